@@ -1,0 +1,43 @@
+# What a newcomer needs: make run, make test. The rest is for who works on it.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+POSTGRES    := go run ./internal/testkit/postgrestest --
+FUZZTIME    ?= 10s
+GOTESTFLAGS ?=
+
+.PHONY: build run test lint generate fuzz soak bench clean
+
+build:
+	go build -trimpath -o bin/personal ./plugin
+	go build -trimpath -o bin/host-sample ./host-sample
+
+run: build
+	bin/host-sample plugin install --activate --data data bin/personal
+	bin/host-sample serve --data data
+
+# Everything, on SQLite and on a PostgreSQL started for it.
+test: build
+	$(POSTGRES) go test $(GOTESTFLAGS) ./...
+
+lint:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) -checks all,-ST1003 ./...
+	.ci/imports
+	proto/generate.sh lint
+
+generate:
+	proto/generate.sh
+
+# Every fuzz target for FUZZTIME each.
+fuzz:
+	.ci/fuzz $(FUZZTIME)
+
+# The long figures.
+soak:
+	.ci/fuzz 60s
+
+bench:
+	$(POSTGRES) go test -run '^$$' -bench . -benchmem ./...
+
+clean:
+	rm -rf bin

@@ -1,0 +1,132 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// Authorize implements [personal.Service]. An unknown login takes the same road
+// as a wrong password: the same queries, a hash of the same cost, the same answer.
+func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
+	account, known, err := s.findByLogin(ctx, r.Login)
+	if err != nil {
+		return personal.SignedIn{}, err
+	}
+	attempt := s.guess(ctx, account, r.Login)
+	if err := s.charge(ctx, attempt); err != nil {
+		return personal.SignedIn{}, err
+	}
+	faults := copyFaults(r.Faults)
+	require(&faults, "login", r.Login)
+	require(&faults, "password", r.Password)
+	if err := faults.Err(); err != nil {
+		s.refund(ctx, attempt)
+		return personal.SignedIn{}, err
+	}
+	rehash, err := s.checkPassword(ctx, account, known, r.Password)
+	if err != nil {
+		return personal.SignedIn{}, err
+	}
+	s.refund(ctx, attempt)
+	if account.Disabled {
+		return personal.SignedIn{}, refusal(personal.CodeAccountDisabled)
+	}
+	return s.signIn(ctx, account, rehash)
+}
+
+// findByLogin finds the account that a login, or an e-mail where the settings
+// allow it, means. One that is not there is no error: known is false.
+func (s *Service) findByLogin(ctx context.Context, login string) (account Account, known bool, err error) {
+	q := s.loginQuery(login)
+	account, err = s.store.FindAccount(ctx, q)
+	if errors.Is(err, ErrNotFound) {
+		return Account{}, false, nil
+	}
+	if err != nil {
+		return Account{}, false, fail("finding an account", err)
+	}
+	return account, true, nil
+}
+
+// loginQuery asks for a login as typed. What can be nobody's login asks for
+// nothing, but asks all the same.
+func (s *Service) loginQuery(login string) AccountQuery {
+	var q AccountQuery
+	if strings.Contains(login, "@") {
+		if email, fault := ParseEmail(login); fault == "" {
+			q.LoginKey = email.Key // an imported login may be the account's own e-mail
+			if s.settings.LoginWithEmail {
+				q.EmailKey = email.Key
+			}
+		}
+		return q
+	}
+	if key, fault := LoginKey(login); fault == "" {
+		q.LoginKey = key
+	}
+	return q
+}
+
+// checkPassword returns invalid_credentials unless the password is the
+// account's, and a new hash when the stored one is weaker than the settings ask.
+func (s *Service) checkPassword(ctx context.Context, account Account, known bool, entered string) (rehash string, err error) {
+	prepared, possible := password.Canonical(entered)
+	if !known || !possible {
+		if err := s.hasher.VerifyDummy(ctx, prepared); err != nil {
+			return "", fail("hashing a password", err)
+		}
+		return "", refusal(personal.CodeInvalidCredentials)
+	}
+	result, err := s.hasher.Verify(ctx, account.PasswordHash, prepared)
+	if err != nil {
+		return "", fail("verifying a password", err)
+	}
+	if !result.Match {
+		return "", refusal(personal.CodeInvalidCredentials)
+	}
+	if !result.Rehash {
+		return "", nil
+	}
+	rehash, err = s.hasher.Hash(ctx, prepared)
+	if err != nil {
+		return "", fail("hashing a password anew", err)
+	}
+	return rehash, nil
+}
+
+// signIn opens a session for an account whose password was right.
+func (s *Service) signIn(ctx context.Context, account Account, rehash string) (personal.SignedIn, error) {
+	fields, err := s.userFields(ctx)
+	if err != nil {
+		return personal.SignedIn{}, err
+	}
+	event, err := s.event(ctx, personal.EventSignedIn, account.ID)
+	if err != nil {
+		return personal.SignedIn{}, err
+	}
+	session, secret := s.newSession(ctx, account.ID)
+	err = s.store.OpenSession(ctx, OpenSession{
+		Session:           session,
+		CredentialVersion: account.CredentialVersion,
+		Rehash:            rehash,
+		Most:              MostSessions,
+		Lifetimes:         s.settings.Lifetimes(session.Created),
+		Jobs:              []NewJob{event},
+	})
+	if errors.Is(err, ErrStale) {
+		// The password changed while this one was being verified: it is wrong now.
+		return personal.SignedIn{}, refusal(personal.CodeInvalidCredentials)
+	}
+	if err != nil {
+		return personal.SignedIn{}, fail("opening a session", err)
+	}
+	s.wake()
+	return personal.SignedIn{
+		Credentials: credentials(account.ID, session.Selector, secret),
+		Profile:     profile(account, fields),
+	}, nil
+}

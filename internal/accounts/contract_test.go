@@ -1,0 +1,40 @@
+package accounts_test
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+)
+
+func TestTheDomainKeepsTheContract(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
+			log := slog.New(slog.DiscardHandler)
+			db, err := store.Open(t.Context(), url, store.Options{Log: log})
+			if err != nil {
+				t.Fatalf("opening the store: %v", err)
+			}
+			t.Cleanup(func() { db.Close() })
+			if err := db.Migrate(t.Context()); err != nil {
+				t.Fatalf("migrating: %v", err)
+			}
+			hasher, err := password.New(password.Params{MemoryKiB: 1024, Time: 1, Threads: 1}, 0)
+			if err != nil {
+				t.Fatalf("making a hasher: %v", err)
+			}
+			worker := &outbox.Worker{Store: db, Log: log}
+			service := accounts.New(testSettings(), db, hasher, host, log, worker.Wake)
+			worker.Handlers = service.Jobs()
+			f := &fixture{worker: worker}
+			f.work(t)
+			return service
+		})
+	})
+}

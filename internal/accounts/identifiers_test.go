@@ -1,0 +1,99 @@
+package accounts
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+func TestALoginIsMatchedByItsMappedForm(t *testing.T) {
+	for name, test := range map[string]struct {
+		login, key string
+		fault      personal.FaultCode
+	}{
+		"plain":                        {login: "ada", key: "ada"},
+		"upper case":                   {login: "Ada.Lovelace", key: "ada.lovelace"},
+		"full width":                   {login: "ａｄａ", key: "ada"},
+		"decomposed":                   {login: "Zoe\u0308", key: "zo\u00eb"},
+		"Cyrillic":                     {login: "Иван", key: "иван"},
+		"digits":                       {login: "12345", key: "12345"},
+		"as long as may be":            {login: strings.Repeat("я", 64), key: strings.Repeat("я", 64)},
+		"empty":                        {fault: personal.FaultRequired},
+		"too short":                    {login: "ab", fault: personal.FaultTooShort},
+		"too long":                     {login: strings.Repeat("a", 65), fault: personal.FaultTooLong},
+		"an e-mail":                    {login: "ada@example.com", fault: personal.FaultInvalidFormat},
+		"with a space":                 {login: "ada lovelace", fault: personal.FaultInvalidFormat},
+		"with a NUL":                   {login: "ada\x00", fault: personal.FaultInvalidFormat},
+		"with a line break":            {login: "ada\nroot", fault: personal.FaultInvalidFormat},
+		"invalid UTF-8":                {login: "ada\xff", fault: personal.FaultInvalidFormat},
+		"Latin with a Cyrillic letter": {login: "\u0430dmin", fault: personal.FaultInvalidFormat},
+		"Latin with a Greek letter":    {login: "\u03bfmega-x", fault: personal.FaultInvalidFormat},
+		"a zero-width character":       {login: "ad\u200ba", fault: personal.FaultInvalidFormat},
+		"a right-to-left override":     {login: "ada\u202e", fault: personal.FaultInvalidFormat},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key, fault := LoginKey(test.login)
+			if key != test.key || fault != test.fault {
+				t.Fatalf("got %q, fault %q; want %q, fault %q", key, fault, test.key, test.fault)
+			}
+		})
+	}
+}
+
+func TestAnEmailIsOnePlainAddress(t *testing.T) {
+	for name, test := range map[string]struct {
+		text  string
+		want  Email
+		fault personal.FaultCode
+	}{
+		"plain":                {text: "ada@example.com", want: Email{"ada@example.com", "ada@example.com"}},
+		"upper case":           {text: "Ada@Example.COM", want: Email{"Ada@Example.COM", "ada@example.com"}},
+		"with a tag":           {text: "ada+x@example.com", want: Email{"ada+x@example.com", "ada+x@example.com"}},
+		"a domain in Unicode":  {text: "ada@пример.рф", want: Email{"ada@xn--e1afmkfd.xn--p1ai", "ada@xn--e1afmkfd.xn--p1ai"}},
+		"empty":                {fault: personal.FaultRequired},
+		"no domain":            {text: "ada", fault: personal.FaultInvalidFormat},
+		"no local part":        {text: "@example.com", fault: personal.FaultInvalidFormat},
+		"one label":            {text: "ada@localhost", fault: personal.FaultInvalidFormat},
+		"an address literal":   {text: "ada@[127.0.0.1]", fault: personal.FaultInvalidFormat},
+		"an IP address":        {text: "ada@127.0.0.1", fault: personal.FaultInvalidFormat},
+		"a display name":       {text: "Ada <ada@example.com>", fault: personal.FaultInvalidFormat},
+		"a header":             {text: "ada@example.com\r\nBcc: x@example.com", fault: personal.FaultInvalidFormat},
+		"two addresses":        {text: "a@example.com,b@example.com", fault: personal.FaultInvalidFormat},
+		"quoted":               {text: `"a b"@example.com`, fault: personal.FaultInvalidFormat},
+		"non-ASCII local part": {text: "ада@example.com", fault: personal.FaultInvalidFormat},
+		"two dots":             {text: "a..b@example.com", fault: personal.FaultInvalidFormat},
+		"a dot at the end":     {text: "ada@example.com.", fault: personal.FaultInvalidFormat},
+		"long local part":      {text: strings.Repeat("a", 65) + "@example.com", fault: personal.FaultTooLong},
+		"long":                 {text: "a@" + strings.Repeat(strings.Repeat("b", 60)+".", 4) + "example.com", fault: personal.FaultTooLong},
+		"of great length":      {text: strings.Repeat("a", 5000) + "@example.com", fault: personal.FaultTooLong},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, fault := ParseEmail(test.text)
+			if got != test.want || fault != test.fault {
+				t.Fatalf("got %+v, fault %q; want %+v, fault %q", got, fault, test.want, test.fault)
+			}
+		})
+	}
+}
+
+// What has been mapped is its own mapped form: two accounts can't differ by how
+// often they were normalised.
+func TestMappedFormsMapToThemselves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringN(1, 70, 300).Draw(t, "text")
+		if key, fault := LoginKey(text); fault == "" {
+			if again, fault := LoginKey(key); again != key || fault != "" {
+				t.Fatalf("login %q maps to %q, that to %q (%s)", text, key, again, fault)
+			}
+		}
+		domain := rapid.StringMatching(`[A-Za-zа-яё0-9-]{1,20}\.[a-zа-я]{2,6}`).Draw(t, "domain")
+		if email, fault := ParseEmail("ada@" + domain); fault == "" {
+			if again, fault := ParseEmail(email.Address); again.Key != email.Key || fault != "" {
+				t.Fatalf("e-mail at %q is %q, that %q (%s)", domain, email.Key, again.Key, fault)
+			}
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cms-personal/personal/internal/token"
+)
+
+// MailWindow is how long a mail counts towards the most that an account gets of
+// one purpose (HTTP contract, section 3), whoever asks for them and however.
+const MailWindow = time.Hour
+
+const (
+	mailGap  = time.Minute
+	mailMost = 5 // within MailWindow
+)
+
+func reservation(mailID string, accountID int64, p MailPurpose) MailReservation {
+	return MailReservation{
+		MailID: mailID, AccountID: accountID, Purpose: p,
+		Gap: mailGap, Most: mailMost, Window: MailWindow,
+	}
+}
+
+// mailing is one mail that brings a token.
+type mailing struct {
+	mailID   string
+	account  Account
+	purpose  MailPurpose
+	to       Email
+	url      string // {token} within; "" for no link
+	template mailTemplate
+	locale   string
+}
+
+// mailToken makes a token, stores its digest and mails it. The token exists in
+// clear only here and in the mail: a job that is tried again makes another.
+func (s *Service) mailToken(ctx context.Context, m mailing) error {
+	text, digest := token.NewMailToken()
+	now := s.store.Now()
+	stored := MailToken{
+		MailID:            m.mailID,
+		AccountID:         m.account.ID,
+		Purpose:           m.purpose,
+		Digest:            digest,
+		CredentialVersion: m.account.CredentialVersion,
+		Created:           now,
+		Expires:           now.Add(s.settings.MailLifetime),
+	}
+	if m.purpose == PurposeEmail {
+		stored.Email = m.to
+	}
+	err := s.store.AddMailToken(ctx, stored)
+	if errors.Is(err, ErrStale) {
+		return nil // the account has moved on; nobody is to be mailed any more
+	}
+	if err != nil {
+		return fmt.Errorf("storing a mailed token: %w", err)
+	}
+	mail, err := m.template.write(m.locale, letter{
+		Token:   text,
+		Link:    strings.ReplaceAll(m.url, "{token}", text),
+		Minutes: int(s.settings.MailLifetime.Round(time.Minute).Minutes()),
+	})
+	if err != nil {
+		return err
+	}
+	mail.ID, mail.To = m.mailID, m.to.Address
+	if err := s.host.SendMail(ctx, mail); err != nil {
+		return fmt.Errorf("handing a mail to the host: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// ChangePassword implements [personal.Service].
+func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
+	who, attempt, err := s.identifyGuess(ctx, r.Credentials)
+	if err != nil {
+		return personal.Credentials{}, err
+	}
+	faults := copyFaults(r.Faults)
+	if err := s.confirmIdentity(ctx, who.account, attempt, &faults, "old_password", r.OldPassword); err != nil {
+		return personal.Credentials{}, err
+	}
+	prepared := s.newPassword(&faults, r.Password, r.ConfirmPassword, personalWords(who.account)...)
+	if err := faults.Err(); err != nil {
+		return personal.Credentials{}, err
+	}
+	return s.replacePassword(ctx, who, prepared)
+}
+
+// identifyGuess identifies the caller of an operation that also asks for his
+// password, and charges the attempt. A throttled attempt is refused whoever
+// makes it; one without an identity is no guess and costs nothing.
+func (s *Service) identifyGuess(ctx context.Context, c personal.Credentials) (caller, []throttle.Charge, error) {
+	who, identity := s.identify(ctx, c)
+	if identity != nil && personal.CodeOf(identity) != personal.CodeUnauthenticated {
+		return caller{}, nil, identity
+	}
+	attempt := s.guess(ctx, who.account, "")
+	if err := s.charge(ctx, attempt); err != nil {
+		return caller{}, nil, err
+	}
+	if identity != nil {
+		s.refund(ctx, attempt)
+		return caller{}, nil, identity
+	}
+	return who, attempt, nil
+}
+
+// confirmIdentity notes a fault unless the entered password is the account's. A
+// missing password is no guess, a right one costs nothing.
+func (s *Service) confirmIdentity(ctx context.Context, a Account, attempt []throttle.Charge, faults *personal.Faults, parameter, entered string) error {
+	if entered == "" {
+		s.refund(ctx, attempt)
+		faults.Add(parameter, personal.FaultRequired)
+		return nil
+	}
+	prepared, possible := password.Canonical(entered)
+	if !possible {
+		faults.Add(parameter, personal.FaultMismatch)
+		return nil
+	}
+	result, err := s.hasher.Verify(ctx, a.PasswordHash, prepared)
+	if err != nil {
+		return fail("verifying a password", err)
+	}
+	if !result.Match {
+		faults.Add(parameter, personal.FaultMismatch)
+		return nil
+	}
+	s.refund(ctx, attempt)
+	return nil
+}
+
+// replacePassword stores the new password. The session that asks lives on with
+// fresh secrets, so that none of its earlier hashes is good for anything.
+func (s *Service) replacePassword(ctx context.Context, who caller, prepared string) (personal.Credentials, error) {
+	hash, err := s.hasher.Hash(ctx, prepared)
+	if err != nil {
+		return personal.Credentials{}, fail("hashing a password", err)
+	}
+	event, err := s.event(ctx, personal.EventPasswordChanged, who.account.ID)
+	if err != nil {
+		return personal.Credentials{}, err
+	}
+	keep, secret := s.newSession(ctx, who.account.ID)
+	keep.ID = who.session.ID
+	err = s.store.ReplacePassword(ctx, who.account.ID, who.account.CredentialVersion, hash, keep, event)
+	if errors.Is(err, ErrStale) {
+		return personal.Credentials{}, refusal(personal.CodeUnauthenticated)
+	}
+	if err != nil {
+		return personal.Credentials{}, fail("replacing a password", err)
+	}
+	s.wake()
+	return credentials(who.account.ID, keep.Selector, secret), nil
+}

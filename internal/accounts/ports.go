@@ -1,0 +1,238 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/internal/token"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+// Store keeps accounts, sessions, mailed tokens and counted attempts. Every
+// method is one transaction: it happens as a whole or not at all. All times
+// given are the database clock's (Now), in UTC, exact to the microsecond.
+//
+// A database that can't be reached, or is too busy, is ErrUnavailable; errors
+// other than that and the ones named at a method mean that it failed.
+type Store interface {
+	AccountStore
+	SessionStore
+	MailTokenStore
+	AttemptStore
+
+	// Now is the database's time. Nodes measure their offset from it, so that
+	// lifetimes are the same on all of them.
+	Now() time.Time
+	// Enqueue stores a job on its own.
+	Enqueue(ctx context.Context, j NewJob) error
+}
+
+// The errors a Store decides by.
+var (
+	// ErrNotFound means that no such row exists.
+	ErrNotFound = errors.New("not found")
+	// ErrStale means that what the caller read has changed meanwhile; nothing
+	// was written.
+	ErrStale = errors.New("changed meanwhile")
+	// ErrUnavailable means that the database can't be used just now. Whether the
+	// write took place may be unknown.
+	ErrUnavailable = errors.New("database unavailable")
+)
+
+// TakenError says which unique values belong to another account. Nothing was
+// written.
+type TakenError struct{ Login, Email bool }
+
+// Error names the columns, never their values.
+func (e *TakenError) Error() string {
+	var taken []string
+	if e.Login {
+		taken = append(taken, "login")
+	}
+	if e.Email {
+		taken = append(taken, "email")
+	}
+	return "taken: " + strings.Join(taken, ", ")
+}
+
+// AccountStore keeps accounts.
+type AccountStore interface {
+	// FindAccount returns the account whose login key or e-mail key is given;
+	// "" matches none. With both given and both true of one account only, see
+	// MatchBoth. ErrNotFound.
+	FindAccount(ctx context.Context, q AccountQuery) (Account, error)
+	// CreateAccount stores an account, its first session and the jobs made for
+	// the id that the database gave. *TakenError names every taken column.
+	CreateAccount(ctx context.Context, a Account, first Session, jobs func(id int64) []NewJob) (id int64, err error)
+	// UpdateProfile runs change on the account as it is now, under a lock, and
+	// stores Name, Fields and Updated. ErrNotFound.
+	UpdateProfile(ctx context.Context, id int64, change func(*Account) error) (Account, error)
+	// ReplacePassword sets the hash and raises the credential version, voids the
+	// account's mailed tokens, ends every session but one, which it gives new
+	// secrets (same id, same creation), and stores the jobs. ErrStale when the
+	// credential version is not the given one any more, the account is disabled,
+	// or the session has ended.
+	ReplacePassword(ctx context.Context, accountID, credentialVersion int64, hash string, keep Session, jobs ...NewJob) error
+}
+
+// AccountQuery says how an account is found: by either key, or by both.
+type AccountQuery struct {
+	LoginKey  string
+	EmailKey  string
+	MatchBoth bool // both keys must be those of one account
+}
+
+// SessionStore keeps sessions.
+type SessionStore interface {
+	// OpenSession stores a session if the account still has the given credential
+	// version and is not disabled, else ErrStale: a sign-in that was hashing while
+	// the password changed must not succeed. A rehash, if not empty, replaces the
+	// password hash on the same condition (the version stays). Sessions of the
+	// account that have ended by expiry, and the longest unused beyond most, go.
+	OpenSession(ctx context.Context, o OpenSession) error
+	// FindSession returns a session and its account by the token's selector.
+	// ErrNotFound.
+	FindSession(ctx context.Context, s token.Selector) (Session, Account, error)
+	// RotateSession replaces the newest digest, sets Rotated and LastSeen to now
+	// and clears Used, if the newest digest is still the given one; else ErrStale.
+	RotateSession(ctx context.Context, id int64, from, to [32]byte, now time.Time) error
+	// TouchSession sets LastSeen to now. If used, it also notes now as the first
+	// use of the newest hash, where that is still the given one and unused.
+	TouchSession(ctx context.Context, id int64, newest [32]byte, used bool, now time.Time) error
+	// Sessions returns the account's sessions that are alive at the given
+	// lifetimes, the latest used first.
+	Sessions(ctx context.Context, accountID int64, l Lifetimes) ([]Session, error)
+	// EndSession removes one session of the account and stores the jobs only if
+	// it was there; a missing one is no error.
+	EndSession(ctx context.Context, accountID, id int64, jobs ...NewJob) error
+	// EndSessions removes every session of the account.
+	EndSessions(ctx context.Context, accountID int64) error
+}
+
+// MailTokenStore keeps tokens that were mailed, as digests.
+type MailTokenStore interface {
+	// ReserveMail notes that a mail of this purpose is about to be sent to the
+	// account, if the limits allow, and stores the jobs, whose payload it leaves
+	// as given. mailID names the mail: a repeated reservation of the same mail is
+	// granted and not counted again. When refused it returns the wait, at least
+	// one second, and stores nothing. ErrNotFound.
+	ReserveMail(ctx context.Context, r MailReservation, jobs ...NewJob) (wait time.Duration, err error)
+	// AddMailToken stores one more token of a reserved mail. Earlier tokens stay
+	// valid. ErrStale if the account's credential version is not the token's any
+	// more, the account is disabled or gone.
+	AddMailToken(ctx context.Context, t MailToken) error
+	// FindMailToken returns a token that is neither void nor expired, and its
+	// account. ErrNotFound.
+	FindMailToken(ctx context.Context, p MailPurpose, digest [32]byte) (MailToken, Account, error)
+	// RedeemRecovery uses up a recovery token: sets the hash, raises the
+	// credential version, voids every token and ends every session of the account,
+	// stores the jobs. ErrNotFound when the token is void, expired or unknown by
+	// now, or the account disabled.
+	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, jobs ...NewJob) error
+	// RedeemEmail uses up an e-mail token: sets the account's e-mail (and its
+	// login, where that is the old e-mail), voids every token, stores the jobs.
+	// ErrNotFound as above; *TakenError when the address has been taken
+	// meanwhile, which uses up nothing.
+	RedeemEmail(ctx context.Context, digest [32]byte, jobs ...NewJob) error
+}
+
+// AttemptStore counts attempts.
+type AttemptStore interface {
+	// Charge counts one attempt against every key, or, if any refuses, against
+	// none and returns the longest wait.
+	Charge(ctx context.Context, charges []throttle.Charge, now time.Time) (wait time.Duration, err error)
+	// Refund gives the attempt back.
+	Refund(ctx context.Context, charges []throttle.Charge) error
+}
+
+// Account is a stored account.
+type Account struct {
+	ID                int64 // 1 … 2^53−1, never used twice
+	Login             string
+	LoginKey          string // the mapped form that is unique
+	Name              *string
+	Email             Email
+	PasswordHash      string // PHC
+	CredentialVersion int64  // rises with every change of the password
+	Fields            userfields.Values
+	Disabled          bool
+	Created, Updated  time.Time
+}
+
+// Email is an address as shown and as matched.
+type Email struct{ Address, Key string }
+
+// Session is a stored session. It holds no usable token: the newest secret is
+// kept as a digest, and the chain key makes nothing without a secret.
+type Session struct {
+	ID        int64
+	AccountID int64
+	Selector  token.Selector
+	ChainKey  token.ChainKey
+	Newest    [32]byte  // digest of the newest secret
+	Created   time.Time // at sign-in
+	Rotated   time.Time // when the newest secret came to be
+	Used      time.Time // first use of the newest secret; zero if it has not been used
+	LastSeen  time.Time
+	Address   string
+	Agent     string
+}
+
+// OpenSession is what a sign-in stores.
+type OpenSession struct {
+	Session           Session
+	CredentialVersion int64
+	Rehash            string // "" leaves the hash as it is
+	Most              int    // sessions the account may have, this one included
+	Lifetimes         Lifetimes
+	Jobs              []NewJob
+}
+
+// Lifetimes say which sessions are alive: those seen after SeenAfter and created
+// after CreatedAfter.
+type Lifetimes struct{ SeenAfter, CreatedAfter time.Time }
+
+// Alive reports whether s has not ended by expiry.
+func (l Lifetimes) Alive(s Session) bool {
+	return s.LastSeen.After(l.SeenAfter) && s.Created.After(l.CreatedAfter)
+}
+
+// MailPurpose says what a mailed token is good for.
+type MailPurpose string
+
+// The purposes of mailed tokens.
+const (
+	PurposeRecovery MailPurpose = "recovery"
+	PurposeEmail    MailPurpose = "email"
+)
+
+// MailReservation asks for room for one mail.
+type MailReservation struct {
+	MailID    string
+	AccountID int64
+	Purpose   MailPurpose
+	Gap       time.Duration // since the last mail of the purpose to the account
+	Most      int           // mails of the purpose to the account within Window
+	Window    time.Duration
+}
+
+// MailToken is a token that was mailed.
+type MailToken struct {
+	MailID            string
+	AccountID         int64
+	Purpose           MailPurpose
+	Digest            [32]byte
+	CredentialVersion int64 // the account's when the token was made
+	Email             Email // PurposeEmail: the new address
+	Created, Expires  time.Time
+}
+
+// NewJob is a job to be stored.
+type NewJob struct {
+	Kind    outbox.Kind
+	Payload []byte
+}

@@ -1,0 +1,75 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+// Profile implements [personal.Service].
+func (s *Service) Profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
+	who, err := s.identify(ctx, c)
+	if err != nil {
+		return personal.Profile{}, err
+	}
+	schema, err := s.userFields(ctx)
+	if err != nil {
+		return personal.Profile{}, err
+	}
+	return profile(who.account, schema), nil
+}
+
+// UpdateProfile implements [personal.Service]. What is not sent stays as it is,
+// also when another change of the same profile runs at the same time.
+func (s *Service) UpdateProfile(ctx context.Context, r personal.UpdateProfileRequest) (personal.Profile, error) {
+	schema, err := s.userFields(ctx)
+	if err != nil {
+		return personal.Profile{}, err
+	}
+	if len(schema.Malformed(r.Fields)) > 0 {
+		return personal.Profile{}, refusal(personal.CodeMalformedRequest)
+	}
+	who, err := s.identify(ctx, r.Credentials)
+	if err != nil {
+		return personal.Profile{}, err
+	}
+	var faults personal.Faults
+	fields := maps.Clone(r.Fields)
+	sentName, changeName := fields["name"]
+	name := userfields.ParseName(sentName, &faults)
+	delete(fields, "name")
+	values := schema.Update(fields, &faults)
+	if err := faults.Err(); err != nil {
+		return personal.Profile{}, err
+	}
+	if len(r.Fields) == 0 {
+		return profile(who.account, schema), nil
+	}
+	account, err := s.store.UpdateProfile(ctx, who.account.ID, func(a *Account) error {
+		if changeName {
+			a.Name = name
+		}
+		a.Fields = a.Fields.Merge(values)
+		a.Updated = s.store.Now()
+		return nil
+	})
+	if errors.Is(err, ErrNotFound) {
+		return personal.Profile{}, refusal(personal.CodeUnauthenticated)
+	}
+	if err != nil {
+		return personal.Profile{}, fail("updating a profile", err)
+	}
+	return profile(account, schema), nil
+}
+
+func profile(a Account, schema *userfields.Schema) personal.Profile {
+	return personal.Profile{
+		Login:  a.Login,
+		Name:   a.Name,
+		Email:  a.Email.Address,
+		Fields: schema.Profile(a.Fields),
+	}
+}

@@ -1,0 +1,115 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+// Register implements [personal.Service]. Uniqueness is decided last, and by the
+// database: a check before would tell who has an account, and be wrong by the
+// time of the write.
+func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (personal.SignedIn, error) {
+	schema, err := s.userFields(ctx)
+	if err != nil {
+		return personal.SignedIn{}, err
+	}
+	if len(schema.Malformed(r.Fields)) > 0 {
+		return personal.SignedIn{}, refusal(personal.CodeMalformedRequest)
+	}
+	if err := s.charge(ctx, s.registration(ctx)); err != nil {
+		return personal.SignedIn{}, err
+	}
+	account, prepared, err := s.newAccount(r, schema)
+	if err != nil {
+		return personal.SignedIn{}, err
+	}
+	account.PasswordHash, err = s.hasher.Hash(ctx, prepared)
+	if err != nil {
+		return personal.SignedIn{}, fail("hashing a password", err)
+	}
+	return s.create(ctx, account, schema)
+}
+
+// newAccount checks everything that was sent and returns the account to be
+// created, without its hash, and the prepared password.
+func (s *Service) newAccount(r personal.RegisterRequest, schema *userfields.Schema) (account Account, prepared string, err error) {
+	faults := copyFaults(r.Faults)
+	account = Account{Login: r.Login, CredentialVersion: 1}
+	var fault personal.FaultCode
+	if account.LoginKey, fault = LoginKey(r.Login); fault != "" {
+		faults.Add("login", fault)
+	}
+	if account.Email, fault = ParseEmail(r.Email); fault != "" {
+		faults.Add("email", fault)
+	}
+	prepared = s.newPassword(&faults, r.Password, r.ConfirmPassword, personalWords(account)...)
+
+	fields := maps.Clone(r.Fields)
+	account.Name = userfields.ParseName(fields["name"], &faults)
+	delete(fields, "name")
+	account.Fields = schema.Register(fields, &faults)
+	return account, prepared, faults.Err()
+}
+
+// newPassword checks a new password and its confirmation and returns it prepared
+// for hashing.
+func (s *Service) newPassword(faults *personal.Faults, entered, confirm string, words ...string) string {
+	prepared, fault := s.policy.Check(entered, words...)
+	if fault != "" {
+		faults.Add("password", fault)
+	}
+	switch {
+	case confirm == "":
+		faults.Add("confirm_password", personal.FaultRequired)
+	case confirm != entered:
+		faults.Add("confirm_password", personal.FaultMismatch)
+	}
+	return prepared
+}
+
+// personalWords may not serve as the account's password.
+func personalWords(a Account) []string {
+	local, _, _ := strings.Cut(a.Email.Key, "@")
+	return []string{a.Login, a.LoginKey, a.Email.Address, a.Email.Key, local}
+}
+
+// create stores the account and its first session.
+func (s *Service) create(ctx context.Context, account Account, schema *userfields.Schema) (personal.SignedIn, error) {
+	session, secret := s.newSession(ctx, 0)
+	account.Created, account.Updated = session.Created, session.Created
+	registered, err := s.eventFor(ctx, personal.EventRegistered)
+	if err != nil {
+		return personal.SignedIn{}, err
+	}
+	account.ID, err = s.store.CreateAccount(ctx, account, session, func(id int64) []NewJob {
+		return []NewJob{registered(id)}
+	})
+	var taken *TakenError
+	if errors.As(err, &taken) {
+		return personal.SignedIn{}, alreadyExists(taken)
+	}
+	if err != nil {
+		return personal.SignedIn{}, fail("creating an account", err)
+	}
+	s.wake()
+	return personal.SignedIn{
+		Credentials: credentials(account.ID, session.Selector, secret),
+		Profile:     profile(account, schema),
+	}, nil
+}
+
+func alreadyExists(taken *TakenError) error {
+	e := &personal.Error{Code: personal.CodeAlreadyExists}
+	if taken.Login {
+		e.Faults.Add("login", personal.FaultTaken)
+	}
+	if taken.Email {
+		e.Faults.Add("email", personal.FaultTaken)
+	}
+	return e
+}

@@ -1,0 +1,42 @@
+package accounts
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestMailsSpeakTheCallersLanguage(t *testing.T) {
+	for _, template := range []mailTemplate{recoveryMail, emailChangeMail, emailNoticeMail} {
+		for locale, russian := range map[string]bool{"en": false, "ru": true, "ru-RU": true, "de": false, "": false, "none of these": false} {
+			m, err := template.write(locale, letter{Token: "TOKEN", Link: "https://cms.example/#TOKEN", Minutes: 30})
+			if err != nil {
+				t.Fatalf("%s in %q: %v", template, locale, err)
+			}
+			if got := strings.ContainsAny(m.Subject, "абвгдеопн"); got != russian {
+				t.Errorf("%s in %q: subject %q", template, locale, m.Subject)
+			}
+			if strings.Contains(m.Subject, "\n") || m.Text == "" || !strings.Contains(m.HTML, "<p>") {
+				t.Errorf("%s in %q is not whole", template, locale)
+			}
+		}
+	}
+}
+
+func TestATokenStandsAloneOnItsLine(t *testing.T) {
+	for _, template := range []mailTemplate{recoveryMail, emailChangeMail} {
+		for _, locale := range []string{"en", "ru"} {
+			for _, link := range []string{"", "https://cms.example/recover#token=TOKEN"} {
+				m, err := template.write(locale, letter{Token: "TOKEN", Link: link, Minutes: 30})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !strings.Contains(m.Text, "\n\nTOKEN\n\n") {
+					t.Errorf("%s in %s: no line of the token's own:\n%s", template, locale, m.Text)
+				}
+				if has := strings.Contains(m.Text, "https://") && strings.Contains(m.HTML, `<a href="https://cms.example/recover#token=TOKEN">`); has != (link != "") {
+					t.Errorf("%s in %s, link %q:\n%s", template, locale, link, m.HTML)
+				}
+			}
+		}
+	}
+}

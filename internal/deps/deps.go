@@ -1,0 +1,26 @@
+package deps
+
+import (
+	_ "github.com/alecthomas/kong"
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/hashicorp/go-hclog"
+	_ "github.com/hashicorp/go-plugin"
+	_ "github.com/pelletier/go-toml/v2"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/uptrace/bun"
+	_ "github.com/uptrace/bun/dialect/pgdialect"
+	_ "github.com/uptrace/bun/dialect/sqlitedialect"
+	_ "github.com/uptrace/bun/driver/pgdriver"
+	_ "github.com/wneessen/go-mail"
+	_ "golang.org/x/crypto/argon2"
+	_ "golang.org/x/net/idna"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/sys/unix"
+	_ "golang.org/x/text/language"
+	_ "golang.org/x/text/secure/precis"
+	_ "google.golang.org/grpc"
+	_ "google.golang.org/protobuf/proto"
+	_ "modernc.org/sqlite"
+	_ "pgregory.net/rapid"
+	_ "golang.org/x/mod/semver"
+)

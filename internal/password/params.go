@@ -1,0 +1,42 @@
+package password
+
+import "fmt"
+
+// Params are the costs of Argon2id (RFC 9106). A hash made with lower ones is
+// due to be made again.
+type Params struct {
+	MemoryKiB uint32 // memory of one hashing, in KiB
+	Time      uint32 // passes over the memory
+	Threads   uint8
+}
+
+// DefaultParams are the OWASP Password Storage Cheat Sheet's for Argon2id:
+// 19 MiB, two passes, one thread.
+func DefaultParams() Params { return Params{MemoryKiB: 19 * 1024, Time: 2, Threads: 1} }
+
+// The most that a stored hash may ask for: whoever can write a hash must not be
+// able to exhaust the process by it.
+const (
+	maxMemoryKiB = 256 * 1024
+	maxTime      = 16
+	maxThreads   = 16
+)
+
+// Validate says which of the costs is out of the range in which hashes are made
+// and read: memory_kib 8 per thread … 262144, time 1 … 16, threads 1 … 16.
+func (p Params) Validate() error {
+	switch least := 8 * max(uint32(p.Threads), 1); {
+	case p.Threads < 1 || p.Threads > maxThreads:
+		return fmt.Errorf("threads: %d is not in 1 … %d", p.Threads, maxThreads)
+	case p.Time < 1 || p.Time > maxTime:
+		return fmt.Errorf("time: %d is not in 1 … %d", p.Time, maxTime)
+	case p.MemoryKiB < least || p.MemoryKiB > maxMemoryKiB:
+		return fmt.Errorf("memory_kib: %d is not in %d … %d", p.MemoryKiB, least, maxMemoryKiB)
+	}
+	return nil
+}
+
+// below reports whether any cost is lower than the current one.
+func (p Params) below(current Params) bool {
+	return p.MemoryKiB < current.MemoryKiB || p.Time < current.Time || p.Threads < current.Threads
+}

@@ -1,0 +1,88 @@
+package password
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/secure/precis"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// DefaultMinLength is NIST SP 800-63B's least length of a password, in
+// characters.
+const DefaultMinLength = 8
+
+const (
+	// maxBytes bounds a prepared password: HTTP contract, section 3, register.
+	maxBytes = 1024
+	// maxRawBytes bounds what is prepared at all. Preparation shortens at most to
+	// a third (an ideographic space, three Hangul jamo), so that nothing above
+	// this could come out within maxBytes.
+	maxRawBytes = 4 * maxBytes
+)
+
+// Policy says which new passwords are good enough. There are no rules of
+// composition: NIST SP 800-63B advises against them.
+type Policy struct {
+	MinLength int // characters, after preparation
+}
+
+// Check prepares a new password and judges it. personalWords are what the
+// password must not be equal to: the login, the e-mail address, and so on; empty
+// ones are ignored. The fault is "" for a good one, else required, too_short,
+// too_long, invalid_format (PRECIS allows no such text) or too_common.
+func (p Policy) Check(password string, personalWords ...string) (prepared string, fault personal.FaultCode) {
+	if password == "" {
+		return "", personal.FaultRequired
+	}
+	if len(password) > maxRawBytes {
+		return "", personal.FaultTooLong
+	}
+	prepared, ok := prepare(password)
+	if !ok {
+		return "", personal.FaultInvalidFormat
+	}
+	switch {
+	case utf8.RuneCountInString(prepared) < p.MinLength:
+		return "", personal.FaultTooShort
+	case len(prepared) > maxBytes:
+		return "", personal.FaultTooLong
+	case isCommon(prepared) || isPersonal(prepared, personalWords):
+		return "", personal.FaultTooCommon
+	}
+	return prepared, ""
+}
+
+// Canonical prepares a password that was entered, with PRECIS OpaqueString
+// (RFC 8265): the same password typed on another device has the same form. It
+// returns false if no stored password can match. Its work is bounded.
+func Canonical(password string) (string, bool) {
+	if len(password) > maxRawBytes {
+		return "", false
+	}
+	prepared, ok := prepare(password)
+	if !ok || len(prepared) > maxBytes {
+		return "", false
+	}
+	return prepared, true
+}
+
+// prepare refuses bytes that are not UTF-8 itself: PRECIS would make U+FFFD of
+// them, and different passwords equal.
+func prepare(password string) (string, bool) {
+	if !utf8.ValidString(password) {
+		return "", false
+	}
+	prepared, err := precis.OpaqueString.String(password)
+	return prepared, err == nil
+}
+
+func isPersonal(password string, words []string) bool {
+	for _, word := range words {
+		if strings.EqualFold(password, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,104 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/cms-personal/personal/internal/throttle"
+)
+
+// errRefused rolls a charge back.
+var errRefused = errors.New("too many attempts")
+
+// Charge counts an attempt, see accounts.AttemptStore. It looks first without a
+// lock: what is refused then is refused, and a flood of such attempts does not
+// keep others from writing.
+func (s *Store) Charge(ctx context.Context, charges []throttle.Charge, now time.Time) (wait time.Duration, err error) {
+	if len(charges) == 0 {
+		return 0, nil
+	}
+	if wait, err := s.look(ctx, charges, now); err != nil || wait > 0 {
+		return wait, err
+	}
+	err = s.inTx(ctx, "count an attempt", func(ctx context.Context, tx bun.Tx) error {
+		for _, c := range inOrder(charges) {
+			w, err := charge(ctx, tx, c, now)
+			if err != nil {
+				return err
+			}
+			wait = max(wait, w)
+		}
+		if wait > 0 {
+			return errRefused
+		}
+		return nil
+	})
+	if errors.Is(err, errRefused) {
+		return wait, nil
+	}
+	return 0, err
+}
+
+// look returns the wait that stands in the way of the charges as things are.
+func (s *Store) look(ctx context.Context, charges []throttle.Charge, now time.Time) (wait time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	var keys [][]byte
+	for i := range charges {
+		keys = append(keys, charges[i].Key[:])
+	}
+	var rows []struct {
+		Key []byte
+		Tat micros
+	}
+	err = s.read.NewRaw("SELECT key, tat FROM personal_throttle WHERE key IN (?)", bun.List(keys)).Scan(ctx, &rows)
+	if err != nil {
+		return 0, fault(ctx, "look at earlier attempts", err)
+	}
+	for _, row := range rows {
+		for _, c := range charges {
+			if bytes.Equal(row.Key, c.Key[:]) {
+				_, w := c.Limit.Take(row.Tat.time(), now)
+				wait = max(wait, w)
+			}
+		}
+	}
+	return wait, nil
+}
+
+// charge is throttle.Limit.Take in one statement, which also locks the row. A
+// charge that goes too far returns the wait and is to be rolled back.
+func charge(ctx context.Context, tx bun.Tx, c throttle.Charge, now time.Time) (wait time.Duration, err error) {
+	every := c.Limit.Every.Microseconds()
+	var next micros
+	err = tx.NewRaw(`INSERT INTO personal_throttle (key, tat) VALUES (?, ?) ON CONFLICT (key) DO UPDATE
+		SET tat = CASE WHEN personal_throttle.tat < ? THEN ? ELSE personal_throttle.tat END + ? RETURNING tat`,
+		c.Key[:], int64(at(now))+every, at(now), at(now), every).Scan(ctx, &next)
+	return max(0, next.time().Sub(now)-time.Duration(c.Limit.Burst)*c.Limit.Every), err
+}
+
+// Refund gives an attempt back, see accounts.AttemptStore.
+func (s *Store) Refund(ctx context.Context, charges []throttle.Charge) error {
+	return s.inTx(ctx, "give an attempt back", func(ctx context.Context, tx bun.Tx) error {
+		for _, c := range inOrder(charges) {
+			_, err := exec(ctx, tx, "UPDATE personal_throttle SET tat = tat - ? WHERE key = ?",
+				c.Limit.Every.Microseconds(), c.Key[:])
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// inOrder sorts by key: who locks rows in one order never waits in a circle.
+func inOrder(charges []throttle.Charge) []throttle.Charge {
+	return slices.SortedFunc(slices.Values(charges), func(a, b throttle.Charge) int {
+		return bytes.Compare(a.Key[:], b.Key[:])
+	})
+}

@@ -1,0 +1,96 @@
+package dbconn
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// The settings of every SQLite connection. FULL makes a commit outlive a power
+// cut also in WAL mode. The time-out is for other processes at the same file;
+// within this one writers queue for their single connection, which, unlike
+// SQLite's own waiting, is fair.
+var sqlitePragmas = []string{
+	"busy_timeout(5000)",
+	"journal_mode(wal)",
+	"synchronous(full)",
+	"foreign_keys(1)",
+	"trusted_schema(0)",
+}
+
+func sqlitePath(path string) (string, error) {
+	switch {
+	case path == "":
+		return "", wrong("it names no file: sqlite://PATH")
+	case strings.HasPrefix(path, ":memory:"):
+		return "", wrong("a database in memory would be another one on each connection; name a file")
+	case strings.ContainsAny(path, "?#\x00"):
+		return "", wrong("a SQLite path takes no parameters")
+	case strings.HasSuffix(path, "/"):
+		return "", wrong("it names a folder, not a file")
+	}
+	return path, nil
+}
+
+// openSQLite opens a pool of one writer, whose transactions begin IMMEDIATE so
+// that none has to be given up half-way, and one of readers, which in WAL mode
+// neither block the writer nor are blocked.
+func openSQLite(path string) (Pools, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return Pools{}, fmt.Errorf("open the database file: %w", err)
+	}
+	if err := keepPrivate(path); err != nil {
+		return Pools{}, fmt.Errorf("open the database file: %w", err)
+	}
+	write, err := openFile(path, "_txlock=immediate")
+	if err != nil {
+		return Pools{}, err
+	}
+	write.SetMaxOpenConns(1)
+	read, err := openFile(path, "_pragma=query_only(1)")
+	if err != nil {
+		_ = write.Close()
+		return Pools{}, err
+	}
+	readers := max(2, runtime.GOMAXPROCS(0))
+	read.SetMaxOpenConns(readers)
+	read.SetMaxIdleConns(readers)
+	return Pools{Kind: SQLite, Write: write, Read: read}, nil
+}
+
+func openFile(path, option string) (*sql.DB, error) {
+	name := (&url.URL{Scheme: "file", Path: path}).String()
+	name += "?_pragma=" + strings.Join(sqlitePragmas, "&_pragma=") + "&" + option
+	db, err := sql.Open("sqlite", name)
+	if err != nil {
+		return nil, fmt.Errorf("open the database file: %w", err)
+	}
+	return db, nil
+}
+
+// keepPrivate creates the file for its owner only, or takes the others' access
+// away. SQLite gives its -wal and -shm files the mode of the database.
+func keepPrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		if err := os.Chmod(name, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

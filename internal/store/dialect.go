@@ -1,0 +1,71 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+	"github.com/uptrace/bun/dialect/sqlitedialect"
+	"github.com/uptrace/bun/driver/pgdriver"
+	"github.com/uptrace/bun/schema"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/cms-personal/personal/internal/store/dbconn"
+)
+
+// dialect is all in which the queries for the two databases differ.
+type dialect struct {
+	bun        func() schema.Dialect
+	migrations string   // folder of the migration files
+	readClock  string   // query for the time in microseconds; "": ours is the database's
+	hasTable   string   // query whether a table, the one argument, exists
+	migrating  string   // query that takes the migration lock if it is free
+	forUpdate  bun.Safe // locks selected rows until the end of the transaction
+	skipLocked bun.Safe // the same, but leaves out rows that others have locked
+}
+
+// The lock of a migration is one of the transaction: the server frees it when
+// the node dies, and behind PgBouncer no session is needed to hold it.
+var postgres = dialect{
+	bun:        func() schema.Dialect { return pgdialect.New() },
+	migrations: "migrations/postgres",
+	readClock:  "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+	hasTable:   "SELECT to_regclass(?) IS NOT NULL",
+	migrating:  "SELECT pg_try_advisory_xact_lock(7309453671206911841)",
+	forUpdate:  " FOR UPDATE",
+	skipLocked: " FOR UPDATE SKIP LOCKED",
+}
+
+// On SQLite a transaction begins with the lock for writing, see dbconn, and so
+// needs no other.
+var sqliteDialect = dialect{
+	bun:        func() schema.Dialect { return sqlitedialect.New() },
+	migrations: "migrations/sqlite",
+	hasTable:   "SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = ?",
+	migrating:  "SELECT 1",
+}
+
+func dialectOf(k dbconn.Kind) dialect {
+	if k == dbconn.PostgreSQL {
+		return postgres
+	}
+	return sqliteDialect
+}
+
+// isUniqueViolation reports whether err says that a unique value exists already.
+func isUniqueViolation(err error) bool {
+	var pg pgdriver.Error
+	if errors.As(err, &pg) {
+		return pg.Field('C') == "23505"
+	}
+	var lite *sqlite.Error
+	return errors.As(err, &lite) &&
+		(lite.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+}
+
+// db puts bun on a pool. Columns that a newer schema has added are no error.
+func (d dialect) db(pool *sql.DB) *bun.DB {
+	return bun.NewDB(pool, d.bun(), bun.WithDiscardUnknownColumns())
+}

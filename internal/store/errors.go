@@ -1,0 +1,75 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/uptrace/bun/driver/pgdriver"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store/dbconn"
+)
+
+// URLError says what is wrong with a database URL, without a part of it.
+type URLError = dbconn.URLError
+
+// ServerError is an error that PostgreSQL reported.
+type ServerError struct {
+	State      string // SQLSTATE
+	Constraint string // the constraint, or the column, that was violated, if one was
+	Message    string // empty where it could quote values
+}
+
+// Error gives the code, and the server's text where that holds no values.
+func (e *ServerError) Error() string {
+	text := "the database reports SQLSTATE " + e.State
+	if e.Constraint != "" {
+		text += " (" + e.Constraint + ")"
+	}
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	return text
+}
+
+// fault explains an error by what was being done, nil staying nil. What the
+// domain knows stays what it is; the rest is stripped of values.
+func fault(ctx context.Context, doing string, err error) error {
+	var pg pgdriver.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("%s: %w", doing, accounts.ErrNotFound)
+	case errors.As(err, &pg):
+		err = serverError(pg)
+	}
+	return fmt.Errorf("%s: %w", doing, withContext(ctx, err))
+}
+
+// withContext adds the context's error to one that came of it: drivers report a
+// deadline as a network time-out or an interrupted statement.
+func withContext(ctx context.Context, err error) error {
+	cause := ctx.Err()
+	if cause == nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		cause = context.DeadlineExceeded
+	}
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", cause, err)
+}
+
+func serverError(e pgdriver.Error) error {
+	out := &ServerError{State: e.Field('C'), Constraint: cmp.Or(e.Field('n'), e.Field('c'))}
+	switch class := out.State[:min(2, len(out.State))]; class {
+	case "22", "23", "42": // about data and statements: they quote both
+	default:
+		out.Message = e.Field('M')
+	}
+	return out
+}

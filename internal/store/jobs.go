@@ -1,0 +1,78 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+)
+
+// Enqueue stores a job that is due at once.
+func (s *Store) Enqueue(ctx context.Context, j accounts.NewJob) error {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	return fault(ctx, "store a job", s.addJobs(ctx, s.write, []accounts.NewJob{j}))
+}
+
+func (s *Store) addJobs(ctx context.Context, db bun.IDB, jobs []accounts.NewJob) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	now := at(s.Now())
+	rows := make([]jobRow, len(jobs))
+	for i, j := range jobs {
+		payload := append([]byte{}, j.Payload...) // none is empty, and not NULL
+		rows[i] = jobRow{Kind: j.Kind, Payload: payload, Created: now, Due: now}
+	}
+	_, err := db.NewInsert().Model(&rows).Exec(ctx)
+	return err
+}
+
+// ClaimJobs leases due jobs, see outbox.Store. A row that another claim has just
+// locked is passed over. The list is made first and once: a LIMIT within the
+// condition could be evaluated anew for each row.
+func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.Time, n int) ([]outbox.Job, error) {
+	if len(kinds) == 0 || n < 1 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	var rows []jobRow
+	err := s.write.NewRaw(`WITH due AS MATERIALIZED (
+			SELECT id FROM personal_jobs WHERE due <= ? AND kind IN (?) ORDER BY id LIMIT ? ?)
+		UPDATE personal_jobs SET due = ?, attempts = attempts + 1, lease = lease + 1
+		WHERE id IN (SELECT id FROM due) RETURNING *`,
+		at(s.Now()), bun.List(kinds), n, s.skipLocked, at(until)).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fault(ctx, "claim jobs", err)
+	}
+	slices.SortFunc(rows, func(a, b jobRow) int { return cmp.Compare(a.ID, b.ID) })
+	jobs := make([]outbox.Job, len(rows))
+	for i := range rows {
+		jobs[i] = rows[i].job()
+	}
+	return jobs, nil
+}
+
+// FinishJob removes a job, see outbox.Store.
+func (s *Store) FinishJob(ctx context.Context, j outbox.Job) error {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	_, err := exec(ctx, s.write, "DELETE FROM personal_jobs WHERE id = ? AND lease = ?", j.ID, j.Lease)
+	return fault(ctx, "finish a job", err)
+}
+
+// RetryJob makes a job due again, see outbox.Store. The lease is another
+// afterwards, so whoever held it holds it no longer.
+func (s *Store) RetryJob(ctx context.Context, j outbox.Job, due time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	_, err := exec(ctx, s.write, "UPDATE personal_jobs SET due = ?, lease = lease + 1 WHERE id = ? AND lease = ?",
+		at(due), j.ID, j.Lease)
+	return fault(ctx, "retry a job", err)
+}

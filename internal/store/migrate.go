@@ -1,0 +1,156 @@
+package store
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/cms-personal/personal/internal/store/dbconn"
+)
+
+const (
+	// SchemaTarget is the schema version that Migrate brings a database to.
+	SchemaTarget = 1
+	// SchemaMinimum is the oldest schema, besides an empty database, that Migrate
+	// can start from.
+	SchemaMinimum = 1
+	// schemaCompatible is the least SchemaTarget of a program that can work on
+	// our schema. Migrations only add, so it rises seldom.
+	schemaCompatible = 1
+
+	migrationPoll = 100 * time.Millisecond
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// SchemaError says that a database's schema does not suit this program.
+type SchemaError struct {
+	Found         int // the database's version
+	MinCompatible int // the least target that may work on it
+}
+
+// Error says what to do about it.
+func (e *SchemaError) Error() string {
+	if e.Found < SchemaMinimum {
+		return fmt.Sprintf("the database has schema version %d, and this program can start from %d only: "+
+			"run a version in between first", e.Found, SchemaMinimum)
+	}
+	return fmt.Sprintf("the database has schema version %d, which needs a program that knows version %d; this one knows %d: "+
+		"run a newer version, or restore the backup made before the upgrade", e.Found, e.MinCompatible, SchemaTarget)
+}
+
+// SchemaVersion returns the version of the database's schema, 0 if it has none,
+// and the least SchemaTarget of a program that can work on it.
+func (s *Store) SchemaVersion(ctx context.Context) (found, minCompatible int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	found, minCompatible, err = s.schemaVersion(ctx, s.read)
+	return found, minCompatible, fault(ctx, "read the schema version", err)
+}
+
+func (s *Store) schemaVersion(ctx context.Context, db bun.IDB) (found, minCompatible int, err error) {
+	var exists bool
+	if err := db.NewRaw(s.hasTable, "personal_schema").Scan(ctx, &exists); err != nil || !exists {
+		return 0, 0, err
+	}
+	err = db.NewRaw("SELECT coalesce(max(version), 0), coalesce(max(min_compatible), 0) FROM personal_schema").
+		Scan(ctx, &found, &minCompatible)
+	return found, minCompatible, err
+}
+
+// Migrate brings the schema to SchemaTarget, each step in a transaction of its
+// own, and does nothing if it is there. Several nodes may do so at once. A newer
+// schema is left as it is, if this program can work on it; else *SchemaError.
+func (s *Store) Migrate(ctx context.Context) error {
+	// A read first: a node that only runs need not be allowed to create tables.
+	found, minCompatible, err := s.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if done, err := schemaDone(found, minCompatible); done || err != nil {
+		return err
+	}
+	// A connection of its own, as a step may take longer than a request may.
+	pools, err := dbconn.Open(s.url, dbconn.MigrationLimits)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = pools.Close() }()
+	for done := false; !done; {
+		if done, err = s.step(ctx, s.db(pools.Write)); err != nil {
+			return fault(ctx, "migrate the database", err)
+		}
+	}
+	return nil
+}
+
+// schemaDone reports whether there is nothing to migrate.
+func schemaDone(found, minCompatible int) (bool, error) {
+	if minCompatible > SchemaTarget || found > 0 && found < SchemaMinimum {
+		return false, &SchemaError{Found: found, MinCompatible: minCompatible}
+	}
+	return found >= SchemaTarget, nil
+}
+
+// step waits for the lock, which no crash leaves behind, and does the next
+// migration under it. It polls instead of waiting in the server: that would be
+// cut short by the time limits, which are meant for work.
+func (s *Store) step(ctx context.Context, db *bun.DB) (done bool, err error) {
+	for {
+		locked := false
+		err = db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) (err error) {
+			if err := tx.NewRaw(s.migrating).Scan(ctx, &locked); err != nil || !locked {
+				return err
+			}
+			done, err = s.migrateNext(ctx, tx)
+			return err
+		})
+		if err != nil || locked {
+			return done, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(migrationPoll):
+		}
+	}
+}
+
+func (s *Store) migrateNext(ctx context.Context, tx bun.Tx) (done bool, err error) {
+	found, minCompatible, err := s.schemaVersion(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	if done, err := schemaDone(found, minCompatible); done || err != nil {
+		return done, err
+	}
+	next := found + 1
+	statements, err := s.migration(next)
+	if err != nil {
+		return false, err
+	}
+	// Not through bun, which would look for arguments in the text.
+	if _, err := tx.Tx.ExecContext(ctx, statements); err != nil {
+		return false, err
+	}
+	_, err = exec(ctx, tx, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (?, ?, ?)",
+		next, min(next, schemaCompatible), at(s.Now()))
+	s.log.InfoContext(ctx, "migrated the database", "version", next)
+	return false, err
+}
+
+// migration returns the statements that lead to a version.
+func (s *Store) migration(version int) (string, error) {
+	names, err := fs.Glob(migrations, path.Join(s.migrations, fmt.Sprintf("%04d_*.sql", version)))
+	if err != nil || len(names) != 1 {
+		return "", fmt.Errorf("migration %d: %d files, want one", version, len(names))
+	}
+	text, err := migrations.ReadFile(names[0])
+	return string(text), err
+}

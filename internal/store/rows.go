@@ -1,0 +1,142 @@
+package store
+
+import (
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+// micros is a time as it is stored: microseconds since 1970, 0 for none.
+type micros int64
+
+func at(t time.Time) micros {
+	if t.IsZero() {
+		return 0
+	}
+	return micros(t.UnixMicro())
+}
+
+func (m micros) time() time.Time {
+	if m == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(m)).UTC()
+}
+
+type accountRow struct {
+	bun.BaseModel `bun:"table:personal_accounts,alias:a"`
+
+	ID                int64 `bun:",pk,autoincrement"`
+	Login, LoginKey   string
+	Name              *string
+	Email             string
+	EmailKey          string `bun:",nullzero"` // unique, but several accounts may have none
+	PasswordHash      string
+	CredentialVersion int64
+	Fields            string
+	Disabled          bool
+	Created, Updated  micros
+}
+
+func newAccountRow(a accounts.Account) (accountRow, error) {
+	fields, err := a.Fields.Encode()
+	if err != nil {
+		return accountRow{}, err
+	}
+	return accountRow{
+		Login: a.Login, LoginKey: a.LoginKey, Name: a.Name,
+		Email: a.Email.Address, EmailKey: a.Email.Key,
+		PasswordHash: a.PasswordHash, CredentialVersion: a.CredentialVersion,
+		Fields: string(fields), Disabled: a.Disabled,
+		Created: at(a.Created), Updated: at(a.Updated),
+	}, nil
+}
+
+func (r *accountRow) account() (accounts.Account, error) {
+	fields, err := userfields.DecodeValues([]byte(r.Fields))
+	return accounts.Account{
+		ID: r.ID, Login: r.Login, LoginKey: r.LoginKey, Name: r.Name,
+		Email:        accounts.Email{Address: r.Email, Key: r.EmailKey},
+		PasswordHash: r.PasswordHash, CredentialVersion: r.CredentialVersion,
+		Fields: fields, Disabled: r.Disabled,
+		Created: r.Created.time(), Updated: r.Updated.time(),
+	}, err
+}
+
+type sessionRow struct {
+	bun.BaseModel `bun:"table:personal_sessions,alias:s"`
+
+	ID                               int64 `bun:",pk,autoincrement"`
+	AccountID                        int64
+	Selector, ChainKey, Newest       []byte
+	Created, Rotated, Used, LastSeen micros
+	Address, Agent                   string
+
+	Account *accountRow `bun:"rel:belongs-to,join:account_id=id"`
+}
+
+func newSessionRow(s accounts.Session) sessionRow {
+	return sessionRow{
+		ID: s.ID, AccountID: s.AccountID,
+		Selector: s.Selector[:], ChainKey: s.ChainKey[:], Newest: s.Newest[:],
+		Created: at(s.Created), Rotated: at(s.Rotated), Used: at(s.Used), LastSeen: at(s.LastSeen),
+		Address: s.Address, Agent: s.Agent,
+	}
+}
+
+func (r *sessionRow) session() accounts.Session {
+	s := accounts.Session{
+		ID: r.ID, AccountID: r.AccountID,
+		Created: r.Created.time(), Rotated: r.Rotated.time(), Used: r.Used.time(), LastSeen: r.LastSeen.time(),
+		Address: r.Address, Agent: r.Agent,
+	}
+	copy(s.Selector[:], r.Selector)
+	copy(s.ChainKey[:], r.ChainKey)
+	copy(s.Newest[:], r.Newest)
+	return s
+}
+
+type mailTokenRow struct {
+	bun.BaseModel `bun:"table:personal_mail_tokens,alias:t"`
+
+	Digest            []byte `bun:",pk"`
+	AccountID         int64
+	Purpose           accounts.MailPurpose
+	MailID            string
+	CredentialVersion int64
+	Email, EmailKey   string
+	Created, Expires  micros
+
+	Account *accountRow `bun:"rel:belongs-to,join:account_id=id"`
+}
+
+func (r *mailTokenRow) token() accounts.MailToken {
+	t := accounts.MailToken{
+		MailID: r.MailID, AccountID: r.AccountID, Purpose: r.Purpose, CredentialVersion: r.CredentialVersion,
+		Email:   accounts.Email{Address: r.Email, Key: r.EmailKey},
+		Created: r.Created.time(), Expires: r.Expires.time(),
+	}
+	copy(t.Digest[:], r.Digest)
+	return t
+}
+
+type jobRow struct {
+	bun.BaseModel `bun:"table:personal_jobs,alias:j"`
+
+	ID              int64 `bun:",pk,autoincrement"`
+	Kind            outbox.Kind
+	Payload         []byte
+	Created, Due    micros
+	Attempts, Lease int64
+}
+
+func (r *jobRow) job() outbox.Job {
+	return outbox.Job{
+		ID: r.ID, Kind: r.Kind, Payload: r.Payload, Created: r.Created.time(),
+		Attempts: int(r.Attempts), Lease: r.Lease,
+	}
+}

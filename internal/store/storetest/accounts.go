@@ -1,0 +1,235 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+var accountCases = []testCase{
+	{"what is stored is found as it was, to the microsecond", func(t *testing.T, w *world) {
+		name := "Анна O'Neil \\ \"quoted\" ? ?0 $1 🙂"
+		want := w.newAccount()
+		want.Name, want.Disabled = &name, true
+		want.Fields = userfields.Values{
+			"text": "it's \n ? $1", "yes": true, "whole": int64(1) << 52, "part": 1.5,
+			"many": []string{"a", "b"}, "unset": nil,
+		}
+		want.ID = w.createID(want)
+		got, err := w.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: want.LoginKey})
+		w.must(err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"an account is found by either key, and never by an empty one", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		none := w.newAccount()
+		none.Email = accounts.Email{}
+		w.create(none)
+		for _, c := range []struct {
+			query accounts.AccountQuery
+			found bool
+		}{
+			{accounts.AccountQuery{LoginKey: a.LoginKey}, true},
+			{accounts.AccountQuery{EmailKey: a.Email.Key}, true},
+			{accounts.AccountQuery{LoginKey: a.LoginKey, EmailKey: "else"}, true},
+			{accounts.AccountQuery{LoginKey: "else", EmailKey: a.Email.Key}, true},
+			{accounts.AccountQuery{LoginKey: "else", EmailKey: "else"}, false},
+			{accounts.AccountQuery{LoginKey: a.Email.Key, EmailKey: a.LoginKey}, false},
+			{accounts.AccountQuery{}, false},
+			{accounts.AccountQuery{LoginKey: a.LoginKey, EmailKey: a.Email.Key, MatchBoth: true}, true},
+			{accounts.AccountQuery{LoginKey: a.LoginKey, EmailKey: "else", MatchBoth: true}, false},
+			{accounts.AccountQuery{LoginKey: none.LoginKey, MatchBoth: true}, false},
+			{accounts.AccountQuery{MatchBoth: true}, false},
+		} {
+			got, err := w.FindAccount(t.Context(), c.query)
+			if c.found && (err != nil || got.ID != a.ID) {
+				t.Errorf("%+v: account %d, error %v, want account %d", c.query, got.ID, err, a.ID)
+			}
+			if !c.found && !errors.Is(err, accounts.ErrNotFound) {
+				t.Errorf("%+v: account %d, error %v, want none", c.query, got.ID, err)
+			}
+		}
+	}},
+	{"where a text is one account's login and another's e-mail, the login wins", func(t *testing.T, w *world) {
+		a, b := w.newAccount(), w.newAccount()
+		b.Email.Key = a.LoginKey
+		w.create(b)
+		a, _ = w.create(a)
+		got, err := w.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: a.LoginKey, EmailKey: a.LoginKey})
+		w.must(err)
+		if got.ID != a.ID {
+			t.Errorf("account %d, want %d", got.ID, a.ID)
+		}
+	}},
+	{"a new account comes with its session and the jobs made for its id", func(t *testing.T, w *world) {
+		first := w.newSession(0)
+		var given int64
+		id, err := w.CreateAccount(t.Context(), w.newAccount(), first, func(id int64) []accounts.NewJob {
+			given = id
+			return []accounts.NewJob{job("mail"), job("event")}
+		})
+		w.must(err)
+		if id < 1 || given != id {
+			t.Errorf("id is %d, the jobs' %d", id, given)
+		}
+		if s := w.session(first); s.AccountID != id {
+			t.Errorf("the session is account %d's, want %d", s.AccountID, id)
+		}
+		if diff := cmp.Diff([]outbox.Kind{"mail", "event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"every taken column is named, and nothing is stored", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		b, _ := w.createAny()
+		for _, c := range []struct {
+			login, email string
+			want         accounts.TakenError
+		}{
+			{a.LoginKey, "free", accounts.TakenError{Login: true}},
+			{"free", a.Email.Key, accounts.TakenError{Email: true}},
+			{a.LoginKey, a.Email.Key, accounts.TakenError{Login: true, Email: true}},
+			{a.LoginKey, b.Email.Key, accounts.TakenError{Login: true, Email: true}},
+		} {
+			n := w.newAccount()
+			n.LoginKey, n.Email.Key = c.login, c.email
+			first := w.newSession(0)
+			_, err := w.CreateAccount(t.Context(), n, first, func(int64) []accounts.NewJob { return []accounts.NewJob{job("mail")} })
+			w.wantTaken(err, c.want)
+			_, _, err = w.FindSession(t.Context(), first.Selector)
+			w.wantError(err, accounts.ErrNotFound)
+		}
+		if due := w.kindsDue(); len(due) > 0 {
+			t.Errorf("jobs %v, want none", due)
+		}
+	}},
+	{"several accounts may have no e-mail address", func(t *testing.T, w *world) {
+		for range 2 {
+			a := w.newAccount()
+			a.Email = accounts.Email{}
+			if got, _ := w.create(a); got.Email != a.Email {
+				t.Errorf("e-mail is %+v", got.Email)
+			}
+		}
+	}},
+	{"a refused account's id is not that of another", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		again := w.newAccount()
+		again.LoginKey = a.LoginKey
+		_, err := w.CreateAccount(t.Context(), again, w.newSession(0), noJobs)
+		w.wantTaken(err, accounts.TakenError{Login: true})
+		if b, _ := w.createAny(); b.ID <= a.ID {
+			t.Errorf("id %d after %d", b.ID, a.ID)
+		}
+	}},
+	{"a profile update stores name, fields and time, and nothing else", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		name := "New Name"
+		want := a
+		want.Name, want.Fields, want.Updated = &name, userfields.Values{"city": "Perm", "n": int64(7)}, a.Updated.Add(time.Hour)
+		got, err := w.UpdateProfile(t.Context(), a.ID, func(now *accounts.Account) error {
+			if diff := cmp.Diff(a, *now); diff != "" {
+				t.Error(diff)
+			}
+			*now = want
+			now.Login, now.LoginKey, now.PasswordHash, now.Disabled, now.CredentialVersion = "x", "x", "x", true, 9
+			return nil
+		})
+		w.must(err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("returned: %s", diff)
+		}
+		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
+			t.Errorf("stored: %s", diff)
+		}
+	}},
+	{"a name can be taken away", func(t *testing.T, w *world) {
+		a := w.newAccount()
+		name := "Anna"
+		a.Name = &name
+		a, _ = w.create(a)
+		_, err := w.UpdateProfile(t.Context(), a.ID, func(a *accounts.Account) error { a.Name = nil; return nil })
+		w.must(err)
+		if got := w.account(a.ID).Name; got != nil {
+			t.Errorf("name is %q, want none", *got)
+		}
+	}},
+	{"a profile update that fails stores nothing and says why", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		reason := errors.New("no such city")
+		_, err := w.UpdateProfile(t.Context(), a.ID, func(a *accounts.Account) error {
+			a.Fields = userfields.Values{"city": "nowhere"}
+			return reason
+		})
+		w.wantError(err, reason)
+		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"the profile of an unknown account is not found", func(t *testing.T, w *world) {
+		_, err := w.UpdateProfile(t.Context(), 99, func(*accounts.Account) error { return nil })
+		w.wantError(err, accounts.ErrNotFound)
+	}},
+	{"a new password ends all sessions but one, which gets new secrets, voids tokens and stores jobs", func(t *testing.T, w *world) {
+		a, first := w.createAny()
+		w.open(a)
+		w.addToken(a, accounts.PurposeRecovery, 1)
+		w.pass(time.Hour)
+		keep := w.newSession(a.ID)
+		keep.ID, keep.Created = first.ID, first.Created
+		w.must(w.ReplacePassword(t.Context(), a.ID, a.CredentialVersion, "second hash", keep, job("event")))
+
+		got := w.account(a.ID)
+		if got.PasswordHash != "second hash" || got.CredentialVersion != 2 || !got.Updated.Equal(w.Now()) {
+			t.Errorf("account is %+v", got)
+		}
+		if diff := cmp.Diff([]accounts.Session{keep}, w.sessions(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		_, _, err := w.FindSession(t.Context(), first.Selector)
+		w.wantError(err, accounts.ErrNotFound)
+		_, _, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 1))
+		w.wantError(err, accounts.ErrNotFound)
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"a new password is stale after another, of a disabled account, without the session, or with a stranger's", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		_, strangers := w.createAny()
+		off := w.newAccount()
+		off.Disabled = true
+		disabled, disabledSession := w.create(off)
+		ended := w.open(a)
+		w.must(w.EndSession(t.Context(), a.ID, ended.ID))
+		for _, c := range []struct {
+			account accounts.Account
+			version int64
+			keep    accounts.Session
+		}{{a, 2, s}, {a, 0, s}, {disabled, 1, disabledSession}, {a, 1, ended}, {a, 1, strangers}} {
+			err := w.ReplacePassword(t.Context(), c.account.ID, c.version, "second hash", c.keep, job("event"))
+			w.wantError(err, accounts.ErrStale)
+			if diff := cmp.Diff(c.account, w.account(c.account.ID)); diff != "" {
+				t.Error(diff)
+			}
+		}
+		if due := w.kindsDue(); len(due) > 0 || len(w.sessions(a.ID)) != 1 {
+			t.Errorf("jobs %v, %d sessions", due, len(w.sessions(a.ID)))
+		}
+	}},
+}
+
+func (w *world) createID(a accounts.Account) int64 {
+	w.t.Helper()
+	id, err := w.CreateAccount(w.t.Context(), a, w.newSession(0), noJobs)
+	w.must(err)
+	return id
+}

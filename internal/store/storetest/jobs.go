@@ -1,0 +1,144 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/throttle"
+)
+
+var jobCases = []testCase{
+	{"a job is claimed as it was stored, byte for byte", func(t *testing.T, w *world) {
+		payload := []byte("{\"b\":  1, \"a\": \"it's ? $1 🙂\"}")
+		w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: "mail", Payload: payload}))
+		got := w.claim(10)
+		if len(got) != 1 {
+			t.Fatalf("%d jobs", len(got))
+		}
+		want := outbox.Job{ID: got[0].ID, Kind: "mail", Payload: payload, Created: w.Now(), Attempts: 1, Lease: got[0].Lease}
+		if diff := cmp.Diff(want, got[0]); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"a payload may be empty", func(t *testing.T, w *world) {
+		w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: "mail"}))
+		if got := w.claim(1); len(got) != 1 || len(got[0].Payload) != 0 {
+			t.Errorf("jobs %v", got)
+		}
+	}},
+	{"claims take the oldest of the wanted kinds first, up to the number", func(t *testing.T, w *world) {
+		for _, kind := range []outbox.Kind{"other", "mail", "event", "mail", "event"} {
+			w.must(w.Enqueue(t.Context(), job(kind)))
+		}
+		claimKinds := func(n int, kinds ...outbox.Kind) (got []outbox.Kind) {
+			jobs, err := w.ClaimJobs(t.Context(), kinds, w.Now().Add(time.Minute), n)
+			w.must(err)
+			for i, j := range jobs {
+				got = append(got, j.Kind)
+				if i > 0 && jobs[i-1].ID >= j.ID {
+					t.Error("not in order")
+				}
+			}
+			return got
+		}
+		for _, c := range []struct{ want, got []outbox.Kind }{
+			{nil, claimKinds(10)},
+			{nil, claimKinds(0, "mail")},
+			{nil, claimKinds(10, "unknown")},
+			{[]outbox.Kind{"mail", "event", "mail"}, claimKinds(3, "event", "mail")},
+			{[]outbox.Kind{"event"}, claimKinds(3, "event", "mail")},
+			{[]outbox.Kind{"other"}, claimKinds(3, "other")},
+		} {
+			if diff := cmp.Diff(c.want, c.got); diff != "" {
+				t.Error(diff)
+			}
+		}
+	}},
+	{"a lease that ends without a word makes the job due again, under another lease", func(t *testing.T, w *world) {
+		w.must(w.Enqueue(t.Context(), job("mail")))
+		first := w.claim(1)[0]
+		w.pass(time.Minute - time.Microsecond)
+		if again := w.claim(1); len(again) > 0 {
+			t.Fatal("claimed under a lease")
+		}
+		w.pass(time.Microsecond)
+		second := w.claim(1)[0]
+		if second.ID != first.ID || second.Lease == first.Lease || second.Attempts != 2 {
+			t.Errorf("first %+v, second %+v", first, second)
+		}
+		// The first worker was only slow: the job is no longer its own.
+		w.must(w.FinishJob(t.Context(), first))
+		w.must(w.RetryJob(t.Context(), first, w.Now()))
+		if again := w.claim(1); len(again) > 0 {
+			t.Error("the retry of a passed lease made it due")
+		}
+		w.must(w.FinishJob(t.Context(), second))
+		w.pass(time.Hour)
+		if again := w.claim(1); len(again) > 0 {
+			t.Error("a finished job came again")
+		}
+	}},
+	{"a job to be retried is due when told, and its lease has ended", func(t *testing.T, w *world) {
+		w.must(w.Enqueue(t.Context(), job("mail")))
+		first := w.claim(1)[0]
+		w.must(w.RetryJob(t.Context(), first, w.Now().Add(time.Second)))
+		w.must(w.FinishJob(t.Context(), first)) // too late: no longer leased
+		if again := w.claim(1); len(again) > 0 {
+			t.Fatal("due at once")
+		}
+		w.pass(time.Second)
+		again := w.claim(1)
+		if len(again) != 1 || again[0].Attempts != 2 || again[0].Lease == first.Lease {
+			t.Errorf("jobs %v", again)
+		}
+	}},
+}
+
+var pruneCases = []testCase{
+	{"what has ended goes, in however small batches, and nothing else", func(t *testing.T, w *world) {
+		a, idle := w.createAny()
+		old := w.newSession(a.ID)
+		old.Created = w.Now().Add(-100 * time.Hour)
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: old, CredentialVersion: 1, Most: 100}))
+		for i := range 7 {
+			w.addToken(a, accounts.PurposeRecovery, i)
+			w.open(a)
+		}
+		_, err := w.ReserveMail(t.Context(), reservation("1", a, accounts.PurposeRecovery))
+		w.must(err)
+		slow, quick := limited(1, 1, 3*time.Hour), limited(2, 1, time.Hour)
+		w.wantWait(0, []throttle.Charge{slow, quick})
+		w.pass(2 * time.Hour)
+		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Newest, false, w.Now()))
+		living := w.open(a)
+		w.addToken(a, accounts.PurposeRecovery, 100)
+
+		w.must(w.Prune(t.Context(), store.PruneOptions{
+			Lifetimes:   accounts.Lifetimes{SeenAfter: idle.LastSeen, CreatedAfter: old.Created},
+			MailsBefore: w.Now().Add(-time.Hour), Batch: 2,
+		}))
+		w.wantSessions(a.ID, living)
+		_, _, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 100))
+		w.must(err)
+		w.wantWait(time.Hour, []throttle.Charge{slow})
+		w.wantWait(0, []throttle.Charge{quick})
+		// The reservation is forgotten: the same mail is counted again.
+		_, err = w.ReserveMail(t.Context(), reservation("1", a, accounts.PurposeRecovery))
+		w.must(err)
+		if wait, err := w.ReserveMail(t.Context(), reservation("2", a, accounts.PurposeRecovery)); err != nil || wait != time.Minute {
+			t.Errorf("waits %v, error %v", wait, err)
+		}
+	}},
+}
+
+func (w *world) claim(n int) []outbox.Job {
+	w.t.Helper()
+	jobs, err := w.ClaimJobs(w.t.Context(), []outbox.Kind{"mail", "event"}, w.Now().Add(time.Minute), n)
+	w.must(err)
+	return jobs
+}

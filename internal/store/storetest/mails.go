@@ -1,0 +1,220 @@
+package storetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+)
+
+var mailCases = []testCase{
+	{"mails keep their gap and their number in the window, per account and purpose", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		b, _ := w.createAny()
+		wantWait := func(want time.Duration, id string, account accounts.Account, p accounts.MailPurpose) {
+			t.Helper()
+			got, err := w.ReserveMail(t.Context(), reservation(id, account, p))
+			w.must(err)
+			if got != want {
+				t.Errorf("%s waits %v, want %v", id, got, want)
+			}
+		}
+		wantWait(0, "1", a, accounts.PurposeRecovery)
+		wantWait(time.Minute, "2", a, accounts.PurposeRecovery)
+		wantWait(0, "2", a, accounts.PurposeEmail)
+		wantWait(0, "2", b, accounts.PurposeRecovery)
+		w.pass(time.Minute - 10*time.Millisecond)
+		wantWait(time.Second, "2", a, accounts.PurposeRecovery) // at least a second
+		w.pass(10 * time.Millisecond)
+		wantWait(0, "2", a, accounts.PurposeRecovery)
+		w.pass(time.Minute)
+		wantWait(0, "3", a, accounts.PurposeRecovery)
+		w.pass(time.Minute)
+		wantWait(57*time.Minute, "4", a, accounts.PurposeRecovery) // 3 in the hour
+		w.pass(57 * time.Minute)
+		wantWait(0, "4", a, accounts.PurposeRecovery)
+		w.pass(time.Second)
+		wantWait(59*time.Second, "5", a, accounts.PurposeRecovery)
+	}},
+	{"a mail reserved again is granted, counted once, and its jobs are stored once", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		for range 10 {
+			wait, err := w.ReserveMail(t.Context(), reservation("1", a, accounts.PurposeRecovery), job("mail"))
+			w.must(err)
+			if wait != 0 {
+				t.Fatalf("it waits %v", wait)
+			}
+		}
+		if diff := cmp.Diff([]outbox.Kind{"mail"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+		w.pass(time.Minute)
+		if wait, err := w.ReserveMail(t.Context(), reservation("2", a, accounts.PurposeRecovery)); wait != 0 || err != nil {
+			t.Errorf("the next one waits %v, error %v", wait, err)
+		}
+	}},
+	{"a refused mail stores no job and a mail to nobody is not found", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		_, err := w.ReserveMail(t.Context(), reservation("1", a, accounts.PurposeRecovery))
+		w.must(err)
+		wait, err := w.ReserveMail(t.Context(), reservation("2", a, accounts.PurposeRecovery), job("mail"))
+		w.must(err)
+		if due := w.kindsDue(); wait == 0 || len(due) > 0 {
+			t.Errorf("waits %v, jobs %v", wait, due)
+		}
+		_, err = w.ReserveMail(t.Context(), reservation("1", accounts.Account{ID: 99}, accounts.PurposeRecovery))
+		w.wantError(err, accounts.ErrNotFound)
+	}},
+	{"a token is found until it expires, by its own purpose, with its account", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		want := w.addToken(a, accounts.PurposeEmail, 1)
+		w.addToken(a, accounts.PurposeEmail, 2) // leaves the earlier one valid
+		w.pass(30*time.Minute - time.Microsecond)
+		got, account, err := w.FindMailToken(t.Context(), accounts.PurposeEmail, want.Digest)
+		w.must(err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(a, account); diff != "" {
+			t.Error(diff)
+		}
+		_, _, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, want.Digest)
+		w.wantError(err, accounts.ErrNotFound)
+		_, _, err = w.FindMailToken(t.Context(), accounts.PurposeEmail, digest("unknown", 1))
+		w.wantError(err, accounts.ErrNotFound)
+		w.pass(time.Microsecond)
+		_, _, err = w.FindMailToken(t.Context(), accounts.PurposeEmail, want.Digest)
+		w.wantError(err, accounts.ErrNotFound)
+	}},
+	{"a token is stale for another version, a disabled account or none", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		off := w.newAccount()
+		off.Disabled = true
+		disabled, _ := w.create(off)
+		for _, c := range []struct{ account, version int64 }{{a.ID, 0}, {a.ID, 2}, {disabled.ID, 1}, {99, 1}} {
+			err := w.AddMailToken(t.Context(), w.newToken(accounts.Account{ID: c.account, CredentialVersion: c.version}, accounts.PurposeRecovery, 1))
+			w.wantError(err, accounts.ErrStale)
+		}
+	}},
+	{"a recovery sets the hash, ends all sessions, voids all tokens, and happens once", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		w.open(a)
+		b, strangers := w.createAny()
+		w.addToken(a, accounts.PurposeRecovery, 1)
+		w.addToken(a, accounts.PurposeRecovery, 2)
+		w.addToken(a, accounts.PurposeEmail, 3)
+		w.addToken(b, accounts.PurposeRecovery, 4)
+		w.pass(time.Minute)
+		w.must(w.RedeemRecovery(t.Context(), digest("token", 1), "second hash", job("event")))
+		want := a
+		want.PasswordHash, want.CredentialVersion, want.Updated = "second hash", 2, w.Now()
+		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		w.wantSessions(a.ID)
+		w.wantSessions(b.ID, strangers)
+		for i := 1; i <= 2; i++ {
+			w.wantError(w.RedeemRecovery(t.Context(), digest("token", i), "third hash", job("event")), accounts.ErrNotFound)
+		}
+		w.wantError(w.RedeemEmail(t.Context(), digest("token", 3)), accounts.ErrNotFound)
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+		w.must(w.RedeemRecovery(t.Context(), digest("token", 4), "hash"))
+	}},
+	{"an expired, unknown or e-mail token recovers nothing", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		w.addToken(a, accounts.PurposeRecovery, 1)
+		w.addToken(a, accounts.PurposeEmail, 2)
+		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 2), "x"), accounts.ErrNotFound)
+		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 3), "x"), accounts.ErrNotFound)
+		w.pass(30 * time.Minute)
+		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 1), "x"), accounts.ErrNotFound)
+		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		w.wantSessions(a.ID, s)
+	}},
+	{"an e-mail token sets the address, leaves another login and the sessions, voids all tokens", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		w.addToken(a, accounts.PurposeRecovery, 1)
+		w.addToken(a, accounts.PurposeEmail, 2)
+		w.pass(time.Minute)
+		w.must(w.RedeemEmail(t.Context(), digest("token", 2), job("mail")))
+		want := a
+		want.Email, want.Updated = accounts.Email{Address: "New2@Example.org", Key: "new2@example.org"}, w.Now()
+		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		w.wantSessions(a.ID, s)
+		w.wantError(w.RedeemEmail(t.Context(), digest("token", 2), job("mail")), accounts.ErrNotFound)
+		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 1), "x"), accounts.ErrNotFound)
+		if diff := cmp.Diff([]outbox.Kind{"mail"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"a login that was the old address becomes the new one", func(t *testing.T, w *world) {
+		a := w.newAccount()
+		a.Login, a.LoginKey = a.Email.Address, a.Email.Key
+		a, _ = w.create(a)
+		w.addToken(a, accounts.PurposeEmail, 1)
+		w.must(w.RedeemEmail(t.Context(), digest("token", 1)))
+		got := w.account(a.ID)
+		if got.Login != "New1@Example.org" || got.LoginKey != "new1@example.org" || got.Email.Key != got.LoginKey {
+			t.Errorf("login is %q (%q), e-mail %+v", got.Login, got.LoginKey, got.Email)
+		}
+	}},
+	{"an address taken meanwhile uses up nothing", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		w.addToken(a, accounts.PurposeEmail, 1)
+		w.addToken(a, accounts.PurposeRecovery, 2)
+		b := w.newAccount()
+		b.Email = accounts.Email{Address: "NEW1@example.org", Key: "new1@example.org"}
+		w.create(b)
+		w.wantTaken(w.RedeemEmail(t.Context(), digest("token", 1), job("mail")), accounts.TakenError{Email: true})
+		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		for p, i := range map[accounts.MailPurpose]int{accounts.PurposeEmail: 1, accounts.PurposeRecovery: 2} {
+			_, _, err := w.FindMailToken(t.Context(), p, digest("token", i))
+			w.must(err)
+		}
+		if due := w.kindsDue(); len(due) > 0 {
+			t.Errorf("jobs %v, want none", due)
+		}
+	}},
+	{"an address that is the account's own already is no conflict", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		tok := w.newToken(a, accounts.PurposeEmail, 1)
+		tok.Email = accounts.Email{Address: "x" + a.Email.Address, Key: a.Email.Key}
+		w.must(w.AddMailToken(t.Context(), tok))
+		w.must(w.RedeemEmail(t.Context(), tok.Digest))
+		if got := w.account(a.ID).Email; got != tok.Email {
+			t.Errorf("e-mail is %+v", got)
+		}
+	}},
+}
+
+func reservation(id string, a accounts.Account, p accounts.MailPurpose) accounts.MailReservation {
+	return accounts.MailReservation{MailID: id, AccountID: a.ID, Purpose: p, Gap: time.Minute, Most: 3, Window: time.Hour}
+}
+
+func (w *world) newToken(a accounts.Account, p accounts.MailPurpose, n int) accounts.MailToken {
+	return accounts.MailToken{
+		MailID: fmt.Sprintf("mail %d", n), AccountID: a.ID, Purpose: p, Digest: digest("token", n),
+		CredentialVersion: a.CredentialVersion,
+		Email:             accounts.Email{Address: fmt.Sprintf("New%d@Example.org", n), Key: fmt.Sprintf("new%d@example.org", n)},
+		Created:           w.Now(), Expires: w.Now().Add(30 * time.Minute),
+	}
+}
+
+func (w *world) addToken(a accounts.Account, p accounts.MailPurpose, n int) accounts.MailToken {
+	w.t.Helper()
+	t := w.newToken(a, p, n)
+	w.must(w.AddMailToken(w.t.Context(), t))
+	return t
+}

@@ -1,0 +1,284 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+const (
+	contenders = 32
+	rounds     = 10
+)
+
+var raceCases = []testCase{
+	{"of many registrations of one login and address one succeeds, and the others name both", func(t *testing.T, w *world) {
+		same := w.newAccount()
+		var ids sync.Map
+		errs := atOnce(contenders, func(i int) error {
+			id, err := w.CreateAccount(t.Context(), same, w.newSession(0), noJobs)
+			ids.Store(id, true)
+			return err
+		})
+		won := 0
+		for _, err := range errs {
+			if err == nil {
+				won++
+				continue
+			}
+			w.wantTaken(err, accounts.TakenError{Login: true, Email: true})
+		}
+		if won != 1 {
+			t.Errorf("%d registrations succeeded", won)
+		}
+	}},
+	{"many different registrations at once all succeed", func(t *testing.T, w *world) {
+		errs := atOnce(contenders, func(int) error {
+			_, err := w.CreateAccount(t.Context(), w.newAccount(), w.newSession(0), noJobs)
+			return err
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Error(err)
+		}
+	}},
+	{"of many rotations of one session one succeeds, and the others are stale", func(t *testing.T, w *world) {
+		_, s := w.createAny()
+		errs := atOnce(contenders, func(i int) error {
+			return w.RotateSession(t.Context(), s.ID, s.Newest, digest("next", i), w.Now())
+		})
+		if won, stale := count(errs, nil), count(errs, accounts.ErrStale); won != 1 || stale != contenders-1 {
+			t.Errorf("%d succeeded, %d were stale: %v", won, stale, errors.Join(errs...))
+		}
+		for i, err := range errs {
+			if err == nil && w.session(s).Newest != digest("next", i) {
+				t.Error("the stored digest is not the winner's")
+			}
+		}
+	}},
+	{"no sign-in with the old password survives a change, and no rehash overwrites the new one", func(t *testing.T, w *world) {
+		for range rounds {
+			a, s := w.createAny()
+			opened := make([]accounts.Session, contenders)
+			errs := atOnce(contenders+1, func(i int) error {
+				if i == contenders/2 {
+					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", s)
+				}
+				o := accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 100, Rehash: "stronger first"}
+				opened[i%contenders] = o.Session
+				return w.OpenSession(t.Context(), o)
+			})
+			if n := count(errs, nil) + count(errs, accounts.ErrStale); n != len(errs) || errs[contenders/2] != nil {
+				t.Fatal(errors.Join(errs...))
+			}
+			w.wantSessions(a.ID, s)
+			if got := w.account(a.ID); got.PasswordHash != "second hash" || got.CredentialVersion != 2 {
+				t.Errorf("hash %q, version %d", got.PasswordHash, got.CredentialVersion)
+			}
+		}
+	}},
+	{"no sign-in survives a recovery, which happens once", func(t *testing.T, w *world) {
+		for round := range rounds {
+			a, _ := w.createAny()
+			w.addToken(a, accounts.PurposeRecovery, round)
+			const recoveries = 4
+			errs := atOnce(contenders, func(i int) error {
+				if i < recoveries {
+					return w.RedeemRecovery(t.Context(), digest("token", round), fmt.Sprint("hash ", i))
+				}
+				return w.OpenSession(t.Context(), accounts.OpenSession{
+					Session: w.newSession(a.ID), CredentialVersion: 1, Most: 100, Rehash: "stronger first",
+				})
+			})
+			if count(errs[:recoveries], nil) != 1 || count(errs[:recoveries], accounts.ErrNotFound) != recoveries-1 {
+				t.Fatal(errors.Join(errs...))
+			}
+			w.wantSessions(a.ID)
+			if got := w.account(a.ID); got.PasswordHash == "stronger first" || got.CredentialVersion != 2 {
+				t.Errorf("hash %q, version %d", got.PasswordHash, got.CredentialVersion)
+			}
+		}
+	}},
+	{"no token outlives a password change that it was added in the face of", func(t *testing.T, w *world) {
+		for round := range rounds {
+			a, s := w.createAny()
+			errs := atOnce(9, func(i int) error {
+				if i == 4 {
+					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", s)
+				}
+				return w.AddMailToken(t.Context(), w.newToken(a, accounts.PurposeRecovery, 100*round+i))
+			})
+			if n := count(errs, nil) + count(errs, accounts.ErrStale); n != len(errs) {
+				t.Fatal(errors.Join(errs...))
+			}
+			for i := range 9 {
+				_, _, err := w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 100*round+i))
+				w.wantError(err, accounts.ErrNotFound)
+			}
+		}
+	}},
+	{"many sign-ins at once leave no more sessions than allowed", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		errs := atOnce(contenders, func(int) error {
+			return w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 5})
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(w.sessions(a.ID)); n != 5 {
+			t.Errorf("%d sessions, want 5", n)
+		}
+	}},
+	{"of many accounts that confirm one address one gets it", func(t *testing.T, w *world) {
+		const n = 8
+		for i := range n {
+			a, _ := w.createAny()
+			tok := w.newToken(a, accounts.PurposeEmail, i)
+			tok.Email = accounts.Email{Address: "one@example.org", Key: "one@example.org"}
+			w.must(w.AddMailToken(t.Context(), tok))
+		}
+		errs := atOnce(n, func(i int) error { return w.RedeemEmail(t.Context(), digest("token", i)) })
+		if count(errs, nil) != 1 {
+			t.Errorf("%d got it", count(errs, nil))
+		}
+		for _, err := range errs {
+			if err != nil {
+				w.wantTaken(err, accounts.TakenError{Email: true})
+			}
+		}
+	}},
+	{"of many reservations at once the limit allows one", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		waits := make([]time.Duration, contenders)
+		errs := atOnce(contenders, func(i int) (err error) {
+			waits[i], err = w.ReserveMail(t.Context(), reservation(fmt.Sprint(i), a, accounts.PurposeRecovery), job("mail"))
+			return err
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		granted := 0
+		for _, wait := range waits {
+			if wait == 0 {
+				granted++
+			}
+		}
+		if due := w.kindsDue(); granted != 1 || len(due) != 1 {
+			t.Errorf("%d granted, %d jobs", granted, len(due))
+		}
+	}},
+	{"of many attempts at once the burst is admitted, whatever the order of the keys", func(t *testing.T, w *world) {
+		address, account := limited(1, 10, time.Minute), limited(2, 40, time.Minute)
+		waits := make([]time.Duration, 50)
+		errs := atOnce(len(waits), func(i int) (err error) {
+			c := []throttle.Charge{address, account}
+			if i%2 == 0 {
+				c[0], c[1] = c[1], c[0]
+			}
+			waits[i], err = w.Charge(t.Context(), c, w.Now())
+			return err
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		admitted := 0
+		for _, wait := range waits {
+			if wait == 0 {
+				admitted++
+			}
+		}
+		if admitted != 10 {
+			t.Errorf("%d admitted, want 10", admitted)
+		}
+	}},
+	{"profile updates at once lose none of the fields", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		errs := atOnce(contenders, func(i int) error {
+			_, err := w.UpdateProfile(t.Context(), a.ID, func(a *accounts.Account) error {
+				a.Fields = a.Fields.Merge(userfields.Values{fmt.Sprint("field", i): "x"})
+				return nil
+			})
+			return err
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(w.account(a.ID).Fields); n != contenders+1 {
+			t.Errorf("%d fields, want %d", n, contenders+1)
+		}
+	}},
+	{"many workers claim each job once", func(t *testing.T, w *world) {
+		const jobs = 100
+		for range jobs {
+			w.must(w.Enqueue(t.Context(), job("mail")))
+		}
+		var mu sync.Mutex
+		claimed := map[int64]int{}
+		errs := atOnce(8, func(int) error {
+			for {
+				got, err := w.ClaimJobs(t.Context(), []outbox.Kind{"mail"}, w.Now().Add(time.Minute), 7)
+				if err != nil || len(got) == 0 {
+					return err
+				}
+				mu.Lock()
+				for _, j := range got {
+					claimed[j.ID]++
+				}
+				mu.Unlock()
+				if len(got) > 7 {
+					return fmt.Errorf("%d jobs in one claim", len(got))
+				}
+			}
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		// A worker that found the rest locked by others stopped early.
+		rest, err := w.ClaimJobs(t.Context(), []outbox.Kind{"mail"}, w.Now().Add(time.Minute), jobs)
+		w.must(err)
+		if len(claimed)+len(rest) != jobs {
+			t.Errorf("%d jobs claimed, %d left, want %d", len(claimed), len(rest), jobs)
+		}
+		for id, n := range claimed {
+			if n != 1 {
+				t.Errorf("job %d was claimed %d times", id, n)
+			}
+		}
+	}},
+	{"everything at once on one account deadlocks nowhere", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		ctx := t.Context()
+		errs := atOnce(contenders, func(i int) error {
+			var err error
+			switch i % 8 {
+			case 0, 1:
+				err = w.OpenSession(ctx, accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 3})
+			case 2:
+				err = w.EndSessions(ctx, a.ID)
+			case 3:
+				err = w.TouchSession(ctx, s.ID, s.Newest, true, w.Now())
+			case 4:
+				err = w.RotateSession(ctx, s.ID, s.Newest, digest("next", i), w.Now())
+			case 5:
+				_, err = w.ReserveMail(ctx, reservation(fmt.Sprint(i), a, accounts.PurposeEmail))
+			case 6:
+				err = w.ReplacePassword(ctx, a.ID, 1, "second hash", s)
+			case 7:
+				err = w.EndSession(ctx, a.ID, s.ID, job("event"))
+			}
+			if errors.Is(err, accounts.ErrStale) {
+				return nil
+			}
+			return err
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Error(err)
+		}
+	}},
+}

@@ -1,0 +1,211 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+)
+
+var sessionCases = []testCase{
+	{"a session is found as it was stored, with its account", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		want := w.newSession(a.ID)
+		want.Used, want.Agent = w.Now().Add(time.Microsecond), "it's ? $1 🙂"
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: want, CredentialVersion: 1, Most: 2}))
+		got, account, err := w.FindSession(t.Context(), want.Selector)
+		w.must(err)
+		want.ID = got.ID
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(a, account); diff != "" {
+			t.Error(diff)
+		}
+		if got.ChainKey != want.ChainKey { // it is redacted in the difference
+			t.Error("another chain key")
+		}
+	}},
+	{"an unknown selector is not found", func(t *testing.T, w *world) {
+		_, _, err := w.FindSession(t.Context(), w.newSession(1).Selector)
+		w.wantError(err, accounts.ErrNotFound)
+	}},
+	{"a sign-in stores its jobs and the new hash, and leaves the version", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{
+			Session: w.newSession(a.ID), CredentialVersion: 1, Most: 2, Rehash: "stronger", Jobs: []accounts.NewJob{job("event")},
+		}))
+		want := a
+		want.PasswordHash = "stronger"
+		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"a sign-in with another version, into a disabled account or none, is stale and stores nothing", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		off := w.newAccount()
+		off.Disabled = true
+		disabled, _ := w.create(off)
+		for _, c := range []struct{ account, version int64 }{{a.ID, 0}, {a.ID, 2}, {disabled.ID, 1}, {99, 1}} {
+			s := w.newSession(c.account)
+			err := w.OpenSession(t.Context(), accounts.OpenSession{
+				Session: s, CredentialVersion: c.version, Most: 2, Rehash: "stronger", Jobs: []accounts.NewJob{job("event")},
+			})
+			w.wantError(err, accounts.ErrStale)
+			_, _, err = w.FindSession(t.Context(), s.Selector)
+			w.wantError(err, accounts.ErrNotFound)
+		}
+		if got := w.account(a.ID).PasswordHash; got != "first hash" {
+			t.Errorf("the hash is %q", got)
+		}
+		if due := w.kindsDue(); len(due) > 0 {
+			t.Errorf("jobs %v, want none", due)
+		}
+	}},
+	{"beyond the most, the longest unused sessions go, and never the new one", func(t *testing.T, w *world) {
+		a, first := w.createAny()
+		_, strangers := w.createAny()
+		w.pass(time.Minute)
+		second := w.open(a)
+		w.must(w.TouchSession(t.Context(), first.ID, first.Newest, true, w.Now().Add(time.Hour)))
+		third := w.newSession(a.ID)
+		third.LastSeen = first.Created.Add(-time.Hour)
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: third, CredentialVersion: 1, Most: 2}))
+		w.wantSessions(a.ID, first, w.session(third))
+		_, _, err := w.FindSession(t.Context(), second.Selector)
+		w.wantError(err, accounts.ErrNotFound)
+		w.wantSessions(strangers.AccountID, strangers)
+
+		fourth := w.newSession(a.ID)
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: fourth, CredentialVersion: 1, Most: 1}))
+		w.wantSessions(a.ID, fourth)
+	}},
+	{"sessions that have expired go at a sign-in", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		idle := w.open(a)
+		old := w.newSession(a.ID)
+		old.Created = w.Now().Add(-100 * time.Hour)
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: old, CredentialVersion: 1, Most: 100}))
+		w.pass(2 * time.Hour)
+		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Newest, false, w.Now()))
+		fresh := w.newSession(a.ID)
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{
+			Session: fresh, CredentialVersion: 1, Most: 100,
+			Lifetimes: accounts.Lifetimes{SeenAfter: idle.LastSeen, CreatedAfter: old.Created},
+		}))
+		w.wantSessions(a.ID, fresh)
+	}},
+	{"a rotation replaces the digest it was made from, once", func(t *testing.T, w *world) {
+		_, s := w.createAny()
+		w.must(w.TouchSession(t.Context(), s.ID, s.Newest, true, w.Now()))
+		w.pass(time.Minute)
+		next := digest("next", 1)
+		w.must(w.RotateSession(t.Context(), s.ID, s.Newest, next, w.Now()))
+		want := s
+		want.Newest, want.Rotated, want.LastSeen, want.Used = next, w.Now(), w.Now(), time.Time{}
+		if diff := cmp.Diff(want, w.session(s)); diff != "" {
+			t.Error(diff)
+		}
+		w.wantError(w.RotateSession(t.Context(), s.ID, s.Newest, digest("other", 1), w.Now()), accounts.ErrStale)
+		w.wantError(w.RotateSession(t.Context(), s.ID+99, next, digest("other", 1), w.Now()), accounts.ErrStale)
+		if diff := cmp.Diff(want, w.session(s)); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"a touch notes the first use of the newest hash only", func(t *testing.T, w *world) {
+		_, s := w.createAny()
+		for _, c := range []struct {
+			name   string
+			newest [32]byte
+			used   bool
+			want   func(now time.Time)
+		}{
+			{"not used", s.Newest, false, func(time.Time) {}},
+			{"another hash", digest("earlier", 1), true, func(time.Time) {}},
+			{"first use", s.Newest, true, func(now time.Time) { s.Used = now }},
+			{"second use", s.Newest, true, func(time.Time) {}},
+		} {
+			w.pass(time.Minute)
+			w.must(w.TouchSession(t.Context(), s.ID, c.newest, c.used, w.Now()))
+			c.want(w.Now())
+			s.LastSeen = w.Now()
+			if diff := cmp.Diff(s, w.session(s)); diff != "" {
+				t.Errorf("%s: %s", c.name, diff)
+			}
+		}
+	}},
+	{"the list holds the account's living sessions, the latest used first", func(t *testing.T, w *world) {
+		a, first := w.createAny()
+		w.createAny()
+		w.pass(time.Minute)
+		second := w.open(a)
+		w.pass(time.Minute)
+		third := w.open(a)
+		for _, c := range []struct {
+			seen, created time.Duration // after the first
+			want          []int64
+		}{
+			{-time.Second, -time.Second, []int64{third.ID, second.ID, first.ID}},
+			{0, -time.Second, []int64{third.ID, second.ID}},
+			{-time.Second, time.Minute, []int64{third.ID}},
+			{time.Hour, -time.Second, nil},
+		} {
+			l := accounts.Lifetimes{SeenAfter: first.LastSeen.Add(c.seen), CreatedAfter: first.Created.Add(c.created)}
+			list, err := w.Sessions(t.Context(), a.ID, l)
+			w.must(err)
+			var got []int64
+			for _, s := range list {
+				got = append(got, s.ID)
+				if !l.Alive(s) {
+					t.Errorf("session %d is not alive", s.ID)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%v: %s", c, diff)
+			}
+		}
+	}},
+	{"one session is ended by its own account only, and its jobs are stored once", func(t *testing.T, w *world) {
+		a, first := w.createAny()
+		second := w.open(a)
+		b, _ := w.createAny()
+		w.must(w.EndSession(t.Context(), b.ID, first.ID, job("event")))
+		w.wantSessions(a.ID, first, second)
+		w.must(w.EndSession(t.Context(), a.ID, first.ID, job("event")))
+		w.must(w.EndSession(t.Context(), a.ID, first.ID, job("event")))
+		w.wantSessions(a.ID, second)
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"all sessions of one account can be ended", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		w.open(a)
+		b, strangers := w.createAny()
+		w.must(w.EndSessions(t.Context(), a.ID))
+		w.must(w.EndSessions(t.Context(), 99))
+		w.wantSessions(a.ID)
+		w.wantSessions(b.ID, strangers)
+	}},
+}
+
+// wantSessions compares the account's sessions by selector, in any order.
+func (w *world) wantSessions(account int64, want ...accounts.Session) {
+	w.t.Helper()
+	names := func(list []accounts.Session) map[string]bool {
+		m := map[string]bool{}
+		for _, s := range list {
+			m[string(s.Selector[:])] = true
+		}
+		return m
+	}
+	if diff := cmp.Diff(names(want), names(w.sessions(account))); diff != "" {
+		w.t.Error(diff)
+	}
+}

@@ -1,0 +1,237 @@
+// Package storetest is what every store has to do: one suite, run on each
+// database.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+// Store is what is tested.
+type Store interface {
+	accounts.Store
+	outbox.Store
+	Prune(ctx context.Context, o store.PruneOptions) error
+}
+
+// Open returns a store on an empty database with the schema in place, closed
+// when the test ends, for which the given clock is the database's.
+type Open func(t *testing.T, clock func() time.Time) Store
+
+// Run runs the suite.
+func Run(t *testing.T, open Open) {
+	for _, group := range []struct {
+		name  string
+		cases []testCase
+	}{
+		{"accounts", accountCases},
+		{"sessions", sessionCases},
+		{"mails", mailCases},
+		{"attempts", attemptCases},
+		{"jobs", jobCases},
+		{"pruning", pruneCases},
+		{"races", raceCases},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			for _, c := range group.cases {
+				t.Run(c.name, func(t *testing.T) {
+					t.Parallel() // each has a database of its own
+					c.test(t, newWorld(t, open))
+				})
+			}
+		})
+	}
+}
+
+type testCase struct {
+	name string // a sentence
+	test func(t *testing.T, w *world)
+}
+
+// world is a store with a clock and the means to fill it.
+type world struct {
+	Store
+	t    *testing.T
+	mu   sync.Mutex
+	time time.Time
+	made int
+}
+
+func newWorld(t *testing.T, open Open) *world {
+	w := &world{t: t, time: time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)}
+	w.Store = open(t, w.now)
+	return w
+}
+
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.time
+}
+
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.time = w.time.Add(d)
+}
+
+// number is another one at each call.
+func (w *world) number() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.made++
+	return w.made
+}
+
+func (w *world) newAccount() accounts.Account {
+	login := fmt.Sprintf("User%d", w.number())
+	return accounts.Account{
+		Login: login, LoginKey: "key of " + login,
+		Email:        accounts.Email{Address: login + "@Example.org", Key: login + "@example.org"},
+		PasswordHash: "first hash", CredentialVersion: 1,
+		Fields:  userfields.Values{"city": "Omsk"},
+		Created: w.Now(), Updated: w.Now(),
+	}
+}
+
+func (w *world) newSession(account int64) accounts.Session {
+	s := accounts.Session{
+		AccountID: account, Newest: digest("newest", w.number()),
+		Created: w.Now(), Rotated: w.Now(), LastSeen: w.Now(),
+		Address: "192.0.2.1", Agent: "a browser",
+	}
+	key, selector := digest("chain", w.number()), digest("selector", w.number())
+	copy(s.ChainKey[:], key[:])
+	copy(s.Selector[:], selector[:])
+	return s
+}
+
+// create stores a new account with a first session and returns both as found.
+func (w *world) create(a accounts.Account) (accounts.Account, accounts.Session) {
+	w.t.Helper()
+	first := w.newSession(0)
+	_, err := w.CreateAccount(w.t.Context(), a, first, noJobs)
+	w.must(err)
+	session, account, err := w.FindSession(w.t.Context(), first.Selector)
+	w.must(err)
+	return account, session
+}
+
+func (w *world) createAny() (accounts.Account, accounts.Session) {
+	w.t.Helper()
+	return w.create(w.newAccount())
+}
+
+func (w *world) account(id int64) accounts.Account {
+	w.t.Helper()
+	a, err := w.UpdateProfile(w.t.Context(), id, func(*accounts.Account) error { return nil })
+	w.must(err)
+	return a
+}
+
+// always are lifetimes at which every session is alive.
+var always = accounts.Lifetimes{}
+
+func (w *world) sessions(account int64) []accounts.Session {
+	w.t.Helper()
+	s, err := w.Sessions(w.t.Context(), account, always)
+	w.must(err)
+	return s
+}
+
+// open opens one more session of the account, which may have many.
+func (w *world) open(a accounts.Account) accounts.Session {
+	w.t.Helper()
+	s := w.newSession(a.ID)
+	w.must(w.OpenSession(w.t.Context(), accounts.OpenSession{Session: s, CredentialVersion: a.CredentialVersion, Most: 100}))
+	return w.session(s)
+}
+
+// session returns the stored session with the selector of s.
+func (w *world) session(s accounts.Session) accounts.Session {
+	w.t.Helper()
+	found, _, err := w.FindSession(w.t.Context(), s.Selector)
+	w.must(err)
+	return found
+}
+
+// claimAll claims all due jobs and returns their kinds.
+func (w *world) kindsDue() []outbox.Kind {
+	w.t.Helper()
+	jobs, err := w.ClaimJobs(w.t.Context(), []outbox.Kind{"mail", "event"}, w.Now().Add(time.Minute), 1000)
+	w.must(err)
+	kinds := []outbox.Kind{}
+	for _, j := range jobs {
+		kinds = append(kinds, j.Kind)
+	}
+	return kinds
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) wantError(got, want error) {
+	w.t.Helper()
+	if !errors.Is(got, want) {
+		w.t.Fatalf("error is %v, want %v", got, want)
+	}
+}
+
+func (w *world) wantTaken(got error, want accounts.TakenError) {
+	w.t.Helper()
+	var taken *accounts.TakenError
+	if !errors.As(got, &taken) || *taken != want {
+		w.t.Fatalf("error is %v, want %v", got, &want)
+	}
+}
+
+func noJobs(int64) []accounts.NewJob { return nil }
+
+func job(kind outbox.Kind) accounts.NewJob {
+	return accounts.NewJob{Kind: kind, Payload: []byte(`{"a": 1}`)}
+}
+
+// digest is a made-up digest.
+func digest(what string, n int) (d [32]byte) {
+	copy(d[:], fmt.Sprintf("%08d %s", n, what))
+	return d
+}
+
+// atOnce runs f n times at once and returns the errors.
+func atOnce(n int, f func(i int) error) []error {
+	start := make(chan struct{})
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			<-start
+			errs[i] = f(i)
+		})
+	}
+	close(start)
+	all.Wait()
+	return errs
+}
+
+// count counts the errors that are the target; nil counts the successes.
+func count(errs []error, target error) (n int) {
+	for _, err := range errs {
+		if errors.Is(err, target) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,43 @@
+// Package throttle decides whether one more attempt is allowed now. Decisions
+// are pure functions of a limit, a moment and one stored time; the store keeps
+// that time, so limits survive a swap of the plugin and are shared by nodes.
+package throttle
+
+import "time"
+
+// Limit allows Burst attempts at once and one more every Every.
+//
+// It is the generic cell rate algorithm: the whole state is the moment at which
+// the attempts charged so far will have been regained (the theoretical arrival
+// time, TAT). With Burst 3 and Every 10s:
+//
+//	t=0s   allowed, allowed, allowed, refused (wait 10s)
+//	t=9s   refused (wait 1s)
+//	t=10s  allowed, refused (wait 10s)
+//	t=70s  allowed, allowed, allowed, refused
+type Limit struct {
+	Burst int
+	Every time.Duration
+}
+
+// Take charges one attempt at now. It returns the new TAT to be stored, or, when
+// the attempt is refused, the wait until one is allowed and the TAT unchanged.
+func (l Limit) Take(tat, now time.Time) (next time.Time, wait time.Duration) {
+	if tat.Before(now) {
+		tat = now
+	}
+	next = tat.Add(l.Every)
+	if wait = next.Sub(now) - time.Duration(l.Burst)*l.Every; wait > 0 {
+		return tat, wait
+	}
+	return next, 0
+}
+
+// Refund gives back one attempt.
+func (l Limit) Refund(tat time.Time) time.Time { return tat.Add(-l.Every) }
+
+// Charge is one attempt counted against one key.
+type Charge struct {
+	Key   [32]byte // a digest: what users typed is not kept, and every key has one size
+	Limit Limit
+}

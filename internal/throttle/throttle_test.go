@@ -1,0 +1,74 @@
+package throttle
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestLimitOnATimeline(t *testing.T) {
+	limit := Limit{Burst: 3, Every: 10 * time.Second}
+	start := time.Unix(1_000_000, 0)
+	var tat time.Time
+	for _, step := range []struct {
+		at, wait time.Duration
+	}{
+		{0, 0}, {0, 0}, {0, 0}, {0, 10 * time.Second},
+		{9 * time.Second, time.Second},
+		{10 * time.Second, 0}, {10 * time.Second, 10 * time.Second},
+		{70 * time.Second, 0}, {70 * time.Second, 0}, {70 * time.Second, 0}, {70 * time.Second, 10 * time.Second},
+	} {
+		next, wait := limit.Take(tat, start.Add(step.at))
+		if wait != step.wait {
+			t.Fatalf("at %v: wait %v, want %v", step.at, wait, step.wait)
+		}
+		tat = next
+	}
+}
+
+func TestARefundMakesRoomForExactlyOneAttempt(t *testing.T) {
+	limit := Limit{Burst: 2, Every: time.Minute}
+	now := time.Unix(1_000_000, 0)
+	tat, _ := limit.Take(time.Time{}, now)
+	tat, _ = limit.Take(tat, now)
+	tat = limit.Refund(tat)
+	tat, wait := limit.Take(tat, now)
+	if wait != 0 {
+		t.Fatalf("refused after a refund: wait %v", wait)
+	}
+	if _, wait = limit.Take(tat, now); wait == 0 {
+		t.Fatal("a refund made room for two")
+	}
+}
+
+// In any window the attempts allowed are at most the burst and what the window
+// regains.
+func TestNoScheduleExceedsTheLimit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := Limit{Burst: rapid.IntRange(1, 20).Draw(t, "burst"), Every: time.Duration(rapid.IntRange(1, 60).Draw(t, "every")) * time.Second}
+		now := time.Unix(1_000_000, 0)
+		var tat time.Time
+		var allowed []time.Time
+		for range rapid.IntRange(1, 200).Draw(t, "attempts") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 30_000).Draw(t, "gap")) * time.Millisecond)
+			next, wait := limit.Take(tat, now)
+			tat = next
+			if wait > 0 {
+				if _, again := limit.Take(tat, now.Add(wait)); again != 0 {
+					t.Fatalf("still refused after the wait of %v", wait)
+				}
+				continue
+			}
+			allowed = append(allowed, now)
+		}
+		for i, from := range allowed {
+			for j := i; j < len(allowed); j++ {
+				most := limit.Burst + int(allowed[j].Sub(from)/limit.Every)
+				if n := j - i + 1; n > most {
+					t.Fatalf("%d attempts within %v, at most %d", n, allowed[j].Sub(from), most)
+				}
+			}
+		}
+	})
+}

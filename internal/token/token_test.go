@@ -1,0 +1,252 @@
+package token
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// zero is the text of 32 zero bytes.
+var zero = strings.Repeat("A", 43)
+
+// misspelt are texts that are no token, each for another reason.
+var misspelt = map[string]string{
+	"empty":              "",
+	"short":              zero[:42],
+	"long":               zero + "A",
+	"padded":             zero + "=",
+	"padded within":      zero[:42] + "=",
+	"standard base64":    zero[:42] + "/",
+	"unused bits set":    zero[:42] + "B",
+	"line end":           zero[:42] + "\n",
+	"line end in excess": zero + "\n",
+	"space":              " " + zero[:42],
+	"other letters":      strings.Repeat("Ж", 21) + "A",
+}
+
+func TestAMailTokenIsKnownByItsDigest(t *testing.T) {
+	text, digest := NewMailToken()
+	if len(text) != 43 {
+		t.Errorf("%d characters", len(text))
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(raw) != 32 || sha256.Sum256(raw) != digest {
+		t.Errorf("the digest is not that of the 32 bytes: %v", err)
+	}
+	if got, ok := MailDigest(text); !ok || got != digest {
+		t.Errorf("read again: %x, %v", got, ok)
+	}
+	if other, _ := NewMailToken(); other == text {
+		t.Error("the same token twice")
+	}
+}
+
+func TestAMisspeltTokenIsNone(t *testing.T) {
+	for name, text := range misspelt {
+		if digest, ok := MailDigest(text); ok || digest != [32]byte{} {
+			t.Errorf("%s: accepted as a mailed token", name)
+		}
+		if selector, secret, ok := ParseHash(text); ok || selector != (Selector{}) || secret != (Secret{}) {
+			t.Errorf("%s: accepted as a user_hash", name)
+		}
+	}
+	if _, _, ok := ParseHash(zero); !ok {
+		t.Error("32 zero bytes were refused")
+	}
+}
+
+func TestEverySessionHasItsOwnRandomParts(t *testing.T) {
+	selector1, secret1, key1 := NewSession()
+	selector2, secret2, key2 := NewSession()
+	if selector1 == selector2 || secret1 == secret2 || key1 == key2 {
+		t.Error("the same parts twice")
+	}
+	if selector1 == (Selector{}) || secret1 == (Secret{}) || key1 == (ChainKey{}) {
+		t.Error("a part is not random")
+	}
+}
+
+func bytesOf(t *rapid.T, n int, label string) []byte {
+	return rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, label)
+}
+
+func TestAUserHashIsReadAsItWasWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		selector, secret := Selector(bytesOf(t, 8, "selector")), Secret(bytesOf(t, 24, "secret"))
+		text := FormatHash(selector, secret)
+		if len(text) != 43 {
+			t.Fatalf("%d characters", len(text))
+		}
+		gotSelector, gotSecret, ok := ParseHash(text)
+		if !ok || gotSelector != selector || gotSecret != secret {
+			t.Fatalf("%s was read as something else", text)
+		}
+	})
+}
+
+// The key and the data of RFC 4231, test case 2, do not fit the lengths here, so
+// this value was computed with another implementation (Python's hmac).
+func TestTheNextSecretIsTheHMACOfThisOne(t *testing.T) {
+	var key ChainKey
+	var secret Secret
+	for i := range key {
+		key[i] = byte(i)
+	}
+	for i := range secret {
+		secret[i] = byte(0x80 + i)
+	}
+	next := secret.Next(key)
+	if got := hex.EncodeToString(next[:]); got != "2522b255aaea1970c73eb500df0d2ec6b300a5458c9f3c04" {
+		t.Errorf("next: %s", got)
+	}
+	digest := secret.Digest()
+	if got := hex.EncodeToString(digest[:]); got != "caaa103f63119c936c7ef540cf0ef850a93f0a7d1a3faffcfc1e9ff87280704c" {
+		t.Errorf("digest: %s", got)
+	}
+}
+
+func walk(key ChainKey, s Secret, steps int) Secret {
+	for range steps {
+		s = s.Next(key)
+	}
+	return s
+}
+
+func TestAnEarlierSecretLeadsToTheNewest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		key, first := ChainKey(bytesOf(t, 32, "key")), Secret(bytesOf(t, 24, "secret"))
+		want := rapid.IntRange(0, MaxSteps+2).Draw(t, "steps")
+		newest := walk(key, first, want)
+		steps, secret, ok := Distance(key, first, newest.Digest())
+		if want > MaxSteps {
+			if ok || steps != 0 || secret != (Secret{}) {
+				t.Fatalf("%d steps behind, and accepted as %d", want, steps)
+			}
+			return
+		}
+		if !ok || steps != want || secret != newest {
+			t.Fatalf("got %d steps, %v; want %d", steps, ok, want)
+		}
+	})
+}
+
+func TestNothingElseLeadsToTheNewest(t *testing.T) {
+	_, first, key := NewSession()
+	_, stranger, otherKey := NewSession()
+	newest := walk(key, first, 3)
+	for name, test := range map[string]struct {
+		key    ChainKey
+		secret Secret
+	}{
+		"a stranger's secret": {key, stranger},
+		"another chain key":   {otherKey, first},
+		"a later secret":      {key, newest.Next(key)},
+	} {
+		if _, secret, ok := Distance(test.key, test.secret, newest.Digest()); ok || secret != (Secret{}) {
+			t.Errorf("%s was accepted", name)
+		}
+	}
+}
+
+func TestSecretsDoNotPrint(t *testing.T) {
+	_, secret, key := NewSession()
+	type row struct {
+		Secret Secret
+		Key    *ChainKey
+		Keys   map[string]ChainKey
+	}
+	holder := row{secret, &key, map[string]ChainKey{"a": key}}
+	forms := []string{
+		secret.String(), secret.GoString(), key.String(), key.GoString(),
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%b"} {
+		for _, v := range []any{secret, key, holder, []Secret{secret}} {
+			forms = append(forms, fmt.Sprintf(verb, v))
+		}
+	}
+	var log bytes.Buffer
+	for _, handler := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
+		slog.New(handler).Info("x", "secret", secret, "row", holder)
+	}
+	marshalled, err := json.Marshal(holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forms = append(forms, log.String(), string(marshalled))
+	for _, form := range forms {
+		for _, hidden := range [][]byte{secret[:], key[:]} {
+			for _, spelling := range []string{
+				string(hidden[:4]), fmt.Sprintf("%x", hidden[:4]), fmt.Sprintf("%X", hidden[:4]), fmt.Sprintf("%d %d %d %d", hidden[0], hidden[1], hidden[2], hidden[3]),
+				fmt.Sprintf("%d,%d,%d,%d", hidden[0], hidden[1], hidden[2], hidden[3]), base64.StdEncoding.EncodeToString(hidden[:6]),
+			} {
+				if strings.Contains(form, spelling) {
+					t.Errorf("a secret shows in %q", form)
+				}
+			}
+		}
+		if !strings.Contains(form, redacted) && !strings.Contains(form, "0x") {
+			t.Errorf("no placeholder in %q", form)
+		}
+	}
+}
+
+func TestReadingAHashAllocatesNothing(t *testing.T) {
+	selector, secret, key := NewSession()
+	text, newest := FormatHash(selector, secret), secret.Digest()
+	if n := testing.AllocsPerRun(100, func() { ParseHash(text) }); n > 0 {
+		t.Errorf("ParseHash: %v allocations", n)
+	}
+	if n := testing.AllocsPerRun(100, func() { Distance(key, secret, newest) }); n > 0 {
+		t.Errorf("Distance of the newest: %v allocations", n)
+	}
+}
+
+func FuzzParseHash(f *testing.F) {
+	for _, text := range misspelt {
+		f.Add(text)
+	}
+	f.Add(zero)
+	f.Add(FormatHash(Selector{1, 2, 3}, Secret{0xff, 0xfe}))
+	f.Fuzz(func(t *testing.T, text string) {
+		selector, secret, ok := ParseHash(text)
+		if _, isMail := MailDigest(text); isMail != ok {
+			t.Fatal("the two kinds of token differ in form")
+		}
+		if ok && FormatHash(selector, secret) != text {
+			t.Fatalf("%q is not the one text of its bytes", text)
+		}
+		if !ok && (selector != Selector{} || secret != Secret{}) {
+			t.Fatal("a refused text left something behind")
+		}
+	})
+}
+
+func BenchmarkParseHash(b *testing.B) {
+	selector, secret, _ := NewSession()
+	text := FormatHash(selector, secret)
+	b.ReportAllocs()
+	for b.Loop() {
+		ParseHash(text)
+	}
+}
+
+func BenchmarkDistance(b *testing.B) {
+	_, secret, key := NewSession()
+	for _, steps := range []int{0, 1, MaxSteps} {
+		newest := walk(key, secret, steps).Digest()
+		b.Run(fmt.Sprint(steps), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Distance(key, secret, newest)
+			}
+		})
+	}
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/throttle"
+)
+
+// defaultSettings documents every key and is where the defaults come from: what
+// is printed is what is in force.
+//
+//go:embed settings.toml
+var defaultSettings []byte
+
+// settings is the settings file.
+type settings struct {
+	Session struct {
+		Idle     duration `toml:"idle"`
+		Absolute duration `toml:"absolute"`
+		Grace    duration `toml:"grace"`
+	} `toml:"session"`
+	Password struct {
+		MinLength int    `toml:"min_length"`
+		MemoryKiB uint32 `toml:"memory_kib"`
+		Time      uint32 `toml:"time"`
+		Threads   uint8  `toml:"threads"`
+	} `toml:"password"`
+	Login struct {
+		WithEmail bool `toml:"with_email"`
+	} `toml:"login"`
+	Recovery struct {
+		Lifetime duration `toml:"lifetime"`
+		URL      string   `toml:"url"`
+	} `toml:"recovery"`
+	Email struct {
+		URL string `toml:"url"`
+	} `toml:"email"`
+	Throttle struct {
+		Enabled      bool  `toml:"enabled"`
+		Guess        limit `toml:"guess"`
+		GuessAddress limit `toml:"guess_address"`
+		Register     limit `toml:"register"`
+		Recover      limit `toml:"recover"`
+		Confirm      limit `toml:"confirm"`
+	} `toml:"throttle"`
+}
+
+type limit struct {
+	Burst int      `toml:"burst"`
+	Every duration `toml:"every"`
+}
+
+// duration is written as text: "90s".
+type duration time.Duration
+
+// UnmarshalText reads a Go duration.
+func (d *duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is no duration; write it like 90s, 15m or 24h", text)
+	}
+	*d = duration(parsed)
+	return nil
+}
+
+// readSettings lays a settings file over the defaults. Its errors name the keys
+// at fault, all of them at once.
+func readSettings(file []byte) (settings, error) {
+	var s settings
+	if err := decodeSettings(defaultSettings, &s); err != nil {
+		return s, fmt.Errorf("default settings: %w", err)
+	}
+	if err := decodeSettings(file, &s); err != nil {
+		return s, fmt.Errorf("settings: %w", err)
+	}
+	if err := s.check(); err != nil {
+		return s, fmt.Errorf("settings: %w", err)
+	}
+	return s, nil
+}
+
+func decodeSettings(file []byte, s *settings) error {
+	err := toml.NewDecoder(bytes.NewReader(file)).DisallowUnknownFields().Decode(s)
+	var unknown *toml.StrictMissingError
+	var wrong *toml.DecodeError
+	switch {
+	case errors.As(err, &unknown):
+		var names []string
+		for _, e := range unknown.Errors {
+			names = append(names, keyName(e.Key()))
+		}
+		return fmt.Errorf("unknown: %s (`personal settings` lists what there is)", strings.Join(names, ", "))
+	case errors.As(err, &wrong):
+		line, column := wrong.Position()
+		return fmt.Errorf("%s: line %d, column %d: %s", keyName(wrong.Key()), line, column, wrong.Error())
+	}
+	return err
+}
+
+func keyName(k toml.Key) string {
+	if len(k) == 0 {
+		return "file"
+	}
+	return strings.Join(k, ".")
+}
+
+// check finds values that are readable but not sensible.
+func (s settings) check() error {
+	var faults []error
+	fault := func(ok bool, key, rule string) {
+		if !ok {
+			faults = append(faults, fmt.Errorf("%s: %s", key, rule))
+		}
+	}
+	atLeastASecond := func(key string, d duration) {
+		fault(time.Duration(d) >= time.Second, key, "must be 1s or longer")
+	}
+	between := func(key string, v, least, most int) {
+		fault(v >= least && v <= most, key, fmt.Sprintf("must be from %d to %d", least, most))
+	}
+	atLeastASecond("session.idle", s.Session.Idle)
+	atLeastASecond("session.absolute", s.Session.Absolute)
+	atLeastASecond("session.grace", s.Session.Grace)
+	atLeastASecond("recovery.lifetime", s.Recovery.Lifetime)
+	between("password.min_length", s.Password.MinLength, 8, 256)
+	if err := s.password().Validate(); err != nil {
+		faults = append(faults, fmt.Errorf("password.%w", err))
+	}
+	fault(linkOK(s.Recovery.URL), "recovery.url", "must be empty or an http(s) URL with {token} once, behind a #")
+	fault(linkOK(s.Email.URL), "email.url", "must be empty or an http(s) URL with {token} once, behind a #")
+	throttled := func(key string, l limit) {
+		between("throttle."+key+".burst", l.Burst, 1, 1_000_000)
+		atLeastASecond("throttle."+key+".every", l.Every)
+	}
+	throttled("guess", s.Throttle.Guess)
+	throttled("guess_address", s.Throttle.GuessAddress)
+	throttled("register", s.Throttle.Register)
+	throttled("recover", s.Throttle.Recover)
+	throttled("confirm", s.Throttle.Confirm)
+	return errors.Join(faults...)
+}
+
+// linkOK keeps tokens out of servers' logs and of Referer headers: a fragment is
+// not sent.
+func linkOK(template string) bool {
+	if template == "" {
+		return true
+	}
+	before, fragment, found := strings.Cut(template, "#")
+	u, err := url.Parse(before)
+	return found && err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" &&
+		!strings.Contains(before, "{token}") && strings.Count(fragment, "{token}") == 1
+}
+
+// accounts are the settings of the domain.
+func (s settings) accounts() accounts.Settings {
+	return accounts.Settings{
+		SessionIdle:     time.Duration(s.Session.Idle),
+		SessionAbsolute: time.Duration(s.Session.Absolute),
+		SessionGrace:    time.Duration(s.Session.Grace),
+		MinPassword:     s.Password.MinLength,
+		MailLifetime:    time.Duration(s.Recovery.Lifetime),
+		RecoveryURL:     s.Recovery.URL,
+		EmailURL:        s.Email.URL,
+		LoginWithEmail:  s.Login.WithEmail,
+		Throttle: accounts.Throttle{
+			Enabled:      s.Throttle.Enabled,
+			Guess:        s.Throttle.Guess.limit(),
+			GuessAddress: s.Throttle.GuessAddress.limit(),
+			Register:     s.Throttle.Register.limit(),
+			Recover:      s.Throttle.Recover.limit(),
+			Confirm:      s.Throttle.Confirm.limit(),
+		},
+	}
+}
+
+// password are the parameters of new hashes.
+func (s settings) password() password.Params {
+	return password.Params{
+		MemoryKiB: s.Password.MemoryKiB,
+		Time:      s.Password.Time,
+		Threads:   s.Password.Threads,
+	}
+}
+
+func (l limit) limit() throttle.Limit {
+	return throttle.Limit{Burst: l.Burst, Every: time.Duration(l.Every)}
+}

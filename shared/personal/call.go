@@ -1,0 +1,28 @@
+package personal
+
+import (
+	"context"
+	"net/netip"
+)
+
+// Call is what travels with every call beside its deadline. It is carried in
+// the context, on both sides of a process boundary.
+type Call struct {
+	RequestID string     // stands in the logs of host and plugin
+	Locale    string     // BCP 47; the language of mails that the call causes
+	Address   netip.Addr // the client's; the zero Addr if unknown
+	Agent     string     // the client's User-Agent, 255 characters at most
+}
+
+type callKey struct{}
+
+// WithCall returns a context that carries c.
+func WithCall(ctx context.Context, c Call) context.Context {
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+// CallFrom returns the call that ctx carries, or the zero Call.
+func CallFrom(ctx context.Context) Call {
+	c, _ := ctx.Value(callKey{}).(Call)
+	return c
+}

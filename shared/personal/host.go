@@ -1,0 +1,56 @@
+package personal
+
+import (
+	"context"
+	"time"
+)
+
+// Host is what a personal-account module may ask of the content management
+// system. Implementations are safe for concurrent use.
+type Host interface {
+	// UserFields returns the schema in force now. It is asked for on every call
+	// that needs it, so it should answer from memory.
+	UserFields(ctx context.Context) (Schema, error)
+
+	// SendMail takes a mail for delivery. When it returns nil the mail is the
+	// host's responsibility; on an error it is handed over again later, so the
+	// same ID may come twice.
+	SendMail(ctx context.Context, m Mail) error
+
+	// PublishEvent tells the host what happened. Events are delivered at least
+	// once; ID tells a repeated one.
+	PublishEvent(ctx context.Context, e Event) error
+}
+
+// Mail is one message to one address. Its texts hold nothing that a user typed.
+type Mail struct {
+	ID      string // the same for a repeated delivery; fit for a Message-ID's left side
+	To      string // one plain ASCII address
+	Subject string
+	Text    string // holds a secret: never log it
+	HTML    string // holds a secret: never log it
+}
+
+// EventType says what happened.
+type EventType string
+
+// The events of this contract. Hosts must bear with types they do not know.
+const (
+	EventRegistered        EventType = "registered"
+	EventSignedIn          EventType = "signed_in"
+	EventRecoveryRequested EventType = "recovery_requested" // an account matched and a mail was sent
+	EventRecovered         EventType = "recovered"
+	EventPasswordChanged   EventType = "password_changed"
+	EventEmailChanged      EventType = "email_changed"
+	EventSessionTheft      EventType = "session_theft" // an old hash came back; the session was ended
+)
+
+// Event is one thing that happened to an account. It never holds a secret.
+type Event struct {
+	ID        string // unique; the same for a repeated delivery
+	Type      EventType
+	Time      time.Time // UTC
+	UserID    int64
+	Address   string // the client's; empty if unknown
+	RequestID string // of the call that caused it
+}

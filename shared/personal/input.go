@@ -1,0 +1,94 @@
+package personal
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// InputKind tells in which form a value was sent.
+type InputKind int
+
+// The kinds of input. The zero value is "not set".
+const (
+	InputUnset    InputKind = iota // JSON null, an empty text
+	InputText                      // a text, from a form or from JSON
+	InputNumber                    // a JSON number; Text holds its literal
+	InputBoolean                   // a JSON boolean; Text is "true" or "false"
+	InputList                      // a JSON list of texts, or a form's name[]
+	InputRepeated                  // a form's name given more than once: a list, or a malformed scalar
+	InputOther                     // a JSON object, or a list that holds anything but texts
+)
+
+// Input is a value as the caller sent it, before anybody knows the type it
+// should have. The schema decides that, in package userfields.
+type Input struct {
+	Kind InputKind
+	Text string   // InputText, InputNumber, InputBoolean
+	List []string // InputList, InputRepeated
+}
+
+// Text returns the input for one text; an empty one is not set.
+func Text(s string) Input {
+	if s == "" {
+		return Input{}
+	}
+	return Input{Kind: InputText, Text: s}
+}
+
+// IsZero reports whether the value is not set.
+func (in Input) IsZero() bool { return in.Kind == InputUnset }
+
+// UnmarshalJSON reads any JSON value.
+func (in *Input) UnmarshalJSON(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return fmt.Errorf("reading a value: %w", err)
+	}
+	*in = inputOf(v)
+	return nil
+}
+
+func inputOf(v any) Input {
+	switch v := v.(type) {
+	case nil:
+		return Input{}
+	case string:
+		return Text(v)
+	case json.Number:
+		return Input{Kind: InputNumber, Text: v.String()}
+	case bool:
+		return Input{Kind: InputBoolean, Text: fmt.Sprint(v)}
+	case []any:
+		list := make([]string, 0, len(v))
+		for _, item := range v {
+			s, ok := item.(string)
+			if !ok {
+				return Input{Kind: InputOther}
+			}
+			list = append(list, s)
+		}
+		return Input{Kind: InputList, List: list}
+	}
+	return Input{Kind: InputOther}
+}
+
+// MarshalJSON writes the value as it would be read again.
+func (in Input) MarshalJSON() ([]byte, error) {
+	switch in.Kind {
+	case InputUnset:
+		return []byte("null"), nil
+	case InputText:
+		return json.Marshal(in.Text)
+	case InputNumber, InputBoolean:
+		return []byte(in.Text), nil
+	case InputList, InputRepeated:
+		if in.List == nil {
+			return []byte("[]"), nil
+		}
+		return json.Marshal(in.List)
+	}
+	return nil, fmt.Errorf("input of kind %d has no JSON form", in.Kind)
+}

@@ -1,0 +1,57 @@
+package personaltest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+)
+
+func TestAnOperationWithoutAFunctionIsNotOffered(t *testing.T) {
+	ctx, s := t.Context(), &personaltest.Service{}
+	_, authorize := s.Authorize(ctx, personal.AuthorizeRequest{})
+	_, fields := s.Fields(ctx)
+	for name, err := range map[string]error{
+		"authorize": authorize,
+		"fields":    fields,
+		"logout":    s.Logout(ctx, personal.LogoutRequest{}),
+	} {
+		if got := personal.CodeOf(err); got != personal.CodeNotFound {
+			t.Errorf("%s answers %q, want not_found", name, got)
+		}
+	}
+}
+
+func TestTheHostKeepsWhatItTakesAndNothingElse(t *testing.T) {
+	refusal := errors.New("mailbox full")
+	h := &personaltest.Host{SendMailFunc: func(_ context.Context, m personal.Mail) error {
+		if m.ID == "refused" {
+			return refusal
+		}
+		return nil
+	}}
+	if err := h.SendMail(t.Context(), personal.Mail{ID: "refused"}); !errors.Is(err, refusal) {
+		t.Errorf("error %v, want the function's", err)
+	}
+	go func() {
+		_ = h.PublishEvent(context.Background(), personal.Event{ID: "e"})
+		_ = h.SendMail(context.Background(), personal.Mail{ID: "taken"})
+	}()
+	mails, err := h.AwaitMails(t.Context(), 1)
+	if err != nil || len(mails) != 1 || mails[0].ID != "taken" {
+		t.Errorf("kept %v, %v; want the mail that was taken", mails, err)
+	}
+	if events, err := h.AwaitEvents(t.Context(), 1); err != nil || len(events) != 1 {
+		t.Errorf("kept %v, %v; want the event", events, err)
+	}
+}
+
+func TestAwaitingEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := new(personaltest.Host).AwaitMails(ctx, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want the context's", err)
+	}
+}

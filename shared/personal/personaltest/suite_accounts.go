@@ -1,0 +1,227 @@
+package personaltest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+func asError(err error) (*personal.Error, bool) {
+	var e *personal.Error
+	return e, errors.As(err, &e)
+}
+
+func testRegister(t *testing.T, s *suite) {
+	login, email := s.newLogin()
+	in, err := s.service.Register(t.Context(), personal.RegisterRequest{
+		Login: strings.ToUpper(login), Password: Password, ConfirmPassword: Password, Email: email,
+		Fields: map[string]personal.Input{
+			"name":      personal.Text("Ada Lovelace"),
+			"age":       {Kind: personal.InputNumber, Text: "36"},
+			"height":    personal.Text("1.7"),
+			"city":      personal.Text("oslo"),
+			"interests": {Kind: personal.InputList, List: []string{"engines", "poetry"}},
+		},
+	})
+	if err != nil {
+		t.Fatalf("registering: %v", err)
+	}
+	if c := in.Credentials; c.UserID < 1 || c.UserID > 1<<53-1 || len(c.UserHash) != 43 {
+		t.Fatalf("user_id %d with a hash of %d characters", c.UserID, len(c.UserHash))
+	}
+	name := "Ada Lovelace"
+	want := personal.Profile{Login: strings.ToUpper(login), Name: &name, Email: email, Fields: []personal.ProfileField{
+		{Name: "phone"}, {Name: "age", Value: int64(36)}, {Name: "height", Value: 1.7}, {Name: "newsletter", Value: false},
+		{Name: "city", Value: "oslo"}, {Name: "interests", Value: []string{"engines", "poetry"}}, {Name: "number"},
+	}}
+	if diff := cmp.Diff(want, in.Profile); diff != "" {
+		t.Fatalf("profile (-want +got):\n%s", diff)
+	}
+	again, err := s.service.Profile(t.Context(), in.Credentials)
+	if err != nil {
+		t.Fatalf("asking for the profile: %v", err)
+	}
+	if diff := cmp.Diff(want, again); diff != "" {
+		t.Fatalf("profile as stored (-want +got):\n%s", diff)
+	}
+}
+
+func testAllFaults(t *testing.T, s *suite) {
+	_, err := s.service.Register(t.Context(), personal.RegisterRequest{
+		Login: "a@b", Password: "short", ConfirmPassword: "other", Email: "nowhere",
+		Fields: map[string]personal.Input{
+			"phone": personal.Text("none"), "age": personal.Text("200"), "interests": {Kind: personal.InputOther},
+			"shoe_size": personal.Text("40"), "name": personal.Text("a\x00b"),
+		},
+	})
+	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{
+		"login": personal.FaultInvalidFormat, "password": personal.FaultTooShort, "confirm_password": personal.FaultMismatch,
+		"email": personal.FaultInvalidFormat, "phone": personal.FaultInvalidFormat, "age": personal.FaultOutOfRange,
+		"interests": personal.FaultInvalidType, "shoe_size": personal.FaultUnknownField, "name": personal.FaultInvalidFormat,
+		"city": personal.FaultRequired,
+	})
+	_, err = s.service.Authorize(t.Context(), personal.AuthorizeRequest{Faults: personal.Faults{"login": personal.FaultInvalidType}})
+	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{
+		"login": personal.FaultInvalidType, "password": personal.FaultRequired,
+	})
+}
+
+func testTaken(t *testing.T, s *suite) {
+	u := s.register(t)
+	free, freeEmail := s.newLogin()
+	for name, test := range map[string]struct {
+		login, email string
+		want         personal.Faults
+	}{
+		"both":       {strings.ToUpper(u.login), strings.ToUpper(u.email), personal.Faults{"login": personal.FaultTaken, "email": personal.FaultTaken}},
+		"the login":  {u.login, freeEmail, personal.Faults{"login": personal.FaultTaken}},
+		"the e-mail": {free, u.email, personal.Faults{"email": personal.FaultTaken}},
+	} {
+		_, err := s.service.Register(t.Context(), personal.RegisterRequest{
+			Login: test.login, Password: Password, ConfirmPassword: Password, Email: test.email,
+			Fields: map[string]personal.Input{"city": personal.Text("riga")},
+		})
+		t.Run(name, func(t *testing.T) { wantFaults(t, err, personal.CodeAlreadyExists, test.want) })
+	}
+}
+
+func testRegistrationRace(t *testing.T, s *suite) {
+	const callers = 32
+	login, email := s.newLogin()
+	codes := together(callers, func(int) personal.Code {
+		_, err := s.service.Register(t.Context(), personal.RegisterRequest{
+			Login: login, Password: Password, ConfirmPassword: Password, Email: email,
+			Fields: map[string]personal.Input{"city": personal.Text("riga")},
+		})
+		return personal.CodeOf(err)
+	})
+	counts := map[personal.Code]int{}
+	for _, code := range codes {
+		counts[code]++
+	}
+	if diff := cmp.Diff(map[personal.Code]int{"": 1, personal.CodeAlreadyExists: callers - 1}, counts); diff != "" {
+		t.Fatalf("answers (-want +got):\n%s", diff)
+	}
+}
+
+// together runs f n times at once.
+func together[T any](n int, f func(i int) T) []T {
+	results := make([]T, n)
+	var gate, running sync.WaitGroup
+	gate.Add(1)
+	for i := range n {
+		running.Go(func() {
+			gate.Wait()
+			results[i] = f(i)
+		})
+	}
+	gate.Done()
+	running.Wait()
+	return results
+}
+
+func testReadOnly(t *testing.T, s *suite) {
+	u := s.register(t)
+	sent := map[string]personal.Input{"number": personal.Text("1"), "note": personal.Text("x"), "groups": personal.Text("admin"), "user_id": personal.Text("1")}
+	want := personal.Faults{"number": personal.FaultReadOnly, "note": personal.FaultReadOnly, "groups": personal.FaultReadOnly, "user_id": personal.FaultReadOnly}
+	_, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{Credentials: u.Credentials, Fields: sent})
+	wantFaults(t, err, personal.CodeValidationFailed, want)
+
+	login, email := s.newLogin()
+	sent["city"] = personal.Text("riga")
+	_, err = s.service.Register(t.Context(), personal.RegisterRequest{
+		Login: login, Password: Password, ConfirmPassword: Password, Email: email, Fields: sent,
+	})
+	wantFaults(t, err, personal.CodeValidationFailed, want)
+}
+
+func testRepeatedScalar(t *testing.T, s *suite) {
+	twice := map[string]personal.Input{"phone": {Kind: personal.InputRepeated, List: []string{"12345", "67890"}}}
+	_, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{Fields: twice})
+	wantCode(t, err, personal.CodeMalformedRequest) // judged before who asks
+	_, err = s.service.Register(t.Context(), personal.RegisterRequest{Fields: twice})
+	wantCode(t, err, personal.CodeMalformedRequest)
+}
+
+func testUpdateProfile(t *testing.T, s *suite) {
+	u := s.register(t)
+	got, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{
+		Credentials: u.Credentials,
+		Fields:      map[string]personal.Input{"phone": personal.Text("+371 12345"), "name": {}},
+	})
+	if err != nil {
+		t.Fatalf("updating the profile: %v", err)
+	}
+	want := u.Profile
+	want.Name = nil
+	want.Fields = append([]personal.ProfileField{{Name: "phone", Value: "+371 12345"}}, u.Profile.Fields[1:]...)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("profile (-want +got):\n%s", diff)
+	}
+	_, err = s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{
+		Credentials: u.Credentials,
+		Fields:      map[string]personal.Input{"age": personal.Text("30"), "city": {}, "login": personal.Text("x")},
+	})
+	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{"city": personal.FaultRequired, "login": personal.FaultReadOnly})
+	after, err := s.service.Profile(t.Context(), u.Credentials)
+	if err != nil {
+		t.Fatalf("asking for the profile: %v", err)
+	}
+	if diff := cmp.Diff(want, after); diff != "" {
+		t.Fatalf("a refused update left a trace (-want +got):\n%s", diff)
+	}
+}
+
+func testSchemaChange(t *testing.T, s *suite) {
+	u := s.register(t)
+	before := sampleFields()
+	t.Cleanup(func() { s.fields.set(before) })
+	s.fields.set(append(sampleFields()[1:], personal.Field{Name: "company", Type: personal.TypeText}))
+	p, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{
+		Credentials: u.Credentials, Fields: map[string]personal.Input{"company": personal.Text("Analytical")},
+	})
+	if err != nil {
+		t.Fatalf("setting a field that was just added: %v", err)
+	}
+	if last := p.Fields[len(p.Fields)-1]; last.Name != "company" || last.Value != "Analytical" {
+		t.Fatalf("the added field shows as %v", last)
+	}
+	for _, f := range p.Fields {
+		if f.Name == "phone" {
+			t.Fatal("a removed field is still shown")
+		}
+	}
+	_, err = s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{
+		Credentials: u.Credentials, Fields: map[string]personal.Input{"phone": personal.Text("12345")},
+	})
+	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{"phone": personal.FaultUnknownField})
+}
+
+func testFields(t *testing.T, s *suite) {
+	fields, err := s.service.Fields(t.Context())
+	if err != nil {
+		t.Fatalf("asking for the fields: %v", err)
+	}
+	all := sampleFields()
+	if diff := cmp.Diff(all[:len(all)-1], fields); diff != "" {
+		t.Fatalf("fields (-want +got):\n%s", diff)
+	}
+}
+
+func testDeadline(t *testing.T, s *suite) {
+	login, email := s.newLogin()
+	past, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	_, err := s.service.Register(past, personal.RegisterRequest{
+		Login: login, Password: Password, ConfirmPassword: Password, Email: email,
+		Fields: map[string]personal.Input{"city": personal.Text("riga")},
+	})
+	wantCode(t, err, personal.CodeUnavailable)
+}

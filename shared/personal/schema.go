@@ -1,0 +1,54 @@
+package personal
+
+// Schema is the host's set of user fields, in the order they are shown.
+type Schema struct {
+	Revision string  // changes whenever the fields do; opaque, not empty
+	Fields   []Field // already valid, see package userfields
+}
+
+// FieldType is the type of a user field's value.
+type FieldType string
+
+// The types of the HTTP contract, section 4.
+const (
+	TypeText     FieldType = "text"
+	TypeLongText FieldType = "long_text"
+	TypeInteger  FieldType = "integer" // −(2^53−1) … 2^53−1
+	TypeNumber   FieldType = "number"
+	TypeBoolean  FieldType = "boolean"
+	TypeDate     FieldType = "date"     // YYYY-MM-DD
+	TypeDateTime FieldType = "datetime" // RFC 3339
+	TypeEnum     FieldType = "enum"
+	TypeFile     FieldType = "file"     // an http(s) URL or a clean relative path
+	TypeLink     FieldType = "link"     // the id of another object of the CMS
+	TypeLinkSet  FieldType = "link_set" // a list of such ids
+	TypeTags     FieldType = "tags"     // a list of texts
+)
+
+// LocalText is a text in several languages: BCP 47 tag -> text.
+type LocalText map[string]string
+
+// Field describes one user field. Its JSON form is that of the host's
+// user-fields.json; what is left out is false, none or without limit.
+type Field struct {
+	Name      string    `json:"name"` // lower snake case; no parameter's or system name
+	Type      FieldType `json:"type"`
+	Label     LocalText `json:"label,omitempty"`
+	Required  bool      `json:"required,omitempty"`
+	Default   Input     `json:"default,omitzero"`     // applied at registration
+	MaxLength int       `json:"max_length,omitempty"` // in characters; of each item of a list
+	Min       *float64  `json:"min,omitempty"`        // integer and number only
+	Max       *float64  `json:"max,omitempty"`
+	Pattern   string    `json:"pattern,omitempty"` // RE2, matched against the whole value, each item of a list
+	Options   []Option  `json:"options,omitempty"` // enum only
+	Hidden    bool      `json:"hidden,omitempty"`  // neither in profiles nor in forms
+	ReadOnly  bool      `json:"read_only,omitempty"`
+	Order     int       `json:"order,omitempty"` // fields are shown by it; equal ones as they stand
+	Group     string    `json:"group,omitempty"`
+}
+
+// Option is one value that an enum may have.
+type Option struct {
+	Value string    `json:"value"`
+	Label LocalText `json:"label,omitempty"`
+}

@@ -1,0 +1,85 @@
+package personalhttp
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// proxies are the senders that are believed when they name who sent to them.
+type proxies []netip.Prefix
+
+func newProxies(prefixes []netip.Prefix) proxies { return slices.Clone(prefixes) }
+
+func (p proxies) trusts(a netip.Addr) bool {
+	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(a) })
+}
+
+// client returns the client's address (HTTP contract, section 5), the zero Addr
+// where the connection has none: that of the connection, or, when that is a
+// trusted proxy, the rightmost hop that is not one.
+//
+// A proxy sets one of the two headers and may pass the other on as the client
+// wrote it; nothing tells which. So when both are there and disagree neither is
+// believed, and the proxy's own address stands.
+func (p proxies) client(r *http.Request) netip.Addr {
+	connection := parseNode(r.RemoteAddr)
+	if !p.trusts(connection) {
+		return connection
+	}
+	old, standard := r.Header.Values("X-Forwarded-For"), r.Header.Values("Forwarded")
+	byOld := p.rightmost(connection, xForwardedFor(old))
+	byStandard := p.rightmost(connection, forwarded(standard))
+	switch {
+	case len(standard) == 0:
+		return byOld
+	case len(old) == 0, byOld == byStandard:
+		return byStandard
+	}
+	return connection
+}
+
+// rightmost walks from the connection towards the client as far as trusted
+// proxies reach. A hop that cannot be read ends the walk at the proxy that
+// reported it.
+func (p proxies) rightmost(connection netip.Addr, hops []netip.Addr) netip.Addr {
+	at := connection
+	for _, hop := range slices.Backward(hops) {
+		if !hop.IsValid() || !p.trusts(at) {
+			break
+		}
+		at = hop
+	}
+	return at
+}
+
+// xForwardedFor returns the hops of the header's lines, first to last; the zero
+// Addr for one that cannot be read.
+func xForwardedFor(lines []string) []netip.Addr {
+	var hops []netip.Addr
+	for _, line := range lines {
+		for node := range strings.SplitSeq(line, ",") {
+			hops = append(hops, parseNode(strings.Trim(node, " \t")))
+		}
+	}
+	return hops
+}
+
+// parseNode reads an address with or without a port, an IPv6 one with or
+// without brackets. Zones are dropped and IPv4 in IPv6 is IPv4, so that one
+// client has one address.
+func parseNode(s string) netip.Addr {
+	a, err := netip.ParseAddr(s)
+	if err != nil && strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
+		a, err = netip.ParseAddr(s[1 : len(s)-1])
+	}
+	if err != nil {
+		withPort, err := netip.ParseAddrPort(s)
+		if err != nil {
+			return netip.Addr{}
+		}
+		a = withPort.Addr()
+	}
+	return a.WithZone("").Unmap()
+}

@@ -1,0 +1,95 @@
+package personalhttp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// answer is what a request came to: an error, or what the operation returned.
+type answer struct {
+	done done
+	data any
+	err  error
+}
+
+func failure(code personal.Code) answer {
+	return answer{err: personal.NewError(code, nil)}
+}
+
+// envelope is the form of every answer: HTTP contract, section 2.
+type envelope struct {
+	Success int    `json:"success"`
+	Result  result `json:"result"`
+	Data    any    `json:"data,omitempty"`
+}
+
+type result struct {
+	Type    string           `json:"TYPE"`
+	Message string           `json:"MESSAGE,omitempty"`
+	Code    personal.Code    `json:"CODE,omitempty"`
+	Fields  map[string]fault `json:"FIELDS,omitempty"`
+}
+
+type fault struct {
+	Code    personal.FaultCode `json:"CODE"`
+	Message string             `json:"MESSAGE"`
+}
+
+// write is the one encoder of answers. It returns the status and, for errors,
+// the code that were sent.
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, a answer) (int, personal.Code) {
+	t := h.locales.textsIn(personal.CallFrom(r.Context()).Locale)
+	var body []byte
+	if a.err == nil {
+		body, a.err = marshal(envelope{Success: 1, Result: result{Type: "OK", Message: t.done[a.done]}, Data: a.data})
+	}
+	status, code := http.StatusOK, personal.Code("")
+	if a.err != nil {
+		e := classify(a.err)
+		h.logFailure(r, e)
+		if seconds := retryAfter(e); seconds > 0 {
+			w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+		}
+		code = e.Code
+		status, _ = statusOf(code)
+		body, _ = marshal(failed(e, t)) // texts alone: it cannot fail
+	}
+	if h.alwaysOK {
+		status = http.StatusOK
+	}
+	header := w.Header()
+	header.Set("Content-Type", "application/json; charset=utf-8")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Add("Vary", "Accept-Language")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // an error means that nobody listens any more
+	return status, code
+}
+
+func failed(e *personal.Error, t texts) envelope {
+	var fields map[string]fault
+	if len(e.Faults) > 0 {
+		fields = make(map[string]fault, len(e.Faults))
+	}
+	for name, code := range e.Faults {
+		fields[name] = fault{Code: code, Message: t.ofFault(code)}
+	}
+	return envelope{Result: result{Type: "ERROR", Message: t.codes[e.Code], Code: e.Code, Fields: fields}}
+}
+
+// marshal writes JSON without the escapes that only HTML needs.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, fmt.Errorf("writing an answer: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,211 @@
+package personalhttp_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhttp"
+)
+
+// failing answers GET fields/ with an error.
+func failing(err error) *personaltest.Service {
+	s := everything()
+	s.FieldsFunc = func(context.Context) ([]personal.Field, error) { return nil, err }
+	return s
+}
+
+func TestErrorsOfTheServiceBecomeTheirStatus(t *testing.T) {
+	var none *personal.Error
+	for _, c := range []struct {
+		name   string
+		err    error
+		status int
+		code   personal.Code
+	}{
+		{"malformed_request", personal.NewError("malformed_request", nil), 400, "malformed_request"},
+		{"invalid_credentials", personal.NewError("invalid_credentials", nil), 401, "invalid_credentials"},
+		{"unauthenticated", personal.NewError("unauthenticated", nil), 401, "unauthenticated"},
+		{"account_disabled", personal.NewError("account_disabled", nil), 403, "account_disabled"},
+		{"not_found", personal.NewError("not_found", nil), 404, "not_found"},
+		{"already_exists", &personal.Error{Code: "already_exists", Faults: personal.Faults{"login": "taken"}}, 409, "already_exists"},
+		{"validation_failed", personal.Faults{"login": "required"}.Err(), 422, "validation_failed"},
+		{"invalid_token", personal.NewError("invalid_token", nil), 422, "invalid_token"},
+		{"too_many_attempts", personal.NewError("too_many_attempts", nil), 429, "too_many_attempts"},
+		{"internal", personal.NewError("internal", nil), 500, "internal"},
+		{"unavailable", personal.NewError("unavailable", nil), 503, "unavailable"},
+		{"a wrapped error", fmt.Errorf("asking: %w", personal.NewError("unauthenticated", nil)), 401, "unauthenticated"},
+		{"an error of no code", errors.New("secret cause"), 500, "internal"},
+		{"a code made up later", personal.NewError("teapot", nil), 500, "internal"},
+		{"an error that is none", none, 500, "internal"},
+		{"a deadline", fmt.Errorf("asking: %w", context.DeadlineExceeded), 503, "unavailable"},
+		{"a deadline behind an internal error", personal.NewError("internal", context.DeadlineExceeded), 503, "unavailable"},
+		{"a deadline behind a denial", personal.NewError("unauthenticated", context.DeadlineExceeded), 401, "unauthenticated"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newSite(t, failing(c.err), personalhttp.Options{}).do("GET", prefix+"fields", "", "")
+			a.want(t, c.status, c.code)
+			if strings.Contains(a.Body, "secret") {
+				t.Errorf("the cause is shown: %s", a.Body)
+			}
+			always := newSite(t, failing(c.err), personalhttp.Options{AlwaysOK: true}).do("GET", prefix+"fields", "", "")
+			if always.want(t, 200, c.code); always.Body != a.Body {
+				t.Errorf("with HTTP 200 the envelope is %s\nwant %s", always.Body, a.Body)
+			}
+		})
+	}
+}
+
+func TestAlwaysOKKeepsTheOtherHeaders(t *testing.T) {
+	a := newSite(t, noService(), personalhttp.Options{AlwaysOK: true}).do("PUT", prefix+"profile", "", "")
+	a.want(t, 200, personal.CodeMethodNotAllowed)
+	if a.Header.Get("Allow") != "GET, POST" {
+		t.Errorf("Allow is %q", a.Header.Get("Allow"))
+	}
+}
+
+func TestRetryAfterIsInWholeSeconds(t *testing.T) {
+	for _, c := range []struct {
+		code     personal.Code
+		after    time.Duration
+		min, max int
+	}{
+		{personal.CodeTooManyAttempts, 90 * time.Second, 90, 90},
+		{personal.CodeTooManyAttempts, 1500 * time.Millisecond, 2, 2},
+		{personal.CodeTooManyAttempts, time.Nanosecond, 1, 1},
+		{personal.CodeTooManyAttempts, 0, 1, 1},
+		{personal.CodeTooManyAttempts, -time.Second, 1, 1},
+		{personal.CodeTooManyAttempts, math.MaxInt64, 1, math.MaxInt},
+		{personal.CodeUnavailable, 3 * time.Second, 3, 3},
+		{personal.CodeUnavailable, 0, 1, 5},
+	} {
+		s := failing(&personal.Error{Code: c.code, RetryAfter: c.after})
+		a := newSite(t, s, personalhttp.Options{}).do("GET", prefix+"fields", "", "")
+		if got, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil || got < c.min || got > c.max {
+			t.Errorf("%s after %s: Retry-After is %q, want %d to %d", c.code, c.after, a.Header.Get("Retry-After"), c.min, c.max)
+		}
+	}
+}
+
+func TestACallHasADeadlineAndWhatTravelsWithIt(t *testing.T) {
+	var got personal.Call
+	s := everything()
+	s.FieldsFunc = func(ctx context.Context) ([]personal.Field, error) {
+		got = personal.CallFrom(ctx)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	a := newSite(t, s, personalhttp.Options{Timeout: time.Millisecond}).do("GET", prefix+"fields", "", "",
+		"Accept-Language", "ru", "X-Request-Id", "r-1", "User-Agent", "A\tb\u0085\xff"+strings.Repeat("я", 300))
+	a.want(t, 503, personal.CodeUnavailable)
+	want := personal.Call{RequestID: "r-1", Locale: "ru", Address: got.Address, Agent: "Ab" + strings.Repeat("я", 253)}
+	if got != want || got.Address.String() != "127.0.0.1" {
+		t.Errorf("the call is %+v, want %+v", got, want)
+	}
+}
+
+func TestRequestIDsAreTheCallersIfShortAndClean(t *testing.T) {
+	s := newSite(t, everything(), personalhttp.Options{})
+	seen := map[string]bool{}
+	for _, c := range []struct {
+		ids  []string
+		kept bool
+	}{
+		{[]string{"a"}, true},
+		{[]string{"A-1_b.2"}, true},
+		{[]string{strings.Repeat("x", 64)}, true},
+		{nil, false},
+		{[]string{""}, false},
+		{[]string{strings.Repeat("x", 65)}, false},
+		{[]string{"a", "a"}, false},
+		{[]string{"a b"}, false},
+		{[]string{"a,b"}, false},
+		{[]string{"é"}, false},
+		{[]string{"<script>"}, false},
+	} {
+		var headers []string
+		for _, id := range c.ids {
+			headers = append(headers, "X-Request-Id", id)
+		}
+		got := s.do("GET", prefix+"fields", "", "", headers...).Header.Get("X-Request-Id")
+		if kept := len(c.ids) > 0 && got == c.ids[0]; kept != c.kept || seen[got] {
+			t.Errorf("ids %q gave %q", c.ids, got)
+		}
+		seen[got] = true
+	}
+}
+
+func TestAPanicIsAnInternalErrorWithItsStackInTheLog(t *testing.T) {
+	var log bytes.Buffer
+	s := everything()
+	s.FieldsFunc = func(context.Context) ([]personal.Field, error) { panic("at the disco") }
+	server := newSite(t, s, personalhttp.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	a := server.do("GET", prefix+"fields", "", "", "X-Request-Id", "r-1")
+	a.want(t, 500, personal.CodeInternal)
+	server.Close() // whatever is logged has been
+	for _, want := range []string{"at the disco", "request_id=r-1", "TestAPanic", "level=ERROR"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %q in the log: %s", want, log.String())
+		}
+	}
+	if strings.Contains(a.Body, "disco") {
+		t.Errorf("the panic is shown: %s", a.Body)
+	}
+}
+
+func TestAnAbortedHandlerCutsTheConnection(t *testing.T) {
+	s := everything()
+	s.FieldsFunc = func(context.Context) ([]personal.Field, error) { panic(http.ErrAbortHandler) }
+	if res, err := http.Get(newSite(t, s, personalhttp.Options{}).URL + prefix + "fields"); err == nil {
+		res.Body.Close()
+		t.Errorf("answered %d", res.StatusCode)
+	}
+}
+
+func TestAnAnswerThatHasNoJSONFormIsInternal(t *testing.T) {
+	for _, value := range []any{math.NaN(), struct{}{}, int32(1)} {
+		s := everything()
+		s.ProfileFunc = func(context.Context, personal.Credentials) (personal.Profile, error) {
+			return personal.Profile{Fields: []personal.ProfileField{{Name: "x", Value: value}}}, nil
+		}
+		newSite(t, s, personalhttp.Options{}).do("GET", prefix+"profile", "", "").want(t, 500, personal.CodeInternal)
+	}
+}
+
+func TestTheLogHoldsNoValuesThatACallerSent(t *testing.T) {
+	var log bytes.Buffer
+	s := failing(errors.New("disk on fire"))
+	s.AuthorizeFunc = func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
+		return personal.SignedIn{}, personal.NewError(personal.CodeInvalidCredentials, nil)
+	}
+	handler := slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})
+	server := newSite(t, s, personalhttp.Options{Log: slog.New(handler)})
+	server.do("POST", prefix+"auth/?q=hunter1", form, "login=hunter2&password=hunter3", "User-Hash", "hunter4", "User-Agent", "hunter5")
+	server.do("HUNTER6", prefix+"hunter7", "hunter8", "{hunter9", "X-Request-Id", "<hunter>")
+	server.do("POST", prefix+"auth", asJSON, "{hunter10")
+	server.do("POST", prefix+"auth", form, "a=%hunter11;")
+	server.do("POST", prefix+"auth", "hunter/12; hunter=", "x")
+	server.do("GET", prefix+"fields", "", "", "X-Request-Id", "r-7").want(t, 500, personal.CodeInternal)
+	server.Close()
+	if strings.Contains(strings.ToLower(log.String()), "hunter") {
+		t.Errorf("the log holds a caller's value: %s", log.String())
+	}
+	for _, want := range []string{"disk on fire", "request_id=r-7", "route=/api/v1/personal/auth/", "code=invalid_credentials", "status=401", "method=other"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %s in the log: %s", want, log.String())
+		}
+	}
+	if lines := strings.Count(log.String(), `msg="personal-account request"`); lines != 6 {
+		t.Errorf("%d access lines for 6 requests", lines)
+	}
+}

@@ -1,0 +1,98 @@
+package personalhttp
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// forwarded returns the "for" of every element of Forwarded (RFC 7239), first
+// to last; the zero Addr where it is missing, unknown, obfuscated or cannot be
+// read.
+//
+// Each line is read for itself, and one that breaks the grammar is a single
+// unreadable hop: a quote that a client left open must not swallow what a proxy
+// wrote behind it.
+func forwarded(lines []string) []netip.Addr {
+	var hops []netip.Addr
+	for _, line := range lines {
+		nodes, ok := forwardedNodes(line)
+		if !ok {
+			nodes = []string{""}
+		}
+		for _, node := range nodes {
+			hops = append(hops, parseNode(node))
+		}
+	}
+	return hops
+}
+
+func forwardedNodes(s string) (nodes []string, ok bool) {
+	node, named := "", false
+	for {
+		s = strings.TrimLeft(s, " \t")
+		if name, value, rest, found := cutPair(s); found {
+			if strings.EqualFold(name, "for") {
+				if named {
+					return nil, false
+				}
+				node, named = value, true
+			}
+			s = strings.TrimLeft(rest, " \t")
+		}
+		switch {
+		case s == "":
+			return append(nodes, node), true
+		case s[0] == ',':
+			nodes, node, named = append(nodes, node), "", false
+		case s[0] != ';':
+			return nil, false
+		}
+		s = s[1:]
+	}
+}
+
+// cutPair cuts name=value off s; the value is a token or a quoted string.
+func cutPair(s string) (name, value, rest string, found bool) {
+	name, rest = cutToken(s)
+	if name == "" || !strings.HasPrefix(rest, "=") {
+		return "", "", s, false
+	}
+	rest = rest[1:]
+	if strings.HasPrefix(rest, `"`) {
+		value, rest, found = cutQuoted(rest)
+		return name, value, rest, found
+	}
+	value, rest = cutToken(rest)
+	return name, value, rest, value != ""
+}
+
+func cutToken(s string) (token, rest string) {
+	end := strings.IndexFunc(s, notInToken)
+	if end < 0 {
+		end = len(s)
+	}
+	return s[:end], s[end:]
+}
+
+// notInToken is by RFC 9110, section 5.6.2, but lets a colon pass: proxies
+// often leave the quotes off an address with a port.
+func notInToken(r rune) bool {
+	return !isAlphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~:", r)
+}
+
+// cutQuoted cuts a quoted string, of which s begins with the quote.
+func cutQuoted(s string) (value, rest string, ok bool) {
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return b.String(), s[i+1:], true
+		case '\\':
+			if i++; i == len(s) {
+				return "", "", false
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return "", "", false
+}

@@ -1,0 +1,86 @@
+package personalhttp
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"golang.org/x/text/language"
+)
+
+// maxAcceptLanguage bounds, in bytes, the Accept-Language that is looked at.
+// Longer ones, which no browser sends, count as none.
+const maxAcceptLanguage = 1 << 10
+
+// locales chooses the language of messages.
+type locales struct {
+	texts     map[string]texts // by locale
+	supported []string
+	matcher   language.Matcher // of supported, by index
+	standard  string           // one of supported: where the caller asks for none of them
+	host      language.Tag     // the host's default as given; its labels may know more languages
+}
+
+func newLocales(standard string) (*locales, error) {
+	host, err := language.Parse(standard)
+	if err != nil {
+		return nil, fmt.Errorf("default locale %q is no BCP 47 tag: %w", standard, err)
+	}
+	l := &locales{
+		texts:     map[string]texts{"en": english(), "ru": russian()},
+		supported: []string{"en", "ru"},
+		matcher:   language.NewMatcher([]language.Tag{language.English, language.Russian}),
+		host:      host,
+	}
+	i, ok := match(l.matcher, []language.Tag{host})
+	if !ok {
+		return nil, fmt.Errorf("default locale %q: there are messages in %s only", standard, strings.Join(l.supported, ", "))
+	}
+	l.standard = l.supported[i]
+	return l, nil
+}
+
+// choose returns the supported locale that the caller likes best, else the
+// host's default.
+func (l *locales) choose(r *http.Request) string {
+	if i, ok := match(l.matcher, acceptedLanguages(r)); ok {
+		return l.supported[i]
+	}
+	return l.standard
+}
+
+// textsIn returns the messages of a locale, those of the default if the host
+// put a locale of its own into the call.
+func (l *locales) textsIn(locale string) texts {
+	if t, ok := l.texts[locale]; ok {
+		return t
+	}
+	return l.texts[l.standard]
+}
+
+// acceptedLanguages returns the caller's languages, best first; none if the
+// header cannot be read.
+func acceptedLanguages(r *http.Request) []language.Tag {
+	header := strings.Join(r.Header.Values("Accept-Language"), ",")
+	if len(header) > maxAcceptLanguage {
+		return nil
+	}
+	tags, _, err := language.ParseAcceptLanguage(header)
+	if err != nil {
+		return nil
+	}
+	return tags
+}
+
+// match goes through the wanted languages in their order and returns the index
+// of the first good match. It leaves out what CLDR takes for barely
+// understandable: a speaker of Ukrainian who also asked for English did not ask
+// for Russian.
+func match(m language.Matcher, wanted []language.Tag) (int, bool) {
+	for _, tag := range wanted {
+		if _, i, confidence := m.Match(tag); confidence >= language.High {
+			return i, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,288 @@
+package personalhttp_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhttp"
+)
+
+// recorder is a service that keeps the request it was asked with.
+func recorder(got *any) *personaltest.Service {
+	s := everything()
+	s.AuthorizeFunc = func(_ context.Context, r personal.AuthorizeRequest) (_ personal.SignedIn, _ error) { *got = r; return }
+	s.RefreshFunc = func(_ context.Context, c personal.Credentials) (_ personal.Credentials, _ error) { *got = c; return }
+	s.RegisterFunc = func(_ context.Context, r personal.RegisterRequest) (_ personal.SignedIn, _ error) { *got = r; return }
+	s.RecoverFunc = func(_ context.Context, r personal.RecoverRequest) error { *got = r; return nil }
+	s.RecoverConfirmFunc = func(_ context.Context, r personal.RecoverConfirmRequest) error { *got = r; return nil }
+	s.ProfileFunc = func(_ context.Context, c personal.Credentials) (_ personal.Profile, _ error) { *got = c; return }
+	s.UpdateProfileFunc = func(_ context.Context, r personal.UpdateProfileRequest) (_ personal.Profile, _ error) {
+		*got = r
+		return
+	}
+	s.ChangePasswordFunc = func(_ context.Context, r personal.ChangePasswordRequest) (_ personal.Credentials, _ error) {
+		*got = r
+		return
+	}
+	s.ChangeEmailFunc = func(_ context.Context, r personal.ChangeEmailRequest) error { *got = r; return nil }
+	s.ConfirmEmailFunc = func(_ context.Context, r personal.ConfirmEmailRequest) error { *got = r; return nil }
+	s.LogoutFunc = func(_ context.Context, r personal.LogoutRequest) error { *got = r; return nil }
+	s.SessionsFunc = func(_ context.Context, c personal.Credentials) (_ []personal.Session, _ error) { *got = c; return }
+	s.RevokeSessionFunc = func(_ context.Context, r personal.RevokeSessionRequest) error { *got = r; return nil }
+	return s
+}
+
+func TestParametersReachTheService(t *testing.T) {
+	pair := personal.Credentials{UserID: 42, UserHash: hash}
+	type faults = personal.Faults
+	type fields = map[string]personal.Input
+	for _, c := range []struct {
+		name, method, path, media, body string
+		want                            any // nil: malformed_request
+	}{
+		{"auth", "POST", "auth/", form, "login=a&password=b&x=1&x=2", personal.AuthorizeRequest{Login: "a", Password: "b"}},
+		{"auth without anything", "POST", "auth/", "", "", personal.AuthorizeRequest{}},
+		{"auth in the query", "POST", "auth/?login=a&password=b", "", "", personal.AuthorizeRequest{}},
+		{"auth with an odd password", "POST", "auth/", asJSON, `{"login":"a","password":" \u0000\n"}`,
+			personal.AuthorizeRequest{Login: "a", Password: " \x00\n"}},
+		{"auth with other types", "POST", "auth/", asJSON, `{"login":1,"password":true}`,
+			personal.AuthorizeRequest{Faults: faults{"login": personal.FaultInvalidType, "password": personal.FaultInvalidType}}},
+		{"auth with a list and an object", "POST", "auth/", asJSON, `{"login":["a"],"password":{}}`,
+			personal.AuthorizeRequest{Faults: faults{"login": personal.FaultInvalidType, "password": personal.FaultInvalidType}}},
+		{"auth with a list in a form", "POST", "auth/", form, "login[]=a&password=b",
+			personal.AuthorizeRequest{Password: "b", Faults: faults{"login": personal.FaultInvalidType}}},
+		{"auth with a repeated login", "POST", "auth/", form, "login=a&login=a&password=b", nil},
+		{"auth with a repeated empty login", "POST", "auth/", form, "login=&login=", nil},
+		{"auth_refresh by GET", "GET", "auth_refresh/", "", "", pair},
+		{"auth_refresh by POST", "POST", "auth_refresh/", "", "", pair},
+		{"register", "POST", "register/", form, "login=a&password=b&confirm_password=c&email=d&name=e&tags=1&tags=2&x=",
+			personal.RegisterRequest{Login: "a", Password: "b", ConfirmPassword: "c", Email: "d",
+				Fields: fields{"name": text("e"), "tags": repeated("1", "2"), "x": {}}}},
+		{"register with a repeated e-mail", "POST", "register/", form, "email=a&email=b", nil},
+		{"register with nothing", "POST", "register/", "", "", personal.RegisterRequest{Fields: fields{}}},
+		{"recover", "POST", "recover/", form, "login=a&email=b", personal.RecoverRequest{Login: "a", Email: "b"}},
+		{"recover with a repeated e-mail", "POST", "recover/", form, "email=a&email=b", nil},
+		{"recover_confirm", "POST", "recover_confirm/", form, "token=a&password=b&confirm_password=c",
+			personal.RecoverConfirmRequest{Token: "a", Password: "b", ConfirmPassword: "c"}},
+		{"recover_confirm with a repeated token", "POST", "recover_confirm/", form, "token=a&token=b", nil},
+		{"profile", "GET", "profile/", "", "", pair},
+		{"profile saved", "POST", "profile/", asJSON, `{"name":null,"login":"x","age":"42"}`,
+			personal.UpdateProfileRequest{Credentials: pair, Fields: fields{"name": {}, "login": text("x"), "age": text("42")}}},
+		{"password", "POST", "password/", form, "old_password=a&password=b&confirm_password=c",
+			personal.ChangePasswordRequest{Credentials: pair, OldPassword: "a", Password: "b", ConfirmPassword: "c"}},
+		{"password repeated", "POST", "password/", form, "password=b&password=c", nil},
+		{"email", "POST", "email/", form, "password=a&email=b",
+			personal.ChangeEmailRequest{Credentials: pair, Password: "a", Email: "b"}},
+		{"email repeated", "POST", "email/", form, "email=b&email=c", nil},
+		{"email_confirm", "POST", "email_confirm/", form, "token=a", personal.ConfirmEmailRequest{Token: "a"}},
+		{"email_confirm with a number", "POST", "email_confirm/", asJSON, `{"token":1}`,
+			personal.ConfirmEmailRequest{Faults: faults{"token": personal.FaultInvalidType}}},
+		{"email_confirm repeated", "POST", "email_confirm/", form, "token=b&token=c", nil},
+		{"logout", "POST", "logout/", "", "", personal.LogoutRequest{Credentials: pair}},
+		{"logout of all: true", "POST", "logout/", form, "all=true", personal.LogoutRequest{Credentials: pair, All: true}},
+		{"logout of all: 1", "POST", "logout/", form, "all=1", personal.LogoutRequest{Credentials: pair, All: true}},
+		{"logout of all: on", "POST", "logout/", form, "all=on", personal.LogoutRequest{Credentials: pair, All: true}},
+		{"logout of all: off", "POST", "logout/", form, "all=off", personal.LogoutRequest{Credentials: pair}},
+		{"logout of all: 0", "POST", "logout/", form, "all=0", personal.LogoutRequest{Credentials: pair}},
+		{"logout of all: empty", "POST", "logout/", form, "all=", personal.LogoutRequest{Credentials: pair}},
+		{"logout of all: JSON true", "POST", "logout/", asJSON, `{"all":true}`, personal.LogoutRequest{Credentials: pair, All: true}},
+		{"logout of all: JSON false", "POST", "logout/", asJSON, `{"all":false}`, personal.LogoutRequest{Credentials: pair}},
+		{"logout of all: yes", "POST", "logout/", form, "all=yes",
+			personal.LogoutRequest{Credentials: pair, Faults: faults{"all": personal.FaultInvalidType}}},
+		{"logout of all: a number", "POST", "logout/", asJSON, `{"all":1}`,
+			personal.LogoutRequest{Credentials: pair, Faults: faults{"all": personal.FaultInvalidType}}},
+		{"logout repeated", "POST", "logout/", form, "all=1&all=1", nil},
+		{"sessions", "GET", "sessions/", "", "", pair},
+		{"sessions_revoke", "POST", "sessions_revoke/", form, "id=s", personal.RevokeSessionRequest{Credentials: pair, ID: "s"}},
+		{"sessions_revoke repeated", "POST", "sessions_revoke/", form, "id=s&id=s", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got any
+			s := newSite(t, recorder(&got), personalhttp.Options{})
+			a := s.do(c.method, prefix+c.path, c.media, c.body, "User-Id", "42", "User-Hash", hash)
+			if c.want == nil {
+				a.want(t, 400, personal.CodeMalformedRequest)
+			} else {
+				a.want(t, 200, "")
+			}
+			if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("the service was asked (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDataHasTheFormOfTheContract(t *testing.T) {
+	name := "Ann <&> \u2028"
+	pair := personal.Credentials{UserID: 1<<53 - 1, UserHash: hash}
+	ann := personal.Profile{Login: "ann", Name: &name, Email: "a@example.com", Fields: []personal.ProfileField{
+		{Name: "z", Value: int64(-9007199254740991)}, {Name: "a", Value: nil}, {Name: "b", Value: true}, {Name: "f", Value: 1.5},
+		{Name: "whole", Value: 5.0}, {Name: "t", Value: "x"}, {Name: "l", Value: []string{"p", "q"}}, {Name: "e", Value: []string(nil)},
+	}}
+	const annJSON = `{"login":"ann","name":"Ann <&> \u2028","email":"a@example.com",` +
+		`"z":-9007199254740991,"a":null,"b":true,"f":1.5,"whole":5,"t":"x","l":["p","q"],"e":[]}`
+	pairJSON := `"user_id":9007199254740991,"user_hash":"` + hash + `"`
+	s := everything()
+	s.AuthorizeFunc = func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
+		return personal.SignedIn{Credentials: pair, Profile: ann}, nil
+	}
+	s.RegisterFunc = func(context.Context, personal.RegisterRequest) (personal.SignedIn, error) {
+		return personal.SignedIn{Credentials: pair, Profile: personal.Profile{Login: "bob", Email: "b@example.com"}}, nil
+	}
+	s.RefreshFunc = func(context.Context, personal.Credentials) (personal.Credentials, error) { return pair, nil }
+	s.ChangePasswordFunc = func(context.Context, personal.ChangePasswordRequest) (personal.Credentials, error) { return pair, nil }
+	s.ProfileFunc = func(context.Context, personal.Credentials) (personal.Profile, error) { return ann, nil }
+	s.UpdateProfileFunc = func(context.Context, personal.UpdateProfileRequest) (personal.Profile, error) { return ann, nil }
+	server := newSite(t, s, personalhttp.Options{})
+	for route, want := range map[string]string{
+		"POST auth/":            `{` + pairJSON + `,"user_profile":` + annJSON + `}`,
+		"POST register/":        `{` + pairJSON + `,"user_profile":{"login":"bob","name":null,"email":"b@example.com"}}`,
+		"GET auth_refresh/":     `{` + pairJSON + `}`,
+		"POST password/":        `{` + pairJSON + `}`,
+		"GET profile/":          `{"user_profile":` + annJSON + `}`,
+		"POST profile/":         `{"user_profile":` + annJSON + `}`,
+		"GET sessions/":         `{"sessions":[]}`,
+		"GET fields/":           `{"fields":[]}`,
+		"POST recover/":         ``,
+		"POST recover_confirm/": ``,
+		"POST email/":           ``,
+		"POST email_confirm/":   ``,
+		"POST logout/":          ``,
+		"POST sessions_revoke/": ``,
+	} {
+		method, path, _ := strings.Cut(route, " ")
+		a := server.do(method, prefix+path, "", "")
+		if got := string(a.Data); got != want {
+			t.Errorf("%s answers %s\nwant %s", route, got, want)
+		}
+		if method == "POST" && path != "auth_refresh/" && a.Result.Message == "" {
+			t.Errorf("%s has no message", route)
+		}
+	}
+}
+
+func TestEnvelopesAreExact(t *testing.T) {
+	s := everything()
+	s.AuthorizeFunc = func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
+		return personal.SignedIn{}, personal.Faults{"password": "required", "login": "too_long", "x": "made_up_later"}.Err()
+	}
+	server := newSite(t, s, personalhttp.Options{})
+	for route, want := range map[string]string{
+		"GET auth_refresh/": `{"success":1,"result":{"TYPE":"OK"},"data":{"user_id":0,"user_hash":""}}`,
+		"POST recover/":     `{"success":1,"result":{"TYPE":"OK","MESSAGE":"If the account exists, an e-mail with further instructions is on its way."}}`,
+		"GET x/":            `{"success":0,"result":{"TYPE":"ERROR","MESSAGE":"This page or operation does not exist.","CODE":"not_found"}}`,
+		"POST auth/": `{"success":0,"result":{"TYPE":"ERROR","MESSAGE":"Please check what you have entered.","CODE":"validation_failed","FIELDS":{` +
+			`"login":{"CODE":"too_long","MESSAGE":"This is too long."},"password":{"CODE":"required","MESSAGE":"Please fill this in."},` +
+			`"x":{"CODE":"made_up_later","MESSAGE":"This value is not accepted."}}}}`,
+	} {
+		method, path, _ := strings.Cut(route, " ")
+		if got := server.do(method, prefix+path, "", "").Body; got != want {
+			t.Errorf("%s answers %s\nwant %s", route, got, want)
+		}
+	}
+}
+
+func TestSessionsAreListedInUTC(t *testing.T) {
+	s := everything()
+	created := time.Date(2026, 1, 2, 3, 4, 5, 678, time.FixedZone("", 3600))
+	s.SessionsFunc = func(context.Context, personal.Credentials) ([]personal.Session, error) {
+		return []personal.Session{{ID: "s", Created: created, LastSeen: created.Add(time.Hour), Expires: created.Add(2 * time.Hour),
+			Address: "::1", Agent: "x", Current: true}}, nil
+	}
+	const want = `{"sessions":[{"id":"s","created":"2026-01-02T02:04:05Z","last_seen":"2026-01-02T03:04:05Z",` +
+		`"expires":"2026-01-02T04:04:05Z","address":"::1","agent":"x","current":true}]}`
+	if got := string(newSite(t, s, personalhttp.Options{}).do("GET", prefix+"sessions", "", "").Data); got != want {
+		t.Errorf("sessions are %s\nwant %s", got, want)
+	}
+}
+
+func TestFieldsLeaveOutWhatIsUnset(t *testing.T) {
+	low, high := 5.0, 1e6
+	s := everything()
+	s.FieldsFunc = func(context.Context) ([]personal.Field, error) {
+		return []personal.Field{
+			{Name: "plain", Type: personal.TypeText},
+			{Name: "age", Type: personal.TypeInteger, Label: personal.LocalText{"en": "Age", "ru": "Возраст"}, Required: true,
+				Default: personal.Input{Kind: personal.InputNumber, Text: "18"}, Min: &low, Max: &high, Order: 3, Group: "g"},
+			{Name: "size", Type: personal.TypeEnum, ReadOnly: true, MaxLength: 9, Pattern: "^<a>&",
+				Options: []personal.Option{{Value: "s", Label: personal.LocalText{"en": "Small"}}, {Value: "l"}}},
+		}, nil
+	}
+	const want = `{"fields":[{"name":"plain","type":"text","label":"plain","required":false,"read_only":false},` +
+		`{"name":"age","type":"integer","label":"Age","required":true,"default":18,"min":5,"max":1000000,"read_only":false,"order":3,"group":"g"},` +
+		`{"name":"size","type":"enum","label":"size","required":false,"max_length":9,"pattern":"^<a>&",` +
+		`"options":[{"value":"s","label":"Small"},{"value":"l","label":"l"}],"read_only":true}]}`
+	if got := string(newSite(t, s, personalhttp.Options{}).do("GET", prefix+"fields/", "", "").Data); got != want {
+		t.Errorf("fields are %s\nwant %s", got, want)
+	}
+}
+
+func TestOnlyAWellFormedPairOfHeadersIdentifies(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		headers []string
+		ok      bool
+	}{
+		{"a pair", []string{"User-Id", "42", "User-Hash", hash}, true},
+		{"the largest id", []string{"User-Id", "9007199254740991", "User-Hash", hash}, true},
+		{"nothing", nil, false},
+		{"no hash", []string{"User-Id", "42"}, false},
+		{"no id", []string{"User-Hash", hash}, false},
+		{"an id given twice", []string{"User-Id", "42", "User-Id", "42", "User-Hash", hash}, false},
+		{"a hash given twice", []string{"User-Id", "42", "User-Hash", hash, "User-Hash", hash}, false},
+		{"a list of ids", []string{"User-Id", "42, 42", "User-Hash", hash}, false},
+		{"a list of hashes", []string{"User-Id", "42", "User-Hash", hash + "," + hash}, false},
+		{"an id of nought", []string{"User-Id", "0", "User-Hash", hash}, false},
+		{"a negative id", []string{"User-Id", "-1", "User-Hash", hash}, false},
+		{"an id with a sign", []string{"User-Id", "+1", "User-Hash", hash}, false},
+		{"an id with a leading zero", []string{"User-Id", "042", "User-Hash", hash}, false},
+		{"an id in other digits", []string{"User-Id", "٤٢", "User-Hash", hash}, false},
+		{"an id with a fraction", []string{"User-Id", "42.0", "User-Hash", hash}, false},
+		{"an id in hexadecimal", []string{"User-Id", "0x2a", "User-Hash", hash}, false},
+		{"an id too large", []string{"User-Id", "9007199254740992", "User-Hash", hash}, false},
+		{"an id beyond 64 bits", []string{"User-Id", "18446744073709551658", "User-Hash", hash}, false},
+		{"a short hash", []string{"User-Id", "42", "User-Hash", hash[1:]}, false},
+		{"a long hash", []string{"User-Id", "42", "User-Hash", hash + "A"}, false},
+		{"a padded hash", []string{"User-Id", "42", "User-Hash", hash[1:] + "="}, false},
+		{"a hash in the other alphabet", []string{"User-Id", "42", "User-Hash", hash[1:] + "+"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got any
+			newSite(t, recorder(&got), personalhttp.Options{}).do("GET", prefix+"profile", "", "", c.headers...).want(t, 200, "")
+			if known := got != (personal.Credentials{}); known != c.ok {
+				t.Errorf("the service was shown %v", got)
+			}
+		})
+	}
+}
+
+func FuzzIdentity(f *testing.F) {
+	f.Add("42", hash)
+	f.Add("007", hash)
+	f.Add("9007199254740992", hash[1:]+"=")
+	f.Fuzz(func(t *testing.T, id, userHash string) {
+		r := httptest.NewRequest("GET", prefix+"profile", nil)
+		r.Header["User-Id"], r.Header["User-Hash"] = []string{id}, []string{userHash}
+		c, ok := personalhttp.FromHeaders(r)
+		if !ok {
+			if c != (personal.Credentials{}) {
+				t.Errorf("%q %q: refused and yet %v", id, userHash, c)
+			}
+			return
+		}
+		if c.UserID < 1 || c.UserID > 1<<53-1 || len(c.UserHash) != 43 || strings.ContainsAny(c.UserHash, "=+/, ") {
+			t.Errorf("%q %q: accepted", id, userHash)
+		}
+		if again, ok := personalhttp.ParseUserID(id); !ok || again != c.UserID {
+			t.Errorf("%q is no id by itself", id)
+		}
+	})
+}

@@ -1,0 +1,103 @@
+package personalhttp
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// DefaultTimeout bounds a call when [Options.Timeout] is zero.
+const DefaultTimeout = 30 * time.Second
+
+// Options are the host's choices. The zero value serves at the root of the
+// site, in English, to callers of the same origin, with no proxy in front.
+type Options struct {
+	// BasePath is put before /api/v1/personal/: empty, or "/x" without a final
+	// slash.
+	BasePath string
+
+	// DefaultLocale is the BCP 47 tag used for callers whose Accept-Language
+	// asks for nothing on offer; "en" if empty. There must be messages in it.
+	DefaultLocale string
+
+	// TrustedProxies are the senders whose X-Forwarded-For or Forwarded is
+	// believed (HTTP contract, section 5).
+	TrustedProxies []netip.Prefix
+
+	// CORSOrigins are the exact origins whose scripts may call the API from
+	// another site. None: CORS is off. "*" and "null" are refused.
+	CORSOrigins []string
+
+	// AlwaysOK sends every envelope with HTTP 200, for clients that expect it.
+	AlwaysOK bool
+
+	// Timeout bounds the reading of a body and, separately, the service's
+	// call; [DefaultTimeout] if zero.
+	Timeout time.Duration
+
+	// Log receives one line per request and the causes of internal failures,
+	// never a value that a caller sent; [slog.Default] if nil.
+	Log *slog.Logger
+}
+
+// withDefaults fills in what was left out and refuses what cannot work.
+func (o Options) withDefaults() (Options, error) {
+	if o.DefaultLocale == "" {
+		o.DefaultLocale = "en"
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	return o, errors.Join(o.checkBasePath(), o.checkProxies(), o.checkOrigins(), o.checkTimeout())
+}
+
+func (o Options) checkTimeout() error {
+	if o.Timeout < 0 {
+		return fmt.Errorf("timeout %s is negative", o.Timeout)
+	}
+	return nil
+}
+
+// checkBasePath admits unreserved characters only: any other may be written in
+// two ways in a URL, and paths are compared exactly.
+func (o Options) checkBasePath() error {
+	clean := regexp.MustCompile(`^(/[A-Za-z0-9_~.-]*[A-Za-z0-9_~-])*$`)
+	if !clean.MatchString(o.BasePath) {
+		return fmt.Errorf("base path %q is not of the form /x or /x/y", o.BasePath)
+	}
+	return nil
+}
+
+func (o Options) checkProxies() error {
+	for _, p := range o.TrustedProxies {
+		if !p.IsValid() || p.Addr().Is4In6() {
+			return fmt.Errorf("trusted proxy %s is no plain IPv4 or IPv6 prefix", p)
+		}
+	}
+	return nil
+}
+
+// checkOrigins refuses whatever a browser would never send as Origin, since it
+// would never match: a path, capitals, a scheme's own port.
+func (o Options) checkOrigins() error {
+	for _, origin := range o.CORSOrigins {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme == "" || u.Hostname() == "" || strings.Contains(u.Host, "*") ||
+			origin != strings.ToLower(u.Scheme+"://"+u.Host) || isDefaultPort(u) {
+			return fmt.Errorf("CORS origin %q is not an exact origin such as https://www.example.com", origin)
+		}
+	}
+	return nil
+}
+
+func isDefaultPort(u *url.URL) bool {
+	return u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80"
+}

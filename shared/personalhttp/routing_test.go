@@ -1,0 +1,144 @@
+package personalhttp_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhttp"
+)
+
+// contractRoutes is the table of the HTTP contract, section 3.
+var contractRoutes = map[string]string{
+	"auth": "POST", "auth_refresh": "GET, POST", "register": "POST", "recover": "POST",
+	"recover_confirm": "POST", "profile": "GET, POST", "password": "POST", "email": "POST",
+	"email_confirm": "POST", "logout": "POST", "sessions": "GET", "sessions_revoke": "POST", "fields": "GET",
+}
+
+func TestEveryPathAnswersItsMethodsAndNoOthers(t *testing.T) {
+	for _, base := range []string{"", "/x", "/a/b-c"} {
+		s := newSite(t, everything(), personalhttp.Options{BasePath: base})
+		for name, allow := range contractRoutes {
+			for _, slash := range []string{"", "/"} {
+				path := base + prefix + name + slash
+				for _, method := range []string{"GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "FOO"} {
+					a := s.do(method, path, "", "")
+					if strings.Contains(allow, method) {
+						a.want(t, 200, "")
+						continue
+					}
+					if method == "HEAD" {
+						a.Result.Code = "method_not_allowed" // its body stays unsent
+					}
+					a.want(t, 405, personal.CodeMethodNotAllowed)
+					if got := a.Header.Get("Allow"); got != allow {
+						t.Errorf("%s %s: Allow is %q, want %q", method, path, got, allow)
+					}
+				}
+			}
+		}
+	}
+}
+
+// everything is a service that is content with whatever comes.
+func everything() *personaltest.Service {
+	return &personaltest.Service{
+		AuthorizeFunc:      func(context.Context, personal.AuthorizeRequest) (_ personal.SignedIn, _ error) { return },
+		RefreshFunc:        func(context.Context, personal.Credentials) (_ personal.Credentials, _ error) { return },
+		RegisterFunc:       func(context.Context, personal.RegisterRequest) (_ personal.SignedIn, _ error) { return },
+		RecoverFunc:        func(context.Context, personal.RecoverRequest) error { return nil },
+		RecoverConfirmFunc: func(context.Context, personal.RecoverConfirmRequest) error { return nil },
+		ProfileFunc:        func(context.Context, personal.Credentials) (_ personal.Profile, _ error) { return },
+		UpdateProfileFunc:  func(context.Context, personal.UpdateProfileRequest) (_ personal.Profile, _ error) { return },
+		ChangePasswordFunc: func(context.Context, personal.ChangePasswordRequest) (_ personal.Credentials, _ error) { return },
+		ChangeEmailFunc:    func(context.Context, personal.ChangeEmailRequest) error { return nil },
+		ConfirmEmailFunc:   func(context.Context, personal.ConfirmEmailRequest) error { return nil },
+		LogoutFunc:         func(context.Context, personal.LogoutRequest) error { return nil },
+		SessionsFunc:       func(context.Context, personal.Credentials) (_ []personal.Session, _ error) { return },
+		RevokeSessionFunc:  func(context.Context, personal.RevokeSessionRequest) error { return nil },
+		FieldsFunc:         func(context.Context) (_ []personal.Field, _ error) { return },
+	}
+}
+
+func TestAPathInAnyButItsPlainFormIsNotFoundAndNeverARedirect(t *testing.T) {
+	s := newSite(t, everything(), personalhttp.Options{})
+	for _, path := range []string{
+		"/api/v1/personal", "/api/v1/personal/", "/api/v1/personal//", "/api/v1/personal//auth/",
+		"/api/v1/personal/auth//", "/api/v1/personal/./auth/", "/api/v1/personal/x/../auth/",
+		"/api/v1/personal/%61uth/", "/api/v1/personal%2Fauth/", "/api/v1/personal/auth%2F", "/api/v1/personal/auth%2f",
+		"/api/v1/personal/..%2fauth", "/api/v1/personal/auth/x", "/api/v1/personal/Auth/", "/api/v1/personal/auth;x",
+		"/api/v1/personal/auth%00", "/api/v1/personal/nothing/", "/api/v1/personal/auth%20", "/%61pi/v1/personal/auth/",
+		"//api/v1/personal/auth/", "/api/v1/personalauth/", "/elsewhere",
+	} {
+		a := s.raw(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", path))
+		if a.want(t, 404, personal.CodeNotFound); t.Failed() {
+			t.Fatalf("path %s", path)
+		}
+	}
+}
+
+func TestMatchesIsTrueOfThePrefixOnly(t *testing.T) {
+	h, err := personalhttp.New(noService(), personalhttp.Options{BasePath: "/x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{
+		"/x/api/v1/personal":           true,
+		"/x/api/v1/personal/":          true,
+		"/x/api/v1/personal//auth":     true,
+		"/x/api/v1/personal/../admin":  true,
+		"/x/api/v1/personal%2Fauth":    true,
+		"/x/api/v1/personal/nothing":   true,
+		"/x/api/v1/personality":        false,
+		"/x/api/v1/":                   false,
+		"/api/v1/personal/auth/":       false,
+		"/x/x/api/v1/personal/auth":    false,
+		"/?/x/api/v1/personal/auth":    false,
+		"/x//api/v1/personal/register": false,
+	} {
+		if got := h.Matches(httptest.NewRequest(http.MethodGet, path, nil)); got != want {
+			t.Errorf("Matches(%s) = %t", path, got)
+		}
+	}
+}
+
+func TestNewRefusesOptionsThatCannotWork(t *testing.T) {
+	for name, o := range map[string]personalhttp.Options{
+		"base path without slash":    {BasePath: "x"},
+		"base path with final slash": {BasePath: "/x/"},
+		"base path of a slash":       {BasePath: "/"},
+		"base path with dots":        {BasePath: "/.."},
+		"base path with an escape":   {BasePath: "/%78"},
+		"base path with a newline":   {BasePath: "/x\n"},
+		"no locale":                  {DefaultLocale: "!"},
+		"locale without messages":    {DefaultLocale: "de"},
+		"any origin":                 {CORSOrigins: []string{"*"}},
+		"null origin":                {CORSOrigins: []string{"null"}},
+		"origin pattern":             {CORSOrigins: []string{"https://*.example.com"}},
+		"origin with a path":         {CORSOrigins: []string{"https://example.com/"}},
+		"origin with capitals":       {CORSOrigins: []string{"https://Example.com"}},
+		"origin with default port":   {CORSOrigins: []string{"https://example.com:443"}},
+		"origin with a user":         {CORSOrigins: []string{"https://u@example.com"}},
+		"empty origin":               {CORSOrigins: []string{""}},
+		"zero prefix":                {TrustedProxies: prefixes("", "")},
+		"mapped prefix":              {TrustedProxies: prefixes("::ffff:10.0.0.0/104")},
+		"negative timeout":           {Timeout: -1},
+	} {
+		if _, err := personalhttp.New(noService(), o); err == nil {
+			t.Errorf("%s was accepted", name)
+		}
+	}
+	if _, err := personalhttp.New(nil, personalhttp.Options{}); err == nil {
+		t.Error("no service was accepted")
+	}
+	for _, locale := range []string{"", "en", "ru", "en-GB", "ru-RU"} {
+		if _, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: locale}); err != nil {
+			t.Errorf("locale %q: %v", locale, err)
+		}
+	}
+}

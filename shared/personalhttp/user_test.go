@@ -1,0 +1,175 @@
+package personalhttp_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhttp"
+)
+
+// guarded is a site with one route of the host's own behind RequireUser.
+func guarded(t *testing.T, s personal.Service, options ...personalhttp.RequireOption) *site {
+	t.Helper()
+	h, err := personalhttp.New(s, personalhttp.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u, ok := personalhttp.UserFrom(r.Context())
+		if !ok || personal.CallFrom(r.Context()).RequestID == "" {
+			t.Errorf("user %v, %t; call %v", u, ok, personal.CallFrom(r.Context()))
+		}
+		_, _ = io.WriteString(w, "hello "+u.Profile.Login)
+	})
+	server := httptest.NewServer(h.RequireUser(page, options...))
+	t.Cleanup(server.Close)
+	return &site{Server: server, t: t}
+}
+
+// annOnly knows one session.
+func annOnly(calls *[]personal.Call) *personaltest.Service {
+	return &personaltest.Service{ProfileFunc: func(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
+		*calls = append(*calls, personal.CallFrom(ctx))
+		if c != (personal.Credentials{UserID: 42, UserHash: hash}) {
+			return personal.Profile{}, personal.NewError(personal.CodeUnauthenticated, nil)
+		}
+		return personal.Profile{Login: "ann"}, nil
+	}}
+}
+
+func TestOnlyUsersPassRequireUser(t *testing.T) {
+	var calls []personal.Call
+	s := guarded(t, annOnly(&calls))
+	s.do("GET", "/page", "", "", "User-Id", "41", "User-Hash", hash, "Accept-Language", "ru", "X-Request-Id", "r-1").want(t, 401, personal.CodeUnauthenticated)
+	if len(calls) != 1 || calls[0].RequestID != "r-1" || calls[0].Locale != "ru" || !calls[0].Address.IsValid() {
+		t.Errorf("the service was called with %+v", calls)
+	}
+	s.do("GET", "/page", "", "").want(t, 401, personal.CodeUnauthenticated)
+	s.do("GET", "/page", "", "", "User-Id", "42", "User-Id", "42", "User-Hash", hash).want(t, 401, personal.CodeUnauthenticated)
+	if len(calls) != 1 {
+		t.Error("the service was troubled with what cannot be a pair")
+	}
+
+	r, _ := http.NewRequest("GET", s.URL+"/page", nil)
+	r.Header.Set("User-Id", "42")
+	r.Header.Set("User-Hash", hash)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if body, _ := io.ReadAll(res.Body); string(body) != "hello ann" || res.Header.Get("X-Request-Id") != calls[1].RequestID {
+		t.Errorf("answered %s %v", body, res.Header)
+	}
+}
+
+func TestTheIdentityMayComeFromElsewhere(t *testing.T) {
+	var calls []personal.Call
+	cookie := func(r *http.Request) (personal.Credentials, bool) {
+		c, err := r.Cookie("session")
+		if err != nil {
+			return personal.Credentials{}, false
+		}
+		return personal.Credentials{UserID: 42, UserHash: c.Value}, true
+	}
+	s := guarded(t, annOnly(&calls), personalhttp.WithExtractor(cookie))
+	s.do("GET", "/", "", "", "User-Id", "42", "User-Hash", hash).want(t, 401, personal.CodeUnauthenticated)
+	s.do("GET", "/", "", "", "Cookie", "session=short").want(t, 401, personal.CodeUnauthenticated)
+	r, _ := http.NewRequest("GET", s.URL, nil)
+	r.AddCookie(&http.Cookie{Name: "session", Value: hash})
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Body.Close(); res.StatusCode != 200 || len(calls) != 1 {
+		t.Errorf("answered %d after %d calls", res.StatusCode, len(calls))
+	}
+}
+
+func TestRequireUserDeniesWheneverItCannotTell(t *testing.T) {
+	for code, profile := range map[personal.Code]func(context.Context, personal.Credentials) (personal.Profile, error){
+		personal.CodeUnavailable: func(context.Context, personal.Credentials) (personal.Profile, error) {
+			return personal.Profile{}, personal.NewError(personal.CodeUnavailable, nil)
+		},
+		personal.CodeInternal: func(context.Context, personal.Credentials) (personal.Profile, error) { panic("x") },
+		personal.CodeNotFound: nil,
+	} {
+		s := guarded(t, &personaltest.Service{ProfileFunc: profile})
+		if a := s.do("GET", "/", "", "", "User-Id", "42", "User-Hash", hash); a.Status < 400 || a.Result.Code != string(code) {
+			t.Errorf("answered %d %q, want %q", a.Status, a.Result.Code, code)
+		}
+	}
+}
+
+func TestACallThatTheHostMadeIsKept(t *testing.T) {
+	var calls []personal.Call
+	s := annOnly(&calls)
+	s.FieldsFunc = func(ctx context.Context) ([]personal.Field, error) {
+		calls = append(calls, personal.CallFrom(ctx))
+		return nil, nil
+	}
+	h, err := personalhttp.New(s, personalhttp.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := personal.Call{RequestID: "mine", Locale: "ru", Agent: "a"}
+	r := httptest.NewRequest("GET", prefix+"fields", nil)
+	r = r.WithContext(personal.WithCall(r.Context(), mine))
+	r.Header.Set("User-Id", "42")
+	r.Header.Set("User-Hash", hash)
+	for name, handler := range map[string]http.Handler{"the routes": h, "RequireUser": h.RequireUser(h), "WithCall": h.WithCall(h)} {
+		calls = nil
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if got := w.Header().Values("X-Request-Id"); len(got) != 1 || got[0] != "mine" || len(calls) == 0 {
+			t.Errorf("%s: X-Request-Id is %q after %d calls", name, got, len(calls))
+		}
+		for _, got := range calls {
+			if got != mine {
+				t.Errorf("%s: the call became %+v", name, got)
+			}
+		}
+	}
+}
+
+func TestALocaleThatTheHostMadeUpFallsBackToTheDefault(t *testing.T) {
+	h, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: "ru", Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", prefix, nil)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r.WithContext(personal.WithCall(r.Context(), personal.Call{RequestID: "x", Locale: "de"})))
+	if !strings.Contains(w.Body.String(), "Такой страницы") {
+		t.Errorf("answered %s", w.Body)
+	}
+}
+
+func TestThereIsNoUserOutsideOfRequireUser(t *testing.T) {
+	if u, ok := personalhttp.UserFrom(t.Context()); ok {
+		t.Errorf("found %v", u)
+	}
+}
+
+func BenchmarkAuthRefresh(b *testing.B) {
+	s := everything()
+	s.RefreshFunc = func(_ context.Context, c personal.Credentials) (personal.Credentials, error) { return c, nil }
+	h, err := personalhttp.New(s, personalhttp.Options{Log: quiet()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", prefix+"auth_refresh/", nil)
+	r.Header.Set("User-Id", "42")
+	r.Header.Set("User-Hash", hash)
+	r.Header.Set("Accept-Language", "ru-RU,ru;q=0.9,en;q=0.8")
+	b.ReportAllocs()
+	for b.Loop() {
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+}

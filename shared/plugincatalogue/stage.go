@@ -1,0 +1,89 @@
+package plugincatalogue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Stage makes a verified copy of the entry's binary below privateDir, in a
+// folder named by its sha256, and returns the copy's path. What was verified is
+// the copy, so that it does not matter what happens to the original later. An
+// earlier copy is used again if its contents still are what they should be.
+//
+// privateDir is made if there is none; it must be closed to others. A binary
+// that is not what its manifest says is refused with kind [ErrTampered].
+func (c *Catalogue) Stage(ctx context.Context, e Entry, privateDir string) (string, error) {
+	path, err := stage(ctx, e, privateDir)
+	if err != nil {
+		return "", fmt.Errorf("staging plugin %s: %w", e.Manifest.Version, err)
+	}
+	return path, nil
+}
+
+func stage(ctx context.Context, e Entry, privateDir string) (string, error) {
+	if !validSum(e.Manifest.SHA256) {
+		return "", refuse(ErrInvalid, e.Manifest.Version, "its manifest holds no sha256")
+	}
+	if err := makePrivate(privateDir); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(privateDir, e.Manifest.SHA256)
+	path := filepath.Join(dir, Name)
+	if sum, err := sumOf(ctx, path); err == nil && sum == e.Manifest.SHA256 {
+		return path, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+
+	draft, err := os.MkdirTemp(privateDir, ".stage-") // mode 0700
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(draft)
+	sum, err := copyBinary(ctx, e.Binary(), filepath.Join(draft, Name))
+	if errors.Is(err, errNotRegular) || errors.Is(err, os.ErrNotExist) {
+		return "", refuse(ErrTampered, e.Manifest.Version, err.Error())
+	}
+	if err != nil {
+		return "", err
+	}
+	if sum != e.Manifest.SHA256 {
+		return "", refuse(ErrTampered, e.Manifest.Version, "its sha256 is "+sum)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
+	return path, os.Rename(draft, dir)
+}
+
+// makePrivate makes a folder that none but its owner can look into, or makes
+// sure that the one that is there is such a folder.
+func makePrivate(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s is open to others: want a folder of mode 0700, found %v", dir, info.Mode())
+	}
+	return nil
+}
+
+func validSum(sum string) bool {
+	if len(sum) != 64 {
+		return false
+	}
+	for _, r := range sum {
+		if (r < '0' || r > '9') && (r < 'a' || r > 'f') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,107 @@
+package plugincatalogue
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestAStagedBinaryIsAPrivateVerifiedCopy(t *testing.T) {
+	c := open(t)
+	e := install(t, c, "1.0.0")
+	private := filepath.Join(t.TempDir(), "run")
+	path := mustStage(t, c, e, private)
+	if sum, err := sumOf(t.Context(), path); err != nil || sum != e.Manifest.SHA256 {
+		t.Errorf("sum %s (%v), want %s", sum, err, e.Manifest.SHA256)
+	}
+	for p, want := range map[string]os.FileMode{path: 0o500, filepath.Dir(path): 0o700, private: 0o700} {
+		if info, err := os.Stat(p); err != nil || info.Mode().Perm() != want {
+			t.Errorf("mode of %s: %v (%v), want %v", p, info.Mode().Perm(), err, want)
+		}
+	}
+}
+
+func mustStage(t *testing.T, c *Catalogue, e Entry, private string) string {
+	t.Helper()
+	path, err := c.Stage(t.Context(), e, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestATamperedBinaryIsNotStaged(t *testing.T) {
+	for name, tamper := range map[string]func(t *testing.T, path string){
+		"another byte": func(t *testing.T, path string) { overwrite(t, path) },
+		"nothing":      func(t *testing.T, path string) { remove(t, path) },
+		"a link": func(t *testing.T, path string) {
+			remove(t, path)
+			if err := os.Symlink("/bin/sh", path); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := open(t)
+			e := install(t, c, "1.0.0")
+			tamper(t, e.Binary())
+			private := t.TempDir()
+			if err := os.Chmod(private, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			_, err := c.Stage(t.Context(), e, private)
+			wantRefused(t, err, ErrTampered)
+			left, err := os.ReadDir(private)
+			if err != nil || len(left) != 0 {
+				t.Errorf("left behind: %v (%v)", left, err)
+			}
+		})
+	}
+}
+
+func overwrite(t *testing.T, path string) {
+	t.Helper()
+	remove(t, path)
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho pwned\n"), 0o500); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnEarlierCopyIsUsedAgainOnlyIfItIsSound(t *testing.T) {
+	c := open(t)
+	e := install(t, c, "1.0.0")
+	private := filepath.Join(t.TempDir(), "run")
+	path := mustStage(t, c, e, private)
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(mustStage(t, c, e, private))
+	if err != nil || !os.SameFile(before, after) {
+		t.Errorf("a sound copy was made anew (%v)", err)
+	}
+
+	overwrite(t, path)
+	if sum, err := sumOf(t.Context(), mustStage(t, c, e, private)); err != nil || sum != e.Manifest.SHA256 {
+		t.Errorf("a tampered copy was used again: sum %s (%v)", sum, err)
+	}
+}
+
+func TestNothingIsStagedWhereOthersCanLook(t *testing.T) {
+	c := open(t)
+	e := install(t, c, "1.0.0")
+	shared := t.TempDir()
+	if err := os.Chmod(shared, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := c.Stage(t.Context(), e, shared); err == nil {
+		t.Errorf("staged at %s", path)
+	}
+}

@@ -1,0 +1,51 @@
+package plugincatalogue
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+)
+
+const stateFile = "state.json"
+
+// State says which versions matter. It outlives the host, so that one that was
+// killed in the middle of a swap starts a version known to be good.
+type State struct {
+	Active   string `json:"active"`              // the version to run; empty if none was chosen
+	LastGood string `json:"last_good,omitempty"` // the version to fall back to; empty if there is none
+}
+
+// LoadState returns the state, the zero State if none was ever saved.
+func (c *Catalogue) LoadState() (State, error) {
+	data, err := readSmall(filepath.Join(c.dir, stateFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return State{}, nil
+	}
+	var s State
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("reading the plugin catalogue's state: %w", err)
+	}
+	return s, nil
+}
+
+// SaveState replaces the state on disk: after a crash it is the old or the new.
+func (c *Catalogue) SaveState(s State) error {
+	for _, version := range []string{s.Active, s.LastGood} {
+		if version != "" && !validVersion(version) {
+			return refuse(ErrNotFound, "", fmt.Sprintf("%.*q is no version", maxVersion, version))
+		}
+	}
+	data, err := json.Marshal(s)
+	if err == nil {
+		err = replaceFile(filepath.Join(c.dir, stateFile), append(data, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("saving the plugin catalogue's state: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package pluginmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// healthChecks is how many health checks in a row a process has to pass before
+// it serves.
+const healthChecks = 3
+
+// checkDatabase is the preflight check that what follows it depends on. It may
+// fail today and pass tomorrow.
+const checkDatabase = "database"
+
+// StepError says at which step a version could not be brought up.
+type StepError struct {
+	Step    string // find, stage, start, configure, preflight, migrate or check
+	Version string // empty if it never came to light
+	Err     error
+}
+
+// Error names the version, the step and the reason.
+func (e *StepError) Error() string {
+	return strings.TrimSpace("plugin "+e.Version) + ": " + e.Step + ": " + e.Err.Error()
+}
+
+// Unwrap returns the reason.
+func (e *StepError) Unwrap() error { return e.Err }
+
+// bringUp starts the active version and takes it through every step up to the
+// one where it could serve. On an error nothing of the process is left.
+func (m *Manager) bringUp(ctx context.Context) (*process, error) {
+	entry, err := m.find()
+	if err != nil {
+		return nil, &StepError{"find", entry.Manifest.Version, err}
+	}
+	version := entry.Manifest.Version
+	path, err := m.config.Catalogue.Stage(ctx, entry, m.run.staged)
+	if err != nil {
+		return nil, &StepError{"stage", version, err}
+	}
+	p, err := m.start(ctx, entry, path)
+	if err != nil {
+		return nil, &StepError{"start", version, err}
+	}
+	if err := m.prepare(ctx, p); err != nil {
+		p.end(m.hard, m.config.ShutdownTimeout)
+		return nil, err
+	}
+	return p, nil
+}
+
+// find returns the active version.
+func (m *Manager) find() (plugincatalogue.Entry, error) {
+	state, err := m.config.Catalogue.LoadState()
+	if err != nil {
+		return plugincatalogue.Entry{}, err
+	}
+	if state.Active == "" {
+		return plugincatalogue.Entry{}, &pluginrpc.Refusal{Reason: "no version is active"}
+	}
+	entry, err := m.config.Catalogue.Find(state.Active)
+	if err != nil {
+		return plugincatalogue.Entry{}, err
+	}
+	if r := entry.Manifest.Protocol; !r.Contains(pluginrpc.ProtocolVersion) {
+		return entry, &pluginrpc.Refusal{Reason: fmt.Sprintf("it speaks the protocols %d to %d, this host speaks %d", r.Min, r.Max, pluginrpc.ProtocolVersion)}
+	}
+	return entry, nil
+}
+
+// start starts a process and connects to it.
+func (m *Manager) start(ctx context.Context, e plugincatalogue.Entry, path string) (*process, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.config.StartTimeout)
+	defer cancel()
+	m.mu.Lock()
+	m.generation++
+	generation := m.generation
+	m.mu.Unlock()
+	return m.startProcess(ctx, generation, e, path)
+}
+
+// prepare takes a new process through its steps.
+func (m *Manager) prepare(ctx context.Context, p *process) error {
+	for _, step := range []struct {
+		name  string
+		limit time.Duration
+		do    func(context.Context, *process) error
+	}{
+		{"configure", m.config.ConfigureTimeout, m.configure},
+		{"preflight", m.config.PreflightTimeout, preflight},
+		{"migrate", m.config.MigrateTimeout, migrate},
+		{"check", m.config.CheckTimeout, m.check},
+	} {
+		if err := within(ctx, step.limit, p, step.do); err != nil {
+			return &StepError{step.name, p.version, err}
+		}
+	}
+	return nil
+}
+
+// within runs one step. An error tells if the process did not survive it.
+func within(ctx context.Context, limit time.Duration, p *process, do func(context.Context, *process) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := do(ctx, p)
+	if err != nil && ctx.Err() == nil && !isFinal(err) && p.child.awaitExited(ctx, deathNotice) {
+		return fmt.Errorf("%w (the process ended: %s)", err, p.child.outcome())
+	}
+	return err
+}
+
+// deathNotice is how long the news of a process's end may take after its
+// connection broke.
+const deathNotice = 100 * time.Millisecond
+
+// configure hands over settings that were read this moment.
+func (m *Manager) configure(ctx context.Context, p *process) error {
+	settings, err := m.config.Settings()
+	if err != nil {
+		return &pluginrpc.Refusal{Reason: "the settings cannot be read: " + err.Error()}
+	}
+	return p.conn.Configure(ctx, pluginrpc.Configuration{DatabaseURL: m.config.DatabaseURL, Settings: settings})
+}
+
+// preflight refuses a version that says it cannot run here. While the database
+// is away its other findings are worth nothing yet.
+func preflight(ctx context.Context, p *process) error {
+	report, err := p.conn.Preflight(ctx)
+	if err != nil {
+		return err
+	}
+	var reasons []string
+	databaseAway := false
+	for _, c := range report.Checks {
+		switch {
+		case c.Passed:
+		case c.Warning:
+			p.log.Warn("plugin preflight", "check", c.Name, "reason", c.Reason)
+		default:
+			reasons = append(reasons, c.Name+": "+c.Reason)
+			databaseAway = databaseAway || c.Name == checkDatabase
+		}
+	}
+	reason := strings.Join(reasons, "; ")
+	switch {
+	case reason == "":
+		return nil
+	case databaseAway:
+		return errors.New(reason)
+	}
+	return &pluginrpc.Refusal{Reason: reason}
+}
+
+func migrate(ctx context.Context, p *process) error { return p.conn.Migrate(ctx) }
+
+// check asks for the process's health several times. Once it serves, a failure
+// would be a visitor's.
+func (m *Manager) check(ctx context.Context, p *process) error {
+	for range healthChecks {
+		if err := m.checkHealth(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}

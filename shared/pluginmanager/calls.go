@@ -1,0 +1,136 @@
+package pluginmanager
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+const (
+	restartRetry = time.Second     // what callers are told while a restart is under way
+	stopRetry    = 5 * time.Second // and while the host stops
+)
+
+var _ grpc.ClientConnInterface = (*Manager)(nil)
+
+// Invoke performs a unary call on the live process. While there is none it
+// waits, for Config.RestartWait at most. A call that finds no process, and one
+// whose process dies, fails with [pluginrpc.Unavailable]; it is never replayed,
+// because it may have happened.
+func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	p, err := m.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer m.leave(p)
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, m.config.CallTimeout)
+		defer cancel()
+	}
+	return judge(ctx, p, p.conn.Conn().Invoke(ctx, method, args, reply, opts...))
+}
+
+// NewStream begins a stream on the live process, like Invoke. The call is under
+// way until the stream has ended.
+func (m *Manager) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	p, err := m.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.conn.Conn().NewStream(ctx, desc, method, opts...)
+	if err != nil {
+		m.leave(p)
+		return nil, judge(ctx, p, err)
+	}
+	// gRPC ends a stream's context with the stream.
+	context.AfterFunc(s.Context(), func() { m.leave(p) })
+	return stream{ClientStream: s, ctx: ctx, process: p}, nil
+}
+
+// stream is a stream of a process that may die.
+type stream struct {
+	grpc.ClientStream
+	ctx     context.Context // the caller's
+	process *process
+}
+
+// RecvMsg receives a message; it is here that a stream's caller learns of its
+// end.
+func (s stream) RecvMsg(message any) error {
+	return judge(s.ctx, s.process, s.ClientStream.RecvMsg(message))
+}
+
+// enter counts a call in and returns its process.
+func (m *Manager) enter(ctx context.Context) (*process, error) {
+	var patience <-chan time.Time
+	for {
+		m.mu.Lock()
+		p, refusal, changed := m.pick()
+		m.mu.Unlock()
+		if p != nil || refusal != nil {
+			return p, refusal
+		}
+		if patience == nil {
+			timer := time.NewTimer(m.config.RestartWait)
+			defer timer.Stop()
+			patience = timer.C
+		}
+		select {
+		case <-changed:
+		case <-patience:
+			return nil, pluginrpc.Unavailable(restartRetry, "the plugin is not back yet")
+		case <-ctx.Done():
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
+	}
+}
+
+// pick counts a call into the live process, or says why there will be none for a
+// while, or returns what to wait for. The caller holds the mutex.
+func (m *Manager) pick() (*process, error, <-chan struct{}) {
+	switch m.state {
+	case StateStopped, StateDraining:
+		return nil, pluginrpc.Unavailable(stopRetry, "the plugin manager is "+string(m.state)), nil
+	case StateFailed:
+		return nil, pluginrpc.Unavailable(untilRetry(m.nextTry), "the plugin has failed"), nil
+	}
+	if m.live == nil || m.live.lost() {
+		return nil, nil, m.changed
+	}
+	m.live.calls++
+	return m.live, nil, nil
+}
+
+// untilRetry returns the time until then in whole seconds, one at least.
+func untilRetry(then time.Time) time.Duration {
+	return max(time.Until(then).Truncate(time.Second)+time.Second, time.Second)
+}
+
+// leave counts a call out.
+func (m *Manager) leave(p *process) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.calls--
+	if p.calls == 0 && p.idle != nil {
+		close(p.idle)
+	}
+}
+
+// judge returns the error of a call to p: what the plugin answered as it is,
+// what the loss of its process caused as Unavailable.
+func judge(ctx context.Context, p *process, err error) error {
+	s, ok := status.FromError(err)
+	if err == nil || !ok || len(s.Details()) > 0 || ctx.Err() != nil {
+		return err
+	}
+	if s.Code() == codes.Unavailable || s.Code() == codes.Canceled || p.lost() {
+		return pluginrpc.Unavailable(restartRetry, "the plugin process was lost in the call: "+s.Message())
+	}
+	return err
+}

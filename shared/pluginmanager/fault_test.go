@@ -1,0 +1,402 @@
+package pluginmanager_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+func TestCallsDuringAKillSucceedOrAreUnavailable(t *testing.T) {
+	r := newRig(t, good, nil)
+	r.start(t)
+	ctx, stop := context.WithCancel(limited(t))
+	var group sync.WaitGroup
+	var succeeded, unavailable atomic.Int64
+	for range 4 {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				_, err := r.answerer(ctx)
+				switch {
+				case err == nil:
+					succeeded.Add(1)
+				case ctx.Err() == nil:
+					unavailable.Add(1)
+					wantUnavailable(t, err)
+				}
+			}
+		})
+	}
+	pid := r.Status().PID
+	for range 3 {
+		before := succeeded.Load()
+		eventually(t, "calls that succeed", func() bool { return succeeded.Load() > before+20 })
+		signalProcess(t, pid, syscall.SIGKILL)
+		pid = r.wantServedAnew(t, pid)
+	}
+	stop()
+	group.Wait()
+	if unavailable.Load() > succeeded.Load() {
+		t.Errorf("%d calls succeeded, %d found no process", succeeded.Load(), unavailable.Load())
+	}
+	if got := r.Status().Restarts; got != 3 {
+		t.Errorf("%d restarts, want 3", got)
+	}
+}
+
+// wantServedAnew waits until another process than before serves.
+func (r *rig) wantServedAnew(t *testing.T, before int) int {
+	t.Helper()
+	eventually(t, "another process", func() bool {
+		s := r.Status()
+		return s.State == pluginmanager.StateServing && s.PID != before
+	})
+	return r.Status().PID
+}
+
+func TestACallWhoseProcessDiesIsUnavailableAndNotReplayed(t *testing.T) {
+	r := newRig(t, good, nil)
+	r.start(t)
+	before := r.Status().PID
+	wantUnavailable(t, r.service.Recover(limited(t), personal.RecoverRequest{Login: "exit"}))
+	r.wantServed(t, before)
+	if s := r.Status(); s.Restarts != 1 || !strings.Contains(s.LastError, "exit status 5") {
+		t.Errorf("status: %+v, want one restart: the call killed one process", s)
+	}
+}
+
+func TestAFrozenProcessIsReplaced(t *testing.T) {
+	r := newRig(t, good, quickHealth)
+	r.start(t)
+	before := r.Status().PID
+	signalProcess(t, before, syscall.SIGSTOP)
+	wantUnavailable(t, r.service.Recover(limited(t), personal.RecoverRequest{}))
+	r.wantServed(t, before)
+	if !dead(before) {
+		t.Error("the frozen process is still there")
+	}
+}
+
+func quickHealth(c *pluginmanager.Config) {
+	c.HealthInterval = 20 * time.Millisecond
+	c.HealthTimeout = 500 * time.Millisecond
+}
+
+func TestAProcessThatAnswersNoHealthChecksIsReplaced(t *testing.T) {
+	r := newRig(t, deafLater, quickHealth)
+	r.start(t)
+	r.wantServedAnew(t, r.Status().PID)
+}
+
+func TestAProcessThatAnswersThatItIsUnhealthyIsLeftAlone(t *testing.T) {
+	r := newRig(t, unhealthyLater, quickHealth)
+	r.start(t)
+	for range 5 { // more answers than the failures that would prove it hung
+		eventually(t, "a health check", func() bool { return r.folder.read("unhealthy") != "" })
+		if err := os.Remove(filepath.Join(string(r.folder), "unhealthy")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := r.Status(); s.State != pluginmanager.StateServing || s.Restarts != 0 {
+		t.Errorf("status: %+v", s)
+	}
+	if err := r.Ready(limited(t)); err == nil {
+		t.Error("it is ready")
+	}
+	if _, err := r.answerer(limited(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAVersionThatCrashesOverAndOverFailsAndIsTriedAgain(t *testing.T) {
+	r := newRig(t, exitsActive, func(c *pluginmanager.Config) { c.FailureRetry = 2 * time.Second })
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "failure", func() bool { return r.Status().State == pluginmanager.StateFailed })
+	if s := r.Status(); s.Restarts != 4 || !strings.Contains(s.LastError, "crashed 5 times") {
+		t.Errorf("status: %+v", s)
+	}
+	_, err := r.answerer(limited(t))
+	wantUnavailable(t, err)
+	r.folder.write("mode", good)
+	eventually(t, "another attempt", func() bool { return r.Status().State == pluginmanager.StateServing })
+	if _, err := r.answerer(limited(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFloodedLogStopsNothing(t *testing.T) {
+	r := newRig(t, floods, nil)
+	r.start(t)
+	for range 20 {
+		if _, err := r.answerer(limited(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "a line with its level", func() bool {
+		return strings.Contains(r.log.String(), "level=WARN msg=line plugin.version=1.0.0 plugin.generation=1 plugin.pid="+strconv.Itoa(r.Status().PID))
+	})
+	wantStopped(t, r)
+}
+
+// wantStopped stops the manager and checks that its process is gone.
+func wantStopped(t *testing.T, r *rig) {
+	t.Helper()
+	pid := r.Status().PID
+	if err := r.Stop(limited(t)); err != nil {
+		t.Error(err)
+	}
+	if !dead(pid) {
+		t.Errorf("process %d is still there", pid)
+	}
+}
+
+func TestStopEndsBesideAnyProcess(t *testing.T) {
+	quick := func(c *pluginmanager.Config) {
+		c.DrainTimeout = 300 * time.Millisecond
+		c.QuiesceTimeout = 300 * time.Millisecond
+		c.ShutdownTimeout = 300 * time.Millisecond
+	}
+	for _, mode := range []string{ignoresShutdown, quiescesForever, hasGrandchild, hasLostGrandchild, floods} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, mode, quick)
+			r.start(t)
+			wantStopped(t, r)
+			if mode == hasGrandchild && !dead(grandchild(t, r)) {
+				t.Error("the grandchild is still there")
+			}
+			if mode == hasLostGrandchild {
+				signalProcess(t, grandchild(t, r), syscall.SIGKILL)
+			}
+		})
+	}
+	t.Run("frozen", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, good, quick)
+		r.start(t)
+		signalProcess(t, r.Status().PID, syscall.SIGSTOP)
+		result := make(chan error, 1)
+		go func() { result <- r.service.Recover(limited(t), personal.RecoverRequest{}) }()
+		wantStopped(t, r)
+		wantUnavailable(t, <-result)
+	})
+	t.Run("frozen, with no patience", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, good, func(c *pluginmanager.Config) {
+			c.DrainTimeout, c.QuiesceTimeout, c.ShutdownTimeout = time.Hour, time.Hour, time.Hour
+		})
+		r.start(t)
+		pid := r.Status().PID
+		signalProcess(t, pid, syscall.SIGSTOP)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := r.Stop(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want that it was cut short", err)
+		}
+		if !dead(pid) {
+			t.Error("the process is still there")
+		}
+	})
+	t.Run("starting", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t, hangsBefore, func(c *pluginmanager.Config) { c.StartTimeout = time.Hour })
+		if err := r.Start(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a process", func() bool { return r.folder.read("pid") != "" })
+		pid, err := strconv.Atoi(r.folder.read("pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Stop(limited(t)); err != nil {
+			t.Error(err)
+		}
+		if !dead(pid) {
+			t.Error("the process is still there")
+		}
+	})
+}
+
+func grandchild(t *testing.T, r *rig) int {
+	t.Helper()
+	pid, err := strconv.Atoi(r.folder.read("grandchild"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func TestAGrandchildThatKeepsStderrHoldsUpNoRestart(t *testing.T) {
+	r := newRig(t, hasLostGrandchild, nil)
+	r.start(t)
+	first := grandchild(t, r)
+	r.folder.write("mode", good)
+	pid := r.Status().PID
+	signalProcess(t, pid, syscall.SIGKILL)
+	r.wantServedAnew(t, pid)
+	signalProcess(t, first, syscall.SIGKILL)
+}
+
+func TestStopLetsCallsUnderWayFinish(t *testing.T) {
+	r := newRig(t, good, func(c *pluginmanager.Config) { c.DrainTimeout = generous })
+	r.start(t)
+	result := make(chan error, 1)
+	go func() { result <- r.service.Recover(limited(t), personal.RecoverRequest{Login: "wait"}) }()
+	eventually(t, "a call under way", func() bool {
+		_, err := os.Stat(filepath.Join(string(r.folder), "waiting"))
+		return err == nil
+	})
+	stopped := make(chan error, 1)
+	go func() { stopped <- r.Stop(limited(t)) }()
+	eventually(t, "draining", func() bool { return r.Status().State == pluginmanager.StateDraining })
+	_, err := r.answerer(limited(t))
+	wantUnavailable(t, err)
+	select {
+	case err := <-stopped:
+		t.Fatalf("stopped (%v) beside a call under way", err)
+	case err := <-result:
+		t.Fatalf("the call ended (%v) before it was let", err)
+	default:
+	}
+	r.folder.write("go on", "yes")
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestThePluginEndsWithAHostThatIsKilled(t *testing.T) {
+	f := folder(t.TempDir())
+	f.write("mode", good)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), hostEnv+"="+string(f))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a host that serves", func() bool { return f.read("serving") != "" })
+	pid, err := strconv.Atoi(f.read("serving"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dead(pid) {
+		t.Fatal("there is no plugin")
+	}
+	sockets, err := os.Readlink(filepath.Join(string(f), "run", "sockets"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	eventually(t, "the end of the plugin", func() bool { return dead(pid) })
+	if f.read("closed") == "" {
+		t.Error("the plugin did not close its module")
+	}
+
+	c, _, err := configure(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := pluginmanager.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Start(); err != nil {
+		t.Fatalf("the killed host keeps its folder: %v", err)
+	}
+	if _, err := os.Stat(sockets); !os.IsNotExist(err) {
+		t.Errorf("the killed host's sockets are still there (%v)", err)
+	}
+	if err := next.Stop(limited(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// runHost is a host that only ends by a signal.
+func runHost(f folder) {
+	c, _, err := configure(f)
+	if err != nil {
+		panic(err)
+	}
+	c.Log = slog.New(slog.DiscardHandler)
+	m, err := pluginmanager.New(c)
+	if err != nil {
+		panic(err)
+	}
+	if err := errors.Join(m.Start(), m.WaitReady(context.Background())); err != nil {
+		panic(err)
+	}
+	f.write("serving", strconv.Itoa(m.Status().PID))
+	block()
+}
+
+func TestRestartsLeaveNothingBehind(t *testing.T) {
+	r := newRig(t, good, func(c *pluginmanager.Config) { c.CrashLimit = 100 })
+	r.start(t)
+	restart := func() {
+		pid := r.Status().PID
+		signalProcess(t, pid, syscall.SIGKILL)
+		r.wantServedAnew(t, pid)
+	}
+	restart() // once, so that what is made once is there
+	goroutines, files := settled(t)
+	const restarts = 10
+	for range restarts {
+		restart()
+	}
+	eventually(t, "no more goroutines and files than before", func() bool {
+		return runtime.NumGoroutine() < goroutines+restarts && openFiles(t) < files+restarts
+	})
+	if err := r.Stop(limited(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// settled returns how many goroutines and open files there are, when that no
+// longer goes down.
+func settled(t *testing.T) (goroutines, files int) {
+	t.Helper()
+	same := 0
+	eventually(t, "calm", func() bool {
+		g, f := runtime.NumGoroutine(), openFiles(t)
+		if g == goroutines && f == files {
+			same++
+		} else {
+			same, goroutines, files = 0, g, f
+		}
+		return same > 300
+	})
+	return goroutines, files
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(files)
+}

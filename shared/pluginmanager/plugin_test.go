@@ -1,0 +1,249 @@
+package pluginmanager_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/hashicorp/go-plugin"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// The test binary runs itself: as a plugin whose folder, named by pluginEnv,
+// holds a file "mode" that says how it misbehaves; and as a host.
+const (
+	pluginEnv = "TEST_PLUGIN_FOLDER"
+	hostEnv   = "TEST_HOST_FOLDER"
+)
+
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == "manifest":
+		printManifest()
+	case os.Getenv(pluginEnv) != "":
+		runPlugin(folder(os.Getenv(pluginEnv)))
+	case os.Getenv(hostEnv) != "":
+		runHost(folder(os.Getenv(hostEnv)))
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func printManifest() {
+	one := plugincatalogue.Range{Min: pluginrpc.ProtocolVersion, Max: pluginrpc.ProtocolVersion}
+	_ = json.NewEncoder(os.Stdout).Encode(plugincatalogue.Manifest{
+		Name: plugincatalogue.Name, Version: "1.0.0", Protocol: one, Schema: one, OS: runtime.GOOS, Arch: runtime.GOARCH,
+	})
+}
+
+// folder is where a test and its plugin meet.
+type folder string
+
+func (f folder) read(name string) string {
+	data, _ := os.ReadFile(filepath.Join(string(f), name))
+	return string(data)
+}
+
+func (f folder) write(name, text string) {
+	draft := filepath.Join(string(f), "."+name)
+	if err := errors.Join(os.WriteFile(draft, []byte(text), 0o600), os.Rename(draft, filepath.Join(string(f), name))); err != nil {
+		panic(err)
+	}
+}
+
+// The ways of a plugin.
+const (
+	good              = "good"
+	wrongCookie       = "wrong cookie"
+	garbageLine       = "garbage line"
+	hangsBefore       = "hangs before the handshake"
+	exitsBefore       = "exits before the handshake"
+	hangsConfiguring  = "hangs in configure"
+	exitsConfiguring  = "exits in configure"
+	refusesSettings   = "refuses the settings"
+	failsPreflight    = "fails the preflight"
+	databaseAway      = "its database is away"
+	warns             = "warns in the preflight"
+	failsMigrating    = "fails to migrate"
+	neverHealthy      = "never healthy"
+	unhealthyLater    = "unhealthy once active"
+	deafLater         = "answers no health check once active"
+	exitsActive       = "exits once active"
+	ignoresShutdown   = "ignores shutdown"
+	hasGrandchild     = "forks a grandchild that holds stderr"
+	hasLostGrandchild = "forks a grandchild in a session of its own"
+	floods            = "floods the log"
+	quiescesForever   = "never quiesces"
+	listsEnvironment  = "lists its environment"
+)
+
+func runPlugin(f folder) {
+	mode := f.read("mode")
+	f.write("pid", strconv.Itoa(os.Getpid()))
+	switch mode {
+	case wrongCookie:
+		plugin.Serve(&plugin.ServeConfig{HandshakeConfig: plugin.HandshakeConfig{MagicCookieKey: "OTHER", MagicCookieValue: "x"}})
+	case garbageLine:
+		fmt.Println("Hello, World!")
+		block()
+	case hangsBefore:
+		block()
+	case exitsBefore:
+		os.Exit(3)
+	}
+	stderr := os.NewFile(uintptr(syscall.Stderr), "stderr")
+	build := func(_ context.Context, c pluginrpc.Configuration, _ personal.Host) (pluginrpc.Module, error) {
+		switch mode {
+		case hangsConfiguring:
+			block()
+		case exitsConfiguring:
+			os.Exit(4)
+		case refusesSettings:
+			return nil, fmt.Errorf("reading the settings: %w", &pluginrpc.Refusal{Reason: "[session] idle: no duration"})
+		case hasGrandchild, hasLostGrandchild:
+			f.write("grandchild", strconv.Itoa(fork(stderr, mode == hasLostGrandchild)))
+		case floods:
+			go flood(stderr)
+		case listsEnvironment:
+			f.write("environment", strings.Join(os.Environ(), "\n"))
+		}
+		f.write("settings", string(c.Settings))
+		return &module{folder: f, mode: mode}, nil
+	}
+	pluginrpc.Serve(build, pluginrpc.ServeOptions{Version: "1.0.0"})
+	if mode == ignoresShutdown {
+		block()
+	}
+}
+
+// block never returns, and lets no deadlock be seen.
+func block() { <-signals() }
+
+func signals() <-chan os.Signal {
+	never := make(chan os.Signal, 1)
+	signal.Notify(never, syscall.SIGUSR2)
+	return never
+}
+
+func fork(stderr *os.File, session bool) int {
+	cmd := exec.Command("/bin/sleep", "600")
+	cmd.Stdout, cmd.Stderr = stderr, stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: session}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	return cmd.Process.Pid
+}
+
+func flood(stderr *os.File) {
+	long := strings.Repeat("x", 200<<10)
+	for i := 0; ; i++ {
+		fmt.Fprintf(stderr, `{"@message":1,"@level":{},"@timestamp":[],"pid":"mine"}`+"\n")
+		fmt.Fprintf(stderr, `{"@level":"warn","@message":"line","number":%d}`+"\nnull\n[]\n{\n\x00\xff\n", i)
+		fmt.Fprintln(stderr, long)
+	}
+}
+
+// module is the plugin's module.
+type module struct {
+	folder folder
+	mode   string
+	active bool
+}
+
+func (m *module) Service() personal.Service { return &service{folder: m.folder} }
+
+func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
+	checks := []pluginrpc.Check{{Name: "settings", Passed: true}}
+	switch m.mode {
+	case failsPreflight:
+		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: "the database is newer"})
+	case databaseAway:
+		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: "unknown"}, pluginrpc.Check{Name: "database", Reason: "connection refused"})
+	case warns:
+		checks = append(checks, pluginrpc.Check{Name: "mail", Warning: true, Reason: "away"})
+	}
+	return pluginrpc.Report{Version: "1.0.0", Checks: checks}, nil
+}
+
+func (m *module) Migrate(context.Context) error {
+	if m.mode == failsMigrating {
+		return errors.New("the lock is held")
+	}
+	return nil
+}
+
+func (m *module) Activate(context.Context) error {
+	m.active = true
+	if m.mode == exitsActive {
+		os.Exit(6)
+	}
+	m.folder.write("active", strconv.Itoa(os.Getpid()))
+	return nil
+}
+
+func (m *module) Quiesce(context.Context) error {
+	if m.mode == quiescesForever {
+		block()
+	}
+	m.folder.write("quiesced", strconv.Itoa(os.Getpid()))
+	return nil
+}
+
+func (m *module) Health(context.Context) error {
+	switch {
+	case m.mode == neverHealthy, m.mode == unhealthyLater && m.active:
+		m.folder.write("unhealthy", strconv.Itoa(os.Getpid()))
+		return errors.New("the database is away")
+	case m.mode == deafLater && m.active:
+		m.folder.write("mode", good)
+		block()
+	}
+	return nil
+}
+
+func (m *module) Close() error {
+	m.folder.write("closed", strconv.Itoa(os.Getpid()))
+	return nil
+}
+
+// service tells its process's number, and does what a call asks it to.
+type service struct {
+	personal.Service
+	folder folder
+}
+
+func (s *service) Profile(context.Context, personal.Credentials) (personal.Profile, error) {
+	return personal.Profile{Login: strconv.Itoa(os.Getpid())}, nil
+}
+
+func (s *service) Recover(ctx context.Context, r personal.RecoverRequest) error {
+	switch r.Login {
+	case "exit":
+		os.Exit(5)
+	case "panic":
+		panic("secret")
+	case "wait":
+		s.folder.write("waiting", "")
+		for s.folder.read("go on") == "" && ctx.Err() == nil {
+			runtime.Gosched()
+		}
+		return ctx.Err()
+	case "unavailable":
+		return &personal.Error{Code: personal.CodeUnavailable, RetryAfter: 42_000_000_000}
+	}
+	return nil
+}

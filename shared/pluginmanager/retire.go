@@ -1,0 +1,64 @@
+package pluginmanager
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// callbackPoll is the time between looks at the count of callbacks.
+const callbackPoll = 10 * time.Millisecond
+
+// retire ends the live process in good order: calls under way, background work,
+// the process itself.
+func (m *Manager) retire(p *process) {
+	m.drain(p)
+	ctx, cancel := context.WithTimeout(m.hard, m.config.QuiesceTimeout)
+	defer cancel()
+	err := p.conn.Quiesce(ctx)
+	if err != nil {
+		p.log.Warn("stopping the plugin's background work", "error", err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) { // frozen: nobody is there to be asked
+		p.child.kill()
+	}
+	m.mu.Lock()
+	m.set(m.state, nil)
+	m.mu.Unlock()
+	p.end(m.hard, m.config.ShutdownTimeout)
+}
+
+// drain waits until no call is under way in p, in either direction.
+func (m *Manager) drain(p *process) {
+	ctx, cancel := context.WithTimeout(m.hard, m.config.DrainTimeout)
+	defer cancel()
+	select {
+	case <-m.whenIdle(p):
+	case <-p.child.exited:
+		return
+	case <-ctx.Done():
+		p.log.Warn("calls are still under way in the plugin, they are cut off")
+		return
+	}
+	for p.conn.Callbacks() > 0 {
+		select {
+		case <-time.After(callbackPoll):
+		case <-p.child.exited:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// whenIdle returns a channel that is closed when the last call has left p. None
+// may enter any more.
+func (m *Manager) whenIdle(p *process) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.idle = make(chan struct{})
+	if p.calls == 0 {
+		close(p.idle)
+	}
+	return p.idle
+}

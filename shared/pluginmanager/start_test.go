@@ -1,0 +1,140 @@
+package pluginmanager_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+func TestABadPluginIsNotServedAndTheStepIsNamed(t *testing.T) {
+	for mode, step := range map[string]string{
+		wrongCookie:      "start",
+		garbageLine:      "start",
+		hangsBefore:      "start",
+		exitsBefore:      "start",
+		hangsConfiguring: "configure",
+		exitsConfiguring: "configure",
+		databaseAway:     "preflight",
+		failsMigrating:   "migrate",
+		neverHealthy:     "check",
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, mode, func(c *pluginmanager.Config) {
+				c.StartTimeout = 2 * time.Second
+				if mode == hangsConfiguring {
+					c.ConfigureTimeout = 500 * time.Millisecond
+				}
+				c.ShutdownTimeout = 500 * time.Millisecond
+				c.RestartWait = 50 * time.Millisecond
+			})
+			if err := r.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "a failed start", func() bool { return r.Status().LastError != "" })
+			if text := r.Status().LastError; !strings.HasPrefix(text, "plugin 1.0.0: "+step+": ") {
+				t.Errorf("got %q, want it to name the step %q", text, step)
+			}
+			_, err := r.answerer(limited(t))
+			wantUnavailable(t, err)
+			if err := r.Ready(limited(t)); err == nil {
+				t.Error("it is ready")
+			}
+
+			r.folder.write("mode", good)
+			if err := r.WaitReady(limited(t)); err != nil {
+				t.Errorf("a better plugin does not take its place: %v", err)
+			}
+			if _, err := r.answerer(limited(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestARefusalIsToldAtOnce(t *testing.T) {
+	for mode, want := range map[string]string{
+		refusesSettings: "[session] idle: no duration",
+		failsPreflight:  "schema: the database is newer",
+	} {
+		t.Run(mode, func(t *testing.T) {
+			r := newRig(t, mode, nil)
+			if err := r.Start(); err != nil {
+				t.Fatal(err)
+			}
+			err := r.WaitReady(limited(t))
+			var refusal *pluginrpc.Refusal
+			if !errors.As(err, &refusal) || refusal.Reason != want {
+				t.Errorf("got %v, want the refusal %q", err, want)
+			}
+			if s := r.Status(); s.State != pluginmanager.StateFailed {
+				t.Errorf("status: %+v", s)
+			}
+			_, err = r.answerer(limited(t))
+			wantUnavailable(t, err)
+		})
+	}
+}
+
+func TestSettingsThatCannotBeReadAreARefusal(t *testing.T) {
+	r := newRig(t, good, func(c *pluginmanager.Config) {
+		c.Settings = func() ([]byte, error) { return nil, os.ErrPermission }
+	})
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var refusal *pluginrpc.Refusal
+	if err := r.WaitReady(limited(t)); !errors.As(err, &refusal) {
+		t.Errorf("got %v, want a refusal", err)
+	}
+}
+
+func TestWithoutAnActiveVersionNothingStarts(t *testing.T) {
+	r := newRig(t, good, func(c *pluginmanager.Config) {
+		if err := c.Catalogue.SaveState(plugincatalogue.State{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var refusal *pluginrpc.Refusal
+	if err := r.WaitReady(limited(t)); !errors.As(err, &refusal) {
+		t.Errorf("got %v, want a refusal", err)
+	}
+}
+
+func TestATamperedBinaryIsRefused(t *testing.T) {
+	r := newRig(t, good, nil)
+	path := r.active.Binary()
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte("#!/bin/sh\n"), 0o500)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.WaitReady(limited(t)); !errors.Is(err, plugincatalogue.ErrTampered) {
+		t.Errorf("got %v, want that it was tampered with", err)
+	}
+}
+
+func TestWaitingForAPluginEndsWithItsContextAndTellsWhy(t *testing.T) {
+	r := newRig(t, databaseAway, nil)
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a failed start", func() bool { return r.Status().LastError != "" })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := r.WaitReady(ctx)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,32 @@
+package pluginrpc
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+// boundary is a connection to the other process. Its calls carry what their
+// context does, and fail with errors of the contract.
+type boundary struct {
+	conn    grpc.ClientConnInterface
+	prepare func(context.Context) context.Context // adds to the context of a call
+	limit   time.Duration                         // of a call whose context has no deadline; 0 for none
+}
+
+// Invoke makes one call.
+func (b boundary) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	if _, ok := ctx.Deadline(); !ok && b.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, b.limit)
+		defer cancel()
+	}
+	return contractError(ctx, b.conn.Invoke(outgoing(b.prepare(ctx)), method, args, reply, opts...))
+}
+
+// NewStream is there for the interface: the contract has no streams.
+func (b boundary) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := b.conn.NewStream(outgoing(b.prepare(ctx)), desc, method, opts...)
+	return stream, contractError(ctx, err)
+}

@@ -1,0 +1,170 @@
+package pluginrpc_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// stub is a service whose every operation notes what it was asked, in seen, and
+// answers with the result of answer, of the operation's own type.
+type stub struct {
+	answer func(ctx context.Context, operation string, request any) (any, error)
+}
+
+func ask[T any](ctx context.Context, s stub, operation string, request any) (T, error) {
+	answer, err := s.answer(ctx, operation, request)
+	result, _ := answer.(T)
+	return result, err
+}
+
+func tell(ctx context.Context, s stub, operation string, request any) error {
+	_, err := s.answer(ctx, operation, request)
+	return err
+}
+
+func (s stub) Authorize(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
+	return ask[personal.SignedIn](ctx, s, "Authorize", r)
+}
+
+func (s stub) Refresh(ctx context.Context, c personal.Credentials) (personal.Credentials, error) {
+	return ask[personal.Credentials](ctx, s, "Refresh", c)
+}
+
+func (s stub) Register(ctx context.Context, r personal.RegisterRequest) (personal.SignedIn, error) {
+	return ask[personal.SignedIn](ctx, s, "Register", r)
+}
+
+func (s stub) Recover(ctx context.Context, r personal.RecoverRequest) error {
+	return tell(ctx, s, "Recover", r)
+}
+
+func (s stub) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) error {
+	return tell(ctx, s, "RecoverConfirm", r)
+}
+
+func (s stub) Profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
+	return ask[personal.Profile](ctx, s, "Profile", c)
+}
+
+func (s stub) UpdateProfile(ctx context.Context, r personal.UpdateProfileRequest) (personal.Profile, error) {
+	return ask[personal.Profile](ctx, s, "UpdateProfile", r)
+}
+
+func (s stub) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
+	return ask[personal.Credentials](ctx, s, "ChangePassword", r)
+}
+
+func (s stub) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest) error {
+	return tell(ctx, s, "ChangeEmail", r)
+}
+
+func (s stub) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) error {
+	return tell(ctx, s, "ConfirmEmail", r)
+}
+
+func (s stub) Logout(ctx context.Context, r personal.LogoutRequest) error {
+	return tell(ctx, s, "Logout", r)
+}
+
+func (s stub) Sessions(ctx context.Context, c personal.Credentials) ([]personal.Session, error) {
+	return ask[[]personal.Session](ctx, s, "Sessions", c)
+}
+
+func (s stub) RevokeSession(ctx context.Context, r personal.RevokeSessionRequest) error {
+	return tell(ctx, s, "RevokeSession", r)
+}
+
+func (s stub) Fields(ctx context.Context) ([]personal.Field, error) {
+	return ask[[]personal.Field](ctx, s, "Fields", nil)
+}
+
+// fakeHost answers with a schema that a test may change, and counts.
+type fakeHost struct {
+	schema atomic.Pointer[personal.Schema]
+	asked  atomic.Int64
+	onMail func(ctx context.Context, m personal.Mail) error
+	events chan personal.Event
+}
+
+func newFakeHost(revision string) *fakeHost {
+	h := &fakeHost{events: make(chan personal.Event, 8)}
+	h.use(revision)
+	return h
+}
+
+func (h *fakeHost) use(revision string) {
+	h.schema.Store(&personal.Schema{Revision: revision, Fields: []personal.Field{{Name: "field_" + revision, Type: personal.TypeText}}})
+}
+
+func (h *fakeHost) UserFields(context.Context) (personal.Schema, error) {
+	h.asked.Add(1)
+	return *h.schema.Load(), nil
+}
+
+func (h *fakeHost) SendMail(ctx context.Context, m personal.Mail) error {
+	if h.onMail == nil {
+		return errors.New("no mail is expected")
+	}
+	return h.onMail(ctx, m)
+}
+
+func (h *fakeHost) PublishEvent(_ context.Context, e personal.Event) error {
+	h.events <- e
+	return nil
+}
+
+// module is a module whose steps a test may replace.
+type module struct {
+	service   personal.Service
+	preflight func(context.Context) (pluginrpc.Report, error)
+	step      func(ctx context.Context, name string) error
+}
+
+func (m *module) Service() personal.Service { return m.service }
+
+func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
+	if m.preflight == nil {
+		return pluginrpc.Report{}, nil
+	}
+	return m.preflight(ctx)
+}
+
+func (m *module) run(ctx context.Context, name string) error {
+	if m.step == nil {
+		return nil
+	}
+	return m.step(ctx, name)
+}
+
+func (m *module) Migrate(ctx context.Context) error  { return m.run(ctx, "Migrate") }
+func (m *module) Activate(ctx context.Context) error { return m.run(ctx, "Activate") }
+func (m *module) Quiesce(ctx context.Context) error  { return m.run(ctx, "Quiesce") }
+func (m *module) Health(ctx context.Context) error   { return m.run(ctx, "Health") }
+func (m *module) Close() error                       { return m.run(context.Background(), "Close") }
+
+// logBuffer is a log that several goroutines write and a test reads.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func (b *logBuffer) logger() *slog.Logger { return pluginrpc.NewLogger(b, slog.LevelDebug) }

@@ -1,0 +1,43 @@
+package pluginrpc
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+func TestAGateLetsNobodyInOnceItIsShut(t *testing.T) {
+	var g gate
+	if !g.enter() {
+		t.Fatal("an open gate keeps a caller out")
+	}
+	g.leave()
+	if err := g.shut(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if g.enter() {
+		t.Error("a shut gate lets a caller in")
+	}
+}
+
+func TestAGateThatIsShutWaitsForThoseInside(t *testing.T) {
+	var g gate
+	g.enter()
+	g.enter()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.shut(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v with two inside", err)
+	}
+
+	g = gate{}
+	g.enter()
+	g.enter()
+	shut := make(chan error, 1)
+	go func() { shut <- g.shut(t.Context()) }()
+	g.leave()
+	g.leave()
+	if err := <-shut; err != nil {
+		t.Error(err)
+	}
+}

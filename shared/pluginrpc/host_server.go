@@ -1,0 +1,36 @@
+package pluginrpc
+
+import (
+	"context"
+
+	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// hostServer lets a plugin call the host.
+type hostServer struct {
+	personalv1.UnimplementedHostServiceServer
+	host personal.Host
+}
+
+func (s *hostServer) UserFields(ctx context.Context, _ *personalv1.UserFieldsRequest) (*personalv1.UserFieldsResponse, error) {
+	schema, err := s.host.UserFields(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return schemaToPB(schema), nil
+}
+
+func (s *hostServer) SendMail(ctx context.Context, in *personalv1.SendMailRequest) (*personalv1.SendMailResponse, error) {
+	if err := s.host.SendMail(ctx, mailFromPB(in)); err != nil {
+		return nil, err
+	}
+	return &personalv1.SendMailResponse{}, nil
+}
+
+func (s *hostServer) PublishEvent(ctx context.Context, in *personalv1.PublishEventRequest) (*personalv1.PublishEventResponse, error) {
+	if err := s.host.PublishEvent(ctx, eventFromPB(in)); err != nil {
+		return nil, err
+	}
+	return &personalv1.PublishEventResponse{}, nil
+}

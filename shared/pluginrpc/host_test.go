@@ -1,0 +1,219 @@
+package pluginrpc_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
+)
+
+// serveCallback serves a service whose every operation calls back, and returns
+// it with the host as the module sees it.
+func serveCallback(t *testing.T, host personal.Host, callback func(ctx context.Context, host personal.Host) error) (service personal.Service, module personal.Host) {
+	t.Helper()
+	service = pluginrpctest.NewService(t, func(h personal.Host) personal.Service {
+		module = h
+		return stub{answer: func(ctx context.Context, operation string, _ any) (any, error) {
+			return results[operation], callback(ctx, h)
+		}}
+	}, host)
+	return service, module
+}
+
+func askForFields(ctx context.Context, host personal.Host) error {
+	_, err := host.UserFields(ctx)
+	return err
+}
+
+func TestTheHostIsAskedForASchemaOnlyOncePerRevision(t *testing.T) {
+	host := newFakeHost("1")
+	var seen personal.Schema
+	service, _ := serveCallback(t, host, func(ctx context.Context, h personal.Host) (err error) {
+		seen, err = h.UserFields(ctx)
+		return err
+	})
+	refresh := func() (asked int64) {
+		t.Helper()
+		before := host.asked.Load()
+		if _, err := service.Refresh(t.Context(), pair); err != nil {
+			t.Fatal(err)
+		}
+		return host.asked.Load() - before - 1 // less the one for the call's revision
+	}
+	for _, step := range []struct {
+		revision string
+		asked    int64
+	}{{"1", 0}, {"2", 1}, {"2", 0}, {"1", 0}, {"3", 1}, {"4", 1}, {"1", 0}, {"5", 1}, {"2", 1}} {
+		host.use(step.revision)
+		if asked := refresh(); asked != step.asked {
+			t.Errorf("revision %s: the plugin asked %d times, want %d", step.revision, asked, step.asked)
+		}
+		if diff := cmp.Diff(*host.schema.Load(), seen); diff != "" {
+			t.Errorf("revision %s (-host +plugin):\n%s", step.revision, diff)
+		}
+	}
+}
+
+// slowHost holds back the answers to the plugin until release is closed.
+type slowHost struct {
+	*fakeHost
+	asked   chan struct{}
+	release chan struct{}
+}
+
+func (h *slowHost) UserFields(ctx context.Context) (personal.Schema, error) {
+	if personal.CallFrom(ctx).Locale == "plugin" {
+		h.asked <- struct{}{}
+		<-h.release
+	}
+	return h.fakeHost.UserFields(ctx)
+}
+
+func TestCallsThatMissTheSameSchemaShareOneQuestion(t *testing.T) {
+	host := &slowHost{fakeHost: newFakeHost("1"), asked: make(chan struct{}, 16), release: make(chan struct{})}
+	var waiting sync.WaitGroup
+	waiting.Add(8)
+	service, _ := serveCallback(t, host, func(ctx context.Context, h personal.Host) error {
+		waiting.Done()
+		return askForFields(personal.WithCall(ctx, personal.Call{Locale: "plugin"}), h)
+	})
+	host.use("2")
+	var calls sync.WaitGroup
+	for range 8 {
+		calls.Go(func() {
+			if _, err := service.Refresh(t.Context(), pair); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	waiting.Wait()
+	<-host.asked
+	close(host.release)
+	calls.Wait()
+	if more := len(host.asked); more > 0 {
+		t.Errorf("%d more questions than one", more)
+	}
+}
+
+func TestACallerWhoGoesAwayDoesNotSpoilTheAnswerForOthers(t *testing.T) {
+	host := &slowHost{fakeHost: newFakeHost("1"), asked: make(chan struct{}, 16), release: make(chan struct{})}
+	left := make(chan struct{})
+	service, _ := serveCallback(t, host, func(ctx context.Context, h personal.Host) error {
+		err := askForFields(personal.WithCall(ctx, personal.Call{Locale: "plugin"}), h)
+		if ctx.Err() != nil {
+			close(left)
+		}
+		return err
+	})
+	host.use("2")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-host.asked; cancel() }()
+	if _, err := service.Refresh(ctx, pair); personal.CodeOf(err) != personal.CodeUnavailable {
+		t.Errorf("got %v, want unavailable", err)
+	}
+	<-left
+	close(host.release)
+	if _, err := service.Refresh(t.Context(), pair); err != nil {
+		t.Errorf("the next caller: %v", err)
+	}
+	if more := len(host.asked); more > 0 {
+		t.Errorf("%d more questions than the abandoned one", more)
+	}
+}
+
+func TestOutsideACallTheHostIsAskedEveryTime(t *testing.T) {
+	host := newFakeHost("1")
+	_, module := serveCallback(t, host, askForFields)
+	before := host.asked.Load()
+	for range 3 {
+		if err := askForFields(t.Context(), module); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if asked := host.asked.Load() - before; asked != 3 {
+		t.Errorf("asked %d times, want 3", asked)
+	}
+}
+
+func TestACallbackCarriesEveryFieldOfTheContract(t *testing.T) {
+	host := newFakeHost("1")
+	mails := make(chan personal.Mail, 1)
+	host.onMail = func(_ context.Context, m personal.Mail) error { mails <- m; return nil }
+	_, module := serveCallback(t, host, askForFields)
+
+	mail, _ := filled(reflect.TypeFor[personal.Mail]()).(personal.Mail)
+	if err := module.SendMail(t.Context(), mail); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(mail, <-mails); diff != "" {
+		t.Errorf("mail (-sent +received):\n%s", diff)
+	}
+	event, _ := filled(reflect.TypeFor[personal.Event]()).(personal.Event)
+	if err := module.PublishEvent(t.Context(), event); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(event, <-host.events); diff != "" {
+		t.Errorf("event (-sent +received):\n%s", diff)
+	}
+	schema, _ := filled(reflect.TypeFor[personal.Schema]()).(personal.Schema)
+	host.schema.Store(&schema)
+	got, err := module.UserFields(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(schema, got); diff != "" {
+		t.Errorf("schema (-sent +received):\n%s", diff)
+	}
+}
+
+func TestACallbackBelongsToItsCall(t *testing.T) {
+	host := newFakeHost("1")
+	var seen personal.Call
+	var bounded bool
+	host.onMail = func(ctx context.Context, _ personal.Mail) error {
+		seen = personal.CallFrom(ctx)
+		_, bounded = ctx.Deadline()
+		return nil
+	}
+	service, module := serveCallback(t, host, func(ctx context.Context, h personal.Host) error {
+		return h.SendMail(ctx, personal.Mail{})
+	})
+	sent := personal.Call{RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("192.0.2.1"), Agent: "Browser/1"}
+	if _, err := service.Refresh(personal.WithCall(t.Context(), sent), pair); err != nil {
+		t.Fatal(err)
+	}
+	if seen != sent {
+		t.Errorf("got %+v, want %+v", seen, sent)
+	}
+	if err := module.SendMail(context.Background(), personal.Mail{}); err != nil || !bounded {
+		t.Errorf("a callback without a deadline got none: %v", err)
+	}
+}
+
+func TestAnErrorOfTheHostReachesTheModule(t *testing.T) {
+	tests := map[string]struct {
+		err  error
+		code personal.Code
+	}{
+		"of the contract": {&personal.Error{Code: personal.CodeUnavailable, RetryAfter: time.Minute}, personal.CodeUnavailable},
+		"of no contract":  {errors.New("disk full"), personal.CodeInternal},
+	}
+	host := newFakeHost("1")
+	_, module := serveCallback(t, host, askForFields)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			host.onMail = func(context.Context, personal.Mail) error { return tt.err }
+			if err := module.SendMail(t.Context(), personal.Mail{}); personal.CodeOf(err) != tt.code {
+				t.Errorf("got %v, want %s", err, tt.code)
+			}
+		})
+	}
+}

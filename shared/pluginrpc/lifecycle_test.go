@@ -1,0 +1,210 @@
+package pluginrpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
+)
+
+func start(t *testing.T, m *module) *pluginrpc.Connection {
+	t.Helper()
+	connection := pluginrpctest.Start(t, building(m), newFakeHost("1"), new(logBuffer).logger())
+	if err := connection.Configure(t.Context(), pluginrpc.Configuration{}); err != nil {
+		t.Fatal(err)
+	}
+	return connection
+}
+
+func building(m *module) pluginrpc.Builder {
+	return func(context.Context, pluginrpc.Configuration, personal.Host) (pluginrpc.Module, error) { return m, nil }
+}
+
+func TestTheConfigurationReachesTheBuilderWhole(t *testing.T) {
+	var seen pluginrpc.Configuration
+	build := func(_ context.Context, c pluginrpc.Configuration, _ personal.Host) (pluginrpc.Module, error) {
+		seen = c
+		return &module{}, nil
+	}
+	connection := pluginrpctest.Start(t, build, newFakeHost("1"), new(logBuffer).logger())
+	sent, _ := filled(reflect.TypeFor[pluginrpc.Configuration]()).(pluginrpc.Configuration)
+	if err := connection.Configure(t.Context(), sent); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sent, seen); diff != "" {
+		t.Errorf("configuration (-sent +received):\n%s", diff)
+	}
+}
+
+func TestAReportReachesTheHostWhole(t *testing.T) {
+	report, _ := filled(reflect.TypeFor[pluginrpc.Report]()).(pluginrpc.Report)
+	connection := start(t, &module{preflight: func(context.Context) (pluginrpc.Report, error) { return report, nil }})
+	got, err := connection.Preflight(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(report, got); diff != "" {
+		t.Errorf("report (-sent +received):\n%s", diff)
+	}
+}
+
+// steps are the lifecycle's steps without a result.
+var steps = map[string]func(pluginrpc.Lifecycle, context.Context) error{
+	"Migrate":  pluginrpc.Lifecycle.Migrate,
+	"Activate": pluginrpc.Lifecycle.Activate,
+	"Quiesce":  pluginrpc.Lifecycle.Quiesce,
+	"Health":   pluginrpc.Lifecycle.Health,
+}
+
+func TestAStepIsTakenByTheModuleAndFailsWithItsReason(t *testing.T) {
+	var taken string
+	var fail error
+	connection := start(t, &module{step: func(_ context.Context, name string) error {
+		taken = name
+		return fail
+	}})
+	for name, step := range steps {
+		t.Run(name, func(t *testing.T) {
+			if fail = nil; step(connection, t.Context()) != nil || taken != name {
+				t.Errorf("the module took %s", taken)
+			}
+			fail = errors.New("the database is away")
+			err := step(connection, t.Context())
+			var refusal *pluginrpc.Refusal
+			if err == nil || err.Error() != "the database is away" || errors.As(err, &refusal) {
+				t.Errorf("got %v, want the module's error", err)
+			}
+			fail = fmt.Errorf("migrating: %w", &pluginrpc.Refusal{Reason: "the schema is too new"})
+			if err := step(connection, t.Context()); !errors.As(err, &refusal) || refusal.Reason != "the schema is too new" {
+				t.Errorf("got %v, want the refusal", err)
+			}
+		})
+	}
+}
+
+func TestAStepIsBoundedByItsContext(t *testing.T) {
+	connection := start(t, &module{step: func(ctx context.Context, name string) error {
+		if name != "Health" {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := connection.Health(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want an exceeded deadline", err)
+	}
+}
+
+func TestBeforeItsConfigurationAProcessAnswersNothing(t *testing.T) {
+	connection := pluginrpctest.Start(t, building(&module{service: fixed(nil)}), newFakeHost("1"), new(logBuffer).logger())
+	service := pluginrpc.NewService(connection.Conn(), newFakeHost("1"))
+	for _, m := range operations() {
+		if _, err := call(t.Context(), service, m, nil); personal.CodeOf(err) != personal.CodeUnavailable {
+			t.Errorf("%s: got %v, want unavailable", m.Name, err)
+		}
+	}
+	for name, step := range steps {
+		if err := step(connection, t.Context()); err == nil {
+			t.Errorf("%s succeeded", name)
+		}
+	}
+	if _, err := connection.Preflight(t.Context()); err == nil {
+		t.Error("Preflight succeeded")
+	}
+}
+
+func TestAModuleThatRefusesItsConfigurationIsNotServed(t *testing.T) {
+	build := func(context.Context, pluginrpc.Configuration, personal.Host) (pluginrpc.Module, error) {
+		return nil, &pluginrpc.Refusal{Reason: "session.idle: not a duration"}
+	}
+	connection := pluginrpctest.Start(t, build, newFakeHost("1"), new(logBuffer).logger())
+	var refusal *pluginrpc.Refusal
+	err := connection.Configure(t.Context(), pluginrpc.Configuration{})
+	if !errors.As(err, &refusal) || refusal.Reason != "session.idle: not a duration" {
+		t.Errorf("got %v, want the refusal", err)
+	}
+	if err := connection.Configure(t.Context(), pluginrpc.Configuration{}); err == nil {
+		t.Error("a second configuration succeeded")
+	}
+	if err := connection.Health(t.Context()); err == nil {
+		t.Error("the process is healthy")
+	}
+}
+
+func TestAPanickingStepIsAnErrorAndTheProcessLives(t *testing.T) {
+	panics := true
+	connection := start(t, &module{step: func(context.Context, string) error {
+		if panics {
+			panic("out of mind")
+		}
+		return nil
+	}})
+	if err := connection.Activate(t.Context()); err == nil || strings.Contains(err.Error(), "out of mind") {
+		t.Errorf("got %v, want an error without the panic's value", err)
+	}
+	panics = false
+	if err := connection.Activate(t.Context()); err != nil {
+		t.Errorf("the next step: %v", err)
+	}
+}
+
+func TestAMethodThatThePluginDoesNotOfferIsNotFound(t *testing.T) {
+	connection := start(t, &module{})
+	err := connection.Conn().Invoke(t.Context(), "/personal.v1.PersonalService/Dance", &emptypb.Empty{}, &emptypb.Empty{})
+	if status.Code(err) != codes.Unimplemented {
+		t.Fatalf("got %v, want unimplemented", err)
+	}
+	if _, err := pluginrpc.NewService(failing{err}, newFakeHost("1")).Profile(t.Context(), pair); personal.CodeOf(err) != personal.CodeNotFound {
+		t.Errorf("got %v, want not_found", err)
+	}
+}
+
+func TestCallbacksUnderWayAreCounted(t *testing.T) {
+	host := newFakeHost("1")
+	entered, release := make(chan struct{}), make(chan struct{})
+	host.onMail = func(context.Context, personal.Mail) error {
+		close(entered)
+		<-release
+		return nil
+	}
+	var connection *pluginrpc.Connection
+	build := func(_ context.Context, _ pluginrpc.Configuration, h personal.Host) (pluginrpc.Module, error) {
+		return &module{step: func(ctx context.Context, name string) error {
+			if name != "Health" {
+				return nil
+			}
+			return h.SendMail(ctx, personal.Mail{})
+		}}, nil
+	}
+	connection = pluginrpctest.Start(t, build, host, new(logBuffer).logger())
+	if err := connection.Configure(t.Context(), pluginrpc.Configuration{}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- connection.Health(t.Context()) }()
+	<-entered
+	if n := connection.Callbacks(); n != 1 {
+		t.Errorf("%d callbacks under way, want 1", n)
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if n := connection.Callbacks(); n != 0 {
+		t.Errorf("%d callbacks under way, want none", n)
+	}
+}

@@ -1,0 +1,95 @@
+package pluginrpc_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// line reads one line as go-plugin does: these three are texts, or it crashes.
+func line(t rapid.TB, text []byte) map[string]any {
+	t.Helper()
+	if bytes.Count(text, []byte("\n")) != 1 || len(text) >= 64<<10 {
+		t.Fatalf("%d bytes in %d lines", len(text), bytes.Count(text, []byte("\n")))
+	}
+	var parsed map[string]any
+	if err := json.Unmarshal(text, &parsed); err != nil {
+		t.Fatalf("reading %q: %v", text, err)
+	}
+	for _, key := range []string{"@timestamp", "@level", "@message"} {
+		if _, ok := parsed[key].(string); !ok {
+			t.Fatalf("%s is %v", key, parsed[key])
+		}
+	}
+	if _, err := time.Parse("2006-01-02T15:04:05.000000Z07:00", parsed["@timestamp"].(string)); err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+func TestALogLineHasTheNamesAndLevelsOfGoPlugin(t *testing.T) {
+	for level, want := range map[slog.Level]string{
+		slog.LevelDebug: "debug", slog.LevelInfo: "info", slog.LevelInfo + 1: "info",
+		slog.LevelWarn: "warn", slog.LevelError: "error", slog.LevelError + 4: "error",
+	} {
+		var out bytes.Buffer
+		pluginrpc.NewLogger(&out, slog.LevelDebug).Log(context.Background(), level, "hello", "user_id", 7)
+		got := line(t, out.Bytes())
+		if got["@level"] != want || got["@message"] != "hello" || got["user_id"] != 7.0 {
+			t.Errorf("level %v: %v", level, got)
+		}
+	}
+}
+
+func TestALogBelowItsLevelIsSilent(t *testing.T) {
+	var out bytes.Buffer
+	pluginrpc.NewLogger(&out, slog.LevelInfo).Debug("hello")
+	if out.Len() > 0 {
+		t.Errorf("wrote %s", &out)
+	}
+}
+
+func TestNoAttributeTakesTheNameOfABuiltIn(t *testing.T) {
+	names := rapid.SampledFrom([]string{"@message", "@level", "@timestamp", "msg", "level", "time", "", "a"})
+	rapid.Check(t, func(t *rapid.T) {
+		var out bytes.Buffer
+		log := pluginrpc.NewLogger(&out, slog.LevelInfo)
+		if rapid.Bool().Draw(t, "with") {
+			log = log.With(names.Draw(t, "with name"), 1)
+		}
+		if rapid.Bool().Draw(t, "in group") {
+			log = log.WithGroup(names.Draw(t, "group"))
+		}
+		log.Info("hello", names.Draw(t, "name"), 2,
+			slog.Group(names.Draw(t, "nested"), names.Draw(t, "member"), 3),
+			slog.Any("", slog.GroupValue(slog.Int(names.Draw(t, "inline"), 4))))
+		if got := line(t, out.Bytes()); got["@message"] != "hello" || got["@level"] != "info" {
+			t.Fatalf("got %v", got)
+		}
+	})
+}
+
+func TestALongLineIsShortened(t *testing.T) {
+	long := strings.Repeat("\x00ж", 100<<10)
+	for name, write := range map[string]func(*slog.Logger){
+		"by its message":  func(l *slog.Logger) { l.Error(long) },
+		"by an attribute": func(l *slog.Logger) { l.Error("hello", "stack", long) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			write(pluginrpc.NewLogger(&out, slog.LevelInfo))
+			got := line(t, out.Bytes())
+			if got["@level"] != "error" || got["@message"] == "" || got["shortened_from_bytes"] == nil {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}

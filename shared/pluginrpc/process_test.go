@@ -1,0 +1,371 @@
+package pluginrpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// The test binary is also the plugin and, to be killed, a host. It tells what
+// becomes of the plugin through a pipe, which ends with the process.
+const (
+	hostEnv     = "PERSONAL_TEST_HOST"
+	behaviorEnv = "PERSONAL_TEST_BEHAVIOR"
+	recordFD    = 4 // the lifeline is 3
+	secret      = "sqlite://hunter2"
+)
+
+func TestMain(m *testing.M) {
+	switch {
+	case pluginrpc.UnderHandshake():
+		runPlugin(os.Getenv(behaviorEnv))
+	case os.Getenv(hostEnv) != "":
+		runHost()
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+func runPlugin(behavior string) {
+	record := os.NewFile(recordFD, "record")
+	log := pluginrpc.NewLogger(os.Stderr, slog.LevelInfo)
+	note := func(what string) {
+		_, _ = fmt.Fprintln(record, what)
+		log.Warn("noted", "what", what)
+	}
+	build := func(_ context.Context, _ pluginrpc.Configuration, h personal.Host) (pluginrpc.Module, error) {
+		return &module{
+			service: stub{answer: func(ctx context.Context, operation string, _ any) (any, error) {
+				if operation == "Logout" { // a call that does not end by itself
+					note("called")
+					<-ctx.Done()
+					_, _ = h.UserFields(context.Background()) // takes a while, and may fail
+					note("cancelled")
+					return nil, ctx.Err()
+				}
+				_, err := h.UserFields(ctx)
+				return results[operation], err
+			}},
+			preflight: func(context.Context) (pluginrpc.Report, error) { return selfReport(), nil },
+			step: func(_ context.Context, name string) error {
+				note(name)
+				if name == behavior { // stuck, and deaf to its context
+					select {}
+				}
+				return nil
+			},
+		}, nil
+	}
+	pluginrpc.Serve(build, pluginrpc.ServeOptions{Version: "1.2.3", Logger: log})
+	note("served")
+}
+
+// selfReport tells what a plugin process sees of itself.
+func selfReport() pluginrpc.Report {
+	var limit syscall.Rlimit
+	_ = syscall.Getrlimit(syscall.RLIMIT_CORE, &limit)
+	mask := syscall.Umask(0o077)
+	checks := []pluginrpc.Check{
+		{Name: "core", Reason: fmt.Sprint(limit.Cur, limit.Max)},
+		{Name: "umask", Reason: fmt.Sprintf("%#o", mask)},
+	}
+	for _, visible := range append(os.Environ(), os.Args...) {
+		checks = append(checks, pluginrpc.Check{Name: "visible", Reason: visible})
+	}
+	return pluginrpc.Report{Checks: checks}
+}
+
+// child is a plugin process, or a host with one.
+type child struct {
+	client   *plugin.Client
+	lifeline *os.File // the host's end
+	record   *os.File // what the plugin noted; ends with the process
+	log      *logBuffer
+	service  personal.Service
+	*pluginrpc.Connection
+}
+
+func (c *child) end() { c.client.Kill() }
+
+// noted returns what the plugin noted, after it has ended.
+func (c *child) noted(t *testing.T) []string {
+	t.Helper()
+	text, err := io.ReadAll(c.record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(text))
+}
+
+// startProcess starts a plugin as a host does.
+func startProcess(t *testing.T, behavior string, multiplex bool) *child {
+	t.Helper()
+	reader, writer := pipe(t)
+	c := &child{record: reader, log: new(logBuffer)}
+	host := newFakeHost("1")
+	var err error
+	if c.client, c.lifeline, c.Connection, err = launch(host, c.log, writer, socketDir(t), behavior, multiplex); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.end)
+	_ = writer.Close()
+	c.service = pluginrpc.NewService(c.Conn(), host)
+	return c
+}
+
+func configured(t *testing.T, behavior string) *child {
+	t.Helper()
+	c := startProcess(t, behavior, false)
+	if err := c.Configure(t.Context(), pluginrpc.Configuration{DatabaseURL: secret}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// socketDir returns a folder whose name is short enough for sockets.
+func socketDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "personal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func launch(host personal.Host, log *logBuffer, record *os.File, sockets, behavior string, multiplex bool) (*plugin.Client, *os.File, *pluginrpc.Connection, error) {
+	inherited, lifeline, err := os.Pipe()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer func() { _ = inherited.Close() }()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = []string{
+		behaviorEnv + "=" + behavior,
+		pluginrpc.LifelineEnv + "=3",
+		plugin.EnvUnixSocketDir + "=" + sockets,
+	}
+	cmd.ExtraFiles = []*os.File{inherited, record}
+	client := plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig:     pluginrpc.Handshake(),
+		VersionedPlugins:    pluginrpc.VersionedPlugins(host, log.logger()),
+		AllowedProtocols:    []plugin.Protocol{plugin.ProtocolGRPC},
+		GRPCDialOptions:     pluginrpc.DialOptions(),
+		GRPCBrokerMultiplex: multiplex,
+		AutoMTLS:            true,
+		SkipHostEnv:         true,
+		Cmd:                 cmd,
+		Logger:              hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Trace}),
+	})
+	connection, err := dispense(client)
+	return client, lifeline, connection, err
+}
+
+func dispense(client *plugin.Client) (*pluginrpc.Connection, error) {
+	protocol, err := client.Client()
+	if err != nil {
+		return nil, err
+	}
+	dispensed, err := protocol.Dispense(pluginrpc.PluginName)
+	if err != nil {
+		return nil, err
+	}
+	connection, ok := dispensed.(*pluginrpc.Connection)
+	if !ok {
+		return nil, errors.New("dispensed something else")
+	}
+	return connection, nil
+}
+
+func pipe(t *testing.T) (reader, writer *os.File) {
+	t.Helper()
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = reader.Close() })
+	return reader, writer
+}
+
+// runHost starts and configures a plugin, says so, and waits to be killed.
+func runHost() {
+	client, lifeline, connection, err := launch(newFakeHost("1"), new(logBuffer), os.NewFile(3, "record"), os.TempDir(), "", false)
+	if err == nil {
+		err = connection.Configure(context.Background(), pluginrpc.Configuration{})
+	}
+	fmt.Println("host ready:", err == nil)
+	<-connection.Done()
+	_, _ = client, lifeline
+}
+
+func TestAProcessServesOverEitherKindOfBroker(t *testing.T) {
+	for name, multiplex := range map[string]bool{"a socket per direction": false, "one socket": true} {
+		t.Run(name, func(t *testing.T) {
+			c := startProcess(t, "", multiplex)
+			if err := c.Configure(t.Context(), pluginrpc.Configuration{DatabaseURL: secret}); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := c.service.Refresh(t.Context(), pair); err != nil || got != pair {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestAProcessKeepsItsSecretsToItself(t *testing.T) {
+	c := configured(t, "")
+	report, err := c.Preflight(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"core": "0 0", "umask": "077"}
+	for _, check := range report.Checks {
+		if expected, ok := want[check.Name]; ok && check.Reason != expected {
+			t.Errorf("%s is %s, want %s", check.Name, check.Reason, expected)
+		}
+		if strings.Contains(check.Reason, secret) {
+			t.Errorf("the configuration shows in %q", check.Reason)
+		}
+		if strings.HasPrefix(check.Reason, pluginrpc.LifelineEnv) {
+			t.Errorf("children would inherit %q", check.Reason)
+		}
+	}
+	c.end()
+	if strings.Contains(c.log.String(), secret) {
+		t.Errorf("the configuration shows in the log: %s", c.log)
+	}
+}
+
+func TestTheLogOfAPluginKeepsItsLevels(t *testing.T) {
+	c := configured(t, "")
+	if err := c.Activate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.end()
+	for line := range strings.Lines(c.log.String()) {
+		if strings.Contains(line, "noted") && strings.Contains(line, "what=Activate") {
+			if !strings.Contains(line, "[WARN]") {
+				t.Errorf("another level than warn: %s", line)
+			}
+			return
+		}
+	}
+	t.Errorf("the plugin's line is missing: %s", c.log)
+}
+
+func TestAKilledProcessFailsItsCallsAndIsDone(t *testing.T) {
+	c := configured(t, "")
+	failed := make(chan error, 1)
+	go func() { failed <- c.service.Logout(context.Background(), personal.LogoutRequest{}) }()
+	awaitNote(t, c.record, "called")
+	if err := syscall.Kill(c.client.ReattachConfig().Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; personal.CodeOf(err) != personal.CodeUnavailable {
+		t.Errorf("got %v, want unavailable", err)
+	}
+	<-c.Done()
+	if _, err := c.service.Refresh(t.Context(), pair); personal.CodeOf(err) != personal.CodeUnavailable {
+		t.Errorf("a later call: got %v, want unavailable", err)
+	}
+}
+
+// awaitNote reads the first note, which is to be this one.
+func awaitNote(t *testing.T, record io.Reader, note string) {
+	t.Helper()
+	got := make([]byte, len(note)+1)
+	if _, err := io.ReadFull(record, got); err != nil || string(got) != note+"\n" {
+		t.Fatalf("noted %q, %v; want %q", got, err, note)
+	}
+}
+
+func TestAProcessThatIsEndedCancelsItsCallsAndClosesItsModule(t *testing.T) {
+	c := configured(t, "")
+	failed := make(chan error, 1)
+	go func() { failed <- c.service.Logout(context.Background(), personal.LogoutRequest{}) }()
+	awaitNote(t, c.record, "called")
+	c.end()
+	if err := <-failed; personal.CodeOf(err) != personal.CodeUnavailable {
+		t.Errorf("got %v, want unavailable", err)
+	}
+	if got, want := c.noted(t), []string{"cancelled", "Close", "served"}; !slices.Equal(got, want) {
+		t.Errorf("noted %q, want %q", got, want)
+	}
+}
+
+func TestAProcessEndsWithItsLifeline(t *testing.T) {
+	tests := map[string]struct {
+		behavior  string
+		configure bool
+		want      []string
+	}{
+		"before its configuration":   {"", false, []string{"served"}},
+		"in order":                   {"", true, []string{"Quiesce", "Close", "served"}},
+		"though its work won't stop": {"Quiesce", true, []string{"Quiesce"}},
+		"though it won't close":      {"Close", true, []string{"Quiesce", "Close", "served"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := startProcess(t, tt.behavior, false)
+			if tt.configure {
+				if err := c.Configure(t.Context(), pluginrpc.Configuration{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.lifeline.Close(); err != nil {
+				t.Fatal(err)
+			}
+			<-c.Done()
+			if got := c.noted(t); !slices.Equal(got, tt.want) {
+				t.Errorf("noted %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestAProcessEndsInOrderWhenItsHostIsKilled(t *testing.T) {
+	record, writer := pipe(t)
+	output, hostOutput := pipe(t)
+	host := exec.Command(os.Args[0])
+	host.Env = append(os.Environ(), hostEnv+"=1", "TMPDIR="+socketDir(t))
+	host.ExtraFiles = []*os.File{writer}
+	host.Stdout = hostOutput
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = writer.Close(), hostOutput.Close()
+	awaitNote(t, output, "host ready: true")
+	if err := host.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = host.Wait()
+	want := []string{"Quiesce", "Close", "served"}
+	if got := (&child{record: record}).noted(t); !slices.Equal(got, want) {
+		t.Errorf("noted %q, want %q", got, want)
+	}
+}
+
+func TestAProcessStartedByHandIsNotUnderTheHandshake(t *testing.T) {
+	if pluginrpc.UnderHandshake() {
+		t.Error("a test is taken for a plugin")
+	}
+	t.Setenv(pluginrpc.Handshake().MagicCookieKey, pluginrpc.Handshake().MagicCookieValue)
+	if !pluginrpc.UnderHandshake() {
+		t.Error("a plugin is not taken for one")
+	}
+}

@@ -1,0 +1,421 @@
+package pluginrpc_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
+)
+
+var (
+	pair    = personal.Credentials{UserID: 7, UserHash: "hash"}
+	profile = personal.Profile{Login: "anna", Email: "anna@example.org"}
+)
+
+// results are what a stub answers with, by operation; the others answer nothing.
+var results = map[string]any{
+	"Authorize":      personal.SignedIn{Credentials: pair, Profile: profile},
+	"Register":       personal.SignedIn{Credentials: pair, Profile: profile},
+	"Refresh":        pair,
+	"ChangePassword": pair,
+	"Profile":        profile,
+	"UpdateProfile":  profile,
+	"Sessions":       []personal.Session{{ID: "a", Current: true}, {ID: "b"}},
+	"Fields":         []personal.Field{{Name: "town", Type: personal.TypeText}},
+}
+
+func fixed(err error) stub {
+	return stub{answer: func(_ context.Context, operation string, _ any) (any, error) {
+		if err != nil {
+			return nil, err
+		}
+		return results[operation], nil
+	}}
+}
+
+func serve(t testing.TB, s personal.Service, host personal.Host) personal.Service {
+	t.Helper()
+	return pluginrpctest.NewService(t, func(personal.Host) personal.Service { return s }, host)
+}
+
+// serveLogged is serve with a log.
+func serveLogged(t testing.TB, s personal.Service, log *logBuffer) personal.Service {
+	t.Helper()
+	host := newFakeHost("1")
+	build := func(context.Context, pluginrpc.Configuration, personal.Host) (pluginrpc.Module, error) {
+		return &module{service: s}, nil
+	}
+	connection := pluginrpctest.Start(t, build, host, log.logger())
+	if err := connection.Configure(t.Context(), pluginrpc.Configuration{}); err != nil {
+		t.Fatal(err)
+	}
+	return pluginrpc.NewService(connection.Conn(), host)
+}
+
+// operations returns every operation of the contract, by name.
+func operations() []reflect.Method {
+	contract := reflect.TypeFor[personal.Service]()
+	methods := make([]reflect.Method, contract.NumMethod())
+	for i := range methods {
+		methods[i] = contract.Method(i)
+	}
+	return methods
+}
+
+// call calls an operation with zero parameters, or with the given request.
+func call(ctx context.Context, s personal.Service, m reflect.Method, request any) (any, error) {
+	arguments := []reflect.Value{reflect.ValueOf(ctx)}
+	if m.Type.NumIn() == 2 {
+		in := reflect.New(m.Type.In(1)).Elem()
+		if request != nil {
+			in = reflect.ValueOf(request)
+		}
+		arguments = append(arguments, in)
+	}
+	out := reflect.ValueOf(s).MethodByName(m.Name).Call(arguments)
+	err, _ := out[len(out)-1].Interface().(error)
+	if len(out) == 1 {
+		return nil, err
+	}
+	return out[0].Interface(), err
+}
+
+// Every field of the contract crosses, one that is added later too.
+func TestEveryOperationCarriesItsRequestAndItsAnswer(t *testing.T) {
+	var seen, given any
+	service := serve(t, stub{answer: func(_ context.Context, _ string, request any) (any, error) {
+		seen = request
+		return given, nil
+	}}, newFakeHost("1"))
+	for _, m := range operations() {
+		t.Run(m.Name, func(t *testing.T) {
+			var request any
+			if m.Type.NumIn() == 2 {
+				request = filled(m.Type.In(1))
+			}
+			given = nil
+			if m.Type.NumOut() == 2 {
+				given = filled(m.Type.Out(0))
+			}
+			answer, err := call(t.Context(), service, m, request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(request, seen); diff != "" {
+				t.Errorf("request (-sent +received):\n%s", diff)
+			}
+			if diff := cmp.Diff(given, answer); diff != "" {
+				t.Errorf("answer (-sent +received):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEveryKindOfValueCrosses(t *testing.T) {
+	values := []any{nil, true, false, int64(0), int64(1<<53 - 1), -0.5, 0.0, "", "text", []string{}, []string{"a", "b"}}
+	sent := profile
+	for _, value := range values {
+		sent.Fields = append(sent.Fields, personal.ProfileField{Name: "f", Value: value})
+	}
+	service := serve(t, stub{answer: func(context.Context, string, any) (any, error) { return sent, nil }}, newFakeHost("1"))
+	got, err := service.Profile(t.Context(), pair)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sent, got); diff != "" {
+		t.Errorf("profile (-sent +received):\n%s", diff)
+	}
+}
+
+func TestEveryKindOfInputCrosses(t *testing.T) {
+	sent := map[string]personal.Input{
+		"unset":    {},
+		"text":     personal.Text("a"),
+		"number":   {Kind: personal.InputNumber, Text: "1e3"},
+		"boolean":  {Kind: personal.InputBoolean, Text: "true"},
+		"list":     {Kind: personal.InputList, List: []string{"a", ""}},
+		"empty":    {Kind: personal.InputList},
+		"repeated": {Kind: personal.InputRepeated, List: []string{"a", "b"}},
+		"other":    {Kind: personal.InputOther},
+	}
+	var seen any
+	service := serve(t, stub{answer: func(_ context.Context, operation string, request any) (any, error) {
+		seen = request
+		return results[operation], nil
+	}}, newFakeHost("1"))
+	request := personal.UpdateProfileRequest{Fields: sent}
+	if _, err := service.UpdateProfile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(any(request), seen); diff != "" {
+		t.Errorf("request (-sent +received):\n%s", diff)
+	}
+}
+
+func TestEveryOperationFailsWithTheErrorOfItsModule(t *testing.T) {
+	sent := &personal.Error{
+		Code:       personal.CodeTooManyAttempts,
+		Faults:     personal.Faults{"login": personal.FaultTaken},
+		RetryAfter: 1500 * time.Millisecond,
+		Cause:      errors.New("not for the host"),
+	}
+	service := serve(t, fixed(sent), newFakeHost("1"))
+	ctx := personal.WithCall(t.Context(), personal.Call{RequestID: "r1"})
+	want := &personal.Error{Code: sent.Code, Faults: sent.Faults, RetryAfter: sent.RetryAfter, RequestID: "r1"}
+	for _, m := range operations() {
+		t.Run(m.Name, func(t *testing.T) {
+			answer, err := call(ctx, service, m, nil)
+			var got *personal.Error
+			if !errors.As(err, &got) {
+				t.Fatalf("got %v", err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+			if answer != nil && !reflect.ValueOf(answer).IsZero() {
+				t.Errorf("an answer came with the error: %v", answer)
+			}
+		})
+	}
+}
+
+func TestAnInternalCauseIsLoggedUnderTheRequestIDAndDoesNotCross(t *testing.T) {
+	tests := map[string]struct {
+		err  error
+		code personal.Code
+	}{
+		"an error of no contract":   {errors.New("table broken"), personal.CodeInternal},
+		"an internal error":         {personal.NewError(personal.CodeInternal, errors.New("table broken")), personal.CodeInternal},
+		"an unavailable dependency": {personal.NewError(personal.CodeUnavailable, errors.New("table broken")), personal.CodeUnavailable},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var log logBuffer
+			service := serveLogged(t, fixed(tt.err), &log)
+			ctx := personal.WithCall(t.Context(), personal.Call{RequestID: "r-17"})
+			_, err := service.Refresh(ctx, pair)
+			if personal.CodeOf(err) != tt.code {
+				t.Errorf("got %v, want %s", err, tt.code)
+			}
+			if strings.Contains(err.Error(), "table broken") {
+				t.Errorf("the cause crossed: %v", err)
+			}
+			if !strings.Contains(log.String(), "table broken") || !strings.Contains(log.String(), "r-17") {
+				t.Errorf("the log lacks the cause or the request: %s", &log)
+			}
+		})
+	}
+}
+
+func TestAPanicFailsItsCallAndNoOther(t *testing.T) {
+	var log logBuffer
+	service := serveLogged(t, stub{answer: func(_ context.Context, operation string, _ any) (any, error) {
+		if operation == "Refresh" {
+			panic("out of mind")
+		}
+		return results[operation], nil
+	}}, &log)
+	ctx := personal.WithCall(t.Context(), personal.Call{RequestID: "r-18"})
+	_, err := service.Refresh(ctx, pair)
+	if personal.CodeOf(err) != personal.CodeInternal {
+		t.Errorf("got %v, want internal", err)
+	}
+	if _, err := service.Profile(ctx, pair); err != nil {
+		t.Errorf("the next call: %v", err)
+	}
+	for _, part := range []string{"out of mind", "r-18", "service_test.go"} {
+		if !strings.Contains(log.String(), part) {
+			t.Errorf("the log lacks %q", part)
+		}
+	}
+}
+
+func TestWhatBelongsToACallTravelsWithIt(t *testing.T) {
+	tests := map[string]struct{ sent, want personal.Call }{
+		"nothing": {},
+		"everything": {
+			personal.Call{RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1"},
+			personal.Call{RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1"},
+		},
+		"texts that are no header": {
+			personal.Call{RequestID: "r\r\nx: y", Agent: "обозреватель\x00\n"},
+			personal.Call{RequestID: "r\r\nx: y", Agent: "обозреватель\x00\n"},
+		},
+		"texts that are no text": {
+			personal.Call{Agent: "a\xffb"}, personal.Call{Agent: "a\uFFFDb"},
+		},
+		"texts that are too long": {
+			personal.Call{RequestID: strings.Repeat("r", 1000), Agent: strings.Repeat("ж", 1000)},
+			personal.Call{RequestID: strings.Repeat("r", 128), Agent: strings.Repeat("ж", 255)},
+		},
+	}
+	var seen personal.Call
+	service := serve(t, stub{answer: func(ctx context.Context, operation string, _ any) (any, error) {
+		seen = personal.CallFrom(ctx)
+		return results[operation], nil
+	}}, newFakeHost("1"))
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := service.Refresh(personal.WithCall(t.Context(), tt.sent), pair); err != nil {
+				t.Fatal(err)
+			}
+			if seen != tt.want {
+				t.Errorf("got %+v, want %+v", seen, tt.want)
+			}
+		})
+	}
+}
+
+func TestTheDeadlineOfACallReachesTheModule(t *testing.T) {
+	service := serve(t, stub{answer: func(ctx context.Context, _ string, _ any) (any, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}, newFakeHost("1"))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := service.Refresh(ctx, pair)
+	if personal.CodeOf(err) != personal.CodeUnavailable {
+		t.Errorf("got %v, want unavailable", err)
+	}
+}
+
+func TestACallerWhoGoesAwayEndsTheCallAndIsNoFailure(t *testing.T) {
+	var log logBuffer
+	entered, left := make(chan struct{}), make(chan struct{})
+	service := serveLogged(t, stub{answer: func(ctx context.Context, _ string, _ any) (any, error) {
+		close(entered)
+		<-ctx.Done()
+		defer close(left)
+		return nil, errors.New("interrupted")
+	}}, &log)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-entered; cancel() }()
+	_, err := service.Refresh(ctx, pair)
+	if personal.CodeOf(err) != personal.CodeUnavailable || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want unavailable as the caller went away", err)
+	}
+	<-left
+	if strings.Contains(log.String(), `"@level":"error"`) {
+		t.Errorf("logged as a failure: %s", &log)
+	}
+}
+
+func TestAnAnswerThatLacksAPartIsNoSuccess(t *testing.T) {
+	whole := personal.SignedIn{Credentials: pair, Profile: profile}
+	noUser, noHash, noLogin := whole, whole, whole
+	noUser.Credentials.UserID = 0
+	noHash.Credentials.UserHash = ""
+	noLogin.Profile.Login = ""
+	tests := map[string]struct {
+		answer                      personal.SignedIn
+		signedIn, renewed, profiled bool
+	}{
+		"whole":    {whole, true, true, true},
+		"empty":    {personal.SignedIn{}, false, false, false},
+		"no user":  {noUser, false, false, true},
+		"no hash":  {noHash, false, false, true},
+		"no login": {noLogin, false, true, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			service := serve(t, stub{answer: func(_ context.Context, operation string, _ any) (any, error) {
+				switch operation {
+				case "Authorize", "Register":
+					return tt.answer, nil
+				case "Refresh", "ChangePassword":
+					return tt.answer.Credentials, nil
+				}
+				return tt.answer.Profile, nil
+			}}, newFakeHost("1"))
+			for operation, succeeds := range map[string]bool{
+				"Authorize": tt.signedIn, "Register": tt.signedIn,
+				"Refresh": tt.renewed, "ChangePassword": tt.renewed,
+				"Profile": tt.profiled, "UpdateProfile": tt.profiled,
+			} {
+				m, _ := reflect.TypeFor[personal.Service]().MethodByName(operation)
+				answer, err := call(t.Context(), service, m, nil)
+				want := personal.CodeInternal
+				if succeeds {
+					want = ""
+				}
+				if personal.CodeOf(err) != want || (err != nil && !reflect.ValueOf(answer).IsZero()) {
+					t.Errorf("%s: got %v, %v; want %q", operation, answer, err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAValueThatNoFieldHasIsAnInternalFailure(t *testing.T) {
+	odd := stub{answer: func(context.Context, string, any) (any, error) {
+		return personal.Profile{Login: "anna", Fields: []personal.ProfileField{{Name: "age", Value: int32(3)}}}, nil
+	}}
+	_, err := serve(t, odd, newFakeHost("1")).Profile(t.Context(), pair)
+	if personal.CodeOf(err) != personal.CodeInternal {
+		t.Errorf("got %v, want internal", err)
+	}
+}
+
+// failing is a connection to nowhere.
+type failing struct{ err error }
+
+func (f failing) Invoke(context.Context, string, any, any, ...grpc.CallOption) error { return f.err }
+
+func (f failing) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return nil, f.err
+}
+
+func TestAConnectionThatFailsNeverLooksLikeAnAnswer(t *testing.T) {
+	tests := map[string]struct {
+		err   error
+		code  personal.Code
+		retry time.Duration
+	}{
+		"no process":               {pluginrpc.Unavailable(3*time.Second, "starting"), personal.CodeUnavailable, 3 * time.Second},
+		"a dead process":           {status.Error(codes.Unavailable, "EOF"), personal.CodeUnavailable, time.Second},
+		"a closed connection":      {status.Error(codes.Canceled, "closing"), personal.CodeUnavailable, time.Second},
+		"a deadline":               {status.Error(codes.DeadlineExceeded, "late"), personal.CodeUnavailable, time.Second},
+		"a bare deadline":          {context.DeadlineExceeded, personal.CodeUnavailable, time.Second},
+		"too large a message":      {status.Error(codes.ResourceExhausted, "large"), personal.CodeUnavailable, time.Second},
+		"an unknown operation":     {status.Error(codes.Unimplemented, "unknown"), personal.CodeNotFound, 0},
+		"an undetailed refusal":    {status.Error(codes.Unauthenticated, "who?"), personal.CodeInternal, 0},
+		"an error of no status":    {errors.New("odd"), personal.CodeInternal, 0},
+		"an error of the contract": {personal.NewError(personal.CodeTooLarge, nil), personal.CodeTooLarge, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			service := pluginrpc.NewService(failing{tt.err}, newFakeHost("1"))
+			signedIn, err := service.Authorize(t.Context(), personal.AuthorizeRequest{})
+			var got *personal.Error
+			if !errors.As(err, &got) || got.Code != tt.code || got.RetryAfter != tt.retry {
+				t.Errorf("got %#v, want %s after %v", err, tt.code, tt.retry)
+			}
+			if !reflect.ValueOf(signedIn).IsZero() {
+				t.Errorf("signed in as %v", signedIn.Credentials.UserID)
+			}
+		})
+	}
+}
+
+func BenchmarkRefreshOverARealConnection(b *testing.B) {
+	service := serve(b, fixed(nil), newFakeHost("1"))
+	ctx := personal.WithCall(context.Background(), personal.Call{RequestID: "r", Locale: "en", Agent: "Browser/1", Address: netip.MustParseAddr("192.0.2.1")})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := service.Refresh(ctx, pair); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

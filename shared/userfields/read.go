@@ -1,0 +1,119 @@
+package userfields
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+const (
+	maxItems      = 1000 // of a list
+	maxLinkLength = 255  // characters of an id, where the schema sets no other limit
+)
+
+// read turns a value that is set into one of the field's type, or says what is
+// wrong with it.
+func (f *field) read(in personal.Input) (any, personal.FaultCode) {
+	if f.kind.list {
+		return f.readList(in)
+	}
+	if in.Kind != personal.InputText && in.Kind != f.kind.native {
+		return nil, personal.FaultInvalidType
+	}
+	return f.readOne(in.Text)
+}
+
+func (f *field) readList(in personal.Input) (any, personal.FaultCode) {
+	texts := in.List
+	switch in.Kind {
+	case personal.InputText:
+		texts = []string{in.Text}
+	case personal.InputList, personal.InputRepeated:
+	default:
+		return nil, personal.FaultInvalidType
+	}
+	if len(texts) > maxItems {
+		return nil, personal.FaultTooLong
+	}
+	list := make([]string, 0, len(texts))
+	seen := make(map[string]bool, len(texts))
+	for _, text := range texts {
+		if text == "" {
+			return nil, personal.FaultTooShort
+		}
+		if _, fault := f.readOne(text); fault != "" {
+			return nil, fault
+		}
+		if !seen[text] {
+			seen[text] = true
+			list = append(list, text)
+		}
+	}
+	if len(list) == 0 && f.Required {
+		return nil, personal.FaultRequired
+	}
+	return list, ""
+}
+
+// readOne reads a scalar, or an item of a list, and applies the field's rules.
+func (f *field) readOne(text string) (any, personal.FaultCode) {
+	v, fault := f.kind.read(text)
+	if fault != "" {
+		return nil, fault
+	}
+	switch v := v.(type) {
+	case int64:
+		fault = f.outOfRange(float64(v)) // exact up to 2^53
+	case float64:
+		fault = f.outOfRange(v)
+	case string:
+		fault = f.misshapen(v)
+	}
+	if fault != "" {
+		return nil, fault
+	}
+	return v, ""
+}
+
+func (f *field) outOfRange(n float64) personal.FaultCode {
+	if f.Min != nil && n < *f.Min || f.Max != nil && n > *f.Max {
+		return personal.FaultOutOfRange
+	}
+	return ""
+}
+
+func (f *field) misshapen(s string) personal.FaultCode {
+	if longest := f.maxLength(); longest > 0 && utf8.RuneCountInString(s) > longest {
+		return personal.FaultTooLong
+	}
+	if f.pattern != nil && !f.pattern.MatchString(s) {
+		return personal.FaultInvalidFormat
+	}
+	return ""
+}
+
+// maxLength returns the limit in characters, 0 for none.
+func (f *field) maxLength() int {
+	isLink := f.Type == personal.TypeLink || f.Type == personal.TypeLinkSet
+	if f.MaxLength == 0 && isLink {
+		return maxLinkLength
+	}
+	return f.MaxLength
+}
+
+// normalise drops what a form sends for "not set": empty texts. A repeated name
+// with nothing but empty values is not set either.
+func normalise(in personal.Input) personal.Input {
+	switch in.Kind {
+	case personal.InputText:
+		return personal.Text(in.Text)
+	case personal.InputRepeated:
+		items := slices.DeleteFunc(slices.Clone(in.List), func(s string) bool { return s == "" })
+		if len(items) == 0 {
+			return personal.Input{}
+		}
+		return personal.Input{Kind: personal.InputRepeated, List: items}
+	}
+	return in
+}

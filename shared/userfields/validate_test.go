@@ -1,0 +1,310 @@
+package userfields
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+func TestValuesAreReadByTheirType(t *testing.T) {
+	text := personal.Text
+	field := func(t personal.FieldType) personal.Field { return personal.Field{Type: t} }
+	enum := personal.Field{Type: personal.TypeEnum, Options: []personal.Option{{Value: "s"}, {Value: "m"}}}
+	tests := []struct {
+		field personal.Field
+		in    personal.Input
+		want  any // a personal.FaultCode, or the value
+	}{
+		{field("text"), text("Анна 🙂"), "Анна 🙂"},
+		{field("text"), text("  padded "), "  padded "},
+		{field("text"), text("two\nlines"), personal.FaultInvalidFormat},
+		{field("text"), text("tab\there"), personal.FaultInvalidFormat},
+		{field("text"), text("nul\x00"), personal.FaultInvalidFormat},
+		{field("text"), text("next line\u0085"), personal.FaultInvalidFormat},
+		{field("text"), text("\xff"), personal.FaultInvalidFormat},
+		{field("text"), number("42"), personal.FaultInvalidType},
+		{field("text"), boolean("true"), personal.FaultInvalidType},
+		{field("text"), list("a"), personal.FaultInvalidType},
+		{field("text"), personal.Input{Kind: personal.InputOther}, personal.FaultInvalidType},
+		{personal.Field{Type: "text", MaxLength: 3}, text("жжж"), "жжж"},
+		{personal.Field{Type: "text", MaxLength: 3}, text("жжжж"), personal.FaultTooLong},
+		{personal.Field{Type: "text", Pattern: "a|bc"}, text("bc"), "bc"},
+		{personal.Field{Type: "text", Pattern: "a|bc"}, text("abc"), personal.FaultInvalidFormat},
+		{personal.Field{Type: "long_text", Pattern: "(?m)^a$"}, text("a\nb"), personal.FaultInvalidFormat},
+
+		{field("long_text"), text("two\r\nlines\tand a tab"), "two\r\nlines\tand a tab"},
+		{field("long_text"), text("bell\a"), personal.FaultInvalidFormat},
+		{field("long_text"), text("nul\x00"), personal.FaultInvalidFormat},
+
+		{field("integer"), text("42"), int64(42)},
+		{field("integer"), number("42"), int64(42)},
+		{field("integer"), number("42.0"), int64(42)},
+		{field("integer"), number("1e3"), int64(1000)},
+		{field("integer"), number("1.5e1"), int64(15)},
+		{field("integer"), number("12300e-2"), int64(123)},
+		{field("integer"), number("-0.0"), int64(0)},
+		{field("integer"), number("0e999999999999"), int64(0)},
+		{field("integer"), number("9007199254740991"), int64(maxInteger)},
+		{field("integer"), number("-9007199254740991"), int64(-maxInteger)},
+		{field("integer"), number("9007199254740992"), personal.FaultOutOfRange},
+		{field("integer"), number("-9007199254740992"), personal.FaultOutOfRange},
+		{field("integer"), number("1e999999999999"), personal.FaultOutOfRange},
+		{field("integer"), number("1e-999999999999"), personal.FaultInvalidType},
+		{field("integer"), number("9007199254740991.5"), personal.FaultInvalidType},
+		{field("integer"), number("1.5"), personal.FaultInvalidType},
+		{field("integer"), text(" 42"), personal.FaultInvalidType},
+		{field("integer"), text("42\n"), personal.FaultInvalidType},
+		{field("integer"), text("0x2a"), personal.FaultInvalidType},
+		{field("integer"), text("4_2"), personal.FaultInvalidType},
+		{field("integer"), text("٤٢"), personal.FaultInvalidType},
+		{field("integer"), boolean("true"), personal.FaultInvalidType},
+		{personal.Field{Type: "integer", Min: ptr(1.0), Max: ptr(2.5)}, text("0"), personal.FaultOutOfRange},
+		{personal.Field{Type: "integer", Min: ptr(1.0), Max: ptr(2.5)}, text("1"), int64(1)},
+		{personal.Field{Type: "integer", Min: ptr(1.0), Max: ptr(2.5)}, text("3"), personal.FaultOutOfRange},
+
+		{field("number"), text("1.25"), 1.25},
+		{field("number"), number("-1e-3"), -0.001},
+		{field("number"), number("5"), 5.0},
+		{field("number"), number("1e400"), personal.FaultOutOfRange},
+		{field("number"), text("NaN"), personal.FaultInvalidType},
+		{field("number"), text("Inf"), personal.FaultInvalidType},
+		{field("number"), text("1,5"), personal.FaultInvalidType},
+		{personal.Field{Type: "number", Max: ptr(1.5)}, text("1.6"), personal.FaultOutOfRange},
+
+		{field("boolean"), boolean("true"), true},
+		{field("boolean"), text("off"), false},
+		{field("boolean"), text("1"), true},
+		{field("boolean"), number("1"), personal.FaultInvalidType},
+		{field("boolean"), text("yes"), personal.FaultInvalidType},
+
+		{field("date"), text("2024-02-29"), "2024-02-29"},
+		{field("date"), text("2023-02-29"), personal.FaultInvalidFormat},
+		{field("date"), text("2024-2-9"), personal.FaultInvalidFormat},
+		{field("date"), text("29.02.2024"), personal.FaultInvalidFormat},
+		{field("date"), number("20240229"), personal.FaultInvalidType},
+
+		{field("datetime"), text("2024-02-29T12:00:00.500+03:00"), "2024-02-29T09:00:00.5Z"},
+		{field("datetime"), text("2024-02-29T9:00:00Z"), personal.FaultInvalidFormat},
+		{field("datetime"), text("2024-02-29T09:00:00,5Z"), personal.FaultInvalidFormat},
+		{field("datetime"), text("2024-02-29t09:00:00z"), "2024-02-29T09:00:00Z"},
+		{field("datetime"), text("2024-02-29T09:00:00+24:00"), personal.FaultInvalidFormat},
+		{field("datetime"), text("2024-02-30T09:00:00Z"), personal.FaultInvalidFormat},
+		{field("datetime"), text("2024-02-29"), personal.FaultInvalidFormat},
+		{field("datetime"), text("9999-12-31T23:59:59-01:00"), personal.FaultInvalidFormat},
+		{field("datetime"), number("1"), personal.FaultInvalidType},
+
+		{enum, text("m"), "m"},
+		{enum, text("M"), personal.FaultNotInList},
+		{enum, number("1"), personal.FaultInvalidType},
+
+		{field("link"), text("news:42"), "news:42"},
+		{field("link"), text("a b"), personal.FaultInvalidFormat},
+		{field("link"), text("a\u00a0b"), personal.FaultInvalidFormat},
+		{field("link"), text(strings.Repeat("ж", 255)), strings.Repeat("ж", 255)},
+		{field("link"), text(strings.Repeat("ж", 256)), personal.FaultTooLong},
+		{personal.Field{Type: "link", MaxLength: 300}, text(strings.Repeat("x", 256)), strings.Repeat("x", 256)},
+
+		{field("tags"), text("one"), []string{"one"}},
+		{field("tags"), repeated("b", "", "a", "b"), []string{"b", "a"}},
+		{field("tags"), list("b", "a", "b"), []string{"b", "a"}},
+		{field("tags"), list(), []string{}},
+		{field("tags"), list("a", ""), personal.FaultTooShort},
+		{field("tags"), list("a\n"), personal.FaultInvalidFormat},
+		{field("tags"), number("1"), personal.FaultInvalidType},
+		{field("tags"), personal.Input{Kind: personal.InputOther}, personal.FaultInvalidType},
+		{field("tags"), list(make([]string, 1001)...), personal.FaultTooLong},
+		{personal.Field{Type: "tags", MaxLength: 1}, list("a", "bb"), personal.FaultTooLong},
+		{personal.Field{Type: "tags", Pattern: "[a-z]"}, list("a", "1"), personal.FaultInvalidFormat},
+		{personal.Field{Type: "tags", Required: true}, list(), personal.FaultRequired},
+		{field("link_set"), list("7", "8"), []string{"7", "8"}},
+		{field("link_set"), list("7 8"), personal.FaultInvalidFormat},
+	}
+	for _, test := range tests {
+		t.Run(fmt.Sprintf("%s of %.40v", test.field.Type, test.in), func(t *testing.T) {
+			test.field.Name = "x"
+			s := mustCompile(t, test.field)
+			for kind, read := range map[string]func(map[string]personal.Input, *personal.Faults) Values{
+				"register": s.Register, "update": s.Update,
+			} {
+				var faults personal.Faults
+				values := read(map[string]personal.Input{"x": test.in}, &faults)
+				var got any = faults["x"]
+				if len(faults) == 0 {
+					got = values["x"]
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", kind, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestAFileIsAWebAddressOrACleanRelativePath(t *testing.T) {
+	s := mustCompile(t, personal.Field{Name: "x", Type: "file"})
+	for value, good := range map[string]bool{
+		"https://example.com/a.png?v=1#top": true,
+		"HTTP://example.com":                true,
+		"https://[::1]:8080/a":              true,
+		"upload/2024/my photo.jpg":          true,
+		"100% real.jpg":                     true,
+		"фото.jpg":                          true,
+		"a/b:c":                             true,
+		"https://user:pw@example.com/":      false,
+		"https://user@example.com/":         false,
+		"https:///a":                        false,
+		"https:a":                           false,
+		"https://:80/":                      false,
+		"https://example.com/a b":           false,
+		"https://example.com\\@evil.test/":  false,
+		"ftp://example.com/a":               false,
+		"javascript:alert(1)":               false,
+		"data:text/html,x":                  false,
+		"C:a.txt":                           false,
+		"//example.com/a":                   false,
+		"/etc/passwd":                       false,
+		"../a":                              false,
+		"..":                                false,
+		".":                                 false,
+		"a/../b":                            false,
+		"./a":                               false,
+		"a//b":                              false,
+		"a/":                                false,
+		"a\\b":                              false,
+		"a\nb":                              false,
+		"%2e%2e/a":                          false,
+		"a/%2e%2E/%2e%2e/b":                 false,
+		"%2Fetc":                            false,
+		"javascript%3Aalert(1)":             false,
+		"a%00b":                             false,
+		"\xff":                              false,
+	} {
+		var faults personal.Faults
+		s.Register(map[string]personal.Input{"x": personal.Text(value)}, &faults)
+		if got := len(faults) == 0; got != good {
+			t.Errorf("%q: accepted %v, faults %v", value, got, faults)
+		}
+	}
+}
+
+var account = []personal.Field{
+	{Name: "city", Type: "text", Required: true},
+	{Name: "plan", Type: "text", Default: personal.Text("free"), ReadOnly: true},
+	{Name: "score", Type: "integer", Default: number("1.0"), Hidden: true},
+	{Name: "age", Type: "integer"},
+	{Name: "interests", Type: "tags", Required: true, Default: list("news")},
+}
+
+func TestRegisterNotesEveryFaultAtOnce(t *testing.T) {
+	s := mustCompile(t, account...)
+	var faults personal.Faults
+	s.Register(map[string]personal.Input{
+		"age": personal.Text("old"), "plan": personal.Text("gold"), "score": {}, "groups": list("admin"), "token": {},
+		"password": personal.Text("x"), "City": personal.Text("x"),
+	}, &faults)
+	want := personal.Faults{
+		"city": personal.FaultRequired, "age": personal.FaultInvalidType, "plan": personal.FaultReadOnly,
+		"score": personal.FaultReadOnly, "groups": personal.FaultReadOnly, "token": personal.FaultReadOnly,
+		"password": personal.FaultUnknownField, "City": personal.FaultUnknownField,
+	}
+	if diff := cmp.Diff(want, faults); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+}
+
+func TestRegisterAppliesDefaultsWhereNothingIsSet(t *testing.T) {
+	s := mustCompile(t, account...)
+	var faults personal.Faults
+	got := s.Register(map[string]personal.Input{"city": personal.Text("Riga"), "age": {}, "interests": repeated("", "")}, &faults)
+	want := Values{"city": "Riga", "plan": "free", "score": int64(1), "interests": []string{"news"}}
+	if diff := cmp.Diff(want, got); diff != "" || faults != nil {
+		t.Errorf("faults %v, values (-want +got):\n%s", faults, diff)
+	}
+}
+
+func TestUpdateTouchesOnlyWhatWasSent(t *testing.T) {
+	s := mustCompile(t, account...)
+	tests := map[string]struct {
+		in     map[string]personal.Input
+		want   Values
+		faults personal.Faults
+	}{
+		"nothing":                  {nil, Values{}, nil},
+		"one value":                {map[string]personal.Input{"age": number("7")}, Values{"age": int64(7)}, nil},
+		"null clears":              {map[string]personal.Input{"age": {}}, Values{"age": nil}, nil},
+		"an empty text clears":     {map[string]personal.Input{"age": {Kind: personal.InputText}}, Values{"age": nil}, nil},
+		"a required one stays set": {map[string]personal.Input{"city": {}}, Values{}, personal.Faults{"city": personal.FaultRequired}},
+		"a required list stays filled": {map[string]personal.Input{"interests": repeated("")}, Values{},
+			personal.Faults{"interests": personal.FaultRequired}},
+		"what is shown but not set": {map[string]personal.Input{"login": personal.Text("a"), "email": {}, "plan": {}, "id": number("1")}, Values{},
+			personal.Faults{"login": personal.FaultReadOnly, "email": personal.FaultReadOnly, "plan": personal.FaultReadOnly, "id": personal.FaultReadOnly}},
+		"what is unknown": {map[string]personal.Input{"password": personal.Text("a"), "old_password": {}, "x": {}}, Values{},
+			personal.Faults{"password": personal.FaultUnknownField, "old_password": personal.FaultUnknownField, "x": personal.FaultUnknownField}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var faults personal.Faults
+			got := s.Update(test.in, &faults)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("values (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.faults, faults); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFaultsFoundBeforeAreKept(t *testing.T) {
+	s := mustCompile(t, account...)
+	faults := personal.Faults{"city": personal.FaultTooLong, "password": personal.FaultTooShort}
+	s.Register(nil, &faults)
+	want := personal.Faults{"city": personal.FaultTooLong, "password": personal.FaultTooShort}
+	if !maps.Equal(faults, want) {
+		t.Errorf("got %v", faults)
+	}
+}
+
+func TestARepeatedScalarIsMalformed(t *testing.T) {
+	s := mustCompile(t, account...)
+	got := s.Malformed(map[string]personal.Input{
+		"score": repeated("1", "2"), "age": repeated("1", "1"), "city": list("a"), "interests": repeated("a", "b"),
+		"unknown": repeated("a", "b"), "name": repeated("a", "b"),
+	})
+	if diff := cmp.Diff([]string{"age", "name", "score"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestADisplayNameIsOneLineOf200Characters(t *testing.T) {
+	longest := strings.Repeat("ж", 200)
+	tests := map[string]struct {
+		in    personal.Input
+		want  *string
+		fault personal.FaultCode
+	}{
+		"unset":       {personal.Input{}, nil, ""},
+		"empty":       {personal.Input{Kind: personal.InputText}, nil, ""},
+		"plain":       {personal.Text("Zoë"), ptr("Zoë"), ""},
+		"the longest": {personal.Text(longest), &longest, ""},
+		"too long":    {personal.Text(longest + "ж"), nil, personal.FaultTooLong},
+		"two lines":   {personal.Text("a\nb"), nil, personal.FaultInvalidFormat},
+		"not UTF-8":   {personal.Text("\xff"), nil, personal.FaultInvalidFormat},
+		"a number":    {number("1"), nil, personal.FaultInvalidType},
+		"a list":      {list("a"), nil, personal.FaultInvalidType},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var faults personal.Faults
+			got := ParseName(test.in, &faults)
+			if diff := cmp.Diff(test.want, got); diff != "" || faults["name"] != test.fault {
+				t.Errorf("fault %q, (-want +got):\n%s", faults["name"], diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package userfields
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+func TestValuesKeepTheirTypesInStorage(t *testing.T) {
+	want := Values{
+		"null": nil, "yes": true, "integer": int64(maxInteger), "large": int64(math.MaxInt64), "whole": 42.0, "huge": 1e300,
+		"tiny": 5e-324, "text": "<b>\u2028\"", "list": []string{"a", ""}, "empty": []string{},
+	}
+	data, err := want.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeValues(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatOthersStoredIsKeptAsItIs(t *testing.T) {
+	const stored = `{"list":[1,"a"],"number":123456789012345678901234567890,"object":{"b":1,"a":[2.50]},"out":1e999}`
+	values, err := DecodeValues([]byte(stored))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := values.Encode()
+	if err != nil || string(got) != stored {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+func TestOnlyObjectsAreValues(t *testing.T) {
+	for _, data := range []string{``, `[]`, `1`, `{"a":1} {}`, `{"a":}`} {
+		if v, err := DecodeValues([]byte(data)); err == nil {
+			t.Errorf("%q: %v", data, v)
+		}
+	}
+	if data, err := Values(nil).Encode(); err != nil || string(data) != "{}" {
+		t.Errorf("no values: %s, %v", data, err)
+	}
+	if _, err := (Values{"x": math.NaN()}).Encode(); err == nil {
+		t.Error("a number that is none was encoded")
+	}
+}
+
+func TestMergeClearsAndKeeps(t *testing.T) {
+	before := Values{"a": "1", "b": "2", "removed_field": json.RawMessage(`{}`)}
+	got := before.Merge(Values{"a": nil, "c": int64(3)})
+	want := Values{"b": "2", "c": int64(3), "removed_field": json.RawMessage(`{}`)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if before["a"] != "1" {
+		t.Error("merging changed the receiver")
+	}
+	if diff := cmp.Diff(Values{"c": true}, Values(nil).Merge(Values{"c": true})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAProfileShowsVisibleFieldsInOrder(t *testing.T) {
+	s := mustCompile(t,
+		personal.Field{Name: "b", Type: "text", Order: 1},
+		personal.Field{Name: "a", Type: "integer", ReadOnly: true},
+		personal.Field{Name: "secret", Type: "text", Hidden: true},
+		personal.Field{Name: "new", Type: "tags", Default: list("x")},
+	)
+	got := s.Profile(Values{"b": "text", "a": int64(1), "secret": "x", "gone": "y"})
+	want := []personal.ProfileField{{Name: "a", Value: int64(1)}, {Name: "new"}, {Name: "b", Value: "text"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAStoredValueOfAnotherTypeIsNotShown(t *testing.T) {
+	tests := []struct {
+		field  personal.FieldType
+		stored any
+		want   any
+	}{
+		{"text", int64(1), nil},
+		{"text", []string{"a"}, nil},
+		{"text", "a", "a"},
+		{"tags", "a", nil},
+		{"tags", []string{"a"}, []string{"a"}},
+		{"tags", []string{}, []string{}},
+		{"link_set", []string{"a b"}, nil},
+		{"boolean", "true", nil},
+		{"boolean", int64(1), nil},
+		{"boolean", false, false},
+		{"integer", "42", nil},
+		{"integer", 42.0, int64(42)},
+		{"integer", 42.5, nil},
+		{"number", int64(42), 42.0},
+		{"number", json.RawMessage("1000000000000000000000"), 1e21},
+		{"number", json.RawMessage("{}"), nil},
+		{"number", true, nil},
+		{"date", "soon", nil},
+		{"date", "2024-02-29", "2024-02-29"},
+		{"file", "javascript:alert(1)", nil},
+		{"enum", "gone", nil},
+		{"enum", "a", "a"},
+	}
+	for _, test := range tests {
+		field := personal.Field{Name: "x", Type: test.field}
+		if test.field == personal.TypeEnum {
+			field.Options = []personal.Option{{Value: "a"}}
+		}
+		got := mustCompile(t, field).Profile(Values{"x": test.stored})
+		if diff := cmp.Diff([]personal.ProfileField{{Name: "x", Value: test.want}}, got); diff != "" {
+			t.Errorf("%s from %#v (-want +got):\n%s", test.field, test.stored, diff)
+		}
+	}
+}
+
+func TestTightenedRulesHideNothing(t *testing.T) {
+	s := mustCompile(t, personal.Field{Name: "x", Type: "text", MaxLength: 1, Pattern: "a"})
+	if got := s.Profile(Values{"x": "longer"})[0].Value; got != "longer" {
+		t.Errorf("got %v", got)
+	}
+}

@@ -3,6 +3,8 @@ package accounts_test
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -79,10 +81,17 @@ func newFixture(t *testing.T, url string, adjust ...func(*accounts.Settings)) *f
 		t.Fatalf("making a hasher: %v", err)
 	}
 	f.worker = &outbox.Worker{Store: f.store, Log: log, Poll: 10 * time.Millisecond}
-	f.service = accounts.New(f.settings, f.store, hasher, f.host, log, f.worker.Wake)
+	f.service = f.serve(f.store, hasher)
 	f.worker.Handlers = f.service.Jobs()
 	return f
 }
+
+// serve makes a service of the fixture's parts and the given ones.
+func (f *fixture) serve(s accounts.Store, h accounts.Hasher) *accounts.Service {
+	return accounts.New(f.settings, s, h, f.host, slog.New(slog.DiscardHandler), f.worker.Wake)
+}
+
+func (f *fixture) kinds() []outbox.Kind { return slices.Collect(maps.Keys(f.worker.Handlers)) }
 
 // work runs the outbox until the test ends.
 func (f *fixture) work(t *testing.T) {

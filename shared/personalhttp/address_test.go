@@ -83,6 +83,7 @@ func TestTheClientAddressComesFromTrustedProxiesOnly(t *testing.T) {
 		{"a hop without for", proxy, nil, []string{"for=192.0.2.7, proto=https"}, "10.0.0.1"},
 		{"a quote left open before a proxy's hop", proxy, nil, []string{`for=6.6.6.6;x=", for=192.0.2.7`}, "10.0.0.1"},
 		{"a quote left open on another line", proxy, nil, []string{`for="6.6.6.6`, "for=192.0.2.7"}, "192.0.2.7"},
+		{"a line that cannot be read hides what is before it", proxy, nil, []string{"for=6.6.6.6", `for="192.0.2.7`}, "10.0.0.1"},
 		{"a hop named twice", proxy, nil, []string{"for=6.6.6.6;for=192.0.2.7"}, "10.0.0.1"},
 
 		{"both headers of one mind", proxy, []string{"192.0.2.7"}, []string{"for=192.0.2.7"}, "192.0.2.7"},

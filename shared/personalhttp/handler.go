@@ -136,7 +136,7 @@ func recovered(err *error) {
 	if v == nil {
 		return
 	}
-	if false {
+	if v == http.ErrAbortHandler {
 		panic(v)
 	}
 	*err = personal.NewError(personal.CodeInternal, &panicked{value: v, stack: debug.Stack()})

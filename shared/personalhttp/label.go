@@ -15,29 +15,33 @@ import (
 // may be in languages that messages are not in, and lack those they are in, so
 // each is matched with the caller's whole Accept-Language.
 type labels struct {
-	wanted   []language.Tag // the caller's, best first, then the host's default
+	wanted   []language.Tag // the caller's, best first
+	host     language.Tag   // the host's default
 	choosers map[string]chooser
 }
 
 // chooser matches one set of languages; labels mostly share theirs.
 type chooser struct {
-	keys    []string
-	matcher language.Matcher // of keys, by index
+	keys  []string
+	offer offer // of keys, by index
 }
 
 func (l *locales) labels(r *http.Request) *labels {
-	return &labels{wanted: append(acceptedLanguages(r), l.host), choosers: map[string]chooser{}}
+	return &labels{wanted: acceptedLanguages(r), host: l.host, choosers: map[string]chooser{}}
 }
 
-// choose returns the text in the first language wanted that it has, else in
-// any, and always the same, language, else name.
+// choose returns the text in the caller's best language that it has, else in
+// the host's default, else in any, but always the same, language, else name.
 func (l *labels) choose(text personal.LocalText, name string) string {
 	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(text)), func(key string) bool { return text[key] == "" })
 	if len(keys) == 0 {
 		return name
 	}
 	c := l.chooser(keys)
-	if i, ok := match(c.matcher, l.wanted); ok {
+	if i, ok := c.offer.best(l.wanted...); ok {
+		return text[c.keys[i]]
+	}
+	if i, ok := c.offer.best(l.host); ok {
 		return text[c.keys[i]]
 	}
 	return text[keys[0]]
@@ -62,6 +66,6 @@ func newChooser(keys []string) chooser {
 			c.keys, tags = append(c.keys, key), append(tags, tag)
 		}
 	}
-	c.matcher = language.NewMatcher(tags)
+	c.offer = newOffer(tags...)
 	return c
 }

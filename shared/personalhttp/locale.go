@@ -16,9 +16,9 @@ const maxAcceptLanguage = 1 << 10
 type locales struct {
 	texts     map[string]texts // by locale
 	supported []string
-	matcher   language.Matcher // of supported, by index
-	standard  string           // one of supported: where the caller asks for none of them
-	host      language.Tag     // the host's default as given; its labels may know more languages
+	offer     offer        // of supported, by index
+	standard  string       // one of supported: where the caller asks for none of them
+	host      language.Tag // the host's default as given; its labels may know more languages
 }
 
 func newLocales(standard string) (*locales, error) {
@@ -29,10 +29,10 @@ func newLocales(standard string) (*locales, error) {
 	l := &locales{
 		texts:     map[string]texts{"en": english(), "ru": russian()},
 		supported: []string{"en", "ru"},
-		matcher:   language.NewMatcher([]language.Tag{language.English, language.Russian}),
+		offer:     newOffer(language.English, language.Russian),
 		host:      host,
 	}
-	i, ok := match(l.matcher, []language.Tag{host})
+	i, ok := l.offer.best(host)
 	if !ok {
 		return nil, fmt.Errorf("default locale %q: there are messages in %s only", standard, strings.Join(l.supported, ", "))
 	}
@@ -43,7 +43,7 @@ func newLocales(standard string) (*locales, error) {
 // choose returns the supported locale that the caller likes best, else the
 // host's default.
 func (l *locales) choose(r *http.Request) string {
-	if i, ok := match(l.matcher, acceptedLanguages(r)); ok {
+	if i, ok := l.offer.best(acceptedLanguages(r)...); ok {
 		return l.supported[i]
 	}
 	return l.standard
@@ -70,17 +70,4 @@ func acceptedLanguages(r *http.Request) []language.Tag {
 		return nil
 	}
 	return tags
-}
-
-// match goes through the wanted languages in their order and returns the index
-// of the first good match. It leaves out what CLDR takes for barely
-// understandable: a speaker of Ukrainian who also asked for English did not ask
-// for Russian.
-func match(m language.Matcher, wanted []language.Tag) (int, bool) {
-	for _, tag := range wanted {
-		if _, i, confidence := m.Match(tag); confidence >= language.High {
-			return i, true
-		}
-	}
-	return 0, false
 }

@@ -1,0 +1,344 @@
+package accounts_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/internal/token"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// spy is a store that a test looks into or bends.
+type spy struct {
+	accounts.Store
+	touches  int
+	findErr  error
+	disabled bool
+}
+
+func (s *spy) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.Account, error) {
+	if s.findErr != nil {
+		return accounts.Account{}, s.findErr
+	}
+	a, err := s.Store.FindAccount(ctx, q)
+	a.Disabled = s.disabled
+	return a, err
+}
+
+func (s *spy) FindSession(ctx context.Context, selector token.Selector) (accounts.Session, accounts.Account, error) {
+	session, a, err := s.Store.FindSession(ctx, selector)
+	a.Disabled = s.disabled
+	return session, a, err
+}
+
+func (s *spy) TouchSession(ctx context.Context, id int64, newest [32]byte, used bool, now time.Time) error {
+	s.touches++
+	return s.Store.TouchSession(ctx, id, newest, used, now)
+}
+
+// hasher counts the work done and lets a test act while a hash is computed.
+type hasher struct {
+	accounts.Hasher
+	verified, dummies int
+	while             func()
+}
+
+func (h *hasher) Verify(ctx context.Context, encoded, prepared string) (password.Result, error) {
+	h.verified++
+	result, err := h.Hasher.Verify(ctx, encoded, prepared)
+	if while := h.while; while != nil {
+		h.while = nil
+		while()
+	}
+	return result, err
+}
+
+func (h *hasher) VerifyDummy(ctx context.Context, prepared string) error {
+	h.dummies++
+	return h.Hasher.VerifyDummy(ctx, prepared)
+}
+
+// spied is a fixture whose service looks at the store and hashes through spies.
+func spied(t *testing.T, url string, p password.Params) (*fixture, *spy, *hasher) {
+	f := newFixture(t, url)
+	real, err := password.New(p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, h := &spy{Store: f.store}, &hasher{Hasher: real}
+	f.service = f.serve(s, h)
+	return f, s, h
+}
+
+var cheap = password.Params{MemoryKiB: 8, Time: 1, Threads: 1}
+
+func wantCode(t *testing.T, err error, want personal.Code) {
+	t.Helper()
+	if got := personal.CodeOf(err); got != want {
+		t.Fatalf("code %q (%v), want %q", got, err, want)
+	}
+}
+
+func (f *fixture) signIn(login, password string) (personal.SignedIn, error) {
+	return f.service.Authorize(context.Background(), personal.AuthorizeRequest{Login: login, Password: password})
+}
+
+func (f *fixture) changePassword(t *testing.T, c personal.Credentials, from, to string) personal.Credentials {
+	t.Helper()
+	fresh, err := f.service.ChangePassword(t.Context(), personal.ChangePasswordRequest{
+		Credentials: c, OldPassword: from, Password: to, ConfirmPassword: to,
+	})
+	if err != nil {
+		t.Fatalf("changing the password: %v", err)
+	}
+	return fresh
+}
+
+const otherPassword = "another fine password"
+
+func TestASignInThatWasHashingWhileThePasswordChangedFails(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _, h := spied(t, url, cheap)
+		in := f.register(t, "ada")
+		var fresh personal.Credentials
+		h.while = func() { fresh = f.changePassword(t, in.Credentials, goodPassword, otherPassword) }
+		_, err := f.signIn("ada", goodPassword)
+		wantCode(t, err, personal.CodeInvalidCredentials)
+		sessions, err := f.service.Sessions(t.Context(), fresh)
+		if err != nil || len(sessions) != 1 {
+			t.Fatalf("%d sessions, want the one that changed the password (%v)", len(sessions), err)
+		}
+	})
+}
+
+func TestARehashNeverOverwritesANewPassword(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		weak, _, _ := spied(t, url, cheap)
+		in := weak.register(t, "ada")
+		strong, _, h := spied(t, url, password.Params{MemoryKiB: 16, Time: 1, Threads: 1})
+		h.while = func() { weak.changePassword(t, in.Credentials, goodPassword, otherPassword) }
+		_, err := strong.signIn("ada", goodPassword)
+		wantCode(t, err, personal.CodeInvalidCredentials)
+		if _, err := weak.signIn("ada", otherPassword); err != nil {
+			t.Fatalf("signing in with the new password: %v", err)
+		}
+	})
+}
+
+func TestASignInRehashesWhenTheCostRises(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		weak, _, _ := spied(t, url, cheap)
+		weak.register(t, "ada")
+		stored := func() string {
+			a, err := weak.store.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: "ada"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a.PasswordHash
+		}
+		before := stored()
+		strong, _, _ := spied(t, url, password.Params{MemoryKiB: 16, Time: 1, Threads: 1})
+		if _, err := strong.signIn("ada", goodPassword); err != nil {
+			t.Fatalf("signing in: %v", err)
+		}
+		after := stored()
+		if after == before {
+			t.Fatal("the hash is the weak one still")
+		}
+		if _, err := strong.signIn("ada", goodPassword); err != nil || stored() != after {
+			t.Fatalf("a hash that is strong enough was replaced (%v)", err)
+		}
+	})
+}
+
+func TestAnUnknownLoginCostsAHashToo(t *testing.T) {
+	f, _, h := spied(t, testkit.SQLite(t), cheap)
+	f.register(t, "ada")
+	for _, login := range []string{"nobody", "nobody@example.com", "a\x00b"} {
+		h.dummies = 0
+		_, err := f.signIn(login, goodPassword)
+		wantCode(t, err, personal.CodeInvalidCredentials)
+		if h.dummies != 1 {
+			t.Errorf("%q: %d dummy hashes, want 1", login, h.dummies)
+		}
+	}
+}
+
+func TestAnOutageIsNotAWrongPassword(t *testing.T) {
+	f, s, h := spied(t, testkit.SQLite(t), cheap)
+	f.register(t, "ada")
+	for cause, want := range map[error]personal.Code{
+		accounts.ErrUnavailable:  personal.CodeUnavailable,
+		context.DeadlineExceeded: personal.CodeUnavailable,
+		errors.New("disk full"):  personal.CodeInternal,
+	} {
+		s.findErr = cause
+		_, err := f.signIn("ada", goodPassword)
+		wantCode(t, err, want)
+	}
+	if h.dummies != 0 {
+		t.Fatal("an outage took the road of an unknown login")
+	}
+}
+
+func TestADisabledAccountIsToldOnlyToWhoKnowsThePassword(t *testing.T) {
+	f, s, _ := spied(t, testkit.SQLite(t), cheap)
+	in := f.register(t, "ada")
+	s.disabled = true
+	_, err := f.signIn("ada", goodPassword)
+	wantCode(t, err, personal.CodeAccountDisabled)
+	_, err = f.signIn("ada", otherPassword)
+	wantCode(t, err, personal.CodeInvalidCredentials)
+	_, err = f.service.Refresh(t.Context(), in.Credentials)
+	wantCode(t, err, personal.CodeUnauthenticated)
+}
+
+func TestATheftEndsTheSessionAndIsTold(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		f.work(t)
+		in := f.register(t, "ada")
+		other, err := f.signIn("ada", goodPassword)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, err := f.service.Refresh(t.Context(), in.Credentials)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.clock.Advance(time.Minute)
+		if _, err := f.service.Profile(t.Context(), next); err != nil { // the successor is used
+			t.Fatal(err)
+		}
+		f.clock.Advance(time.Minute)
+		_, err = f.service.Profile(t.Context(), in.Credentials)
+		wantCode(t, err, personal.CodeUnauthenticated)
+		_, err = f.service.Profile(t.Context(), next)
+		wantCode(t, err, personal.CodeUnauthenticated)
+		if _, err := f.service.Profile(t.Context(), other.Credentials); err != nil {
+			t.Fatalf("another session ended too: %v", err)
+		}
+		events, err := f.host.AwaitEvents(t.Context(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		thefts := 0
+		for _, e := range events {
+			if e.Type == personal.EventSessionTheft && e.UserID == in.Credentials.UserID {
+				thefts++
+			}
+		}
+		if thefts != 1 {
+			t.Fatalf("%d events of a theft, want 1: %v", thefts, events)
+		}
+	})
+}
+
+func TestLastSeenIsWrittenAtMostOnceAMinute(t *testing.T) {
+	f, s, _ := spied(t, testkit.SQLite(t), cheap)
+	in := f.register(t, "ada")
+	for range 61 {
+		if _, err := f.service.Profile(t.Context(), in.Credentials); err != nil {
+			t.Fatal(err)
+		}
+		f.clock.Advance(time.Second)
+	}
+	if s.touches != 2 { // the first use of the hash, and once after a minute
+		t.Fatalf("%d writes in a minute, want 2", s.touches)
+	}
+}
+
+func TestTheHundredAndFirstSessionReplacesTheLongestUnused(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		in := f.register(t, "ada")
+		for range accounts.MostSessions {
+			f.clock.Advance(time.Second)
+			if _, err := f.signIn("ada", goodPassword); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := f.service.Profile(t.Context(), in.Credentials)
+		wantCode(t, err, personal.CodeUnauthenticated)
+	})
+}
+
+func TestGuessesAreLimitedPerAccountAndAddress(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url, func(s *accounts.Settings) {
+			s.Throttle = accounts.Throttle{
+				Enabled:      true,
+				Guess:        throttle.Limit{Burst: 3, Every: time.Minute},
+				GuessAddress: throttle.Limit{Burst: 100, Every: time.Second},
+				Register:     throttle.Limit{Burst: 100, Every: time.Second},
+			}
+		})
+		in := f.register(t, "ada")
+		from := func(address string) context.Context {
+			return personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr(address)})
+		}
+		guess := func(ctx context.Context, login, password string) personal.Code {
+			_, err := f.service.Authorize(ctx, personal.AuthorizeRequest{Login: login, Password: password})
+			return personal.CodeOf(err)
+		}
+		attacker, owner := from("203.0.113.1"), from("203.0.113.2")
+		for range 10 { // right ones cost nothing
+			if code := guess(attacker, "ada", goodPassword); code != "" {
+				t.Fatalf("a right password: %q", code)
+			}
+		}
+		judged := 0
+		for i := range 10 {
+			login := []string{"ada", "ADA", "ada@example.com"}[i%3] // one target by any name
+			if guess(attacker, login, otherPassword) == personal.CodeInvalidCredentials {
+				judged++
+			}
+		}
+		if judged != 3 {
+			t.Fatalf("%d guesses were judged, want 3", judged)
+		}
+		if code := guess(attacker, "ada", goodPassword); code != personal.CodeTooManyAttempts {
+			t.Fatalf("the right password after too many wrong ones: %q", code)
+		}
+		if code := guess(owner, "ada", goodPassword); code != "" {
+			t.Fatalf("the owner elsewhere: %q", code)
+		}
+		_, err := f.service.ChangePassword(attacker, personal.ChangePasswordRequest{Credentials: in.Credentials, OldPassword: goodPassword})
+		wantCode(t, err, personal.CodeTooManyAttempts) // one bucket for every way to guess
+		var e *personal.Error
+		if !errors.As(err, &e) || e.RetryAfter <= 0 {
+			t.Fatalf("no time to wait: %v", err)
+		}
+		f.clock.Advance(e.RetryAfter)
+		if code := guess(attacker, "ada", goodPassword); code != "" {
+			t.Fatalf("after the wait: %q", code)
+		}
+	})
+}
+
+func TestAddressesOfOneIPv6NetworkAreOneSource(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t), func(s *accounts.Settings) {
+		s.Throttle = accounts.Throttle{Enabled: true, Recover: throttle.Limit{Burst: 1, Every: time.Minute}}
+	})
+	ask := func(address string) personal.Code {
+		ctx := personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr(address)})
+		return personal.CodeOf(f.service.Recover(ctx, personal.RecoverRequest{Login: "nobody"}))
+	}
+	for address, want := range map[string]personal.Code{"2001:db8:0:1::1": "", "2001:db8:0:2::1": "", "203.0.113.9": ""} {
+		if got := ask(address); got != want {
+			t.Errorf("%s: %q", address, got)
+		}
+	}
+	for _, address := range []string{"2001:db8:0:1::2", "::ffff:203.0.113.9"} {
+		if got := ask(address); got != personal.CodeTooManyAttempts {
+			t.Errorf("%s: %q", address, got)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// memory is a store whose clock is the test's bubble.
+type memory struct {
+	mu   sync.Mutex
+	next int64
+	jobs map[int64]*stored
+}
+
+type stored struct {
+	Job
+	due time.Time
+}
+
+func (m *memory) Now() time.Time { return time.Now() }
+
+func (m *memory) add(k Kind) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.next++
+	if m.jobs == nil {
+		m.jobs = map[int64]*stored{}
+	}
+	m.jobs[m.next] = &stored{Job: Job{ID: m.next, Kind: k, Created: time.Now()}, due: time.Now()}
+}
+
+func (m *memory) left() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.jobs)
+}
+
+func (m *memory) ClaimJobs(_ context.Context, kinds []Kind, until time.Time, n int) (claimed []Job, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id := int64(1); id <= m.next && len(claimed) < n; id++ {
+		j := m.jobs[id]
+		if j == nil || j.due.After(time.Now()) || !slices.Contains(kinds, j.Kind) {
+			continue
+		}
+		j.due = until
+		j.Attempts++
+		j.Lease++
+		claimed = append(claimed, j.Job)
+	}
+	return claimed, nil
+}
+
+func (m *memory) FinishJob(_ context.Context, j Job) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if have := m.jobs[j.ID]; have != nil && have.Lease == j.Lease {
+		delete(m.jobs, j.ID)
+	}
+	return nil
+}
+
+func (m *memory) RetryJob(_ context.Context, j Job, due time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if have := m.jobs[j.ID]; have != nil && have.Lease == j.Lease {
+		have.due = due
+	}
+	return nil
+}
+
+// run runs a worker over the store until stop is called.
+func run(m *memory, h Handler) (w *Worker, stop func()) {
+	w = &Worker{Store: m, Handlers: map[Kind]Handler{"mail": h}, Log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(ctx) })
+	return w, func() { cancel(); running.Wait() }
+}
+
+func TestAJobIsDoneAtOnceWhenTheWorkerIsWoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		w, stop := run(m, func(context.Context, Job) error { return nil })
+		defer stop()
+		synctest.Wait()
+		before := time.Now()
+		m.add("mail")
+		w.Wake()
+		synctest.Wait()
+		if m.left() != 0 || time.Since(before) != 0 {
+			t.Fatalf("%d jobs left after %v", m.left(), time.Since(before))
+		}
+	})
+}
+
+func TestAJobThatFailsOrPanicsIsTriedAgainWithLongerPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		m.add("mail")
+		var tries []time.Time
+		_, stop := run(m, func(context.Context, Job) error {
+			tries = append(tries, time.Now())
+			switch len(tries) {
+			case 1, 2, 3:
+				return errors.New("no mail server")
+			case 4:
+				panic("a bug")
+			}
+			return nil
+		})
+		time.Sleep(time.Minute) // in the bubble: no time passes outside
+		stop()
+		if m.left() != 0 || len(tries) != 5 {
+			t.Fatalf("%d jobs left after %d tries", m.left(), len(tries))
+		}
+		for i := 2; i < len(tries); i++ {
+			if first, then := tries[1].Sub(tries[0]), tries[i].Sub(tries[i-1]); then < first {
+				t.Errorf("pause %d is %v, shorter than the first of %v", i, then, first)
+			}
+		}
+	})
+}
+
+func TestAJobThatNeverSucceedsIsDroppedInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		m.add("mail")
+		_, stop := run(m, func(context.Context, Job) error { return errors.New("no mail server") })
+		defer stop()
+		time.Sleep(23 * time.Hour)
+		if m.left() != 1 {
+			t.Fatal("dropped too early")
+		}
+		time.Sleep(2 * time.Hour)
+		if m.left() != 0 {
+			t.Fatal("never dropped")
+		}
+	})
+}
+
+func TestAJobUnderWayWhenTheWorkerStopsIsDueAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		m.add("mail")
+		began := make(chan struct{})
+		_, stop := run(m, func(ctx context.Context, _ Job) error {
+			close(began)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		<-began
+		stop()
+		again, err := m.ClaimJobs(t.Context(), []Kind{"mail"}, time.Now().Add(time.Minute), 1)
+		if err != nil || len(again) != 1 {
+			t.Fatalf("%d jobs are due, want the one (%v)", len(again), err)
+		}
+	})
+}
+
+func TestAKindThatHasNoHandlerIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		m.add("of a newer version")
+		_, stop := run(m, func(context.Context, Job) error { return nil })
+		time.Sleep(time.Minute)
+		stop()
+		if m.left() != 1 {
+			t.Fatal("a job that this version does not know is gone")
+		}
+	})
+}

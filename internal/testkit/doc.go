@@ -1,0 +1,3 @@
+// Package testkit provides the real parts that tests run against: a PostgreSQL
+// server of their own and the built binaries.
+package testkit

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+)
+
+func TestRunByHandItHelps(t *testing.T) {
+	for args, want := range map[string]string{
+		"":           "It does not serve by itself",
+		"--help":     "settings",
+		"settings":   "[session]",
+		"version":    "0.0.0-dev+",
+		"migrate -h": "PERSONAL_DATABASE",
+	} {
+		var out bytes.Buffer
+		if err := run(t.Context(), strings.Fields(args), &out, &out); err != nil {
+			t.Errorf("%q: %v", args, err)
+		}
+		if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
+			t.Errorf("%q prints no %q:\n%s", args, want, out.String())
+		}
+	}
+}
+
+func TestItsManifestIsGood(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"manifest"}, &out, &out); err != nil {
+		t.Fatal(err)
+	}
+	var m plugincatalogue.Manifest
+	if err := json.Unmarshal(out.Bytes(), &m); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Validate(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMigrateWorksByHandAndTwice(t *testing.T) {
+	url := "sqlite://" + filepath.Join(t.TempDir(), "personal.db")
+	for range 2 {
+		var out bytes.Buffer
+		if err := run(t.Context(), []string{"migrate", "--database", url}, &out, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAPasswordOnTheCommandLineIsRefusedAndNotRepeated(t *testing.T) {
+	const secret = "hunter2hunter2"
+	for _, url := range []string{"postgres://ada:" + secret + "@127.0.0.1:1/db", "postgres://127.0.0.1:1/db?password=" + secret} {
+		var out bytes.Buffer
+		err := run(t.Context(), []string{"migrate", "--database", url}, &out, &out)
+		if err == nil || !strings.Contains(err.Error(), "PERSONAL_DATABASE") {
+			t.Errorf("error %v", err)
+		}
+		if strings.Contains(out.String(), secret) || err != nil && strings.Contains(err.Error(), secret) {
+			t.Error("the password was repeated")
+		}
+	}
+}

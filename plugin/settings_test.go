@@ -1,0 +1,70 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTheDocumentedDefaultsAreGood(t *testing.T) {
+	s, err := readSettings(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := s.accounts()
+	if rules.SessionIdle != 24*time.Hour || rules.SessionAbsolute != 720*time.Hour || rules.SessionGrace != 30*time.Second ||
+		rules.MailLifetime != 30*time.Minute || rules.MinPassword != 8 || !rules.LoginWithEmail || !rules.Throttle.Enabled {
+		t.Fatalf("defaults: %+v", rules)
+	}
+	if p := s.password(); p.MemoryKiB != 19456 || p.Time != 2 || p.Threads != 1 {
+		t.Fatalf("defaults: %+v", p)
+	}
+}
+
+func TestAFileChangesWhatItNamesAndNothingElse(t *testing.T) {
+	s, err := readSettings([]byte("[session]\nidle = \"2h\"\n[throttle.guess]\nburst = 3\n[recovery]\nurl = \"https://cms.example/r#token={token}\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := s.accounts()
+	if rules.SessionIdle != 2*time.Hour || rules.SessionAbsolute != 720*time.Hour ||
+		rules.Throttle.Guess.Burst != 3 || rules.Throttle.Guess.Every != 30*time.Second {
+		t.Fatalf("settings: %+v", rules)
+	}
+}
+
+func TestFaultySettingsAreNamed(t *testing.T) {
+	for name, test := range map[string]struct{ file, want string }{
+		"an unknown key":               {"[session]\nidel = \"1h\"", "session.idel"},
+		"an unknown section":           {"[sessions]\nidle = \"1h\"", "sessions"},
+		"no duration":                  {"[session]\nidle = \"soon\"", "session.idle"},
+		"a number for a duration":      {"[session]\nidle = 5", "session.idle"},
+		"below a second":               {"[session]\ngrace = \"10ms\"", "session.grace"},
+		"below the least length":       {"[password]\nmin_length = 4", "password.min_length"},
+		"too much memory":              {"[password]\nmemory_kib = 10000000", "password.memory_kib"},
+		"too little memory for lanes":  {"[password]\nmemory_kib = 16\nthreads = 4", "password.memory_kib"},
+		"more lanes than fit the type": {"[password]\nthreads = 1000", "password.threads"},
+		"negative passes":              {"[password]\ntime = -1", "password.time"},
+		"a token in the query":         {"[recovery]\nurl = \"https://cms.example/?token={token}\"", "recovery.url"},
+		"a link without a token":       {"[email]\nurl = \"https://cms.example/\"", "email.url"},
+		"a link that is no web page":   {"[email]\nurl = \"javascript:alert(1)#{token}\"", "email.url"},
+		"a burst of nothing":           {"[throttle.guess]\nburst = 0", "throttle.guess.burst"},
+		"no TOML":                      {"session {", "line 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := readSettings([]byte(test.file))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("error %v, want it to name %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestEveryFaultIsReportedAtOnce(t *testing.T) {
+	_, err := readSettings([]byte("[session]\nidle = \"1ms\"\nabsolute = \"1ms\"\n[password]\nmin_length = 1"))
+	for _, key := range []string{"session.idle", "session.absolute", "password.min_length"} {
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("error %v does not name %s", err, key)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+// maxFieldsBody bounds an uploaded schema, in bytes.
+const maxFieldsBody = 256 << 10
+
+// adminAPI is what administrators reach under /admin/api/.
+type adminAPI struct {
+	token  [sha256.Size]byte // digest of the one token
+	fields *fieldStore
+	plugin pluginReporter
+	log    *slog.Logger
+}
+
+func newAdminAPI(token string, fields *fieldStore, plugin pluginReporter, log *slog.Logger) *adminAPI {
+	return &adminAPI{token: sha256.Sum256([]byte(token)), fields: fields, plugin: plugin, log: log}
+}
+
+func (a *adminAPI) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /admin/api/user-fields", a.getFields)
+	mux.HandleFunc("PUT /admin/api/user-fields", a.putFields)
+	mux.HandleFunc("GET /admin/api/plugin", a.getPlugin)
+	return a.guard(mux)
+}
+
+// adminFault is the body of every refusal.
+type adminFault struct {
+	Error  string `json:"error"`
+	Field  string `json:"field,omitempty"`  // the user field at fault
+	Reason string `json:"reason,omitempty"` // what is wrong with it
+}
+
+// guard lets in whoever shows the admin token, but no page of another site.
+func (a *adminAPI) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Cache-Control", "no-store")
+		header.Set("X-Content-Type-Options", "nosniff")
+		switch {
+		case fromAnotherSite(r):
+			writeJSON(w, http.StatusForbidden, adminFault{Error: "requests from pages of other sites are refused"})
+		case !a.authorised(r):
+			header.Set("WWW-Authenticate", "Bearer")
+			writeJSON(w, http.StatusUnauthorized, adminFault{Error: "show the token from DATA/admin-token: Authorization: Bearer TOKEN"})
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// authorised compares digests, whose time tells nothing about the token.
+func (a *adminAPI) authorised(r *http.Request) bool {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	return subtle.ConstantTimeCompare(sum[:], a.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+}
+
+// fromAnotherSite goes by what browsers say of a request's page.
+func fromAnotherSite(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	u, err := url.Parse(origin)
+	return err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host)
+}
+
+func (a *adminAPI) getFields(w http.ResponseWriter, _ *http.Request) {
+	writeFields(w, a.fields.get())
+}
+
+func (a *adminAPI) putFields(w http.ResponseWriter, r *http.Request) {
+	source, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxFieldsBody))
+	if err != nil {
+		a.refuse(w, err)
+		return
+	}
+	set, err := a.fields.put(source, func(revision string) bool { return mayReplace(r, revision) })
+	if err != nil {
+		a.refuse(w, err)
+		return
+	}
+	a.log.InfoContext(r.Context(), "user fields changed", "revision", set.schema.Revision, "fields", len(set.schema.Fields))
+	writeFields(w, set)
+}
+
+// mayReplace judges If-Match (RFC 9110, section 13.1.1); without one a schema is
+// replaced whatever it is.
+func mayReplace(r *http.Request, revision string) bool {
+	wanted := r.Header.Values("If-Match")
+	if len(wanted) == 0 {
+		return true
+	}
+	for _, tag := range strings.Split(strings.Join(wanted, ","), ",") {
+		if tag = strings.TrimSpace(tag); tag == "*" || tag == etag(revision) {
+			return true
+		}
+	}
+	return false
+}
+
+func etag(revision string) string { return `"` + revision + `"` }
+
+// refuse answers what went wrong with a change of the schema.
+func (a *adminAPI) refuse(w http.ResponseWriter, err error) {
+	var faulty *userfields.SchemaError
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &faulty):
+		writeJSON(w, http.StatusUnprocessableEntity, adminFault{Error: faulty.Error(), Field: faulty.Field, Reason: faulty.Problem})
+	case errors.Is(err, errChanged):
+		writeJSON(w, http.StatusPreconditionFailed, adminFault{Error: errChanged.Error()})
+	case errors.As(err, &large):
+		writeJSON(w, http.StatusRequestEntityTooLarge, adminFault{Error: "the schema is larger than 256 KiB"})
+	default:
+		a.log.Error("changing the user fields", "error", err)
+		writeJSON(w, http.StatusInternalServerError, adminFault{Error: "the change failed, see the host's log"})
+	}
+}
+
+func (a *adminAPI) getPlugin(w http.ResponseWriter, _ *http.Request) {
+	report, err := a.plugin.report()
+	if err != nil {
+		a.log.Error("reporting on the plugin", "error", err)
+		writeJSON(w, http.StatusInternalServerError, adminFault{Error: "the catalogue cannot be read, see the host's log"})
+		return
+	}
+	writeJSON(w, http.StatusOK, report)
+}
+
+func writeFields(w http.ResponseWriter, set *fieldSet) {
+	w.Header().Set("ETag", etag(set.schema.Revision))
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	_, _ = w.Write(set.source) // an error means that nobody listens any more
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // an error means that nobody listens any more
+}

@@ -1,0 +1,53 @@
+package atomicfile_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cms-personal/personal/host-sample/atomicfile"
+)
+
+func TestWriteReplacesAFileAndLeavesNothingElse(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f.json")
+	for _, want := range []string{"a longer first text", "second"} {
+		if err := atomicfile.Write(path, []byte(want)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != want {
+			t.Fatalf("file holds %q, %v; want %q", got, err, want)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode is %v, want 0600", info.Mode())
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 1 {
+		t.Errorf("the folder holds %d files, want 1", len(files))
+	}
+}
+
+func TestWriteThatFailsLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	occupied := filepath.Join(dir, "taken")
+	if err := os.MkdirAll(filepath.Join(occupied, "inside"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.Write(occupied, nil); err == nil {
+		t.Fatal("a folder was replaced by a file")
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 1 {
+		t.Errorf("the folder holds %d files, want 1", len(files))
+	}
+	err := atomicfile.Write(filepath.Join(dir, "absent", "f"), nil)
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("writing into an absent folder: %v, want not-exist", err)
+	}
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/cms-personal/personal/host-sample/mailer"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// callbacks are what the plugin may ask of this CMS.
+type callbacks struct {
+	fields *fieldStore
+	mail   mailer.Sender
+	events *eventLog
+	log    *slog.Logger
+}
+
+var _ personal.Host = (*callbacks)(nil)
+
+// UserFields answers from memory.
+func (c *callbacks) UserFields(context.Context) (personal.Schema, error) {
+	return c.fields.get().schema, nil
+}
+
+// SendMail delivers a mail, or keeps it where no relay is configured.
+func (c *callbacks) SendMail(ctx context.Context, m personal.Mail) error {
+	if err := c.mail.Send(ctx, m); err != nil {
+		return fmt.Errorf("mail %s: %w", m.ID, err)
+	}
+	c.log.InfoContext(ctx, "mail delivered", "mail_id", m.ID, "request_id", personal.CallFrom(ctx).RequestID)
+	return nil
+}
+
+// PublishEvent logs an event and keeps it.
+func (c *callbacks) PublishEvent(ctx context.Context, e personal.Event) error {
+	c.log.InfoContext(ctx, "account event", "type", string(e.Type), "user_id", e.UserID, "request_id", e.RequestID)
+	return c.events.append(e)
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+const oneField = `[{"name":"nickname","type":"text"}]`
+
+func always(string) bool { return true }
+
+func openTestFields(t *testing.T) *fieldStore {
+	t.Helper()
+	s, err := openFields(filepath.Join(t.TempDir(), "user-fields.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestANewHostBeginsWithTheSampleFields(t *testing.T) {
+	s := openTestFields(t)
+	file, err := os.ReadFile(s.path)
+	if err != nil || string(file) != string(sampleFields) {
+		t.Fatalf("the file holds %q, %v", file, err)
+	}
+	schema := s.get().schema
+	var names, hidden, readOnly []string
+	for _, f := range schema.Fields {
+		names = append(names, f.Name)
+		if f.Hidden {
+			hidden = append(hidden, f.Name)
+		}
+		if f.ReadOnly {
+			readOnly = append(readOnly, f.Name)
+		}
+		if f.Label["en"] == "" || f.Label["ru"] == "" || f.Group == "" {
+			t.Errorf("field %s lacks a label or a group", f.Name)
+		}
+	}
+	want := []string{"phone", "birth_date", "city", "company", "interests", "newsletter", "customer_number", "internal_note"}
+	if !slices.Equal(names, want) {
+		t.Errorf("fields are %v, want %v", names, want)
+	}
+	if !slices.Equal(hidden, []string{"internal_note"}) || !slices.Equal(readOnly, []string{"customer_number"}) {
+		t.Errorf("hidden are %v, read-only %v", hidden, readOnly)
+	}
+	if city := schema.Fields[2]; len(city.Options) != 4 {
+		t.Errorf("city has %d options, want 4", len(city.Options))
+	}
+	if preset := schema.Fields[5].Default; preset.Kind != personal.InputBoolean || preset.Text != "false" {
+		t.Errorf("newsletter is %v by default, want false", preset)
+	}
+}
+
+func TestAChangeIsInForceAtOnceAndAfterTheNextStart(t *testing.T) {
+	s := openTestFields(t)
+	before := s.get().schema.Revision
+	if _, err := s.put([]byte(oneField), always); err != nil {
+		t.Fatal(err)
+	}
+	reopened, err := openFields(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, store := range []*fieldStore{s, reopened} {
+		got := store.get().schema
+		if len(got.Fields) != 1 || got.Fields[0].Name != "nickname" {
+			t.Errorf("fields are %v", got.Fields)
+		}
+		if got.Revision == before || got.Revision != s.get().schema.Revision {
+			t.Errorf("the revision %s does not follow the contents", got.Revision)
+		}
+	}
+}
+
+func TestAFaultySchemaChangesNothing(t *testing.T) {
+	s := openTestFields(t)
+	before := s.get()
+	for _, source := range []string{
+		``, `null`, `{}`, oneField + `x`,
+		`[{"name":"login","type":"text"}]`,
+		`[{"name":"a","type":"enum"}]`,
+		`[{"name":"a","type":"text","pattern":"("}]`,
+		`[{"name":"a","type":"text"},{"name":"a","type":"text"}]`,
+	} {
+		_, err := s.put([]byte(source), always)
+		var faulty *userfields.SchemaError
+		if !errors.As(err, &faulty) {
+			t.Errorf("%s: %v, want a schema error", source, err)
+		}
+	}
+	if s.get() != before {
+		t.Error("the schema in force was replaced")
+	}
+	if file, _ := os.ReadFile(s.path); string(file) != string(sampleFields) {
+		t.Error("the file was replaced")
+	}
+}
+
+func TestAChangeThatCannotBeKeptIsNotInForce(t *testing.T) {
+	s := openTestFields(t)
+	before := s.get()
+	if err := os.RemoveAll(filepath.Dir(s.path)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.put([]byte(oneField), always); err == nil {
+		t.Fatal("a change that was not written counts as made")
+	}
+	if s.get() != before {
+		t.Error("the change is in force all the same")
+	}
+}
+
+func TestAHostWithFaultyFieldsDoesNotStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "user-fields.json")
+	if err := os.WriteFile(path, []byte(`[{"name":"city","type":"enum"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := openFields(path)
+	var faulty *userfields.SchemaError
+	if !errors.As(err, &faulty) || faulty.Field != "city" {
+		t.Errorf("opening: %v, want an error that names city", err)
+	}
+}

@@ -1,0 +1,102 @@
+package mailer
+
+import (
+	"encoding/base64"
+	"io"
+	"net"
+	"net/textproto"
+	"strings"
+	"testing"
+)
+
+// relay is a small SMTP server (RFC 5321) for one conversation.
+type relay struct {
+	addr            string
+	refuse          bool // answers RCPT with 550
+	hangUpAfterData bool
+	taken           chan envelope
+}
+
+// envelope is a mail that was taken over.
+type envelope struct {
+	login, from, to string
+	data            []byte // with CRLF, as on the wire
+}
+
+func startRelay(t *testing.T) *relay {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{addr: listener.Addr().String(), taken: make(chan envelope, 1)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		r.talk(textproto.NewConn(conn))
+	}()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		<-done
+	})
+	return r
+}
+
+func (r *relay) talk(c *textproto.Conn) {
+	var e envelope
+	_ = c.PrintfLine("220 relay.test ESMTP")
+	for {
+		line, err := c.ReadLine()
+		if err != nil {
+			return
+		}
+		verb, rest, _ := strings.Cut(line, " ")
+		switch strings.ToUpper(verb) {
+		case "EHLO":
+			_ = c.PrintfLine("250-relay.test\r\n250 AUTH PLAIN")
+		case "AUTH":
+			login, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(rest, "PLAIN "))
+			e.login = string(login)
+			_ = c.PrintfLine("235 welcome")
+		case "MAIL":
+			e.from = address(rest)
+			_ = c.PrintfLine("250 ok")
+		case "RCPT":
+			if r.refuse {
+				_ = c.PrintfLine("550 no such box")
+				continue
+			}
+			e.to = address(rest)
+			_ = c.PrintfLine("250 ok")
+		case "DATA":
+			_ = c.PrintfLine("354 go ahead")
+			text, err := io.ReadAll(c.DotReader()) // turns CRLF into LF
+			if err != nil {
+				return
+			}
+			e.data = []byte(strings.ReplaceAll(string(text), "\n", "\r\n"))
+			_ = c.PrintfLine("250 taken")
+			r.taken <- e
+			if r.hangUpAfterData {
+				return
+			}
+		case "QUIT":
+			_ = c.PrintfLine("221 bye")
+			return
+		default:
+			_ = c.PrintfLine("250 ok")
+		}
+	}
+}
+
+// address returns what stands between < and >.
+func address(s string) string {
+	_, s, _ = strings.Cut(s, "<")
+	s, _, _ = strings.Cut(s, ">")
+	return s
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// The test binary is a plugin too: it answers `manifest`, and serves a fake when
+// a host starts it.
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == "manifest":
+		printManifest()
+	case pluginrpc.UnderHandshake():
+		pluginrpc.Serve(buildFake, pluginrpc.ServeOptions{Version: fakeVersion})
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+const fakeVersion = "1.0.0"
+
+func printManifest() {
+	one := plugincatalogue.Range{Min: 1, Max: 1}
+	_ = json.NewEncoder(os.Stdout).Encode(plugincatalogue.Manifest{
+		Name: plugincatalogue.Name, Version: fakeVersion, Protocol: one, Schema: one,
+		OS: runtime.GOOS, Arch: runtime.GOARCH,
+	})
+}
+
+// What a settings file makes of the fake.
+const (
+	refuses = "refuse"
+	away    = "away"
+)
+
+func buildFake(_ context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
+	switch strings.TrimSpace(string(c.Settings)) {
+	case refuses:
+		return nil, &pluginrpc.Refusal{Reason: "settings: session.idle: must be 1s or longer"}
+	case away:
+		return nil, errors.New("the database is away")
+	}
+	return &fakeModule{host: host, database: c.DatabaseURL}, nil
+}
+
+// fakeModule asks everything of its host that a real module would.
+type fakeModule struct {
+	host     personal.Host
+	database string
+}
+
+// Service answers fields/ with the host's and recover/ with a mail and an event.
+func (m *fakeModule) Service() personal.Service {
+	s := signedInService()
+	s.FieldsFunc = func(ctx context.Context) ([]personal.Field, error) {
+		schema, err := m.host.UserFields(ctx)
+		return schema.Fields, err
+	}
+	s.RecoverFunc = func(ctx context.Context, r personal.RecoverRequest) error {
+		mail := personal.Mail{ID: "m1", To: r.Email, Subject: "Hello", Text: "token\n", HTML: "<p>token</p>"}
+		event := personal.Event{ID: "e1", Type: personal.EventRecoveryRequested, UserID: 42}
+		return errors.Join(m.host.SendMail(ctx, mail), m.host.PublishEvent(ctx, event))
+	}
+	return s
+}
+
+func (*fakeModule) Preflight(context.Context) (pluginrpc.Report, error) {
+	return pluginrpc.Report{Version: fakeVersion, SchemaMinimum: 1, SchemaFound: 1, SchemaTarget: 1}, nil
+}
+
+// Migrate makes the database's file, to show that the URL has arrived.
+func (m *fakeModule) Migrate(context.Context) error {
+	return os.WriteFile(strings.TrimPrefix(m.database, "sqlite://"), nil, 0o600)
+}
+
+func (*fakeModule) Activate(context.Context) error { return nil }
+func (*fakeModule) Quiesce(context.Context) error  { return nil }
+func (*fakeModule) Health(context.Context) error   { return nil }
+func (*fakeModule) Close() error                   { return nil }
+
+// testBinary is the path of the plugin.
+func testBinary(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// settingsFile returns the path of a file with that text.
+func settingsFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "settings.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

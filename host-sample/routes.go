@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+// siteParts are what the routes are made of.
+type siteParts struct {
+	service personal.Service
+	shim    personalhttp.Options
+	admin   *adminAPI
+	ready   func(context.Context) error // nil if the plugin serves
+	status  func() pluginmanager.Status
+	url     string // of the API's base
+}
+
+// site is everything the CMS answers.
+type site struct {
+	api *personalhttp.Handler
+	// The measured handlers: of the API, and of all else.
+	personal, rest http.Handler
+}
+
+func newSite(p siteParts) (http.Handler, error) {
+	api, err := personalhttp.New(p.service, p.shim)
+	if err != nil {
+		return nil, err
+	}
+	metrics := newMetrics(p.status)
+
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", index(p.url))
+	mux.Handle("GET /demo/greeting", api.RequireUser(http.HandlerFunc(greet)))
+	mux.Handle("/admin/api/", p.admin.routes())
+	mux.HandleFunc("GET /healthz", healthz)
+	mux.HandleFunc("GET /readyz", readyz(p.ready, p.status))
+	mux.Handle("GET /metrics", metrics.handler())
+
+	return &site{
+		api:      api,
+		personal: metrics.measure(apiOperation(p.shim.BasePath), api),
+		rest:     api.WithCall(metrics.measure(ownOperation, mux)),
+	}, nil
+}
+
+// ServeHTTP asks the shim first: a ServeMux redirects paths that it would write
+// otherwise, and a redirected POST loses its body.
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.api.Matches(r) {
+		s.personal.ServeHTTP(w, r)
+		return
+	}
+	s.rest.ServeHTTP(w, r)
+}
+
+// healthz says that the host is alive.
+func healthz(w http.ResponseWriter, _ *http.Request) {
+	writeText(w, "ok\n")
+}
+
+// readiness is the answer of /readyz.
+type readiness struct {
+	Ready      bool                `json:"ready"`
+	State      pluginmanager.State `json:"state"`
+	Version    string              `json:"version"`
+	Generation int                 `json:"generation"`
+	PID        int                 `json:"pid"`
+}
+
+// readyz says whether the plugin serves. Why it does not is for administrators.
+func readyz(ready func(context.Context) error, status func() pluginmanager.Status) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := ready(r.Context())
+		s := status()
+		code := http.StatusOK
+		if err != nil {
+			code = http.StatusServiceUnavailable
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		writeJSON(w, code, readiness{
+			Ready: err == nil, State: s.State, Version: s.Version, Generation: s.Generation, PID: s.PID,
+		})
+	}
+}
+
+// index says what runs here and how to try it.
+func index(base string) http.HandlerFunc {
+	text := fmt.Sprintf(`This is host-sample, a sample CMS with personal accounts.
+
+API         %[1]s/api/v1/personal/
+Demo page   /demo/greeting, for signed-in users
+Health      /healthz  /readyz  /metrics
+Admin API   /admin/api/user-fields  /admin/api/plugin, with the token from DATA/admin-token
+
+Register:
+  curl -d login=anna -d password='correct horse' -d confirm_password='correct horse' -d email=anna@example.com %[1]s/api/v1/personal/register/
+Sign in:
+  curl -d login=anna -d password='correct horse' %[1]s/api/v1/personal/auth/
+See who is signed in, with the user_id and user_hash of the answer:
+  curl -H 'User-Id: ID' -H 'User-Hash: HASH' %[1]s/api/v1/personal/profile/
+`, base)
+	return func(w http.ResponseWriter, _ *http.Request) { writeText(w, text) }
+}
+
+func writeText(w http.ResponseWriter, text string) {
+	header := w.Header()
+	header.Set("Content-Type", "text/plain; charset=utf-8")
+	header.Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write([]byte(text)) // an error means that nobody listens any more
+}

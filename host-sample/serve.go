@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/cms-personal/personal/host-sample/mailer"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// pluginStopTime is how long the plugin may take to end before it is killed. The
+// manager's own limits are shorter.
+const pluginStopTime = 20 * time.Second
+
+// serve runs the CMS until the context ends.
+func serve(ctx context.Context, c config, out output) error {
+	log := slog.New(slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: c.logLevel}))
+	h, err := openHost(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out.stdout, "listening on %s\n", h.url)
+	return h.run(ctx)
+}
+
+// host is a CMS that listens.
+type host struct {
+	url      string // of the listener
+	drain    time.Duration
+	log      *slog.Logger
+	manager  *pluginmanager.Manager
+	listener net.Listener
+	server   *http.Server
+	closers  []func() error // of what was opened, in order
+}
+
+// openHost takes possession of the data folder and listens. It starts nothing.
+func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err error) {
+	h := &host{drain: c.drain, log: log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.close())
+		}
+	}()
+
+	folder, err := openDataFolder(c.dataDir, log)
+	if err != nil {
+		return nil, &settingError{key: "data", err: err}
+	}
+	h.closers = append(h.closers, folder.close)
+	token, err := folder.adminToken()
+	if err != nil {
+		return nil, err
+	}
+	callbacks, err := h.openCallbacks(c, folder)
+	if err != nil {
+		return nil, err
+	}
+	catalogue, err := openCatalogue(c.pluginsDir)
+	if err != nil {
+		return nil, &settingError{key: "plugins", err: err}
+	}
+	if err := choosePlugin(ctx, catalogue, c.plugin, log); err != nil {
+		return nil, err
+	}
+	if err := h.listen(ctx, c.addr, folder); err != nil {
+		return nil, err
+	}
+	h.manager, err = newManager(c, folder, callbacks, catalogue, h.url, log)
+	if err != nil {
+		return nil, err
+	}
+	plugin := pluginReporter{catalogue: catalogue, status: h.manager.Status}
+	shim := c.shim
+	shim.Log = log
+	handler, err := newSite(siteParts{
+		service: pluginrpc.NewService(h.manager, callbacks),
+		shim:    shim,
+		admin:   newAdminAPI(token, callbacks.fields, plugin, log),
+		ready:   h.manager.Ready,
+		status:  h.manager.Status,
+		url:     h.url + c.shim.BasePath,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.server = newServer(handler, log)
+	return h, nil
+}
+
+// openCallbacks opens what the plugin may ask for.
+func (h *host) openCallbacks(c config, folder *dataFolder) (*callbacks, error) {
+	fields, err := openFields(folder.path("user-fields.json"))
+	if err != nil {
+		return nil, err
+	}
+	events, err := openEventLog(folder.path("events.ndjson"))
+	if err != nil {
+		return nil, err
+	}
+	h.closers = append(h.closers, events.close)
+	sender, err := newSender(c, folder)
+	if err != nil {
+		return nil, err
+	}
+	return &callbacks{fields: fields, mail: sender, events: events, log: h.log}, nil
+}
+
+func newSender(c config, folder *dataFolder) (mailer.Sender, error) {
+	if c.relay != nil {
+		return c.relay, nil
+	}
+	return mailer.NewCapture(folder.path("mail"), c.mailFrom)
+}
+
+func newManager(c config, folder *dataFolder, callbacks *callbacks, catalogue *plugincatalogue.Catalogue, url string, log *slog.Logger) (*pluginmanager.Manager, error) {
+	return pluginmanager.New(pluginmanager.Config{
+		Catalogue:   catalogue,
+		Host:        callbacks,
+		DatabaseURL: c.databaseURL,
+		Settings:    settingsSource(c.settings, url),
+		RunDir:      folder.path("run"),
+		Log:         log,
+	})
+}
+
+// run serves until the context ends, then stops in good order and returns nil.
+// It also ends, with the reason, when the plugin cannot be started and waiting
+// would not help; a database that is away is waited for.
+func (h *host) run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, h.close()) }()
+	if err := h.manager.Start(); err != nil {
+		return err
+	}
+	served, ready := make(chan error, 1), make(chan error, 1)
+	go func() { served <- h.server.Serve(h.listener) }()
+	go func() { ready <- h.manager.WaitReady(ctx) }()
+	defer h.stop(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			h.log.Info("stopping", "drain", h.drain)
+			return nil
+		case err := <-served:
+			return fmt.Errorf("serving: %w", err)
+		case err := <-ready:
+			if err != nil && ctx.Err() == nil {
+				return fmt.Errorf("the plugin cannot be started: %w", err)
+			}
+		}
+	}
+}
+
+// stop lets the requests under way come to their end, and then the plugin.
+func (h *host) stop(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx) // it has ended, or else there is an error to end for
+	drain, cancel := context.WithTimeout(ctx, h.drain)
+	defer cancel()
+	if err := h.server.Shutdown(drain); err != nil {
+		h.log.Warn("requests are still under way, they are cut off", "error", err)
+		_ = h.server.Close() // nothing is left to be said to those clients
+	}
+	last, cancel := context.WithTimeout(ctx, pluginStopTime)
+	defer cancel()
+	if err := h.manager.Stop(last); err != nil {
+		h.log.Error("stopping the plugin", "error", err)
+	}
+}
+
+// close releases what was opened, the latest first.
+func (h *host) close() error {
+	var errs []error
+	for _, c := range slices.Backward(h.closers) {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+// settingsSource returns what the plugin gets as its settings at every start:
+// the file as it is then, unread. Without a file this CMS only says where its
+// pages are. They are named by the configured listener, never by what a request
+// says its host is: whoever asks for a recovery must not choose where the
+// token goes.
+func settingsSource(file, url string) func() ([]byte, error) {
+	if file == "" {
+		pages := fmt.Appendf(nil, "[recovery]\nurl = %q\n\n[email]\nurl = %q\n",
+			url+"/account/recover#token={token}", url+"/account/email#token={token}")
+		return func() ([]byte, error) { return pages, nil }
+	}
+	return func() ([]byte, error) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the plugin's settings: %w", err)
+		}
+		return data, nil
+	}
+}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+const (
+	adminToken = "ADMINTOKENADMINTOKENADMINTOKEN"
+	userHash   = "0123456789012345678901234567890123456789012"
+)
+
+// testSite is a site over a fake service and a plugin that serves unless down
+// is set.
+type testSite struct {
+	*httptest.Server
+	fields *fieldStore
+	down   bool
+}
+
+func startSite(t *testing.T, service personal.Service, basePath string) *testSite {
+	t.Helper()
+	s := &testSite{fields: openTestFields(t)}
+	catalogue, err := plugincatalogue.Open(filepath.Join(t.TempDir(), "personal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := catalogue.SaveState(plugincatalogue.State{Active: "1.2.3"}); err != nil {
+		t.Fatal(err)
+	}
+	status := func() pluginmanager.Status {
+		if s.down {
+			return pluginmanager.Status{State: pluginmanager.StateRestarting, Restarts: 2, LastError: "lost"}
+		}
+		return pluginmanager.Status{State: pluginmanager.StateServing, Version: "1.2.3", Generation: 7, PID: 99}
+	}
+	plugin := pluginReporter{catalogue: catalogue, status: status}
+	handler, err := newSite(siteParts{
+		service: service,
+		shim:    personalhttp.Options{BasePath: basePath, Log: quietLog()},
+		admin:   newAdminAPI(adminToken, s.fields, plugin, quietLog()),
+		ready: func(context.Context) error {
+			if s.down {
+				return errors.New("no process")
+			}
+			return nil
+		},
+		status: status,
+		url:    "http://127.0.0.1:8080" + basePath,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Server = httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// answered is a response with its body read.
+type answered struct {
+	*http.Response
+	body string
+}
+
+// send sends a request; headers are pairs of name and value.
+func (s *testSite) send(t *testing.T, method, path, body string, headers ...string) answered {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answered{Response: response, body: string(data)}
+}
+
+// admin sends a request with the admin token.
+func (s *testSite) admin(t *testing.T, method, path, body string, headers ...string) answered {
+	t.Helper()
+	return s.send(t, method, path, body, append(headers, "Authorization", "Bearer "+adminToken)...)
+}
+
+func signedInService() *personaltest.Service {
+	return &personaltest.Service{
+		ProfileFunc: func(_ context.Context, c personal.Credentials) (personal.Profile, error) {
+			if c.UserID != 42 || c.UserHash != userHash {
+				return personal.Profile{}, personal.NewError(personal.CodeUnauthenticated, nil)
+			}
+			name := "Anna"
+			return personal.Profile{Login: "anna", Name: &name, Email: "anna@example.com"}, nil
+		},
+	}
+}
+
+func TestTheAPIAnswersBeforeAnyRouterRedirects(t *testing.T) {
+	s := startSite(t, signedInService(), "/cms")
+	for _, path := range []string{
+		"/cms/api/v1/personal/profile", "/cms/api/v1/personal/profile/",
+		"/cms/api/v1/personal", "/cms/api/v1/personal//auth/", "/cms/api/v1/personal/../personal/auth/",
+	} {
+		a := s.send(t, http.MethodPost, path, "")
+		if a.StatusCode/100 == 3 || !strings.Contains(a.body, `"success":`) {
+			t.Errorf("POST %s: %s %s, want an envelope", path, a.Status, a.body)
+		}
+	}
+	if a := s.send(t, http.MethodPost, "/api/v1/personal/auth/", ""); a.StatusCode != http.StatusNotFound {
+		t.Errorf("without the base path: %s", a.Status)
+	}
+}
+
+func TestTheDemoPageGreetsWhoIsSignedIn(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	a := s.send(t, http.MethodGet, "/demo/greeting", "", "User-Id", "42", "User-Hash", userHash, "X-Request-Id", "r-1")
+	if a.StatusCode != http.StatusOK || !strings.Contains(a.body, "Hello, Anna!") || a.Header.Get("X-Request-Id") != "r-1" {
+		t.Errorf("signed in: %s %s", a.Status, a.body)
+	}
+	a = s.send(t, http.MethodGet, "/demo/greeting", "", "User-Id", "42", "User-Hash", userHash, "Accept-Language", "ru")
+	if !strings.Contains(a.body, "Здравствуйте, Anna!") {
+		t.Errorf("in Russian: %s", a.body)
+	}
+	a = s.send(t, http.MethodGet, "/demo/greeting", "", "User-Id", "43", "User-Hash", userHash)
+	if a.StatusCode != http.StatusUnauthorized || !strings.Contains(a.body, "unauthenticated") {
+		t.Errorf("signed out: %s %s", a.Status, a.body)
+	}
+}
+
+func TestTheAdminAPIIsForWhoeverShowsTheToken(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	host := strings.TrimPrefix(s.URL, "http://")
+	tests := map[string]struct {
+		headers []string
+		want    int
+	}{
+		"no token":                  {want: http.StatusUnauthorized},
+		"another token":             {headers: []string{"Authorization", "Bearer " + adminToken + "x"}, want: http.StatusUnauthorized},
+		"an empty token":            {headers: []string{"Authorization", "Bearer "}, want: http.StatusUnauthorized},
+		"the token as a password":   {headers: []string{"Authorization", "Basic " + adminToken}, want: http.StatusUnauthorized},
+		"the token":                 {headers: []string{"Authorization", "Bearer " + adminToken}, want: http.StatusOK},
+		"the token, in lower case":  {headers: []string{"Authorization", "bearer " + adminToken}, want: http.StatusOK},
+		"a page of this site":       {headers: []string{"Authorization", "Bearer " + adminToken, "Origin", "http://" + host}, want: http.StatusOK},
+		"a page of another site":    {headers: []string{"Authorization", "Bearer " + adminToken, "Origin", "https://evil.example"}, want: http.StatusForbidden},
+		"a page that hides itself":  {headers: []string{"Authorization", "Bearer " + adminToken, "Origin", "null"}, want: http.StatusForbidden},
+		"another port of this site": {headers: []string{"Authorization", "Bearer " + adminToken, "Origin", "http://127.0.0.1:1"}, want: http.StatusForbidden},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, path := range []string{"/admin/api/user-fields", "/admin/api/plugin"} {
+				a := s.send(t, http.MethodGet, path, "", tt.headers...)
+				if a.StatusCode != tt.want || !json.Valid([]byte(a.body)) {
+					t.Errorf("%s: %s %s, want %d and JSON", path, a.Status, a.body, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func TestTheSchemaIsReadAndReplacedByItsETag(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	first := s.admin(t, http.MethodGet, "/admin/api/user-fields", "")
+	tag := first.Header.Get("ETag")
+	if first.body != string(sampleFields) || len(tag) < 10 {
+		t.Fatalf("GET: ETag %q, body %s", tag, first.body)
+	}
+	a := s.admin(t, http.MethodPut, "/admin/api/user-fields", oneField, "If-Match", `"another"`)
+	if a.StatusCode != http.StatusPreconditionFailed {
+		t.Errorf("PUT over another revision: %s", a.Status)
+	}
+	a = s.admin(t, http.MethodPut, "/admin/api/user-fields", oneField, "If-Match", `"another", `+tag)
+	if a.StatusCode != http.StatusOK || a.body != oneField || a.Header.Get("ETag") == tag {
+		t.Errorf("PUT over the revision in force: %s %s", a.Status, a.body)
+	}
+	if got := s.fields.get().schema; len(got.Fields) != 1 || etag(got.Revision) != a.Header.Get("ETag") {
+		t.Errorf("in force is %v", got)
+	}
+	if a = s.admin(t, http.MethodPut, "/admin/api/user-fields", `[]`, "If-Match", tag); a.StatusCode != http.StatusPreconditionFailed {
+		t.Errorf("PUT over what is no longer in force: %s", a.Status)
+	}
+	for _, headers := range [][]string{nil, {"If-Match", "*"}} {
+		if a = s.admin(t, http.MethodPut, "/admin/api/user-fields", `[]`, headers...); a.StatusCode != http.StatusOK {
+			t.Errorf("PUT over anything: %s", a.Status)
+		}
+	}
+}
+
+func TestAFaultySchemaIsRefusedWithFieldAndReason(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	a := s.admin(t, http.MethodPut, "/admin/api/user-fields", `[{"name":"city","type":"enum"}]`)
+	var fault adminFault
+	if err := json.Unmarshal([]byte(a.body), &fault); err != nil {
+		t.Fatal(err)
+	}
+	if a.StatusCode != http.StatusUnprocessableEntity || fault.Field != "city" || !strings.Contains(fault.Reason, "options") {
+		t.Errorf("%s %s", a.Status, a.body)
+	}
+	large := `[` + strings.Repeat(" ", maxFieldsBody) + `]`
+	if a := s.admin(t, http.MethodPut, "/admin/api/user-fields", large); a.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("a schema that is too large: %s", a.Status)
+	}
+	if a := s.admin(t, http.MethodGet, "/admin/api/user-fields", ""); a.body != string(sampleFields) {
+		t.Errorf("in force is %s", a.body)
+	}
+}
+
+func TestThePluginReportNamesTheVersionEvenWhileNoneServes(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	a := s.admin(t, http.MethodGet, "/admin/api/plugin", "")
+	want := `{"active":{"version":"1.2.3","generation":7,"pid":99,"state":"serving","restarts":0},"previous":null,"versions":[],"swap":null}` + "\n"
+	if a.body != want {
+		t.Errorf("serving:\n%swant\n%s", a.body, want)
+	}
+	s.down = true
+	a = s.admin(t, http.MethodGet, "/admin/api/plugin", "")
+	if !strings.Contains(a.body, `"version":"1.2.3"`) || !strings.Contains(a.body, `"state":"restarting"`) {
+		t.Errorf("restarting: %s", a.body)
+	}
+}
+
+func TestReadyFollowsThePluginAndHealthDoesNot(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	want := `{"ready":true,"state":"serving","version":"1.2.3","generation":7,"pid":99}` + "\n"
+	if a := s.send(t, http.MethodGet, "/readyz", ""); a.StatusCode != http.StatusOK || a.body != want {
+		t.Errorf("readyz: %s %s", a.Status, a.body)
+	}
+	s.down = true
+	if a := s.send(t, http.MethodGet, "/readyz", ""); a.StatusCode != http.StatusServiceUnavailable || strings.Contains(a.body, "lost") {
+		t.Errorf("readyz without a plugin: %s %s", a.Status, a.body)
+	}
+	if a := s.send(t, http.MethodGet, "/healthz", ""); a.StatusCode != http.StatusOK || a.body != "ok\n" {
+		t.Errorf("healthz: %s %s", a.Status, a.body)
+	}
+}
+
+func TestMetricsCountByOperationAndStatus(t *testing.T) {
+	s := startSite(t, signedInService(), "/cms")
+	s.send(t, http.MethodGet, "/cms/api/v1/personal/profile/", "", "User-Id", "42", "User-Hash", userHash)
+	s.send(t, http.MethodGet, "/cms/api/v1/personal/profile", "")
+	s.send(t, http.MethodGet, "/cms/api/v1/personal/made-up", "")
+	s.send(t, http.MethodGet, "/made-up", "")
+	s.send(t, http.MethodGet, "/admin/api/plugin", "")
+	body := s.send(t, http.MethodGet, "/metrics", "").body
+	for _, want := range []string{
+		`personal_http_requests_total{code="200",operation="profile"} 1`,
+		`personal_http_requests_total{code="401",operation="profile"} 1`,
+		`personal_http_requests_total{code="404",operation="other"} 2`,
+		`personal_http_requests_total{code="401",operation="/admin/api/"} 1`,
+		`personal_http_request_duration_seconds_count{operation="profile"} 2`,
+		"personal_plugin_up 1", "personal_plugin_generation 7", "personal_plugin_restarts_total 0",
+	} {
+		if !strings.Contains(body, want+"\n") {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	if strings.Contains(body, "made-up") {
+		t.Error("a path that a caller made up is a label")
+	}
+}
+
+func TestEveryMeasuredOperationIsARoute(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	for _, name := range apiOperations {
+		if a := s.send(t, http.MethodDelete, "/api/v1/personal/"+name+"/", ""); a.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("DELETE %s: %s, want 405 of a known route", name, a.Status)
+		}
+	}
+}
+
+func TestTheFrontPageSaysHowToBegin(t *testing.T) {
+	s := startSite(t, signedInService(), "/cms")
+	a := s.send(t, http.MethodGet, "/", "")
+	if a.StatusCode != http.StatusOK || !strings.Contains(a.body, "curl -d login=anna") ||
+		!strings.Contains(a.body, "http://127.0.0.1:8080/cms/api/v1/personal/auth/") {
+		t.Errorf("%s %s", a.Status, a.body)
+	}
+}

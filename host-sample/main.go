@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 
@@ -23,6 +24,9 @@ type commands struct {
 
 // output is where commands write.
 type output struct{ stdout, stderr io.Writer }
+
+// log is for commands that have no log level of their own.
+func (o output) log() *slog.Logger { return slog.New(slog.NewTextHandler(o.stderr, nil)) }
 
 func main() {
 	unix.Umask(0o077) // the data folder holds secrets: tokens, mails, accounts

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"text/tabwriter"
 
@@ -28,14 +28,15 @@ func (p *pluginCommand) open(out output) (*plugincatalogue.Catalogue, error) {
 	if err != nil {
 		return nil, &settingError{key: "data", err: err}
 	}
-	if err := makeDataFolder(dir, slog.New(slog.NewTextHandler(out.stderr, nil))); err != nil {
+	if err := makeDataFolder(dir, out.log()); err != nil {
 		return nil, err
 	}
 	return openCatalogue(filepath.Join(dir, "plugins"))
 }
 
 type pluginInstall struct {
-	Binary string `arg:"" help:"The plugin binary."`
+	Binary   string `arg:"" help:"The plugin binary."`
+	Activate bool   `help:"Also choose it as the version that a host starts with. Refused while a host runs on the data folder."`
 }
 
 // Run prints the version that was installed.
@@ -48,8 +49,29 @@ func (p *pluginInstall) Run(ctx context.Context, parent *commands, out output) e
 	if err != nil {
 		return err
 	}
+	if p.Activate {
+		if err := parent.Plugin.activate(c, version, out); err != nil {
+			return err
+		}
+	}
 	_, err = fmt.Fprintln(out.stdout, version)
 	return err
+}
+
+// activate chooses a version on disk. It holds the data folder meanwhile, so
+// that no running host is surprised.
+func (p *pluginCommand) activate(c *plugincatalogue.Catalogue, version string, out output) (err error) {
+	folder, err := openDataFolder(p.Data, out.log())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, folder.close()) }()
+	state, err := c.LoadState()
+	if err != nil {
+		return err
+	}
+	state.Active = version
+	return c.SaveState(state)
 }
 
 type pluginList struct{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -27,8 +28,23 @@ func serve(ctx context.Context, c config, out output) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out.stdout, "listening on %s\n", h.url)
+	greetAdmin(out.stdout, h.url, h.url+c.shim.BasePath, c.dataDir)
 	return h.run(ctx)
+}
+
+// greetAdmin tells whoever started the host where everything is. Programs read the
+// first line.
+func greetAdmin(w io.Writer, url, base, dataDir string) {
+	fmt.Fprintf(w, `listening on %[1]s
+
+The API     %[2]s/api/v1/personal/
+Admin API   %[1]s/admin/api/plugin, /admin/api/user-fields; bearer token in %[3]s/admin-token
+Health      %[1]s/readyz, /healthz, /metrics
+
+Try it:
+  curl %[2]s/api/v1/personal/register/ -d login=ada -d email=ada@example.com -d password='correct horse' -d confirm_password='correct horse'
+
+`, url, base, dataDir)
 }
 
 // host is a CMS that listens.

@@ -11,30 +11,42 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
 
 func TestTheDomainKeepsTheContract(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
-			log := slog.New(slog.DiscardHandler)
-			db, err := store.Open(t.Context(), url, store.Options{Log: log})
-			if err != nil {
-				t.Fatalf("opening the store: %v", err)
-			}
-			t.Cleanup(func() { db.Close() })
-			if err := db.Migrate(t.Context()); err != nil {
-				t.Fatalf("migrating: %v", err)
-			}
-			hasher, err := password.New(password.Params{MemoryKiB: 1024, Time: 1, Threads: 1}, 0)
-			if err != nil {
-				t.Fatalf("making a hasher: %v", err)
-			}
-			worker := &outbox.Worker{Store: db, Log: log}
-			service := accounts.New(testSettings(), db, hasher, host, log, worker.Wake)
-			worker.Handlers = service.Jobs()
-			f := &fixture{worker: worker}
-			f.work(t)
-			return service
+			return newDomain(t, url, host)
 		})
 	})
+}
+
+func TestTheDomainKeepsTheContractOverGRPC(t *testing.T) {
+	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
+		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
+		return pluginrpctest.NewService(t, build, host)
+	})
+}
+
+// newDomain returns the domain on the database's own clock, its jobs running.
+func newDomain(t *testing.T, url string, host personal.Host) *accounts.Service {
+	log := slog.New(slog.DiscardHandler)
+	db, err := store.Open(t.Context(), url, store.Options{Log: log})
+	if err != nil {
+		t.Fatalf("opening the store: %v", err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatalf("migrating: %v", err)
+	}
+	hasher, err := password.New(password.Params{MemoryKiB: 1024, Time: 1, Threads: 1}, 0)
+	if err != nil {
+		t.Fatalf("making a hasher: %v", err)
+	}
+	f := &fixture{worker: &outbox.Worker{Store: db, Log: log}}
+	service := accounts.New(testSettings(), db, hasher, host, log, f.worker.Wake)
+	f.worker.Handlers = service.Jobs()
+	f.work(t)
+	return service
 }

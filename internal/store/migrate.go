@@ -141,7 +141,9 @@ func (s *Store) migrateNext(ctx context.Context, tx bun.Tx) (done bool, err erro
 	}
 	_, err = exec(ctx, tx, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (?, ?, ?)",
 		next, min(next, schemaCompatible), at(s.Now()))
-	s.log.InfoContext(ctx, "migrated the database", "schema", next)
+	if err == nil {
+		s.log.InfoContext(ctx, "migrated the database", "schema", next)
+	}
 	return false, err
 }
 

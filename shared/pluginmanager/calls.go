@@ -71,7 +71,7 @@ func (m *Manager) enter(ctx context.Context) (*process, error) {
 	var patience <-chan time.Time
 	for {
 		m.mu.Lock()
-		p, refusal, changed := m.pick()
+		p, changed, refusal := m.pick()
 		m.mu.Unlock()
 		if p != nil || refusal != nil {
 			return p, refusal
@@ -91,17 +91,17 @@ func (m *Manager) enter(ctx context.Context) (*process, error) {
 	}
 }
 
-// pick counts a call into the live process, or says why there will be none for a
-// while, or returns what to wait for. The caller holds the mutex.
-func (m *Manager) pick() (*process, error, <-chan struct{}) {
+// pick counts a call into the live process, or returns what to wait for, or says
+// why there will be none for a while. The caller holds the mutex.
+func (m *Manager) pick() (*process, <-chan struct{}, error) {
 	switch m.state {
 	case StateStopped, StateDraining:
-		return nil, pluginrpc.Unavailable(stopRetry, "the plugin manager is "+string(m.state)), nil
+		return nil, nil, pluginrpc.Unavailable(stopRetry, "the plugin manager is "+string(m.state))
 	case StateFailed:
-		return nil, pluginrpc.Unavailable(untilRetry(m.nextTry), "the plugin has failed"), nil
+		return nil, nil, pluginrpc.Unavailable(untilRetry(m.nextTry), "the plugin has failed")
 	}
 	if m.live == nil || m.live.lost() {
-		return nil, nil, m.changed
+		return nil, m.changed, nil
 	}
 	m.live.calls++
 	return m.live, nil, nil
@@ -130,6 +130,7 @@ func judge(ctx context.Context, p *process, err error) error {
 		return err
 	}
 	if s.Code() == codes.Unavailable || s.Code() == codes.Canceled || p.lost() {
+		p.awaitLost(ctx, deathNotice) // so that the caller's next call does not meet it again
 		return pluginrpc.Unavailable(restartRetry, "the plugin process was lost in the call: "+s.Message())
 	}
 	return err

@@ -29,10 +29,10 @@ type Config struct {
 	PreflightTimeout time.Duration // 15s
 	MigrateTimeout   time.Duration // 2m
 	CheckTimeout     time.Duration // of all health checks before a process serves: 10s
-	ActivateTimeout  time.Duration // 10s
+	ActivateTimeout  time.Duration // 5s
 
-	HealthInterval time.Duration // between health checks of the live process: 5s
-	HealthTimeout  time.Duration // of one of them: 3s
+	HealthInterval time.Duration // between health checks of the live process: 3s
+	HealthTimeout  time.Duration // of one of them: 2s
 	HealthFailures int           // unanswered checks in a row that prove a process hung: 3
 
 	BackoffMin   time.Duration // the first wait between failed starts, at most: 100ms
@@ -58,9 +58,9 @@ func (c Config) withDefaults() Config {
 	c.PreflightTimeout = cmp.Or(c.PreflightTimeout, 15*time.Second)
 	c.MigrateTimeout = cmp.Or(c.MigrateTimeout, 2*time.Minute)
 	c.CheckTimeout = cmp.Or(c.CheckTimeout, 10*time.Second)
-	c.ActivateTimeout = cmp.Or(c.ActivateTimeout, 10*time.Second)
-	c.HealthInterval = cmp.Or(c.HealthInterval, 5*time.Second)
-	c.HealthTimeout = cmp.Or(c.HealthTimeout, 3*time.Second)
+	c.ActivateTimeout = cmp.Or(c.ActivateTimeout, 5*time.Second)
+	c.HealthInterval = cmp.Or(c.HealthInterval, 3*time.Second)
+	c.HealthTimeout = cmp.Or(c.HealthTimeout, 2*time.Second)
 	c.HealthFailures = cmp.Or(c.HealthFailures, 3)
 	c.BackoffMin = cmp.Or(c.BackoffMin, 100*time.Millisecond)
 	c.BackoffMax = cmp.Or(c.BackoffMax, 10*time.Second)

@@ -26,7 +26,8 @@ func TestCallsDuringAKillSucceedOrAreUnavailable(t *testing.T) {
 	ctx, stop := context.WithCancel(limited(t))
 	var group sync.WaitGroup
 	var succeeded, unavailable atomic.Int64
-	for range 4 {
+	const callers, kills = 4, 3
+	for range callers {
 		group.Go(func() {
 			for ctx.Err() == nil {
 				_, err := r.answerer(ctx)
@@ -41,7 +42,7 @@ func TestCallsDuringAKillSucceedOrAreUnavailable(t *testing.T) {
 		})
 	}
 	pid := r.Status().PID
-	for range 3 {
+	for range kills {
 		before := succeeded.Load()
 		eventually(t, "calls that succeed", func() bool { return succeeded.Load() > before+20 })
 		signalProcess(t, pid, syscall.SIGKILL)
@@ -49,11 +50,13 @@ func TestCallsDuringAKillSucceedOrAreUnavailable(t *testing.T) {
 	}
 	stop()
 	group.Wait()
-	if unavailable.Load() > succeeded.Load() {
-		t.Errorf("%d calls succeeded, %d found no process", succeeded.Load(), unavailable.Load())
+	// One call of each caller may be under way in a process that is killed; the
+	// next ones wait for the restart.
+	if got := unavailable.Load(); got > 2*callers*kills {
+		t.Errorf("%d calls failed in %d kills under %d callers", got, kills, callers)
 	}
-	if got := r.Status().Restarts; got != 3 {
-		t.Errorf("%d restarts, want 3", got)
+	if got := r.Status().Restarts; got != kills {
+		t.Errorf("%d restarts, want %d", got, kills)
 	}
 }
 
@@ -82,7 +85,7 @@ func TestAFrozenProcessIsReplaced(t *testing.T) {
 	r := newRig(t, good, quickHealth)
 	r.start(t)
 	before := r.Status().PID
-	signalProcess(t, before, syscall.SIGSTOP)
+	freeze(t, before)
 	wantUnavailable(t, r.service.Recover(limited(t), personal.RecoverRequest{}))
 	r.wantServed(t, before)
 	if !dead(before) {
@@ -93,6 +96,7 @@ func TestAFrozenProcessIsReplaced(t *testing.T) {
 func quickHealth(c *pluginmanager.Config) {
 	c.HealthInterval = 20 * time.Millisecond
 	c.HealthTimeout = 500 * time.Millisecond
+	c.ActivateTimeout = 500 * time.Millisecond
 }
 
 func TestAProcessThatAnswersNoHealthChecksIsReplaced(t *testing.T) {
@@ -163,6 +167,9 @@ func wantStopped(t *testing.T, r *rig) {
 	if !dead(pid) {
 		t.Errorf("process %d is still there", pid)
 	}
+	if strings.Contains(r.log.String(), "left alone") {
+		t.Error("something of the process was left")
+	}
 }
 
 func TestStopEndsBesideAnyProcess(t *testing.T) {
@@ -189,7 +196,7 @@ func TestStopEndsBesideAnyProcess(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, good, quick)
 		r.start(t)
-		signalProcess(t, r.Status().PID, syscall.SIGSTOP)
+		freeze(t, r.Status().PID)
 		result := make(chan error, 1)
 		go func() { result <- r.service.Recover(limited(t), personal.RecoverRequest{}) }()
 		wantStopped(t, r)
@@ -202,7 +209,7 @@ func TestStopEndsBesideAnyProcess(t *testing.T) {
 		})
 		r.start(t)
 		pid := r.Status().PID
-		signalProcess(t, pid, syscall.SIGSTOP)
+		freeze(t, pid)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := r.Stop(ctx); !errors.Is(err, context.Canceled) {
@@ -316,11 +323,7 @@ func TestThePluginEndsWithAHostThatIsKilled(t *testing.T) {
 		t.Error("the plugin did not close its module")
 	}
 
-	c, _, err := configure(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next, err := pluginmanager.New(c)
+	next, err := pluginmanager.New(configure(f, sharedCatalogue(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,10 +340,11 @@ func TestThePluginEndsWithAHostThatIsKilled(t *testing.T) {
 
 // runHost is a host that only ends by a signal.
 func runHost(f folder) {
-	c, _, err := configure(f)
+	catalogue, err := newCatalogue(filepath.Join(string(f), "plugins"))
 	if err != nil {
 		panic(err)
 	}
+	c := configure(f, catalogue)
 	c.Log = slog.New(slog.DiscardHandler)
 	m, err := pluginmanager.New(c)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -30,18 +31,15 @@ type rig struct {
 	service personal.Service
 	log     *logBuffer
 	run     string
-	active  plugincatalogue.Entry
 }
 
-// newRig returns a manager that is not started, over a plugin of that mode.
+// newRig returns a manager that is not started, over a plugin of that mode. It
+// shares a catalogue with others, unless change puts another in its place.
 func newRig(t *testing.T, mode string, change func(*pluginmanager.Config)) *rig {
 	t.Helper()
 	f := folder(t.TempDir())
 	f.write("mode", mode)
-	c, entry, err := configure(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := configure(f, sharedCatalogue(t))
 	log := &logBuffer{}
 	c.Log = slog.New(slog.NewTextHandler(log, nil))
 	if change != nil {
@@ -61,26 +59,51 @@ func newRig(t *testing.T, mode string, change func(*pluginmanager.Config)) *rig 
 			t.Log(log.String())
 		}
 	})
-	return &rig{Manager: m, folder: f, service: pluginrpc.NewService(m, host{}), log: log, run: c.RunDir, active: entry}
+	return &rig{Manager: m, folder: f, service: pluginrpc.NewService(m, host{}), log: log, run: c.RunDir}
 }
 
-// configure installs the test binary as the active plugin of a host in f.
-func configure(f folder) (pluginmanager.Config, plugincatalogue.Entry, error) {
-	catalogue, err := plugincatalogue.Open(filepath.Join(string(f), "plugins"))
+// shared is a catalogue that TestMain removes.
+var shared struct {
+	once      sync.Once
+	dir       string
+	catalogue *plugincatalogue.Catalogue
+	err       error
+}
+
+// sharedCatalogue returns a catalogue that holds the test binary as its active
+// plugin. Installing takes a while, so one serves all who do not change it.
+func sharedCatalogue(t *testing.T) *plugincatalogue.Catalogue {
+	t.Helper()
+	shared.once.Do(func() {
+		if shared.dir, shared.err = os.MkdirTemp("", "pluginmanager-test-"); shared.err == nil {
+			shared.catalogue, shared.err = newCatalogue(shared.dir)
+		}
+	})
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.catalogue
+}
+
+// newCatalogue installs the test binary as the active plugin of a catalogue in
+// dir.
+func newCatalogue(dir string) (*plugincatalogue.Catalogue, error) {
+	catalogue, err := plugincatalogue.Open(dir)
 	if err != nil {
-		return pluginmanager.Config{}, plugincatalogue.Entry{}, err
+		return nil, err
 	}
 	binary, err := os.Executable()
 	if err != nil {
-		return pluginmanager.Config{}, plugincatalogue.Entry{}, err
+		return nil, err
 	}
 	entry, err := catalogue.Install(context.Background(), binary)
 	if err != nil {
-		return pluginmanager.Config{}, plugincatalogue.Entry{}, err
+		return nil, err
 	}
-	if err := catalogue.SaveState(plugincatalogue.State{Active: entry.Manifest.Version}); err != nil {
-		return pluginmanager.Config{}, plugincatalogue.Entry{}, err
-	}
+	return catalogue, catalogue.SaveState(plugincatalogue.State{Active: entry.Manifest.Version})
+}
+
+func configure(f folder, catalogue *plugincatalogue.Catalogue) pluginmanager.Config {
 	return pluginmanager.Config{
 		Catalogue:   catalogue,
 		Host:        host{},
@@ -89,7 +112,7 @@ func configure(f folder) (pluginmanager.Config, plugincatalogue.Entry, error) {
 		Env:         []string{pluginEnv + "=" + string(f)},
 		BackoffMax:  50 * time.Millisecond,
 		BackoffMin:  time.Millisecond,
-	}, entry, nil
+	}
 }
 
 // start starts the manager and waits until it serves.
@@ -162,6 +185,25 @@ func signalProcess(t *testing.T, pid int, s syscall.Signal) {
 	if err := syscall.Kill(pid, s); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// freeze stops a process and waits until all of its threads have stopped.
+func freeze(t *testing.T, pid int) {
+	t.Helper()
+	signalProcess(t, pid, syscall.SIGSTOP)
+	eventually(t, "a stopped process", func() bool {
+		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, stat := range stats {
+			data, _ := os.ReadFile(stat)
+			if !bytes.Contains(data, []byte(") T ")) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // wantUnavailable checks for the contract's answer to a lost process.

@@ -38,7 +38,9 @@ func TestMain(m *testing.M) {
 	case os.Getenv(hostEnv) != "":
 		runHost(folder(os.Getenv(hostEnv)))
 	default:
-		os.Exit(m.Run())
+		code := m.Run()
+		_ = os.RemoveAll(shared.dir)
+		os.Exit(code)
 	}
 }
 

@@ -139,6 +139,19 @@ func (p *process) lost() bool {
 	}
 }
 
+// awaitLost waits until the loss of the process is known, but not for long: it
+// may not be lost.
+func (p *process) awaitLost(ctx context.Context, limit time.Duration) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.broken:
+	case <-p.child.exited:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
 // end asks the process to end, makes sure of it after the given time or when ctx
 // ends, and frees what belonged to it.
 func (p *process) end(ctx context.Context, patience time.Duration) {

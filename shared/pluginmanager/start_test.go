@@ -98,9 +98,11 @@ func TestSettingsThatCannotBeReadAreARefusal(t *testing.T) {
 
 func TestWithoutAnActiveVersionNothingStarts(t *testing.T) {
 	r := newRig(t, good, func(c *pluginmanager.Config) {
-		if err := c.Catalogue.SaveState(plugincatalogue.State{}); err != nil {
+		empty, err := plugincatalogue.Open(t.TempDir())
+		if err != nil {
 			t.Fatal(err)
 		}
+		c.Catalogue = empty
 	})
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
@@ -112,8 +114,16 @@ func TestWithoutAnActiveVersionNothingStarts(t *testing.T) {
 }
 
 func TestATamperedBinaryIsRefused(t *testing.T) {
-	r := newRig(t, good, nil)
-	path := r.active.Binary()
+	catalogue, err := newCatalogue(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, good, func(c *pluginmanager.Config) { c.Catalogue = catalogue })
+	entry, err := catalogue.Find("1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := entry.Binary()
 	if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte("#!/bin/sh\n"), 0o500)); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"net"
 	"runtime"
@@ -96,7 +97,7 @@ type conn struct {
 // READ COMMITTED, is in use.
 func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	if o != (driver.TxOptions{}) {
-		return nil, fmt.Errorf("begin a transaction: no options are supported")
+		return nil, errors.New("begin a transaction: no options are supported")
 	}
 	if _, err := c.ExecContext(ctx, c.begin, nil); err != nil {
 		_ = c.Close() // it may stand inside the transaction

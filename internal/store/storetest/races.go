@@ -21,10 +21,8 @@ const (
 var raceCases = []testCase{
 	{"of many registrations of one login and address one succeeds, and the others name both", func(t *testing.T, w *world) {
 		same := w.newAccount()
-		var ids sync.Map
-		errs := atOnce(contenders, func(i int) error {
-			id, err := w.CreateAccount(t.Context(), same, w.newSession(0), noJobs)
-			ids.Store(id, true)
+		errs := atOnce(contenders, func(int) error {
+			_, err := w.CreateAccount(t.Context(), same, w.newSession(0), noJobs)
 			return err
 		})
 		won := 0
@@ -65,13 +63,14 @@ var raceCases = []testCase{
 	{"no sign-in with the old password survives a change, and no rehash overwrites the new one", func(t *testing.T, w *world) {
 		for range rounds {
 			a, s := w.createAny()
-			opened := make([]accounts.Session, contenders)
 			errs := atOnce(contenders+1, func(i int) error {
 				if i == contenders/2 {
 					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", s)
 				}
-				o := accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 100, Rehash: "stronger first"}
-				opened[i%contenders] = o.Session
+				o := accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 100}
+				if i%2 == 0 {
+					o.Rehash = "stronger first"
+				}
 				return w.OpenSession(t.Context(), o)
 			})
 			if n := count(errs, nil) + count(errs, accounts.ErrStale); n != len(errs) || errs[contenders/2] != nil {
@@ -93,14 +92,14 @@ var raceCases = []testCase{
 					return w.RedeemRecovery(t.Context(), digest("token", round), fmt.Sprint("hash ", i))
 				}
 				return w.OpenSession(t.Context(), accounts.OpenSession{
-					Session: w.newSession(a.ID), CredentialVersion: 1, Most: 100, Rehash: "stronger first",
+					Session: w.newSession(a.ID), CredentialVersion: 1, Most: 100,
 				})
 			})
 			if count(errs[:recoveries], nil) != 1 || count(errs[:recoveries], accounts.ErrNotFound) != recoveries-1 {
 				t.Fatal(errors.Join(errs...))
 			}
 			w.wantSessions(a.ID)
-			if got := w.account(a.ID); got.PasswordHash == "stronger first" || got.CredentialVersion != 2 {
+			if got := w.account(a.ID); got.CredentialVersion != 2 {
 				t.Errorf("hash %q, version %d", got.PasswordHash, got.CredentialVersion)
 			}
 		}

@@ -53,13 +53,15 @@ var sessionCases = []testCase{
 		off.Disabled = true
 		disabled, _ := w.create(off)
 		for _, c := range []struct{ account, version int64 }{{a.ID, 0}, {a.ID, 2}, {disabled.ID, 1}, {99, 1}} {
-			s := w.newSession(c.account)
-			err := w.OpenSession(t.Context(), accounts.OpenSession{
-				Session: s, CredentialVersion: c.version, Most: 2, Rehash: "stronger", Jobs: []accounts.NewJob{job("event")},
-			})
-			w.wantError(err, accounts.ErrStale)
-			_, _, err = w.FindSession(t.Context(), s.Selector)
-			w.wantError(err, accounts.ErrNotFound)
+			for _, rehash := range []string{"", "stronger"} {
+				s := w.newSession(c.account)
+				err := w.OpenSession(t.Context(), accounts.OpenSession{
+					Session: s, CredentialVersion: c.version, Most: 2, Rehash: rehash, Jobs: []accounts.NewJob{job("event")},
+				})
+				w.wantError(err, accounts.ErrStale)
+				_, _, err = w.FindSession(t.Context(), s.Selector)
+				w.wantError(err, accounts.ErrNotFound)
+			}
 		}
 		if got := w.account(a.ID).PasswordHash; got != "first hash" {
 			t.Errorf("the hash is %q", got)

@@ -164,7 +164,7 @@ func (w *world) session(s accounts.Session) accounts.Session {
 	return found
 }
 
-// claimAll claims all due jobs and returns their kinds.
+// kindsDue claims all due jobs and returns their kinds, the oldest first.
 func (w *world) kindsDue() []outbox.Kind {
 	w.t.Helper()
 	jobs, err := w.ClaimJobs(w.t.Context(), []outbox.Kind{"mail", "event"}, w.Now().Add(time.Minute), 1000)

@@ -1,0 +1,169 @@
+package dbconn
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPostgresURLs(t *testing.T) {
+	for _, c := range []struct {
+		name, url                       string
+		user, password, database        string
+		network, address                string
+		tls, verifiesName, verifiesRoot bool
+		timeout                         time.Duration
+	}{
+		{name: "no sslmode on loopback is no TLS", url: "postgres://u:p@127.0.0.1/db",
+			user: "u", password: "p", database: "db", network: "tcp", address: "127.0.0.1:5432"},
+		{name: "localhost is loopback", url: "postgresql://u@localhost:6432/db",
+			user: "u", database: "db", network: "tcp", address: "localhost:6432"},
+		{name: "so is ::1", url: "postgres://u@[::1]/db",
+			user: "u", database: "db", network: "tcp", address: "[::1]:5432"},
+		{name: "a unix socket is no TLS", url: "postgres://u@/db?host=/run/postgresql",
+			user: "u", database: "db", network: "unix", address: "/run/postgresql/.s.PGSQL.5432"},
+		{name: "a unix socket has a port too", url: "postgres:///db?host=/tmp&port=5433&connect_timeout=7", user: "", timeout: 7 * time.Second},
+		{name: "a unix socket with a user and a port", url: "postgres://u@/db?host=/tmp&port=5433&connect_timeout=7",
+			user: "u", database: "db", network: "unix", address: "/tmp/.s.PGSQL.5433", timeout: 7 * time.Second},
+		{name: "no sslmode elsewhere is verified in full", url: "postgres://u:p%40%2F%3A@db.example.org/db",
+			user: "u", password: "p@/:", database: "db", network: "tcp", address: "db.example.org:5432",
+			tls: true, verifiesName: true, verifiesRoot: true},
+		{name: "disable", url: "postgres://u@db.example.org/db?sslmode=disable",
+			user: "u", database: "db", network: "tcp", address: "db.example.org:5432"},
+		{name: "require verifies nothing", url: "postgres://u@10.0.0.1/db?sslmode=require",
+			user: "u", database: "db", network: "tcp", address: "10.0.0.1:5432", tls: true},
+		{name: "require with a root verifies the chain", url: "postgres://u@10.0.0.1/db?sslmode=require&sslrootcert=system",
+			user: "u", database: "db", network: "tcp", address: "10.0.0.1:5432", tls: true, verifiesRoot: true},
+		{name: "verify-ca verifies the chain", url: "postgres://u@127.0.0.1/db?sslmode=verify-ca",
+			user: "u", database: "db", network: "tcp", address: "127.0.0.1:5432", tls: true, verifiesRoot: true},
+		{name: "verify-full", url: "postgres://u@127.0.0.1/db?sslmode=verify-full",
+			user: "u", database: "db", network: "tcp", address: "127.0.0.1:5432", tls: true, verifiesName: true, verifiesRoot: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := parsePostgres(c.url)
+			if c.user == "" {
+				if err == nil {
+					t.Fatal("accepted without a user")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.User != c.user || got.Password != c.password || got.Database != c.database ||
+				got.Network != c.network || got.Addr != c.address {
+				t.Errorf("got %s %s %s %s %s", got.User, got.Password, got.Database, got.Network, got.Addr)
+			}
+			if c.timeout == 0 {
+				c.timeout = defaultConnectTimeout
+			}
+			if got.DialTimeout != c.timeout {
+				t.Errorf("time-out %v, want %v", got.DialTimeout, c.timeout)
+			}
+			if (got.TLSConfig != nil) != c.tls {
+				t.Fatalf("TLS: %v, want %v", got.TLSConfig != nil, c.tls)
+			}
+			if !c.tls {
+				return
+			}
+			if verifies := !got.TLSConfig.InsecureSkipVerify; verifies != c.verifiesName {
+				t.Errorf("verifies the name: %v", verifies)
+			}
+			if verifies := !got.TLSConfig.InsecureSkipVerify || got.TLSConfig.VerifyConnection != nil; verifies != c.verifiesRoot {
+				t.Errorf("verifies the chain: %v", verifies)
+			}
+		})
+	}
+}
+
+func TestURLsThatAreRefused(t *testing.T) {
+	const secret = "s3cret"
+	folder := t.TempDir()
+	for _, c := range []struct{ name, url, want string }{
+		{"an empty one", "", "begin with"},
+		{"another database's", "mysql://u:s3cret@h/db", "begin with"},
+		{"a bare path", "/var/lib/s3cret.db", "begin with"},
+		{"a password that was not escaped: %", "postgres://u:s3cret%zz@h/db", "percent-encoded"},
+		{"a password that was not escaped: /", "postgres://u:s3cret/x@h/db", "percent-encoded"},
+		{"a password that was not escaped: ?", "postgres://u:12?s3cret@h/db", "parameter"},
+		{"a password that was not escaped: #", "postgres://u:12#s3cret@h/db", "parameters"},
+		{"allow", "postgres://u:s3cret@h/db?sslmode=allow", "sslmode allow is refused: "},
+		{"prefer", "postgres://u:s3cret@h/db?sslmode=prefer", "sslmode prefer is refused: "},
+		{"an unknown mode", "postgres://u:s3cret@h/db?sslmode=s3cret", "sslmode must be"},
+		{"TLS over a unix socket", "postgres://u:s3cret@/db?host=/tmp&sslmode=require", "unix socket"},
+		{"no user", "postgres://h/db", "no user"},
+		{"no database", "postgres://u:s3cret@h", "one database"},
+		{"two databases", "postgres://u:s3cret@h/a/b", "one database"},
+		{"no host", "postgres://u:s3cret@/db", "no host"},
+		{"several hosts", "postgres://u:s3cret@/db?host=a,b", "several hosts"},
+		{"a port that is none", "postgres://u:s3cret@h/db?port=s3cret", "port"},
+		{"a port out of range", "postgres://u:s3cret@h:70000/db", "port"},
+		{"a session setting", "postgres://u:s3cret@h/db?search_path=x", "unknown parameter; known are application_name"},
+		{"a parameter given twice", "postgres://u:s3cret@h/db?host=a&host=b", "twice"},
+		{"a time-out that is none", "postgres://u:s3cret@h/db?connect_timeout=s3cret", "connect_timeout"},
+		{"a root that is not there", "postgres://u:s3cret@h/db?sslrootcert=/s3cret", "sslrootcert cannot be read"},
+		{"a root that is none", "postgres://u:s3cret@h/db?sslrootcert=/dev/null", "no certificate"},
+		{"a client certificate without a key", "postgres://u:s3cret@h/db?sslcert=/s3cret", "pair"},
+		{"SQLite in memory", "sqlite://:memory:", "memory"},
+		{"SQLite without a file", "sqlite://", "no file"},
+		{"a folder", "sqlite://" + folder + "/", "folder"},
+		{"SQLite with parameters", "sqlite://s3cret.db?mode=ro", "no parameters"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Open(c.url, RequestLimits)
+			var wrong *URLError
+			if !errors.As(err, &wrong) {
+				t.Fatalf("error is %v", err)
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%q does not say %q", err, c.want)
+			}
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("%q tells the secret", err)
+			}
+		})
+	}
+}
+
+func FuzzURLErrorsTellNoPassword(f *testing.F) {
+	const secret = "zqxjkv"
+	for _, seed := range []string{"postgres://u:%s@h/db", "postgres://u:%s", "sqlite://%s?", "postgres://u:1?%s=2@h/db", "%s"} {
+		before, after, _ := strings.Cut(seed, "%s")
+		f.Add(before, after)
+	}
+	f.Fuzz(func(t *testing.T, before, after string) {
+		if strings.HasPrefix(before, "sqlite") { // it would create files
+			return
+		}
+		pools, err := Open(before+secret+after, RequestLimits)
+		if err == nil {
+			_ = pools.Close()
+			return
+		}
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%q tells the secret", err)
+		}
+	})
+}
+
+func TestAnyFileNameIsAnSQLitePath(t *testing.T) {
+	for _, name := range []string{"plain.db", "with space.db", "50%25.db", "ü&=+;.db", "a:b.db"} {
+		path := filepath.Join(t.TempDir(), name)
+		pools, err := Open("sqlite://"+path, RequestLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file string
+		if err := pools.Read.QueryRow("SELECT file FROM pragma_database_list").Scan(&file); err != nil {
+			t.Fatal(err)
+		}
+		if file != path {
+			t.Errorf("opened %q, want %q", file, path)
+		}
+		if err := pools.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

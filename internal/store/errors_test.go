@@ -1,0 +1,98 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+const secret = "s3cret"
+
+func TestErrorsHoldNoValues(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := migrated(t, url, store.Options{})
+		session := accounts.Session{Address: secret}
+		a := accounts.Account{LoginKey: secret, Email: accounts.Email{Key: secret}, Fields: userfields.Values{"a": secret}}
+		none := func(int64) []accounts.NewJob { return nil }
+		if _, err := s.CreateAccount(t.Context(), a, session, none); err != nil {
+			t.Fatal(err)
+		}
+		// The same selector again breaks a constraint that is nobody's answer.
+		a.LoginKey, a.Email.Key = "b"+secret, "b"+secret
+		_, err := s.CreateAccount(t.Context(), a, session, none)
+		var taken *accounts.TakenError
+		if err == nil || errors.As(err, &taken) {
+			t.Fatalf("error is %v", err)
+		}
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%q holds a value", err)
+		}
+	})
+}
+
+func TestAServerThatCannotBeReachedIsNamedWithoutThePassword(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.Open(t.Context(), "postgres://u:"+secret+"@"+address+"/db", store.Options{})
+	if err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "open the database") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestAServerThatIsSilentIsGivenUp(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = store.Open(ctx, "postgres://u@"+l.Addr().String()+"/db", store.Options{})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestWhatEndsWithItsContextSaysSo(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := migrated(t, url, store.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.FindAccount(ctx, accounts.AccountQuery{LoginKey: "a"}); !errors.Is(err, context.Canceled) {
+			t.Errorf("a query: %v", err)
+		}
+		if err := s.EndSessions(ctx, 1); !errors.Is(err, context.Canceled) {
+			t.Errorf("a transaction: %v", err)
+		}
+		if err := s.Health(t.Context()); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+func TestAClosedStoreFails(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := migrated(t, url, store.Options{})
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: "a"})
+		if err == nil || errors.Is(err, accounts.ErrNotFound) {
+			t.Errorf("error is %v", err)
+		}
+	})
+}

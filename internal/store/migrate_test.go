@@ -1,0 +1,177 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/store/dbconn"
+	"github.com/cms-personal/personal/internal/testkit"
+)
+
+func TestAnEmptyDatabaseHasNoSchemaUntilItIsMigrated(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := open(t, url, store.Options{})
+		wantVersion(t, s, 0, 0)
+		if err := s.Health(t.Context()); err == nil {
+			t.Error("healthy without a schema")
+		}
+		for range 2 {
+			if err := s.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wantVersion(t, s, store.SchemaTarget, 1)
+			if err := s.Health(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestManyNodesMigrateAtOnce(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		const nodes = 8
+		stores := make([]*store.Store, nodes)
+		for i := range stores {
+			stores[i] = open(t, url, store.Options{})
+		}
+		errs := make([]error, nodes)
+		var all sync.WaitGroup
+		for i, s := range stores {
+			all.Go(func() { errs[i] = s.Migrate(t.Context()) })
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		if n := value[int](t, url, "SELECT count(*) FROM personal_schema"); n != store.SchemaTarget {
+			t.Errorf("%d migrations were noted, want %d", n, store.SchemaTarget)
+		}
+	})
+}
+
+func TestANewerSchemaIsToleratedWhereItSaysSo(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := migrated(t, url, store.Options{})
+		execute(t, url, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (9, 1, 0)")
+		execute(t, url, "ALTER TABLE personal_accounts ADD COLUMN newer TEXT")
+		execute(t, url, "ALTER TABLE personal_sessions ADD COLUMN newer INTEGER NOT NULL DEFAULT 7")
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantVersion(t, s, 9, 1)
+		id, err := s.CreateAccount(t.Context(), accounts.Account{LoginKey: "a", CredentialVersion: 1}, accounts.Session{},
+			func(int64) []accounts.NewJob { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.UpdateProfile(t.Context(), id, func(*accounts.Account) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := s.FindSession(t.Context(), accounts.Session{}.Selector); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestANewerSchemaIsRefusedWhereItIsNotCompatible(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := migrated(t, url, store.Options{})
+		execute(t, url, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (9, 8, 0)")
+		err := s.Migrate(t.Context())
+		var refused *store.SchemaError
+		if !errors.As(err, &refused) || *refused != (store.SchemaError{Found: 9, MinCompatible: 8}) {
+			t.Fatalf("error is %v", err)
+		}
+		if !strings.Contains(err.Error(), "run a newer version") {
+			t.Errorf("%q does not say what to do", err)
+		}
+	})
+}
+
+func TestAMigrationWaitsForAnotherAsLongAsItMay(t *testing.T) {
+	url := testkit.Postgres(t)
+	s := open(t, url, store.Options{})
+	other := pools(t, url).Write
+	tx, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), "SELECT pg_advisory_xact_lock(7309453671206911841)"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if err := s.Migrate(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("error is %v", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Migrate(t.Context()) }()
+	if err := tx.Rollback(); err != nil { // as the server does for a node that died
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBothDatabasesHaveTheSameColumns: a migration is written once per database.
+func TestBothDatabasesHaveTheSameColumns(t *testing.T) {
+	lite, pg := testkit.SQLite(t), testkit.Postgres(t)
+	migrated(t, lite, store.Options{})
+	migrated(t, pg, store.Options{})
+	got := value[string](t, lite, `SELECT group_concat(col, ' ') FROM (
+		SELECT m.name || '.' || c.name AS col FROM sqlite_master m, pragma_table_info(m.name) c
+		WHERE m.type = 'table' AND m.name LIKE 'personal_%' ORDER BY m.name, c.cid)`)
+	want := value[string](t, pg, `SELECT string_agg(table_name || '.' || column_name, ' ' ORDER BY table_name COLLATE "C", ordinal_position)
+		FROM information_schema.columns WHERE table_schema = 'public'`)
+	if got != want {
+		t.Errorf("SQLite has\n%s\nPostgreSQL has\n%s", got, want)
+	}
+	stray := value[int](t, pg, `SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname NOT LIKE 'personal\_%'`)
+	if stray != 0 {
+		t.Errorf("%d names without our prefix", stray)
+	}
+}
+
+func wantVersion(t *testing.T, s *store.Store, version, minCompatible int) {
+	t.Helper()
+	found, least, err := s.SchemaVersion(t.Context())
+	if err != nil || found != version || least != minCompatible {
+		t.Errorf("version %d for %d, error %v, want %d for %d", found, least, err, version, minCompatible)
+	}
+}
+
+func pools(t testing.TB, url string) dbconn.Pools {
+	t.Helper()
+	p, err := dbconn.Open(url, dbconn.RequestLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func execute(t testing.TB, url, statement string) {
+	t.Helper()
+	if _, err := pools(t, url).Write.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func value[T any](t testing.TB, url, query string) (v T) {
+	t.Helper()
+	if err := pools(t, url).Read.QueryRowContext(t.Context(), query).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

@@ -1,0 +1,85 @@
+package testkit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// BinariesVariable names the environment variable with a folder that already
+// holds host-sample and personal, as make build leaves them in bin.
+const BinariesVariable = "PERSONAL_TEST_BINARIES"
+
+const module = "github.com/cms-personal/personal"
+
+// Paths are the programs under test.
+type Paths struct {
+	Host   string // the sample host
+	Plugin string // the plugin
+
+	folder io.Closer // its end removes what was built
+}
+
+// Binaries returns the sample host and the plugin: those that BinariesVariable
+// names, or ones built at the first call, with the race detector if this test
+// has it. What was built goes with the test binary's process.
+func Binaries(t testing.TB) Paths {
+	t.Helper()
+	paths, err := binaries()
+	if err != nil {
+		t.Fatalf("the programs to test: %v", err)
+	}
+	return paths
+}
+
+var binaries = sync.OnceValues(func() (Paths, error) {
+	if given := os.Getenv(BinariesVariable); given != "" {
+		folder, err := filepath.Abs(given)
+		return pathsIn(folder), err
+	}
+	folder, err := os.MkdirTemp("", "personal-binaries-")
+	if err != nil {
+		return Paths{}, err
+	}
+	paths := pathsIn(folder)
+	if paths.folder, err = removeAtExit(folder); err != nil {
+		return Paths{}, errors.Join(err, os.RemoveAll(folder))
+	}
+	return paths, errors.Join(
+		build(paths.Host, module+"/host-sample"),
+		build(paths.Plugin, module+"/plugin"))
+})
+
+func pathsIn(folder string) Paths {
+	return Paths{Host: filepath.Join(folder, "host-sample"), Plugin: filepath.Join(folder, "personal")}
+}
+
+func build(binary, pkg string) error {
+	args := []string{"build", "-trimpath", "-o", binary}
+	if raceDetector {
+		args = append(args, "-race")
+	}
+	if out, err := exec.Command("go", append(args, pkg)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
+	}
+	return nil
+}
+
+// removeAtExit leaves a child behind that removes the folder once this process
+// has ended, however it ends: the child's standard input ends with it.
+func removeAtExit(folder string) (io.Closer, error) {
+	cmd := exec.Command("/bin/sh", "-c", `read -r _; rm -rf "$1"`, "sh", folder)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Dir = "/"
+	lifeline, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	return lifeline, cmd.Start()
+}

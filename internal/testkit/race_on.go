@@ -1,0 +1,6 @@
+//go:build race
+
+package testkit
+
+// raceDetector tells whether this test binary was built with -race.
+const raceDetector = true

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -35,7 +34,9 @@ func newSite(p siteParts) (http.Handler, error) {
 	metrics := newMetrics(p.status)
 
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", index(p.url))
+	mux.HandleFunc("GET /{$}", page(indexPage, p.url))
+	mux.HandleFunc("GET /account/recover", page(recoverPage, p.url))
+	mux.HandleFunc("GET /account/email", page(emailPage, p.url))
 	mux.Handle("GET /demo/greeting", api.RequireUser(http.HandlerFunc(greet)))
 	mux.Handle("/admin/api/", p.admin.routes())
 	mux.HandleFunc("GET /healthz", healthz)
@@ -87,30 +88,4 @@ func readyz(ready func(context.Context) error, status func() pluginmanager.Statu
 			Ready: err == nil, State: s.State, Version: s.Version, Generation: s.Generation, PID: s.PID,
 		})
 	}
-}
-
-// index says what runs here and how to try it.
-func index(base string) http.HandlerFunc {
-	text := fmt.Sprintf(`This is host-sample, a sample CMS with personal accounts.
-
-API         %[1]s/api/v1/personal/
-Demo page   /demo/greeting, for signed-in users
-Health      /healthz  /readyz  /metrics
-Admin API   /admin/api/user-fields  /admin/api/plugin, with the token from DATA/admin-token
-
-Register:
-  curl -d login=anna -d password='correct horse' -d confirm_password='correct horse' -d email=anna@example.com %[1]s/api/v1/personal/register/
-Sign in:
-  curl -d login=anna -d password='correct horse' %[1]s/api/v1/personal/auth/
-See who is signed in, with the user_id and user_hash of the answer:
-  curl -H 'User-Id: ID' -H 'User-Hash: HASH' %[1]s/api/v1/personal/profile/
-`, base)
-	return func(w http.ResponseWriter, _ *http.Request) { writeText(w, text) }
-}
-
-func writeText(w http.ResponseWriter, text string) {
-	header := w.Header()
-	header.Set("Content-Type", "text/plain; charset=utf-8")
-	header.Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write([]byte(text)) // an error means that nobody listens any more
 }

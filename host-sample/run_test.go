@@ -45,14 +45,15 @@ func start(t *testing.T, args ...string) *running {
 		defer lines.Close()
 		r.code = run(ctx, args, output{stdout: lines, stderr: r.log})
 	}()
-	line := make([]byte, 200)
-	n, err := stdout.Read(line)
-	url, ok := strings.CutPrefix(string(line[:n]), "listening on ")
+	said := bufio.NewReader(stdout)
+	line, err := said.ReadString('\n')
+	url, ok := strings.CutPrefix(line, "listening on ")
 	if err != nil || !ok {
 		cancel()
-		t.Fatalf("the host says %q, %v; its log:\n%s", line[:n], err, r.log)
+		t.Fatalf("the host says %q, %v; its log:\n%s", line, err, r.log)
 	}
 	r.url = strings.TrimSpace(url)
+	go io.Copy(io.Discard, said) // ends with the host, which closes its end
 	t.Cleanup(func() {
 		cancel()
 		<-r.done

@@ -23,6 +23,9 @@ const (
 	pruneEvery = 5 * time.Minute
 )
 
+// healthTime is half of what a host grants a health check by default.
+const healthTime = time.Second
+
 // module is the whole of a configured plugin process.
 type module struct {
 	version string
@@ -143,8 +146,13 @@ func (m *module) Quiesce(ctx context.Context) error {
 	return nil
 }
 
-// Health implements [pluginrpc.Module].
-func (m *module) Health(ctx context.Context) error { return m.store.Health(ctx) }
+// Health implements [pluginrpc.Module]. It answers before the host loses its
+// patience: a database that hangs must not look like a process that does.
+func (m *module) Health(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	return m.store.Health(ctx)
+}
 
 // Close implements [pluginrpc.Module].
 func (m *module) Close() error {

@@ -170,7 +170,7 @@ func TestMailIDsCannotLeaveTheFolderOrTheHeader(t *testing.T) {
 			t.Errorf("cleanID(%q) = %q, want %q", id, got, want)
 		}
 	}
-	if cleanID("…") == cleanID("…") {
+	if one, other := cleanID("…"), cleanID("…"); one == other {
 		t.Error("two mails without a usable ID got the same")
 	}
 }

@@ -61,9 +61,8 @@ func (e *TakenError) Error() string {
 
 // AccountStore keeps accounts.
 type AccountStore interface {
-	// FindAccount returns the account whose login key or e-mail key is given;
-	// "" matches none. With both given and both true of one account only, see
-	// MatchBoth. ErrNotFound.
+	// FindAccount returns the account that has either key; "" matches none, and a
+	// login wins over an equal e-mail. ErrNotFound.
 	FindAccount(ctx context.Context, q AccountQuery) (Account, error)
 	// CreateAccount stores an account, its first session and the jobs made for
 	// the id that the database gave. *TakenError names every taken column.
@@ -79,11 +78,10 @@ type AccountStore interface {
 	ReplacePassword(ctx context.Context, accountID, credentialVersion int64, hash string, keep Session, jobs ...NewJob) error
 }
 
-// AccountQuery says how an account is found: by either key, or by both.
+// AccountQuery says how an account is found: by either key.
 type AccountQuery struct {
-	LoginKey  string
-	EmailKey  string
-	MatchBoth bool // both keys must be those of one account
+	LoginKey string
+	EmailKey string
 }
 
 // SessionStore keeps sessions.

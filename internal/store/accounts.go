@@ -19,13 +19,9 @@ func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accou
 	defer cancel()
 	var row accountRow
 	query := s.read.NewSelect().Model(&row)
-	if q.MatchBoth {
-		query.Where("a.login_key = ?", q.LoginKey).Where("a.email_key = ?", q.EmailKey)
-	} else {
-		// A login wins over an equal e-mail: it is the nearer meaning.
-		query.Where("a.login_key = ?", bun.NullZero(q.LoginKey)).WhereOr("a.email_key = ?", bun.NullZero(q.EmailKey)).
-			OrderExpr("CASE WHEN a.login_key = ? THEN 0 ELSE 1 END", q.LoginKey).Limit(1)
-	}
+	// A login wins over an equal e-mail: it is the nearer meaning.
+	query.Where("a.login_key = ?", bun.NullZero(q.LoginKey)).WhereOr("a.email_key = ?", bun.NullZero(q.EmailKey)).
+		OrderExpr("CASE WHEN a.login_key = ? THEN 0 ELSE 1 END", q.LoginKey).Limit(1)
 	if err := query.Scan(ctx); err != nil {
 		return accounts.Account{}, fault(ctx, "find an account", err)
 	}

@@ -2,7 +2,10 @@ package store
 
 import (
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"io"
+	"net"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
@@ -68,4 +71,32 @@ func isUniqueViolation(err error) bool {
 // db puts bun on a pool. Columns that a newer schema has added are no error.
 func (d dialect) db(pool *sql.DB) *bun.DB {
 	return bun.NewDB(pool, d.bun(), bun.WithDiscardUnknownColumns())
+}
+
+// isUnavailable reports whether the database can't be reached or used just now,
+// for a reason that is likely to pass.
+func isUnavailable(err error) bool {
+	var pg pgdriver.Error
+	if errors.As(err, &pg) {
+		return passes(pg.Field('C'))
+	}
+	var lite *sqlite.Error
+	if errors.As(err, &lite) {
+		primary := lite.Code() & 0xff // the rest tells the particular kind
+		return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED
+	}
+	var network *net.OpError
+	return errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// passes reports whether the cause of a SQLSTATE is likely to pass: connection
+// and resource trouble, a server that is stopping, starting, failing over or
+// read-only meanwhile, and transactions that lost to others.
+func passes(state string) bool {
+	switch state[:min(2, len(state))] {
+	case "08", "40", "53", "57", "58":
+		return true
+	}
+	return state == "25006" || state == "55P03"
 }

@@ -45,8 +45,13 @@ func fault(ctx context.Context, doing string, err error) error {
 		return nil
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("%s: %w", doing, accounts.ErrNotFound)
-	case errors.As(err, &pg):
+	}
+	unavailable := isUnavailable(err)
+	if errors.As(err, &pg) {
 		err = serverError(pg)
+	}
+	if unavailable {
+		err = fmt.Errorf("%w: %w", accounts.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", doing, withContext(ctx, err))
 }

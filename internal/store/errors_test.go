@@ -96,3 +96,20 @@ func TestAClosedStoreFails(t *testing.T) {
 		}
 	})
 }
+
+func TestAnOutageIsUnavailableAndAMistakeIsNot(t *testing.T) {
+	_, err := store.Open(t.Context(), "postgres://u@127.0.0.1:1/db", store.Options{})
+	if !errors.Is(err, accounts.ErrUnavailable) {
+		t.Errorf("a server that is not there: %v", err)
+	}
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s, err := store.Open(t.Context(), url, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.Health(t.Context()); err == nil || errors.Is(err, accounts.ErrUnavailable) {
+			t.Errorf("a table that is not there: %v", err)
+		}
+	})
+}

@@ -44,10 +44,6 @@ var accountCases = []testCase{
 			{accounts.AccountQuery{LoginKey: "else", EmailKey: "else"}, false},
 			{accounts.AccountQuery{LoginKey: a.Email.Key, EmailKey: a.LoginKey}, false},
 			{accounts.AccountQuery{}, false},
-			{accounts.AccountQuery{LoginKey: a.LoginKey, EmailKey: a.Email.Key, MatchBoth: true}, true},
-			{accounts.AccountQuery{LoginKey: a.LoginKey, EmailKey: "else", MatchBoth: true}, false},
-			{accounts.AccountQuery{LoginKey: none.LoginKey, MatchBoth: true}, false},
-			{accounts.AccountQuery{MatchBoth: true}, false},
 		} {
 			got, err := w.FindAccount(t.Context(), c.query)
 			if c.found && (err != nil || got.ID != a.ID) {

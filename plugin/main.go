@@ -35,7 +35,7 @@ func main() {
 // serve answers the host that started this process. The log must be made first:
 // go-plugin lends standard error another meaning.
 func serve() {
-	log := pluginrpc.NewLogger(os.Stderr, slog.LevelDebug) // the host decides what is shown
+	log := pluginrpc.NewLogger(os.Stderr, pluginrpc.LogLevel())
 	v, err := ownVersion()
 	if err != nil {
 		log.Error("the plugin can't tell its version", slog.Any("error", err))

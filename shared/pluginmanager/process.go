@@ -76,7 +76,7 @@ func (m *Manager) startProcess(ctx context.Context, generation int, e plugincata
 			if ok, err := secure.Check(path); err != nil || !ok {
 				return nil, errors.Join(plugin.ErrChecksumsDoNotMatch, err)
 			}
-			p.child.env = append(environment(m.config.Env), spec.Env...)
+			p.child.env = append(environment(m.config.Env, m.config.Log), spec.Env...)
 			return p.child, nil
 		},
 	})

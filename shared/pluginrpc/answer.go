@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 )
 
 // maxStack bounds the stack that is logged after a panic, in bytes.
@@ -22,20 +24,31 @@ type answerer struct {
 
 func (a answerer) answer(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	ctx = incoming(ctx)
-	log := a.log.With("method", info.FullMethod, "request_id", requestID(ctx))
-	answer, err := a.survive(ctx, log, request, next)
+	began := time.Now()
+	answer, err := a.survive(ctx, info, request, next)
 	if err != nil {
-		return nil, a.status(ctx, log, err)
+		err = a.status(ctx, a.logOf(ctx, info), err)
+	}
+	if a.log.Enabled(ctx, slog.LevelDebug) {
+		a.logOf(ctx, info).DebugContext(ctx, "call", "status", status.Code(err).String(), "duration", time.Since(began))
+	}
+	if err != nil {
+		return nil, err
 	}
 	return answer, nil
 }
 
+// logOf returns the log for one call. It is made only where it is needed.
+func (a answerer) logOf(ctx context.Context, info *grpc.UnaryServerInfo) *slog.Logger {
+	return a.log.With("method", info.FullMethod, requestIDKey, requestID(ctx))
+}
+
 // survive turns a panic into an error that says nothing of its value.
-func (a answerer) survive(ctx context.Context, log *slog.Logger, request any, next grpc.UnaryHandler) (answer any, err error) {
+func (a answerer) survive(ctx context.Context, info *grpc.UnaryServerInfo, request any, next grpc.UnaryHandler) (answer any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			stack := debug.Stack()
-			log.ErrorContext(ctx, "panic in a call", "panic", fmt.Sprint(p), "stack", string(stack[:min(len(stack), maxStack)]))
+			a.logOf(ctx, info).ErrorContext(ctx, "panic in a call", "panic", fmt.Sprint(p), "stack", string(stack[:min(len(stack), maxStack)]))
 			answer, err = nil, errPanic
 		}
 	}()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 )
@@ -17,17 +18,36 @@ const maxLogLine = 60 << 10
 // NewLogger returns a logger whose lines go-plugin's host reads as what they
 // are, with level and attributes, if w is the plugin's standard error. It has to
 // be made before [Serve], which lends os.Stderr another meaning. A line longer
-// than 60 KiB loses its attributes.
+// than 60 KiB loses its attributes. What is logged with the context of a call
+// bears the call's request id.
 func NewLogger(w io.Writer, level slog.Leveler) *slog.Logger {
-	return slog.New(logHandler{slog.NewJSONHandler(lineWriter{w}, &slog.HandlerOptions{
+	return slog.New(logHandler{Handler: slog.NewJSONHandler(lineWriter{w}, &slog.HandlerOptions{
 		Level:       level,
 		ReplaceAttr: renameBuiltin,
 	})})
 }
 
+// LogLevelEnv names the environment variable by which a host says from which
+// level on it has a use for its plugin's log, as slog writes levels.
+const LogLevelEnv = "PERSONAL_LOG_LEVEL"
+
+// LogLevel returns the level that the host asked for, or else slog.LevelInfo.
+func LogLevel() slog.Level {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(os.Getenv(LogLevelEnv))); err != nil {
+		return slog.LevelInfo
+	}
+	return level
+}
+
+const requestIDKey = "request_id"
+
 // logHandler keeps the names that go-plugin gives a meaning to for itself: a
 // host crashes on a line whose @message or @level is no text.
-type logHandler struct{ slog.Handler }
+type logHandler struct {
+	slog.Handler
+	identified bool // every line bears a request id already
+}
 
 // Handle writes one line.
 func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
@@ -36,6 +56,9 @@ func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 		renamed.AddAttrs(yield(a))
 		return true
 	})
+	if id := requestID(ctx); id != "" && !h.identified {
+		renamed.AddAttrs(slog.String(requestIDKey, id))
+	}
 	return h.Handler.Handle(ctx, renamed)
 }
 
@@ -44,8 +67,10 @@ func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	renamed := slices.Clone(attrs)
 	for i, a := range renamed {
 		renamed[i] = yield(a)
+		h.identified = h.identified || a.Key == requestIDKey
 	}
-	return logHandler{h.Handler.WithAttrs(renamed)}
+	h.Handler = h.Handler.WithAttrs(renamed)
+	return h
 }
 
 // WithGroup returns a handler that puts what follows into a group.
@@ -53,7 +78,8 @@ func (h logHandler) WithGroup(name string) slog.Handler {
 	if name == "" {
 		return h
 	}
-	return logHandler{h.Handler.WithGroup(freeName(name))}
+	h.Handler = h.Handler.WithGroup(freeName(name))
+	return h
 }
 
 // yield renames an attribute that has the name of a built-in one. A group

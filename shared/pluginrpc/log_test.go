@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
@@ -91,5 +92,28 @@ func TestALongLineIsShortened(t *testing.T) {
 				t.Errorf("got %v", got)
 			}
 		})
+	}
+}
+
+func TestALineBearsTheRequestIDOfItsCallOnce(t *testing.T) {
+	ctx := personal.WithCall(t.Context(), personal.Call{RequestID: "req-1"})
+	for name, write := range map[string]func(*slog.Logger){
+		"by the context":           func(l *slog.Logger) { l.WarnContext(ctx, "m") },
+		"by the context and given": func(l *slog.Logger) { l.With("request_id", "req-1").WarnContext(ctx, "m") },
+	} {
+		var out bytes.Buffer
+		write(pluginrpc.NewLogger(&out, slog.LevelInfo))
+		if n := strings.Count(out.String(), `"request_id":"req-1"`); n != 1 {
+			t.Errorf("%s: %d times in %s", name, n, out.String())
+		}
+	}
+}
+
+func TestTheHostSaysFromWhichLevelOnThePluginLogs(t *testing.T) {
+	for text, want := range map[string]slog.Level{"DEBUG": slog.LevelDebug, "WARN": slog.LevelWarn, "": slog.LevelInfo, "loud": slog.LevelInfo} {
+		t.Setenv(pluginrpc.LogLevelEnv, text)
+		if got := pluginrpc.LogLevel(); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
 	}
 }

@@ -25,7 +25,7 @@ const (
 // ServeOptions are the options of [Serve].
 type ServeOptions struct {
 	Version string       // of the plugin, for the log
-	Logger  *slog.Logger // nil for NewLogger(os.Stderr, slog.LevelInfo)
+	Logger  *slog.Logger // nil for NewLogger(os.Stderr, LogLevel())
 
 	// Test, if not nil, serves within the process of a test, as go-plugin's own
 	// test mode does: nothing about the process is changed.
@@ -41,7 +41,7 @@ type ServeOptions struct {
 // read.
 func Serve(build Builder, o ServeOptions) {
 	if o.Logger == nil {
-		o.Logger = NewLogger(os.Stderr, slog.LevelInfo)
+		o.Logger = NewLogger(os.Stderr, LogLevel())
 	}
 	s := &server{process: &process{build: build, log: o.Logger}}
 	if o.Test == nil {

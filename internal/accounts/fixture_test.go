@@ -56,7 +56,7 @@ func testSettings() accounts.Settings {
 	}
 }
 
-func newFixture(t *testing.T, url string, adjust ...func(*accounts.Settings)) *fixture {
+func newFixture(t testing.TB, url string, adjust ...func(*accounts.Settings)) *fixture {
 	t.Helper()
 	f := &fixture{
 		host:     &personaltest.Host{},

@@ -3,6 +3,8 @@ package accounts_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,174 +14,160 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// chainModel is what the HTTP contract says about one session's hashes, written
-// down as plainly as it is said there: a list of hashes, and when what happened.
-type chainModel struct {
-	hashes  []string // all there ever were, the newest last
-	rotated time.Time
-	used    time.Time // first use of the newest; zero if none
-	created time.Time
-	seen    time.Time
-	ended   bool
-}
-
-type outcome int
-
-const (
-	accepted outcome = iota // the newest was shown
-	repeated                // an earlier one was shown and is borne with
-	refused                 // 401, nothing changes
-	theft                   // 401, the session ends
-)
-
-func (m *chainModel) show(i int, now time.Time, idle, absolute, grace time.Duration) outcome {
-	last := len(m.hashes) - 1
-	switch {
-	case m.ended, now.Sub(m.seen) >= idle, now.Sub(m.created) >= absolute:
-		return refused
-	case i == last:
-		return accepted
-	case last-i > 64:
-		return refused
-	case now.Sub(m.rotated) < grace:
-		return repeated
-	case i == last-1 && (m.used.IsZero() || now.Sub(m.used) < grace):
-		return repeated
-	}
-	return theft
-}
-
-// grey tells that the moment is so close to the end of the session that the
-// coarseness of last-seen matters: the model says nothing then.
-func (m *chainModel) grey(now time.Time, idle time.Duration) bool {
-	unseen := now.Sub(m.seen)
-	return unseen > idle-idle/50 && unseen < idle
-}
-
 // rotationMachine plays one account's client, and a thief who has seen every
 // hash, against the service and the model.
 type rotationMachine struct {
 	*fixture
-	account personal.SignedIn
-	model   *chainModel
-	held    int  // index of the hash that the honest client holds
-	honest  bool // nobody but the client has shown a hash of this session
+	login  string
+	userID int64
+	model  chainModel
+	held   string // the hash that the honest client holds
+	honest bool   // nobody but the client has shown a hash of this session
 }
 
-func (m *rotationMachine) ctx() context.Context { return context.Background() }
-
-func (m *rotationMachine) pair(i int) personal.Credentials {
-	return personal.Credentials{UserID: m.account.Credentials.UserID, UserHash: m.model.hashes[i]}
+func (m *rotationMachine) pair(hash string) personal.Credentials {
+	return personal.Credentials{UserID: m.userID, UserHash: hash}
 }
 
-func (m *rotationMachine) begin(c personal.Credentials) {
+func (m *rotationMachine) begin(hash string) {
+	m.model = newChain(m.settings, hash, m.clock.Now())
+	m.held, m.honest = hash, true
+}
+
+// call makes calls at once and looks for an order of them that the model
+// explains: that is what linearizable means. It returns their outcomes.
+func (m *rotationMachine) call(t *rapid.T, calls ...show) []show {
 	now := m.clock.Now()
-	m.model = &chainModel{hashes: []string{c.UserHash}, rotated: now, created: now, seen: now}
-	m.held, m.honest = 0, true
-}
-
-// refresh shows hash i; whether the answer arrives is the client's affair.
-func (m *rotationMachine) refresh(t *rapid.T, i int) (arrived string) {
-	now := m.clock.Now()
-	if m.model.grey(now, m.settings.SessionIdle) {
-		return ""
+	if m.model.unsure(now) {
+		return nil
 	}
-	want := m.model.show(i, now, m.settings.SessionIdle, m.settings.SessionAbsolute, m.settings.SessionGrace)
-	got, err := m.service.Refresh(m.ctx(), m.pair(i))
-	m.check(t, fmt.Sprintf("refresh of hash %d of %d", i, len(m.model.hashes)), want, err)
-	switch want {
-	case accepted:
-		for _, old := range m.model.hashes {
-			if got.UserHash == old {
-				t.Fatal("a rotation answered a hash that was there before")
-			}
-		}
-		m.model.hashes = append(m.model.hashes, got.UserHash)
-		m.model.rotated, m.model.used, m.model.seen = now, time.Time{}, now
-		return got.UserHash
-	case repeated:
-		if newest := m.model.hashes[len(m.model.hashes)-1]; got.UserHash != newest {
-			t.Fatal("a repeated refresh did not answer the newest hash")
-		}
-		m.model.seen = now
-		return got.UserHash
-	case theft:
-		m.model.ended = true
+	errs := make([]error, len(calls))
+	var running sync.WaitGroup
+	for i := range calls {
+		running.Go(func() { errs[i] = m.make(&calls[i]) })
 	}
-	return ""
+	running.Wait()
+	for i, err := range errs {
+		if code := personal.CodeOf(err); err != nil && code != personal.CodeUnauthenticated {
+			t.Fatalf("call %d: %v", i, err)
+		}
+		calls[i].ok = err == nil
+	}
+	after, explained := m.model.explain(calls, now)
+	if !explained {
+		t.Fatalf("no order explains the answers %v;\nhashes %v, rotated %v, used %v, now %v",
+			calls, m.model.hashes, m.model.rotated, m.model.used, now)
+	}
+	m.model = after
+	return calls
 }
 
-// use shows hash i to an operation that only identifies.
-func (m *rotationMachine) use(t *rapid.T, i int) {
+func (m *rotationMachine) make(s *show) error {
+	if s.refresh {
+		fresh, err := m.service.Refresh(context.Background(), m.pair(s.hash))
+		s.answer = fresh.UserHash
+		return err
+	}
+	_, err := m.service.Profile(context.Background(), m.pair(s.hash))
+	return err
+}
+
+// client makes calls with the hash that the honest client holds, and must not be
+// refused unless its session may have ended. Of the answers that arrive it keeps
+// the last.
+func (m *rotationMachine) client(t *rapid.T, arrives bool, calls ...show) {
+	mayRefuse := !m.honest || m.model.mayRefuse(m.clock.Now())
+	for _, s := range m.call(t, calls...) {
+		if !s.ok && !mayRefuse {
+			t.Fatal("an honest client was logged out")
+		}
+		if s.ok && s.refresh && arrives {
+			m.held = s.answer
+		}
+	}
+}
+
+func (m *rotationMachine) anyShow(t *rapid.T) show {
+	return show{
+		hash:    rapid.SampledFrom(m.model.hashes).Draw(t, "hash"),
+		refresh: rapid.Bool().Draw(t, "refresh"),
+	}
+}
+
+// ends makes a call that ends the session or gives it new secrets, in place of a
+// plain use.
+func (m *rotationMachine) ends(t *rapid.T, call func() error) (done bool) {
 	now := m.clock.Now()
-	if m.model.grey(now, m.settings.SessionIdle) {
+	if m.model.unsure(now) {
+		return false
+	}
+	want := m.model.judge(m.held, now)
+	err := call()
+	if code := personal.CodeOf(err); (err == nil) != (want <= repeated) || err != nil && code != personal.CodeUnauthenticated {
+		t.Fatalf("answer %q, the model's verdict is %d", code, want)
+	}
+	m.model.ended = m.model.ended || want != refused
+	return err == nil
+}
+
+func (m *rotationMachine) logout(t *rapid.T) {
+	m.ends(t, func() error {
+		return m.service.Logout(context.Background(), personal.LogoutRequest{Credentials: m.pair(m.held)})
+	})
+}
+
+// changePassword also checks that the hashes from before are dead, each without
+// an alarm: the fresh one is good after all of them were shown.
+func (m *rotationMachine) changePassword(t *rapid.T) {
+	var fresh personal.Credentials
+	done := m.ends(t, func() (err error) {
+		fresh, err = m.service.ChangePassword(context.Background(), personal.ChangePasswordRequest{
+			Credentials: m.pair(m.held), OldPassword: goodPassword, Password: goodPassword, ConfirmPassword: goodPassword,
+		})
+		return err
+	})
+	if !done {
 		return
 	}
-	want := m.model.show(i, now, m.settings.SessionIdle, m.settings.SessionAbsolute, m.settings.SessionGrace)
-	_, err := m.service.Profile(m.ctx(), m.pair(i))
-	m.check(t, fmt.Sprintf("use of hash %d of %d", i, len(m.model.hashes)), want, err)
-	switch want {
-	case accepted:
-		if m.model.used.IsZero() {
-			m.model.used = now
+	before := m.model
+	m.begin(fresh.UserHash)
+	m.model.created = before.created
+	for _, hash := range before.hashes {
+		if _, err := m.service.Profile(context.Background(), m.pair(hash)); personal.CodeOf(err) != personal.CodeUnauthenticated {
+			t.Fatalf("a hash from before the password change: %v", err)
 		}
-		m.model.seen = now
-	case repeated:
-		m.model.seen = now
-	case theft:
-		m.model.ended = true
 	}
+	m.client(t, true, show{hash: m.held})
 }
 
-func (m *rotationMachine) check(t *rapid.T, what string, want outcome, err error) {
-	switch code := personal.CodeOf(err); {
-	case want <= repeated && err != nil:
-		t.Fatalf("%s: %v, the model accepts it", what, err)
-	case want > repeated && code != personal.CodeUnauthenticated:
-		t.Fatalf("%s: %q, the model refuses it", what, code)
+func (m *rotationMachine) signIn(t *rapid.T) {
+	in, err := m.service.Authorize(context.Background(), personal.AuthorizeRequest{Login: m.login, Password: goodPassword})
+	if err != nil {
+		t.Fatalf("signing in: %v", err)
 	}
-}
-
-// mayEnd tells whether the honest client may be refused now.
-func (m *rotationMachine) mayEnd() bool {
-	now := m.clock.Now()
-	return !m.honest || m.model.ended ||
-		now.Sub(m.model.seen) >= m.settings.SessionIdle-m.settings.SessionIdle/50 ||
-		now.Sub(m.model.created) >= m.settings.SessionAbsolute
+	m.begin(in.Credentials.UserHash)
 }
 
 func (m *rotationMachine) actions() map[string]func(*rapid.T) {
-	honestRefresh := func(t *rapid.T, lost bool) {
-		mayEnd := m.mayEnd()
-		answer := m.refresh(t, m.held)
-		if answer == "" && !mayEnd {
-			t.Fatal("an honest client was logged out")
-		}
-		if answer != "" && !lost {
-			m.held = len(m.model.hashes) - 1
-		}
-	}
 	return map[string]func(*rapid.T){
-		"client refreshes":                     func(t *rapid.T) { honestRefresh(t, false) },
-		"client refreshes, the answer is lost": func(t *rapid.T) { honestRefresh(t, true) },
-		"client refreshes twice at once": func(t *rapid.T) {
-			held := m.held
-			honestRefresh(t, false)
-			if now := m.clock.Now(); !m.model.ended && !m.model.grey(now, m.settings.SessionIdle) {
-				m.refresh(t, held) // the doubled request, right behind
-			}
+		"client refreshes": func(t *rapid.T) { m.client(t, true, show{hash: m.held, refresh: true}) },
+		"client refreshes, the answer is lost": func(t *rapid.T) {
+			m.client(t, false, show{hash: m.held, refresh: true})
 		},
-		"client uses its hash": func(t *rapid.T) {
-			m.use(t, m.held)
+		"client refreshes in three tabs at once": func(t *rapid.T) {
+			m.client(t, true, slices.Repeat([]show{{hash: m.held, refresh: true}}, 3)...)
 		},
-		"thief shows an old hash": func(t *rapid.T) {
+		"client refreshes, and a request overtakes it": func(t *rapid.T) {
+			m.client(t, true, show{hash: m.held, refresh: true}, show{hash: m.held})
+		},
+		"client uses its hash": func(t *rapid.T) { m.client(t, true, show{hash: m.held}) },
+		"thief shows any hash": func(t *rapid.T) {
 			m.honest = false
-			i := rapid.IntRange(0, len(m.model.hashes)-1).Draw(t, "hash")
-			if rapid.Bool().Draw(t, "refreshing") {
-				m.refresh(t, i)
-			} else {
-				m.use(t, i)
-			}
+			m.call(t, m.anyShow(t))
+		},
+		"thief and client at once": func(t *rapid.T) {
+			m.honest = false
+			m.client(t, true, show{hash: m.held, refresh: true}, m.anyShow(t), m.anyShow(t))
 		},
 		"time passes": func(t *rapid.T) {
 			m.clock.Advance(rapid.SampledFrom([]time.Duration{
@@ -187,47 +175,9 @@ func (m *rotationMachine) actions() map[string]func(*rapid.T) {
 				time.Minute, time.Hour, 5 * time.Hour, 25 * time.Hour,
 			}).Draw(t, "step"))
 		},
-		"client signs out": func(t *rapid.T) {
-			now := m.clock.Now()
-			if m.model.grey(now, m.settings.SessionIdle) {
-				return
-			}
-			want := m.model.show(m.held, now, m.settings.SessionIdle, m.settings.SessionAbsolute, m.settings.SessionGrace)
-			err := m.service.Logout(m.ctx(), personal.LogoutRequest{Credentials: m.pair(m.held)})
-			m.check(t, "logout", want, err)
-			m.model.ended = m.model.ended || want != refused
-		},
-		"client changes the password": func(t *rapid.T) {
-			now := m.clock.Now()
-			if m.model.grey(now, m.settings.SessionIdle) {
-				return
-			}
-			want := m.model.show(m.held, now, m.settings.SessionIdle, m.settings.SessionAbsolute, m.settings.SessionGrace)
-			fresh, err := m.service.ChangePassword(m.ctx(), personal.ChangePasswordRequest{
-				Credentials: m.pair(m.held), OldPassword: goodPassword, Password: goodPassword, ConfirmPassword: goodPassword,
-			})
-			m.check(t, "password change", want, err)
-			switch want {
-			case accepted, repeated: // earlier hashes are dead, without an alarm
-				old := m.model.hashes
-				created := m.model.created
-				m.begin(fresh)
-				m.model.created = created
-				for _, hash := range old {
-					_, err := m.service.Profile(m.ctx(), personal.Credentials{UserID: m.account.Credentials.UserID, UserHash: hash})
-					m.check(t, "a hash from before the password change", refused, err)
-				}
-			case theft:
-				m.model.ended = true
-			}
-		},
-		"client signs in again": func(t *rapid.T) {
-			in, err := m.service.Authorize(m.ctx(), personal.AuthorizeRequest{Login: m.account.Profile.Login, Password: goodPassword})
-			if err != nil {
-				t.Fatalf("signing in: %v", err)
-			}
-			m.begin(in.Credentials)
-		},
+		"client signs out":            m.logout,
+		"client changes the password": m.changePassword,
+		"client signs in again":       m.signIn,
 	}
 }
 
@@ -239,9 +189,10 @@ func TestRotationFollowsThePlainModel(t *testing.T) {
 		number := 0
 		rapid.Check(t, func(t *rapid.T) {
 			number++
-			m := &rotationMachine{fixture: f}
-			m.account = f.register(t, fmt.Sprintf("client%d", number))
-			m.begin(m.account.Credentials)
+			m := &rotationMachine{fixture: f, login: fmt.Sprintf("client%d", number)}
+			in := f.register(t, m.login)
+			m.userID = in.Credentials.UserID
+			m.begin(in.Credentials.UserHash)
 			t.Repeat(m.actions())
 		})
 	})

@@ -1,0 +1,32 @@
+package accounts_test
+
+import (
+	"testing"
+
+	"github.com/cms-personal/personal/internal/testkit"
+)
+
+func BenchmarkRefresh(b *testing.B) {
+	f := newFixture(b, testkit.SQLite(b))
+	c := f.register(b, "ada").Credentials
+	b.ReportAllocs()
+	for b.Loop() {
+		next, err := f.service.Refresh(b.Context(), c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c = next
+	}
+}
+
+// BenchmarkProfile is what RequireUser costs a page of the CMS's.
+func BenchmarkProfile(b *testing.B) {
+	f := newFixture(b, testkit.SQLite(b))
+	c := f.register(b, "ada").Credentials
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := f.service.Profile(b.Context(), c); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

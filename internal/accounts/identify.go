@@ -36,9 +36,28 @@ func (s *Service) identify(ctx context.Context, c personal.Credentials) (caller,
 	return who, nil
 }
 
+// What was read may have changed by the time of the write that follows from it.
+// That takes somebody else's success every time; so many in a row mean that
+// something else is wrong.
+const tries = 8
+
 // recognise judges the credentials. It ends a session whose hash was stolen and
 // writes nothing else.
 func (s *Service) recognise(ctx context.Context, c personal.Credentials, now time.Time) (caller, error) {
+	for range tries {
+		who, err := s.look(ctx, c, now)
+		if err != nil || who.standing != stolen {
+			return who, err
+		}
+		if err := s.endStolen(ctx, who); !errors.Is(err, ErrStale) {
+			return caller{}, err
+		}
+	}
+	return caller{}, fail("judging a session", ErrUnavailable)
+}
+
+// look judges the credentials by the session as it is. It writes nothing.
+func (s *Service) look(ctx context.Context, c personal.Credentials, now time.Time) (caller, error) {
 	selector, secret, ok := token.ParseHash(c.UserHash)
 	if !ok {
 		return caller{}, refusal(personal.CodeUnauthenticated)
@@ -57,21 +76,21 @@ func (s *Service) recognise(ctx context.Context, c personal.Credentials, now tim
 	if !ok {
 		return caller{}, refusal(personal.CodeUnauthenticated)
 	}
-	who := caller{account, session, judge(session, behind, now, s.settings.SessionGrace), newestSecret}
-	if who.standing == stolen {
-		return caller{}, s.endStolen(ctx, who)
-	}
-	return who, nil
+	return caller{account, session, judge(session, behind, now, s.settings.SessionGrace), newestSecret}, nil
 }
 
 // endStolen ends a session of which an old hash came back, and says so. The
-// session must be gone before the answer is: a thief gets no second try.
+// session must be gone before the answer is: a thief gets no second try. If it
+// was rotated meanwhile the old hash may be within the grace now: ErrStale.
 func (s *Service) endStolen(ctx context.Context, who caller) error {
 	event, err := s.event(ctx, personal.EventSessionTheft, who.account.ID)
 	if err != nil {
 		return err
 	}
-	if err := s.store.EndSession(ctx, who.account.ID, who.session.ID, event); err != nil {
+	if err := s.store.EndStolen(ctx, who.session, event); err != nil {
+		if errors.Is(err, ErrStale) {
+			return err
+		}
 		return fail("ending a stolen session", err)
 	}
 	s.wake()

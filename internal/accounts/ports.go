@@ -104,9 +104,11 @@ type SessionStore interface {
 	// Sessions returns the account's sessions that are alive at the given
 	// lifetimes, the latest used first.
 	Sessions(ctx context.Context, accountID int64, l Lifetimes) ([]Session, error)
-	// EndSession removes one session of the account and stores the jobs only if
-	// it was there; a missing one is no error.
-	EndSession(ctx context.Context, accountID, id int64, jobs ...NewJob) error
+	// EndSession removes one session of the account; a missing one is no error.
+	EndSession(ctx context.Context, accountID, id int64) error
+	// EndStolen removes a session and stores the jobs, if its newest digest is
+	// still the given one's; else ErrStale.
+	EndStolen(ctx context.Context, s Session, jobs ...NewJob) error
 	// EndSessions removes every session of the account.
 	EndSessions(ctx context.Context, accountID int64) error
 }

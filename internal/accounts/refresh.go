@@ -7,13 +7,9 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// A refresh loses its race at most once per rotation that happens while it runs;
-// so many in a row mean something else is wrong.
-const refreshTries = 8
-
 // Refresh implements [personal.Service].
 func (s *Service) Refresh(ctx context.Context, c personal.Credentials) (personal.Credentials, error) {
-	for range refreshTries {
+	for range tries {
 		now := s.store.Now()
 		who, err := s.recognise(ctx, c, now)
 		if err != nil {

@@ -128,10 +128,19 @@ func (s *Store) Sessions(ctx context.Context, accountID int64, l accounts.Lifeti
 }
 
 // EndSession ends one session, see accounts.SessionStore.
-func (s *Store) EndSession(ctx context.Context, accountID, id int64, jobs ...accounts.NewJob) error {
-	return s.inTx(ctx, "end a session", func(ctx context.Context, tx bun.Tx) error {
-		n, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ? AND id = ?", accountID, id)
-		if err != nil || n == 0 {
+func (s *Store) EndSession(ctx context.Context, accountID, id int64) error {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	_, err := exec(ctx, s.write, "DELETE FROM personal_sessions WHERE account_id = ? AND id = ?", accountID, id)
+	return fault(ctx, "end a session", err)
+}
+
+// EndStolen ends a session as it was judged, see accounts.SessionStore.
+func (s *Store) EndStolen(ctx context.Context, stolen accounts.Session, jobs ...accounts.NewJob) error {
+	return s.inTx(ctx, "end a stolen session", func(ctx context.Context, tx bun.Tx) error {
+		err := execOne(ctx, tx, accounts.ErrStale, "DELETE FROM personal_sessions WHERE id = ? AND newest = ?",
+			stolen.ID, stolen.Newest[:])
+		if err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)

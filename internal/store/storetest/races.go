@@ -269,7 +269,7 @@ var raceCases = []testCase{
 			case 6:
 				err = w.ReplacePassword(ctx, a.ID, 1, "second hash", s)
 			case 7:
-				err = w.EndSession(ctx, a.ID, s.ID, job("event"))
+				err = w.EndStolen(ctx, s, job("event"))
 			}
 			if errors.Is(err, accounts.ErrStale) {
 				return nil

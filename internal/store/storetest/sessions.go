@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -173,15 +174,30 @@ var sessionCases = []testCase{
 			}
 		}
 	}},
-	{"one session is ended by its own account only, and its jobs are stored once", func(t *testing.T, w *world) {
+	{"one session is ended by its own account only", func(t *testing.T, w *world) {
 		a, first := w.createAny()
 		second := w.open(a)
 		b, _ := w.createAny()
-		w.must(w.EndSession(t.Context(), b.ID, first.ID, job("event")))
+		w.must(w.EndSession(t.Context(), b.ID, first.ID))
 		w.wantSessions(a.ID, first, second)
-		w.must(w.EndSession(t.Context(), a.ID, first.ID, job("event")))
-		w.must(w.EndSession(t.Context(), a.ID, first.ID, job("event")))
+		w.must(w.EndSession(t.Context(), a.ID, first.ID))
+		w.must(w.EndSession(t.Context(), a.ID, first.ID))
 		w.wantSessions(a.ID, second)
+	}},
+	{"a stolen session is ended as it was judged, once, and not after a rotation", func(t *testing.T, w *world) {
+		a, judged := w.createAny()
+		rotated := judged
+		rotated.Newest = digest("next", 0)
+		w.must(w.RotateSession(t.Context(), judged.ID, judged.Newest, rotated.Newest, w.Now()))
+		if err := w.EndStolen(t.Context(), judged, job("event")); !errors.Is(err, accounts.ErrStale) {
+			t.Errorf("after a rotation: %v", err)
+		}
+		w.wantSessions(a.ID, rotated)
+		w.must(w.EndStolen(t.Context(), rotated, job("event")))
+		w.wantSessions(a.ID)
+		if err := w.EndStolen(t.Context(), rotated, job("event")); !errors.Is(err, accounts.ErrStale) {
+			t.Errorf("a second time: %v", err)
+		}
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
 		}

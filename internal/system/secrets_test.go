@@ -1,0 +1,172 @@
+package system
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/internal/testkit"
+)
+
+// secrets are texts that must not be seen, by what they are.
+type secrets map[string]string
+
+func (s secrets) add(what, text string) string {
+	s[what] = text
+	return text
+}
+
+// wantNone expects none of the secrets in a text.
+func (s secrets) wantNone(t testing.TB, where, text string) {
+	t.Helper()
+	for what, secret := range s {
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, secret) {
+				t.Errorf("%s shows %s: %s", where, what, strings.ReplaceAll(line, secret, "SECRET"))
+				break
+			}
+		}
+	}
+}
+
+// TestSecretsStaySecret goes through everything with recognisable secrets, with
+// the most talkative log, and looks for them where they must not be.
+func TestSecretsStaySecret(t *testing.T) {
+	t.Parallel()
+	testkit.Databases(t, func(t *testing.T, database string) {
+		hidden := secrets{}
+		database = withPassword(t, database, hidden)
+		s := start(t, options{database: database, settings: cheap + links, flags: []string{"--log-level", "debug"}})
+		s.putSchema(t, schema)
+		hidden.add("the admin's token", s.adminToken(t))
+		s.secretive(t, hidden)
+
+		pid := s.plugin(t).Active.PID
+		for name, process := range map[string]int{"the host": s.process.Pid, "the plugin": pid} {
+			hidden.wantNone(t, "the command line of "+name, readProc(t, process, "cmdline"))
+		}
+		hidden.wantNone(t, "the environment of the plugin", readProc(t, pid, "environ"))
+
+		s.stop(t)
+		if len(s.log.linesWith("level=DEBUG")) == 0 {
+			t.Error("the log is not talkative")
+		}
+		hidden.wantNone(t, "the log", s.log.String())
+		hidden.wantNone(t, "the list of events", readFile(t, s.data+"/events.ndjson"))
+	})
+}
+
+// TestRequestIDIsLogged follows request ids into the logs of host and plugin.
+func TestRequestIDIsLogged(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{database: testkit.SQLite(t), settings: cheap, flags: []string{"--log-level", "debug"}})
+	ofPlugin := "plugin.pid=" + strconv.Itoa(s.plugin(t).Active.PID)
+	for id, p := range map[string]params{"a-refused-call": {}, "a-successful-call": applicant(nil)} {
+		s.do(t, call{path: "register/", params: p, header: http.Header{"X-Request-Id": {id}}})
+		eventually(t, "lines of host and plugin on "+id, func() bool {
+			lines := s.log.linesWith(id)
+			return slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, ofPlugin) }) &&
+				slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(line, ofPlugin) })
+		})
+	}
+}
+
+// withPassword gives a PostgreSQL URL a password, which the test server does not
+// ask for, unless it has one.
+func withPassword(t testing.TB, database string, hidden secrets) string {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal("the database URL cannot be read")
+	}
+	if u.Scheme == "sqlite" {
+		return database
+	}
+	password, given := u.User.Password()
+	if !given {
+		password = "SecretDatabase1"
+		u.User = url.UserPassword(u.User.Username(), password)
+	}
+	hidden.add("the database's password", password)
+	return u.String()
+}
+
+// secretive uses every operation that takes or gives a secret, rightly and
+// wrongly.
+func (s *system) secretive(t testing.TB, hidden secrets) {
+	n := 0
+	secret := func(what string) string {
+		n++
+		return hidden.add(what, fmt.Sprintf("SecretSesame%dOpens", n))
+	}
+	note := func(what string, p pair) pair {
+		hidden.add(what, p.Hash)
+		return p
+	}
+	first := secret("the first password")
+	p := applicant(params{"password": first, "confirm_password": first})
+	login, email := p["login"].(string), p["email"].(string)
+	session := note("a hash from registration", s.post(t, "register/", p).pair(t))
+	second := note("a hash from sign-in", s.post(t, "auth/", params{"login": login, "password": first}).pair(t))
+	session = note("a refreshed hash", s.refresh(t, session))
+
+	s.post(t, "auth/", params{"login": login, "password": secret("a wrong password")}).want(t, "invalid_credentials")
+	s.do(t, call{path: "auth/?password=" + secret("a password in a query"), params: params{"login": login}})
+	s.do(t, call{path: "auth/", header: http.Header{"Content-Type": {jsonType}}, body: strings.NewReader("password=" + secret("a password in no JSON"))}).want(t, "malformed_request")
+	s.do(t, call{path: "auth/", header: http.Header{"Content-Type": {formType}}, body: strings.NewReader("password=%zz" + secret("a password in no form"))}).want(t, "malformed_request")
+	s.do(t, call{path: "auth/", header: http.Header{"Content-Type": {"text/plain"}}, body: strings.NewReader(secret("a password as text"))})
+	s.do(t, call{path: secret("a password as path") + "/"}).want(t, "not_found")
+	weak := params{"password": secret("a refused password"), "confirm_password": secret("its confirmation")}
+	s.post(t, "register/", applicant(weak)).want(t, "validation_failed")
+	s.post(t, "register/", applicant(params{secret("a password as name"): "x"})).want(t, "validation_failed")
+	s.getAs(t, note("a made-up hash", pair{session.ID, flip(session.Hash, 3)}), "profile/").want(t, "unauthenticated")
+	s.do(t, call{method: http.MethodGet, path: "profile/", header: http.Header{"User-Id": {secret("a password as id")}, "User-Hash": {"x"}}}).want(t, "unauthenticated")
+
+	next := secret("the second password")
+	s.postAs(t, session, "password/", params{"old_password": secret("a wrong old password"), "password": next, "confirm_password": next}).want(t, "validation_failed")
+	session = note("a hash from a password change", s.postAs(t, session, "password/", params{"old_password": first, "password": next, "confirm_password": next}).pair(t))
+	s.getAs(t, second, "auth_refresh/").want(t, "unauthenticated")
+
+	s.postAs(t, session, "email/", params{"password": next, "email": "new-" + email}).want(t, "")
+	confirmEmail := hidden.add("the token for a new address", s.mailTo(t, "new-"+email).token(t))
+	s.post(t, "email_confirm/", params{"token": confirmEmail}).want(t, "")
+	s.post(t, "recover/", params{"login": login}).want(t, "")
+	eventually(t, "the mail for recovery", func() bool { return len(s.mailsTo(t, "new-"+email)) == 2 })
+	last := secret("the last password")
+	worked := 0
+	for i, m := range s.mailsTo(t, "new-"+email) {
+		token := hidden.add(fmt.Sprintf("the token in mail %d", i), m.token(t))
+		if s.post(t, "recover_confirm/", confirm(token, last)).Success == 1 {
+			worked++
+		}
+	}
+	if worked != 1 {
+		t.Fatalf("%d mailed tokens recovered the account", worked)
+	}
+	s.post(t, "recover_confirm/", confirm(secret("a made-up token"), last)).want(t, "invalid_token")
+	note("a hash after recovery", s.post(t, "auth/", params{"login": login, "password": last}).pair(t))
+}
+
+// readProc reads what the system tells of a process, a line for each item.
+func readProc(t testing.TB, pid int, name string) string {
+	t.Helper()
+	text := readFile(t, fmt.Sprintf("/proc/%d/%s", pid, name))
+	if text == "" {
+		t.Fatalf("/proc/%d/%s is empty", pid, name)
+	}
+	return strings.ReplaceAll(text, "\x00", "\n")
+}
+
+func readFile(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

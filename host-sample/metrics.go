@@ -100,7 +100,7 @@ var apiOperations = []string{
 // apiOperation names the API's operations by their paths.
 func apiOperation(basePath string) func(*http.Request) string {
 	return func(r *http.Request) string {
-		name := strings.Trim(strings.TrimPrefix(r.URL.Path, basePath+"/api/v1/personal"), "/")
+		name := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, basePath+"/api/v1/personal/"), "/")
 		if slices.Contains(apiOperations, name) {
 			return name
 		}

@@ -61,6 +61,10 @@ func (p *pluginInstall) Run(ctx context.Context, parent *commands, out output) e
 // activate chooses a version on disk. It holds the data folder meanwhile, so
 // that no running host is surprised.
 func (p *pluginCommand) activate(c *plugincatalogue.Catalogue, version string, out output) (err error) {
+	if p.Plugins != "" {
+		return &settingError{key: "plugins", err: errors.New("--activate works on the data folder's own catalogue only: " +
+			"of another one nobody knows which hosts run on it")}
+	}
 	folder, err := openDataFolder(p.Data, out.log())
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/http"
+	"path"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -50,11 +51,15 @@ func newSite(p siteParts) (http.Handler, error) {
 	}, nil
 }
 
-// ServeHTTP asks the shim first: a ServeMux redirects paths that it would write
-// otherwise, and a redirected POST loses its body.
+// ServeHTTP asks the shim first, and knows no path that a ServeMux would write
+// otherwise: it would redirect, and clients may turn a redirected POST into a GET.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.api.Matches(r) {
 		s.personal.ServeHTTP(w, r)
+		return
+	}
+	if clean := path.Clean(r.URL.Path); r.URL.Path != clean && r.URL.Path != clean+"/" {
+		http.NotFound(w, r)
 		return
 	}
 	s.rest.ServeHTTP(w, r)

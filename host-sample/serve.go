@@ -137,12 +137,16 @@ func newSender(c config, folder *dataFolder) (mailer.Sender, error) {
 	return mailer.NewCapture(folder.path("mail"), c.mailFrom)
 }
 
+// newManager makes the manager of the plugin.
 func newManager(c config, folder *dataFolder, callbacks *callbacks, catalogue *plugincatalogue.Catalogue, url string, log *slog.Logger) (*pluginmanager.Manager, error) {
+	if c.relay != nil && c.settings == "" {
+		log.Warn("mails bring a code and no link: name your pages in --settings, keys recovery.url and email.url")
+	}
 	return pluginmanager.New(pluginmanager.Config{
 		Catalogue:   catalogue,
 		Host:        callbacks,
 		DatabaseURL: c.databaseURL,
-		Settings:    settingsSource(c.settings, url),
+		Settings:    settingsSource(c.settings, url, c.relay == nil),
 		RunDir:      folder.path("run"),
 		Log:         log,
 	})

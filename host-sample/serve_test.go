@@ -46,7 +46,7 @@ func TestEventsAreKeptOneOnALine(t *testing.T) {
 }
 
 func TestWithoutASettingsFileLinksLeadToTheListener(t *testing.T) {
-	data, err := settingsSource("", "http://127.0.0.1:8080")()
+	data, err := settingsSource("", "http://127.0.0.1:8080", true)()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestWithoutASettingsFileLinksLeadToTheListener(t *testing.T) {
 
 func TestASettingsFileIsReadAnewAtEveryStart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.toml")
-	source := settingsSource(path, "http://127.0.0.1:8080")
+	source := settingsSource(path, "http://127.0.0.1:8080", true)
 	if _, err := source(); err == nil {
 		t.Error("a file that is not there was read")
 	}

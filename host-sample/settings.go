@@ -10,7 +10,13 @@ import (
 // pages are. They are named by the configured listener, never by what a request
 // says its host is: whoever asks for a recovery must not choose where the
 // token goes.
-func settingsSource(file, url string) func() ([]byte, error) {
+//
+// Mails that leave the machine get no such link: of the address that others know
+// the site by, the listener knows nothing.
+func settingsSource(file, url string, captured bool) func() ([]byte, error) {
+	if file == "" && !captured {
+		return func() ([]byte, error) { return nil, nil }
+	}
 	if file == "" {
 		pages := fmt.Appendf(nil, "[recovery]\nurl = %q\n\n[email]\nurl = %q\n",
 			url+"/account/recover#token={token}", url+"/account/email#token={token}")

@@ -139,8 +139,9 @@ func (s settings) check() error {
 	fault(linkOK(s.Recovery.URL), "recovery.url", "must be empty or an http(s) URL with {token} once, behind a #")
 	fault(linkOK(s.Email.URL), "email.url", "must be empty or an http(s) URL with {token} once, behind a #")
 	throttled := func(key string, l limit) {
-		between("throttle."+key+".burst", l.Burst, 1, 1_000_000)
+		between("throttle."+key+".burst", l.Burst, 1, 100_000)
 		atLeastASecond("throttle."+key+".every", l.Every)
+		fault(time.Duration(l.Every) <= 24*time.Hour, "throttle."+key+".every", "must be 24h or shorter")
 	}
 	throttled("guess", s.Throttle.Guess)
 	throttled("guess_address", s.Throttle.GuessAddress)

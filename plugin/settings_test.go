@@ -28,7 +28,7 @@ func TestAFileChangesWhatItNamesAndNothingElse(t *testing.T) {
 	}
 	rules := s.accounts()
 	if rules.SessionIdle != 2*time.Hour || rules.SessionAbsolute != 720*time.Hour ||
-		rules.Throttle.Guess.Burst != 3 || rules.Throttle.Guess.Every != 30*time.Second {
+		rules.Throttle.Guess.Burst != 3 || rules.Throttle.Guess.Every != time.Minute {
 		t.Fatalf("settings: %+v", rules)
 	}
 }
@@ -49,6 +49,7 @@ func TestFaultySettingsAreNamed(t *testing.T) {
 		"a link without a token":       {"[email]\nurl = \"https://cms.example/\"", "email.url"},
 		"a link that is no web page":   {"[email]\nurl = \"javascript:alert(1)#{token}\"", "email.url"},
 		"a burst of nothing":           {"[throttle.guess]\nburst = 0", "throttle.guess.burst"},
+		"a limit of years":             {"[throttle.guess]\nevery = \"9000h\"", "throttle.guess.every"},
 		"no TOML":                      {"session {", "line 1"},
 	} {
 		t.Run(name, func(t *testing.T) {

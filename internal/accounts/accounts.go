@@ -106,12 +106,3 @@ func require(faults *personal.Faults, name, value string) {
 		faults.Add(name, personal.FaultRequired)
 	}
 }
-
-// copyFaults keeps the request of the caller as it is.
-func copyFaults(f personal.Faults) personal.Faults {
-	var faults personal.Faults
-	for name, code := range f {
-		faults.Add(name, code)
-	}
-	return faults
-}

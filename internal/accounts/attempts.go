@@ -15,22 +15,20 @@ import (
 // everything.
 type Throttle struct {
 	Enabled      bool
-	Guess        throttle.Limit // passwords of one account from one address
+	Guess        throttle.Limit // passwords for one login from one address, right ones under way included
 	GuessAddress throttle.Limit // passwords of all accounts from one address
 	Register     throttle.Limit // registrations from one address
 	Recover      throttle.Limit // recoveries asked for from one address
 	Confirm      throttle.Limit // mailed tokens shown from one address
 }
 
-// guess is one password tried for an account from the caller's address. The
-// account is known by its id, so that its login and its e-mail are one target;
-// an unknown one by what was typed.
-func (s *Service) guess(ctx context.Context, account Account, typed string) []throttle.Charge {
-	target := "login:" + typed
-	if account.ID != 0 {
-		target = "account:" + strconv.FormatInt(account.ID, 10)
-	} else if q := s.loginQuery(typed); q.LoginKey != "" {
-		target = "login:" + q.LoginKey
+// guess is one password tried for a login, or an e-mail, from the caller's
+// address. It is counted by what was typed, whether or not an account has it: a
+// count that a login and an e-mail share would tell that they are one account's.
+func (s *Service) guess(ctx context.Context, login string) []throttle.Charge {
+	target := login
+	if q := s.loginQuery(login); q.LoginKey != "" {
+		target = q.LoginKey
 	}
 	from := source(ctx)
 	return []throttle.Charge{

@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 
 	"github.com/cms-personal/personal/internal/password"
@@ -12,30 +13,39 @@ import (
 // Authorize implements [personal.Service]. An unknown login takes the same road
 // as a wrong password: the same queries, a hash of the same cost, the same answer.
 func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
-	account, known, err := s.findByLogin(ctx, r.Login)
-	if err != nil {
-		return personal.SignedIn{}, err
-	}
-	attempt := s.guess(ctx, account, r.Login)
+	attempt := s.guess(ctx, r.Login)
 	if err := s.charge(ctx, attempt); err != nil {
 		return personal.SignedIn{}, err
 	}
-	faults := copyFaults(r.Faults)
+	faults := maps.Clone(r.Faults)
 	require(&faults, "login", r.Login)
 	require(&faults, "password", r.Password)
 	if err := faults.Err(); err != nil {
 		s.refund(ctx, attempt)
 		return personal.SignedIn{}, err
 	}
-	rehash, err := s.checkPassword(ctx, account, known, r.Password)
+	account, rehash, err := s.checkLogin(ctx, r.Login, r.Password)
+	if personal.CodeOf(err) != personal.CodeInvalidCredentials {
+		s.refund(ctx, attempt) // it was right, or an outage kept it from being judged
+	}
 	if err != nil {
 		return personal.SignedIn{}, err
 	}
-	s.refund(ctx, attempt)
 	if account.Disabled {
 		return personal.SignedIn{}, refusal(personal.CodeAccountDisabled)
 	}
 	return s.signIn(ctx, account, rehash)
+}
+
+// checkLogin returns the account that login and password are those of, and a new
+// hash when the stored one is weaker than the settings ask.
+func (s *Service) checkLogin(ctx context.Context, login, entered string) (account Account, rehash string, err error) {
+	account, known, err := s.findByLogin(ctx, login)
+	if err != nil {
+		return Account{}, "", err
+	}
+	rehash, err = s.checkPassword(ctx, account, known, entered)
+	return account, rehash, err
 }
 
 // findByLogin finds the account that a login, or an e-mail where the settings
@@ -104,10 +114,6 @@ func (s *Service) signIn(ctx context.Context, account Account, rehash string) (p
 	if err != nil {
 		return personal.SignedIn{}, err
 	}
-	event, err := s.event(ctx, personal.EventSignedIn, account.ID)
-	if err != nil {
-		return personal.SignedIn{}, err
-	}
 	session, secret := s.newSession(ctx, account.ID)
 	err = s.store.OpenSession(ctx, OpenSession{
 		Session:           session,
@@ -115,7 +121,7 @@ func (s *Service) signIn(ctx context.Context, account Account, rehash string) (p
 		Rehash:            rehash,
 		Most:              MostSessions,
 		Lifetimes:         s.settings.Lifetimes(session.Created),
-		Jobs:              []NewJob{event},
+		Jobs:              []NewJob{s.event(ctx, personal.EventSignedIn, account.ID)},
 	})
 	if errors.Is(err, ErrStale) {
 		// The password changed while this one was being verified: it is wrong now.

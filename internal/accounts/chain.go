@@ -35,7 +35,8 @@ func judge(s Session, behind int, now time.Time, grace time.Duration) standing {
 // Lifetimes says which sessions are alive at now.
 func (s Settings) Lifetimes(now time.Time) Lifetimes {
 	return Lifetimes{
-		SeenAfter:    now.Add(-s.SessionIdle),
+		// What was last seen may have been used again shortly after, unwritten.
+		SeenAfter:    now.Add(-s.SessionIdle - s.seenEvery()),
 		CreatedAfter: now.Add(-s.SessionAbsolute),
 	}
 }
@@ -50,8 +51,11 @@ func (s Settings) expiry(of Session) time.Time {
 }
 
 // seenEvery is how often a session's last use is written: at most once a minute.
-// Only where sessions live so shortly that a minute would cut them off early is
-// it written more often, so that none loses more than a hundredth of its life.
+// A session may live that much longer than it should. Where that would be long
+// beside its life, last uses are written more often.
 func (s Settings) seenEvery() time.Duration {
-	return min(time.Minute, s.SessionIdle/100)
+	if s.SessionIdle < 10*time.Minute {
+		return s.SessionIdle / 100
+	}
+	return time.Minute
 }

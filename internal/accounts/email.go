@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"time"
 
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/shared/personal"
@@ -16,7 +18,7 @@ const (
 	KindEmailNotice outbox.Kind = "email_changed" // tells the old address afterwards
 )
 
-// emailJob is an e-mail change that was asked for, or was made.
+// emailJob is an e-mail change that was asked for.
 type emailJob struct {
 	AccountID int64  `json:"account_id"`
 	From      string `json:"from"`    // the account's e-mail when the change was asked for
@@ -33,21 +35,59 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	if err != nil {
 		return err
 	}
-	faults := copyFaults(r.Faults)
+	job, reserve := s.emailChange(ctx, who.account)
+	if wait, err := s.store.MailWait(ctx, reserve); err != nil || wait > 0 {
+		s.refund(ctx, attempt)
+		return mailRefused(wait, err)
+	}
+	faults := maps.Clone(r.Faults)
 	email, fault := ParseEmail(r.Email)
 	if fault != "" {
 		faults.Add("email", fault)
 	}
-	if err := s.confirmIdentity(ctx, who.account, attempt, &faults, "password", r.Password); err != nil {
+	guessed, err := s.confirmIdentity(ctx, who.account, &faults, "password", r.Password)
+	if err == nil {
+		err = faults.Err()
+	}
+	if err == nil {
+		err = s.mustBeFree(ctx, email, who.account.ID)
+	}
+	// Whether an address is taken is an answer to be paid for like a guess.
+	if !guessed && personal.CodeOf(err) != personal.CodeAlreadyExists {
+		s.refund(ctx, attempt)
+	}
+	if err != nil {
 		return err
 	}
-	if err := faults.Err(); err != nil {
-		return err
+	job.To = email.Address
+	wait, err := s.store.ReserveMail(ctx, reserve, newJob(KindEmailChange, job))
+	if err != nil || wait > 0 {
+		return mailRefused(wait, err)
 	}
-	if err := s.mustBeFree(ctx, email, who.account.ID); err != nil {
-		return err
+	s.wake()
+	return nil
+}
+
+// emailChange returns the job of an e-mail change, but for the new address, and
+// the reservation of its mail.
+func (s *Service) emailChange(ctx context.Context, account Account) (emailJob, MailReservation) {
+	call := personal.CallFrom(ctx)
+	job := emailJob{
+		AccountID: account.ID, From: account.Email.Key, Version: account.CredentialVersion,
+		Locale: call.Locale, RequestID: call.RequestID, MailID: newID(),
 	}
-	return s.askEmailChange(ctx, who.account, email)
+	return job, reservation(job.MailID, account.ID, PurposeEmail)
+}
+
+// mailRefused is why there is no room for one more mail.
+func mailRefused(wait time.Duration, err error) error {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return refusal(personal.CodeUnauthenticated)
+	case err != nil:
+		return fail("reserving an e-mail confirmation", err)
+	}
+	return &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: wait}
 }
 
 // mustBeFree saves a mail that could not be redeemed. The database decides when
@@ -62,30 +102,6 @@ func (s *Service) mustBeFree(ctx context.Context, email Email, accountID int64) 
 	case owner.ID != accountID:
 		return alreadyExists(&TakenError{Email: true})
 	}
-	return nil
-}
-
-func (s *Service) askEmailChange(ctx context.Context, account Account, email Email) error {
-	call := personal.CallFrom(ctx)
-	job := emailJob{
-		AccountID: account.ID, From: account.Email.Key, To: email.Address, Version: account.CredentialVersion,
-		Locale: call.Locale, RequestID: call.RequestID, MailID: newID(),
-	}
-	payload, err := json.Marshal(job)
-	if err != nil {
-		return fail("writing an e-mail job", err)
-	}
-	wait, err := s.store.ReserveMail(ctx, reservation(job.MailID, account.ID, PurposeEmail),
-		NewJob{Kind: KindEmailChange, Payload: payload})
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return refusal(personal.CodeUnauthenticated)
-	case err != nil:
-		return fail("reserving an e-mail confirmation", err)
-	case wait > 0:
-		return &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: wait}
-	}
-	s.wake()
 	return nil
 }
 
@@ -118,7 +134,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 	if err := s.charge(ctx, s.confirmation(ctx)); err != nil {
 		return err
 	}
-	faults := copyFaults(r.Faults)
+	faults := maps.Clone(r.Faults)
 	require(&faults, "token", r.Token)
 	if err := faults.Err(); err != nil {
 		return err
@@ -127,11 +143,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 	if err != nil {
 		return err
 	}
-	jobs, err := s.emailChanged(ctx, account)
-	if err != nil {
-		return err
-	}
-	err = s.store.RedeemEmail(ctx, digest, jobs...)
+	err = s.store.RedeemEmail(ctx, digest, s.emailChanged(ctx, account)...)
 	var taken *TakenError
 	if errors.As(err, &taken) {
 		return alreadyExists(taken)
@@ -145,25 +157,24 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 
 // emailChanged are the jobs that follow: the event, and the notice to the old
 // address, whose owner may not be who changed it.
-func (s *Service) emailChanged(ctx context.Context, account Account) ([]NewJob, error) {
-	event, err := s.event(ctx, personal.EventEmailChanged, account.ID)
-	if err != nil {
-		return nil, err
+func (s *Service) emailChanged(ctx context.Context, account Account) []NewJob {
+	jobs := []NewJob{s.event(ctx, personal.EventEmailChanged, account.ID)}
+	if account.Email.Address != "" {
+		notice := noticeJob{To: account.Email.Address, Locale: personal.CallFrom(ctx).Locale, MailID: newID()}
+		jobs = append(jobs, newJob(KindEmailNotice, notice))
 	}
-	call := personal.CallFrom(ctx)
-	payload, err := json.Marshal(emailJob{
-		AccountID: account.ID, From: account.Email.Address,
-		Locale: call.Locale, RequestID: call.RequestID, MailID: newID(),
-	})
-	if err != nil {
-		return nil, fail("writing an e-mail notice", err)
-	}
-	return []NewJob{event, {Kind: KindEmailNotice, Payload: payload}}, nil
+	return jobs
 }
 
-// sendEmailNotice tells the old address that it is the account's no more.
+// noticeJob tells an address that it is an account's no more.
+type noticeJob struct {
+	To     string `json:"to"`
+	Locale string `json:"locale,omitempty"`
+	MailID string `json:"mail_id"`
+}
+
 func (s *Service) sendEmailNotice(ctx context.Context, j outbox.Job) error {
-	var r emailJob
+	var r noticeJob
 	if err := json.Unmarshal(j.Payload, &r); err != nil {
 		return fmt.Errorf("reading an e-mail notice: %w", err)
 	}
@@ -171,7 +182,7 @@ func (s *Service) sendEmailNotice(ctx context.Context, j outbox.Job) error {
 	if err != nil {
 		return err
 	}
-	m.ID, m.To = r.MailID, r.From
+	m.ID, m.To = r.MailID, r.To
 	if err := s.host.SendMail(ctx, m); err != nil {
 		return fmt.Errorf("handing a mail to the host: %w", err)
 	}

@@ -15,29 +15,23 @@ const KindEvent outbox.Kind = "event"
 // event returns the job that tells the host what happened to an account. It is
 // stored in the transaction of what happened, so that neither is without the
 // other.
-func (s *Service) event(ctx context.Context, t personal.EventType, accountID int64) (NewJob, error) {
-	job, err := s.eventFor(ctx, t)
-	if err != nil {
-		return NewJob{}, err
-	}
-	return job(accountID), nil
-}
-
-// eventFor is event for an account whose id is not known yet.
-func (s *Service) eventFor(ctx context.Context, t personal.EventType) (func(accountID int64) NewJob, error) {
+func (s *Service) event(ctx context.Context, t personal.EventType, accountID int64) NewJob {
 	call := personal.CallFrom(ctx)
-	e := personal.Event{ID: newID(), Type: t, Time: s.store.Now().UTC(), RequestID: call.RequestID}
+	e := personal.Event{ID: newID(), Type: t, Time: s.store.Now().UTC(), UserID: accountID, RequestID: call.RequestID}
 	if call.Address.IsValid() {
 		e.Address = call.Address.String()
 	}
-	if _, err := json.Marshal(e); err != nil {
-		return nil, fail("writing an event", err)
+	return newJob(KindEvent, e)
+}
+
+// newJob returns a job with a payload of texts, numbers and times of this age,
+// which always has a JSON form.
+func newJob(k outbox.Kind, payload any) NewJob {
+	data, err := json.Marshal(payload)
+	if err != nil {
+		panic(fmt.Sprintf("a payload that JSON can't hold: %v", err))
 	}
-	return func(accountID int64) NewJob {
-		e.UserID = accountID
-		payload, _ := json.Marshal(e) // marshalled once above; the id changes nothing
-		return NewJob{Kind: KindEvent, Payload: payload}
-	}, nil
+	return NewJob{Kind: k, Payload: data}
 }
 
 // publish hands a stored event to the host.

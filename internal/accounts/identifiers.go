@@ -28,7 +28,7 @@ func LoginKey(login string) (key string, fault personal.FaultCode) {
 		return "", personal.FaultRequired
 	case !utf8.ValidString(login):
 		return "", personal.FaultInvalidFormat
-	case utf8.RuneCountInString(login) > longestLogin:
+	case utf8.RuneCountInString(login) > 4*longestLogin: // mapping may shorten it, but not for ever
 		return "", personal.FaultTooLong
 	case strings.Contains(login, "@"):
 		return "", personal.FaultInvalidFormat
@@ -95,13 +95,17 @@ func ParseEmail(s string) (email Email, fault personal.FaultCode) {
 		return Email{}, personal.FaultInvalidFormat
 	}
 	shown := ascii
-	if strings.EqualFold(domain, ascii) {
-		shown = domain
+	if isASCII(domain) {
+		shown = domain // as it was typed
 	}
 	if len(local) > longestLocal || len(local)+1+len(ascii) > longestEmail {
 		return Email{}, personal.FaultTooLong
 	}
 	return Email{Address: local + "@" + shown, Key: strings.ToLower(local) + "@" + strings.ToLower(ascii)}, ""
+}
+
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r > unicode.MaxASCII }) < 0
 }
 
 // asciiDomain returns the A-label form of a domain that has at least two labels.

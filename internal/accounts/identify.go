@@ -69,8 +69,11 @@ func (s *Service) look(ctx context.Context, c personal.Credentials, now time.Tim
 	if err != nil {
 		return caller{}, fail("finding a session", err)
 	}
-	if account.ID != c.UserID || account.Disabled || !s.settings.Lifetimes(now).Alive(session) {
+	if account.ID != c.UserID || !s.settings.Lifetimes(now).Alive(session) {
 		return caller{}, refusal(personal.CodeUnauthenticated)
+	}
+	if account.Disabled {
+		return caller{}, s.endDisabled(ctx, session)
 	}
 	behind, newestSecret, ok := token.Distance(session.ChainKey, secret, session.Newest)
 	if !ok {
@@ -79,14 +82,20 @@ func (s *Service) look(ctx context.Context, c personal.Credentials, now time.Tim
 	return caller{account, session, judge(session, behind, now, s.settings.SessionGrace), newestSecret}, nil
 }
 
+// endDisabled ends a session of a disabled account, so that it does not live
+// again when the account is enabled.
+func (s *Service) endDisabled(ctx context.Context, session Session) error {
+	if err := s.store.EndSession(ctx, session.AccountID, session.ID); err != nil {
+		return fail("ending a session of a disabled account", err)
+	}
+	return refusal(personal.CodeUnauthenticated)
+}
+
 // endStolen ends a session of which an old hash came back, and says so. The
 // session must be gone before the answer is: a thief gets no second try. If it
 // was rotated meanwhile the old hash may be within the grace now: ErrStale.
 func (s *Service) endStolen(ctx context.Context, who caller) error {
-	event, err := s.event(ctx, personal.EventSessionTheft, who.account.ID)
-	if err != nil {
-		return err
-	}
+	event := s.event(ctx, personal.EventSessionTheft, who.account.ID)
 	if err := s.store.EndStolen(ctx, who.session, event); err != nil {
 		if errors.Is(err, ErrStale) {
 			return err

@@ -41,15 +41,13 @@ type mailing struct {
 // clear only here and in the mail: a job that is tried again makes another.
 func (s *Service) mailToken(ctx context.Context, m mailing) error {
 	text, digest := token.NewMailToken()
-	now := s.store.Now()
 	stored := MailToken{
-		MailID:            m.mailID,
 		AccountID:         m.account.ID,
 		Purpose:           m.purpose,
 		Digest:            digest,
 		CredentialVersion: m.account.CredentialVersion,
-		Created:           now,
-		Expires:           now.Add(s.settings.MailLifetime),
+		AccountEmailKey:   m.account.Email.Key,
+		Expires:           s.store.Now().Add(s.settings.MailLifetime),
 	}
 	if m.purpose == PurposeEmail {
 		stored.Email = m.to
@@ -64,7 +62,7 @@ func (s *Service) mailToken(ctx context.Context, m mailing) error {
 	mail, err := m.template.write(m.locale, letter{
 		Token:   text,
 		Link:    strings.ReplaceAll(m.url, "{token}", text),
-		Minutes: int(s.settings.MailLifetime.Round(time.Minute).Minutes()),
+		Minutes: int(s.settings.MailLifetime / time.Minute),
 	})
 	if err != nil {
 		return err

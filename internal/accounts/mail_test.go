@@ -113,6 +113,29 @@ func TestANewerMailLeavesEarlierTokensValidAndSuccessVoidsAll(t *testing.T) {
 	})
 }
 
+// A token is made for the address that the account has: of one that changes while
+// the mail is being made, none is left over that the old mailbox could use.
+func TestAnEmailThatChangesWhileAMailIsMadeGetsNoToken(t *testing.T) {
+	f, s, _ := spied(t, testkit.SQLite(t), cheap)
+	in := f.register(t, "ada")
+	change := personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "new@example.com"}
+	if err := f.service.ChangeEmail(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	f.drain(t)
+	token := f.tokens()[0]
+	f.worker.Handlers = f.service.Jobs() // which look at the store through the spy
+	s.found = func() {
+		if err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: token}); err != nil {
+			t.Errorf("confirming: %v", err)
+		}
+	}
+	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
+	if tokens := f.tokens(); len(tokens) != 1 {
+		t.Fatalf("%d tokens were mailed, want the confirmation's alone", len(tokens))
+	}
+}
+
 func TestATokenExpires(t *testing.T) {
 	f := newFixture(t, testkit.SQLite(t))
 	f.register(t, "ada")

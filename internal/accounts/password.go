@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/throttle"
@@ -15,8 +16,12 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 	if err != nil {
 		return personal.Credentials{}, err
 	}
-	faults := copyFaults(r.Faults)
-	if err := s.confirmIdentity(ctx, who.account, attempt, &faults, "old_password", r.OldPassword); err != nil {
+	faults := maps.Clone(r.Faults)
+	guessed, err := s.confirmIdentity(ctx, who.account, &faults, "old_password", r.OldPassword)
+	if !guessed {
+		s.refund(ctx, attempt)
+	}
+	if err != nil {
 		return personal.Credentials{}, err
 	}
 	prepared := s.newPassword(&faults, r.Password, r.ConfirmPassword, personalWords(who.account)...)
@@ -34,7 +39,7 @@ func (s *Service) identifyGuess(ctx context.Context, c personal.Credentials) (ca
 	if identity != nil && personal.CodeOf(identity) != personal.CodeUnauthenticated {
 		return caller{}, nil, identity
 	}
-	attempt := s.guess(ctx, who.account, "")
+	attempt := s.guess(ctx, who.account.LoginKey)
 	if err := s.charge(ctx, attempt); err != nil {
 		return caller{}, nil, err
 	}
@@ -45,29 +50,27 @@ func (s *Service) identifyGuess(ctx context.Context, c personal.Credentials) (ca
 	return who, attempt, nil
 }
 
-// confirmIdentity notes a fault unless the entered password is the account's. A
-// missing password is no guess, a right one costs nothing.
-func (s *Service) confirmIdentity(ctx context.Context, a Account, attempt []throttle.Charge, faults *personal.Faults, parameter, entered string) error {
+// confirmIdentity notes a fault unless the entered password is the account's. It
+// tells whether that was a wrong guess, which is to be paid for; a missing
+// password is none.
+func (s *Service) confirmIdentity(ctx context.Context, a Account, faults *personal.Faults, parameter, entered string) (guessed bool, err error) {
 	if entered == "" {
-		s.refund(ctx, attempt)
 		faults.Add(parameter, personal.FaultRequired)
-		return nil
+		return false, nil
 	}
 	prepared, possible := password.Canonical(entered)
 	if !possible {
 		faults.Add(parameter, personal.FaultMismatch)
-		return nil
+		return true, nil
 	}
 	result, err := s.hasher.Verify(ctx, a.PasswordHash, prepared)
 	if err != nil {
-		return fail("verifying a password", err)
+		return false, fail("verifying a password", err)
 	}
 	if !result.Match {
 		faults.Add(parameter, personal.FaultMismatch)
-		return nil
 	}
-	s.refund(ctx, attempt)
-	return nil
+	return !result.Match, nil
 }
 
 // replacePassword stores the new password. The session that asks lives on with
@@ -77,10 +80,7 @@ func (s *Service) replacePassword(ctx context.Context, who caller, prepared stri
 	if err != nil {
 		return personal.Credentials{}, fail("hashing a password", err)
 	}
-	event, err := s.event(ctx, personal.EventPasswordChanged, who.account.ID)
-	if err != nil {
-		return personal.Credentials{}, err
-	}
+	event := s.event(ctx, personal.EventPasswordChanged, who.account.ID)
 	keep, secret := s.newSession(ctx, who.account.ID)
 	keep.ID = who.session.ID
 	err = s.store.ReplacePassword(ctx, who.account.ID, who.account.CredentialVersion, hash, keep, event)

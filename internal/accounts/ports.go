@@ -121,13 +121,15 @@ type MailTokenStore interface {
 	// granted and not counted again. When refused it returns the wait, at least
 	// one second, and stores nothing. ErrNotFound.
 	ReserveMail(ctx context.Context, r MailReservation, jobs ...NewJob) (wait time.Duration, err error)
+	// MailWait is the wait that ReserveMail would return now.
+	MailWait(ctx context.Context, r MailReservation) (wait time.Duration, err error)
 	// AddMailToken stores one more token of a reserved mail. Earlier tokens stay
-	// valid. ErrStale if the account's credential version is not the token's any
-	// more, the account is disabled or gone.
+	// valid. ErrStale if the account's password or e-mail are not those that the
+	// token was made for any more, or it is disabled or gone.
 	AddMailToken(ctx context.Context, t MailToken) error
-	// FindMailToken returns a token that is neither void nor expired, and its
-	// account. ErrNotFound.
-	FindMailToken(ctx context.Context, p MailPurpose, digest [32]byte) (MailToken, Account, error)
+	// FindMailToken returns the account of a token that is neither void nor
+	// expired. ErrNotFound.
+	FindMailToken(ctx context.Context, p MailPurpose, digest [32]byte) (Account, error)
 	// RedeemRecovery uses up a recovery token: sets the hash, raises the
 	// credential version, voids every token and ends every session of the account,
 	// stores the jobs. ErrNotFound when the token is void, expired or unknown by
@@ -222,13 +224,13 @@ type MailReservation struct {
 
 // MailToken is a token that was mailed.
 type MailToken struct {
-	MailID            string
 	AccountID         int64
 	Purpose           MailPurpose
 	Digest            [32]byte
-	CredentialVersion int64 // the account's when the token was made
-	Email             Email // PurposeEmail: the new address
-	Created, Expires  time.Time
+	CredentialVersion int64  // the account's when the token was made
+	AccountEmailKey   string // likewise
+	Email             Email  // PurposeEmail: the new address
+	Expires           time.Time
 }
 
 // NewJob is a job to be stored.

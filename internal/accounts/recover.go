@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/token"
@@ -34,14 +36,11 @@ func (s *Service) Recover(ctx context.Context, r personal.RecoverRequest) error 
 		return err
 	}
 	call := personal.CallFrom(ctx)
-	payload, err := json.Marshal(recoveryJob{
+	job := newJob(KindRecovery, recoveryJob{
 		Login: r.Login, Email: r.Email,
 		Locale: call.Locale, RequestID: call.RequestID, MailID: newID(),
 	})
-	if err != nil {
-		return fail("writing a recovery job", err)
-	}
-	if err := s.store.Enqueue(ctx, NewJob{Kind: KindRecovery, Payload: payload}); err != nil {
+	if err := s.store.Enqueue(ctx, job); err != nil {
 		return fail("storing a recovery job", err)
 	}
 	s.wake()
@@ -50,12 +49,12 @@ func (s *Service) Recover(ctx context.Context, r personal.RecoverRequest) error 
 
 // recoverFaults judges by form alone.
 func recoverFaults(r personal.RecoverRequest) personal.Faults {
-	faults := copyFaults(r.Faults)
+	faults := maps.Clone(r.Faults)
 	if r.Login == "" && r.Email == "" && len(faults) == 0 {
 		faults.Add("login", personal.FaultRequired)
 		faults.Add("email", personal.FaultRequired)
 	}
-	if len(r.Login) > longestEmail {
+	if utf8.RuneCountInString(r.Login) > longestEmail {
 		faults.Add("login", personal.FaultTooLong)
 	}
 	if r.Email != "" {
@@ -77,10 +76,7 @@ func (s *Service) sendRecovery(ctx context.Context, j outbox.Job) error {
 	if err != nil || !found {
 		return err
 	}
-	event, err := s.event(ctx, personal.EventRecoveryRequested, account.ID)
-	if err != nil {
-		return err
-	}
+	event := s.event(ctx, personal.EventRecoveryRequested, account.ID)
 	wait, err := s.store.ReserveMail(ctx, reservation(r.MailID, account.ID, PurposeRecovery), event)
 	if errors.Is(err, ErrNotFound) || wait > 0 {
 		return nil
@@ -109,7 +105,7 @@ func (s *Service) recoverable(ctx context.Context, r recoveryJob) (Account, bool
 	if err != nil {
 		return Account{}, false, fmt.Errorf("finding the account of a recovery: %w", err)
 	}
-	if account.Disabled || r.Email != "" && account.Email.Key != email.Key {
+	if account.Disabled || account.Email.Key == "" || r.Email != "" && account.Email.Key != email.Key {
 		return Account{}, false, nil
 	}
 	return account, true, nil
@@ -121,7 +117,7 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if err := s.charge(ctx, s.confirmation(ctx)); err != nil {
 		return err
 	}
-	faults := copyFaults(r.Faults)
+	faults := maps.Clone(r.Faults)
 	require(&faults, "token", r.Token)
 	s.newPassword(&faults, r.Password, r.ConfirmPassword)
 	if err := faults.Err(); err != nil {
@@ -139,10 +135,7 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if err != nil {
 		return fail("hashing a password", err)
 	}
-	event, err := s.event(ctx, personal.EventRecovered, account.ID)
-	if err != nil {
-		return err
-	}
+	event := s.event(ctx, personal.EventRecovered, account.ID)
 	if err := s.store.RedeemRecovery(ctx, digest, hash, event); err != nil {
 		return redeemError("redeeming a recovery token", err)
 	}
@@ -156,7 +149,7 @@ func (s *Service) findMailToken(ctx context.Context, p MailPurpose, text string)
 	if !ok {
 		return digest, Account{}, refusal(personal.CodeInvalidToken)
 	}
-	_, account, err := s.store.FindMailToken(ctx, p, digest)
+	account, err := s.store.FindMailToken(ctx, p, digest)
 	if err != nil {
 		return digest, Account{}, redeemError("finding a mailed token", err)
 	}

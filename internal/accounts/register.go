@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"strings"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
@@ -38,7 +37,7 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 // newAccount checks everything that was sent and returns the account to be
 // created, without its hash, and the prepared password.
 func (s *Service) newAccount(r personal.RegisterRequest, schema *userfields.Schema) (account Account, prepared string, err error) {
-	faults := copyFaults(r.Faults)
+	faults := maps.Clone(r.Faults)
 	account = Account{Login: r.Login, CredentialVersion: 1}
 	var fault personal.FaultCode
 	if account.LoginKey, fault = LoginKey(r.Login); fault != "" {
@@ -74,20 +73,15 @@ func (s *Service) newPassword(faults *personal.Faults, entered, confirm string, 
 
 // personalWords may not serve as the account's password.
 func personalWords(a Account) []string {
-	local, _, _ := strings.Cut(a.Email.Key, "@")
-	return []string{a.Login, a.LoginKey, a.Email.Address, a.Email.Key, local}
+	return []string{a.Login, a.LoginKey, a.Email.Address, a.Email.Key}
 }
 
 // create stores the account and its first session.
 func (s *Service) create(ctx context.Context, account Account, schema *userfields.Schema) (personal.SignedIn, error) {
 	session, secret := s.newSession(ctx, 0)
 	account.Created, account.Updated = session.Created, session.Created
-	registered, err := s.eventFor(ctx, personal.EventRegistered)
-	if err != nil {
-		return personal.SignedIn{}, err
-	}
-	account.ID, err = s.store.CreateAccount(ctx, account, session, func(id int64) []NewJob {
-		return []NewJob{registered(id)}
+	id, err := s.store.CreateAccount(ctx, account, session, func(id int64) []NewJob {
+		return []NewJob{s.event(ctx, personal.EventRegistered, id)}
 	})
 	var taken *TakenError
 	if errors.As(err, &taken) {
@@ -98,7 +92,7 @@ func (s *Service) create(ctx context.Context, account Account, schema *userfield
 	}
 	s.wake()
 	return personal.SignedIn{
-		Credentials: credentials(account.ID, session.Selector, secret),
+		Credentials: credentials(id, session.Selector, secret),
 		Profile:     profile(account, schema),
 	}, nil
 }

@@ -39,7 +39,7 @@ const (
 func (m chainModel) judge(hash string, now time.Time) verdict {
 	behind := len(m.hashes) - 1 - slices.Index(m.hashes, hash)
 	switch {
-	case m.ended, now.Sub(m.seen) >= m.rules.SessionIdle, now.Sub(m.created) >= m.rules.SessionAbsolute:
+	case m.ended, now.Sub(m.seen) >= m.rules.SessionIdle+time.Minute, now.Sub(m.created) >= m.rules.SessionAbsolute:
 		return refused
 	case behind == 0:
 		return accepted
@@ -53,11 +53,11 @@ func (m chainModel) judge(hash string, now time.Time) verdict {
 	return theft
 }
 
-// unsure tells that the moment is so close to the end of the session that the
-// coarseness of last-seen matters: the model says nothing then.
+// unsure tells that the moment is so close behind the end of the session that the
+// coarseness of last-seen, a minute, matters: the model says nothing then.
 func (m chainModel) unsure(now time.Time) bool {
 	unseen := now.Sub(m.seen)
-	return unseen > m.rules.SessionIdle-m.rules.SessionIdle/50 && unseen < m.rules.SessionIdle
+	return unseen >= m.rules.SessionIdle && unseen < m.rules.SessionIdle+time.Minute
 }
 
 // mayRefuse tells whether the holder of a hash that was answered last may be

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"maps"
 	"strconv"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -38,7 +39,7 @@ func (s *Service) RevokeSession(ctx context.Context, r personal.RevokeSessionReq
 	if err != nil {
 		return err
 	}
-	faults := copyFaults(r.Faults)
+	faults := maps.Clone(r.Faults)
 	require(&faults, "id", r.ID)
 	if err := faults.Err(); err != nil {
 		return err

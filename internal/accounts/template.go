@@ -34,7 +34,7 @@ const (
 type letter struct {
 	Token   string
 	Link    string // "" for none
-	Minutes int    // that the token is good for; 0 for less than one
+	Minutes int    // that the token is good for, rounded down
 }
 
 // mailLocales are the languages there are; the first serves whoever speaks none.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -59,16 +60,36 @@ func (w *Worker) Wake() {
 }
 
 // Run does jobs until ctx ends. It then claims no more and waits for those under
-// way, whose contexts end with ctx: what is not finished is due again at once.
+// way, each of which may take as long as its lease: what was begun, a mail say,
+// is better finished than done twice.
 func (w *Worker) Run(ctx context.Context) {
 	w.init()
-	for ctx.Err() == nil {
-		claimed, err := w.round(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	free := make(chan struct{}, w.Parallel)
+	for range w.Parallel {
+		free <- struct{}{}
+	}
+	for {
+		slots := takeAll(ctx, free)
+		if ctx.Err() != nil {
+			return
+		}
+		jobs, err := w.Store.ClaimJobs(ctx, w.kinds(), w.Store.Now().Add(w.Lease), slots)
 		if err != nil && ctx.Err() == nil {
 			w.Log.WarnContext(ctx, "the outbox could not be read", slog.Any("error", err))
 		}
-		if claimed == w.Parallel {
-			continue // there may be more
+		for _, j := range jobs {
+			running.Go(func() {
+				w.do(context.WithoutCancel(ctx), j)
+				free <- struct{}{}
+			})
+		}
+		for range slots - len(jobs) {
+			free <- struct{}{}
+		}
+		if len(jobs) == slots {
+			continue // there may be more, as soon as there is room
 		}
 		select {
 		case <-ctx.Done():
@@ -78,44 +99,41 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// round claims as many jobs as may run at once, and does them.
-func (w *Worker) round(ctx context.Context) (int, error) {
-	until := w.Store.Now().Add(w.Lease)
-	jobs, err := w.Store.ClaimJobs(ctx, slices.Collect(maps.Keys(w.Handlers)), until, w.Parallel)
-	if err != nil {
-		return 0, err
+func (w *Worker) kinds() []Kind { return slices.Collect(maps.Keys(w.Handlers)) }
+
+// takeAll waits until there is room for a job and returns for how many there is.
+func takeAll(ctx context.Context, free <-chan struct{}) (slots int) {
+	select {
+	case <-free:
+	case <-ctx.Done():
+		return 0
 	}
-	var running sync.WaitGroup
-	for _, j := range jobs {
-		running.Go(func() { w.do(ctx, j) })
+	for slots = 1; ; slots++ {
+		select {
+		case <-free:
+		default:
+			return slots
+		}
 	}
-	running.Wait()
-	return len(jobs), nil
 }
 
-// do does one job and settles it. Settling outlives ctx: a job that was done
-// must not be done again because the worker was told to stop.
+// do does one job and settles it.
 func (w *Worker) do(ctx context.Context, j Job) {
 	err := w.handle(ctx, j)
-	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	if err == nil {
-		w.report(ctx, j, "a job that was done could not be removed", w.Store.FinishJob(settle, j))
+		w.report(ctx, j, "a job that was done could not be removed", w.Store.FinishJob(ctx, j))
 		return
 	}
+	log := w.Log.With(slog.String("kind", string(j.Kind)), slog.Int64("job", j.ID), slog.Int("attempts", j.Attempts), slog.Any("error", err))
 	if now := w.Store.Now(); now.Sub(j.Created) < w.GiveUp {
-		w.Log.WarnContext(ctx, "a job failed and will be tried again",
-			slog.String("kind", string(j.Kind)), slog.Int64("job", j.ID), slog.Int("attempts", j.Attempts), slog.Any("error", err))
-		due := now
-		if ctx.Err() == nil {
-			due = now.Add(backoff(j.Attempts))
-		}
-		w.report(ctx, j, "a failed job could not be put back", w.Store.RetryJob(settle, j, due))
+		log.WarnContext(ctx, "a job failed and will be tried again")
+		w.report(ctx, j, "a failed job could not be put back", w.Store.RetryJob(ctx, j, now.Add(backoff(j.Attempts))))
 		return
 	}
-	w.Log.ErrorContext(ctx, "a job failed too often and was dropped",
-		slog.String("kind", string(j.Kind)), slog.Int64("job", j.ID), slog.Int("attempts", j.Attempts), slog.Any("error", err))
-	w.report(ctx, j, "a dropped job could not be removed", w.Store.FinishJob(settle, j))
+	log.ErrorContext(ctx, "a job failed too often and was dropped")
+	w.report(ctx, j, "a dropped job could not be removed", w.Store.FinishJob(ctx, j))
 }
 
 // handle runs the job's handler within its lease. A panic is a failure of this
@@ -125,7 +143,7 @@ func (w *Worker) handle(ctx context.Context, j Job) (err error) {
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
+			err = fmt.Errorf("panic of type %T\n%s", p, debug.Stack()) // its value may hold a secret
 		}
 	}()
 	return w.Handlers[j.Kind](ctx, j)

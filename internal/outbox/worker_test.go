@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,21 +146,48 @@ func TestAJobThatNeverSucceedsIsDroppedInTheEnd(t *testing.T) {
 	})
 }
 
-func TestAJobUnderWayWhenTheWorkerStopsIsDueAgain(t *testing.T) {
+func TestAWorkerThatIsStoppedFinishesWhatItBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		m.add("mail")
 		began := make(chan struct{})
 		_, stop := run(m, func(ctx context.Context, _ Job) error {
 			close(began)
-			<-ctx.Done()
+			time.Sleep(10 * time.Second)
 			return ctx.Err()
 		})
 		<-began
+		m.add("mail")
 		stop()
-		again, err := m.ClaimJobs(t.Context(), []Kind{"mail"}, time.Now().Add(time.Minute), 1)
-		if err != nil || len(again) != 1 {
-			t.Fatalf("%d jobs are due, want the one (%v)", len(again), err)
+		if m.left() != 1 {
+			t.Fatalf("%d jobs left, want the one that was not begun", m.left())
+		}
+	})
+}
+
+func TestASlowJobHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		for range 3 {
+			m.add("mail")
+		}
+		slow := make(chan struct{})
+		var calls atomic.Int32
+		_, stop := run(m, func(context.Context, Job) error {
+			if calls.Add(1) <= 3 { // of the four that may run at once
+				<-slow
+			}
+			return nil
+		})
+		defer stop()
+		defer close(slow)
+		synctest.Wait()
+		for range 5 {
+			m.add("mail")
+		}
+		time.Sleep(10 * time.Second)
+		if m.left() != 3 {
+			t.Fatalf("%d jobs left, want the three slow ones", m.left())
 		}
 	})
 }

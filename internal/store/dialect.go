@@ -82,8 +82,11 @@ func isUnavailable(err error) bool {
 	}
 	var lite *sqlite.Error
 	if errors.As(err, &lite) {
-		primary := lite.Code() & 0xff // the rest tells the particular kind
-		return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED
+		switch lite.Code() & 0xff { // the rest tells the particular kind
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
+			return true
+		}
+		return false
 	}
 	var network *net.OpError
 	return errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, net.ErrClosed) ||
@@ -98,5 +101,5 @@ func passes(state string) bool {
 	case "08", "40", "53", "57", "58":
 		return true
 	}
-	return state == "25006" || state == "55P03"
+	return state == "25006" || state == "25P03" || state == "55P03"
 }

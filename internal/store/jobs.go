@@ -44,7 +44,7 @@ func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.T
 	defer cancel()
 	var rows []jobRow
 	err := s.write.NewRaw(`WITH due AS MATERIALIZED (
-			SELECT id FROM personal_jobs WHERE due <= ? AND kind IN (?) ORDER BY id LIMIT ? ?)
+			SELECT id FROM personal_jobs WHERE due <= ? AND kind IN (?) ORDER BY due, id LIMIT ? ?)
 		UPDATE personal_jobs SET due = ?, attempts = attempts + 1, lease = lease + 1
 		WHERE id IN (SELECT id FROM due) RETURNING *`,
 		at(s.Now()), bun.List(kinds), n, s.skipLocked, at(until)).Scan(ctx, &rows)

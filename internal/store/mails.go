@@ -25,15 +25,9 @@ func (s *Store) ReserveMail(
 		if err != nil || repeated {
 			return err
 		}
-		var sent []micros
-		err = tx.NewRaw(`SELECT created FROM personal_mails WHERE account_id = ? AND purpose = ? ORDER BY created DESC LIMIT ?`,
-			r.AccountID, r.Purpose, max(r.Most, 1)).Scan(ctx, &sent)
-		if err != nil {
-			return err
-		}
 		now := s.Now()
-		if wait = mailWait(sent, r, now); wait > 0 {
-			return nil
+		if wait, err = mailWait(ctx, tx, r, now); err != nil || wait > 0 {
+			return err
 		}
 		_, err = exec(ctx, tx, `INSERT INTO personal_mails (account_id, purpose, mail_id, created) VALUES (?, ?, ?, ?)`,
 			r.AccountID, r.Purpose, r.MailID, at(now))
@@ -45,24 +39,34 @@ func (s *Store) ReserveMail(
 	return wait, err
 }
 
-// mailWait is how long one more mail has to wait, at least a second, or 0. The
-// newest mails sent come first, as many as the window may hold.
-func mailWait(sent []micros, r accounts.MailReservation, now time.Time) time.Duration {
-	if len(sent) == 0 {
-		return 0
+// MailWait looks at what ReserveMail would say, see accounts.MailTokenStore.
+func (s *Store) MailWait(ctx context.Context, r accounts.MailReservation) (wait time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	wait, err = mailWait(ctx, s.read, r, s.Now())
+	return wait, fault(ctx, "look at earlier mails", err)
+}
+
+// mailWait is how long one more mail has to wait, at least a second, or 0.
+func mailWait(ctx context.Context, db bun.IDB, r accounts.MailReservation, now time.Time) (time.Duration, error) {
+	var sent []micros // the newest first, as many as the window may hold
+	err := db.NewRaw(`SELECT created FROM personal_mails WHERE account_id = ? AND purpose = ? ORDER BY created DESC LIMIT ?`,
+		r.AccountID, r.Purpose, max(r.Most, 1)).Scan(ctx, &sent)
+	if err != nil || len(sent) == 0 {
+		return 0, err
 	}
 	wait := sent[0].time().Add(r.Gap).Sub(now)
 	if len(sent) >= r.Most {
 		wait = max(wait, sent[len(sent)-1].time().Add(r.Window).Sub(now))
 	}
 	if wait <= 0 {
-		return 0
+		return 0, nil
 	}
-	return max(wait, time.Second)
+	return max(wait, time.Second), nil
 }
 
 // AddMailToken stores a token, see accounts.MailTokenStore. The lock keeps a
-// password change from voiding the account's tokens between the condition and
+// change of password or e-mail from voiding the account's tokens between the condition and
 // the insert.
 func (s *Store) AddMailToken(ctx context.Context, t accounts.MailToken) error {
 	return s.inTx(ctx, "add a mail token", func(ctx context.Context, tx bun.Tx) error {
@@ -70,26 +74,25 @@ func (s *Store) AddMailToken(ctx context.Context, t accounts.MailToken) error {
 			return staleIfGone(err)
 		}
 		return execOne(ctx, tx, accounts.ErrStale, `INSERT INTO personal_mail_tokens
-				(digest, account_id, purpose, mail_id, credential_version, email, email_key, created, expires)
-			SELECT ?, a.id, ?, ?, a.credential_version, ?, ?, ?, ?
-			FROM personal_accounts a WHERE a.id = ? AND a.credential_version = ? AND NOT a.disabled`,
-			t.Digest[:], t.Purpose, t.MailID, t.Email.Address, t.Email.Key, at(t.Created), at(t.Expires),
-			t.AccountID, t.CredentialVersion)
+				(digest, account_id, purpose, credential_version, email, email_key, expires)
+			SELECT ?, a.id, ?, a.credential_version, ?, ?, ?
+			FROM personal_accounts a
+			WHERE a.id = ? AND a.credential_version = ? AND a.email_key = ? AND NOT a.disabled`,
+			t.Digest[:], t.Purpose, t.Email.Address, t.Email.Key, at(t.Expires),
+			t.AccountID, t.CredentialVersion, t.AccountEmailKey)
 	})
 }
 
-// FindMailToken finds a token that is still good, see accounts.MailTokenStore.
-func (s *Store) FindMailToken(
-	ctx context.Context, p accounts.MailPurpose, digest [32]byte,
-) (accounts.MailToken, accounts.Account, error) {
+// FindMailToken finds the account of a token that is still good, see accounts.MailTokenStore.
+func (s *Store) FindMailToken(ctx context.Context, p accounts.MailPurpose, digest [32]byte) (accounts.Account, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	row, err := s.findMailToken(ctx, s.read, p, digest)
 	if err != nil {
-		return accounts.MailToken{}, accounts.Account{}, fault(ctx, "find a mail token", err)
+		return accounts.Account{}, fault(ctx, "find a mail token", err)
 	}
 	account, err := row.Account.account()
-	return row.token(), account, fault(ctx, "find a mail token", err)
+	return account, fault(ctx, "find a mail token", err)
 }
 
 func (s *Store) findMailToken(

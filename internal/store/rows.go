@@ -106,22 +106,11 @@ type mailTokenRow struct {
 	Digest            []byte `bun:",pk"`
 	AccountID         int64
 	Purpose           accounts.MailPurpose
-	MailID            string
 	CredentialVersion int64
 	Email, EmailKey   string
-	Created, Expires  micros
+	Expires           micros
 
 	Account *accountRow `bun:"rel:belongs-to,join:account_id=id"`
-}
-
-func (r *mailTokenRow) token() accounts.MailToken {
-	t := accounts.MailToken{
-		MailID: r.MailID, AccountID: r.AccountID, Purpose: r.Purpose, CredentialVersion: r.CredentialVersion,
-		Email:   accounts.Email{Address: r.Email, Key: r.EmailKey},
-		Created: r.Created.time(), Expires: r.Expires.time(),
-	}
-	copy(t.Digest[:], r.Digest)
-	return t
 }
 
 type jobRow struct {

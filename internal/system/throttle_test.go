@@ -86,7 +86,7 @@ func testGuesses(t *testing.T, s *system) {
 	s.guess(t, call{path: "auth/", header: from("192.0.2.1"), params: params{"login": u.login, "password": "wrong wrong"}}, "invalid_credentials")
 	at(u.login, u.password, "192.0.2.1").want(t, "too_many_attempts")
 	at(strings.ToUpper(u.login), u.password, "192.0.2.1").want(t, "too_many_attempts")
-	at(u.email, u.password, "192.0.2.1").want(t, "too_many_attempts")
+	at(u.email, u.password, "192.0.2.1").want(t, "") // one count for both would tell whose address it is
 	at(other.login, other.password, "192.0.2.1").want(t, "")
 	at(u.login, u.password, "192.0.2.99").want(t, "")
 	s.wantAlive(t, "a session, while guessing is throttled,", u.pair)

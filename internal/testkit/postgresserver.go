@@ -171,7 +171,8 @@ func postgresBinaries(ctx context.Context) (string, error) {
 		return bin, nil
 	}
 	if apt, err := exec.LookPath("apt-get"); err == nil && os.Geteuid() == 0 {
-		install := exec.CommandContext(ctx, apt, "install", "-y", "--no-install-recommends", "postgresql")
+		// A new machine may have no lists of packages, or old ones.
+		install := exec.CommandContext(ctx, "/bin/sh", "-c", `"$0" update && "$0" install -y --no-install-recommends postgresql`, apt)
 		install.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		out, err := install.CombinedOutput()
 		if bin := findPostgres(ctx); bin != "" {

@@ -89,7 +89,8 @@ func NewError(code Code, cause error) *Error {
 	return &Error{Code: code, Cause: cause}
 }
 
-// Error describes the error for a log. It never holds a value that a user sent.
+// Error describes the error for a log. It holds no value that a user sent, but
+// may hold the names of parameters that he made up.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(string(e.Code))

@@ -3,9 +3,11 @@ package personalhttp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -128,6 +130,15 @@ type panicked struct {
 }
 
 func (p *panicked) Error() string { return "panic" }
+
+// text tells the panic without what may be a secret: a value that a library
+// panicked with can hold its input.
+func (p *panicked) text() string {
+	if err, ok := p.value.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("%T", p.value)
+}
 
 // recovered, deferred, turns a panic into an internal error. The panic of
 // [http.ErrAbortHandler] goes on: it is how a handler cuts a connection.

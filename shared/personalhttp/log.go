@@ -2,7 +2,6 @@ package personalhttp
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -28,7 +27,7 @@ func (h *Handler) logFailure(r *http.Request, e *personal.Error) {
 	}
 	var p *panicked
 	if errors.As(e, &p) {
-		attrs = append(attrs, slog.String("panic", fmt.Sprint(p.value)), slog.String("stack", string(p.stack)))
+		attrs = append(attrs, slog.String("panic", p.text()), slog.String("stack", string(p.stack)))
 	}
 	h.log.LogAttrs(r.Context(), level, "personal-account request failed", attrs...)
 }

@@ -9,10 +9,9 @@ import (
 func authorize(ctx context.Context, s personal.Service, in *input) (any, error) {
 	p := reader{params: in.params}
 	r := personal.AuthorizeRequest{Login: p.text("login"), Password: p.text("password")}
-	if p.malformed != nil {
-		return nil, p.malformed
+	if err := p.done(&r.Faults); err != nil {
+		return nil, err
 	}
-	r.Faults = p.faults
 	signedIn, err := s.Authorize(ctx, r)
 	return newSignedInData(signedIn), err
 }
@@ -31,10 +30,9 @@ func register(ctx context.Context, s personal.Service, in *input) (any, error) {
 		Email:           p.text("email"),
 		Fields:          in.params.except("login", "password", "confirm_password", "email"),
 	}
-	if p.malformed != nil {
-		return nil, p.malformed
+	if err := p.done(&r.Faults); err != nil {
+		return nil, err
 	}
-	r.Faults = p.faults
 	signedIn, err := s.Register(ctx, r)
 	return newSignedInData(signedIn), err
 }
@@ -42,10 +40,9 @@ func register(ctx context.Context, s personal.Service, in *input) (any, error) {
 func recoverPassword(ctx context.Context, s personal.Service, in *input) (any, error) {
 	p := reader{params: in.params}
 	r := personal.RecoverRequest{Login: p.text("login"), Email: p.text("email")}
-	if p.malformed != nil {
-		return nil, p.malformed
+	if err := p.done(&r.Faults); err != nil {
+		return nil, err
 	}
-	r.Faults = p.faults
 	return nil, s.Recover(ctx, r)
 }
 
@@ -56,10 +53,9 @@ func confirmRecovery(ctx context.Context, s personal.Service, in *input) (any, e
 		Password:        p.text("password"),
 		ConfirmPassword: p.text("confirm_password"),
 	}
-	if p.malformed != nil {
-		return nil, p.malformed
+	if err := p.done(&r.Faults); err != nil {
+		return nil, err
 	}
-	r.Faults = p.faults
 	return nil, s.RecoverConfirm(ctx, r)
 }
 
@@ -84,10 +80,9 @@ func changePassword(ctx context.Context, s personal.Service, in *input) (any, er
 		Password:        p.text("password"),
 		ConfirmPassword: p.text("confirm_password"),
 	}
-	if p.malformed != nil {
-		return nil, p.malformed
+	if err := p.done(&r.Faults); err != nil {
+		return nil, err
 	}
-	r.Faults = p.faults
 	c, err := s.ChangePassword(ctx, r)
 	return newCredentialsData(c), err
 }
@@ -99,30 +94,27 @@ func changeEmail(ctx context.Context, s personal.Service, in *input) (any, error
 		Password:    p.text("password"),
 		Email:       p.text("email"),
 	}
-	if p.malformed != nil {
-		return nil, p.malformed
+	if err := p.done(&r.Faults); err != nil {
+		return nil, err
 	}
-	r.Faults = p.faults
 	return nil, s.ChangeEmail(ctx, r)
 }
 
 func confirmEmail(ctx context.Context, s personal.Service, in *input) (any, error) {
 	p := reader{params: in.params}
 	r := personal.ConfirmEmailRequest{Token: p.text("token")}
-	if p.malformed != nil {
-		return nil, p.malformed
+	if err := p.done(&r.Faults); err != nil {
+		return nil, err
 	}
-	r.Faults = p.faults
 	return nil, s.ConfirmEmail(ctx, r)
 }
 
 func logout(ctx context.Context, s personal.Service, in *input) (any, error) {
 	p := reader{params: in.params}
 	r := personal.LogoutRequest{Credentials: in.credentials, All: p.boolean("all")}
-	if p.malformed != nil {
-		return nil, p.malformed
+	if err := p.done(&r.Faults); err != nil {
+		return nil, err
 	}
-	r.Faults = p.faults
 	return nil, s.Logout(ctx, r)
 }
 
@@ -134,10 +126,9 @@ func sessions(ctx context.Context, s personal.Service, in *input) (any, error) {
 func revokeSession(ctx context.Context, s personal.Service, in *input) (any, error) {
 	p := reader{params: in.params}
 	r := personal.RevokeSessionRequest{Credentials: in.credentials, ID: p.text("id")}
-	if p.malformed != nil {
-		return nil, p.malformed
+	if err := p.done(&r.Faults); err != nil {
+		return nil, err
 	}
-	r.Faults = p.faults
 	return nil, s.RevokeSession(ctx, r)
 }
 

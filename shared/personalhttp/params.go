@@ -62,6 +62,13 @@ func (r *reader) boolean(name string) bool {
 	return false
 }
 
+// done hands over the faults that were found, or returns why the request can't be
+// read at all.
+func (r *reader) done(faults *personal.Faults) error {
+	*faults = r.faults
+	return r.malformed
+}
+
 func (r *reader) refuse(name string, kind personal.InputKind) {
 	if kind == personal.InputRepeated {
 		r.malformed = malformed(errors.New("a parameter that is no list was repeated"))

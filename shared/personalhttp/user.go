@@ -9,7 +9,7 @@ import (
 
 // User is who is signed in.
 type User struct {
-	ID      int64
+	ID      int64 // 1 … 2^53−1
 	Profile personal.Profile
 }
 
@@ -45,7 +45,8 @@ type guard struct {
 // [UserFrom]. Each request is verified with the service, so that a revoked
 // session ends at once. All others get the envelope: 401 unauthenticated, or
 // whatever else the service answers, 503 say. The request carries a
-// [personal.Call] as by [Handler.WithCall].
+// [personal.Call] as by [Handler.WithCall]. The verification may take as long as
+// [Options].Timeout; next is not bound by that.
 func (h *Handler) RequireUser(next http.Handler, options ...RequireOption) http.Handler {
 	g := &guard{handler: h, extract: FromHeaders, next: next}
 	for _, option := range options {

@@ -123,11 +123,33 @@ const deathNotice = 100 * time.Millisecond
 
 // configure hands over settings that were read this moment.
 func (m *Manager) configure(ctx context.Context, p *process) error {
-	settings, err := m.config.Settings()
+	settings, err := m.readSettings(ctx)
 	if err != nil {
-		return &pluginrpc.Refusal{Reason: "the settings cannot be read: " + err.Error()}
+		return err
 	}
 	return p.conn.Configure(ctx, pluginrpc.Configuration{DatabaseURL: m.config.DatabaseURL, Settings: settings})
+}
+
+// readSettings does not wait for ever for a file system that does not answer.
+func (m *Manager) readSettings(ctx context.Context) ([]byte, error) {
+	type result struct {
+		settings []byte
+		err      error
+	}
+	read := make(chan result, 1)
+	go func() {
+		settings, err := m.config.Settings()
+		read <- result{settings, err}
+	}()
+	select {
+	case r := <-read:
+		if r.err != nil {
+			return nil, &pluginrpc.Refusal{Reason: "the settings cannot be read: " + r.err.Error()}
+		}
+		return r.settings, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("reading the settings: %w", ctx.Err())
+	}
 }
 
 // preflight refuses a version that says it cannot run here. While the database

@@ -36,34 +36,9 @@ func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, op
 	return judge(ctx, p, p.conn.Conn().Invoke(ctx, method, args, reply, opts...))
 }
 
-// NewStream begins a stream on the live process, like Invoke. The call is under
-// way until the stream has ended.
-func (m *Manager) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	p, err := m.enter(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s, err := p.conn.Conn().NewStream(ctx, desc, method, opts...)
-	if err != nil {
-		m.leave(p)
-		return nil, judge(ctx, p, err)
-	}
-	// gRPC ends a stream's context with the stream.
-	context.AfterFunc(s.Context(), func() { m.leave(p) })
-	return stream{ClientStream: s, ctx: ctx, process: p}, nil
-}
-
-// stream is a stream of a process that may die.
-type stream struct {
-	grpc.ClientStream
-	ctx     context.Context // the caller's
-	process *process
-}
-
-// RecvMsg receives a message; it is here that a stream's caller learns of its
-// end.
-func (s stream) RecvMsg(message any) error {
-	return judge(s.ctx, s.process, s.ClientStream.RecvMsg(message))
+// NewStream is there for the interface: the contract has no streams.
+func (m *Manager) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return nil, status.Error(codes.Unimplemented, "the contract has no streams")
 }
 
 // enter counts a call in and returns its process.

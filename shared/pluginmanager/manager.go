@@ -102,7 +102,7 @@ func (m *Manager) Ready(ctx context.Context) error {
 	m.mu.Lock()
 	p, state, fault := m.live, m.state, m.fault
 	m.mu.Unlock()
-	if p == nil {
+	if p == nil || state != StateServing {
 		if fault == nil {
 			return fmt.Errorf("the plugin is %s", state)
 		}

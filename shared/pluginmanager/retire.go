@@ -10,35 +10,39 @@ import (
 const callbackPoll = 10 * time.Millisecond
 
 // retire ends the live process in good order: calls under way, background work,
-// the process itself.
+// what that still asks of the host, the process itself.
 func (m *Manager) retire(p *process) {
 	m.drain(p)
-	ctx, cancel := context.WithTimeout(m.hard, m.config.QuiesceTimeout)
-	defer cancel()
-	err := p.conn.Quiesce(ctx)
-	if err != nil {
-		p.log.Warn("stopping the plugin's background work", "error", err)
-	}
-	if errors.Is(err, context.DeadlineExceeded) { // frozen: nobody is there to be asked
-		p.child.kill()
-	}
+	m.quiesce(p)
 	m.mu.Lock()
 	m.set(m.state, nil)
 	m.mu.Unlock()
 	p.end(m.hard, m.config.ShutdownTimeout)
 }
 
-// drain waits until no call is under way in p, in either direction.
+// drain waits until no call is under way in p.
 func (m *Manager) drain(p *process) {
 	ctx, cancel := context.WithTimeout(m.hard, m.config.DrainTimeout)
 	defer cancel()
 	select {
 	case <-m.whenIdle(p):
 	case <-p.child.exited:
-		return
 	case <-ctx.Done():
 		p.log.Warn("calls are still under way in the plugin, they are cut off")
-		return
+	}
+}
+
+// quiesce stops background work and waits for its callbacks: before it stops,
+// they need not come to an end.
+func (m *Manager) quiesce(p *process) {
+	ctx, cancel := context.WithTimeout(m.hard, m.config.QuiesceTimeout)
+	defer cancel()
+	err := p.conn.Quiesce(ctx)
+	if err != nil {
+		p.log.Warn("stopping the plugin's background work", "error", err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) && p.conn.Callbacks() == 0 { // frozen: nobody is there to be asked
+		p.child.kill()
 	}
 	for p.conn.Callbacks() > 0 {
 		select {

@@ -6,15 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"github.com/hashicorp/go-plugin"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/status"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginmanager"
@@ -176,41 +169,4 @@ func TestAWaitingCallEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	_, err := r.answerer(ctx)
 	wantUnavailable(t, err)
-}
-
-func TestAStreamIsACallUntilItEnds(t *testing.T) {
-	r := newRig(t, good, func(c *pluginmanager.Config) { c.DrainTimeout = generous })
-	r.start(t)
-	open := func(ctx context.Context) grpc.ServerStreamingClient[grpc_health_v1.HealthCheckResponse] {
-		stream, err := grpc_health_v1.NewHealthClient(r).Watch(ctx, &grpc_health_v1.HealthCheckRequest{Service: plugin.GRPCServiceName})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := stream.Recv(); err != nil {
-			t.Fatal(err)
-		}
-		return stream
-	}
-	stream := open(limited(t))
-	pid := r.Status().PID
-	signalProcess(t, pid, syscall.SIGKILL)
-	if _, err := stream.Recv(); status.Code(err) != codes.Unavailable {
-		t.Errorf("got %v from a process that is dead", err)
-	}
-	r.wantServedAnew(t, pid)
-
-	ctx, cancel := context.WithCancel(limited(t))
-	open(ctx)
-	stopped := make(chan error, 1)
-	go func() { stopped <- r.Stop(limited(t)) }()
-	eventually(t, "draining", func() bool { return r.Status().State == pluginmanager.StateDraining })
-	select {
-	case err := <-stopped:
-		t.Fatalf("stopped (%v) beside a stream", err)
-	default:
-	}
-	cancel()
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
 }

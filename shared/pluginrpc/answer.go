@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ const maxStack = 16 << 10
 // call into its context, survives panics, and lets errors cross as statuses.
 type answerer struct {
 	log    *slog.Logger
+	level  slog.Level // at which every call is logged
 	status func(ctx context.Context, log *slog.Logger, err error) error
 }
 
@@ -29,8 +31,8 @@ func (a answerer) answer(ctx context.Context, request any, info *grpc.UnaryServe
 	if err != nil {
 		err = a.status(ctx, a.logOf(ctx, info), err)
 	}
-	if a.log.Enabled(ctx, slog.LevelDebug) {
-		a.logOf(ctx, info).DebugContext(ctx, "call", "status", status.Code(err).String(), "duration", time.Since(began))
+	if a.log.Enabled(ctx, a.level) {
+		a.logOf(ctx, info).Log(ctx, a.level, "call", "status", status.Code(err).String(), "duration", time.Since(began))
 	}
 	if err != nil {
 		return nil, err
@@ -48,11 +50,20 @@ func (a answerer) survive(ctx context.Context, info *grpc.UnaryServerInfo, reque
 	defer func() {
 		if p := recover(); p != nil {
 			stack := debug.Stack()
-			a.logOf(ctx, info).ErrorContext(ctx, "panic in a call", "panic", fmt.Sprint(p), "stack", string(stack[:min(len(stack), maxStack)]))
+			a.logOf(ctx, info).ErrorContext(ctx, "panic in a call", "panic", panicText(p), "stack", string(stack[:min(len(stack), maxStack)]))
 			answer, err = nil, errPanic
 		}
 	}()
 	return next(ctx, request)
+}
+
+// panicText tells a panic without what may be a secret: a value that a library
+// panicked with can hold its input.
+func panicText(p any) string {
+	if err, ok := p.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("%T", p)
 }
 
 // serviceOf returns the service of a full method name, /package.Service/Method.

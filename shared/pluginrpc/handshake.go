@@ -29,7 +29,7 @@ const (
 func Handshake() plugin.HandshakeConfig {
 	return plugin.HandshakeConfig{
 		ProtocolVersion:  ProtocolVersion,
-		MagicCookieKey:   "PERSONAL_PLUGIN",
+		MagicCookieKey:   "PERSONAL_PLUGIN_COOKIE",
 		MagicCookieValue: "7f0c1d52-personal-account-module",
 	}
 }

@@ -60,9 +60,9 @@ func (p *process) configure(ctx context.Context, c Configuration, conn *grpc.Cli
 func (p *process) answer(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	switch serviceOf(info.FullMethod) {
 	case personalv1.PersonalService_ServiceDesc.ServiceName:
-		return answerer{log: p.log, status: contractStatus}.answer(ctx, request, info, p.serving(next))
+		return answerer{log: p.log, level: slog.LevelInfo, status: contractStatus}.answer(ctx, request, info, p.serving(next))
 	case personalv1.LifecycleService_ServiceDesc.ServiceName:
-		return answerer{log: p.log, status: lifecycleStatus}.answer(ctx, request, info, p.counted(next))
+		return answerer{log: p.log, level: slog.LevelDebug, status: lifecycleStatus}.answer(ctx, request, info, p.counted(next))
 	}
 	return next(ctx, request)
 }

@@ -192,7 +192,7 @@ var accountCases = []testCase{
 		}
 		_, _, err := w.FindSession(t.Context(), first.Selector)
 		w.wantError(err, accounts.ErrNotFound)
-		_, _, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 1))
+		_, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 1))
 		w.wantError(err, accounts.ErrNotFound)
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
 			t.Error(diff)

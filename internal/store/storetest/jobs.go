@@ -123,7 +123,7 @@ var pruneCases = []testCase{
 			MailsBefore: w.Now().Add(-time.Hour), Batch: 2,
 		}))
 		w.wantSessions(a.ID, living)
-		_, _, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 100))
+		_, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 100))
 		w.must(err)
 		w.wantWait(time.Hour, []throttle.Charge{slow})
 		w.wantWait(0, []throttle.Charge{quick})

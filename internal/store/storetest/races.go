@@ -117,7 +117,26 @@ var raceCases = []testCase{
 				t.Fatal(errors.Join(errs...))
 			}
 			for i := range 9 {
-				_, _, err := w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 100*round+i))
+				_, err := w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 100*round+i))
+				w.wantError(err, accounts.ErrNotFound)
+			}
+		}
+	}},
+	{"no token outlives an e-mail change that it was added in the face of", func(t *testing.T, w *world) {
+		for round := range rounds {
+			a, _ := w.createAny()
+			change := w.addToken(a, accounts.PurposeEmail, 100*round+50)
+			errs := atOnce(9, func(i int) error {
+				if i == 4 {
+					return w.RedeemEmail(t.Context(), change.Digest)
+				}
+				return w.AddMailToken(t.Context(), w.newToken(a, accounts.PurposeRecovery, 100*round+i))
+			})
+			if n := count(errs, nil) + count(errs, accounts.ErrStale); n != len(errs) || errs[4] != nil {
+				t.Fatal(errors.Join(errs...))
+			}
+			for i := range 9 {
+				_, err := w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 100*round+i))
 				w.wantError(err, accounts.ErrNotFound)
 			}
 		}

@@ -51,11 +51,9 @@ CREATE TABLE personal_mail_tokens (
     digest             BYTEA  PRIMARY KEY,
     account_id         BIGINT NOT NULL REFERENCES personal_accounts ON DELETE CASCADE,
     purpose            TEXT   NOT NULL,
-    mail_id            TEXT   NOT NULL,
     credential_version BIGINT NOT NULL,
     email              TEXT   NOT NULL,
     email_key          TEXT   NOT NULL,
-    created            BIGINT NOT NULL,
     expires            BIGINT NOT NULL
 );
 CREATE INDEX personal_mail_tokens_account ON personal_mail_tokens (account_id);

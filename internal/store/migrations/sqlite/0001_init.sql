@@ -51,11 +51,9 @@ CREATE TABLE personal_mail_tokens (
     digest             BLOB    PRIMARY KEY,
     account_id         INTEGER NOT NULL REFERENCES personal_accounts ON DELETE CASCADE,
     purpose            TEXT    NOT NULL,
-    mail_id            TEXT    NOT NULL,
     credential_version INTEGER NOT NULL,
     email              TEXT    NOT NULL,
     email_key          TEXT    NOT NULL,
-    created            INTEGER NOT NULL,
     expires            INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX personal_mail_tokens_account ON personal_mail_tokens (account_id);

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	case len(os.Args) == 2 && os.Args[1] == "manifest":
 		printManifest()
 	case pluginrpc.UnderHandshake():
-		pluginrpc.Serve(buildFake, pluginrpc.ServeOptions{Version: fakeVersion})
+		pluginrpc.Serve(buildFake, pluginrpc.ServeOptions{})
 	default:
 		os.Exit(m.Run())
 	}

@@ -41,7 +41,7 @@ func serve() {
 		log.Error("the plugin can't tell its version", slog.Any("error", err))
 		os.Exit(1)
 	}
-	pluginrpc.Serve(builder(v, log), pluginrpc.ServeOptions{Version: v, Logger: log})
+	pluginrpc.Serve(builder(v, log), pluginrpc.ServeOptions{Logger: log})
 }
 
 // commands are what an administrator may run by hand.

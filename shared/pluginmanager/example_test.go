@@ -2,6 +2,7 @@ package pluginmanager_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -33,19 +34,28 @@ func Example() {
 		if err := manager.Start(); err != nil {
 			return err
 		}
-		defer manager.Stop(context.WithoutCancel(ctx))
+		defer manager.Stop(context.WithoutCancel(ctx)) // behind the server: its last requests still need the plugin
+		if err := manager.WaitReady(ctx); err != nil {
+			return err // a bad setting, say, which it names
+		}
 
 		api, err := personalhttp.New(pluginrpc.NewService(manager, cms), personalhttp.Options{})
 		if err != nil {
 			return err
 		}
-		return http.ListenAndServe(":8080", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := &http.Server{Addr: ":8080", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if api.Matches(r) {
 				api.ServeHTTP(w, r)
 				return
 			}
 			pages.ServeHTTP(w, r)
-		}))
+		})}
+		stopped := make(chan error, 1)
+		context.AfterFunc(ctx, func() { stopped <- server.Shutdown(context.WithoutCancel(ctx)) })
+		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return <-stopped
 	}
 	_ = serve
 }

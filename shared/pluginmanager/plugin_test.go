@@ -125,7 +125,7 @@ func runPlugin(f folder) {
 		f.write("settings", string(c.Settings))
 		return &module{folder: f, mode: mode}, nil
 	}
-	pluginrpc.Serve(build, pluginrpc.ServeOptions{Version: "1.0.0"})
+	pluginrpc.Serve(build, pluginrpc.ServeOptions{})
 	if mode == ignoresShutdown {
 		block()
 	}

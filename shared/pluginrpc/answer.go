@@ -32,7 +32,7 @@ func (a answerer) answer(ctx context.Context, request any, info *grpc.UnaryServe
 		err = a.status(ctx, a.logOf(ctx, info), err)
 	}
 	if a.log.Enabled(ctx, a.level) {
-		a.logOf(ctx, info).Log(ctx, a.level, "call", "status", status.Code(err).String(), "duration", time.Since(began))
+		a.logOf(ctx, info).Log(ctx, a.level, "call", "status", status.Code(err).String(), "duration", time.Since(began).String())
 	}
 	if err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func runPlugin(behavior string) {
 			},
 		}, nil
 	}
-	pluginrpc.Serve(build, pluginrpc.ServeOptions{Version: "1.2.3", Logger: log})
+	pluginrpc.Serve(build, pluginrpc.ServeOptions{Logger: log})
 	note("served")
 }
 

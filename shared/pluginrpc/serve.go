@@ -24,8 +24,7 @@ const (
 
 // ServeOptions are the options of [Serve].
 type ServeOptions struct {
-	Version string       // of the plugin, for the log
-	Logger  *slog.Logger // nil for NewLogger(os.Stderr, LogLevel())
+	Logger *slog.Logger // nil for NewLogger(os.Stderr, LogLevel())
 
 	// Test, if not nil, serves within the process of a test, as go-plugin's own
 	// test mode does: nothing about the process is changed.
@@ -47,7 +46,7 @@ func Serve(build Builder, o ServeOptions) {
 	if o.Test == nil {
 		s.harden()
 		s.watchHost()
-		o.Logger.Debug("plugin starts", "version", o.Version)
+		o.Logger.Debug("plugin starts")
 	}
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: Handshake(),

@@ -291,16 +291,19 @@ func TestTheHundredAndFirstSessionReplacesTheLongestUnused(t *testing.T) {
 	})
 }
 
+// threeGuesses are all that one login has from one address.
+func threeGuesses(s *accounts.Settings) {
+	s.Throttle = accounts.Throttle{
+		Enabled:      true,
+		Guess:        throttle.Limit{Burst: 3, Every: time.Minute},
+		GuessAddress: throttle.Limit{Burst: 100, Every: time.Second},
+		Register:     throttle.Limit{Burst: 100, Every: time.Second},
+	}
+}
+
 func TestGuessesAreLimitedPerAccountAndAddress(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
-		f := newFixture(t, url, func(s *accounts.Settings) {
-			s.Throttle = accounts.Throttle{
-				Enabled:      true,
-				Guess:        throttle.Limit{Burst: 3, Every: time.Minute},
-				GuessAddress: throttle.Limit{Burst: 100, Every: time.Second},
-				Register:     throttle.Limit{Burst: 100, Every: time.Second},
-			}
-		})
+		f := newFixture(t, url, threeGuesses)
 		in := f.register(t, "ada")
 		from := func(address string) context.Context {
 			return personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr(address)})
@@ -347,14 +350,7 @@ func TestGuessesAreLimitedPerAccountAndAddress(t *testing.T) {
 // What is counted must not tell which e-mail is whose: a login and an e-mail are
 // two targets, whether or not an account has them both.
 func TestThrottlingTellsNotWhichEmailIsWhose(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t), func(s *accounts.Settings) {
-		s.Throttle = accounts.Throttle{
-			Enabled:      true,
-			Guess:        throttle.Limit{Burst: 3, Every: time.Minute},
-			GuessAddress: throttle.Limit{Burst: 100, Every: time.Second},
-			Register:     throttle.Limit{Burst: 100, Every: time.Second},
-		}
-	})
+	f := newFixture(t, testkit.SQLite(t), threeGuesses)
 	f.register(t, "ada")
 	for _, login := range []string{"ada", "bob"} { // bob is nobody
 		var codes []personal.Code
@@ -391,14 +387,7 @@ func TestAnAttemptThatNobodyJudgedCostsNothing(t *testing.T) {
 }
 
 func TestAskingWhichAddressesAreTakenIsLimited(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t), func(s *accounts.Settings) {
-		s.Throttle = accounts.Throttle{
-			Enabled:      true,
-			Guess:        throttle.Limit{Burst: 3, Every: time.Minute},
-			GuessAddress: throttle.Limit{Burst: 100, Every: time.Second},
-			Register:     throttle.Limit{Burst: 100, Every: time.Second},
-		}
-	})
+	f := newFixture(t, testkit.SQLite(t), threeGuesses)
 	f.register(t, "ada")
 	in := f.register(t, "eve")
 	for i := range 5 {

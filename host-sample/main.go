@@ -29,7 +29,8 @@ type output struct{ stdout, stderr io.Writer }
 func (o output) log() *slog.Logger { return slog.New(slog.NewTextHandler(o.stderr, nil)) }
 
 func main() {
-	unix.Umask(0o077) // the data folder holds secrets: tokens, mails, accounts
+	unix.Umask(0o077)           // the data folder holds secrets: tokens, mails, accounts
+	signal.Ignore(unix.SIGPIPE) // who reads the first line of our output may leave then
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	// The first signal asks for an orderly stop; the second has its usual effect.
 	defer context.AfterFunc(ctx, stop)()

@@ -28,21 +28,19 @@ func serve(ctx context.Context, c config, out output) error {
 	if err != nil {
 		return err
 	}
-	greetAdmin(out.stdout, h.url, h.url+c.shim.BasePath, c.dataDir)
-	return h.run(ctx)
+	fmt.Fprintf(out.stdout, "listening on %s\n", h.url)
+	return h.run(ctx, func() { introduce(out.stdout, h.url, h.url+c.shim.BasePath, c.dataDir) })
 }
 
-// greetAdmin tells whoever started the host where everything is. Programs read the
-// first line.
-func greetAdmin(w io.Writer, url, base, dataDir string) {
-	fmt.Fprintf(w, `listening on %[1]s
-
+// introduce tells whoever started the host where everything is.
+func introduce(w io.Writer, url, base, dataDir string) {
+	fmt.Fprintf(w, `
 The API     %[2]s/api/v1/personal/
 Admin API   %[1]s/admin/api/plugin, /admin/api/user-fields; bearer token in %[3]s/admin-token
 Health      %[1]s/readyz, /healthz, /metrics
 
 Try it:
-  curl %[2]s/api/v1/personal/register/ -d login=ada -d email=ada@example.com -d password='correct horse' -d confirm_password='correct horse'
+  curl %[2]s/api/v1/personal/register/ -d login=anna -d email=anna@example.com -d password='correct horse' -d confirm_password='correct horse'
 
 `, url, base, dataDir)
 }
@@ -152,10 +150,11 @@ func newManager(c config, folder *dataFolder, callbacks *callbacks, catalogue *p
 	})
 }
 
-// run serves until the context ends, then stops in good order and returns nil.
+// run serves until the context ends, then stops in good order and returns nil. It
+// calls serving when the plugin has come up.
 // It also ends, with the reason, when the plugin cannot be started and waiting
 // would not help; a database that is away is waited for.
-func (h *host) run(ctx context.Context) (err error) {
+func (h *host) run(ctx context.Context, serving func()) (err error) {
 	defer func() { err = errors.Join(err, h.close()) }()
 	if err := h.manager.Start(); err != nil {
 		return err
@@ -172,7 +171,10 @@ func (h *host) run(ctx context.Context) (err error) {
 		case err := <-served:
 			return fmt.Errorf("serving: %w", err)
 		case err := <-ready:
-			if err != nil && ctx.Err() == nil {
+			switch {
+			case err == nil:
+				serving()
+			case ctx.Err() == nil:
 				return fmt.Errorf("the plugin cannot be started: %w", err)
 			}
 		}

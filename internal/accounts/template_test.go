@@ -33,6 +33,9 @@ func TestATokenStandsAloneOnItsLine(t *testing.T) {
 				if !strings.Contains(m.Text, "\n\nTOKEN\n\n") {
 					t.Errorf("%s in %s: no line of the token's own:\n%s", template, locale, m.Text)
 				}
+				if or := strings.Contains(m.Text+m.HTML, "Or ") || strings.Contains(m.Text+m.HTML, "Или "); or != (link != "") {
+					t.Errorf("%s in %s, link %q, offers a choice: %v", template, locale, link, or)
+				}
 				if has := strings.Contains(m.Text, "https://") && strings.Contains(m.HTML, `<a href="https://cms.example/recover#token=TOKEN">`); has != (link != "") {
 					t.Errorf("%s in %s, link %q:\n%s", template, locale, link, m.HTML)
 				}

@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Catalogue   *plugincatalogue.Catalogue
 	Host        personal.Host
-	DatabaseURL string                 // handed to the plugin; a secret
+	DatabaseURL string                 // sqlite://PATH or postgres://…, handed to the plugin; a secret
 	Settings    func() ([]byte, error) // read anew at every start; nil for none
 	RunDir      string                 // private to this manager; made with mode 0700 if there is none
 	Log         *slog.Logger           // nil for slog.Default()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -17,15 +18,16 @@ import (
 // A content management system loads the plugin and serves the API before its own
 // router, which may clean paths and redirect.
 func Example() {
-	serve := func(ctx context.Context, cms personal.Host, pages http.Handler) error {
+	serve := func(ctx context.Context, cms personal.Host, account http.Handler) error {
 		catalogue, err := plugincatalogue.Open("data/plugins/personal")
 		if err != nil {
 			return fmt.Errorf("opening the plugin catalogue: %w", err)
 		}
 		manager, err := pluginmanager.New(pluginmanager.Config{
 			Catalogue:   catalogue,
-			Host:        cms, // your user fields, your mail, your events
-			DatabaseURL: os.Getenv("DATABASE_URL"),
+			Host:        cms,                                                            // your user fields, your mail, your events
+			DatabaseURL: os.Getenv("DATABASE_URL"),                                      // postgres://… or sqlite://data/personal.db
+			Settings:    func() ([]byte, error) { return os.ReadFile("personal.toml") }, // recovery.url and email.url at least
 			RunDir:      "data/run",
 		})
 		if err != nil {
@@ -43,7 +45,9 @@ func Example() {
 		if err != nil {
 			return err
 		}
-		server := &http.Server{Addr: ":8080", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		pages := http.NewServeMux()
+		pages.Handle("/account/", api.RequireUser(account)) // your page, for signed-in users
+		server := &http.Server{Addr: ":8080", ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if api.Matches(r) {
 				api.ServeHTTP(w, r)
 				return

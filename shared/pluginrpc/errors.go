@@ -78,7 +78,7 @@ func logCause(ctx context.Context, log *slog.Logger, e *personal.Error) {
 // lifecycleStatus returns the status by which err crosses to the host's
 // administrator: with its text.
 func lifecycleStatus(ctx context.Context, log *slog.Logger, err error) error {
-	log.WarnContext(ctx, "lifecycle call failed", "error", err.Error())
+	log.DebugContext(ctx, "lifecycle call failed", "error", err.Error()) // the host is told, and tells
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
 		return status.Error(codes.FailedPrecondition, refusal.Reason)

@@ -3,6 +3,7 @@ package userfields
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -21,6 +22,10 @@ func ParseJSON(data []byte) ([]personal.Field, *Schema, error) {
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(data, &items); err != nil {
+		var wrongType *json.UnmarshalTypeError
+		if errors.As(err, &wrongType) {
+			return nil, nil, &SchemaError{Problem: "not a JSON array but of type " + wrongType.Value}
+		}
 		return nil, nil, &SchemaError{Problem: "not a JSON array: " + err.Error()}
 	}
 	if items == nil {

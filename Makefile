@@ -4,11 +4,16 @@ POSTGRES    := go run ./internal/testkit/postgrestest --
 FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
 
-.PHONY: build run test lint generate fuzz soak bench clean
+.PHONY: build plugin run test lint generate fuzz soak bench clean
 
 build:
 	go build -trimpath -o bin/personal ./plugin
 	go build -trimpath -o bin/host-sample ./host-sample
+
+# A bundle of a version, for hosts to install: make plugin VERSION=1.2.3
+# signed with KEY=FILE, a minisign secret key (its password in MINISIGN_PASSWORD).
+plugin:
+	@go run ./internal/tools/bundle build --version="$$VERSION" --key="$$KEY" --notes="$$NOTES" ./plugin
 
 run: build
 	bin/host-sample plugin install --activate --data data bin/personal
@@ -40,4 +45,4 @@ bench:
 	$(POSTGRES) go test -run '^$$' -bench . -benchmem ./...
 
 clean:
-	rm -rf bin
+	rm -rf bin dist

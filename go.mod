@@ -3,6 +3,7 @@ module github.com/cms-personal/personal
 go 1.26.0
 
 require (
+	aead.dev/minisign v0.3.0
 	github.com/alecthomas/kong v1.17.0
 	github.com/google/go-cmp v0.7.0
 	github.com/hashicorp/go-hclog v1.6.3

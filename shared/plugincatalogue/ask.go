@@ -22,6 +22,17 @@ const (
 // among those that count as fs.ErrExist on every system.
 var errNotEmpty error = syscall.ENOTEMPTY
 
+// ManifestOf returns the manifest that a binary has of itself, without sum and
+// notes. It runs the binary, so only a trusted one may be given. What is no
+// plugin for this machine is a [*RefusedError] of kind [ErrInvalid].
+func ManifestOf(ctx context.Context, binary string) (Manifest, error) {
+	printed, err := askManifest(ctx, binary)
+	if err != nil {
+		return Manifest{}, err
+	}
+	return parseManifest(printed)
+}
+
 // askManifest runs a binary as "BINARY manifest" with an empty environment in
 // an empty folder and returns what it prints. Every way to fail but the end of
 // ctx is the binary's fault, and so a refusal.

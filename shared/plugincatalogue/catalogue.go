@@ -1,12 +1,13 @@
 // Package plugincatalogue keeps versions of the plugin on disk:
 //
-//	DIR/state.json             which version is active, which was the last good one
-//	DIR/VERSION/personal       the binary
-//	DIR/VERSION/manifest.json  what it is, and its sha256
+//	DIR/state.json                     which version is active, which was the last good one
+//	DIR/VERSION/personal               the binary
+//	DIR/VERSION/manifest.json          what it is, and its sha256
+//	DIR/VERSION/manifest.json.minisig  a minisign signature of that, if it came with one
 //
-// A version never changes once it is installed. The package knows no process:
-// it hands out verified private copies ([Catalogue.Stage]) for others to run.
-// It may be used by several processes at once, on Unix.
+// The binary of a version never changes once it is installed. The package knows
+// no process: it hands out verified private copies ([Catalogue.Stage]) for others
+// to run. It may be used by several processes at once, on Unix.
 package plugincatalogue
 
 import (
@@ -16,12 +17,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"aead.dev/minisign"
 )
 
 const manifestFile = "manifest.json"
 
 // Catalogue is a folder of plugin versions.
-type Catalogue struct{ dir string }
+type Catalogue struct {
+	dir   string
+	keys  []minisign.PublicKey // none: signatures are not looked at
+	floor string               // the lowest version to stage; empty: any
+}
 
 // Entry is one installed version.
 type Entry struct {
@@ -33,8 +40,9 @@ type Entry struct {
 // [Catalogue.Stage].
 func (e Entry) Binary() string { return filepath.Join(e.Dir, Name) }
 
-// Open returns the catalogue in dir and makes the folder if there is none.
-func Open(dir string) (*Catalogue, error) {
+// Open returns the catalogue in dir and makes the folder if there is none. It
+// clears away what processes that were killed an hour ago or earlier left there.
+func Open(dir string, opts ...Option) (*Catalogue, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening the plugin catalogue: %w", err)
@@ -42,7 +50,14 @@ func Open(dir string) (*Catalogue, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("opening the plugin catalogue: %w", err)
 	}
-	return &Catalogue{dir: dir}, nil
+	c := &Catalogue{dir: dir}
+	for _, opt := range opts {
+		if err := opt(c); err != nil {
+			return nil, fmt.Errorf("opening the plugin catalogue: %w", err)
+		}
+	}
+	sweep(dir)
+	return c, nil
 }
 
 // List returns the installed versions, the highest first. Folders that hold no
@@ -74,19 +89,16 @@ func (c *Catalogue) List() ([]Entry, error) {
 // [ErrNotFound] if there is none, and of kind [ErrInvalid] if what is there
 // cannot be used.
 func (c *Catalogue) Find(version string) (Entry, error) {
-	if !validVersion(version) {
+	if !ValidVersion(version) {
 		return Entry{}, refuse(ErrNotFound, "", fmt.Sprintf("%.*q is no version", maxVersion, version))
 	}
 	dir := filepath.Join(c.dir, version)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return Entry{}, refuse(ErrNotFound, version, "")
 	}
-	data, err := readSmall(filepath.Join(dir, manifestFile))
-	if errors.Is(err, errTooLarge) || errors.Is(err, errNotRegular) || errors.Is(err, fs.ErrNotExist) {
-		return Entry{}, refuse(ErrInvalid, version, "its manifest: "+err.Error())
-	}
+	data, err := readPart(version, dir, manifestFile)
 	if err != nil {
-		return Entry{}, fmt.Errorf("reading the manifest of plugin %s: %w", version, err)
+		return Entry{}, err
 	}
 	m, err := parseManifest(data)
 	if err != nil {
@@ -101,7 +113,7 @@ func (c *Catalogue) Find(version string) (Entry, error) {
 // Remove deletes an installed version, sound or not. The active and the last
 // good one are refused with kind [ErrInUse].
 func (c *Catalogue) Remove(version string) error {
-	if !validVersion(version) {
+	if !ValidVersion(version) {
 		return refuse(ErrNotFound, "", fmt.Sprintf("%.*q is no version", maxVersion, version))
 	}
 	state, err := c.LoadState()
@@ -114,13 +126,7 @@ func (c *Catalogue) Remove(version string) error {
 	case state.LastGood:
 		return refuse(ErrInUse, version, "it is the version to fall back to")
 	}
-	// Renamed first: no one sees half a version, whatever happens meanwhile.
-	grave, err := os.MkdirTemp(c.dir, ".remove-")
-	if err != nil {
-		return fmt.Errorf("removing plugin %s: %w", version, err)
-	}
-	defer os.RemoveAll(grave)
-	err = os.Rename(filepath.Join(c.dir, version), filepath.Join(grave, version))
+	err = bury(c.dir, version)
 	if errors.Is(err, fs.ErrNotExist) {
 		return refuse(ErrNotFound, version, "")
 	}

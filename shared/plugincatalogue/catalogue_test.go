@@ -73,7 +73,7 @@ func versions(t *testing.T, c *Catalogue) []string {
 }
 
 // wantRefused checks that err is a refusal of that kind.
-func wantRefused(t *testing.T, err, kind error) {
+func wantRefused(t testing.TB, err, kind error) {
 	t.Helper()
 	var refused *RefusedError
 	if !errors.As(err, &refused) || !errors.Is(err, kind) {
@@ -115,7 +115,7 @@ func TestWhatIsInstalledCanBeFoundAndRemoved(t *testing.T) {
 }
 
 // wantEmpty checks that nothing was left behind in the catalogue's folder.
-func wantEmpty(t *testing.T, c *Catalogue) {
+func wantEmpty(t testing.TB, c *Catalogue) {
 	t.Helper()
 	left, err := os.ReadDir(c.dir)
 	if err != nil || len(left) != 0 {

@@ -9,6 +9,11 @@ var (
 	ErrTampered = errors.New("contents differ from the manifest")     // sha256 of what is on disk
 	ErrNotFound = errors.New("not installed")                         // no such version
 	ErrInUse    = errors.New("in use")                                // the active or the last good version
+
+	ErrUnsigned     = errors.New("not signed")                     // and the catalogue has keys
+	ErrBadSignature = errors.New("not signed by a key configured") // a foreign key, or changed since
+	ErrTooOld       = errors.New("older than allowed")             // below the floor
+	ErrNoKeys       = errors.New("no signing keys are configured") // and so no upload is taken
 )
 
 // RefusedError says why the catalogue would not do something with a version.

@@ -15,8 +15,12 @@ import (
 // maxSmall bounds what is read of a manifest or a state, in bytes.
 const maxSmall = 64 << 10
 
+// maxBinary bounds the size of a binary, in bytes.
+const maxBinary = 512 << 20
+
 var (
 	errTooLarge   = errors.New("larger than 64 KiB")
+	errHuge       = errors.New("larger than 512 MiB")
 	errNotRegular = errors.New("not a regular file")
 )
 
@@ -55,17 +59,42 @@ func readSmall(path string) ([]byte, error) {
 	return data, err
 }
 
-// copyBinary copies the regular file at from to a new file that its owner alone
-// may read and run, safely on disk, and returns the sha256 of what it wrote.
+// openBinary opens a regular file of 512 MiB at most.
+func openBinary(path string) (*os.File, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() > maxBinary {
+		err = fmt.Errorf("open %s: %w", path, errHuge)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// copyBinary copies the regular file at from as [writeBinary] says.
 func copyBinary(ctx context.Context, from, to string) (sum string, err error) {
-	in, err := openRegular(from)
+	in, err := openBinary(from)
 	if err != nil {
 		return "", err
 	}
 	defer in.Close()
+	return writeBinary(contextReader{ctx, in}, to)
+}
+
+// writeBinary writes what it reads, 512 MiB at most, to a new file that its
+// owner alone may read and run, safely on disk, and returns the sha256 of that.
+func writeBinary(r io.Reader, to string) (sum string, err error) {
 	hash := sha256.New()
 	err = writeNew(to, 0o500, func(out io.Writer) error {
-		_, err := io.Copy(io.MultiWriter(out, hash), contextReader{ctx, in})
+		n, err := io.Copy(io.MultiWriter(out, hash), io.LimitReader(r, maxBinary+1))
+		if err == nil && n > maxBinary {
+			err = errHuge
+		}
 		return err
 	})
 	return hex.EncodeToString(hash.Sum(nil)), err
@@ -92,19 +121,23 @@ func writeNew(path string, mode os.FileMode, write func(io.Writer) error) error 
 	return errors.Join(write(f), f.Sync(), f.Close())
 }
 
+// writeData creates a file that its owner alone may read.
+func writeData(path string, data []byte) error {
+	return writeNew(path, 0o600, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
 // replaceFile puts data in place of path's contents, all or nothing.
 func replaceFile(path string, data []byte) error {
-	temp, err := os.MkdirTemp(filepath.Dir(path), ".write-")
+	temp, err := os.MkdirTemp(filepath.Dir(path), writePrefix)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(temp)
 	draft := filepath.Join(temp, filepath.Base(path))
-	err = writeNew(draft, 0o600, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
-	if err != nil {
+	if err := writeData(draft, data); err != nil {
 		return err
 	}
 	if err := os.Rename(draft, path); err != nil {

@@ -44,7 +44,7 @@ func (m Manifest) Validate() error {
 	if m.Name != Name {
 		return refuse(ErrInvalid, "", fmt.Sprintf("its name is %q, not %q", m.Name, Name))
 	}
-	if !validVersion(m.Version) {
+	if !ValidVersion(m.Version) {
 		return refuse(ErrInvalid, "", fmt.Sprintf("%.*q is no version as SemVer 2.0.0 writes it", maxVersion, m.Version))
 	}
 	if m.OS != runtime.GOOS || m.Arch != runtime.GOARCH {
@@ -71,9 +71,9 @@ func parseManifest(data []byte) (Manifest, error) {
 	return m, nil
 }
 
-// validVersion reports whether v is a complete SemVer 2.0.0 version. Its
+// ValidVersion reports whether v is a complete SemVer 2.0.0 version. Its
 // alphabet has no separator, so that a valid version is a safe folder name.
-func validVersion(v string) bool {
+func ValidVersion(v string) bool {
 	return len(v) <= maxVersion && semver.IsValid("v"+v) &&
 		semver.Canonical("v"+v)+semver.Build("v"+v) == "v"+v
 }

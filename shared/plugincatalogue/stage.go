@@ -13,17 +13,24 @@ import (
 // the copy, so that it does not matter what happens to the original later. An
 // earlier copy is used again if its contents still are what they should be.
 //
+// Where the catalogue has keys, the signature is checked each time; see
+// [WithKeys], and [WithFloor] for versions that are too old.
+//
 // privateDir is made if there is none; it must be closed to others. A binary
-// that is not what its manifest says is refused with kind [ErrTampered].
+// that is not what its manifest says, or a manifest that is not what it was when
+// the entry was found, is refused with kind [ErrTampered].
 func (c *Catalogue) Stage(ctx context.Context, e Entry, privateDir string) (string, error) {
-	path, err := stage(ctx, e, privateDir)
+	path, err := c.stage(ctx, e, privateDir)
 	if err != nil {
 		return "", fmt.Errorf("staging plugin %s: %w", e.Manifest.Version, err)
 	}
 	return path, nil
 }
 
-func stage(ctx context.Context, e Entry, privateDir string) (string, error) {
+func (c *Catalogue) stage(ctx context.Context, e Entry, privateDir string) (string, error) {
+	if err := c.recheck(e); err != nil {
+		return "", err
+	}
 	if !validSum(e.Manifest.SHA256) {
 		return "", refuse(ErrInvalid, e.Manifest.Version, "its manifest holds no sha256")
 	}
@@ -39,13 +46,14 @@ func stage(ctx context.Context, e Entry, privateDir string) (string, error) {
 		return "", err
 	}
 
-	draft, err := os.MkdirTemp(privateDir, ".stage-") // mode 0700
+	sweep(privateDir)
+	draft, err := os.MkdirTemp(privateDir, stagePrefix) // mode 0700
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(draft)
 	sum, err := copyBinary(ctx, e.Binary(), filepath.Join(draft, Name))
-	if errors.Is(err, errNotRegular) || errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, errNotRegular) || errors.Is(err, errHuge) || errors.Is(err, os.ErrNotExist) {
 		return "", refuse(ErrTampered, e.Manifest.Version, err.Error())
 	}
 	if err != nil {
@@ -58,6 +66,19 @@ func stage(ctx context.Context, e Entry, privateDir string) (string, error) {
 		return "", err
 	}
 	return path, os.Rename(draft, dir)
+}
+
+// recheck makes sure that an entry may be run, by what is on disk now. The bytes
+// that it checks say the same as the entry, so the entry may be gone by.
+func (c *Catalogue) recheck(e Entry) error {
+	m, _, err := c.readManifest(e.Manifest.Version, e.Dir)
+	if err != nil {
+		return err
+	}
+	if m != e.Manifest {
+		return refuse(ErrTampered, e.Manifest.Version, "its manifest has changed")
+	}
+	return c.checkFloor(m.Version)
 }
 
 // makePrivate makes a folder that none but its owner can look into, or makes

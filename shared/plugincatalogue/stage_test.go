@@ -1,6 +1,7 @@
 package plugincatalogue
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -21,7 +22,7 @@ func TestAStagedBinaryIsAPrivateVerifiedCopy(t *testing.T) {
 	}
 }
 
-func mustStage(t *testing.T, c *Catalogue, e Entry, private string) string {
+func mustStage(t testing.TB, c *Catalogue, e Entry, private string) string {
 	t.Helper()
 	path, err := c.Stage(t.Context(), e, private)
 	if err != nil {
@@ -57,6 +58,15 @@ func TestATamperedBinaryIsNotStaged(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAManifestThatHasChangedSinceIsNotStaged(t *testing.T) {
+	c := open(t)
+	e := install(t, c, "1.0.0")
+	path := filepath.Join(e.Dir, manifestFile)
+	rewrite(t, path, bytes.Replace(read(t, path), []byte(`"max": 1`), []byte(`"max": 2`), 1))
+	_, err := c.Stage(t.Context(), e, filepath.Join(t.TempDir(), "run"))
+	wantRefused(t, err, ErrTampered)
 }
 
 func overwrite(t *testing.T, path string) {

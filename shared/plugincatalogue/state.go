@@ -36,7 +36,7 @@ func (c *Catalogue) LoadState() (State, error) {
 // SaveState replaces the state on disk: after a crash it is the old or the new.
 func (c *Catalogue) SaveState(s State) error {
 	for _, version := range []string{s.Active, s.LastGood} {
-		if version != "" && !validVersion(version) {
+		if version != "" && !ValidVersion(version) {
 			return refuse(ErrNotFound, "", fmt.Sprintf("%.*q is no version", maxVersion, version))
 		}
 	}

@@ -1,0 +1,90 @@
+package plugincatalogue
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Folders of work under way begin with one of these.
+const (
+	installPrefix = ".install-"
+	removePrefix  = ".remove-"
+	stagePrefix   = ".stage-"
+	writePrefix   = ".write-"
+)
+
+// staleAfter is the age from which such a folder is taken for one that a killed
+// process left behind.
+const staleAfter = time.Hour
+
+// Prune removes all but the highest keep versions, and those that are active or
+// the last good one. It returns the versions it removed, the highest first, also
+// beside an error.
+func (c *Catalogue) Prune(keep int) ([]string, error) {
+	if keep < 0 {
+		return nil, fmt.Errorf("pruning the plugin catalogue: cannot keep %d versions", keep)
+	}
+	entries, err := c.List()
+	if err != nil {
+		return nil, err
+	}
+	var removed []string
+	for _, e := range entries[min(keep, len(entries)):] {
+		err := c.Remove(e.Manifest.Version)
+		switch {
+		case err == nil:
+			removed = append(removed, e.Manifest.Version)
+		case errors.Is(err, ErrInUse), errors.Is(err, ErrNotFound): // stays, or somebody was faster
+		default:
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// bury removes a folder below parent, from the view of others at once: whatever
+// happens meanwhile, no one sees half of it.
+func bury(parent, name string) error {
+	grave, err := os.MkdirTemp(parent, removePrefix)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(grave)
+	return os.Rename(filepath.Join(parent, name), filepath.Join(grave, "it"))
+}
+
+// sweep removes what killed processes left behind in a folder. What cannot be
+// removed is left for the next time: it is in nobody's way.
+func sweep(dir string) {
+	folders, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, f := range folders {
+		switch {
+		case !f.IsDir() || !stale(f):
+		case strings.HasPrefix(f.Name(), removePrefix):
+			_ = os.RemoveAll(filepath.Join(dir, f.Name()))
+		default:
+			_ = bury(dir, f.Name())
+		}
+	}
+}
+
+// stale reports whether f is a folder of work that ended long ago.
+func stale(f fs.DirEntry) bool {
+	work := slices.ContainsFunc([]string{installPrefix, removePrefix, stagePrefix, writePrefix}, func(prefix string) bool {
+		return strings.HasPrefix(f.Name(), prefix)
+	})
+	if !work {
+		return false
+	}
+	info, err := f.Info()
+	return err == nil && time.Since(info.ModTime()) > staleAfter
+}

@@ -1,0 +1,291 @@
+package plugincatalogue
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"aead.dev/minisign"
+)
+
+// signedEntry returns a catalogue with a key, and a signed version in it.
+func signedEntry(t *testing.T, opts ...Option) (*Catalogue, Entry, func([]byte) ([]byte, error)) {
+	t.Helper()
+	key, sign := keyPair(t)
+	c := openWith(t, append(opts, WithKeys([]minisign.PublicKey{key}))...)
+	return c, installSigned(t, c, "1.0.0", sign), sign
+}
+
+func installSigned(t *testing.T, c *Catalogue, version string, sign func([]byte) ([]byte, error)) Entry {
+	t.Helper()
+	m := manifestOf(version)
+	e, err := c.InstallBundle(t.Context(), bytes.NewReader(bundle(t, binary(t, m, ""), m, sign)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestTheSignatureIsCheckedEachTimeAVersionIsStaged(t *testing.T) {
+	_, stranger := keyPair(t)
+	manifest := func(e Entry) string { return filepath.Join(e.Dir, manifestFile) }
+	signature := func(e Entry) string { return filepath.Join(e.Dir, signatureFile) }
+	for name, tt := range map[string]struct {
+		tamper func(t *testing.T, e Entry)
+		kind   error
+	}{
+		"no signature":   {func(t *testing.T, e Entry) { remove(t, signature(e)) }, ErrUnsigned},
+		"another key's":  {func(t *testing.T, e Entry) { rewrite(t, signature(e), must(stranger(read(t, manifest(e))))) }, ErrBadSignature},
+		"garbage":        {func(t *testing.T, e Entry) { rewrite(t, signature(e), []byte("x")) }, ErrBadSignature},
+		"one byte of it": {func(t *testing.T, e Entry) { rewrite(t, signature(e), flipped(read(t, signature(e)), 60)) }, ErrBadSignature},
+		"without end":    {func(t *testing.T, e Entry) { rewrite(t, signature(e), make([]byte, maxSmall+1)) }, ErrInvalid},
+		"a link":         {func(t *testing.T, e Entry) { relink(t, signature(e)) }, ErrInvalid},
+		"another schema": {func(t *testing.T, e Entry) {
+			rewrite(t, manifest(e), bytes.Replace(read(t, manifest(e)), []byte(`"max": 1`), []byte(`"max": 2`), 1))
+		}, ErrBadSignature},
+		"one more blank": {func(t *testing.T, e Entry) { rewrite(t, manifest(e), append(read(t, manifest(e)), ' ')) }, ErrBadSignature},
+		"no manifest":    {func(t *testing.T, e Entry) { remove(t, manifest(e)) }, ErrInvalid},
+		"another binary": {func(t *testing.T, e Entry) { overwrite(t, e.Binary()) }, ErrTampered},
+		"a binary and its sum": {func(t *testing.T, e Entry) {
+			overwrite(t, e.Binary())
+			sum, err := sumOf(t.Context(), e.Binary())
+			if err != nil {
+				t.Fatal(err)
+			}
+			rewrite(t, manifest(e), bytes.Replace(read(t, manifest(e)), []byte(e.Manifest.SHA256), []byte(sum), 1))
+		}, ErrBadSignature},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, e, _ := signedEntry(t)
+			private := filepath.Join(t.TempDir(), "run")
+			mustStage(t, c, e, private) // an earlier copy must not make up for it
+			tt.tamper(t, e)
+			_, err := c.Stage(t.Context(), e, filepath.Join(t.TempDir(), "new"))
+			wantRefused(t, err, tt.kind)
+			if tt.kind != ErrTampered { // the binary is not needed any more
+				_, err = c.Stage(t.Context(), e, private)
+				wantRefused(t, err, tt.kind)
+				_, err = c.Signer(e)
+				wantRefused(t, err, tt.kind)
+			}
+		})
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func rewrite(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func flipped(data []byte, at int) []byte {
+	data[at] ^= 1
+	return data
+}
+
+// relink puts a link to the same contents in a file's place.
+func relink(t *testing.T, path string) {
+	t.Helper()
+	target := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.Rename(path, target); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAVersionCannotPassForAnother(t *testing.T) {
+	c, e, sign := signedEntry(t)
+	second := installSigned(t, c, "2.0.0", sign)
+	if err := os.RemoveAll(second.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(e.Dir, second.Dir); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Find("2.0.0")
+	wantRefused(t, err, ErrInvalid)
+	_, err = c.Stage(t.Context(), second, filepath.Join(t.TempDir(), "run"))
+	wantRefused(t, err, ErrTampered)
+}
+
+func TestABareBinaryIsRefusedUnrunWhereThereAreKeys(t *testing.T) {
+	key, _ := keyPair(t)
+	c := openWith(t, WithKeys([]minisign.PublicKey{key}))
+	ran := filepath.Join(t.TempDir(), "ran")
+	_, err := c.Install(t.Context(), script(t, ": > "+ran))
+	wantRefused(t, err, ErrUnsigned)
+	if !strings.Contains(err.Error(), "bundle") {
+		t.Errorf("it does not say what to do: %v", err)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("it was run")
+	}
+	wantEmpty(t, c)
+}
+
+func TestABundleOfAStrangerIsRefusedUnrun(t *testing.T) {
+	key, _ := keyPair(t)
+	_, stranger := keyPair(t)
+	c := openWith(t, WithKeys([]minisign.PublicKey{key}))
+	ran := filepath.Join(t.TempDir(), "ran")
+	b := bundle(t, script(t, ": > "+ran), manifestOf("1.0.0"), stranger)
+	_, err := c.Install(t.Context(), saved(t, b))
+	wantRefused(t, err, ErrBadSignature)
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("it was run")
+	}
+}
+
+func TestAnUnsignedVersionIsListedButNotStagedOnceThereAreKeys(t *testing.T) {
+	key, sign := keyPair(t)
+	before := open(t)
+	m := manifestOf("1.0.0")
+	path := binary(t, m, "")
+	e, err := before.Install(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Open(before.dir, WithKeys([]minisign.PublicKey{key}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := versions(t, c); len(got) != 1 {
+		t.Errorf("listed are %v", got)
+	}
+	private := filepath.Join(t.TempDir(), "run")
+	_, err = c.Stage(t.Context(), e, private)
+	wantRefused(t, err, ErrUnsigned)
+
+	// Its signed bundle mends it where it is.
+	e, err = c.Install(t.Context(), saved(t, bundle(t, path, m, sign)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustStage(t, c, e, private)
+}
+
+func TestAVersionIsSignedAnewWhenKeysAreExchanged(t *testing.T) {
+	oldKey, oldSign := keyPair(t)
+	newKey, newSign := keyPair(t)
+	m := manifestOf("1.0.0")
+	path := binary(t, m, "")
+	first := openWith(t, WithKeys([]minisign.PublicKey{oldKey}))
+	e, err := first.Install(t.Context(), saved(t, bundle(t, path, m, oldSign)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Open(first.dir, WithKeys([]minisign.PublicKey{newKey}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	private := filepath.Join(t.TempDir(), "run")
+	_, err = second.Stage(t.Context(), e, private)
+	wantRefused(t, err, ErrBadSignature)
+	if e, err = second.Install(t.Context(), saved(t, bundle(t, path, m, newSign))); err != nil {
+		t.Fatal(err)
+	}
+	mustStage(t, second, e, private)
+	if id, err := second.Signer(e); err != nil || id != keyID(newKey.ID()) {
+		t.Errorf("signed by %s, %v", id, err)
+	}
+}
+
+func TestADamagedBinaryIsMendedByInstallingItAgain(t *testing.T) {
+	c := open(t)
+	path := binary(t, manifestOf("1.0.0"), "")
+	e, err := c.Install(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overwrite(t, e.Binary())
+	if e, err = c.Install(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	mustStage(t, c, e, filepath.Join(t.TempDir(), "run"))
+}
+
+func TestVersionsBelowTheFloorAreNotStaged(t *testing.T) {
+	for version, kind := range map[string]error{
+		"1.9.9": ErrTooOld, "2.0.0-rc.1": ErrTooOld, "2.0.0": nil, "2.0.1": nil, "10.0.0": nil,
+	} {
+		c := openWith(t, WithFloor("2.0.0"))
+		_, err := c.Stage(t.Context(), install(t, c, version), filepath.Join(t.TempDir(), "run"))
+		if kind != nil {
+			wantRefused(t, err, kind)
+		} else if err != nil {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
+
+func TestAFloorThatIsNoVersionOpensNothing(t *testing.T) {
+	if _, err := Open(t.TempDir(), WithFloor("v1")); err == nil {
+		t.Error("it was opened")
+	}
+}
+
+func TestKeysAreReadFromFiles(t *testing.T) {
+	first, _ := keyPair(t)
+	second, _ := keyPair(t)
+	text := must(first.MarshalText())
+	for name, tt := range map[string]struct {
+		text string
+		want int // no keys: an error
+	}{
+		"as minisign writes it": {string(text) + "\n", 1},
+		"without a comment":     {first.String(), 1},
+		"with line ends of DOS": {strings.ReplaceAll(string(text), "\n", "\r\n") + "\r\n", 1},
+		"two with comments":     {string(text) + "\n\n" + string(must(second.MarshalText())), 2},
+		"two lines":             {first.String() + "\n" + second.String() + "\n", 2},
+		"nothing":               {"", 0},
+		"a comment alone":       {"untrusted comment: minisign public key\n", 0},
+		"garbage":               {"hunter2", 0},
+		"one and garbage":       {string(text) + "\nhunter2\n", 0},
+		"a key cut off":         {first.String()[:20], 0},
+		"without end":           {strings.Repeat("\n", maxSmall+1), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys, err := ReadKeys(saved(t, []byte(tt.text)))
+			if len(keys) != tt.want || (err == nil) != (tt.want > 0) {
+				t.Fatalf("%d keys, %v; want %d", len(keys), err, tt.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("the contents are shown: %v", err)
+			}
+			if tt.want > 0 && !keys[0].Equal(first) {
+				t.Error("it is another key")
+			}
+		})
+	}
+	if _, err := ReadKeys(filepath.Join(t.TempDir(), "none.pub")); err == nil {
+		t.Error("a file that is not there was read")
+	}
+	if keys, err := ReadKeys(); len(keys) != 0 || err != nil {
+		t.Errorf("of no file: %v, %v", keys, err)
+	}
+}
+
+func FuzzGarbageForKeysIsAnErrorAndNeverNoKeys(f *testing.F) {
+	key, _ := keyPair(f)
+	f.Add(must(key.MarshalText()))
+	f.Add([]byte("untrusted comment: x\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if keys, err := parseKeys(text); (err == nil) != (len(keys) > 0) {
+			t.Errorf("%d keys, %v", len(keys), err)
+		}
+	})
+}

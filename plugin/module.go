@@ -37,8 +37,9 @@ type module struct {
 
 	stopClock func() // ends the clock's goroutine and waits for it
 
-	mu      sync.Mutex
-	quiesce func(context.Context) error // nil while there is no background work
+	mu       sync.Mutex
+	active   bool
+	stopWork func() // ends background work and waits for it; may be called again
 }
 
 // builder returns the function that makes the module of this process.
@@ -110,16 +111,14 @@ func (m *module) Migrate(ctx context.Context) error { return m.store.Migrate(ctx
 func (m *module) Activate(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.quiesce != nil {
+	if m.active {
 		return nil
 	}
 	stopJobs := start(m.worker.Run)
 	stopPruning := start(func(ctx context.Context) {
 		every(ctx, pruneEvery, func() { m.report(ctx, "removing what has expired", m.prune(ctx)) })
 	})
-	m.quiesce = func(ctx context.Context) error {
-		return within(ctx, func() { stopJobs(); stopPruning() })
-	}
+	m.active, m.stopWork = true, func() { stopJobs(); stopPruning() }
 	return nil
 }
 
@@ -136,13 +135,13 @@ func (m *module) prune(ctx context.Context) error {
 func (m *module) Quiesce(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.quiesce == nil {
+	if m.stopWork == nil {
 		return nil
 	}
-	if err := m.quiesce(ctx); err != nil {
+	m.active = false // even if what was begun takes longer: no more is claimed
+	if err := within(ctx, m.stopWork); err != nil {
 		return fmt.Errorf("stopping background work: %w", err)
 	}
-	m.quiesce = nil
 	return nil
 }
 

@@ -1,8 +1,10 @@
 #!/bin/sh
 # Generates the Go code that stands beside the .proto files, with pinned tools.
 #
-#	proto/generate.sh        write the code
-#	proto/generate.sh lint   check the .proto files
+#	proto/generate.sh          write the code
+#	proto/generate.sh lint     check the .proto files, also against the last release:
+#	                           an older plugin must still be understood
+#	proto/generate.sh release  make what there is the last release
 #
 # The tools are kept in a cache outside the repository; a second run installs
 # nothing. It needs Go and npm.
@@ -29,7 +31,11 @@ install_generator() {
 
 case ${1-} in
 lint)
-	exec "$buf_home/node_modules/.bin/buf" lint
+	"$buf_home/node_modules/.bin/buf" lint
+	exec "$buf_home/node_modules/.bin/buf" breaking --against released.binpb
+	;;
+release)
+	exec "$buf_home/node_modules/.bin/buf" build -o released.binpb
 	;;
 "")
 	install_generator protoc-gen-go "google.golang.org/protobuf/cmd/protoc-gen-go@v$go_version"
@@ -37,7 +43,7 @@ lint)
 	PATH=$go_bin:$PATH exec "$buf_home/node_modules/.bin/buf" generate
 	;;
 *)
-	echo "usage: $0 [lint]" >&2
+	echo "usage: $0 [lint | release]" >&2
 	exit 2
 	;;
 esac

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -21,7 +22,7 @@ const checkDatabase = "database"
 
 // StepError says at which step a version could not be brought up.
 type StepError struct {
-	Step    string // find, stage, start, configure, preflight, migrate or check
+	Step    string // one of those named at [SwapStatus]
 	Version string // empty if it never came to light
 	Err     error
 }
@@ -34,39 +35,47 @@ func (e *StepError) Error() string {
 // Unwrap returns the reason.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// bringUp starts the active version and takes it through every step up to the
-// one where it could serve. On an error nothing of the process is left.
-func (m *Manager) bringUp(ctx context.Context) (*process, error) {
-	entry, err := m.find()
-	if err != nil {
-		return nil, &StepError{"find", entry.Manifest.Version, err}
-	}
+// bringUp starts a version and takes it through every step up to the one where
+// it could serve, each of which is told to progress. On an error nothing of the
+// process is left.
+func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, progress func(step string)) (*process, error) {
 	version := entry.Manifest.Version
-	path, err := m.config.Catalogue.Stage(ctx, entry, m.run.staged)
+	progress("stage")
+	copied, err := m.copies.stage(ctx, m.config.Catalogue, entry)
 	if err != nil {
 		return nil, &StepError{"stage", version, err}
 	}
-	p, err := m.start(ctx, entry, path)
+	progress("start")
+	p, err := m.start(ctx, entry, copied)
 	if err != nil {
 		return nil, &StepError{"start", version, err}
 	}
-	if err := m.prepare(ctx, p); err != nil {
+	if err := m.prepare(ctx, p, progress); err != nil {
 		p.end(m.hard, m.config.ShutdownTimeout)
 		return nil, err
 	}
 	return p, nil
 }
 
-// find returns the active version.
-func (m *Manager) find() (plugincatalogue.Entry, error) {
+// bringUpActive brings up the version that is active on disk.
+func (m *Manager) bringUpActive(ctx context.Context) (*process, error) {
 	state, err := m.config.Catalogue.LoadState()
+	if err == nil && state.Active == "" {
+		err = &pluginrpc.Refusal{Reason: "no version is active"}
+	}
 	if err != nil {
-		return plugincatalogue.Entry{}, err
+		return nil, &StepError{"find", state.Active, err}
 	}
-	if state.Active == "" {
-		return plugincatalogue.Entry{}, &pluginrpc.Refusal{Reason: "no version is active"}
+	entry, err := m.find(state.Active)
+	if err != nil {
+		return nil, &StepError{"find", state.Active, err}
 	}
-	entry, err := m.config.Catalogue.Find(state.Active)
+	return m.bringUp(ctx, entry, func(string) {})
+}
+
+// find returns an installed version that speaks this host's protocol.
+func (m *Manager) find(version string) (plugincatalogue.Entry, error) {
+	entry, err := m.config.Catalogue.Find(version)
 	if err != nil {
 		return plugincatalogue.Entry{}, err
 	}
@@ -77,18 +86,18 @@ func (m *Manager) find() (plugincatalogue.Entry, error) {
 }
 
 // start starts a process and connects to it.
-func (m *Manager) start(ctx context.Context, e plugincatalogue.Entry, path string) (*process, error) {
+func (m *Manager) start(ctx context.Context, e plugincatalogue.Entry, c *stagedCopy) (*process, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.config.StartTimeout)
 	defer cancel()
 	m.mu.Lock()
 	m.generation++
 	generation := m.generation
 	m.mu.Unlock()
-	return m.startProcess(ctx, generation, e, path)
+	return m.startProcess(ctx, generation, e, c)
 }
 
 // prepare takes a new process through its steps.
-func (m *Manager) prepare(ctx context.Context, p *process) error {
+func (m *Manager) prepare(ctx context.Context, p *process, progress func(step string)) error {
 	for _, step := range []struct {
 		name  string
 		limit time.Duration
@@ -99,6 +108,7 @@ func (m *Manager) prepare(ctx context.Context, p *process) error {
 		{"migrate", m.config.MigrateTimeout, migrate},
 		{"check", m.config.CheckTimeout, m.check},
 	} {
+		progress(step.name)
 		if err := within(ctx, step.limit, p, step.do); err != nil {
 			return &StepError{step.name, p.version, err}
 		}
@@ -183,13 +193,18 @@ func preflight(ctx context.Context, p *process) error {
 
 func migrate(ctx context.Context, p *process) error { return p.conn.Migrate(ctx) }
 
-// check asks for the process's health several times. Once it serves, a failure
-// would be a visitor's.
+// check asks for the process's health several times, and for an answer that
+// visitors get and that changes nothing. Once it serves, a failure would be
+// theirs. A version that does not know the operation need not.
 func (m *Manager) check(ctx context.Context, p *process) error {
 	for range healthChecks {
 		if err := m.checkHealth(ctx, p); err != nil {
 			return err
 		}
+	}
+	_, err := pluginrpc.NewService(p.conn.Conn(), m.config.Host).Fields(ctx)
+	if err != nil && personal.CodeOf(err) != personal.CodeNotFound {
+		return fmt.Errorf("a first call, for the fields: %w", err)
 	}
 	return nil
 }

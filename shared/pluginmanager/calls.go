@@ -27,13 +27,16 @@ func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, op
 	if err != nil {
 		return err
 	}
-	defer m.leave(p)
+	failed := false
+	defer func() { m.leave(p, failed) }()
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, m.config.CallTimeout)
 		defer cancel()
 	}
-	return judge(ctx, p, p.conn.Conn().Invoke(ctx, method, args, reply, opts...))
+	err = p.conn.Conn().Invoke(ctx, method, args, reply, opts...)
+	failed = isFault(ctx, err)
+	return judge(ctx, p, err)
 }
 
 // NewStream is there for the interface: the contract has no streams.
@@ -87,13 +90,21 @@ func untilRetry(then time.Time) time.Duration {
 	return max(time.Until(then).Truncate(time.Second)+time.Second, time.Second)
 }
 
-// leave counts a call out.
-func (m *Manager) leave(p *process) {
+// leave counts a call out, and tells the owner if too many of a process on trial
+// fail.
+func (m *Manager) leave(p *process, failed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p.calls--
 	if p.calls == 0 && p.idle != nil {
 		close(p.idle)
+	}
+	p.tally.count(failed)
+	if m.state == StateBaking && p == m.live && p.tally.tooMany() {
+		select {
+		case m.errs <- struct{}{}:
+		default: // it was told
+		}
 	}
 }
 

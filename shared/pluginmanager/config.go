@@ -41,8 +41,11 @@ type Config struct {
 	CrashLimit   int           // crashes in a row that make a version fail: 5
 	FailureRetry time.Duration // between attempts once it failed: 30s
 
-	DrainTimeout    time.Duration // for calls under way when the manager stops: 5s
-	QuiesceTimeout  time.Duration // for background work when the manager stops: 2s
+	Bake    time.Duration // how long the old process stays warm after a swap: 60s; negative for not at all
+	Journal func(Record)  // is told what happens; safe for concurrent use, must not block for long; nil for nobody
+
+	DrainTimeout    time.Duration // for calls under way in a process that is given up or stopped: 5s
+	QuiesceTimeout  time.Duration // for its background work: 2s
 	ShutdownTimeout time.Duration // for a process to end when asked to: 3s
 }
 
@@ -51,6 +54,10 @@ func (c Config) withDefaults() Config {
 	if c.Settings == nil {
 		c.Settings = func() ([]byte, error) { return nil, nil }
 	}
+	if c.Journal == nil {
+		c.Journal = func(Record) {}
+	}
+	c.Bake = cmp.Or(c.Bake, time.Minute)
 	c.RestartWait = cmp.Or(c.RestartWait, 5*time.Second)
 	c.CallTimeout = cmp.Or(c.CallTimeout, 30*time.Second)
 	c.StartTimeout = cmp.Or(c.StartTimeout, 15*time.Second)

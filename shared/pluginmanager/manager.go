@@ -15,20 +15,26 @@ var ErrStopped = errors.New("the plugin manager is stopped")
 type Manager struct {
 	config Config
 	run    *runDir // set by Start
+	copies *copies // set by Start
 
 	work     context.Context // ends when Stop begins: no new process, no more watching
 	stopWork context.CancelFunc
 	hard     context.Context // ends when Stop's patience ends: no more waiting
 	stopHard context.CancelFunc
 	done     chan struct{}  // closed when the owner has ended; nil before Start
-	disposal sync.WaitGroup // of dead processes, besides the owner
+	disposal sync.WaitGroup // what runs besides the owner: swaps, and the end of processes
+	orders   chan *order    // to the owner
+	errs     chan struct{}  // to the owner: too many calls fail while baking
 
 	mu         sync.Mutex // guards what follows, and the counts in processes
 	state      State
 	live       *process      // gets the calls; nil if none does
+	previous   *process      // got them before, until it has ended
+	swap       *swap         // the last one, until it is over
 	changed    chan struct{} // closed, and replaced, when state or live change
 	generation int           // of the process started last
-	served     int           // processes that became ready
+	begun      bool          // a process has served
+	restarts   int           // processes that took the place of a dead one
 	fault      error         // why the last one failed or died
 	final      bool          // trying again is not expected to help
 	nextTry    time.Time     // while state is failed
@@ -39,7 +45,7 @@ func New(c Config) (*Manager, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	m := &Manager{config: c.withDefaults(), state: StateStopped, changed: make(chan struct{})}
+	m := &Manager{config: c.withDefaults(), state: StateStopped, changed: make(chan struct{}), orders: make(chan *order), errs: make(chan struct{}, 1)}
 	m.work, m.stopWork = context.WithCancel(context.Background())
 	m.hard, m.stopHard = context.WithCancel(context.Background())
 	return m, nil
@@ -60,6 +66,7 @@ func (m *Manager) Start() error {
 		return fmt.Errorf("starting the plugin manager: %w", err)
 	}
 	m.run = run
+	m.copies = newCopies(run.staged)
 	m.done = make(chan struct{})
 	m.state = StateStarting
 	go m.own()
@@ -78,7 +85,7 @@ func (m *Manager) WaitReady(ctx context.Context) error {
 		state, fault, final, changed := m.state, m.fault, m.final, m.changed
 		m.mu.Unlock()
 		switch {
-		case state == StateServing:
+		case state.Serves():
 			return nil
 		case state == StateDraining || state == StateStopped:
 			return ErrStopped
@@ -102,7 +109,7 @@ func (m *Manager) Ready(ctx context.Context) error {
 	m.mu.Lock()
 	p, state, fault := m.live, m.state, m.fault
 	m.mu.Unlock()
-	if p == nil || state != StateServing {
+	if p == nil || !state.Serves() {
 		if fault == nil {
 			return fmt.Errorf("the plugin is %s", state)
 		}
@@ -112,8 +119,9 @@ func (m *Manager) Ready(ctx context.Context) error {
 }
 
 // Stop ends the plugin in an orderly way and returns when nothing of it is
-// left: no new calls, the calls under way, background work, the process, each in
-// its time-limit. When ctx ends first, the process is killed, and the context's
+// left: no new calls, the calls under way, background work, the processes, each in
+// its time-limit. A swap under way comes to nothing; a version on trial is not
+// settled. When ctx ends first, the processes are killed, and the context's
 // error returned. It may be called again, and without Start.
 func (m *Manager) Stop(ctx context.Context) error {
 	m.mu.Lock()

@@ -1,29 +1,83 @@
 package pluginmanager
 
-import "time"
+import (
+	"context"
+	"errors"
+	"time"
 
-// own is the goroutine in which every process is brought up, watched and
-// retired.
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+)
+
+// arrival is a process that is ready to serve, and the order that brought it,
+// nil for a start and a restart. The zero arrival is none.
+type arrival struct {
+	process *process
+	order   *order
+}
+
+// own is the goroutine that decides which process serves. It brings up the
+// active version where none does, and watches the one that does.
 func (m *Manager) own() {
 	defer close(m.done)
 	defer m.end()
 	record := record{config: m.config}
+	var next arrival
 	for m.work.Err() == nil {
-		p, err := m.bringUp(m.work)
-		if err != nil {
-			m.pause(record.failed(err))
+		if next.process == nil {
+			next = m.bringNext(&record)
 			continue
 		}
-		record.served()
-		m.switchIn(p)
-		err = m.watch(p)
-		if m.work.Err() != nil {
-			m.retire(p)
-			return
+		lost, cause := m.serve(next)
+		next = arrival{}
+		if lost == nil {
+			continue
 		}
-		m.switchOut(p, err)
-		if v, crashed := record.died(err, time.Since(p.ready)); crashed {
-			m.pause(v)
+		record.turnTo(lost.version)
+		v, crashed := record.died(cause, time.Since(lost.ready))
+		if crashed && !m.fallBack(lost.version, v.fault) {
+			next = m.pause(v)
+		}
+	}
+	if next.process != nil {
+		m.reject(next)
+	}
+}
+
+// bringNext brings up the active version, unless a swap is quicker to bring
+// another. After a failure it waits and returns none.
+func (m *Manager) bringNext(record *record) arrival {
+	ctx, callOff := context.WithCancel(m.work)
+	defer callOff()
+	type result struct {
+		process *process
+		err     error
+	}
+	brought := make(chan result, 1)
+	m.disposal.Go(func() {
+		p, err := m.bringUpActive(ctx)
+		brought <- result{p, err}
+	})
+	for {
+		select {
+		case r := <-brought:
+			if r.err == nil {
+				record.served()
+				return arrival{process: r.process}
+			}
+			if isCatalogueFault(r.err) && m.fallBack(m.activeVersion(), r.err) {
+				return arrival{}
+			}
+			return m.pause(record.failed(r.err))
+		case o := <-m.orders:
+			if o.obeyIdle() {
+				callOff()
+				m.disposal.Go(func() {
+					if r := <-brought; r.process != nil { // it was as quick
+						r.process.end(m.hard, m.config.ShutdownTimeout)
+					}
+				})
+				return arrival{o.process, o}
+			}
 		}
 	}
 }
@@ -37,58 +91,87 @@ func (m *Manager) end() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.swap, m.previous = nil, nil
 	m.set(StateStopped, nil)
 }
 
-// switchIn sends calls to p from now on.
-func (m *Manager) switchIn(p *process) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p.ready = time.Now()
-	if m.work.Err() != nil { // Stop was first
+// reject ends a process that came too late to serve.
+func (m *Manager) reject(a arrival) {
+	if a.order != nil { // who gave it ends the process
+		a.order.done <- ErrStopped
 		return
 	}
-	m.served++
-	m.final = false
-	m.set(StateServing, p)
-	p.log.Info("plugin serves")
+	a.process.end(m.hard, m.config.ShutdownTimeout)
 }
 
-// switchOut sends no more calls to p, which has died or has to, and disposes of
-// it. A process that is started next never meets it alive.
-func (m *Manager) switchOut(p *process, cause error) {
-	p.child.kill()
-	m.mu.Lock()
-	if m.work.Err() == nil {
-		m.fault = cause
-		m.set(StateRestarting, nil)
-	}
-	m.mu.Unlock()
-	p.log.Error("plugin process lost", "error", cause)
-	p.child.awaitExited(m.hard, killTime)
-	m.disposal.Go(func() { p.end(m.hard, m.config.ShutdownTimeout) })
-}
-
-// pause waits after a failure, until the next attempt is due.
-func (m *Manager) pause(v verdict) {
+// pause waits after a failure, until the next attempt is due or a swap brings a
+// process.
+func (m *Manager) pause(v verdict) arrival {
 	m.mu.Lock()
 	if m.work.Err() != nil { // Stop was first, and the cause of this
 		m.mu.Unlock()
-		return
+		return arrival{}
 	}
 	m.fault, m.final, m.nextTry = v.fault, v.final, time.Now().Add(v.wait)
 	state := m.state
 	if v.refuse {
 		state = StateFailed
 	}
+	gaveUp := state == StateFailed && m.state != StateFailed
 	m.set(state, nil)
 	m.mu.Unlock()
 	m.config.Log.Error("plugin does not run", "error", v.fault, "next_try", v.wait)
+	if gaveUp {
+		m.note(Record{Kind: KindGaveUp, Version: m.activeVersion(), Reason: v.fault.Error()})
+	}
 
 	timer := time.NewTimer(v.wait)
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-m.work.Done():
+	for {
+		select {
+		case <-timer.C:
+			return arrival{}
+		case <-m.work.Done():
+			return arrival{}
+		case o := <-m.orders:
+			if o.obeyIdle() {
+				return arrival{o.process, o}
+			}
+		}
 	}
+}
+
+// activeVersion is what is active on disk; "" if that cannot be told.
+func (m *Manager) activeVersion() string {
+	state, _ := m.config.Catalogue.LoadState()
+	return state.Active
+}
+
+// fallBack makes the last good version the active one in the place of a version
+// that does not live, and reports whether it did. There is no falling back from
+// that: its last good version would be the one that failed.
+func (m *Manager) fallBack(from string, cause error) bool {
+	state, err := m.config.Catalogue.LoadState()
+	if err != nil || state.Active != from || state.LastGood == "" || state.LastGood == from || m.work.Err() != nil {
+		return false
+	}
+	if _, err := m.find(state.LastGood); err != nil {
+		return false
+	}
+	if err := m.config.Catalogue.SaveState(plugincatalogue.State{Active: state.LastGood}); err != nil {
+		m.config.Log.Error("falling back to the last good plugin", "error", err)
+		return false
+	}
+	m.mu.Lock()
+	m.fault = cause
+	m.mu.Unlock()
+	m.config.Log.Error("plugin falls back to the last good version", "version", state.LastGood, "from", from, "error", cause)
+	m.note(Record{Kind: KindFellBack, Version: state.LastGood, From: from, Reason: cause.Error()})
+	return true
+}
+
+// isCatalogueFault reports whether a version could not be run as it lies on disk.
+func isCatalogueFault(err error) bool {
+	var refused *plugincatalogue.RefusedError
+	return errors.As(err, &refused)
 }

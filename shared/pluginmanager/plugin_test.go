@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 	default:
 		code := m.Run()
 		_ = os.RemoveAll(shared.dir)
+		_ = os.RemoveAll(source.dir)
 		os.Exit(code)
 	}
 }
@@ -47,8 +48,37 @@ func TestMain(m *testing.M) {
 func printManifest() {
 	one := plugincatalogue.Range{Min: pluginrpc.ProtocolVersion, Max: pluginrpc.ProtocolVersion}
 	_ = json.NewEncoder(os.Stdout).Encode(plugincatalogue.Manifest{
-		Name: plugincatalogue.Name, Version: "1.0.0", Protocol: one, Schema: one, OS: runtime.GOOS, Arch: runtime.GOARCH,
+		Name: plugincatalogue.Name, Version: ownVersion(), Protocol: one, Schema: one, OS: runtime.GOOS, Arch: runtime.GOARCH,
 	})
+}
+
+// trailer stands before a version at the end of a binary that is to be another
+// version than the first.
+const trailer = "\nthis is plugin "
+
+// ownVersion is the version of the running binary.
+func ownVersion() string {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		panic(err)
+	}
+	end := make([]byte, len(trailer)+len("1.0.0"))
+	if _, err := f.ReadAt(end, info.Size()-int64(len(end))); err != nil {
+		panic(err)
+	}
+	if version, ok := strings.CutPrefix(string(end), trailer); ok {
+		return version
+	}
+	return "1.0.0"
 }
 
 // folder is where a test and its plugin meet.
@@ -90,10 +120,15 @@ const (
 	floods            = "floods the log"
 	quiescesForever   = "never quiesces"
 	listsEnvironment  = "lists its environment"
+	panicsReading     = "panics in the first call"
+	failsCalls        = "fails every call but the first"
 )
 
 func runPlugin(f folder) {
-	mode := f.read("mode")
+	mode := f.read("mode " + ownVersion()) // of one version, or of all
+	if mode == "" {
+		mode = f.read("mode")
+	}
 	f.write("pid", strconv.Itoa(os.Getpid()))
 	switch mode {
 	case wrongCookie:
@@ -166,7 +201,7 @@ type module struct {
 	active bool
 }
 
-func (m *module) Service() personal.Service { return &service{folder: m.folder} }
+func (m *module) Service() personal.Service { return &service{folder: m.folder, mode: m.mode} }
 
 func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
 	checks := []pluginrpc.Check{{Name: "settings", Passed: true}}
@@ -226,9 +261,20 @@ func (m *module) Close() error {
 type service struct {
 	personal.Service
 	folder folder
+	mode   string
+}
+
+func (s *service) Fields(context.Context) ([]personal.Field, error) {
+	if s.mode == panicsReading {
+		panic("secret")
+	}
+	return nil, nil
 }
 
 func (s *service) Profile(context.Context, personal.Credentials) (personal.Profile, error) {
+	if s.mode == failsCalls {
+		return personal.Profile{}, errors.New("a bug")
+	}
 	return personal.Profile{Login: strconv.Itoa(os.Getpid())}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -31,28 +32,34 @@ type process struct {
 	child      *child
 	client     *plugin.Client
 	conn       *pluginrpc.Connection
+	ended      sync.Once
 	broken     chan struct{} // closed when the connection is lost; no other takes its place
 	unwatch    context.CancelFunc
-	ready      time.Time // when it began to serve; the manager's mutex guards it and what follows
+	copied     *stagedCopy // what it runs
+	ready      time.Time   // when it began to serve; the manager's mutex guards it and what follows
 
 	calls int
-	idle  chan struct{} // not nil once it is drained; closed when no call is under way
+	idle  chan struct{} // not nil once no call can enter; closed when none is under way
+	tally tally
 }
 
-// startProcess starts the verified binary at path and shakes hands with it. When
-// ctx ends before that is done, the process is killed; so it is on any error.
-func (m *Manager) startProcess(ctx context.Context, generation int, e plugincatalogue.Entry, path string) (*process, error) {
+// startProcess starts a verified binary, which it takes over, and shakes hands
+// with it. When ctx ends before that is done, the process is killed; so it is on
+// any error.
+func (m *Manager) startProcess(ctx context.Context, generation int, e plugincatalogue.Entry, copied *stagedCopy) (*process, error) {
 	lines := &pluginLog{log: m.config.Log, version: e.Manifest.Version, generation: generation}
 	log := m.config.Log.With(slog.Group("plugin", lines.process()...))
 	p := &process{
 		generation: generation,
 		version:    e.Manifest.Version,
 		log:        log,
-		child:      newChild(path, lines),
+		child:      newChild(copied.path, lines),
+		copied:     copied,
 		broken:     make(chan struct{}),
 	}
 	sum, err := hex.DecodeString(e.Manifest.SHA256)
 	if err != nil {
+		copied.release()
 		return nil, fmt.Errorf("the manifest's sha256: %w", err)
 	}
 	secure := &plugin.SecureConfig{Checksum: sum, Hash: sha256.New()}
@@ -73,7 +80,7 @@ func (m *Manager) startProcess(ctx context.Context, generation int, e plugincata
 		SyncStdout:       lines.writer(),
 		SyncStderr:       lines.writer(),
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
-			if ok, err := secure.Check(path); err != nil || !ok {
+			if ok, err := secure.Check(copied.path); err != nil || !ok {
 				return nil, errors.Join(plugin.ErrChecksumsDoNotMatch, err)
 			}
 			p.child.env = append(environment(m.config.Env, m.config.Log), spec.Env...)
@@ -153,8 +160,12 @@ func (p *process) awaitLost(ctx context.Context, limit time.Duration) {
 }
 
 // end asks the process to end, makes sure of it after the given time or when ctx
-// ends, and frees what belonged to it.
+// ends, and frees what belonged to it. Whoever comes second waits for the first.
 func (p *process) end(ctx context.Context, patience time.Duration) {
+	p.ended.Do(func() { p.endOnce(ctx, patience) })
+}
+
+func (p *process) endOnce(ctx context.Context, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	ended := make(chan struct{})
@@ -173,6 +184,7 @@ func (p *process) end(ctx context.Context, patience time.Duration) {
 		}
 	}
 	p.child.release()
+	p.copied.release()
 	if p.unwatch != nil {
 		p.unwatch()
 	}

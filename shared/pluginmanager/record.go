@@ -17,8 +17,9 @@ const patience = 3
 // record is what the owner remembers of the attempts to run the plugin.
 type record struct {
 	config   Config
-	failures int // starts that failed, in a row
-	crashes  int // processes that died young, in a row
+	failures int    // starts that failed, in a row
+	crashes  int    // processes of version that died young, in a row
+	version  string // that served last
 }
 
 // verdict is what follows from a failure.
@@ -31,6 +32,13 @@ type verdict struct {
 
 // served notes that a process became ready.
 func (r *record) served() { r.failures = 0 }
+
+// turnTo notes which version what follows is about.
+func (r *record) turnTo(version string) {
+	if r.version != version {
+		r.version, r.crashes = version, 0
+	}
+}
 
 // failed notes a start that failed. The waits have full jitter, so that hosts
 // that lost the same database do not return to it in step.

@@ -9,14 +9,11 @@ import (
 // callbackPoll is the time between looks at the count of callbacks.
 const callbackPoll = 10 * time.Millisecond
 
-// retire ends the live process in good order: calls under way, background work,
-// what that still asks of the host, the process itself.
+// retire ends a process in good order: calls under way, background work, what
+// that still asks of the host, the process itself. No call can enter it any more.
 func (m *Manager) retire(p *process) {
 	m.drain(p)
 	m.quiesce(p)
-	m.mu.Lock()
-	m.set(m.state, nil)
-	m.mu.Unlock()
 	p.end(m.hard, m.config.ShutdownTimeout)
 }
 
@@ -60,9 +57,11 @@ func (m *Manager) quiesce(p *process) {
 func (m *Manager) whenIdle(p *process) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p.idle = make(chan struct{})
-	if p.calls == 0 {
-		close(p.idle)
+	if p.idle == nil {
+		p.idle = make(chan struct{})
+		if p.calls == 0 {
+			close(p.idle)
+		}
 	}
 	return p.idle
 }

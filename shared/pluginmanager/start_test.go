@@ -24,6 +24,7 @@ func TestABadPluginIsNotServedAndTheStepIsNamed(t *testing.T) {
 		databaseAway:     "preflight",
 		failsMigrating:   "migrate",
 		neverHealthy:     "check",
+		panicsReading:    "check",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

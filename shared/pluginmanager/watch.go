@@ -3,41 +3,12 @@ package pluginmanager
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 )
 
 var (
 	errHung = errors.New("the plugin process answers no health checks")
 	errLost = errors.New("the connection to the plugin process was lost")
 )
-
-// watch starts the background work of the live process and returns why it
-// cannot go on living; nil when the manager stops.
-func (m *Manager) watch(p *process) error {
-	tick := time.NewTicker(m.config.HealthInterval)
-	defer tick.Stop()
-	activated := m.activate(p)
-	for {
-		select {
-		case <-m.work.Done():
-			return nil
-		case <-p.child.exited:
-			return fmt.Errorf("the plugin process ended: %s", p.child.outcome())
-		case <-p.broken:
-			if !p.child.awaitExited(m.work, deathNotice) {
-				return errLost
-			}
-		case <-tick.C:
-			if m.hung(p) {
-				return errHung
-			}
-			if !activated {
-				activated = m.activate(p)
-			}
-		}
-	}
-}
 
 // activate starts background work. A failure does not keep requests from being
 // answered, and is tried again.
@@ -52,23 +23,23 @@ func (m *Manager) activate(p *process) bool {
 }
 
 // hung reports whether the process leaves every one of Config.HealthFailures
-// health checks in a row unanswered. An answer is an answer: that its database
-// is away is no reason to kill a process.
-func (m *Manager) hung(p *process) bool {
+// health checks in a row unanswered, and if not, whether it is healthy. An answer
+// is an answer: that its database is away is no reason to kill a process.
+func (m *Manager) hung(p *process) (healthy, hung bool) {
 	for range m.config.HealthFailures {
 		err := m.checkHealth(m.work, p)
 		if err == nil {
-			return false
+			return true, false
 		}
 		if m.work.Err() != nil || p.child.hasExited() {
-			return false
+			return false, false
 		}
 		p.log.Warn("plugin is not healthy", "error", err)
 		if !errors.Is(err, context.DeadlineExceeded) {
-			return false
+			return false, false
 		}
 	}
-	return true
+	return false, true
 }
 
 // checkHealth asks a process for its health, within Config.HealthTimeout.

@@ -1,0 +1,127 @@
+package pluginmanager
+
+import (
+	"time"
+
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+)
+
+// trial is the time after a switch in which the new process has to prove itself.
+// The methods that return channels may be called on none.
+type trial struct {
+	swap    *swap
+	from    string   // the version before
+	served  bool     // it served, or was about to
+	old     *process // kept warm; nil if it was lost
+	began   time.Time
+	drained <-chan struct{} // closed when the old process's last call has left; nil once that was noted
+	end     *time.Timer
+}
+
+func (b *trial) oldLost() <-chan struct{} {
+	if b == nil || b.old == nil {
+		return nil
+	}
+	return b.old.child.exited
+}
+
+func (b *trial) oldDrained() <-chan struct{} {
+	if b == nil {
+		return nil
+	}
+	return b.drained
+}
+
+func (b *trial) over() <-chan time.Time {
+	if b == nil {
+		return nil
+	}
+	return b.end.C
+}
+
+// conclude settles when the time of trial is over, unless the last health check
+// went badly: then it goes on.
+func (t *tenure) conclude() {
+	if t.ailing > 0 {
+		t.trial.end.Reset(t.config.HealthInterval)
+		return
+	}
+	if err := t.settle(); err != nil {
+		t.config.Log.Error("settling the plugin's version", "error", err)
+		t.trial.end.Reset(t.config.HealthInterval)
+	}
+}
+
+// settle ends the trial, if there is one, for the new version, which becomes the
+// active one on disk, and retires the old process.
+func (t *tenure) settle() error {
+	b := t.trial
+	if b == nil {
+		return nil
+	}
+	if err := t.save(b); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	if t.work.Err() == nil {
+		t.set(StateServing, t.active)
+	}
+	b.swap.begin("retire")
+	t.mu.Unlock()
+	t.note(t.recordOf(KindSettled))
+	b.end.Stop()
+	t.trial = nil
+	t.disposal.Go(func() { t.retireOld(b.swap, b.old) })
+	return nil
+}
+
+// save remembers on disk which version to start with. A version that did not
+// serve, and one that was rolled back, is none to go back to.
+func (t *tenure) save(b *trial) error {
+	state, err := t.config.Catalogue.LoadState()
+	if err != nil || state.Active == t.active.version {
+		return err
+	}
+	next := plugincatalogue.State{Active: t.active.version, LastGood: state.LastGood}
+	switch {
+	case b.swap.back, !b.served && state.LastGood == t.active.version:
+		next.LastGood = ""
+	case b.served:
+		next.LastGood = state.Active
+	}
+	return t.config.Catalogue.SaveState(next)
+}
+
+// retireOld ends the old process, if there is one, and with it the swap.
+func (m *Manager) retireOld(s *swap, old *process) {
+	if old != nil {
+		m.retire(old)
+	}
+	m.sweep()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.finish(s)
+	if m.previous == old {
+		m.previous = nil
+	}
+}
+
+// closeTrial ends the trial of a process that was lost with no old one to go back to.
+func (t *tenure) closeTrial(b *trial) {
+	b.end.Stop()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.finish(b.swap)
+	t.trial = nil
+}
+
+// recordOf returns a record about the version on trial.
+func (t *tenure) recordOf(k Kind) Record {
+	r := k.of(t.active)
+	r.From = t.trial.from
+	return r
+}
+
+func rollbackFrom(failed *process, to string, cause error) Record {
+	return Record{Kind: KindRolledBack, Version: to, From: failed.version, Reason: cause.Error()}
+}

@@ -1,0 +1,166 @@
+package pluginmanager_test
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+func TestAVersionThatPassesItsTrialIsTheActiveOne(t *testing.T) {
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = 200 * time.Millisecond })
+	r.start(t)
+	old := r.Status().PID
+	r.use(t, "2.0.0")
+	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
+	if s := r.Status(); s.State != pluginmanager.StateServing || s.Version != "2.0.0" || !dead(old) {
+		t.Errorf("status: %+v", s)
+	}
+	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"})
+	want := []pluginmanager.Kind{pluginmanager.KindBegun, pluginmanager.KindSwitched, pluginmanager.KindSettled}
+	if got := r.records.kinds(); !slices.Equal(got, want) {
+		t.Errorf("journal: %v", got)
+	}
+
+	if err := r.Rollback(limited(t)); err != nil { // no process is warm
+		t.Fatal(err)
+	}
+	r.wantServing(t, "1.0.0")
+	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"})
+	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+}
+
+func TestACrashDuringTheTrialSwitchesBackWithoutARestart(t *testing.T) {
+	r := newSwapRig(t, nil)
+	r.start(t)
+	old := r.Status().PID
+	r.use(t, "2.0.0")
+	calls, stop := r.hammer(t, 4)
+	eventually(t, "calls", func() bool { return calls.Load() > 20 })
+	signalProcess(t, r.Status().PID, syscall.SIGKILL)
+	r.wantBack(t, old)
+	before := calls.Load()
+	eventually(t, "calls", func() bool { return calls.Load() > before+20 })
+	if failed := stop(); failed > 8 { // those under way
+		t.Errorf("%d calls failed", failed)
+	}
+	if !r.records.has(pluginmanager.KindLost) {
+		t.Errorf("journal: %v", r.records.kinds())
+	}
+}
+
+// wantBack waits until the old process serves again.
+func (r *swapRig) wantBack(t *testing.T, old int) {
+	t.Helper()
+	eventually(t, "the old process serves and works again", func() bool {
+		s := r.Status()
+		return s.State == pluginmanager.StateServing && s.PID == old && s.Previous == nil && s.Swap == nil
+	})
+	if !r.records.has(pluginmanager.KindRolledBack) || r.Status().Restarts != 0 || r.Status().LastError == "" {
+		t.Errorf("journal: %v, status: %+v", r.records.kinds(), r.Status())
+	}
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+}
+
+func TestAVersionThatFailsItsCallsGivesWay(t *testing.T) {
+	r := newSwapRig(t, nil)
+	r.start(t)
+	old := r.Status().PID
+	r.folder.write("mode 2.0.0", failsCalls)
+	r.use(t, "2.0.0")
+	_, stop := r.hammer(t, 4)
+	r.wantBack(t, old)
+	if failed := stop(); failed < 20 {
+		t.Errorf("it was judged by %d calls", failed)
+	}
+}
+
+func TestAVersionThatIsNotHealthyGivesWay(t *testing.T) {
+	for _, mode := range []string{unhealthyLater, deafLater} {
+		t.Run(mode, func(t *testing.T) {
+			r := newSwapRig(t, quickHealth)
+			r.start(t)
+			old := r.Status().PID
+			r.folder.write("mode 2.0.0", mode)
+			r.use(t, "2.0.0")
+			r.wantBack(t, old)
+		})
+	}
+}
+
+func TestRollbackGoesBackToTheWarmProcess(t *testing.T) {
+	r := newSwapRig(t, nil)
+	r.start(t)
+	old := r.Status().PID
+	r.use(t, "2.0.0")
+	if err := r.Rollback(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Status(); s.PID != old {
+		t.Errorf("status: %+v", s)
+	}
+	r.wantBack(t, old)
+	r.use(t, "2.0.0") // and it keeps nobody from trying again
+	r.wantServing(t, "2.0.0")
+}
+
+func TestWithoutItsOldProcessATrialGoesOn(t *testing.T) {
+	r := newSwapRig(t, nil)
+	r.start(t)
+	old := r.Status().PID
+	r.use(t, "2.0.0")
+	tried := r.Status().PID
+	signalProcess(t, old, syscall.SIGKILL)
+	eventually(t, "the end of the old process", func() bool { return r.Status().Previous == nil })
+	r.wantServing(t, "2.0.0")
+	signalProcess(t, tried, syscall.SIGKILL) // then the version before is started
+	eventually(t, "the version before", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+}
+
+func TestASwapHelpsWhereTheActiveVersionDoesNotStart(t *testing.T) {
+	r := newSwapRig(t, nil)
+	r.folder.write("mode 1.0.0", refusesSettings)
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "failure", func() bool { return r.Status().State == pluginmanager.StateFailed })
+	r.use(t, "2.0.0")
+	r.wantServing(t, "2.0.0")
+	if _, err := r.answerer(limited(t)); err != nil {
+		t.Error(err)
+	}
+	r.wantState(t, plugincatalogue.State{Active: "2.0.0"}) // there is nothing good to go back to
+}
+
+func TestACrashLoopGivesWayToTheLastGoodVersion(t *testing.T) {
+	r := newSwapRig(t, nil)
+	r.folder.write("mode 2.0.0", exitsActive)
+	if err := r.catalogue.SaveState(plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the last good version", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+	if !r.records.has(pluginmanager.KindFellBack) {
+		t.Errorf("journal: %v", r.records.kinds())
+	}
+}
+
+func TestStopDuringATrialEndsBothProcessesAndSettlesNothing(t *testing.T) {
+	r := newSwapRig(t, nil)
+	r.start(t)
+	old := r.Status().PID
+	r.use(t, "2.0.0")
+	wantStopped(t, r.rig)
+	if !dead(old) {
+		t.Error("the old process is still there")
+	}
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+}

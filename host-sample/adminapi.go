@@ -21,11 +21,11 @@ const maxFieldsBody = 256 << 10
 type adminAPI struct {
 	token  [sha256.Size]byte // digest of the one token
 	fields *fieldStore
-	plugin pluginReporter
+	plugin http.Handler // without its path
 	log    *slog.Logger
 }
 
-func newAdminAPI(token string, fields *fieldStore, plugin pluginReporter, log *slog.Logger) *adminAPI {
+func newAdminAPI(token string, fields *fieldStore, plugin http.Handler, log *slog.Logger) *adminAPI {
 	return &adminAPI{token: sha256.Sum256([]byte(token)), fields: fields, plugin: plugin, log: log}
 }
 
@@ -33,7 +33,9 @@ func (a *adminAPI) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /admin/api/user-fields", a.getFields)
 	mux.HandleFunc("PUT /admin/api/user-fields", a.putFields)
-	mux.HandleFunc("GET /admin/api/plugin", a.getPlugin)
+	plugin := http.StripPrefix("/admin/api/plugin", a.plugin)
+	mux.Handle("/admin/api/plugin", plugin)
+	mux.Handle("/admin/api/plugin/", plugin)
 	return a.guard(mux)
 }
 
@@ -130,16 +132,6 @@ func (a *adminAPI) refuse(w http.ResponseWriter, err error) {
 		a.log.Error("changing the user fields", "error", err)
 		writeJSON(w, http.StatusInternalServerError, adminFault{Error: "the change failed, see the host's log"})
 	}
-}
-
-func (a *adminAPI) getPlugin(w http.ResponseWriter, _ *http.Request) {
-	report, err := a.plugin.report()
-	if err != nil {
-		a.log.Error("reporting on the plugin", "error", err)
-		writeJSON(w, http.StatusInternalServerError, adminFault{Error: "the catalogue cannot be read, see the host's log"})
-		return
-	}
-	writeJSON(w, http.StatusOK, report)
 }
 
 func writeFields(w http.ResponseWriter, set *fieldSet) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cms-personal/personal/host-sample/mailer"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
 // config is what serve works with, checked.
@@ -20,12 +21,14 @@ type config struct {
 	dataDir     string // absolute
 	databaseURL string // a secret
 	pluginsDir  string
-	plugin      string // a binary to install; may be empty
-	settings    string // a file; may be empty
+	plugin      string                 // a binary or bundle to install; may be empty
+	pluginTrust plugincatalogue.Option // whose plugins are taken
+	settings    string                 // a file; may be empty
 	mailFrom    *mail.Address
 	relay       *mailer.SMTP // nil: mails are kept in the data folder
 	shim        personalhttp.Options
 	drain       time.Duration
+	bake        time.Duration
 	logLevel    slog.Level
 }
 
@@ -57,7 +60,7 @@ func (f *faults) add(key string, err error) {
 // flags that stand on the command line, where every user of the machine can
 // read them.
 func (f *serveCommand) check(typed map[string]bool) (config, error) {
-	c := config{addr: f.Addr, plugin: f.Plugin, settings: f.Settings, drain: f.Drain}
+	c := config{addr: f.Addr, plugin: f.Plugin, settings: f.Settings, drain: f.Drain, bake: f.Bake}
 	var wrong faults
 	f.checkStorage(&c, typed, &wrong)
 	f.checkPlugin(&c, &wrong)
@@ -80,9 +83,9 @@ func (f *serveCommand) checkStorage(c *config, typed map[string]bool, wrong *fau
 
 func (f *serveCommand) checkPlugin(c *config, wrong *faults) {
 	c.pluginsDir = cmp.Or(f.Plugins, filepath.Join(c.dataDir, "plugins"))
-	if f.PluginKey != "" {
-		wrong.add("plugin-key", errors.New("this version cannot check signatures; leave it out, and install trusted binaries only"))
-	}
+	var err error
+	c.pluginTrust, err = trust(f.PluginKey)
+	wrong.add("plugin-key", err)
 	wrong.add("settings", readable(f.Settings))
 }
 

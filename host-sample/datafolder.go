@@ -24,6 +24,7 @@ import (
 //	user-fields.json  the schema of user fields
 //	mail/*.eml        mails kept instead of sent
 //	events.ndjson     what happened to accounts, one JSON object on a line
+//	plugin-events.ndjson  what happened to the plugin, and .1 with what was before
 //	personal.db       the plugin's database, unless it is elsewhere
 //	plugins/          the plugin catalogue, unless it is elsewhere
 //	run/              the plugin manager's own

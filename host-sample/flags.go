@@ -13,10 +13,10 @@ type serveCommand struct {
 	Data     string `default:"./data" env:"PERSONAL_DATA" placeholder:"DIR" help:"The data folder, made if there is none (${default})."`
 	Database string `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…, by default sqlite://DATA/personal.db. A URL with a password: by the environment only."`
 
-	Plugins   string `env:"PERSONAL_PLUGINS" placeholder:"DIR" help:"The folder of the plugin catalogue, by default DATA/plugins."`
-	Plugin    string `env:"PERSONAL_PLUGIN" placeholder:"BINARY" help:"Install this plugin binary, and use it where none is active yet."`
-	PluginKey string `env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Public key that plugins must be signed with. Refused for now: this version cannot check signatures."`
-	Settings  string `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings, TOML, handed over unread at every start of a plugin process."`
+	Plugins   string   `env:"PERSONAL_PLUGINS" placeholder:"DIR" help:"The folder of the plugin catalogue, by default DATA/plugins."`
+	Plugin    string   `env:"PERSONAL_PLUGIN" placeholder:"FILE" help:"Install this plugin binary or bundle, and use it where none is active yet."`
+	PluginKey []string `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one on a line: only plugins signed by one of them are installed and started. May be repeated."`
+	Settings  string   `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings, TOML, handed over unread at every start of a plugin process."`
 
 	SMTP             string `name:"smtp" env:"PERSONAL_SMTP" placeholder:"URL" help:"Mail relay, smtp://HOST:PORT (STARTTLS, plain on loopback) or smtps://HOST:PORT; without one mails are kept in DATA/mail. A URL with a password: by the environment only."`
 	MailFrom         string `default:"personal@localhost" env:"PERSONAL_MAIL_FROM" placeholder:"ADDR" help:"The sender of mails (${default})."`

@@ -19,7 +19,7 @@ import (
 
 type commands struct {
 	Serve  serveCommand  `cmd:"" help:"Run the CMS."`
-	Plugin pluginCommand `cmd:"" help:"Look after the plugin versions on disk, host running or not."`
+	Plugin pluginCommand `cmd:"" help:"Look after the plugin's versions: those on disk, and which one the running host uses."`
 }
 
 // output is where commands write.

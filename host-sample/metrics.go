@@ -42,7 +42,7 @@ func pluginMetrics(status func() pluginmanager.Status) []prometheus.Collector {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "personal_plugin_up", Help: "1 if a plugin process serves, else 0.",
 		}, func() float64 {
-			if status().State == pluginmanager.StateServing {
+			if status().State.Serves() {
 				return 1
 			}
 			return 0

@@ -28,12 +28,59 @@ func TestMain(m *testing.M) {
 	}
 }
 
-const fakeVersion = "1.0.0"
+// fakeVersion is that of the test binary; a copy may bear another one at its end.
+const (
+	fakeVersion   = "1.0.0"
+	versionMarker = "\x00the fake's version is "
+)
+
+// ownVersion returns the version of the running fake.
+func ownVersion() string {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return versionIn(path)
+}
+
+func versionIn(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		panic(err)
+	}
+	end := make([]byte, 64)
+	if _, err := f.ReadAt(end, info.Size()-int64(len(end))); err != nil {
+		panic(err)
+	}
+	if _, version, found := strings.Cut(string(end), versionMarker); found {
+		return version
+	}
+	return fakeVersion
+}
+
+// copyAs returns the path of a fake of another version.
+func copyAs(t *testing.T, version string) string {
+	t.Helper()
+	binary, err := os.ReadFile(testBinary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "fake")
+	if err := os.WriteFile(path, append(binary, versionMarker+version...), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 func printManifest() {
 	one := plugincatalogue.Range{Min: 1, Max: 1}
 	_ = json.NewEncoder(os.Stdout).Encode(plugincatalogue.Manifest{
-		Name: plugincatalogue.Name, Version: fakeVersion, Protocol: one, Schema: one,
+		Name: plugincatalogue.Name, Version: ownVersion(), Protocol: one, Schema: one,
 		OS: runtime.GOOS, Arch: runtime.GOARCH,
 	})
 }
@@ -76,7 +123,7 @@ func (m *fakeModule) Service() personal.Service {
 }
 
 func (*fakeModule) Preflight(context.Context) (pluginrpc.Report, error) {
-	return pluginrpc.Report{Version: fakeVersion, SchemaMinimum: 1, SchemaFound: 1, SchemaTarget: 1}, nil
+	return pluginrpc.Report{Version: ownVersion(), SchemaMinimum: 1, SchemaFound: 1, SchemaTarget: 1}, nil
 }
 
 // Migrate makes the database's file, to show that the URL has arrived.

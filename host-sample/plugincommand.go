@@ -5,24 +5,38 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
-// pluginCommand works on the catalogue on disk: whoever may write there may.
+// pluginCommand works on the catalogue on disk: whoever may write there may. Use,
+// rollback and status ask the running host.
 type pluginCommand struct {
 	Data    string `default:"./data" env:"PERSONAL_DATA" placeholder:"DIR" help:"The data folder, made if there is none (${default})."`
 	Plugins string `env:"PERSONAL_PLUGINS" placeholder:"DIR" help:"The folder of the plugin catalogue, by default DATA/plugins."`
 
-	Install pluginInstall `cmd:"" help:"Install a plugin binary, which is run to ask for its version, and print that."`
-	List    pluginList    `cmd:"" help:"List the installed versions, the highest first, with their sha256."`
+	PluginKey []string `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one on a line: only plugins signed by one of them are installed. May be repeated."`
+
+	Install pluginInstall `cmd:"" help:"Install a plugin binary or bundle, which is run to ask for its version, and print that."`
+	List    pluginList    `cmd:"" help:"List the installed versions, the highest first, with their sha256, which is in use and, given keys, who signed them."`
 	Remove  pluginRemove  `cmd:"" help:"Remove an installed version that is not in use."`
+	Prune   pluginPrune   `cmd:"" help:"Remove old versions that are not in use, and print them."`
+
+	Use      pluginUse      `cmd:"" help:"Have the running host swap to an installed version, and show the steps. Of the version in use: a restart with fresh settings."`
+	Rollback pluginRollback `cmd:"" help:"Have the running host go back to the version before."`
+	Status   pluginStatus   `cmd:"" help:"Show what the running host says of its plugin."`
 }
 
 func (p *pluginCommand) open(out output) (*plugincatalogue.Catalogue, error) {
+	trusted, err := trust(p.PluginKey)
+	if err != nil {
+		return nil, &settingError{key: "plugin-key", err: err}
+	}
 	if p.Plugins != "" {
-		return openCatalogue(p.Plugins)
+		return openCatalogue(p.Plugins, trusted)
 	}
 	dir, err := absolute(p.Data)
 	if err != nil {
@@ -31,11 +45,11 @@ func (p *pluginCommand) open(out output) (*plugincatalogue.Catalogue, error) {
 	if err := makeDataFolder(dir, out.log()); err != nil {
 		return nil, err
 	}
-	return openCatalogue(filepath.Join(dir, "plugins"))
+	return openCatalogue(filepath.Join(dir, "plugins"), trusted)
 }
 
 type pluginInstall struct {
-	Binary   string `arg:"" help:"The plugin binary."`
+	File     string `arg:"" help:"The plugin binary, or a bundle of it; a signed bundle if there are keys."`
 	Activate bool   `help:"Also choose it as the version that a host starts with. Refused while a host runs on the data folder."`
 }
 
@@ -45,7 +59,7 @@ func (p *pluginInstall) Run(ctx context.Context, parent *commands, out output) e
 	if err != nil {
 		return err
 	}
-	version, err := installPlugin(ctx, c, p.Binary)
+	version, err := installPlugin(ctx, c, p.File)
 	if err != nil {
 		return err
 	}
@@ -96,13 +110,38 @@ func (*pluginList) Run(parent *commands, out output) error {
 	}
 	table := tabwriter.NewWriter(out.stdout, 0, 0, 2, ' ', 0)
 	for _, e := range entries {
-		mark := ""
-		if e.Manifest.Version == state.Active {
-			mark = "\tactive"
+		signed, err := signedBy(c, e)
+		if err != nil {
+			return err
 		}
-		fmt.Fprintf(table, "%s\t%s%s\n", e.Manifest.Version, e.Manifest.SHA256, mark)
+		marks := slices.DeleteFunc([]string{use(state, e.Manifest.Version), signed}, func(mark string) bool { return mark == "" })
+		fmt.Fprintln(table, strings.Join(append([]string{e.Manifest.Version, e.Manifest.SHA256}, marks...), "\t"))
 	}
 	return table.Flush()
+}
+
+// use tells what a version is there for, if anything.
+func use(s plugincatalogue.State, version string) string {
+	switch version {
+	case s.Active:
+		return "active"
+	case s.LastGood:
+		return "last good"
+	}
+	return ""
+}
+
+// signedBy tells whose signature a version bears, or what is wrong with it.
+func signedBy(c *plugincatalogue.Catalogue, e plugincatalogue.Entry) (string, error) {
+	key, err := c.Signer(e)
+	var refused *plugincatalogue.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return refused.Kind.Error(), nil
+	case err != nil || key == "":
+		return "", err
+	}
+	return "signed by " + key, nil
 }
 
 type pluginRemove struct {
@@ -116,4 +155,21 @@ func (p *pluginRemove) Run(parent *commands, out output) error {
 		return err
 	}
 	return c.Remove(p.Version)
+}
+
+type pluginPrune struct {
+	Keep int `default:"3" help:"How many of the highest versions to keep (${default}); the active one and the one to fall back to stay too."`
+}
+
+// Run prints the versions that were removed, one on a line.
+func (p *pluginPrune) Run(parent *commands, out output) error {
+	c, err := parent.Plugin.open(out)
+	if err != nil {
+		return err
+	}
+	removed, err := c.Prune(p.Keep)
+	for _, version := range removed {
+		fmt.Fprintln(out.stdout, version)
+	}
+	return err
 }

@@ -8,21 +8,28 @@ import (
 	"path/filepath"
 
 	"github.com/cms-personal/personal/shared/plugincatalogue"
-	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
 // errNoPlugin tells a beginner what to do.
-var errNoPlugin = errors.New("no plugin is installed: give one with --plugin BINARY, or run host-sample plugin install BINARY first")
+var errNoPlugin = errors.New("no plugin is installed: give one with --plugin FILE, or run host-sample plugin install FILE first")
 
 // openCatalogue opens the catalogue below a plugins folder.
-func openCatalogue(pluginsDir string) (*plugincatalogue.Catalogue, error) {
-	return plugincatalogue.Open(filepath.Join(pluginsDir, plugincatalogue.Name))
+func openCatalogue(pluginsDir string, opts ...plugincatalogue.Option) (*plugincatalogue.Catalogue, error) {
+	return plugincatalogue.Open(filepath.Join(pluginsDir, plugincatalogue.Name), opts...)
 }
 
-// choosePlugin installs the given binary, if any, and makes sure that a version
+// trust makes a catalogue take plugins signed by the keys in these files only,
+// if any file is named. An empty name, left by an empty variable say, is an
+// error: it must not turn the check of signatures off.
+func trust(keyFiles []string) (plugincatalogue.Option, error) {
+	keys, err := plugincatalogue.ReadKeys(keyFiles...)
+	return plugincatalogue.WithKeys(keys), err
+}
+
+// choosePlugin installs the given binary or bundle, if any, and makes sure that a version
 // is active: where none is yet, the one just installed, or else the highest.
-func choosePlugin(ctx context.Context, c *plugincatalogue.Catalogue, binary string, log *slog.Logger) error {
-	installed, err := installPlugin(ctx, c, binary)
+func choosePlugin(ctx context.Context, c *plugincatalogue.Catalogue, path string, log *slog.Logger) error {
+	installed, err := installPlugin(ctx, c, path)
 	if err != nil {
 		return &settingError{key: "plugin", err: err}
 	}
@@ -46,12 +53,12 @@ func choosePlugin(ctx context.Context, c *plugincatalogue.Catalogue, binary stri
 	return nil
 }
 
-// installPlugin returns the version installed, empty if no binary is given.
-func installPlugin(ctx context.Context, c *plugincatalogue.Catalogue, binary string) (string, error) {
-	if binary == "" {
+// installPlugin returns the version installed, empty if no path is given.
+func installPlugin(ctx context.Context, c *plugincatalogue.Catalogue, path string) (string, error) {
+	if path == "" {
 		return "", nil
 	}
-	e, err := c.Install(ctx, binary)
+	e, err := c.Install(ctx, path)
 	if errors.Is(err, plugincatalogue.ErrConflict) {
 		err = fmt.Errorf("%w (a version never changes: stamp the new build with a version of its own)", err)
 	}
@@ -67,61 +74,4 @@ func highest(c *plugincatalogue.Catalogue) (string, error) {
 		return "", errNoPlugin
 	}
 	return entries[0].Manifest.Version, nil
-}
-
-// pluginReporter reports on the plugin for administrators.
-type pluginReporter struct {
-	catalogue *plugincatalogue.Catalogue
-	status    func() pluginmanager.Status
-}
-
-// pluginReport is the answer of GET /admin/api/plugin.
-type pluginReport struct {
-	Active   activePlugin    `json:"active"`
-	Previous *pluginVersion  `json:"previous"` // null: versions are not swapped yet
-	Versions []pluginVersion `json:"versions"` // the highest first
-	Swap     *struct{}       `json:"swap"`     // null: none is under way
-}
-
-type activePlugin struct {
-	Version    string              `json:"version"`
-	Generation int                 `json:"generation"`
-	PID        int                 `json:"pid"`
-	State      pluginmanager.State `json:"state"`
-	Restarts   int                 `json:"restarts"`
-	LastError  string              `json:"last_error,omitempty"`
-}
-
-type pluginVersion struct {
-	Version string `json:"version"`
-	SHA256  string `json:"sha256"`
-}
-
-func (p pluginReporter) report() (pluginReport, error) {
-	entries, err := p.catalogue.List()
-	if err != nil {
-		return pluginReport{}, err
-	}
-	state, err := p.catalogue.LoadState()
-	if err != nil {
-		return pluginReport{}, err
-	}
-	report := pluginReport{Active: active(p.status(), state.Active), Versions: []pluginVersion{}}
-	for _, e := range entries {
-		report.Versions = append(report.Versions, pluginVersion{Version: e.Manifest.Version, SHA256: e.Manifest.SHA256})
-	}
-	return report, nil
-}
-
-// active describes the live process, or, while there is none, the version that
-// is to run.
-func active(s pluginmanager.Status, chosen string) activePlugin {
-	a := activePlugin{
-		Version: s.Version, Generation: s.Generation, PID: s.PID, State: s.State,
-		Restarts: s.Restarts, LastError: s.LastError,
-	}
-	if a.Version == "" {
-		a.Version = chosen
-	}
-	return a
 }

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/host-sample/mailer"
+	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// pluginStopTime is how long the plugin may take to end before it is killed. The
-// manager's own limits are shorter.
+// pluginStopTime is how long the plugin may take to end before it is killed. By
+// then no request is under way, and the manager's other limits are shorter.
 const pluginStopTime = 20 * time.Second
 
 // serve runs the CMS until the context ends.
@@ -78,7 +79,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err err
 	if err != nil {
 		return nil, err
 	}
-	catalogue, err := openCatalogue(c.pluginsDir)
+	catalogue, err := openCatalogue(c.pluginsDir, c.pluginTrust)
 	if err != nil {
 		return nil, &settingError{key: "plugins", err: err}
 	}
@@ -88,11 +89,17 @@ func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err err
 	if err := h.listen(ctx, c.addr, folder); err != nil {
 		return nil, err
 	}
-	h.manager, err = newManager(c, folder, callbacks, catalogue, h.url, log)
+	journal, err := h.openJournal(folder)
 	if err != nil {
 		return nil, err
 	}
-	plugin := pluginReporter{catalogue: catalogue, status: h.manager.Status}
+	h.manager, err = newManager(c, folder, callbacks, catalogue, journal, h.url, log)
+	if err != nil {
+		return nil, err
+	}
+	plugin := pluginadmin.New(h.manager, catalogue, pluginadmin.Options{
+		Upload: catalogue.NeedsSignatures(), History: journal, Log: log,
+	})
 	shim := c.shim
 	shim.Log = log
 	handler, err := newSite(siteParts{
@@ -128,6 +135,16 @@ func (h *host) openCallbacks(c config, folder *dataFolder) (*callbacks, error) {
 	return &callbacks{fields: fields, mail: sender, events: events, log: h.log}, nil
 }
 
+// openJournal opens the history of swaps, crashes and restarts.
+func (h *host) openJournal(folder *dataFolder) (*pluginadmin.Journal, error) {
+	journal, err := pluginadmin.OpenJournal(folder.path("plugin-events.ndjson"), h.log)
+	if err != nil {
+		return nil, err
+	}
+	h.closers = append(h.closers, journal.Close)
+	return journal, nil
+}
+
 func newSender(c config, folder *dataFolder) (mailer.Sender, error) {
 	if c.relay != nil {
 		return c.relay, nil
@@ -136,7 +153,7 @@ func newSender(c config, folder *dataFolder) (mailer.Sender, error) {
 }
 
 // newManager makes the manager of the plugin.
-func newManager(c config, folder *dataFolder, callbacks *callbacks, catalogue *plugincatalogue.Catalogue, url string, log *slog.Logger) (*pluginmanager.Manager, error) {
+func newManager(c config, folder *dataFolder, callbacks *callbacks, catalogue *plugincatalogue.Catalogue, journal *pluginadmin.Journal, url string, log *slog.Logger) (*pluginmanager.Manager, error) {
 	if c.relay != nil && c.settings == "" {
 		log.Warn("mails bring a code and no link: name your pages in --settings, keys recovery.url and email.url")
 	}
@@ -147,6 +164,10 @@ func newManager(c config, folder *dataFolder, callbacks *callbacks, catalogue *p
 		Settings:    settingsSource(c.settings, url, c.relay == nil),
 		RunDir:      folder.path("run"),
 		Log:         log,
+
+		Bake:         c.bake,
+		DrainTimeout: c.drain,
+		Journal:      journal.Record,
 	})
 }
 

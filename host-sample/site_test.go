@@ -14,6 +14,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
@@ -47,7 +48,7 @@ func startSite(t *testing.T, service personal.Service, basePath string) *testSit
 		}
 		return pluginmanager.Status{State: pluginmanager.StateServing, Version: "1.2.3", Generation: 7, PID: 99}
 	}
-	plugin := pluginReporter{catalogue: catalogue, status: status}
+	plugin := pluginadmin.New(fakeSwaps{status: status}, catalogue, pluginadmin.Options{Log: quietLog()})
 	handler, err := newSite(siteParts{
 		service: service,
 		shim:    personalhttp.Options{BasePath: basePath, Log: quietLog()},
@@ -68,6 +69,17 @@ func startSite(t *testing.T, service personal.Service, basePath string) *testSit
 	t.Cleanup(s.Close)
 	return s
 }
+
+// fakeSwaps refuses every swap.
+type fakeSwaps struct{ status func() pluginmanager.Status }
+
+func (f fakeSwaps) Status() pluginmanager.Status { return f.status() }
+
+func (f fakeSwaps) Use(_ context.Context, version string) error {
+	return &pluginmanager.SwapError{Step: "find", Version: version, Err: plugincatalogue.ErrNotFound}
+}
+
+func (f fakeSwaps) Rollback(context.Context) error { return pluginmanager.ErrStopped }
 
 // answered is a response with its body read.
 type answered struct {
@@ -168,7 +180,7 @@ func TestTheAdminAPIIsForWhoeverShowsTheToken(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			for _, path := range []string{"/admin/api/user-fields", "/admin/api/plugin"} {
+			for _, path := range []string{"/admin/api/user-fields", "/admin/api/plugin", "/admin/api/plugin/events"} {
 				a := s.send(t, http.MethodGet, path, "", tt.headers...)
 				if a.StatusCode != tt.want || !json.Valid([]byte(a.body)) {
 					t.Errorf("%s: %s %s, want %d and JSON", path, a.Status, a.body, tt.want)
@@ -236,6 +248,25 @@ func TestThePluginReportNamesTheVersionEvenWhileNoneServes(t *testing.T) {
 	a = s.admin(t, http.MethodGet, "/admin/api/plugin", "")
 	if !strings.Contains(a.body, `"version":"1.2.3"`) || !strings.Contains(a.body, `"state":"restarting"`) {
 		t.Errorf("restarting: %s", a.body)
+	}
+}
+
+func TestAdministratorsSwapThePluginBehindTheGuard(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	for _, path := range []string{"/admin/api/plugin/use", "/admin/api/plugin/rollback", "/admin/api/plugin/install"} {
+		if a := s.send(t, http.MethodPost, path, `{"version":"9.9.9"}`); a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s without the token: %s", path, a.Status)
+		}
+	}
+	a := s.admin(t, http.MethodPost, "/admin/api/plugin/use", `{"version":"9.9.9"}`, "Content-Type", "application/json")
+	if a.StatusCode != http.StatusConflict || !strings.Contains(a.body, `"step":"find"`) || !strings.Contains(a.body, `"reason":"not installed"`) {
+		t.Errorf("use: %s %s", a.Status, a.body)
+	}
+	if a := s.admin(t, http.MethodPost, "/admin/api/plugin/rollback", ""); a.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("rollback: %s %s", a.Status, a.body)
+	}
+	if a := s.admin(t, http.MethodPost, "/admin/api/plugin/install", "x"); a.StatusCode != http.StatusForbidden {
+		t.Errorf("install without keys: %s %s", a.Status, a.body)
 	}
 }
 

@@ -38,6 +38,16 @@ func Binaries(t testing.TB) Paths {
 	return paths
 }
 
+// PluginVersion builds the plugin stamped with a version and returns its path.
+func PluginVersion(t testing.TB, version string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "personal")
+	if err := build(path, module+"/plugin", "-ldflags", "-X main.version="+version); err != nil {
+		t.Fatalf("building plugin %s: %v", version, err)
+	}
+	return path
+}
+
 var binaries = sync.OnceValues(func() (Paths, error) {
 	if given := os.Getenv(BinariesVariable); given != "" {
 		folder, err := filepath.Abs(given)
@@ -60,8 +70,8 @@ func pathsIn(folder string) Paths {
 	return Paths{Host: filepath.Join(folder, "host-sample"), Plugin: filepath.Join(folder, "personal")}
 }
 
-func build(binary, pkg string) error {
-	args := []string{"build", "-trimpath", "-o", binary}
+func build(binary, pkg string, flags ...string) error {
+	args := append([]string{"build", "-trimpath", "-o", binary}, flags...)
 	if raceDetector {
 		args = append(args, "-race")
 	}

@@ -1,0 +1,105 @@
+package system
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cms-personal/personal/internal/testkit"
+)
+
+// Swaps that TestSwapsLoseNoRequest makes on each database, and clients that make
+// requests meanwhile.
+const (
+	swaps   = 25
+	clients = 16
+)
+
+// TestSwapsLoseNoRequest swaps to and fro between two versions while clients sign
+// in and refresh: nobody may notice.
+func TestSwapsLoseNoRequest(t *testing.T) {
+	versions := []string{"1.0.0", "1.1.0"}
+	binaries := []string{testkit.PluginVersion(t, versions[0]), testkit.PluginVersion(t, versions[1])}
+	testkit.Databases(t, func(t *testing.T, database string) {
+		s := start(t, options{database: database, settings: cheap + unthrottled})
+		for i, binary := range binaries {
+			s.install(t, binary, versions[i])
+		}
+		var clientsDone sync.WaitGroup
+		stop := make(chan struct{})
+		failures := make(chan error, clients)
+		for range clients {
+			u := s.newUser(t)
+			clientsDone.Go(func() {
+				if err := s.live(u, stop); err != nil {
+					failures <- err
+				}
+			})
+		}
+		for i := range swaps {
+			s.use(t, versions[i%2])
+		}
+		close(stop)
+		clientsDone.Wait()
+		close(failures)
+		for err := range failures {
+			t.Error(err)
+		}
+		if active := s.plugin(t).Active; active.Version != versions[(swaps-1)%2] || active.Generation != swaps+1 {
+			t.Errorf("version %s of generation %d is active", active.Version, active.Generation)
+		}
+	})
+}
+
+// install puts a version into the running host's catalogue.
+func (s *system) install(t *testing.T, binary, version string) {
+	t.Helper()
+	out, err := exec.Command(testkit.Binaries(t).Host, "plugin", "install", "--data", s.data, binary).CombinedOutput()
+	if err != nil || strings.TrimSpace(string(out)) != version {
+		t.Fatalf("installing %s: %v\n%s", version, err, out)
+	}
+}
+
+// use swaps to a version, and ends when it is switched.
+func (s *system) use(t *testing.T, version string) {
+	t.Helper()
+	response, body := s.admin(t, http.MethodPost, "plugin/use", fmt.Sprintf(`{"version":%q}`, version), "Content-Type", jsonType)
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("swapping to %s: %d %s", version, response.StatusCode, body)
+	}
+}
+
+// live is a client that signs in, refreshes and looks at itself over and over.
+func (s *system) live(u user, stop <-chan struct{}) error {
+	as := u.pair
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		c := call{path: "auth_refresh/", as: as}
+		if i%5 == 4 {
+			c = call{path: "auth/", params: params{"login": u.login, "password": u.password}}
+		}
+		a, err := s.exchange(c)
+		if err != nil {
+			return fmt.Errorf("request %d: %w", i, err)
+		}
+		if a.Status != http.StatusOK {
+			return fmt.Errorf("request %d, %s, was answered %d %s", i, c.path, a.Status, a.Result.Code)
+		}
+		var data struct {
+			ID   int64  `json:"user_id"`
+			Hash string `json:"user_hash"`
+		}
+		if err := json.Unmarshal(a.Raw, &struct{ Data any }{&data}); err != nil {
+			return fmt.Errorf("request %d: %w", i, err)
+		}
+		as.ID, as.Hash = data.ID, data.Hash
+	}
+}

@@ -1,0 +1,290 @@
+package pluginadmin_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/shared/pluginadmin"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+// fakeManager swaps at once, or fails with err.
+type fakeManager struct {
+	status pluginmanager.Status
+	err    error
+	asked  []string
+}
+
+func (m *fakeManager) Status() pluginmanager.Status { return m.status }
+
+func (m *fakeManager) Use(_ context.Context, version string) error {
+	m.asked = append(m.asked, "use "+version)
+	return m.swap(version)
+}
+
+func (m *fakeManager) Rollback(context.Context) error {
+	m.asked = append(m.asked, "rollback")
+	return m.swap("1.0.0")
+}
+
+func (m *fakeManager) swap(version string) error {
+	if m.err == nil {
+		m.status.Version, m.status.State = version, pluginmanager.StateBaking
+	}
+	return m.err
+}
+
+// fakeCatalogue has two versions and takes what it is given, or fails with err.
+type fakeCatalogue struct {
+	err     error
+	install func(io.Reader) error
+}
+
+func (c *fakeCatalogue) List() ([]plugincatalogue.Entry, error) {
+	return []plugincatalogue.Entry{entry("1.1.0", "faster"), entry("1.0.0", "")}, c.err
+}
+
+func (c *fakeCatalogue) LoadState() (plugincatalogue.State, error) {
+	return plugincatalogue.State{Active: "1.1.0", LastGood: "1.0.0"}, c.err
+}
+
+func (c *fakeCatalogue) InstallBundle(_ context.Context, r io.Reader) (plugincatalogue.Entry, error) {
+	if err := c.install(r); err != nil {
+		return plugincatalogue.Entry{}, err
+	}
+	return entry("1.2.0", "new"), nil
+}
+
+func entry(version, notes string) plugincatalogue.Entry {
+	one := plugincatalogue.Range{Min: 1, Max: 1}
+	return plugincatalogue.Entry{Manifest: plugincatalogue.Manifest{
+		Name: plugincatalogue.Name, Version: version, SHA256: "abc", Notes: notes, Protocol: one, Schema: one,
+	}}
+}
+
+type fixture struct {
+	manager   *fakeManager
+	catalogue *fakeCatalogue
+	options   pluginadmin.Options
+}
+
+func newFixture() *fixture {
+	return &fixture{
+		manager: &fakeManager{status: pluginmanager.Status{
+			State: pluginmanager.StateServing, Version: "1.1.0", Generation: 3, PID: 42,
+		}},
+		catalogue: &fakeCatalogue{install: func(r io.Reader) error {
+			_, err := io.Copy(io.Discard, r)
+			return err
+		}},
+		options: pluginadmin.Options{Log: slog.New(slog.DiscardHandler)},
+	}
+}
+
+// send sends one request; headers are pairs of name and value.
+func (f *fixture) send(method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://cms.example/", strings.NewReader(body))
+	r.URL.Path, r.URL.RawQuery, _ = strings.Cut(path, "?")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	pluginadmin.New(f.manager, f.catalogue, f.options).ServeHTTP(w, r)
+	return w
+}
+
+func decode[T any](t *testing.T, w *httptest.ResponseRecorder) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil {
+		t.Fatalf("%v in %s", err, w.Body)
+	}
+	return v
+}
+
+func TestTheReportNamesWhatRunsAndWhatIsInstalled(t *testing.T) {
+	const versions = `"versions":[{"version":"1.1.0","sha256":"abc","protocol":{"min":1,"max":1},"schema":{"min":1,"max":1},"notes":"faster"},` +
+		`{"version":"1.0.0","sha256":"abc","protocol":{"min":1,"max":1},"schema":{"min":1,"max":1},"last_good":true}]`
+	f := newFixture()
+	for _, path := range []string{"", "/"} {
+		w := f.send(http.MethodGet, path, "")
+		want := `{"active":{"version":"1.1.0","generation":3,"pid":42,"state":"serving","restarts":0},"previous":null,` + versions + `,"swap":null}` + "\n"
+		if w.Code != http.StatusOK || w.Body.String() != want {
+			t.Errorf("%q: %d\n%swant\n%s", path, w.Code, w.Body, want)
+		}
+	}
+	moment := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	f.manager.status = pluginmanager.Status{
+		State: pluginmanager.StateBaking, Version: "1.1.0", Generation: 4, PID: 43,
+		Previous: &pluginmanager.VersionStatus{Version: "1.0.0", Generation: 3, PID: 42, State: pluginmanager.StateDraining},
+		Swap:     &pluginmanager.SwapStatus{From: "1.0.0", To: "1.1.0", Step: "bake", Started: moment, Steps: []pluginmanager.StepRecord{}},
+	}
+	want := `{"active":{"version":"1.1.0","generation":4,"pid":43,"state":"baking","restarts":0},` +
+		`"previous":{"version":"1.0.0","generation":3,"pid":42,"state":"draining"},` + versions +
+		`,"swap":{"from":"1.0.0","to":"1.1.0","step":"bake","started":"2026-01-02T03:04:05Z","steps":[]}}` + "\n"
+	if w := f.send(http.MethodGet, "/", ""); w.Body.String() != want {
+		t.Errorf("baking:\n%swant\n%s", w.Body, want)
+	}
+	f.manager.status = pluginmanager.Status{State: pluginmanager.StateRestarting}
+	if got := decode[pluginadmin.Report](t, f.send(http.MethodGet, "/", "")); got.Active.Version != "1.1.0" {
+		t.Errorf("while nothing serves the active version is %q", got.Active.Version)
+	}
+}
+
+func TestASwapAnswersWithTheReport(t *testing.T) {
+	f := newFixture()
+	for _, tt := range []struct{ path, body, asked, version string }{
+		{"/use", `{"version":"1.2.3"}`, "use 1.2.3", "1.2.3"},
+		{"/rollback", "", "rollback", "1.0.0"},
+	} {
+		w := f.send(http.MethodPost, tt.path, tt.body)
+		got := decode[pluginadmin.Report](t, w)
+		if w.Code != http.StatusOK || got.Active.Version != tt.version || got.Active.State != pluginmanager.StateBaking {
+			t.Errorf("%s: %d %s", tt.path, w.Code, w.Body)
+		}
+		if last := f.manager.asked[len(f.manager.asked)-1]; last != tt.asked {
+			t.Errorf("%s asked for %q, want %q", tt.path, last, tt.asked)
+		}
+	}
+}
+
+func TestARefusedSwapSaysWhichStepAndWhy(t *testing.T) {
+	busy := pluginmanager.SwapStatus{From: "1.0.0", To: "1.1.0", Step: "migrate"}
+	for name, tt := range map[string]struct {
+		err  error
+		code int
+		want pluginadmin.Fault
+	}{
+		"at a step": {
+			&pluginmanager.SwapError{Step: "find", Version: "9.9.9", Err: plugincatalogue.ErrNotFound}, http.StatusConflict,
+			pluginadmin.Fault{Error: "swapping to plugin 9.9.9: find: not installed", Step: "find", Version: "9.9.9", Reason: "not installed"},
+		},
+		"while another is under way": {
+			&pluginmanager.BusyError{Swap: busy}, http.StatusConflict,
+			pluginadmin.Fault{Error: (&pluginmanager.BusyError{Swap: busy}).Error(), Reason: (&pluginmanager.BusyError{Swap: busy}).Error(), Swap: &busy},
+		},
+		"as the host stops": {
+			errors.Join(pluginmanager.ErrStopped, &pluginmanager.SwapError{Step: "start", Err: errors.New("x")}), http.StatusServiceUnavailable,
+			pluginadmin.Fault{Error: "the plugin is being stopped"},
+		},
+		"by a fault of ours": {
+			errors.New("a secret path"), http.StatusInternalServerError,
+			pluginadmin.Fault{Error: "the swap failed, see the log"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture()
+			f.manager.err = tt.err
+			for path, body := range map[string]string{"/use": `{"version":"9.9.9"}`, "/rollback": ""} {
+				w := f.send(http.MethodPost, path, body)
+				want, _ := json.Marshal(tt.want)
+				if w.Code != tt.code || strings.TrimSpace(w.Body.String()) != string(want) {
+					t.Errorf("%s: %d %swant %d %s", path, w.Code, w.Body, tt.code, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAWaitCutShortIsNoRefusal(t *testing.T) {
+	f := newFixture()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.manager.err = ctx.Err()
+	r := httptest.NewRequest(http.MethodPost, "/rollback", nil).WithContext(ctx)
+	w := httptest.NewRecorder()
+	pluginadmin.New(f.manager, f.catalogue, f.options).ServeHTTP(w, r)
+	if w.Code != http.StatusAccepted {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestRequestsThatAreNotUnderstoodChangeNothing(t *testing.T) {
+	good := `{"version":"1.2.3"}`
+	for name, tt := range map[string]struct {
+		method, path, body string
+		headers            []string
+		want               int
+		allow              string
+	}{
+		"an unknown path":          {"GET", "/nothing", "", nil, 404, ""},
+		"below a known one":        {"POST", "/use/it", good, nil, 404, ""},
+		"a change of the status":   {"POST", "/", good, nil, 405, "GET, HEAD"},
+		"a swap by GET":            {"GET", "/use", "", nil, 405, "POST"},
+		"a rollback by GET":        {"GET", "/rollback", "", nil, 405, "POST"},
+		"an upload by PUT":         {"PUT", "/install", "", nil, 405, "POST"},
+		"events deleted":           {"DELETE", "/events", "", nil, 405, "GET, HEAD"},
+		"a form":                   {"POST", "/use", "version=1.2.3", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, ""},
+		"no body":                  {"POST", "/use", "", nil, 400, ""},
+		"no JSON":                  {"POST", "/use", "1.2.3", nil, 400, ""},
+		"no version":               {"POST", "/use", `{}`, nil, 400, ""},
+		"a number":                 {"POST", "/use", `{"version":1}`, nil, 400, ""},
+		"a key nobody knows":       {"POST", "/use", `{"version":"1.2.3","force":true}`, nil, 400, ""},
+		"two objects":              {"POST", "/use", good + good, nil, 400, ""},
+		"garbage behind it":        {"POST", "/use", good + "x", nil, 400, ""},
+		"a large body":             {"POST", "/use", `{"version":"` + strings.Repeat("1", 5000) + `"}`, nil, 413, ""},
+		"a large end":              {"POST", "/use", good + strings.Repeat(" ", 5000), nil, 413, ""},
+		"another site's page":      {"POST", "/use", good, []string{"Sec-Fetch-Site", "cross-site"}, 403, ""},
+		"another origin's page":    {"POST", "/rollback", "", []string{"Origin", "https://evil.example"}, 403, ""},
+		"a limit that is none":     {"GET", "/events?limit=many", "", nil, 400, ""},
+		"a limit that is too high": {"GET", "/events?limit=1001", "", nil, 400, ""},
+		"a limit below one":        {"GET", "/events?limit=0", "", nil, 400, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture()
+			w := f.send(tt.method, tt.path, tt.body, tt.headers...)
+			if w.Code != tt.want || w.Header().Get("Allow") != tt.allow {
+				t.Errorf("%d, Allow %q, want %d, %q; %s", w.Code, w.Header().Get("Allow"), tt.want, tt.allow, w.Body)
+			}
+			if decode[pluginadmin.Fault](t, w).Error == "" || len(f.manager.asked) > 0 {
+				t.Errorf("%s; the manager was asked for %q", w.Body, f.manager.asked)
+			}
+			for header, want := range map[string]string{
+				"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Type": "application/json; charset=utf-8",
+			} {
+				if got := w.Header().Get(header); got != want {
+					t.Errorf("%s: %q, want %q", header, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestABrokenCatalogueIsOurFault(t *testing.T) {
+	f := newFixture()
+	f.catalogue.err = errors.New("/secret/path: input/output error")
+	if w := f.send(http.MethodGet, "/", ""); w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "secret") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+type fakeHistory struct{ asked int }
+
+func (h *fakeHistory) Recent(n int) ([]pluginmanager.Record, error) {
+	h.asked = n
+	return []pluginmanager.Record{{Kind: pluginmanager.KindRefused, Version: "1.2.3", Step: "start", Reason: "it ended"}}, nil
+}
+
+func TestEventsAreShownUpToTheLimit(t *testing.T) {
+	f := newFixture()
+	if w := f.send(http.MethodGet, "/events", ""); w.Code != http.StatusOK || w.Body.String() != `{"events":[]}`+"\n" {
+		t.Errorf("without a history: %d %s", w.Code, w.Body)
+	}
+	history := &fakeHistory{}
+	f.options.History = history
+	for path, limit := range map[string]int{"/events": 100, "/events?limit=7": 7} {
+		got := decode[pluginadmin.Events](t, f.send(http.MethodGet, path, ""))
+		if history.asked != limit || len(got.Events) != 1 || got.Events[0].Step != "start" {
+			t.Errorf("%s: asked for %d, answered %v", path, history.asked, got)
+		}
+	}
+}

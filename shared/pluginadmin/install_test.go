@@ -1,0 +1,105 @@
+package pluginadmin_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/pluginadmin"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+)
+
+func (f *fixture) upload(body string) *httptest.ResponseRecorder {
+	return f.send(http.MethodPost, "/install", body, "Content-Type", "application/gzip")
+}
+
+func TestAnUploadIsTakenOnlyWhereItIsAllowed(t *testing.T) {
+	f := newFixture()
+	w := f.upload("bundle")
+	if got := decode[pluginadmin.Fault](t, w); w.Code != http.StatusForbidden || !strings.Contains(got.Reason, "code execution") {
+		t.Errorf("where it is not: %d %s", w.Code, w.Body)
+	}
+	f.options.Upload = true
+	w = f.upload("bundle")
+	if got := decode[pluginadmin.Version](t, w); w.Code != http.StatusOK || got.Version != "1.2.0" || got.SHA256 != "abc" {
+		t.Errorf("where it is: %d %s", w.Code, w.Body)
+	}
+	for _, header := range [][]string{nil, {"Content-Type", "multipart/form-data; boundary=x"}, {"Content-Type", ";"}} {
+		if w := f.send(http.MethodPost, "/install", "bundle", header...); w.Code != http.StatusUnsupportedMediaType {
+			t.Errorf("as %q: %d %s", header, w.Code, w.Body)
+		}
+	}
+}
+
+func TestARefusedBundleSaysWhy(t *testing.T) {
+	kind := func(kind error) error {
+		return fmt.Errorf("installing: %w", &plugincatalogue.RefusedError{Version: "1.2.0", Reason: "so it is", Kind: kind})
+	}
+	for name, tt := range map[string]struct {
+		err  error
+		want int
+	}{
+		"no keys after all":     {kind(plugincatalogue.ErrNoKeys), http.StatusForbidden},
+		"not signed":            {kind(plugincatalogue.ErrUnsigned), http.StatusUnprocessableEntity},
+		"a foreign signature":   {kind(plugincatalogue.ErrBadSignature), http.StatusUnprocessableEntity},
+		"tampered":              {kind(plugincatalogue.ErrTampered), http.StatusUnprocessableEntity},
+		"no bundle":             {kind(plugincatalogue.ErrInvalid), http.StatusUnprocessableEntity},
+		"another one was there": {kind(plugincatalogue.ErrConflict), http.StatusConflict},
+		"the upload breaks off": {io.ErrUnexpectedEOF, http.StatusBadRequest},
+		"the disk is full, say": {errors.New("/secret: no space"), http.StatusInternalServerError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture()
+			f.options.Upload = true
+			f.catalogue.install = func(io.Reader) error { return tt.err }
+			w := f.upload("bundle")
+			got := decode[pluginadmin.Fault](t, w)
+			if w.Code != tt.want || got.Error == "" || strings.Contains(w.Body.String(), "secret") {
+				t.Errorf("%d %s, want %d", w.Code, w.Body, tt.want)
+			}
+			if (w.Code == 409 || w.Code == 422) && (got.Version != "1.2.0" || !strings.Contains(got.Reason, "so it is")) {
+				t.Errorf("the fault is %s", w.Body)
+			}
+		})
+	}
+}
+
+func TestAnUploadIsBounded(t *testing.T) {
+	f := newFixture()
+	f.options.Upload, f.options.MaxUpload = true, 10
+	if w := f.upload("0123456789"); w.Code != http.StatusOK {
+		t.Errorf("at the limit: %d %s", w.Code, w.Body)
+	}
+	if w := f.upload("0123456789x"); w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("over it: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestOneUploadAtATime(t *testing.T) {
+	f := newFixture()
+	f.options.Upload = true
+	handler := pluginadmin.New(f.manager, f.catalogue, f.options)
+	post := func() int {
+		r := httptest.NewRequest(http.MethodPost, "/install", strings.NewReader("bundle"))
+		r.Header.Set("Content-Type", "application/octet-stream")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	inside := 0
+	f.catalogue.install = func(io.Reader) error {
+		f.catalogue.install = func(io.Reader) error { return nil }
+		inside = post()
+		return nil
+	}
+	if code := post(); code != http.StatusOK || inside != http.StatusConflict {
+		t.Errorf("the first: %d, one beside it: %d", code, inside)
+	}
+	if code := post(); code != http.StatusOK {
+		t.Errorf("one after it: %d", code)
+	}
+}

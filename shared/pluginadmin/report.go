@@ -1,0 +1,87 @@
+package pluginadmin
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+// Report is the answer of GET, and of a change that succeeded.
+type Report struct {
+	Active   Active                       `json:"active"`
+	Previous *pluginmanager.VersionStatus `json:"previous"` // null unless its process is there still
+	Versions []Version                    `json:"versions"` // the highest first
+	Swap     *pluginmanager.SwapStatus    `json:"swap"`     // null unless one is under way
+}
+
+// Active describes the process that serves, or, while none does, the version
+// that is to.
+type Active struct {
+	Version    string              `json:"version"`
+	Generation int                 `json:"generation"`
+	PID        int                 `json:"pid"`
+	State      pluginmanager.State `json:"state"`
+	Started    time.Time           `json:"started,omitzero"` // when it began to serve
+	Restarts   int                 `json:"restarts"`
+	LastError  string              `json:"last_error,omitempty"`
+}
+
+// Version describes an installed version.
+type Version struct {
+	Version  string                `json:"version"`
+	SHA256   string                `json:"sha256"`
+	Protocol plugincatalogue.Range `json:"protocol"`
+	Schema   plugincatalogue.Range `json:"schema"`
+	Notes    string                `json:"notes,omitempty"`
+	LastGood bool                  `json:"last_good,omitempty"` // the one to fall back to
+}
+
+func (a *api) getStatus(w http.ResponseWriter, r *http.Request) {
+	a.writeReport(w, r, http.StatusOK)
+}
+
+func (a *api) writeReport(w http.ResponseWriter, r *http.Request, status int) {
+	report, err := a.report()
+	if err != nil {
+		a.fail(w, r, "reading the catalogue", err)
+		return
+	}
+	writeJSON(w, status, report)
+}
+
+func (a *api) report() (Report, error) {
+	entries, err := a.catalogue.List()
+	if err != nil {
+		return Report{}, err
+	}
+	state, err := a.catalogue.LoadState()
+	if err != nil {
+		return Report{}, err
+	}
+	s := a.manager.Status()
+	report := Report{Active: activeOf(s, state.Active), Previous: s.Previous, Versions: []Version{}, Swap: s.Swap}
+	for _, e := range entries {
+		v := versionOf(e)
+		v.LastGood = v.Version == state.LastGood
+		report.Versions = append(report.Versions, v)
+	}
+	return report, nil
+}
+
+func activeOf(s pluginmanager.Status, chosen string) Active {
+	a := Active{
+		Version: s.Version, Generation: s.Generation, PID: s.PID, State: s.State,
+		Started: s.Started, Restarts: s.Restarts, LastError: s.LastError,
+	}
+	if a.Version == "" {
+		a.Version = chosen
+	}
+	return a
+}
+
+func versionOf(e plugincatalogue.Entry) Version {
+	m := e.Manifest
+	return Version{Version: m.Version, SHA256: m.SHA256, Protocol: m.Protocol, Schema: m.Schema, Notes: m.Notes}
+}

@@ -88,11 +88,14 @@ func (l *load) end(t testing.TB) {
 	t.Logf("answers by CODE: %v", l.answers)
 }
 
-func (s *system) mixedLoad(u user) *load {
+// mixedLoad is what one user does, and another who signs in over and over: an
+// account has a hundred sessions at most.
+func (s *system) mixedLoad(t testing.TB, u user) *load {
+	other := s.newUser(t)
 	return s.load(
 		call{method: http.MethodGet, path: "profile/", as: u.pair},
 		call{path: "profile/", as: u.pair, params: params{"name": "Anna"}},
-		call{path: "auth/", params: params{"login": u.login, "password": u.password}},
+		call{path: "auth/", params: params{"login": other.login, "password": other.password}},
 		call{path: "recover/", params: params{"login": u.login}},
 	)
 }
@@ -102,7 +105,7 @@ func TestPluginKilled(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		u := s.newUser(t)
-		l := s.mixedLoad(u)
+		l := s.mixedLoad(t, u)
 		for range 2 {
 			before, served := s.plugin(t).Active, l.seen("")
 			eventually(t, "calls are served", func() bool { return l.seen("") > served+20 })

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cms-personal/personal/internal/testkit"
 )
@@ -35,7 +36,7 @@ func TestSwapsLoseNoRequest(t *testing.T) {
 		for range clients {
 			u := s.newUser(t)
 			clientsDone.Go(func() {
-				if err := s.live(u, stop); err != nil {
+				if err := s.live(u, stop, func(time.Duration) {}); err != nil {
 					failures <- err
 				}
 			})
@@ -73,8 +74,9 @@ func (s *system) use(t *testing.T, version string) {
 	}
 }
 
-// live is a client that signs in, refreshes and looks at itself over and over.
-func (s *system) live(u user, stop <-chan struct{}) error {
+// live is a client that refreshes, and now and then signs in, over and over. It
+// tells how long each request took.
+func (s *system) live(u user, stop <-chan struct{}, took func(time.Duration)) error {
 	as := u.pair
 	for i := 0; ; i++ {
 		select {
@@ -86,7 +88,9 @@ func (s *system) live(u user, stop <-chan struct{}) error {
 		if i%5 == 4 {
 			c = call{path: "auth/", params: params{"login": u.login, "password": u.password}}
 		}
+		began := time.Now()
 		a, err := s.exchange(c)
+		took(time.Since(began))
 		if err != nil {
 			return fmt.Errorf("request %d: %w", i, err)
 		}

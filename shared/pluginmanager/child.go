@@ -169,6 +169,16 @@ func (c *child) awaitExited(ctx context.Context, limit time.Duration) bool {
 	return false
 }
 
+// wasKilled reports whether the process, which has ended, was ended by SIGKILL.
+func (c *child) wasKilled() bool {
+	var exit *exec.ExitError
+	if !errors.As(c.err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}
+
 // outcome says how the process ended.
 func (c *child) outcome() string {
 	if c.err != nil {

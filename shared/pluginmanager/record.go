@@ -55,8 +55,12 @@ func (r *record) failed(err error) verdict {
 }
 
 // died notes that a process died that had been ready for so long. A pause is due
-// only if it was one crash too many.
+// only if it was one crash too many. That it was killed from outside is no fault
+// of its version.
 func (r *record) died(err error, lived time.Duration) (verdict, bool) {
+	if errors.Is(err, errKilled) {
+		return verdict{}, false
+	}
 	if lived >= r.config.CrashWindow {
 		r.crashes = 0
 		return verdict{}, false

@@ -62,3 +62,12 @@ func TestOnlyCrashesInARowCountAsACrashLoop(t *testing.T) {
 		}
 	}
 }
+
+func TestAProcessKilledFromOutsideIsNoCrashOfItsVersion(t *testing.T) {
+	r := record{config: Config{}.withDefaults()}
+	for range 100 {
+		if v, pause := r.died(errKilled, 0); pause {
+			t.Fatalf("a pause: %+v", v)
+		}
+	}
+}

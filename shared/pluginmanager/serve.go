@@ -59,7 +59,10 @@ func (t *tenure) await() error {
 	p := t.active
 	select {
 	case <-t.work.Done():
-	case <-p.child.exited:
+	case <-p.child.exited: // by itself, or by others: we kill only what was given up
+		if p.child.wasKilled() {
+			return errKilled
+		}
 		return fmt.Errorf("the plugin process ended: %s", p.child.outcome())
 	case <-p.broken:
 		if !p.child.awaitExited(t.work, deathNotice) {

@@ -3,6 +3,7 @@ package pluginmanager
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 )
 
 var (
@@ -64,7 +65,11 @@ func (t *tenure) switchBack(cause error, lost bool) bool {
 
 	b.end.Stop()
 	t.active, t.trial, t.ailing = b.old, nil, 0
-	failed.log.Error("plugin rolled back", "version", b.old.version, "error", cause)
+	level := slog.LevelError
+	if errors.Is(cause, errAsked) {
+		level = slog.LevelInfo
+	}
+	failed.log.Log(t.hard, level, "plugin rolled back", "version", b.old.version, "cause", cause)
 	r := rollbackFrom(failed, b.old.version, cause)
 	r.Generation, r.PID = b.old.generation, b.old.child.pid()
 	t.note(r)

@@ -8,6 +8,8 @@ import (
 var (
 	errHung = errors.New("the plugin process answers no health checks")
 	errLost = errors.New("the connection to the plugin process was lost")
+	// Somebody did it, or the kernel for want of memory.
+	errKilled = errors.New("the plugin process was killed from outside")
 )
 
 // activate starts background work. A failure does not keep requests from being

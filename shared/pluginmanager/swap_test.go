@@ -56,9 +56,10 @@ func TestThirtySwapsLeaveNoFilesGoroutinesOrCopies(t *testing.T) {
 		copies, err := os.ReadDir(filepath.Join(r.run, "staged"))
 		return err == nil && len(copies) == 1
 	})
-	if s := r.Status(); s.Previous != nil || s.Swap != nil {
-		t.Errorf("status: %+v", s)
-	}
+	eventually(t, "nothing of a swap in the status", func() bool {
+		s := r.Status()
+		return s.Previous == nil && s.Swap == nil
+	})
 }
 
 func TestABadVersionIsRefusedAndTheOldOneMissesNoCall(t *testing.T) {

@@ -81,7 +81,7 @@ func TestABadVersionIsRefusedAndTheOldOneMissesNoCall(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := newSwapRig(t, func(c *pluginmanager.Config) {
-				c.StartTimeout, c.ConfigureTimeout = 2*time.Second, time.Second
+				c.StartTimeout, c.ConfigureTimeout = 5*time.Second, 3*time.Second
 			})
 			r.start(t)
 			before := r.Status()

@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// activeNotice is how long the news of a process's end may take that failed to
+// begin its background work: what comes later is a crash on trial.
+const activeNotice = time.Second
+
 // switchTo sends calls to a new process from now on and hands background work
 // over. Calls under way stay where they are.
 func (t *tenure) switchTo(o *order) error {
@@ -23,7 +27,7 @@ func (t *tenure) switchTo(o *order) error {
 	t.active, t.ailing = p, 0
 	t.activated = t.activate(p)
 	if !t.activated {
-		p.awaitLost(t.work, deathNotice) // that may be why
+		p.awaitLost(t.work, activeNotice) // that may be why
 	}
 	if p.lost() {
 		cause := errors.New("the new process was lost as it began to work")

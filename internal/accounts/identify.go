@@ -27,13 +27,22 @@ func (s *Service) identify(ctx context.Context, c personal.Credentials) (caller,
 	if err != nil {
 		return caller{}, err
 	}
-	firstUse := who.standing == newest && who.session.Used.IsZero()
-	if firstUse || now.Sub(who.session.LastSeen) >= s.settings.seenEvery() {
-		if err := s.store.TouchSession(ctx, who.session.ID, who.session.Newest, firstUse, now); err != nil {
-			return caller{}, fail("noting the use of a session", err)
-		}
+	if err := s.noteUse(ctx, who, now); err != nil {
+		return caller{}, err
 	}
 	return who, nil
+}
+
+// noteUse writes that a session is in use, where that is not known already.
+func (s *Service) noteUse(ctx context.Context, who caller, now time.Time) error {
+	firstUse := who.standing == newest && who.session.Used.IsZero()
+	if !firstUse && now.Sub(who.session.LastSeen) < s.settings.seenEvery() {
+		return nil
+	}
+	if err := s.store.TouchSession(ctx, who.session.ID, who.session.Newest, firstUse, now); err != nil {
+		return fail("noting the use of a session", err)
+	}
+	return nil
 }
 
 // What was read may have changed by the time of the write that follows from it.

@@ -16,7 +16,12 @@ func (s *Service) Refresh(ctx context.Context, c personal.Credentials) (personal
 			return personal.Credentials{}, err
 		}
 		if who.standing == earlier {
-			return s.repeat(ctx, who)
+			// An answer was lost or doubled: the newest hash, the same to everybody,
+			// and nothing is rotated.
+			if err := s.noteUse(ctx, who, now); err != nil {
+				return personal.Credentials{}, err
+			}
+			return credentials(who.account.ID, who.session.Selector, who.newest), nil
 		}
 		next := who.newest.Next(who.session.ChainKey)
 		err = s.store.RotateSession(ctx, who.session.ID, who.session.Newest, next.Digest(), now)
@@ -29,15 +34,4 @@ func (s *Service) Refresh(ctx context.Context, c personal.Credentials) (personal
 		return credentials(who.account.ID, who.session.Selector, next), nil
 	}
 	return personal.Credentials{}, fail("rotating a session", ErrUnavailable)
-}
-
-// repeat answers a refresh whose response was lost or doubled: with the newest
-// hash, the same to everybody, rotating nothing.
-func (s *Service) repeat(ctx context.Context, who caller) (personal.Credentials, error) {
-	if now := s.store.Now(); now.Sub(who.session.LastSeen) >= s.settings.seenEvery() {
-		if err := s.store.TouchSession(ctx, who.session.ID, who.session.Newest, false, now); err != nil {
-			return personal.Credentials{}, fail("noting the use of a session", err)
-		}
-	}
-	return credentials(who.account.ID, who.session.Selector, who.newest), nil
 }

@@ -10,10 +10,6 @@ type Params struct {
 	Threads   uint8
 }
 
-// DefaultParams are the OWASP Password Storage Cheat Sheet's for Argon2id:
-// 19 MiB, two passes, one thread.
-func DefaultParams() Params { return Params{MemoryKiB: 19 * 1024, Time: 2, Threads: 1} }
-
 // The most that a stored hash may ask for: whoever can write a hash must not be
 // able to exhaust the process by it.
 const (

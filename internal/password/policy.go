@@ -9,10 +9,6 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// DefaultMinLength is NIST SP 800-63B's least length of a password, in
-// characters.
-const DefaultMinLength = 8
-
 const (
 	// maxBytes bounds a prepared password: HTTP contract, section 3, register.
 	maxBytes = 1024

@@ -11,7 +11,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-var policy = Policy{MinLength: DefaultMinLength}
+var policy = Policy{MinLength: 8}
 
 func TestANewPasswordIsJudgedAfterPreparation(t *testing.T) {
 	long := strings.Repeat("ab", 512) // 1024 bytes

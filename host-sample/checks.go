@@ -109,6 +109,13 @@ func tryShim(o personalhttp.Options) error {
 	return err
 }
 
+func notNegative(d time.Duration) error {
+	if d < 0 {
+		return errors.New("it must not be negative")
+	}
+	return nil
+}
+
 func positive(d time.Duration) error {
 	if d <= 0 {
 		return errors.New("it must be longer than 0")

@@ -21,9 +21,9 @@ type config struct {
 	dataDir     string // absolute
 	databaseURL string // a secret
 	pluginsDir  string
-	plugin      string                 // a binary or bundle to install; may be empty
-	pluginTrust plugincatalogue.Option // whose plugins are taken
-	settings    string                 // a file; may be empty
+	plugin      string                   // a binary or bundle to install; may be empty
+	pluginTrust []plugincatalogue.Option // whose plugins are taken, and from which version on
+	settings    string                   // a file; may be empty
 	mailFrom    *mail.Address
 	relay       *mailer.SMTP // nil: mails are kept in the data folder
 	shim        personalhttp.Options
@@ -67,7 +67,7 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	f.checkMail(&c, typed, &wrong)
 	f.checkShim(&c, &wrong)
 	wrong.add("drain", positive(f.Drain))
-	wrong.add("bake", positive(f.Bake))
+	wrong.add("bake", notNegative(f.Bake))
 	wrong.add("log-level", c.logLevel.UnmarshalText([]byte(f.LogLevel)))
 	return c, errors.Join(wrong...)
 }
@@ -83,9 +83,14 @@ func (f *serveCommand) checkStorage(c *config, typed map[string]bool, wrong *fau
 
 func (f *serveCommand) checkPlugin(c *config, wrong *faults) {
 	c.pluginsDir = cmp.Or(f.Plugins, filepath.Join(c.dataDir, "plugins"))
-	var err error
-	c.pluginTrust, err = trust(f.PluginKey)
+	keys, err := trust(f.PluginKey)
 	wrong.add("plugin-key", err)
+	c.pluginTrust = append(c.pluginTrust, keys)
+	if f.PluginFloor != "" {
+		floor, err := plugincatalogue.WithFloor(f.PluginFloor)
+		wrong.add("plugin-floor", err)
+		c.pluginTrust = append(c.pluginTrust, floor)
+	}
 	wrong.add("settings", readable(f.Settings))
 }
 

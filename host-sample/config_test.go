@@ -40,6 +40,7 @@ func TestBadSettingsExitWith1AndNameTheKey(t *testing.T) {
 		"a plugin key of nothing":             {args: []string{"--plugin-key="}, want: "--plugin-key"},
 		"a plugin key by an empty variable":   {env: map[string]string{"PERSONAL_PLUGIN_KEY": ""}, want: "--plugin-key"},
 		"a plugin key that is none":           {args: []string{"--plugin-key", "config_test.go"}, want: "--plugin-key"},
+		"a plugin floor that is no version":   {args: []string{"--plugin-floor", "v1"}, want: "--plugin-floor"},
 		"a settings file that is not there":   {args: []string{"--settings", "/does/not/exist.toml"}, want: "--settings"},
 		"a sender that is no address":         {args: []string{"--mail-from", "nobody"}, want: "--mail-from"},
 		"a base path with a final slash":      {args: []string{"--base-path", "/x/"}, want: "--base-path"},
@@ -122,6 +123,12 @@ func TestCredentialsAreTakenFromTheEnvironment(t *testing.T) {
 	}
 	f.Database, f.SMTP = "postgres://cms@db/x", "smtps://mail"
 	checked(t, f, "database", "smtp") // without a password flags are fine
+}
+
+func TestABakeOfNothingIsNone(t *testing.T) {
+	f := defaults(t.TempDir())
+	f.Bake = 0
+	checked(t, f)
 }
 
 func TestListeningOffLoopbackNeedsAWordAboutMails(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -43,7 +44,7 @@ func openDataFolder(dir string, log *slog.Logger) (*dataFolder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the data folder: %w", err)
 	}
-	if err := takeLock(lock); err != nil {
+	if err := takeLockPatiently(lock); err != nil {
 		return nil, errors.Join(fmt.Errorf("locking the data folder %s: %w", dir, err), lock.Close())
 	}
 	return &dataFolder{dir: dir, lock: lock}, nil
@@ -63,12 +64,30 @@ func makeDataFolder(dir string, log *slog.Logger) error {
 	return nil
 }
 
+// A command that looks for a running host holds the lock for the blink of an eye.
+const (
+	lockTries = 20
+	lockPause = 10 * time.Millisecond
+)
+
+var errHeld = errors.New("another host runs on it")
+
+// takeLockPatiently is takeLock, which does not take such a command for a host.
+func takeLockPatiently(lock *os.File) error {
+	err := takeLock(lock)
+	for tries := 1; errors.Is(err, errHeld) && tries < lockTries; tries++ {
+		time.Sleep(lockPause)
+		err = takeLock(lock)
+	}
+	return err
+}
+
 // takeLock locks the file until it is closed or the process ends, and writes
 // down whose lock it is.
 func takeLock(lock *os.File) error {
 	err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return fmt.Errorf("another host runs on it, process %s", ownerOf(lock))
+		return fmt.Errorf("%w, process %s", errHeld, ownerOf(lock))
 	}
 	if err != nil {
 		return err

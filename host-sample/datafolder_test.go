@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func quietLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -34,6 +37,19 @@ func TestASecondHostOnTheSameDataIsRefusedWithTheOthersPid(t *testing.T) {
 	if err := first.close(); err != nil {
 		t.Fatal(err)
 	}
+	openTestFolder(t, dir)
+}
+
+func TestACommandThatLooksForAHostKeepsNoneFromStarting(t *testing.T) {
+	dir := t.TempDir()
+	probe, err := os.Create(filepath.Join(dir, "host.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(probe.Fd()), unix.LOCK_SH); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(2*lockPause, func() { _ = probe.Close() })
 	openTestFolder(t, dir)
 }
 

@@ -13,10 +13,11 @@ type serveCommand struct {
 	Data     string `default:"./data" env:"PERSONAL_DATA" placeholder:"DIR" help:"The data folder, made if there is none (${default})."`
 	Database string `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…, by default sqlite://DATA/personal.db. A URL with a password: by the environment only."`
 
-	Plugins   string   `env:"PERSONAL_PLUGINS" placeholder:"DIR" help:"The folder of the plugin catalogue, by default DATA/plugins."`
-	Plugin    string   `env:"PERSONAL_PLUGIN" placeholder:"FILE" help:"Install this plugin binary or bundle, and use it where none is active yet."`
-	PluginKey []string `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one on a line: only plugins signed by one of them are installed and started. May be repeated."`
-	Settings  string   `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings, TOML, handed over unread at every start of a plugin process."`
+	Plugins     string   `env:"PERSONAL_PLUGINS" placeholder:"DIR" help:"The folder of the plugin catalogue, by default DATA/plugins."`
+	Plugin      string   `env:"PERSONAL_PLUGIN" placeholder:"FILE" help:"Install this plugin binary or bundle, and use it where none is active yet."`
+	PluginKey   []string `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one on a line: only plugins signed by one of them are installed and started. May be repeated."`
+	PluginFloor string   `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started: one that is known to be bad does not come back, whoever signed it."`
+	Settings    string   `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings, TOML, handed over unread at every start of a plugin process."`
 
 	SMTP             string `name:"smtp" env:"PERSONAL_SMTP" placeholder:"URL" help:"Mail relay, smtp://HOST:PORT (STARTTLS, plain on loopback) or smtps://HOST:PORT; without one mails are kept in DATA/mail. A URL with a password: by the environment only."`
 	MailFrom         string `default:"personal@localhost" env:"PERSONAL_MAIL_FROM" placeholder:"ADDR" help:"The sender of mails (${default})."`
@@ -28,7 +29,7 @@ type serveCommand struct {
 	Locale       string   `default:"en" env:"PERSONAL_LOCALE" help:"Language of messages where the caller asks for none on offer (${default})."`
 	Always200    bool     `name:"always-200" env:"PERSONAL_ALWAYS_200" help:"Send every envelope with HTTP 200, for old clients."`
 
-	Bake     time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long the old version is kept warm when plugin versions are swapped (${default})."`
+	Bake     time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long a new version is on trial, and the old one kept warm, when plugin versions are swapped (${default}); 0 for not at all."`
 	Drain    time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long requests under way may take to end when the host stops (${default})."`
 	LogLevel string        `default:"info" env:"PERSONAL_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 }

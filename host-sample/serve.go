@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err err
 	if err != nil {
 		return nil, err
 	}
-	catalogue, err := openCatalogue(c.pluginsDir, c.pluginTrust)
+	catalogue, err := openCatalogue(c.pluginsDir, c.pluginTrust...)
 	if err != nil {
 		return nil, &settingError{key: "plugins", err: err}
 	}
@@ -165,7 +166,7 @@ func newManager(c config, folder *dataFolder, callbacks *callbacks, catalogue *p
 		RunDir:      folder.path("run"),
 		Log:         log,
 
-		Bake:         c.bake,
+		Bake:         cmp.Or(c.bake, -1), // 0 is none
 		DrainTimeout: c.drain,
 		Journal:      journal.Record,
 	})

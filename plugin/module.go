@@ -88,8 +88,8 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 		// Whoever asks speaks the protocol, and a module exists only of good settings.
 		Checks: []pluginrpc.Check{{Name: "protocol", Passed: true}, {Name: "settings", Passed: true}},
 	}
-	found, err := m.store.CheckSchema(ctx)
-	report.SchemaFound = found
+	found, compatible, err := m.store.CheckSchema(ctx)
+	report.SchemaFound, report.SchemaCompatible = found, compatible
 	var refused *store.SchemaError
 	switch {
 	case err == nil:

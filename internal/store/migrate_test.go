@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -136,6 +137,30 @@ func TestBothDatabasesHaveTheSameColumns(t *testing.T) {
 	stray := value[int](t, pg, `SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname NOT LIKE 'personal\_%'`)
 	if stray != 0 {
 		t.Errorf("%d names without our prefix", stray)
+	}
+}
+
+func TestWhoCanWorkOnTheSchemaAfterAMigrationIsToldBeforeIt(t *testing.T) {
+	s := open(t, testkit.SQLite(t), store.Options{})
+	for _, when := range []string{"before", "after"} {
+		if _, compatible, err := s.CheckSchema(t.Context()); err != nil || compatible != 1 {
+			t.Errorf("%s: %d, error %v", when, compatible, err)
+		}
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWhatANewerProgramLeftIsToldAsItIs(t *testing.T) {
+	url := testkit.SQLite(t)
+	s := migrated(t, url, store.Options{})
+	for _, least := range []int{1, 8} {
+		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, %d, 0)", 9+least, least))
+		found, compatible, err := s.CheckSchema(t.Context())
+		if (err == nil) != (least == 1) || found != 9+least || compatible != least {
+			t.Errorf("version %d for %d, error %v", found, compatible, err)
+		}
 	}
 }
 

@@ -52,9 +52,7 @@ func Open(dir string, opts ...Option) (*Catalogue, error) {
 	}
 	c := &Catalogue{dir: dir}
 	for _, opt := range opts {
-		if err := opt(c); err != nil {
-			return nil, fmt.Errorf("opening the plugin catalogue: %w", err)
-		}
+		opt(c)
 	}
 	sweep(dir)
 	return c, nil

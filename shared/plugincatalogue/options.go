@@ -7,28 +7,22 @@ import (
 )
 
 // Option changes how a catalogue treats versions. See [Open].
-type Option func(*Catalogue) error
+type Option func(*Catalogue)
 
 // WithKeys makes the catalogue accept only versions whose manifest is signed by
 // one of these keys: when a version is installed, and again each time that it is
 // staged. Without keys, as with an empty list, no signature is looked at.
 func WithKeys(keys []minisign.PublicKey) Option {
-	return func(c *Catalogue) error {
-		c.keys = append(c.keys, keys...)
-		return nil
-	}
+	return func(c *Catalogue) { c.keys = append(c.keys, keys...) }
 }
 
 // WithFloor makes the catalogue stage no version below this one, so that nobody
 // brings back one that is known to be bad by its genuine signature.
-func WithFloor(version string) Option {
-	return func(c *Catalogue) error {
-		if !ValidVersion(version) {
-			return fmt.Errorf("the oldest version allowed: %.*q is no version", maxVersion, version)
-		}
-		c.floor = version
-		return nil
+func WithFloor(version string) (Option, error) {
+	if !ValidVersion(version) {
+		return nil, fmt.Errorf("the oldest version allowed: %.*q is no version", maxVersion, version)
 	}
+	return func(c *Catalogue) { c.floor = version }, nil
 }
 
 // NeedsSignatures reports whether the catalogue was opened with keys.

@@ -222,8 +222,12 @@ func TestVersionsBelowTheFloorAreNotStaged(t *testing.T) {
 	for version, kind := range map[string]error{
 		"1.9.9": ErrTooOld, "2.0.0-rc.1": ErrTooOld, "2.0.0": nil, "2.0.1": nil, "10.0.0": nil,
 	} {
-		c := openWith(t, WithFloor("2.0.0"))
-		_, err := c.Stage(t.Context(), install(t, c, version), filepath.Join(t.TempDir(), "run"))
+		floor, err := WithFloor("2.0.0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := openWith(t, floor)
+		_, err = c.Stage(t.Context(), install(t, c, version), filepath.Join(t.TempDir(), "run"))
 		if kind != nil {
 			wantRefused(t, err, kind)
 		} else if err != nil {
@@ -232,9 +236,9 @@ func TestVersionsBelowTheFloorAreNotStaged(t *testing.T) {
 	}
 }
 
-func TestAFloorThatIsNoVersionOpensNothing(t *testing.T) {
-	if _, err := Open(t.TempDir(), WithFloor("v1")); err == nil {
-		t.Error("it was opened")
+func TestAFloorThatIsNoVersionIsRefused(t *testing.T) {
+	if _, err := WithFloor("v1"); err == nil {
+		t.Error("it was taken")
 	}
 }
 

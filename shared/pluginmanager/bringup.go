@@ -36,9 +36,10 @@ func (e *StepError) Error() string {
 func (e *StepError) Unwrap() error { return e.Err }
 
 // bringUp starts a version and takes it through every step up to the one where
-// it could serve, each of which is told to progress. On an error nothing of the
-// process is left.
-func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, progress func(step string)) (*process, error) {
+// it could serve, each of which is told to progress. There must be a way back
+// from it to the old process, if there is one. On an error nothing of the process
+// is left.
+func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old *process, progress func(step string)) (*process, error) {
 	version := entry.Manifest.Version
 	progress("stage")
 	copied, err := m.copies.stage(ctx, m.config.Catalogue, entry)
@@ -50,7 +51,7 @@ func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, prog
 	if err != nil {
 		return nil, &StepError{"start", version, err}
 	}
-	if err := m.prepare(ctx, p, progress); err != nil {
+	if err := m.prepare(ctx, p, old, progress); err != nil {
 		p.end(m.hard, m.config.ShutdownTimeout)
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func (m *Manager) bringUpActive(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, &StepError{"find", state.Active, err}
 	}
-	return m.bringUp(ctx, entry, func(string) {})
+	return m.bringUp(ctx, entry, nil, func(string) {})
 }
 
 // find returns an installed version that speaks this host's protocol.
@@ -97,14 +98,14 @@ func (m *Manager) start(ctx context.Context, e plugincatalogue.Entry, c *stagedC
 }
 
 // prepare takes a new process through its steps.
-func (m *Manager) prepare(ctx context.Context, p *process, progress func(step string)) error {
+func (m *Manager) prepare(ctx context.Context, p, old *process, progress func(step string)) error {
 	for _, step := range []struct {
 		name  string
 		limit time.Duration
 		do    func(context.Context, *process) error
 	}{
 		{"configure", m.config.ConfigureTimeout, m.configure},
-		{"preflight", m.config.PreflightTimeout, preflight},
+		{"preflight", m.config.PreflightTimeout, func(ctx context.Context, p *process) error { return preflight(ctx, p, old) }},
 		{"migrate", m.config.MigrateTimeout, migrate},
 		{"check", m.config.CheckTimeout, m.check},
 	} {
@@ -162,9 +163,10 @@ func (m *Manager) readSettings(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// preflight refuses a version that says it cannot run here. While the database
-// is away its other findings are worth nothing yet.
-func preflight(ctx context.Context, p *process) error {
+// preflight refuses a version that says it cannot run here, and one whose schema
+// the old one could not work on. While the database is away its other findings
+// are worth nothing yet.
+func preflight(ctx context.Context, p, old *process) error {
 	report, err := p.conn.Preflight(ctx)
 	if err != nil {
 		return err
@@ -180,6 +182,11 @@ func preflight(ctx context.Context, p *process) error {
 			reasons = append(reasons, c.Name+": "+c.Reason)
 			databaseAway = databaseAway || c.Name == checkDatabase
 		}
+	}
+	if old != nil && report.SchemaCompatible > old.schema.Max {
+		reasons = append(reasons, fmt.Sprintf("schema: plugin %s, which serves now, knows schema %d and could not work on the one after the migration, "+
+			"which needs a plugin that knows %d: swap to a version in between first, or make a backup and start the host with this version",
+			old.version, old.schema.Max, report.SchemaCompatible))
 	}
 	reason := strings.Join(reasons, "; ")
 	switch {

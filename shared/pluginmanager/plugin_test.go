@@ -108,6 +108,7 @@ const (
 	refusesSettings   = "refuses the settings"
 	failsPreflight    = "fails the preflight"
 	databaseAway      = "its database is away"
+	leavesNoWayBack   = "migrates to what the old one cannot work on"
 	warns             = "warns in the preflight"
 	failsMigrating    = "fails to migrate"
 	neverHealthy      = "never healthy"
@@ -213,7 +214,11 @@ func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
 	case warns:
 		checks = append(checks, pluginrpc.Check{Name: "mail", Warning: true, Reason: "away"})
 	}
-	return pluginrpc.Report{Version: "1.0.0", Checks: checks}, nil
+	report := pluginrpc.Report{Version: "1.0.0", Checks: checks}
+	if m.mode == leavesNoWayBack {
+		report.SchemaCompatible = pluginrpc.ProtocolVersion + 1 // see printManifest
+	}
+	return report, nil
 }
 
 func (m *module) Migrate(context.Context) error {

@@ -28,6 +28,7 @@ const killTime = 2 * time.Second
 type process struct {
 	generation int
 	version    string
+	schema     plugincatalogue.Range // that it can work on
 	log        *slog.Logger
 	child      *child
 	client     *plugin.Client
@@ -52,6 +53,7 @@ func (m *Manager) startProcess(ctx context.Context, generation int, e plugincata
 	p := &process{
 		generation: generation,
 		version:    e.Manifest.Version,
+		schema:     e.Manifest.Schema,
 		log:        log,
 		child:      newChild(copied.path, lines),
 		copied:     copied,

@@ -130,7 +130,7 @@ func (m *Manager) attempt(s *swap) error {
 	if err := m.order(&order{kind: orderSettle, swap: s}); err != nil {
 		return err
 	}
-	p, err := m.bringUp(m.work, entry, func(step string) { m.step(s, step) })
+	p, err := m.bringUp(m.work, entry, m.serving(), func(step string) { m.step(s, step) })
 	if err != nil {
 		return err
 	}
@@ -140,6 +140,13 @@ func (m *Manager) attempt(s *swap) error {
 		p.end(m.hard, m.config.ShutdownTimeout)
 	}
 	return err
+}
+
+// serving returns the process that gets the calls, nil if none does.
+func (m *Manager) serving() *process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.live
 }
 
 // rollBack switches back to the warm process, if there is one. If not it finds the version to swap to.

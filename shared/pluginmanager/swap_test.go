@@ -72,6 +72,7 @@ func TestABadVersionIsRefusedAndTheOldOneMissesNoCall(t *testing.T) {
 		refusesSettings:  "configure",
 		failsPreflight:   "preflight",
 		databaseAway:     "preflight",
+		leavesNoWayBack:  "preflight",
 		failsMigrating:   "migrate",
 		neverHealthy:     "check",
 		panicsReading:    "check",

@@ -40,14 +40,22 @@ func (b *trial) over() <-chan time.Time {
 }
 
 // conclude settles when the time of trial is over, unless the last health check
-// went badly: then it goes on.
+// went badly: then it goes on. A version that was removed meanwhile gives way:
+// there would be nothing to start after a crash.
 func (t *tenure) conclude() {
 	if t.ailing > 0 {
 		t.trial.end.Reset(t.config.HealthInterval)
 		return
 	}
-	if err := t.settle(); err != nil {
-		t.config.Log.Error("settling the plugin's version", "error", err)
+	err := t.settle()
+	if err == nil {
+		return
+	}
+	t.config.Log.Error("settling the plugin's version", "error", err)
+	if isCatalogueFault(err) {
+		t.giveWay(err)
+	}
+	if t.trial != nil {
 		t.trial.end.Reset(t.config.HealthInterval)
 	}
 }
@@ -80,6 +88,9 @@ func (t *tenure) settle() error {
 func (t *tenure) save(b *trial) error {
 	state, err := t.config.Catalogue.LoadState()
 	if err != nil || state.Active == t.active.version {
+		return err
+	}
+	if _, err := t.find(t.active.version); err != nil {
 		return err
 	}
 	next := plugincatalogue.State{Active: t.active.version, LastGood: state.LastGood}

@@ -53,6 +53,17 @@ func TestACrashDuringTheTrialSwitchesBackWithoutARestart(t *testing.T) {
 	}
 }
 
+func TestAVersionThatIsRemovedDuringItsTrialGivesWay(t *testing.T) {
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = 500 * time.Millisecond })
+	r.start(t)
+	old := r.Status().PID
+	r.use(t, "2.0.0")
+	if err := r.catalogue.Remove("2.0.0"); err != nil {
+		t.Fatal(err)
+	}
+	r.wantBack(t, old)
+}
+
 // wantBack waits until the old process serves again.
 func (r *swapRig) wantBack(t *testing.T, old int) {
 	t.Helper()

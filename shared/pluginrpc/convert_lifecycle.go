@@ -12,21 +12,23 @@ func configurationFromPB(c *personalv1.ConfigureRequest) Configuration {
 
 func reportToPB(r Report) *personalv1.PreflightResponse {
 	return &personalv1.PreflightResponse{
-		Version:       r.Version,
-		SchemaFound:   int64(r.SchemaFound),
-		SchemaMinimum: int64(r.SchemaMinimum),
-		SchemaTarget:  int64(r.SchemaTarget),
-		Checks:        convertAll(r.Checks, checkToPB),
+		Version:          r.Version,
+		SchemaFound:      int64(r.SchemaFound),
+		SchemaMinimum:    int64(r.SchemaMinimum),
+		SchemaTarget:     int64(r.SchemaTarget),
+		SchemaCompatible: int64(r.SchemaCompatible),
+		Checks:           convertAll(r.Checks, checkToPB),
 	}
 }
 
 func reportFromPB(r *personalv1.PreflightResponse) Report {
 	return Report{
-		Version:       r.GetVersion(),
-		SchemaFound:   int(r.GetSchemaFound()),
-		SchemaMinimum: int(r.GetSchemaMinimum()),
-		SchemaTarget:  int(r.GetSchemaTarget()),
-		Checks:        convertAll(r.GetChecks(), checkFromPB),
+		Version:          r.GetVersion(),
+		SchemaFound:      int(r.GetSchemaFound()),
+		SchemaMinimum:    int(r.GetSchemaMinimum()),
+		SchemaTarget:     int(r.GetSchemaTarget()),
+		SchemaCompatible: int(r.GetSchemaCompatible()),
+		Checks:           convertAll(r.GetChecks(), checkFromPB),
 	}
 }
 

@@ -53,11 +53,12 @@ type Lifecycle interface {
 
 // Report is the answer to a preflight.
 type Report struct {
-	Version       string  // of the module
-	SchemaFound   int     // version of the database's schema; 0 for an empty database
-	SchemaMinimum int     // the oldest schema this version can migrate from or run on
-	SchemaTarget  int     // the schema this version migrates to
-	Checks        []Check // what was looked at, in order
+	Version          string  // of the module
+	SchemaFound      int     // version of the database's schema; 0 for an empty database
+	SchemaMinimum    int     // the oldest schema this version can migrate from or run on
+	SchemaTarget     int     // the schema this version migrates to
+	SchemaCompatible int     // the least SchemaTarget of a version that can work on the schema after the migration; 0 if untold
+	Checks           []Check // what was looked at, in order
 }
 
 // Check is one finding of a preflight.

@@ -172,9 +172,12 @@ type PreflightResponse struct {
 	// The schema this version migrates to.
 	SchemaTarget int64 `protobuf:"varint,4,opt,name=schema_target,json=schemaTarget,proto3" json:"schema_target,omitempty"`
 	// What was looked at, in order.
-	Checks        []*Check `protobuf:"bytes,5,rep,name=checks,proto3" json:"checks,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Checks []*Check `protobuf:"bytes,5,rep,name=checks,proto3" json:"checks,omitempty"`
+	// The least schema_target of a version that can work on the schema as it will
+	// be after the migration; 0 if this version does not tell.
+	SchemaCompatible int64 `protobuf:"varint,6,opt,name=schema_compatible,json=schemaCompatible,proto3" json:"schema_compatible,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *PreflightResponse) Reset() {
@@ -240,6 +243,13 @@ func (x *PreflightResponse) GetChecks() []*Check {
 		return x.Checks
 	}
 	return nil
+}
+
+func (x *PreflightResponse) GetSchemaCompatible() int64 {
+	if x != nil {
+		return x.SchemaCompatible
+	}
+	return 0
 }
 
 // Check is one finding of a preflight.
@@ -620,13 +630,14 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\bsettings\x18\x02 \x01(\fR\bsettings\x12$\n" +
 	"\x0ehost_broker_id\x18\x03 \x01(\rR\fhostBrokerId\"\x13\n" +
 	"\x11ConfigureResponse\"\x12\n" +
-	"\x10PreflightRequest\"\xc8\x01\n" +
+	"\x10PreflightRequest\"\xf5\x01\n" +
 	"\x11PreflightResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12!\n" +
 	"\fschema_found\x18\x02 \x01(\x03R\vschemaFound\x12%\n" +
 	"\x0eschema_minimum\x18\x03 \x01(\x03R\rschemaMinimum\x12#\n" +
 	"\rschema_target\x18\x04 \x01(\x03R\fschemaTarget\x12*\n" +
-	"\x06checks\x18\x05 \x03(\v2\x12.personal.v1.CheckR\x06checks\"e\n" +
+	"\x06checks\x18\x05 \x03(\v2\x12.personal.v1.CheckR\x06checks\x12+\n" +
+	"\x11schema_compatible\x18\x06 \x01(\x03R\x10schemaCompatible\"e\n" +
 	"\x05Check\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06passed\x18\x02 \x01(\bR\x06passed\x12\x18\n" +

@@ -11,6 +11,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/pluginrpc"
 	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
 
@@ -26,6 +27,16 @@ func TestTheDomainKeepsTheContractOverGRPC(t *testing.T) {
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
 		return pluginrpctest.NewService(t, build, host)
+	})
+}
+
+// TestTheContractIsKeptAcrossReleases has one side know no more than the last
+// release did. (.ci/skew does it with that release's program.)
+func TestTheContractIsKeptAcrossReleases(t *testing.T) {
+	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
+		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
+		conn := pluginrpctest.NewConn(t, build, host)
+		return pluginrpc.NewService(pluginrpctest.Released(t, conn, "../../proto/released.binpb"), host)
 	})
 }
 

@@ -23,8 +23,9 @@ const (
 // TestSwapsLoseNoRequest swaps to and fro between two versions while clients sign
 // in and refresh: nobody may notice.
 func TestSwapsLoseNoRequest(t *testing.T) {
-	versions := []string{"1.0.0", "1.1.0"}
-	binaries := []string{testkit.PluginVersion(t, versions[0]), testkit.PluginVersion(t, versions[1])}
+	const newer = "1.1.0"
+	other, older := testkit.OtherPlugin(t, newer)
+	versions, binaries := []string{older, newer}, []string{other, testkit.PluginVersion(t, newer)}
 	testkit.Databases(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		for i, binary := range binaries {

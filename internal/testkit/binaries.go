@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -15,6 +16,10 @@ import (
 // BinariesVariable names the environment variable with a folder that already
 // holds host-sample and personal, as make build leaves them in bin.
 const BinariesVariable = "PERSONAL_TEST_BINARIES"
+
+// ReleasedVariable names the environment variable with the plugin of the last
+// release, see .ci/skew.
+const ReleasedVariable = "PERSONAL_TEST_RELEASED"
 
 const module = "github.com/cms-personal/personal"
 
@@ -46,6 +51,21 @@ func PluginVersion(t testing.TB, version string) string {
 		t.Fatalf("building plugin %s: %v", version, err)
 	}
 	return path
+}
+
+// OtherPlugin returns another plugin than the one of the given version, to swap
+// with, and its version: the last release's, if ReleasedVariable names it.
+func OtherPlugin(t testing.TB, than string) (binary, version string) {
+	t.Helper()
+	if released := os.Getenv(ReleasedVariable); released != "" {
+		out, err := exec.Command(released, "version").Output()
+		if err != nil {
+			t.Fatalf("the last release's plugin: %v", err)
+		}
+		return released, strings.TrimSpace(string(out))
+	}
+	version = than + "-before"
+	return PluginVersion(t, version), version
 }
 
 var binaries = sync.OnceValues(func() (Paths, error) {

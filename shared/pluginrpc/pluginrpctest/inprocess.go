@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -19,6 +20,12 @@ import (
 // connection; host answers its callbacks. All ends with the test.
 func NewService(t testing.TB, build func(host personal.Host) personal.Service, host personal.Host) personal.Service {
 	t.Helper()
+	return pluginrpc.NewService(NewConn(t, build, host), host)
+}
+
+// NewConn is NewService, for what goes over the connection.
+func NewConn(t testing.TB, build func(host personal.Host) personal.Service, host personal.Host) grpc.ClientConnInterface {
+	t.Helper()
 	builder := func(_ context.Context, _ pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
 		return bareModule{service: build(host)}, nil
 	}
@@ -26,7 +33,7 @@ func NewService(t testing.TB, build func(host personal.Host) personal.Service, h
 	if err := connection.Configure(t.Context(), pluginrpc.Configuration{}); err != nil {
 		t.Fatalf("configuring the module: %v", err)
 	}
-	return pluginrpc.NewService(connection.Conn(), host)
+	return connection.Conn()
 }
 
 // Start serves what build makes, and returns the host's connection, not yet

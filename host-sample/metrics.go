@@ -1,16 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
@@ -60,16 +60,23 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// measure counts and times what next answers. operation is asked afterwards, and
-// must answer with one of few names.
-func (m *metrics) measure(operation func(*http.Request) string, next http.Handler) http.Handler {
+// observe counts and times an answer of the API.
+func (m *metrics) observe(o personalhttp.Observation) {
+	m.count(cmp.Or(o.Operation, otherOperation), o.Status, o.Took)
+}
+
+func (m *metrics) count(operation string, status int, took time.Duration) {
+	m.requests.WithLabelValues(operation, strconv.Itoa(status)).Inc()
+	m.latency.WithLabelValues(operation).Observe(took.Seconds())
+}
+
+// measure counts and times what the CMS's own routes answer.
+func (m *metrics) measure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		recorder := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(recorder, r)
-		name := operation(r)
-		m.requests.WithLabelValues(name, strconv.Itoa(recorder.status)).Inc()
-		m.latency.WithLabelValues(name).Observe(time.Since(began).Seconds())
+		m.count(cmp.Or(r.Pattern, otherOperation), recorder.status, time.Since(began))
 	})
 }
 
@@ -90,28 +97,3 @@ func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter 
 
 // otherOperation stands for paths that callers made up.
 const otherOperation = "other"
-
-// apiOperations are the operations of the HTTP contract, section 3.
-var apiOperations = []string{
-	"auth", "auth_refresh", "register", "recover", "recover_confirm", "profile", "password",
-	"email", "email_confirm", "logout", "sessions", "sessions_revoke", "fields",
-}
-
-// apiOperation names the API's operations by their paths.
-func apiOperation(basePath string) func(*http.Request) string {
-	return func(r *http.Request) string {
-		name := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, basePath+"/api/v1/personal/"), "/")
-		if slices.Contains(apiOperations, name) {
-			return name
-		}
-		return otherOperation
-	}
-}
-
-// ownOperation names the CMS's own routes by their patterns.
-func ownOperation(r *http.Request) string {
-	if r.Pattern == "" {
-		return otherOperation
-	}
-	return r.Pattern
-}

@@ -22,17 +22,17 @@ type siteParts struct {
 
 // site is everything the CMS answers.
 type site struct {
-	api *personalhttp.Handler
-	// The measured handlers: of the API, and of all else.
-	personal, rest http.Handler
+	api  *personalhttp.Handler
+	rest http.Handler // all else
 }
 
 func newSite(p siteParts) (http.Handler, error) {
+	metrics := newMetrics(p.status)
+	p.shim.Observe = metrics.observe
 	api, err := personalhttp.New(p.service, p.shim)
 	if err != nil {
 		return nil, err
 	}
-	metrics := newMetrics(p.status)
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", page(indexPage, p.url))
@@ -45,9 +45,8 @@ func newSite(p siteParts) (http.Handler, error) {
 	mux.Handle("GET /metrics", metrics.handler())
 
 	return &site{
-		api:      api,
-		personal: metrics.measure(apiOperation(p.shim.BasePath), api),
-		rest:     api.WithCall(metrics.measure(ownOperation, mux)),
+		api:  api,
+		rest: api.WithCall(metrics.measure(mux)),
 	}, nil
 }
 
@@ -55,7 +54,7 @@ func newSite(p siteParts) (http.Handler, error) {
 // otherwise: it would redirect, and clients may turn a redirected POST into a GET.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.api.Matches(r) {
-		s.personal.ServeHTTP(w, r)
+		s.api.ServeHTTP(w, r)
 		return
 	}
 	if clean := path.Clean(r.URL.Path); r.URL.Path != clean && r.URL.Path != clean+"/" {

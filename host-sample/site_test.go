@@ -310,15 +310,6 @@ func TestMetricsCountByOperationAndStatus(t *testing.T) {
 	}
 }
 
-func TestEveryMeasuredOperationIsARoute(t *testing.T) {
-	s := startSite(t, signedInService(), "")
-	for _, name := range apiOperations {
-		if a := s.send(t, http.MethodDelete, "/api/v1/personal/"+name+"/", ""); a.StatusCode != http.StatusMethodNotAllowed {
-			t.Errorf("DELETE %s: %s, want 405 of a known route", name, a.Status)
-		}
-	}
-}
-
 func TestTheFrontPageSaysHowToBegin(t *testing.T) {
 	s := startSite(t, signedInService(), "/cms")
 	a := s.send(t, http.MethodGet, "/", "")

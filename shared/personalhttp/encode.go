@@ -41,7 +41,7 @@ type fault struct {
 }
 
 // write is the one encoder of answers. It returns the status and, for errors,
-// the code that were sent.
+// the code.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, a answer) (int, personal.Code) {
 	t := h.locales.textsIn(personal.CallFrom(r.Context()).Locale)
 	var body []byte
@@ -59,15 +59,16 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, a answer) (int, 
 		status, _ = statusOf(code)
 		body, _ = marshal(failed(e, t)) // texts alone: it cannot fail
 	}
+	sent := status
 	if h.alwaysOK {
-		status = http.StatusOK
+		sent = http.StatusOK
 	}
 	header := w.Header()
 	header.Set("Content-Type", "application/json; charset=utf-8")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Add("Vary", "Accept-Language")
-	w.WriteHeader(status)
+	w.WriteHeader(sent)
 	_, _ = w.Write(body) // an error means that nobody listens any more
 	return status, code
 }

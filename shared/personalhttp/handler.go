@@ -29,6 +29,7 @@ type Handler struct {
 	alwaysOK bool
 	timeout  time.Duration
 	log      *slog.Logger
+	observe  func(Observation)
 }
 
 // New returns the handler for a service, or an error that names every option
@@ -55,6 +56,7 @@ func New(service personal.Service, o Options) (*Handler, error) {
 		alwaysOK: o.AlwaysOK,
 		timeout:  o.Timeout,
 		log:      o.Log,
+		observe:  o.Observe,
 	}, nil
 }
 
@@ -76,12 +78,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	origin := h.cors.allow(w, r)
 	if origin && route != nil && isPreflight(r) {
 		h.cors.preflight(w, route)
-		h.logAccess(r, route, http.StatusNoContent, "", began)
+		h.account(r, route, http.StatusNoContent, "", began)
 		return
 	}
 	a := h.handle(w, r, route)
 	status, code := h.write(w, r, a)
-	h.logAccess(r, route, status, code, began)
+	h.account(r, route, status, code, began)
 }
 
 // find returns the route of a path, nil if there is none. A path that was

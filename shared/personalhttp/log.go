@@ -32,20 +32,24 @@ func (h *Handler) logFailure(r *http.Request, e *personal.Error) {
 	h.log.LogAttrs(r.Context(), level, "personal-account request failed", attrs...)
 }
 
-// logAccess writes one line per request. It names the route, not the path,
-// and no other value of the caller's but the request id, which is clean.
-func (h *Handler) logAccess(r *http.Request, route *route, status int, code personal.Code, began time.Time) {
+// account writes one line per request, and tells the observer. The line names the
+// route, not the path, and no other value of the caller's but the request id,
+// which is clean.
+func (h *Handler) account(r *http.Request, route *route, status int, code personal.Code, began time.Time) {
+	o := Observation{Status: status, Code: code, Took: time.Since(began)}
 	pattern := ""
 	if route != nil {
+		o.Operation = route.name
 		pattern = h.prefix + "/" + route.name + "/"
 	}
+	h.observe(o)
 	h.log.LogAttrs(r.Context(), slog.LevelInfo, "personal-account request",
 		slog.String("request_id", personal.CallFrom(r.Context()).RequestID),
 		slog.String("method", knownMethod(r.Method)),
 		slog.String("route", pattern),
 		slog.Int("status", status),
 		slog.String("code", string(code)),
-		slog.Duration("duration", time.Since(began)))
+		slog.Duration("duration", o.Took))
 }
 
 // knownMethod keeps methods that callers made up out of the log.

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // DefaultTimeout bounds a call when [Options.Timeout] is zero.
@@ -43,6 +45,18 @@ type Options struct {
 	// Log receives one line per request and the causes of internal failures,
 	// never a value that a caller sent; [slog.Default] if nil.
 	Log *slog.Logger
+
+	// Observe is told of every request once it is answered, for metrics; nil for
+	// nobody. It is called by many goroutines at once and must not block.
+	Observe func(Observation)
+}
+
+// Observation tells of one answered request.
+type Observation struct {
+	Operation string        // a path of the contract's section 3 without slashes, "auth" say; empty where there is none
+	Status    int           // by the contract's section 2, also where [Options.AlwaysOK] hides it
+	Code      personal.Code // empty on success
+	Took      time.Duration
 }
 
 // withDefaults fills in what was left out and refuses what cannot work.
@@ -55,6 +69,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.Observe == nil {
+		o.Observe = func(Observation) {}
 	}
 	return o, errors.Join(o.checkBasePath(), o.checkProxies(), o.checkOrigins(), o.checkTimeout())
 }

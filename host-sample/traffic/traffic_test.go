@@ -1,0 +1,101 @@
+package traffic
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// recorder is a recorder whose clock is the test's.
+func recorder() (*Recorder, *time.Time) {
+	now := time.Unix(1_000_000, 0)
+	r := NewRecorder()
+	r.now = func() time.Time { return now }
+	return r, &now
+}
+
+func TestSecondsThatAreOverAreReported(t *testing.T) {
+	r, now := recorder()
+	begin := now.Unix()
+	r.Count("auth", false, time.Millisecond)
+	r.Count("auth", true, time.Millisecond)
+	*now = now.Add(2 * time.Second)
+	r.Count("auth", false, time.Millisecond)
+	r.Count("fields", false, time.Millisecond) // in the second that is not over
+	got := r.Since(begin)
+	if got.From != begin || got.Until != begin+2 || len(got.Operations) != 1 {
+		t.Fatalf("got %+v", got)
+	}
+	auth := got.Operations["auth"]
+	if !slices.Equal(auth.Requests, []int{2, 0}) || !slices.Equal(auth.Errors, []int{1, 0}) || auth.P50[1] != 0 {
+		t.Errorf("got %+v", auth)
+	}
+}
+
+func TestNothingOlderThanTheWindowIsReported(t *testing.T) {
+	r, now := recorder()
+	begin := now.Unix()
+	r.Count("auth", false, time.Millisecond)
+	*now = now.Add(Window)
+	if got := r.Since(begin); len(got.Operations) != 0 || got.Until-got.From != seconds-1 {
+		t.Errorf("got %d operations from %d", len(got.Operations), got.From-begin)
+	}
+	r.Count("auth", false, time.Millisecond) // takes the place of the first
+	*now = now.Add(time.Second)
+	if got := r.Since(0); slices.Max(got.Operations["auth"].Requests) != 1 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestAMomentOfTheFutureReportsNothing(t *testing.T) {
+	r, now := recorder()
+	if got := r.Since(now.Unix() + 100); got.From != now.Unix() || got.Until != now.Unix() {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestQuantilesAreRightWithinAFifth(t *testing.T) {
+	var l latencies
+	for ms := 1; ms <= 1000; ms++ {
+		l.add(time.Duration(ms) * time.Millisecond)
+	}
+	for q, want := range map[float64]float64{0.5: 500, 0.99: 990} {
+		if got := l.quantile(q); got < want || got > want*growth {
+			t.Errorf("the quantile %v is %v, want %v or a little more", q, got, want)
+		}
+	}
+	for _, extreme := range []time.Duration{-1, 0, time.Hour} {
+		var l latencies
+		l.add(extreme)
+		if got := l.quantile(1); got < smallest || got > 100_000 {
+			t.Errorf("%v is %v ms", extreme, got)
+		}
+	}
+}
+
+func TestManyCountAtOnce(t *testing.T) {
+	r, now := recorder()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 1000 {
+				r.Count("auth", false, time.Millisecond)
+				r.Since(0)
+			}
+		})
+	}
+	all.Wait()
+	*now = now.Add(time.Second)
+	if got := r.Since(now.Unix() - 1).Operations["auth"].Requests; !slices.Equal(got, []int{8000}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func BenchmarkCount(b *testing.B) {
+	r := NewRecorder()
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Count("auth_refresh", false, 700*time.Microsecond)
+	}
+}

@@ -34,7 +34,7 @@ func (c *Catalogue) stage(ctx context.Context, e Entry, privateDir string) (stri
 	if !validSum(e.Manifest.SHA256) {
 		return "", refuse(ErrInvalid, e.Manifest.Version, "its manifest holds no sha256")
 	}
-	if err := makePrivate(privateDir); err != nil {
+	if err := MakePrivate(privateDir); err != nil {
 		return "", err
 	}
 	dir := filepath.Join(privateDir, e.Manifest.SHA256)
@@ -81,9 +81,9 @@ func (c *Catalogue) recheck(e Entry) error {
 	return c.checkFloor(m.Version)
 }
 
-// makePrivate makes a folder that none but its owner can look into, or makes
-// sure that the one that is there is such a folder.
-func makePrivate(dir string) error {
+// MakePrivate makes a folder that none but its owner can look into, or makes
+// sure that the one that is there is such a folder, and no link to one.
+func MakePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

@@ -34,8 +34,9 @@ func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, op
 		ctx, cancel = context.WithTimeout(ctx, m.config.CallTimeout)
 		defer cancel()
 	}
+	began := time.Now()
 	err = p.conn.Conn().Invoke(ctx, method, args, reply, opts...)
-	failed = isFault(ctx, err)
+	failed = isFault(ctx, err, time.Since(began) >= m.config.HealthTimeout)
 	return judge(ctx, p, err)
 }
 

@@ -146,16 +146,6 @@ func (c *child) pid() int {
 	return c.number
 }
 
-// hasExited reports whether the process has ended.
-func (c *child) hasExited() bool {
-	select {
-	case <-c.exited:
-		return true
-	default:
-		return false
-	}
-}
-
 // awaitExited waits for the end of the process, but not for ever.
 func (c *child) awaitExited(ctx context.Context, limit time.Duration) bool {
 	timer := time.NewTimer(limit)

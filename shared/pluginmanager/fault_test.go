@@ -3,9 +3,7 @@ package pluginmanager_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -262,12 +260,7 @@ func TestAGrandchildThatKeepsStderrHoldsUpNoRestart(t *testing.T) {
 func TestStopLetsCallsUnderWayFinish(t *testing.T) {
 	r := newRig(t, good, func(c *pluginmanager.Config) { c.DrainTimeout = generous })
 	r.start(t)
-	result := make(chan error, 1)
-	go func() { result <- r.service.Recover(limited(t), personal.RecoverRequest{Login: "wait"}) }()
-	eventually(t, "a call under way", func() bool {
-		_, err := os.Stat(filepath.Join(string(r.folder), "waiting"))
-		return err == nil
-	})
+	result := r.callUnderWay(t)
 	stopped := make(chan error, 1)
 	go func() { stopped <- r.Stop(limited(t)) }()
 	eventually(t, "draining", func() bool { return r.Status().State == pluginmanager.StateDraining })
@@ -287,74 +280,6 @@ func TestStopLetsCallsUnderWayFinish(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}
-}
-
-func TestThePluginEndsWithAHostThatIsKilled(t *testing.T) {
-	f := folder(t.TempDir())
-	f.write("mode", good)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), hostEnv+"="+string(f))
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "a host that serves", func() bool { return f.read("serving") != "" })
-	pid, err := strconv.Atoi(f.read("serving"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if dead(pid) {
-		t.Fatal("there is no plugin")
-	}
-	sockets, err := os.Readlink(filepath.Join(string(f), "run", "sockets"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	eventually(t, "the end of the plugin", func() bool { return dead(pid) })
-	if f.read("closed") == "" {
-		t.Error("the plugin did not close its module")
-	}
-
-	next, err := pluginmanager.New(configure(f, sharedCatalogue(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := next.Start(); err != nil {
-		t.Fatalf("the killed host keeps its folder: %v", err)
-	}
-	if _, err := os.Stat(sockets); !os.IsNotExist(err) {
-		t.Errorf("the killed host's sockets are still there (%v)", err)
-	}
-	if err := next.Stop(limited(t)); err != nil {
-		t.Error(err)
-	}
-}
-
-// runHost is a host that only ends by a signal.
-func runHost(f folder) {
-	catalogue, err := newCatalogue(filepath.Join(string(f), "plugins"))
-	if err != nil {
-		panic(err)
-	}
-	c := configure(f, catalogue)
-	c.Log = slog.New(slog.DiscardHandler)
-	m, err := pluginmanager.New(c)
-	if err != nil {
-		panic(err)
-	}
-	if err := errors.Join(m.Start(), m.WaitReady(context.Background())); err != nil {
-		panic(err)
-	}
-	f.write("serving", strconv.Itoa(m.Status().PID))
-	block()
 }
 
 func TestRestartsLeaveNothingBehind(t *testing.T) {

@@ -39,7 +39,13 @@ func newRig(t *testing.T, mode string, change func(*pluginmanager.Config)) *rig 
 	t.Helper()
 	f := folder(t.TempDir())
 	f.write("mode", mode)
-	c := configure(f, sharedCatalogue(t))
+	return newRigIn(t, f, sharedCatalogue(t), change)
+}
+
+// newRigIn returns a manager that is not started, over a folder that is there.
+func newRigIn(t *testing.T, f folder, catalogue *plugincatalogue.Catalogue, change func(*pluginmanager.Config)) *rig {
+	t.Helper()
+	c := configure(f, catalogue)
 	log := &logBuffer{}
 	c.Log = slog.New(slog.NewTextHandler(log, nil))
 	if change != nil {
@@ -130,6 +136,18 @@ func (r *rig) start(t *testing.T) {
 func (r *rig) answerer(ctx context.Context) (string, error) {
 	p, err := r.service.Profile(ctx, personal.Credentials{})
 	return p.Login, err
+}
+
+// callUnderWay begins a call that does not end by itself.
+func (r *rig) callUnderWay(t *testing.T) <-chan error {
+	t.Helper()
+	result := make(chan error, 1)
+	go func() { result <- r.service.Recover(limited(t), personal.RecoverRequest{Login: "wait"}) }()
+	eventually(t, "a call under way", func() bool {
+		_, err := os.Stat(filepath.Join(string(r.folder), "waiting"))
+		return err == nil
+	})
+	return result
 }
 
 // wantServed checks that calls are answered by another process than before.

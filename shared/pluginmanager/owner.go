@@ -34,9 +34,14 @@ func (m *Manager) own() {
 		}
 		record.turnTo(lost.version)
 		v, crashed := record.died(cause, time.Since(lost.ready))
-		if crashed && !m.fallBack(lost.version, v.fault) {
-			next = m.pause(v)
+		if !crashed {
+			continue
 		}
+		if m.fallBack(lost.version, v.fault) {
+			m.discard(lost)
+			continue
+		}
+		next = m.pause(v)
 	}
 	if next.process != nil {
 		m.reject(next)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-plugin"
 
@@ -23,7 +24,8 @@ import (
 )
 
 // The test binary runs itself: as a plugin whose folder, named by pluginEnv,
-// holds a file "mode" that says how it misbehaves; and as a host.
+// holds a file "mode" that says how it misbehaves; and as a host that kills
+// itself.
 const (
 	pluginEnv = "TEST_PLUGIN_FOLDER"
 	hostEnv   = "TEST_HOST_FOLDER"
@@ -123,6 +125,16 @@ const (
 	listsEnvironment  = "lists its environment"
 	panicsReading     = "panics in the first call"
 	failsCalls        = "fails every call but the first"
+	hangsCalls        = "answers no call but the first"
+	announcesCheck    = "is checked once the version before is deaf"
+	deafBeside        = "answers no health check while another is checked"
+	blocksIn          = "blocks in " // and the name of a step
+)
+
+// What two processes tell each other by files in their folder.
+const (
+	beingChecked = "being checked"
+	beingDeaf    = "being deaf"
 )
 
 func runPlugin(f folder) {
@@ -130,8 +142,14 @@ func runPlugin(f folder) {
 	if mode == "" {
 		mode = f.read("mode")
 	}
-	f.write("pid", strconv.Itoa(os.Getpid()))
+	pid := strconv.Itoa(os.Getpid())
+	f.write("pid", pid)
+	f.write("process "+pid, "")
 	switch mode {
+	case blocksIn + "start":
+		for host := os.Getppid(); os.Getppid() == host; {
+			time.Sleep(time.Millisecond)
+		}
 	case wrongCookie:
 		plugin.Serve(&plugin.ServeConfig{HandshakeConfig: plugin.HandshakeConfig{MagicCookieKey: "OTHER", MagicCookieValue: "x"}})
 	case garbageLine:
@@ -204,7 +222,15 @@ type module struct {
 
 func (m *module) Service() personal.Service { return &service{folder: m.folder, mode: m.mode} }
 
+// hold blocks if that is the plugin's way.
+func (m *module) hold(step string) {
+	if m.mode == blocksIn+step {
+		block()
+	}
+}
+
 func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
+	m.hold("preflight")
 	checks := []pluginrpc.Check{{Name: "settings", Passed: true}}
 	switch m.mode {
 	case failsPreflight:
@@ -222,6 +248,7 @@ func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
 }
 
 func (m *module) Migrate(context.Context) error {
+	m.hold("migrate")
 	if m.mode == failsMigrating {
 		return errors.New("the lock is held")
 	}
@@ -229,6 +256,7 @@ func (m *module) Migrate(context.Context) error {
 }
 
 func (m *module) Activate(context.Context) error {
+	m.hold("workers")
 	m.active = true
 	if m.mode == exitsActive {
 		os.Exit(6)
@@ -246,7 +274,16 @@ func (m *module) Quiesce(context.Context) error {
 }
 
 func (m *module) Health(context.Context) error {
+	m.hold("check")
 	switch {
+	case m.mode == announcesCheck:
+		m.folder.write(beingChecked, "yes")
+		for m.folder.read(beingDeaf) == "" {
+			time.Sleep(time.Millisecond)
+		}
+	case m.mode == deafBeside && m.folder.read(beingChecked) != "":
+		m.folder.write(beingDeaf, "yes")
+		block()
 	case m.mode == neverHealthy, m.mode == unhealthyLater && m.active:
 		m.folder.write("unhealthy", strconv.Itoa(os.Getpid()))
 		return errors.New("the database is away")
@@ -276,9 +313,13 @@ func (s *service) Fields(context.Context) ([]personal.Field, error) {
 	return nil, nil
 }
 
-func (s *service) Profile(context.Context, personal.Credentials) (personal.Profile, error) {
-	if s.mode == failsCalls {
+func (s *service) Profile(ctx context.Context, _ personal.Credentials) (personal.Profile, error) {
+	switch s.mode {
+	case failsCalls:
 		return personal.Profile{}, errors.New("a bug")
+	case hangsCalls:
+		<-ctx.Done()
+		return personal.Profile{}, ctx.Err()
 	}
 	return personal.Profile{Login: strconv.Itoa(os.Getpid())}, nil
 }

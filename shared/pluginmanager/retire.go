@@ -17,13 +17,17 @@ func (m *Manager) retire(p *process) {
 	p.end(m.hard, m.config.ShutdownTimeout)
 }
 
-// drain waits until no call is under way in p.
+// drain waits until no call is under way in p. A process that hangs is killed, so
+// that its calls end at once.
 func (m *Manager) drain(p *process) {
 	ctx, cancel := context.WithTimeout(m.hard, m.config.DrainTimeout)
 	defer cancel()
 	select {
 	case <-m.whenIdle(p):
 	case <-p.child.exited:
+	case <-m.whenHung(ctx, p):
+		p.log.Error("plugin process is killed with the calls under way in it", "error", errHung)
+		p.child.kill()
 	case <-ctx.Done():
 		p.log.Warn("calls are still under way in the plugin, they are cut off")
 	}

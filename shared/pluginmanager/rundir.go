@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
 const (
@@ -35,7 +37,7 @@ func openRunDir(dir string) (_ *runDir, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := makePrivate(dir); err != nil {
+	if err := plugincatalogue.MakePrivate(dir); err != nil {
 		return nil, err
 	}
 	lock, err := lockFile(filepath.Join(dir, "lock"))
@@ -82,22 +84,6 @@ func shortTemp() string {
 		return temp
 	}
 	return "/tmp"
-}
-
-// makePrivate makes a folder that none but its owner can look into, or makes
-// sure that the one that is there is such a folder.
-func makePrivate(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s is open to others: want a folder of mode 0700, found %v", dir, info.Mode())
-	}
-	return nil
 }
 
 // lockFile locks a file until it is closed, or the process ends.

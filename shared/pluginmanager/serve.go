@@ -36,6 +36,7 @@ func (m *Manager) serve(a arrival) (*process, error) {
 		trial := t.trial
 		t.abandon(cause)
 		if trial != nil {
+			t.discard(t.active)
 			return nil, nil
 		}
 		return t.active, cause
@@ -73,7 +74,9 @@ func (t *tenure) await() error {
 	case <-t.errs:
 		t.judgeCalls()
 	case <-t.trial.oldLost():
-		t.loseOld()
+		t.loseOld(fmt.Errorf("the plugin process ended: %s", t.trial.old.child.outcome()))
+	case <-t.trial.oldHung():
+		t.loseOld(errHung)
 	case <-t.trial.oldDrained():
 		t.noteDrained()
 	case <-t.trial.over():
@@ -86,7 +89,7 @@ func (t *tenure) await() error {
 
 // examine is the regular look after the live process.
 func (t *tenure) examine() error {
-	healthy, hung := t.hung(t.active)
+	healthy, hung := t.hung(t.work, t.active)
 	if hung {
 		return errHung
 	}
@@ -120,7 +123,7 @@ func (t *tenure) obey(o *order) {
 // stop retires what is there, at once.
 func (t *tenure) stop() {
 	if b := t.trial; b != nil {
-		b.end.Stop()
+		b.close()
 		t.disposal.Go(func() { t.retireOld(b.swap, b.old) })
 	}
 	t.retire(t.active)
@@ -183,6 +186,15 @@ func (m *Manager) switchOut(p *process, cause error) {
 // dispose frees what belonged to a dead process, besides the owner.
 func (m *Manager) dispose(p *process) {
 	m.disposal.Go(func() { p.end(m.hard, m.config.ShutdownTimeout) })
+}
+
+// discard is dispose for a process whose version is not the next to start: its
+// copy goes too.
+func (m *Manager) discard(p *process) {
+	m.disposal.Go(func() {
+		p.end(m.hard, m.config.ShutdownTimeout)
+		m.sweep()
+	})
 }
 
 func lossOf(p *process, cause error) Record {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
@@ -52,10 +50,7 @@ func TestThirtySwapsLeaveNoFilesGoroutinesOrCopies(t *testing.T) {
 	eventually(t, "no more goroutines and files than before", func() bool {
 		return runtime.NumGoroutine() < goroutines+swaps && openFiles(t) < files+swaps
 	})
-	eventually(t, "one copy left", func() bool {
-		copies, err := os.ReadDir(filepath.Join(r.run, "staged"))
-		return err == nil && len(copies) == 1
-	})
+	r.wantOneCopy(t)
 	eventually(t, "nothing of a swap in the status", func() bool {
 		s := r.Status()
 		return s.Previous == nil && s.Swap == nil
@@ -108,10 +103,7 @@ func TestABadVersionIsRefusedAndTheOldOneMissesNoCall(t *testing.T) {
 				pid, _ := strconv.Atoi(r.folder.read("pid"))
 				return pid == before.PID || dead(pid)
 			})
-			eventually(t, "one copy left", func() bool {
-				copies, err := os.ReadDir(filepath.Join(r.run, "staged"))
-				return err == nil && len(copies) == 1
-			})
+			r.wantOneCopy(t)
 		})
 	}
 }
@@ -223,12 +215,7 @@ func TestUseOfTheActiveVersionIsARestartWithFreshSettings(t *testing.T) {
 func TestCallsUnderWayInTheOldProcessFinishThere(t *testing.T) {
 	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake, c.DrainTimeout = -1, generous })
 	r.start(t)
-	result := make(chan error, 1)
-	go func() { result <- r.service.Recover(limited(t), personal.RecoverRequest{Login: "wait"}) }()
-	eventually(t, "a call under way", func() bool {
-		_, err := os.Stat(filepath.Join(string(r.folder), "waiting"))
-		return err == nil
-	})
+	result := r.callUnderWay(t)
 	r.use(t, "2.0.0")
 	eventually(t, "settled", func() bool { return r.records.has(pluginmanager.KindSettled) })
 	if s := r.Status(); s.Previous == nil || s.Previous.State != pluginmanager.StateDraining {

@@ -71,11 +71,15 @@ func makeSource() (err error) {
 // linkedCatalogue returns a catalogue that shares the files of the source.
 func linkedCatalogue(t *testing.T) *plugincatalogue.Catalogue {
 	t.Helper()
+	return linkedCatalogueIn(t, t.TempDir())
+}
+
+func linkedCatalogueIn(t *testing.T, dir string) *plugincatalogue.Catalogue {
+	t.Helper()
 	source.once.Do(func() { source.err = makeSource() })
 	if source.err != nil {
 		t.Fatal(source.err)
 	}
-	dir := t.TempDir()
 	for _, version := range []string{"1.0.0", "2.0.0"} {
 		err := filepath.WalkDir(filepath.Join(source.dir, version), func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
@@ -175,4 +179,12 @@ func wantSwapError(t *testing.T, err error, step string) {
 	if !errors.As(err, &refused) || refused.Step != step || refused.Err == nil {
 		t.Errorf("got %v, want a refusal at the step %s", err, step)
 	}
+}
+
+func (r *rig) wantOneCopy(t *testing.T) {
+	t.Helper()
+	eventually(t, "one copy left", func() bool {
+		copies, err := os.ReadDir(filepath.Join(r.run, "staged"))
+		return err == nil && len(copies) == 1
+	})
 }

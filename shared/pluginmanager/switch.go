@@ -1,6 +1,7 @@
 package pluginmanager
 
 import (
+	"context"
 	"errors"
 	"time"
 )
@@ -24,6 +25,9 @@ func (t *tenure) switchTo(o *order) error {
 	t.present(p, old, o.swap)
 	t.trial.drained = t.whenIdle(old)
 	t.quiesce(old)
+	var watch context.Context
+	watch, t.trial.unwatch = context.WithCancel(t.work)
+	t.trial.hung = t.whenHung(watch, old)
 	t.active, t.ailing = p, 0
 	t.activated = t.activate(p)
 	if !t.activated {
@@ -55,7 +59,10 @@ func (t *tenure) beginSwapped(o *order) {
 }
 
 func (t *tenure) newTrial(s *swap, from string, served bool) *trial {
-	return &trial{swap: s, from: from, served: served, began: time.Now(), end: time.NewTimer(max(0, t.config.Bake))}
+	return &trial{
+		swap: s, from: from, served: served, began: time.Now(),
+		unwatch: func() {}, end: time.NewTimer(max(0, t.config.Bake)),
+	}
 }
 
 // present makes p the live process, in one moment.

@@ -41,10 +41,15 @@ func (t *tenure) judgeCalls() {
 
 // switchBack ends the trial against the new process: calls go to the old one
 // again, and it takes its background work up. It reports false if the old one is
-// not there. A process that was lost is killed, another is retired.
+// not there, or answers nothing. A process that was lost is killed, another is
+// retired.
 func (t *tenure) switchBack(cause error, lost bool) bool {
 	b, failed := t.trial, t.active
 	if b == nil || b.old == nil || b.old.lost() {
+		return false
+	}
+	if _, hung := t.hung(t.work, b.old); hung {
+		t.loseOld(errHung)
 		return false
 	}
 	if lost {
@@ -63,7 +68,7 @@ func (t *tenure) switchBack(cause error, lost bool) bool {
 	b.swap.begin("retire")
 	t.mu.Unlock()
 
-	b.end.Stop()
+	b.close()
 	t.active, t.trial, t.ailing = b.old, nil, 0
 	level := slog.LevelError
 	if errors.Is(cause, errAsked) {
@@ -89,10 +94,13 @@ func (t *tenure) switchBack(cause error, lost bool) bool {
 	return true
 }
 
-// loseOld goes on without the old process, which died.
-func (t *tenure) loseOld() {
+// loseOld goes on without the old process, which died or has to.
+func (t *tenure) loseOld(cause error) {
 	b := t.trial
-	t.note(lossOf(b.old, fmt.Errorf("the plugin process ended: %s", b.old.child.outcome())))
+	b.unwatch()
+	b.old.child.kill()
+	b.old.log.Error("plugin process lost, it was kept warm", "error", cause)
+	t.note(lossOf(b.old, cause))
 	t.forget(b.old)
 	t.dispose(b.old)
 	b.old, b.drained = nil, nil

@@ -39,13 +39,20 @@ func (t *tally) tooMany() bool {
 }
 
 // isFault reports whether a call failed by the process's fault: internally, or
-// because the process was not to be reached. That it says it is overloaded, or
-// that the time was too short, is no fault of its version's.
-func isFault(ctx context.Context, err error) bool {
-	if err == nil || ctx.Err() != nil {
+// because the process was not to be reached, or did not answer in a time that
+// was long. That it says it is overloaded, that the time was too short, or that
+// the caller went away, is no fault of its version's.
+func isFault(ctx context.Context, err error, long bool) bool {
+	if err == nil {
 		return false
 	}
 	s := status.Convert(err)
+	if s.Code() == codes.DeadlineExceeded {
+		return long
+	}
+	if ctx.Err() != nil {
+		return false
+	}
 	switch s.Code() {
 	case codes.Internal, codes.Unknown, codes.DataLoss:
 		return true

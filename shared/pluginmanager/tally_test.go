@@ -1,8 +1,11 @@
 package pluginmanager
 
 import (
+	"context"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"pgregory.net/rapid"
 )
 
@@ -25,4 +28,29 @@ func TestATallyJudgesTheLastCallsAlone(t *testing.T) {
 			t.Fatalf("%d of the last %d calls failed: judged %v", faults, len(last), got.tooMany())
 		}
 	})
+}
+
+func TestACallFailsByItsProcessOrNot(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, test := range map[string]struct {
+		ctx  context.Context
+		code codes.Code
+		long bool
+		want bool
+	}{
+		"it succeeds":                        {t.Context(), codes.OK, true, false},
+		"it fails internally":                {t.Context(), codes.Internal, false, true},
+		"it fails as its caller goes away":   {over, codes.Internal, false, false},
+		"its caller goes away after a while": {over, codes.Canceled, true, false},
+		"the connection is lost":             {t.Context(), codes.Unavailable, false, true},
+		"it has a short deadline":            {over, codes.DeadlineExceeded, false, false},
+		"it had time enough":                 {over, codes.DeadlineExceeded, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := isFault(test.ctx, status.Error(test.code, "why"), test.long); got != test.want {
+				t.Errorf("a fault: %v", got)
+			}
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package pluginmanager
 
 import (
+	"context"
 	"time"
 
 	"github.com/cms-personal/personal/shared/plugincatalogue"
@@ -15,7 +16,15 @@ type trial struct {
 	old     *process // kept warm; nil if it was lost
 	began   time.Time
 	drained <-chan struct{} // closed when the old process's last call has left; nil once that was noted
+	hung    <-chan struct{} // closed when the old process is proved to hang
+	unwatch context.CancelFunc
 	end     *time.Timer
+}
+
+// close ends what goes on beside a trial that is over.
+func (b *trial) close() {
+	b.end.Stop()
+	b.unwatch()
 }
 
 func (b *trial) oldLost() <-chan struct{} {
@@ -23,6 +32,13 @@ func (b *trial) oldLost() <-chan struct{} {
 		return nil
 	}
 	return b.old.child.exited
+}
+
+func (b *trial) oldHung() <-chan struct{} {
+	if b == nil || b.old == nil {
+		return nil
+	}
+	return b.hung
 }
 
 func (b *trial) oldDrained() <-chan struct{} {
@@ -77,7 +93,7 @@ func (t *tenure) settle() error {
 	b.swap.begin("retire")
 	t.mu.Unlock()
 	t.note(t.recordOf(KindSettled))
-	b.end.Stop()
+	b.close()
 	t.trial = nil
 	t.disposal.Go(func() { t.retireOld(b.swap, b.old) })
 	return nil
@@ -119,7 +135,7 @@ func (m *Manager) retireOld(s *swap, old *process) {
 
 // closeTrial ends the trial of a process that was lost with no old one to go back to.
 func (t *tenure) closeTrial(b *trial) {
-	b.end.Stop()
+	b.close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.finish(b.swap)

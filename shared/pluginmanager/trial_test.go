@@ -130,6 +130,7 @@ func TestWithoutItsOldProcessATrialGoesOn(t *testing.T) {
 	r.wantServing(t, "2.0.0")
 	signalProcess(t, tried, syscall.SIGKILL) // then the version before is started
 	eventually(t, "the version before", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
+	r.wantOneCopy(t)
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 }
 
@@ -162,6 +163,7 @@ func TestACrashLoopGivesWayToTheLastGoodVersion(t *testing.T) {
 	if !r.records.has(pluginmanager.KindFellBack) {
 		t.Errorf("journal: %v", r.records.kinds())
 	}
+	r.wantOneCopy(t)
 }
 
 func TestStopDuringATrialEndsBothProcessesAndSettlesNothing(t *testing.T) {

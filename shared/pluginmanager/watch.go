@@ -3,6 +3,7 @@ package pluginmanager
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 var (
@@ -26,14 +27,15 @@ func (m *Manager) activate(p *process) bool {
 
 // hung reports whether the process leaves every one of Config.HealthFailures
 // health checks in a row unanswered, and if not, whether it is healthy. An answer
-// is an answer: that its database is away is no reason to kill a process.
-func (m *Manager) hung(p *process) (healthy, hung bool) {
+// is an answer: that its database is away is no reason to kill a process. When
+// ctx ends first, it is neither.
+func (m *Manager) hung(ctx context.Context, p *process) (healthy, hung bool) {
 	for range m.config.HealthFailures {
-		err := m.checkHealth(m.work, p)
+		err := m.checkHealth(ctx, p)
 		if err == nil {
 			return true, false
 		}
-		if m.work.Err() != nil || p.child.hasExited() {
+		if ctx.Err() != nil || p.lost() {
 			return false, false
 		}
 		p.log.Warn("plugin is not healthy", "error", err)
@@ -42,6 +44,30 @@ func (m *Manager) hung(p *process) (healthy, hung bool) {
 		}
 	}
 	return false, true
+}
+
+// whenHung returns a channel that is closed when p is proved to hang. It is for
+// processes that get no calls any more, and looks after them until ctx ends.
+func (m *Manager) whenHung(ctx context.Context, p *process) <-chan struct{} {
+	proved := make(chan struct{})
+	m.disposal.Go(func() {
+		tick := time.NewTicker(m.config.HealthInterval)
+		defer tick.Stop()
+		for {
+			if _, hung := m.hung(ctx, p); hung {
+				close(proved)
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-p.child.exited:
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return proved
 }
 
 // checkHealth asks a process for its health, within Config.HealthTimeout.

@@ -1,0 +1,225 @@
+package pluginmanager_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// doom is what a host does, and when it kills itself: in the last thing it does.
+type doom struct {
+	At   string // a step, or the kind of a record
+	Bake time.Duration
+	Call bool     // a call is under way in the first process
+	Do   []string // versions to use one after the other; "" is a rollback
+}
+
+func TestAHostKilledAtAnyStepOfASwapStartsAgain(t *testing.T) {
+	up, settle := []string{"2.0.0"}, []string{"2.0.0", "1.0.0"}
+	for name, test := range map[string]struct {
+		doom
+		first, second string // the modes of 1.0.0 and 2.0.0
+		active        string // then on disk; "" for either
+	}{
+		"find":                {doom: doom{At: "find", Do: up}, active: "1.0.0"},
+		"settle":              {doom: doom{At: "settle", Do: settle}},
+		"settled":             {doom: doom{At: string(pluginmanager.KindSettled), Do: settle}, active: "2.0.0"},
+		"stage":               {doom: doom{At: "stage", Do: up}, active: "1.0.0"},
+		"start, early":        {doom: doom{At: "start", Do: up}, active: "1.0.0"},
+		"start":               {doom: doom{At: "start", Do: up}, second: blocksIn + "start", active: "1.0.0"},
+		"configure":           {doom: doom{At: "configure", Do: up}, second: hangsConfiguring, active: "1.0.0"},
+		"preflight":           {doom: doom{At: "preflight", Do: up}, second: blocksIn + "preflight", active: "1.0.0"},
+		"migrate":             {doom: doom{At: "migrate", Do: up}, second: blocksIn + "migrate", active: "1.0.0"},
+		"check":               {doom: doom{At: "check", Do: up}, second: blocksIn + "check", active: "1.0.0"},
+		"switch":              {doom: doom{At: "switch", Do: up}, first: deafBeside, second: announcesCheck, active: "1.0.0"},
+		"workers":             {doom: doom{At: "workers", Do: up}, second: blocksIn + "workers", active: "1.0.0"},
+		"bake":                {doom: doom{At: "bake", Do: up}, active: "1.0.0"},
+		"bake beside a call":  {doom: doom{At: "bake", Do: up, Call: true}, active: "1.0.0"},
+		"drain":               {doom: doom{At: "retire", Do: up, Call: true, Bake: -1}, active: "2.0.0"},
+		"retire":              {doom: doom{At: "retire", Do: up, Bake: -1}, first: ignoresShutdown, active: "2.0.0"},
+		"rollback":            {doom: doom{At: string(pluginmanager.KindRolledBack), Do: []string{"2.0.0", ""}}, second: quiescesForever, active: "1.0.0"},
+		"rollback by a start": {doom: doom{At: "start", Do: []string{"2.0.0", ""}, Bake: -1}, active: "2.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := folder(t.TempDir())
+			catalogue := linkedCatalogueIn(t, filepath.Join(string(f), "plugins"))
+			f.write("mode", good)
+			f.write("mode 1.0.0", test.first)
+			f.write("mode 2.0.0", test.second)
+			sockets := die(t, f, test.doom)
+			wantNoProcesses(t, f)
+			if test.first == "" && f.read("closed") == "" {
+				t.Error("the plugin did not close its module")
+			}
+
+			f.write("mode 1.0.0", good)
+			f.write("mode 2.0.0", good)
+			state, err := catalogue.LoadState()
+			if err != nil || test.active != "" && state.Active != test.active {
+				t.Errorf("on disk: %+v (%v), want that %q is active", state, err, test.active)
+			}
+			next := newRigIn(t, f, catalogue, nil)
+			next.start(t)
+			if s := next.Status(); s.Version != state.Active {
+				t.Errorf("status: %+v, want that %s serves", s, state.Active)
+			}
+			if _, err := next.answerer(limited(t)); err != nil {
+				t.Error(err)
+			}
+			next.wantOneCopy(t)
+			if _, err := os.Stat(sockets); !os.IsNotExist(err) {
+				t.Errorf("the killed host's sockets are still there (%v)", err)
+			}
+		})
+	}
+}
+
+// die runs a doomed host to its end, and returns where its sockets were.
+func die(t *testing.T, f folder, d doom) (sockets string) {
+	t.Helper()
+	order, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write("doom", string(order))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(limited(t), self)
+	cmd.Env = append(os.Environ(), hostEnv+"="+string(f))
+	cmd.Stderr = os.Stderr
+	err = cmd.Run()
+	if f.read("died at") != d.At {
+		t.Fatalf("the host ended (%v) before it was killed", err)
+	}
+	sockets, err = os.Readlink(filepath.Join(string(f), "run", "sockets"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sockets
+}
+
+// wantNoProcesses waits for the end of all plugins that ran in a folder.
+func wantNoProcesses(t *testing.T, f folder) {
+	t.Helper()
+	processes, err := filepath.Glob(filepath.Join(string(f), "process *"))
+	if err != nil || len(processes) == 0 {
+		t.Fatalf("no plugin ran (%v)", err)
+	}
+	began := time.Now()
+	for _, path := range processes {
+		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(path), "process "))
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the end of the plugin", func() bool { return dead(pid) })
+	}
+	t.Logf("%d plugins had ended after %v", len(processes), time.Since(began))
+}
+
+// runHost is a host that kills itself as its folder says.
+func runHost(f folder) {
+	var d doom
+	if err := json.Unmarshal([]byte(f.read("doom")), &d); err != nil {
+		panic(err)
+	}
+	catalogue, err := plugincatalogue.Open(filepath.Join(string(f), "plugins"))
+	if err != nil {
+		panic(err)
+	}
+	var m *pluginmanager.Manager
+	var armed atomic.Bool
+	dieAt := func(step string) {
+		if step == d.At && armed.Load() {
+			f.write("died at", step)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			block()
+		}
+	}
+	look := func() {
+		if swap := m.Status().Swap; swap != nil {
+			dieAt(swap.Step)
+		}
+	}
+	c := patient(configure(f, catalogue))
+	c.Bake = d.Bake
+	c.Journal = func(r pluginmanager.Record) {
+		dieAt(string(r.Kind))
+		look()
+	}
+	if m, err = pluginmanager.New(c); err != nil {
+		panic(err)
+	}
+	if err := errors.Join(m.Start(), m.WaitReady(context.Background())); err != nil {
+		panic(err)
+	}
+	if d.Call {
+		beginCall(f, m)
+	}
+	go func() {
+		for ; ; time.Sleep(100 * time.Microsecond) { // a step that nothing holds takes longer
+			look()
+		}
+	}()
+	for i, version := range d.Do {
+		for d.Bake < 0 && m.Status().Swap != nil { // until it is settled
+			time.Sleep(time.Millisecond)
+		}
+		armed.Store(i == len(d.Do)-1)
+		if err := do(m, version); err != nil {
+			panic(err)
+		}
+	}
+	block()
+}
+
+// patient is a host's configuration that waits for ever: what blocks is to last.
+func patient(c pluginmanager.Config) pluginmanager.Config {
+	c.Log = slog.New(slog.DiscardHandler)
+	for _, limit := range []*time.Duration{
+		&c.StartTimeout, &c.ConfigureTimeout, &c.PreflightTimeout, &c.MigrateTimeout, &c.CheckTimeout, &c.ActivateTimeout,
+		&c.HealthTimeout, &c.DrainTimeout, &c.QuiesceTimeout, &c.ShutdownTimeout, &c.CallTimeout,
+	} {
+		*limit = time.Hour
+	}
+	c.HealthInterval = time.Millisecond
+	return c
+}
+
+// beginCall returns when a call is under way that will not end.
+func beginCall(f folder, m *pluginmanager.Manager) {
+	go func() {
+		_ = pluginrpc.NewService(m, host{}).Recover(context.Background(), personal.RecoverRequest{Login: "wait"})
+	}()
+	for {
+		if _, err := os.Stat(filepath.Join(string(f), "waiting")); err == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// do swaps to a version, or back.
+func do(m *pluginmanager.Manager, version string) error {
+	if version == "" {
+		return m.Rollback(context.Background())
+	}
+	return m.Use(context.Background(), version)
+}

@@ -27,7 +27,7 @@ func (s *system) admin(t testing.TB, method, path, body string, headers ...strin
 	return s.web(t, method, "/admin/api/"+path, body, append([]string{"Authorization", "Bearer " + s.adminToken(t)}, headers...)...)
 }
 
-// web calls a page of the host's outside the API.
+// web calls a page of the host's, or a preflight of the API.
 func (s *system) web(t testing.TB, method, path, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(context.Background(), method, s.url+path, strings.NewReader(body))
@@ -45,6 +45,10 @@ func (s *system) web(t testing.TB, method, path, body string, headers ...string)
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
+	}
+	a := &answer{Status: response.StatusCode, Header: response.Header, Raw: text}
+	if err := s.described(a.asDescribed(request)); err != nil {
+		t.Fatalf("%s %s answers %d %s:\n%v", method, path, response.StatusCode, text, err)
 	}
 	return response, string(text)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/testkit/openapitest"
 )
 
 // pair identifies a session.
@@ -61,10 +64,14 @@ func (s *system) exchange(c call) (*answer, error) {
 	if a.Raw, err = io.ReadAll(response.Body); err != nil {
 		return nil, err
 	}
-	if err := a.conform(s.alwaysOK); err != nil {
+	if err := errors.Join(a.conform(s.alwaysOK), s.described(a.asDescribed(request))); err != nil {
 		return nil, fmt.Errorf("%s %s answers %d %s, against the contract:\n%w", request.Method, request.URL, a.Status, a.Raw, err)
 	}
 	return a, nil
+}
+
+func (a *answer) asDescribed(r *http.Request) openapitest.Answer {
+	return openapitest.Answer{Method: r.Method, Path: r.URL.EscapedPath(), Status: a.Status, Header: a.Header, Body: a.Raw}
 }
 
 func (c call) request(s *system) (*http.Request, error) {

@@ -18,6 +18,7 @@ func TestContract(t *testing.T) {
 		{"request bodies", testBodies},
 		{"the order of faults", testOrder},
 		{"headers and languages", testHeaders},
+		{"the description", testDescription},
 		{"sign-in", testAuth},
 		{"identity", testIdentity},
 		{"registration", testRegister},

@@ -74,6 +74,9 @@ func (a *answer) conform(alwaysOK bool) error {
 		c.expect(len(a.Raw) == 0, "an answer to HEAD has a body")
 		return errors.Join(c...)
 	}
+	if isDocument(a.Raw) {
+		return errors.Join(c...) // it says itself what it is
+	}
 	top := keysOf(a.Raw)
 	c.expect(isSubset(top, "success", "result", "data"), "the envelope has keys %q", top)
 	var parts struct{ Result json.RawMessage }

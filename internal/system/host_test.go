@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/testkit/openapitest"
 )
 
 // Settings that most tests begin with: guessing is not slowed down, and a
@@ -45,6 +47,7 @@ type system struct {
 	ended    chan struct{} // closed when the process has ended, exit is set then
 	exit     int
 	client   *http.Client
+	document atomic.Pointer[openapitest.Document] // the API's description, by which each answer is checked
 }
 
 var listening = regexp.MustCompile(`(?m)^listening on (http://\S+)$`)

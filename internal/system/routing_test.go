@@ -34,6 +34,7 @@ var operations = []operation{
 	{path: "sessions", methods: get, needsUser: true},
 	{path: "sessions_revoke", methods: post, needsUser: true},
 	{path: "fields", methods: get},
+	{path: "openapi.json", methods: get},
 }
 
 func testRouting(t *testing.T, s *system) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,11 +110,15 @@ func mediaOf(header http.Header) (media, error) {
 	default:
 		return media{}, unsupported(errors.New("a charset other than UTF-8"))
 	}
-	switch kind {
-	case "application/x-www-form-urlencoded", "multipart/form-data", "application/json":
-		return media{kind: kind, boundary: parameters["boundary"]}, nil
+	if !slices.Contains(mediaTypes(), kind) {
+		return media{}, unsupported(errors.New("another media type"))
 	}
-	return media{}, unsupported(errors.New("another media type"))
+	return media{kind: kind, boundary: parameters["boundary"]}, nil
+}
+
+// mediaTypes are those that a body may have.
+func mediaTypes() []string {
+	return []string{"application/json", "application/x-www-form-urlencoded", "multipart/form-data"}
 }
 
 func unsupported(cause error) error {

@@ -1,6 +1,17 @@
 package personalhttp
 
-import "net/http"
+import (
+	"maps"
+	"net/http"
+	"slices"
+)
+
+// What scripts of a listed origin may send and read.
+const (
+	allowedHeaders = "Content-Type, User-Id, User-Hash, X-Request-Id, Accept-Language"
+	exposedHeaders = "X-Request-Id, Retry-After"
+	preflightAge   = "600" // seconds that a browser may rely on a preflight
+)
 
 // cors holds the exact origins whose scripts may call the API; none: CORS is
 // off (HTTP contract, section 1). No credentials are allowed: the API knows no
@@ -14,6 +25,9 @@ func newCORS(origins []string) cors {
 	}
 	return c
 }
+
+// origins returns the listed origins, sorted.
+func (c cors) origins() []string { return slices.Sorted(maps.Keys(c)) }
 
 // allow sets the headers for a request of a listed origin and reports whether
 // it is one. Others are served without them, and their browsers keep the answer
@@ -29,7 +43,7 @@ func (c cors) allow(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	header.Set("Access-Control-Allow-Origin", origins[0])
-	header.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
+	header.Set("Access-Control-Expose-Headers", exposedHeaders)
 	return true
 }
 
@@ -42,8 +56,8 @@ func isPreflight(r *http.Request) bool {
 func (c cors) preflight(w http.ResponseWriter, route *route) {
 	header := w.Header()
 	header.Set("Access-Control-Allow-Methods", route.allow)
-	header.Set("Access-Control-Allow-Headers", "Content-Type, User-Id, User-Hash, X-Request-Id, Accept-Language")
-	header.Set("Access-Control-Max-Age", "600")
+	header.Set("Access-Control-Allow-Headers", allowedHeaders)
+	header.Set("Access-Control-Max-Age", preflightAge)
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusNoContent)

@@ -14,14 +14,23 @@ import (
 type answer struct {
 	done done
 	data any
+	bare bool // data itself is sent
 	err  error
+}
+
+// content is what is sent of a success.
+func (a answer) content(t texts) any {
+	if a.bare {
+		return a.data
+	}
+	return envelope{Success: 1, Result: result{Type: "OK", Message: t.done[a.done]}, Data: a.data}
 }
 
 func failure(code personal.Code) answer {
 	return answer{err: personal.NewError(code, nil)}
 }
 
-// envelope is the form of every answer: HTTP contract, section 2.
+// envelope is the form of every answer but openapi.json's: HTTP contract, section 2.
 type envelope struct {
 	Success int    `json:"success"`
 	Result  result `json:"result"`
@@ -46,7 +55,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, a answer) (int, 
 	t := h.locales.textsIn(personal.CallFrom(r.Context()).Locale)
 	var body []byte
 	if a.err == nil {
-		body, a.err = marshal(envelope{Success: 1, Result: result{Type: "OK", Message: t.done[a.done]}, Data: a.data})
+		body, a.err = marshal(a.content(t))
 	}
 	status, code := http.StatusOK, personal.Code("")
 	if a.err != nil {

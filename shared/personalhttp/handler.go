@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,16 +21,17 @@ const apiPath = "/api/v1/personal"
 
 // Handler serves the personal-account API. It is safe for concurrent use.
 type Handler struct {
-	service  personal.Service
-	prefix   string // base path and apiPath, without a final slash
-	routes   map[string]*route
-	locales  *locales
-	proxies  proxies
-	cors     cors
-	alwaysOK bool
-	timeout  time.Duration
-	log      *slog.Logger
-	observe  func(Observation)
+	service   personal.Service
+	prefix    string // base path and apiPath, without a final slash
+	routes    []*route
+	documents map[string]*document // by locale
+	locales   *locales
+	proxies   proxies
+	cors      cors
+	alwaysOK  bool
+	timeout   time.Duration
+	log       *slog.Logger
+	observe   func(Observation)
 }
 
 // New returns the handler for a service, or an error that names every option
@@ -46,7 +48,7 @@ func New(service personal.Service, o Options) (*Handler, error) {
 	if err != nil {
 		return nil, errors.Join(errors.New("personalhttp: options"), err)
 	}
-	return &Handler{
+	h := &Handler{
 		service:  service,
 		prefix:   o.BasePath + apiPath,
 		routes:   newRoutes(),
@@ -57,7 +59,9 @@ func New(service personal.Service, o Options) (*Handler, error) {
 		timeout:  o.Timeout,
 		log:      o.Log,
 		observe:  o.Observe,
-	}, nil
+	}
+	h.documents = h.newDocuments()
+	return h, nil
 }
 
 // Matches reports whether the request's path is under the handler's prefix. A
@@ -69,8 +73,8 @@ func (h *Handler) Matches(r *http.Request) bool {
 }
 
 // ServeHTTP answers every request with the envelope of the HTTP contract,
-// section 2, paths outside the prefix included; only a CORS preflight has no
-// body.
+// section 2, paths outside the prefix included; only openapi.json is answered by
+// itself, and a CORS preflight has no body.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	r = h.withCall(w, r)
@@ -93,7 +97,12 @@ func (h *Handler) find(u *url.URL) *route {
 	if !ok || u.RawPath != "" {
 		return nil
 	}
-	return h.routes[strings.TrimSuffix(name, "/")]
+	name = strings.TrimSuffix(name, "/")
+	i := slices.IndexFunc(h.routes, func(r *route) bool { return r.name == name })
+	if i < 0 {
+		return nil
+	}
+	return h.routes[i]
 }
 
 // handle judges the faults that HTTP itself can have, in the contract's order:
@@ -104,7 +113,7 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, route *route) (
 	if route == nil {
 		return failure(personal.CodeNotFound)
 	}
-	op, ok := route.operations[r.Method]
+	op, ok := route.operation(r.Method)
 	if !ok {
 		w.Header().Set("Allow", route.allow)
 		return failure(personal.CodeMethodNotAllowed)
@@ -117,12 +126,17 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, route *route) (
 	ctx, cancel := context.WithTimeout(r.Context(), h.timeout)
 	defer cancel()
 	data, err := op.call(ctx, h.service, h.newInput(r, params))
-	return answer{done: op.done, data: data, err: err}
+	return answer{done: op.done, data: data, bare: op.bare, err: err}
 }
 
 func (h *Handler) newInput(r *http.Request, p params) *input {
 	credentials, _ := FromHeaders(r) // without a readable pair the service says unauthenticated, in its turn
-	return &input{credentials: credentials, params: p, labels: h.locales.labels(r)}
+	return &input{
+		credentials: credentials,
+		params:      p,
+		labels:      h.locales.labels(r),
+		document:    h.documentIn(personal.CallFrom(r.Context()).Locale),
+	}
 }
 
 // panicked is the cause of an internal error that was a panic.

@@ -40,7 +40,7 @@ func (h *Handler) account(r *http.Request, route *route, status int, code person
 	pattern := ""
 	if route != nil {
 		o.Operation = route.name
-		pattern = h.prefix + "/" + route.name + "/"
+		pattern = h.prefix + route.path()
 	}
 	h.observe(o)
 	h.log.LogAttrs(r.Context(), slog.LevelInfo, "personal-account request",

@@ -2,8 +2,6 @@ package personalhttp
 
 import (
 	"context"
-	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -15,42 +13,64 @@ type input struct {
 	credentials personal.Credentials // zero unless the headers hold a well-formed pair
 	params      params
 	labels      *labels
+	document    *document
 }
 
-// operation is one row of the HTTP contract, section 3.
+// operation is one row of the HTTP contract, section 3: what is done, and what
+// the OpenAPI document says of it.
 type operation struct {
-	done done // what to tell the user on success; empty: nothing
-	call func(context.Context, personal.Service, *input) (data any, err error)
+	method     string
+	summary    string // for developers
+	call       func(context.Context, personal.Service, *input) (data any, err error)
+	done       done            // what to tell the user on success; empty: nothing
+	data       string          // the document's schema of data; empty: there is none
+	bare       bool            // data itself is the answer, without the envelope
+	identified bool            // needs User-Id and User-Hash
+	parameters []parameter     // of the body
+	oneOf      []string        // parameters of which one at least is needed
+	userFields fieldSet        // which user fields are parameters too
+	codes      []personal.Code // beside those that any operation may answer
 }
+
+// fieldSet tells how an operation takes user fields.
+type fieldSet int
+
+const (
+	noFields     fieldSet = iota
+	everyField            // as a whole, defaults standing in
+	changedField          // only what is to change; unset clears
+)
 
 // route is one path with the operations behind its methods.
 type route struct {
 	name       string // the path under the prefix, without slashes
-	operations map[string]operation
+	operations []operation
 	allow      string // the methods, as headers list them
 }
 
-func newRoutes() map[string]*route {
-	refreshing := operation{call: refresh}
-	table := map[string]map[string]operation{
-		"auth":            {http.MethodPost: {doneSignedIn, authorize}},
-		"auth_refresh":    {http.MethodGet: refreshing, http.MethodPost: refreshing},
-		"register":        {http.MethodPost: {doneRegistered, register}},
-		"recover":         {http.MethodPost: {doneRecoveryRequested, recoverPassword}},
-		"recover_confirm": {http.MethodPost: {donePasswordChanged, confirmRecovery}},
-		"profile":         {http.MethodGet: {call: profile}, http.MethodPost: {doneProfileSaved, updateProfile}},
-		"password":        {http.MethodPost: {donePasswordChanged, changePassword}},
-		"email":           {http.MethodPost: {doneEmailRequested, changeEmail}},
-		"email_confirm":   {http.MethodPost: {doneEmailChanged, confirmEmail}},
-		"logout":          {http.MethodPost: {doneLoggedOut, logout}},
-		"sessions":        {http.MethodGet: {call: sessions}},
-		"sessions_revoke": {http.MethodPost: {doneSessionEnded, revokeSession}},
-		"fields":          {http.MethodGet: {call: fields}},
+// newRoute returns a route; operations are in the order of their methods' names.
+func newRoute(name string, operations ...operation) *route {
+	methods := make([]string, 0, len(operations))
+	for _, op := range operations {
+		methods = append(methods, op.method)
 	}
-	routes := make(map[string]*route, len(table))
-	for name, operations := range table {
-		methods := slices.Sorted(maps.Keys(operations))
-		routes[name] = &route{name: name, operations: operations, allow: strings.Join(methods, ", ")}
+	return &route{name: name, operations: operations, allow: strings.Join(methods, ", ")}
+}
+
+// path is the route's canonical path under the prefix. Only a file has no final
+// slash.
+func (r *route) path() string {
+	if strings.Contains(r.name, ".") {
+		return "/" + r.name
 	}
-	return routes
+	return "/" + r.name + "/"
+}
+
+// operation returns the operation of a method, false if there is none.
+func (r *route) operation(method string) (operation, bool) {
+	i := slices.IndexFunc(r.operations, func(op operation) bool { return op.method == method })
+	if i < 0 {
+		return operation{}, false
+	}
+	return r.operations[i], true
 }

@@ -18,6 +18,7 @@ var contractRoutes = map[string]string{
 	"auth": "POST", "auth_refresh": "GET, POST", "register": "POST", "recover": "POST",
 	"recover_confirm": "POST", "profile": "GET, POST", "password": "POST", "email": "POST",
 	"email_confirm": "POST", "logout": "POST", "sessions": "GET", "sessions_revoke": "POST", "fields": "GET",
+	"openapi.json": "GET",
 }
 
 func TestEveryPathAnswersItsMethodsAndNoOthers(t *testing.T) {

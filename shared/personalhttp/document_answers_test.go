@@ -1,0 +1,120 @@
+package personalhttp_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/testkit/openapitest"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhttp"
+)
+
+// lifelike is a service with everyType's fields that answers as a real one may:
+// with the error, if there is one.
+func lifelike(fail error) *personaltest.Service {
+	credentials := personal.Credentials{UserID: 7, UserHash: hash}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	profile := personal.Profile{Login: "anna", Email: "anna@example.com", Fields: []personal.ProfileField{
+		{Name: "phone", Value: "1"}, {Name: "about"}, {Name: "age", Value: int64(20)}, {Name: "height", Value: 1.75},
+		{Name: "letters", Value: true}, {Name: "born", Value: "2000-01-31"}, {Name: "seen", Value: "2026-01-31T10:00:00Z"},
+		{Name: "city", Value: "kazan"}, {Name: "photo"}, {Name: "page", Value: "7"}, {Name: "friends", Value: []string{"1", "2"}},
+		{Name: "tags", Value: []string{}}, {Name: "number", Value: "longer than new ones may be"},
+	}}
+	signedIn := personal.SignedIn{Credentials: credentials, Profile: profile}
+	sessions := []personal.Session{{ID: "1", Created: now, LastSeen: now, Expires: now, Current: true}}
+	return &personaltest.Service{
+		AuthorizeFunc:      func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) { return signedIn, fail },
+		RefreshFunc:        func(context.Context, personal.Credentials) (personal.Credentials, error) { return credentials, fail },
+		RegisterFunc:       func(context.Context, personal.RegisterRequest) (personal.SignedIn, error) { return signedIn, fail },
+		RecoverFunc:        func(context.Context, personal.RecoverRequest) error { return fail },
+		RecoverConfirmFunc: func(context.Context, personal.RecoverConfirmRequest) error { return fail },
+		ProfileFunc:        func(context.Context, personal.Credentials) (personal.Profile, error) { return profile, fail },
+		UpdateProfileFunc:  func(context.Context, personal.UpdateProfileRequest) (personal.Profile, error) { return profile, fail },
+		ChangePasswordFunc: func(context.Context, personal.ChangePasswordRequest) (personal.Credentials, error) {
+			return credentials, fail
+		},
+		ChangeEmailFunc:   func(context.Context, personal.ChangeEmailRequest) error { return fail },
+		ConfirmEmailFunc:  func(context.Context, personal.ConfirmEmailRequest) error { return fail },
+		LogoutFunc:        func(context.Context, personal.LogoutRequest) error { return fail },
+		SessionsFunc:      func(context.Context, personal.Credentials) ([]personal.Session, error) { return sessions, fail },
+		RevokeSessionFunc: func(context.Context, personal.RevokeSessionRequest) error { return fail },
+		FieldsFunc:        func(context.Context) ([]personal.Field, error) { return everyType(), fail },
+	}
+}
+
+func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
+	for name, o := range shims {
+		t.Run(name, func(t *testing.T) {
+			described, err := openapitest.Parse([]byte(newSite(t, lifelike(nil), o).do("GET", o.BasePath+prefix+"openapi.json", "", "").Body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, fail := range []error{
+				nil, errors.New("a fault of ours"),
+				personal.NewError(personal.CodeUnavailable, nil), personal.NewError(personal.CodeTooManyAttempts, nil), personal.NewError(personal.CodeNotFound, nil),
+			} {
+				s := newSite(t, lifelike(fail), o)
+				s.described = described
+				s.callEverything(o.BasePath + prefix)
+			}
+		})
+	}
+}
+
+// callEverything calls each path in every way that the shim itself judges.
+func (s *site) callEverything(base string) {
+	for name := range contractRoutes {
+		path := base + name
+		for _, method := range []string{"GET", "POST", "HEAD", "OPTIONS", "PUT"} {
+			s.do(method, path, "", "")
+			s.do(method, path+"/", "", "", "Origin", origin)
+			s.do(method, path, "text/plain", "x")
+			s.do(method, path, asJSON, "{", "Accept-Language", "ru")
+			s.do(method, path, asJSON, strings.Repeat(" ", 65<<10))
+		}
+		s.do("OPTIONS", path, "", "", "Origin", origin, "Access-Control-Request-Method", "POST")
+	}
+	s.do("GET", base+"nothing", "", "")
+	s.do("HEAD", base, "", "")
+}
+
+func TestTheErrorsOfAnOperationAreAsTheDocumentSays(t *testing.T) {
+	faults := func(code personal.Code, name string, fault personal.FaultCode) error {
+		return &personal.Error{Code: code, Faults: personal.Faults{name: fault}}
+	}
+	described, err := openapitest.Parse([]byte(newSite(t, lifelike(nil), personalhttp.Options{}).do("GET", prefix+"openapi.json", "", "").Body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		path string
+		err  error
+		fits bool
+	}{
+		{"auth", personal.NewError(personal.CodeInvalidCredentials, nil), true},
+		{"auth", personal.NewError(personal.CodeAccountDisabled, nil), true},
+		{"auth", personal.NewError(personal.CodeUnauthenticated, nil), false},
+		{"register", faults(personal.CodeAlreadyExists, "login", personal.FaultTaken), true},
+		{"register", faults(personal.CodeAlreadyExists, "login", personal.FaultRequired), false},
+		{"register", faults(personal.CodeAlreadyExists, "phone", personal.FaultTaken), false},
+		{"register", faults(personal.CodeValidationFailed, "phone", personal.FaultTooLong), true},
+		{"register", faults(personal.CodeValidationFailed, "phone", personal.FaultTaken), false},
+		{"register", faults(personal.CodeValidationFailed, "phone", "made_up"), false},
+		{"register", personal.NewError(personal.CodeValidationFailed, nil), false},
+		{"profile", personal.NewError(personal.CodeUnauthenticated, nil), true},
+		{"profile", personal.NewError(personal.CodeAlreadyExists, nil), false},
+		{"recover", personal.NewError(personal.CodeInvalidToken, nil), false},
+		{"recover_confirm", personal.NewError(personal.CodeInvalidToken, nil), true},
+	} {
+		s := newSite(t, lifelike(test.err), personalhttp.Options{})
+		a := s.do("POST", prefix+test.path, "", "")
+		err := described.Check(openapitest.Answer{Method: "POST", Path: prefix + test.path, Status: a.Status, Header: a.Header, Body: []byte(a.Body)})
+		if (err == nil) != test.fits {
+			t.Errorf("%s that answers %s: %v", test.path, a.Body, err)
+		}
+	}
+}

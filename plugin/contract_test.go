@@ -19,43 +19,58 @@ import (
 func TestThePluginProcessKeepsTheContract(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
-			catalogue, err := plugincatalogue.Open(t.TempDir())
-			if err != nil {
-				t.Fatalf("opening a catalogue: %v", err)
-			}
-			entry, err := catalogue.Install(t.Context(), testkit.Binaries(t).Plugin)
-			if err != nil {
-				t.Fatalf("installing the plugin: %v", err)
-			}
-			if err := catalogue.SaveState(plugincatalogue.State{Active: entry.Manifest.Version}); err != nil {
-				t.Fatalf("activating the plugin: %v", err)
-			}
-			manager, err := pluginmanager.New(pluginmanager.Config{
-				Catalogue: catalogue, Host: host, DatabaseURL: url, RunDir: filepath.Join(t.TempDir(), "run"),
-				Settings: func() ([]byte, error) {
-					return []byte("[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false"), nil
-				},
-				Log: slog.New(slog.DiscardHandler),
-			})
-			if err != nil {
-				t.Fatalf("making a manager: %v", err)
-			}
-			t.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-				defer cancel()
-				if err := manager.Stop(ctx); err != nil {
-					t.Errorf("stopping the plugin: %v", err)
-				}
-			})
-			if err := manager.Start(); err != nil {
-				t.Fatalf("starting the plugin: %v", err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			if err := manager.WaitReady(ctx); err != nil {
-				t.Fatalf("waiting for the plugin: %v", err)
-			}
-			return pluginrpc.NewService(manager, host)
+			return pluginrpc.NewService(startPlugin(t, url, host), host)
 		})
 	})
+}
+
+func TestThePluginProcessKeepsTheContractOfAdministration(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
+			manager := startPlugin(t, url, host)
+			return pluginrpc.NewService(manager, host), pluginrpc.NewAdministration(manager, host)
+		})
+	})
+}
+
+// startPlugin starts the built binary and stops it when the test ends.
+func startPlugin(t *testing.T, url string, host personal.Host) *pluginmanager.Manager {
+	t.Helper()
+	catalogue, err := plugincatalogue.Open(t.TempDir())
+	if err != nil {
+		t.Fatalf("opening a catalogue: %v", err)
+	}
+	entry, err := catalogue.Install(t.Context(), testkit.Binaries(t).Plugin)
+	if err != nil {
+		t.Fatalf("installing the plugin: %v", err)
+	}
+	if err := catalogue.SaveState(plugincatalogue.State{Active: entry.Manifest.Version}); err != nil {
+		t.Fatalf("activating the plugin: %v", err)
+	}
+	manager, err := pluginmanager.New(pluginmanager.Config{
+		Catalogue: catalogue, Host: host, DatabaseURL: url, RunDir: filepath.Join(t.TempDir(), "run"),
+		Settings: func() ([]byte, error) {
+			return []byte("[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false"), nil
+		},
+		Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatalf("making a manager: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := manager.Stop(ctx); err != nil {
+			t.Errorf("stopping the plugin: %v", err)
+		}
+	})
+	if err := manager.Start(); err != nil {
+		t.Fatalf("starting the plugin: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := manager.WaitReady(ctx); err != nil {
+		t.Fatalf("waiting for the plugin: %v", err)
+	}
+	return manager
 }

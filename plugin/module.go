@@ -65,6 +65,8 @@ func builder(version string, log *slog.Logger) pluginrpc.Builder {
 	}
 }
 
+var _ pluginrpc.AdministrableModule = (*module)(nil)
+
 func newModule(version string, s settings, db *store.Store, hasher *password.Hasher, host personal.Host, log *slog.Logger) *module {
 	m := &module{version: version, store: db, rules: s.accounts(), log: log}
 	m.worker = &outbox.Worker{Store: db, Log: log}
@@ -78,6 +80,9 @@ func newModule(version string, s settings, db *store.Store, hasher *password.Has
 
 // Service implements [pluginrpc.Module].
 func (m *module) Service() personal.Service { return m.service }
+
+// Administration implements [pluginrpc.AdministrableModule].
+func (m *module) Administration() personal.Administration { return m.service }
 
 // Preflight implements [pluginrpc.Module].
 func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {

@@ -1,7 +1,7 @@
 // Package accounts is the domain: what signing in, refreshing, registering,
 // recovering and the rest of the personal account mean. It implements
-// personal.Service over the ports in ports.go and knows neither HTTP nor gRPC
-// nor SQL.
+// personal.Service and personal.Administration over the ports in ports.go and
+// knows neither HTTP nor gRPC nor SQL.
 //
 // Each operation has a file of its own and reads from top to bottom in the order
 // in which the HTTP contract judges faults: what can't be read (400), too many
@@ -58,7 +58,10 @@ type Service struct {
 	wake     func() // tells the outbox worker that a job was stored
 }
 
-var _ personal.Service = (*Service)(nil)
+var (
+	_ personal.Service        = (*Service)(nil)
+	_ personal.Administration = (*Service)(nil)
+)
 
 // New returns the domain over its ports. wake is called after a job was stored;
 // it must not block.

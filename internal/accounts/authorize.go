@@ -124,7 +124,8 @@ func (s *Service) signIn(ctx context.Context, account Account, rehash string) (p
 		Jobs:              []NewJob{s.event(ctx, personal.EventSignedIn, account.ID)},
 	})
 	if errors.Is(err, ErrStale) {
-		// The password changed while this one was being verified: it is wrong now.
+		// While this one was being verified the password changed, and it is wrong
+		// now; or the account was disabled or deleted.
 		return personal.SignedIn{}, refusal(personal.CodeInvalidCredentials)
 	}
 	if err != nil {

@@ -40,6 +40,23 @@ func TestTheContractIsKeptAcrossReleases(t *testing.T) {
 	})
 }
 
+func TestTheDomainKeepsTheContractOfAdministration(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
+			domain := newDomain(t, url, host)
+			return domain, domain
+		})
+	})
+}
+
+func TestTheDomainKeepsTheContractOfAdministrationOverGRPC(t *testing.T) {
+	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
+		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
+		conn := pluginrpctest.NewConn(t, build, host)
+		return pluginrpc.NewService(conn, host), pluginrpc.NewAdministration(conn, host)
+	})
+}
+
 // newDomain returns the domain on the database's own clock, its jobs running.
 func newDomain(t *testing.T, url string, host personal.Host) *accounts.Service {
 	log := slog.New(slog.DiscardHandler)

@@ -112,6 +112,7 @@ func (s *Service) sendEmailToken(ctx context.Context, j outbox.Job) error {
 	if err := json.Unmarshal(j.Payload, &r); err != nil {
 		return fmt.Errorf("reading an e-mail job: %w", err)
 	}
+	ctx = personal.WithCall(ctx, personal.Call{RequestID: r.RequestID, Locale: r.Locale})
 	account, err := s.store.FindAccount(ctx, AccountQuery{EmailKey: r.From})
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -160,7 +161,8 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 func (s *Service) emailChanged(ctx context.Context, account Account) []NewJob {
 	jobs := []NewJob{s.event(ctx, personal.EventEmailChanged, account.ID)}
 	if account.Email.Address != "" {
-		notice := noticeJob{To: account.Email.Address, Locale: personal.CallFrom(ctx).Locale, MailID: newID()}
+		call := personal.CallFrom(ctx)
+		notice := noticeJob{To: account.Email.Address, Locale: call.Locale, RequestID: call.RequestID, MailID: newID()}
 		jobs = append(jobs, newJob(KindEmailNotice, notice))
 	}
 	return jobs
@@ -168,9 +170,10 @@ func (s *Service) emailChanged(ctx context.Context, account Account) []NewJob {
 
 // noticeJob tells an address that it is an account's no more.
 type noticeJob struct {
-	To     string `json:"to"`
-	Locale string `json:"locale,omitempty"`
-	MailID string `json:"mail_id"`
+	To        string `json:"to"`
+	Locale    string `json:"locale,omitempty"`
+	RequestID string `json:"request_id,omitempty"`
+	MailID    string `json:"mail_id"`
 }
 
 func (s *Service) sendEmailNotice(ctx context.Context, j outbox.Job) error {
@@ -178,6 +181,7 @@ func (s *Service) sendEmailNotice(ctx context.Context, j outbox.Job) error {
 	if err := json.Unmarshal(j.Payload, &r); err != nil {
 		return fmt.Errorf("reading an e-mail notice: %w", err)
 	}
+	ctx = personal.WithCall(ctx, personal.Call{RequestID: r.RequestID, Locale: r.Locale})
 	m, err := emailNoticeMail.write(r.Locale, letter{})
 	if err != nil {
 		return err

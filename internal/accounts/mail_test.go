@@ -3,6 +3,7 @@ package accounts_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,39 @@ func TestAnEmailThatChangesWhileAMailIsMadeGetsNoToken(t *testing.T) {
 	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
 	if tokens := f.tokens(); len(tokens) != 1 {
 		t.Fatalf("%d tokens were mailed, want the confirmation's alone", len(tokens))
+	}
+}
+
+// A mail is handed to the host under the id of the request that caused it, though
+// that was answered long before.
+func TestEveryMailCarriesTheIDOfItsRequest(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	in := f.register(t, "ada")
+	var carried []string
+	f.host.SendMailFunc = func(ctx context.Context, _ personal.Mail) error {
+		carried = append(carried, personal.CallFrom(ctx).RequestID)
+		return nil
+	}
+	during := func(id string, request func(ctx context.Context) error) {
+		t.Helper()
+		if err := request(personal.WithCall(t.Context(), personal.Call{RequestID: id})); err != nil {
+			t.Fatalf("%s: %v", id, err)
+		}
+		f.drain(t)
+	}
+	during("recovery", func(ctx context.Context) error {
+		return f.service.Recover(ctx, personal.RecoverRequest{Login: "ada"})
+	})
+	during("change", func(ctx context.Context) error {
+		return f.service.ChangeEmail(ctx, personal.ChangeEmailRequest{
+			Credentials: in.Credentials, Password: goodPassword, Email: "new@example.com",
+		})
+	})
+	during("confirmation", func(ctx context.Context) error {
+		return f.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{Token: f.tokens()[1]})
+	})
+	if want := []string{"recovery", "change", "confirmation"}; !slices.Equal(carried, want) {
+		t.Errorf("mails carry %q, want %q", carried, want)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 // other than that and the ones named at a method mean that it failed.
 type Store interface {
 	AccountStore
+	AdministrationStore
 	SessionStore
 	MailTokenStore
 	AttemptStore
@@ -68,8 +69,8 @@ type AccountStore interface {
 	// the id that the database gave. *TakenError names every taken column.
 	CreateAccount(ctx context.Context, a Account, first Session, jobs func(id int64) []NewJob) (id int64, err error)
 	// UpdateProfile runs change on the account as it is now, under a lock, and
-	// stores Name, Fields and Updated. ErrNotFound.
-	UpdateProfile(ctx context.Context, id int64, change func(*Account) error) (Account, error)
+	// stores Name, Fields and Updated, and the jobs. ErrNotFound.
+	UpdateProfile(ctx context.Context, id int64, change func(*Account) error, jobs ...NewJob) (Account, error)
 	// ReplacePassword sets the hash and raises the credential version, voids the
 	// account's mailed tokens, ends every session but one, which it gives new
 	// secrets (same id, same creation), and stores the jobs. ErrStale when the
@@ -82,6 +83,39 @@ type AccountStore interface {
 type AccountQuery struct {
 	LoginKey string
 	EmailKey string
+}
+
+// AdministrationStore is what administrators need of accounts beyond that.
+type AdministrationStore interface {
+	// SearchAccounts returns the accounts that are looked for, the highest id
+	// first.
+	SearchAccounts(ctx context.Context, q AccountSearch) ([]SeenAccount, error)
+	// Account returns an account by its id. ErrNotFound.
+	Account(ctx context.Context, id int64) (SeenAccount, error)
+	// SetDisabled disables or enables an account, raises the credential version,
+	// ends every session, voids every mailed token and stores the jobs; of one that
+	// is so already it changes nothing. Enabling does all that too, for an account
+	// that was disabled in another way. ErrNotFound.
+	SetDisabled(ctx context.Context, id int64, disabled bool, jobs ...NewJob) error
+	// DeleteAccount removes an account with its sessions, tokens and mails, and
+	// stores the jobs. ErrNotFound.
+	DeleteAccount(ctx context.Context, id int64, jobs ...NewJob) error
+}
+
+// AccountSearch says which accounts are looked for.
+type AccountSearch struct {
+	Text     string // part of the name, in any case; "": every account is meant
+	Key      string // part of the login's or the e-mail's key
+	ID       int64  // the whole id; 0: none
+	Disabled *bool  // nil: either
+	Before   int64  // ids are lower; 0: any
+	Most     int
+}
+
+// SeenAccount is an account and when it was last in use.
+type SeenAccount struct {
+	Account
+	LastSeen time.Time // of its sessions that have not been removed; zero if there is none
 }
 
 // SessionStore keeps sessions.
@@ -159,7 +193,7 @@ type Account struct {
 	Name              *string
 	Email             Email
 	PasswordHash      string // PHC
-	CredentialVersion int64  // rises with every change of the password
+	CredentialVersion int64  // rises with every change of the password, and when the account is disabled or enabled
 	Fields            userfields.Values
 	Disabled          bool
 	Created, Updated  time.Time

@@ -36,26 +36,14 @@ func (s *Service) UpdateProfile(ctx context.Context, r personal.UpdateProfileReq
 	if err != nil {
 		return personal.Profile{}, err
 	}
-	var faults personal.Faults
-	fields := maps.Clone(r.Fields)
-	sentName, changeName := fields["name"]
-	name := userfields.ParseName(sentName, &faults)
-	delete(fields, "name")
-	values := schema.Update(fields, &faults)
-	if err := faults.Err(); err != nil {
+	change, err := s.change(r.Fields, schema.Update)
+	if err != nil {
 		return personal.Profile{}, err
 	}
 	if len(r.Fields) == 0 {
 		return profile(who.account, schema), nil
 	}
-	account, err := s.store.UpdateProfile(ctx, who.account.ID, func(a *Account) error {
-		if changeName {
-			a.Name = name
-		}
-		a.Fields = a.Fields.Merge(values)
-		a.Updated = s.store.Now()
-		return nil
-	})
+	account, err := s.store.UpdateProfile(ctx, who.account.ID, change)
 	if errors.Is(err, ErrNotFound) {
 		return personal.Profile{}, refusal(personal.CodeUnauthenticated)
 	}
@@ -63,6 +51,30 @@ func (s *Service) UpdateProfile(ctx context.Context, r personal.UpdateProfileReq
 		return personal.Profile{}, fail("updating a profile", err)
 	}
 	return profile(account, schema), nil
+}
+
+// change reads what was sent to change a profile; read does so for the user
+// fields. What it returns changes an account accordingly.
+func (s *Service) change(
+	in map[string]personal.Input, read func(map[string]personal.Input, *personal.Faults) userfields.Values,
+) (func(*Account) error, error) {
+	var faults personal.Faults
+	fields := maps.Clone(in)
+	sentName, changeName := fields["name"]
+	name := userfields.ParseName(sentName, &faults)
+	delete(fields, "name")
+	values := read(fields, &faults)
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	return func(a *Account) error {
+		if changeName {
+			a.Name = name
+		}
+		a.Fields = a.Fields.Merge(values)
+		a.Updated = s.store.Now()
+		return nil
+	}, nil
 }
 
 func profile(a Account, schema *userfields.Schema) personal.Profile {

@@ -14,7 +14,13 @@ func (s *Service) Sessions(ctx context.Context, c personal.Credentials) ([]perso
 	if err != nil {
 		return nil, err
 	}
-	stored, err := s.store.Sessions(ctx, who.account.ID, s.settings.Lifetimes(s.store.Now()))
+	return s.sessionsOf(ctx, who.account.ID, who.session.ID)
+}
+
+// sessionsOf lists an account's living sessions; current is the id of the one
+// that asks, 0 if none does.
+func (s *Service) sessionsOf(ctx context.Context, accountID, current int64) ([]personal.Session, error) {
+	stored, err := s.store.Sessions(ctx, accountID, s.settings.Lifetimes(s.store.Now()))
 	if err != nil {
 		return nil, fail("listing sessions", err)
 	}
@@ -27,7 +33,7 @@ func (s *Service) Sessions(ctx context.Context, c personal.Credentials) ([]perso
 			Expires:  s.settings.expiry(session),
 			Address:  session.Address,
 			Agent:    session.Agent,
-			Current:  session.ID == who.session.ID,
+			Current:  session.ID == current,
 		})
 	}
 	return sessions, nil

@@ -83,7 +83,7 @@ func insertAccount(ctx context.Context, tx bun.Tx, row *accountRow) error {
 // UpdateProfile changes name and fields, see accounts.AccountStore. The change
 // must not use the store, whose only writer on SQLite it holds.
 func (s *Store) UpdateProfile(
-	ctx context.Context, id int64, change func(*accounts.Account) error,
+	ctx context.Context, id int64, change func(*accounts.Account) error, jobs ...accounts.NewJob,
 ) (changed accounts.Account, err error) {
 	err = s.inTx(ctx, "update a profile", func(ctx context.Context, tx bun.Tx) error {
 		row, err := s.lockAccount(ctx, tx, id)
@@ -105,8 +105,10 @@ func (s *Store) UpdateProfile(
 		if _, err := tx.NewUpdate().Model(&row).Column("name", "fields", "updated").WherePK().Exec(ctx); err != nil {
 			return err
 		}
-		changed, err = row.account()
-		return err
+		if changed, err = row.account(); err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs)
 	})
 	return changed, err
 }

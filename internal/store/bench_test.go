@@ -12,13 +12,14 @@ import (
 )
 
 // benchmark runs f on each kind of database, with one signed-in account.
-func benchmark(b *testing.B, f func(b *testing.B, s *store.Store, session accounts.Session)) {
+func benchmark(b *testing.B, f func(b *testing.B, url string, s *store.Store, session accounts.Session)) {
 	for _, kind := range []struct {
 		name string
 		open func(testing.TB) string
 	}{{"SQLite", testkit.SQLite}, {"PostgreSQL", testkit.Postgres}} {
 		b.Run(kind.name, func(b *testing.B) {
-			s := migrated(b, kind.open(b), store.Options{})
+			url := kind.open(b)
+			s := migrated(b, url, store.Options{})
 			name := "Anna"
 			account := accounts.Account{
 				Login: "anna", LoginKey: "anna", Name: &name, Email: accounts.Email{Address: "anna@example.org", Key: "anna@example.org"},
@@ -35,13 +36,13 @@ func benchmark(b *testing.B, f func(b *testing.B, s *store.Store, session accoun
 			}
 			b.ReportAllocs()
 			b.ResetTimer()
-			f(b, s, session)
+			f(b, url, s, session)
 		})
 	}
 }
 
 func BenchmarkFindSession(b *testing.B) {
-	benchmark(b, func(b *testing.B, s *store.Store, session accounts.Session) {
+	benchmark(b, func(b *testing.B, _ string, s *store.Store, session accounts.Session) {
 		for b.Loop() {
 			if _, _, err := s.FindSession(b.Context(), session.Selector); err != nil {
 				b.Fatal(err)
@@ -51,7 +52,7 @@ func BenchmarkFindSession(b *testing.B) {
 }
 
 func BenchmarkFindSessionAtOnce(b *testing.B) {
-	benchmark(b, func(b *testing.B, s *store.Store, session accounts.Session) {
+	benchmark(b, func(b *testing.B, _ string, s *store.Store, session accounts.Session) {
 		b.RunParallel(func(p *testing.PB) {
 			for p.Next() {
 				if _, _, err := s.FindSession(b.Context(), session.Selector); err != nil {
@@ -63,7 +64,7 @@ func BenchmarkFindSessionAtOnce(b *testing.B) {
 }
 
 func BenchmarkRotateSession(b *testing.B) {
-	benchmark(b, func(b *testing.B, s *store.Store, session accounts.Session) {
+	benchmark(b, func(b *testing.B, _ string, s *store.Store, session accounts.Session) {
 		now := time.Now()
 		from, next := session.Newest, uint64(0)
 		for b.Loop() {

@@ -27,6 +27,7 @@ type dialect struct {
 	migrating  string   // query that takes the migration lock if it is free
 	forUpdate  bun.Safe // locks selected rows until the end of the transaction
 	skipLocked bun.Safe // the same, but leaves out rows that others have locked
+	like       bun.Safe // compares with a pattern in any case, of ASCII at least
 }
 
 // The lock of a migration is one of the transaction: the server frees it when
@@ -39,6 +40,7 @@ var postgres = dialect{
 	migrating:  "SELECT pg_try_advisory_xact_lock(7309453671206911841)",
 	forUpdate:  " FOR UPDATE",
 	skipLocked: " FOR UPDATE SKIP LOCKED",
+	like:       "ILIKE",
 }
 
 // On SQLite a transaction begins with the lock for writing, see dbconn, and so
@@ -48,6 +50,7 @@ var sqliteDialect = dialect{
 	migrations: "migrations/sqlite",
 	hasTable:   "SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = ?",
 	migrating:  "SELECT 1",
+	like:       "LIKE",
 }
 
 func dialectOf(k dbconn.Kind) dialect {

@@ -40,6 +40,7 @@ type accountRow struct {
 	Fields            string
 	Disabled          bool
 	Created, Updated  micros
+	LastSeen          micros `bun:",scanonly"` // of its sessions, where a query asks for it
 }
 
 func newAccountRow(a accounts.Account) (accountRow, error) {
@@ -65,6 +66,11 @@ func (r *accountRow) account() (accounts.Account, error) {
 		Fields: fields, Disabled: r.Disabled,
 		Created: r.Created.time(), Updated: r.Updated.time(),
 	}, err
+}
+
+func (r *accountRow) seen() (accounts.SeenAccount, error) {
+	a, err := r.account()
+	return accounts.SeenAccount{Account: a, LastSeen: r.LastSeen.time()}, err
 }
 
 type sessionRow struct {

@@ -43,6 +43,10 @@ const (
 	EventPasswordChanged   EventType = "password_changed"
 	EventEmailChanged      EventType = "email_changed"
 	EventSessionTheft      EventType = "session_theft" // an old hash came back; the session was ended
+	EventUserUpdated       EventType = "user_updated"  // by an administrator, like those that follow
+	EventUserDisabled      EventType = "user_disabled"
+	EventUserEnabled       EventType = "user_enabled"
+	EventUserDeleted       EventType = "user_deleted"
 )
 
 // Event is one thing that happened to an account. It never holds a secret.

@@ -7,6 +7,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // boundary is a connection to the other process. Its calls carry what their
@@ -15,6 +17,17 @@ type boundary struct {
 	conn    grpc.ClientConnInterface
 	prepare func(context.Context) context.Context // adds to the context of a call
 	limit   time.Duration                         // of a call whose context has no deadline; 0 for none
+}
+
+// withSchema is the boundary to a plugin: calls carry the revision of host's schema.
+func withSchema(conn grpc.ClientConnInterface, host personal.Host) boundary {
+	return boundary{conn: conn, prepare: func(ctx context.Context) context.Context {
+		schema, err := host.UserFields(ctx)
+		if err != nil {
+			return ctx // the plugin asks by itself, if it needs the schema
+		}
+		return withRevision(ctx, schema.Revision)
+	}}
 }
 
 // Invoke makes one call.

@@ -39,6 +39,13 @@ func profileOf(ctx context.Context, p *personalv1.UserProfile) (personal.Profile
 	return profileFromPB(p), nil
 }
 
+func userRecordOf(ctx context.Context, r *personalv1.UserResponse) (personal.UserRecord, error) {
+	if r.GetUser().GetId() < 1 {
+		return personal.UserRecord{}, incomplete(ctx)
+	}
+	return userRecordFromPB(r), nil
+}
+
 func incomplete(ctx context.Context) error {
 	return &personal.Error{Code: personal.CodeInternal, RequestID: requestID(ctx), Cause: errIncomplete}
 }

@@ -39,7 +39,8 @@ func newConnection(ctx context.Context, broker *plugin.GRPCBroker, conn *grpc.Cl
 	}
 }
 
-// Conn returns what calls of the service go through, see [NewService].
+// Conn returns what calls of the module go through, see [NewService] and
+// [NewAdministration].
 func (c *Connection) Conn() grpc.ClientConnInterface { return c.conn }
 
 // Done returns a channel that is closed after the process has ended.

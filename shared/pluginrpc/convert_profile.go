@@ -8,15 +8,23 @@ import (
 )
 
 func profileToPB(p personal.Profile) (*personalv1.UserProfile, error) {
-	fields := make([]*personalv1.ProfileField, len(p.Fields))
-	for i, f := range p.Fields {
+	fields, err := profileFieldsToPB(p.Fields)
+	if err != nil {
+		return nil, err
+	}
+	return &personalv1.UserProfile{Login: p.Login, Name: p.Name, Email: p.Email, Fields: fields}, nil
+}
+
+func profileFieldsToPB(from []personal.ProfileField) ([]*personalv1.ProfileField, error) {
+	fields := make([]*personalv1.ProfileField, len(from))
+	for i, f := range from {
 		value, err := valueToPB(f.Value)
 		if err != nil {
 			return nil, fmt.Errorf("field %s: %w", f.Name, err)
 		}
 		fields[i] = &personalv1.ProfileField{Name: f.Name, Value: value}
 	}
-	return &personalv1.UserProfile{Login: p.Login, Name: p.Name, Email: p.Email, Fields: fields}, nil
+	return fields, nil
 }
 
 func profileFromPB(p *personalv1.UserProfile) personal.Profile {

@@ -5,7 +5,7 @@
 // go-plugin, giving it [Handshake] and [VersionedPlugins], and dispenses
 // [PluginName]: a [Connection], by which it drives the module's life cycle.
 // [NewService] makes a personal.Service of a connection, or of anything that
-// forwards calls to one.
+// forwards calls to one, and [NewAdministration] a personal.Administration.
 //
 // What belongs to a call travels as metadata: the values of personal.Call and
 // the revision of the schema of user fields. Errors of the contract cross whole

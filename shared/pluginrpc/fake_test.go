@@ -8,11 +8,29 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"google.golang.org/grpc"
+
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// stub is a service whose every operation notes what it was asked, in seen, and
+// contract is all that a module may offer.
+type contract interface {
+	personal.Service
+	personal.Administration
+}
+
+// client is a module at the other end of a connection.
+type client struct {
+	personal.Service
+	personal.Administration
+}
+
+func newClient(conn grpc.ClientConnInterface, host personal.Host) contract {
+	return client{pluginrpc.NewService(conn, host), pluginrpc.NewAdministration(conn, host)}
+}
+
+// stub is a module's contract whose every operation notes what it was asked, in seen, and
 // answers with the result of answer, of the operation's own type.
 type stub struct {
 	answer func(ctx context.Context, operation string, request any) (any, error)
@@ -85,6 +103,38 @@ func (s stub) Fields(ctx context.Context) ([]personal.Field, error) {
 	return ask[[]personal.Field](ctx, s, "Fields", nil)
 }
 
+func (s stub) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
+	return ask[personal.UserPage](ctx, s, "FindUsers", r)
+}
+
+func (s stub) User(ctx context.Context, id int64) (personal.UserRecord, error) {
+	return ask[personal.UserRecord](ctx, s, "User", id)
+}
+
+func (s stub) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) error {
+	return tell(ctx, s, "UpdateUser", r)
+}
+
+func (s stub) DisableUser(ctx context.Context, id int64) error {
+	return tell(ctx, s, "DisableUser", id)
+}
+
+func (s stub) EnableUser(ctx context.Context, id int64) error {
+	return tell(ctx, s, "EnableUser", id)
+}
+
+func (s stub) UserSessions(ctx context.Context, id int64) ([]personal.Session, error) {
+	return ask[[]personal.Session](ctx, s, "UserSessions", id)
+}
+
+func (s stub) EndUserSessions(ctx context.Context, id int64) error {
+	return tell(ctx, s, "EndUserSessions", id)
+}
+
+func (s stub) DeleteUser(ctx context.Context, id int64) error {
+	return tell(ctx, s, "DeleteUser", id)
+}
+
 // fakeHost answers with a schema that a test may change, and counts.
 type fakeHost struct {
 	schema atomic.Pointer[personal.Schema]
@@ -128,6 +178,11 @@ type module struct {
 }
 
 func (m *module) Service() personal.Service { return m.service }
+
+func (m *module) Administration() personal.Administration {
+	a, _ := m.service.(personal.Administration)
+	return a
+}
 
 func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 	if m.preflight == nil {

@@ -40,6 +40,15 @@ type Module interface {
 	Close() error
 }
 
+// AdministrableModule is a module that offers an administration as well, which
+// not every one does: of another each of its operations answers
+// personal.CodeNotFound.
+type AdministrableModule interface {
+	Module
+	// Administration returns what the host's own code asks about users.
+	Administration() personal.Administration
+}
+
 // Lifecycle is how a host drives a plugin process: the module's life cycle as
 // seen from the other side of the boundary.
 type Lifecycle interface {

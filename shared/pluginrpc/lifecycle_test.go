@@ -111,7 +111,7 @@ func TestAStepIsBoundedByItsContext(t *testing.T) {
 
 func TestBeforeItsConfigurationAProcessAnswersNothing(t *testing.T) {
 	connection := pluginrpctest.Start(t, building(&module{service: fixed(nil)}), newFakeHost("1"), new(logBuffer).logger())
-	service := pluginrpc.NewService(connection.Conn(), newFakeHost("1"))
+	service := newClient(connection.Conn(), newFakeHost("1"))
 	for _, m := range operations() {
 		if _, err := call(t.Context(), service, m, nil); personal.CodeOf(err) != personal.CodeUnavailable {
 			t.Errorf("%s: got %v, want unavailable", m.Name, err)

@@ -38,6 +38,7 @@ type pluginSide struct {
 // GRPCServer registers what the plugin serves.
 func (s *pluginSide) GRPCServer(broker *plugin.GRPCBroker, server *grpc.Server) error {
 	personalv1.RegisterPersonalServiceServer(server, &serviceServer{process: s.process})
+	personalv1.RegisterAdministrationServiceServer(server, &administrationServer{process: s.process})
 	personalv1.RegisterLifecycleServiceServer(server, &lifecycleServer{process: s.process, broker: broker})
 	return nil
 }

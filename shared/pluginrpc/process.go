@@ -33,9 +33,10 @@ type process struct {
 
 // parts is what a configured process consists of.
 type parts struct {
-	module  Module
-	service personal.Service
-	host    io.Closer // the connection to the host
+	module         Module
+	service        personal.Service
+	administration personal.Administration // nil if the module offers none
+	host           io.Closer               // the connection to the host
 }
 
 // claimConfiguration reports whether the caller is the one who may configure.
@@ -51,7 +52,11 @@ func (p *process) configure(ctx context.Context, c Configuration, conn *grpc.Cli
 	if err != nil {
 		return err
 	}
-	p.parts.Store(&parts{module: module, service: module.Service(), host: conn})
+	made := &parts{module: module, service: module.Service(), host: conn}
+	if m, ok := module.(AdministrableModule); ok {
+		made.administration = m.Administration()
+	}
+	p.parts.Store(made)
 	return nil
 }
 
@@ -61,6 +66,8 @@ func (p *process) answer(ctx context.Context, request any, info *grpc.UnaryServe
 	switch serviceOf(info.FullMethod) {
 	case personalv1.PersonalService_ServiceDesc.ServiceName:
 		return answerer{log: p.log, level: slog.LevelInfo, status: contractStatus}.answer(ctx, request, info, p.serving(next))
+	case personalv1.AdministrationService_ServiceDesc.ServiceName:
+		return answerer{log: p.log, level: slog.LevelInfo, status: contractStatus}.answer(ctx, request, info, p.administering(next))
 	case personalv1.LifecycleService_ServiceDesc.ServiceName:
 		return answerer{log: p.log, level: slog.LevelDebug, status: lifecycleStatus}.answer(ctx, request, info, p.counted(next))
 	}
@@ -72,6 +79,16 @@ func (p *process) serving(next grpc.UnaryHandler) grpc.UnaryHandler {
 	return p.counted(func(ctx context.Context, request any) (any, error) {
 		if p.parts.Load() == nil {
 			return nil, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: retryAfter, Cause: errNotConfigured}
+		}
+		return next(ctx, request)
+	})
+}
+
+// administering lets calls through if the module has an administration.
+func (p *process) administering(next grpc.UnaryHandler) grpc.UnaryHandler {
+	return p.serving(func(ctx context.Context, request any) (any, error) {
+		if p.parts.Load().administration == nil {
+			return nil, personal.NewError(personal.CodeNotFound, nil)
 		}
 		return next(ctx, request)
 	})

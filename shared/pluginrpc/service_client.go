@@ -23,14 +23,7 @@ type serviceClient struct {
 // time, was missing; personal.CodeInternal for anything that is not clear, an
 // answer that lacks a part included.
 func NewService(conn grpc.ClientConnInterface, host personal.Host) personal.Service {
-	withSchema := func(ctx context.Context) context.Context {
-		schema, err := host.UserFields(ctx)
-		if err != nil {
-			return ctx // the plugin asks by itself, if it needs the schema
-		}
-		return withRevision(ctx, schema.Revision)
-	}
-	return &serviceClient{client: personalv1.NewPersonalServiceClient(boundary{conn: conn, prepare: withSchema})}
+	return &serviceClient{client: personalv1.NewPersonalServiceClient(withSchema(conn, host))}
 }
 
 // Authorize signs a user in.

@@ -34,6 +34,7 @@ var results = map[string]any{
 	"UpdateProfile":  profile,
 	"Sessions":       []personal.Session{{ID: "a", Current: true}, {ID: "b"}},
 	"Fields":         []personal.Field{{Name: "town", Type: personal.TypeText}},
+	"User":           personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}},
 }
 
 func fixed(err error) stub {
@@ -45,9 +46,9 @@ func fixed(err error) stub {
 	}}
 }
 
-func serve(t testing.TB, s personal.Service, host personal.Host) personal.Service {
+func serve(t testing.TB, s personal.Service, host personal.Host) contract {
 	t.Helper()
-	return pluginrpctest.NewService(t, func(personal.Host) personal.Service { return s }, host)
+	return newClient(pluginrpctest.NewConn(t, func(personal.Host) personal.Service { return s }, host), host)
 }
 
 // serveLogged is serve with a log.
@@ -66,16 +67,16 @@ func serveLogged(t testing.TB, s personal.Service, log *logBuffer) personal.Serv
 
 // operations returns every operation of the contract, by name.
 func operations() []reflect.Method {
-	contract := reflect.TypeFor[personal.Service]()
-	methods := make([]reflect.Method, contract.NumMethod())
+	all := reflect.TypeFor[contract]()
+	methods := make([]reflect.Method, all.NumMethod())
 	for i := range methods {
-		methods[i] = contract.Method(i)
+		methods[i] = all.Method(i)
 	}
 	return methods
 }
 
 // call calls an operation with zero parameters, or with the given request.
-func call(ctx context.Context, s personal.Service, m reflect.Method, request any) (any, error) {
+func call(ctx context.Context, s contract, m reflect.Method, request any) (any, error) {
 	arguments := []reflect.Value{reflect.ValueOf(ctx)}
 	if m.Type.NumIn() == 2 {
 		in := reflect.New(m.Type.In(1)).Elem()

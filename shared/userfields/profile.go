@@ -12,9 +12,18 @@ import (
 // as nil: the schema has changed since, and a client relies on the type. Rules
 // that were tightened since (length, range, pattern) hide nothing.
 func (s *Schema) Profile(stored Values) []personal.ProfileField {
+	return s.show(stored, func(f *field) bool { return !f.Hidden })
+}
+
+// Record is [Schema.Profile] with the hidden fields too, for an administrator.
+func (s *Schema) Record(stored Values) []personal.ProfileField {
+	return s.show(stored, func(*field) bool { return true })
+}
+
+func (s *Schema) show(stored Values, want func(*field) bool) []personal.ProfileField {
 	fields := make([]personal.ProfileField, 0, len(s.fields))
 	for _, f := range s.fields {
-		if !f.Hidden {
+		if want(f) {
 			fields = append(fields, personal.ProfileField{Name: f.Name, Value: f.show(stored[f.Name])})
 		}
 	}

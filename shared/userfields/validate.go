@@ -31,7 +31,7 @@ func (s *Schema) Malformed(in map[string]personal.Input) []string {
 //
 // The built-in parameters are the caller's, who takes them out first.
 func (s *Schema) Register(in map[string]personal.Input, faults *personal.Faults) Values {
-	s.refuse(in, faults, func(string) bool { return false })
+	s.refuse(in, faults, (*field).settable, func(string) bool { return false })
 	values := Values{}
 	for _, f := range s.fields {
 		input := f.Default
@@ -56,11 +56,20 @@ func (s *Schema) Register(in map[string]personal.Input, faults *personal.Faults)
 // "name" is the caller's, who takes it out first; login and e-mail are shown in
 // a profile but changed elsewhere, so they are read-only here.
 func (s *Schema) Update(in map[string]personal.Input, faults *personal.Faults) Values {
-	s.refuse(in, faults, func(name string) bool { return name == "login" || name == "email" })
+	return s.update(in, faults, (*field).settable)
+}
+
+// Administer is [Schema.Update] by an administrator, who may set every field.
+func (s *Schema) Administer(in map[string]personal.Input, faults *personal.Faults) Values {
+	return s.update(in, faults, func(*field) bool { return true })
+}
+
+func (s *Schema) update(in map[string]personal.Input, faults *personal.Faults, may func(*field) bool) Values {
+	s.refuse(in, faults, may, func(name string) bool { return name == "login" || name == "email" })
 	values := Values{}
 	for _, f := range s.fields {
 		input, sent := in[f.Name]
-		if !sent || !f.settable() {
+		if !sent || !may(f) {
 			continue
 		}
 		input = normalise(input)
@@ -76,12 +85,14 @@ func (s *Schema) Update(in map[string]personal.Input, faults *personal.Faults) V
 	return values
 }
 
-// refuse notes the names that may not be sent. shown tells further names that
-// are shown but not set.
-func (s *Schema) refuse(in map[string]personal.Input, faults *personal.Faults, shown func(name string) bool) {
+// refuse notes the names that may not be sent: fields that may not be set, and
+// what is no field. shown tells further names that are shown but not set.
+func (s *Schema) refuse(
+	in map[string]personal.Input, faults *personal.Faults, may func(*field) bool, shown func(name string) bool,
+) {
 	for name := range in {
 		switch f := s.byName[name]; {
-		case f != nil && f.settable():
+		case f != nil && may(f):
 		case f != nil, isSystem(name), shown(name):
 			faults.Add(name, personal.FaultReadOnly)
 		default:

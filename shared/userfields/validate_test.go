@@ -260,6 +260,26 @@ func TestUpdateTouchesOnlyWhatWasSent(t *testing.T) {
 	}
 }
 
+func TestAnAdministratorSetsEveryFieldByItsRules(t *testing.T) {
+	s := mustCompile(t, account...)
+	var faults personal.Faults
+	got := s.Administer(map[string]personal.Input{"plan": personal.Text("gold"), "score": number("7"), "age": {}}, &faults)
+	want := Values{"plan": "gold", "score": int64(7), "age": nil}
+	if diff := cmp.Diff(want, got); diff != "" || faults != nil {
+		t.Errorf("faults %v, values (-want +got):\n%s", faults, diff)
+	}
+	s.Administer(map[string]personal.Input{
+		"score": personal.Text("high"), "city": {}, "login": personal.Text("a"), "groups": list("admin"), "x": {},
+	}, &faults)
+	wantFaults := personal.Faults{
+		"score": personal.FaultInvalidType, "city": personal.FaultRequired, "login": personal.FaultReadOnly,
+		"groups": personal.FaultReadOnly, "x": personal.FaultUnknownField,
+	}
+	if diff := cmp.Diff(wantFaults, faults); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+}
+
 func TestFaultsFoundBeforeAreKept(t *testing.T) {
 	s := mustCompile(t, account...)
 	faults := personal.Faults{"city": personal.FaultTooLong, "password": personal.FaultTooShort}

@@ -3,6 +3,7 @@ package userfields
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,17 +70,21 @@ func TestMergeClearsAndKeeps(t *testing.T) {
 	}
 }
 
-func TestAProfileShowsVisibleFieldsInOrder(t *testing.T) {
+func TestAProfileShowsVisibleFieldsInOrderAndARecordAll(t *testing.T) {
 	s := mustCompile(t,
 		personal.Field{Name: "b", Type: "text", Order: 1},
 		personal.Field{Name: "a", Type: "integer", ReadOnly: true},
 		personal.Field{Name: "secret", Type: "text", Hidden: true},
 		personal.Field{Name: "new", Type: "tags", Default: list("x")},
 	)
-	got := s.Profile(Values{"b": "text", "a": int64(1), "secret": "x", "gone": "y"})
+	stored := Values{"b": "text", "a": int64(1), "secret": "x", "gone": "y"}
 	want := []personal.ProfileField{{Name: "a", Value: int64(1)}, {Name: "new"}, {Name: "b", Value: "text"}}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, s.Profile(stored)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	want = slices.Insert(want, 1, personal.ProfileField{Name: "secret", Value: "x"})
+	if diff := cmp.Diff(want, s.Record(stored)); diff != "" {
+		t.Errorf("for an administrator (-want +got):\n%s", diff)
 	}
 }
 

@@ -269,12 +269,35 @@ var raceCases = []testCase{
 			}
 		}
 	}},
-	{"everything at once on one account deadlocks nowhere", func(t *testing.T, w *world) {
+	{"no sign-in and no token outlives the disabling of its account", func(t *testing.T, w *world) {
+		for range rounds {
+			a, _ := w.createAny()
+			errs := atOnce(contenders, func(i int) error {
+				switch i % 8 {
+				case 0:
+					return w.SetDisabled(t.Context(), a.ID, true)
+				case 1:
+					return w.AddMailToken(t.Context(), accounts.MailToken{
+						AccountID: a.ID, Purpose: accounts.PurposeRecovery, Digest: digest("token", w.number()),
+						CredentialVersion: a.CredentialVersion, AccountEmailKey: a.Email.Key, Expires: w.Now().Add(time.Hour),
+					})
+				}
+				return w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: contenders})
+			})
+			if ok, stale := count(errs, nil), count(errs, accounts.ErrStale); ok+stale != contenders {
+				t.Fatal(errors.Join(errs...))
+			}
+			w.must(w.SetDisabled(t.Context(), a.ID, false))
+			w.wantSessions(a.ID)
+			w.must(w.DeleteAccount(t.Context(), a.ID))
+		}
+	}},
+	{"everything at once on one account deadlocks nowhere, even when it is deleted", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		ctx := t.Context()
 		errs := atOnce(contenders, func(i int) error {
 			var err error
-			switch i % 8 {
+			switch i % 11 {
 			case 0, 1:
 				err = w.OpenSession(ctx, accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 3})
 			case 2:
@@ -289,8 +312,16 @@ var raceCases = []testCase{
 				err = w.ReplacePassword(ctx, a.ID, 1, "second hash", s)
 			case 7:
 				err = w.EndStolen(ctx, s, job("event"))
+			case 8:
+				err = w.SetDisabled(ctx, a.ID, true, job("event"))
+			case 9:
+				err = w.SetDisabled(ctx, a.ID, false, job("event"))
+			case 10:
+				if i > contenders/2 {
+					err = w.DeleteAccount(ctx, a.ID, job("event"))
+				}
 			}
-			if errors.Is(err, accounts.ErrStale) {
+			if errors.Is(err, accounts.ErrStale) || errors.Is(err, accounts.ErrNotFound) {
 				return nil
 			}
 			return err

@@ -34,6 +34,7 @@ func Run(t *testing.T, open Open) {
 		cases []testCase
 	}{
 		{"accounts", accountCases},
+		{"administration", administrationCases},
 		{"sessions", sessionCases},
 		{"mails", mailCases},
 		{"attempts", attemptCases},

@@ -1,5 +1,6 @@
 // Package personaltest helps to test against the contract of package personal:
-// a fake [personal.Service] and a fake [personal.Host], both made of functions.
+// fakes of [personal.Service], [personal.Administration] and [personal.Host], all
+// made of functions, and the suites of tests that the first two pass.
 package personaltest
 
 import (

@@ -17,6 +17,7 @@ func TestAnOperationWithoutAFunctionIsNotOffered(t *testing.T) {
 		"authorize": authorize,
 		"fields":    fields,
 		"logout":    s.Logout(ctx, personal.LogoutRequest{}),
+		"disabling": new(personaltest.Administration).DisableUser(ctx, 1),
 	} {
 		if got := personal.CodeOf(err); got != personal.CodeNotFound {
 			t.Errorf("%s answers %q, want not_found", name, got)

@@ -23,7 +23,8 @@ func NewService(t testing.TB, build func(host personal.Host) personal.Service, h
 	return pluginrpc.NewService(NewConn(t, build, host), host)
 }
 
-// NewConn is NewService, for what goes over the connection.
+// NewConn is NewService, for what goes over the connection. A service that is a
+// personal.Administration too offers that as well.
 func NewConn(t testing.TB, build func(host personal.Host) personal.Service, host personal.Host) grpc.ClientConnInterface {
 	t.Helper()
 	builder := func(_ context.Context, _ pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
@@ -118,6 +119,11 @@ func (a attached) HostToPlugin(network, address string) (string, string, error) 
 type bareModule struct{ service personal.Service }
 
 func (m bareModule) Service() personal.Service { return m.service }
+
+func (m bareModule) Administration() personal.Administration {
+	a, _ := m.service.(personal.Administration)
+	return a
+}
 
 func (m bareModule) Preflight(context.Context) (pluginrpc.Report, error) {
 	return pluginrpc.Report{}, nil

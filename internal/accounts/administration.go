@@ -1,0 +1,184 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// FindUsers implements [personal.Administration].
+func (s *Service) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
+	q, err := search(r)
+	if err != nil {
+		return personal.UserPage{}, err
+	}
+	wanted := q.Most
+	q.Most++ // one more tells whether there is another page
+	found, err := s.store.SearchAccounts(ctx, q)
+	if err != nil {
+		return personal.UserPage{}, fail("searching accounts", err)
+	}
+	page := personal.UserPage{Users: make([]personal.User, 0, wanted)}
+	for _, a := range found[:min(wanted, len(found))] {
+		page.Users = append(page.Users, userOf(a))
+	}
+	if len(found) > wanted {
+		page.Next = found[wanted-1].ID
+	}
+	return page, nil
+}
+
+// search reads a request. Logins and e-mails are looked for by their keys; an
+// e-mail with a domain in Unicode has its A-label there.
+func search(r personal.FindUsersRequest) (AccountSearch, error) {
+	text := strings.TrimSpace(r.Search)
+	q := AccountSearch{Text: text, Before: r.After, Most: r.Limit}
+	var faults personal.Faults
+	switch {
+	case utf8.RuneCountInString(text) > personal.MostSearchLength:
+		faults.Add("search", personal.FaultTooLong)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+		faults.Add("search", personal.FaultInvalidFormat)
+	}
+	switch disabled := r.State == personal.UserDisabled; r.State {
+	case "":
+	case personal.UserActive, personal.UserDisabled:
+		q.Disabled = &disabled
+	default:
+		faults.Add("state", personal.FaultNotInList)
+	}
+	if r.After < 0 {
+		faults.Add("after", personal.FaultOutOfRange)
+	}
+	if q.Most == 0 {
+		q.Most = personal.DefaultUserLimit
+	}
+	if q.Most < 0 || q.Most > personal.MostUserLimit {
+		faults.Add("limit", personal.FaultOutOfRange)
+	}
+	q.Key = strings.ToLower(norm.NFC.String(text))
+	if email, fault := ParseEmail(text); fault == "" {
+		q.Key = email.Key
+	}
+	if id, err := strconv.ParseInt(text, 10, 64); err == nil {
+		q.ID = id
+	}
+	return q, faults.Err()
+}
+
+func userOf(a SeenAccount) personal.User {
+	return personal.User{
+		ID:       a.ID,
+		Login:    a.Login,
+		Name:     a.Name,
+		Email:    a.Email.Address,
+		Disabled: a.Disabled,
+		Created:  a.Created,
+		Updated:  a.Updated,
+		LastSeen: a.LastSeen,
+	}
+}
+
+// User implements [personal.Administration].
+func (s *Service) User(ctx context.Context, id int64) (personal.UserRecord, error) {
+	schema, err := s.userFields(ctx)
+	if err != nil {
+		return personal.UserRecord{}, err
+	}
+	account, err := s.store.Account(ctx, id)
+	if err != nil {
+		return personal.UserRecord{}, nobody("finding an account", err)
+	}
+	return personal.UserRecord{User: userOf(account), Fields: schema.Record(account.Fields)}, nil
+}
+
+// UpdateUser implements [personal.Administration].
+func (s *Service) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) error {
+	schema, err := s.userFields(ctx)
+	if err != nil {
+		return err
+	}
+	if len(schema.Malformed(r.Fields)) > 0 {
+		return refusal(personal.CodeMalformedRequest)
+	}
+	change, err := s.change(r.Fields, schema.Administer)
+	if err != nil {
+		return err
+	}
+	if len(r.Fields) == 0 {
+		return s.mustExist(ctx, r.UserID)
+	}
+	if _, err := s.store.UpdateProfile(ctx, r.UserID, change, s.event(ctx, personal.EventUserUpdated, r.UserID)); err != nil {
+		return nobody("updating an account", err)
+	}
+	s.wake()
+	return nil
+}
+
+// DisableUser implements [personal.Administration].
+func (s *Service) DisableUser(ctx context.Context, id int64) error {
+	return s.setDisabled(ctx, id, true, personal.EventUserDisabled)
+}
+
+// EnableUser implements [personal.Administration].
+func (s *Service) EnableUser(ctx context.Context, id int64) error {
+	return s.setDisabled(ctx, id, false, personal.EventUserEnabled)
+}
+
+func (s *Service) setDisabled(ctx context.Context, id int64, disabled bool, t personal.EventType) error {
+	if err := s.store.SetDisabled(ctx, id, disabled, s.event(ctx, t, id)); err != nil {
+		return nobody("disabling or enabling an account", err)
+	}
+	s.wake()
+	return nil
+}
+
+// UserSessions implements [personal.Administration].
+func (s *Service) UserSessions(ctx context.Context, id int64) ([]personal.Session, error) {
+	if err := s.mustExist(ctx, id); err != nil {
+		return nil, err
+	}
+	return s.sessionsOf(ctx, id, 0)
+}
+
+// EndUserSessions implements [personal.Administration].
+func (s *Service) EndUserSessions(ctx context.Context, id int64) error {
+	if err := s.mustExist(ctx, id); err != nil {
+		return err
+	}
+	if err := s.store.EndSessions(ctx, id); err != nil {
+		return fail("ending an account's sessions", err)
+	}
+	return nil
+}
+
+// DeleteUser implements [personal.Administration].
+func (s *Service) DeleteUser(ctx context.Context, id int64) error {
+	if err := s.store.DeleteAccount(ctx, id, s.event(ctx, personal.EventUserDeleted, id)); err != nil {
+		return nobody("deleting an account", err)
+	}
+	s.wake()
+	return nil
+}
+
+func (s *Service) mustExist(ctx context.Context, id int64) error {
+	if _, err := s.store.Account(ctx, id); err != nil {
+		return nobody("finding an account", err)
+	}
+	return nil
+}
+
+// nobody answers not_found for an id that is no account's.
+func nobody(doing string, err error) error {
+	if errors.Is(err, ErrNotFound) {
+		return refusal(personal.CodeNotFound)
+	}
+	return fail(doing, err)
+}

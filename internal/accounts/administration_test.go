@@ -1,0 +1,229 @@
+package accounts_test
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+func (f *fixture) disable(t *testing.T, id int64) {
+	t.Helper()
+	if err := f.service.DisableUser(t.Context(), id); err != nil {
+		t.Fatalf("disabling: %v", err)
+	}
+}
+
+func (f *fixture) delete(t *testing.T, id int64) {
+	t.Helper()
+	if err := f.service.DeleteUser(t.Context(), id); err != nil {
+		t.Fatalf("deleting: %v", err)
+	}
+}
+
+// departures are the ways in which an account can be taken from its user.
+var departures = map[string]func(f *fixture, t *testing.T, id int64){
+	"disabled": (*fixture).disable,
+	"deleted":  (*fixture).delete,
+	"disabled and enabled again": func(f *fixture, t *testing.T, id int64) {
+		f.disable(t, id)
+		if err := f.service.EnableUser(t.Context(), id); err != nil {
+			t.Fatalf("enabling: %v", err)
+		}
+	},
+}
+
+// wantNoJobs checks that no job waits to be tried again.
+func (f *fixture) wantNoJobs(t *testing.T) {
+	t.Helper()
+	f.clock.Advance(time.Hour)
+	jobs, err := f.store.ClaimJobs(t.Context(), f.kinds(), f.clock.Now().Add(time.Minute), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range jobs {
+		t.Errorf("a job of kind %s is left after %d tries", j.Kind, j.Attempts-1)
+	}
+}
+
+func TestAMailForAnAccountThatIsGoneIsDroppedAtOnce(t *testing.T) {
+	for name, depart := range departures {
+		t.Run(name, func(t *testing.T) {
+			testkit.Databases(t, func(t *testing.T, url string) {
+				f := newFixture(t, url)
+				in := f.register(t, "ada")
+				if name != "disabled and enabled again" { // who may sign in again may recover
+					if err := f.service.Recover(t.Context(), personal.RecoverRequest{Login: "ada"}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				change := personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "new@example.com"}
+				if err := f.service.ChangeEmail(t.Context(), change); err != nil {
+					t.Fatal(err)
+				}
+				depart(f, t, in.Credentials.UserID)
+				f.drain(t)
+				if mails := f.host.Mails(); len(mails) > 0 {
+					t.Errorf("%d mails were sent", len(mails))
+				}
+				f.wantNoJobs(t)
+			})
+		})
+	}
+}
+
+func TestAMailWhoseAccountGoesWhileItIsMadeHoldsNoTokenAndIsNotTriedAgain(t *testing.T) {
+	for _, name := range []string{"disabled", "deleted"} {
+		t.Run(name, func(t *testing.T) {
+			f, s, _ := spied(t, testkit.SQLite(t), cheap)
+			id := f.register(t, "ada").Credentials.UserID
+			f.worker.Handlers = f.service.Jobs() // which look at the store through the spy
+			s.found = func() { departures[name](f, t, id) }
+			f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
+			if s.found != nil {
+				t.Fatal("the account was not looked for")
+			}
+			if mails := f.host.Mails(); len(mails) > 0 {
+				t.Errorf("%d mails were sent", len(mails))
+			}
+			f.wantNoJobs(t)
+		})
+	}
+}
+
+// What an account's user has begun when it is taken from him fails like any call
+// of his, and leaves nothing behind.
+func TestACallThatMeetsTheEndOfItsAccountIsRefused(t *testing.T) {
+	ctx := context.Background()
+	calls := map[string]func(f *fixture, c personal.Credentials) error{
+		"refresh": func(f *fixture, c personal.Credentials) error {
+			_, err := f.service.Refresh(ctx, c)
+			return err
+		},
+		"password": func(f *fixture, c personal.Credentials) error {
+			_, err := f.service.ChangePassword(ctx, personal.ChangePasswordRequest{
+				Credentials: c, OldPassword: goodPassword, Password: otherPassword, ConfirmPassword: otherPassword,
+			})
+			return err
+		},
+	}
+	for name, depart := range departures {
+		for operation, call := range calls {
+			t.Run(operation+" of an account "+name, func(t *testing.T) {
+				f, s, _ := spied(t, testkit.SQLite(t), cheap)
+				c := f.register(t, "ada").Credentials
+				s.looked = func() { depart(f, t, c.UserID) }
+				wantCode(t, call(f, c), personal.CodeUnauthenticated)
+				wantCode(t, call(f, c), personal.CodeUnauthenticated)
+				if _, err := f.signIn("ada", otherPassword); err == nil {
+					t.Error("the new password was stored")
+				}
+			})
+		}
+	}
+}
+
+func TestNothingElseIsWrittenToAnAccountThatWasDeletedMeanwhile(t *testing.T) {
+	ctx := context.Background()
+	name := map[string]personal.Input{"name": personal.Text("Ada")}
+	for operation, test := range map[string]struct {
+		call func(f *fixture, c personal.Credentials) error
+		want personal.Code
+	}{
+		"profile": {func(f *fixture, c personal.Credentials) error {
+			_, err := f.service.UpdateProfile(ctx, personal.UpdateProfileRequest{Credentials: c, Fields: name})
+			return err
+		}, personal.CodeUnauthenticated},
+		"email": {func(f *fixture, c personal.Credentials) error {
+			return f.service.ChangeEmail(ctx, personal.ChangeEmailRequest{Credentials: c, Password: goodPassword, Email: "new@example.com"})
+		}, personal.CodeUnauthenticated},
+		"logout": {func(f *fixture, c personal.Credentials) error {
+			return f.service.Logout(ctx, personal.LogoutRequest{Credentials: c, All: true})
+		}, ""},
+	} {
+		t.Run(operation, func(t *testing.T) {
+			f, s, _ := spied(t, testkit.SQLite(t), cheap)
+			c := f.register(t, "ada").Credentials
+			s.looked = func() { f.delete(t, c.UserID) }
+			wantCode(t, test.call(f, c), test.want)
+			f.drain(t)
+			f.wantNoJobs(t)
+		})
+	}
+}
+
+func TestASignInThatWasHashingWhileItsAccountWasTakenFails(t *testing.T) {
+	for name, depart := range departures {
+		t.Run(name, func(t *testing.T) {
+			f, _, h := spied(t, testkit.SQLite(t), cheap)
+			id := f.register(t, "ada").Credentials.UserID
+			h.while = func() { depart(f, t, id) }
+			_, err := f.signIn("ada", goodPassword)
+			wantCode(t, err, personal.CodeInvalidCredentials)
+		})
+	}
+}
+
+// An old hash of a session that was ended for its account is no theft.
+func TestAnOldHashOfADisabledAccountRaisesNoAlarm(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	c := f.register(t, "ada").Credentials
+	newest := c
+	for range 3 {
+		var err error
+		if newest, err = f.service.Refresh(t.Context(), newest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.clock.Advance(time.Hour) // beyond every grace
+	f.disable(t, c.UserID)
+	_, err := f.service.Refresh(t.Context(), c)
+	wantCode(t, err, personal.CodeUnauthenticated)
+	f.drain(t)
+	for _, e := range f.host.Events() {
+		if e.Type == personal.EventSessionTheft {
+			t.Error("a theft was told")
+		}
+	}
+}
+
+func TestWhatAnAdministratorDoesIsToldOnceWithItsRequest(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		id := f.register(t, "ada").Credentials.UserID
+		f.drain(t)
+		before := len(f.host.Events())
+		ctx := personal.WithCall(t.Context(), personal.Call{RequestID: "r", Address: netip.MustParseAddr("192.0.2.7")})
+		change := personal.UpdateUserRequest{UserID: id, Fields: map[string]personal.Input{"name": personal.Text("Ada")}}
+		var want []personal.Event
+		for _, step := range []struct {
+			does error
+			told personal.EventType // "" for nothing
+		}{
+			{f.service.UpdateUser(ctx, personal.UpdateUserRequest{UserID: id}), ""},
+			{f.service.UpdateUser(ctx, change), personal.EventUserUpdated},
+			{f.service.EnableUser(ctx, id), ""},
+			{f.service.DisableUser(ctx, id), personal.EventUserDisabled},
+			{f.service.DisableUser(ctx, id), ""},
+			{f.service.EnableUser(ctx, id), personal.EventUserEnabled},
+			{f.service.DeleteUser(ctx, id), personal.EventUserDeleted},
+		} {
+			if step.does != nil {
+				t.Fatal(step.does)
+			}
+			if step.told != "" {
+				want = append(want, personal.Event{Type: step.told, Time: f.clock.Now(), UserID: id, Address: "192.0.2.7", RequestID: "r"})
+			}
+		}
+		f.drain(t)
+		if diff := cmp.Diff(want, f.host.Events()[before:], cmpopts.IgnoreFields(personal.Event{}, "ID")); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}

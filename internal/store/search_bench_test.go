@@ -1,0 +1,64 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/store/dbconn"
+)
+
+// BenchmarkSearchAccounts looks through 100,000 accounts. The worst case is what
+// matches nothing, and so reads all of them.
+func BenchmarkSearchAccounts(b *testing.B) {
+	disabled := true
+	benchmark(b, func(b *testing.B, url string, s *store.Store, _ accounts.Session) {
+		multiplyAccounts(b, url)
+		for _, search := range []struct {
+			name string
+			q    accounts.AccountSearch
+			want int
+		}{
+			{"the first page", accounts.AccountSearch{}, 50},
+			{"a page far behind", accounts.AccountSearch{Before: 1000}, 50},
+			{"a part of many e-mails", accounts.AccountSearch{Text: "@example", Key: "@example"}, 50},
+			{"the oldest login", accounts.AccountSearch{Text: "anna", Key: "anna"}, 1},
+			{"nothing", accounts.AccountSearch{Text: "nobody", Key: "nobody"}, 0},
+			{"nothing, in Cyrillic", accounts.AccountSearch{Text: "Никто", Key: "никто"}, 0},
+			{"nobody who is disabled", accounts.AccountSearch{Disabled: &disabled}, 0},
+		} {
+			b.Run(search.name, func(b *testing.B) {
+				search.q.Most = 50
+				for b.Loop() {
+					found, err := s.SearchAccounts(b.Context(), search.q)
+					if err != nil || len(found) != search.want {
+						b.Fatalf("%d accounts, error %v", len(found), err)
+					}
+				}
+			})
+		}
+	})
+}
+
+// multiplyAccounts makes 100,000 accounts of the one there is.
+func multiplyAccounts(b *testing.B, url string) {
+	b.Helper()
+	pools, err := dbconn.Open(url, dbconn.MigrationLimits)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer pools.Close()
+	for _, statement := range []string{
+		`INSERT INTO personal_accounts (login, login_key, name, email, email_key,
+				password_hash, credential_version, fields, disabled, created, updated)
+			WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+			SELECT 'User' || i, 'user' || i, 'Иван Petrov ' || i, 'User' || i || '@example.org', 'user' || i || '@example.org',
+				password_hash, credential_version, fields, disabled, created, updated
+			FROM n CROSS JOIN personal_accounts WHERE login_key = 'anna' ORDER BY i`,
+		`ANALYZE`,
+	} {
+		if _, err := pools.Write.ExecContext(b.Context(), statement); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+)
+
+var administrationCases = []testCase{
+	{"a search finds a part of a login, an e-mail or a name in any case, or a whole id", func(t *testing.T, w *world) {
+		anna := w.named("Anna Ö'Neil", "anna_b", "a%b@example.org")
+		boris := w.named("Борис Ёлкин", "annaxb", "")
+		nameless := w.newAccount()
+		nameless.LoginKey, nameless.Email.Key = "zoë!", "axb@example.org"
+		zoe := w.createID(nameless)
+		all := []int64{zoe, boris, anna}
+		for _, c := range []struct {
+			what string
+			q    accounts.AccountSearch
+			want []int64
+		}{
+			{"everything", accounts.AccountSearch{}, all},
+			{"a part of two logins", text("anna"), []int64{boris, anna}},
+			{"an underscore is itself", text("a_b"), []int64{anna}},
+			{"a per cent sign is itself", text("a%b"), []int64{anna}},
+			{"an exclamation mark is itself", text("ë!"), []int64{zoe}},
+			{"an e-mail's end", text("@example.org"), []int64{zoe, anna}},
+			{"a name in capitals", accounts.AccountSearch{Text: "ANNA", Key: "else"}, []int64{anna}},
+			{"a part of a name with a quote", text("'neil"), []int64{anna}},
+			{"a Cyrillic name in small letters", text("борис"), []int64{boris}},
+			{"a Cyrillic name of two words in small letters", text("борис ёлкин"), []int64{boris}},
+			{"the middle of a Cyrillic name", text("лки"), []int64{boris}},
+			{"a Cyrillic name as it is", text("Борис Ё"), []int64{boris}},
+			{"an id", accounts.AccountSearch{Text: "else", Key: "else", ID: boris}, []int64{boris}},
+			{"nothing", text("nobody"), nil},
+		} {
+			if diff := cmp.Diff(c.want, w.search(c.q)); diff != "" {
+				t.Errorf("%s: %s", c.what, diff)
+			}
+		}
+	}},
+	{"a name all in capitals is found by small letters, of any script", func(t *testing.T, w *world) {
+		anna := w.named("АННА", "a", "")
+		if diff := cmp.Diff([]int64{anna}, w.search(text("анна"))); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"what a search holds is never a part of the query", func(t *testing.T, w *world) {
+		const odd = "it's \\ \\% ?0 $1 -- \" x"
+		id := w.named(odd, "a", "")
+		w.createAny()
+		if diff := cmp.Diff([]int64{id}, w.search(text(odd))); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"a search goes on where it ended, whatever came or went meanwhile", func(t *testing.T, w *world) {
+		var ids []int64
+		for range 5 {
+			ids = append(ids, w.createID(w.newAccount()))
+		}
+		first := w.search(accounts.AccountSearch{Most: 2})
+		w.createID(w.newAccount())
+		w.must(w.DeleteAccount(t.Context(), ids[3]))
+		second := w.search(accounts.AccountSearch{Most: 2, Before: ids[3]})
+		third := w.search(accounts.AccountSearch{Most: 2, Before: ids[1]})
+		got := [][]int64{first, second, third}
+		if diff := cmp.Diff([][]int64{{ids[4], ids[3]}, {ids[2], ids[1]}, {ids[0]}}, got); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"accounts are told apart by whether they are disabled, also those that match", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		b, _ := w.createAny()
+		w.must(w.SetDisabled(t.Context(), a.ID, true))
+		yes, no := true, false
+		for _, c := range []struct {
+			q    accounts.AccountSearch
+			want []int64
+		}{
+			{accounts.AccountSearch{Disabled: &yes}, []int64{a.ID}},
+			{accounts.AccountSearch{Disabled: &no}, []int64{b.ID}},
+			{accounts.AccountSearch{Disabled: &yes, Text: "key", Key: "key"}, []int64{a.ID}},
+			{accounts.AccountSearch{Disabled: &no, Text: a.Login, Key: a.LoginKey}, nil},
+			{accounts.AccountSearch{Disabled: &no, Text: "else", Key: "else", ID: a.ID}, nil},
+		} {
+			if diff := cmp.Diff(c.want, w.search(c.q)); diff != "" {
+				t.Errorf("%+v: %s", c.q, diff)
+			}
+		}
+	}},
+	{"an account is found by its id, with the last use of its sessions", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		w.open(a)
+		w.pass(time.Hour)
+		w.must(w.TouchSession(t.Context(), s.ID, s.Newest, false, w.Now()))
+		want := accounts.SeenAccount{Account: a, LastSeen: w.Now()}
+		w.wantSeen(want)
+		w.must(w.EndSessions(t.Context(), a.ID))
+		w.wantSeen(accounts.SeenAccount{Account: a})
+		_, err := w.Account(t.Context(), a.ID+1)
+		w.wantError(err, accounts.ErrNotFound)
+	}},
+	{"disabling ends every session, voids every token and stores the jobs; enabling brings none back", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		w.open(a)
+		b, strangers := w.createAny()
+		w.addToken(a, accounts.PurposeRecovery, 1)
+		w.pass(time.Minute)
+		w.must(w.SetDisabled(t.Context(), a.ID, true, job("event")))
+		a.Disabled, a.CredentialVersion, a.Updated = true, 2, w.Now()
+		w.wantAfter(a)
+		err := w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 2, Most: 9})
+		w.wantError(err, accounts.ErrStale)
+		w.pass(time.Minute)
+		w.must(w.SetDisabled(t.Context(), a.ID, false, job("mail")))
+		a.Disabled, a.CredentialVersion, a.Updated = false, 3, w.Now()
+		w.wantAfter(a)
+		err = w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 9})
+		w.wantError(err, accounts.ErrStale) // a sign-in from before
+		w.open(a)
+		w.wantSessions(b.ID, strangers)
+		if diff := cmp.Diff([]outbox.Kind{"event", "mail"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"enabling ends what an account that was disabled in another way had left", func(t *testing.T, w *world) {
+		off := w.newAccount()
+		off.Disabled = true
+		a, _ := w.create(off)
+		w.must(w.SetDisabled(t.Context(), a.ID, false))
+		w.wantSessions(a.ID)
+	}},
+	{"what is disabled or enabled already stays as it is, and no job is stored", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		w.must(w.SetDisabled(t.Context(), a.ID, false, job("event")))
+		w.wantSessions(a.ID, s)
+		w.must(w.SetDisabled(t.Context(), a.ID, true))
+		before := w.account(a.ID)
+		w.pass(time.Minute)
+		w.must(w.SetDisabled(t.Context(), a.ID, true, job("event")))
+		if diff := cmp.Diff(before, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		w.wantError(w.SetDisabled(t.Context(), 99, true, job("event")), accounts.ErrNotFound)
+		if due := w.kindsDue(); len(due) > 0 {
+			t.Errorf("jobs %v, want none", due)
+		}
+	}},
+	{"a deleted account takes all it had with it, frees its keys and leaves its id unused", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		w.addToken(a, accounts.PurposeRecovery, 1)
+		_, err := w.ReserveMail(t.Context(), reservation("m", a, accounts.PurposeRecovery))
+		w.must(err)
+		w.must(w.DeleteAccount(t.Context(), a.ID, job("event")))
+		_, _, err = w.FindSession(t.Context(), s.Selector)
+		w.wantError(err, accounts.ErrNotFound)
+		_, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 1))
+		w.wantError(err, accounts.ErrNotFound)
+		_, err = w.ReserveMail(t.Context(), reservation("n", a, accounts.PurposeRecovery))
+		w.wantError(err, accounts.ErrNotFound)
+		w.wantError(w.DeleteAccount(t.Context(), a.ID, job("event")), accounts.ErrNotFound)
+		if id := w.createID(a); id <= a.ID {
+			t.Errorf("id %d after %d", id, a.ID)
+		}
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"a profile update stores its jobs with it, or neither", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		_, err := w.UpdateProfile(t.Context(), a.ID, func(*accounts.Account) error { return nil }, job("event"))
+		w.must(err)
+		_, err = w.UpdateProfile(t.Context(), 99, func(*accounts.Account) error { return nil }, job("mail"))
+		w.wantError(err, accounts.ErrNotFound)
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+	}},
+}
+
+// text is the search for a text in small letters.
+func text(s string) accounts.AccountSearch { return accounts.AccountSearch{Text: s, Key: s} }
+
+// search returns the ids of what is found, of ten at most unless q says else.
+func (w *world) search(q accounts.AccountSearch) (ids []int64) {
+	w.t.Helper()
+	if q.Most == 0 {
+		q.Most = 10
+	}
+	found, err := w.SearchAccounts(w.t.Context(), q)
+	w.must(err)
+	for _, a := range found {
+		ids = append(ids, a.ID)
+	}
+	return ids
+}
+
+func (w *world) named(name, loginKey, emailKey string) int64 {
+	w.t.Helper()
+	a := w.newAccount()
+	a.Name, a.LoginKey, a.Email.Key = &name, loginKey, emailKey
+	return w.createID(a)
+}
+
+// wantSeen checks what is found of an account, by its id and by a search.
+func (w *world) wantSeen(want accounts.SeenAccount) {
+	w.t.Helper()
+	got, err := w.Account(w.t.Context(), want.ID)
+	w.must(err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("by id: %s", diff)
+	}
+	found, err := w.SearchAccounts(w.t.Context(), accounts.AccountSearch{Most: 9})
+	w.must(err)
+	if diff := cmp.Diff([]accounts.SeenAccount{want}, found); diff != "" {
+		w.t.Errorf("by a search: %s", diff)
+	}
+}
+
+// wantAfter checks an account that was disabled: no session, no token.
+func (w *world) wantAfter(want accounts.Account) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.account(want.ID)); diff != "" {
+		w.t.Error(diff)
+	}
+	w.wantSessions(want.ID)
+	_, err := w.FindMailToken(w.t.Context(), accounts.PurposeRecovery, digest("token", 1))
+	w.wantError(err, accounts.ErrNotFound)
+}

@@ -1,0 +1,103 @@
+package personal
+
+import (
+	"context"
+	"time"
+)
+
+// Administration is what a personal-account module offers to those who run the
+// system: the users, and what may be done to them. It takes no credentials. Only
+// the system's own code may call it, behind a guard of its own; no visitor's
+// route leads here.
+//
+// Errors are those of [Service]. An id that is nobody's is [CodeNotFound], and so
+// is every operation of a running version that does not offer it.
+//
+// Implementations are safe for concurrent use and honour the context's deadline.
+type Administration interface {
+	// FindUsers lists users, the newest first, a page at a time.
+	// Codes: validation_failed.
+	FindUsers(ctx context.Context, r FindUsersRequest) (UserPage, error)
+
+	// User returns all that is known of one user. Codes: not_found.
+	User(ctx context.Context, id int64) (UserRecord, error)
+
+	// UpdateUser changes the fields that were sent and no others; read-only and
+	// hidden ones may be set too. Codes: malformed_request, validation_failed,
+	// not_found.
+	UpdateUser(ctx context.Context, r UpdateUserRequest) error
+
+	// DisableUser keeps a user out: every session ends and every mailed token is
+	// void, at once. Who is disabled stays so. Codes: not_found.
+	DisableUser(ctx context.Context, id int64) error
+
+	// EnableUser lets a user sign in again. What ended when he was disabled stays
+	// ended. Codes: not_found.
+	EnableUser(ctx context.Context, id int64) error
+
+	// UserSessions lists the user's living sessions, the latest used first; none
+	// is the current one. Codes: not_found.
+	UserSessions(ctx context.Context, id int64) ([]Session, error)
+
+	// EndUserSessions ends every session of the user. Codes: not_found.
+	EndUserSessions(ctx context.Context, id int64) error
+
+	// DeleteUser removes a user and all that was his. His login and e-mail are
+	// free again; his id is never used again. Codes: not_found.
+	DeleteUser(ctx context.Context, id int64) error
+}
+
+// UserState tells users apart by whether they may sign in.
+type UserState string
+
+// The states. The zero value is "either".
+const (
+	UserActive   UserState = "active"
+	UserDisabled UserState = "disabled"
+)
+
+// The bounds of a search.
+const (
+	DefaultUserLimit = 50  // users on a page, where the request names no limit
+	MostUserLimit    = 100 // users on a page
+	MostSearchLength = 254 // characters of a search, the longest e-mail's
+)
+
+// FindUsersRequest carries the parameters of [Administration.FindUsers]. In
+// FIELDS they are called search, state, after and limit.
+type FindUsersRequest struct {
+	Search string    // part of a login, an e-mail or a name, in any case, or a whole id; empty: everybody
+	State  UserState // empty: either
+	After  int64     // UserPage.Next of the page before; 0: the first page
+	Limit  int       // users on the page, MostUserLimit at most; 0: DefaultUserLimit
+}
+
+// UserPage is one page of users.
+type UserPage struct {
+	Users []User
+	Next  int64 // FindUsersRequest.After of the next page; 0 on the last
+}
+
+// User is a user as listed.
+type User struct {
+	ID       int64
+	Login    string
+	Name     *string // nil if none
+	Email    string  // empty if none, which an imported user may have
+	Disabled bool
+	Created  time.Time // UTC
+	Updated  time.Time // UTC
+	LastSeen time.Time // UTC; the latest use of a session that has not been removed, zero if there is none
+}
+
+// UserRecord is all that is known of a user.
+type UserRecord struct {
+	User
+	Fields []ProfileField // every user field, hidden ones too, in the schema's order
+}
+
+// UpdateUserRequest carries the parameters of [Administration.UpdateUser].
+type UpdateUserRequest struct {
+	UserID int64
+	Fields map[string]Input // "name" and any user field; an unset one clears
+}

@@ -1,0 +1,219 @@
+package personaltest
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// StartAdministration is [Start] for a Service with its Administration.
+type StartAdministration func(t *testing.T, host personal.Host) (personal.Service, personal.Administration)
+
+// RunAdministration tests that an Administration keeps the contract, by what it
+// does to the users of the Service beside it. Like [Run] it runs against each
+// form of the two, and needs a store of its own.
+func RunAdministration(t *testing.T, start StartAdministration) {
+	fields := &fieldSet{}
+	fields.set(sampleFields())
+	host := &Host{UserFieldsFunc: fields.schema}
+	service, administration := start(t, host)
+	s := &administrationSuite{suite{service: service, host: host, fields: fields}, administration}
+	for name, test := range map[string]func(*testing.T, *administrationSuite){
+		"users are found by login, e-mail, name and id":                    testFindUsers,
+		"users are listed the newest first, page by page":                  testUserPages,
+		"users are found by whether they are disabled":                     testUserStates,
+		"a search that cannot be is refused with every fault":              testSearchFaults,
+		"a record shows what its user does not see":                        testUserRecord,
+		"an administrator sets every field, by its rules":                  testUpdateUser,
+		"a disabled user is out at once, and an enabled one may come back": testDisableUser,
+		"a disabled user's mailed tokens are void":                         testDisabledTokens,
+		"a user's sessions are listed and ended":                           testUserSessions,
+		"a deleted user is gone, and his login and e-mail are free":        testDeleteUser,
+		"nobody's id is not found":                                         testUnknownUser,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, s) })
+	}
+}
+
+// administrationSuite is the Administration under test and what surrounds it.
+type administrationSuite struct {
+	suite
+	administration personal.Administration
+}
+
+// find returns the ids of the users that a search finds.
+func (s *administrationSuite) find(t *testing.T, r personal.FindUsersRequest) (ids []int64, next int64) {
+	t.Helper()
+	page, err := s.administration.FindUsers(t.Context(), r)
+	if err != nil {
+		t.Fatalf("finding users: %v", err)
+	}
+	for _, u := range page.Users {
+		ids = append(ids, u.ID)
+	}
+	return ids, page.Next
+}
+
+func (s *administrationSuite) record(t *testing.T, id int64) personal.UserRecord {
+	t.Helper()
+	record, err := s.administration.User(t.Context(), id)
+	if err != nil {
+		t.Fatalf("asking for a user: %v", err)
+	}
+	return record
+}
+
+// awaitEvents waits until a user has had an event of every type, in any order.
+func (s *administrationSuite) awaitEvents(t *testing.T, userID int64, want ...personal.EventType) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for known := 0; ; {
+		events, err := s.host.AwaitEvents(ctx, known+1)
+		if err != nil {
+			t.Fatalf("no events %v: %v", want, err)
+		}
+		known = len(events)
+		var got []personal.EventType
+		for _, e := range events {
+			if e.UserID == userID && slices.Contains(want, e.Type) && !slices.Contains(got, e.Type) {
+				got = append(got, e.Type)
+			}
+		}
+		if len(got) == len(want) {
+			return
+		}
+	}
+}
+
+func testFindUsers(t *testing.T, s *administrationSuite) {
+	login, email := s.newLogin()
+	in, err := s.service.Register(t.Context(), personal.RegisterRequest{
+		Login: "Ünter_" + login, Password: Password, ConfirmPassword: Password, Email: "Find.Me+" + email,
+		Fields: map[string]personal.Input{"name": personal.Text("Ада Лавлейс 100%"), "city": personal.Text("riga")},
+	})
+	if err != nil {
+		t.Fatalf("registering: %v", err)
+	}
+	s.register(t) // somebody else
+	id := in.Credentials.UserID
+	for name, search := range map[string]string{
+		"the login":               "Ünter_" + login,
+		"the login in capitals":   "ÜNTER_" + strings.ToUpper(login),
+		"a part of the login":     "nter_",
+		"the e-mail":              "find.me+" + email,
+		"a part of the e-mail":    "FIND.ME",
+		"a part of the name":      "лавл",
+		"the name in capitals":    "ЛАВЛЕЙС",
+		"the name as it is":       "Ада Лавлейс",
+		"a per cent sign":         "0%",
+		"spaces around":           "  find.me ",
+		"the id, among whatever ": strconv.FormatInt(id, 10),
+	} {
+		ids, next := s.find(t, personal.FindUsersRequest{Search: search})
+		if !slices.Contains(ids, id) || next != 0 {
+			t.Errorf("by %s: found %v, want %d", name, ids, id)
+		}
+		if len(ids) != 1 && !strings.Contains(name, "id") {
+			t.Errorf("by %s: found %v, want %d alone", name, ids, id)
+		}
+	}
+	for name, search := range map[string]string{
+		"what nobody has":    "nobody at all",
+		"a wildcard":         "find%me",
+		"another wildcard":   "f_nd.me",
+		"a quote":            "'",
+		"a number too large": "99999999999999999999",
+		"the id and more":    strconv.FormatInt(id, 10) + " x",
+	} {
+		if ids, _ := s.find(t, personal.FindUsersRequest{Search: search}); len(ids) > 0 {
+			t.Errorf("by %s: found %v", name, ids)
+		}
+	}
+}
+
+func testUserPages(t *testing.T, s *administrationSuite) {
+	var want []int64
+	for range 5 {
+		want = append(want, s.register(t).Credentials.UserID)
+	}
+	slices.Reverse(want)
+	first, next := s.find(t, personal.FindUsersRequest{Limit: 2})
+	s.register(t) // newer than the first page
+	second, next := s.find(t, personal.FindUsersRequest{Limit: 2, After: next})
+	rest, _ := s.find(t, personal.FindUsersRequest{After: next})
+	if diff := cmp.Diff(want, slices.Concat(first, second, rest[:1])); diff != "" {
+		t.Fatalf("users (-want +got):\n%s", diff)
+	}
+	all, next := s.find(t, personal.FindUsersRequest{Limit: 100})
+	if next != 0 {
+		t.Fatalf("%d users, and a page after them", len(all))
+	}
+	if last, next := s.find(t, personal.FindUsersRequest{Limit: len(all)}); next != 0 || len(last) != len(all) {
+		t.Fatalf("a page that holds them all has one behind it: %d of %d, next %d", len(last), len(all), next)
+	}
+}
+
+func testUserStates(t *testing.T, s *administrationSuite) {
+	active, disabled := s.register(t), s.register(t)
+	if err := s.administration.DisableUser(t.Context(), disabled.Credentials.UserID); err != nil {
+		t.Fatalf("disabling: %v", err)
+	}
+	for _, test := range []struct {
+		state            personal.UserState
+		active, disabled bool
+	}{{"", true, true}, {personal.UserActive, true, false}, {personal.UserDisabled, false, true}} {
+		for email, want := range map[string]bool{active.email: test.active, disabled.email: test.disabled} {
+			ids, _ := s.find(t, personal.FindUsersRequest{Search: email, State: test.state})
+			if got := len(ids) == 1; got != want {
+				t.Errorf("state %q: found %v by %s", test.state, ids, email)
+			}
+		}
+	}
+}
+
+func testSearchFaults(t *testing.T, s *administrationSuite) {
+	_, err := s.administration.FindUsers(t.Context(), personal.FindUsersRequest{
+		Search: strings.Repeat("x", 255), State: "asleep", After: -1, Limit: 101,
+	})
+	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{
+		"search": personal.FaultTooLong, "state": personal.FaultNotInList,
+		"after": personal.FaultOutOfRange, "limit": personal.FaultOutOfRange,
+	})
+	_, err = s.administration.FindUsers(t.Context(), personal.FindUsersRequest{Search: "a\x00b", Limit: -1})
+	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{
+		"search": personal.FaultInvalidFormat, "limit": personal.FaultOutOfRange,
+	})
+}
+
+func testUserRecord(t *testing.T, s *administrationSuite) {
+	u := s.register(t)
+	got := s.record(t, u.Credentials.UserID)
+	want := personal.UserRecord{
+		User: personal.User{
+			ID: u.Credentials.UserID, Login: u.login, Name: u.Profile.Name, Email: u.email,
+			Created: got.Created, Updated: got.Created, LastSeen: got.Created,
+		},
+		Fields: append(slices.Clone(u.Profile.Fields), personal.ProfileField{Name: "note"}),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("record (-want +got):\n%s", diff)
+	}
+	if age := time.Since(got.Created); age.Abs() > time.Hour || got.Created.Location() != time.UTC {
+		t.Fatalf("created %v", got.Created)
+	}
+	page, err := s.administration.FindUsers(t.Context(), personal.FindUsersRequest{Search: u.email})
+	if err != nil {
+		t.Fatalf("finding the user: %v", err)
+	}
+	if diff := cmp.Diff([]personal.User{want.User}, page.Users); diff != "" {
+		t.Fatalf("as listed (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,78 @@
+package pluginrpc
+
+import (
+	"context"
+
+	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// administrationServer lets the host call the administration of a process. It is
+// not called before there is a module that has one, see process.administering.
+type administrationServer struct {
+	personalv1.UnimplementedAdministrationServiceServer
+	process *process
+}
+
+func (s *administrationServer) administration() personal.Administration {
+	return s.process.parts.Load().administration
+}
+
+func (s *administrationServer) FindUsers(ctx context.Context, in *personalv1.FindUsersRequest) (*personalv1.FindUsersResponse, error) {
+	page, err := s.administration().FindUsers(ctx, findUsersFromPB(in))
+	if err != nil {
+		return nil, err
+	}
+	return userPageToPB(page), nil
+}
+
+func (s *administrationServer) User(ctx context.Context, in *personalv1.UserRequest) (*personalv1.UserResponse, error) {
+	record, err := s.administration().User(ctx, in.GetId())
+	if err != nil {
+		return nil, err
+	}
+	return userRecordToPB(record)
+}
+
+func (s *administrationServer) UpdateUser(ctx context.Context, in *personalv1.UpdateUserRequest) (*personalv1.UpdateUserResponse, error) {
+	if err := s.administration().UpdateUser(ctx, updateUserFromPB(in)); err != nil {
+		return nil, err
+	}
+	return &personalv1.UpdateUserResponse{}, nil
+}
+
+func (s *administrationServer) DisableUser(ctx context.Context, in *personalv1.DisableUserRequest) (*personalv1.DisableUserResponse, error) {
+	if err := s.administration().DisableUser(ctx, in.GetId()); err != nil {
+		return nil, err
+	}
+	return &personalv1.DisableUserResponse{}, nil
+}
+
+func (s *administrationServer) EnableUser(ctx context.Context, in *personalv1.EnableUserRequest) (*personalv1.EnableUserResponse, error) {
+	if err := s.administration().EnableUser(ctx, in.GetId()); err != nil {
+		return nil, err
+	}
+	return &personalv1.EnableUserResponse{}, nil
+}
+
+func (s *administrationServer) UserSessions(ctx context.Context, in *personalv1.UserSessionsRequest) (*personalv1.UserSessionsResponse, error) {
+	sessions, err := s.administration().UserSessions(ctx, in.GetId())
+	if err != nil {
+		return nil, err
+	}
+	return &personalv1.UserSessionsResponse{Sessions: convertAll(sessions, sessionToPB)}, nil
+}
+
+func (s *administrationServer) EndUserSessions(ctx context.Context, in *personalv1.EndUserSessionsRequest) (*personalv1.EndUserSessionsResponse, error) {
+	if err := s.administration().EndUserSessions(ctx, in.GetId()); err != nil {
+		return nil, err
+	}
+	return &personalv1.EndUserSessionsResponse{}, nil
+}
+
+func (s *administrationServer) DeleteUser(ctx context.Context, in *personalv1.DeleteUserRequest) (*personalv1.DeleteUserResponse, error) {
+	if err := s.administration().DeleteUser(ctx, in.GetId()); err != nil {
+		return nil, err
+	}
+	return &personalv1.DeleteUserResponse{}, nil
+}

@@ -1,0 +1,76 @@
+package pluginrpc
+
+import (
+	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+func findUsersToPB(r personal.FindUsersRequest) *personalv1.FindUsersRequest {
+	return &personalv1.FindUsersRequest{Search: r.Search, State: string(r.State), After: r.After, Limit: int64(r.Limit)}
+}
+
+func findUsersFromPB(r *personalv1.FindUsersRequest) personal.FindUsersRequest {
+	return personal.FindUsersRequest{
+		Search: r.GetSearch(),
+		State:  personal.UserState(r.GetState()),
+		After:  r.GetAfter(),
+		Limit:  int(r.GetLimit()),
+	}
+}
+
+func userPageToPB(p personal.UserPage) *personalv1.FindUsersResponse {
+	return &personalv1.FindUsersResponse{Users: convertAll(p.Users, userToPB), Next: p.Next}
+}
+
+func userPageFromPB(p *personalv1.FindUsersResponse) personal.UserPage {
+	return personal.UserPage{Users: convertAll(p.GetUsers(), userFromPB), Next: p.GetNext()}
+}
+
+func userToPB(u personal.User) *personalv1.User {
+	return &personalv1.User{
+		Id:       u.ID,
+		Login:    u.Login,
+		Name:     u.Name,
+		Email:    u.Email,
+		Disabled: u.Disabled,
+		Created:  timeToPB(u.Created),
+		Updated:  timeToPB(u.Updated),
+		LastSeen: timeToPB(u.LastSeen),
+	}
+}
+
+func userFromPB(u *personalv1.User) personal.User {
+	user := personal.User{
+		ID:       u.GetId(),
+		Login:    u.GetLogin(),
+		Email:    u.GetEmail(),
+		Disabled: u.GetDisabled(),
+		Created:  timeFromPB(u.GetCreated()),
+		Updated:  timeFromPB(u.GetUpdated()),
+		LastSeen: timeFromPB(u.GetLastSeen()),
+	}
+	if u != nil {
+		user.Name = u.Name
+	}
+	return user
+}
+
+func userRecordToPB(r personal.UserRecord) (*personalv1.UserResponse, error) {
+	fields, err := profileFieldsToPB(r.Fields)
+	if err != nil {
+		return nil, err
+	}
+	return &personalv1.UserResponse{User: userToPB(r.User), Fields: fields}, nil
+}
+
+func userRecordFromPB(r *personalv1.UserResponse) personal.UserRecord {
+	return personal.UserRecord{User: userFromPB(r.GetUser()), Fields: convertAll(r.GetFields(), profileFieldFromPB)}
+}
+
+func updateUserToPB(r personal.UpdateUserRequest) *personalv1.UpdateUserRequest {
+	return &personalv1.UpdateUserRequest{UserId: r.UserID, Fields: inputsToPB(r.Fields)}
+}
+
+func updateUserFromPB(r *personalv1.UpdateUserRequest) personal.UpdateUserRequest {
+	return personal.UpdateUserRequest{UserID: r.GetUserId(), Fields: inputsFromPB(r.GetFields())}
+}

@@ -27,6 +27,7 @@ type config struct {
 	mailFrom    *mail.Address
 	relay       *mailer.SMTP // nil: mails are kept in the data folder
 	shim        personalhttp.Options
+	secure      bool // visitors come by HTTPS
 	drain       time.Duration
 	bake        time.Duration
 	logLevel    slog.Level
@@ -60,7 +61,7 @@ func (f *faults) add(key string, err error) {
 // flags that stand on the command line, where every user of the machine can
 // read them.
 func (f *serveCommand) check(typed map[string]bool) (config, error) {
-	c := config{addr: f.Addr, plugin: f.Plugin, settings: f.Settings, drain: f.Drain, bake: f.Bake}
+	c := config{addr: f.Addr, plugin: f.Plugin, settings: f.Settings, drain: f.Drain, bake: f.Bake, secure: f.SecureCookies}
 	var wrong faults
 	f.checkStorage(&c, typed, &wrong)
 	f.checkPlugin(&c, &wrong)

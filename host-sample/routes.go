@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"path"
 
+	"github.com/cms-personal/personal/host-sample/ui"
+	"github.com/cms-personal/personal/host-sample/visitor"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/pluginmanager"
@@ -18,6 +20,7 @@ type siteParts struct {
 	ready   func(context.Context) error // nil if the plugin serves
 	status  func() pluginmanager.Status
 	url     string // of the API's base
+	secure  bool   // visitors come by HTTPS
 }
 
 // site is everything the CMS answers.
@@ -33,11 +36,13 @@ func newSite(p siteParts) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	pages, err := visitor.New(visitor.Options{Service: p.service, API: api, APIURL: p.url, Secure: p.secure, Log: p.shim.Log})
+	if err != nil {
+		return nil, err
+	}
 
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", page(indexPage, p.url))
-	mux.HandleFunc("GET /account/recover", page(recoverPage, p.url))
-	mux.HandleFunc("GET /account/email", page(emailPage, p.url))
+	mux.Handle("/", pages)
 	mux.Handle("GET /demo/greeting", api.RequireUser(http.HandlerFunc(greet)))
 	mux.Handle("/admin/api/", p.admin.routes())
 	mux.HandleFunc("GET /healthz", healthz)
@@ -46,7 +51,7 @@ func newSite(p siteParts) (http.Handler, error) {
 
 	return &site{
 		api:  api,
-		rest: api.WithCall(metrics.measure(mux)),
+		rest: ui.RememberedLanguage(api.WithCall(metrics.measure(mux))),
 	}, nil
 }
 
@@ -92,4 +97,11 @@ func readyz(ready func(context.Context) error, status func() pluginmanager.Statu
 			Ready: err == nil, State: s.State, Version: s.Version, Generation: s.Generation, PID: s.PID,
 		})
 	}
+}
+
+func writeText(w http.ResponseWriter, text string) {
+	header := w.Header()
+	header.Set("Content-Type", "text/plain; charset=utf-8")
+	header.Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write([]byte(text)) // an error means that nobody listens any more
 }

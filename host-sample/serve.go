@@ -37,6 +37,7 @@ func serve(ctx context.Context, c config, out output) error {
 // introduce tells whoever started the host where everything is.
 func introduce(w io.Writer, url, base, dataDir string) {
 	fmt.Fprintf(w, `
+The site    %[1]s/
 The API     %[2]s/api/v1/personal/
 Admin API   %[1]s/admin/api/plugin, /admin/api/user-fields; bearer token in %[3]s/admin-token
 Health      %[1]s/readyz, /healthz, /metrics
@@ -110,6 +111,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err err
 		ready:   h.manager.Ready,
 		status:  h.manager.Status,
 		url:     h.url + c.shim.BasePath,
+		secure:  c.secure,
 	})
 	if err != nil {
 		return nil, err

@@ -313,8 +313,8 @@ func TestMetricsCountByOperationAndStatus(t *testing.T) {
 func TestTheFrontPageSaysHowToBegin(t *testing.T) {
 	s := startSite(t, signedInService(), "/cms")
 	a := s.send(t, http.MethodGet, "/", "")
-	if a.StatusCode != http.StatusOK || !strings.Contains(a.body, "curl -d login=anna") ||
-		!strings.Contains(a.body, "http://127.0.0.1:8080/cms/api/v1/personal/auth/") {
+	if a.StatusCode != http.StatusOK || !strings.Contains(a.body, "-d login=anna") ||
+		!strings.Contains(a.body, "http://127.0.0.1:8080/cms/api/v1/personal/register/") {
 		t.Errorf("%s %s", a.Status, a.body)
 	}
 }

@@ -41,32 +41,24 @@ type result struct {
 	Type    string           `json:"TYPE"`
 	Message string           `json:"MESSAGE,omitempty"`
 	Code    personal.Code    `json:"CODE,omitempty"`
-	Fields  map[string]fault `json:"FIELDS,omitempty"`
-}
-
-type fault struct {
-	Code    personal.FaultCode `json:"CODE"`
-	Message string             `json:"MESSAGE"`
+	Fields  map[string]Fault `json:"FIELDS,omitempty"`
 }
 
 // write is the one encoder of answers. It returns the status and, for errors,
 // the code.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, a answer) (int, personal.Code) {
-	t := h.locales.textsIn(personal.CallFrom(r.Context()).Locale)
 	var body []byte
 	if a.err == nil {
-		body, a.err = marshal(a.content(t))
+		body, a.err = marshal(a.content(h.texts(r)))
 	}
 	status, code := http.StatusOK, personal.Code("")
 	if a.err != nil {
-		e := classify(a.err)
-		h.logFailure(r, e)
-		if seconds := retryAfter(e); seconds > 0 {
-			w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
+		x := h.Explain(r, a.err)
+		if x.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.FormatInt(x.RetryAfter, 10))
 		}
-		code = e.Code
-		status, _ = statusOf(code)
-		body, _ = marshal(failed(e, t)) // texts alone: it cannot fail
+		status, code = x.Status, x.Code
+		body, _ = marshal(failed(x)) // texts alone: it cannot fail
 	}
 	sent := status
 	if h.alwaysOK {
@@ -82,15 +74,8 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, a answer) (int, 
 	return status, code
 }
 
-func failed(e *personal.Error, t texts) envelope {
-	var fields map[string]fault
-	if len(e.Faults) > 0 {
-		fields = make(map[string]fault, len(e.Faults))
-	}
-	for name, code := range e.Faults {
-		fields[name] = fault{Code: code, Message: t.ofFault(code)}
-	}
-	return envelope{Result: result{Type: "ERROR", Message: t.codes[e.Code], Code: e.Code, Fields: fields}}
+func failed(x Explanation) envelope {
+	return envelope{Result: result{Type: "ERROR", Message: x.Message, Code: x.Code, Fields: x.Fields}}
 }
 
 // marshal writes JSON without the escapes that only HTML needs.

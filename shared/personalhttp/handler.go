@@ -97,7 +97,11 @@ func (h *Handler) find(u *url.URL) *route {
 	if !ok || u.RawPath != "" {
 		return nil
 	}
-	name = strings.TrimSuffix(name, "/")
+	return h.named(strings.TrimSuffix(name, "/"))
+}
+
+// named returns the route of a name, nil if there is none.
+func (h *Handler) named(name string) *route {
 	i := slices.IndexFunc(h.routes, func(r *route) bool { return r.name == name })
 	if i < 0 {
 		return nil

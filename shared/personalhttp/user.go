@@ -34,21 +34,31 @@ func WithExtractor(e Extractor) RequireOption {
 	return func(g *guard) { g.extract = e }
 }
 
+// Refusal answers a request that RequireUser does not let through; the error is
+// for [Handler.Explain].
+type Refusal func(w http.ResponseWriter, r *http.Request, err error)
+
+// WithRefusal answers otherwise than by the envelope, by a page say.
+func WithRefusal(refuse Refusal) RequireOption {
+	return func(g *guard) { g.refuse = refuse }
+}
+
 // guard is the middleware of RequireUser.
 type guard struct {
 	handler *Handler
 	extract Extractor
+	refuse  Refusal
 	next    http.Handler
 }
 
 // RequireUser lets only signed-in users through to next, which finds them by
 // [UserFrom]. Each request is verified with the service, so that a revoked
-// session ends at once. All others get the envelope: 401 unauthenticated, or
-// whatever else the service answers, 503 say. The request carries a
+// session ends at once. All others get the envelope, or what [WithRefusal] makes
+// of it: 401 unauthenticated, or whatever else the service answers, 503 say. The request carries a
 // [personal.Call] as by [Handler.WithCall]. The verification may take as long as
 // [Options].Timeout; next is not bound by that.
 func (h *Handler) RequireUser(next http.Handler, options ...RequireOption) http.Handler {
-	g := &guard{handler: h, extract: FromHeaders, next: next}
+	g := &guard{handler: h, extract: FromHeaders, refuse: h.refuse, next: next}
 	for _, option := range options {
 		option(g)
 	}
@@ -59,10 +69,15 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = g.handler.withCall(w, r)
 	user, err := g.verify(r)
 	if err != nil {
-		g.handler.write(w, r, answer{err: err})
+		g.refuse(w, r, err)
 		return
 	}
 	g.next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
+}
+
+// refuse is the refusal of the API itself.
+func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	h.write(w, r, answer{err: err})
 }
 
 func (g *guard) verify(r *http.Request) (user User, err error) {

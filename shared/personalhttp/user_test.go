@@ -92,6 +92,25 @@ func TestTheIdentityMayComeFromElsewhere(t *testing.T) {
 	}
 }
 
+func TestAHostMayRefuseInItsOwnWay(t *testing.T) {
+	var calls []personal.Call
+	h, err := personalhttp.New(annOnly(&calls), personalhttp.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse := func(w http.ResponseWriter, r *http.Request, err error) {
+		x := h.Explain(r, err)
+		http.Error(w, x.Message, x.Status)
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("Accept-Language", "ru")
+	w := httptest.NewRecorder()
+	h.RequireUser(http.NotFoundHandler(), personalhttp.WithRefusal(refuse)).ServeHTTP(w, r)
+	if w.Code != 401 || w.Body.String() != "Вы не вошли, или ваш сеанс завершён. Пожалуйста, войдите.\n" {
+		t.Errorf("answered %d %s", w.Code, w.Body)
+	}
+}
+
 func TestRequireUserDeniesWheneverItCannotTell(t *testing.T) {
 	for code, profile := range map[personal.Code]func(context.Context, personal.Credentials) (personal.Profile, error){
 		personal.CodeUnavailable: func(context.Context, personal.Credentials) (personal.Profile, error) {

@@ -1,0 +1,248 @@
+package ui_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/cms-personal/personal/host-sample/ui"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// set returns the parts of a set of pages: one page, which shows a form.
+func set() ui.Options {
+	return ui.Options{
+		Templates: fstest.MapFS{"page.html": {Data: []byte(
+			`{{define "title"}}{{t "hello"}}{{end}}{{define "main"}}{{template "form" .}}{{end}}` +
+				`{{define "part"}}<b>{{.}}</b>{{end}}`)}},
+		Texts:     fstest.MapFS{"en.json": {Data: []byte(`{"hello":"Hello"}`)}, "ru.json": {Data: []byte(`{"hello":"Привет"}`)}},
+		AssetPath: "/assets/",
+		Log:       slog.New(slog.DiscardHandler),
+	}
+}
+
+func newPages(t *testing.T) *ui.Pages {
+	t.Helper()
+	p, err := ui.New(set())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// inLocale returns a request whose call has a locale.
+func inLocale(r *http.Request, locale string) *http.Request {
+	return r.WithContext(personal.WithCall(r.Context(), personal.Call{RequestID: "r", Locale: locale}))
+}
+
+// serve answers a request by the pages of newPages; GET /page shows the body.
+func serve(t *testing.T, r *http.Request, body any) *httptest.ResponseRecorder {
+	t.Helper()
+	pages := newPages(t)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/page", func(w http.ResponseWriter, r *http.Request) {
+		pages.Render(w, r, http.StatusOK, "page", ui.Page{Body: body})
+	})
+	mux.HandleFunc("POST /language", ui.SwitchLanguage)
+	w := httptest.NewRecorder()
+	pages.Handler(mux).ServeHTTP(w, r)
+	return w
+}
+
+func TestAPageIsInTheLanguageOfTheCall(t *testing.T) {
+	for locale, want := range map[string][2]string{"en": {`lang="en"`, "Hello"}, "ru": {`lang="ru"`, "Привет"}, "de": {`lang="en"`, "Hello"}} {
+		w := serve(t, inLocale(httptest.NewRequest("GET", "/page", nil), locale), ui.Form{})
+		if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, "<html "+want[0]) || !strings.Contains(body, "<title>"+want[1]) {
+			t.Errorf("%s: %d %s", locale, w.Code, body)
+		}
+	}
+}
+
+func TestWhatIsMissingIsNoticedBeforeAnyVisitorCan(t *testing.T) {
+	for name, change := range map[string]func(*ui.Options){
+		"a text in one language": func(o *ui.Options) { o.Texts.(fstest.MapFS)["ru.json"].Data = []byte(`{}`) },
+		"an empty text":          func(o *ui.Options) { o.Texts.(fstest.MapFS)["ru.json"].Data = []byte(`{"hello":""}`) },
+		"a text in the other":    func(o *ui.Options) { o.Texts.(fstest.MapFS)["en.json"].Data = []byte(`{}`) },
+		"a language":             func(o *ui.Options) { delete(o.Texts.(fstest.MapFS), "ru.json") },
+		"a text of a template": func(o *ui.Options) {
+			o.Templates.(fstest.MapFS)["b.html"] = &fstest.MapFile{Data: []byte(`{{t "nothing"}}`)}
+		},
+		"an end": func(o *ui.Options) {
+			o.Templates.(fstest.MapFS)["b.html"] = &fstest.MapFile{Data: []byte(`{{if .}}`)}
+		},
+		"the kind of an asset": func(o *ui.Options) { o.Assets = fstest.MapFS{"a.exe": {}} },
+	} {
+		o := set()
+		change(&o)
+		if _, err := ui.New(o); err == nil {
+			t.Errorf("%s is missing and nobody noticed", name)
+		}
+	}
+}
+
+func TestEveryAnswerIsKeptToThisSite(t *testing.T) {
+	for method, path := range map[string]string{"GET": "/page", "PUT": "/language", "POST": "/nowhere"} {
+		h := serve(t, httptest.NewRequest(method, path, nil), ui.Form{}).Header()
+		policy := h.Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s %s: policy %q", method, path, policy)
+		}
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Cache-Control": "no-store"} {
+			if h.Get(name) != want {
+				t.Errorf("%s %s: %s is %q", method, path, name, h.Get(name))
+			}
+		}
+	}
+}
+
+func TestPostsOfOtherOriginsAreRefused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		header, value string
+		want          int
+	}{
+		"no browser":       {want: 200},
+		"this site's page": {"Sec-Fetch-Site", "same-origin", 200},
+		"another site's":   {"Sec-Fetch-Site", "cross-site", 403},
+		"a neighbour's":    {"Sec-Fetch-Site", "same-site", 403},
+		"an old browser":   {"Origin", "https://evil.example", 403},
+		"one that hides":   {"Origin", "null", 403},
+		"another port's":   {"Origin", "http://example.com:81", 403},
+		"its own origin":   {"Origin", "http://example.com", 200},
+	} {
+		r := httptest.NewRequest("POST", "/page", nil)
+		if tt.header != "" {
+			r.Header.Set(tt.header, tt.value)
+		}
+		if w := serve(t, r, ui.Form{}); w.Code != tt.want || !strings.Contains(w.Body.String(), "<html") {
+			t.Errorf("%s: %d, want %d", name, w.Code, tt.want)
+		}
+	}
+}
+
+func TestUnknownAddressesAndMethodsAreAnsweredByPages(t *testing.T) {
+	w := serve(t, httptest.NewRequest("GET", "/nowhere", nil), ui.Form{})
+	if w.Code != 404 || !strings.Contains(w.Body.String(), "There is no such page") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	w = serve(t, httptest.NewRequest("GET", "/language", nil), ui.Form{})
+	if w.Code != 405 || w.Header().Get("Allow") != "POST" || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}
+
+func TestNoHalfOfAPageIsSent(t *testing.T) {
+	w := serve(t, httptest.NewRequest("GET", "/page", nil), "no form")
+	if body := w.Body.String(); w.Code != 500 || strings.Count(body, "<html") != 1 || !strings.Contains(body, "Something went wrong") {
+		t.Errorf("%d %s", w.Code, body)
+	}
+}
+
+func TestAPartOfAPageIsDrawnForAScript(t *testing.T) {
+	w := httptest.NewRecorder()
+	newPages(t).Part(w, httptest.NewRequest("GET", "/", nil), "page", "part", "<x>")
+	if w.Body.String() != "<b>&lt;x&gt;</b>" {
+		t.Errorf("%s", w.Body)
+	}
+}
+
+func TestAssetsMayBeKeptForGood(t *testing.T) {
+	page := serve(t, httptest.NewRequest("GET", "/page", nil), ui.Form{}).Body.String()
+	found := regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`).FindAllStringSubmatch(page, -1)
+	if len(found) < 3 {
+		t.Fatalf("the page names %v", found)
+	}
+	for _, match := range found {
+		w := serve(t, httptest.NewRequest("GET", match[1], nil), nil)
+		if w.Code != 200 || w.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" || w.Body.Len() == 0 {
+			t.Errorf("%s: %d %v", match[1], w.Code, w.Header())
+		}
+	}
+	if w := serve(t, httptest.NewRequest("GET", "/assets/style.css", nil), nil); w.Code != 404 {
+		t.Errorf("without its digest: %d", w.Code)
+	}
+}
+
+func TestNothingOnAPageNeedsALooserPolicy(t *testing.T) {
+	form := ui.Form{Message: "x", Controls: []ui.Control{{Name: "a", Error: "b", Hint: "c"}}}
+	page := serve(t, httptest.NewRequest("GET", "/page", nil), form).Body.String()
+	if loose := regexp.MustCompile(`<style|\sstyle=|\son[a-z]+=|<script>|https?://`).FindString(page); loose != "" {
+		t.Errorf("the page has %q", loose)
+	}
+}
+
+func TestOnlyPagesThatAreLiveBringTheLibrary(t *testing.T) {
+	for _, live := range []bool{true, false} {
+		w := httptest.NewRecorder()
+		newPages(t).Render(w, httptest.NewRequest("GET", "/", nil), 200, "page", ui.Page{Live: live, Body: ui.Form{}})
+		if got := strings.Contains(w.Body.String(), "/assets/htmx.min."); got != live || strings.Contains(w.Body.String(), `"allowEval":false`) != live {
+			t.Errorf("live %t: %s", live, w.Body)
+		}
+	}
+}
+
+func TestTheChosenLanguageIsRemembered(t *testing.T) {
+	for next, want := range map[string]string{"/page?a=b": "/page?a=b", "//evil.example": "/", "https://evil.example": "/"} {
+		r := httptest.NewRequest("POST", "/language", strings.NewReader("language=ru&next="+next))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := serve(t, r, nil)
+		if w.Code != 303 || w.Header().Get("Location") != want {
+			t.Fatalf("%d to %q, want %q", w.Code, w.Header().Get("Location"), want)
+		}
+		back := httptest.NewRequest("GET", "/", nil)
+		back.Header.Set("Accept-Language", "de")
+		back.AddCookie(w.Result().Cookies()[0])
+		ui.RememberedLanguage(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if got := r.Header.Values("Accept-Language"); len(got) != 1 || got[0] != "ru" {
+				t.Errorf("the site sees %q", got)
+			}
+		})).ServeHTTP(nil, back)
+	}
+}
+
+func TestOnlyPathsOfThisSiteAreFollowed(t *testing.T) {
+	for path, want := range map[string]string{
+		"/account": "/account", "/account?a=b": "/account?a=b", "": "-", "account": "-", "//evil.example": "-", `/\evil.example`: "-",
+		"https://evil.example/": "-", "javascript:alert(1)": "-", "/\t/evil.example": "-", "/\n": "-", "///evil.example": "-",
+	} {
+		if got := ui.LocalPath(path, "-"); got != want {
+			t.Errorf("LocalPath(%q) = %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestANoticeIsShownOnce(t *testing.T) {
+	w := httptest.NewRecorder()
+	ui.LeaveNotice(w, httptest.NewRequest("POST", "/", nil), "profile")
+	r := httptest.NewRequest("GET", "/", nil)
+	r.AddCookie(w.Result().Cookies()[0])
+	w = httptest.NewRecorder()
+	if got := ui.TakeNotice(w, r); got != "profile" || w.Result().Cookies()[0].MaxAge >= 0 {
+		t.Errorf("took %q, %v", got, w.Result().Cookies())
+	}
+	r = httptest.NewRequest("GET", "/", nil)
+	r.AddCookie(&http.Cookie{Name: "notice", Value: "Made-Up"})
+	if got := ui.TakeNotice(httptest.NewRecorder(), r); got != "" {
+		t.Errorf("took %q", got)
+	}
+}
+
+func TestAFormThatCannotBeReadIsRefused(t *testing.T) {
+	for _, body := range []string{"a=%zz", strings.Repeat("a", 65<<10)} {
+		r := httptest.NewRequestWithContext(context.Background(), "POST", "/?a=b", io.NopCloser(strings.NewReader(body)))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if _, err := ui.ReadForm(httptest.NewRecorder(), r); err == nil {
+			t.Errorf("%.10q was read", body)
+		}
+	}
+	r := httptest.NewRequest("POST", "/?a=b", strings.NewReader("c=d\r\ne"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if form, err := ui.ReadForm(httptest.NewRecorder(), r); err != nil || form.Get("a") != "" || form.Get("c") != "d\ne" {
+		t.Errorf("read %v, %v", form, err)
+	}
+}

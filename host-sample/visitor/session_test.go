@@ -1,0 +1,177 @@
+package visitor_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+func TestPagesOfTheAccountAskWhoIsNotSignedInToSignIn(t *testing.T) {
+	b := newBrowser(t, newModule())
+	for _, path := range pages[1] {
+		b.get(path+"?a=b").leads(t, "/account/sign-in?next="+strings.ReplaceAll(path, "/", "%2F")+"%3Fa%3Db")
+	}
+	b.get("/account/sign-in?next=%2Fdemo").shows(t, 200, "You are not signed in, or your session has ended.")
+	b.post("/account", "name", "x").leads(t, "/account/sign-in?next=%2Faccount")
+	b.post("/account/sessions/end", "id", "2").leads(t, "/account/sign-in?next=%2Faccount")
+}
+
+func TestSigningInLeadsBackToThePageThatAskedForIt(t *testing.T) {
+	for next, want := range map[string]string{
+		"":                                 "/account",
+		"?next=%2Fdemo%3Fa%3Db":            "/demo?a=b",
+		"?next=https%3A%2F%2Fevil.example": "/account",
+		"?next=%2F%2Fevil.example":         "/account",
+		"?next=%2F%5Cevil.example":         "/account",
+	} {
+		b := newBrowser(t, newModule())
+		b.get("/account/sign-in"+next).shows(t, 200, `autocomplete="username"`, `autocomplete="current-password"`)
+		b.post("/account/sign-in"+next, "login", "anna", "password", "correct horse").leads(t, want)
+		b.get("/account").shows(t, 200, "You are signed in.", "anna")
+		if b.get("/account"); strings.Contains(b.get("/account").body, "You are signed in.") {
+			t.Error("the notice is shown again")
+		}
+	}
+}
+
+func TestTheCookieIsOutOfReachOfScriptsAndOfOtherSites(t *testing.T) {
+	for name, tt := range map[string]struct {
+		secure bool
+		target string
+		want   string
+	}{
+		"plain":                     {false, "/account/sign-in", "account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax"},
+		"by TLS":                    {false, "https://site.example/account/sign-in", "__Host-account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"},
+		"a proxy takes the TLS off": {true, "/account/sign-in", "__Host-account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"},
+	} {
+		b := newBrowserOf(t, newModule(), tt.secure)
+		began := time.Now().Unix()
+		got := b.post(tt.target, "login", "anna", "password", "correct horse").Header.Values("Set-Cookie")[0]
+		var ok bool
+		for made := began; made <= time.Now().Unix(); made++ {
+			ok = ok || got == fmt.Sprintf(tt.want, first, made)
+		}
+		if !ok {
+			t.Errorf("%s: Set-Cookie: %s", name, got)
+		}
+	}
+}
+
+func TestACookieThatHoldsNoPairIsNone(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	for _, value := range []string{"", "42", "42." + first, "042." + first + ".1", "42." + first + ".x", "42.short.1", "42." + first + ".1.2"} {
+		b.jar["account"] = &http.Cookie{Name: "account", Value: value}
+		b.get("/demo").leads(t, "/account/sign-in?next=%2Fdemo")
+	}
+	if len(m.used) != 0 {
+		t.Errorf("the service was asked about %v", m.used)
+	}
+}
+
+func TestAnAgedPairIsExchanged(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	b.hold(first, time.Minute)
+	b.get("/account")
+	if m.refresh != 0 {
+		t.Fatal("a young pair was exchanged")
+	}
+	b.hold(first, 6*time.Minute)
+	b.get("/account").shows(t, 200)
+	if m.refresh != 1 || !strings.Contains(b.jar["account"].Value, second) {
+		t.Fatalf("after %d refreshes the browser holds %s", m.refresh, b.jar["account"].Value)
+	}
+	// Were the new hash used before the browser is known to have it, an answer
+	// that gets lost would leave the browser with a stolen one.
+	if used := strings.Join(m.used, " "); strings.Contains(used, second) {
+		t.Errorf("the page used the new hash: %s", used)
+	}
+	b.get("/account")
+	if m.refresh != 1 || m.used[len(m.used)-1] != second {
+		t.Errorf("after %d refreshes the next page used %v", m.refresh, m.used)
+	}
+	b.hold(first, -time.Hour) // made up
+	b.post("/account", "name", "")
+	if m.refresh != 1 {
+		t.Error("a post exchanged the pair")
+	}
+	if b.get("/account"); m.refresh != 2 {
+		t.Error("a pair from the future counts as young")
+	}
+}
+
+func TestALostExchangeSignsNobodyOut(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	m.RefreshFunc = nil // fails
+	b.hold(first, time.Hour)
+	b.get("/account").shows(t, 200, "anna")
+	if !strings.Contains(b.jar["account"].Value, first) {
+		t.Errorf("the browser holds %v", b.jar["account"])
+	}
+}
+
+func TestAnOutageIsToldKindlyAndKeepsTheCookie(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	b.hold(first, time.Hour)
+	m.down = true
+	for _, path := range pages[1] {
+		a := b.get(path)
+		a.shows(t, 503, "Back in a moment", "Try again", `class="button" href="`+path+`"`, "Sign out")
+		if a.Header.Get("Retry-After") != "3" {
+			t.Errorf("%s: Retry-After %q", path, a.Header.Get("Retry-After"))
+		}
+	}
+	b.get("/").shows(t, 200, "Sign out")
+	b.get("/account/register").shows(t, 503, "Try again")
+	b.post("/account/sign-out").shows(t, 503)
+	a := b.post("/account/sign-in", "login", "anna", "password", "correct horse")
+	a.shows(t, 503, "not available at the moment", `value="anna"`)
+	if a.Header.Get("Retry-After") == "" || strings.Contains(a.body, "correct horse") {
+		t.Errorf("the form comes back with %v:\n%s", a.Header, a.body)
+	}
+	if b.jar["account"] == nil {
+		t.Error("the cookie is gone")
+	}
+}
+
+func TestAnEndedSessionLeavesTheCookieToOtherTabs(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	b.hold(hash("x"), 0)
+	b.get("/demo").leads(t, "/account/sign-in?next=%2Fdemo")
+	b.get("/").shows(t, 200, "Sign in")
+	if b.jar["account"] == nil {
+		t.Error("an answer that comes late would sign out whoever has just signed in")
+	}
+}
+
+func TestSessionsAreListedAndEnded(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	b.hold(first, 0)
+	b.get("/account/sessions").shows(t, 200, "Chrome · Linux", "this device", "2 Jan 2026, 03:04 UTC", "&lt;script&gt;", "192.0.2.1")
+	b.post("/account/sessions/end", "id", "2").leads(t, "/account/sessions")
+	b.get("/account/sessions").shows(t, 200, "The session has been ended.")
+	b.post("/account/sign-out", "all", "true").leads(t, "/")
+	b.get("/").shows(t, 200, "You are signed out.", "Create an account")
+	credentials := personal.Credentials{UserID: 42, UserHash: first}
+	if diff := cmp.Diff([]any{
+		personal.RevokeSessionRequest{Credentials: credentials, ID: "2"}, personal.LogoutRequest{Credentials: credentials, All: true},
+	}, m.calls); diff != "" {
+		t.Errorf("the service was asked for (-want +got):\n%s", diff)
+	}
+	b.hold(hash("x"), 0) // has ended elsewhere
+	b.post("/account/sign-out").leads(t, "/")
+	if b.jar["account"] != nil {
+		t.Error("the cookie is still there")
+	}
+}

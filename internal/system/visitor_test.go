@@ -1,0 +1,246 @@
+package system
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/testkit"
+)
+
+// visitor uses the site's pages as a browser does, without following redirects.
+type visitor struct {
+	site   *system
+	client *http.Client
+}
+
+func (s *system) visitor(t testing.TB) *visitor {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := newClient()
+	client.Jar = jar
+	t.Cleanup(client.CloseIdleConnections)
+	return &visitor{site: s, client: client}
+}
+
+// send asks for a page, or posts a form to it, and expects a status.
+func (v *visitor) send(t testing.TB, want int, method, path string, form url.Values, headers ...string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, v.site.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		request.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := v.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != want {
+		t.Fatalf("%s %s answers %d, want %d:\n%s", method, path, response.StatusCode, want, body)
+	}
+	policy := response.Header.Get("Content-Security-Policy")
+	if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+		t.Errorf("%s %s has the policy %q", method, path, policy)
+	}
+	if strings.Contains(string(body), "<script>") {
+		t.Errorf("%s %s: what users wrote is markup:\n%s", method, path, body)
+	}
+	return response, string(body)
+}
+
+func (v *visitor) get(t testing.TB, path string, headers ...string) string {
+	t.Helper()
+	_, body := v.send(t, http.StatusOK, http.MethodGet, path, nil, headers...)
+	return body
+}
+
+func (v *visitor) post(t testing.TB, path string, form url.Values) *http.Response {
+	t.Helper()
+	response, _ := v.send(t, http.StatusSeeOther, http.MethodPost, path, form)
+	return response
+}
+
+// hashIn returns the hash that a cookie holds.
+func hashIn(cookie string) string {
+	parts := strings.Split(cookie, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	return parts[1]
+}
+
+// hash returns the hash that the browser holds.
+func (v *visitor) hash(t testing.TB) string {
+	t.Helper()
+	home, err := url.Parse(v.site.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range v.client.Jar.Cookies(home) {
+		if c.Name == "account" {
+			return hashIn(c.Value)
+		}
+	}
+	t.Fatal("the browser holds no pair")
+	return ""
+}
+
+var pairCookie = regexp.MustCompile(`^account=[1-9][0-9]*\.[A-Za-z0-9_-]{43}\.[0-9]+; Path=/; Max-Age=[0-9]+; HttpOnly; SameSite=Lax$`)
+
+// TestVisitorsPages walks through an account's life by the pages alone.
+func TestVisitorsPages(t *testing.T) {
+	t.Parallel()
+	const evil = `"><script>alert(1)</script>`
+	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled + links})
+	s.putSchema(t, `[{"name":"motto","type":"text","label":{"en":"Motto <script>alert(2)</script>"}},{"name":"interests","type":"tags"}]`)
+	v, login := s.visitor(t), unique()
+	email := login + "@mail.example"
+
+	v.get(t, "/account/register")
+	registered := v.post(t, "/account/register", url.Values{
+		"login": {login}, "email": {email}, "password": {"correct horse 7"}, "confirm_password": {"correct horse 7"},
+		"name": {evil}, "motto": {evil}, "interests": {"engines\r\n" + evil},
+	})
+	if cookie := registered.Header.Get("Set-Cookie"); !pairCookie.MatchString(cookie) {
+		t.Errorf("the pair is kept as %q", cookie)
+	}
+	profile := v.get(t, "/account")
+	for _, want := range []string{"&lt;script&gt;alert(1)", "Motto &lt;script&gt;alert(2)", "Your account has been created.", "engines\n"} {
+		if !strings.Contains(profile, want) {
+			t.Errorf("the profile lacks %q:\n%s", want, profile)
+		}
+	}
+	for _, path := range []string{"/", "/demo", "/account/password", "/account/new-email", "/account/sessions", "/account/forgot"} {
+		v.get(t, path)
+	}
+	if page := v.get(t, "/account", "Accept-Language", "ru"); !strings.Contains(page, "Профиль") {
+		t.Errorf("in Russian the profile is\n%s", page)
+	}
+
+	t.Run("a page of another site changes nothing", func(t *testing.T) {
+		for _, path := range []string{"/account", "/account/sign-out", "/account/sign-in"} {
+			v.send(t, http.StatusForbidden, http.MethodPost, path, url.Values{"name": {"Mallory"}, "all": {"true"}}, "Sec-Fetch-Site", "cross-site")
+			v.send(t, http.StatusForbidden, http.MethodPost, path, url.Values{"name": {"Mallory"}}, "Sec-Fetch-Site", "", "Origin", "https://evil.example")
+		}
+		if page := v.get(t, "/account"); strings.Contains(page, "Mallory") {
+			t.Error("the name was changed")
+		}
+	})
+	t.Run("sessions are ended one by one", func(t *testing.T) {
+		other := s.visitor(t)
+		to := other.post(t, "/account/sign-in?next=%2Fdemo", url.Values{"login": {email}, "password": {"correct horse 7"}})
+		if to.Header.Get("Location") != "/demo" {
+			t.Errorf("signing in leads to %q", to.Header.Get("Location"))
+		}
+		page := v.get(t, "/account/sessions")
+		ids := regexp.MustCompile(`name="id" value="([0-9]+)"`).FindAllStringSubmatch(page, -1)
+		if len(ids) != 1 {
+			t.Fatalf("%d other sessions are listed:\n%s", len(ids), page)
+		}
+		v.post(t, "/account/sessions/end", url.Values{"id": {ids[0][1]}})
+		other.send(t, http.StatusSeeOther, http.MethodGet, "/demo", nil)
+		v.get(t, "/demo")
+	})
+	t.Run("a mail's link is followed and the password set", func(t *testing.T) {
+		stranger, before := s.visitor(t), v.hash(t)
+		stranger.post(t, "/account/forgot", url.Values{"login": {login}})
+		token := s.mailTo(t, email).token(t)
+		for range 3 { // scanners open it over and over
+			stranger.get(t, "/account/recover")
+		}
+		v.get(t, "/demo")
+		stranger.post(t, "/account/recover", url.Values{"token": {token}, "password": {recovered}, "confirm_password": {recovered}})
+		v.send(t, http.StatusSeeOther, http.MethodGet, "/demo", nil)
+		v.post(t, "/account/sign-in", url.Values{"login": {login}, "password": {recovered}})
+		v.get(t, "/demo")
+		if v.hash(t) == before {
+			t.Error("the hash is the one from before")
+		}
+	})
+	t.Run("signing out ends the session", func(t *testing.T) {
+		p := pair{ID: 1, Hash: v.hash(t)}
+		s.wantAlive(t, "the page's pair", p)
+		v.post(t, "/account/sign-out", url.Values{})
+		s.wantDead(t, "the page's pair", p)
+		v.send(t, http.StatusSeeOther, http.MethodGet, "/account", nil)
+	})
+	for _, secret := range []string{"correct horse 7", recovered} {
+		if strings.Contains(s.log.String(), secret) {
+			t.Errorf("the log has %q", secret)
+		}
+	}
+}
+
+func TestCookiesAreKeptToHTTPSBehindAProxy(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{database: testkit.SQLite(t), settings: cheap, flags: []string{"--secure-cookies"}})
+	u := s.newUser(t)
+	response := s.visitor(t).post(t, "/account/sign-in", url.Values{"login": {u.login}, "password": {u.password}})
+	if cookie := response.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-account=") || !strings.Contains(cookie, "; Secure") {
+		t.Errorf("the pair is kept as %q", cookie)
+	}
+}
+
+// TestPagesRefreshThePairWithoutSigningAnybodyOut shows a pair that has aged.
+func TestPagesRefreshThePairWithoutSigningAnybodyOut(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled + "[session]\ngrace = \"1s\"\n"})
+	u := s.newUser(t)
+	aged := func(hash string) string { return fmt.Sprintf("account=%d.%s.1", u.ID, hash) }
+	// show answers with the cookie that comes along with a page, if any.
+	show := func(t testing.TB, cookie string) string {
+		response, _ := s.web(t, http.MethodGet, "/demo", "", "Cookie", cookie)
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("the page answers %d", response.StatusCode)
+		}
+		next, _, _ := strings.Cut(response.Header.Get("Set-Cookie"), ";")
+		return next
+	}
+	t.Run("an answer that got lost long ago", func(t *testing.T) {
+		began := time.Now()
+		lost := show(t, aged(u.Hash))
+		if lost == "" || strings.Contains(lost, u.Hash) {
+			t.Fatalf("the pair was exchanged for %q", lost)
+		}
+		pass(began, 2*time.Second) // behind the grace
+		if again := show(t, aged(u.Hash)); hashIn(again) != hashIn(lost) {
+			t.Errorf("shown again the pair was exchanged for %q, not %q", again, lost)
+		}
+	})
+	t.Run("tabs that load at once", func(t *testing.T) {
+		other := s.signIn(t, u)
+		var tabs sync.WaitGroup
+		got := make([]string, 8)
+		for i := range got {
+			tabs.Go(func() { got[i] = show(t, aged(other.Hash)) })
+		}
+		tabs.Wait()
+		for _, cookie := range got {
+			if hashIn(cookie) != hashIn(got[0]) {
+				t.Errorf("tabs were given %q and %q", cookie, got[0])
+			}
+			show(t, cookie)
+		}
+	})
+}

@@ -33,6 +33,9 @@ func (c *callbacks) SendMail(ctx context.Context, m personal.Mail) error {
 	return nil
 }
 
+// CheckMail tells an administrator who swaps plugins that mails stay here.
+func (c *callbacks) CheckMail(ctx context.Context) error { return c.mail.Check(ctx) }
+
 // PublishEvent logs an event and keeps it.
 func (c *callbacks) PublishEvent(ctx context.Context, e personal.Event) error {
 	c.log.InfoContext(ctx, "account event", "type", string(e.Type), "user_id", e.UserID, "request_id", e.RequestID)

@@ -21,7 +21,7 @@ type pluginCommand struct {
 	PluginKey []string `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one on a line: only plugins signed by one of them are installed. May be repeated."`
 
 	Install pluginInstall `cmd:"" help:"Install a plugin binary or bundle, which is run to ask for its version, and print that."`
-	List    pluginList    `cmd:"" help:"List the installed versions, the highest first, with their sha256, which is in use and, given keys, who signed them."`
+	List    pluginList    `cmd:"" help:"List the installed versions, the highest first, with their sha256, which is in use, what is wrong with them and, given keys, who signed them."`
 	Remove  pluginRemove  `cmd:"" help:"Remove an installed version that is not in use."`
 	Prune   pluginPrune   `cmd:"" help:"Remove old versions that are not in use, and print them."`
 
@@ -95,7 +95,7 @@ func (p *pluginCommand) activate(c *plugincatalogue.Catalogue, version string, o
 type pluginList struct{}
 
 // Run prints one version on a line.
-func (*pluginList) Run(parent *commands, out output) error {
+func (*pluginList) Run(ctx context.Context, parent *commands, out output) error {
 	c, err := parent.Plugin.open(out)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (*pluginList) Run(parent *commands, out output) error {
 	}
 	table := tabwriter.NewWriter(out.stdout, 0, 0, 2, ' ', 0)
 	for _, e := range entries {
-		signed, err := signedBy(c, e)
+		signed, err := verified(ctx, c, e)
 		if err != nil {
 			return err
 		}
@@ -127,18 +127,25 @@ func use(s plugincatalogue.State, version string) string {
 		return "active"
 	case s.LastGood:
 		return "last good"
+	case s.Trial:
+		return "on trial"
 	}
 	return ""
 }
 
-// signedBy tells whose signature a version bears, or what is wrong with it.
-func signedBy(c *plugincatalogue.Catalogue, e plugincatalogue.Entry) (string, error) {
-	key, err := c.Signer(e)
+// verified tells why a version could not be started, or else whose signature it
+// bears, if keys are given.
+func verified(ctx context.Context, c *plugincatalogue.Catalogue, e plugincatalogue.Entry) (string, error) {
+	err := c.Verify(ctx, e)
 	var refused *plugincatalogue.RefusedError
-	switch {
-	case errors.As(err, &refused):
+	if errors.As(err, &refused) {
 		return refused.Kind.Error(), nil
-	case err != nil || key == "":
+	}
+	if err != nil {
+		return "", err
+	}
+	key, err := c.Signer(e)
+	if err != nil || key == "" {
 		return "", err
 	}
 	return "signed by " + key, nil

@@ -107,7 +107,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err err
 	handler, err := newSite(siteParts{
 		service: pluginrpc.NewService(h.manager, callbacks),
 		shim:    shim,
-		admin:   newAdminAPI(token, callbacks.fields, plugin, log),
+		admin:   newAdminAPI(token, callbacks.fields, until(ctx, plugin), log),
 		ready:   h.manager.Ready,
 		status:  h.manager.Status,
 		url:     h.url + c.shim.BasePath,
@@ -219,6 +219,17 @@ func (h *host) stop(ctx context.Context) {
 	if err := h.manager.Stop(last); err != nil {
 		h.log.Error("stopping the plugin", "error", err)
 	}
+}
+
+// until ends the requests of a handler with ctx too: one that waits for a swap
+// holds up no stop.
+func until(ctx context.Context, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		own, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		next.ServeHTTP(w, r.WithContext(own))
+	})
 }
 
 // close releases what was opened, the latest first.

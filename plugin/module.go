@@ -102,7 +102,7 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 	case errors.As(err, &refused):
 		report.Checks = append(report.Checks, passed("database"), pluginrpc.Check{Name: "schema", Reason: refused.Error()})
 	default:
-		return report, fmt.Errorf("reading the database's schema: %w", err)
+		report.Checks = append(report.Checks, pluginrpc.Check{Name: "database", Reason: err.Error()})
 	}
 	return report, nil
 }

@@ -45,3 +45,11 @@ func (c *Capture) Send(_ context.Context, m personal.Mail) error {
 	name := time.Now().UTC().Format("20060102T150405.000000000Z") + "-" + cleanID(m.ID) + ".eml"
 	return atomicfile.Write(filepath.Join(c.dir, name), b.Bytes())
 }
+
+// Check looks for the folder.
+func (c *Capture) Check(context.Context) error {
+	if _, err := os.Stat(c.dir); err != nil {
+		return fmt.Errorf("looking for the mail folder: %w", err)
+	}
+	return nil
+}

@@ -18,6 +18,8 @@ import (
 // Sender takes mails for delivery. The same mail may come twice.
 type Sender interface {
 	Send(ctx context.Context, m personal.Mail) error
+	// Check returns why a mail could not be sent now, if it could not.
+	Check(ctx context.Context) error
 }
 
 // maxID bounds what is kept of a mail's ID, in characters.

@@ -113,3 +113,13 @@ func (s *SMTP) Send(ctx context.Context, m personal.Mail) error {
 	}
 	return nil
 }
+
+// Check greets the relay and signs in.
+func (s *SMTP) Check(ctx context.Context) error {
+	conversation, err := s.client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		return fmt.Errorf("reaching the relay: %w", err)
+	}
+	_ = s.client.CloseWithSMTPClient(conversation) // it has answered
+	return nil
+}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,6 +46,83 @@ func TestHostStopsBesideAFrozenPlugin(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestHostStopsBesideATrialWhoseProcessesAreBothFrozen(t *testing.T) {
+	t.Parallel()
+	s := startWithTwo(t)
+	old := s.plugin(t).Active.PID
+	s.use(t, newer)
+	tried := s.plugin(t).Active.PID
+	freeze(t, old)
+	freeze(t, tried)
+	answer := s.beginCall(t)
+	began := time.Now()
+	s.stop(t)
+	t.Logf("stopped after %v", time.Since(began))
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+	for _, pid := range []int{old, tried} {
+		if !isGone(pid) {
+			t.Error("a frozen plugin is still there")
+		}
+	}
+}
+
+func TestHostStopsBesideASwapThatHangs(t *testing.T) {
+	t.Parallel()
+	s := startWithTwo(t)
+	live := s.plugin(t).Active.PID
+	answered := make(chan int, 1)
+	go func() {
+		response, _ := s.admin(t, http.MethodPost, "plugin/use", `{"version":"`+newer+`"}`, "Content-Type", jsonType)
+		answered <- response.StatusCode
+	}()
+	var hanging int
+	eventually(t, "the new process", func() bool {
+		hanging = s.childBesides(t, live)
+		return hanging != 0
+	})
+	freeze(t, hanging)
+	began := time.Now()
+	s.stop(t)
+	t.Logf("stopped after %v", time.Since(began))
+	if code := <-answered; code != http.StatusAccepted && code != http.StatusServiceUnavailable {
+		t.Errorf("the command was answered %d", code)
+	}
+	if !isGone(live) || !isGone(hanging) {
+		t.Error("a plugin is still there")
+	}
+}
+
+// newer is a version that [startWithTwo] installs beside the active one.
+const newer = "1.1.0"
+
+func startWithTwo(t *testing.T) *system {
+	t.Helper()
+	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled})
+	s.install(t, testkit.PluginVersion(t, newer), newer)
+	return s
+}
+
+// childBesides returns a process that the host has started, besides one; 0 if
+// there is none.
+func (s *system) childBesides(t *testing.T, one int) int {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		children, _ := os.ReadFile(list) // a thread may have ended
+		for _, child := range strings.Fields(string(children)) {
+			if pid, err := strconv.Atoi(child); err == nil && pid != one {
+				return pid
+			}
+		}
+	}
+	return 0
 }
 
 // freeze stops a process and waits until all of its threads have stopped.

@@ -97,7 +97,7 @@ func launch(t *testing.T, o options) *system {
 	}
 	s := &system{data: o.data, alwaysOK: o.alwaysOK, log: &journal{}, ended: make(chan struct{}), client: newClient()}
 	cmd := exec.Command(paths.Host, append(args, o.flags...)...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "PERSONAL_DATABASE=" + o.database}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "PERSONAL_DATABASE=" + o.database}
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.WaitDelay = patience
 	if err := cmd.Start(); err != nil {

@@ -23,7 +23,6 @@ const (
 // TestSwapsLoseNoRequest swaps to and fro between two versions while clients sign
 // in and refresh: nobody may notice.
 func TestSwapsLoseNoRequest(t *testing.T) {
-	const newer = "1.1.0"
 	other, older := testkit.OtherPlugin(t, newer)
 	versions, binaries := []string{older, newer}, []string{other, testkit.PluginVersion(t, newer)}
 	testkit.Databases(t, func(t *testing.T, database string) {

@@ -108,8 +108,8 @@ func (c *Catalogue) Find(version string) (Entry, error) {
 	return Entry{Manifest: m, Dir: dir}, nil
 }
 
-// Remove deletes an installed version, sound or not. The active and the last
-// good one are refused with kind [ErrInUse].
+// Remove deletes an installed version, sound or not. The active, the last good
+// and the one on trial are refused with kind [ErrInUse].
 func (c *Catalogue) Remove(version string) error {
 	if !ValidVersion(version) {
 		return refuse(ErrNotFound, "", fmt.Sprintf("%.*q is no version", maxVersion, version))
@@ -123,6 +123,8 @@ func (c *Catalogue) Remove(version string) error {
 		return refuse(ErrInUse, version, "it is the active version")
 	case state.LastGood:
 		return refuse(ErrInUse, version, "it is the version to fall back to")
+	case state.Trial:
+		return refuse(ErrInUse, version, "it is on trial")
 	}
 	err = bury(c.dir, version)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -129,6 +129,9 @@ func (c *Catalogue) draftBundle(ctx context.Context, r io.Reader, dir string) (d
 	if err != nil {
 		return draft{}, err
 	}
+	if err := c.checkFloor(m.Version); err != nil {
+		return draft{}, err
+	}
 	if u.sum != m.SHA256 {
 		return draft{}, refuse(ErrTampered, m.Version, "its sha256 is "+u.sum)
 	}

@@ -23,8 +23,8 @@ const (
 // process left behind.
 const staleAfter = time.Hour
 
-// Prune removes all but the highest keep versions, and those that are active or
-// the last good one. It returns the versions it removed, the highest first, also
+// Prune removes all but the highest keep versions, and those that are active,
+// the last good one or on trial. It returns the versions it removed, the highest first, also
 // beside an error.
 func (c *Catalogue) Prune(keep int) ([]string, error) {
 	if keep < 0 {

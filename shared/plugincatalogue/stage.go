@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Stage makes a verified copy of the entry's binary below privateDir, in a
@@ -68,6 +69,25 @@ func (c *Catalogue) stage(ctx context.Context, e Entry, privateDir string) (stri
 	return path, os.Rename(draft, dir)
 }
 
+// Verify reports, as a [*RefusedError], why a version could not be staged as it
+// lies on disk.
+func (c *Catalogue) Verify(ctx context.Context, e Entry) error {
+	if err := c.recheck(e); err != nil {
+		return err
+	}
+	sum, err := sumOf(ctx, e.Binary())
+	if errors.Is(err, errNotRegular) || errors.Is(err, os.ErrNotExist) {
+		return refuse(ErrTampered, e.Manifest.Version, err.Error())
+	}
+	if err != nil {
+		return fmt.Errorf("verifying plugin %s: %w", e.Manifest.Version, err)
+	}
+	if sum != e.Manifest.SHA256 {
+		return refuse(ErrTampered, e.Manifest.Version, "its sha256 is "+sum)
+	}
+	return nil
+}
+
 // recheck makes sure that an entry may be run, by what is on disk now. The bytes
 // that it checks say the same as the entry, so the entry may be gone by.
 func (c *Catalogue) recheck(e Entry) error {
@@ -81,8 +101,8 @@ func (c *Catalogue) recheck(e Entry) error {
 	return c.checkFloor(m.Version)
 }
 
-// MakePrivate makes a folder that none but its owner can look into, or makes
-// sure that the one that is there is such a folder, and no link to one.
+// MakePrivate makes a folder that none but this process's user can look into, or
+// makes sure that the one that is there is such a folder, and no link to one.
 func MakePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -93,6 +113,9 @@ func MakePrivate(dir string) error {
 	}
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
 		return fmt.Errorf("%s is open to others: want a folder of mode 0700, found %v", dir, info.Mode())
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to the user %d, not to this process's, %d", dir, owner.Uid, os.Geteuid())
 	}
 	return nil
 }

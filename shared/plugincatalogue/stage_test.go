@@ -115,3 +115,22 @@ func TestNothingIsStagedWhereOthersCanLook(t *testing.T) {
 		t.Errorf("staged at %s", path)
 	}
 }
+
+func TestAVersionIsVerifiedAsItLiesOnDisk(t *testing.T) {
+	c := openWith(t)
+	e := install(t, c, "1.0.0")
+	if err := c.Verify(t.Context(), e); err != nil {
+		t.Errorf("a sound one: %v", err)
+	}
+	if err := os.Chmod(e.Binary(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(e.Binary(), []byte("another"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(t, c.Verify(t.Context(), e), ErrTampered)
+	if err := os.Remove(e.Binary()); err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(t, c.Verify(t.Context(), e), ErrTampered)
+}

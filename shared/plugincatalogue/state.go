@@ -15,6 +15,7 @@ const stateFile = "state.json"
 type State struct {
 	Active   string `json:"active"`              // the version to run; empty if none was chosen
 	LastGood string `json:"last_good,omitempty"` // the version to fall back to; empty if there is none
+	Trial    string `json:"trial,omitempty"`     // the version that a host has running on trial; empty if there is none
 }
 
 // LoadState returns the state, the zero State if none was ever saved.
@@ -35,7 +36,7 @@ func (c *Catalogue) LoadState() (State, error) {
 
 // SaveState replaces the state on disk: after a crash it is the old or the new.
 func (c *Catalogue) SaveState(s State) error {
-	for _, version := range []string{s.Active, s.LastGood} {
+	for _, version := range []string{s.Active, s.LastGood, s.Trial} {
 		if version != "" && !ValidVersion(version) {
 			return refuse(ErrNotFound, "", fmt.Sprintf("%.*q is no version", maxVersion, version))
 		}

@@ -37,9 +37,9 @@ func (e *StepError) Unwrap() error { return e.Err }
 
 // bringUp starts a version and takes it through every step up to the one where
 // it could serve, each of which is told to progress. There must be a way back
-// from it to the old process, if there is one. On an error nothing of the process
+// from it to the old version, if there is one. On an error nothing of the process
 // is left.
-func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old *process, progress func(step string)) (*process, error) {
+func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, progress func(step string)) (*process, error) {
 	version := entry.Manifest.Version
 	progress("stage")
 	copied, err := m.copies.stage(ctx, m.config.Catalogue, entry)
@@ -71,7 +71,7 @@ func (m *Manager) bringUpActive(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, &StepError{"find", state.Active, err}
 	}
-	return m.bringUp(ctx, entry, nil, func(string) {})
+	return m.bringUp(ctx, entry, plugincatalogue.Manifest{}, func(string) {})
 }
 
 // find returns an installed version that speaks this host's protocol.
@@ -98,14 +98,14 @@ func (m *Manager) start(ctx context.Context, e plugincatalogue.Entry, c *stagedC
 }
 
 // prepare takes a new process through its steps.
-func (m *Manager) prepare(ctx context.Context, p, old *process, progress func(step string)) error {
+func (m *Manager) prepare(ctx context.Context, p *process, old plugincatalogue.Manifest, progress func(step string)) error {
 	for _, step := range []struct {
 		name  string
 		limit time.Duration
 		do    func(context.Context, *process) error
 	}{
 		{"configure", m.config.ConfigureTimeout, m.configure},
-		{"preflight", m.config.PreflightTimeout, func(ctx context.Context, p *process) error { return preflight(ctx, p, old) }},
+		{"preflight", m.config.PreflightTimeout, func(ctx context.Context, p *process) error { return m.preflight(ctx, p, old) }},
 		{"migrate", m.config.MigrateTimeout, migrate},
 		{"check", m.config.CheckTimeout, m.check},
 	} {
@@ -123,7 +123,7 @@ func within(ctx context.Context, limit time.Duration, p *process, do func(contex
 	defer cancel()
 	err := do(ctx, p)
 	if err != nil && ctx.Err() == nil && !isFinal(err) && p.child.awaitExited(ctx, deathNotice) {
-		return fmt.Errorf("%w (the process ended: %s)", err, p.child.outcome())
+		return fmt.Errorf("%w (%w: %s)", err, errEnded, p.child.outcome())
 	}
 	return err
 }
@@ -166,7 +166,7 @@ func (m *Manager) readSettings(ctx context.Context) ([]byte, error) {
 // preflight refuses a version that says it cannot run here, and one whose schema
 // the old one could not work on. While the database is away its other findings
 // are worth nothing yet.
-func preflight(ctx context.Context, p, old *process) error {
+func (m *Manager) preflight(ctx context.Context, p *process, old plugincatalogue.Manifest) error {
 	report, err := p.conn.Preflight(ctx)
 	if err != nil {
 		return err
@@ -177,16 +177,21 @@ func preflight(ctx context.Context, p, old *process) error {
 		switch {
 		case c.Passed:
 		case c.Warning:
-			p.log.Warn("plugin preflight", "check", c.Name, "reason", c.Reason)
+			p.warn(c.Name, c.Reason)
 		default:
 			reasons = append(reasons, c.Name+": "+c.Reason)
 			databaseAway = databaseAway || c.Name == checkDatabase
 		}
 	}
-	if old != nil && report.SchemaCompatible > old.schema.Max {
+	if old.Version != "" { // while nothing serves, nothing is waited for that need not be
+		if err := m.checkMail(ctx); err != nil {
+			p.warn("mail", err.Error())
+		}
+	}
+	if old.Version != "" && report.SchemaCompatible > old.Schema.Max {
 		reasons = append(reasons, fmt.Sprintf("schema: plugin %s, which serves now, knows schema %d and could not work on the one after the migration, "+
 			"which needs a plugin that knows %d: swap to a version in between first, or make a backup and start the host with this version",
-			old.version, old.schema.Max, report.SchemaCompatible))
+			old.Version, old.Schema.Max, report.SchemaCompatible))
 	}
 	reason := strings.Join(reasons, "; ")
 	switch {
@@ -196,6 +201,24 @@ func preflight(ctx context.Context, p, old *process) error {
 		return errors.New(reason)
 	}
 	return &pluginrpc.Refusal{Reason: reason}
+}
+
+// checkMail asks the host whether mails can be sent, if it can tell. It does not
+// wait for long.
+func (m *Manager) checkMail(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.config.HealthTimeout)
+	defer cancel()
+	host, ok := m.config.Host.(interface{ CheckMail(context.Context) error })
+	if !ok {
+		return nil
+	}
+	return host.CheckMail(ctx)
+}
+
+// warn notes a finding of the preflight that is no reason to refuse.
+func (p *process) warn(check, reason string) {
+	p.warnings = append(p.warnings, check+": "+reason)
+	p.log.Warn("plugin preflight", "check", check, "reason", reason)
 }
 
 func migrate(ctx context.Context, p *process) error { return p.conn.Migrate(ctx) }

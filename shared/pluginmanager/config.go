@@ -14,7 +14,7 @@ import (
 // beside them.
 type Config struct {
 	Catalogue   *plugincatalogue.Catalogue
-	Host        personal.Host
+	Host        personal.Host          // one that also has CheckMail(context.Context) error is asked before a swap: mail that is away is a warning
 	DatabaseURL string                 // sqlite://PATH or postgres://…, handed to the plugin; a secret
 	Settings    func() ([]byte, error) // read anew at every start; nil for none
 	RunDir      string                 // private to this manager; made with mode 0700 if there is none
@@ -31,7 +31,7 @@ type Config struct {
 	CheckTimeout     time.Duration // of all health checks before a process serves: 10s
 	ActivateTimeout  time.Duration // 5s
 
-	HealthInterval time.Duration // between health checks of a process: 2s
+	HealthInterval time.Duration // between health checks of a process: 1s
 	HealthTimeout  time.Duration // of one of them, and from when on a call that gets no answer is the process's fault: 2s
 	HealthFailures int           // unanswered checks in a row that prove a process hung: 3
 
@@ -66,7 +66,7 @@ func (c Config) withDefaults() Config {
 	c.MigrateTimeout = cmp.Or(c.MigrateTimeout, 2*time.Minute)
 	c.CheckTimeout = cmp.Or(c.CheckTimeout, 10*time.Second)
 	c.ActivateTimeout = cmp.Or(c.ActivateTimeout, 5*time.Second)
-	c.HealthInterval = cmp.Or(c.HealthInterval, 2*time.Second)
+	c.HealthInterval = cmp.Or(c.HealthInterval, time.Second)
 	c.HealthTimeout = cmp.Or(c.HealthTimeout, 2*time.Second)
 	c.HealthFailures = cmp.Or(c.HealthFailures, 3)
 	c.BackoffMin = cmp.Or(c.BackoffMin, 100*time.Millisecond)

@@ -37,7 +37,8 @@ func TestAHostKilledAtAnyStepOfASwapStartsAgain(t *testing.T) {
 		active        string // then on disk; "" for either
 	}{
 		"find":                {doom: doom{At: "find", Do: up}, active: "1.0.0"},
-		"settle":              {doom: doom{At: "settle", Do: settle}},
+		"settle":              {doom: doom{At: "settle", Do: up}, first: deafBeside, second: announcesCheck, active: "1.0.0"},
+		"settle a trial":      {doom: doom{At: "settle", Do: settle}},
 		"settled":             {doom: doom{At: string(pluginmanager.KindSettled), Do: settle}, active: "2.0.0"},
 		"stage":               {doom: doom{At: "stage", Do: up}, active: "1.0.0"},
 		"start, early":        {doom: doom{At: "start", Do: up}, active: "1.0.0"},
@@ -46,7 +47,7 @@ func TestAHostKilledAtAnyStepOfASwapStartsAgain(t *testing.T) {
 		"preflight":           {doom: doom{At: "preflight", Do: up}, second: blocksIn + "preflight", active: "1.0.0"},
 		"migrate":             {doom: doom{At: "migrate", Do: up}, second: blocksIn + "migrate", active: "1.0.0"},
 		"check":               {doom: doom{At: "check", Do: up}, second: blocksIn + "check", active: "1.0.0"},
-		"switch":              {doom: doom{At: "switch", Do: up}, first: deafBeside, second: announcesCheck, active: "1.0.0"},
+		"switch":              {doom: doom{At: "switch", Do: up}, active: "1.0.0"},
 		"workers":             {doom: doom{At: "workers", Do: up}, second: blocksIn + "workers", active: "1.0.0"},
 		"bake":                {doom: doom{At: "bake", Do: up}, active: "1.0.0"},
 		"bake beside a call":  {doom: doom{At: "bake", Do: up, Call: true}, active: "1.0.0"},
@@ -83,6 +84,9 @@ func TestAHostKilledAtAnyStepOfASwapStartsAgain(t *testing.T) {
 				t.Error(err)
 			}
 			next.wantOneCopy(t)
+			if now, err := catalogue.LoadState(); err != nil || now.Trial != "" {
+				t.Errorf("on disk: %+v (%v), nothing is on trial", now, err)
+			}
 			if _, err := os.Stat(sockets); !os.IsNotExist(err) {
 				t.Errorf("the killed host's sockets are still there (%v)", err)
 			}

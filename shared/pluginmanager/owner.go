@@ -21,12 +21,14 @@ func (m *Manager) own() {
 	defer close(m.done)
 	defer m.end()
 	record := record{config: m.config}
+	m.unmark() // what a host that died had on trial
 	var next arrival
 	for m.work.Err() == nil {
 		if next.process == nil {
 			next = m.bringNext(&record)
 			continue
 		}
+		record.served()
 		lost, cause := m.serve(next)
 		next = arrival{}
 		if lost == nil {
@@ -66,13 +68,13 @@ func (m *Manager) bringNext(record *record) arrival {
 		select {
 		case r := <-brought:
 			if r.err == nil {
-				record.served()
 				return arrival{process: r.process}
 			}
-			if isCatalogueFault(r.err) && m.fallBack(m.activeVersion(), r.err) {
+			v := record.failed(r.err)
+			if (v.dying || isCatalogueFault(r.err)) && m.fallBack(m.activeVersion(), v.fault) {
 				return arrival{}
 			}
-			return m.pause(record.failed(r.err))
+			return m.pause(v)
 		case o := <-m.orders:
 			if o.obeyIdle() {
 				callOff()

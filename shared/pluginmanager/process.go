@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -37,6 +38,8 @@ type process struct {
 	broken     chan struct{} // closed when the connection is lost; no other takes its place
 	unwatch    context.CancelFunc
 	copied     *stagedCopy // what it runs
+	silent     atomic.Bool // it left its last health check unanswered
+	warnings   []string    // of its preflight
 	ready      time.Time   // when it began to serve; the manager's mutex guards it and what follows
 
 	calls int
@@ -92,9 +95,6 @@ func (m *Manager) startProcess(ctx context.Context, generation int, e plugincata
 	defer context.AfterFunc(ctx, p.child.kill)()
 	if err := p.connect(); err != nil {
 		p.end(m.hard, 0)
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
-		}
 		return nil, err
 	}
 	p.log = m.config.Log.With(slog.Group("plugin", lines.process()...))

@@ -18,6 +18,7 @@ const patience = 3
 type record struct {
 	config   Config
 	failures int    // starts that failed, in a row
+	deaths   int    // of them, and in a row, those that the process did not survive
 	crashes  int    // processes of version that died young, in a row
 	version  string // that served last
 }
@@ -28,10 +29,11 @@ type verdict struct {
 	wait   time.Duration // before the next attempt
 	refuse bool          // calls meanwhile, instead of letting them wait
 	final  bool          // trying again is not expected to help
+	dying  bool          // the version's processes die in every start
 }
 
 // served notes that a process became ready.
-func (r *record) served() { r.failures = 0 }
+func (r *record) served() { r.failures, r.deaths = 0, 0 }
 
 // turnTo notes which version what follows is about.
 func (r *record) turnTo(version string) {
@@ -44,6 +46,9 @@ func (r *record) turnTo(version string) {
 // that lost the same database do not return to it in step.
 func (r *record) failed(err error) verdict {
 	r.failures++
+	if r.deaths++; !isDeath(err) {
+		r.deaths = 0
+	}
 	if isFinal(err) {
 		return verdict{fault: err, wait: r.config.FailureRetry, refuse: true, final: true}
 	}
@@ -51,7 +56,7 @@ func (r *record) failed(err error) verdict {
 	if doublings := r.failures - 1; doublings < 16 {
 		limit = min(limit, r.config.BackoffMin<<doublings)
 	}
-	return verdict{fault: err, wait: 1 + rand.N(limit), refuse: r.failures >= patience}
+	return verdict{fault: err, wait: 1 + rand.N(limit), refuse: r.failures >= patience, dying: r.deaths >= r.config.CrashLimit}
 }
 
 // died notes that a process died that had been ready for so long. A pause is due
@@ -70,6 +75,13 @@ func (r *record) died(err error, lived time.Duration) (verdict, bool) {
 	}
 	fault := fmt.Errorf("crashed %d times in a row within %v of being ready: %w", r.crashes, r.config.CrashWindow, err)
 	return verdict{fault: fault, wait: r.config.FailureRetry, refuse: true, final: true}, true
+}
+
+// isDeath reports whether a process was not good enough to be asked anything, or
+// ended while it was.
+func isDeath(err error) bool {
+	var at *StepError
+	return errors.As(err, &at) && at.Step == "start" || errors.Is(err, errEnded)
 }
 
 // isFinal reports whether trying again is not expected to help.

@@ -64,7 +64,7 @@ func (t *tenure) await() error {
 		if p.child.wasKilled() {
 			return errKilled
 		}
-		return fmt.Errorf("the plugin process ended: %s", p.child.outcome())
+		return fmt.Errorf("%w: %s", errEnded, p.child.outcome())
 	case <-p.broken:
 		if !p.child.awaitExited(t.work, deathNotice) {
 			return errLost
@@ -74,7 +74,7 @@ func (t *tenure) await() error {
 	case <-t.errs:
 		t.judgeCalls()
 	case <-t.trial.oldLost():
-		t.loseOld(fmt.Errorf("the plugin process ended: %s", t.trial.old.child.outcome()))
+		t.loseOld(fmt.Errorf("%w: %s", errEnded, t.trial.old.child.outcome()))
 	case <-t.trial.oldHung():
 		t.loseOld(errHung)
 	case <-t.trial.oldDrained():
@@ -124,6 +124,7 @@ func (t *tenure) obey(o *order) {
 func (t *tenure) stop() {
 	if b := t.trial; b != nil {
 		b.close()
+		t.unmark()
 		t.disposal.Go(func() { t.retireOld(b.swap, b.old) })
 	}
 	t.retire(t.active)
@@ -141,6 +142,7 @@ func (t *tenure) abandon(cause error) {
 			t.dispose(b.old)
 		}
 		t.closeTrial(b)
+		t.unmark()
 	}
 	t.switchOut(t.active, cause)
 }

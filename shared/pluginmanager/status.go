@@ -44,8 +44,8 @@ type VersionStatus struct {
 	State      State  `json:"state"`
 }
 
-// SwapStatus describes a swap. Its steps are find, settle (an earlier swap),
-// stage, start, configure, preflight, migrate, check, switch, workers, bake and
+// SwapStatus describes a swap. Its steps are find, stage, start, configure,
+// preflight, migrate, check, settle (an earlier swap), switch, workers, bake and
 // retire; beside the bake the old process's calls drain.
 type SwapStatus struct {
 	From    string       `json:"from"`
@@ -59,8 +59,8 @@ type SwapStatus struct {
 type StepRecord struct {
 	Name   string        `json:"name"`
 	Began  time.Time     `json:"began"`
-	Took   time.Duration `json:"took"` // nanoseconds; 0 while it is under way
-	Detail string        `json:"detail,omitempty"`
+	Took   time.Duration `json:"took"`             // nanoseconds; 0 while it is under way
+	Detail string        `json:"detail,omitempty"` // what the preflight warns of
 }
 
 // Status returns the manager's status.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
 // swap is one swap, from the moment it is asked for until the old process has
@@ -18,7 +21,7 @@ type swap struct {
 }
 
 // SwapError says at which step a swap was refused, and why. The version before it
-// was not touched.
+// was not touched: a trial goes on.
 type SwapError struct {
 	Step    string // one of those named at [SwapStatus]
 	Version string // asked for
@@ -47,8 +50,8 @@ var errNoLastGood = errors.New("there is no version to go back to")
 // Use swaps to an installed version. It returns nil once calls go to it, its
 // background work has begun, and it is on trial; a [*SwapError] if it was
 // refused; a [*BusyError] if another swap is under way. For the active version it
-// is a restart with fresh settings. While a version is on trial that is settled
-// first, for the version. If no process serves, nothing is tried: the version is
+// is a restart with fresh settings. A trial under way is settled right before the
+// switch, for its version. If no process serves, nothing is tried: the version is
 // the active one at once.
 //
 // The end of ctx ends the wait alone; the swap goes on.
@@ -126,45 +129,65 @@ func (m *Manager) attempt(s *swap) error {
 	if err != nil {
 		return err
 	}
-	m.step(s, "settle")
-	if err := m.order(&order{kind: orderSettle, swap: s}); err != nil {
-		return err
-	}
-	p, err := m.bringUp(m.work, entry, m.serving(), func(step string) { m.step(s, step) })
+	p, err := m.bringUp(m.work, entry, m.wayBack(), func(step string) { m.step(s, step) })
 	if err != nil {
 		return err
 	}
-	m.step(s, "switch")
-	err = m.order(&order{kind: orderSwitch, swap: s, process: p})
+	m.detail(s, "preflight", strings.Join(p.warnings, "; "))
+	err = m.replace(s, p)
 	if err != nil {
 		p.end(m.hard, m.config.ShutdownTimeout)
 	}
 	return err
 }
 
-// serving returns the process that gets the calls, nil if none does.
-func (m *Manager) serving() *process {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.live
+// replace has the owner switch to a process that is ready, once the trial that
+// may be under way is settled. A rollback is against the version on trial.
+func (m *Manager) replace(s *swap, p *process) error {
+	if !s.back {
+		m.step(s, "settle")
+		if err := m.order(&order{kind: orderSettle, swap: s}); err != nil {
+			return err
+		}
+	}
+	m.step(s, "switch")
+	return m.order(&order{kind: orderSwitch, swap: s, process: p})
 }
 
-// rollBack switches back to the warm process, if there is one. If not it finds the version to swap to.
+// wayBack describes the version that a swap can go back to: the one that serves,
+// or would if it were not being started anew. It is zero if there is none.
+func (m *Manager) wayBack() plugincatalogue.Manifest {
+	m.mu.Lock()
+	live, state := m.live, m.state
+	m.mu.Unlock()
+	if live != nil {
+		return plugincatalogue.Manifest{Version: live.version, Schema: live.schema}
+	}
+	if state != StateRestarting {
+		return plugincatalogue.Manifest{}
+	}
+	active, _ := m.find(m.activeVersion()) // one that cannot run is no way back
+	return active.Manifest
+}
+
+// rollBack switches back to the warm process, if there is one. If not it finds
+// the version to swap to: the one before the trial, or else the last good one.
 func (m *Manager) rollBack(s *swap) (back bool, err error) {
 	err = m.order(&order{kind: orderSwitchBack, swap: s})
 	if !errors.Is(err, errNotWarm) {
 		return err == nil, err
 	}
-	if err := m.order(&order{kind: orderSettle, swap: s}); err != nil {
-		return false, err
-	}
 	state, err := m.config.Catalogue.LoadState()
-	if err == nil && (state.LastGood == "" || state.LastGood == state.Active) {
-		err = errNoLastGood
+	to := state.LastGood
+	if state.Trial != "" {
+		to = state.Active
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.status.To = state.LastGood
+	if err == nil && (to == "" || m.live != nil && to == m.live.version) {
+		err = errNoLastGood
+	}
+	s.status.To = to
 	return false, err
 }
 
@@ -210,6 +233,17 @@ func (m *Manager) step(s *swap, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.begin(name)
+}
+
+// detail adds to a step that is over.
+func (m *Manager) detail(s *swap, step, text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range s.status.Steps {
+		if s.status.Steps[i].Name == step {
+			s.status.Steps[i].Detail = text
+		}
+	}
 }
 
 // begin is step for those who hold the mutex.

@@ -144,7 +144,7 @@ func TestTheStepsOfASwapAreTold(t *testing.T) {
 			names = append(names, step.Name)
 		}
 	}
-	want := []string{"find", "settle", "stage", "start", "configure", "preflight", "migrate", "check", "switch", "workers", "bake"}
+	want := []string{"find", "stage", "start", "configure", "preflight", "migrate", "check", "settle", "switch", "workers", "bake"}
 	if !slices.Equal(names, want) || s.Swap.From != "1.0.0" || s.Swap.To != "2.0.0" {
 		t.Errorf("swap: %+v", s.Swap)
 	}
@@ -156,7 +156,7 @@ func TestTheStepsOfASwapAreTold(t *testing.T) {
 			t.Errorf("step %+v", step)
 		}
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0"}) // until it is settled
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Trial: "2.0.0"}) // until it is settled
 	if r.folder.read("quiesced") != strconv.Itoa(s.Previous.PID) || r.folder.read("active") != strconv.Itoa(s.PID) {
 		t.Error("background work was not handed over")
 	}
@@ -209,7 +209,7 @@ func TestUseOfTheActiveVersionIsARestartWithFreshSettings(t *testing.T) {
 	if got := r.folder.read("settings"); got != "fresh" {
 		t.Errorf("settings %q", got)
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Trial: "1.0.0"})
 }
 
 func TestCallsUnderWayInTheOldProcessFinishThere(t *testing.T) {

@@ -20,6 +20,15 @@ func (t *tenure) switchTo(o *order) error {
 	if t.work.Err() != nil {
 		return ErrStopped
 	}
+	if err := t.mark(p.version); err != nil {
+		return err
+	}
+	if b := t.trial; b != nil { // a rollback leaves it unsettled; no process is warm
+		if b.old != nil {
+			t.dispose(b.old)
+		}
+		t.closeTrial(b)
+	}
 	t.trial = t.newTrial(o.swap, old.version, true)
 	t.trial.old = old
 	t.present(p, old, o.swap)

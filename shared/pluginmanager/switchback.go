@@ -48,7 +48,7 @@ func (t *tenure) switchBack(cause error, lost bool) bool {
 	if b == nil || b.old == nil || b.old.lost() {
 		return false
 	}
-	if _, hung := t.hung(t.work, b.old); hung {
+	if !t.answers(b.old) {
 		t.loseOld(errHung)
 		return false
 	}
@@ -62,13 +62,16 @@ func (t *tenure) switchBack(cause error, lost bool) bool {
 		return false
 	}
 	b.old.idle = nil
-	t.fault = fmt.Errorf("plugin %s was rolled back: %w", failed.version, cause)
+	if !errors.Is(cause, errAsked) {
+		t.fault = fmt.Errorf("plugin %s was rolled back: %w", failed.version, cause)
+	}
 	t.previous = failed
 	t.set(StateServing, b.old)
 	b.swap.begin("retire")
 	t.mu.Unlock()
 
 	b.close()
+	t.unmark()
 	t.active, t.trial, t.ailing = b.old, nil, 0
 	level := slog.LevelError
 	if errors.Is(cause, errAsked) {

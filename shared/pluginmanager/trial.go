@@ -103,7 +103,7 @@ func (t *tenure) settle() error {
 // serve, and one that was rolled back, is none to go back to.
 func (t *tenure) save(b *trial) error {
 	state, err := t.config.Catalogue.LoadState()
-	if err != nil || state.Active == t.active.version {
+	if err != nil {
 		return err
 	}
 	if _, err := t.find(t.active.version); err != nil {
@@ -111,12 +111,31 @@ func (t *tenure) save(b *trial) error {
 	}
 	next := plugincatalogue.State{Active: t.active.version, LastGood: state.LastGood}
 	switch {
+	case state.Active == t.active.version: // all stays
 	case b.swap.back, !b.served && state.LastGood == t.active.version:
 		next.LastGood = ""
 	case b.served:
 		next.LastGood = state.Active
 	}
 	return t.config.Catalogue.SaveState(next)
+}
+
+// mark notes on disk which version is on trial, so that nobody removes it; empty
+// for none. A host that dies leaves the mark to the next one.
+func (m *Manager) mark(version string) error {
+	state, err := m.config.Catalogue.LoadState()
+	if err != nil || state.Trial == version {
+		return err
+	}
+	state.Trial = version
+	return m.config.Catalogue.SaveState(state)
+}
+
+// unmark takes the mark away.
+func (m *Manager) unmark() {
+	if err := m.mark(""); err != nil {
+		m.config.Log.Error("noting that no plugin is on trial", "error", err)
+	}
 }
 
 // retireOld ends the old process, if there is one, and with it the swap.

@@ -1,6 +1,8 @@
 package pluginmanager_test
 
 import (
+	"errors"
+	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -29,7 +31,7 @@ func TestAVersionThatPassesItsTrialIsTheActiveOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wantServing(t, "1.0.0")
-	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0", Trial: "1.0.0"})
 	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 }
@@ -58,10 +60,82 @@ func TestAVersionThatIsRemovedDuringItsTrialGivesWay(t *testing.T) {
 	r.start(t)
 	old := r.Status().PID
 	r.use(t, "2.0.0")
-	if err := r.catalogue.Remove("2.0.0"); err != nil {
+	if err := r.catalogue.Remove("2.0.0"); !errors.Is(err, plugincatalogue.ErrInUse) {
+		t.Errorf("removed on trial: %v", err)
+	}
+	r.vanish(t, "2.0.0")
+	r.wantBack(t, old)
+}
+
+// vanish removes a version by hand.
+func (r *swapRig) vanish(t *testing.T, version string) {
+	t.Helper()
+	entry, err := r.catalogue.Find(version)
+	if err != nil {
 		t.Fatal(err)
 	}
-	r.wantBack(t, old)
+	if err := os.RemoveAll(entry.Dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARollbackLeavesAVersionThatVanishedOnTrialWithoutItsOldProcess(t *testing.T) {
+	r := newSwapRig(t, nil)
+	r.start(t)
+	old := r.Status().PID
+	r.use(t, "2.0.0")
+	signalProcess(t, old, syscall.SIGKILL)
+	eventually(t, "the end of the old process", func() bool { return r.Status().Previous == nil })
+	r.vanish(t, "2.0.0")
+	if err := r.Rollback(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+	r.wantServing(t, "1.0.0")
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Trial: "1.0.0"})
+}
+
+func TestARefusedSwapLeavesATrialAsItIs(t *testing.T) {
+	r := newSwapRig(t, nil)
+	r.start(t)
+	old := r.Status().PID
+	r.use(t, "2.0.0")
+	r.folder.write("mode 1.0.0", failsPreflight)
+	wantSwapError(t, r.Use(limited(t), "1.0.0"), "preflight")
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Trial: "2.0.0"})
+	if s := r.Status(); s.State != pluginmanager.StateBaking || s.Previous == nil || s.Previous.PID != old {
+		t.Errorf("status: %+v", s)
+	}
+	if err := r.Rollback(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+	r.wantServing(t, "1.0.0")
+}
+
+func TestAVersionThatDiesInEveryStartGivesWayToTheLastGoodOne(t *testing.T) {
+	for _, mode := range []string{exitsBefore, exitsConfiguring} {
+		t.Run(mode, func(t *testing.T) {
+			r := newSwapRig(t, nil)
+			r.folder.write("mode 2.0.0", mode)
+			if err := r.catalogue.SaveState(plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the last good version", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
+			r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+		})
+	}
+}
+
+func TestThereMustBeAWayBackAlsoWhileTheOldVersionIsStartedAnew(t *testing.T) {
+	r := newSwapRig(t, nil)
+	r.start(t)
+	r.folder.write("mode 1.0.0", exitsConfiguring) // it stays on its way
+	signalProcess(t, r.Status().PID, syscall.SIGKILL)
+	eventually(t, "a restart", func() bool { return r.Status().State == pluginmanager.StateRestarting })
+	r.folder.write("mode 2.0.0", leavesNoWayBack)
+	wantSwapError(t, r.Use(limited(t), "2.0.0"), "preflight")
 }
 
 // wantBack waits until the old process serves again.
@@ -71,7 +145,7 @@ func (r *swapRig) wantBack(t *testing.T, old int) {
 		s := r.Status()
 		return s.State == pluginmanager.StateServing && s.PID == old && s.Previous == nil && s.Swap == nil
 	})
-	if !r.records.has(pluginmanager.KindRolledBack) || r.Status().Restarts != 0 || r.Status().LastError == "" {
+	if !r.records.has(pluginmanager.KindRolledBack) || r.Status().Restarts != 0 {
 		t.Errorf("journal: %v, status: %+v", r.records.kinds(), r.Status())
 	}
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})

@@ -7,8 +7,9 @@ import (
 )
 
 var (
-	errHung = errors.New("the plugin process answers no health checks")
-	errLost = errors.New("the connection to the plugin process was lost")
+	errHung  = errors.New("the plugin process answers no health checks")
+	errLost  = errors.New("the connection to the plugin process was lost")
+	errEnded = errors.New("the plugin process ended")
 	// Somebody did it, or the kernel for want of memory.
 	errKilled = errors.New("the plugin process was killed from outside")
 )
@@ -74,5 +75,17 @@ func (m *Manager) whenHung(ctx context.Context, p *process) <-chan struct{} {
 func (m *Manager) checkHealth(ctx context.Context, p *process) error {
 	ctx, cancel := context.WithTimeout(ctx, m.config.HealthTimeout)
 	defer cancel()
-	return p.conn.Health(ctx)
+	err := p.conn.Health(ctx)
+	p.silent.Store(errors.Is(err, context.DeadlineExceeded))
+	return err
+}
+
+// answers reports whether a process that has been looked after answers: one that
+// left the last check unanswered is not waited for once more.
+func (m *Manager) answers(p *process) bool {
+	if p.silent.Load() {
+		return false
+	}
+	_ = m.checkHealth(m.work, p) // that it is not healthy is an answer
+	return !p.silent.Load() && !p.lost()
 }

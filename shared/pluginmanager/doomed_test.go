@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -150,8 +151,10 @@ func runHost(f folder) {
 	}
 	var m *pluginmanager.Manager
 	var armed atomic.Bool
+	var dying sync.Mutex
 	dieAt := func(step string) {
 		if step == d.At && armed.Load() {
+			dying.Lock() // for good
 			f.write("died at", step)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			block()

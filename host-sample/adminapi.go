@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/cms-personal/personal/host-sample/fieldstore"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -20,22 +21,24 @@ const maxFieldsBody = 256 << 10
 // adminAPI is what administrators reach under /admin/api/.
 type adminAPI struct {
 	token  [sha256.Size]byte // digest of the one token
-	fields *fieldStore
-	plugin http.Handler // without its path
+	fields *fieldstore.Store
+	plugin http.Handler  // without its path
+	link   func() string // a fresh one for a browser
 	log    *slog.Logger
 }
 
-func newAdminAPI(token string, fields *fieldStore, plugin http.Handler, log *slog.Logger) *adminAPI {
-	return &adminAPI{token: sha256.Sum256([]byte(token)), fields: fields, plugin: plugin, log: log}
+func newAdminAPI(token string, fields *fieldstore.Store, plugin http.Handler, link func() string, log *slog.Logger) *adminAPI {
+	return &adminAPI{token: sha256.Sum256([]byte(token)), fields: fields, plugin: plugin, link: link, log: log}
 }
 
 func (a *adminAPI) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /admin/api/user-fields", a.getFields)
 	mux.HandleFunc("PUT /admin/api/user-fields", a.putFields)
-	plugin := http.StripPrefix("/admin/api/plugin", a.plugin)
-	mux.Handle("/admin/api/plugin", plugin)
-	mux.Handle("/admin/api/plugin/", plugin)
+	mux.HandleFunc("POST /admin/api/link", a.postLink)
+	plugin := http.StripPrefix(pluginAPI, a.plugin)
+	mux.Handle(pluginAPI, plugin)
+	mux.Handle(pluginAPI+"/", plugin)
 	return a.guard(mux)
 }
 
@@ -82,7 +85,7 @@ func fromAnotherSite(r *http.Request) bool {
 }
 
 func (a *adminAPI) getFields(w http.ResponseWriter, _ *http.Request) {
-	writeFields(w, a.fields.get())
+	writeFields(w, a.fields.Get())
 }
 
 func (a *adminAPI) putFields(w http.ResponseWriter, r *http.Request) {
@@ -91,12 +94,12 @@ func (a *adminAPI) putFields(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, err)
 		return
 	}
-	set, err := a.fields.put(source, func(revision string) bool { return mayReplace(r, revision) })
+	set, err := a.fields.Put(source, func(revision string) bool { return mayReplace(r, revision) })
 	if err != nil {
 		a.refuse(w, err)
 		return
 	}
-	a.log.InfoContext(r.Context(), "user fields changed", "revision", set.schema.Revision, "fields", len(set.schema.Fields))
+	a.log.InfoContext(r.Context(), "user fields changed", "revision", set.Schema.Revision, "fields", len(set.Schema.Fields))
 	writeFields(w, set)
 }
 
@@ -117,6 +120,15 @@ func mayReplace(r *http.Request, revision string) bool {
 
 func etag(revision string) string { return `"` + revision + `"` }
 
+// adminLink is the answer of /admin/api/link.
+type adminLink struct {
+	URL string `json:"url"` // good once, for [adminentry.LinkLife]
+}
+
+func (a *adminAPI) postLink(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, adminLink{URL: a.link()})
+}
+
 // refuse answers what went wrong with a change of the schema.
 func (a *adminAPI) refuse(w http.ResponseWriter, err error) {
 	var faulty *userfields.SchemaError
@@ -124,8 +136,8 @@ func (a *adminAPI) refuse(w http.ResponseWriter, err error) {
 	switch {
 	case errors.As(err, &faulty):
 		writeJSON(w, http.StatusUnprocessableEntity, adminFault{Error: faulty.Error(), Field: faulty.Field, Reason: faulty.Problem})
-	case errors.Is(err, errChanged):
-		writeJSON(w, http.StatusPreconditionFailed, adminFault{Error: errChanged.Error()})
+	case errors.Is(err, fieldstore.ErrChanged):
+		writeJSON(w, http.StatusPreconditionFailed, adminFault{Error: fieldstore.ErrChanged.Error()})
 	case errors.As(err, &large):
 		writeJSON(w, http.StatusRequestEntityTooLarge, adminFault{Error: "the schema is larger than 256 KiB"})
 	default:
@@ -134,10 +146,10 @@ func (a *adminAPI) refuse(w http.ResponseWriter, err error) {
 	}
 }
 
-func writeFields(w http.ResponseWriter, set *fieldSet) {
-	w.Header().Set("ETag", etag(set.schema.Revision))
+func writeFields(w http.ResponseWriter, set *fieldstore.Set) {
+	w.Header().Set("ETag", etag(set.Schema.Revision))
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_, _ = w.Write(set.source) // an error means that nobody listens any more
+	_, _ = w.Write(set.Source) // an error means that nobody listens any more
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

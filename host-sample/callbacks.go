@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/cms-personal/personal/host-sample/eventlog"
+	"github.com/cms-personal/personal/host-sample/fieldstore"
 	"github.com/cms-personal/personal/host-sample/mailer"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
 // callbacks are what the plugin may ask of this CMS.
 type callbacks struct {
-	fields *fieldStore
+	fields *fieldstore.Store
 	mail   mailer.Sender
-	events *eventLog
+	events *eventlog.Log
 	log    *slog.Logger
 }
 
@@ -21,7 +23,7 @@ var _ personal.Host = (*callbacks)(nil)
 
 // UserFields answers from memory.
 func (c *callbacks) UserFields(context.Context) (personal.Schema, error) {
-	return c.fields.get().schema, nil
+	return c.fields.Get().Schema, nil
 }
 
 // SendMail delivers a mail, or keeps it where no relay is configured.
@@ -39,5 +41,5 @@ func (c *callbacks) CheckMail(ctx context.Context) error { return c.mail.Check(c
 // PublishEvent logs an event and keeps it.
 func (c *callbacks) PublishEvent(ctx context.Context, e personal.Event) error {
 	c.log.InfoContext(ctx, "account event", "type", string(e.Type), "user_id", e.UserID, "request_id", e.RequestID)
-	return c.events.append(e)
+	return c.events.Append(e)
 }

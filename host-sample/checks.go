@@ -122,3 +122,13 @@ func positive(d time.Duration) error {
 	}
 	return nil
 }
+
+// hostNames refuses what no request's Host can be equal to.
+func hostNames(names []string) error {
+	for _, name := range names {
+		if name == "" || strings.ContainsAny(name, ":/[]* ") {
+			return fmt.Errorf("%q is no host name: leave scheme, port and path out", name)
+		}
+	}
+	return nil
+}

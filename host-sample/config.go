@@ -26,6 +26,7 @@ type config struct {
 	settings    string                   // a file; may be empty
 	mailFrom    *mail.Address
 	relay       *mailer.SMTP // nil: mails are kept in the data folder
+	adminHosts  []string     // names that the admin pages may be called by, beside loopback ones
 	shim        personalhttp.Options
 	secure      bool // visitors come by HTTPS
 	drain       time.Duration
@@ -67,6 +68,8 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	f.checkPlugin(&c, &wrong)
 	f.checkMail(&c, typed, &wrong)
 	f.checkShim(&c, &wrong)
+	c.adminHosts = f.AdminHost
+	wrong.add("admin-host", hostNames(f.AdminHost))
 	wrong.add("drain", positive(f.Drain))
 	wrong.add("bake", notNegative(f.Bake))
 	wrong.add("log-level", c.logLevel.UnmarshalText([]byte(f.LogLevel)))

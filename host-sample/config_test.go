@@ -46,6 +46,8 @@ func TestBadSettingsExitWith1AndNameTheKey(t *testing.T) {
 		"a base path with a final slash":      {args: []string{"--base-path", "/x/"}, want: "--base-path"},
 		"a proxy that is no network":          {args: []string{"--trusted-proxy", "10.0.0.0/8,proxy"}, want: "--trusted-proxy"},
 		"any origin at all":                   {args: []string{"--cors-origin", "*"}, want: "--cors-origin"},
+		"an admin host with a port":           {args: []string{"--admin-host", "cms.example:443"}, want: "--admin-host (PERSONAL_ADMIN_HOST)"},
+		"an admin host that is a URL":         {args: []string{"--admin-host", "https://cms.example"}, want: "--admin-host"},
 		"a language without messages":         {args: []string{"--locale", "fr"}, want: "--locale"},
 		"a drain without end":                 {args: []string{"--drain", "soon"}, want: "--drain"},
 		"no time to drain":                    {env: map[string]string{"PERSONAL_DRAIN": "0s"}, want: "--drain"},
@@ -176,5 +178,13 @@ func TestEveryFlagHasItsEnvironmentTwin(t *testing.T) {
 	}
 	if seen < 20 {
 		t.Errorf("only %d flags were looked at", seen)
+	}
+}
+
+func TestAdminHostsAreRepeatedOrSeparatedByCommas(t *testing.T) {
+	f := defaults(t.TempDir())
+	f.AdminHost = []string{"cms.example", "www.cms.example"}
+	if got := checked(t, f).adminHosts; !slices.Equal(got, f.AdminHost) {
+		t.Errorf("admin hosts are %q", got)
 	}
 }

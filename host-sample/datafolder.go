@@ -24,7 +24,7 @@ import (
 //	admin-token       who may call /admin/api/
 //	user-fields.json  the schema of user fields
 //	mail/*.eml        mails kept instead of sent
-//	events.ndjson     what happened to accounts, one JSON object on a line
+//	events.ndjson     what happened to accounts, one JSON object on a line, and .1 with what was before
 //	plugin-events.ndjson  what happened to the plugin, and .1 with what was before
 //	personal.db       the plugin's database, unless it is elsewhere
 //	plugins/          the plugin catalogue, unless it is elsewhere

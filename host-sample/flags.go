@@ -26,6 +26,7 @@ type serveCommand struct {
 	BasePath     string   `env:"PERSONAL_BASE_PATH" placeholder:"/x" help:"Put before /api/v1/personal/."`
 	TrustedProxy []string `env:"PERSONAL_TRUSTED_PROXY" placeholder:"CIDR" help:"Proxies whose X-Forwarded-For or Forwarded is believed; repeated, or with commas."`
 	CORSOrigin   []string `name:"cors-origin" env:"PERSONAL_CORS_ORIGIN" placeholder:"ORIGIN" help:"Sites whose scripts may call the API; repeated, or with commas."`
+	AdminHost    []string `env:"PERSONAL_ADMIN_HOST" placeholder:"NAME" help:"Host names, without a port, by which administrators reach the admin pages, beside loopback ones: for a site behind a proxy; repeated, or with commas."`
 	Locale       string   `default:"en" env:"PERSONAL_LOCALE" help:"Language of messages where the caller asks for none on offer (${default})."`
 	Always200    bool     `name:"always-200" env:"PERSONAL_ALWAYS_200" help:"Send every envelope with HTTP 200, for old clients."`
 

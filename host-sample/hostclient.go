@@ -23,6 +23,9 @@ import (
 // maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 16 << 20
 
+// pluginAPI is where [pluginadmin] is mounted.
+const pluginAPI = "/admin/api/plugin"
+
 // hostClient calls the admin's API of the host that runs on a data folder.
 type hostClient struct {
 	url   string
@@ -109,26 +112,33 @@ func (c *hostClient) status(ctx context.Context) (pluginadmin.Report, []byte, er
 // report sends a request that is answered by a report; its error is a
 // [*faultError] if it was refused.
 func (c *hostClient) report(ctx context.Context, method, path string, body []byte) (pluginadmin.Report, []byte, error) {
+	var report pluginadmin.Report
+	data, err := c.ask(ctx, method, pluginAPI+path, body, &report)
+	return report, data, err
+}
+
+// ask sends a request and reads the answer into v, which it also returns as it was
+// sent. Its error is a [*faultError] if it was refused.
+func (c *hostClient) ask(ctx context.Context, method, path string, body []byte, v any) ([]byte, error) {
 	code, data, err := c.send(ctx, method, path, body)
 	if err != nil {
-		return pluginadmin.Report{}, nil, fmt.Errorf("asking the host: %w", err)
+		return nil, fmt.Errorf("asking the host: %w", err)
 	}
 	if code/100 != 2 {
 		refused := &faultError{}
 		if json.Unmarshal(data, &refused.fault) != nil || refused.fault.Error == "" {
-			return pluginadmin.Report{}, nil, fmt.Errorf("the host answers with status %d", code)
+			return nil, fmt.Errorf("the host answers with status %d", code)
 		}
-		return pluginadmin.Report{}, nil, refused
+		return nil, refused
 	}
-	var report pluginadmin.Report
-	if err := json.Unmarshal(data, &report); err != nil {
-		return report, nil, fmt.Errorf("reading the host's answer: %w", err)
+	if err := json.Unmarshal(data, v); err != nil {
+		return nil, fmt.Errorf("reading the host's answer: %w", err)
 	}
-	return report, data, nil
+	return data, nil
 }
 
 func (c *hostClient) send(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
-	r, err := http.NewRequestWithContext(ctx, method, c.url+"/admin/api/plugin"+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}

@@ -20,6 +20,8 @@ import (
 type commands struct {
 	Serve  serveCommand  `cmd:"" help:"Run the CMS."`
 	Plugin pluginCommand `cmd:"" help:"Look after the plugin's versions: those on disk, and which one the running host uses."`
+
+	AdminLink adminLinkCommand `cmd:"" help:"Print a link that lets a browser into the running host's admin pages: good once, for ten minutes."`
 }
 
 // output is where commands write.

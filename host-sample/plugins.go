@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
@@ -74,4 +75,13 @@ func highest(c *plugincatalogue.Catalogue) (string, error) {
 		return "", errNoPlugin
 	}
 	return entries[0].Manifest.Version, nil
+}
+
+// uploads returns what takes uploaded plugins: nil, which takes none, unless the
+// catalogue has keys to check them with.
+func uploads(c *plugincatalogue.Catalogue, log *slog.Logger) *pluginadmin.Uploads {
+	if !c.NeedsSignatures() {
+		return nil
+	}
+	return pluginadmin.NewUploads(c, 0, log)
 }

@@ -105,7 +105,7 @@ func announceFake(t *testing.T, manager pluginadmin.Manager) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin := newAdminAPI(token, nil, pluginadmin.New(manager, catalogue, pluginadmin.Options{Log: quietLog()}), quietLog())
+	admin := newAdminAPI(token, nil, pluginadmin.New(manager, catalogue, pluginadmin.Options{Log: quietLog()}), noLink, quietLog())
 	server := httptest.NewServer(admin.routes())
 	t.Cleanup(server.Close)
 	if err := folder.announce(server.URL); err != nil {
@@ -327,7 +327,7 @@ func TestASignedBundleIsUploaded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := pluginadmin.New(newSwapper(), catalogue, pluginadmin.Options{Upload: catalogue.NeedsSignatures(), Log: quietLog()})
+	api := pluginadmin.New(newSwapper(), catalogue, pluginadmin.Options{Uploads: uploads(catalogue, quietLog()), Log: quietLog()})
 	upload := func(bundle string) *httptest.ResponseRecorder {
 		f, err := os.Open(bundle)
 		if err != nil {

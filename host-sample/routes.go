@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"path"
 
+	"github.com/cms-personal/personal/host-sample/adminpages"
+	"github.com/cms-personal/personal/host-sample/reference"
+	"github.com/cms-personal/personal/host-sample/traffic"
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/host-sample/visitor"
 	"github.com/cms-personal/personal/shared/personal"
@@ -17,6 +20,8 @@ type siteParts struct {
 	service personal.Service
 	shim    personalhttp.Options
 	admin   *adminAPI
+	pages   adminpages.Options
+	traffic *traffic.Recorder
 	ready   func(context.Context) error // nil if the plugin serves
 	status  func() pluginmanager.Status
 	url     string // of the API's base
@@ -31,8 +36,16 @@ type site struct {
 
 func newSite(p siteParts) (http.Handler, error) {
 	metrics := newMetrics(p.status)
-	p.shim.Observe = metrics.observe
+	p.shim.Observe = func(o personalhttp.Observation) {
+		metrics.observe(o)
+		recordCall(p.traffic, o)
+	}
 	api, err := personalhttp.New(p.service, p.shim)
+	if err != nil {
+		return nil, err
+	}
+	p.pages.API = api
+	admin, err := adminpages.New(p.pages)
 	if err != nil {
 		return nil, err
 	}
@@ -40,11 +53,18 @@ func newSite(p siteParts) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	described, err := reference.New(reference.Options{API: api, Log: p.shim.Log})
+	if err != nil {
+		return nil, err
+	}
 
 	mux := http.NewServeMux()
-	mux.Handle("/", pages)
-	mux.Handle("GET /demo/greeting", api.RequireUser(http.HandlerFunc(greet)))
+	mux.Handle("/", recordPages(p.traffic, pages))
+	mux.Handle(reference.Path, described)
+	mux.Handle(reference.Path+"/", described)
+	mux.Handle("GET /demo/greeting", recordPages(p.traffic, api.RequireUser(http.HandlerFunc(greet))))
 	mux.Handle("/admin/api/", p.admin.routes())
+	mux.Handle("/admin/", admin)
 	mux.HandleFunc("GET /healthz", healthz)
 	mux.HandleFunc("GET /readyz", readyz(p.ready, p.status))
 	mux.Handle("GET /metrics", metrics.handler())

@@ -12,7 +12,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cms-personal/personal/host-sample/adminentry"
+	"github.com/cms-personal/personal/host-sample/adminpages"
+	"github.com/cms-personal/personal/host-sample/eventlog"
+	"github.com/cms-personal/personal/host-sample/fieldstore"
+	"github.com/cms-personal/personal/host-sample/mailbox"
 	"github.com/cms-personal/personal/host-sample/mailer"
+	"github.com/cms-personal/personal/host-sample/traffic"
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
@@ -31,13 +37,18 @@ func serve(ctx context.Context, c config, out output) error {
 		return err
 	}
 	fmt.Fprintf(out.stdout, "listening on %s\n", h.url)
-	return h.run(ctx, func() { introduce(out.stdout, h.url, h.url+c.shim.BasePath, c.dataDir) })
+	return h.run(ctx, func() { h.introduce(out.stdout, h.url+c.shim.BasePath, c.dataDir) })
 }
 
+// adminLink returns a link to the admin pages that is good once.
+func (h *host) adminLink() string { return h.url + "/admin/enter?code=" + h.entry.NewCode() }
+
 // introduce tells whoever started the host where everything is.
-func introduce(w io.Writer, url, base, dataDir string) {
+func (h *host) introduce(w io.Writer, base, dataDir string) {
 	fmt.Fprintf(w, `
 The site    %[1]s/
+Admin       %[4]s
+            good once, for ten minutes; another: host-sample admin-link --data %[3]s
 The API     %[2]s/api/v1/personal/
 Admin API   %[1]s/admin/api/plugin, /admin/api/user-fields; bearer token in %[3]s/admin-token
 Health      %[1]s/readyz, /healthz, /metrics
@@ -45,7 +56,7 @@ Health      %[1]s/readyz, /healthz, /metrics
 Try it:
   curl %[2]s/api/v1/personal/register/ -d login=anna -d email=anna@example.com -d password='correct horse' -d confirm_password='correct horse'
 
-`, url, base, dataDir)
+`, h.url, base, dataDir, h.adminLink())
 }
 
 // host is a CMS that listens.
@@ -54,6 +65,7 @@ type host struct {
 	drain    time.Duration
 	log      *slog.Logger
 	manager  *pluginmanager.Manager
+	entry    *adminentry.Entry
 	listener net.Listener
 	server   *http.Server
 	closers  []func() error // of what was opened, in order
@@ -95,19 +107,33 @@ func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err err
 	if err != nil {
 		return nil, err
 	}
+	mails, err := h.openMailbox(c, folder)
+	if err != nil {
+		return nil, err
+	}
+	h.entry = adminentry.New()
 	h.manager, err = newManager(c, folder, callbacks, catalogue, journal, h.url, log)
 	if err != nil {
 		return nil, err
 	}
-	plugin := pluginadmin.New(h.manager, catalogue, pluginadmin.Options{
-		Upload: catalogue.NeedsSignatures(), History: journal, Log: log,
-	})
+	bundles := uploads(catalogue, log)
+	plugin := pluginadmin.New(h.manager, catalogue, pluginadmin.Options{Uploads: bundles, History: journal, Log: log})
+	recorder := traffic.NewRecorder()
 	shim := c.shim
 	shim.Log = log
 	handler, err := newSite(siteParts{
-		service: pluginrpc.NewService(h.manager, callbacks),
+		service: notingFailures{pluginrpc.NewService(h.manager, callbacks), callbacks.events, log},
 		shim:    shim,
-		admin:   newAdminAPI(token, callbacks.fields, until(ctx, plugin), log),
+		admin:   newAdminAPI(token, callbacks.fields, plugin, h.adminLink, log),
+		pages: adminpages.Options{
+			Guard: adminentry.NewGuard(h.entry, c.adminHosts...),
+			Plugin: adminpages.Plugin{
+				Manager: h.manager, Catalogue: catalogue, History: journal, Uploads: bundles, Traffic: recorder, Bake: c.bake,
+			},
+			Users:  pluginrpc.NewAdministration(h.manager, callbacks),
+			Fields: callbacks.fields, Mails: mails, Events: callbacks.events, Log: log,
+		},
+		traffic: recorder,
 		ready:   h.manager.Ready,
 		status:  h.manager.Status,
 		url:     h.url + c.shim.BasePath,
@@ -122,15 +148,15 @@ func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err err
 
 // openCallbacks opens what the plugin may ask for.
 func (h *host) openCallbacks(c config, folder *dataFolder) (*callbacks, error) {
-	fields, err := openFields(folder.path("user-fields.json"))
+	fields, err := fieldstore.Open(folder.path("user-fields.json"))
 	if err != nil {
 		return nil, err
 	}
-	events, err := openEventLog(folder.path("events.ndjson"))
+	events, err := eventlog.Open(folder.path("events.ndjson"))
 	if err != nil {
 		return nil, err
 	}
-	h.closers = append(h.closers, events.close)
+	h.closers = append(h.closers, events.Close)
 	sender, err := newSender(c, folder)
 	if err != nil {
 		return nil, err
@@ -153,6 +179,19 @@ func newSender(c config, folder *dataFolder) (mailer.Sender, error) {
 		return c.relay, nil
 	}
 	return mailer.NewCapture(folder.path("mail"), c.mailFrom)
+}
+
+// openMailbox opens the mails that were kept; nil if they are sent.
+func (h *host) openMailbox(c config, folder *dataFolder) (*mailbox.Box, error) {
+	if c.relay != nil {
+		return nil, nil
+	}
+	box, err := mailbox.Open(folder.path("mail"))
+	if err != nil {
+		return nil, err
+	}
+	h.closers = append(h.closers, box.Close)
+	return box, nil
 }
 
 // newManager makes the manager of the plugin.

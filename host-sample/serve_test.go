@@ -10,6 +10,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/cms-personal/personal/host-sample/eventlog"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -17,7 +18,7 @@ func TestEventsAreKeptOneOnALine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.ndjson")
 	moment := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, id := range []string{"e1", "e2"} { // each in a host's life of its own
-		events, err := openEventLog(path)
+		events, err := eventlog.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,7 +27,7 @@ func TestEventsAreKeptOneOnALine(t *testing.T) {
 		if err := c.PublishEvent(t.Context(), e); err != nil {
 			t.Fatal(err)
 		}
-		if err := events.close(); err != nil {
+		if err := events.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.PublishEvent(t.Context(), e); err == nil {

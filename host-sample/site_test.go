@@ -5,12 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/cms-personal/personal/host-sample/adminentry"
+	"github.com/cms-personal/personal/host-sample/adminpages"
+	"github.com/cms-personal/personal/host-sample/fieldstore"
+	"github.com/cms-personal/personal/host-sample/traffic"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -28,13 +33,18 @@ const (
 // is set.
 type testSite struct {
 	*httptest.Server
-	fields *fieldStore
-	down   bool
+	fields  *fieldstore.Store
+	traffic *traffic.Recorder
+	down    bool
 }
 
 func startSite(t *testing.T, service personal.Service, basePath string) *testSite {
 	t.Helper()
-	s := &testSite{fields: openTestFields(t)}
+	fields, err := fieldstore.Open(filepath.Join(t.TempDir(), "user-fields.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &testSite{fields: fields, traffic: traffic.NewRecorder()}
 	catalogue, err := plugincatalogue.Open(filepath.Join(t.TempDir(), "personal"))
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +62,9 @@ func startSite(t *testing.T, service personal.Service, basePath string) *testSit
 	handler, err := newSite(siteParts{
 		service: service,
 		shim:    personalhttp.Options{BasePath: basePath, Log: quietLog()},
-		admin:   newAdminAPI(adminToken, s.fields, plugin, quietLog()),
+		admin:   newAdminAPI(adminToken, s.fields, plugin, noLink, quietLog()),
+		pages:   adminpages.Options{Guard: adminentry.NewGuard(adminentry.New()), Log: quietLog(), Fields: fields},
+		traffic: s.traffic,
 		ready: func(context.Context) error {
 			if s.down {
 				return errors.New("no process")
@@ -69,6 +81,10 @@ func startSite(t *testing.T, service personal.Service, basePath string) *testSit
 	t.Cleanup(s.Close)
 	return s
 }
+
+const oneField = `[{"name":"nickname","type":"text"}]`
+
+func noLink() string { return "http://127.0.0.1:8080/admin/enter?code=x" }
 
 // fakeSwaps refuses every swap.
 type fakeSwaps struct{ status func() pluginmanager.Status }
@@ -194,7 +210,7 @@ func TestTheSchemaIsReadAndReplacedByItsETag(t *testing.T) {
 	s := startSite(t, signedInService(), "")
 	first := s.admin(t, http.MethodGet, "/admin/api/user-fields", "")
 	tag := first.Header.Get("ETag")
-	if first.body != string(sampleFields) || len(tag) < 10 {
+	if first.body != string(s.fields.Get().Source) || len(tag) < 10 {
 		t.Fatalf("GET: ETag %q, body %s", tag, first.body)
 	}
 	a := s.admin(t, http.MethodPut, "/admin/api/user-fields", oneField, "If-Match", `"another"`)
@@ -205,7 +221,7 @@ func TestTheSchemaIsReadAndReplacedByItsETag(t *testing.T) {
 	if a.StatusCode != http.StatusOK || a.body != oneField || a.Header.Get("ETag") == tag {
 		t.Errorf("PUT over the revision in force: %s %s", a.Status, a.body)
 	}
-	if got := s.fields.get().schema; len(got.Fields) != 1 || etag(got.Revision) != a.Header.Get("ETag") {
+	if got := s.fields.Get().Schema; len(got.Fields) != 1 || etag(got.Revision) != a.Header.Get("ETag") {
 		t.Errorf("in force is %v", got)
 	}
 	if a = s.admin(t, http.MethodPut, "/admin/api/user-fields", `[]`, "If-Match", tag); a.StatusCode != http.StatusPreconditionFailed {
@@ -232,7 +248,7 @@ func TestAFaultySchemaIsRefusedWithFieldAndReason(t *testing.T) {
 	if a := s.admin(t, http.MethodPut, "/admin/api/user-fields", large); a.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("a schema that is too large: %s", a.Status)
 	}
-	if a := s.admin(t, http.MethodGet, "/admin/api/user-fields", ""); a.body != string(sampleFields) {
+	if a := s.admin(t, http.MethodGet, "/admin/api/user-fields", ""); a.body != string(s.fields.Get().Source) {
 		t.Errorf("in force is %s", a.body)
 	}
 }
@@ -307,6 +323,28 @@ func TestMetricsCountByOperationAndStatus(t *testing.T) {
 	}
 	if strings.Contains(body, "made-up") {
 		t.Error("a path that a caller made up is a label")
+	}
+}
+
+func TestTheChartCountsWhatVisitorsAskFor(t *testing.T) {
+	service := signedInService()
+	service.FieldsFunc = func(context.Context) ([]personal.Field, error) {
+		return nil, personal.NewError(personal.CodeUnavailable, nil)
+	}
+	s := startSite(t, service, "")
+	s.send(t, http.MethodGet, "/api/v1/personal/profile/", "", "User-Id", "42", "User-Hash", userHash)
+	s.send(t, http.MethodGet, "/api/v1/personal/profile/", "") // refused, which is no failure
+	s.send(t, http.MethodGet, "/api/v1/personal/fields/", "")
+	s.send(t, http.MethodGet, "/demo/greeting", "", "User-Id", "42", "User-Hash", userHash)
+	s.send(t, http.MethodGet, "/admin/api/plugin", "")
+	s.send(t, http.MethodGet, "/healthz", "")
+	got := map[string][2]int{}
+	for _, o := range s.traffic.Totals() {
+		got[o.Operation] = [2]int{o.Requests, o.Errors}
+	}
+	want := map[string][2]int{"": {4, 1}, "profile": {2, 0}, "fields": {1, 1}, "pages": {1, 0}}
+	if !maps.Equal(got, want) {
+		t.Errorf("counted %v, want %v", got, want)
 	}
 }
 

@@ -24,6 +24,14 @@ func (l *latencies) add(took time.Duration) {
 	l.count++
 }
 
+// addAll adds what another one counted.
+func (l *latencies) addAll(other *latencies) {
+	for i, n := range other.buckets {
+		l.buckets[i] += n
+	}
+	l.count += other.count
+}
+
 func bucket(took time.Duration) int {
 	ms := took.Seconds() * 1000
 	if ms <= smallest {

@@ -18,6 +18,7 @@ type Recorder struct {
 	now func() time.Time
 
 	mu         sync.Mutex
+	all        ring // of all operations
 	operations map[string]*ring
 }
 
@@ -48,7 +49,12 @@ func (r *Recorder) Count(operation string, failed bool, took time.Duration) {
 		o = &ring{}
 		r.operations[operation] = o
 	}
-	s := &o[now%seconds]
+	o.count(now, failed, took)
+	r.all.count(now, failed, took)
+}
+
+func (r *ring) count(now int64, failed bool, took time.Duration) {
+	s := &r[now%seconds]
 	if s.number != now {
 		*s = second{number: now}
 	}
@@ -71,6 +77,7 @@ type Series struct {
 type Report struct {
 	From       int64             `json:"from"`  // the first second, since 1970
 	Until      int64             `json:"until"` // the one behind the last
+	All        Series            `json:"all"`   // of all operations
 	Operations map[string]Series `json:"operations"`
 }
 
@@ -83,6 +90,7 @@ func (r *Recorder) Since(from int64) Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := Report{From: from, Until: until, Operations: map[string]Series{}}
+	report.All, _ = r.all.series(from, until)
 	for name, o := range r.operations {
 		if s, some := o.series(from, until); some {
 			report.Operations[name] = s

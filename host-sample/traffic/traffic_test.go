@@ -74,6 +74,44 @@ func TestQuantilesAreRightWithinAFifth(t *testing.T) {
 	}
 }
 
+func TestAllOperationsTogetherAreReportedToo(t *testing.T) {
+	r, now := recorder()
+	begin := now.Unix()
+	r.Count("auth", true, 10*time.Millisecond)
+	r.Count("fields", false, 100*time.Millisecond)
+	*now = now.Add(time.Second)
+	all := r.Since(begin).All
+	if !slices.Equal(all.Requests, []int{2}) || !slices.Equal(all.Errors, []int{1}) || all.P50[0] > 12 || all.P99[0] < 100 {
+		t.Errorf("got %+v", all)
+	}
+}
+
+func TestTotalsAreThoseOfTheWindow(t *testing.T) {
+	r, now := recorder()
+	r.Count("gone", false, time.Second)
+	*now = now.Add(Window)
+	for range 99 {
+		r.Count("auth", false, time.Millisecond)
+	}
+	*now = now.Add(Window - time.Second)
+	r.Count("auth", true, 80*time.Millisecond)
+	r.Count("fields", false, time.Millisecond)
+	got := r.Totals()
+	if len(got) != 3 || got[0].Operation != "" || got[0].Requests != 101 || got[0].Errors != 1 {
+		t.Fatalf("got %+v", got)
+	}
+	if auth := got[1]; auth.Operation != "auth" || auth.Requests != 100 || auth.Errors != 1 || auth.P50 > 1.2 || auth.P99 > 1.2 {
+		t.Errorf("got %+v", auth)
+	}
+	if fields := got[2]; fields.Operation != "fields" || fields.P99 == 0 {
+		t.Errorf("got %+v", fields)
+	}
+	*now = now.Add(Window)
+	if got := r.Totals(); len(got) != 1 || got[0] != (Totals{}) {
+		t.Errorf("afterwards %+v", got)
+	}
+}
+
 func TestManyCountAtOnce(t *testing.T) {
 	r, now := recorder()
 	var all sync.WaitGroup

@@ -74,6 +74,8 @@ func (p *Pages) Problem(w http.ResponseWriter, r *http.Request, problem Problem)
 // problemTitle returns the key of what a status means to a visitor.
 func problemTitle(status int) string {
 	switch status {
+	case http.StatusUnauthorized:
+		return "problem_unauthorized"
 	case http.StatusForbidden:
 		return "problem_forbidden"
 	case http.StatusNotFound:

@@ -4,7 +4,7 @@
 //	GET  .         what runs, what is installed, the swap under way: [Report]
 //	POST use       {"version": "1.2.3"}: swap to it; answers when switched
 //	POST rollback  go back to the version before; answers when switched
-//	POST install   a signed bundle; only where [Options.Upload] allows it
+//	POST install   a signed bundle; only where [Options.Uploads] allows it
 //	GET  events    what happened, the newest first: [Events]; ?limit=100
 //
 // A change answers 200 with the Report, the new version on trial (baking), or
@@ -18,7 +18,6 @@ package pluginadmin
 import (
 	"cmp"
 	"context"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -40,7 +39,7 @@ type Manager interface {
 type Catalogue interface {
 	List() ([]plugincatalogue.Entry, error)
 	LoadState() (plugincatalogue.State, error)
-	InstallBundle(ctx context.Context, r io.Reader) (plugincatalogue.Entry, error)
+	Signer(e plugincatalogue.Entry) (string, error)
 }
 
 // History is what the API asks of a [Journal].
@@ -50,25 +49,19 @@ type History interface {
 
 // Options are what a CMS may choose.
 type Options struct {
-	// Upload lets bundles be installed. An upload is code execution by design: set
-	// it only where the catalogue has keys to check signatures with.
-	Upload bool
-	// MaxUpload bounds a bundle, in bytes: 512 MiB if zero.
-	MaxUpload int64
+	// Uploads lets bundles be installed; nil for not at all.
+	Uploads *Uploads
 	// History is what GET events shows; nil for nothing.
 	History History
 	// Log gets the causes of internal errors; nil for slog.Default().
 	Log *slog.Logger
 }
 
-const defaultMaxUpload = 512 << 20
-
 // api is the handler that New returns.
 type api struct {
 	manager   Manager
 	catalogue Catalogue
 	options   Options
-	uploads   chan struct{} // holds one while an upload is under way
 	routes    map[string]methods
 }
 
@@ -77,9 +70,8 @@ type methods map[string]http.HandlerFunc
 // New returns the API. The CMS strips the path it mounts it at, so that the path
 // is empty or / for the status, and /use for a swap.
 func New(manager Manager, catalogue Catalogue, o Options) http.Handler {
-	o.MaxUpload = cmp.Or(o.MaxUpload, defaultMaxUpload)
 	o.Log = cmp.Or(o.Log, slog.Default())
-	a := &api{manager: manager, catalogue: catalogue, options: o, uploads: make(chan struct{}, 1)}
+	a := &api{manager: manager, catalogue: catalogue, options: o}
 	a.routes = map[string]methods{
 		"":         {http.MethodGet: a.getStatus, http.MethodHead: a.getStatus},
 		"use":      {http.MethodPost: a.use},

@@ -46,6 +46,8 @@ func (m *fakeManager) swap(version string) error {
 // fakeCatalogue has two versions and takes what it is given, or fails with err.
 type fakeCatalogue struct {
 	err     error
+	unfit   error             // of every signature
+	signers map[string]string // by version
 	install func(io.Reader) error
 }
 
@@ -55,6 +57,10 @@ func (c *fakeCatalogue) List() ([]plugincatalogue.Entry, error) {
 
 func (c *fakeCatalogue) LoadState() (plugincatalogue.State, error) {
 	return plugincatalogue.State{Active: "1.1.0", LastGood: "1.0.0"}, c.err
+}
+
+func (c *fakeCatalogue) Signer(e plugincatalogue.Entry) (string, error) {
+	return c.signers[e.Manifest.Version], c.unfit
 }
 
 func (c *fakeCatalogue) InstallBundle(_ context.Context, r io.Reader) (plugincatalogue.Entry, error) {
@@ -286,5 +292,23 @@ func TestEventsAreShownUpToTheLimit(t *testing.T) {
 		if history.asked != limit || len(got.Events) != 1 || got.Events[0].Step != "start" {
 			t.Errorf("%s: asked for %d, answered %v", path, history.asked, got)
 		}
+	}
+}
+
+func TestTheReportSaysWhoSignedAVersion(t *testing.T) {
+	f := newFixture()
+	f.catalogue.signers = map[string]string{"1.1.0": "4583D1662199C9D8"}
+	got := decode[pluginadmin.Report](t, f.send(http.MethodGet, "", ""))
+	if got.Versions[0].Signer != "4583D1662199C9D8" || got.Versions[1].Signer != "" {
+		t.Errorf("signed: %+v", got.Versions)
+	}
+	f.catalogue.unfit = &plugincatalogue.RefusedError{Version: "1.1.0", Kind: plugincatalogue.ErrUnsigned}
+	got = decode[pluginadmin.Report](t, f.send(http.MethodGet, "", ""))
+	if got.Versions[0].Unfit != "not signed" {
+		t.Errorf("not signed: %+v", got.Versions)
+	}
+	f.catalogue.unfit = errors.New("/secret: input/output error")
+	if w := f.send(http.MethodGet, "", ""); w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "secret") {
+		t.Errorf("a disk that fails: %d %s", w.Code, w.Body)
 	}
 }

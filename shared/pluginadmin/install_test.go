@@ -17,13 +17,17 @@ func (f *fixture) upload(body string) *httptest.ResponseRecorder {
 	return f.send(http.MethodPost, "/install", body, "Content-Type", "application/gzip")
 }
 
+func (f *fixture) allowUploads(limit int64) {
+	f.options.Uploads = pluginadmin.NewUploads(f.catalogue, limit, f.options.Log)
+}
+
 func TestAnUploadIsTakenOnlyWhereItIsAllowed(t *testing.T) {
 	f := newFixture()
 	w := f.upload("bundle")
 	if got := decode[pluginadmin.Fault](t, w); w.Code != http.StatusForbidden || !strings.Contains(got.Reason, "code execution") {
 		t.Errorf("where it is not: %d %s", w.Code, w.Body)
 	}
-	f.options.Upload = true
+	f.allowUploads(0)
 	w = f.upload("bundle")
 	if got := decode[pluginadmin.Version](t, w); w.Code != http.StatusOK || got.Version != "1.2.0" || got.SHA256 != "abc" {
 		t.Errorf("where it is: %d %s", w.Code, w.Body)
@@ -54,7 +58,7 @@ func TestARefusedBundleSaysWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture()
-			f.options.Upload = true
+			f.allowUploads(0)
 			f.catalogue.install = func(io.Reader) error { return tt.err }
 			w := f.upload("bundle")
 			got := decode[pluginadmin.Fault](t, w)
@@ -70,7 +74,7 @@ func TestARefusedBundleSaysWhy(t *testing.T) {
 
 func TestAnUploadIsBounded(t *testing.T) {
 	f := newFixture()
-	f.options.Upload, f.options.MaxUpload = true, 10
+	f.allowUploads(10)
 	if w := f.upload("0123456789"); w.Code != http.StatusOK {
 		t.Errorf("at the limit: %d %s", w.Code, w.Body)
 	}
@@ -81,7 +85,7 @@ func TestAnUploadIsBounded(t *testing.T) {
 
 func TestOneUploadAtATime(t *testing.T) {
 	f := newFixture()
-	f.options.Upload = true
+	f.allowUploads(0)
 	handler := pluginadmin.New(f.manager, f.catalogue, f.options)
 	post := func() int {
 		r := httptest.NewRequest(http.MethodPost, "/install", strings.NewReader("bundle"))

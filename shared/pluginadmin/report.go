@@ -1,6 +1,7 @@
 package pluginadmin
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -36,6 +37,8 @@ type Version struct {
 	Schema   plugincatalogue.Range `json:"schema"`
 	Notes    string                `json:"notes,omitempty"`
 	LastGood bool                  `json:"last_good,omitempty"` // the one to fall back to
+	Signer   string                `json:"signer,omitempty"`    // the ID of the key that signed it, where keys are configured
+	Unfit    string                `json:"unfit,omitempty"`     // why it would not be started: what is wrong with its signature
 }
 
 func (a *api) getStatus(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +46,7 @@ func (a *api) getStatus(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *api) writeReport(w http.ResponseWriter, r *http.Request, status int) {
-	report, err := a.report()
+	report, err := NewReport(a.manager, a.catalogue)
 	if err != nil {
 		a.fail(w, r, "reading the catalogue", err)
 		return
@@ -51,19 +54,23 @@ func (a *api) writeReport(w http.ResponseWriter, r *http.Request, status int) {
 	writeJSON(w, status, report)
 }
 
-func (a *api) report() (Report, error) {
-	entries, err := a.catalogue.List()
+// NewReport says what runs and what is installed at this moment.
+func NewReport(m Manager, c Catalogue) (Report, error) {
+	entries, err := c.List()
 	if err != nil {
 		return Report{}, err
 	}
-	state, err := a.catalogue.LoadState()
+	state, err := c.LoadState()
 	if err != nil {
 		return Report{}, err
 	}
-	s := a.manager.Status()
+	s := m.Status()
 	report := Report{Active: activeOf(s, state.Active), Previous: s.Previous, Versions: []Version{}, Swap: s.Swap}
 	for _, e := range entries {
-		v := versionOf(e)
+		v, err := versionOf(c, e)
+		if err != nil {
+			return Report{}, err
+		}
 		v.LastGood = v.Version == state.LastGood
 		report.Versions = append(report.Versions, v)
 	}
@@ -81,7 +88,13 @@ func activeOf(s pluginmanager.Status, chosen string) Active {
 	return a
 }
 
-func versionOf(e plugincatalogue.Entry) Version {
+func versionOf(c Catalogue, e plugincatalogue.Entry) (Version, error) {
 	m := e.Manifest
-	return Version{Version: m.Version, SHA256: m.SHA256, Protocol: m.Protocol, Schema: m.Schema, Notes: m.Notes}
+	v := Version{Version: m.Version, SHA256: m.SHA256, Protocol: m.Protocol, Schema: m.Schema, Notes: m.Notes}
+	var err error
+	var refused *plugincatalogue.RefusedError
+	if v.Signer, err = c.Signer(e); errors.As(err, &refused) {
+		v.Unfit, err = refused.Kind.Error(), nil
+	}
+	return v, err
 }

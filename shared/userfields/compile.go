@@ -12,118 +12,136 @@ import (
 // our business.
 var languageTag = regexp.MustCompile(`\A[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*\z`)
 
-// compile checks one field. It returns the reason why the field is refused.
-func compile(f personal.Field) (_ *field, problem string) {
-	for _, check := range []func(personal.Field) string{
+// fault says which property of a field is at fault, and why.
+type fault struct{ property, problem string }
+
+func at(property, format string, args ...any) *fault {
+	return &fault{property: property, problem: fmt.Sprintf(format, args...)}
+}
+
+// compile checks one field, or returns the reason why the field is refused.
+func compile(f personal.Field) (*field, *fault) {
+	for _, check := range []func(personal.Field) *fault{
 		checkName, checkType, checkRules, checkOptions, checkLabels,
 	} {
-		if problem := check(f); problem != "" {
-			return nil, problem
+		if fault := check(f); fault != nil {
+			return nil, fault
 		}
 	}
 	k, _ := kindOf(f)
 	compiled := &field{Field: f, kind: k}
 	var err error
 	if compiled.pattern, err = wholeMatch(f.Pattern); err != nil {
-		return nil, "bad pattern: " + err.Error()
+		return nil, at("pattern", "bad pattern: %v", err)
 	}
 	preset := normalise(f.Default)
 	if preset.IsZero() {
-		return compiled, ""
+		return compiled, nil
 	}
-	if _, fault := compiled.read(preset); fault != "" {
-		return nil, "its own rules refuse its default: " + string(fault)
+	if _, code := compiled.read(preset); code != "" {
+		return nil, at("default", "its own rules refuse its default: %s", code)
 	}
-	return compiled, ""
+	return compiled, nil
 }
 
-func checkName(f personal.Field) string {
+func checkName(f personal.Field) *fault {
 	switch {
 	case f.Name == "":
-		return "it has no name"
+		return at("name", "it has no name")
 	case !snakeCase.MatchString(f.Name):
-		return "the name is not in lower snake case"
+		return at("name", "the name is not in lower snake case")
 	case isSystem(f.Name):
-		return "the name is a system name"
+		return at("name", "the name is a system name")
 	case isParameter(f.Name):
-		return "the name is that of a parameter"
+		return at("name", "the name is that of a parameter")
 	}
-	return ""
+	return nil
 }
 
-func checkType(f personal.Field) string {
+func checkType(f personal.Field) *fault {
 	if f.Type == "" {
-		return "it has no type"
+		return at("type", "it has no type")
 	}
 	if _, known := kindOf(f); !known {
-		return fmt.Sprintf("unknown type %q", f.Type)
+		return at("type", "unknown type %q", f.Type)
 	}
-	return ""
+	return nil
 }
 
-func checkRules(f personal.Field) string {
+func checkRules(f personal.Field) *fault {
 	k, _ := kindOf(f)
 	switch {
 	case f.Required && f.ReadOnly:
-		return "required together with read_only: nobody could fill it in"
+		return at("required", "required together with read_only: nobody could fill it in")
 	case f.Required && f.Hidden:
-		return "required together with hidden: nobody could fill it in"
-	case !k.ranged && (f.Min != nil || f.Max != nil):
-		return fmt.Sprintf("type %s has no min and max", f.Type)
+		return at("required", "required together with hidden: nobody could fill it in")
+	case !k.ranged && f.Min != nil:
+		return at("min", "type %s has no min and max", f.Type)
+	case !k.ranged && f.Max != nil:
+		return at("max", "type %s has no min and max", f.Type)
 	case !k.textual && f.Pattern != "":
-		return fmt.Sprintf("type %s has no pattern", f.Type)
+		return at("pattern", "type %s has no pattern", f.Type)
 	case !k.textual && f.MaxLength != 0:
-		return fmt.Sprintf("type %s has no max_length", f.Type)
+		return at("max_length", "type %s has no max_length", f.Type)
 	case f.MaxLength < 0:
-		return "negative max_length"
-	case !finite(f.Min) || !finite(f.Max):
-		return "min and max must be finite"
+		return at("max_length", "negative max_length")
+	case !finite(f.Min):
+		return at("min", "min and max must be finite")
+	case !finite(f.Max):
+		return at("max", "min and max must be finite")
 	case f.Min != nil && f.Max != nil && *f.Min > *f.Max:
-		return "min is above max"
+		return at("min", "min is above max")
 	}
-	return ""
+	return nil
 }
 
 func finite(limit *float64) bool {
 	return limit == nil || !math.IsNaN(*limit) && !math.IsInf(*limit, 0)
 }
 
-func checkOptions(f personal.Field) string {
+func checkOptions(f personal.Field) *fault {
 	isEnum := f.Type == personal.TypeEnum
 	switch {
 	case isEnum && len(f.Options) == 0:
-		return "an enum needs options"
+		return at("options", "an enum needs options")
 	case !isEnum && len(f.Options) > 0:
-		return fmt.Sprintf("type %s has no options", f.Type)
+		return at("options", "type %s has no options", f.Type)
 	}
 	seen := make(map[string]bool, len(f.Options))
 	for _, o := range f.Options {
-		switch _, fault := readText(o.Value); {
+		switch _, code := readText(o.Value); {
 		case o.Value == "":
-			return "an option has no value"
-		case fault != "":
-			return fmt.Sprintf("option %q is not plain text", o.Value)
+			return at("options", "an option has no value")
+		case code != "":
+			return at("options", "option %q is not plain text", o.Value)
 		case seen[o.Value]:
-			return fmt.Sprintf("option %q is given twice", o.Value)
+			return at("options", "option %q is given twice", o.Value)
 		}
 		seen[o.Value] = true
 	}
-	return ""
+	return nil
 }
 
-func checkLabels(f personal.Field) string {
-	labels := []personal.LocalText{f.Label}
-	for _, o := range f.Options {
-		labels = append(labels, o.Label)
+func checkLabels(f personal.Field) *fault {
+	if tag, ok := strangeTag(f.Label); !ok {
+		return at("label", "label: %q is not a language tag", tag)
 	}
-	for _, label := range labels {
-		for tag := range label {
-			if !languageTag.MatchString(tag) {
-				return fmt.Sprintf("label: %q is not a language tag", tag)
-			}
+	for _, o := range f.Options {
+		if tag, ok := strangeTag(o.Label); !ok {
+			return at("options", "label: %q is not a language tag", tag)
 		}
 	}
-	return ""
+	return nil
+}
+
+// strangeTag returns a label's key that is no language tag, or true.
+func strangeTag(label personal.LocalText) (string, bool) {
+	for tag := range label {
+		if !languageTag.MatchString(tag) {
+			return tag, false
+		}
+	}
+	return "", true
 }
 
 // wholeMatch compiles a pattern so that it must match the whole value. The

@@ -24,8 +24,9 @@ type field struct {
 
 // SchemaError says why a schema is refused.
 type SchemaError struct {
-	Field   string // the field's name, or its position from 1 as "#1"; empty if the whole is at fault
-	Problem string
+	Field    string // the field's name, or its position from 1 as "#1"; empty if the whole is at fault
+	Property string // the field's, by its name in JSON, "max_length" say; empty if no single one is at fault
+	Problem  string
 }
 
 // Error names the field and the reason.
@@ -42,12 +43,12 @@ func (e *SchemaError) Error() string {
 func Compile(fields []personal.Field) (*Schema, error) {
 	s := &Schema{byName: make(map[string]*field, len(fields))}
 	for i, f := range fields {
-		compiled, problem := compile(f)
-		if problem == "" && s.byName[f.Name] != nil {
-			problem = "the name is given twice"
+		compiled, fault := compile(f)
+		if fault == nil && s.byName[f.Name] != nil {
+			fault = at("name", "the name is given twice")
 		}
-		if problem != "" {
-			return nil, &SchemaError{Field: title(f, i), Problem: problem}
+		if fault != nil {
+			return nil, &SchemaError{Field: title(f, i), Property: fault.property, Problem: fault.problem}
 		}
 		s.fields = append(s.fields, compiled)
 		s.byName[f.Name] = compiled

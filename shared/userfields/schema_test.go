@@ -107,10 +107,32 @@ func TestAFaultySchemaIsRefusedWithFieldAndReason(t *testing.T) {
 	}
 }
 
+func TestASchemaErrorNamesThePropertyAtFault(t *testing.T) {
+	choice := []personal.Option{{Value: "a"}, {Value: "a"}}
+	for property, field := range map[string]personal.Field{
+		"name":       {Name: "City", Type: "text"},
+		"type":       {Name: "x", Type: "colour"},
+		"required":   {Name: "x", Type: "text", Required: true, Hidden: true},
+		"default":    {Name: "x", Type: "integer", Default: personal.Text("many")},
+		"max_length": {Name: "x", Type: "date", MaxLength: 3},
+		"min":        {Name: "x", Type: "text", Min: ptr(1.0)},
+		"max":        {Name: "x", Type: "number", Max: ptr(math.Inf(1))},
+		"pattern":    {Name: "x", Type: "text", Pattern: "("},
+		"options":    {Name: "x", Type: "enum", Options: choice},
+		"label":      {Name: "x", Type: "text", Label: personal.LocalText{"en_GB": "x"}},
+	} {
+		_, err := Compile([]personal.Field{field})
+		var refused *SchemaError
+		if !errors.As(err, &refused) || refused.Property != property {
+			t.Errorf("got %v of %+v, want a fault of %s", err, refused, property)
+		}
+	}
+}
+
 func TestADoubleNameIsRefused(t *testing.T) {
 	_, err := Compile([]personal.Field{{Name: "x", Type: "text"}, {Name: "x", Type: "tags"}})
 	var refused *SchemaError
-	if !errors.As(err, &refused) || refused.Field != "x" || !strings.Contains(refused.Problem, "twice") {
+	if !errors.As(err, &refused) || refused.Field != "x" || refused.Property != "name" || !strings.Contains(refused.Problem, "twice") {
 		t.Errorf("got %v", err)
 	}
 }

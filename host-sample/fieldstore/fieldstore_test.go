@@ -1,4 +1,4 @@
-package main
+package fieldstore
 
 import (
 	"errors"
@@ -15,9 +15,9 @@ const oneField = `[{"name":"nickname","type":"text"}]`
 
 func always(string) bool { return true }
 
-func openTestFields(t *testing.T) *fieldStore {
+func openTestFields(t *testing.T) *Store {
 	t.Helper()
-	s, err := openFields(filepath.Join(t.TempDir(), "user-fields.json"))
+	s, err := Open(filepath.Join(t.TempDir(), "user-fields.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestANewHostBeginsWithTheSampleFields(t *testing.T) {
 	if err != nil || string(file) != string(sampleFields) {
 		t.Fatalf("the file holds %q, %v", file, err)
 	}
-	schema := s.get().schema
+	schema := s.Get().Schema
 	var names, hidden, readOnly []string
 	for _, f := range schema.Fields {
 		names = append(names, f.Name)
@@ -61,20 +61,20 @@ func TestANewHostBeginsWithTheSampleFields(t *testing.T) {
 
 func TestAChangeIsInForceAtOnceAndAfterTheNextStart(t *testing.T) {
 	s := openTestFields(t)
-	before := s.get().schema.Revision
-	if _, err := s.put([]byte(oneField), always); err != nil {
+	before := s.Get().Schema.Revision
+	if _, err := s.Put([]byte(oneField), always); err != nil {
 		t.Fatal(err)
 	}
-	reopened, err := openFields(s.path)
+	reopened, err := Open(s.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, store := range []*fieldStore{s, reopened} {
-		got := store.get().schema
+	for _, store := range []*Store{s, reopened} {
+		got := store.Get().Schema
 		if len(got.Fields) != 1 || got.Fields[0].Name != "nickname" {
 			t.Errorf("fields are %v", got.Fields)
 		}
-		if got.Revision == before || got.Revision != s.get().schema.Revision {
+		if got.Revision == before || got.Revision != s.Get().Schema.Revision {
 			t.Errorf("the revision %s does not follow the contents", got.Revision)
 		}
 	}
@@ -82,7 +82,7 @@ func TestAChangeIsInForceAtOnceAndAfterTheNextStart(t *testing.T) {
 
 func TestAFaultySchemaChangesNothing(t *testing.T) {
 	s := openTestFields(t)
-	before := s.get()
+	before := s.Get()
 	for _, source := range []string{
 		``, `null`, `{}`, oneField + `x`,
 		`[{"name":"login","type":"text"}]`,
@@ -90,13 +90,13 @@ func TestAFaultySchemaChangesNothing(t *testing.T) {
 		`[{"name":"a","type":"text","pattern":"("}]`,
 		`[{"name":"a","type":"text"},{"name":"a","type":"text"}]`,
 	} {
-		_, err := s.put([]byte(source), always)
+		_, err := s.Put([]byte(source), always)
 		var faulty *userfields.SchemaError
 		if !errors.As(err, &faulty) {
 			t.Errorf("%s: %v, want a schema error", source, err)
 		}
 	}
-	if s.get() != before {
+	if s.Get() != before {
 		t.Error("the schema in force was replaced")
 	}
 	if file, _ := os.ReadFile(s.path); string(file) != string(sampleFields) {
@@ -106,14 +106,14 @@ func TestAFaultySchemaChangesNothing(t *testing.T) {
 
 func TestAChangeThatCannotBeKeptIsNotInForce(t *testing.T) {
 	s := openTestFields(t)
-	before := s.get()
+	before := s.Get()
 	if err := os.RemoveAll(filepath.Dir(s.path)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.put([]byte(oneField), always); err == nil {
+	if _, err := s.Put([]byte(oneField), always); err == nil {
 		t.Fatal("a change that was not written counts as made")
 	}
-	if s.get() != before {
+	if s.Get() != before {
 		t.Error("the change is in force all the same")
 	}
 }
@@ -123,7 +123,7 @@ func TestAHostWithFaultyFieldsDoesNotStart(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`[{"name":"city","type":"enum"}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := openFields(path)
+	_, err := Open(path)
 	var faulty *userfields.SchemaError
 	if !errors.As(err, &faulty) || faulty.Field != "city" {
 		t.Errorf("opening: %v, want an error that names city", err)

@@ -1,0 +1,48 @@
+package adminpages
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/cms-personal/personal/host-sample/ui"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// problem answers with an error page that leads on to the other pages.
+func (s *site) problem(w http.ResponseWriter, r *http.Request, p ui.Problem) {
+	p.Nav = s.nav(r)
+	s.pages.Problem(w, r, p)
+}
+
+// fail answers what is nobody's fault but the host's, and logs it.
+func (s *site) fail(w http.ResponseWriter, r *http.Request, doing string, err error) {
+	s.Log.ErrorContext(r.Context(), "admin page: "+doing, "request_id", personal.CallFrom(r.Context()).RequestID, "error", err)
+	s.problem(w, r, ui.Problem{Status: http.StatusInternalServerError, Message: s.pages.Text(r, "see_log")})
+}
+
+// posted reads a form, or answers that there is none and returns false.
+func (s *site) posted(w http.ResponseWriter, r *http.Request) (ui.Posted, bool) {
+	posted, err := ui.ReadForm(w, r)
+	if err != nil {
+		s.problem(w, r, ui.Problem{Status: http.StatusBadRequest})
+		return ui.Posted{}, false
+	}
+	return posted, true
+}
+
+// notice tells what just succeeded, if it is one of these.
+func (s *site) notice(w http.ResponseWriter, r *http.Request, codes ...string) string {
+	if code := ui.TakeNotice(w, r); slices.Contains(codes, code) {
+		return s.pages.Text(r, code)
+	}
+	return ""
+}
+
+// inLanguage returns the request as if it had asked for a language.
+func inLanguage(r *http.Request, locale string) *http.Request {
+	call := personal.CallFrom(r.Context())
+	call.Locale = locale
+	other := r.Clone(personal.WithCall(r.Context(), call))
+	other.Header.Set("Accept-Language", locale)
+	return other
+}

@@ -1,0 +1,183 @@
+package adminpages
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/cms-personal/personal/host-sample/eventlog"
+	"github.com/cms-personal/personal/host-sample/ui"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+const (
+	eventsPath = "/admin/events"
+	eventsShow = 50 // events on a page
+
+	// maxRefresh bounds what a page that is refreshed reads of the event log, in
+	// bytes: one whose filter finds little is not read again and again.
+	maxRefresh = 1 << 20
+)
+
+func (s *site) eventRoutes() {
+	s.private("GET "+eventsPath, s.listEvents)
+	s.private("GET "+eventsPath+"/rows", s.refreshEvents)
+}
+
+// eventsBody is the page of what happened.
+type eventsBody struct {
+	Filter []ui.Control
+	Events livePart[eventList]
+}
+
+// eventList is the part of the page that is refreshed.
+type eventList struct {
+	Events  []listedEvent
+	Refresh string // where newer ones are asked for; empty where nobody does
+	Newest  string // the first page; empty if this is it
+	Older   string // the next page; empty if there is none
+	Tired   bool   // there may be more that fits, further back
+}
+
+// listedEvent is an event as listed.
+type listedEvent struct {
+	happening
+	What string // in the administrator's language
+	Tone string // how bad it is: a class of badges
+}
+
+func (s *site) listEvents(w http.ResponseWriter, r *http.Request) {
+	f, controls := s.readFilter(r)
+	list, err := s.eventList(r, f)
+	if err != nil {
+		s.fail(w, r, "reading the events", err)
+		return
+	}
+	s.render(w, r, http.StatusOK, "events", ui.Page{Live: list.Refresh != "", Body: eventsBody{Filter: controls, Events: newLivePart(list)}})
+}
+
+// refreshEvents answers a script that asks for the first page again and again. As
+// long as nothing has happened the page stays as it is, with its focus.
+func (s *site) refreshEvents(w http.ResponseWriter, r *http.Request) {
+	f, _ := s.readFilter(r)
+	list, err := s.eventList(r, f)
+	if err != nil {
+		s.fail(w, r, "reading the events", err)
+		return
+	}
+	answerPart(s, w, r, "events", "event_list", list)
+}
+
+// readFilter reads what a request asks for, and returns the controls to change it.
+func (s *site) readFilter(r *http.Request) (filter, []ui.Control) {
+	query := r.URL.Query()
+	f := filter{Type: query.Get("type"), Text: query.Get("text")}
+	kinds := ui.Control{Kind: ui.KindSelect, Name: "type", Label: s.pages.Text(r, "events_type"), Value: f.Type}
+	kinds.Options = []ui.Choice{{Label: s.pages.Text(r, "events_any")}}
+	for _, t := range eventTypes() {
+		kinds.Options = append(kinds.Options, ui.Choice{Value: t, Label: s.pages.Text(r, "event_"+t)})
+	}
+	user := ui.Control{Name: "user", Label: s.pages.Text(r, "events_user"), Value: query.Get("user"), InputMode: "numeric", Autocomplete: "off"}
+	var err error
+	if f.UserID, err = strconv.ParseInt(user.Value, 10, 64); user.Value != "" && (err != nil || f.UserID < 1) {
+		user.Error, f.UserID = s.pages.Text(r, "events_no_user"), -1 // nobody's
+	}
+	text := ui.Control{Name: "text", Label: s.pages.Text(r, "events_text"), Type: "search", Value: f.Text, Autocomplete: "off"}
+	return f, []ui.Control{kinds, user, text}
+}
+
+// eventTypes are those there is a text for: of accounts, of this site, and of the
+// plugin.
+func eventTypes() []string {
+	return []string{
+		string(personal.EventSignedIn), string(eventlog.SignInFailed), string(personal.EventRegistered),
+		string(personal.EventRecoveryRequested), string(personal.EventRecovered),
+		string(personal.EventPasswordChanged), string(personal.EventEmailChanged), string(personal.EventSessionTheft),
+		string(personal.EventUserUpdated), string(personal.EventUserDisabled), string(personal.EventUserEnabled), string(personal.EventUserDeleted),
+		pluginPrefix + string(pluginmanager.KindBegun), pluginPrefix + string(pluginmanager.KindSwitched),
+		pluginPrefix + string(pluginmanager.KindRefused), pluginPrefix + string(pluginmanager.KindRolledBack),
+		pluginPrefix + string(pluginmanager.KindSettled), pluginPrefix + string(pluginmanager.KindLost),
+		pluginPrefix + string(pluginmanager.KindRestarted), pluginPrefix + string(pluginmanager.KindFellBack),
+		pluginPrefix + string(pluginmanager.KindGaveUp),
+	}
+}
+
+// eventList reads a page of events: that of the request's place, else the first.
+func (s *site) eventList(r *http.Request, f filter) (eventList, error) {
+	before := r.URL.Query().Get("before")
+	t, err := s.timeline(parsePlace(before), f)
+	if err != nil {
+		return eventList{}, err
+	}
+	defer t.close() // it was only read
+	list, err := s.readEvents(r, t)
+	if err != nil {
+		return eventList{}, err
+	}
+	switch {
+	case before != "":
+		list.Newest = eventsURL("", r, "", "")
+	case t.scanned() <= maxRefresh:
+		list.Refresh = eventsURL("/rows", r, "", "")
+	}
+	return list, nil
+}
+
+func (s *site) readEvents(r *http.Request, t *timeline) (eventList, error) {
+	var list eventList
+	known := map[string]bool{"": true}
+	for len(list.Events) < eventsShow {
+		h, ok, err := t.next()
+		if err != nil {
+			return eventList{}, err
+		}
+		if !ok {
+			break
+		}
+		if h.ID != "" && known[h.ID] {
+			continue // it was delivered twice
+		}
+		known[h.ID] = true
+		list.Events = append(list.Events, s.listed(r, h))
+	}
+	if t.tired || len(list.Events) == eventsShow {
+		list.Older, list.Tired = eventsURL("", r, "before", t.at.String()), t.tired
+	}
+	return list, nil
+}
+
+// eventsURL returns an address that keeps the filter, with one more parameter.
+func eventsURL(path string, r *http.Request, name, value string) string {
+	query := url.Values{}
+	for _, kept := range []string{"type", "user", "text"} {
+		if v := r.URL.Query().Get(kept); v != "" {
+			query.Set(kept, v)
+		}
+	}
+	if name != "" {
+		query.Set(name, value)
+	}
+	return eventsPath + path + "?" + query.Encode()
+}
+
+// listed puts an event into words. Types that this page does not know stand for
+// themselves.
+func (s *site) listed(r *http.Request, h happening) listedEvent {
+	e := listedEvent{happening: h, What: h.Type}
+	for _, t := range eventTypes() {
+		if t == h.Type {
+			e.What = s.pages.Text(r, "event_"+t)
+		}
+	}
+	switch h.Type {
+	case string(personal.EventSessionTheft), pluginPrefix + string(pluginmanager.KindLost), pluginPrefix + string(pluginmanager.KindGaveUp):
+		e.Tone = "bad"
+	case string(eventlog.SignInFailed), pluginPrefix + string(pluginmanager.KindRefused), pluginPrefix + string(pluginmanager.KindRolledBack), pluginPrefix + string(pluginmanager.KindFellBack),
+		string(personal.EventUserDisabled), string(personal.EventUserDeleted):
+		e.Tone = "warn"
+	case string(personal.EventSignedIn), string(personal.EventRegistered), pluginPrefix + string(pluginmanager.KindSettled), pluginPrefix + string(pluginmanager.KindRestarted):
+		e.Tone = "good"
+	}
+	return e
+}

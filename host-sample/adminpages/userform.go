@@ -1,0 +1,107 @@
+package adminpages
+
+import (
+	"net/http"
+
+	"github.com/cms-personal/personal/host-sample/ui"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// shownPrefix marks what a control showed when its page was drawn. No control has
+// such a name.
+const shownPrefix = "shown:"
+
+// userForm is the form of everything an administrator may set, hidden and
+// read-only fields too.
+func (s *site) userForm(r *http.Request, user personal.UserRecord) ui.Form {
+	form := ui.Form{Action: userURL(user.ID, ""), Submit: s.pages.Text(r, "users_save")}
+	name := ui.Control{Name: "name", Label: s.pages.Text(r, "users_name"), Autocomplete: "off"}
+	if user.Name != nil {
+		name.Value = *user.Name
+	}
+	form.Controls = append(form.Controls, name)
+	labels := s.API.Labels(r)
+	for _, f := range s.settable() {
+		c := s.pages.FieldControl(r, f, labels, ui.FieldText(f, valueOf(user, f.Name)))
+		c.Autocomplete = "off" // it is not the administrator's own
+		form.Controls = append(form.Controls, c)
+	}
+	for _, c := range form.Controls {
+		form.Hidden = append(form.Hidden, ui.Hidden{Name: shownPrefix + c.Name, Value: c.Value})
+	}
+	return form
+}
+
+// settable returns the user fields as administrators may set them.
+func (s *site) settable() []personal.Field {
+	var fields []personal.Field
+	for _, f := range s.Fields.Get().Schema.Fields {
+		f.ReadOnly = false
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+func valueOf(user personal.UserRecord, name string) any {
+	for _, f := range user.Fields {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return nil
+}
+
+// saveUser sends what was changed on the page and nothing else, so that a page
+// that was open for long does not undo what others have changed.
+func (s *site) saveUser(w http.ResponseWriter, r *http.Request) {
+	posted, ok := s.posted(w, r)
+	if !ok {
+		return
+	}
+	id, ok := s.userID(w, r)
+	if !ok {
+		return
+	}
+	change := personal.UpdateUserRequest{UserID: id, Fields: changes(posted, s.settable())}
+	if len(change.Fields) > 0 {
+		if err := s.Users.UpdateUser(r.Context(), change); err != nil {
+			s.refuseSaving(w, r, posted, err)
+			return
+		}
+		s.noteUser(r, "users_saved", id)
+	}
+	ui.LeaveNotice(w, r, "users_saved")
+	ui.Redirect(w, r, userURL(id, ""))
+}
+
+// changes returns what differs from what the page showed.
+func changes(posted ui.Posted, fields []personal.Field) map[string]personal.Input {
+	changed := map[string]personal.Input{}
+	if name := posted.Get("name"); name != posted.Get(shownPrefix+"name") {
+		changed["name"] = personal.Text(name)
+	}
+	for _, f := range fields {
+		if text := posted.Field(f); text != posted.Get(shownPrefix+f.Name) {
+			changed[f.Name] = ui.FieldInput(f, text)
+		}
+	}
+	return changed
+}
+
+// refuseSaving shows the form again, as it was typed, with what is wrong.
+func (s *site) refuseSaving(w http.ResponseWriter, r *http.Request, posted ui.Posted, err error) {
+	if code := personal.CodeOf(err); code != personal.CodeValidationFailed && code != personal.CodeMalformedRequest {
+		s.refuseUser(w, r, err)
+		return
+	}
+	user, ok := s.user(w, r)
+	if !ok {
+		return
+	}
+	form := s.userForm(r, user)
+	form.Fill(posted)
+	for i := range form.Hidden {
+		form.Hidden[i].Value = posted.Get(form.Hidden[i].Name)
+	}
+	s.renderUser(w, r, s.refuseForm(r, &form, err), user, form)
+}

@@ -1,0 +1,126 @@
+package eventlog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// Position is a place between two events. The zero value is the beginning.
+type Position struct {
+	Before int64 // bytes before it, counted from the beginning of the older file
+	Older  int64 // size of that file, which tells whether it is still the same
+}
+
+// End is the position behind the newest event, whichever that is by then.
+func End() Position { return Position{Before: math.MaxInt64} }
+
+// Reader reads events, the newest first. It holds a block of the file in memory,
+// however large the file is.
+type Reader struct {
+	older, newer part
+	lines        backward
+}
+
+// part is one of the two files; the zero value is one that is not there.
+type part struct {
+	file *os.File
+	size int64
+}
+
+// Read returns a reader of what was logged before a position. It sees what was
+// there when it was made, and must be closed. A position that is no longer there
+// has nothing before it.
+func (l *Log) Read(from Position) (*Reader, error) {
+	l.mu.Lock() // the files do not change places meanwhile
+	defer l.mu.Unlock()
+	older, err := openPart(l.aside())
+	if err != nil {
+		return nil, err
+	}
+	newer, err := openPart(l.path)
+	if err != nil {
+		return nil, errors.Join(err, older.close())
+	}
+	newer.size = min(newer.size, l.size) // whole lines
+	r := &Reader{older: older, newer: newer}
+	r.lines = backward{source: r, at: r.place(from)}
+	return r, nil
+}
+
+func openPart(path string) (part, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return part{}, nil
+	}
+	if err != nil {
+		return part{}, fmt.Errorf("reading the event log: %w", err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return part{}, errors.Join(fmt.Errorf("reading the event log: %w", err), file.Close())
+	}
+	return part{file: file, size: info.Size()}, nil
+}
+
+func (p part) close() error {
+	if p.file == nil {
+		return nil
+	}
+	return p.file.Close()
+}
+
+// place returns how many bytes lie before a position now. When the files have
+// changed places since, what was the newer one is the older one.
+func (r *Reader) place(p Position) int64 {
+	if p.Older != r.older.size {
+		p.Before -= p.Older
+	}
+	return max(0, min(p.Before, r.older.size+r.newer.size))
+}
+
+// Next returns the event before the one it returned last, or [io.EOF]. It passes
+// over lines that are none.
+func (r *Reader) Next() (personal.Event, error) {
+	for {
+		data, err := r.lines.next()
+		if err != nil {
+			return personal.Event{}, err
+		}
+		var l line
+		if json.Unmarshal(data, &l) == nil && l.Type != "" {
+			return personal.Event(l), nil
+		}
+	}
+}
+
+// Position is where the last event begins: a reader from there goes on with the
+// one before.
+func (r *Reader) Position() Position {
+	return Position{Before: r.lines.before(), Older: r.older.size}
+}
+
+// ReadAt reads from the two files as if they were one.
+func (r *Reader) ReadAt(p []byte, at int64) (int, error) {
+	if at >= r.older.size {
+		return r.newer.file.ReadAt(p, at-r.older.size)
+	}
+	n := min(int64(len(p)), r.older.size-at)
+	read, err := r.older.file.ReadAt(p[:n], at)
+	if err != nil || n == int64(len(p)) {
+		return read, err
+	}
+	more, err := r.newer.file.ReadAt(p[n:], 0)
+	return read + more, err
+}
+
+// Close closes the files.
+func (r *Reader) Close() error { return errors.Join(r.older.close(), r.newer.close()) }
+
+var _ io.ReaderAt = (*Reader)(nil)

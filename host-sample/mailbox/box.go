@@ -1,0 +1,150 @@
+// Package mailbox reads the mails that the sample keeps instead of sending: a
+// folder of .eml files, whose names sort by time. Mails hold secrets.
+package mailbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+)
+
+// maxMail bounds what is read of a mail, in bytes. Those of this site are far
+// smaller.
+const maxMail = 4 << 20
+
+// ErrNotFound says that there is no such mail.
+var ErrNotFound = errors.New("there is no such mail")
+
+// Box is a folder of mails. It is safe for concurrent use.
+type Box struct{ root *os.Root }
+
+// Open opens the folder. Whoever opens it closes it.
+func Open(dir string) (*Box, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the mailbox: %w", err)
+	}
+	return &Box{root: root}, nil
+}
+
+// Close closes the folder.
+func (b *Box) Close() error { return b.root.Close() }
+
+// Page is a part of the mailbox.
+type Page struct {
+	Mails []Mail
+	Next  string // where the page after begins: before of [Box.List]; empty on the last
+}
+
+// List returns n mails, the newest first, of those whose names come before one;
+// empty: from the newest on.
+func (b *Box) List(before string, n int) (Page, error) {
+	names, err := b.names()
+	if err != nil {
+		return Page{}, err
+	}
+	var page Page
+	for _, name := range slices.Backward(names) {
+		if before != "" && name >= before {
+			continue
+		}
+		if len(page.Mails) == n {
+			page.Next = page.Mails[n-1].Name
+			return page, nil
+		}
+		m, err := b.Read(name)
+		if errors.Is(err, ErrNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return Page{}, err
+		}
+		page.Mails = append(page.Mails, m)
+	}
+	return page, nil
+}
+
+// names returns the names of all mails in their order.
+func (b *Box) names() ([]string, error) {
+	entries, err := fs.ReadDir(b.root.FS(), ".")
+	if err != nil {
+		return nil, fmt.Errorf("listing the mails: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if isMail(e.Name()) && e.Type().IsRegular() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// isMail reports whether a name is that of a mail in the folder itself.
+func isMail(name string) bool {
+	return path.Ext(name) == ".eml" && path.Base(name) == name && name[0] != '.'
+}
+
+// Source returns a mail as it was kept; the error may be [ErrNotFound].
+func (b *Box) Source(name string) ([]byte, error) {
+	if !isMail(name) {
+		return nil, ErrNotFound
+	}
+	file, err := b.root.Open(name)
+	if err != nil {
+		return nil, classify("opening a mail", err)
+	}
+	defer file.Close() // it was only read
+	data, err := io.ReadAll(io.LimitReader(file, maxMail))
+	if err != nil {
+		return nil, fmt.Errorf("reading a mail: %w", err)
+	}
+	return data, nil
+}
+
+// Read returns a mail; the error may be [ErrNotFound].
+func (b *Box) Read(name string) (Mail, error) {
+	source, err := b.Source(name)
+	if err != nil {
+		return Mail{}, err
+	}
+	return parse(name, source), nil
+}
+
+// Delete removes a mail; the error may be [ErrNotFound].
+func (b *Box) Delete(name string) error {
+	if !isMail(name) {
+		return ErrNotFound
+	}
+	if err := b.root.Remove(name); err != nil {
+		return classify("deleting a mail", err)
+	}
+	return nil
+}
+
+// Clear removes every mail up to one, so that none goes that nobody has seen.
+func (b *Box) Clear(upTo string) error {
+	names, err := b.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name > upTo {
+			break
+		}
+		if err := b.Delete(name); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+func classify(doing string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrNotFound
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

@@ -1,0 +1,121 @@
+package mailbox
+
+import (
+	"bytes"
+	"encoding/base64"
+	"io"
+	"maps"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/mail"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxDepth bounds how deep parts of a mail lie within each other.
+const maxDepth = 8
+
+// Mail is a mail as its reader sees it. What it holds was written by others.
+type Mail struct {
+	Name        string // of its file
+	From, To    string
+	Subject     string
+	Date        time.Time // zero if there is none
+	Headers     []Header  // all of them, by name
+	Text        string    // empty if it has none
+	HTML        string    // likewise
+	Attachments []Attachment
+	Broken      bool // it could not be read, or not to its end
+}
+
+// Header is a header of a mail.
+type Header struct{ Name, Value string }
+
+// Attachment is a part that is neither text nor HTML to be read.
+type Attachment struct {
+	Name string // may be empty
+	Type string // media type
+	Size int    // in bytes
+}
+
+// parse reads a mail, as far as it can be read.
+func parse(name string, source []byte) Mail {
+	m := Mail{Name: name}
+	read, err := mail.ReadMessage(bytes.NewReader(source))
+	if err != nil {
+		m.Broken = true
+		return m
+	}
+	m.From, m.To, m.Subject = decode(read.Header.Get("From")), decode(read.Header.Get("To")), decode(read.Header.Get("Subject"))
+	m.Date, _ = read.Header.Date() // the zero time stands for none
+	for _, key := range slices.Sorted(maps.Keys(read.Header)) {
+		for _, value := range read.Header[key] {
+			m.Headers = append(m.Headers, Header{Name: key, Value: decode(value)})
+		}
+	}
+	m.addPart(header(read.Header), read.Body, 0)
+	return m
+}
+
+// header is what says how a part is to be read.
+type header interface{ Get(name string) string }
+
+// addPart notes what a part holds, and the parts within it.
+func (m *Mail) addPart(h header, body io.Reader, depth int) {
+	kind, params, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil {
+		kind, params = "text/plain", nil // RFC 2045, section 5.2
+	}
+	if strings.HasPrefix(kind, "multipart/") && depth < maxDepth {
+		m.addParts(multipart.NewReader(body, params["boundary"]), depth+1)
+		return
+	}
+	data, err := io.ReadAll(plain(h.Get("Content-Transfer-Encoding"), body))
+	m.Broken = m.Broken || err != nil
+	disposition, file, _ := mime.ParseMediaType(h.Get("Content-Disposition"))
+	text := strings.ToValidUTF8(strings.ReplaceAll(string(data), "\r\n", "\n"), "\uFFFD")
+	switch {
+	case kind == "text/plain" && disposition != "attachment" && m.Text == "":
+		m.Text = text
+	case kind == "text/html" && disposition != "attachment" && m.HTML == "":
+		m.HTML = text
+	default:
+		m.Attachments = append(m.Attachments, Attachment{Name: decode(file["filename"]), Type: kind, Size: len(data)})
+	}
+}
+
+func (m *Mail) addParts(parts *multipart.Reader, depth int) {
+	for {
+		part, err := parts.NextRawPart()
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			m.Broken = true
+			return
+		}
+		m.addPart(part.Header, part, depth)
+	}
+}
+
+// plain undoes a transfer encoding.
+func plain(encoding string, body io.Reader) io.Reader {
+	switch strings.ToLower(encoding) {
+	case "quoted-printable":
+		return quotedprintable.NewReader(body)
+	case "base64":
+		return base64.NewDecoder(base64.StdEncoding, body)
+	}
+	return body
+}
+
+// decode reads a header's encoded words. What cannot be read stays as it is.
+func decode(value string) string {
+	text, err := new(mime.WordDecoder).DecodeHeader(value)
+	if err != nil {
+		text = value
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}

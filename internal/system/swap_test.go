@@ -16,7 +16,7 @@ import (
 // Swaps that TestSwapsLoseNoRequest makes on each database, and clients that make
 // requests meanwhile.
 const (
-	swaps   = 25
+	swaps   = 50
 	clients = 16
 )
 

@@ -95,6 +95,9 @@ func (m *Manager) startProcess(ctx context.Context, generation int, e plugincata
 	defer context.AfterFunc(ctx, p.child.kill)()
 	if err := p.connect(); err != nil {
 		p.end(m.hard, 0)
+		if ctx.Err() != nil { // go-plugin tells no more than that nothing came
+			return nil, fmt.Errorf("no handshake: %w", ctx.Err())
+		}
 		return nil, err
 	}
 	p.log = m.config.Log.With(slog.Group("plugin", lines.process()...))

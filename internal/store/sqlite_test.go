@@ -3,9 +3,15 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
@@ -40,5 +46,47 @@ func TestTwoStoresWriteToOneFile(t *testing.T) {
 	jobs, err := stores[0].ClaimJobs(t.Context(), []outbox.Kind{"mail"}, stores[0].Now().Add(time.Minute), 1000)
 	if err != nil || len(jobs) != writers*each {
 		t.Errorf("%d jobs, error %v, want %d", len(jobs), err, writers*each)
+	}
+}
+
+// Where SQLite keeps the lock of those who have a database open, in its file
+// (SQLite's os.h): as long as somebody holds it, nobody takes himself for the last
+// one, who clears the log of writes away.
+const (
+	sharedFirst = 0x40000000 + 2
+	sharedSize  = 510
+)
+
+// TestTheDatabaseStaysLockedWhileItIsOpen: the locks are the process's, and are
+// lost when it closes any descriptor of the file, as it might when it opens the
+// database once more to migrate it. Only another process can tell.
+func TestTheDatabaseStaysLockedWhileItIsOpen(t *testing.T) {
+	const lookAt = "TEST_LOOK_AT"
+	if path := os.Getenv(lookAt); path != "" {
+		wantLocked(t, path)
+		return
+	}
+	url := testkit.SQLite(t)
+	migrated(t, url, store.Options{})
+	look := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	look.Env = append(os.Environ(), lookAt+"="+strings.TrimPrefix(url, "sqlite://"))
+	if out, err := look.CombinedOutput(); err != nil {
+		t.Errorf("looking at the database: %v\n%s", err, out)
+	}
+}
+
+func wantLocked(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: sharedFirst, Len: sharedSize}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock); err != nil {
+		t.Fatal(err)
+	}
+	if lock.Type == unix.F_UNLCK {
+		t.Error("nobody has the database locked")
 	}
 }

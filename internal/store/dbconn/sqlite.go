@@ -79,12 +79,17 @@ func openFile(path, option string) (*sql.DB, error) {
 
 // keepPrivate creates the file for its owner only, or takes the others' access
 // away. SQLite gives its -wal and -shm files the mode of the database.
+//
+// A file that is there is not opened: this process may have it open already, and
+// to close any descriptor of a file drops all locks that a process has on it
+// (fcntl, POSIX.1). The next program to look at the database would take itself for
+// the only one, and what is written from then on would be lost.
 func keepPrivate(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = f.Close()
 	}
-	if err := f.Close(); err != nil {
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {

@@ -1,6 +1,7 @@
 package adminpages
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 
@@ -23,6 +24,11 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, doing string, err er
 // posted reads a form, or answers that there is none and returns false.
 func (s *site) posted(w http.ResponseWriter, r *http.Request) (ui.Posted, bool) {
 	posted, err := ui.ReadForm(w, r)
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		s.problem(w, r, ui.Problem{Status: http.StatusRequestEntityTooLarge, Message: s.pages.Text(r, "form_too_large")})
+		return ui.Posted{}, false
+	}
 	if err != nil {
 		s.problem(w, r, ui.Problem{Status: http.StatusBadRequest})
 		return ui.Posted{}, false

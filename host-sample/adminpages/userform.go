@@ -7,10 +7,6 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// shownPrefix marks what a control showed when its page was drawn. No control has
-// such a name.
-const shownPrefix = "shown:"
-
 // userForm is the form of everything an administrator may set, hidden and
 // read-only fields too.
 func (s *site) userForm(r *http.Request, user personal.UserRecord) ui.Form {
@@ -26,9 +22,7 @@ func (s *site) userForm(r *http.Request, user personal.UserRecord) ui.Form {
 		c.Autocomplete = "off" // it is not the administrator's own
 		form.Controls = append(form.Controls, c)
 	}
-	for _, c := range form.Controls {
-		form.Hidden = append(form.Hidden, ui.Hidden{Name: shownPrefix + c.Name, Value: c.Value})
-	}
+	form.Remember()
 	return form
 }
 
@@ -51,8 +45,7 @@ func valueOf(user personal.UserRecord, name string) any {
 	return nil
 }
 
-// saveUser sends what was changed on the page and nothing else, so that a page
-// that was open for long does not undo what others have changed.
+// saveUser sends what was changed on the page.
 func (s *site) saveUser(w http.ResponseWriter, r *http.Request) {
 	posted, ok := s.posted(w, r)
 	if !ok {
@@ -62,7 +55,7 @@ func (s *site) saveUser(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	change := personal.UpdateUserRequest{UserID: id, Fields: changes(posted, s.settable())}
+	change := personal.UpdateUserRequest{UserID: id, Fields: posted.Changes(s.settable())}
 	if len(change.Fields) > 0 {
 		if err := s.Users.UpdateUser(r.Context(), change); err != nil {
 			s.refuseSaving(w, r, posted, err)
@@ -72,20 +65,6 @@ func (s *site) saveUser(w http.ResponseWriter, r *http.Request) {
 	}
 	ui.LeaveNotice(w, r, "users_saved")
 	ui.Redirect(w, r, userURL(id, ""))
-}
-
-// changes returns what differs from what the page showed.
-func changes(posted ui.Posted, fields []personal.Field) map[string]personal.Input {
-	changed := map[string]personal.Input{}
-	if name := posted.Get("name"); name != posted.Get(shownPrefix+"name") {
-		changed["name"] = personal.Text(name)
-	}
-	for _, f := range fields {
-		if text := posted.Field(f); text != posted.Get(shownPrefix+f.Name) {
-			changed[f.Name] = ui.FieldInput(f, text)
-		}
-	}
-	return changed
 }
 
 // refuseSaving shows the form again, as it was typed, with what is wrong.
@@ -100,8 +79,5 @@ func (s *site) refuseSaving(w http.ResponseWriter, r *http.Request, posted ui.Po
 	}
 	form := s.userForm(r, user)
 	form.Fill(posted)
-	for i := range form.Hidden {
-		form.Hidden[i].Value = posted.Get(form.Hidden[i].Name)
-	}
 	s.renderUser(w, r, s.refuseForm(r, &form, err), user, form)
 }

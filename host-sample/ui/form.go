@@ -112,6 +112,7 @@ func (f *Form) Fill(posted Posted) {
 			c.Value = posted.control(*c)
 		}
 	}
+	f.recall(posted)
 }
 
 // Refuse notes what is wrong with the form, and with its controls by their

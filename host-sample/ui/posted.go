@@ -9,8 +9,8 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// maxForm bounds a posted form, in bytes.
-const maxForm = 64 << 10
+// maxForm bounds a posted form, in bytes. A Cyrillic letter takes six of them.
+const maxForm = 1 << 20
 
 // Posted are the values of a form that was posted.
 type Posted struct{ values url.Values }

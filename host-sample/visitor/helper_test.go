@@ -3,11 +3,13 @@ package visitor_test
 import (
 	"context"
 	"fmt"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -214,6 +216,17 @@ func (b *browser) post(path string, pairs ...string) reply {
 func (b *browser) hold(hash string, age time.Duration) {
 	value := fmt.Sprintf("42.%s.%d", hash, time.Now().Add(-age).Unix())
 	b.jar["account"] = &http.Cookie{Name: "account", Value: value}
+}
+
+var hiddenInput = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+
+// hidden returns what a page's forms send unseen, as name, value.
+func (r reply) hidden() []string {
+	var pairs []string
+	for _, found := range hiddenInput.FindAllStringSubmatch(r.body, -1) {
+		pairs = append(pairs, found[1], html.UnescapeString(found[2]))
+	}
+	return pairs
 }
 
 // leads expects a redirect.

@@ -2,7 +2,6 @@ package visitor
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
@@ -23,33 +22,19 @@ func (s *site) profileForm(r *http.Request) (formPage, error) {
 	for _, f := range fields {
 		controls = append(controls, s.pages.FieldControl(r, f, labels, ui.FieldText(f, valueOf(user.Profile, f.Name))))
 	}
-	return formPage{
-		account: true,
-		Title:   s.pages.Text(r, "profile"),
-		Form:    ui.Form{Action: accountPath, Submit: s.pages.Text(r, "save"), Controls: controls},
-	}, nil
+	form := ui.Form{Action: accountPath, Submit: s.pages.Text(r, "save"), Controls: controls}
+	form.Remember()
+	return formPage{account: true, Title: s.pages.Text(r, "profile"), Form: form}, nil
 }
 
-// saveProfile sends what differs from the profile and nothing else, so that a
-// page that was open for long does not undo what was changed elsewhere, and
-// what a control shows shortened is not cut.
+// saveProfile sends what was changed on the page.
 func (s *site) saveProfile(_ http.ResponseWriter, r *http.Request, p ui.Posted) (done, error) {
 	fields, err := s.service.Fields(r.Context())
 	if err != nil {
 		return done{}, err
 	}
-	user, _ := personalhttp.UserFrom(r.Context())
 	c, _ := s.cookies.credentials(r)
-	change := personal.UpdateProfileRequest{Credentials: c, Fields: map[string]personal.Input{}}
-	if name := p.Get("name"); name != s.nameControl(r, user.Profile.Name).Value {
-		change.Fields["name"] = personal.Text(name)
-	}
-	for _, f := range fields {
-		is := ui.FieldInput(f, ui.FieldText(f, valueOf(user.Profile, f.Name)))
-		if to := ui.FieldInput(f, p.Field(f)); !f.ReadOnly && !equal(is, to) {
-			change.Fields[f.Name] = to
-		}
-	}
+	change := personal.UpdateProfileRequest{Credentials: c, Fields: p.Changes(fields)}
 	if len(change.Fields) > 0 {
 		_, err = s.service.UpdateProfile(r.Context(), change)
 	}
@@ -63,8 +48,4 @@ func valueOf(p personal.Profile, name string) any {
 		}
 	}
 	return nil
-}
-
-func equal(a, b personal.Input) bool {
-	return a.Kind == b.Kind && a.Text == b.Text && slices.Equal(a.List, b.List)
 }

@@ -28,7 +28,7 @@ type config struct {
 	relay       *mailer.SMTP // nil: mails are kept in the data folder
 	adminHosts  []string     // names that the admin pages may be called by, beside loopback ones
 	shim        personalhttp.Options
-	secure      bool // visitors come by HTTPS
+	https       bool // browsers come by HTTPS, though a proxy takes it off
 	drain       time.Duration
 	bake        time.Duration
 	logLevel    slog.Level
@@ -62,7 +62,7 @@ func (f *faults) add(key string, err error) {
 // flags that stand on the command line, where every user of the machine can
 // read them.
 func (f *serveCommand) check(typed map[string]bool) (config, error) {
-	c := config{addr: f.Addr, plugin: f.Plugin, settings: f.Settings, drain: f.Drain, bake: f.Bake, secure: f.SecureCookies}
+	c := config{addr: f.Addr, plugin: f.Plugin, settings: f.Settings, drain: f.Drain, bake: f.Bake, https: f.SecureCookies}
 	var wrong faults
 	f.checkStorage(&c, typed, &wrong)
 	f.checkPlugin(&c, &wrong)

@@ -108,7 +108,7 @@ func (h *host) newSite(ctx context.Context, c config, o opened) (http.Handler, e
 		shim:    shim,
 		admin:   newAdminAPI(o.token, o.callbacks.fields, until(ctx, plugin), h.adminLink, h.log),
 		pages: adminpages.Options{
-			Guard: adminentry.NewGuard(h.entry, c.secure, c.adminHosts...),
+			Guard: adminentry.NewGuard(h.entry, c.adminHosts...),
 			Plugin: adminpages.Plugin{
 				Manager: h.manager, Catalogue: o.catalogue, History: o.journal, Uploads: bundles, Traffic: recorder, Bake: c.bake,
 			},
@@ -119,7 +119,7 @@ func (h *host) newSite(ctx context.Context, c config, o opened) (http.Handler, e
 		ready:   h.manager.Ready,
 		status:  h.manager.Status,
 		url:     h.url + c.shim.BasePath,
-		secure:  c.secure,
+		https:   c.https,
 	})
 }
 

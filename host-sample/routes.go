@@ -25,7 +25,7 @@ type siteParts struct {
 	ready   func(context.Context) error // nil if the plugin serves
 	status  func() pluginmanager.Status
 	url     string // of the API's base
-	secure  bool   // visitors come by HTTPS
+	https   bool   // browsers come by HTTPS, though a proxy takes it off
 }
 
 // site is everything the CMS answers.
@@ -49,7 +49,7 @@ func newSite(p siteParts) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages, err := visitor.New(visitor.Options{Service: p.service, API: api, APIURL: p.url, Secure: p.secure, Log: p.shim.Log})
+	pages, err := visitor.New(visitor.Options{Service: p.service, API: api, APIURL: p.url, Log: p.shim.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +69,13 @@ func newSite(p siteParts) (http.Handler, error) {
 	mux.HandleFunc("GET /readyz", readyz(p.ready, p.status))
 	mux.Handle("GET /metrics", metrics.handler())
 
+	rest := ui.RememberedLanguage(api.WithCall(metrics.measure(mux)))
+	if p.https {
+		rest = ui.BehindHTTPS(rest)
+	}
 	return &site{
 		api:  api,
-		rest: ui.RememberedLanguage(api.WithCall(metrics.measure(mux))),
+		rest: rest,
 	}, nil
 }
 
@@ -82,6 +86,9 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.api.ServeHTTP(w, r)
 		return
 	}
+	// For what is no page: pages say more.
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if clean := path.Clean(r.URL.Path); r.URL.Path != clean && r.URL.Path != clean+"/" {
 		http.NotFound(w, r)
 		return

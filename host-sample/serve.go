@@ -35,7 +35,7 @@ func (h *host) introduce(w io.Writer, base, dataDir string) {
 The site    %[1]s/
 Admin       %[4]s
             good once, for ten minutes; another: host-sample admin-link --data %[3]s
-The API     %[2]s/api/v1/personal/
+The API     %[2]s/api/v1/personal/, described at %[1]s/reference
 Admin API   %[1]s/admin/api/plugin, /admin/api/user-fields; bearer token in %[3]s/admin-token
 Health      %[1]s/readyz, /healthz, /metrics
 

@@ -63,7 +63,7 @@ func startSite(t *testing.T, service personal.Service, basePath string) *testSit
 		service: service,
 		shim:    personalhttp.Options{BasePath: basePath, Log: quietLog()},
 		admin:   newAdminAPI(adminToken, s.fields, plugin, noLink, quietLog()),
-		pages:   adminpages.Options{Guard: adminentry.NewGuard(adminentry.New(), false), Log: quietLog(), Fields: fields},
+		pages:   adminpages.Options{Guard: adminentry.NewGuard(adminentry.New()), Log: quietLog(), Fields: fields},
 		traffic: s.traffic,
 		ready: func(context.Context) error {
 			if s.down {

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/cms-personal/personal/host-sample/ui"
 )
 
 // Guard lets only administrators' browsers through, by the cookie that
@@ -16,13 +18,11 @@ import (
 type Guard struct {
 	entry *Entry
 	hosts []string // names the site may be called by, beside loopback ones; lower case, without a port
-	https bool     // administrators come by HTTPS, though a proxy may take it off
 }
 
-// NewGuard returns a guard for a site with these host names, ports left out. With
-// https, cookies are kept to that also where a request came without.
-func NewGuard(e *Entry, https bool, hosts ...string) *Guard {
-	g := &Guard{entry: e, https: https}
+// NewGuard returns a guard for a site with these host names, ports left out.
+func NewGuard(e *Entry, hosts ...string) *Guard {
+	g := &Guard{entry: e}
 	for _, h := range hosts {
 		g.hosts = append(g.hosts, strings.ToLower(h))
 	}
@@ -45,7 +45,7 @@ func (g *Guard) known(r *http.Request) bool {
 // Require calls next for administrators and stranger for everybody else.
 func (g *Guard) Require(next, stranger http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !g.known(r) || !g.entry.Alive(g.token(r)) {
+		if !g.known(r) || !g.entry.Alive(tokenOf(r)) {
 			stranger.ServeHTTP(w, r)
 			return
 		}
@@ -61,39 +61,37 @@ func (g *Guard) Enter(w http.ResponseWriter, r *http.Request, code string) bool 
 	}
 	token, ok := g.entry.Redeem(code)
 	if ok {
-		g.setCookie(w, r, token, int(sessionLife.Seconds()))
+		setCookie(w, r, token, int(sessionLife.Seconds()))
 	}
 	return ok
 }
 
 // Leave ends the browser's session.
 func (g *Guard) Leave(w http.ResponseWriter, r *http.Request) {
-	g.entry.End(g.token(r))
-	g.setCookie(w, r, "", -1)
+	g.entry.End(tokenOf(r))
+	setCookie(w, r, "", -1)
 }
 
 // cookieName is another one over TLS, where the prefix has the browser make sure
 // that the cookie is the host's own (RFC 6265bis, section 4.1.3).
-func (g *Guard) cookieName(r *http.Request) string {
-	if g.secure(r) {
+func cookieName(r *http.Request) string {
+	if ui.OverHTTPS(r) {
 		return "__Host-admin"
 	}
 	return "admin"
 }
 
-func (g *Guard) secure(r *http.Request) bool { return g.https || r.TLS != nil }
-
-func (g *Guard) token(r *http.Request) string {
-	c, err := r.Cookie(g.cookieName(r))
+func tokenOf(r *http.Request) string {
+	c, err := r.Cookie(cookieName(r))
 	if err != nil {
 		return ""
 	}
 	return c.Value
 }
 
-func (g *Guard) setCookie(w http.ResponseWriter, r *http.Request, token string, maxAge int) {
+func setCookie(w http.ResponseWriter, r *http.Request, token string, maxAge int) {
 	http.SetCookie(w, &http.Cookie{
-		Name: g.cookieName(r), Value: token, Path: "/", MaxAge: maxAge,
-		HttpOnly: true, Secure: g.secure(r), SameSite: http.SameSiteStrictMode,
+		Name: cookieName(r), Value: token, Path: "/", MaxAge: maxAge,
+		HttpOnly: true, Secure: ui.OverHTTPS(r), SameSite: http.SameSiteStrictMode,
 	})
 }

@@ -113,7 +113,7 @@ func newFixture(t *testing.T) *fixture {
 		catalogue: &fakeCatalogue{},
 		entry:     adminentry.New(),
 	}
-	f.guard = adminentry.NewGuard(f.entry, false)
+	f.guard = adminentry.NewGuard(f.entry)
 	f.plugin = adminpages.Plugin{
 		Manager: f.manager, Catalogue: f.catalogue, History: fakeHistory{}, Traffic: traffic.NewRecorder(), Bake: time.Minute,
 	}

@@ -35,8 +35,8 @@ type part struct {
 }
 
 // Read returns a reader of what was logged before a position. It sees what was
-// there when it was made, and must be closed. A position that is no longer there
-// has nothing before it.
+// there when it was made, and must be closed. A position survives one turn of the
+// log; after more it may be another one's.
 func (l *Log) Read(from Position) (*Reader, error) {
 	l.mu.Lock() // the files do not change places meanwhile
 	defer l.mu.Unlock()

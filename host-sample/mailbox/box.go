@@ -93,6 +93,9 @@ func (b *Box) Source(name string) ([]byte, error) {
 	if !isMail(name) {
 		return nil, ErrNotFound
 	}
+	if info, err := b.root.Lstat(name); err != nil || !info.Mode().IsRegular() { // as they are listed
+		return nil, ErrNotFound
+	}
 	file, err := b.root.Open(name)
 	if err != nil {
 		return nil, classify("opening a mail", err)

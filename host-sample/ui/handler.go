@@ -4,7 +4,7 @@ import "net/http"
 
 // policy lets a page load what this site serves and nothing else. No script or
 // style stands within a page.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // Handler serves the routes of mux and the assets. It gives every answer the

@@ -26,7 +26,7 @@ func SwitchLanguage(w http.ResponseWriter, r *http.Request) {
 	if chosen := posted.Get("language"); slices.Contains(Locales(), chosen) {
 		http.SetCookie(w, &http.Cookie{
 			Name: languageCookie, Value: chosen, Path: "/", MaxAge: 365 * 24 * 60 * 60,
-			Secure: r.TLS != nil, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+			Secure: OverHTTPS(r), HttpOnly: true, SameSite: http.SameSiteLaxMode,
 		})
 	}
 	Redirect(w, r, LocalPath(posted.Get("next"), "/"))

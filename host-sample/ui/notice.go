@@ -32,6 +32,6 @@ func TakeNotice(w http.ResponseWriter, r *http.Request) string {
 func setNotice(w http.ResponseWriter, r *http.Request, code string, seconds int) {
 	http.SetCookie(w, &http.Cookie{
 		Name: noticeCookie, Value: code, Path: "/", MaxAge: seconds,
-		Secure: r.TLS != nil, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Secure: OverHTTPS(r), HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
@@ -16,7 +17,7 @@ const pairLifetime = 30 * 24 * time.Hour
 // cookies keep the pair that identifies a session in the visitor's browser. No
 // script can read it, and no page of another site makes the browser send it with
 // a post; links in mails do find their visitor signed in.
-type cookies struct{ secure bool }
+type cookies struct{}
 
 // pair is what the cookie holds.
 type pair struct {
@@ -24,13 +25,10 @@ type pair struct {
 	made time.Time // when the service gave it; only the visitor's word
 }
 
-// overTLS reports whether the visitor's connection is encrypted.
-func (c cookies) overTLS(r *http.Request) bool { return c.secure || r.TLS != nil }
-
 // name has a prefix by which browsers refuse the cookie from anybody but this
 // very host, where that is possible.
 func (c cookies) name(r *http.Request) string {
-	if c.overTLS(r) {
+	if ui.OverHTTPS(r) {
 		return "__Host-account"
 	}
 	return "account"
@@ -71,6 +69,6 @@ func (c cookies) forget(w http.ResponseWriter, r *http.Request) { c.set(w, r, ""
 func (c cookies) set(w http.ResponseWriter, r *http.Request, value string, seconds int) {
 	http.SetCookie(w, &http.Cookie{
 		Name: c.name(r), Value: value, Path: "/", MaxAge: seconds,
-		Secure: c.overTLS(r), HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		Secure: ui.OverHTTPS(r), HttpOnly: true, SameSite: http.SameSiteLaxMode,
 	})
 }

@@ -137,9 +137,7 @@ type browser struct {
 	log     *strings.Builder
 }
 
-func newBrowser(t *testing.T, s personal.Service) *browser { return newBrowserOf(t, s, false) }
-
-func newBrowserOf(t *testing.T, s personal.Service, secure bool) *browser {
+func newBrowser(t *testing.T, s personal.Service) *browser {
 	t.Helper()
 	b := &browser{t: t, jar: map[string]*http.Cookie{}, log: &strings.Builder{}}
 	log := slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -147,7 +145,7 @@ func newBrowserOf(t *testing.T, s personal.Service, secure bool) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := visitor.New(visitor.Options{Service: s, API: api, APIURL: "http://site.example", Secure: secure, Log: log})
+	pages, err := visitor.New(visitor.Options{Service: s, API: api, APIURL: "http://site.example", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

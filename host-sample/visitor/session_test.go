@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -42,7 +43,7 @@ func TestSigningInLeadsBackToThePageThatAskedForIt(t *testing.T) {
 
 func TestTheCookieIsOutOfReachOfScriptsAndOfOtherSites(t *testing.T) {
 	for name, tt := range map[string]struct {
-		secure bool
+		https  bool
 		target string
 		want   string
 	}{
@@ -50,7 +51,10 @@ func TestTheCookieIsOutOfReachOfScriptsAndOfOtherSites(t *testing.T) {
 		"by TLS":                    {false, "https://site.example/account/sign-in", "__Host-account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"},
 		"a proxy takes the TLS off": {true, "/account/sign-in", "__Host-account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"},
 	} {
-		b := newBrowserOf(t, newModule(), tt.secure)
+		b := newBrowser(t, newModule())
+		if tt.https {
+			b.handler = ui.BehindHTTPS(b.handler)
+		}
 		began := time.Now().Unix()
 		got := b.post(tt.target, "login", "anna", "password", "correct horse").Header.Values("Set-Cookie")[0]
 		var ok bool

@@ -36,7 +36,6 @@ type Options struct {
 	Service personal.Service
 	API     *personalhttp.Handler // over the same service
 	APIURL  string                // where the API is, without a final slash: for developers
-	Secure  bool                  // visitors come by TLS, though a proxy takes it off
 	Log     *slog.Logger
 }
 
@@ -63,7 +62,7 @@ func New(o Options) (http.Handler, error) {
 	}
 	s := &site{
 		service: o.Service, api: o.API, apiURL: o.APIURL, pages: pages,
-		cookies: cookies{secure: o.Secure}, log: o.Log,
+		log: o.Log,
 	}
 	return pages.Handler(s.routes()), nil
 }

@@ -200,6 +200,16 @@ func TestCookiesAreKeptToHTTPSBehindAProxy(t *testing.T) {
 	if cookie := response.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-account=") || !strings.Contains(cookie, "; Secure") {
 		t.Errorf("the pair is kept as %q", cookie)
 	}
+	_, body := s.admin(t, http.MethodPost, "link", "")
+	_, code, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(body), `"}`), "code=")
+	response, _ = s.web(t, http.MethodPost, "/admin/enter", "code="+code, "Content-Type", "application/x-www-form-urlencoded")
+	if cookie := response.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-admin=") || !strings.Contains(cookie, "; Secure") {
+		t.Errorf("an administrator is kept as %q", cookie)
+	}
+	response, _ = s.web(t, http.MethodPost, "/language", "language=ru", "Content-Type", "application/x-www-form-urlencoded")
+	if cookie := response.Header.Get("Set-Cookie"); !strings.Contains(cookie, "; Secure") {
+		t.Errorf("the language is kept as %q", cookie)
+	}
 }
 
 // TestPagesRefreshThePairWithoutSigningAnybodyOut shows a pair that has aged.

@@ -4,7 +4,7 @@ POSTGRES    := go run ./internal/testkit/postgrestest --
 FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
 
-.PHONY: build plugin run test lint generate fuzz soak bench clean
+.PHONY: build plugin run test e2e lint generate fuzz soak bench clean
 
 build:
 	go build -trimpath -o bin/personal ./plugin
@@ -23,10 +23,15 @@ run: build
 test: build
 	$(POSTGRES) go test $(GOTESTFLAGS) ./...
 
+# The sample's pages in a real browser, which is installed if there is none.
+e2e: build
+	host-sample/e2e/run $(GOTESTFLAGS)
+
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
 	go vet ./...
 	go run $(STATICCHECK) -checks all ./...
+	cd host-sample/e2e && go vet ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff
 	.ci/imports
 	proto/generate.sh lint
 

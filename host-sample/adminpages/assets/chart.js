@@ -26,8 +26,8 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 // drawMarks returns a hook that draws a line for every mark.
 const drawMarks = (traffic, labelled) => (plot) => {
   const { ctx, bbox } = plot;
-  const label = labelled ? labeller(plot) : () => {};
   ctx.save();
+  const label = labelled ? labeller(plot) : () => {};
   ctx.lineWidth = 1.5 * devicePixelRatio;
   ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
   for (const mark of traffic.marks) {

@@ -1,0 +1,95 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+func TestAChangeOfTheSchemaShowsInItsPreviewAndInTheVisitorsForm(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	admin, visitor := s.administrator(t, desk), newTab(t, s.url, desk)
+	admin.open("/admin/fields")
+	admin.press("Add a field")
+	admin.fill("Name", "favourite_tea")
+	admin.set("Type", "enum")
+	admin.fill("Label: English", "Favourite tea")
+	admin.fill("Label: Русский", "Любимый чай")
+	admin.tick("Required")
+	admin.fill("Value 1", "green")
+	admin.fill("Label 1: English", "Green")
+	admin.fill("Value 2", "black")
+	admin.press("Preview")
+	admin.see("It has not been saved.")
+	admin.wantPreview("en", "Favourite tea", "Green")
+	admin.wantPreview("ru", "Любимый чай", "Green")
+	admin.wantAccessible()
+	visitor.open("/account/register")
+	visitor.wantNoControl("Favourite tea")
+
+	admin.press("Save")
+	admin.see("The user fields have been saved.")
+	admin.wantPreview("en", "Favourite tea", "Green")
+	admin.shot("fields", "header")
+	visitor.open("/account/register")
+	visitor.fillRegistration("anna")
+	visitor.press("Create an account")
+	visitor.wantFault("Favourite tea", "Please fill this in.")
+	visitor.fillRegistration("anna")
+	visitor.set("Favourite tea", "black")
+	visitor.press("Create an account")
+	visitor.wantValues(map[string]string{"Favourite tea": "black"})
+
+	admin.press("Favourite tea")
+	admin.press("Remove favourite_tea")
+	admin.see("The field has been removed.")
+	visitor.open("/account")
+	visitor.wantNoControl("Favourite tea")
+}
+
+func TestAFaultySchemaIsRefusedAtItsField(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	p := s.administrator(t, desk)
+	p.open("/admin/fields/edit/phone")
+	p.fill("Pattern", "[0-9")
+	p.press("Save")
+	p.wantStatus(422)
+	p.see("This was not saved.")
+	p.wantFaulty("Pattern")
+	p.wantValues(map[string]string{"Name": "phone", "Pattern": "[0-9"})
+	p.wantAccessible()
+	p.open("/admin/fields/new")
+	p.fill("Name", "Not Snake")
+	p.press("Save")
+	p.wantStatus(422)
+	p.wantFaulty("Name")
+	p.open("/admin/fields")
+	p.see("Phone")
+}
+
+func TestFieldsChangeTheirOrder(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	admin, visitor := s.administrator(t, desk), newTab(t, s.url, desk)
+	admin.open("/admin/fields")
+	admin.press("Move Date of birth up")
+	visitor.open("/account/register")
+	visitor.await("the date of birth before the phone", `(() => {
+		const birth = document.querySelector("[name=birth_date]"), phone = document.querySelector("[name=phone]");
+		return birth.compareDocumentPosition(phone) & Node.DOCUMENT_POSITION_FOLLOWING ? "yes" : "";
+	})()`)
+}
+
+// wantPreview checks that the preview in a language has texts.
+func (p *tab) wantPreview(language string, texts ...string) {
+	p.t.Helper()
+	shown := get(p, chromedp.TextContent(chromedp.CSS(".preview[lang="+language+"]")))
+	for _, text := range texts {
+		if !strings.Contains(shown, text) {
+			p.t.Errorf("the preview in %s lacks %s:\n%s", language, text, shown)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+func TestAPasswordIsRecoveredByTheMailedLink(t *testing.T) {
+	t.Parallel()
+	s := startAsShipped(t)
+	s.register(t, "anna")
+	p := newTab(t, s.url, desk)
+	p.open("/account/forgot")
+	p.fill("E-mail", "anna@example.com")
+	p.press("Send the e-mail")
+	p.see("If the account exists, an e-mail with further instructions is on its way.")
+
+	link := s.mailedLink(t, "anna@example.com")
+	p.openMailed(link)
+	p.fill("New password", "123")
+	p.fill("The password once more", "123")
+	p.press("Set the password")
+	p.wantStatus(422)
+	p.wantFault("New password", "This is too short.")
+	p.wantValues(map[string]string{"Code from the e-mail": tokenOf(link)})
+	p.wantAccessible()
+	p.fill("New password", "a better one by far")
+	p.fill("The password once more", "a better one by far")
+	p.press("Set the password")
+	p.see("Your password has been changed.")
+	p.signIn("anna", password)
+	p.wantStatus(401)
+	p.signIn("anna", "a better one by far")
+	p.see("You are signed in.")
+
+	p.open("/")
+	p.openMailed(link)
+	p.fill("New password", "a third one to be sure")
+	p.fill("The password once more", "a third one to be sure")
+	p.press("Set the password")
+	p.wantStatus(422)
+	p.see("This link or code is not valid, or not any more. Please ask for a new one.")
+}
+
+func TestAnEMailAddressIsChangedByTheMailedLinkAndNotBefore(t *testing.T) {
+	t.Parallel()
+	s := startAsShipped(t)
+	s.register(t, "anna")
+	p := newTab(t, s.url, desk)
+	p.signIn("anna", password)
+	p.open("/account/new-email")
+	p.fill("New e-mail address", "petrova@example.com")
+	p.fill("Current password", password)
+	p.press("Change the address")
+	p.see("Please confirm the change by the e-mail sent to the new address.")
+
+	link := s.mailedLink(t, "petrova@example.com")
+	scanner := newTab(t, s.url, desk)
+	scanner.openMailed(link)
+	p.open("/")
+	p.openMailed(link)
+	p.open("/account/new-email")
+	p.see("Your address is anna@example.com.")
+	p.openMailed(link)
+	p.wantAccessible()
+	p.press("Confirm the address")
+	p.see("Your e-mail address has been changed.")
+	p.open("/account/new-email")
+	p.see("Your address is petrova@example.com.")
+}
+
+// openMailed follows a mail's link: its code is in the form then, and neither in
+// the address nor in the browser's history.
+func (p *tab) openMailed(link string) {
+	p.t.Helper()
+	p.open(link)
+	p.wantValues(map[string]string{"Code from the e-mail": tokenOf(link)})
+	if at := get(p, chromedp.Location()); strings.Contains(at, "token") {
+		p.t.Errorf("the address is %s", at)
+	}
+	for _, entry := range get(p, chromedp.NavigationEntries()).Entries {
+		if strings.Contains(entry.URL, "token") {
+			p.t.Errorf("the history has %s", entry.URL)
+		}
+	}
+}
+
+func tokenOf(link string) string {
+	_, token, _ := strings.Cut(link, "#token=")
+	return token
+}
+
+var link = regexp.MustCompile(`(?m)^http://\S+#token=\S+`)
+
+// mailedLink waits for a mail with a link to an address, and returns the link's
+// path.
+func (s *site) mailedLink(t *testing.T, to string) string {
+	t.Helper()
+	var found string
+	eventually(t, "a mail to "+to, func() bool {
+		files, err := filepath.Glob(filepath.Join(s.data, "mail", "*.eml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(text), "<"+to+">") {
+				found = link.FindString(string(text))
+			}
+		}
+		return found != ""
+	})
+	return strings.TrimPrefix(strings.TrimSpace(found), s.url)
+}

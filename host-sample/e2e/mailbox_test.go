@@ -1,0 +1,66 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+func TestAnAdministratorReadsTheMails(t *testing.T) {
+	t.Parallel()
+	s := startAsShipped(t)
+	s.register(t, "anna")
+	status, _, err := s.api("recover", map[string]any{"email": "anna@example.com"})
+	if err != nil || status != 200 {
+		t.Fatal(status, err)
+	}
+	link := s.mailedLink(t, "anna@example.com")
+	p := s.administrator(t, desk)
+	p.open("/admin/mail")
+	p.see("anna@example.com")
+	p.wantAccessible()
+	p.press("Set a new password")
+	p.see(s.url + link)
+	p.see(tokenOf(link))
+	p.await("the mail's HTML", `document.querySelector("iframe.letter")?.getAttribute("sandbox") === "" ? "yes" : ""`)
+	p.wantAccessible()
+	p.open(get(p, chromedp.Evaluate[string](`document.querySelector("iframe.letter").getAttribute("src")`)))
+	p.see(tokenOf(link))
+	p.open("/admin/mail")
+	p.press("Set a new password")
+	p.press("Delete the mail")
+	p.see("The mail has been deleted.")
+	p.see("No mail has been kept yet.")
+}
+
+func TestEventsAreFilteredAndComeByThemselves(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.register(t, "anna")
+	s.register(t, "boris")
+	p := s.administrator(t, desk)
+	p.open("/admin/events")
+	p.see("user 1")
+	p.see("user 2")
+	p.set("Type", "sign_in_failed")
+	p.press("Show")
+	p.see("Nothing of this kind has happened.")
+	get(p, chromedp.Evaluate[bool]("window.sameDocument = true"))
+	newTab(t, s.url, desk).signIn("anna", "wrong")
+	p.await("the failed sign-in", `document.querySelector("#events .badge")?.textContent === "Sign-in failed" ? "yes" : ""`)
+	if !get(p, chromedp.Evaluate[bool]("window.sameDocument === true")) {
+		t.Error("the page was loaded anew")
+	}
+	p.wantAccessible()
+	p.set("Type", "")
+	p.fill("User's number", "2")
+	p.press("Show")
+	p.see("user 2")
+	if list := p.text("#events"); strings.Contains(list, "user 1") {
+		t.Errorf("events of others are listed:\n%s", list)
+	}
+	p.fill("User's number", "x")
+	p.press("Show")
+	p.wantFaulty("User's number")
+}

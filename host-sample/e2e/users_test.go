@@ -1,0 +1,70 @@
+package e2e
+
+import "testing"
+
+func TestAnAdministratorLooksAfterAUser(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, login := range []string{"anna", "boris", "vera"} {
+		s.register(t, login)
+	}
+	admin, visitor := s.administrator(t, desk), s.visitor(t, "anna", desk)
+	admin.open("/admin/users")
+	admin.shot("users", "header")
+	admin.fill("Login, e-mail, name or number", "ann")
+	admin.press("Find")
+	admin.see("anna@example.com")
+	admin.wantNoText("boris")
+	admin.press("anna")
+	admin.fill("Customer number", "C-17")
+	admin.press("Save")
+	admin.see("The profile has been saved.")
+	visitor.open("/account")
+	visitor.see("C-17")
+	visitor.wantNoControl("Customer number")
+
+	admin.press("End all sessions")
+	admin.see("All sessions have been ended.")
+	admin.see("The user is signed in nowhere.")
+	visitor.press("Password")
+	visitor.control("Login or e-mail")
+	visitor.signIn("anna", password)
+
+	admin.press("Disable")
+	admin.see("The user has been disabled.")
+	admin.wantAccessible()
+	visitor.press("Sessions")
+	visitor.control("Login or e-mail")
+	visitor.signIn("anna", password)
+	visitor.wantStatus(403)
+	visitor.see("This account is disabled. Please contact the administrator of the site.")
+	admin.press("Enable")
+	admin.see("The user has been enabled.")
+	visitor.signIn("anna", password)
+	visitor.see("You are signed in.")
+}
+
+func TestAUserIsDeletedByWhoTypesTheLogin(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.register(t, "anna")
+	admin, visitor := s.administrator(t, desk), s.visitor(t, "anna", desk)
+	admin.open("/admin/users")
+	admin.press("anna")
+	admin.press("Delete …")
+	admin.fill("To confirm, type the login: anna", "boris")
+	admin.press("Delete for good")
+	admin.wantStatus(422)
+	admin.wantFault("To confirm, type the login: anna", "This is not the login.")
+	admin.wantAccessible()
+	visitor.open("/account")
+	visitor.control("Name")
+	admin.fill("To confirm, type the login: anna", "anna")
+	admin.press("Delete for good")
+	admin.see("The user has been deleted.")
+	visitor.press("Sessions")
+	visitor.control("Login or e-mail")
+	visitor.signIn("anna", password)
+	visitor.wantStatus(401)
+	admin.wantNoText("anna@example.com")
+}

@@ -72,6 +72,10 @@ func (p *pluginInstall) Run(ctx context.Context, parent *commands, out output) e
 	return err
 }
 
+// errOtherCMS says that a manager works with the data folder that is none of this
+// program's.
+var errOtherCMS = errors.New("a CMS runs its plugin in this data folder: stop it first, or swap by its own admin's API")
+
 // activate chooses a version on disk. It holds the data folder meanwhile, so
 // that no running host is surprised.
 func (p *pluginCommand) activate(c *plugincatalogue.Catalogue, version string, out output) (err error) {
@@ -82,6 +86,9 @@ func (p *pluginCommand) activate(c *plugincatalogue.Catalogue, version string, o
 	folder, err := openDataFolder(p.Data, out.log())
 	if err != nil {
 		return err
+	}
+	if owner, err := lockOwner(folder.path("run/lock")); err != nil || owner != "" {
+		return errors.Join(err, errOtherCMS, folder.close())
 	}
 	defer func() { err = errors.Join(err, folder.close()) }()
 	state, err := c.LoadState()

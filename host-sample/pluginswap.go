@@ -87,11 +87,10 @@ func outcome(r pluginadmin.Report) string {
 	if a.State != pluginmanager.StateBaking {
 		return text
 	}
-	text += "; it is baking"
-	if r.Previous != nil {
-		text += fmt.Sprintf(": %s is kept warm, to go back to", r.Previous.Version)
+	if r.Previous == nil {
+		return text + "; it is baking"
 	}
-	return text
+	return text + fmt.Sprintf("; it is baking: %s is kept warm, to go back to", r.Previous.Version)
 }
 
 // watchSwap sends the request for a swap and looks at how it gets on until the

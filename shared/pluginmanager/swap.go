@@ -30,6 +30,9 @@ type SwapError struct {
 
 // Error names the version, the step and the reason.
 func (e *SwapError) Error() string {
+	if e.Version == "" { // no version was named, and none found
+		return "rolling the plugin back: " + e.Err.Error()
+	}
 	return "swapping to plugin " + e.Version + ": " + e.Step + ": " + e.Err.Error()
 }
 

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,7 +126,11 @@ func TestWhatIsNoInstalledVersionIsRefused(t *testing.T) {
 	for _, version := range []string{"3.0.0", "../1.0.0", ""} {
 		wantSwapError(t, r.Use(limited(t), version), "find")
 	}
-	wantSwapError(t, r.Rollback(limited(t)), "find")
+	err := r.Rollback(limited(t))
+	wantSwapError(t, err, "find")
+	if !strings.Contains(err.Error(), "there is no version to go back to") || strings.Contains(err.Error(), "find") {
+		t.Errorf("the error says %v", err)
+	}
 	r.wantServing(t, "1.0.0")
 }
 

@@ -86,8 +86,12 @@ func (m *Manager) present(p, old *process, s *swap) {
 		m.live = p
 		return
 	}
-	m.set(StateBaking, p)
-	p.log.Info("plugin serves, on trial")
+	if m.config.Bake < 0 { // there is no trial to speak of
+		m.set(StateServing, p)
+	} else {
+		m.set(StateBaking, p)
+	}
+	p.log.Info("plugin serves", "bake", max(0, m.config.Bake))
 }
 
 // openTrial lets others swap again.

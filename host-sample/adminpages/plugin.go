@@ -3,7 +3,6 @@ package adminpages
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -70,20 +69,20 @@ func (s *site) showPlugin(w http.ResponseWriter, r *http.Request) {
 func (s *site) renderPlugin(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	report, err := s.pluginReport()
 	if err != nil {
-		s.failPlugin(w, r, err)
+		s.fail(w, r, "the plugin", err)
 		return
 	}
 	now, err := s.pluginNow(r, report)
 	if err != nil {
-		s.failPlugin(w, r, err)
+		s.fail(w, r, "the plugin", err)
 		return
 	}
 	totals, err := s.pluginTotals(r)
 	if err != nil {
-		s.failPlugin(w, r, err)
+		s.fail(w, r, "the plugin", err)
 		return
 	}
-	s.render(w, r, status, "plugin", ui.Page{Live: true, Notice: s.pluginNotice(w, r), Body: pluginBody{
+	s.render(w, r, status, "plugin", ui.Page{Live: true, Notice: s.notice(w, r, "plugin_installed", "plugin_removed"), Body: pluginBody{
 		Problem: problem, Now: newLivePart(now), Versions: newLivePart(newPluginVersions(report)), Totals: newLivePart(totals),
 		Uploads: s.Plugin.Uploads != nil,
 	}})
@@ -94,24 +93,9 @@ func (s *site) pluginReport() (pluginadmin.Report, error) {
 	return pluginadmin.NewReport(s.Plugin.Manager, s.Plugin.Catalogue)
 }
 
-func (s *site) failPlugin(w http.ResponseWriter, r *http.Request, err error) {
-	s.Log.ErrorContext(r.Context(), "the plugin's page", "error", err)
-	s.pages.Problem(w, r, ui.Problem{Status: http.StatusInternalServerError, Message: s.pages.Text(r, "plugin_see_log"), Nav: s.nav(r)})
-}
-
-// pluginNotice tells what just succeeded.
-func (s *site) pluginNotice(w http.ResponseWriter, r *http.Request) string {
-	switch code := ui.TakeNotice(w, r); code {
-	case "plugin_installed", "plugin_removed":
-		return s.pages.Text(r, code)
-	}
-	return ""
-}
-
 func (s *site) usePlugin(w http.ResponseWriter, r *http.Request) {
-	posted, err := ui.ReadForm(w, r)
-	if err != nil {
-		s.renderPlugin(w, r, http.StatusBadRequest, s.pages.Text(r, "plugin_unreadable"))
+	posted, ok := s.posted(w, r)
+	if !ok {
 		return
 	}
 	s.swapPlugin(w, r, func(ctx context.Context) error { return s.Plugin.Manager.Use(ctx, posted.Get("version")) })
@@ -137,21 +121,20 @@ func (s *site) swapPlugin(w http.ResponseWriter, r *http.Request, swap func(cont
 	case err == nil, errors.As(err, &refused), ctx.Err() != nil:
 		ui.Redirect(w, r, front)
 	default:
-		s.failPlugin(w, r, fmt.Errorf("swapping the plugin: %w", err))
+		s.fail(w, r, "swapping the plugin", err)
 	}
 }
 
 // removePlugin deletes a version that nothing needs.
 func (s *site) removePlugin(w http.ResponseWriter, r *http.Request) {
-	posted, err := ui.ReadForm(w, r)
-	if err != nil {
-		s.renderPlugin(w, r, http.StatusBadRequest, s.pages.Text(r, "plugin_unreadable"))
+	posted, ok := s.posted(w, r)
+	if !ok {
 		return
 	}
 	version := posted.Get("version")
 	report, err := s.pluginReport()
 	if err != nil {
-		s.failPlugin(w, r, err)
+		s.fail(w, r, "the plugin", err)
 		return
 	}
 	if inUse(report, version) {
@@ -164,7 +147,7 @@ func (s *site) removePlugin(w http.ResponseWriter, r *http.Request) {
 	case errors.As(err, &refused):
 		s.renderPlugin(w, r, http.StatusConflict, s.pages.Text(r, "plugin_not_removed", refused.Error()))
 	case err != nil:
-		s.failPlugin(w, r, err)
+		s.fail(w, r, "the plugin", err)
 	default:
 		s.Log.InfoContext(r.Context(), "plugin removed", "version", version)
 		ui.LeaveNotice(w, r, "plugin_removed")

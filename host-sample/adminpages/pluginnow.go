@@ -49,12 +49,12 @@ const (
 func (s *site) partPluginNow(w http.ResponseWriter, r *http.Request) {
 	report, err := s.pluginReport()
 	if err != nil {
-		s.failPlugin(w, r, err)
+		s.fail(w, r, "the plugin", err)
 		return
 	}
 	now, err := s.pluginNow(r, report)
 	if err != nil {
-		s.failPlugin(w, r, err)
+		s.fail(w, r, "the plugin", err)
 		return
 	}
 	answerPart(s, w, r, "plugin", "plugin_now", now)

@@ -92,7 +92,7 @@ const eventsShown = 8
 func (s *site) partPluginTotals(w http.ResponseWriter, r *http.Request) {
 	totals, err := s.pluginTotals(r)
 	if err != nil {
-		s.failPlugin(w, r, err)
+		s.fail(w, r, "the plugin", err)
 		return
 	}
 	answerPart(s, w, r, "plugin", "plugin_totals", totals)

@@ -20,7 +20,7 @@ type pluginVersion struct {
 func (s *site) partPluginVersions(w http.ResponseWriter, r *http.Request) {
 	report, err := s.pluginReport()
 	if err != nil {
-		s.failPlugin(w, r, err)
+		s.fail(w, r, "the plugin", err)
 		return
 	}
 	answerPart(s, w, r, "plugin", "plugin_versions", newPluginVersions(report))

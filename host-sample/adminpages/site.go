@@ -3,7 +3,6 @@ package adminpages
 import (
 	"embed"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 
@@ -41,7 +40,7 @@ type site struct {
 // New returns the handler of everything under /admin/ but the API.
 func New(o Options) (http.Handler, error) {
 	pages, err := ui.New(ui.Options{
-		Templates: folder("templates"), Texts: folder("texts"), Assets: folder("assets"), AssetPath: "/admin/assets/", Log: o.Log,
+		Templates: ui.Folder(embedded, "templates"), Texts: ui.Folder(embedded, "texts"), Assets: ui.Folder(embedded, "assets"), AssetPath: "/admin/assets/", Log: o.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("admin pages: %w", err)
@@ -84,13 +83,4 @@ func (s *site) nav(r *http.Request) []ui.Link {
 		{Text: s.pages.Text(r, "nav_events"), Path: eventsPath},
 		{Text: s.pages.Text(r, "nav_leave"), Path: "/admin/leave", Post: true},
 	}
-}
-
-// folder returns a folder of what is embedded.
-func folder(name string) fs.FS {
-	f, err := fs.Sub(embedded, name)
-	if err != nil {
-		panic(err) // the name is no path: a mistake in this file
-	}
-	return f
 }

@@ -5,7 +5,6 @@ package reference
 import (
 	"embed"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 
@@ -41,7 +40,7 @@ type page struct {
 // New returns the handler of [Path] and what lies below.
 func New(o Options) (http.Handler, error) {
 	pages, err := ui.New(ui.Options{
-		Templates: folder("templates"), Texts: folder("texts"), Assets: folder("assets"), AssetPath: Path + "/assets/", Log: o.Log,
+		Templates: ui.Folder(embedded, "templates"), Texts: ui.Folder(embedded, "texts"), Assets: ui.Folder(embedded, "assets"), AssetPath: Path + "/assets/", Log: o.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the API's reference: %w", err)
@@ -61,13 +60,4 @@ func (p *page) show(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.pages.Render(w, r, http.StatusOK, "reference", ui.Page{Wide: true, Body: newBody(document)})
-}
-
-// folder returns a folder of what is embedded.
-func folder(name string) fs.FS {
-	f, err := fs.Sub(embedded, name)
-	if err != nil {
-		panic(err) // the name is no path: a mistake in this file
-	}
-	return f
 }

@@ -71,14 +71,17 @@ func New(o Options) (*Pages, error) {
 	return p, nil
 }
 
-// subFolder returns a folder of what this package embeds.
-func subFolder(name string) fs.FS {
-	folder, err := fs.Sub(shared, name)
+// Folder returns a folder of what a set of pages embeds.
+func Folder(files embed.FS, name string) fs.FS {
+	folder, err := fs.Sub(files, name)
 	if err != nil {
-		panic(err) // the name is no path: a mistake in this package
+		panic(err) // the name is no path: a mistake in the program
 	}
 	return folder
 }
+
+// subFolder returns a folder of what this package embeds.
+func subFolder(name string) fs.FS { return Folder(shared, name) }
 
 // functions are what templates may call beside Go's own.
 func (p *Pages) functions(locale string, t texts) template.FuncMap {

@@ -54,7 +54,7 @@ type site struct {
 // [personal.Call], as by [personalhttp.Handler.WithCall].
 func New(o Options) (http.Handler, error) {
 	pages, err := ui.New(ui.Options{
-		Templates: folder("templates"), Texts: folder("texts"), Assets: folder("assets"),
+		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"),
 		AssetPath: "/assets/", Log: o.Log,
 	})
 	if err != nil {

@@ -50,7 +50,13 @@ type commands struct {
 	Manifest manifestCommand `cmd:"" help:"Print the manifest of this binary, as a catalogue keeps it."`
 	Settings settingsCommand `cmd:"" help:"Print every setting with its default and what it means, as a settings file."`
 	Migrate  migrateCommand  `cmd:"" help:"Bring a database to the schema this version needs. A host does so by itself at start."`
+	Import   importCommand   `cmd:"" help:"Bring accounts in from elsewhere, with their password hashes."`
+	Export   exportCommand   `cmd:"" help:"Write all accounts as NDJSON, which import takes back, or one user's data."`
+	Status   statusCommand   `cmd:"" help:"Print what is in a database, and what is still to be done."`
 }
+
+// errorWriter is standard error, where it is told from standard output.
+type errorWriter struct{ io.Writer }
 
 const description = `The personal-account module of a content management system.
 
@@ -62,7 +68,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	parser, err := kong.New(&commands{},
 		kong.Name("personal"), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = &code }),
-		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(stdout, (*io.Writer)(nil)))
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(stdout, (*io.Writer)(nil)),
+		kong.Bind(errorWriter{stderr}))
 	if err != nil {
 		return fmt.Errorf("reading the command line: %w", err)
 	}

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
@@ -17,10 +19,11 @@ import (
 )
 
 // How often a node measures its clock against the database's, and how often an
-// active one removes what has expired.
+// active one removes what has expired and looks for what an import has left.
 const (
 	syncEvery  = time.Minute
 	pruneEvery = 5 * time.Minute
+	wrapEvery  = 10 * time.Second
 )
 
 // healthTime is half of what a host grants a health check by default.
@@ -32,6 +35,7 @@ type module struct {
 	service *accounts.Service
 	store   *store.Store
 	worker  *outbox.Worker
+	wrapper *outbox.Worker // apart, so that no mail waits behind a million hashes
 	rules   accounts.Settings
 	log     *slog.Logger
 
@@ -72,10 +76,20 @@ func newModule(version string, s settings, db *store.Store, hasher *password.Has
 	m.worker = &outbox.Worker{Store: db, Log: log}
 	m.service = accounts.New(m.rules, db, hasher, host, log, m.worker.Wake)
 	m.worker.Handlers = m.service.Jobs()
+	m.wrapper = newWrapper(db, hasher, log)
 	m.stopClock = start(func(ctx context.Context) {
 		every(ctx, syncEvery, func() { m.report(ctx, "measuring the database's clock", db.SyncClock(ctx)) })
 	})
 	return m
+}
+
+// newWrapper wraps the MD5 hashes of an import, one at a time, for as long as it takes.
+func newWrapper(db *store.Store, hasher *password.Hasher, log *slog.Logger) *outbox.Worker {
+	wrapping := &moving.Wrapping{Store: db, Wrapper: hasher}
+	return &outbox.Worker{
+		Store: db, Log: log, Parallel: 1, Poll: wrapEvery, GiveUp: math.MaxInt64,
+		Handlers: map[outbox.Kind]outbox.Handler{moving.KindWrap: wrapping.Do},
+	}
 }
 
 // Service implements [pluginrpc.Module].
@@ -119,11 +133,11 @@ func (m *module) Activate(context.Context) error {
 	if m.active {
 		return nil
 	}
-	stopJobs := start(m.worker.Run)
+	stopJobs, stopWrapping := start(m.worker.Run), start(m.wrapper.Run)
 	stopPruning := start(func(ctx context.Context) {
 		every(ctx, pruneEvery, func() { m.report(ctx, "removing what has expired", m.prune(ctx)) })
 	})
-	m.active, m.stopWork = true, func() { stopJobs(); stopPruning() }
+	m.active, m.stopWork = true, func() { stopJobs(); stopWrapping(); stopPruning() }
 	return nil
 }
 

@@ -42,8 +42,8 @@ type Settings struct {
 // bounds how many hashes run at once.
 type Hasher interface {
 	Hash(ctx context.Context, prepared string) (string, error)
-	Verify(ctx context.Context, encoded, prepared string) (password.Result, error)
-	VerifyDummy(ctx context.Context, prepared string) error
+	Verify(ctx context.Context, encoded, entered string) (password.Result, error)
+	VerifyDummy(ctx context.Context, entered string) error
 }
 
 // Service is the domain. Its zero value is of no use; see [New].

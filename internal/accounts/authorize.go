@@ -84,14 +84,13 @@ func (s *Service) loginQuery(login string) AccountQuery {
 // checkPassword returns invalid_credentials unless the password is the
 // account's, and a new hash when the stored one is weaker than the settings ask.
 func (s *Service) checkPassword(ctx context.Context, account Account, known bool, entered string) (rehash string, err error) {
-	prepared, possible := password.Canonical(entered)
-	if !known || !possible {
-		if err := s.hasher.VerifyDummy(ctx, prepared); err != nil {
+	if !known {
+		if err := s.hasher.VerifyDummy(ctx, entered); err != nil {
 			return "", fail("hashing a password", err)
 		}
 		return "", refusal(personal.CodeInvalidCredentials)
 	}
-	result, err := s.hasher.Verify(ctx, account.PasswordHash, prepared)
+	result, err := s.hasher.Verify(ctx, account.PasswordHash, entered)
 	if err != nil {
 		return "", fail("verifying a password", err)
 	}
@@ -101,6 +100,7 @@ func (s *Service) checkPassword(ctx context.Context, account Account, known bool
 	if !result.Rehash {
 		return "", nil
 	}
+	prepared, _ := password.Canonical(entered) // there is a form, or no rehash would be due
 	rehash, err = s.hasher.Hash(ctx, prepared)
 	if err != nil {
 		return "", fail("hashing a password anew", err)

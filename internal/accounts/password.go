@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 
-	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -58,12 +57,7 @@ func (s *Service) confirmIdentity(ctx context.Context, a Account, faults *person
 		faults.Add(parameter, personal.FaultRequired)
 		return false, nil
 	}
-	prepared, possible := password.Canonical(entered)
-	if !possible {
-		faults.Add(parameter, personal.FaultMismatch)
-		return true, nil
-	}
-	result, err := s.hasher.Verify(ctx, a.PasswordHash, prepared)
+	result, err := s.hasher.Verify(ctx, a.PasswordHash, entered)
 	if err != nil {
 		return false, fail("verifying a password", err)
 	}

@@ -192,7 +192,7 @@ type Account struct {
 	LoginKey          string // the mapped form that is unique
 	Name              *string
 	Email             Email
-	PasswordHash      string // PHC
+	PasswordHash      string // as package password stores it
 	CredentialVersion int64  // rises with every change of the password, and when the account is disabled or enabled
 	Fields            userfields.Values
 	Disabled          bool

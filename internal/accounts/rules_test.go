@@ -61,9 +61,9 @@ type hasher struct {
 	while             func()
 }
 
-func (h *hasher) Verify(ctx context.Context, encoded, prepared string) (password.Result, error) {
+func (h *hasher) Verify(ctx context.Context, encoded, entered string) (password.Result, error) {
 	h.verified++
-	result, err := h.Hasher.Verify(ctx, encoded, prepared)
+	result, err := h.Hasher.Verify(ctx, encoded, entered)
 	if while := h.while; while != nil {
 		h.while = nil
 		while()
@@ -71,9 +71,9 @@ func (h *hasher) Verify(ctx context.Context, encoded, prepared string) (password
 	return result, err
 }
 
-func (h *hasher) VerifyDummy(ctx context.Context, prepared string) error {
+func (h *hasher) VerifyDummy(ctx context.Context, entered string) error {
 	h.dummies++
-	return h.Hasher.VerifyDummy(ctx, prepared)
+	return h.Hasher.VerifyDummy(ctx, entered)
 }
 
 // spied is a fixture whose service looks at the store and hashes through spies.

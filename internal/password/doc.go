@@ -1,8 +1,9 @@
 // Package password hashes passwords, judges new ones, and bounds the work that
 // both cost.
 //
-// A password passes through three steps: [Policy.Check] prepares and judges a
-// new one, [Canonical] prepares one that was entered at sign-in, and a [Hasher]
-// makes and compares hashes of prepared ones. No error ever holds a password or
-// a hash.
+// [Policy.Check] prepares and judges a new password, [Canonical] prepares one that
+// was entered, and a [Hasher] makes and compares hashes: it makes Argon2id of
+// prepared passwords, and compares with the formats of other systems as well, so
+// that accounts can move in. Each format has a file of its own; [Adopt] takes a
+// hash in. No error ever holds a password or a hash.
 package password

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -27,7 +28,12 @@ func newHasher(t testing.TB, p Params) *Hasher {
 func TestAPasswordMatchesItsOwnHashOnly(t *testing.T) {
 	h := newHasher(t, cheap)
 	rapid.Check(t, func(t *rapid.T) {
-		password, other := rapid.String().Draw(t, "password"), rapid.String().Draw(t, "other")
+		text := rapid.StringOfN(rapid.SampledFrom([]rune("aAé\u0301\u3000 가\u1100\u1161Ж")), 1, 20, -1)
+		password, ok := Canonical(text.Draw(t, "password"))
+		if !ok {
+			t.Skip("no password")
+		}
+		other := text.Draw(t, "other")
 		encoded, err := h.Hash(context.Background(), password)
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +43,8 @@ func TestAPasswordMatchesItsOwnHashOnly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := (Result{Match: entered == password}); got != want {
+			prepared, _ := Canonical(entered)
+			if want := (Result{Match: prepared == password}); got != want {
 				t.Fatalf("entered %q: %+v, want %+v", entered, got, want)
 			}
 		}
@@ -90,6 +97,63 @@ func TestAHashWithLowerCostsIsDueForARehash(t *testing.T) {
 	if want := (Result{Match: true, Rehash: true}); err != nil || got != want {
 		t.Errorf("a short salt: got %+v, %v", got, err)
 	}
+}
+
+func TestWhatACheaperHashLacksIsMadeUpFor(t *testing.T) {
+	current := Params{MemoryKiB: 1024, Time: 2, Threads: 1}
+	for name, test := range map[string]struct{ made, want Params }{
+		"the same":       {current, Params{}},
+		"costlier":       {Params{MemoryKiB: 1024, Time: 3, Threads: 1}, Params{}},
+		"as costly":      {Params{MemoryKiB: 2048, Time: 1, Threads: 1}, Params{}},
+		"half the time":  {Params{MemoryKiB: 1024, Time: 1, Threads: 1}, Params{MemoryKiB: 512, Time: 2, Threads: 1}},
+		"a quarter less": {Params{MemoryKiB: 768, Time: 2, Threads: 1}, Params{MemoryKiB: 256, Time: 2, Threads: 1}},
+		"almost nothing": {Params{MemoryKiB: 1023, Time: 2, Threads: 1}, Params{MemoryKiB: 8, Time: 2, Threads: 1}},
+	} {
+		if got := test.made.upTo(current); got != test.want {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+// The quickest of several answers is compared, and more are asked for while it is
+// not what it should be: what else the machine does can only slow one down.
+func TestAWrongPasswordIsAnsweredNoSoonerForACheaperHash(t *testing.T) {
+	h := newHasher(t, owasp)
+	older := newHasher(t, Params{MemoryKiB: owasp.MemoryKiB / 4, Time: 1, Threads: 1})
+	ofOlder, err := older.Hash(t.Context(), phrase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, encoded := range map[string]string{
+		"older Argon2id": ofOlder,
+		"MD5":            barePrefix + md5Hex(phrase),
+		"bcrypt":         "$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy",
+	} {
+		unknown, known := time.Hour, time.Hour
+		for round := 0; round < 5 || known < unknown*9/10; round++ {
+			if round == 200 {
+				t.Errorf("%s: %v, for an unknown account %v", name, known, unknown)
+				break
+			}
+			unknown = min(unknown, elapsed(func() { _ = h.VerifyDummy(t.Context(), "wrong") }))
+			known = min(known, elapsed(func() { mustVerify(t, h, encoded, "wrong", Result{}) }))
+		}
+	}
+	for _, v := range foreignVectors {
+		encoded, err := Adopt(v.encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, _ := parse(encoded); s.missing(owasp) == (Params{}) {
+			t.Errorf("%s: a failure is not topped up", v.maker)
+		}
+	}
+}
+
+func elapsed(f func()) time.Duration {
+	start := time.Now()
+	f()
+	return time.Since(start)
 }
 
 func TestTheDummyIsHashedWithTheCurrentCosts(t *testing.T) {

@@ -1,6 +1,9 @@
 package password
 
-import "fmt"
+import (
+	"fmt"
+	"runtime"
+)
 
 // Params are the costs of Argon2id (RFC 9106). A hash made with lower ones is
 // due to be made again.
@@ -36,3 +39,23 @@ func (p Params) Validate() error {
 func (p Params) below(current Params) bool {
 	return p.MemoryKiB < current.MemoryKiB || p.Time < current.Time || p.Threads < current.Threads
 }
+
+// upTo returns the costs of the hashing that, after one with p, makes both take
+// as long as one with the current costs. They are zero if p takes that long.
+func (p Params) upTo(current Params) Params {
+	short := current.duration() - p.duration()
+	if short <= 0 {
+		return Params{}
+	}
+	lanes := float64(current.lanes())
+	memory := uint32(short * lanes / float64(current.Time))
+	return Params{MemoryKiB: max(memory, 8*uint32(current.Threads)), Time: current.Time, Threads: current.Threads}
+}
+
+// duration is how long a hashing takes, in passes over a KiB: in Argon2 every
+// pass over every block costs the same, and lanes are worked on at once.
+func (p Params) duration() float64 {
+	return float64(p.MemoryKiB) * float64(p.Time) / float64(p.lanes())
+}
+
+func (p Params) lanes() int { return min(int(p.Threads), runtime.GOMAXPROCS(0)) }

@@ -64,6 +64,19 @@ func Canonical(password string) (string, bool) {
 	return prepared, true
 }
 
+// formsOf returns the forms of an entered password that a stored hash may have
+// been made of: the prepared one, if there is one, which every hash of ours is of,
+// and the very bytes, which other systems hashed.
+func formsOf(entered, prepared string) (forms []string) {
+	if prepared != "" {
+		forms = append(forms, prepared)
+	}
+	if entered != prepared && len(entered) <= maxRawBytes {
+		forms = append(forms, entered)
+	}
+	return forms
+}
+
 // prepare refuses bytes that are not UTF-8 itself: PRECIS would make U+FFFD of
 // them, and different passwords equal.
 func prepare(password string) (string, bool) {

@@ -27,6 +27,10 @@ type dialect struct {
 	migrating  string   // query that takes the migration lock if it is free
 	forUpdate  bun.Safe // locks selected rows until the end of the transaction
 	skipLocked bun.Safe // the same, but leaves out rows that others have locked
+	pollsLock  bool     // processes look now and then whether they may write, and don't queue
+	givenID    bun.Safe // lets an INSERT set the id that else the database gives
+	nextID     bun.Safe // in an INSERT: the database gives the id
+	raiseID    string   // query that makes the next id of an account at least one above the argument, given twice; "": an INSERT does so itself
 	like       bun.Safe // compares with a pattern in any case, of ASCII at least
 }
 
@@ -40,7 +44,11 @@ var postgres = dialect{
 	migrating:  "SELECT pg_try_advisory_xact_lock(7309453671206911841)",
 	forUpdate:  " FOR UPDATE",
 	skipLocked: " FOR UPDATE SKIP LOCKED",
-	like:       "ILIKE",
+	nextID:     "DEFAULT",
+	givenID:    "OVERRIDING SYSTEM VALUE",
+	raiseID: "SELECT setval(pg_get_serial_sequence('personal_accounts', 'id'), ?) " +
+		"WHERE ? >= coalesce(pg_sequence_last_value(pg_get_serial_sequence('personal_accounts', 'id')::regclass), 0)",
+	like: "ILIKE",
 }
 
 // On SQLite a transaction begins with the lock for writing, see dbconn, and so
@@ -50,6 +58,8 @@ var sqliteDialect = dialect{
 	migrations: "migrations/sqlite",
 	hasTable:   "SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = ?",
 	migrating:  "SELECT 1",
+	pollsLock:  true,
+	nextID:     "NULL",
 	like:       "LIKE",
 }
 

@@ -20,6 +20,7 @@ import (
 type Store interface {
 	accounts.Store
 	outbox.Store
+	movingStore
 	Prune(ctx context.Context, o store.PruneOptions) error
 }
 
@@ -39,6 +40,7 @@ func Run(t *testing.T, open Open) {
 		{"mails", mailCases},
 		{"attempts", attemptCases},
 		{"jobs", jobCases},
+		{"moving", movingCases},
 		{"pruning", pruneCases},
 		{"races", raceCases},
 	} {

@@ -18,71 +18,79 @@ const (
 
 	minSaltBytes, maxSaltBytes = 8, 64
 	minKeyBytes, maxKeyBytes   = 16, 64
-
-	maxEncoded = 256 // characters; the longest hash within the sizes above is shorter
 )
 
-const argon2idPrefix = "$argon2id$"
+// The functions of the Argon2 family (RFC 9106) that are read. New hashes are
+// made with argon2id.
+const (
+	argon2id = "argon2id"
+	argon2i  = "argon2i"
+)
 
-// argon2id is a stored hash in the PHC string format:
+// argon2Hash is a stored hash in the PHC string format:
 // $argon2id$v=19$m=19456,t=2,p=1$SALT$KEY, the last two in unpadded base64.
-type argon2id struct {
+type argon2Hash struct {
+	function  string
 	params    Params
 	salt, key []byte
 }
 
 // newArgon2id hashes a password with a random salt.
-func newArgon2id(p Params, password string) argon2id {
-	h := argon2id{params: p, salt: random(saltBytes)}
+func newArgon2id(p Params, password string) argon2Hash {
+	h := argon2Hash{function: argon2id, params: p, salt: random(saltBytes)}
 	h.key = h.derive(password, keyBytes)
 	return h
 }
 
-func (h argon2id) derive(password string, size int) []byte {
-	p := h.params
-	return argon2.IDKey([]byte(password), h.salt, p.Time, p.MemoryKiB, p.Threads, uint32(size))
+func (h argon2Hash) derive(password string, size int) []byte {
+	p, derive := h.params, argon2.IDKey
+	if h.function == argon2i {
+		derive = argon2.Key
+	}
+	return derive([]byte(password), h.salt, p.Time, p.MemoryKiB, p.Threads, uint32(size))
 }
 
-func (h argon2id) matches(password string) bool {
+func (h argon2Hash) matches(password string) bool {
 	return subtle.ConstantTimeCompare(h.derive(password, len(h.key)), h.key) == 1
 }
 
-func (h argon2id) outdated(current Params) bool {
-	return h.params.below(current) || len(h.salt) < saltBytes || len(h.key) < keyBytes
+func (h argon2Hash) outdated(current Params) bool {
+	return h.function != argon2id || h.params.below(current) || len(h.salt) < saltBytes || len(h.key) < keyBytes
 }
 
-func (h argon2id) String() string {
+func (h argon2Hash) missing(current Params) Params { return h.params.upTo(current) }
+
+func (h argon2Hash) String() string {
 	encode := base64.RawStdEncoding.EncodeToString
-	return fmt.Sprintf(argon2idPrefix+"v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version,
+	return fmt.Sprintf("$%s$v=%d$m=%d,t=%d,p=%d$%s$%s", h.function, argon2.Version,
 		h.params.MemoryKiB, h.params.Time, h.params.Threads, encode(h.salt), encode(h.key))
 }
 
-// parseArgon2id reads a hash of which every part is within the limits above. It
+// parseArgon2 reads a hash of which every part is within the limits above. It
 // takes the one canonical way of writing each.
-func parseArgon2id(encoded string) (h argon2id, err error) {
-	if len(encoded) > maxEncoded {
-		return h, fmt.Errorf("%w: too long", ErrBadHash)
-	}
+func parseArgon2(encoded string) (stored, error) {
 	parts := strings.Split(encoded, "$")
 	if len(parts) != 6 {
-		return h, fmt.Errorf("%w: not in the PHC format", ErrBadHash)
+		return nil, fmt.Errorf("%w: not in the PHC format", ErrBadHash)
 	}
+	h := argon2Hash{function: parts[1]}
 	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.params.MemoryKiB, &h.params.Time, &h.params.Threads); err != nil {
-		return h, fmt.Errorf("%w: costs can't be read", ErrBadHash)
+		return nil, fmt.Errorf("%w: costs can't be read", ErrBadHash)
 	}
 	if err := h.params.Validate(); err != nil {
-		return h, fmt.Errorf("%w: %w", ErrBadHash, err)
+		return nil, fmt.Errorf("%w: %w", ErrBadHash, err)
 	}
+	var err error
 	if h.salt, err = decode(parts[4], minSaltBytes, maxSaltBytes); err != nil {
-		return h, fmt.Errorf("%w: salt: %w", ErrBadHash, err)
+		return nil, fmt.Errorf("%w: salt: %w", ErrBadHash, err)
 	}
 	if h.key, err = decode(parts[5], minKeyBytes, maxKeyBytes); err != nil {
-		return h, fmt.Errorf("%w: key: %w", ErrBadHash, err)
+		return nil, fmt.Errorf("%w: key: %w", ErrBadHash, err)
 	}
 	// What the steps above let pass (another version, leading zeros, line ends in
 	// the base64) does not survive being written again.
 	if h.String() != encoded {
-		return h, fmt.Errorf("%w: not written in the canonical way", ErrBadHash)
+		return nil, fmt.Errorf("%w: not written in the canonical way", ErrBadHash)
 	}
 	return h, nil
 }

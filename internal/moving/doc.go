@@ -1,0 +1,9 @@
+// Package moving brings accounts in from elsewhere and gives them back: the
+// import of CSV and NDJSON files, the export, and the wrapping of MD5 hashes that
+// were imported bare.
+//
+// An import flows one way: records are read from the file (records.go, csv.go,
+// ndjson.go), become accounts or are refused (row.go), go into batches whose MD5
+// hashes are wrapped (batch.go), and are stored a batch at a time together with
+// how far the import is (import.go).
+package moving

@@ -1,0 +1,120 @@
+package moving_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/moving"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+// Both ways, with all that an account can hold.
+func TestWhatIsExportedComesBackTheSameFromTheOtherDatabase(t *testing.T) {
+	pairs := map[string][2]func(testing.TB) string{
+		"SQLite to PostgreSQL": {testkit.SQLite, testkit.Postgres},
+		"PostgreSQL to SQLite": {testkit.Postgres, testkit.SQLite},
+	}
+	for name, pair := range pairs {
+		t.Run(name, func(t *testing.T) {
+			from, to := openStore(t, pair[0](t)), openStore(t, pair[1](t))
+			number := 0
+			rapid.Check(t, func(rt *rapid.T) {
+				number++
+				fill(t, from, drawAccount(rt, number))
+			})
+			before := export(t, from)
+			r := newRun(t, to)
+			done := r.file(t, moving.NDJSON, before)
+			if r.report.Len() > 0 || done.Imported != int64(number) {
+				t.Fatalf("%+v of %d\n%s", done, number, r.report.String())
+			}
+			if diff := cmp.Diff(before, export(t, to)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func fill(t *testing.T, s *store.Store, a accounts.Account) {
+	t.Helper()
+	err := s.AddAccounts(t.Context(), []accounts.Account{a}, func(outcomes []moving.Outcome) (moving.Settlement, error) {
+		if outcomes[0].ID == 0 {
+			return moving.Settlement{}, fmt.Errorf("not added: %+v", outcomes[0])
+		}
+		return moving.Settlement{Note: accounts.NewJob{Kind: "import"}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func drawAccount(t *rapid.T, number int) accounts.Account {
+	login := fmt.Sprintf("%s%d", rapid.SampledFrom([]string{"User", "ада", "o'neil", "x<&>"}).Draw(t, "login"), number)
+	key, fault := accounts.LoginKey(login)
+	if fault != "" {
+		login, key = fmt.Sprint("user", number), fmt.Sprint("user", number)
+	}
+	a := accounts.Account{
+		ID: int64(number * 3), Login: login, LoginKey: key, CredentialVersion: 1,
+		PasswordHash: rapid.SampledFrom([]string{bcrypt, "$argon2id-md5$v=19$m=64,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY"}).Draw(t, "hash"),
+		Disabled:     rapid.Bool().Draw(t, "disabled"),
+		Created:      time.UnixMicro(rapid.Int64Range(1, 1<<51).Draw(t, "created")).UTC(),
+		Updated:      time.UnixMicro(rapid.Int64Range(1, 1<<51).Draw(t, "updated")).UTC(),
+		Fields:       userfields.Values{},
+	}
+	if rapid.Bool().Draw(t, "has e-mail") {
+		a.Email, _ = accounts.ParseEmail(fmt.Sprintf("User%d@Example.com", number))
+	}
+	text := rapid.StringOf(rapid.SampledFrom([]rune("aЖ é\"\\'<>&?$\u2028{}")))
+	if name := text.Draw(t, "name"); name != "" {
+		a.Name = &name
+	}
+	for name, v := range rapid.MapOfN(text, rapid.OneOf(
+		text.AsAny(), rapid.Bool().AsAny(), rapid.Int64().AsAny(), rapid.Float64().AsAny(), rapid.SampledFrom([]float64{1e6, 3, -2.5e17, 1e21}).AsAny(), rapid.SliceOf(text).AsAny(),
+	), 0, 5).Draw(t, "fields") {
+		a.Fields[name] = v
+	}
+	return a
+}
+
+func TestOnePersonsDataIsWithoutTheHash(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		a := accounts.Account{Login: "Ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1, Created: s.Now(), Updated: s.Now()}
+		a.Email, _ = accounts.ParseEmail("ada@example.com")
+		session := accounts.Session{Created: s.Now(), LastSeen: s.Now(), Address: "192.0.2.7", Agent: "a browser"}
+		id, err := s.CreateAccount(t.Context(), a, session, func(int64) []accounts.NewJob { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill(t, s, accounts.Account{Login: "other", LoginKey: "other", PasswordHash: bcrypt, CredentialVersion: 1})
+		for _, who := range []string{"ADA", "ada@example.com", fmt.Sprint(id)} {
+			var out bytes.Buffer
+			if err := moving.ExportPerson(t.Context(), s, who, &out); err != nil {
+				t.Fatal(err)
+			}
+			text := out.String()
+			for _, want := range []string{`"login": "Ada"`, "192.0.2.7", "a browser"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s: no %s in\n%s", who, want, text)
+				}
+			}
+			if strings.Contains(text, "$2y$") || strings.Contains(text, "password") || strings.Contains(text, "other") {
+				t.Errorf("%s: too much in\n%s", who, text)
+			}
+		}
+		if err := moving.ExportPerson(t.Context(), s, "nobody", &bytes.Buffer{}); !errors.Is(err, accounts.ErrNotFound) {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package moving_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/moving"
+	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+const (
+	phrase = "correct horse"
+	md5    = "3cb4e732631f47e6eb961f34554b7cde" // of the phrase
+	bcrypt = "$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy"
+)
+
+func openStore(t *testing.T, url string) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), url, store.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func cheapHasher(t *testing.T) *password.Hasher {
+	t.Helper()
+	h, err := password.New(password.Params{MemoryKiB: 16, Time: 1, Threads: 1}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+var fields = []personal.Field{
+	{Name: "city", Type: personal.TypeEnum, Options: []personal.Option{{Value: "kazan"}, {Value: "omsk"}}},
+	{Name: "age", Type: personal.TypeInteger},
+	{Name: "interests", Type: personal.TypeTags, MaxLength: 10},
+	{Name: "vip", Type: personal.TypeBoolean, ReadOnly: true},
+	{Name: "street", Type: personal.TypeLongText, Required: true},
+}
+
+func schema(t *testing.T) *userfields.Schema {
+	t.Helper()
+	s, err := userfields.Compile(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run is an import with what it said.
+type run struct {
+	moving.Import
+	report strings.Builder
+	shown  []moving.Progress
+}
+
+func newRun(t *testing.T, s moving.Store) *run {
+	r := &run{Import: moving.Import{Store: s, Schema: schema(t), Wrapper: cheapHasher(t)}}
+	r.Refused = func(line int, reason string) error {
+		fmt.Fprintf(&r.report, "%d: %s\n", line, reason)
+		return nil
+	}
+	r.Progress = func(p moving.Progress) { r.shown = append(r.shown, p) }
+	return r
+}
+
+func (r *run) file(t *testing.T, format moving.Format, text string) moving.Progress {
+	t.Helper()
+	done, err := r.Run(t.Context(), strings.NewReader(text), format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+func account(t *testing.T, s *store.Store, login string) accounts.Account {
+	t.Helper()
+	a, err := s.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: login})
+	if err != nil {
+		t.Fatalf("%s: %v", login, err)
+	}
+	return a
+}
+
+func export(t *testing.T, s *store.Store) string {
+	t.Helper()
+	var out bytes.Buffer
+	if _, err := moving.Export(t.Context(), s, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}

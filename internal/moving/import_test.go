@@ -1,0 +1,246 @@
+package moving_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/moving"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+func TestAccountsMoveInFromCSV(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		r := newRun(t, s)
+		done := r.file(t, moving.CSV, "\ufefflogin,email,name,password_hash,disabled,created,id,city,age,interests,vip,street\r\n"+
+			`Ada,Ada@Example.com,"Lovelace, ""Ada""",`+bcrypt+`,no,2020-01-02 03:04:05.5,7,kazan,36,"[""engines"",""poetry""]",true,"St James`+"\n"+
+			`Square"`+"\r\n\n"+
+			"bob@example.com,BOB@example.com,,"+md5+",1,1600000000,,,,chess,,\n"+
+			"x,,,,,,,,,,,")
+		if done.Imported != 2 || r.report.String() != "6: login: too_short; password_hash: required\n" {
+			t.Fatalf("%+v\n%s", done, r.report.String())
+		}
+		name := `Lovelace, "Ada"`
+		if diff := cmp.Diff(accounts.Account{
+			ID: 7, Login: "Ada", LoginKey: "ada", Name: &name, Email: accounts.Email{Address: "Ada@Example.com", Key: "ada@example.com"},
+			PasswordHash: bcrypt, CredentialVersion: 1,
+			Fields: userfields.Values{
+				"city": "kazan", "age": int64(36), "interests": []string{"engines", "poetry"}, "vip": true, "street": "St James\nSquare",
+			},
+			Created: time.Date(2020, 1, 2, 3, 4, 5, 500_000_000, time.UTC), Updated: time.Date(2020, 1, 2, 3, 4, 5, 500_000_000, time.UTC),
+		}, account(t, s, "ada")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		bob := account(t, s, "bob@example.com")
+		got, err := cheapHasher(t).Verify(t.Context(), bob.PasswordHash, phrase)
+		if err != nil || !got.Match || password.IsBare(bob.PasswordHash) {
+			t.Errorf("the wrapped hash: %+v, %v", got, err)
+		}
+		bob.PasswordHash = ""
+		if diff := cmp.Diff(accounts.Account{
+			ID: bob.ID, Login: "bob@example.com", LoginKey: "bob@example.com",
+			Email: accounts.Email{Address: "BOB@example.com", Key: "bob@example.com"}, CredentialVersion: 1,
+			Fields: userfields.Values{"interests": []string{"chess"}}, Disabled: true,
+			Created: time.Unix(1600000000, 0).UTC(), Updated: time.Unix(1600000000, 0).UTC(),
+		}, bob); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAccountsMoveInFromNDJSON(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		r := newRun(t, s)
+		r.file(t, moving.NDJSON, `{"id":7,"login":"Ada","email":null,"name":"Ada","password_hash":"`+bcrypt+`","disabled":true,`+
+			`"created":"2020-01-02T03:04:05.5+03:00","updated":1600000000,"city":"kazan","age":36,"interests":["a","b"],"vip":true,`+
+			`"fields":{"gone":"x","city":"nowhere","weight":1.5}}`)
+		name := "Ada"
+		if diff := cmp.Diff(accounts.Account{
+			ID: 7, Login: "Ada", LoginKey: "ada", Name: &name, PasswordHash: bcrypt, CredentialVersion: 1, Disabled: true,
+			Fields: userfields.Values{
+				"city": "kazan", "age": int64(36), "interests": []string{"a", "b"}, "vip": true, "gone": "x", "weight": 1.5,
+			},
+			Created: time.Date(2020, 1, 2, 0, 4, 5, 500_000_000, time.UTC), Updated: time.Unix(1600000000, 0).UTC(),
+		}, account(t, s, "ada")); diff != "" {
+			t.Errorf("(-want +got):\n%s%s", diff, r.report.String())
+		}
+	})
+}
+
+func TestARowIsRefusedWithItsLineAndReasons(t *testing.T) {
+	for name, test := range map[string]struct{ row, want string }{
+		"nothing":                   {`{}`, "login: required; password_hash: required"},
+		"all at once":               {`{"login":"a","email":"b","name":"\u0007","password_hash":"c","disabled":"maybe","created":"soon","id":"x"}`, "created: invalid_format; disabled: invalid_type; email: invalid_format; id: invalid_type; login: too_short; name: invalid_format; password_hash: bad password hash: unknown format"},
+		"other types":               {`{"login":1,"email":[],"password_hash":true}`, "email: invalid_type; login: invalid_type; password_hash: invalid_type"},
+		"another's e-mail as login": {`{"login":"a@example.com","email":"b@example.com","password_hash":"` + bcrypt + `"}`, "login: invalid_format"},
+		"ids out of range":          {`{"login":"anna","id":9007199254740992,"password_hash":"` + bcrypt + `"}`, "id: out_of_range"},
+		"times out of range":        {`{"login":"anna","created":"1969-01-01","updated":"1970-01-01","password_hash":"` + bcrypt + `"}`, "created: out_of_range; updated: out_of_range"},
+		"user fields":               {`{"login":"anna","city":"nowhere","age":1.5,"groups":"admin","other":1,"password_hash":"` + bcrypt + `"}`, "age: invalid_type; city: not_in_list; groups: read_only; other: unknown_field"},
+		"exported fields":           {`{"login":"anna","fields":{"a":{}},"password_hash":"` + bcrypt + `"}`, "fields: a value is of no kind that user fields have"},
+		"a NUL":                     {`{"login":"anna","fields":{"a":"\u0000"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL can't store"},
+		"no object":                 {`["login"]`, "not a JSON object"},
+		"cut short":                 {`{"login":"anna"`, "not a JSON object"},
+		"more behind it":            {`{"login":"anna"} {}`, "something follows the JSON object"},
+		"a name twice":              {`{"login":"anna","login":"anna"}`, `"login" is there twice`},
+		"not UTF-8":                 {"{\"login\":\"\xff\"}", "not UTF-8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openStore(t, testkit.SQLite(t))
+			r := newRun(t, s)
+			done := r.file(t, moving.NDJSON, "\n"+test.row+"\n")
+			if got, want := r.report.String(), "2: "+test.want+"\n"; got != want || done.Refused != 1 {
+				t.Errorf("got  %swant %s", got, want)
+			}
+			if export(t, s) != "" {
+				t.Error("something was stored")
+			}
+		})
+	}
+}
+
+func TestAFileThatCannotBeReadIsRefusedAsAWhole(t *testing.T) {
+	for name, test := range map[string]struct{ file, want string }{
+		"empty":             {"", "name the columns"},
+		"an unknown column": {"login,password_hash,phone\n", `"phone"`},
+		"a column twice":    {"login,login,password_hash\n", `"login" is there twice`},
+		"no login":          {"email,password_hash\n", `no column "login"`},
+		"no hash":           {"email,login\n", `no column "password_hash"`},
+		"another separator": {"login;password_hash\n", `"login;password_hash"`},
+		"an open quote":     {"login,password_hash\n\"anna,x\nboris,y\n", "line 2: a quote is opened and not closed"},
+		"an endless record": {"login,password_hash\n\"" + strings.Repeat("x\n", 1<<20) + "\"", "line 2: a quote"},
+		"an endless line":   {"login,password_hash\n" + strings.Repeat("x", 2<<20), "line 2 is longer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := newRun(t, openStore(t, testkit.SQLite(t))).Run(t.Context(), strings.NewReader(test.file), moving.CSV)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestCollisionsAreReportedAndNeverMerged(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		r := newRun(t, s)
+		r.file(t, moving.CSV, "login,email,password_hash\nanna,anna@example.com,"+bcrypt+"\n")
+		before := export(t, s)
+		r = newRun(t, s)
+		file := "login,email,password_hash\n" +
+			"ANNA,other@example.com," + bcrypt + "\n" +
+			"boris,Anna@Example.com," + bcrypt + "\n" +
+			"Anna,ANNA@example.com," + bcrypt + "\n" +
+			"clara,clara@example.com," + bcrypt + "\n" +
+			"Clara,clara2@example.com," + bcrypt + "\n"
+		want := "2: login: taken\n3: email: taken\n4: there already: an account with this login and this e-mail\n6: login: taken\n"
+		rehearsal := newRun(t, moving.Rehearsal{Store: openStore(t, testkit.SQLite(t)), Real: s})
+		if done := rehearsal.file(t, moving.CSV, file); done.Imported != 1 || rehearsal.report.String() != want {
+			t.Errorf("a dry run: %+v\n%s", done, rehearsal.report.String())
+		}
+		if export(t, s) != before {
+			t.Error("the dry run changed something")
+		}
+		if done := r.file(t, moving.CSV, file); done.Imported != 1 || r.report.String() != want {
+			t.Errorf("%+v\n%s", done, r.report.String())
+		}
+		if after := export(t, s); !strings.HasPrefix(after, before) || strings.Count(after, "\n") != 2 {
+			t.Errorf("before\n%safter\n%s", before, after)
+		}
+	})
+}
+
+// rows is a CSV file of so many accounts, of which every tenth is refused.
+func rows(n int, hash string) string {
+	var b strings.Builder
+	b.WriteString("login,email,name,password_hash\n")
+	for i := range n {
+		email := fmt.Sprintf("user%d@example.com", i)
+		if i%10 == 9 {
+			email = "nobody"
+		}
+		fmt.Fprintf(&b, "user%d,%s,User %d,%s\n", i, email, i, hash)
+	}
+	return b.String()
+}
+
+var errCut = errors.New("cut")
+
+func TestAnImportThatWasCutShortIsTakenUpWhereItEnded(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		const n = 5000
+		file := rows(n, bcrypt)
+		first := newRun(t, s)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		first.Progress = func(p moving.Progress) {
+			if p.Imported >= 1500 {
+				cancel(errCut)
+			}
+		}
+		cut, err := first.Run(ctx, strings.NewReader(file), moving.CSV)
+		if !errors.Is(err, context.Canceled) || cut.Imported < 1500 || cut.Imported >= n*9/10 {
+			t.Fatalf("%+v, %v", cut, err)
+		}
+		second := newRun(t, s)
+		done := second.file(t, moving.CSV, file)
+		if want := (moving.Progress{Offset: int64(len(file)), Imported: n * 9 / 10, Refused: n / 10}); done != want {
+			t.Errorf("got %+v, want %+v", done, want)
+		}
+		if second.shown[0] != cut {
+			t.Errorf("it began at %+v, the first run ended at %+v", second.shown[0], cut)
+		}
+		report := first.report.String() + second.report.String()
+		for i := 9; i < n; i += 10 {
+			if strings.Count("\n"+report, fmt.Sprintf("\n%d: email: invalid_format\n", i+2)) != 1 {
+				t.Fatalf("line %d is not reported once", i+2)
+			}
+		}
+		if got := strings.Count(export(t, s), "\n"); got != n*9/10 {
+			t.Errorf("%d accounts", got)
+		}
+		third := newRun(t, s)
+		if again := third.file(t, moving.CSV, file); again.There != n*9/10 || again.Imported != 0 {
+			t.Errorf("once more: %+v", again)
+		}
+	})
+}
+
+func TestMD5IsWrappedInTheBackground(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		r := newRun(t, s)
+		r.Later = true
+		r.file(t, moving.CSV, rows(200, md5))
+		if all, bare, err := s.CountAccounts(t.Context()); err != nil || all != 180 || bare != 180 {
+			t.Fatalf("%d of %d are bare, %v", bare, all, err)
+		}
+		jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{moving.KindWrap}, s.Now().Add(time.Minute), 100)
+		if err != nil || len(jobs) != 2 {
+			t.Fatalf("%d jobs, %v", len(jobs), err)
+		}
+		wrapping := moving.Wrapping{Store: s, Wrapper: cheapHasher(t)}
+		for _, j := range append(jobs, jobs[0]) { // one of them twice
+			if err := wrapping.Do(t.Context(), j); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, bare, err := s.CountAccounts(t.Context()); err != nil || bare != 0 {
+			t.Errorf("%d are bare, %v", bare, err)
+		}
+		got, err := cheapHasher(t).Verify(t.Context(), account(t, s, "user0").PasswordHash, phrase)
+		if err != nil || !got.Match {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+}

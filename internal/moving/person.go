@@ -1,0 +1,80 @@
+package moving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+)
+
+// PersonSource is what the export of one person's data reads.
+type PersonSource interface {
+	FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.Account, error)
+	Account(ctx context.Context, id int64) (accounts.SeenAccount, error)
+	Sessions(ctx context.Context, accountID int64, l accounts.Lifetimes) ([]accounts.Session, error)
+}
+
+// person is all that is kept of one person, for that person: without the hash.
+type person struct {
+	exported
+	Sessions []exportedSession `json:"sessions"`
+}
+
+type exportedSession struct {
+	Created  time.Time `json:"created"`
+	LastSeen time.Time `json:"last_seen"`
+	Address  string    `json:"address,omitempty"`
+	Agent    string    `json:"agent,omitempty"`
+}
+
+// ExportPerson writes what is kept of one person, found by login, e-mail or id.
+// accounts.ErrNotFound.
+func ExportPerson(ctx context.Context, from PersonSource, who string, w io.Writer) error {
+	a, err := find(ctx, from, who)
+	if err != nil {
+		return err
+	}
+	a.PasswordHash = ""
+	line, err := export(a)
+	if err != nil {
+		return err
+	}
+	data := person{exported: line, Sessions: []exportedSession{}}
+	sessions, err := from.Sessions(ctx, a.ID, accounts.Lifetimes{})
+	if err != nil {
+		return fmt.Errorf("reading sessions: %w", err)
+	}
+	for _, s := range sessions {
+		data.Sessions = append(data.Sessions, exportedSession{s.Created, s.LastSeen, s.Address, s.Agent})
+	}
+	encoder := newEncoder(w)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(data); err != nil {
+		return fmt.Errorf("writing an account: %w", err)
+	}
+	return nil
+}
+
+// find takes a number for a login first, and for an id if nobody has it.
+func find(ctx context.Context, from PersonSource, who string) (accounts.Account, error) {
+	var q accounts.AccountQuery
+	if email, fault := accounts.ParseEmail(who); fault == "" {
+		q = accounts.AccountQuery{LoginKey: email.Key, EmailKey: email.Key}
+	} else if key, fault := accounts.LoginKey(who); fault == "" {
+		q.LoginKey = key
+	}
+	a, err := from.FindAccount(ctx, q)
+	if id, notID := strconv.ParseInt(who, 10, 64); errors.Is(err, accounts.ErrNotFound) && notID == nil {
+		var seen accounts.SeenAccount
+		seen, err = from.Account(ctx, id)
+		a = seen.Account
+	}
+	if err != nil {
+		return a, fmt.Errorf("finding the account: %w", err)
+	}
+	return a, nil
+}

@@ -1,0 +1,89 @@
+package moving
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+// maxRecord is the longest record that is read, in bytes. It bounds the memory.
+const maxRecord = 1 << 20
+
+// lines reads a file line by line and knows where it is.
+type lines struct {
+	r      *bufio.Reader
+	number int   // of the line read last, from 1
+	offset int64 // of what follows it
+}
+
+// linesFrom reads on at an offset that is the start of a line, or 0.
+func linesFrom(file io.ReadSeeker, offset int64) (*lines, error) {
+	before, err := countLines(file, offset)
+	if err != nil {
+		return nil, err
+	}
+	l := &lines{r: bufio.NewReaderSize(file, maxRecord), number: before, offset: offset}
+	if offset > 0 {
+		return l, nil
+	}
+	if mark, _ := l.r.Peek(3); string(mark) == "\ufeff" { // as Excel writes it
+		n, _ := l.r.Discard(len(mark))
+		l.offset = int64(n)
+	}
+	return l, nil
+}
+
+// countLines counts the lines before an offset and leaves the file there.
+func countLines(file io.ReadSeeker, offset int64) (n int, err error) {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return 0, fmt.Errorf("reading the file: %w", err)
+	}
+	var c lineCounter
+	if _, err := io.CopyN(&c, file, offset); err != nil {
+		return 0, fmt.Errorf("reading the file: %w", err)
+	}
+	return int(c), nil
+}
+
+type lineCounter int
+
+func (c *lineCounter) Write(p []byte) (int, error) {
+	*c += lineCounter(bytes.Count(p, []byte("\n")))
+	return len(p), nil
+}
+
+// next returns the next line with its end, good until the next call, or io.EOF.
+func (l *lines) next() ([]byte, error) {
+	line, err := l.r.ReadSlice('\n')
+	l.offset += int64(len(line))
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		return nil, fmt.Errorf("line %d is longer than %d bytes", l.number+1, maxRecord)
+	case errors.Is(err, io.EOF) && len(line) == 0:
+		return nil, io.EOF
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("reading the file: %w", err)
+	}
+	l.number++
+	return line, nil
+}
+
+// record is one row of a file.
+type record struct {
+	line    int   // its first, from 1
+	end     int64 // offset of what follows it
+	columns map[string]personal.Input
+	stored  userfields.Values // the user fields of an export, to be taken as they are
+	fault   string            // why it can't be read; "" if it can
+}
+
+// records are what a file is read by: one record after another, then io.EOF. An
+// error other than that ends the import.
+type records interface {
+	next() (record, error)
+}

@@ -1,0 +1,42 @@
+package moving
+
+import (
+	"context"
+
+	"github.com/cms-personal/personal/internal/accounts"
+)
+
+// Conflicts tells what would become of accounts that were added to the real
+// database: [Outcome.There] or Taken, or neither.
+type Conflicts interface {
+	Conflicts(ctx context.Context, batch []accounts.Account) ([]Outcome, error)
+}
+
+// Rehearsal is the store of a dry run: it looks at the real database, and adds
+// accounts to another one, which is thrown away, so that rows which collide with
+// each other are found in the same way as in earnest.
+type Rehearsal struct {
+	Store // the one that is thrown away
+	Real  Conflicts
+}
+
+// AddAccounts implements [Store].
+func (r Rehearsal) AddAccounts(ctx context.Context, batch []accounts.Account, settle Settle) error {
+	outcomes, err := r.Real.Conflicts(ctx, batch)
+	if err != nil {
+		return err
+	}
+	var rest []accounts.Account
+	var places []int
+	for i, o := range outcomes {
+		if o == (Outcome{}) {
+			rest, places = append(rest, batch[i]), append(places, i)
+		}
+	}
+	return r.Store.AddAccounts(ctx, rest, func(found []Outcome) (Settlement, error) {
+		for i, o := range found {
+			outcomes[places[i]] = o
+		}
+		return settle(outcomes)
+	})
+}

@@ -1,0 +1,187 @@
+package moving
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+// The columns that are not user fields. Fields is of NDJSON only, as an export
+// writes it.
+const (
+	columnID       = "id"
+	columnLogin    = "login"
+	columnEmail    = "email"
+	columnName     = "name"
+	columnHash     = "password_hash"
+	columnDisabled = "disabled"
+	columnCreated  = "created"
+	columnUpdated  = "updated"
+	columnFields   = "fields"
+
+	columnNames = "id, login, email, name, password_hash, disabled, created, updated"
+)
+
+func isColumn(name string) bool {
+	return slices.Contains(strings.Split(columnNames, ", "), name)
+}
+
+// CheckSchema returns an error if a user field has the name of a column.
+func CheckSchema(schema *userfields.Schema) error {
+	if hasField(schema, columnHash) || hasField(schema, columnFields) {
+		return errors.New("a user field named password_hash or fields can't be imported: that is a column of its own")
+	}
+	return nil
+}
+
+func hasField(schema *userfields.Schema, name string) bool {
+	return slices.ContainsFunc(schema.Fields(), func(f personal.Field) bool { return f.Name == name })
+}
+
+const maxID = 1<<53 - 1 // the highest id, and integer, of the HTTP contract
+
+// row makes an account of a record. The reason names every column at fault and
+// no value; it is "" if there is none.
+func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account, reason string) {
+	if r.fault != "" {
+		return a, r.fault
+	}
+	in := maps.Clone(r.columns)
+	take := func(name string) personal.Input {
+		v := in[name]
+		delete(in, name)
+		return v
+	}
+	var faults personal.Faults
+	a = accounts.Account{CredentialVersion: 1, ID: readID(take(columnID), &faults)}
+	a.Email = readEmail(take(columnEmail), &faults)
+	a.Login = readText(columnLogin, take(columnLogin), &faults)
+	a.LoginKey = loginKey(a, &faults)
+	a.Name = userfields.ParseName(take(columnName), &faults)
+	a.Disabled = readBoolean(take(columnDisabled), &faults)
+	a.Created = readTime(columnCreated, take(columnCreated), now, &faults)
+	a.Updated = readTime(columnUpdated, take(columnUpdated), a.Created, &faults)
+	var badHash error
+	switch hash := take(columnHash); hash.Kind {
+	case personal.InputUnset:
+		faults.Add(columnHash, personal.FaultRequired)
+	case personal.InputText:
+		a.PasswordHash, badHash = password.Adopt(hash.Text)
+	default:
+		faults.Add(columnHash, personal.FaultInvalidType)
+	}
+	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // not set
+	a.Fields = r.stored.Merge(schema.Administer(in, &faults))
+	return a, reasons(faults, badHash)
+}
+
+// reasons lists what is wrong, sorted.
+func reasons(faults personal.Faults, badHash error) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		list = append(list, name+": "+string(faults[name]))
+	}
+	if badHash != nil {
+		list = append(list, columnHash+": "+badHash.Error())
+	}
+	return strings.Join(list, "; ")
+}
+
+func readText(column string, in personal.Input, faults *personal.Faults) string {
+	if !in.IsZero() && in.Kind != personal.InputText {
+		faults.Add(column, personal.FaultInvalidType)
+	}
+	return in.Text
+}
+
+func readID(in personal.Input, faults *personal.Faults) int64 {
+	if in.IsZero() {
+		return 0
+	}
+	id, err := strconv.ParseInt(in.Text, 10, 64)
+	switch {
+	case err != nil || strconv.FormatInt(id, 10) != in.Text:
+		faults.Add(columnID, personal.FaultInvalidType)
+	case id < 1 || id > maxID:
+		faults.Add(columnID, personal.FaultOutOfRange)
+	}
+	return id
+}
+
+// readEmail reads an address; an account from elsewhere may have none.
+func readEmail(in personal.Input, faults *personal.Faults) accounts.Email {
+	text := readText(columnEmail, in, faults)
+	if text == "" {
+		return accounts.Email{}
+	}
+	email, fault := accounts.ParseEmail(text)
+	if fault != "" {
+		faults.Add(columnEmail, fault)
+	}
+	return email
+}
+
+// loginKey allows an @ in the account's own e-mail only (HTTP contract, section
+// 3, register).
+func loginKey(a accounts.Account, faults *personal.Faults) string {
+	if strings.Contains(a.Login, "@") {
+		email, fault := accounts.ParseEmail(a.Login)
+		if fault != "" || email.Key != a.Email.Key {
+			faults.Add(columnLogin, personal.FaultInvalidFormat)
+		}
+		return email.Key
+	}
+	key, fault := accounts.LoginKey(a.Login)
+	if fault != "" {
+		faults.Add(columnLogin, fault)
+	}
+	return key
+}
+
+func readBoolean(in personal.Input, faults *personal.Faults) bool {
+	switch strings.ToLower(in.Text) {
+	case "", "false", "0", "off", "no", "f", "n":
+		return false
+	case "true", "1", "on", "yes", "t", "y":
+		return true
+	}
+	faults.Add(columnDisabled, personal.FaultInvalidType)
+	return false
+}
+
+// timeForms are what databases and programs write; without a zone it is UTC.
+var timeForms = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07", "2006-01-02 15:04:05.999999999", time.DateOnly}
+
+// readTime reads a time in one of the forms above or in seconds since 1970.
+func readTime(column string, in personal.Input, otherwise time.Time, faults *personal.Faults) time.Time {
+	if in.IsZero() {
+		return otherwise
+	}
+	t, ok := parseTime(in.Text)
+	if !ok {
+		faults.Add(column, personal.FaultInvalidFormat)
+	} else if year := t.Year(); year < 1970 || year > 9999 || t.UnixMicro() <= 0 {
+		faults.Add(column, personal.FaultOutOfRange)
+	}
+	return t
+}
+
+func parseTime(text string) (time.Time, bool) {
+	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return time.Unix(seconds, 0).UTC(), true
+	}
+	for _, form := range timeForms {
+		if t, err := time.Parse(form, text); err == nil {
+			return t.UTC().Truncate(time.Microsecond), true
+		}
+	}
+	return time.Time{}, false
+}

@@ -1,0 +1,214 @@
+package password
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"unsafe"
+)
+
+const (
+	phrase   = "correct horse"
+	cyrillic = "пароль и слово"
+)
+
+// digits80 is longer than what bcrypt looks at.
+var digits80 = strings.Repeat("0123456789", 8)
+
+// What the original implementations made of known passwords, at low costs.
+var foreignVectors = []struct{ maker, password, encoded string }{
+	{"PHP 8.2, md5", phrase, "3cb4e732631f47e6eb961f34554b7cde"},
+	{"PHP 8.2, md5", cyrillic, "E0D2469E3CCAEAA78FA6CEADDF41272B"},
+	{"PHP 8.2, password_hash", phrase, "$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy"},
+	{"PHP 8.2, password_hash", cyrillic, "$2y$05$gq/dWEH08nXTQLGfUPXAduY4Kah4aHZvtewwlWN4kea.44cOoxnpW"},
+	{"PHP 8.2, password_hash", digits80 + "x", "$2y$05$Np.awW9G5CiMUVfsGgSp9.JBi99mjzCk6RMJtr4GT8e6j/Yw79Pga"},
+	{"Python bcrypt 3.2.2", phrase, "$2a$05$5EawS8ikkcjIeDvecuj.XOwm8Ojj2Z0lUH5.1duX8uY8rwtT0JvRq"},
+	{"Python bcrypt 3.2.2", phrase, "$2b$05$GcfJS9Yx8W.U9SML8fhA/eYoi8IGoDvaOiddQP.GoHAaalrbiS9Z."},
+	{"Python bcrypt 3.2.2", digits80 + "x", "$2b$05$mCgN32ZG5ZXXf5rhLyRvvOO0c.6EqkAfGLuL/KL9VrBCGvvc30haS"},
+	{"PHP 8.2, password_hash", phrase, "$argon2i$v=19$m=64,t=2,p=1$TGQ2T3U2bUJDUHo2eTJJTg$87OSGywC3deRu67CAB46FyVe4L4IWSL9aZqkjZK1FXI"},
+	{"PHP 8.2, password_hash", cyrillic, "$argon2i$v=19$m=64,t=2,p=1$cm5uTmdqVVNDNUhQM3lqYw$p6X4U4q1cn0RiqQGFwRE+rQ+bWanAAosDeiC2dJmamk"},
+	{"PHP 8.2, password_hash", phrase, "$argon2id$v=19$m=64,t=2,p=1$UWVoYWlBRkdqVUd2Sm80NQ$IO72OLg/DCw0u46jDtMytlF9c39rVMtvLanchEeQNSw"},
+	{"Django 3.2, PBKDF2PasswordHasher", phrase, "pbkdf2_sha256$1000$IO7f0TkcB1bCvri2wzuPJE$1l0dhl/i3yNVeeh3NZWY1AMmbH33ahC15B9k+s/aX2s="},
+	{"Django 3.2, PBKDF2PasswordHasher", cyrillic, "pbkdf2_sha256$1000$V9F7mJaKKLQt5CzoHTrV6P$SGcnpIXtDseWMp5x23HssAxi0Sr1vKzBu0SgjpvAsnA="},
+	{"Django 3.2, PBKDF2PasswordHasher", strings.Repeat("a", 4000), "pbkdf2_sha256$1000$izpBx4ACGuB43Rlznmuu5r$f6MdCFPOJq3/KSt5mZQBIQBl0/DtWcMJyXozBSKM9E4="},
+	{"Django 3.2, PBKDF2SHA1PasswordHasher", phrase, "pbkdf2_sha1$1000$d2YLGuCMK7U7Qh2xG7Sxun$MxEXsQ0E4lRw02eRU6lGUxxKeXk="},
+	{"Django 3.2, PBKDF2SHA1PasswordHasher", cyrillic, "pbkdf2_sha1$1000$zTwykYN6OMOyoRNCUNZZOj$hNilO2K3Qb2XyO+NgokMa5t+ock="},
+	{"WordPress 6.1, PasswordHash(8)", phrase, "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/"},
+	{"WordPress 6.1, PasswordHash(7)", phrase, "$P$AXdaFwoTP.OYf4koJgdfbK9U.n/QaN."},
+	{"WordPress 6.1, PasswordHash(8)", cyrillic, "$P$BfQsEO4.4rbOQXUN28vCgpy8.kxCk//"},
+	{"the same; phpBB 3 writes $H$ for $P$", phrase, "$H$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/"},
+	{"PHP 8.2, the statements of wp_hash_password of WordPress 6.8", phrase, "$wp$2y$05$WhyxBDhSo/YsdMropMgla.QkyuKoFDnW1GX/uk6MQu5kvNFoYYq5S"},
+	{"PHP 8.2, the statements of wp_hash_password of WordPress 6.8", cyrillic, "$wp$2y$05$QOD8LshXd4ISU3ri.fcp/OsLXHiAOWxjBzD9UaXGqOe4kyS3dFmJ6"},
+	{"PHP 8.2, the statements of wp_hash_password of WordPress 6.8", digits80 + "x", "$wp$2y$05$HoKaV5kM1S5lZ7un9YyHFO8VKPgLNh7KTBAb7WmmFxMIiDwxGWubK"},
+	{"passlib 1.7", phrase, "$scrypt$ln=10,r=8,p=1$lZKSMobwnrPWGgNgrFUqBQ$bVpqm+CHHjqQF7nMJoWDg4CZlat+lk5aiYohLM2SyuY"},
+	{"passlib 1.7", cyrillic, "$scrypt$ln=9,r=4,p=2$ovQ+B4CwNkbo/f+fMyakFA$tORU9XQ+TEgj7ZxJ5viCNpJzt7j8RiEoKCuNiW/KDE4"},
+	{"Python 3.11, hashlib.scrypt as Django 4 calls it", phrase, "scrypt$1024$Qb3Tn5XbsSW1nDX0QHhJPz$8$1$KGCpaRgBOVKxtv+kU83o21crkr5vaJTK+ZQQ+it/a+NQ4Wc0hNg5uKIGCA2n/9PEjgGoaKTx+NzMYJTx3oI2Tg=="},
+	{"Python 3.11, hashlib.scrypt as Django 4 calls it", cyrillic, "scrypt$512$3CJXgRJqS1x1mXRzvOtvMe$4$5$LOgvkbElUTiZjdxNq4Cv7v2azuEB9NUjtuewBPrCHO5O52Ub5TceDhXKx3U5ioS6A7JAJWc5JI5bGDB7eHeAWA=="},
+}
+
+func TestAHashOfAnotherSystemTakesItsPasswordAndIsDueForARehash(t *testing.T) {
+	h := newHasher(t, cheap)
+	for _, v := range foreignVectors {
+		t.Run(v.maker+" "+v.encoded[:8], func(t *testing.T) {
+			encoded, err := Adopt(v.encoded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustVerify(t, h, encoded, v.password, Result{Match: true, Rehash: v.encoded[:9] != "$argon2id" && len(v.password) <= maxBytes})
+			mustVerify(t, h, encoded, "x"+v.password, Result{})
+			mustVerify(t, h, encoded, "", Result{})
+			mustVerify(t, h, encoded, strings.Repeat("a", maxRawBytes+1), Result{})
+		})
+	}
+}
+
+func mustVerify(t *testing.T, h *Hasher, encoded, entered string, want Result) {
+	t.Helper()
+	if got, err := h.Verify(t.Context(), encoded, entered); err != nil || got != want {
+		t.Errorf("entered %.20q: %+v, %v, want %+v", entered, got, err, want)
+	}
+}
+
+func TestTheRulesOfTheOldSystemHoldForItsHashes(t *testing.T) {
+	h := newHasher(t, cheap)
+	for name, test := range map[string]struct {
+		encoded, entered string
+		want             bool
+	}{
+		"bcrypt looks at 72 bytes":         {"$2y$05$Np.awW9G5CiMUVfsGgSp9.JBi99mjzCk6RMJtr4GT8e6j/Yw79Pga", digits80[:72] + "else", true},
+		"and at no fewer":                  {"$2y$05$Np.awW9G5CiMUVfsGgSp9.JBi99mjzCk6RMJtr4GT8e6j/Yw79Pga", digits80[:71] + "else", false},
+		"WordPress 6.8 looks at all":       {"$wp$2y$05$HoKaV5kM1S5lZ7un9YyHFO8VKPgLNh7KTBAb7WmmFxMIiDwxGWubK", digits80 + "y", false},
+		"WordPress 6.8 trims":              {"$wp$2y$05$WhyxBDhSo/YsdMropMgla.QkyuKoFDnW1GX/uk6MQu5kvNFoYYq5S", " correct horse\t", true},
+		"WordPress before trims too":       {"$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/", " correct horse ", true},
+		"phpBB does not":                   {"$H$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/", " correct horse ", false},
+		"MD5 of the empty password is not": {barePrefix + "d41d8cd98f00b204e9800998ecf8427e", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := h.Verify(t.Context(), test.encoded, test.entered)
+			if err != nil || got.Match != test.want {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// PHP made these of the decomposed form and of a text with a tab, which no
+// canonical form has.
+func TestTheVeryBytesThatWereEnteredAreTriedToo(t *testing.T) {
+	h := newHasher(t, cheap)
+	const decomposed, composed, tab = "cafe\u0301 au lait", "caf\u00e9 au lait", "one\ttwo three"
+	ofDecomposed, ofTab := barePrefix+md5Hex(decomposed), barePrefix+md5Hex(tab)
+	mustVerify(t, h, ofDecomposed, decomposed, Result{Match: true, Rehash: true})
+	mustVerify(t, h, ofDecomposed, composed, Result{})
+	mustVerify(t, h, ofTab, tab, Result{Match: true}) // nothing to rehash: a sign-in could not prepare it
+	raw := newArgon2id(cheap, decomposed).String()
+	mustVerify(t, h, raw, decomposed, Result{Match: true, Rehash: true})
+}
+
+func TestAnMD5IsWrappedAndStillTakesItsPassword(t *testing.T) {
+	h := newHasher(t, cheap)
+	bare, err := Adopt("3CB4E732631F47E6EB961F34554B7CDE")
+	if err != nil || !IsBare(bare) {
+		t.Fatalf("got %q, %v", bare, err)
+	}
+	wrapped, err := h.Wrap(t.Context(), bare)
+	if err != nil || IsBare(wrapped) || !strings.HasPrefix(wrapped, wrappedPrefix) || strings.Contains(wrapped, "3cb4e732") {
+		t.Fatalf("got %q, %v", wrapped, err)
+	}
+	mustVerify(t, h, wrapped, phrase, Result{Match: true, Rehash: true})
+	mustVerify(t, h, wrapped, "3cb4e732631f47e6eb961f34554b7cde", Result{})
+	if again, err := Adopt(wrapped); err != nil || again != wrapped {
+		t.Errorf("it is not taken back: %v", err)
+	}
+	for _, encoded := range []string{wrapped, h.dummy.String(), "", barePrefix} {
+		if _, err := h.Wrap(t.Context(), encoded); !errors.Is(err, ErrBadHash) {
+			t.Errorf("%q was wrapped: %v", encoded, err)
+		}
+	}
+}
+
+func TestAForeignHashOutsideTheLimitsIsRefused(t *testing.T) {
+	const sum = "bVpqm+CHHjqQF7nMJoWDg4CZlat+lk5aiYohLM2SyuY"
+	for _, encoded := range []string{
+		"", "plain", "*", "!", "3cb4e732631f47e6eb961f34554b7cd", "3cb4e732631f47e6eb961f34554b7cdg",
+		barePrefix + "3CB4E732631F47E6EB961F34554B7CDE", barePrefix + "3c", wrappedPrefix + "v=19$m=64,t=1,p=1$" + salt16,
+		wrappedPrefix + "v=19$m=4194304,t=1,p=1$" + salt16 + "$" + key32,
+		"$2x$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy",
+		"$2y$03$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy",
+		"$2y$16$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy",
+		"$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkR",
+		"$wp$2y$31$WhyxBDhSo/YsdMropMgla.QkyuKoFDnW1GX/uk6MQu5kvNFoYYq5S",
+		"$argon2i$v=19$m=64,t=99,p=1$" + salt16 + "$" + key32,
+		"$P$4fEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$RfEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9*",
+		"pbkdf2_sha256$0$salt$" + sum + "=", "pbkdf2_sha256$4000001$salt$" + sum + "=", "pbkdf2_sha256$99999999999$salt$" + sum + "=",
+		"pbkdf2_sha256$1000$$" + sum + "=", "pbkdf2_sha1$1000$salt$" + sum + "=", "pbkdf2_sha512$1000$salt$" + sum + "=",
+		"$scrypt$ln=19,r=8,p=1$" + salt16 + "$" + sum, "$scrypt$ln=14,r=8,p=64$" + salt16 + "$" + sum, "$scrypt$ln=0,r=8,p=1$" + salt16 + "$" + sum,
+		"$scrypt$ln=4,r=8,p=0$" + salt16 + "$" + sum, "$scrypt$ln=64,r=8,p=1$" + salt16 + "$" + sum, "$scrypt$ln=4,r=8,p=1$" + salt16 + "$AAAA",
+		"scrypt$1000$salt$8$1$" + sum + "=", "scrypt$4294967295$salt$8$1$" + sum + "=", "scrypt$1024$salt$4294967295$1$" + sum + "=", "scrypt$1024$$8$1$" + sum + "=",
+		strings.Repeat("a", 1<<20),
+	} {
+		if _, err := Adopt(encoded); !errors.Is(err, ErrBadHash) {
+			t.Errorf("%.60q: %v", encoded, err)
+		} else if len(encoded) > 8 && strings.Contains(err.Error(), encoded[len(encoded)-8:]) {
+			t.Errorf("the error holds a part of the hash: %v", err)
+		}
+	}
+}
+
+// FuzzParse holds that whatever is read is within the limits, and what is cheap
+// can be compared with.
+func FuzzParse(f *testing.F) {
+	f.Add("$argon2id$v=19$m=4294967295,t=4294967295,p=255$" + salt16 + "$" + key32)
+	f.Add(wrappedPrefix + "v=19$m=64,t=1,p=1$" + salt16 + "$" + key32)
+	for _, v := range foreignVectors {
+		f.Add(v.encoded)
+	}
+	f.Fuzz(func(t *testing.T, encoded string) {
+		adopted, err := Adopt(encoded)
+		if err != nil {
+			return
+		}
+		s, err := parse(adopted)
+		if err != nil {
+			t.Fatalf("adopted, but not read: %v", err)
+		}
+		memory, time := costs(t, s)
+		if memory > 256<<20 || time > 1 {
+			t.Fatalf("%T asks for %d bytes and %v of the most time", s, memory, time)
+		}
+		if memory <= 1<<20 && time < 1e-3 {
+			s.matches("a password")
+		}
+	})
+}
+
+// costs returns the memory that a comparison takes, in bytes, and its time as a
+// part of the most that the format may take.
+func costs(t *testing.T, s stored) (memory uint64, time float64) {
+	switch s := s.(type) {
+	case argon2Hash:
+		if err := s.params.Validate(); err != nil || len(s.salt) > maxSaltBytes || len(s.key) > maxKeyBytes {
+			t.Fatalf("%v, salt %d, key %d", err, len(s.salt), len(s.key))
+		}
+		most := Params{MemoryKiB: maxMemoryKiB, Time: maxTime, Threads: 1}
+		return uint64(s.params.MemoryKiB) << 10, s.params.duration() / most.duration()
+	case wrapped:
+		return costs(t, s.argon2Hash)
+	case bare:
+		return uint64(unsafe.Sizeof(s)), 0
+	case bcryptHash:
+		cost := int(s.encoded[4]-'0')*10 + int(s.encoded[5]-'0')
+		return 4096, math.Exp2(float64(cost - maxBcryptCost))
+	case wordPressHash:
+		return costs(t, s.bcryptHash)
+	case phpassHash:
+		return maxRawBytes, float64(int(1)<<s.cost) / (1 << maxPhpassCost)
+	case pbkdf2Hash:
+		return uint64(len(s.sum)), float64(s.iterations) / maxPBKDF2Iterations
+	case scryptHash:
+		return 128 * uint64(s.n) * uint64(s.r), float64(s.n*s.r*s.p) / maxScryptWork
+	}
+	t.Fatalf("%T is unknown", s)
+	return 0, 0
+}

@@ -1,0 +1,72 @@
+package password
+
+import (
+	"fmt"
+	"strings"
+)
+
+// stored is a parsed hash of any format.
+type stored interface {
+	matches(password string) bool // does the whole work whatever the password
+	outdated(current Params) bool // true for every format but that of new hashes
+	// missing are the costs of an Argon2id that makes a comparison take at least
+	// as long as one with the current costs; zero if it does.
+	missing(current Params) Params
+}
+
+// foreign is what the formats of other systems have in common. How long they
+// take is not to be compared with Argon2id, so a failure is topped up in full.
+type foreign struct{}
+
+func (foreign) outdated(Params) bool          { return true }
+func (foreign) missing(current Params) Params { return current }
+
+// maxEncoded is more than any hash within the limits has, in bytes.
+const maxEncoded = 512
+
+// formats are the stored formats by their prefixes.
+var formats = []struct {
+	prefix string
+	parse  func(encoded string) (stored, error)
+}{
+	{"$argon2id$", parseArgon2},
+	{"$argon2i$", parseArgon2},
+	{wrappedPrefix, parseWrapped},
+	{barePrefix, parseBare},
+	{"$2a$", parseBcrypt},
+	{"$2b$", parseBcrypt},
+	{"$2y$", parseBcrypt},
+	{"$wp$2y$", parseWordPress},
+	{"$P$", parsePhpass},
+	{"$H$", parsePhpass},
+	{"pbkdf2_sha256$", parsePBKDF2},
+	{"pbkdf2_sha1$", parsePBKDF2},
+	{"$scrypt$", parseScryptPHC},
+	{"scrypt$", parseScryptDjango},
+}
+
+// parse reads a stored hash. Formats are told apart by their prefix; the list
+// above is the place for a further one. Errors are [ErrBadHash] and hold no part
+// of the hash.
+func parse(encoded string) (stored, error) {
+	if len(encoded) > maxEncoded {
+		return nil, fmt.Errorf("%w: too long", ErrBadHash)
+	}
+	for _, f := range formats {
+		if strings.HasPrefix(encoded, f.prefix) {
+			return f.parse(encoded)
+		}
+	}
+	return nil, fmt.Errorf("%w: unknown format", ErrBadHash)
+}
+
+// Adopt checks a hash that another system made and returns it as it is stored
+// here: an MD5 as a bare one (see [IsBare]), every other as it is. The error is
+// [ErrBadHash], with the reason and no part of the hash.
+func Adopt(foreign string) (encoded string, err error) {
+	if encoded, ok := bareMD5(foreign); ok {
+		return encoded, nil
+	}
+	_, err = parse(foreign)
+	return foreign, err
+}

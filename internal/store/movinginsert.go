@@ -1,0 +1,120 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/uptrace/bun"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/moving"
+)
+
+// identity is what tells an account from all others in a batch: of two with the
+// same one, the database takes the first.
+type identity struct{ LoginKey, EmailKey string }
+
+func identityOf(a accounts.Account) identity { return identity{a.LoginKey, a.Email.Key} }
+
+// insertAccounts inserts those of a batch that are named by their places.
+func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.Account, places []int, outcomes []moving.Outcome) error {
+	if len(places) == 0 {
+		return nil
+	}
+	const columns = "id, login, login_key, name, email, email_key, password_hash, credential_version, fields, disabled, created, updated"
+	var rows []string
+	var args []any
+	var highest int64
+	for _, i := range places {
+		row, err := newAccountRow(batch[i])
+		if err != nil {
+			return err
+		}
+		rows = append(rows, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+		args = append(args, s.idOr(batch[i].ID), row.Login, row.LoginKey, row.Name, row.Email, bun.NullZero(row.EmailKey),
+			row.PasswordHash, row.CredentialVersion, row.Fields, row.Disabled, row.Created, row.Updated)
+		highest = max(highest, batch[i].ID)
+	}
+	if err := s.raiseNextID(ctx, tx, highest); err != nil {
+		return err
+	}
+	var added []struct {
+		ID int64
+		identity
+	}
+	query := "INSERT INTO personal_accounts (" + columns + ") " + string(s.givenID) + " VALUES " + strings.Join(rows, ", ") +
+		" ON CONFLICT DO NOTHING RETURNING id, login_key, coalesce(email_key, '') AS email_key"
+	if err := tx.NewRaw(query, args...).Scan(ctx, &added); err != nil {
+		return err
+	}
+	ids := make(map[identity]int64, len(added))
+	for _, a := range added {
+		ids[a.identity] = a.ID
+	}
+	for _, i := range places {
+		outcomes[i].ID = ids[identityOf(batch[i])]
+		delete(ids, identityOf(batch[i]))
+	}
+	return nil
+}
+
+// idOr is the id of a row, or what lets the database give one.
+func (s *Store) idOr(id int64) any {
+	if id != 0 {
+		return id
+	}
+	return s.nextID
+}
+
+// raiseNextID keeps the database from giving an id that an import has brought.
+func (s *Store) raiseNextID(ctx context.Context, tx bun.Tx, highest int64) error {
+	if highest == 0 || s.raiseID == "" {
+		return nil
+	}
+	_, err := exec(ctx, tx, s.raiseID, highest, highest)
+	return err
+}
+
+// Conflicts tells what would become of accounts, see moving.Conflicts.
+func (s *Store) Conflicts(ctx context.Context, batch []accounts.Account) ([]moving.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	outcomes := make([]moving.Outcome, len(batch))
+	err := conflicts(ctx, s.read, batch, unsettled(outcomes), outcomes)
+	return outcomes, fault(ctx, "look for conflicts", err)
+}
+
+// conflicts explains why accounts can't be inserted.
+func conflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, places []int, outcomes []moving.Outcome) error {
+	if len(places) == 0 {
+		return nil
+	}
+	ids, logins, emails := []int64{0}, []string{""}, []string{""} // no account has these
+	for _, i := range places {
+		ids, logins, emails = append(ids, batch[i].ID), append(logins, batch[i].LoginKey), append(emails, batch[i].Email.Key)
+	}
+	var found []struct {
+		ID int64
+		identity
+	}
+	err := db.NewRaw(`SELECT id, login_key, coalesce(email_key, '') AS email_key FROM personal_accounts
+		WHERE id IN (?) OR login_key IN (?) OR email_key IN (?)`, bun.List(ids), bun.List(logins), bun.List(emails)).Scan(ctx, &found)
+	if err != nil {
+		return err
+	}
+	byID, byLogin, byEmail, byIdentity := map[int64]bool{}, map[string]bool{}, map[string]bool{}, map[identity]int64{}
+	for _, f := range found {
+		byID[f.ID], byLogin[f.LoginKey], byIdentity[f.identity] = true, true, f.ID
+		byEmail[f.EmailKey] = f.EmailKey != ""
+	}
+	for _, i := range places {
+		a := batch[i]
+		id, there := byIdentity[identityOf(a)]
+		if there && (a.ID == 0 || a.ID == id) {
+			outcomes[i].There = true
+			continue
+		}
+		outcomes[i].Taken = moving.Taken{ID: byID[a.ID], Login: byLogin[a.LoginKey], Email: byEmail[a.Email.Key]}
+	}
+	return nil
+}

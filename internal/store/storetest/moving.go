@@ -1,0 +1,172 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/moving"
+	"github.com/cms-personal/personal/internal/outbox"
+)
+
+var movingCases = []testCase{
+	{"accounts are added as they are", func(t *testing.T, w *world) {
+		name := "Ada ' \\ ? Лавлейс"
+		full, bare := w.newAccount(), w.newAccount()
+		full.Name, full.Disabled = &name, true
+		bare.Email, bare.Fields = accounts.Email{}, nil
+		outcomes := w.add(full, bare)
+		for i, want := range []accounts.Account{full, bare} {
+			want.ID = outcomes[i].ID
+			w.wantAccount(want)
+		}
+	}},
+	{"an id is kept, and no later account gets it", func(t *testing.T, w *world) {
+		given := w.newAccount()
+		given.ID = 1
+		far := w.newAccount()
+		far.ID = 1000
+		if got := w.add(far, given); got[0].ID != 1000 || got[1].ID != 1 {
+			t.Fatalf("got %+v", got)
+		}
+		if a, _ := w.createAny(); a.ID <= 1000 {
+			t.Errorf("a new account has id %d", a.ID)
+		}
+		if got := w.add(w.newAccount()); got[0].ID <= 1001 {
+			t.Errorf("an account without an id has %d", got[0].ID)
+		}
+	}},
+	{"what is taken is told, of each other and of those there are, and nothing is merged", func(t *testing.T, w *world) {
+		there, _ := w.createAny()
+		same, login, email, both, id := w.newAccount(), w.newAccount(), w.newAccount(), w.newAccount(), w.newAccount()
+		same.LoginKey, same.Email, same.PasswordHash = there.LoginKey, there.Email, "another"
+		login.LoginKey = there.LoginKey
+		email.Email = there.Email
+		first := w.newAccount()
+		both.LoginKey, both.Email = first.LoginKey, there.Email
+		id.ID = there.ID
+		again := first
+		elsewhere := same
+		elsewhere.ID = there.ID + 1
+		got := w.add(same, login, email, first, both, id, again, elsewhere)
+		if got[3].ID == 0 {
+			t.Fatal("the one without a conflict was not added")
+		}
+		got[3].ID = 0
+		want := []moving.Outcome{
+			{There: true}, {Taken: moving.Taken{Login: true}}, {Taken: moving.Taken{Email: true}}, {},
+			{Taken: moving.Taken{Login: true, Email: true}}, {Taken: moving.Taken{ID: true}}, {There: true},
+			{Taken: moving.Taken{Login: true, Email: true}},
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %+v", got)
+		}
+		w.wantAccount(there)
+	}},
+	{"conflicts are foreseen", func(t *testing.T, w *world) {
+		there, _ := w.createAny()
+		free, taken := w.newAccount(), w.newAccount()
+		taken.Email = there.Email
+		got, err := w.Conflicts(t.Context(), []accounts.Account{free, taken, there})
+		w.must(err)
+		if want := []moving.Outcome{{}, {Taken: moving.Taken{Email: true}}, {There: true}}; !slices.Equal(got, want) {
+			t.Errorf("got %+v", got)
+		}
+	}},
+	{"a batch, its note and its jobs are stored together or not at all", func(t *testing.T, w *world) {
+		settled := func(payload string, err error) moving.Settle {
+			return func([]moving.Outcome) (moving.Settlement, error) {
+				note := accounts.NewJob{Kind: "import x", Payload: []byte(payload)}
+				return moving.Settlement{Note: note, Jobs: []accounts.NewJob{job("mail")}}, err
+			}
+		}
+		failed := errors.New("failed")
+		w.wantError(w.AddAccounts(t.Context(), []accounts.Account{w.newAccount()}, settled("lost", failed)), failed)
+		w.wantNote("import x", "")
+		w.must(w.AddAccounts(t.Context(), []accounts.Account{w.newAccount()}, settled("first", nil)))
+		w.must(w.AddAccounts(t.Context(), nil, settled("second", nil)))
+		w.wantNote("import x", "second")
+		w.wantNote("import y", "")
+		w.must(w.RemoveNote(t.Context(), "import x"))
+		w.wantNote("import x", "")
+		if kinds := w.kindsDue(); !slices.Equal(kinds, []outbox.Kind{"mail", "mail"}) {
+			t.Errorf("jobs %v", kinds)
+		}
+		if all, err := w.AccountsAfter(t.Context(), 0, 10); err != nil || len(all) != 1 {
+			t.Errorf("%d accounts, %v", len(all), err)
+		}
+	}},
+	{"accounts are read page by page", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		b, _ := w.createAny()
+		c, _ := w.createAny()
+		for after, want := range map[int64][]int64{0: {a.ID, b.ID}, a.ID: {b.ID, c.ID}, c.ID: nil} {
+			page, err := w.AccountsAfter(t.Context(), after, 2)
+			w.must(err)
+			var got []int64
+			for _, p := range page {
+				got = append(got, p.ID)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("after %d: %v, want %v", after, got, want)
+			}
+		}
+	}},
+	{"a bare hash is found and replaced while it is there", func(t *testing.T, w *world) {
+		const bare = "$md5-bare$3cb4e732631f47e6eb961f34554b7cde"
+		a, b, other := w.newAccount(), w.newAccount(), w.newAccount()
+		a.PasswordHash, b.PasswordHash = bare, bare
+		got := w.add(a, other, b)
+		hashes, err := w.BareHashes(t.Context(), got[0].ID, got[1].ID)
+		if err != nil || len(hashes) != 1 || hashes[got[0].ID] != bare {
+			t.Fatalf("got %v, %v", hashes, err)
+		}
+		w.must(w.ReplaceHash(t.Context(), got[0].ID, bare, "wrapped"))
+		w.must(w.ReplaceHash(t.Context(), got[0].ID, bare, "too late"))
+		if found := w.account(got[0].ID); found.PasswordHash != "wrapped" || found.CredentialVersion != a.CredentialVersion {
+			t.Errorf("got %+v", found)
+		}
+		if all, left, err := w.CountAccounts(t.Context()); err != nil || all != 3 || left != 1 {
+			t.Errorf("%d of %d are bare, %v", left, all, err)
+		}
+	}},
+}
+
+// add adds accounts and returns what became of them.
+func (w *world) add(batch ...accounts.Account) (outcomes []moving.Outcome) {
+	w.t.Helper()
+	w.must(w.AddAccounts(w.t.Context(), batch, func(found []moving.Outcome) (moving.Settlement, error) {
+		outcomes = slices.Clone(found)
+		return moving.Settlement{Note: accounts.NewJob{Kind: "import"}}, nil
+	}))
+	return outcomes
+}
+
+func (w *world) wantNote(kind outbox.Kind, want string) {
+	w.t.Helper()
+	payload, err := w.Note(w.t.Context(), kind)
+	if err != nil || string(payload) != want {
+		w.t.Errorf("note %s is %q, %v, want %q", kind, payload, err, want)
+	}
+}
+
+// movingStore is what the import and the export need.
+type movingStore interface {
+	moving.Store
+	moving.Conflicts
+	moving.Source
+	moving.BareStore
+	CountAccounts(ctx context.Context) (all, bare int64, err error)
+}
+
+func (w *world) wantAccount(want accounts.Account) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.account(want.ID), cmpopts.EquateEmpty()); diff != "" {
+		w.t.Errorf("(-want +got):\n%s", diff)
+	}
+}

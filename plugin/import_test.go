@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/moving"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+const (
+	importedPhrase = "correct horse"
+	importedMD5    = "3cb4e732631f47e6eb961f34554b7cde"
+	importedBcrypt = "$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy"
+)
+
+// command runs one and returns what it printed.
+func command(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	err = run(t.Context(), args, &out, &errs)
+	return out.String(), errs.String(), err
+}
+
+func mustCommand(t *testing.T, args ...string) (stdout, stderr string) {
+	t.Helper()
+	stdout, stderr, err := command(t, args...)
+	if err != nil {
+		t.Fatalf("%q: %v\n%s", args, err, stderr)
+	}
+	return stdout, stderr
+}
+
+func write(t *testing.T, name, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// accountRows is a CSV file of so many accounts.
+func accountRows(n int, hash string) string {
+	var b strings.Builder
+	b.WriteString("login,email,name,password_hash\n")
+	for i := range n {
+		fmt.Fprintf(&b, "user%d,user%d@example.com,User %d,%s\n", i, i, i, hash)
+	}
+	return b.String()
+}
+
+func TestImportExportAndStatusByHand(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		t.Setenv("PERSONAL_DATABASE", url)
+		file := write(t, "users.csv", "login,email,password_hash,city\nada,ada@example.com,"+importedBcrypt+",kazan\nbob,,hunter2hunter2,\n")
+		fields := write(t, "user-fields.json", `[{"name":"city","type":"text"}]`)
+		if _, _, err := command(t, "import", file); err == nil || !strings.Contains(err.Error(), `"city"`) {
+			t.Errorf("an unknown column: %v", err)
+		}
+		const reason = "line 3: password_hash: bad password hash: unknown format\n"
+		out, errs := mustCommand(t, "import", file, "--fields", fields, "--dry-run")
+		if out != "1 accounts would be imported, 0 were there already, 1 rows refused\n" || errs != reason {
+			t.Errorf("a dry run: %s%s", out, errs)
+		}
+		report := filepath.Join(t.TempDir(), "refused.txt")
+		out, errs = mustCommand(t, "import", file, "--fields", fields, "--report", report)
+		if out != "1 accounts imported, 0 were there already, 1 rows refused\n" || errs != "" {
+			t.Errorf("the import: %s%s", out, errs)
+		}
+		wantFile(t, report, reason)
+		target := filepath.Join(t.TempDir(), "users.ndjson")
+		if _, errs = mustCommand(t, "export", "-o", target); !strings.Contains(errs, "password hash") {
+			t.Errorf("no warning: %s", errs)
+		}
+		exported := wantFile(t, target, "")
+		if !strings.Contains(exported, importedBcrypt) || !strings.Contains(exported, `"fields":{"city":"kazan"}`) {
+			t.Errorf("exported %s", exported)
+		}
+		if _, _, err := command(t, "export", "-o", target); err == nil {
+			t.Error("a file was overwritten")
+		}
+		if out, _ = mustCommand(t, "export", "--user", "ADA"); !strings.Contains(out, `"city": "kazan"`) || strings.Contains(out, "$2y$") {
+			t.Errorf("one user: %s", out)
+		}
+		if out, _ = mustCommand(t, "status"); !strings.Contains(out, "accounts  1\n") {
+			t.Errorf("status: %s", out)
+		}
+	})
+}
+
+// wantFile returns the text of a file, which must be for its owner only.
+func wantFile(t *testing.T, path, want string) string {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || want != "" && string(text) != want {
+		t.Errorf("got %s, %v", text, err)
+	}
+	return string(text)
+}
+
+func TestWhatCannotBeImportedIsSaidAtOnce(t *testing.T) {
+	t.Setenv("PERSONAL_DATABASE", testkit.SQLite(t))
+	users := write(t, "users.csv", "login,password_hash\n")
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no such file":     {[]string{"import", "nowhere.csv"}, "nowhere.csv"},
+		"no known ending":  {[]string{"import", write(t, "users.txt", "")}, "--format"},
+		"a faulty schema":  {[]string{"import", users, "--fields", write(t, "f.json", `[{"name":"x"}]`)}, "--fields: user field x: it has no type"},
+		"a column's name":  {[]string{"import", users, "--fields", write(t, "f.json", `[{"name":"password_hash","type":"text"}]`)}, "--fields"},
+		"faulty settings":  {[]string{"import", users, "--settings", write(t, "s.toml", "[password]\ntime = 99")}, "password.time"},
+		"a password shown": {[]string{"import", users, "--database", "postgres://u:hunter2hunter2@localhost/x"}, "PERSONAL_DATABASE"},
+		"no such user":     {[]string{"export", "--user", "nobody"}, "--user"},
+	} {
+		if name == "no such user" {
+			mustCommand(t, "migrate")
+		}
+		_, _, err := command(t, test.args...)
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The process is killed while it imports, more than once, and started anew.
+func TestAKilledImportGoesOnAndStoresNothingTwice(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		const n = 20_000
+		t.Setenv("PERSONAL_DATABASE", url)
+		mustCommand(t, "migrate")
+		db, err := databaseFlag{Database: url}.open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		file := write(t, "users.csv", accountRows(n, importedBcrypt))
+		for kills := int64(0); kills < 3; kills++ {
+			importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, "import", file)
+			if err := importing.Start(); err != nil {
+				t.Fatal(err)
+			}
+			awaitAccounts(t, db, 1000+kills*4000)
+			if err := importing.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = importing.Wait()
+		}
+		if all, _, err := db.CountAccounts(t.Context()); err != nil || all >= n || all%1000 != 0 {
+			t.Fatalf("%d accounts after the kills, %v", all, err)
+		}
+		out, errs := mustCommand(t, "import", file)
+		if want := fmt.Sprintf("%d accounts imported, 0 were there already, 0 rows refused\n", n); out != want || errs != "" {
+			t.Errorf("got %s%s", out, errs)
+		}
+		if all, _, err := db.CountAccounts(t.Context()); err != nil || all != n {
+			t.Errorf("%d accounts, %v", all, err)
+		}
+	})
+}
+
+func awaitAccounts(t *testing.T, db *store.Store, n int64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		all, _, err := db.CountAccounts(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all >= n {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Sign-ins work before a hash is wrapped, and after, and replace it.
+func TestAServingPluginWrapsWhatWasImportedBare(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		t.Setenv("PERSONAL_DATABASE", url)
+		out, _ := mustCommand(t, "import", write(t, "users.csv", accountRows(200, importedMD5)), "--wrap", "later")
+		if !strings.Contains(out, "200 accounts imported") || !strings.Contains(out, "personal status") {
+			t.Fatalf("got %s", out)
+		}
+		if out, _ = mustCommand(t, "status"); !strings.Contains(out, "to wrap   200 ") {
+			t.Fatalf("got %s", out)
+		}
+		host := &personaltest.Host{}
+		service := pluginrpc.NewService(startPlugin(t, url, host), host)
+		signIn(t, service, "user199")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for out := ""; !strings.Contains(out, "to wrap   0 "); out, _ = mustCommand(t, "status") {
+			if ctx.Err() != nil {
+				t.Fatalf("not wrapped: %s", out)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		signIn(t, service, "user0")
+		signIn(t, service, "user199")
+		out, _ = mustCommand(t, "export")
+		if own, wrapped := strings.Count(out, `"$argon2id$v=19$`), strings.Count(out, `"$argon2id-md5$v=19$`); own != 2 || wrapped != 198 {
+			t.Errorf("%d hashes are of the current kind, %d are wrapped", own, wrapped)
+		}
+	})
+}
+
+func signIn(t *testing.T, service personal.Service, login string) {
+	t.Helper()
+	_, err := service.Authorize(t.Context(), personal.AuthorizeRequest{Login: login, Password: importedPhrase})
+	if err != nil {
+		t.Errorf("%s: %v", login, err)
+	}
+	_, err = service.Authorize(t.Context(), personal.AuthorizeRequest{Login: login, Password: "wrong"})
+	if personal.CodeOf(err) != personal.CodeInvalidCredentials {
+		t.Errorf("%s with a wrong password: %v", login, err)
+	}
+}
+
+func TestTheProgressLineTellsTheRateAndTheTimeLeft(t *testing.T) {
+	p := newProgressLine(&bytes.Buffer{}, 1000)
+	p.show(moving.Progress{Offset: 200, Imported: 10})
+	got := p.text(moving.Progress{Offset: 400, Imported: 25, Refused: 5}, 10*time.Second)
+	if want := " 40 %  30 rows  2 rows/s  30s left"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

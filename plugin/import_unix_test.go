@@ -1,0 +1,31 @@
+//go:build unix
+
+package main
+
+import (
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/cms-personal/personal/internal/testkit"
+)
+
+// Ten times the rows must not take much more memory, in either database.
+func TestAnImportTakesTheSameMemoryForMoreRows(t *testing.T) {
+	memory := func(url string, n int) int64 {
+		importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, "import", write(t, "users.csv", accountRows(n, importedBcrypt)))
+		importing.Env = append(importing.Environ(), "PERSONAL_DATABASE="+url)
+		if out, err := importing.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return importing.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+	}
+	for name, newDatabase := range map[string]func(testing.TB) string{"SQLite": testkit.SQLite, "PostgreSQL": testkit.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			few, many := memory(newDatabase(t), 4_000), memory(newDatabase(t), 40_000)
+			if t.Logf("%d and %d", few, many); many > few*3/2 {
+				t.Errorf("4,000 rows took %d, 40,000 took %d", few, many)
+			}
+		})
+	}
+}

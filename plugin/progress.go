@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/cms-personal/personal/internal/moving"
+)
+
+// progressLine is a line on a terminal that is written over and over.
+type progressLine struct {
+	w     io.Writer // nil: nobody looks
+	size  int64     // of the file
+	start time.Time
+	first moving.Progress // when this run began
+	begun bool
+}
+
+// newProgressLine writes on w if that is a terminal.
+func newProgressLine(w io.Writer, size int64) *progressLine {
+	p := &progressLine{size: size, start: time.Now()}
+	if f, ok := w.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			p.w = w
+		}
+	}
+	return p
+}
+
+// show writes how far an import is, how fast, and how long it will take.
+func (p *progressLine) show(now moving.Progress) {
+	if !p.begun {
+		p.begun, p.first, p.start = true, now, time.Now()
+	}
+	if p.w != nil {
+		fmt.Fprint(p.w, "\r\x1b[K"+p.text(now, time.Since(p.start)))
+	}
+}
+
+func (p *progressLine) text(now moving.Progress, took time.Duration) string {
+	text := fmt.Sprintf("%3d %%  %d rows", 100*now.Offset/max(p.size, 1), rows(now))
+	if done := now.Offset - p.first.Offset; done > 0 && took > 0 {
+		left := time.Duration(float64(took) / float64(done) * float64(p.size-now.Offset))
+		text += fmt.Sprintf("  %.0f rows/s  %v left", float64(rows(now)-rows(p.first))/took.Seconds(), left.Round(time.Second))
+	}
+	return text
+}
+
+func rows(p moving.Progress) int64 { return p.Imported + p.There + p.Refused }
+
+// clear takes the line away, for other text.
+func (p *progressLine) clear() {
+	if p.w != nil {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

@@ -32,7 +32,8 @@ func asked(variable string, usual int) int {
 func TestSoakSwaps(t *testing.T) {
 	count := asked("PERSONAL_SOAK_SWAPS", 1000)
 	versions := []string{"1.0.0", "1.1.0"}
-	t.Setenv("TMPDIR", t.TempDir()) // the host's and the plugins' own
+	testkit.Binaries(t)             // are not to lie in the folder that is this test's own
+	t.Setenv("TMPDIR", t.TempDir()) // of the host and the plugins
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled, flags: []string{"--log-level", "error"}})
 	for _, version := range versions {
 		s.install(t, testkit.PluginVersion(t, version), version)

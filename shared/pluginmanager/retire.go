@@ -13,7 +13,9 @@ const callbackPoll = 10 * time.Millisecond
 // that still asks of the host, the process itself. No call can enter it any more.
 func (m *Manager) retire(p *process) {
 	m.drain(p)
-	m.quiesce(p)
+	if !m.quiesce(p) && p.conn.Callbacks() == 0 { // nobody is there to be asked, and nothing to wait for
+		p.child.kill()
+	}
 	p.end(m.hard, m.config.ShutdownTimeout)
 }
 
@@ -34,26 +36,25 @@ func (m *Manager) drain(p *process) {
 }
 
 // quiesce stops background work and waits for its callbacks: before it stops,
-// they need not come to an end.
-func (m *Manager) quiesce(p *process) {
+// they need not come to an end. It reports false if there was no answer in time: on
+// a machine that is busy that is no proof of anything.
+func (m *Manager) quiesce(p *process) bool {
 	ctx, cancel := context.WithTimeout(m.hard, m.config.QuiesceTimeout)
 	defer cancel()
 	err := p.conn.Quiesce(ctx)
 	if err != nil {
 		p.log.Warn("stopping the plugin's background work", "error", err)
 	}
-	if errors.Is(err, context.DeadlineExceeded) && p.conn.Callbacks() == 0 { // frozen: nobody is there to be asked
-		p.child.kill()
-	}
 	for p.conn.Callbacks() > 0 {
 		select {
 		case <-time.After(callbackPoll):
 		case <-p.child.exited:
-			return
+			return true
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
+	return !errors.Is(err, context.DeadlineExceeded)
 }
 
 // whenIdle returns a channel that is closed when the last call has left p. None

@@ -217,6 +217,22 @@ func TestUseOfTheActiveVersionIsARestartWithFreshSettings(t *testing.T) {
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Trial: "1.0.0"})
 }
 
+func TestBackgroundWorkThatDoesNotEndCutsNoCallOff(t *testing.T) {
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.QuiesceTimeout = 50 * time.Millisecond })
+	r.folder.write("mode 1.0.0", quiescesForever)
+	r.start(t)
+	old := r.Status().PID
+	under := r.callUnderWay(t)
+	r.use(t, "2.0.0")
+	r.folder.write("go on", "yes")
+	if err := <-under; err != nil {
+		t.Error(err)
+	}
+	if dead(old) {
+		t.Error("the old process was killed")
+	}
+}
+
 func TestCallsUnderWayInTheOldProcessFinishThere(t *testing.T) {
 	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake, c.DrainTimeout = -1, generous })
 	r.start(t)

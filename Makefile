@@ -42,8 +42,9 @@ generate:
 fuzz:
 	.ci/fuzz $(FUZZTIME)
 
-# The long figures: a thousand swaps and fifty kills under load, a million rows
-# imported, and a minute for every fuzz target.
+# The long figures: a thousand swaps and fifty kills under load, floods of sign-ins,
+# what answers take and tell, a million rows imported, and a minute for every fuzz
+# target.
 soak:
 	go test -tags soak -run Soak -v -timeout 60m ./internal/system
 	.ci/fuzz 60s

@@ -119,6 +119,9 @@ func (d *dataFolder) adminToken() (string, error) {
 		token := rand.Text()
 		return token, atomicfile.Write(path, []byte(token+"\n"))
 	}
+	if err == nil {
+		err = os.Chmod(path, 0o600) // whoever copied it may have let others read it
+	}
 	if err != nil {
 		return "", fmt.Errorf("reading the admin token: %w", err)
 	}

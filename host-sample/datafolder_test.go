@@ -88,6 +88,21 @@ func TestTheAdminTokenStaysTheSame(t *testing.T) {
 	}
 }
 
+func TestAnAdminTokenThatOthersCouldReadIsClosedToThem(t *testing.T) {
+	d := openTestFolder(t, t.TempDir())
+	path := d.path("admin-token")
+	token := strings.Repeat("A", minAdminToken)
+	if err := errors.Join(os.WriteFile(path, []byte(token), 0o600), os.Chmod(path, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.adminToken(); err != nil || got != token {
+		t.Fatalf("token %q, %v", got, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("it has mode %v, %v", info.Mode().Perm(), err)
+	}
+}
+
 func TestAnEmptyAdminTokenIsRefused(t *testing.T) {
 	d := openTestFolder(t, t.TempDir())
 	if err := os.WriteFile(d.path("admin-token"), []byte("\n"), 0o600); err != nil {

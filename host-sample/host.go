@@ -104,7 +104,7 @@ func (h *host) newSite(ctx context.Context, c config, o opened) (http.Handler, e
 	shim := c.shim
 	shim.Log = h.log
 	return newSite(siteParts{
-		service: notingFailures{pluginrpc.NewService(h.manager, o.callbacks), o.callbacks.events, h.log},
+		service: pluginrpc.NewService(h.manager, o.callbacks),
 		shim:    shim,
 		admin:   newAdminAPI(o.token, o.callbacks.fields, until(ctx, plugin), h.adminLink, h.log),
 		pages: adminpages.Options{

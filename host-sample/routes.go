@@ -66,7 +66,7 @@ func newSite(p siteParts) (http.Handler, error) {
 	mux.Handle("/admin/api/", p.admin.routes())
 	mux.Handle("/admin/", admin)
 	mux.HandleFunc("GET /healthz", healthz)
-	mux.HandleFunc("GET /readyz", readyz(p.ready, p.status))
+	mux.HandleFunc("GET /readyz", readyz(p.ready, p.status, api.UnlistedProxy))
 	mux.Handle("GET /metrics", metrics.handler())
 
 	rest := ui.RememberedLanguage(api.WithCall(metrics.measure(mux)))
@@ -108,10 +108,13 @@ type readiness struct {
 	Version    string              `json:"version"`
 	Generation int                 `json:"generation"`
 	PID        int                 `json:"pid"`
+	Warning    string              `json:"warning,omitempty"`
 }
 
+const unlistedProxyWarning = "most requests come through a proxy that is not listed, so all visitors have its address: see the log, and --trusted-proxy"
+
 // readyz says whether the plugin serves. Why it does not is for administrators.
-func readyz(ready func(context.Context) error, status func() pluginmanager.Status) http.HandlerFunc {
+func readyz(ready func(context.Context) error, status func() pluginmanager.Status, unlistedProxy func() bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := ready(r.Context())
 		s := status()
@@ -119,10 +122,12 @@ func readyz(ready func(context.Context) error, status func() pluginmanager.Statu
 		if err != nil {
 			code = http.StatusServiceUnavailable
 		}
+		answer := readiness{Ready: err == nil, State: s.State, Version: s.Version, Generation: s.Generation, PID: s.PID}
+		if unlistedProxy() {
+			answer.Warning = unlistedProxyWarning
+		}
 		w.Header().Set("Cache-Control", "no-store")
-		writeJSON(w, code, readiness{
-			Ready: err == nil, State: s.State, Version: s.Version, Generation: s.Generation, PID: s.PID,
-		})
+		writeJSON(w, code, answer)
 	}
 }
 

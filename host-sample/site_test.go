@@ -286,6 +286,17 @@ func TestAdministratorsSwapThePluginBehindTheGuard(t *testing.T) {
 	}
 }
 
+func TestReadyTellsOfAProxyThatIsNotListed(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	for range 200 {
+		s.send(t, http.MethodGet, "/healthz", "", "X-Forwarded-For", "203.0.113.9")
+	}
+	a := s.send(t, http.MethodGet, "/readyz", "")
+	if a.StatusCode != http.StatusOK || !strings.Contains(a.body, `"warning":"most requests come through a proxy`) || strings.Contains(a.body, "127.0.0.1") {
+		t.Errorf("readyz: %s %s", a.Status, a.body)
+	}
+}
+
 func TestReadyFollowsThePluginAndHealthDoesNot(t *testing.T) {
 	s := startSite(t, signedInService(), "")
 	want := `{"ready":true,"state":"serving","version":"1.2.3","generation":7,"pid":99}` + "\n"

@@ -22,7 +22,7 @@ import (
 // active one removes what has expired and looks for what an import has left.
 const (
 	syncEvery  = time.Minute
-	pruneEvery = 5 * time.Minute
+	pruneEvery = time.Minute
 	wrapEvery  = 10 * time.Second
 )
 
@@ -36,7 +36,7 @@ type module struct {
 	store   *store.Store
 	worker  *outbox.Worker
 	wrapper *outbox.Worker // apart, so that no mail waits behind a million hashes
-	rules   accounts.Settings
+	rules   settings
 	log     *slog.Logger
 
 	stopClock func() // ends the clock's goroutine and waits for it
@@ -72,9 +72,9 @@ func builder(version string, log *slog.Logger) pluginrpc.Builder {
 var _ pluginrpc.AdministrableModule = (*module)(nil)
 
 func newModule(version string, s settings, db *store.Store, hasher *password.Hasher, host personal.Host, log *slog.Logger) *module {
-	m := &module{version: version, store: db, rules: s.accounts(), log: log}
+	m := &module{version: version, store: db, rules: s, log: log}
 	m.worker = &outbox.Worker{Store: db, Log: log}
-	m.service = accounts.New(m.rules, db, hasher, host, log, m.worker.Wake)
+	m.service = accounts.New(s.accounts(), db, hasher, host, log, m.worker.Wake)
 	m.worker.Handlers = m.service.Jobs()
 	m.wrapper = newWrapper(db, hasher, log)
 	m.stopClock = start(func(ctx context.Context) {
@@ -143,11 +143,7 @@ func (m *module) Activate(context.Context) error {
 
 // prune removes what is of no use any more.
 func (m *module) prune(ctx context.Context) error {
-	now := m.store.Now()
-	return m.store.Prune(ctx, store.PruneOptions{
-		Lifetimes:   m.rules.Lifetimes(now),
-		MailsBefore: now.Add(-accounts.MailWindow),
-	})
+	return m.store.Prune(ctx, m.rules.keep(m.store.Now()))
 }
 
 // Quiesce implements [pluginrpc.Module].

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
 )
 
@@ -49,10 +50,16 @@ type settings struct {
 		Enabled      bool  `toml:"enabled"`
 		Guess        limit `toml:"guess"`
 		GuessAddress limit `toml:"guess_address"`
+		GuessAccount limit `toml:"guess_account"`
 		Register     limit `toml:"register"`
 		Recover      limit `toml:"recover"`
+		RecoverAll   limit `toml:"recover_all"`
 		Confirm      limit `toml:"confirm"`
 	} `toml:"throttle"`
+	Audit struct {
+		Retention duration `toml:"retention"`
+		Most      int      `toml:"most"`
+	} `toml:"audit"`
 }
 
 type limit struct {
@@ -145,9 +152,13 @@ func (s settings) check() error {
 	}
 	throttled("guess", s.Throttle.Guess)
 	throttled("guess_address", s.Throttle.GuessAddress)
+	throttled("guess_account", s.Throttle.GuessAccount)
 	throttled("register", s.Throttle.Register)
 	throttled("recover", s.Throttle.Recover)
+	throttled("recover_all", s.Throttle.RecoverAll)
 	throttled("confirm", s.Throttle.Confirm)
+	atLeastASecond("audit.retention", s.Audit.Retention)
+	between("audit.most", s.Audit.Most, 1, 1_000_000_000)
 	return errors.Join(faults...)
 }
 
@@ -178,10 +189,23 @@ func (s settings) accounts() accounts.Settings {
 			Enabled:      s.Throttle.Enabled,
 			Guess:        s.Throttle.Guess.limit(),
 			GuessAddress: s.Throttle.GuessAddress.limit(),
+			GuessAccount: s.Throttle.GuessAccount.limit(),
 			Register:     s.Throttle.Register.limit(),
 			Recover:      s.Throttle.Recover.limit(),
+			RecoverAll:   s.Throttle.RecoverAll.limit(),
 			Confirm:      s.Throttle.Confirm.limit(),
 		},
+	}
+}
+
+// keep says what may be removed by now.
+func (s settings) keep(now time.Time) store.PruneOptions {
+	return store.PruneOptions{
+		Lifetimes:   s.accounts().Lifetimes(now),
+		MailsBefore: now.Add(-accounts.MailWindow),
+		PlacesSeen:  now.Add(-accounts.PlaceLife),
+		AuditBefore: now.Add(-time.Duration(s.Audit.Retention)),
+		AuditMost:   s.Audit.Most,
 	}
 }
 

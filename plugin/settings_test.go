@@ -16,6 +16,9 @@ func TestTheDocumentedDefaultsAreGood(t *testing.T) {
 		rules.MailLifetime != 30*time.Minute || rules.MinPassword != 8 || !rules.LoginWithEmail || !rules.Throttle.Enabled {
 		t.Fatalf("defaults: %+v", rules)
 	}
+	if most := 2 * rules.Throttle.Guess.Burst; most > 30 { // an account has two names
+		t.Errorf("%d guesses at one account from one address", most)
+	}
 	if p := s.password(); p.MemoryKiB != 19456 || p.Time != 2 || p.Threads != 1 {
 		t.Fatalf("defaults: %+v", p)
 	}
@@ -50,6 +53,7 @@ func TestFaultySettingsAreNamed(t *testing.T) {
 		"a link that is no web page":   {"[email]\nurl = \"javascript:alert(1)#{token}\"", "email.url"},
 		"a burst of nothing":           {"[throttle.guess]\nburst = 0", "throttle.guess.burst"},
 		"a limit of years":             {"[throttle.guess]\nevery = \"9000h\"", "throttle.guess.every"},
+		"an audit log of nothing":      {"[audit]\nmost = 0", "audit.most"},
 		"no TOML":                      {"session {", "line 1"},
 	} {
 		t.Run(name, func(t *testing.T) {

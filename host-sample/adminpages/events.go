@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/cms-personal/personal/host-sample/eventlog"
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginmanager"
@@ -87,11 +86,10 @@ func (s *site) readFilter(r *http.Request) (filter, []ui.Control) {
 	return f, []ui.Control{kinds, user, text}
 }
 
-// eventTypes are those there is a text for: of accounts, of this site, and of the
-// plugin.
+// eventTypes are those there is a text for: of accounts, and of the plugin.
 func eventTypes() []string {
 	return []string{
-		string(personal.EventSignedIn), string(eventlog.SignInFailed), string(personal.EventRegistered),
+		string(personal.EventSignedIn), string(personal.EventSignInFailed), string(personal.EventThrottled), string(personal.EventRegistered),
 		string(personal.EventRecoveryRequested), string(personal.EventRecovered),
 		string(personal.EventPasswordChanged), string(personal.EventEmailChanged), string(personal.EventSessionTheft),
 		string(personal.EventUserUpdated), string(personal.EventUserDisabled), string(personal.EventUserEnabled), string(personal.EventUserDeleted),
@@ -173,7 +171,7 @@ func (s *site) listed(r *http.Request, h happening) listedEvent {
 	switch h.Type {
 	case string(personal.EventSessionTheft), pluginPrefix + string(pluginmanager.KindLost), pluginPrefix + string(pluginmanager.KindGaveUp):
 		e.Tone = "bad"
-	case string(eventlog.SignInFailed), pluginPrefix + string(pluginmanager.KindRefused), pluginPrefix + string(pluginmanager.KindRolledBack), pluginPrefix + string(pluginmanager.KindFellBack),
+	case string(personal.EventSignInFailed), string(personal.EventThrottled), pluginPrefix + string(pluginmanager.KindRefused), pluginPrefix + string(pluginmanager.KindRolledBack), pluginPrefix + string(pluginmanager.KindFellBack),
 		string(personal.EventUserDisabled), string(personal.EventUserDeleted):
 		e.Tone = "warn"
 	case string(personal.EventSignedIn), string(personal.EventRegistered), pluginPrefix + string(pluginmanager.KindSettled), pluginPrefix + string(pluginmanager.KindRestarted):

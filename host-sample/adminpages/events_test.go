@@ -70,7 +70,7 @@ func TestEventsOfAccountsAndOfThePluginAreOneListNewestFirst(t *testing.T) {
 
 func TestEventsAreFiltered(t *testing.T) {
 	b := open(t, func(o *adminpages.Options) { o.Plugin.History = fakeHistory{swap(9, "v9")} })
-	b.addEvent(t, 1, personal.Event{Type: eventlog.SignInFailed, Address: "192.0.2.1"})
+	b.addEvent(t, 1, personal.Event{Type: personal.EventSignInFailed, Address: "192.0.2.1"})
 	b.addEvent(t, 2, personal.Event{Type: personal.EventSignedIn, UserID: 42, Address: "192.0.2.1"})
 	b.addEvent(t, 3, personal.Event{Type: personal.EventSignedIn, UserID: 43, Address: "192.0.2.77"})
 	for query, want := range map[string]string{

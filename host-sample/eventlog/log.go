@@ -13,11 +13,6 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// SignInFailed is an event of this CMS's own, beside those of the contract: a
-// sign-in whose login or password was wrong. Whose account was meant nobody
-// knows, and what was typed is not kept: passwords get typed as logins.
-const SignInFailed personal.EventType = "sign_in_failed"
-
 // fileLimit is how large the file grows, in bytes: some 400,000 events.
 const fileLimit = 64 << 20
 

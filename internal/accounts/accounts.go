@@ -55,7 +55,8 @@ type Service struct {
 	host     personal.Host
 	schema   schemaCache
 	log      *slog.Logger
-	wake     func() // tells the outbox worker that a job was stored
+	logKey   [32]byte // of digests in the log
+	wake     func()   // tells the outbox worker that a job was stored
 }
 
 var (
@@ -66,7 +67,7 @@ var (
 // New returns the domain over its ports. wake is called after a job was stored;
 // it must not block.
 func New(settings Settings, store Store, hasher Hasher, host personal.Host, log *slog.Logger, wake func()) *Service {
-	return &Service{
+	s := &Service{
 		settings: settings,
 		store:    store,
 		hasher:   hasher,
@@ -75,6 +76,8 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 		log:      log,
 		wake:     wake,
 	}
+	_, _ = rand.Read(s.logKey[:]) // it never fails
+	return s
 }
 
 // Retry-After of an answer that the database or the hashing queue caused.

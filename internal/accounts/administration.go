@@ -161,7 +161,7 @@ func (s *Service) EndUserSessions(ctx context.Context, id int64) error {
 
 // DeleteUser implements [personal.Administration].
 func (s *Service) DeleteUser(ctx context.Context, id int64) error {
-	if err := s.store.DeleteAccount(ctx, id, s.event(ctx, personal.EventUserDeleted, id)); err != nil {
+	if err := s.store.DeleteAccount(ctx, id, withoutUser, s.event(ctx, personal.EventUserDeleted, id)); err != nil {
 		return nobody("deleting an account", err)
 	}
 	s.wake()

@@ -1,11 +1,13 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"log/slog"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
@@ -17,36 +19,63 @@ type Throttle struct {
 	Enabled      bool
 	Guess        throttle.Limit // passwords for one login from one address, right ones under way included
 	GuessAddress throttle.Limit // passwords of all accounts from one address
+	GuessAccount throttle.Limit // passwords for one login from all addresses where its owner has not been lately
 	Register     throttle.Limit // registrations from one address
 	Recover      throttle.Limit // recoveries asked for from one address
+	RecoverAll   throttle.Limit // recoveries asked for at all: each is a row until somebody has looked at it
 	Confirm      throttle.Limit // mailed tokens shown from one address
 }
 
-// guess is one password tried for a login, or an e-mail, from the caller's
-// address. It is counted by what was typed, whether or not an account has it: a
-// count that a login and an e-mail share would tell that they are one account's.
-func (s *Service) guess(ctx context.Context, login string) []throttle.Charge {
-	target := login
-	if q := s.loginQuery(login); q.LoginKey != "" {
-		target = q.LoginKey
+// The places where an account's owner has been lately: he is not locked out from
+// there, whoever guesses elsewhere.
+const (
+	MostPlaces = 20                  // the longest unseen goes
+	PlaceLife  = 30 * 24 * time.Hour // since the last sign-in there
+)
+
+// guess charges one password tried for a login, or an e-mail, from the caller's
+// address; the first charge is of those two. It is counted by what was typed,
+// whether or not an account has it: a count that a login and an e-mail share
+// would tell that they are one account's.
+func (s *Service) guess(ctx context.Context, login string) ([]throttle.Charge, error) {
+	limits := s.settings.Throttle
+	if !limits.Enabled {
+		return nil, nil
 	}
-	from := source(ctx)
-	return []throttle.Charge{
-		{Key: chargeKey("guess", from, target), Limit: s.settings.Throttle.Guess},
-		{Key: chargeKey("guess", from), Limit: s.settings.Throttle.GuessAddress},
+	q := s.loginQuery(login)
+	target, from := cmp.Or(q.LoginKey, login), source(ctx)
+	known, err := s.store.KnownPlace(ctx, q, from, s.store.Now().Add(-PlaceLife))
+	if err != nil {
+		return nil, fail("looking for a place", err)
 	}
+	attempt := []throttle.Charge{{Key: chargeKey("guess", from, target), Limit: limits.Guess}}
+	attempt = append(attempt, perAddress(ctx, "guess", limits.GuessAddress)...)
+	if !known && target != "" { // what is no guess of an account is nobody's to share
+		attempt = append(attempt, throttle.Charge{Key: chargeKey("guess of", target), Limit: limits.GuessAccount})
+	}
+	return attempt, s.charge(ctx, attempt)
 }
 
-func (s *Service) registration(ctx context.Context) []throttle.Charge {
-	return []throttle.Charge{{Key: chargeKey("register", source(ctx)), Limit: s.settings.Throttle.Register}}
+// perAddress charges an attempt to the caller's address. One that is unknown, or
+// that many callers share, is nobody's: its limit would lock all of them out.
+func perAddress(ctx context.Context, what string, limit throttle.Limit) []throttle.Charge {
+	if call := personal.CallFrom(ctx); call.Shared || !call.Address.IsValid() {
+		return nil
+	}
+	return []throttle.Charge{{Key: chargeKey(what, source(ctx)), Limit: limit}}
 }
 
-func (s *Service) recovery(ctx context.Context) []throttle.Charge {
-	return []throttle.Charge{{Key: chargeKey("recover", source(ctx)), Limit: s.settings.Throttle.Recover}}
+func (s *Service) chargeRegistration(ctx context.Context) error {
+	return s.charge(ctx, perAddress(ctx, "register", s.settings.Throttle.Register))
 }
 
-func (s *Service) confirmation(ctx context.Context) []throttle.Charge {
-	return []throttle.Charge{{Key: chargeKey("confirm", source(ctx)), Limit: s.settings.Throttle.Confirm}}
+func (s *Service) chargeRecovery(ctx context.Context) error {
+	all := throttle.Charge{Key: chargeKey("recover"), Limit: s.settings.Throttle.RecoverAll}
+	return s.charge(ctx, append(perAddress(ctx, "recover", s.settings.Throttle.Recover), all))
+}
+
+func (s *Service) chargeConfirmation(ctx context.Context) error {
+	return s.charge(ctx, perAddress(ctx, "confirm", s.settings.Throttle.Confirm))
 }
 
 // charge counts an attempt, or refuses it before any costly work is done.
@@ -59,6 +88,7 @@ func (s *Service) charge(ctx context.Context, attempt []throttle.Charge) error {
 		return fail("counting an attempt", err)
 	}
 	if wait > 0 {
+		s.note(ctx, personal.EventThrottled, 0, "")
 		return &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: wait}
 	}
 	return nil
@@ -67,11 +97,31 @@ func (s *Service) charge(ctx context.Context, attempt []throttle.Charge) error {
 // refund gives an attempt back that was no guess, or a right one. One that is
 // lost costs the caller an attempt and nothing else.
 func (s *Service) refund(ctx context.Context, attempt []throttle.Charge) {
-	if !s.settings.Throttle.Enabled {
+	if len(attempt) == 0 {
 		return
 	}
 	if err := s.store.Refund(ctx, attempt); err != nil {
 		s.log.WarnContext(ctx, "an attempt could not be given back", slog.Any("error", err))
+	}
+}
+
+// forgive gives a guess back that was right, and with it all that were made for
+// the same login from the same address.
+func (s *Service) forgive(ctx context.Context, attempt []throttle.Charge) {
+	if len(attempt) > 0 {
+		attempt[0] = attempt[0].All()
+	}
+	s.refund(ctx, attempt)
+}
+
+// remember notes that the account's owner has been at the caller's address. One
+// that is lost may cost him a wait while others guess his password.
+func (s *Service) remember(ctx context.Context, accountID int64) {
+	if !s.settings.Throttle.Enabled || !personal.CallFrom(ctx).Address.IsValid() {
+		return
+	}
+	if err := s.store.NotePlace(ctx, accountID, source(ctx), MostPlaces); err != nil {
+		s.log.WarnContext(ctx, "a place could not be remembered", slog.Any("error", err))
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 // Authorize implements [personal.Service]. An unknown login takes the same road
 // as a wrong password: the same queries, a hash of the same cost, the same answer.
 func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
-	attempt := s.guess(ctx, r.Login)
-	if err := s.charge(ctx, attempt); err != nil {
+	attempt, err := s.guess(ctx, r.Login)
+	if err != nil {
 		return personal.SignedIn{}, err
 	}
 	faults := maps.Clone(r.Faults)
@@ -25,20 +25,24 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 		return personal.SignedIn{}, err
 	}
 	account, rehash, err := s.checkLogin(ctx, r.Login, r.Password)
-	if personal.CodeOf(err) != personal.CodeInvalidCredentials {
-		s.refund(ctx, attempt) // it was right, or an outage kept it from being judged
-	}
-	if err != nil {
+	switch {
+	case personal.CodeOf(err) == personal.CodeInvalidCredentials:
+		s.failed(ctx, r.Login, account)
+		return personal.SignedIn{}, err
+	case err != nil: // an outage kept it from being judged
+		s.refund(ctx, attempt)
 		return personal.SignedIn{}, err
 	}
+	s.forgive(ctx, attempt)
 	if account.Disabled {
+		s.failed(ctx, r.Login, account)
 		return personal.SignedIn{}, refusal(personal.CodeAccountDisabled)
 	}
 	return s.signIn(ctx, account, rehash)
 }
 
-// checkLogin returns the account that login and password are those of, and a new
-// hash when the stored one is weaker than the settings ask.
+// checkLogin returns the account that the login means, even if the password is
+// not its own, and a new hash when the stored one is weaker than the settings ask.
 func (s *Service) checkLogin(ctx context.Context, login, entered string) (account Account, rehash string, err error) {
 	account, known, err := s.findByLogin(ctx, login)
 	if err != nil {
@@ -132,6 +136,7 @@ func (s *Service) signIn(ctx context.Context, account Account, rehash string) (p
 		return personal.SignedIn{}, fail("opening a session", err)
 	}
 	s.wake()
+	s.remember(ctx, account.ID)
 	return personal.SignedIn{
 		Credentials: credentials(account.ID, session.Selector, secret),
 		Profile:     profile(account, fields),

@@ -60,7 +60,7 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 		return err
 	}
 	job.To = email.Address
-	wait, err := s.store.ReserveMail(ctx, reserve, newJob(KindEmailChange, job))
+	wait, err := s.store.ReserveMail(ctx, reserve, jobOf(who.account.ID, KindEmailChange, job))
 	if err != nil || wait > 0 {
 		return mailRefused(wait, err)
 	}
@@ -132,7 +132,7 @@ func (s *Service) sendEmailToken(ctx context.Context, j outbox.Job) error {
 
 // ConfirmEmail implements [personal.Service].
 func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) error {
-	if err := s.charge(ctx, s.confirmation(ctx)); err != nil {
+	if err := s.chargeConfirmation(ctx); err != nil {
 		return err
 	}
 	faults := maps.Clone(r.Faults)
@@ -163,7 +163,7 @@ func (s *Service) emailChanged(ctx context.Context, account Account) []NewJob {
 	if account.Email.Address != "" {
 		call := personal.CallFrom(ctx)
 		notice := noticeJob{To: account.Email.Address, Locale: call.Locale, RequestID: call.RequestID, MailID: newID()}
-		jobs = append(jobs, newJob(KindEmailNotice, notice))
+		jobs = append(jobs, jobOf(account.ID, KindEmailNotice, notice))
 	}
 	return jobs
 }

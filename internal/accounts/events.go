@@ -12,16 +12,29 @@ import (
 // KindEvent is the job that hands an event to the host.
 const KindEvent outbox.Kind = "event"
 
-// event returns the job that tells the host what happened to an account. It is
-// stored in the transaction of what happened, so that neither is without the
-// other.
+// event returns the job that tells the host, and the audit log, what happened to
+// an account. It is stored in the transaction of what happened, so that neither
+// is without the other.
 func (s *Service) event(ctx context.Context, t personal.EventType, accountID int64) NewJob {
 	call := personal.CallFrom(ctx)
 	e := personal.Event{ID: newID(), Type: t, Time: s.store.Now().UTC(), UserID: accountID, RequestID: call.RequestID}
 	if call.Address.IsValid() {
 		e.Address = call.Address.String()
 	}
-	return newJob(KindEvent, e)
+	job := newJob(KindEvent, e)
+	job.AccountID, job.Event = accountID, &e
+	return job
+}
+
+// withoutUser is what is left of the job of a user who is deleted: of an event
+// what happened, as the host has not been told yet, and of mails nothing.
+func withoutUser(j outbox.Job) []byte {
+	var e personal.Event
+	if j.Kind != KindEvent || json.Unmarshal(j.Payload, &e) != nil {
+		return nil
+	}
+	e.Address, e.RequestID = "", ""
+	return newJob(KindEvent, e).Payload
 }
 
 // newJob returns a job with a payload of texts, numbers and times of this age,
@@ -32,6 +45,13 @@ func newJob(k outbox.Kind, payload any) NewJob {
 		panic(fmt.Sprintf("a payload that JSON can't hold: %v", err))
 	}
 	return NewJob{Kind: k, Payload: data}
+}
+
+// jobOf returns a job that goes when the account does.
+func jobOf(accountID int64, k outbox.Kind, payload any) NewJob {
+	job := newJob(k, payload)
+	job.AccountID = accountID
+	return job
 }
 
 // publish hands a stored event to the host.

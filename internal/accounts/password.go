@@ -38,8 +38,8 @@ func (s *Service) identifyGuess(ctx context.Context, c personal.Credentials) (ca
 	if identity != nil && personal.CodeOf(identity) != personal.CodeUnauthenticated {
 		return caller{}, nil, identity
 	}
-	attempt := s.guess(ctx, who.account.LoginKey)
-	if err := s.charge(ctx, attempt); err != nil {
+	attempt, err := s.guess(ctx, who.account.LoginKey)
+	if err != nil {
 		return caller{}, nil, err
 	}
 	if identity != nil {

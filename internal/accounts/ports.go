@@ -9,6 +9,7 @@ import (
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/internal/token"
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -97,9 +98,10 @@ type AdministrationStore interface {
 	// is so already it changes nothing. Enabling does all that too, for an account
 	// that was disabled in another way. ErrNotFound.
 	SetDisabled(ctx context.Context, id int64, disabled bool, jobs ...NewJob) error
-	// DeleteAccount removes an account with its sessions, tokens and mails, and
-	// stores the jobs. ErrNotFound.
-	DeleteAccount(ctx context.Context, id int64, jobs ...NewJob) error
+	// DeleteAccount removes an account with its sessions, tokens, mails and
+	// places, makes its audit lines anonymous, leaves of its jobs the payload that
+	// without returns, or nothing for nil, and stores the jobs. ErrNotFound.
+	DeleteAccount(ctx context.Context, id int64, without func(outbox.Job) []byte, jobs ...NewJob) error
 }
 
 // AccountSearch says which accounts are looked for.
@@ -178,11 +180,18 @@ type MailTokenStore interface {
 
 // AttemptStore counts attempts.
 type AttemptStore interface {
-	// Charge counts one attempt against every key, or, if any refuses, against
-	// none and returns the longest wait.
-	Charge(ctx context.Context, charges []throttle.Charge, now time.Time) (wait time.Duration, err error)
+	// Charge counts one attempt against every key and stores the jobs, or, if any
+	// key refuses, does neither and returns the longest wait.
+	Charge(ctx context.Context, charges []throttle.Charge, now time.Time, jobs ...NewJob) (wait time.Duration, err error)
 	// Refund gives the attempt back.
 	Refund(ctx context.Context, charges []throttle.Charge) error
+	// KnownPlace reports whether a place has been noted of an account that q means
+	// since the given time.
+	KnownPlace(ctx context.Context, q AccountQuery, place string, since time.Time) (bool, error)
+	// NotePlace notes that an account's owner is at a place, to the day. Of the
+	// account's places the longest unseen beyond most go. An account that is gone
+	// is no error.
+	NotePlace(ctx context.Context, accountID int64, place string, most int) error
 }
 
 // Account is a stored account.
@@ -269,6 +278,8 @@ type MailToken struct {
 
 // NewJob is a job to be stored.
 type NewJob struct {
-	Kind    outbox.Kind
-	Payload []byte
+	Kind      outbox.Kind
+	Payload   []byte
+	AccountID int64           // whose it is: of one kind his are done one after another; 0: nobody's
+	Event     *personal.Event // also becomes a line of the audit log; nil: none does
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/outbox"
@@ -19,17 +20,18 @@ const KindRecovery outbox.Kind = "recovery"
 // recoveryJob is what was asked for, before anybody has looked whether such an
 // account exists.
 type recoveryJob struct {
-	Login     string `json:"login,omitempty"`
-	Email     string `json:"email,omitempty"`
-	Locale    string `json:"locale,omitempty"`
-	RequestID string `json:"request_id,omitempty"`
-	MailID    string `json:"mail_id"`
+	Login     string     `json:"login,omitempty"`
+	Email     string     `json:"email,omitempty"`
+	Locale    string     `json:"locale,omitempty"`
+	RequestID string     `json:"request_id,omitempty"`
+	Address   netip.Addr `json:"address,omitzero"`
+	MailID    string     `json:"mail_id"`
 }
 
 // Recover implements [personal.Service]. It stores one row and looks at nothing,
 // so that neither its answer nor its time tells whether an account exists.
 func (s *Service) Recover(ctx context.Context, r personal.RecoverRequest) error {
-	if err := s.charge(ctx, s.recovery(ctx)); err != nil {
+	if err := s.chargeRecovery(ctx); err != nil {
 		return err
 	}
 	if err := recoverFaults(r).Err(); err != nil {
@@ -38,7 +40,7 @@ func (s *Service) Recover(ctx context.Context, r personal.RecoverRequest) error 
 	call := personal.CallFrom(ctx)
 	job := newJob(KindRecovery, recoveryJob{
 		Login: r.Login, Email: r.Email,
-		Locale: call.Locale, RequestID: call.RequestID, MailID: newID(),
+		Locale: call.Locale, RequestID: call.RequestID, Address: call.Address, MailID: newID(),
 	})
 	if err := s.store.Enqueue(ctx, job); err != nil {
 		return fail("storing a recovery job", err)
@@ -71,7 +73,7 @@ func (s *Service) sendRecovery(ctx context.Context, j outbox.Job) error {
 	if err := json.Unmarshal(j.Payload, &r); err != nil {
 		return fmt.Errorf("reading a recovery job: %w", err)
 	}
-	ctx = personal.WithCall(ctx, personal.Call{RequestID: r.RequestID, Locale: r.Locale})
+	ctx = personal.WithCall(ctx, personal.Call{RequestID: r.RequestID, Locale: r.Locale, Address: r.Address})
 	account, found, err := s.recoverable(ctx, r)
 	if err != nil || !found {
 		return err
@@ -114,7 +116,7 @@ func (s *Service) recoverable(ctx context.Context, r recoveryJob) (Account, bool
 // RecoverConfirm implements [personal.Service]. A weak password is judged before
 // the token, and uses nothing up.
 func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) error {
-	if err := s.charge(ctx, s.confirmation(ctx)); err != nil {
+	if err := s.chargeConfirmation(ctx); err != nil {
 		return err
 	}
 	faults := maps.Clone(r.Faults)
@@ -140,6 +142,7 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 		return redeemError("redeeming a recovery token", err)
 	}
 	s.wake()
+	s.remember(ctx, account.ID) // he may sign in from here, whoever guesses elsewhere
 	return nil
 }
 

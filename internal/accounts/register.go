@@ -20,7 +20,7 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	if len(schema.Malformed(r.Fields)) > 0 {
 		return personal.SignedIn{}, refusal(personal.CodeMalformedRequest)
 	}
-	if err := s.charge(ctx, s.registration(ctx)); err != nil {
+	if err := s.chargeRegistration(ctx); err != nil {
 		return personal.SignedIn{}, err
 	}
 	account, prepared, err := s.newAccount(r, schema)
@@ -91,6 +91,7 @@ func (s *Service) create(ctx context.Context, account Account, schema *userfield
 		return personal.SignedIn{}, fail("creating an account", err)
 	}
 	s.wake()
+	s.remember(ctx, id)
 	return personal.SignedIn{
 		Credentials: credentials(id, session.Selector, secret),
 		Profile:     profile(account, schema),

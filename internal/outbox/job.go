@@ -26,7 +26,8 @@ type Job struct {
 // Store keeps jobs. Times are the database clock's.
 type Store interface {
 	// ClaimJobs leases up to n due jobs of the given kinds, the oldest first,
-	// until the given time. No other claim gets them before.
+	// until the given time. No other claim gets them before. A store may hold a job
+	// back until an earlier one that belongs before it is done.
 	ClaimJobs(ctx context.Context, kinds []Kind, until time.Time, n int) ([]Job, error)
 	// FinishJob removes a job, unless its lease has passed to another claim.
 	FinishJob(ctx context.Context, j Job) error

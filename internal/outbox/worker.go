@@ -83,6 +83,7 @@ func (w *Worker) Run(ctx context.Context) {
 			running.Go(func() {
 				w.do(context.WithoutCancel(ctx), j)
 				free <- struct{}{}
+				w.Wake() // another may have waited for this one
 			})
 		}
 		for range slots - len(jobs) {

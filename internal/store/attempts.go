@@ -9,6 +9,7 @@ import (
 
 	"github.com/uptrace/bun"
 
+	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/throttle"
 )
 
@@ -18,8 +19,8 @@ var errRefused = errors.New("too many attempts")
 // Charge counts an attempt, see accounts.AttemptStore. It looks first without a
 // lock: what is refused then is refused, and a flood of such attempts does not
 // keep others from writing.
-func (s *Store) Charge(ctx context.Context, charges []throttle.Charge, now time.Time) (wait time.Duration, err error) {
-	if len(charges) == 0 {
+func (s *Store) Charge(ctx context.Context, charges []throttle.Charge, now time.Time, jobs ...accounts.NewJob) (wait time.Duration, err error) {
+	if len(charges) == 0 && len(jobs) == 0 {
 		return 0, nil
 	}
 	if wait, err := s.look(ctx, charges, now); err != nil || wait > 0 {
@@ -36,7 +37,7 @@ func (s *Store) Charge(ctx context.Context, charges []throttle.Charge, now time.
 		if wait > 0 {
 			return errRefused
 		}
-		return nil
+		return s.addJobs(ctx, tx, jobs)
 	})
 	if errors.Is(err, errRefused) {
 		return wait, nil
@@ -82,13 +83,17 @@ func charge(ctx context.Context, tx bun.Tx, c throttle.Charge, now time.Time) (w
 	return max(0, next.time().Sub(now)-time.Duration(c.Limit.Burst)*c.Limit.Every), err
 }
 
-// Refund gives an attempt back, see accounts.AttemptStore.
+// Refund gives an attempt back, see accounts.AttemptStore. A key that counts
+// nothing any more goes, so that attempts which cost nobody anything leave nothing.
 func (s *Store) Refund(ctx context.Context, charges []throttle.Charge) error {
 	return s.inTx(ctx, "give an attempt back", func(ctx context.Context, tx bun.Tx) error {
+		now := at(s.Now())
 		for _, c := range inOrder(charges) {
-			_, err := exec(ctx, tx, "UPDATE personal_throttle SET tat = tat - ? WHERE key = ?",
-				c.Limit.Every.Microseconds(), c.Key[:])
-			if err != nil {
+			every := c.Limit.Every.Microseconds()
+			if _, err := exec(ctx, tx, "UPDATE personal_throttle SET tat = tat - ? WHERE key = ?", every, c.Key[:]); err != nil {
+				return err
+			}
+			if _, err := exec(ctx, tx, "DELETE FROM personal_throttle WHERE key = ? AND tat <= ?", c.Key[:], now); err != nil {
 				return err
 			}
 		}

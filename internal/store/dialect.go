@@ -26,7 +26,8 @@ type dialect struct {
 	hasTable   string   // query whether a table, the one argument, exists
 	migrating  string   // query that takes the migration lock if it is free
 	forUpdate  bun.Safe // locks selected rows until the end of the transaction
-	skipLocked bun.Safe // the same, but leaves out rows that others have locked
+	keep       bun.Safe // keeps selected rows from being deleted until then
+	skipLocked bun.Safe // like forUpdate, but leaves out rows that others have locked
 	pollsLock  bool     // processes look now and then whether they may write, and don't queue
 	givenID    bun.Safe // lets an INSERT set the id that else the database gives
 	nextID     bun.Safe // in an INSERT: the database gives the id
@@ -43,6 +44,7 @@ var postgres = dialect{
 	hasTable:   "SELECT to_regclass(?) IS NOT NULL",
 	migrating:  "SELECT pg_try_advisory_xact_lock(7309453671206911841)",
 	forUpdate:  " FOR UPDATE",
+	keep:       " FOR KEY SHARE",
 	skipLocked: " FOR UPDATE SKIP LOCKED",
 	nextID:     "DEFAULT",
 	givenID:    "OVERRIDING SYSTEM VALUE",

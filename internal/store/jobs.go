@@ -14,9 +14,9 @@ import (
 
 // Enqueue stores a job that is due at once.
 func (s *Store) Enqueue(ctx context.Context, j accounts.NewJob) error {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	return fault(ctx, "store a job", s.addJobs(ctx, s.write, []accounts.NewJob{j}))
+	return s.inTx(ctx, "store a job", func(ctx context.Context, tx bun.Tx) error {
+		return s.addJobs(ctx, tx, []accounts.NewJob{j})
+	})
 }
 
 func (s *Store) addJobs(ctx context.Context, db bun.IDB, jobs []accounts.NewJob) error {
@@ -27,15 +27,22 @@ func (s *Store) addJobs(ctx context.Context, db bun.IDB, jobs []accounts.NewJob)
 	rows := make([]jobRow, len(jobs))
 	for i, j := range jobs {
 		payload := append([]byte{}, j.Payload...) // none is empty, and not NULL
-		rows[i] = jobRow{Kind: j.Kind, Payload: payload, Created: now, Due: now}
+		rows[i] = jobRow{Kind: j.Kind, Payload: payload, Created: now, Due: now, AccountID: j.AccountID}
+		if j.Event == nil {
+			continue
+		}
+		if err := s.addAudit(ctx, db, *j.Event); err != nil {
+			return err
+		}
 	}
 	_, err := db.NewInsert().Model(&rows).Exec(ctx)
 	return err
 }
 
 // ClaimJobs leases due jobs, see outbox.Store. A row that another claim has just
-// locked is passed over. The list is made first and once: a LIMIT within the
-// condition could be evaluated anew for each row.
+// locked is passed over, and so is one behind another of its kind and account:
+// those are done one after another. The list is made first and once: a LIMIT
+// within the condition could be evaluated anew for each row.
 func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.Time, n int) ([]outbox.Job, error) {
 	if len(kinds) == 0 || n < 1 {
 		return nil, nil
@@ -44,7 +51,9 @@ func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.T
 	defer cancel()
 	var rows []jobRow
 	err := s.write.NewRaw(`WITH due AS MATERIALIZED (
-			SELECT id FROM personal_jobs WHERE due <= ? AND kind IN (?) ORDER BY due, id LIMIT ? ?)
+			SELECT id FROM personal_jobs j WHERE due <= ? AND kind IN (?) AND NOT EXISTS (SELECT 1 FROM personal_jobs earlier
+				WHERE earlier.account_id = j.account_id AND earlier.id < j.id AND earlier.kind = j.kind)
+			ORDER BY due, id LIMIT ? ?)
 		UPDATE personal_jobs SET due = ?, attempts = attempts + 1, lease = lease + 1
 		WHERE id IN (SELECT id FROM due) RETURNING *`,
 		at(s.Now()), bun.List(kinds), n, s.skipLocked, at(until)).Scan(ctx, &rows)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -127,6 +128,18 @@ type jobRow struct {
 	Payload         []byte
 	Created, Due    micros
 	Attempts, Lease int64
+	AccountID       int64 `bun:",nullzero"` // NULL: nobody's
+}
+
+type auditRow struct {
+	bun.BaseModel `bun:"table:personal_audit"`
+
+	ID                 int64 `bun:",pk,autoincrement"`
+	EventID            string
+	Type               personal.EventType
+	Time               micros
+	AccountID          int64 `bun:",nullzero"` // NULL: nobody's, or that of an account that is gone
+	Address, RequestID string
 }
 
 func (r *jobRow) job() outbox.Job {

@@ -89,8 +89,13 @@ func testDisabledByPage(t *testing.T, s *system, admin string) {
 	eventually(t, "the pages tell of it", func() bool {
 		return strings.Contains(s.adminPage(t, admin, "/admin/events?type=user_disabled"), `href="`+path+`"`)
 	})
-	if page := s.adminPage(t, admin, "/admin/events?type=sign_in_failed"); !strings.Contains(page, "127.0.0.1") || strings.Contains(page, u.login) {
-		t.Errorf("of the sign-in that failed the page tells %s", page)
+	var failed string
+	eventually(t, "and of the sign-in that failed", func() bool {
+		failed = s.adminPage(t, admin, "/admin/events?type=sign_in_failed")
+		return strings.Contains(failed, "127.0.0.1") && strings.Contains(failed, `href="`+path+`"`)
+	})
+	if strings.Contains(failed, u.login) {
+		t.Errorf("the page tells what was typed:\n%s", failed)
 	}
 	s.adminDoes(t, admin, path+"/enable", nil)
 	s.wantDead(t, "a session from before", u.pair)

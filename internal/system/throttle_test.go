@@ -78,15 +78,50 @@ func (s *system) guess(t testing.TB, c call, code string) int {
 	return 0
 }
 
+// TestForgedAddressesChangeNothing: nobody is listed as a proxy, so what a client
+// says about addresses is not believed.
+func TestForgedAddressesChangeNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{database: testkit.SQLite(t), settings: cheap})
+	u := s.newUser(t)
+	judged := 0
+	for i := range 300 {
+		header := http.Header{"X-Forwarded-For": {fmt.Sprintf("192.0.2.%d", i%250)}, "Forwarded": {fmt.Sprintf("for=192.0.2.%d", i%250)}}
+		if s.do(t, call{path: "auth/", header: header, params: params{"login": u.login, "password": "wrong wrong"}}).Result.Code == "invalid_credentials" {
+			judged++
+		}
+	}
+	if judged > 16 {
+		t.Errorf("of 300 guesses %d were judged", judged)
+	}
+	s.do(t, call{path: "auth/", header: from("192.0.2.251"), params: params{"login": u.login, "password": u.password}}).want(t, "too_many_attempts")
+}
+
 func testGuesses(t *testing.T, s *system) {
 	u, other := s.newUser(t), s.newUser(t)
 	at := func(login, password, address string) *answer {
 		return s.do(t, call{path: "auth/", header: from(address), params: params{"login": login, "password": password}})
 	}
-	s.guess(t, call{path: "auth/", header: from("192.0.2.1"), params: params{"login": u.login, "password": "wrong wrong"}}, "invalid_credentials")
+	judged := 0
+	for i := range 300 {
+		a := at([]string{u.login, strings.ToUpper(u.login), u.email}[i%3], "wrong wrong", "192.0.2.1")
+		switch a.Result.Code {
+		case "invalid_credentials":
+			judged++
+		case "too_many_attempts":
+			if a.Header.Get("Retry-After") == "" {
+				t.Fatal("429 without Retry-After")
+			}
+		default:
+			t.Fatalf("a guess is answered %d %s", a.Status, a.Raw)
+		}
+	}
+	if judged > 30 {
+		t.Errorf("of 300 guesses %d were judged", judged)
+	}
 	at(u.login, u.password, "192.0.2.1").want(t, "too_many_attempts")
 	at(strings.ToUpper(u.login), u.password, "192.0.2.1").want(t, "too_many_attempts")
-	at(u.email, u.password, "192.0.2.1").want(t, "") // one count for both would tell whose address it is
+	at(u.email, u.password, "192.0.2.1").want(t, "too_many_attempts")
 	at(other.login, other.password, "192.0.2.1").want(t, "")
 	at(u.login, u.password, "192.0.2.99").want(t, "")
 	s.wantAlive(t, "a session, while guessing is throttled,", u.pair)

@@ -92,7 +92,7 @@ func pathsIn(folder string) Paths {
 
 func build(binary, pkg string, flags ...string) error {
 	args := append([]string{"build", "-trimpath", "-o", binary}, flags...)
-	if raceDetector {
+	if RaceDetector {
 		args = append(args, "-race")
 	}
 	if out, err := exec.Command("go", append(args, pkg)...).CombinedOutput(); err != nil {

@@ -2,5 +2,5 @@
 
 package testkit
 
-// raceDetector tells whether this test binary was built with -race.
-const raceDetector = true
+// RaceDetector tells whether this test binary was built with -race.
+const RaceDetector = true

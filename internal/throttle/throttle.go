@@ -41,3 +41,10 @@ type Charge struct {
 	Key   [32]byte // a digest: what users typed is not kept, and every key has one size
 	Limit Limit
 }
+
+// All stands for every attempt that was charged to the key: once it is given
+// back, the key is as new.
+func (c Charge) All() Charge {
+	c.Limit.Every *= time.Duration(c.Limit.Burst)
+	return c
+}

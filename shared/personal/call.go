@@ -11,6 +11,7 @@ type Call struct {
 	RequestID string     // stands in the logs of host and plugin
 	Locale    string     // BCP 47; the language of mails that the call causes
 	Address   netip.Addr // the client's; the zero Addr if unknown
+	Shared    bool       // the address seems to be that of a proxy, which many clients share
 	Agent     string     // the client's User-Agent, 255 characters at most
 }
 

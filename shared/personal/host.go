@@ -18,7 +18,7 @@ type Host interface {
 	SendMail(ctx context.Context, m Mail) error
 
 	// PublishEvent tells the host what happened. Events are delivered at least
-	// once; ID tells a repeated one.
+	// once, those of one user in their order; ID tells a repeated one.
 	PublishEvent(ctx context.Context, e Event) error
 }
 
@@ -34,10 +34,14 @@ type Mail struct {
 // EventType says what happened.
 type EventType string
 
-// The events of this contract. Hosts must bear with types they do not know.
+// The events of this contract. Hosts must bear with types they do not know. Of
+// failed and throttled attempts only the first few are told, some a minute for
+// each address.
 const (
 	EventRegistered        EventType = "registered"
 	EventSignedIn          EventType = "signed_in"
+	EventSignInFailed      EventType = "sign_in_failed"     // a wrong login or password (UserID is 0 where nobody was meant), or a disabled user
+	EventThrottled         EventType = "throttled"          // too many attempts from an address; nobody has looked whose they were
 	EventRecoveryRequested EventType = "recovery_requested" // an account matched and a mail was sent
 	EventRecovered         EventType = "recovered"
 	EventPasswordChanged   EventType = "password_changed"
@@ -54,7 +58,7 @@ type Event struct {
 	ID        string // unique; the same for a repeated delivery
 	Type      EventType
 	Time      time.Time // UTC
-	UserID    int64
-	Address   string // the client's; empty if unknown
-	RequestID string // of the call that caused it
+	UserID    int64     // 0 if nobody's
+	Address   string    // the client's; empty if unknown
+	RequestID string    // of the call that caused it
 }

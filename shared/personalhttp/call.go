@@ -34,6 +34,7 @@ func (h *Handler) withCall(w http.ResponseWriter, r *http.Request) *http.Request
 			RequestID: requestID(r),
 			Locale:    h.locales.choose(r),
 			Address:   h.proxies.client(r),
+			Shared:    h.shared(r),
 			Agent:     cleanAgent(r.UserAgent()),
 		}
 		r = r.WithContext(personal.WithCall(r.Context(), c))

@@ -27,6 +27,7 @@ type Handler struct {
 	documents map[string]*document // by locale
 	locales   *locales
 	proxies   proxies
+	unlisted  unlisted
 	cors      cors
 	alwaysOK  bool
 	timeout   time.Duration

@@ -17,6 +17,7 @@ const (
 	keyRequestID = "personal-request-id-bin"
 	keyLocale    = "personal-locale-bin"
 	keyAddress   = "personal-address-bin"
+	keyShared    = "personal-address-shared-bin" // "1", or not there
 	keyAgent     = "personal-agent-bin"
 	keyRevision  = "personal-revision-bin"
 )
@@ -59,6 +60,9 @@ func outgoing(ctx context.Context) context.Context {
 	set(keyLocale, call.Locale)
 	set(keyAgent, call.Agent)
 	set(keyRevision, revisionFrom(ctx))
+	if call.Shared {
+		set(keyShared, "1")
+	}
 	if call.Address.IsValid() {
 		set(keyAddress, call.Address.String())
 	}
@@ -83,6 +87,7 @@ func incoming(ctx context.Context) context.Context {
 		RequestID: text(keyRequestID, maxRequestID),
 		Locale:    text(keyLocale, maxLocale),
 		Address:   address,
+		Shared:    text(keyShared, 1) == "1",
 		Agent:     text(keyAgent, maxAgent),
 	})
 	return withRevision(ctx, text(keyRevision, maxRevision))

@@ -250,8 +250,8 @@ func TestWhatBelongsToACallTravelsWithIt(t *testing.T) {
 	tests := map[string]struct{ sent, want personal.Call }{
 		"nothing": {},
 		"everything": {
-			personal.Call{RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1"},
-			personal.Call{RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1"},
+			personal.Call{RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1", Shared: true},
+			personal.Call{RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1", Shared: true},
 		},
 		"texts that are no header": {
 			personal.Call{RequestID: "r\r\nx: y", Agent: "обозреватель\x00\n"},

@@ -132,7 +132,7 @@ func TestSQLiteIsDurable(t *testing.T) {
 	pools := open(t, testkit.SQLite(t), dbconn.RequestLimits)
 	for _, pool := range []*sql.DB{pools.Write, pools.Read} {
 		for pragma, want := range map[string]string{
-			"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1", "busy_timeout": "5000",
+			"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1", "busy_timeout": "5000", "secure_delete": "1",
 		} {
 			var got string
 			if err := pool.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {

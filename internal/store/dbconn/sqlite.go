@@ -15,7 +15,8 @@ import (
 )
 
 // The settings of every SQLite connection. FULL makes a commit outlive a power
-// cut also in WAL mode. The time-out is for other processes at the same file;
+// cut also in WAL mode. What is deleted is overwritten: a user who is gone is not
+// to be found in the file either. The time-out is for other processes at the same file;
 // within this one writers queue for their single connection, which, unlike
 // SQLite's own waiting, is fair.
 var sqlitePragmas = []string{
@@ -24,6 +25,7 @@ var sqlitePragmas = []string{
 	"synchronous(full)",
 	"foreign_keys(1)",
 	"trusted_schema(0)",
+	"secure_delete(1)",
 }
 
 func sqlitePath(path string) (string, error) {

@@ -64,7 +64,7 @@ var administrationCases = []testCase{
 		}
 		first := w.search(accounts.AccountSearch{Most: 2})
 		w.createID(w.newAccount())
-		w.must(w.DeleteAccount(t.Context(), ids[3]))
+		w.must(w.DeleteAccount(t.Context(), ids[3], removed))
 		second := w.search(accounts.AccountSearch{Most: 2, Before: ids[3]})
 		third := w.search(accounts.AccountSearch{Most: 2, Before: ids[1]})
 		got := [][]int64{first, second, third}
@@ -155,14 +155,14 @@ var administrationCases = []testCase{
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		_, err := w.ReserveMail(t.Context(), reservation("m", a, accounts.PurposeRecovery))
 		w.must(err)
-		w.must(w.DeleteAccount(t.Context(), a.ID, job("event")))
+		w.must(w.DeleteAccount(t.Context(), a.ID, removed, job("event")))
 		_, _, err = w.FindSession(t.Context(), s.Selector)
 		w.wantError(err, accounts.ErrNotFound)
 		_, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 1))
 		w.wantError(err, accounts.ErrNotFound)
 		_, err = w.ReserveMail(t.Context(), reservation("n", a, accounts.PurposeRecovery))
 		w.wantError(err, accounts.ErrNotFound)
-		w.wantError(w.DeleteAccount(t.Context(), a.ID, job("event")), accounts.ErrNotFound)
+		w.wantError(w.DeleteAccount(t.Context(), a.ID, removed, job("event")), accounts.ErrNotFound)
 		if id := w.createID(a); id <= a.ID {
 			t.Errorf("id %d after %d", id, a.ID)
 		}

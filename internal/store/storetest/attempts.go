@@ -4,8 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
 )
 
@@ -53,6 +56,65 @@ var attemptCases = []testCase{
 		w.wantWait(0, c[:1])
 		w.wantWait(0, c[1:])
 		w.wantWait(time.Minute, c)
+	}},
+	{"jobs are stored with an attempt that is allowed, and with no other", func(t *testing.T, w *world) {
+		c := []throttle.Charge{limited(1, 2, time.Minute)}
+		for range 5 {
+			_, err := w.Charge(t.Context(), c, w.Now(), job("event"))
+			w.must(err)
+		}
+		if n := len(w.kindsDue()); n != 2 {
+			t.Errorf("%d jobs, want 2", n)
+		}
+	}},
+	{"a place is known of its account, by either key, for as long as is asked", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		b, _ := w.createAny()
+		noted := w.Now()
+		w.must(w.NotePlace(t.Context(), a.ID, "192.0.2.1", 5))
+		w.must(w.NotePlace(t.Context(), 99, "192.0.2.1", 5)) // gone
+		w.pass(time.Hour)
+		for _, c := range []struct {
+			q     accounts.AccountQuery
+			place string
+			since time.Time
+			want  bool
+		}{
+			{accounts.AccountQuery{LoginKey: a.LoginKey}, "192.0.2.1", noted.Add(-1), true},
+			{accounts.AccountQuery{EmailKey: a.Email.Key}, "192.0.2.1", noted.Add(-1), true},
+			{accounts.AccountQuery{LoginKey: a.LoginKey}, "192.0.2.1", noted, false},
+			{accounts.AccountQuery{LoginKey: a.LoginKey}, "192.0.2.2", noted.Add(-1), false},
+			{accounts.AccountQuery{LoginKey: b.LoginKey, EmailKey: b.Email.Key}, "192.0.2.1", noted.Add(-1), false},
+			{accounts.AccountQuery{}, "192.0.2.1", noted.Add(-1), false},
+		} {
+			if got, err := w.KnownPlace(t.Context(), c.q, c.place, c.since); err != nil || got != c.want {
+				t.Errorf("%+v: %v, error %v", c, got, err)
+			}
+		}
+	}},
+	{"of an account's places the longest unseen go, and all that are old", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		wantKnown := func(want ...string) {
+			t.Helper()
+			var got []string
+			for _, place := range []string{"1", "2", "3", "4"} {
+				known, err := w.KnownPlace(t.Context(), accounts.AccountQuery{LoginKey: a.LoginKey}, place, time.Time{})
+				w.must(err)
+				if known {
+					got = append(got, place)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		}
+		for _, place := range []string{"1", "2", "3", "1", "4"} {
+			w.must(w.NotePlace(t.Context(), a.ID, place, 3))
+			w.pass(25 * time.Hour)
+		}
+		wantKnown("1", "3", "4")
+		w.must(w.Prune(t.Context(), store.PruneOptions{PlacesSeen: w.Now().Add(-51 * time.Hour), Batch: 1}))
+		wantKnown("1", "4")
 	}},
 	{"any course of attempts is decided as throttle.Limit decides it", func(t *testing.T, w *world) {
 		run := 0

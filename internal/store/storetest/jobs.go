@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -96,6 +97,34 @@ var jobCases = []testCase{
 		if len(again) != 1 || again[0].Attempts != 2 || again[0].Lease == first.Lease {
 			t.Errorf("jobs %v", again)
 		}
+	}},
+	{"jobs of one kind and account are done one after another, others at once", func(t *testing.T, w *world) {
+		of := func(kind outbox.Kind, account int64) accounts.NewJob {
+			return accounts.NewJob{Kind: kind, Payload: fmt.Appendf(nil, "%s %d", kind, account), AccountID: account}
+		}
+		for _, j := range []accounts.NewJob{of("event", 1), of("event", 1), of("mail", 1), of("event", 2), of("event", 0), of("event", 0)} {
+			w.must(w.Enqueue(t.Context(), j))
+		}
+		wantClaim := func(want ...string) []outbox.Job {
+			t.Helper()
+			jobs := w.claim(10)
+			var got []string
+			for _, j := range jobs {
+				got = append(got, string(j.Payload))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatal(diff)
+			}
+			return jobs
+		}
+		first := wantClaim("event 1", "mail 1", "event 2", "event 0", "event 0")[0]
+		wantClaim() // the second waits while the first is leased
+		w.must(w.RetryJob(t.Context(), first, w.Now().Add(time.Second)))
+		wantClaim() // and while it is to be tried again
+		w.pass(time.Second)
+		w.must(w.FinishJob(t.Context(), wantClaim("event 1")[0]))
+		wantClaim("event 1")
+		wantClaim()
 	}},
 }
 

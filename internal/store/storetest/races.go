@@ -10,6 +10,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -289,7 +290,7 @@ var raceCases = []testCase{
 			}
 			w.must(w.SetDisabled(t.Context(), a.ID, false))
 			w.wantSessions(a.ID)
-			w.must(w.DeleteAccount(t.Context(), a.ID))
+			w.must(w.DeleteAccount(t.Context(), a.ID, removed))
 		}
 	}},
 	{"everything at once on one account deadlocks nowhere, even when it is deleted", func(t *testing.T, w *world) {
@@ -297,7 +298,7 @@ var raceCases = []testCase{
 		ctx := t.Context()
 		errs := atOnce(contenders, func(i int) error {
 			var err error
-			switch i % 11 {
+			switch i % 13 {
 			case 0, 1:
 				err = w.OpenSession(ctx, accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 3})
 			case 2:
@@ -318,8 +319,14 @@ var raceCases = []testCase{
 				err = w.SetDisabled(ctx, a.ID, false, job("event"))
 			case 10:
 				if i > contenders/2 {
-					err = w.DeleteAccount(ctx, a.ID, job("event"))
+					err = w.DeleteAccount(ctx, a.ID, removed, job("event"))
 				}
+			case 11:
+				err = w.NotePlace(ctx, a.ID, fmt.Sprint(i), 3)
+			case 12:
+				told := personal.Event{ID: fmt.Sprint(i), Type: personal.EventSignInFailed, Time: w.Now(), UserID: a.ID}
+				_, err = w.Charge(ctx, []throttle.Charge{limited(1, 1000, time.Second)}, w.Now(),
+					accounts.NewJob{Kind: accounts.KindEvent, AccountID: a.ID, Event: &told})
 			}
 			if errors.Is(err, accounts.ErrStale) || errors.Is(err, accounts.ErrNotFound) {
 				return nil

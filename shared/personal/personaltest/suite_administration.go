@@ -36,6 +36,7 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"a disabled user's mailed tokens are void":                         testDisabledTokens,
 		"a user's sessions are listed and ended":                           testUserSessions,
 		"a deleted user is gone, and his login and e-mail are free":        testDeleteUser,
+		"what happens to a user is told in its order":                      testEvents,
 		"nobody's id is not found":                                         testUnknownUser,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })

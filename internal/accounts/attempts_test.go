@@ -1,0 +1,226 @@
+package accounts_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// guarded is a fixture with limits like the defaults, which counts its hashes.
+func guarded(t *testing.T, url string) (*fixture, *hasher) {
+	f, s, h := spied(t, url, cheap)
+	f.settings.Throttle = accounts.Throttle{
+		Enabled:      true,
+		Guess:        throttle.Limit{Burst: 14, Every: time.Minute},
+		GuessAddress: throttle.Limit{Burst: 200, Every: 2 * time.Second},
+		GuessAccount: throttle.Limit{Burst: 50, Every: 15 * time.Minute},
+		Register:     throttle.Limit{Burst: 2, Every: time.Minute},
+		Recover:      throttle.Limit{Burst: 2, Every: time.Minute},
+		RecoverAll:   throttle.Limit{Burst: 20, Every: time.Second},
+		Confirm:      throttle.Limit{Burst: 2, Every: time.Minute},
+	}
+	f.service = f.serve(s, h)
+	return f, h
+}
+
+// at is the context of a call from an address.
+func at(t *testing.T, address string) context.Context {
+	return personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr(address)})
+}
+
+// try signs in from an address and returns the code.
+func (f *fixture) try(t *testing.T, address, login, password string) personal.Code {
+	_, err := f.service.Authorize(at(t, address), personal.AuthorizeRequest{Login: login, Password: password})
+	return personal.CodeOf(err)
+}
+
+func (f *fixture) wantTry(t *testing.T, address, login, password string, want personal.Code) {
+	t.Helper()
+	if got := f.try(t, address, login, password); got != want {
+		t.Fatalf("%s from %s is answered %q, want %q", login, address, got, want)
+	}
+}
+
+func TestOf300GuessesByEveryNameOfAnAccountAtMost30AreHashed(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		f.register(t, "ada")
+		for i := range 300 {
+			f.try(t, "203.0.113.1", []string{"ada", "ADA", "ada@example.com", "Ada@Example.com"}[i%4], otherPassword)
+			f.clock.Advance(100 * time.Millisecond)
+		}
+		if n := h.verified + h.dummies; n > 30 || n < 20 {
+			t.Errorf("%d guesses were judged, want 30 at most", n)
+		}
+		before := h.verified
+		f.wantTry(t, "203.0.113.1", "ada", goodPassword, personal.CodeTooManyAttempts)
+		if h.verified != before {
+			t.Error("a refused attempt was hashed")
+		}
+		f.wantTry(t, "203.0.113.2", "ada", goodPassword, "")
+	})
+}
+
+// guessFromEverywhere guesses from a hundred addresses and returns how many
+// guesses were judged.
+func (f *fixture) guessFromEverywhere(t *testing.T, login string) (judged int) {
+	for i := range 100 {
+		if f.try(t, fmt.Sprintf("198.51.100.%d", i), login, otherPassword) == personal.CodeInvalidCredentials {
+			judged++
+		}
+	}
+	return judged
+}
+
+func TestGuessesFromManyAddressesLockNobodyOutWhereHeHasBeen(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _ := guarded(t, url)
+		f.register(t, "ada")
+		f.wantTry(t, "2001:db8:1:2::1", "ada@example.com", goodPassword, "")
+		known := f.guessFromEverywhere(t, "ada")
+		if unknown := f.guessFromEverywhere(t, "nobody"); known != 50 || unknown != 50 {
+			t.Fatalf("of a known account %d guesses were judged, of an unknown one %d, want 50", known, unknown)
+		}
+		f.wantTry(t, "203.0.113.1", "ada", goodPassword, personal.CodeTooManyAttempts)
+		f.wantTry(t, "2001:db8:1:2:ffff::9", "ada", goodPassword, "") // of the same network
+		f.wantTry(t, "2001:db8:1:2::1", "nobody", goodPassword, personal.CodeTooManyAttempts)
+		// There, too, the limit per account and address is in force.
+		for range 14 {
+			f.wantTry(t, "2001:db8:1:2::1", "ada", otherPassword, personal.CodeInvalidCredentials)
+		}
+		f.wantTry(t, "2001:db8:1:2::1", "ada", goodPassword, personal.CodeTooManyAttempts)
+		f.clock.Advance(15 * time.Minute)
+		f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
+	})
+}
+
+func TestAPlaceIsForgottenAfterAMonth(t *testing.T) {
+	f, _ := guarded(t, testkit.SQLite(t))
+	f.register(t, "ada")
+	f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
+	f.clock.Advance(accounts.PlaceLife + 25*time.Hour)
+	f.guessFromEverywhere(t, "ada")
+	f.wantTry(t, "203.0.113.1", "ada", goodPassword, personal.CodeTooManyAttempts)
+}
+
+func TestOfManyPlacesTheLongestUnseenIsForgotten(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _ := guarded(t, url)
+		f.register(t, "ada")
+		for i := range accounts.MostPlaces + 1 {
+			f.wantTry(t, fmt.Sprintf("203.0.113.%d", i), "ada", goodPassword, "")
+			f.clock.Advance(time.Minute)
+		}
+		f.guessFromEverywhere(t, "ada")
+		f.wantTry(t, "203.0.113.0", "ada", goodPassword, personal.CodeTooManyAttempts)
+		f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
+	})
+}
+
+func TestARecoveryLetsItsOwnerInWhoeverGuesses(t *testing.T) {
+	f, _ := guarded(t, testkit.SQLite(t))
+	f.register(t, "ada")
+	f.guessFromEverywhere(t, "ada")
+	if err := f.service.Recover(t.Context(), personal.RecoverRequest{Login: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	f.drain(t)
+	err := f.service.RecoverConfirm(at(t, "203.0.113.5"), personal.RecoverConfirmRequest{
+		Token: f.tokens()[0], Password: otherPassword, ConfirmPassword: otherPassword,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.wantTry(t, "203.0.113.5", "ada", otherPassword, "")
+}
+
+func TestASuccessClearsItsOwnAccountAndAddressAlone(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _ := guarded(t, url)
+		f.register(t, "ada")
+		f.register(t, "bob")
+		guess := func(address, login string, times int) {
+			t.Helper()
+			for range times {
+				f.wantTry(t, address, login, otherPassword, personal.CodeInvalidCredentials)
+			}
+		}
+		guess("203.0.113.1", "ada", 13)
+		guess("203.0.113.1", "bob", 14)
+		guess("203.0.113.2", "ada", 14)
+		f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
+		guess("203.0.113.1", "ada", 14)
+		for _, c := range [][2]string{{"203.0.113.1", "ada"}, {"203.0.113.1", "bob"}, {"203.0.113.2", "ada"}} {
+			f.wantTry(t, c[0], c[1], goodPassword, personal.CodeTooManyAttempts)
+		}
+	})
+}
+
+// TestWhereTheAddressTellsNothingNobodyIsLockedOutByIt: a proxy that nobody has
+// listed is the address of everybody.
+func TestWhereTheAddressTellsNothingNobodyIsLockedOutByIt(t *testing.T) {
+	f, _ := guarded(t, testkit.SQLite(t))
+	f.register(t, "ada")
+	for name, call := range map[string]personal.Call{
+		"a shared address": {Address: netip.MustParseAddr("10.0.0.1"), Shared: true},
+		"none":             {},
+	} {
+		ctx := personal.WithCall(t.Context(), call)
+		for i := range 250 {
+			login := fmt.Sprintf("%s %d", name, i)
+			_, err := f.service.Authorize(ctx, personal.AuthorizeRequest{Login: login, Password: otherPassword})
+			wantCode(t, err, personal.CodeInvalidCredentials)
+		}
+		for range 5 {
+			wantCode(t, f.service.Recover(ctx, personal.RecoverRequest{Login: "nobody"}), "")
+		}
+		for range 14 {
+			_, err := f.service.Authorize(ctx, personal.AuthorizeRequest{Login: "ada", Password: otherPassword})
+			wantCode(t, err, personal.CodeInvalidCredentials)
+		}
+		_, err := f.service.Authorize(ctx, personal.AuthorizeRequest{Login: "ada", Password: goodPassword})
+		wantCode(t, err, personal.CodeTooManyAttempts)
+	}
+}
+
+func TestRecoveriesFromEverywhereFillNothing(t *testing.T) {
+	f, _ := guarded(t, testkit.SQLite(t))
+	for i := range 30 {
+		want := personal.Code("")
+		if i >= 20 {
+			want = personal.CodeTooManyAttempts
+		}
+		err := f.service.Recover(at(t, fmt.Sprintf("2001:db8:0:%x::1", i)), personal.RecoverRequest{Login: "ada"})
+		wantCode(t, err, want)
+	}
+}
+
+func TestEveryOperationThatTakesASecretIsLimitedPerAddress(t *testing.T) {
+	f, _ := guarded(t, testkit.SQLite(t))
+	for name, ask := range map[string]func(context.Context) error{
+		"register": func(ctx context.Context) error {
+			_, err := f.service.Register(ctx, personal.RegisterRequest{})
+			return err
+		},
+		"recover": func(ctx context.Context) error { return f.service.Recover(ctx, personal.RecoverRequest{}) },
+		"recover_confirm": func(ctx context.Context) error {
+			return f.service.RecoverConfirm(ctx, personal.RecoverConfirmRequest{})
+		},
+		"email_confirm": func(ctx context.Context) error { return f.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.clock.Advance(time.Hour)
+			wantCode(t, ask(at(t, "203.0.113.1")), personal.CodeValidationFailed)
+			wantCode(t, ask(at(t, "203.0.113.1")), personal.CodeValidationFailed)
+			wantCode(t, ask(at(t, "203.0.113.1")), personal.CodeTooManyAttempts)
+			wantCode(t, ask(at(t, "203.0.113.2")), personal.CodeValidationFailed)
+		})
+	}
+}

@@ -1,0 +1,182 @@
+package accounts_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/internal/store/dbconn"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// TestADeletedUserLeavesNoTrace fills all that is kept about a user with texts
+// that stand nowhere else, and looks for them in every column of the database.
+func TestADeletedUserLeavesNoTrace(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _ := guarded(t, url)
+		f.host.UserFieldsFunc = func(context.Context) (personal.Schema, error) {
+			return personal.Schema{Revision: "1", Fields: []personal.Field{
+				{Name: "motto", Type: personal.TypeText}, {Name: "secret_note", Type: personal.TypeText, Hidden: true},
+			}}, nil
+		}
+		pools, err := dbconn.Open(url, dbconn.RequestLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pools.Close()
+		f.register(t, "bob") // who stays
+		id := f.leaveTraces(t)
+		traces := []string{
+			"ada_marker", "ada_address@marker.example", "ada_new@marker.example", "Ada Namemarker",
+			"mottomarker", "notemarker", "203.0.113.77", "agentmarker", "requestmarker",
+		}
+		if missing := slices.DeleteFunc(slices.Clone(traces), func(trace string) bool { return len(find(t, pools, trace)) > 0 }); len(missing) > 0 {
+			t.Fatalf("not even there before: %q", missing)
+		}
+		if err := f.service.DeleteUser(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		for _, trace := range traces {
+			if where := find(t, pools, trace); len(where) > 0 {
+				t.Errorf("%q is still in %v", trace, where)
+			}
+		}
+		f.drain(t)
+		for where, rows := range dump(t, pools) {
+			if table, column, _ := strings.Cut(where, "."); column == "account_id" && slices.Contains(rows, fmt.Sprint(id)) {
+				t.Errorf("%s still names the user", table)
+			}
+		}
+		wantNotInFile(t, url, pools, traces)
+		if lines := dump(t, pools)["personal_audit.type"]; !slices.Contains(lines, "user_deleted") || !slices.Contains(lines, "sign_in_failed") {
+			t.Errorf("the audit lines left are %v", lines)
+		}
+	})
+}
+
+// leaveTraces makes a user, and lets him do all that leaves something behind.
+func (f *fixture) leaveTraces(t *testing.T) (id int64) {
+	t.Helper()
+	call := personal.WithCall(t.Context(), personal.Call{
+		RequestID: "requestmarker", Address: netip.MustParseAddr("203.0.113.77"), Agent: "agentmarker", Locale: "en",
+	})
+	in, err := f.service.Register(call, personal.RegisterRequest{
+		Login: "ada_marker", Password: goodPassword, ConfirmPassword: goodPassword, Email: "ada_address@marker.example",
+		Fields: map[string]personal.Input{"name": personal.Text("Ada Namemarker"), "motto": personal.Text("mottomarker")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id = in.Credentials.UserID
+	for _, does := range []func() error{
+		func() error {
+			return f.service.UpdateUser(call, personal.UpdateUserRequest{UserID: id, Fields: map[string]personal.Input{"secret_note": personal.Text("notemarker")}})
+		},
+		func() error { return f.service.Recover(call, personal.RecoverRequest{Login: "ada_marker"}) },
+		func() error { f.drain(t); return nil }, // a mail, its token, events told
+		func() error {
+			_, err := f.service.Authorize(call, personal.AuthorizeRequest{Login: "ada_marker", Password: goodPassword})
+			return err
+		},
+		func() error {
+			return f.service.ChangeEmail(call, personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "ada_new@marker.example"})
+		},
+	} {
+		if err := does(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = f.service.Authorize(call, personal.AuthorizeRequest{Login: "ada_address@marker.example", Password: otherPassword})
+	wantCode(t, err, personal.CodeInvalidCredentials)
+	return id
+}
+
+// find returns the columns that hold a text somewhere.
+func find(t *testing.T, pools dbconn.Pools, text string) (where []string) {
+	t.Helper()
+	for column, rows := range dump(t, pools) {
+		if slices.ContainsFunc(rows, func(row string) bool { return strings.Contains(strings.ToLower(row), strings.ToLower(text)) }) {
+			where = append(where, column)
+		}
+	}
+	return where
+}
+
+// wantNotInFile looks for texts in the file itself, on SQLite, where deleted rows
+// could lie about.
+func wantNotInFile(t *testing.T, url string, pools dbconn.Pools, texts []string) {
+	t.Helper()
+	path, isFile := strings.CutPrefix(url, "sqlite://")
+	if !isFile {
+		return
+	}
+	columns(t, pools.Write, "PRAGMA wal_checkpoint(TRUNCATE)")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range texts {
+		if bytes.Contains(data, []byte(text)) {
+			t.Errorf("%q is still in the file", text)
+		}
+	}
+}
+
+// dump returns the values of every column of every table.
+func dump(t *testing.T, pools dbconn.Pools) map[string][]string {
+	t.Helper()
+	tables := "SELECT name FROM sqlite_master WHERE type = 'table'"
+	if pools.Kind == dbconn.PostgreSQL {
+		tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+	}
+	all := map[string][]string{}
+	for _, name := range slices.Concat(slices.Collect(maps.Values(columns(t, pools.Read, tables)))...) {
+		for column, rows := range columns(t, pools.Read, "SELECT * FROM "+name) {
+			all[name+"."+column] = rows
+		}
+	}
+	return all
+}
+
+// columns returns what a query finds, by column, as text.
+func columns(t *testing.T, db *sql.DB, query string) map[string][]string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	for rows.Next() {
+		cells, places := make([]any, len(names)), make([]any, len(names))
+		for i := range cells {
+			places[i] = &cells[i]
+		}
+		if err := rows.Scan(places...); err != nil {
+			t.Fatal(err)
+		}
+		for i, cell := range cells {
+			text := fmt.Sprint(cell)
+			if raw, ok := cell.([]byte); ok {
+				text = string(raw)
+			}
+			found[names[i]] = append(found[names[i]], text)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

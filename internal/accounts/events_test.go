@@ -1,0 +1,194 @@
+package accounts_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// TestEventsOfAUserComeInTheirOrder lets the host refuse a third of them, and
+// several workers hand them over.
+func TestEventsOfAUserComeInTheirOrder(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		var mu sync.Mutex
+		tried := 0
+		f.host.PublishEventFunc = func(context.Context, personal.Event) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if tried++; tried%3 == 0 {
+				return errors.New("not now")
+			}
+			return nil
+		}
+		want := map[int64][]string{}
+		for i := range 3 {
+			id := f.register(t, fmt.Sprint("user", i)).Credentials.UserID
+			want[id] = []string{"registered"}
+			for range 3 {
+				for _, step := range []struct {
+					does error
+					told string
+				}{{f.service.DisableUser(t.Context(), id), "user_disabled"}, {f.service.EnableUser(t.Context(), id), "user_enabled"}} {
+					if step.does != nil {
+						t.Fatal(step.does)
+					}
+					want[id] = append(want[id], step.told)
+				}
+			}
+			if err := f.service.DeleteUser(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			want[id] = append(want[id], "user_deleted")
+		}
+		stop := f.tick()
+		defer stop()
+		f.work(t)
+		f.work(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		events, err := f.host.AwaitEvents(ctx, 24)
+		if err != nil {
+			t.Fatalf("%d events: %v", len(events), err)
+		}
+		got := map[int64][]string{}
+		for _, e := range events {
+			got[e.UserID] = append(got[e.UserID], string(e.Type))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// tick lets the clock run, quickly, until stop is called: what failed is due again.
+func (f *fixture) tick() (stop func()) {
+	done := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(10 * time.Millisecond):
+				f.clock.Advance(time.Second)
+			}
+		}
+	})
+	return func() { close(done); running.Wait() }
+}
+
+func TestFailedAndThrottledAttemptsAreToldInPart(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _ := guarded(t, url)
+		id := f.register(t, "ada").Credentials.UserID
+		f.drain(t)
+		known := len(f.host.Events())
+		for range 20 {
+			f.try(t, "203.0.113.1", "ada", otherPassword)
+		}
+		f.try(t, "203.0.113.1", "nobody", otherPassword)
+		f.drain(t)
+		got := map[string]int{}
+		for _, e := range f.host.Events()[known:] {
+			got[fmt.Sprintf("%s of %d at %s", e.Type, e.UserID, e.Address)]++
+		}
+		want := map[string]int{
+			fmt.Sprintf("sign_in_failed of %d at 203.0.113.1", id): 5,
+			"sign_in_failed of 0 at 203.0.113.1":                   1,
+			"throttled of 0 at 203.0.113.1":                        5,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestAnAttackFromEverywhereFillsNothing(t *testing.T) {
+	f, _ := guarded(t, testkit.SQLite(t))
+	for i := range 300 {
+		f.try(t, fmt.Sprintf("2001:db8:0:%x::1", i), fmt.Sprint("user", i), otherPassword)
+	}
+	jobs, err := f.store.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindEvent}, f.clock.Now().Add(time.Minute), 1000)
+	if err != nil || len(jobs) != 100 {
+		t.Errorf("%d events of 300 failures, error %v, want 100", len(jobs), err)
+	}
+}
+
+func TestADisabledUserWhoSignsInIsTold(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	id := f.register(t, "ada").Credentials.UserID
+	f.disable(t, id)
+	_, err := f.signIn("ada", goodPassword)
+	wantCode(t, err, personal.CodeAccountDisabled)
+	_, err = f.signIn("ada", otherPassword)
+	wantCode(t, err, personal.CodeInvalidCredentials)
+	f.drain(t)
+	failed := 0
+	for _, e := range f.host.Events() {
+		if e.Type == personal.EventSignInFailed && e.UserID == id {
+			failed++
+		}
+	}
+	if failed != 2 {
+		t.Errorf("%d failures were told, want 2", failed)
+	}
+}
+
+// TestTheLogOfFailedSignInsTellsNothingTyped: what is typed as a login may be a
+// password. One login is told from another all the same.
+func TestTheLogOfFailedSignInsTellsNothingTyped(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	var lines [2]bytes.Buffer
+	for i := range lines {
+		s := accounts.New(f.settings, f.store, mustHasher(t, cheap), f.host, slog.New(slog.NewTextHandler(&lines[i], nil)), func() {})
+		for _, login := range []string{"hunter2hunter2", "HUNTER2hunter2", "another"} {
+			_, err := s.Authorize(t.Context(), personal.AuthorizeRequest{Login: login, Password: otherPassword})
+			wantCode(t, err, personal.CodeInvalidCredentials)
+		}
+	}
+	identifiers := func(log string) (ids []string) {
+		for line := range strings.Lines(log) {
+			if _, id, found := strings.Cut(line, "identifier="); found {
+				ids = append(ids, strings.TrimSpace(id))
+			}
+		}
+		return ids
+	}
+	one, other := identifiers(lines[0].String()), identifiers(lines[1].String())
+	if len(one) != 3 || one[0] != one[1] || one[0] == one[2] {
+		t.Errorf("identifiers %v", one)
+	}
+	if len(other) != 3 || one[0] == other[0] {
+		t.Errorf("another process has the same digests: %v, %v", one, other)
+	}
+	if text := strings.ToLower(lines[0].String()); strings.Contains(text, "hunter2") || strings.Contains(text, otherPassword) {
+		t.Errorf("the log tells what was typed:\n%s", text)
+	}
+}
+
+func TestARecoveryIsToldWithTheAddressThatAskedForIt(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	f.register(t, "ada")
+	if err := f.service.Recover(at(t, "203.0.113.7"), personal.RecoverRequest{Login: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	f.drain(t)
+	events := f.host.Events()
+	if last := events[len(events)-1]; last.Type != personal.EventRecoveryRequested || last.Address != "203.0.113.7" {
+		t.Errorf("told is %+v", last)
+	}
+}

@@ -1,0 +1,48 @@
+package accounts
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"time"
+
+	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// What an attacker can cause is told in part only, so that it fills no database
+// and slows nothing down: the first few of one target from one address, and of
+// all so many that a day brings 86,400 at most.
+var (
+	notesEach = throttle.Limit{Burst: 5, Every: time.Minute}
+	notesAll  = throttle.Limit{Burst: 100, Every: time.Second}
+)
+
+// failed notes that a sign-in was refused. The account may be nobody's. The log
+// has the login as a digest, under a key that ends with the process: people type
+// their passwords into the login's place.
+func (s *Service) failed(ctx context.Context, login string, account Account) {
+	target := cmp.Or(s.loginQuery(login).LoginKey, login)
+	digest := hmac.New(sha256.New, s.logKey[:])
+	digest.Write([]byte(target))
+	s.log.InfoContext(ctx, "a sign-in failed", slog.String("identifier", hex.EncodeToString(digest.Sum(nil)[:8])))
+	s.note(ctx, personal.EventSignInFailed, account.ID, target)
+}
+
+// note tells the host of something that was refused, unless much of the kind has
+// been told lately. Nobody waits for it, so a failure is logged and no more.
+func (s *Service) note(ctx context.Context, t personal.EventType, accountID int64, target string) {
+	wait, err := s.store.Charge(ctx, []throttle.Charge{
+		{Key: chargeKey("note", string(t), source(ctx), target), Limit: notesEach},
+		{Key: chargeKey("note", string(t)), Limit: notesAll},
+	}, s.store.Now(), s.event(ctx, t, accountID))
+	switch {
+	case err != nil:
+		s.log.WarnContext(ctx, "an event could not be stored", slog.String("type", string(t)), slog.Any("error", err))
+	case wait == 0:
+		s.wake()
+	}
+}

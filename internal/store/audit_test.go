@@ -1,0 +1,101 @@
+package store_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// auditLines are what the audit log holds, in its order.
+const auditLines = "SELECT count(*) || ': ' || coalesce(min(event_id) || '-' || max(event_id), '') FROM personal_audit"
+
+func eventOf(account int64, number int) accounts.NewJob {
+	e := personal.Event{ID: fmt.Sprintf("e%03d", number), Type: personal.EventSignedIn, Time: time.Unix(int64(number+1), 0),
+		UserID: account, Address: "192.0.2.1", RequestID: "r"}
+	return accounts.NewJob{Kind: accounts.KindEvent, Payload: []byte(e.ID), AccountID: account, Event: &e}
+}
+
+func newAccount(t *testing.T, s *store.Store, login string, jobs ...accounts.NewJob) (id int64) {
+	t.Helper()
+	session := accounts.Session{}
+	copy(session.Selector[:], login)
+	id, err := s.CreateAccount(t.Context(), accounts.Account{LoginKey: login}, session,
+		func(int64) []accounts.NewJob { return jobs })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestEventsOfADeletedAccountAreAnonymousLines(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := migrated(t, url, store.Options{})
+		ada, bob := newAccount(t, s, "ada"), newAccount(t, s, "bob")
+		for i, account := range []int64{ada, bob, 0} {
+			if err := s.Enqueue(t.Context(), eventOf(account, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Enqueue(t.Context(), accounts.NewJob{Kind: "mail", AccountID: ada}); err != nil {
+			t.Fatal(err)
+		}
+		without := func(j outbox.Job) []byte {
+			if j.Kind == "mail" {
+				return nil
+			}
+			return bytes.ToUpper(j.Payload)
+		}
+		if err := s.DeleteAccount(t.Context(), ada, without, eventOf(ada, 3)); err != nil {
+			t.Fatal(err)
+		}
+		got := value[string](t, url, `SELECT `+joined(url, `event_id || ' ' || coalesce(account_id, 0) || ' ' || address || request_id`)+` FROM personal_audit`)
+		if want := fmt.Sprintf("e000 0 ,e001 %d 192.0.2.1r,e002 0 192.0.2.1r,e003 0 192.0.2.1r", bob); got != want {
+			t.Errorf("audit lines %q, want %q", got, want)
+		}
+		jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{"mail", accounts.KindEvent}, s.Now().Add(time.Minute), 10)
+		if err != nil || len(jobs) != 3 || string(jobs[0].Payload) != "E000" {
+			t.Errorf("jobs %v, error %v", jobs, err)
+		}
+	})
+}
+
+func TestOldAuditLinesGoAndSoDoTooMany(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := migrated(t, url, store.Options{})
+		for i := range 20 {
+			if err := s.Enqueue(t.Context(), eventOf(0, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, step := range []struct {
+			keep store.PruneOptions
+			want string
+		}{
+			{store.PruneOptions{}, "20: e000-e019"},
+			{store.PruneOptions{AuditBefore: time.Unix(5, 0), Batch: 2}, "15: e005-e019"},
+			{store.PruneOptions{AuditMost: 6, Batch: 2}, "6: e014-e019"},
+		} {
+			if err := s.Prune(t.Context(), step.keep); err != nil {
+				t.Fatal(err)
+			}
+			if got := value[string](t, url, auditLines); got != step.want {
+				t.Errorf("%+v leaves %s, want %s", step.keep, got, step.want)
+			}
+		}
+	})
+}
+
+// joined is the expression that joins the texts of all rows, in the order of ids.
+func joined(url, text string) string {
+	if url[:6] == "sqlite" {
+		return "group_concat(" + text + ", ',' ORDER BY id)"
+	}
+	return "string_agg(" + text + ", ',' ORDER BY id)"
+}

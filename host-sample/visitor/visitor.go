@@ -2,7 +2,6 @@ package visitor
 
 import (
 	"embed"
-	"io/fs"
 	"log/slog"
 	"net/http"
 
@@ -65,14 +64,6 @@ func New(o Options) (http.Handler, error) {
 		log: o.Log,
 	}
 	return pages.Handler(s.routes()), nil
-}
-
-func folder(name string) fs.FS {
-	sub, err := fs.Sub(files, name)
-	if err != nil {
-		panic(err) // the name is no path: a mistake in this file
-	}
-	return sub
 }
 
 func (s *site) routes() *http.ServeMux {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -96,8 +97,7 @@ func TestThePluginListTellsUseAndSigner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, id, _ := strings.Cut(string(must(keys[0].MarshalText())), "public key: ")
-	id, _, _ = strings.Cut(id, "\n")
+	id := fmt.Sprintf("%016X", keys[0].ID()) // one in sixteen begins with a zero
 
 	for name, tt := range map[string]struct {
 		keys []string
@@ -122,8 +122,6 @@ func TestThePluginListTellsUseAndSigner(t *testing.T) {
 		}
 	}
 }
-
-func must(text []byte, _ error) []byte { return text }
 
 func TestPruningPrintsWhatItRemoves(t *testing.T) {
 	secret, _ := signingKey(t)

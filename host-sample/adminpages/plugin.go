@@ -67,14 +67,8 @@ func (s *site) showPlugin(w http.ResponseWriter, r *http.Request) {
 
 // renderPlugin answers with the page and, if there is one, a problem on it.
 func (s *site) renderPlugin(w http.ResponseWriter, r *http.Request, status int, problem string) {
-	report, err := s.pluginReport()
-	if err != nil {
-		s.fail(w, r, "the plugin", err)
-		return
-	}
-	now, err := s.pluginNow(r, report)
-	if err != nil {
-		s.fail(w, r, "the plugin", err)
+	report, now, ok := s.lookAtPlugin(w, r)
+	if !ok {
 		return
 	}
 	totals, err := s.pluginTotals(r)
@@ -156,7 +150,7 @@ func (s *site) removePlugin(w http.ResponseWriter, r *http.Request) {
 }
 
 // inUse reports whether a version serves, is kept to go back to, or is on its way
-// to serve. What the catalogue says of it lags behind a trial.
+// to serve: of the last the catalogue knows nothing yet.
 func inUse(report pluginadmin.Report, version string) bool {
 	switch {
 	case report.Active.Version == version,

@@ -47,17 +47,24 @@ const (
 )
 
 func (s *site) partPluginNow(w http.ResponseWriter, r *http.Request) {
+	if _, now, ok := s.lookAtPlugin(w, r); ok {
+		answerPart(s, w, r, "plugin", "plugin_now", now)
+	}
+}
+
+// lookAtPlugin returns how the plugin is, or answers why that cannot be told and
+// returns false.
+func (s *site) lookAtPlugin(w http.ResponseWriter, r *http.Request) (pluginadmin.Report, pluginNow, bool) {
 	report, err := s.pluginReport()
 	if err != nil {
 		s.fail(w, r, "the plugin", err)
-		return
+		return report, pluginNow{}, false
 	}
 	now, err := s.pluginNow(r, report)
 	if err != nil {
 		s.fail(w, r, "the plugin", err)
-		return
 	}
-	answerPart(s, w, r, "plugin", "plugin_now", now)
+	return report, now, err == nil
 }
 
 func (s *site) pluginNow(r *http.Request, report pluginadmin.Report) (pluginNow, error) {

@@ -169,7 +169,10 @@ func (m *Manager) wayBack() plugincatalogue.Manifest {
 	if state != StateRestarting {
 		return plugincatalogue.Manifest{}
 	}
-	active, _ := m.find(m.activeVersion()) // one that cannot run is no way back
+	active, err := m.find(m.activeVersion())
+	if err != nil { // one that cannot run is no way back
+		return plugincatalogue.Manifest{}
+	}
 	return active.Manifest
 }
 

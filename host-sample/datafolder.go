@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,10 +59,27 @@ func makeDataFolder(dir string, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("looking at the data folder: %w", err)
 	}
-	if open := info.Mode().Perm() & 0o077; open != 0 {
-		log.Warn("the data folder is open to other users of this machine", "dir", dir, "mode", info.Mode().String())
+	if info.Mode().Perm()&0o077 == 0 {
+		return nil
 	}
+	if !isOurs(dir) {
+		log.Warn("the data folder is open to other users of this machine", "dir", dir, "mode", info.Mode().String())
+		return nil
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return fmt.Errorf("closing the data folder to others: %w", err)
+	}
+	log.Info("closed the data folder to other users of this machine", "dir", dir, "mode", info.Mode().String())
 	return nil
+}
+
+// isOurs tells whether the folder is empty or has served before. Another one,
+// such as /tmp, is not closed to those who use it for something else.
+func isOurs(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && (len(entries) == 0 || slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return slices.Contains([]string{"host.lock", "user-fields.json", "plugins"}, e.Name())
+	}))
 }
 
 // A command that looks for a running host holds the lock for the blink of an eye.

@@ -73,6 +73,34 @@ func TestTheDataFolderIsClosedToOthers(t *testing.T) {
 	}
 }
 
+func TestADataFolderThatOthersCouldOpenIsClosedToThem(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file string
+		want fs.FileMode
+	}{
+		"an empty one":                           {"", 0o700},
+		"one that has served":                    {"host.lock", 0o700},
+		"one with a schema":                      {"user-fields.json", 0o700},
+		"not one that is there for other things": {"letters.txt", 0o755},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if tt.file != "" {
+				if err := os.WriteFile(filepath.Join(dir, tt.file), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			openTestFolder(t, dir)
+			if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != tt.want {
+				t.Errorf("mode %v, %v, want %v", info.Mode().Perm(), err, tt.want)
+			}
+		})
+	}
+}
+
 func TestTheAdminTokenStaysTheSame(t *testing.T) {
 	d := openTestFolder(t, t.TempDir())
 	first, err := d.adminToken()

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cms-personal/personal/host-sample/atomicfile"
+	"github.com/cms-personal/personal/shared/durable"
 )
 
 // dataFolder is the folder that one running host has for itself:
@@ -135,7 +135,7 @@ func (d *dataFolder) adminToken() (string, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		token := rand.Text()
-		return token, atomicfile.Write(path, []byte(token+"\n"))
+		return token, durable.WriteFile(path, []byte(token+"\n"))
 	}
 	if err == nil {
 		err = os.Chmod(path, 0o600) // whoever copied it may have let others read it
@@ -165,7 +165,7 @@ func (d *dataFolder) announce(url string) error {
 	if err != nil {
 		return fmt.Errorf("announcing the host: %w", err)
 	}
-	return atomicfile.Write(d.path("host.json"), append(data, '\n'))
+	return durable.WriteFile(d.path("host.json"), append(data, '\n'))
 }
 
 // close withdraws the announcement and gives the folder to whoever comes next.

@@ -16,7 +16,12 @@ import (
 
 func openLog(t *testing.T) *Log {
 	t.Helper()
-	l, err := Open(filepath.Join(t.TempDir(), "events.ndjson"))
+	return openSmallLog(t, filepath.Join(t.TempDir(), "events.ndjson"), fileLimit)
+}
+
+func openSmallLog(t *testing.T, path string, limit int64) *Log {
+	t.Helper()
+	l, err := open(path, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,23 +94,22 @@ func TestEventsAreReadFromTheNewestBackPageByPage(t *testing.T) {
 }
 
 func TestAFullFileIsPutAsideAndOneIsKept(t *testing.T) {
-	l := openLog(t)
-	l.limit = 1000
+	path := filepath.Join(t.TempDir(), "events.ndjson")
+	l := openSmallLog(t, path, 1000)
 	add(t, l, 1, 100)
 	ids, _ := read(t, l, End(), -1)
 	if len(ids) < 10 || len(ids) > 30 || !slices.Equal(ids, down(100, 101-len(ids))) {
 		t.Errorf("%d events are left: %v", len(ids), ids)
 	}
-	for _, path := range []string{l.path, l.aside()} {
-		if info, err := os.Stat(path); err != nil || info.Size() > l.limit || info.Mode().Perm() != 0o600 {
+	for _, path := range []string{path, path + ".1"} {
+		if info, err := os.Stat(path); err != nil || info.Size() > 1000 || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", path, info, err)
 		}
 	}
 }
 
 func TestAPositionOutlivesTheChangeOfFiles(t *testing.T) {
-	l := openLog(t)
-	l.limit = 1000
+	l := openSmallLog(t, filepath.Join(t.TempDir(), "events.ndjson"), 1000)
 	add(t, l, 1, 8)
 	_, at := read(t, l, End(), 3)
 	add(t, l, 9, 14) // the first file is put aside

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"os"
 
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -24,65 +23,30 @@ func End() Position { return Position{Before: math.MaxInt64} }
 // Reader reads events, the newest first. It holds a block of the file in memory,
 // however large the file is.
 type Reader struct {
-	older, newer part
+	older, newer durable.Part
 	lines        backward
-}
-
-// part is one of the two files; the zero value is one that is not there.
-type part struct {
-	file *os.File
-	size int64
 }
 
 // Read returns a reader of what was logged before a position. It sees what was
 // there when it was made, and must be closed. A position survives one turn of the
 // log; after more it may be another one's.
 func (l *Log) Read(from Position) (*Reader, error) {
-	l.mu.Lock() // the files do not change places meanwhile
-	defer l.mu.Unlock()
-	older, err := openPart(l.aside())
+	older, newer, err := l.lines.Parts()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the event log: %w", err)
 	}
-	newer, err := openPart(l.path)
-	if err != nil {
-		return nil, errors.Join(err, older.close())
-	}
-	newer.size = min(newer.size, l.size) // whole lines
 	r := &Reader{older: older, newer: newer}
 	r.lines = backward{source: r, at: r.place(from)}
 	return r, nil
 }
 
-func openPart(path string) (part, error) {
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return part{}, nil
-	}
-	if err != nil {
-		return part{}, fmt.Errorf("reading the event log: %w", err)
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return part{}, errors.Join(fmt.Errorf("reading the event log: %w", err), file.Close())
-	}
-	return part{file: file, size: info.Size()}, nil
-}
-
-func (p part) close() error {
-	if p.file == nil {
-		return nil
-	}
-	return p.file.Close()
-}
-
 // place returns how many bytes lie before a position now. When the files have
 // changed places since, what was the newer one is the older one.
 func (r *Reader) place(p Position) int64 {
-	if p.Older != r.older.size {
+	if p.Older != r.older.Size() {
 		p.Before -= p.Older
 	}
-	return max(0, min(p.Before, r.older.size+r.newer.size))
+	return max(0, min(p.Before, r.older.Size()+r.newer.Size()))
 }
 
 // Next returns the event before the one it returned last, or [io.EOF]. It passes
@@ -103,24 +67,24 @@ func (r *Reader) Next() (personal.Event, error) {
 // Position is where the last event begins: a reader from there goes on with the
 // one before.
 func (r *Reader) Position() Position {
-	return Position{Before: r.lines.before(), Older: r.older.size}
+	return Position{Before: r.lines.before(), Older: r.older.Size()}
 }
 
 // ReadAt reads from the two files as if they were one.
 func (r *Reader) ReadAt(p []byte, at int64) (int, error) {
-	if at >= r.older.size {
-		return r.newer.file.ReadAt(p, at-r.older.size)
+	if at >= r.older.Size() {
+		return r.newer.ReadAt(p, at-r.older.Size())
 	}
-	n := min(int64(len(p)), r.older.size-at)
-	read, err := r.older.file.ReadAt(p[:n], at)
+	n := min(int64(len(p)), r.older.Size()-at)
+	read, err := r.older.ReadAt(p[:n], at)
 	if err != nil || n == int64(len(p)) {
 		return read, err
 	}
-	more, err := r.newer.file.ReadAt(p[n:], 0)
+	more, err := r.newer.ReadAt(p[n:], 0)
 	return read + more, err
 }
 
 // Close closes the files.
-func (r *Reader) Close() error { return errors.Join(r.older.close(), r.newer.close()) }
+func (r *Reader) Close() error { return errors.Join(r.older.Close(), r.newer.Close()) }
 
 var _ io.ReaderAt = (*Reader)(nil)

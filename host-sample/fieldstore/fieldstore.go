@@ -15,7 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cms-personal/personal/host-sample/atomicfile"
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -46,7 +46,7 @@ type Store struct {
 func Open(path string) (*Store, error) {
 	source, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		source, err = sampleFields, atomicfile.Write(path, sampleFields)
+		source, err = sampleFields, durable.WriteFile(path, sampleFields)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the user fields: %w", err)
@@ -94,7 +94,7 @@ func (s *Store) Put(source []byte, may func(revision string) bool) (*Set, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := atomicfile.Write(s.path, source); err != nil {
+	if err := durable.WriteFile(s.path, source); err != nil {
 		return nil, fmt.Errorf("keeping the user fields: %w", err)
 	}
 	s.current.Store(set)

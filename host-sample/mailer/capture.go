@@ -11,7 +11,7 @@ import (
 
 	gomail "github.com/wneessen/go-mail"
 
-	"github.com/cms-personal/personal/host-sample/atomicfile"
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -43,7 +43,7 @@ func (c *Capture) Send(_ context.Context, m personal.Mail) error {
 		return fmt.Errorf("composing a mail: %w", err)
 	}
 	name := time.Now().UTC().Format("20060102T150405.000000000Z") + "-" + cleanID(m.ID) + ".eml"
-	return atomicfile.Write(filepath.Join(c.dir, name), b.Bytes())
+	return durable.WriteFile(filepath.Join(c.dir, name), b.Bytes())
 }
 
 // Check looks for the folder.

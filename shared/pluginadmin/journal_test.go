@@ -16,7 +16,12 @@ import (
 
 func openTestJournal(t *testing.T, path string) *Journal {
 	t.Helper()
-	j, err := OpenJournal(path, slog.New(slog.DiscardHandler))
+	return openSmallJournal(t, path, journalLimit)
+}
+
+func openSmallJournal(t *testing.T, path string, limit int64) *Journal {
+	t.Helper()
+	j, err := openJournal(path, limit, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,14 +96,12 @@ func TestALineCutShortByACrashSpoilsNoOther(t *testing.T) {
 func TestAJournalDoesNotGrowBeyondTwoFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plugin-events.ndjson")
 	const records = 100
-	j := openTestJournal(t, path)
-	j.limit = 1000
+	j := openSmallJournal(t, path, 1000)
 	for n := 1; n <= records; n++ {
 		j.Record(record(n))
 		if n == records/2 { // a host's restart changes nothing
 			_ = j.Close()
-			j = openTestJournal(t, path)
-			j.limit = 1000
+			j = openSmallJournal(t, path, 1000)
 		}
 	}
 	files, err := filepath.Glob(path + "*")

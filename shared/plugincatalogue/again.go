@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/cms-personal/personal/shared/durable"
 )
 
 // installedBefore judges a draft whose version is there already.
@@ -52,5 +54,5 @@ func (c *Catalogue) mend(ctx context.Context, e Entry, d draft) error {
 			return err
 		}
 	}
-	return syncDir(e.Dir)
+	return durable.SyncDir(e.Dir)
 }

@@ -19,6 +19,8 @@ import (
 	"slices"
 
 	"aead.dev/minisign"
+
+	"github.com/cms-personal/personal/shared/durable"
 )
 
 const manifestFile = "manifest.json"
@@ -133,5 +135,5 @@ func (c *Catalogue) Remove(version string) error {
 	if err != nil {
 		return fmt.Errorf("removing plugin %s: %w", version, err)
 	}
-	return syncDir(c.dir)
+	return durable.SyncDir(c.dir)
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/cms-personal/personal/shared/durable"
 )
 
 // maxSmall bounds what is read of a manifest or a state, in bytes.
@@ -143,16 +145,7 @@ func replaceFile(path string, data []byte) error {
 	if err := os.Rename(draft, path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes renames in a folder survive a power cut.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 // contextReader ends a long copy when its context ends.

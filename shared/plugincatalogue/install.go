@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/cms-personal/personal/shared/durable"
 )
 
 // gzipMagic is how a bundle begins, and no program does.
@@ -157,7 +159,7 @@ func (c *Catalogue) publish(ctx context.Context, d draft) (Entry, error) {
 			return Entry{}, err
 		}
 	}
-	if err := syncDir(d.dir); err != nil {
+	if err := durable.SyncDir(d.dir); err != nil {
 		return Entry{}, err
 	}
 	dir := filepath.Join(c.dir, d.manifest.Version)
@@ -166,5 +168,5 @@ func (c *Catalogue) publish(ctx context.Context, d draft) (Entry, error) {
 	} else if err != nil {
 		return Entry{}, err
 	}
-	return Entry{Manifest: d.manifest, Dir: dir}, syncDir(c.dir)
+	return Entry{Manifest: d.manifest, Dir: dir}, durable.SyncDir(c.dir)
 }

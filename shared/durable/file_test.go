@@ -1,4 +1,4 @@
-package atomicfile_test
+package durable_test
 
 import (
 	"errors"
@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cms-personal/personal/host-sample/atomicfile"
+	"github.com/cms-personal/personal/shared/durable"
 )
 
 func TestWriteReplacesAFileAndLeavesNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.json")
 	for _, want := range []string{"a longer first text", "second"} {
-		if err := atomicfile.Write(path, []byte(want)); err != nil {
+		if err := durable.WriteFile(path, []byte(want)); err != nil {
 			t.Fatal(err)
 		}
 		got, err := os.ReadFile(path)
@@ -40,13 +40,13 @@ func TestWriteThatFailsLeavesNothing(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(occupied, "inside"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := atomicfile.Write(occupied, nil); err == nil {
+	if err := durable.WriteFile(occupied, nil); err == nil {
 		t.Fatal("a folder was replaced by a file")
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 1 {
 		t.Errorf("the folder holds %d files, want 1", len(files))
 	}
-	err := atomicfile.Write(filepath.Join(dir, "absent", "f"), nil)
+	err := durable.WriteFile(filepath.Join(dir, "absent", "f"), nil)
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("writing into an absent folder: %v, want not-exist", err)
 	}

@@ -15,7 +15,18 @@ type databaseFlag struct {
 	Database string `required:"" env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…; one with a password by the environment only: command lines are seen by others."`
 }
 
-// open opens it. The caller closes the store.
+// find opens it unless it is a file that is not there: a path mistyped where
+// something is to be read makes no file. fs.ErrNotExist.
+func (f databaseFlag) find(ctx context.Context) (*store.Store, error) {
+	if path, ok := strings.CutPrefix(f.Database, "sqlite://"); ok {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("--database: %w", err)
+		}
+	}
+	return f.open(ctx)
+}
+
+// open opens it, and makes a file that is not there. The caller closes the store.
 func (f databaseFlag) open(ctx context.Context) (*store.Store, error) {
 	if f.Database != os.Getenv("PERSONAL_DATABASE") && hasPassword(f.Database) {
 		return nil, fmt.Errorf("--database: a URL with a password is taken from PERSONAL_DATABASE only, because command lines are seen by others")

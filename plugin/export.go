@@ -20,7 +20,7 @@ type exportCommand struct {
 
 // Run exports the accounts as NDJSON that import takes back, or one person's data.
 func (c exportCommand) Run(ctx context.Context, out io.Writer, stderr errorWriter) error {
-	db, err := c.open(ctx)
+	db, err := c.find(ctx)
 	if err != nil {
 		return err
 	}

@@ -42,12 +42,7 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 	if err != nil {
 		return err
 	}
-	db, err := c.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	target, closeTarget, err := c.target(ctx, db)
+	target, closeTarget, err := c.target(ctx)
 	if err != nil {
 		return err
 	}

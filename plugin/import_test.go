@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,6 +129,7 @@ func TestWhatCannotBeImportedIsSaidAtOnce(t *testing.T) {
 		"a column's name":  {[]string{"import", users, "--fields", write(t, "f.json", `[{"name":"password_hash","type":"text"}]`)}, "--fields"},
 		"faulty settings":  {[]string{"import", users, "--settings", write(t, "s.toml", "[password]\ntime = 99")}, "password.time"},
 		"a password shown": {[]string{"import", users, "--database", "postgres://u:hunter2hunter2@localhost/x"}, "PERSONAL_DATABASE"},
+		"no database":      {[]string{"status", "--database", "sqlite:///nowhere/personal.db"}, "--database: stat /nowhere"},
 		"no such user":     {[]string{"export", "--user", "nobody"}, "--user"},
 	} {
 		if name == "no such user" {
@@ -136,6 +139,17 @@ func TestWhatCannotBeImportedIsSaidAtOnce(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestADryRunMakesNoDatabase(t *testing.T) {
+	t.Setenv("PERSONAL_DATABASE", "sqlite://"+filepath.Join(t.TempDir(), "personal.db"))
+	out, _ := mustCommand(t, "import", write(t, "users.csv", accountRows(2, importedMD5)+"user1,,,!\n"), "--dry-run")
+	if want := "2 accounts would be imported, 0 were there already, 1 rows refused\n"; out != want {
+		t.Errorf("got %s", out)
+	}
+	if _, err := os.Stat(strings.TrimPrefix(os.Getenv("PERSONAL_DATABASE"), "sqlite://")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the database file: %v", err)
 	}
 }
 

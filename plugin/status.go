@@ -12,7 +12,7 @@ type statusCommand struct{ databaseFlag }
 
 // Run tells what is in the database.
 func (c statusCommand) Run(ctx context.Context, w io.Writer) error {
-	db, err := c.open(ctx)
+	db, err := c.find(ctx)
 	if err != nil {
 		return err
 	}

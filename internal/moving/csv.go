@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
@@ -43,19 +44,22 @@ func newCSV(file io.ReadSeeker, offset int64, schema *userfields.Schema) (*csvRe
 }
 
 func (c *csvRecords) readHeader(schema *userfields.Schema) error {
-	header, _, err := c.split()
+	header, fault, err := c.split()
 	if errors.Is(err, io.EOF) {
 		return errors.New("the file is empty; its first line must name the columns")
 	}
 	if err != nil {
 		return err
 	}
-	seen := map[string]bool{}
+	if fault != "" {
+		return fmt.Errorf("the first line, which must name the columns: %s", fault)
+	}
+	seen, fields := map[string]bool{}, fieldNames(schema)
 	for _, name := range header {
 		switch {
 		case seen[name]:
 			return fmt.Errorf("column %q is there twice", name)
-		case !isColumn(name) && !hasField(schema, name):
+		case !isColumn(name) && !fields[name]:
 			return fmt.Errorf("unknown column %q: the columns are %s, and the user fields given with --fields", name, columnNames)
 		}
 		seen[name] = true
@@ -90,17 +94,25 @@ func (c *csvRecords) next() (record, error) {
 	}
 }
 
-// name makes columns of a record. A list is written as JSON: ["a","b"].
+// name makes columns of a record. A list is written as JSON, ["a","b"]: another
+// text is a mistake more likely than the only item.
 func (c *csvRecords) name(values []string) map[string]personal.Input {
 	named := make(map[string]personal.Input, len(values))
 	for i, name := range c.header {
 		named[name] = personal.Text(values[i])
-		var list personal.Input
-		if c.lists[name] && json.Unmarshal([]byte(values[i]), &list) == nil && list.Kind == personal.InputList {
-			named[name] = list
+		if c.lists[name] && values[i] != "" {
+			named[name] = readList(values[i])
 		}
 	}
 	return named
+}
+
+func readList(text string) personal.Input {
+	var list personal.Input
+	if json.Unmarshal([]byte(text), &list) != nil || list.Kind != personal.InputList {
+		return personal.Input{Kind: personal.InputOther}
+	}
+	return list
 }
 
 // split returns the values of the next record, or why it has none.
@@ -110,7 +122,9 @@ func (c *csvRecords) split() (values []string, fault string, err error) {
 	for quoted, more := false, true; more; more = quoted {
 		line, err := c.lines.next()
 		switch {
-		case errors.Is(err, io.EOF) && quoted, err == nil && len(c.buffer)+len(line) > maxRecord:
+		case errors.Is(err, io.EOF) && quoted:
+			return nil, "", fmt.Errorf("line %d: a quote is opened and not closed before the end of the file", first)
+		case err == nil && len(c.buffer)+len(line) > maxRecord:
 			return nil, "", fmt.Errorf("line %d: a quote is opened and not closed within %d bytes", first, maxRecord)
 		case err != nil:
 			return nil, "", err
@@ -121,14 +135,27 @@ func (c *csvRecords) split() (values []string, fault string, err error) {
 	if len(bytes.TrimRight(c.buffer, "\r\n")) == 0 {
 		return nil, "", nil
 	}
+	if !utf8.Valid(c.buffer) {
+		return nil, "not UTF-8", nil
+	}
 	c.parser.Reset(bytes.NewReader(c.buffer))
 	r := csv.NewReader(c.parser)
 	r.FieldsPerRecord = -1
 	values, err = r.Read()
 	if err != nil {
-		return nil, "quotes in the wrong place", nil // its own text counts lines from this record
+		return nil, c.misquoted(first), nil
 	}
 	return values, "", nil
+}
+
+// misquoted says how far a record was taken to go: a quote that is opened by
+// mistake swallows the rows up to the next one. The parser's own text counts lines
+// from this record.
+func (c *csvRecords) misquoted(first int) string {
+	if last := c.lines.number; last > first {
+		return fmt.Sprintf("quotes in the wrong place, which made one row of lines %d to %d", first, last)
+	}
+	return "quotes in the wrong place"
 }
 
 // endsQuoted reports whether a line ends within quotes. They are opened at the

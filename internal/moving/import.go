@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
-	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -55,8 +55,8 @@ type Import struct {
 type Progress struct {
 	Offset   int64 `json:"offset"`   // bytes of the file that are done
 	Imported int64 `json:"imported"` // rows
-	There    int64 `json:"there"`    // rows refused because they are there already
-	Refused  int64 `json:"refused"`  // rows refused for another reason
+	There    int64 `json:"there"`    // rows that are there already
+	Refused  int64 `json:"refused"`  // rows
 }
 
 // Run imports a file, or the rest of it if an earlier run did not come to its
@@ -104,7 +104,7 @@ func (m *Import) open(file io.ReadSeeker, format Format, offset int64) (records,
 	if format == CSV {
 		return newCSV(file, offset, m.Schema)
 	}
-	return newNDJSON(file, offset)
+	return newNDJSON(file, offset, m.Schema)
 }
 
 // noteKind names the note of how far the import of a file is. A file that has
@@ -166,11 +166,11 @@ func (m *Import) settle(b batch, outcomes []Outcome, done *Progress) error {
 		case o.ID != 0:
 			done.Imported++
 			continue
-		case o.There:
+		case o.There: // nothing to mend: an earlier run has brought it
 			done.There++
-		default:
-			done.Refused++
+			continue
 		}
+		done.Refused++
 		refused = append(refused, refusal{b.lines[i], o.reason()})
 	}
 	slices.SortFunc(refused, func(a, b refusal) int { return cmp.Compare(a.line, b.line) })
@@ -184,14 +184,17 @@ func (m *Import) settle(b batch, outcomes []Outcome, done *Progress) error {
 
 // reason says why an account was not added.
 func (o Outcome) reason() string {
-	if o.There {
-		return "there already: an account with this login and this e-mail"
-	}
-	var faults personal.Faults
-	for column, taken := range map[string]bool{columnID: o.Taken.ID, columnLogin: o.Taken.Login, columnEmail: o.Taken.Email} {
-		if taken {
-			faults.Add(column, personal.FaultTaken)
+	var list []string
+	for _, taken := range []struct {
+		column string
+		by     int64
+	}{{columnEmail, o.Taken.Email}, {columnID, o.Taken.ID}, {columnLogin, o.Taken.Login}} {
+		switch {
+		case taken.by == anotherRow:
+			list = append(list, taken.column+": taken by a row before")
+		case taken.by != 0:
+			list = append(list, fmt.Sprintf("%s: taken by the account %d", taken.column, taken.by))
 		}
 	}
-	return reasons(faults, nil)
+	return strings.Join(list, "; ")
 }

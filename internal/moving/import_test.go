@@ -25,7 +25,7 @@ func TestAccountsMoveInFromCSV(t *testing.T) {
 		done := r.file(t, moving.CSV, "\ufefflogin,email,name,password_hash,disabled,created,id,city,age,interests,vip,street\r\n"+
 			`Ada,Ada@Example.com,"Lovelace, ""Ada""",`+bcrypt+`,no,2020-01-02 03:04:05.5,7,kazan,36,"[""engines"",""poetry""]",true,"St James`+"\n"+
 			`Square"`+"\r\n\n"+
-			"bob@example.com,BOB@example.com,,"+md5+",1,1600000000,,,,chess,,\n"+
+			"bob@example.com,BOB@example.com,,"+md5+`,1,1600000000,,,,"[""chess""]",,`+"\n"+
 			"x,,,,,,,,,,,")
 		if done.Imported != 2 || r.report.String() != "6: login: too_short; password_hash: required\n" {
 			t.Fatalf("%+v\n%s", done, r.report.String())
@@ -64,12 +64,12 @@ func TestAccountsMoveInFromNDJSON(t *testing.T) {
 		r := newRun(t, s)
 		r.file(t, moving.NDJSON, `{"id":7,"login":"Ada","email":null,"name":"Ada","password_hash":"`+bcrypt+`","disabled":true,`+
 			`"created":"2020-01-02T03:04:05.5+03:00","updated":1600000000,"city":"kazan","age":36,"interests":["a","b"],"vip":true,`+
-			`"fields":{"gone":"x","city":"nowhere","weight":1.5}}`)
+			`"fields":{"gone":"x","street":"Main St","weight":1.5}}`)
 		name := "Ada"
 		if diff := cmp.Diff(accounts.Account{
 			ID: 7, Login: "Ada", LoginKey: "ada", Name: &name, PasswordHash: bcrypt, CredentialVersion: 1, Disabled: true,
 			Fields: userfields.Values{
-				"city": "kazan", "age": int64(36), "interests": []string{"a", "b"}, "vip": true, "gone": "x", "weight": 1.5,
+				"city": "kazan", "age": int64(36), "interests": []string{"a", "b"}, "vip": true, "gone": "x", "weight": 1.5, "street": "Main St",
 			},
 			Created: time.Date(2020, 1, 2, 0, 4, 5, 500_000_000, time.UTC), Updated: time.Unix(1600000000, 0).UTC(),
 		}, account(t, s, "ada")); diff != "" {
@@ -88,6 +88,9 @@ func TestARowIsRefusedWithItsLineAndReasons(t *testing.T) {
 		"times out of range":        {`{"login":"anna","created":"1969-01-01","updated":"1970-01-01","password_hash":"` + bcrypt + `"}`, "created: out_of_range; updated: out_of_range"},
 		"user fields":               {`{"login":"anna","city":"nowhere","age":1.5,"groups":"admin","other":1,"password_hash":"` + bcrypt + `"}`, "age: invalid_type; city: not_in_list; groups: read_only; other: unknown_field"},
 		"exported fields":           {`{"login":"anna","fields":{"a":{}},"password_hash":"` + bcrypt + `"}`, "fields: a value is of no kind that user fields have"},
+		"exported and checked":      {`{"login":"anna","fields":{"city":"nowhere","gone":"nowhere"},"password_hash":"` + bcrypt + `"}`, "city: not_in_list"},
+		"a field twice":             {`{"login":"anna","city":"kazan","fields":{"city":"kazan"},"password_hash":"` + bcrypt + `"}`, `"city" is there twice`},
+		"no way to sign in":         {`{"login":"anna","password_hash":"!"}`, "email: required"},
 		"a NUL":                     {`{"login":"anna","fields":{"a":"\u0000"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL can't store"},
 		"no object":                 {`["login"]`, "not a JSON object"},
 		"cut short":                 {`{"login":"anna"`, "not a JSON object"},
@@ -109,6 +112,26 @@ func TestARowIsRefusedWithItsLineAndReasons(t *testing.T) {
 	}
 }
 
+func TestARowOfCSVIsRefusedWithItsReason(t *testing.T) {
+	for name, test := range map[string]struct{ row, want string }{
+		"not UTF-8":              {"anna,\xff,,", "2: not UTF-8"},
+		"a list that is none":    {"anna," + bcrypt + ",\"a,b\",", "2: interests: invalid_type"},
+		"a list that is broken":  {"anna," + bcrypt + ",\"[\"\"a\"\",]\",", "2: interests: invalid_type"},
+		"a single item":          {"anna," + bcrypt + ",a,", "2: interests: invalid_type"},
+		"too few columns":        {"anna," + bcrypt, "2: 2 columns, the first line has 4"},
+		"a quote within a value": {"an\"na," + bcrypt + ",,", "2: quotes in the wrong place"},
+		"a quote that swallows":  {"anna,\"" + bcrypt + ",,\nboris," + bcrypt + ",,\"\"\nclara,\"x,,", "2: quotes in the wrong place, which made one row of lines 2 to 4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRun(t, openStore(t, testkit.SQLite(t)))
+			done := r.file(t, moving.CSV, "login,password_hash,interests,city\n"+test.row+"\n")
+			if got := r.report.String(); got != test.want+"\n" || done.Refused != 1 || done.Imported != 0 {
+				t.Errorf("got  %swant %s", got, test.want)
+			}
+		})
+	}
+}
+
 func TestAFileThatCannotBeReadIsRefusedAsAWhole(t *testing.T) {
 	for name, test := range map[string]struct{ file, want string }{
 		"empty":             {"", "name the columns"},
@@ -117,7 +140,8 @@ func TestAFileThatCannotBeReadIsRefusedAsAWhole(t *testing.T) {
 		"no login":          {"email,password_hash\n", `no column "login"`},
 		"no hash":           {"email,login\n", `no column "password_hash"`},
 		"another separator": {"login;password_hash\n", `"login;password_hash"`},
-		"an open quote":     {"login,password_hash\n\"anna,x\nboris,y\n", "line 2: a quote is opened and not closed"},
+		"an open quote":     {"login,password_hash\n\"anna,x\nboris,y\n", "line 2: a quote is opened and not closed before the end"},
+		"another encoding":  {"login,password_hash,\xe3\xee\xf0\xee\xe4\n", "not UTF-8"},
 		"an endless record": {"login,password_hash\n\"" + strings.Repeat("x\n", 1<<20) + "\"", "line 2: a quote"},
 		"an endless line":   {"login,password_hash\n" + strings.Repeat("x", 2<<20), "line 2 is longer"},
 	} {
@@ -143,15 +167,15 @@ func TestCollisionsAreReportedAndNeverMerged(t *testing.T) {
 			"Anna,ANNA@example.com," + bcrypt + "\n" +
 			"clara,clara@example.com," + bcrypt + "\n" +
 			"Clara,clara2@example.com," + bcrypt + "\n"
-		want := "2: login: taken\n3: email: taken\n4: there already: an account with this login and this e-mail\n6: login: taken\n"
+		const want = "2: login: taken by the account 1\n3: email: taken by the account 1\n6: login: taken by "
 		rehearsal := newRun(t, moving.Rehearsal{Store: openStore(t, testkit.SQLite(t)), Real: s})
-		if done := rehearsal.file(t, moving.CSV, file); done.Imported != 1 || rehearsal.report.String() != want {
+		if done := rehearsal.file(t, moving.CSV, file); done.Imported != 1 || rehearsal.report.String() != want+"a row before\n" {
 			t.Errorf("a dry run: %+v\n%s", done, rehearsal.report.String())
 		}
 		if export(t, s) != before {
 			t.Error("the dry run changed something")
 		}
-		if done := r.file(t, moving.CSV, file); done.Imported != 1 || r.report.String() != want {
+		if done := r.file(t, moving.CSV, file); done.Imported != 1 || r.report.String() != fmt.Sprintf("%sthe account %d\n", want, account(t, s, "clara").ID) {
 			t.Errorf("%+v\n%s", done, r.report.String())
 		}
 		if after := export(t, s); !strings.HasPrefix(after, before) || strings.Count(after, "\n") != 2 {

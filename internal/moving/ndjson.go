@@ -13,11 +13,14 @@ import (
 )
 
 // jsonRecords reads NDJSON: an object on each line.
-type jsonRecords struct{ lines *lines }
+type jsonRecords struct {
+	lines  *lines
+	fields map[string]bool // that are columns
+}
 
-func newNDJSON(file io.ReadSeeker, offset int64) (*jsonRecords, error) {
+func newNDJSON(file io.ReadSeeker, offset int64, schema *userfields.Schema) (*jsonRecords, error) {
 	l, err := linesFrom(file, offset)
-	return &jsonRecords{l}, err
+	return &jsonRecords{lines: l, fields: fieldNames(schema)}, err
 }
 
 func (j *jsonRecords) next() (record, error) {
@@ -29,7 +32,7 @@ func (j *jsonRecords) next() (record, error) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		r, err := parseObject(line)
+		r, err := j.parse(line)
 		if err != nil {
 			r.fault = err.Error()
 		}
@@ -40,9 +43,9 @@ func (j *jsonRecords) next() (record, error) {
 
 var errNoObject = errors.New("not a JSON object")
 
-// parseObject reads an object by its tokens: the package would let a repeated
-// name pass. Errors hold no value.
-func parseObject(line []byte) (r record, err error) {
+// parse reads an object by its tokens: the package would let a repeated name
+// pass. Errors hold no value.
+func (j *jsonRecords) parse(line []byte) (r record, err error) {
 	if !utf8.Valid(line) {
 		return r, errors.New("not UTF-8")
 	}
@@ -63,7 +66,7 @@ func parseObject(line []byte) (r record, err error) {
 			return r, fmt.Errorf("%.40q is there twice", name)
 		}
 		seen[name] = true
-		if err := r.read(name, value); err != nil {
+		if err := j.read(&r, name, value); err != nil {
 			return r, err
 		}
 	}
@@ -76,10 +79,17 @@ func parseObject(line []byte) (r record, err error) {
 	return r, nil
 }
 
-func (r *record) read(name string, value json.RawMessage) (err error) {
+func (j *jsonRecords) read(r *record, name string, value json.RawMessage) error {
 	if name == columnFields {
-		r.stored, err = exportedFields(value)
-		return err
+		return j.readFields(r, value)
+	}
+	return r.set(name, value)
+}
+
+// set sets a column, which may be named in the object and in its fields.
+func (r *record) set(name string, value json.RawMessage) error {
+	if _, twice := r.columns[name]; twice {
+		return fmt.Errorf("%.40q is there twice", name)
 	}
 	var in personal.Input
 	if err := json.Unmarshal(value, &in); err != nil {
@@ -89,20 +99,27 @@ func (r *record) read(name string, value json.RawMessage) (err error) {
 	return nil
 }
 
-// exportedFields reads the user fields of an export. They are taken as they are:
-// the schema may have changed since they were stored.
-func exportedFields(value json.RawMessage) (userfields.Values, error) {
+// readFields reads the user fields as an export writes them. Those of the schema
+// are columns, to be checked; all others are taken as they are: the schema may
+// have changed since they were stored.
+func (j *jsonRecords) readFields(r *record, value json.RawMessage) (err error) {
 	if bytes.Contains(value, []byte(`\u0000`)) {
-		return nil, errors.New("fields: a NUL, which PostgreSQL can't store")
+		return errors.New("fields: a NUL, which PostgreSQL can't store")
 	}
-	stored, err := userfields.DecodeValues(value)
-	if err != nil {
-		return nil, errors.New("fields: not an object")
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(value, &fields) != nil {
+		return errors.New("fields: not an object")
 	}
-	for name, v := range stored {
-		if stored[name], err = plain(v); err != nil {
-			return nil, errors.New("fields: a value is of no kind that user fields have")
+	r.stored = userfields.Values{}
+	for name, value := range fields {
+		if j.fields[name] {
+			err = r.set(name, value)
+		} else if r.stored[name], err = plain(userfields.DecodeValue(value)); err != nil {
+			err = errors.New("fields: a value is of no kind that user fields have")
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return stored, nil
+	return nil
 }

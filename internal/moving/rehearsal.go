@@ -35,8 +35,19 @@ func (r Rehearsal) AddAccounts(ctx context.Context, batch []accounts.Account, se
 	}
 	return r.Store.AddAccounts(ctx, rest, func(found []Outcome) (Settlement, error) {
 		for i, o := range found {
+			o.Taken = o.Taken.byAnotherRow()
 			outcomes[places[i]] = o
 		}
 		return settle(outcomes)
 	})
+}
+
+// byAnotherRow hides ids of accounts that are thrown away.
+func (t Taken) byAnotherRow() Taken {
+	for _, owner := range []*int64{&t.ID, &t.Login, &t.Email} {
+		if *owner != 0 {
+			*owner = anotherRow
+		}
+	}
+	return t
 }

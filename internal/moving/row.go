@@ -36,14 +36,18 @@ func isColumn(name string) bool {
 
 // CheckSchema returns an error if a user field has the name of a column.
 func CheckSchema(schema *userfields.Schema) error {
-	if hasField(schema, columnHash) || hasField(schema, columnFields) {
+	if names := fieldNames(schema); names[columnHash] || names[columnFields] {
 		return errors.New("a user field named password_hash or fields can't be imported: that is a column of its own")
 	}
 	return nil
 }
 
-func hasField(schema *userfields.Schema, name string) bool {
-	return slices.ContainsFunc(schema.Fields(), func(f personal.Field) bool { return f.Name == name })
+func fieldNames(schema *userfields.Schema) map[string]bool {
+	names := map[string]bool{}
+	for _, f := range schema.Fields() {
+		names[f.Name] = true
+	}
+	return names
 }
 
 const maxID = 1<<53 - 1 // the highest id, and integer, of the HTTP contract
@@ -77,6 +81,9 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 		a.PasswordHash, badHash = password.Adopt(hash.Text)
 	default:
 		faults.Add(columnHash, personal.FaultInvalidType)
+	}
+	if password.IsUnusable(a.PasswordHash) && a.Email.Key == "" { // nobody could ever sign in
+		faults.Add(columnEmail, personal.FaultRequired)
 	}
 	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // not set
 	a.Fields = r.stored.Merge(schema.Administer(in, &faults))

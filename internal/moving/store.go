@@ -39,5 +39,9 @@ type Outcome struct {
 	Taken Taken // else: what belongs to others
 }
 
-// Taken tells which unique values of an account belong to others.
-type Taken struct{ ID, Login, Email bool }
+// Taken tells which unique values of an account belong to which others, by their
+// ids; 0: to nobody.
+type Taken struct{ ID, Login, Email int64 }
+
+// anotherRow is in a dry run the owner of what a row before has.
+const anotherRow = -1

@@ -128,10 +128,26 @@ func TestAnMD5IsWrappedAndStillTakesItsPassword(t *testing.T) {
 	}
 }
 
+func TestNoPasswordMatchesAnUnusableHash(t *testing.T) {
+	h := newHasher(t, cheap)
+	for _, encoded := range []string{"!", "!vUkA1dR2sN0p"} { // as Django writes them
+		adopted, err := Adopt(encoded)
+		if err != nil || !IsUnusable(adopted) {
+			t.Fatalf("got %q, %v", adopted, err)
+		}
+		for _, entered := range []string{"", "!", encoded, phrase} {
+			mustVerify(t, h, adopted, entered, Result{})
+		}
+	}
+	if _, err := h.Verify(t.Context(), "!more", phrase); !errors.Is(err, ErrBadHash) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestAForeignHashOutsideTheLimitsIsRefused(t *testing.T) {
 	const sum = "bVpqm+CHHjqQF7nMJoWDg4CZlat+lk5aiYohLM2SyuY"
 	for _, encoded := range []string{
-		"", "plain", "*", "!", "3cb4e732631f47e6eb961f34554b7cd", "3cb4e732631f47e6eb961f34554b7cdg",
+		"", "plain", "*", "3cb4e732631f47e6eb961f34554b7cd", "3cb4e732631f47e6eb961f34554b7cdg",
 		barePrefix + "3CB4E732631F47E6EB961F34554B7CDE", barePrefix + "3c", wrappedPrefix + "v=19$m=64,t=1,p=1$" + salt16,
 		wrappedPrefix + "v=19$m=4194304,t=1,p=1$" + salt16 + "$" + key32,
 		"$2x$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy",

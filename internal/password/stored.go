@@ -43,6 +43,7 @@ var formats = []struct {
 	{"pbkdf2_sha1$", parsePBKDF2},
 	{"$scrypt$", parseScryptPHC},
 	{"scrypt$", parseScryptDjango},
+	{unusable, parseUnusable},
 }
 
 // parse reads a stored hash. Formats are told apart by their prefix; the list
@@ -61,11 +62,15 @@ func parse(encoded string) (stored, error) {
 }
 
 // Adopt checks a hash that another system made and returns it as it is stored
-// here: an MD5 as a bare one (see [IsBare]), every other as it is. The error is
+// here: an MD5 as a bare one (see [IsBare]), what begins with ! as one that no
+// password matches (see [IsUnusable]), every other as it is. The error is
 // [ErrBadHash], with the reason and no part of the hash.
 func Adopt(foreign string) (encoded string, err error) {
 	if encoded, ok := bareMD5(foreign); ok {
 		return encoded, nil
+	}
+	if strings.HasPrefix(foreign, unusable) { // Django writes random letters behind it
+		return unusable, nil
 	}
 	_, err = parse(foreign)
 	return foreign, err

@@ -102,10 +102,12 @@ func conflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, places
 	if err != nil {
 		return err
 	}
-	byID, byLogin, byEmail, byIdentity := map[int64]bool{}, map[string]bool{}, map[string]bool{}, map[identity]int64{}
+	byID, byLogin, byEmail, byIdentity := map[int64]int64{}, map[string]int64{}, map[string]int64{}, map[identity]int64{}
 	for _, f := range found {
-		byID[f.ID], byLogin[f.LoginKey], byIdentity[f.identity] = true, true, f.ID
-		byEmail[f.EmailKey] = f.EmailKey != ""
+		byID[f.ID], byLogin[f.LoginKey], byIdentity[f.identity] = f.ID, f.ID, f.ID
+		if f.EmailKey != "" {
+			byEmail[f.EmailKey] = f.ID
+		}
 	}
 	for _, i := range places {
 		a := batch[i]

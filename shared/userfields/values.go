@@ -77,13 +77,13 @@ func DecodeValues(data []byte) (Values, error) {
 	}
 	values := make(Values, len(object))
 	for name, raw := range object {
-		values[name] = decodeValue(raw)
+		values[name] = DecodeValue(raw)
 	}
 	return values, nil
 }
 
-// decodeValue reads one value, which is valid JSON, or keeps it raw.
-func decodeValue(raw json.RawMessage) any {
+// DecodeValue reads one value, which is valid JSON, or keeps it raw.
+func DecodeValue(raw json.RawMessage) any {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var v any

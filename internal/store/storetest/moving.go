@@ -54,14 +54,14 @@ var movingCases = []testCase{
 		elsewhere := same
 		elsewhere.ID = there.ID + 1
 		got := w.add(same, login, email, first, both, id, again, elsewhere)
-		if got[3].ID == 0 {
+		added := got[3].ID
+		if added == 0 {
 			t.Fatal("the one without a conflict was not added")
 		}
-		got[3].ID = 0
 		want := []moving.Outcome{
-			{There: true}, {Taken: moving.Taken{Login: true}}, {Taken: moving.Taken{Email: true}}, {},
-			{Taken: moving.Taken{Login: true, Email: true}}, {Taken: moving.Taken{ID: true}}, {There: true},
-			{Taken: moving.Taken{Login: true, Email: true}},
+			{There: true}, {Taken: moving.Taken{Login: there.ID}}, {Taken: moving.Taken{Email: there.ID}}, {ID: added},
+			{Taken: moving.Taken{Login: added, Email: there.ID}}, {Taken: moving.Taken{ID: there.ID}}, {There: true},
+			{Taken: moving.Taken{Login: there.ID, Email: there.ID}},
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %+v", got)
@@ -74,7 +74,7 @@ var movingCases = []testCase{
 		taken.Email = there.Email
 		got, err := w.Conflicts(t.Context(), []accounts.Account{free, taken, there})
 		w.must(err)
-		if want := []moving.Outcome{{}, {Taken: moving.Taken{Email: true}}, {There: true}}; !slices.Equal(got, want) {
+		if want := []moving.Outcome{{}, {Taken: moving.Taken{Email: there.ID}}, {There: true}}; !slices.Equal(got, want) {
 			t.Errorf("got %+v", got)
 		}
 	}},

@@ -51,7 +51,7 @@ func (s *site) register(w http.ResponseWriter, r *http.Request, p ui.Posted) (do
 	if err != nil {
 		return done{}, err
 	}
-	s.cookies.keep(w, r, in.Credentials)
+	s.begin(w, r, in.Credentials)
 	return done{operation: "register", next: accountPath}, nil
 }
 

@@ -1,6 +1,7 @@
 package visitor_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -38,6 +39,56 @@ func TestSigningInLeadsBackToThePageThatAskedForIt(t *testing.T) {
 		if b.get("/account"); strings.Contains(b.get("/account").body, "You are signed in.") {
 			t.Error("the notice is shown again")
 		}
+	}
+}
+
+func TestSigningInEndsTheSessionBefore(t *testing.T) {
+	for name, tt := range map[string]struct {
+		path, password string
+		before         string // the hash the browser has; empty if none
+		fails          error  // what ending it comes to
+		want           string // what was asked for, in order
+		told           bool   // by the log
+	}{
+		"a sign-in":            {path: "/account/sign-in", before: second, want: "open, end " + second},
+		"a registration":       {path: "/account/register", before: second, want: "open, end " + second},
+		"no session was":       {path: "/account/sign-in", want: "open"},
+		"it had ended":         {path: "/account/sign-in", before: second, fails: personal.NewError(personal.CodeUnauthenticated, nil), want: "open, end " + second},
+		"it cannot be ended":   {path: "/account/sign-in", before: second, fails: personal.NewError(personal.CodeUnavailable, nil), want: "open, end " + second, told: true},
+		"a sign-in that fails": {path: "/account/sign-in", password: "wrong", before: second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModule()
+			m.LogoutFunc = func(_ context.Context, r personal.LogoutRequest) error {
+				m.calls = append(m.calls, r)
+				return tt.fails
+			}
+			b := newBrowser(t, m)
+			if tt.before != "" {
+				b.hold(tt.before, 0)
+			}
+			a := b.post(tt.path, "login", "anna", "password", "correct horse"+tt.password)
+			if tt.password == "" {
+				a.leads(t, "/account")
+				if !strings.Contains(b.jar["account"].Value, first) {
+					t.Errorf("the browser holds %v", b.jar["account"])
+				}
+			}
+			var asked []string
+			for _, call := range m.calls {
+				if r, ok := call.(personal.LogoutRequest); ok {
+					asked = append(asked, "end "+r.Credentials.UserHash)
+					continue
+				}
+				asked = append(asked, "open")
+			}
+			if got := strings.Join(asked, ", "); got != tt.want {
+				t.Errorf("asked for %q, want %q", got, tt.want)
+			}
+			if told := strings.Contains(b.log.String(), "was not ended"); told != tt.told {
+				t.Errorf("the log tells of it: %t", told)
+			}
+		})
 	}
 }
 

@@ -33,8 +33,25 @@ func (s *site) signIn(w http.ResponseWriter, r *http.Request, p ui.Posted) (done
 	if err != nil {
 		return done{}, err
 	}
-	s.cookies.keep(w, r, in.Credentials)
+	s.begin(w, r, in.Credentials)
 	return done{operation: "auth", next: ui.LocalPath(r.URL.Query().Get("next"), accountPath)}, nil
+}
+
+// begin gives the browser the pair of a session that has just been opened, and
+// ends the session it had before: nobody will hold that one's pair any more. When
+// ending it fails the visitor is signed in all the same, and the old session goes
+// by itself when its time is up.
+func (s *site) begin(w http.ResponseWriter, r *http.Request, opened personal.Credentials) {
+	s.cookies.keep(w, r, opened)
+	before, ok := s.cookies.credentials(r)
+	if !ok {
+		return
+	}
+	err := s.service.Logout(r.Context(), personal.LogoutRequest{Credentials: before})
+	if err != nil && personal.CodeOf(err) != personal.CodeUnauthenticated {
+		s.log.WarnContext(r.Context(), "the session before a sign-in was not ended",
+			"request_id", personal.CallFrom(r.Context()).RequestID, "code", string(personal.CodeOf(err)))
+	}
 }
 
 // signOut ends the session, or all of the account's. A session that has ended

@@ -72,26 +72,10 @@ func (g *Guard) Leave(w http.ResponseWriter, r *http.Request) {
 	setCookie(w, r, "", -1)
 }
 
-// cookieName is another one over TLS, where the prefix has the browser make sure
-// that the cookie is the host's own (RFC 6265bis, section 4.1.3).
-func cookieName(r *http.Request) string {
-	if ui.OverHTTPS(r) {
-		return "__Host-admin"
-	}
-	return "admin"
-}
+const cookieName = "admin"
 
-func tokenOf(r *http.Request) string {
-	c, err := r.Cookie(cookieName(r))
-	if err != nil {
-		return ""
-	}
-	return c.Value
-}
+func tokenOf(r *http.Request) string { return ui.CookieValue(r, cookieName) }
 
 func setCookie(w http.ResponseWriter, r *http.Request, token string, maxAge int) {
-	http.SetCookie(w, &http.Cookie{
-		Name: cookieName(r), Value: token, Path: "/", MaxAge: maxAge,
-		HttpOnly: true, Secure: ui.OverHTTPS(r), SameSite: http.SameSiteStrictMode,
-	})
+	ui.SetCookie(w, r, http.Cookie{Name: cookieName, Value: token, MaxAge: maxAge, SameSite: http.SameSiteStrictMode})
 }

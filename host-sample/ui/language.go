@@ -11,9 +11,9 @@ const languageCookie = "language"
 // those that his browser asks for, in everything that next does.
 func RememberedLanguage(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c, err := r.Cookie(languageCookie); err == nil && slices.Contains(Locales(), c.Value) {
+		if chosen := CookieValue(r, languageCookie); slices.Contains(Locales(), chosen) {
 			r = r.Clone(r.Context())
-			r.Header.Set("Accept-Language", c.Value)
+			r.Header.Set("Accept-Language", chosen)
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -24,10 +24,7 @@ func RememberedLanguage(next http.Handler) http.Handler {
 func SwitchLanguage(w http.ResponseWriter, r *http.Request) {
 	posted, _ := ReadForm(w, r) // what cannot be read chooses nothing
 	if chosen := posted.Get("language"); slices.Contains(Locales(), chosen) {
-		http.SetCookie(w, &http.Cookie{
-			Name: languageCookie, Value: chosen, Path: "/", MaxAge: 365 * 24 * 60 * 60,
-			Secure: OverHTTPS(r), HttpOnly: true, SameSite: http.SameSiteLaxMode,
-		})
+		SetCookie(w, r, http.Cookie{Name: languageCookie, Value: chosen, MaxAge: 365 * 24 * 60 * 60})
 	}
 	Redirect(w, r, LocalPath(posted.Get("next"), "/"))
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -212,6 +214,40 @@ func TestOnlyPathsOfThisSiteAreFollowed(t *testing.T) {
 	} {
 		if got := ui.LocalPath(path, "-"); got != want {
 			t.Errorf("LocalPath(%q) = %q, want %q", path, got, want)
+		}
+	}
+}
+
+func TestEveryCookieIsOfThisVeryHostOverHTTPS(t *testing.T) {
+	give := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ui.SetCookie(w, r, http.Cookie{Name: "a", Value: ui.CookieValue(r, "a"), MaxAge: 5})
+		ui.SetCookie(w, r, http.Cookie{Name: "b", MaxAge: -1, SameSite: http.SameSiteStrictMode})
+		ui.LeaveNotice(w, r, "profile")
+		ui.SwitchLanguage(w, r)
+	})
+	for name, tt := range map[string]struct {
+		handler             http.Handler
+		url                 string
+		prefix, had, secure string
+	}{
+		"plain HTTP":                {give, "http://site.example/", "", "plain", ""},
+		"by TLS":                    {give, "https://site.example/", "__Host-", "own", "; Secure"},
+		"a proxy takes the TLS off": {ui.BehindHTTPS(give), "http://site.example/", "__Host-", "own", "; Secure"},
+	} {
+		r := httptest.NewRequest("POST", tt.url, strings.NewReader("language=ru"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.AddCookie(&http.Cookie{Name: "a", Value: "plain"})
+		r.AddCookie(&http.Cookie{Name: "__Host-a", Value: "own"})
+		w := httptest.NewRecorder()
+		tt.handler.ServeHTTP(w, r)
+		want := []string{
+			tt.prefix + "a=" + tt.had + "; Path=/; Max-Age=5; HttpOnly" + tt.secure + "; SameSite=Lax",
+			tt.prefix + "b=; Path=/; Max-Age=0; HttpOnly" + tt.secure + "; SameSite=Strict",
+			tt.prefix + "notice=profile; Path=/; Max-Age=60; HttpOnly" + tt.secure + "; SameSite=Lax",
+			tt.prefix + "language=ru; Path=/; Max-Age=31536000; HttpOnly" + tt.secure + "; SameSite=Lax",
+		}
+		if diff := cmp.Diff(want, w.Header().Values("Set-Cookie")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
+const cookieName = "account"
+
 // The pair lives as long as its session may, at most: the service decides.
 const pairLifetime = 30 * 24 * time.Hour
 
@@ -25,23 +27,10 @@ type pair struct {
 	made time.Time // when the service gave it; only the visitor's word
 }
 
-// name has a prefix by which browsers refuse the cookie from anybody but this
-// very host, where that is possible.
-func (c cookies) name(r *http.Request) string {
-	if ui.OverHTTPS(r) {
-		return "__Host-account"
-	}
-	return "account"
-}
-
 // read returns the pair; false if there is none that could be one. The shim
 // looks at the hash.
 func (c cookies) read(r *http.Request) (pair, bool) {
-	cookie, err := r.Cookie(c.name(r))
-	if err != nil {
-		return pair{}, false
-	}
-	parts := strings.Split(cookie.Value, ".")
+	parts := strings.Split(ui.CookieValue(r, cookieName), ".")
 	if len(parts) != 3 {
 		return pair{}, false
 	}
@@ -61,14 +50,11 @@ func (c cookies) credentials(r *http.Request) (personal.Credentials, bool) {
 
 func (c cookies) keep(w http.ResponseWriter, r *http.Request, p personal.Credentials) {
 	id, made := strconv.FormatInt(p.UserID, 10), strconv.FormatInt(time.Now().Unix(), 10)
-	c.set(w, r, strings.Join([]string{id, p.UserHash, made}, "."), int(pairLifetime/time.Second))
+	ui.SetCookie(w, r, http.Cookie{
+		Name: cookieName, Value: strings.Join([]string{id, p.UserHash, made}, "."), MaxAge: int(pairLifetime / time.Second),
+	})
 }
 
-func (c cookies) forget(w http.ResponseWriter, r *http.Request) { c.set(w, r, "", -1) }
-
-func (c cookies) set(w http.ResponseWriter, r *http.Request, value string, seconds int) {
-	http.SetCookie(w, &http.Cookie{
-		Name: c.name(r), Value: value, Path: "/", MaxAge: seconds,
-		Secure: ui.OverHTTPS(r), HttpOnly: true, SameSite: http.SameSiteLaxMode,
-	})
+func (c cookies) forget(w http.ResponseWriter, r *http.Request) {
+	ui.SetCookie(w, r, http.Cookie{Name: cookieName, MaxAge: -1})
 }

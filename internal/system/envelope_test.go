@@ -64,6 +64,7 @@ func (a *answer) conform(alwaysOK bool) error {
 	var c complaints
 	for name, want := range map[string]string{
 		"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 	} {
 		c.expect(slices.Equal(a.Header.Values(name), []string{want}), "%s is %q, want %q", name, a.Header.Values(name), want)
 	}

@@ -55,10 +55,9 @@ func isPreflight(r *http.Request) bool {
 // preflight answers for a known route. It is the one answer without envelope.
 func (c cors) preflight(w http.ResponseWriter, route *route) {
 	header := w.Header()
+	confine(header)
 	header.Set("Access-Control-Allow-Methods", route.allow)
 	header.Set("Access-Control-Allow-Headers", allowedHeaders)
 	header.Set("Access-Control-Max-Age", preflightAge)
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusNoContent)
 }

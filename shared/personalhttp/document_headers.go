@@ -10,7 +10,7 @@ import (
 
 // headersAlways are on every answer.
 func headersAlways() []string {
-	return []string{headerRequestID, "Cache-Control", "X-Content-Type-Options", "Vary"}
+	return []string{headerRequestID, "Cache-Control", "Content-Security-Policy", "X-Content-Type-Options", "Vary"}
 }
 
 // headersOfCORS are on every answer to a listed origin.
@@ -56,6 +56,7 @@ func (d *describer) headers() openapi.Map[*openapi.Header] {
 
 	add(headerRequestID, true, requestIDSchema())
 	add("Cache-Control", true, exactly("no-store"))
+	add("Content-Security-Policy", true, exactly(answerPolicy))
 	add("X-Content-Type-Options", true, exactly("nosniff"))
 	add("Vary", true, text(1, 0, "What of the request the answer depends on."))
 	add("Retry-After", !d.alwaysOK, &openapi.Schema{Type: openapi.Types{"integer"}, Minimum: bound(1), Description: "Seconds. With `too_many_attempts` and `unavailable`, always."})

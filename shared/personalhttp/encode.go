@@ -65,13 +65,24 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, a answer) (int, 
 		sent = http.StatusOK
 	}
 	header := w.Header()
+	confine(header)
 	header.Set("Content-Type", "application/json; charset=utf-8")
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
 	header.Add("Vary", "Accept-Language")
 	w.WriteHeader(sent)
 	_, _ = w.Write(body) // an error means that nobody listens any more
 	return status, code
+}
+
+// answerPolicy is for a browser that is made to show an answer as a page: it loads
+// nothing, and stands in no frame.
+const answerPolicy = "default-src 'none'; frame-ancestors 'none'"
+
+// confine sets what every answer has, a preflight's too: it is kept by no cache,
+// and taken for nothing but what it is.
+func confine(header http.Header) {
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Security-Policy", answerPolicy)
+	header.Set("X-Content-Type-Options", "nosniff")
 }
 
 func failed(x Explanation) envelope {

@@ -147,7 +147,9 @@ func (a reply) isDocument() bool { return strings.HasPrefix(a.Body, `{"openapi":
 // checkHeaders holds for every answer, whatever it is.
 func checkHeaders(t *testing.T, a reply) {
 	t.Helper()
-	want := map[string]string{"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+	want := map[string]string{
+		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+	}
 	if a.Status != http.StatusNoContent {
 		want["Content-Type"] = "application/json; charset=utf-8"
 	}

@@ -30,7 +30,7 @@ type serveCommand struct {
 	Locale       string   `default:"en" env:"PERSONAL_LOCALE" help:"Language of messages where the caller asks for none on offer (${default})."`
 	Always200    bool     `name:"always-200" env:"PERSONAL_ALWAYS_200" help:"Send every envelope with HTTP 200, for old clients."`
 
-	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Visitors come by HTTPS, though a proxy takes it off: keep cookies to it."`
+	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Visitors come by HTTPS, though a proxy takes it off: keep cookies and browsers to it."`
 
 	Bake     time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long a new version is on trial, and the old one kept warm, when plugin versions are swapped (${default}); 0 for not at all."`
 	Drain    time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long requests under way may take to end when the host stops (${default})."`

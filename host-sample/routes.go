@@ -69,14 +69,14 @@ func newSite(p siteParts) (http.Handler, error) {
 	mux.HandleFunc("GET /readyz", readyz(p.ready, p.status, api.UnlistedProxy))
 	mux.Handle("GET /metrics", metrics.handler())
 
-	rest := ui.RememberedLanguage(api.WithCall(metrics.measure(mux)))
-	if p.https {
-		rest = ui.BehindHTTPS(rest)
-	}
-	return &site{
+	all := ui.StayWithHTTPS(&site{
 		api:  api,
-		rest: rest,
-	}, nil
+		rest: ui.RememberedLanguage(api.WithCall(metrics.measure(mux))),
+	})
+	if p.https {
+		all = ui.BehindHTTPS(all)
+	}
+	return all, nil
 }
 
 // ServeHTTP asks the shim first, and knows no path that a ServeMux would write

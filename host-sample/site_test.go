@@ -160,6 +160,19 @@ func TestTheAPIAnswersBeforeAnyRouterRedirects(t *testing.T) {
 	}
 }
 
+func TestWhoHasComeByHTTPSComesByNothingElse(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	for origin, want := range map[string]string{"http://cms.example": "", "https://cms.example": "max-age=31536000"} {
+		for _, path := range []string{"/", "/nowhere", "//", "/api/v1/personal/profile/", "/api/v1/personal/nowhere", "/admin/plugin", "/admin/api/plugin", "/healthz"} {
+			w := httptest.NewRecorder()
+			s.Config.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, origin+path, nil))
+			if got := w.Header().Get("Strict-Transport-Security"); got != want {
+				t.Errorf("%s%s: %q, want %q", origin, path, got, want)
+			}
+		}
+	}
+}
+
 func TestTheDemoPageGreetsWhoIsSignedIn(t *testing.T) {
 	s := startSite(t, signedInService(), "")
 	a := s.send(t, http.MethodGet, "/demo/greeting", "", "User-Id", "42", "User-Hash", userHash, "X-Request-Id", "r-1")

@@ -192,13 +192,18 @@ func TestVisitorsPages(t *testing.T) {
 	}
 }
 
-func TestCookiesAreKeptToHTTPSBehindAProxy(t *testing.T) {
+func TestBrowsersAndCookiesAreKeptToHTTPSBehindAProxy(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap, flags: []string{"--secure-cookies"}})
 	u := s.newUser(t)
 	response := s.visitor(t).post(t, "/account/sign-in", url.Values{"login": {u.login}, "password": {u.password}})
 	if cookie := response.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-account=") || !strings.Contains(cookie, "; Secure") {
 		t.Errorf("the pair is kept as %q", cookie)
+	}
+	for _, path := range []string{"/", "/api/v1/personal/fields/"} {
+		if response, _ := s.web(t, http.MethodGet, path, ""); response.Header.Get("Strict-Transport-Security") == "" {
+			t.Errorf("browsers that come to %s are not kept to HTTPS", path)
+		}
 	}
 	_, body := s.admin(t, http.MethodPost, "link", "")
 	_, code, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(body), `"}`), "code=")

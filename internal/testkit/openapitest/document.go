@@ -95,8 +95,8 @@ func (d *Document) item(path string) (node, bool) {
 	return node{}, false
 }
 
-// httpHeaders are those that no document speaks of.
-var httpHeaders = []string{"Connection", "Content-Length", "Content-Type", "Date", "Transfer-Encoding"}
+// httpHeaders are those that no document speaks of: they are about the connection.
+var httpHeaders = []string{"Connection", "Content-Length", "Content-Type", "Date", "Strict-Transport-Security", "Transfer-Encoding"}
 
 func (d *Document) checkHeaders(response node, header http.Header) error {
 	var errs []error

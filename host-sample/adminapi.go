@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/cms-personal/personal/host-sample/adminentry"
 	"github.com/cms-personal/personal/host-sample/fieldstore"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -24,11 +25,12 @@ type adminAPI struct {
 	fields *fieldstore.Store
 	plugin http.Handler  // without its path
 	link   func() string // a fresh one for a browser
+	record *adminentry.Record
 	log    *slog.Logger
 }
 
-func newAdminAPI(token string, fields *fieldstore.Store, plugin http.Handler, link func() string, log *slog.Logger) *adminAPI {
-	return &adminAPI{token: sha256.Sum256([]byte(token)), fields: fields, plugin: plugin, link: link, log: log}
+func newAdminAPI(token string, fields *fieldstore.Store, plugin http.Handler, link func() string, rec *adminentry.Record, log *slog.Logger) *adminAPI {
+	return &adminAPI{token: sha256.Sum256([]byte(token)), fields: fields, plugin: plugin, link: link, record: rec, log: log}
 }
 
 func (a *adminAPI) routes() http.Handler {
@@ -57,8 +59,10 @@ func (a *adminAPI) guard(next http.Handler) http.Handler {
 		header.Set("X-Content-Type-Options", "nosniff")
 		switch {
 		case fromAnotherSite(r):
+			a.record.Refused(r, "a page of another origin")
 			writeJSON(w, http.StatusForbidden, adminFault{Error: "requests from pages of other sites are refused"})
 		case !a.authorised(r):
+			a.record.Refused(r, "no admin token, or a wrong one")
 			header.Set("WWW-Authenticate", "Bearer")
 			writeJSON(w, http.StatusUnauthorized, adminFault{Error: "show the token from DATA/admin-token: Authorization: Bearer TOKEN"})
 		default:
@@ -125,7 +129,8 @@ type adminLink struct {
 	URL string `json:"url"` // good once, for [adminentry.LinkLife]
 }
 
-func (a *adminAPI) postLink(w http.ResponseWriter, _ *http.Request) {
+func (a *adminAPI) postLink(w http.ResponseWriter, r *http.Request) {
+	a.record.Granted(r, "a link to the admin pages was given out")
 	writeJSON(w, http.StatusOK, adminLink{URL: a.link()})
 }
 

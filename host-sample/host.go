@@ -101,14 +101,15 @@ func (h *host) newSite(ctx context.Context, c config, o opened) (http.Handler, e
 	bundles := uploads(o.catalogue, h.log)
 	plugin := pluginadmin.New(h.manager, o.catalogue, pluginadmin.Options{Uploads: bundles, History: o.journal, Log: h.log})
 	recorder := traffic.NewRecorder()
+	record := adminentry.NewRecord(h.log)
 	shim := c.shim
 	shim.Log = h.log
 	return newSite(siteParts{
 		service: pluginrpc.NewService(h.manager, o.callbacks),
 		shim:    shim,
-		admin:   newAdminAPI(o.token, o.callbacks.fields, until(ctx, plugin), h.adminLink, h.log),
+		admin:   newAdminAPI(o.token, o.callbacks.fields, until(ctx, plugin), h.adminLink, record, h.log),
 		pages: adminpages.Options{
-			Guard: adminentry.NewGuard(h.entry, c.adminHosts...),
+			Guard: adminentry.NewGuard(h.entry, record, c.adminHosts...),
 			Plugin: adminpages.Plugin{
 				Manager: h.manager, Catalogue: o.catalogue, History: o.journal, Uploads: bundles, Traffic: recorder, Bake: c.bake,
 			},

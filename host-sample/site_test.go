@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -35,6 +36,7 @@ type testSite struct {
 	*httptest.Server
 	fields  *fieldstore.Store
 	traffic *traffic.Recorder
+	told    strings.Builder // of who came to administer and who was refused
 	down    bool
 }
 
@@ -58,12 +60,13 @@ func startSite(t *testing.T, service personal.Service, basePath string) *testSit
 		}
 		return pluginmanager.Status{State: pluginmanager.StateServing, Version: "1.2.3", Generation: 7, PID: 99}
 	}
+	record := adminentry.NewRecord(slog.New(slog.NewTextHandler(&s.told, nil)))
 	plugin := pluginadmin.New(fakeSwaps{status: status}, catalogue, pluginadmin.Options{Log: quietLog()})
 	handler, err := newSite(siteParts{
 		service: service,
 		shim:    personalhttp.Options{BasePath: basePath, Log: quietLog()},
-		admin:   newAdminAPI(adminToken, s.fields, plugin, noLink, quietLog()),
-		pages:   adminpages.Options{Guard: adminentry.NewGuard(adminentry.New()), Log: quietLog(), Fields: fields},
+		admin:   newAdminAPI(adminToken, s.fields, plugin, noLink, record, quietLog()),
+		pages:   adminpages.Options{Guard: adminentry.NewGuard(adminentry.New(), record), Log: quietLog(), Fields: fields},
 		traffic: s.traffic,
 		ready: func(context.Context) error {
 			if s.down {
@@ -216,6 +219,30 @@ func TestTheAdminAPIIsForWhoeverShowsTheToken(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestWhatTheAdminAPIRefusesIsToldWithTheAddressAndNoToken(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	for _, headers := range [][2]string{
+		{}, {"Authorization", "Bearer " + adminToken + "x"}, {"Origin", "https://evil.example"}, {"Authorization", "Bearer " + adminToken},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/admin/api/link", nil)
+		r.RemoteAddr = "192.0.2.7:1"
+		r.Header.Set(headers[0], headers[1])
+		s.Config.Handler.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	lines := strings.Split(strings.TrimSpace(s.told.String()), "\n")
+	for i, want := range []string{
+		`level=WARN msg="a request to administer was refused" address=192.0.2.7 `, `reason="no admin token, or a wrong one"`,
+		`reason="a page of another origin"`, `level=INFO msg="a link to the admin pages was given out" address=192.0.2.7 `,
+	} {
+		if len(lines) != 4 || !strings.Contains(lines[i], want) {
+			t.Fatalf("line %d of the log lacks %s:\n%s", i, want, &s.told)
+		}
+	}
+	if strings.Contains(s.told.String(), adminToken) {
+		t.Errorf("the log has the token:\n%s", &s.told)
 	}
 }
 

@@ -49,7 +49,7 @@ func open(t *testing.T, change func(*adminpages.Options)) *browser {
 	t.Cleanup(func() { _ = events.Close() })
 	entry := adminentry.New()
 	o := adminpages.Options{
-		Guard: adminentry.NewGuard(entry, "example.com"), API: api, Log: log,
+		Guard: adminentry.NewGuard(entry, adminentry.NewRecord(log), "example.com"), API: api, Log: log,
 		Fields: fields, Events: events, Plugin: adminpages.Plugin{History: fakeHistory{}}, Users: &personaltest.Administration{},
 	}
 	if change != nil {

@@ -73,6 +73,11 @@ func TestPagesOfOtherOriginsAndNamesChangeNothing(t *testing.T) {
 			t.Errorf("%s by another name: %d", path, w.Code)
 		}
 	}
+	for _, why := range []string{"a page of another origin", "a name that is not its own"} {
+		if strings.Count(f.told.String(), why) != 4 {
+			t.Errorf("refused and not told as %s:\n%s", why, &f.told)
+		}
+	}
 	if len(f.manager.asked)+len(f.catalogue.removed) != 0 {
 		t.Errorf("somebody changed %v %v", f.manager.asked, f.catalogue.removed)
 	}

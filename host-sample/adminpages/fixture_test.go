@@ -102,6 +102,7 @@ type fixture struct {
 	entry     *adminentry.Entry
 	guard     *adminentry.Guard
 	cookie    *http.Cookie
+	told      strings.Builder // of who came and who was refused
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -113,7 +114,7 @@ func newFixture(t *testing.T) *fixture {
 		catalogue: &fakeCatalogue{},
 		entry:     adminentry.New(),
 	}
-	f.guard = adminentry.NewGuard(f.entry)
+	f.guard = adminentry.NewGuard(f.entry, adminentry.NewRecord(slog.New(slog.NewTextHandler(&f.told, nil))))
 	f.plugin = adminpages.Plugin{
 		Manager: f.manager, Catalogue: f.catalogue, History: fakeHistory{}, Traffic: traffic.NewRecorder(), Bake: time.Minute,
 	}

@@ -40,7 +40,8 @@ type site struct {
 // New returns the handler of everything under /admin/ but the API.
 func New(o Options) (http.Handler, error) {
 	pages, err := ui.New(ui.Options{
-		Templates: ui.Folder(embedded, "templates"), Texts: ui.Folder(embedded, "texts"), Assets: ui.Folder(embedded, "assets"), AssetPath: "/admin/assets/", Log: o.Log,
+		Templates: ui.Folder(embedded, "templates"), Texts: ui.Folder(embedded, "texts"), Assets: ui.Folder(embedded, "assets"), AssetPath: "/admin/assets/",
+		Foreign: o.Guard.Foreign, Log: o.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("admin pages: %w", err)

@@ -14,6 +14,9 @@ func (p *Pages) Handler(mux *http.ServeMux) http.Handler {
 	mux.Handle("GET "+p.assets.path, p.assets)
 	origins := http.NewCrossOriginProtection()
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.foreign != nil {
+			p.foreign(r)
+		}
 		p.Problem(w, r, Problem{Status: http.StatusForbidden, Message: p.Text(r, "problem_origin")})
 	}))
 	checked := origins.Handler(p.errorsAsPages(mux))

@@ -31,6 +31,8 @@ type Options struct {
 	Assets    fs.FS  // scripts and pictures beside this package's; may be nil
 	AssetPath string // where assets are served; with a slash at both ends
 
+	Foreign func(*http.Request) // told of what pages of other origins post, which is refused; may be nil
+
 	Log *slog.Logger
 }
 
@@ -38,6 +40,7 @@ type Options struct {
 type Pages struct {
 	languages map[string]language
 	assets    *assets
+	foreign   func(*http.Request)
 	log       *slog.Logger
 }
 
@@ -49,7 +52,7 @@ type language struct {
 
 // New makes a set of pages, or names the template, text or asset at fault.
 func New(o Options) (*Pages, error) {
-	p := &Pages{languages: map[string]language{}, log: o.Log}
+	p := &Pages{languages: map[string]language{}, foreign: o.Foreign, log: o.Log}
 	var err error
 	if p.assets, err = newAssets(o.AssetPath, subFolder("assets"), o.Assets); err != nil {
 		return nil, fmt.Errorf("pages: %w", err)

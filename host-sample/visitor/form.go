@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
@@ -97,9 +98,20 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, page formPage, 
 		faults[name] = fault.Message
 	}
 	page.Form.Fill(posted)
-	page.Form.Refuse(x.Message, faults)
+	page.Form.Refuse(strings.TrimSpace(x.Message+" "+s.wait(r, x)), faults)
 	tellWhen(w, x)
 	s.render(w, r, x.Status, page)
+}
+
+// wait says in words when trying again may help; empty if it would not.
+func (s *site) wait(r *http.Request, x personalhttp.Explanation) string {
+	switch {
+	case x.RetryAfter <= 0:
+		return ""
+	case x.RetryAfter < 120:
+		return s.pages.Text(r, "wait_seconds", x.RetryAfter)
+	}
+	return s.pages.Text(r, "wait_minutes", (x.RetryAfter+59)/60)
 }
 
 // tellWhen says when trying again may help.

@@ -15,16 +15,16 @@ import (
 // loading at once rarely do it twice.
 const refreshAfter = 5 * time.Minute
 
-// signedIn keeps a page for signed-in visitors.
-func (s *site) signedIn(next http.HandlerFunc) http.Handler {
+// signedIn keeps a page for signed-in visitors. Options come after its own.
+func (s *site) signedIn(next http.HandlerFunc, options ...personalhttp.RequireOption) http.Handler {
 	fresh := func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			s.refresh(w, r)
 		}
 		next(w, r)
 	}
-	return s.api.RequireUser(http.HandlerFunc(fresh),
-		personalhttp.WithExtractor(s.cookies.credentials), personalhttp.WithRefusal(s.refuse))
+	own := []personalhttp.RequireOption{personalhttp.WithExtractor(s.cookies.credentials), personalhttp.WithRefusal(s.refuse)}
+	return s.api.RequireUser(http.HandlerFunc(fresh), append(own, options...)...)
 }
 
 // refresh sends a new pair along with the page when the old one has aged. The

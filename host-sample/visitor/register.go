@@ -8,7 +8,7 @@ import (
 )
 
 func (s *site) registerForm(r *http.Request) (formPage, error) {
-	fields, err := s.service.Fields(r.Context())
+	fields, err := s.formFields(r)
 	if err != nil {
 		return formPage{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,6 +196,50 @@ func TestAnOutageIsToldKindlyAndKeepsTheCookie(t *testing.T) {
 	}
 	if b.jar["account"] == nil {
 		t.Error("the cookie is gone")
+	}
+}
+
+func TestAnOutageTakesNothingThatWasTyped(t *testing.T) {
+	m := newModule()
+	m.fields = []personal.Field{{Name: "city", Type: personal.TypeText}}
+	b := newBrowser(t, m)
+	b.get("/account/register").shows(t, 200)
+	b.hold(first, 0)
+	shown := b.get("/account").hidden()
+	m.down = true
+	for path, typed := range map[string][]string{
+		"/account/register":  {"login", "petrova", "email", "typed@example.com", "name", "Anna P.", "city", "Kazan"},
+		"/account":           {"name", "Anna P.", "city", "Kazan"},
+		"/account/new-email": {"email", "typed@example.com"},
+		"/account/password":  nil,
+	} {
+		form := append(slices.Clone(typed), "password", "a secret", "old_password", "a secret", "confirm_password", "a secret")
+		a := b.post(path, append(form, shown...)...)
+		a.shows(t, 503, "not available at the moment", "worth another try in 3 s", `action="`+path+`"`)
+		for i := 1; i < len(typed); i += 2 {
+			a.shows(t, 503, `value="`+typed[i]+`"`)
+		}
+		if a.Header.Get("Retry-After") != "3" || strings.Contains(a.body, "a secret") {
+			t.Errorf("%s comes back with %v:\n%s", path, a.Header, a.body)
+		}
+	}
+	again := b.post("/account", append([]string{"name", "", "city", "Kazan"}, shown...)...).hidden()
+	m.down = false
+	b.post("/account", append([]string{"name", "", "city", "Kazan"}, again...)...).leads(t, "/account")
+	if diff := cmp.Diff([]map[string]personal.Input{{"city": personal.Text("Kazan")}}, m.updates); diff != "" {
+		t.Errorf("saved afterwards (-want +got):\n%s", diff)
+	}
+}
+
+func TestAFormSaysWhenItIsWorthAnotherTry(t *testing.T) {
+	for wait, want := range map[time.Duration]string{
+		time.Second: "another try in 1 s.", 119 * time.Second: "in 119 s.", 2 * time.Minute: "in 2 min.", time.Hour + time.Second: "in 61 min.",
+	} {
+		m := newModule()
+		m.AuthorizeFunc = func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
+			return personal.SignedIn{}, &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: wait}
+		}
+		newBrowser(t, m).post("/account/sign-in", "login", "anna", "password", "x").shows(t, 429, "Too many attempts", want)
 	}
 }
 

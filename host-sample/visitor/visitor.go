@@ -4,6 +4,7 @@ import (
 	"embed"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
@@ -45,6 +46,7 @@ type site struct {
 	apiURL  string
 	pages   *ui.Pages
 	cookies cookies
+	told    atomic.Pointer[[]personal.Field] // what the service said last, see formFields
 	log     *slog.Logger
 }
 
@@ -90,7 +92,7 @@ func (s *site) routes() *http.ServeMux {
 		newEmailPath: {build: s.newEmailForm, submit: s.changeEmail},
 	} {
 		mux.Handle("GET "+path, s.signedIn(s.show(f)))
-		mux.Handle("POST "+path, s.signedIn(s.submit(f)))
+		mux.Handle("POST "+path, s.signedIn(s.submit(f), personalhttp.WithRefusal(s.keepTyped(f))))
 	}
 	return mux
 }

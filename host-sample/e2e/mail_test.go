@@ -22,6 +22,9 @@ func TestAPasswordIsRecoveredByTheMailedLink(t *testing.T) {
 
 	link := s.mailedLink(t, "anna@example.com")
 	p.openMailed(link)
+	p.press("Русский")
+	p.wantCode("Код из письма", link)
+	p.press("English")
 	p.fill("New password", "123")
 	p.fill("The password once more", "123")
 	p.press("Set the password")
@@ -74,12 +77,18 @@ func TestAnEMailAddressIsChangedByTheMailedLinkAndNotBefore(t *testing.T) {
 	p.see("Your address is petrova@example.com.")
 }
 
-// openMailed follows a mail's link: its code is in the form then, and neither in
-// the address nor in the browser's history.
+// openMailed follows a mail's link.
 func (p *tab) openMailed(link string) {
 	p.t.Helper()
 	p.open(link)
-	p.wantValues(map[string]string{"Code from the e-mail": tokenOf(link)})
+	p.wantCode("Code from the e-mail", link)
+}
+
+// wantCode checks that the code of a mail's link is in the form, and neither in the
+// address nor in the browser's history.
+func (p *tab) wantCode(label, link string) {
+	p.t.Helper()
+	p.wantValues(map[string]string{label: tokenOf(link)})
 	if at := get(p, chromedp.Location()); strings.Contains(at, "token") {
 		p.t.Errorf("the address is %s", at)
 	}

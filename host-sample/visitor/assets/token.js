@@ -12,3 +12,10 @@ const takeToken = () => {
 
 takeToken();
 addEventListener("hashchange", takeToken);
+
+// A change of language loads the page anew. The code comes along as it came here:
+// what stands behind the # of a form's address outlives the redirect, unsent.
+addEventListener("submit", ({ target }) => {
+  const token = document.querySelector('input[data-script="token"]').value;
+  if (target.matches("form.languages") && token !== "") target.action = `/language#${new URLSearchParams({ token })}`;
+});

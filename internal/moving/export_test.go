@@ -2,6 +2,7 @@ package moving_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -85,6 +87,60 @@ func drawAccount(t *rapid.T, number int) accounts.Account {
 		a.Fields[name] = v
 	}
 	return a
+}
+
+// Of three pages, stored in another order than that of time.
+func TestOnePersonsDataHoldsEveryEventInTheOrderOfTime(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		fill(t, s, accounts.Account{ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1})
+		fill(t, s, accounts.Account{ID: 8, Login: "bob", LoginKey: "bob", PasswordHash: bcrypt, CredentialVersion: 1})
+		const n = 2005
+		var jobs []accounts.NewJob
+		for i := range n {
+			second := int64(i*7%n + 1) // each once, as 7 and n have no divisor in common
+			jobs = append(jobs, happened(7, second, fmt.Sprint("r", second)))
+		}
+		jobs = append(jobs, happened(8, 1, "bob's"), happened(0, 1, "nobody's"))
+		addJobs(t, s, jobs)
+
+		var out bytes.Buffer
+		if err := moving.ExportPerson(t.Context(), s, "ada", &out); err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Login  string
+			Events []map[string]string
+		}
+		if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Login != "ada" {
+			t.Fatalf("%v in\n%.500s", err, out.String())
+		}
+		want := make([]map[string]string, n)
+		for i := range want {
+			want[i] = map[string]string{"type": "signed_in", "address": "192.0.2.1", "request_id": fmt.Sprint("r", i+1),
+				"time": time.Unix(int64(i+1), 0).UTC().Format(time.RFC3339)}
+		}
+		if diff := cmp.Diff(want, got.Events); diff != "" {
+			t.Errorf("(-want +got):\n%.2000s", diff)
+		}
+	})
+}
+
+// happened is an event of an account, so many seconds after 1970.
+func happened(account, second int64, requestID string) accounts.NewJob {
+	return accounts.NewJob{Kind: accounts.KindEvent, AccountID: account, Event: &personal.Event{
+		ID: requestID, Type: personal.EventSignedIn, Time: time.Unix(second, 0), UserID: account, Address: "192.0.2.1", RequestID: requestID,
+	}}
+}
+
+func addJobs(t *testing.T, s *store.Store, jobs []accounts.NewJob) {
+	t.Helper()
+	err := s.AddAccounts(t.Context(), nil, func([]moving.Outcome) (moving.Settlement, error) {
+		return moving.Settlement{Note: accounts.NewJob{Kind: "import"}, Jobs: jobs}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestOnePersonsDataIsWithoutTheHash(t *testing.T) {

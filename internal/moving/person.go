@@ -1,7 +1,10 @@
 package moving
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,16 +12,34 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/personal"
 )
+
+// eventPage is how many audit lines are in memory at once.
+const eventPage = 1000
 
 // PersonSource is what the export of one person's data reads.
 type PersonSource interface {
 	FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.Account, error)
 	Account(ctx context.Context, id int64) (accounts.SeenAccount, error)
 	Sessions(ctx context.Context, accountID int64, l accounts.Lifetimes) ([]accounts.Session, error)
+	// AuditLines returns up to n lines of the audit log that name an account, in
+	// the order of their time. They begin behind the given one; with the zero
+	// value, at the first.
+	AuditLines(ctx context.Context, accountID int64, behind AuditLine, n int) ([]AuditLine, error)
 }
 
-// person is all that is kept of one person, for that person: without the hash.
+// AuditLine is what the audit log keeps of an event.
+type AuditLine struct {
+	ID        int64              `json:"-"` // of the line: it orders those of one time
+	Type      personal.EventType `json:"type"`
+	Time      time.Time          `json:"time"`
+	Address   string             `json:"address,omitempty"`
+	RequestID string             `json:"request_id,omitempty"`
+}
+
+// person is what is kept of one person, for that person: without the hash. What
+// happened to the account follows as "events", too many maybe to hold at once.
 type person struct {
 	exported
 	Sessions []exportedSession `json:"sessions"`
@@ -51,11 +72,47 @@ func ExportPerson(ctx context.Context, from PersonSource, who string, w io.Write
 	for _, s := range sessions {
 		data.Sessions = append(data.Sessions, exportedSession{s.Created, s.LastSeen, s.Address, s.Agent})
 	}
-	encoder := newEncoder(w)
+	out := bufio.NewWriter(w)
+	if err := writePerson(ctx, from, data, out); err != nil {
+		return err
+	}
+	if err := out.Flush(); err != nil { // it holds the first error of writing, too
+		return fmt.Errorf("writing an account: %w", err)
+	}
+	return nil
+}
+
+// writePerson writes one JSON object. Its last member, the events, is read and
+// written page by page.
+func writePerson(ctx context.Context, from PersonSource, data person, out *bufio.Writer) error {
+	var object bytes.Buffer
+	encoder := newEncoder(&object)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(data); err != nil {
 		return fmt.Errorf("writing an account: %w", err)
 	}
+	out.Write(bytes.TrimSuffix(object.Bytes(), []byte("\n}\n")))
+	out.WriteString(",\n  \"events\": [")
+	separator := "\n    "
+	for last := (AuditLine{}); ; {
+		page, err := from.AuditLines(ctx, data.ID, last, eventPage)
+		if err != nil {
+			return fmt.Errorf("reading events: %w", err)
+		}
+		for _, last = range page {
+			line, err := json.Marshal(last)
+			if err != nil {
+				return fmt.Errorf("writing an event: %w", err)
+			}
+			out.WriteString(separator)
+			out.Write(line)
+			separator = ",\n    "
+		}
+		if len(page) < eventPage {
+			break
+		}
+	}
+	out.WriteString("\n  ]\n}\n")
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/uptrace/bun"
 
+	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -21,4 +22,21 @@ func (s *Store) addAudit(ctx context.Context, db bun.IDB, e personal.Event) erro
 func anonymise(ctx context.Context, tx bun.Tx, accountID int64) error {
 	_, err := exec(ctx, tx, "UPDATE personal_audit SET account_id = NULL, address = '', request_id = '' WHERE account_id = ?", accountID)
 	return err
+}
+
+// AuditLines returns a page of an account's audit lines, see moving.PersonSource.
+func (s *Store) AuditLines(ctx context.Context, accountID int64, behind moving.AuditLine, n int) ([]moving.AuditLine, error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	var rows []auditRow
+	err := s.read.NewSelect().Model(&rows).Where("account_id = ?", accountID).
+		Where("(time, id) > (?, ?)", at(behind.Time), behind.ID).Order("time", "id").Limit(int64(n)).Scan(ctx)
+	if err != nil {
+		return nil, fault(ctx, "read audit lines", err)
+	}
+	lines := make([]moving.AuditLine, len(rows))
+	for i, r := range rows {
+		lines[i] = moving.AuditLine{ID: r.ID, Type: r.Type, Time: r.Time.time(), Address: r.Address, RequestID: r.RequestID}
+	}
+	return lines, nil
 }

@@ -3,8 +3,10 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -12,6 +14,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 var movingCases = []testCase{
@@ -117,6 +120,34 @@ var movingCases = []testCase{
 			}
 		}
 	}},
+	{"an account's audit lines are read page by page by their time, and those of one time as they were stored", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		b, _ := w.createAny()
+		for i, c := range []struct{ account, second int64 }{
+			{a.ID, 2}, {b.ID, 1}, {a.ID, 2}, {a.ID, 2}, {a.ID, 1}, {0, 1},
+		} {
+			e := personal.Event{
+				ID: fmt.Sprint(i), Type: personal.EventSignedIn, Time: time.Unix(c.second, 0),
+				UserID: c.account, Address: "192.0.2.1", RequestID: fmt.Sprint(i),
+			}
+			w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: "event", AccountID: c.account, Event: &e}))
+		}
+		var got []string
+		for last := (moving.AuditLine{}); ; {
+			page, err := w.AuditLines(t.Context(), a.ID, last, 2)
+			w.must(err)
+			for _, last = range page {
+				got = append(got, fmt.Sprint(last.RequestID, " ", last.Type, " ", last.Time.Unix(), " ", last.Address))
+			}
+			if len(page) < 2 {
+				break
+			}
+		}
+		want := []string{"4 signed_in 1 192.0.2.1", "0 signed_in 2 192.0.2.1", "2 signed_in 2 192.0.2.1", "3 signed_in 2 192.0.2.1"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}},
 	{"a bare hash is found and replaced while it is there", func(t *testing.T, w *world) {
 		const bare = "$md5-bare$3cb4e732631f47e6eb961f34554b7cde"
 		a, b, other := w.newAccount(), w.newAccount(), w.newAccount()
@@ -160,6 +191,7 @@ type movingStore interface {
 	moving.Store
 	moving.Conflicts
 	moving.Source
+	moving.PersonSource
 	moving.BareStore
 	CountAccounts(ctx context.Context) (all, bare int64, err error)
 }

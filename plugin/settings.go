@@ -31,10 +31,11 @@ type settings struct {
 		Grace    duration `toml:"grace"`
 	} `toml:"session"`
 	Password struct {
-		MinLength int    `toml:"min_length"`
-		MemoryKiB uint32 `toml:"memory_kib"`
-		Time      uint32 `toml:"time"`
-		Threads   uint8  `toml:"threads"`
+		MinLength int      `toml:"min_length"`
+		Words     []string `toml:"words"`
+		MemoryKiB uint32   `toml:"memory_kib"`
+		Time      uint32   `toml:"time"`
+		Threads   uint8    `toml:"threads"`
 	} `toml:"password"`
 	Login struct {
 		WithEmail bool `toml:"with_email"`
@@ -140,8 +141,10 @@ func (s settings) check() error {
 	atLeastASecond("session.grace", s.Session.Grace)
 	atLeastASecond("recovery.lifetime", s.Recovery.Lifetime)
 	between("password.min_length", s.Password.MinLength, 8, 256)
-	if err := s.password().Validate(); err != nil {
-		faults = append(faults, fmt.Errorf("password.%w", err))
+	for _, err := range []error{password.ValidateWords(s.Password.Words), s.password().Validate()} {
+		if err != nil {
+			faults = append(faults, fmt.Errorf("password.%w", err))
+		}
 	}
 	fault(linkOK(s.Recovery.URL), "recovery.url", "must be empty or an http(s) URL with {token} once, behind a #")
 	fault(linkOK(s.Email.URL), "email.url", "must be empty or an http(s) URL with {token} once, behind a #")
@@ -181,6 +184,7 @@ func (s settings) accounts() accounts.Settings {
 		SessionAbsolute: time.Duration(s.Session.Absolute),
 		SessionGrace:    time.Duration(s.Session.Grace),
 		MinPassword:     s.Password.MinLength,
+		PasswordWords:   s.Password.Words,
 		MailLifetime:    time.Duration(s.Recovery.Lifetime),
 		RecoveryURL:     s.Recovery.URL,
 		EmailURL:        s.Email.URL,

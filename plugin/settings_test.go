@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ func TestTheDocumentedDefaultsAreGood(t *testing.T) {
 	}
 	rules := s.accounts()
 	if rules.SessionIdle != 24*time.Hour || rules.SessionAbsolute != 720*time.Hour || rules.SessionGrace != 30*time.Second ||
-		rules.MailLifetime != 30*time.Minute || rules.MinPassword != 8 || !rules.LoginWithEmail || !rules.Throttle.Enabled {
+		rules.MailLifetime != 30*time.Minute || rules.MinPassword != 8 || !rules.LoginWithEmail || !rules.Throttle.Enabled || len(rules.PasswordWords) > 0 {
 		t.Fatalf("defaults: %+v", rules)
 	}
 	if most := 2 * rules.Throttle.Guess.Burst; most > 30 { // an account has two names
@@ -25,13 +26,14 @@ func TestTheDocumentedDefaultsAreGood(t *testing.T) {
 }
 
 func TestAFileChangesWhatItNamesAndNothingElse(t *testing.T) {
-	s, err := readSettings([]byte("[session]\nidle = \"2h\"\n[throttle.guess]\nburst = 3\n[recovery]\nurl = \"https://cms.example/r#token={token}\"\n"))
+	s, err := readSettings([]byte("[session]\nidle = \"2h\"\n[throttle.guess]\nburst = 3\n[recovery]\nurl = \"https://cms.example/r#token={token}\"\n[password]\nwords = [\"Казань\"]"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	rules := s.accounts()
 	if rules.SessionIdle != 2*time.Hour || rules.SessionAbsolute != 720*time.Hour ||
-		rules.Throttle.Guess.Burst != 3 || rules.Throttle.Guess.Every != time.Minute {
+		rules.Throttle.Guess.Burst != 3 || rules.Throttle.Guess.Every != time.Minute ||
+		rules.MinPassword != 8 || !slices.Equal(rules.PasswordWords, []string{"Казань"}) {
 		t.Fatalf("settings: %+v", rules)
 	}
 }
@@ -44,6 +46,12 @@ func TestFaultySettingsAreNamed(t *testing.T) {
 		"a number for a duration":      {"[session]\nidle = 5", "session.idle"},
 		"below a second":               {"[session]\ngrace = \"10ms\"", "session.grace"},
 		"below the least length":       {"[password]\nmin_length = 4", "password.min_length"},
+		"an empty word":                {"[password]\nwords = [\"\"]", "password.words"},
+		"a word of two characters":     {"[password]\nwords = [\"example\", \"we\"]", `password.words: "we"`},
+		"a word that no one can type":  {"[password]\nwords = [\"exa\\u0000mple\"]", "password.words"},
+		"a word of a page":             {"[password]\nwords = [\"" + strings.Repeat("a", 65) + "\"]", "password.words"},
+		"more words than fit":          {"[password]\nwords = [" + strings.Repeat("\"example\",", 101) + "]", "password.words: 101"},
+		"a word that is no list":       {"[password]\nwords = \"example\"", "password.words"},
 		"too much memory":              {"[password]\nmemory_kib = 10000000", "password.memory_kib"},
 		"too little memory for lanes":  {"[password]\nmemory_kib = 16\nthreads = 4", "password.memory_kib"},
 		"more lanes than fit the type": {"[password]\nthreads = 1000", "password.threads"},

@@ -31,6 +31,7 @@ type Settings struct {
 	SessionAbsolute time.Duration // a session ends so long after its sign-in, used or not
 	SessionGrace    time.Duration // how long earlier hashes of a session are borne with
 	MinPassword     int           // characters a new password must have
+	PasswordWords   []string      // words of the site, see [password.Policy]
 	MailLifetime    time.Duration // how long a mailed token is good for
 	RecoveryURL     string        // link of recovery mails, {token} within; "" for none
 	EmailURL        string        // link of e-mail confirmations, likewise
@@ -71,7 +72,7 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 		settings: settings,
 		store:    store,
 		hasher:   hasher,
-		policy:   password.Policy{MinLength: settings.MinPassword},
+		policy:   password.Policy{MinLength: settings.MinPassword, Words: settings.PasswordWords},
 		host:     host,
 		log:      log,
 		wake:     wake,

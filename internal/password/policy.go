@@ -21,7 +21,8 @@ const (
 // Policy says which new passwords are good enough. There are no rules of
 // composition: NIST SP 800-63B advises against them.
 type Policy struct {
-	MinLength int // characters, after preparation
+	MinLength int      // characters, after preparation
+	Words     []string // of the site: with no more than 7 characters besides, they are no password
 }
 
 // Check prepares a new password and judges it. personalWords are what the
@@ -44,7 +45,7 @@ func (p Policy) Check(password string, personalWords ...string) (prepared string
 		return "", personal.FaultTooShort
 	case len(prepared) > maxBytes:
 		return "", personal.FaultTooLong
-	case isCommon(prepared) || isPersonal(prepared, personalWords):
+	case isCommon(prepared) || isPersonal(prepared, personalWords) || isMainlyOf(prepared, p.Words):
 		return "", personal.FaultTooCommon
 	}
 	return prepared, ""

@@ -1,0 +1,47 @@
+package accounts_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+func TestNoNewPasswordIsMainlyAWordOfTheSite(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t), func(s *accounts.Settings) { s.PasswordWords = []string{"example"} })
+	ada := f.register(t, "ada")
+	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
+	const guessable = "Example2026"
+	for name, set := range map[string]func() error{
+		"registering": func() error {
+			_, err := f.service.Register(t.Context(), personal.RegisterRequest{
+				Login: "bob", Email: "bob@m.example", Password: guessable, ConfirmPassword: guessable,
+			})
+			return err
+		},
+		"changing it": func() error {
+			_, err := f.service.ChangePassword(t.Context(), personal.ChangePasswordRequest{
+				Credentials: ada.Credentials, OldPassword: goodPassword, Password: guessable, ConfirmPassword: guessable,
+			})
+			return err
+		},
+		"recovering": func() error {
+			return f.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
+				Token: f.tokens()[0], Password: guessable, ConfirmPassword: guessable,
+			})
+		},
+	} {
+		var refused *personal.Error
+		if err := set(); !errors.As(err, &refused) {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(personal.Faults{"password": personal.FaultTooCommon}, refused.Faults); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package accounts_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// hostile are texts that would be more than text to a database that they reach
+// as a part of a query, or of a pattern whose signs nobody escaped.
+var hostile = []string{
+	`'`, `''`, `' OR '1'='1`, `' OR 1=1 --`, `'; DROP TABLE personal_accounts; --`, `"; DROP TABLE personal_accounts; --`,
+	`x') UNION SELECT 1 --`, `'||(SELECT password_hash FROM personal_accounts LIMIT 1)||'`, `/* */`, `--`, `;`,
+	`%`, `%%`, `_`, `a%z`, `a_z`, `!`, `!%`, `\`, `\\`, `\'`, `\%`, `[a-z]`, `*`, `.*`,
+	`?`, `?0`, `?TableColumns`, `$1`, `:name`, `@p1`, `{0}`, "`", `"`, `$$`, `E'\x27'`, `ʼ`, `＇`, `％`,
+	strings.Repeat(`'%_\`, personal.MostSearchLength/4), strings.Repeat("я", personal.MostSearchLength),
+}
+
+func TestWhatAdministratorsSearchForIsFoundLiterally(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		names := map[int64]string{}
+		for i, text := range append(slices.Clone(hostile), "abcz", "plain", `a\z`) {
+			if name := "<" + text + ">"; len(name) <= 200 { // as long as a name may be
+				names[f.registerNamed(t, fmt.Sprint("user", i), name)] = name
+			}
+		}
+		for _, text := range hostile {
+			var want []int64
+			for id, name := range names {
+				if strings.Contains(name, text) {
+					want = append(want, id)
+				}
+			}
+			slices.Sort(want)
+			page, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Search: text, Limit: personal.MostUserLimit})
+			if err != nil {
+				t.Errorf("%q: %v", text, err)
+				continue
+			}
+			if got := idsOf(page); !slices.Equal(got, want) {
+				t.Errorf("%q finds %v, want %v", text, got, want)
+			}
+		}
+		for _, text := range []string{"'\x00", "\x00; DROP TABLE personal_accounts", "\xff'", strings.Repeat("'", personal.MostSearchLength+1), strings.Repeat("%", 1<<20)} {
+			_, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Search: text})
+			if personal.CodeOf(err) != personal.CodeValidationFailed {
+				t.Errorf("%.20q: %v", text, err)
+			}
+		}
+		page, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Limit: personal.MostUserLimit})
+		if err != nil || len(page.Users) != len(names) {
+			t.Errorf("%d users are left of %d, %v", len(page.Users), len(names), err)
+		}
+	})
+}
+
+func (f *fixture) registerNamed(t *testing.T, login, name string) int64 {
+	t.Helper()
+	in, err := f.service.Register(t.Context(), personal.RegisterRequest{
+		Login: login, Password: goodPassword, ConfirmPassword: goodPassword, Email: login + "@m.example",
+		Fields: map[string]personal.Input{"name": personal.Text(name)},
+	})
+	if err != nil {
+		t.Fatalf("registering %q: %v", name, err)
+	}
+	return in.Credentials.UserID
+}
+
+func idsOf(page personal.UserPage) (ids []int64) {
+	for _, u := range page.Users {
+		ids = append(ids, u.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}

@@ -1,12 +1,14 @@
 package mailer
 
 import (
+	"crypto/tls"
 	"encoding/base64"
 	"io"
 	"net"
 	"net/textproto"
 	"strings"
 	"testing"
+	"time"
 )
 
 // relay is a small SMTP server (RFC 5321) for one conversation.
@@ -14,7 +16,11 @@ type relay struct {
 	addr            string
 	refuse          bool // answers RCPT with 550
 	hangUpAfterData bool
+	startTLS        string      // answer to STARTTLS, which is offered then; after a 220 it speaks TLS
+	tls             *tls.Config // that it has
 	taken           chan envelope
+	clear           []string      // verbs that came in clear, to be read when it is done
+	done            chan struct{} // closed when the conversation is over
 }
 
 // envelope is a mail that was taken over.
@@ -29,26 +35,28 @@ func startRelay(t *testing.T) *relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{addr: listener.Addr().String(), taken: make(chan envelope, 1)}
-	done := make(chan struct{})
+	r := &relay{addr: listener.Addr().String(), taken: make(chan envelope, 1), done: make(chan struct{})}
 	go func() {
-		defer close(done)
+		defer close(r.done)
 		conn, err := listener.Accept()
 		if err != nil {
 			return
 		}
 		defer conn.Close()
-		r.talk(textproto.NewConn(conn))
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Second)) // of a client that leaves it open
+		r.talk(conn)
 	}()
 	t.Cleanup(func() {
 		_ = listener.Close()
-		<-done
+		<-r.done
 	})
 	return r
 }
 
-func (r *relay) talk(c *textproto.Conn) {
+func (r *relay) talk(conn net.Conn) {
 	var e envelope
+	c := textproto.NewConn(conn)
+	encrypted := false
 	_ = c.PrintfLine("220 relay.test ESMTP")
 	for {
 		line, err := c.ReadLine()
@@ -56,9 +64,21 @@ func (r *relay) talk(c *textproto.Conn) {
 			return
 		}
 		verb, rest, _ := strings.Cut(line, " ")
+		if !encrypted {
+			r.clear = append(r.clear, verb)
+		}
 		switch strings.ToUpper(verb) {
 		case "EHLO":
+			if r.startTLS != "" && !encrypted {
+				_ = c.PrintfLine("250-relay.test\r\n250-STARTTLS\r\n250 AUTH PLAIN")
+				continue
+			}
 			_ = c.PrintfLine("250-relay.test\r\n250 AUTH PLAIN")
+		case "STARTTLS":
+			_ = c.PrintfLine("%s", r.startTLS)
+			if encrypted = strings.HasPrefix(r.startTLS, "220"); encrypted {
+				c = textproto.NewConn(tls.Server(conn, r.tls))
+			}
 		case "AUTH":
 			login, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(rest, "PLAIN "))
 			e.login = string(login)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,7 +13,7 @@ import (
 
 // databaseFlag is the database that a command works on.
 type databaseFlag struct {
-	Database string `required:"" env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…; one with a password by the environment only: command lines are seen by others."`
+	Database string `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…; one with a password by the environment only: command lines are seen by others."`
 }
 
 // find opens it unless it is a file that is not there: a path mistyped where
@@ -28,6 +29,9 @@ func (f databaseFlag) find(ctx context.Context) (*store.Store, error) {
 
 // open opens it, and makes a file that is not there. The caller closes the store.
 func (f databaseFlag) open(ctx context.Context) (*store.Store, error) {
+	if f.Database == "" {
+		return nil, errors.New("--database: say which database, or name it by PERSONAL_DATABASE")
+	}
 	if f.Database != os.Getenv("PERSONAL_DATABASE") && hasPassword(f.Database) {
 		return nil, fmt.Errorf("--database: a URL with a password is taken from PERSONAL_DATABASE only, because command lines are seen by others")
 	}

@@ -30,7 +30,10 @@ func (c exportCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 		if err != nil {
 			return fmt.Errorf("--output: %w", err)
 		}
-		return errors.Join(c.write(ctx, db, file, stderr), file.Close())
+		if err := errors.Join(c.write(ctx, db, file, stderr), file.Close()); err != nil {
+			return errors.Join(err, os.Remove(c.Output)) // no part is taken for the whole
+		}
+		return nil
 	}
 	return c.write(ctx, db, out, stderr)
 }

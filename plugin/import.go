@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,7 +30,8 @@ type importCommand struct {
 func (importCommand) Help() string {
 	return `Columns: login and password_hash; email, name, disabled, created, updated and id may be missing, and user fields
 may follow. A list is written as JSON in CSV, ["a","b"]. Times are RFC 3339, as SQL writes them, or seconds since 1970.
-Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, Django's PBKDF2 and scrypt, $scrypt$, phpass, WordPress 6.8.
+Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, Django's PBKDF2 and scrypt, $scrypt$, phpass, WordPress 6.8; ! where there
+is none to be had: its owner recovers a password by mail.
 Cut short, the same command goes on where it was.`
 }
 
@@ -49,7 +52,10 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 	defer closeTarget()
 	job.Store = target
 	done, err := c.importFile(ctx, job, format, stderr)
-	if err != nil && done.Offset > 0 {
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("stopped")
+	}
+	if err != nil && done.Offset > 0 && !c.DryRun {
 		return fmt.Errorf("%w (%d accounts are imported; the same command goes on from there)", err, done.Imported)
 	}
 	if err != nil {
@@ -71,16 +77,25 @@ func (c importCommand) importFile(
 	if err != nil {
 		return done, fmt.Errorf("opening the file: %w", err)
 	}
-	report, closeReport, err := c.report(stderr)
+	if !info.Mode().IsRegular() {
+		return done, fmt.Errorf("%s is no regular file, which an import can read twice: save what comes from it first", c.File)
+	}
+	line := newProgressLine(stderr.Writer, info.Size())
+	defer line.clear()
+	// Rows are refused within a transaction: a reader of standard error who pauses
+	// would keep everybody else from writing, so he is told after it.
+	var told bytes.Buffer
+	job.Progress = func(done moving.Progress) {
+		line.clear()
+		_, _ = told.WriteTo(stderr)
+		line.show(done)
+	}
+	report, closeReport, err := c.report(&told)
 	if err != nil {
 		return done, err
 	}
 	defer closeReport()
-	line := newProgressLine(stderr.Writer, info.Size())
-	defer line.clear()
-	job.Progress = line.show
 	job.Refused = func(number int, reason string) error {
-		line.clear()
 		_, err := fmt.Fprintf(report, "line %d: %s\n", number, reason)
 		return err
 	}
@@ -145,10 +160,10 @@ func (c importCommand) schema() (*userfields.Schema, error) {
 	return schema, nil
 }
 
-// report opens the list of refused rows. It holds no values of theirs.
-func (c importCommand) report(stderr io.Writer) (w io.Writer, closeReport func(), err error) {
+// report opens the list of refused rows, which holds no values of theirs.
+func (c importCommand) report(otherwise io.Writer) (w io.Writer, closeReport func(), err error) {
 	if c.Report == "" {
-		return stderr, func() {}, nil
+		return otherwise, func() {}, nil
 	}
 	f, err := os.OpenFile(c.Report, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -131,6 +132,8 @@ func TestWhatCannotBeImportedIsSaidAtOnce(t *testing.T) {
 		"a password shown": {[]string{"import", users, "--database", "postgres://u:hunter2hunter2@localhost/x"}, "PERSONAL_DATABASE"},
 		"no database":      {[]string{"status", "--database", "sqlite:///nowhere/personal.db"}, "--database: stat /nowhere"},
 		"no such user":     {[]string{"export", "--user", "nobody"}, "--user"},
+		"a folder":         {[]string{"import", t.TempDir(), "--format", "csv"}, "directory"},
+		"a device":         {[]string{"import", os.DevNull, "--format", "csv"}, "no regular file"},
 	} {
 		if name == "no such user" {
 			mustCommand(t, "migrate")
@@ -144,12 +147,44 @@ func TestWhatCannotBeImportedIsSaidAtOnce(t *testing.T) {
 
 func TestADryRunMakesNoDatabase(t *testing.T) {
 	t.Setenv("PERSONAL_DATABASE", "sqlite://"+filepath.Join(t.TempDir(), "personal.db"))
+	scratch := t.TempDir()
+	t.Setenv("TMPDIR", scratch)
 	out, _ := mustCommand(t, "import", write(t, "users.csv", accountRows(2, importedMD5)+"user1,,,!\n"), "--dry-run")
 	if want := "2 accounts would be imported, 0 were there already, 1 rows refused\n"; out != want {
 		t.Errorf("got %s", out)
 	}
 	if _, err := os.Stat(strings.TrimPrefix(os.Getenv("PERSONAL_DATABASE"), "sqlite://")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the database file: %v", err)
+	}
+	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
+		t.Errorf("%v is left behind, %v", left, err)
+	}
+}
+
+// writerFunc is standard error whose reader takes his time.
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestWhoReadsTheRefusedRowsSlowlyKeepsNobodyFromWriting(t *testing.T) {
+	url := testkit.SQLite(t)
+	t.Setenv("PERSONAL_DATABASE", url)
+	mustCommand(t, "migrate")
+	db, err := databaseFlag{Database: url}.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	told := 0
+	slow := writerFunc(func(p []byte) (int, error) {
+		told += bytes.Count(p, []byte("line "))
+		return len(p), db.RemoveNote(t.Context(), "none") // takes the lock for writing
+	})
+	if err := run(t.Context(), []string{"import", write(t, "users.csv", accountRows(10, "plain"))}, io.Discard, slow); err != nil {
+		t.Error(err)
+	}
+	if told != 10 {
+		t.Errorf("%d rows were told", told)
 	}
 }
 

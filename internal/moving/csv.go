@@ -60,7 +60,7 @@ func (c *csvRecords) readHeader(schema *userfields.Schema) error {
 		case seen[name]:
 			return fmt.Errorf("column %q is there twice", name)
 		case !isColumn(name) && !fields[name]:
-			return fmt.Errorf("unknown column %q: the columns are %s, and the user fields given with --fields", name, columnNames)
+			return fmt.Errorf("unknown column %.40q: the columns are %s, and the user fields given with --fields", name, columnNames)
 		}
 		seen[name] = true
 	}

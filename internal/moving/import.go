@@ -62,7 +62,7 @@ type Progress struct {
 // Run imports a file, or the rest of it if an earlier run did not come to its
 // end, and returns what became of all of it.
 func (m *Import) Run(ctx context.Context, file io.ReadSeeker, format Format) (Progress, error) {
-	note, err := noteKind(file)
+	note, err := noteKind(file, format)
 	if err != nil {
 		return Progress{}, err
 	}
@@ -108,8 +108,8 @@ func (m *Import) open(file io.ReadSeeker, format Format, offset int64) (records,
 }
 
 // noteKind names the note of how far the import of a file is. A file that has
-// been changed is another one.
-func noteKind(file io.ReadSeeker) (outbox.Kind, error) {
+// been changed is another one, and so is one that is read as another format.
+func noteKind(file io.ReadSeeker, format Format) (outbox.Kind, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return "", fmt.Errorf("reading the file: %w", err)
 	}
@@ -117,7 +117,7 @@ func noteKind(file io.ReadSeeker) (outbox.Kind, error) {
 	if _, err := io.Copy(sum, file); err != nil {
 		return "", fmt.Errorf("reading the file: %w", err)
 	}
-	return outbox.Kind("import " + hex.EncodeToString(sum.Sum(nil))), nil
+	return outbox.Kind("import " + string(format) + " " + hex.EncodeToString(sum.Sum(nil))), nil
 }
 
 func (m *Import) begun(ctx context.Context, note outbox.Kind) (done Progress, err error) {

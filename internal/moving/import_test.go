@@ -78,11 +78,35 @@ func TestAccountsMoveInFromNDJSON(t *testing.T) {
 	})
 }
 
+func TestTimesAreReadAsDatabasesWriteThem(t *testing.T) {
+	s := openStore(t, testkit.SQLite(t))
+	const want = "2019-05-04T10:00:00Z"
+	for i, text := range []string{
+		"2019-05-04T10:00:00Z", "2019-05-04T15:30:00+05:30", "2019-05-04T10:00:00", "2019-05-04 10:00:00", "2019-05-04 10:00:00.000000",
+		"2019-05-04 10:00:00+00", "2019-05-04 10:00:00.000+00:00", "2019-05-04 15:30:00+05:30", "1556964000",
+	} {
+		login := fmt.Sprint("user", i)
+		r := newRun(t, s)
+		r.file(t, moving.CSV, "login,password_hash,created\n"+login+","+bcrypt+","+text+"\n")
+		if r.report.Len() > 0 {
+			t.Errorf("%s: %s", text, r.report.String())
+		} else if got := account(t, s, login).Created.Format(time.RFC3339Nano); got != want {
+			t.Errorf("%s is read as %s", text, got)
+		}
+	}
+	before := time.Now().Add(-time.Hour) // the database's clock is this machine's
+	newRun(t, s).file(t, moving.CSV, "login,password_hash,created\nmysql,"+bcrypt+",0000-00-00 00:00:00\n")
+	if got := account(t, s, "mysql").Created; got.Before(before) {
+		t.Errorf("no time is read as %v", got)
+	}
+}
+
 func TestARowIsRefusedWithItsLineAndReasons(t *testing.T) {
 	for name, test := range map[string]struct{ row, want string }{
 		"nothing":                   {`{}`, "login: required; password_hash: required"},
 		"all at once":               {`{"login":"a","email":"b","name":"\u0007","password_hash":"c","disabled":"maybe","created":"soon","id":"x"}`, "created: invalid_format; disabled: invalid_type; email: invalid_format; id: invalid_type; login: too_short; name: invalid_format; password_hash: bad password hash: unknown format"},
-		"other types":               {`{"login":1,"email":[],"password_hash":true}`, "email: invalid_type; login: invalid_type; password_hash: invalid_type"},
+		"other types":               {`{"login":1,"email":[],"password_hash":true,"disabled":[true]}`, "disabled: invalid_type; email: invalid_type; login: invalid_type; password_hash: invalid_type"},
+		"a name that forges a line": {`{"login":"anna","x\u001b[31m\nline 9: ok":1,"password_hash":"` + bcrypt + `"}`, `"x\x1b[31m\nline 9: ok": unknown_field`},
 		"another's e-mail as login": {`{"login":"a@example.com","email":"b@example.com","password_hash":"` + bcrypt + `"}`, "login: invalid_format"},
 		"ids out of range":          {`{"login":"anna","id":9007199254740992,"password_hash":"` + bcrypt + `"}`, "id: out_of_range"},
 		"times out of range":        {`{"login":"anna","created":"1969-01-01","updated":"1970-01-01","password_hash":"` + bcrypt + `"}`, "created: out_of_range; updated: out_of_range"},
@@ -92,6 +116,8 @@ func TestARowIsRefusedWithItsLineAndReasons(t *testing.T) {
 		"a field twice":             {`{"login":"anna","city":"kazan","fields":{"city":"kazan"},"password_hash":"` + bcrypt + `"}`, `"city" is there twice`},
 		"no way to sign in":         {`{"login":"anna","password_hash":"!"}`, "email: required"},
 		"a NUL":                     {`{"login":"anna","fields":{"a":"\u0000"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL can't store"},
+		"a NUL in a list":           {`{"login":"anna","fields":{"a":["b","\u0000"]},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL can't store"},
+		"a NUL in a name":           {`{"login":"anna","fields":{"\u0000":"a"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL can't store"},
 		"no object":                 {`["login"]`, "not a JSON object"},
 		"cut short":                 {`{"login":"anna"`, "not a JSON object"},
 		"more behind it":            {`{"login":"anna"} {}`, "something follows the JSON object"},

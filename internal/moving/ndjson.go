@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -103,9 +105,6 @@ func (r *record) set(name string, value json.RawMessage) error {
 // are columns, to be checked; all others are taken as they are: the schema may
 // have changed since they were stored.
 func (j *jsonRecords) readFields(r *record, value json.RawMessage) (err error) {
-	if bytes.Contains(value, []byte(`\u0000`)) {
-		return errors.New("fields: a NUL, which PostgreSQL can't store")
-	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(value, &fields) != nil {
 		return errors.New("fields: not an object")
@@ -114,12 +113,29 @@ func (j *jsonRecords) readFields(r *record, value json.RawMessage) (err error) {
 	for name, value := range fields {
 		if j.fields[name] {
 			err = r.set(name, value)
-		} else if r.stored[name], err = plain(userfields.DecodeValue(value)); err != nil {
-			err = errors.New("fields: a value is of no kind that user fields have")
+		} else {
+			r.stored[name], err = storable(name, userfields.DecodeValue(value))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// storable returns a value that is taken as it is, unless no database could keep
+// it.
+func storable(name string, value any) (any, error) {
+	value, err := plain(value)
+	if err != nil {
+		return nil, errors.New("fields: a value is of no kind that user fields have")
+	}
+	texts, _ := value.([]string)
+	if text, ok := value.(string); ok {
+		texts = []string{text}
+	}
+	if slices.ContainsFunc(append(texts, name), func(s string) bool { return strings.Contains(s, "\x00") }) {
+		return nil, errors.New("fields: a NUL, which PostgreSQL can't store")
+	}
+	return value, nil
 }

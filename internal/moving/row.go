@@ -2,6 +2,7 @@ package moving
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -94,12 +95,20 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 func reasons(faults personal.Faults, badHash error) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(faults)) {
-		list = append(list, name+": "+string(faults[name]))
+		list = append(list, shown(name)+": "+string(faults[name]))
 	}
 	if badHash != nil {
 		list = append(list, columnHash+": "+badHash.Error())
 	}
 	return strings.Join(list, "; ")
+}
+
+// shown is a column's name in a report, where one made up to forge a line does not.
+func shown(name string) string {
+	if quoted := fmt.Sprintf("%.40q", name); quoted != `"`+name+`"` {
+		return quoted
+	}
+	return name
 }
 
 func readText(column string, in personal.Input, faults *personal.Faults) string {
@@ -154,8 +163,11 @@ func loginKey(a accounts.Account, faults *personal.Faults) string {
 }
 
 func readBoolean(in personal.Input, faults *personal.Faults) bool {
+	if in.IsZero() {
+		return false
+	}
 	switch strings.ToLower(in.Text) {
-	case "", "false", "0", "off", "no", "f", "n":
+	case "false", "0", "off", "no", "f", "n":
 		return false
 	case "true", "1", "on", "yes", "t", "y":
 		return true
@@ -164,12 +176,17 @@ func readBoolean(in personal.Input, faults *personal.Faults) bool {
 	return false
 }
 
-// timeForms are what databases and programs write; without a zone it is UTC.
-var timeForms = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07", "2006-01-02 15:04:05.999999999", time.DateOnly}
+// timeForms are what databases and programs write; without a zone it is UTC. A
+// fraction of a second is read whether or not a form has one.
+var timeForms = []string{
+	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05Z07:00", time.DateTime, time.DateOnly,
+}
+
+const noTime = "0000-00-00 00:00:00" // as MySQL writes it
 
 // readTime reads a time in one of the forms above or in seconds since 1970.
 func readTime(column string, in personal.Input, otherwise time.Time, faults *personal.Faults) time.Time {
-	if in.IsZero() {
+	if in.IsZero() || in.Text == noTime {
 		return otherwise
 	}
 	t, ok := parseTime(in.Text)

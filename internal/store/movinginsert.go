@@ -11,7 +11,7 @@ import (
 )
 
 // identity is what tells an account from all others in a batch: of two with the
-// same one, the database takes the first.
+// same one, the database takes the first whose id is free.
 type identity struct{ LoginKey, EmailKey string }
 
 func identityOf(a accounts.Account) identity { return identity{a.LoginKey, a.Email.Key} }
@@ -52,7 +52,11 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 		ids[a.identity] = a.ID
 	}
 	for _, i := range places {
-		outcomes[i].ID = ids[identityOf(batch[i])]
+		id := ids[identityOf(batch[i])]
+		if batch[i].ID != 0 && batch[i].ID != id { // another of its identity, whose own id was free
+			continue
+		}
+		outcomes[i].ID = id
 		delete(ids, identityOf(batch[i]))
 	}
 	return nil

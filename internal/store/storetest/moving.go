@@ -71,6 +71,16 @@ var movingCases = []testCase{
 		}
 		w.wantAccount(there)
 	}},
+	{"of two with one login the second comes in if the id of the first is taken", func(t *testing.T, w *world) {
+		there, _ := w.createAny()
+		first := w.newAccount()
+		second := first
+		first.ID, second.ID = there.ID, there.ID+1000
+		want := []moving.Outcome{{Taken: moving.Taken{ID: there.ID, Login: second.ID, Email: second.ID}}, {ID: second.ID}}
+		if got := w.add(first, second); !slices.Equal(got, want) {
+			t.Errorf("got %+v", got)
+		}
+	}},
 	{"conflicts are foreseen", func(t *testing.T, w *world) {
 		there, _ := w.createAny()
 		free, taken := w.newAccount(), w.newAccount()

@@ -97,6 +97,9 @@ func TestImportExportAndStatusByHand(t *testing.T) {
 		if out, _ = mustCommand(t, "export", "--user", "ADA"); !strings.Contains(out, `"city": "kazan"`) || strings.Contains(out, "$2y$") {
 			t.Errorf("one user: %s", out)
 		}
+		if out, _ = mustCommand(t, "audit", "--since", "24h"); out != "" {
+			t.Errorf("the audit log of an import: %s", out)
+		}
 		if out, _ = mustCommand(t, "status"); !strings.Contains(out, "accounts  1\n") {
 			t.Errorf("status: %s", out)
 		}

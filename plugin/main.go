@@ -52,6 +52,7 @@ type commands struct {
 	Migrate  migrateCommand  `cmd:"" help:"Bring a database to the schema this version needs. A host does so by itself at start."`
 	Import   importCommand   `cmd:"" help:"Bring accounts in from elsewhere, with their password hashes."`
 	Export   exportCommand   `cmd:"" help:"Write all accounts as NDJSON, which import takes back, or one user's data."`
+	Audit    auditCommand    `cmd:"" help:"Print what happened to accounts as NDJSON, the oldest first."`
 	Status   statusCommand   `cmd:"" help:"Print what is in a database, and what is still to be done."`
 }
 

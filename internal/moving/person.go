@@ -12,30 +12,14 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/shared/personal"
 )
-
-// eventPage is how many audit lines are in memory at once.
-const eventPage = 1000
 
 // PersonSource is what the export of one person's data reads.
 type PersonSource interface {
 	FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.Account, error)
 	Account(ctx context.Context, id int64) (accounts.SeenAccount, error)
 	Sessions(ctx context.Context, accountID int64, l accounts.Lifetimes) ([]accounts.Session, error)
-	// AuditLines returns up to n lines of the audit log that name an account, in
-	// the order of their time. They begin behind the given one; with the zero
-	// value, at the first.
-	AuditLines(ctx context.Context, accountID int64, behind AuditLine, n int) ([]AuditLine, error)
-}
-
-// AuditLine is what the audit log keeps of an event.
-type AuditLine struct {
-	ID        int64              `json:"-"` // of the line: it orders those of one time
-	Type      personal.EventType `json:"type"`
-	Time      time.Time          `json:"time"`
-	Address   string             `json:"address,omitempty"`
-	RequestID string             `json:"request_id,omitempty"`
+	AuditSource
 }
 
 // person is what is kept of one person, for that person: without the hash. What
@@ -94,23 +78,16 @@ func writePerson(ctx context.Context, from PersonSource, data person, out *bufio
 	out.Write(bytes.TrimSuffix(object.Bytes(), []byte("\n}\n")))
 	out.WriteString(",\n  \"events\": [")
 	separator := "\n    "
-	for last := (AuditLine{}); ; {
-		page, err := from.AuditLines(ctx, data.ID, last, eventPage)
-		if err != nil {
-			return fmt.Errorf("reading events: %w", err)
-		}
-		for _, last = range page {
-			line, err := json.Marshal(last)
-			if err != nil {
-				return fmt.Errorf("writing an event: %w", err)
-			}
-			out.WriteString(separator)
-			out.Write(line)
-			separator = ",\n    "
-		}
-		if len(page) < eventPage {
-			break
-		}
+	err := eachAuditLine(ctx, from, data.ID, AuditLine{}, func(event AuditLine) error {
+		event.UserID = 0 // said above
+		line, err := json.Marshal(event)
+		out.WriteString(separator)
+		out.Write(line)
+		separator = ",\n    "
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("writing events: %w", err)
 	}
 	out.WriteString("\n  ]\n}\n")
 	return nil

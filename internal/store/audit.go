@@ -24,19 +24,21 @@ func anonymise(ctx context.Context, tx bun.Tx, accountID int64) error {
 	return err
 }
 
-// AuditLines returns a page of an account's audit lines, see moving.PersonSource.
+// AuditLines returns a page of audit lines, see moving.AuditSource.
 func (s *Store) AuditLines(ctx context.Context, accountID int64, behind moving.AuditLine, n int) ([]moving.AuditLine, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	var rows []auditRow
-	err := s.read.NewSelect().Model(&rows).Where("account_id = ?", accountID).
-		Where("(time, id) > (?, ?)", at(behind.Time), behind.ID).Order("time", "id").Limit(int64(n)).Scan(ctx)
-	if err != nil {
+	query := s.read.NewSelect().Model(&rows).Where("(time, id) > (?, ?)", at(behind.Time), behind.ID).Order("time", "id").Limit(int64(n))
+	if accountID != 0 {
+		query.Where("account_id = ?", accountID)
+	}
+	if err := query.Scan(ctx); err != nil {
 		return nil, fault(ctx, "read audit lines", err)
 	}
 	lines := make([]moving.AuditLine, len(rows))
 	for i, r := range rows {
-		lines[i] = moving.AuditLine{ID: r.ID, Type: r.Type, Time: r.Time.time(), Address: r.Address, RequestID: r.RequestID}
+		lines[i] = moving.AuditLine{ID: r.ID, Type: r.Type, Time: r.Time.time(), UserID: r.AccountID, Address: r.Address, RequestID: r.RequestID}
 	}
 	return lines, nil
 }

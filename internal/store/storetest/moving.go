@@ -142,20 +142,26 @@ var movingCases = []testCase{
 			}
 			w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: "event", AccountID: c.account, Event: &e}))
 		}
-		var got []string
-		for last := (moving.AuditLine{}); ; {
-			page, err := w.AuditLines(t.Context(), a.ID, last, 2)
-			w.must(err)
-			for _, last = range page {
-				got = append(got, fmt.Sprint(last.RequestID, " ", last.Type, " ", last.Time.Unix(), " ", last.Address))
+		const what = " signed_in 192.0.2.1"
+		for account, want := range map[int64][]string{
+			a.ID: {"4 1 a" + what, "0 2 a" + what, "2 2 a" + what, "3 2 a" + what},
+			0:    {"1 1 b" + what, "4 1 a" + what, "5 1 -" + what, "0 2 a" + what, "2 2 a" + what, "3 2 a" + what},
+		} {
+			var got []string
+			for last := (moving.AuditLine{}); ; {
+				page, err := w.AuditLines(t.Context(), account, last, 2)
+				w.must(err)
+				for _, last = range page {
+					whose := map[int64]string{a.ID: "a", b.ID: "b", 0: "-"}[last.UserID]
+					got = append(got, fmt.Sprint(last.RequestID, " ", last.Time.Unix(), " ", whose, " ", last.Type, " ", last.Address))
+				}
+				if len(page) < 2 {
+					break
+				}
 			}
-			if len(page) < 2 {
-				break
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
 			}
-		}
-		want := []string{"4 signed_in 1 192.0.2.1", "0 signed_in 2 192.0.2.1", "2 signed_in 2 192.0.2.1", "3 signed_in 2 192.0.2.1"}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
 		}
 	}},
 	{"a bare hash is found and replaced while it is there", func(t *testing.T, w *world) {

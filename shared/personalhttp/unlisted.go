@@ -4,77 +4,111 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
 const (
-	unlistedWindow = 100       // requests that are judged together
-	unlistedEvery  = time.Hour // how often the log is told at most
+	unlistedWindow = 100                 // requests that are judged together
+	unlistedLeast  = unlistedWindow / 10 // of these, what a sender brings that may be a proxy
+	unlistedEvery  = time.Hour           // how often the log is told at most
 )
 
-// unlisted looks out for a proxy that nobody has listed: a private or loopback
-// address from which most requests come, with headers that say who sent them. It
-// is not believed, but what comes from there is marked as coming from many.
+// unlisted looks out for proxies that nobody has listed: a few private senders
+// that bring most requests, with headers that say who sent them. They are not
+// believed, but what comes from there is marked as coming from many.
 // The zero value is good; it is safe for concurrent use.
 type unlisted struct {
-	mu        sync.Mutex
-	requests  int        // of this window
-	candidate netip.Addr // the first of this window that looks like a proxy
-	hits      int        // requests from there
-	proxy     netip.Addr // found in the window before; zero if none was
-	told      time.Time
+	mu       sync.Mutex
+	requests int                // of this window
+	senders  map[netip.Addr]int // how many of them each sender brought that looks like a proxy
+	proxies  []netip.Addr       // found in the window before
+	told     time.Time
 }
 
-// note counts a request whose sender is not trusted. It reports whether the
-// sender seems to be a proxy, and whether that is news.
-func (u *unlisted) note(sender netip.Addr, forwarding bool, now time.Time) (isProxy, news bool) {
+// note counts a request. It reports whether its sender seems to be a proxy that
+// nobody has listed, and returns all of them when that is news.
+func (u *unlisted) note(sender netip.Addr, forwards bool, now time.Time) (isProxy bool, news []netip.Addr) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	forwarding = forwarding && (sender.IsPrivate() || sender.IsLoopback())
-	if forwarding && u.hits == 0 {
-		u.candidate = sender
-	}
-	if forwarding && sender == u.candidate {
-		u.hits++
+	suspect := forwards && isPrivate(sender)
+	if suspect {
+		if u.senders == nil {
+			u.senders = make(map[netip.Addr]int)
+		}
+		u.senders[sender]++
 	}
 	if u.requests++; u.requests == unlistedWindow {
-		u.proxy = netip.Addr{}
-		if u.hits > unlistedWindow/2 {
-			u.proxy = u.candidate
-			news = now.Sub(u.told) >= unlistedEvery
+		u.proxies = bringers(u.senders)
+		u.requests, u.senders = 0, nil
+		if len(u.proxies) > 0 && now.Sub(u.told) >= unlistedEvery {
+			u.told, news = now, u.proxies
 		}
-		u.requests, u.hits = 0, 0
 	}
-	if news {
-		u.told = now
+	return suspect && slices.Contains(u.proxies, sender), news
+}
+
+// bringers returns the senders that brought much of a window each, in order, if
+// together they brought most of it.
+func bringers(senders map[netip.Addr]int) []netip.Addr {
+	var list []netip.Addr
+	together := 0
+	for sender, requests := range senders {
+		if requests >= unlistedLeast {
+			list = append(list, sender)
+			together += requests
+		}
 	}
-	return forwarding && sender == u.proxy, news
+	if together <= unlistedWindow/2 {
+		return nil
+	}
+	slices.SortFunc(list, netip.Addr.Compare)
+	return list
+}
+
+// isPrivate reports whether a sender is of this site, not of the internet at
+// large. The zero Addr is one: a unix socket has none.
+func isPrivate(sender netip.Addr) bool {
+	carrierGrade := netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64}), 10) // RFC 6598; load balancers use it too
+	return !sender.IsValid() || sender.IsPrivate() || sender.IsLoopback() || sender.IsLinkLocalUnicast() || carrierGrade.Contains(sender)
 }
 
 func (u *unlisted) found() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.proxy.IsValid()
+	return len(u.proxies) > 0
 }
 
-// UnlistedProxy reports whether most of the latest requests came from one private
-// or loopback address that is no trusted proxy, but behaves like one. All clients
-// then share its address, in sessions and events, and limits per address are
-// lifted: list it in [Options.TrustedProxies]. The log names the address.
+// UnlistedProxy reports whether most of the last hundred requests came from a few
+// private or loopback addresses, or by a unix socket, that are no trusted proxies
+// but behave like them. All clients then share their addresses, in sessions and
+// events, and limits per address are lifted: list them in
+// [Options.TrustedProxies]. The log names them.
 func (h *Handler) UnlistedProxy() bool { return h.unlisted.found() }
 
 // shared reports whether the address of a request's client stands for many.
 func (h *Handler) shared(r *http.Request) bool {
 	sender := parseNode(r.RemoteAddr)
-	if h.proxies.trusts(sender) {
-		sender = netip.Addr{} // counts as a request, but is no unlisted proxy
-	}
-	forwarding := len(r.Header.Values("X-Forwarded-For"))+len(r.Header.Values("Forwarded")) > 0
-	isProxy, news := h.unlisted.note(sender, forwarding, time.Now())
-	if news {
+	forwards := !h.proxies.trusts(sender) && len(r.Header.Values("X-Forwarded-For"))+len(r.Header.Values("Forwarded")) > 0
+	isProxy, news := h.unlisted.note(sender, forwards, time.Now())
+	if len(news) > 0 {
 		h.log.WarnContext(r.Context(), "most requests come through a proxy that is not listed: all clients have its address; "+
-			"list it as a trusted proxy", slog.String("address", sender.String()))
+			"list it as a trusted proxy", slog.String("addresses", spell(news)))
 	}
 	return isProxy
+}
+
+// spell writes senders for the log.
+func spell(senders []netip.Addr) string {
+	var names []string
+	for _, sender := range senders {
+		name := "a unix socket"
+		if sender.IsValid() {
+			name = sender.String()
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
 }

@@ -16,42 +16,50 @@ func (p proxies) trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(a) })
 }
 
-// client returns the client's address (HTTP contract, section 5), the zero Addr
-// where the connection has none: that of the connection, or, when that is a
-// trusted proxy, the rightmost hop that is not one.
+// origin is where a request seems to come from.
+type origin struct {
+	address  netip.Addr // the zero Addr where the connection has none
+	forwards bool       // it says that it sends for another, and is not trusted to
+}
+
+// client returns the client's address (HTTP contract, section 5): that of the
+// connection, or, when that is a trusted proxy, the rightmost hop that is not one.
 //
 // A proxy sets one of the two headers and may pass the other on as the client
 // wrote it; nothing tells which. So when both are there and disagree neither is
 // believed, and the proxy's own address stands.
-func (p proxies) client(r *http.Request) netip.Addr {
+func (p proxies) client(r *http.Request) origin {
 	connection := parseNode(r.RemoteAddr)
-	if !p.trusts(connection) {
-		return connection
-	}
 	old, standard := r.Header.Values("X-Forwarded-For"), r.Header.Values("Forwarded")
+	if !p.trusts(connection) {
+		return origin{connection, len(old)+len(standard) > 0}
+	}
 	byOld := p.rightmost(connection, xForwardedFor(old))
 	byStandard := p.rightmost(connection, forwarded(standard))
 	switch {
 	case len(standard) == 0:
 		return byOld
-	case len(old) == 0, byOld == byStandard:
+	case len(old) == 0, byOld.address == byStandard.address:
 		return byStandard
 	}
-	return connection
+	return origin{address: connection}
 }
 
-// rightmost walks from the connection towards the client as far as trusted
-// proxies reach. A hop that cannot be read ends the walk at the proxy that
-// reported it.
-func (p proxies) rightmost(connection netip.Addr, hops []netip.Addr) netip.Addr {
+// rightmost walks from a trusted proxy's connection towards the client as far as
+// trusted proxies reach. A hop that cannot be read ends the walk at the proxy
+// that reported it.
+func (p proxies) rightmost(connection netip.Addr, hops []netip.Addr) origin {
 	at := connection
 	for _, hop := range slices.Backward(hops) {
-		if !hop.IsValid() || !p.trusts(at) {
+		if !p.trusts(at) {
+			return origin{at, true}
+		}
+		if !hop.IsValid() {
 			break
 		}
 		at = hop
 	}
-	return at
+	return origin{address: at}
 }
 
 // xForwardedFor returns the hops of the header's lines, first to last; the zero

@@ -30,11 +30,12 @@ func (h *Handler) WithCall(next http.Handler) http.Handler {
 func (h *Handler) withCall(w http.ResponseWriter, r *http.Request) *http.Request {
 	c := personal.CallFrom(r.Context())
 	if c.RequestID == "" {
+		from := h.proxies.client(r)
 		c = personal.Call{
 			RequestID: requestID(r),
 			Locale:    h.locales.choose(r),
-			Address:   h.proxies.client(r),
-			Shared:    h.shared(r),
+			Address:   from.address,
+			Shared:    h.shared(r.Context(), from),
 			Agent:     cleanAgent(r.UserAgent()),
 		}
 		r = r.WithContext(personal.WithCall(r.Context(), c))

@@ -1,8 +1,8 @@
 package personalhttp
 
 import (
+	"context"
 	"log/slog"
-	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -17,8 +17,9 @@ const (
 )
 
 // unlisted looks out for proxies that nobody has listed: a few private senders
-// that bring most requests, with headers that say who sent them. They are not
-// believed, but what comes from there is marked as coming from many.
+// that bring most requests, to us or to a listed proxy, with headers that say who
+// sent them. They are not believed, but what comes from there is marked as coming
+// from many.
 // The zero value is good; it is safe for concurrent use.
 type unlisted struct {
 	mu       sync.Mutex
@@ -28,17 +29,17 @@ type unlisted struct {
 	told     time.Time
 }
 
-// note counts a request. It reports whether its sender seems to be a proxy that
-// nobody has listed, and returns all of them when that is news.
-func (u *unlisted) note(sender netip.Addr, forwards bool, now time.Time) (isProxy bool, news []netip.Addr) {
+// note counts a request. It reports whether where it comes from seems to be a
+// proxy that nobody has listed, and returns all of them when that is news.
+func (u *unlisted) note(from origin, now time.Time) (isProxy bool, news []netip.Addr) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	suspect := forwards && isPrivate(sender)
+	suspect := from.forwards && isPrivate(from.address)
 	if suspect {
 		if u.senders == nil {
 			u.senders = make(map[netip.Addr]int)
 		}
-		u.senders[sender]++
+		u.senders[from.address]++
 	}
 	if u.requests++; u.requests == unlistedWindow {
 		u.proxies = bringers(u.senders)
@@ -47,7 +48,7 @@ func (u *unlisted) note(sender netip.Addr, forwards bool, now time.Time) (isProx
 			u.told, news = now, u.proxies
 		}
 	}
-	return suspect && slices.Contains(u.proxies, sender), news
+	return suspect && slices.Contains(u.proxies, from.address), news
 }
 
 // bringers returns the senders that brought much of a window each, in order, if
@@ -88,13 +89,11 @@ func (u *unlisted) found() bool {
 // [Options.TrustedProxies]. The log names them.
 func (h *Handler) UnlistedProxy() bool { return h.unlisted.found() }
 
-// shared reports whether the address of a request's client stands for many.
-func (h *Handler) shared(r *http.Request) bool {
-	sender := parseNode(r.RemoteAddr)
-	forwards := !h.proxies.trusts(sender) && len(r.Header.Values("X-Forwarded-For"))+len(r.Header.Values("Forwarded")) > 0
-	isProxy, news := h.unlisted.note(sender, forwards, time.Now())
+// shared reports whether the address that a request comes from stands for many.
+func (h *Handler) shared(ctx context.Context, from origin) bool {
+	isProxy, news := h.unlisted.note(from, time.Now())
 	if len(news) > 0 {
-		h.log.WarnContext(r.Context(), "most requests come through a proxy that is not listed: all clients have its address; "+
+		h.log.WarnContext(ctx, "most requests come through a proxy that is not listed: all clients have its address; "+
 			"list it as a trusted proxy", slog.String("addresses", spell(news)))
 	}
 	return isProxy

@@ -38,11 +38,16 @@ func TestAProxyThatNobodyListedIsFoundAndNotBelieved(t *testing.T) {
 		"behind another sender that comes first": {
 			append([]arrival{through("172.16.0.1:1")}, many(19, through("192.168.0.7:1"))...), "192.168.0.7",
 		},
+		"behind a listed one":                              {[]arrival{{"10.0.0.1:1", "X-Forwarded-For", "203.0.113.9, 192.168.0.7, 10.0.0.2"}}, "192.168.0.7"},
+		"behind one, by Forwarded":                         {[]arrival{{"10.0.0.1:1", "Forwarded", "for=203.0.113.9, for=192.168.0.7"}}, "192.168.0.7"},
+		"a private client of a listed one":                 {[]arrival{{"10.0.0.1:1", "X-Forwarded-For", "192.168.0.7"}}, ""},
+		"a listed one that cannot tell":                    {[]arrival{{"10.0.0.1:1", "X-Forwarded-For", "203.0.113.9, unknown"}}, ""},
+		"a pair of listed ones":                            {[]arrival{{"10.0.0.1:1", "X-Forwarded-For", "203.0.113.9, 203.0.113.7, 10.0.0.2"}}, ""},
 		"most of the requests from many that bring little": {everyHostOf("192.168.0."), ""},
-		"without a header":               {[]arrival{{"192.168.0.7:1", "X-Unrelated", "x"}}, ""},
-		"a public address, which may be": {[]arrival{through("203.0.113.7:1")}, ""},
-		"a trusted proxy":                {[]arrival{through("10.0.0.1:1")}, ""},
-		"no more than half":              {[]arrival{direct, through("192.168.0.7:1")}, ""},
+		"without a header":                                 {[]arrival{{"192.168.0.7:1", "X-Unrelated", "x"}}, ""},
+		"a public address, which may be":                   {[]arrival{through("203.0.113.7:1")}, ""},
+		"a trusted proxy":                                  {[]arrival{through("10.0.0.1:1")}, ""},
+		"no more than half":                                {[]arrival{direct, through("192.168.0.7:1")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer

@@ -56,10 +56,18 @@ func (s *Service) guess(ctx context.Context, login string) ([]throttle.Charge, e
 	return attempt, s.charge(ctx, attempt)
 }
 
-// perAddress charges an attempt to the caller's address. One that is unknown, or
-// that many callers share, is nobody's: its limit would lock all of them out.
+// sharedBy is how many times as much is allowed of an address that many callers
+// seem to share: enough not to lock a site out whose proxy nobody listed, and a
+// bound for who makes his address look like one.
+const sharedBy = 10
+
+// perAddress charges an attempt to the caller's address. One that is unknown is
+// nobody's: its limit would lock all of them out.
 func perAddress(ctx context.Context, what string, limit throttle.Limit) []throttle.Charge {
-	if call := personal.CallFrom(ctx); call.Shared || !call.Address.IsValid() {
+	call := personal.CallFrom(ctx)
+	if call.Shared {
+		limit = throttle.Limit{Burst: limit.Burst * sharedBy, Every: limit.Every / sharedBy}
+	} else if !call.Address.IsValid() {
 		return nil
 	}
 	return []throttle.Charge{{Key: chargeKey(what, source(ctx)), Limit: limit}}

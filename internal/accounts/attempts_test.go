@@ -164,12 +164,13 @@ func TestASuccessClearsItsOwnAccountAndAddressAlone(t *testing.T) {
 }
 
 // TestWhereTheAddressTellsNothingNobodyIsLockedOutByIt: a proxy that nobody has
-// listed is the address of everybody.
+// listed is the address of everybody, and a unix socket has none.
 func TestWhereTheAddressTellsNothingNobodyIsLockedOutByIt(t *testing.T) {
 	f, _ := guarded(t, testkit.SQLite(t))
 	f.register(t, "ada")
 	for name, call := range map[string]personal.Call{
 		"a shared address": {Address: netip.MustParseAddr("10.0.0.1"), Shared: true},
+		"a shared socket":  {Shared: true},
 		"none":             {},
 	} {
 		ctx := personal.WithCall(t.Context(), call)
@@ -187,6 +188,34 @@ func TestWhereTheAddressTellsNothingNobodyIsLockedOutByIt(t *testing.T) {
 		}
 		_, err := f.service.Authorize(ctx, personal.AuthorizeRequest{Login: "ada", Password: goodPassword})
 		wantCode(t, err, personal.CodeTooManyAttempts)
+		f.clock.Advance(15 * time.Minute) // two of them have no address to be told by
+	}
+}
+
+func TestASharedAddressMayDoTenTimesAsMuchAndNoMore(t *testing.T) {
+	f, _ := guarded(t, testkit.SQLite(t))
+	for name, call := range map[string]personal.Call{
+		"an address": {Address: netip.MustParseAddr("10.0.0.1"), Shared: true},
+		"a socket":   {Shared: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := personal.WithCall(t.Context(), call)
+			confirm := func() personal.Code {
+				return personal.CodeOf(f.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{}))
+			}
+			for i := range 20 { // the limit is 2, and one a minute
+				if got := confirm(); got != personal.CodeValidationFailed {
+					t.Fatalf("attempt %d is answered %q", i+1, got)
+				}
+			}
+			if got := confirm(); got != personal.CodeTooManyAttempts {
+				t.Errorf("one more is answered %q", got)
+			}
+			f.clock.Advance(6 * time.Second)
+			if got := confirm(); got != personal.CodeValidationFailed {
+				t.Errorf("after six seconds one is answered %q", got)
+			}
+		})
 	}
 }
 

@@ -97,6 +97,26 @@ func TestForgedAddressesChangeNothing(t *testing.T) {
 	s.do(t, call{path: "auth/", header: from("192.0.2.251"), params: params{"login": u.login, "password": u.password}}).want(t, "too_many_attempts")
 }
 
+// TestForgedAddressesLiftNoLimit: who brings most requests of a site, with headers
+// as of a proxy, may be one that nobody listed. He gets more, but not all.
+func TestForgedAddressesLiftNoLimit(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{database: testkit.SQLite(t), settings: cheap + "[throttle.guess_address]\nburst = 2\nevery = \"1h\"\n"})
+	for range 100 {
+		s.do(t, call{method: http.MethodGet, path: "fields/", header: from("192.0.2.1")}).want(t, "")
+	}
+	judged := 0
+	for i := range 300 {
+		guess := call{path: "auth/", header: from(fmt.Sprintf("192.0.2.%d", i%250)), params: params{"login": unique(), "password": "wrong wrong"}}
+		if s.do(t, guess).Result.Code == "invalid_credentials" {
+			judged++
+		}
+	}
+	if judged != 20 {
+		t.Errorf("of 300 guesses at 300 logins %d were judged, want 20, ten times the limit", judged)
+	}
+}
+
 func testGuesses(t *testing.T, s *system) {
 	u, other := s.newUser(t), s.newUser(t)
 	at := func(login, password, address string) *answer {

@@ -85,7 +85,7 @@ func (u *unlisted) found() bool {
 // UnlistedProxy reports whether most of the last hundred requests came from a few
 // private or loopback addresses, or by a unix socket, that are no trusted proxies
 // but behave like them. All clients then share their addresses, in sessions and
-// events, and limits per address are lifted: list them in
+// events, and limits per address are ten times as wide: list them in
 // [Options.TrustedProxies]. The log names them.
 func (h *Handler) UnlistedProxy() bool { return h.unlisted.found() }
 

@@ -39,6 +39,7 @@ func TestThrottling(t *testing.T) {
 				params: params{"password": "wrong wrong", "email": unique() + "@mail.example"}}, "validation_failed")
 			s.wantAlive(t, "the session, while guessing is throttled,", u.pair)
 		})
+		t.Run("guesses with a header that the proxy hands on as it came", func(t *testing.T) { testTwoHeaders(t, s) })
 		t.Run("IPv6 by /64", func(t *testing.T) {
 			u := s.newUser(t)
 			attempt := params{"login": u.login, "password": "wrong wrong"}
@@ -114,6 +115,25 @@ func TestForgedAddressesLiftNoLimit(t *testing.T) {
 	}
 	if judged != 20 {
 		t.Errorf("of 300 guesses at 300 logins %d were judged, want 20, ten times the limit", judged)
+	}
+}
+
+// testTwoHeaders guesses with every other request under a Forwarded of one's own.
+func testTwoHeaders(t *testing.T, s *system) {
+	u := s.newUser(t)
+	judged := 0
+	for i := range 300 {
+		header := from("192.0.2.6")
+		if i%2 == 0 {
+			header.Set("Forwarded", fmt.Sprintf("for=198.51.100.%d", i%250))
+		}
+		login := []string{u.login, u.login, u.email, u.email}[i%4]
+		if s.do(t, call{path: "auth/", header: header, params: params{"login": login, "password": "wrong wrong"}}).Result.Code == "invalid_credentials" {
+			judged++
+		}
+	}
+	if judged > 30 {
+		t.Errorf("of 300 guesses %d were judged", judged)
 	}
 }
 

@@ -5,15 +5,23 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
-// proxies are the senders that are believed when they name who sent to them.
-type proxies []netip.Prefix
+// proxies are the senders that are believed when they name who sent to them. It
+// is safe for concurrent use.
+type proxies struct {
+	trusted []netip.Prefix
 
-func newProxies(prefixes []netip.Prefix) proxies { return slices.Clone(prefixes) }
+	// Which header has come from one of them without the other. A client can add
+	// a header but take none away: the one that was missing is not the proxy's.
+	oldAlone, standardAlone atomic.Bool
+}
 
-func (p proxies) trusts(a netip.Addr) bool {
-	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(a) })
+func newProxies(trusted []netip.Prefix) *proxies { return &proxies{trusted: slices.Clone(trusted)} }
+
+func (p *proxies) trusts(a netip.Addr) bool {
+	return slices.ContainsFunc(p.trusted, func(prefix netip.Prefix) bool { return prefix.Contains(a) })
 }
 
 // origin is where a request seems to come from.
@@ -26,9 +34,10 @@ type origin struct {
 // connection, or, when that is a trusted proxy, the rightmost hop that is not one.
 //
 // A proxy sets one of the two headers and may pass the other on as the client
-// wrote it; nothing tells which. So when both are there and disagree neither is
-// believed, and the proxy's own address stands.
-func (p proxies) client(r *http.Request) origin {
+// wrote it. So when both are there and disagree that one is believed which has
+// come alone before. When that is true of neither, or of both, neither is, and the
+// proxy's own address stands.
+func (p *proxies) client(r *http.Request) origin {
 	connection := parseNode(r.RemoteAddr)
 	old, standard := r.Header.Values("X-Forwarded-For"), r.Header.Values("Forwarded")
 	if !p.trusts(connection) {
@@ -37,9 +46,17 @@ func (p proxies) client(r *http.Request) origin {
 	byOld := p.rightmost(connection, xForwardedFor(old))
 	byStandard := p.rightmost(connection, forwarded(standard))
 	switch {
-	case len(standard) == 0:
+	case byOld.address == byStandard.address:
 		return byOld
-	case len(old) == 0, byOld.address == byStandard.address:
+	case len(standard) == 0:
+		p.oldAlone.Store(true)
+		return byOld
+	case len(old) == 0:
+		p.standardAlone.Store(true)
+		return byStandard
+	case p.oldAlone.Load() && !p.standardAlone.Load():
+		return byOld
+	case p.standardAlone.Load() && !p.oldAlone.Load():
 		return byStandard
 	}
 	return origin{address: connection}
@@ -48,7 +65,7 @@ func (p proxies) client(r *http.Request) origin {
 // rightmost walks from a trusted proxy's connection towards the client as far as
 // trusted proxies reach. A hop that cannot be read ends the walk at the proxy
 // that reported it.
-func (p proxies) rightmost(connection netip.Addr, hops []netip.Addr) origin {
+func (p *proxies) rightmost(connection netip.Addr, hops []netip.Addr) origin {
 	at := connection
 	for _, hop := range slices.Backward(hops) {
 		if !p.trusts(at) {

@@ -104,6 +104,41 @@ func TestTheClientAddressComesFromTrustedProxiesOnly(t *testing.T) {
 	}
 }
 
+// A client can add the header that its proxy does not set, but not take away the
+// one that it sets.
+func TestOfTwoHeadersThatDisagreeTheOneThatCameAloneIsBelieved(t *testing.T) {
+	const proxy, old, standard = "10.0.0.1", "192.0.2.7", "203.0.113.9"
+	onlyOld := http.Header{"X-Forwarded-For": {old}}
+	onlyStandard := http.Header{"Forwarded": {"for=" + standard}}
+	both := http.Header{"X-Forwarded-For": {old}, "Forwarded": {"for=" + standard}}
+	type request struct {
+		remote string
+		header http.Header
+	}
+	for name, test := range map[string]struct {
+		before []request
+		want   string
+	}{
+		"neither came alone":             {nil, proxy},
+		"X-Forwarded-For did":            {[]request{{proxy, both}, {proxy, onlyOld}, {proxy, both}}, old},
+		"Forwarded did":                  {[]request{{proxy, both}, {proxy, onlyStandard}, {proxy, both}}, standard},
+		"each did once":                  {[]request{{proxy, onlyOld}, {proxy, onlyStandard}}, proxy},
+		"a request without either":       {[]request{{proxy, nil}}, proxy},
+		"one that leads nowhere":         {[]request{{proxy, http.Header{"Forwarded": {"for=unknown"}}}}, proxy},
+		"it came from who is not listed": {[]request{{"198.51.100.1", onlyStandard}}, proxy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addressOf := addressTeller(t)
+			for _, r := range test.before {
+				addressOf(r.remote+":1", r.header)
+			}
+			if got := addressOf(proxy+":1", both); got != test.want {
+				t.Errorf("address %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 // Whatever a client writes in front of it, the hop that a proxy adds is the one
 // that counts; at worst, on a line that the client spoilt, the proxy itself.
 func FuzzForwarded(f *testing.F) {

@@ -26,7 +26,7 @@ type Handler struct {
 	routes    []*route
 	documents map[string]*document // by locale
 	locales   *locales
-	proxies   proxies
+	proxies   *proxies
 	unlisted  unlisted
 	cors      cors
 	alwaysOK  bool

@@ -136,11 +136,21 @@ func (s *Service) remember(ctx context.Context, accountID int64) {
 // source is where a call comes from: the address, or the network that one
 // customer has of IPv6 (HTTP contract, section 5).
 func source(ctx context.Context) string {
-	address := personal.CallFrom(ctx).Address.Unmap()
+	address := fromNAT64(personal.CallFrom(ctx).Address.Unmap())
 	if address.Is6() {
 		return netip.PrefixFrom(address, 64).Masked().String()
 	}
 	return address.String()
+}
+
+// fromNAT64 returns the IPv4 address that is written as one of 64:ff9b::/96 (RFC
+// 6052), and any other as it is: all of IPv4 is in that one network.
+func fromNAT64(address netip.Addr) netip.Addr {
+	bytes := address.As16()
+	if [12]byte(bytes[:]) != [12]byte{0x00, 0x64, 0xff, 0x9b} {
+		return address
+	}
+	return netip.AddrFrom4([4]byte(bytes[12:]))
 }
 
 // chargeKey digests what an attempt is counted against: nothing typed is kept.

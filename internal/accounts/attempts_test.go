@@ -192,6 +192,32 @@ func TestWhereTheAddressTellsNothingNobodyIsLockedOutByIt(t *testing.T) {
 	}
 }
 
+func TestAddressesThatAreOneCustomersShareALimit(t *testing.T) {
+	for _, test := range []struct {
+		name, one, other string
+		shared           bool
+	}{
+		{"a /64 of IPv6", "2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true},
+		{"two /64 of IPv6", "2001:db8:1:2::1", "2001:db8:1:3::1", false},
+		{"IPv4 and the same mapped", "192.0.2.1", "::ffff:192.0.2.1", true},
+		{"IPv4 and the same by NAT64", "192.0.2.1", "64:ff9b::192.0.2.1", true},
+		{"two of NAT64", "64:ff9b::192.0.2.1", "64:ff9b::192.0.2.2", false},
+		{"what NAT64 is not", "64:ff9b:1::192.0.2.1", "64:ff9b:1::192.0.2.2", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f, _ := guarded(t, testkit.SQLite(t))
+			for range 14 {
+				f.wantTry(t, test.one, "ada", otherPassword, personal.CodeInvalidCredentials)
+			}
+			want := personal.CodeInvalidCredentials
+			if test.shared {
+				want = personal.CodeTooManyAttempts
+			}
+			f.wantTry(t, test.other, "ada", otherPassword, want)
+		})
+	}
+}
+
 func TestASharedAddressMayDoTenTimesAsMuchAndNoMore(t *testing.T) {
 	f, _ := guarded(t, testkit.SQLite(t))
 	for name, call := range map[string]personal.Call{

@@ -26,10 +26,12 @@ type PostgresServer struct {
 // The keeper runs as a child and outlives its parent by a moment: it ends the
 // server when its standard input ends, which happens at Stop and also when the
 // parent is killed, and then removes the folder. Tests need no TestMain for it.
-// Nothing is flushed to disk: a test's database does not outlive a crash.
+// Nothing is flushed to disk: a test's database does not outlive a crash. TLS is
+// there for those that ask for it.
 const keeper = `
 exec 3<&0 </dev/null
 "$1/postgres" -D "$2/data" -p "$3" -h 127.0.0.1 -k "" -c max_connections=200 \
+	-c ssl=on -c ssl_cert_file="$2/` + certFile + `" -c ssl_key_file="$2/` + keyFile + `" \
 	-c fsync=off -c full_page_writes=off -c synchronous_commit=off >"$2/log" 2>&1 3<&- &
 server=$!
 ( read -r _ <&3; kill -QUIT $server ) 2>/dev/null &
@@ -74,7 +76,7 @@ func start(ctx context.Context, bin string, owner *syscall.Credential) (*Postgre
 	if err != nil {
 		return nil, err
 	}
-	if err := initDatabase(ctx, bin, folder, owner); err != nil {
+	if err := errors.Join(initDatabase(ctx, bin, folder, owner), writeCertificate(folder, owner)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
 	s, err := keep(bin, folder, port, owner)

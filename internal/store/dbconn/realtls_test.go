@@ -1,0 +1,67 @@
+package dbconn_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/internal/store/dbconn"
+	"github.com/cms-personal/personal/internal/testkit"
+)
+
+// Against PostgreSQL itself, where other tests have a listener that speaks enough
+// of its protocol.
+func TestARealServerIsSpokenToByTLS(t *testing.T) {
+	url := testkit.Postgres(t)
+	root, ok := certificateOf(t, url)
+	if !ok { // a given server may have no TLS, or be elsewhere
+		server, err := testkit.StartPostgres(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Stop()
+		url = server.URL
+		root, _ = certificateOf(t, url)
+	}
+	other := filepath.Join(t.TempDir(), "none.pem")
+	if err := os.WriteFile(other, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		mode string
+		want string // "": refused
+	}{
+		{"disable", "false"},
+		{"require", "true"},
+		{"verify-ca&sslrootcert=" + root, "true"},
+		{"verify-full&sslrootcert=" + root, "true"},
+		{"verify-full", ""}, // nobody has signed it that the system knows
+		{"verify-full&sslrootcert=" + other, ""},
+	} {
+		t.Run(strings.ReplaceAll(test.mode, root, "ROOT"), func(t *testing.T) {
+			got := ""
+			pools, err := dbconn.Open(strings.Replace(url, "sslmode=disable", "sslmode="+test.mode, 1), dbconn.RequestLimits)
+			if err == nil {
+				defer pools.Close()
+				err = pools.Read.QueryRowContext(t.Context(), "SELECT ssl::text FROM pg_stat_ssl WHERE pid = pg_backend_pid()").Scan(&got)
+			}
+			if got != test.want || (err == nil) != (test.want != "") {
+				t.Errorf("encrypted: %q, %v", got, err)
+			}
+		})
+	}
+}
+
+// certificateOf returns the path of a server's certificate, which signs itself;
+// false if it has none that can be read here.
+func certificateOf(t *testing.T, url string) (path string, ok bool) {
+	t.Helper()
+	var on string
+	db := open(t, url, dbconn.RequestLimits).Read
+	if err := db.QueryRowContext(t.Context(), "SELECT current_setting('ssl'), current_setting('ssl_cert_file')").Scan(&on, &path); err != nil {
+		t.Fatal(err)
+	}
+	_, err := os.Stat(path)
+	return path, on == "on" && err == nil
+}

@@ -126,8 +126,10 @@ func (c *csvRecords) split() (values []string, fault string, err error) {
 			return nil, "", fmt.Errorf("line %d: a quote is opened and not closed before the end of the file", first)
 		case err == nil && len(c.buffer)+len(line) > maxRecord:
 			return nil, "", fmt.Errorf("line %d: a quote is opened and not closed within %d bytes", first, maxRecord)
+		case errors.Is(err, errTooLong) && !quoted:
+			return nil, err.Error(), nil
 		case err != nil:
-			return nil, "", err
+			return nil, "", fmt.Errorf("line %d: %w", c.lines.number, err)
 		}
 		c.buffer = append(c.buffer, line...)
 		quoted = endsQuoted(line, quoted)

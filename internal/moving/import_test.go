@@ -118,6 +118,7 @@ func TestARowIsRefusedWithItsLineAndReasons(t *testing.T) {
 		"a NUL":                     {`{"login":"anna","fields":{"a":"\u0000"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL can't store"},
 		"a NUL in a list":           {`{"login":"anna","fields":{"a":["b","\u0000"]},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL can't store"},
 		"a NUL in a name":           {`{"login":"anna","fields":{"\u0000":"a"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL can't store"},
+		"a line without end":        {strings.Repeat("x", 3<<20), "longer than 1048576 bytes"},
 		"no object":                 {`["login"]`, "not a JSON object"},
 		"cut short":                 {`{"login":"anna"`, "not a JSON object"},
 		"more behind it":            {`{"login":"anna"} {}`, "something follows the JSON object"},
@@ -127,12 +128,12 @@ func TestARowIsRefusedWithItsLineAndReasons(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openStore(t, testkit.SQLite(t))
 			r := newRun(t, s)
-			done := r.file(t, moving.NDJSON, "\n"+test.row+"\n")
+			done := r.file(t, moving.NDJSON, "\n"+test.row+"\n"+`{"login":"last","password_hash":"!","email":"last@example.com"}`)
 			if got, want := r.report.String(), "2: "+test.want+"\n"; got != want || done.Refused != 1 {
 				t.Errorf("got  %swant %s", got, want)
 			}
-			if export(t, s) != "" {
-				t.Error("something was stored")
+			if got := export(t, s); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"login":"last"`) {
+				t.Errorf("stored is %s", got)
 			}
 		})
 	}
@@ -141,6 +142,7 @@ func TestARowIsRefusedWithItsLineAndReasons(t *testing.T) {
 func TestARowOfCSVIsRefusedWithItsReason(t *testing.T) {
 	for name, test := range map[string]struct{ row, want string }{
 		"not UTF-8":              {"anna,\xff,,", "2: not UTF-8"},
+		"a line without end":     {"anna," + strings.Repeat("x", 3<<20), "2: longer than 1048576 bytes"},
 		"a list that is none":    {"anna," + bcrypt + ",\"a,b\",", "2: interests: invalid_type"},
 		"a list that is broken":  {"anna," + bcrypt + ",\"[\"\"a\"\",]\",", "2: interests: invalid_type"},
 		"a single item":          {"anna," + bcrypt + ",a,", "2: interests: invalid_type"},
@@ -169,7 +171,7 @@ func TestAFileThatCannotBeReadIsRefusedAsAWhole(t *testing.T) {
 		"an open quote":     {"login,password_hash\n\"anna,x\nboris,y\n", "line 2: a quote is opened and not closed before the end"},
 		"another encoding":  {"login,password_hash,\xe3\xee\xf0\xee\xe4\n", "not UTF-8"},
 		"an endless record": {"login,password_hash\n\"" + strings.Repeat("x\n", 1<<20) + "\"", "line 2: a quote"},
-		"an endless line":   {"login,password_hash\n" + strings.Repeat("x", 2<<20), "line 2 is longer"},
+		"an endless header": {strings.Repeat("x", 2<<20), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newRun(t, openStore(t, testkit.SQLite(t))).Run(t.Context(), strings.NewReader(test.file), moving.CSV)

@@ -28,6 +28,9 @@ func newNDJSON(file io.ReadSeeker, offset int64, schema *userfields.Schema) (*js
 func (j *jsonRecords) next() (record, error) {
 	for {
 		line, err := j.lines.next()
+		if errors.Is(err, errTooLong) {
+			return record{line: j.lines.number, end: j.lines.offset, fault: err.Error()}, nil
+		}
 		if err != nil {
 			return record{}, err
 		}

@@ -57,19 +57,30 @@ func (c *lineCounter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// next returns the next line with its end, good until the next call, or io.EOF.
+// errTooLong says that a line is longer than maxRecord. It has been passed over.
+var errTooLong = fmt.Errorf("longer than %d bytes", maxRecord)
+
+// next returns the next line with its end, good until the next call, or io.EOF,
+// or errTooLong.
 func (l *lines) next() ([]byte, error) {
 	line, err := l.r.ReadSlice('\n')
 	l.offset += int64(len(line))
+	tooLong := false
+	for errors.Is(err, bufio.ErrBufferFull) {
+		tooLong = true
+		line, err = l.r.ReadSlice('\n')
+		l.offset += int64(len(line))
+	}
 	switch {
-	case errors.Is(err, bufio.ErrBufferFull):
-		return nil, fmt.Errorf("line %d is longer than %d bytes", l.number+1, maxRecord)
-	case errors.Is(err, io.EOF) && len(line) == 0:
+	case errors.Is(err, io.EOF) && len(line) == 0 && !tooLong:
 		return nil, io.EOF
 	case err != nil && !errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("reading the file: %w", err)
 	}
 	l.number++
+	if tooLong {
+		return nil, errTooLong
+	}
 	return line, nil
 }
 

@@ -122,6 +122,32 @@ func (s *Service) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) 
 	return nil
 }
 
+// SetEmail implements [personal.Administration].
+func (s *Service) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
+	var email Email
+	if r.Email != "" {
+		var fault personal.FaultCode
+		if email, fault = ParseEmail(r.Email); fault != "" {
+			return personal.Faults{"email": fault}.Err()
+		}
+	}
+	err := s.store.SetEmail(ctx, r.UserID, email, func(before Account) ([]NewJob, error) {
+		if email.Key == "" && before.LoginKey == before.Email.Key {
+			return nil, personal.Faults{"email": personal.FaultRequired}.Err()
+		}
+		return s.emailChanged(ctx, before), nil
+	})
+	var taken *TakenError
+	if errors.As(err, &taken) {
+		return alreadyExists(taken)
+	}
+	if err != nil {
+		return nobody("setting an e-mail", err)
+	}
+	s.wake()
+	return nil
+}
+
 // DisableUser implements [personal.Administration].
 func (s *Service) DisableUser(ctx context.Context, id int64) error {
 	return s.setDisabled(ctx, id, true, personal.EventUserDisabled)

@@ -201,6 +201,7 @@ func TestWhatAnAdministratorDoesIsToldOnceWithItsRequest(t *testing.T) {
 		before := len(f.host.Events())
 		ctx := personal.WithCall(t.Context(), personal.Call{RequestID: "r", Address: netip.MustParseAddr("192.0.2.7")})
 		change := personal.UpdateUserRequest{UserID: id, Fields: map[string]personal.Input{"name": personal.Text("Ada")}}
+		another := personal.SetEmailRequest{UserID: id, Email: "another@example.com"}
 		var want []personal.Event
 		for _, step := range []struct {
 			does func() error
@@ -208,6 +209,8 @@ func TestWhatAnAdministratorDoesIsToldOnceWithItsRequest(t *testing.T) {
 		}{
 			{func() error { return f.service.UpdateUser(ctx, personal.UpdateUserRequest{UserID: id}) }, ""},
 			{func() error { return f.service.UpdateUser(ctx, change) }, personal.EventUserUpdated},
+			{func() error { return f.service.SetEmail(ctx, another) }, personal.EventEmailChanged},
+			{func() error { return f.service.SetEmail(ctx, another) }, ""},
 			{func() error { return f.service.EnableUser(ctx, id) }, ""},
 			{func() error { return f.service.DisableUser(ctx, id) }, personal.EventUserDisabled},
 			{func() error { return f.service.DisableUser(ctx, id) }, ""},

@@ -93,6 +93,12 @@ type AdministrationStore interface {
 	SearchAccounts(ctx context.Context, q AccountSearch) ([]SeenAccount, error)
 	// Account returns an account by its id. ErrNotFound.
 	Account(ctx context.Context, id int64) (SeenAccount, error)
+	// SetEmail sets the account's e-mail, the zero one for none (and its login,
+	// where that is the old e-mail), voids every token, and stores the jobs that
+	// were made, under a lock, for the account as it was. Their error means that
+	// nothing is written. An e-mail that it has already changes nothing.
+	// ErrNotFound, *TakenError.
+	SetEmail(ctx context.Context, id int64, email Email, jobs func(before Account) ([]NewJob, error)) error
 	// SetDisabled disables or enables an account, raises the credential version,
 	// ends every session, voids every mailed token and stores the jobs; of one that
 	// is so already it changes nothing. Enabling does all that too, for an account

@@ -91,6 +91,33 @@ func (s *Store) Account(ctx context.Context, id int64) (accounts.SeenAccount, er
 	return found, fault(ctx, "find an account by its id", err)
 }
 
+// SetEmail sets an account's e-mail, see accounts.AdministrationStore.
+func (s *Store) SetEmail(
+	ctx context.Context, id int64, email accounts.Email, jobs func(accounts.Account) ([]accounts.NewJob, error),
+) error {
+	return s.inTx(ctx, "set an e-mail", func(ctx context.Context, tx bun.Tx) error {
+		row, err := s.lockAccount(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		before, err := row.account()
+		if err != nil || before.Email == email {
+			return err
+		}
+		follow, err := jobs(before)
+		if err != nil {
+			return err
+		}
+		if err := s.setEmail(ctx, tx, id, email); err != nil {
+			return err
+		}
+		if err := voidMailTokens(ctx, tx, id); err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, follow)
+	})
+}
+
 // SetDisabled disables or enables an account, see accounts.AdministrationStore. A
 // sign-in that was first has been committed when the account's row is locked, and
 // its session is ended here; one that comes later finds another credential version.

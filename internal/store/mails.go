@@ -131,25 +131,26 @@ func (s *Store) RedeemEmail(ctx context.Context, digest [32]byte, jobs ...accoun
 		if err != nil {
 			return err
 		}
-		if err := s.setEmail(ctx, tx, row); err != nil {
+		if err := s.setEmail(ctx, tx, row.AccountID, accounts.Email{Address: row.Email, Key: row.EmailKey}); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
 	})
 }
 
-// setEmail gives the account the token's address, and as its login where the
+// setEmail gives the account an address, or none, and the same login where the
 // login is the old address. The condition answers for what is there; that the
 // address is taken in the same moment, the unique index finds.
-func (s *Store) setEmail(ctx context.Context, tx bun.Tx, t mailTokenRow) error {
+func (s *Store) setEmail(ctx context.Context, tx bun.Tx, accountID int64, email accounts.Email) error {
 	taken := &accounts.TakenError{Email: true}
+	key := bun.NullZero(email.Key)
 	err := execOne(ctx, tx, taken, `UPDATE personal_accounts SET
 			login = CASE WHEN login_key = email_key THEN ? ELSE login END,
 			login_key = CASE WHEN login_key = email_key THEN ? ELSE login_key END,
 			email = ?, email_key = ?, updated = ?
 		WHERE id = ? AND NOT EXISTS (SELECT 1 FROM personal_accounts other
 			WHERE other.id <> ? AND (other.email_key = ? OR other.login_key = ?))`,
-		t.Email, t.EmailKey, t.Email, t.EmailKey, at(s.Now()), t.AccountID, t.AccountID, t.EmailKey, t.EmailKey)
+		email.Address, key, email.Address, key, at(s.Now()), accountID, accountID, key, key)
 	if isUniqueViolation(err) {
 		return taken
 	}

@@ -27,6 +27,13 @@ type Administration interface {
 	// not_found.
 	UpdateUser(ctx context.Context, r UpdateUserRequest) error
 
+	// SetEmail makes an address the user's at once, without asking there, or takes
+	// his away. A login that is the old address follows, so that address cannot be
+	// taken away: required. Every mailed token is void, and the old address is told;
+	// sessions go on. An address that is the user's already changes nothing.
+	// Codes: validation_failed, already_exists, not_found.
+	SetEmail(ctx context.Context, r SetEmailRequest) error
+
 	// DisableUser keeps a user out: every session ends and every mailed token is
 	// void, at once. Who is disabled stays so. Codes: not_found.
 	DisableUser(ctx context.Context, id int64) error
@@ -100,4 +107,11 @@ type UserRecord struct {
 type UpdateUserRequest struct {
 	UserID int64
 	Fields map[string]Input // "name" and any user field; an unset one clears
+}
+
+// SetEmailRequest carries the parameters of [Administration.SetEmail]. In FIELDS
+// the address is called email.
+type SetEmailRequest struct {
+	UserID int64
+	Email  string // judged as at registration; empty: none
 }

@@ -45,7 +45,7 @@ const (
 	EventRecoveryRequested EventType = "recovery_requested" // an account matched and a mail was sent
 	EventRecovered         EventType = "recovered"
 	EventPasswordChanged   EventType = "password_changed"
-	EventEmailChanged      EventType = "email_changed"
+	EventEmailChanged      EventType = "email_changed" // by the user, or by an administrator
 	EventSessionTheft      EventType = "session_theft" // an old hash came back; the session was ended
 	EventUserUpdated       EventType = "user_updated"  // by an administrator, like those that follow
 	EventUserDisabled      EventType = "user_disabled"

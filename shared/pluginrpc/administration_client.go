@@ -45,6 +45,12 @@ func (a *administrationClient) UpdateUser(ctx context.Context, r personal.Update
 	return err
 }
 
+// SetEmail gives a user an e-mail.
+func (a *administrationClient) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
+	_, err := a.client.SetEmail(ctx, setEmailToPB(r))
+	return err
+}
+
 // DisableUser keeps a user out.
 func (a *administrationClient) DisableUser(ctx context.Context, id int64) error {
 	_, err := a.client.DisableUser(ctx, &personalv1.DisableUserRequest{Id: id})

@@ -41,6 +41,13 @@ func (s *administrationServer) UpdateUser(ctx context.Context, in *personalv1.Up
 	return &personalv1.UpdateUserResponse{}, nil
 }
 
+func (s *administrationServer) SetEmail(ctx context.Context, in *personalv1.SetEmailRequest) (*personalv1.SetEmailResponse, error) {
+	if err := s.administration().SetEmail(ctx, setEmailFromPB(in)); err != nil {
+		return nil, err
+	}
+	return &personalv1.SetEmailResponse{}, nil
+}
+
 func (s *administrationServer) DisableUser(ctx context.Context, in *personalv1.DisableUserRequest) (*personalv1.DisableUserResponse, error) {
 	if err := s.administration().DisableUser(ctx, in.GetId()); err != nil {
 		return nil, err

@@ -74,3 +74,11 @@ func updateUserToPB(r personal.UpdateUserRequest) *personalv1.UpdateUserRequest 
 func updateUserFromPB(r *personalv1.UpdateUserRequest) personal.UpdateUserRequest {
 	return personal.UpdateUserRequest{UserID: r.GetUserId(), Fields: inputsFromPB(r.GetFields())}
 }
+
+func setEmailToPB(r personal.SetEmailRequest) *personalv1.SetEmailRequest {
+	return &personalv1.SetEmailRequest{UserId: r.UserID, Email: r.Email}
+}
+
+func setEmailFromPB(r *personalv1.SetEmailRequest) personal.SetEmailRequest {
+	return personal.SetEmailRequest{UserID: r.GetUserId(), Email: r.GetEmail()}
+}

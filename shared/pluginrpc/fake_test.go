@@ -115,6 +115,10 @@ func (s stub) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) erro
 	return tell(ctx, s, "UpdateUser", r)
 }
 
+func (s stub) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
+	return tell(ctx, s, "SetEmail", r)
+}
+
 func (s stub) DisableUser(ctx context.Context, id int64) error {
 	return tell(ctx, s, "DisableUser", id)
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -104,6 +105,80 @@ var administrationCases = []testCase{
 		_, err := w.Account(t.Context(), a.ID+1)
 		w.wantError(err, accounts.ErrNotFound)
 	}},
+	{"an e-mail is set, another login and the sessions stay, every token is void, the jobs are stored", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		w.addToken(a, accounts.PurposeRecovery, 1)
+		w.addToken(a, accounts.PurposeEmail, 2)
+		w.pass(time.Minute)
+		var before accounts.Account
+		w.must(w.SetEmail(t.Context(), a.ID, newEmail, func(was accounts.Account) ([]accounts.NewJob, error) {
+			before = was
+			return []accounts.NewJob{job("event")}, nil
+		}))
+		if diff := cmp.Diff(a, before); diff != "" {
+			t.Errorf("the jobs were made for another account: %s", diff)
+		}
+		want := a
+		want.Email, want.Updated = newEmail, w.Now()
+		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		w.wantSessions(a.ID, s)
+		for i, p := range []accounts.MailPurpose{accounts.PurposeRecovery, accounts.PurposeEmail} {
+			_, err := w.FindMailToken(t.Context(), p, digest("token", i+1))
+			w.wantError(err, accounts.ErrNotFound)
+		}
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"a login that is the e-mail follows the one that is set", func(t *testing.T, w *world) {
+		a := w.newAccount()
+		a.Login, a.LoginKey = a.Email.Address, a.Email.Key
+		a, _ = w.create(a)
+		w.must(w.SetEmail(t.Context(), a.ID, newEmail, jobs()))
+		got := w.account(a.ID)
+		if got.Login != newEmail.Address || got.LoginKey != newEmail.Key || got.Email != newEmail {
+			t.Errorf("login is %q (%q), e-mail %+v", got.Login, got.LoginKey, got.Email)
+		}
+	}},
+	{"several accounts may lose their e-mail, and get one again", func(t *testing.T, w *world) {
+		for range 2 {
+			a, _ := w.createAny()
+			w.must(w.SetEmail(t.Context(), a.ID, accounts.Email{}, jobs()))
+			if got := w.account(a.ID); got.Email != (accounts.Email{}) || got.Login != a.Login {
+				t.Errorf("login is %q, e-mail %+v", got.Login, got.Email)
+			}
+			w.must(w.SetEmail(t.Context(), a.ID, a.Email, jobs()))
+			if got := w.account(a.ID).Email; got != a.Email {
+				t.Errorf("e-mail is %+v", got)
+			}
+		}
+	}},
+	{"an e-mail that is somebody's e-mail or login, or whose jobs are refused, is not set", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		w.addToken(a, accounts.PurposeRecovery, 1)
+		b, _ := w.createAny()
+		c := w.newAccount()
+		c.Login, c.LoginKey = newEmail.Address, newEmail.Key
+		w.create(c)
+		for _, email := range []accounts.Email{b.Email, newEmail} {
+			w.wantTaken(w.SetEmail(t.Context(), a.ID, email, jobs(job("event"))), accounts.TakenError{Email: true})
+		}
+		refused := errors.New("refused")
+		err := w.SetEmail(t.Context(), a.ID, accounts.Email{}, func(accounts.Account) ([]accounts.NewJob, error) { return nil, refused })
+		w.wantError(err, refused)
+		w.must(w.SetEmail(t.Context(), a.ID, a.Email, jobs(job("event")))) // it is set already
+		w.wantError(w.SetEmail(t.Context(), 99, newEmail, jobs(job("event"))), accounts.ErrNotFound)
+		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		_, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 1))
+		w.must(err)
+		if due := w.kindsDue(); len(due) > 0 {
+			t.Errorf("jobs %v, want none", due)
+		}
+	}},
 	{"disabling ends every session, voids every token and stores the jobs; enabling brings none back", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		w.open(a)
@@ -180,6 +255,13 @@ var administrationCases = []testCase{
 			t.Error(diff)
 		}
 	}},
+}
+
+var newEmail = accounts.Email{Address: "New@Example.org", Key: "new@example.org"}
+
+// jobs makes the same jobs for whatever account.
+func jobs(made ...accounts.NewJob) func(accounts.Account) ([]accounts.NewJob, error) {
+	return func(accounts.Account) ([]accounts.NewJob, error) { return made, nil }
 }
 
 // text is the search for a text in small letters.

@@ -38,6 +38,24 @@ var raceCases = []testCase{
 			t.Errorf("%d registrations succeeded", won)
 		}
 	}},
+	{"of many accounts that are given one e-mail at once one gets it", func(t *testing.T, w *world) {
+		ids := make([]int64, contenders)
+		for i := range ids {
+			ids[i] = w.createID(w.newAccount())
+		}
+		errs := atOnce(contenders, func(i int) error { return w.SetEmail(t.Context(), ids[i], newEmail, jobs()) })
+		won := 0
+		for _, err := range errs {
+			if err == nil {
+				won++
+				continue
+			}
+			w.wantTaken(err, accounts.TakenError{Email: true})
+		}
+		if won != 1 {
+			t.Errorf("%d accounts got it", won)
+		}
+	}},
 	{"many different registrations at once all succeed", func(t *testing.T, w *world) {
 		errs := atOnce(contenders, func(int) error {
 			_, err := w.CreateAccount(t.Context(), w.newAccount(), w.newSession(0), noJobs)

@@ -444,6 +444,97 @@ func (*UpdateUserResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{6}
 }
 
+// SetEmailRequest names a user and his e-mail.
+type SetEmailRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	UserId int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Empty for none.
+	Email         string `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetEmailRequest) Reset() {
+	*x = SetEmailRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetEmailRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetEmailRequest) ProtoMessage() {}
+
+func (x *SetEmailRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetEmailRequest.ProtoReflect.Descriptor instead.
+func (*SetEmailRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *SetEmailRequest) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+func (x *SetEmailRequest) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+// SetEmailResponse says that the e-mail is the user's.
+type SetEmailResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetEmailResponse) Reset() {
+	*x = SetEmailResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetEmailResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetEmailResponse) ProtoMessage() {}
+
+func (x *SetEmailResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetEmailResponse.ProtoReflect.Descriptor instead.
+func (*SetEmailResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{8}
+}
+
 // DisableUserRequest names the user to keep out.
 type DisableUserRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -454,7 +545,7 @@ type DisableUserRequest struct {
 
 func (x *DisableUserRequest) Reset() {
 	*x = DisableUserRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[7]
+	mi := &file_personal_v1_administration_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -466,7 +557,7 @@ func (x *DisableUserRequest) String() string {
 func (*DisableUserRequest) ProtoMessage() {}
 
 func (x *DisableUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[7]
+	mi := &file_personal_v1_administration_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -479,7 +570,7 @@ func (x *DisableUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUserRequest.ProtoReflect.Descriptor instead.
 func (*DisableUserRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{7}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DisableUserRequest) GetId() int64 {
@@ -498,7 +589,7 @@ type DisableUserResponse struct {
 
 func (x *DisableUserResponse) Reset() {
 	*x = DisableUserResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[8]
+	mi := &file_personal_v1_administration_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +601,7 @@ func (x *DisableUserResponse) String() string {
 func (*DisableUserResponse) ProtoMessage() {}
 
 func (x *DisableUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[8]
+	mi := &file_personal_v1_administration_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +614,7 @@ func (x *DisableUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DisableUserResponse.ProtoReflect.Descriptor instead.
 func (*DisableUserResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{8}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{10}
 }
 
 // EnableUserRequest names the user to let in again.
@@ -536,7 +627,7 @@ type EnableUserRequest struct {
 
 func (x *EnableUserRequest) Reset() {
 	*x = EnableUserRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[9]
+	mi := &file_personal_v1_administration_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -548,7 +639,7 @@ func (x *EnableUserRequest) String() string {
 func (*EnableUserRequest) ProtoMessage() {}
 
 func (x *EnableUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[9]
+	mi := &file_personal_v1_administration_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -561,7 +652,7 @@ func (x *EnableUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnableUserRequest.ProtoReflect.Descriptor instead.
 func (*EnableUserRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{9}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *EnableUserRequest) GetId() int64 {
@@ -580,7 +671,7 @@ type EnableUserResponse struct {
 
 func (x *EnableUserResponse) Reset() {
 	*x = EnableUserResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[10]
+	mi := &file_personal_v1_administration_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -592,7 +683,7 @@ func (x *EnableUserResponse) String() string {
 func (*EnableUserResponse) ProtoMessage() {}
 
 func (x *EnableUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[10]
+	mi := &file_personal_v1_administration_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -605,7 +696,7 @@ func (x *EnableUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnableUserResponse.ProtoReflect.Descriptor instead.
 func (*EnableUserResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{10}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{12}
 }
 
 // UserSessionsRequest names a user.
@@ -618,7 +709,7 @@ type UserSessionsRequest struct {
 
 func (x *UserSessionsRequest) Reset() {
 	*x = UserSessionsRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[11]
+	mi := &file_personal_v1_administration_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -630,7 +721,7 @@ func (x *UserSessionsRequest) String() string {
 func (*UserSessionsRequest) ProtoMessage() {}
 
 func (x *UserSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[11]
+	mi := &file_personal_v1_administration_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -643,7 +734,7 @@ func (x *UserSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserSessionsRequest.ProtoReflect.Descriptor instead.
 func (*UserSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{11}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *UserSessionsRequest) GetId() int64 {
@@ -664,7 +755,7 @@ type UserSessionsResponse struct {
 
 func (x *UserSessionsResponse) Reset() {
 	*x = UserSessionsResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[12]
+	mi := &file_personal_v1_administration_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -676,7 +767,7 @@ func (x *UserSessionsResponse) String() string {
 func (*UserSessionsResponse) ProtoMessage() {}
 
 func (x *UserSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[12]
+	mi := &file_personal_v1_administration_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -689,7 +780,7 @@ func (x *UserSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserSessionsResponse.ProtoReflect.Descriptor instead.
 func (*UserSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{12}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UserSessionsResponse) GetSessions() []*Session {
@@ -709,7 +800,7 @@ type EndUserSessionsRequest struct {
 
 func (x *EndUserSessionsRequest) Reset() {
 	*x = EndUserSessionsRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[13]
+	mi := &file_personal_v1_administration_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -721,7 +812,7 @@ func (x *EndUserSessionsRequest) String() string {
 func (*EndUserSessionsRequest) ProtoMessage() {}
 
 func (x *EndUserSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[13]
+	mi := &file_personal_v1_administration_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -734,7 +825,7 @@ func (x *EndUserSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUserSessionsRequest.ProtoReflect.Descriptor instead.
 func (*EndUserSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{13}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *EndUserSessionsRequest) GetId() int64 {
@@ -753,7 +844,7 @@ type EndUserSessionsResponse struct {
 
 func (x *EndUserSessionsResponse) Reset() {
 	*x = EndUserSessionsResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[14]
+	mi := &file_personal_v1_administration_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -765,7 +856,7 @@ func (x *EndUserSessionsResponse) String() string {
 func (*EndUserSessionsResponse) ProtoMessage() {}
 
 func (x *EndUserSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[14]
+	mi := &file_personal_v1_administration_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -778,7 +869,7 @@ func (x *EndUserSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUserSessionsResponse.ProtoReflect.Descriptor instead.
 func (*EndUserSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{14}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{16}
 }
 
 // DeleteUserRequest names the user to remove.
@@ -791,7 +882,7 @@ type DeleteUserRequest struct {
 
 func (x *DeleteUserRequest) Reset() {
 	*x = DeleteUserRequest{}
-	mi := &file_personal_v1_administration_proto_msgTypes[15]
+	mi := &file_personal_v1_administration_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +894,7 @@ func (x *DeleteUserRequest) String() string {
 func (*DeleteUserRequest) ProtoMessage() {}
 
 func (x *DeleteUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[15]
+	mi := &file_personal_v1_administration_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +907,7 @@ func (x *DeleteUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserRequest.ProtoReflect.Descriptor instead.
 func (*DeleteUserRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{15}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteUserRequest) GetId() int64 {
@@ -835,7 +926,7 @@ type DeleteUserResponse struct {
 
 func (x *DeleteUserResponse) Reset() {
 	*x = DeleteUserResponse{}
-	mi := &file_personal_v1_administration_proto_msgTypes[16]
+	mi := &file_personal_v1_administration_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -847,7 +938,7 @@ func (x *DeleteUserResponse) String() string {
 func (*DeleteUserResponse) ProtoMessage() {}
 
 func (x *DeleteUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_administration_proto_msgTypes[16]
+	mi := &file_personal_v1_administration_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -860,7 +951,7 @@ func (x *DeleteUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteUserResponse.ProtoReflect.Descriptor instead.
 func (*DeleteUserResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_administration_proto_rawDescGZIP(), []int{16}
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{18}
 }
 
 var File_personal_v1_administration_proto protoreflect.FileDescriptor
@@ -897,7 +988,11 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\vFieldsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
 	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.InputR\x05value:\x028\x01\"\x14\n" +
-	"\x12UpdateUserResponse\"$\n" +
+	"\x12UpdateUserResponse\"@\n" +
+	"\x0fSetEmailRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x14\n" +
+	"\x05email\x18\x02 \x01(\tR\x05email\"\x12\n" +
+	"\x10SetEmailResponse\"$\n" +
 	"\x12DisableUserRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\x15\n" +
 	"\x13DisableUserResponse\"#\n" +
@@ -913,12 +1008,13 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x17EndUserSessionsResponse\"#\n" +
 	"\x11DeleteUserRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\x14\n" +
-	"\x12DeleteUserResponse2\x92\x05\n" +
+	"\x12DeleteUserResponse2\xdb\x05\n" +
 	"\x15AdministrationService\x12J\n" +
 	"\tFindUsers\x12\x1d.personal.v1.FindUsersRequest\x1a\x1e.personal.v1.FindUsersResponse\x12;\n" +
 	"\x04User\x12\x18.personal.v1.UserRequest\x1a\x19.personal.v1.UserResponse\x12M\n" +
 	"\n" +
-	"UpdateUser\x12\x1e.personal.v1.UpdateUserRequest\x1a\x1f.personal.v1.UpdateUserResponse\x12P\n" +
+	"UpdateUser\x12\x1e.personal.v1.UpdateUserRequest\x1a\x1f.personal.v1.UpdateUserResponse\x12G\n" +
+	"\bSetEmail\x12\x1c.personal.v1.SetEmailRequest\x1a\x1d.personal.v1.SetEmailResponse\x12P\n" +
 	"\vDisableUser\x12\x1f.personal.v1.DisableUserRequest\x1a .personal.v1.DisableUserResponse\x12M\n" +
 	"\n" +
 	"EnableUser\x12\x1e.personal.v1.EnableUserRequest\x1a\x1f.personal.v1.EnableUserResponse\x12S\n" +
@@ -939,7 +1035,7 @@ func file_personal_v1_administration_proto_rawDescGZIP() []byte {
 	return file_personal_v1_administration_proto_rawDescData
 }
 
-var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_personal_v1_administration_proto_goTypes = []any{
 	(*User)(nil),                    // 0: personal.v1.User
 	(*FindUsersRequest)(nil),        // 1: personal.v1.FindUsersRequest
@@ -948,50 +1044,54 @@ var file_personal_v1_administration_proto_goTypes = []any{
 	(*UserResponse)(nil),            // 4: personal.v1.UserResponse
 	(*UpdateUserRequest)(nil),       // 5: personal.v1.UpdateUserRequest
 	(*UpdateUserResponse)(nil),      // 6: personal.v1.UpdateUserResponse
-	(*DisableUserRequest)(nil),      // 7: personal.v1.DisableUserRequest
-	(*DisableUserResponse)(nil),     // 8: personal.v1.DisableUserResponse
-	(*EnableUserRequest)(nil),       // 9: personal.v1.EnableUserRequest
-	(*EnableUserResponse)(nil),      // 10: personal.v1.EnableUserResponse
-	(*UserSessionsRequest)(nil),     // 11: personal.v1.UserSessionsRequest
-	(*UserSessionsResponse)(nil),    // 12: personal.v1.UserSessionsResponse
-	(*EndUserSessionsRequest)(nil),  // 13: personal.v1.EndUserSessionsRequest
-	(*EndUserSessionsResponse)(nil), // 14: personal.v1.EndUserSessionsResponse
-	(*DeleteUserRequest)(nil),       // 15: personal.v1.DeleteUserRequest
-	(*DeleteUserResponse)(nil),      // 16: personal.v1.DeleteUserResponse
-	nil,                             // 17: personal.v1.UpdateUserRequest.FieldsEntry
-	(*timestamppb.Timestamp)(nil),   // 18: google.protobuf.Timestamp
-	(*ProfileField)(nil),            // 19: personal.v1.ProfileField
-	(*Session)(nil),                 // 20: personal.v1.Session
-	(*Input)(nil),                   // 21: personal.v1.Input
+	(*SetEmailRequest)(nil),         // 7: personal.v1.SetEmailRequest
+	(*SetEmailResponse)(nil),        // 8: personal.v1.SetEmailResponse
+	(*DisableUserRequest)(nil),      // 9: personal.v1.DisableUserRequest
+	(*DisableUserResponse)(nil),     // 10: personal.v1.DisableUserResponse
+	(*EnableUserRequest)(nil),       // 11: personal.v1.EnableUserRequest
+	(*EnableUserResponse)(nil),      // 12: personal.v1.EnableUserResponse
+	(*UserSessionsRequest)(nil),     // 13: personal.v1.UserSessionsRequest
+	(*UserSessionsResponse)(nil),    // 14: personal.v1.UserSessionsResponse
+	(*EndUserSessionsRequest)(nil),  // 15: personal.v1.EndUserSessionsRequest
+	(*EndUserSessionsResponse)(nil), // 16: personal.v1.EndUserSessionsResponse
+	(*DeleteUserRequest)(nil),       // 17: personal.v1.DeleteUserRequest
+	(*DeleteUserResponse)(nil),      // 18: personal.v1.DeleteUserResponse
+	nil,                             // 19: personal.v1.UpdateUserRequest.FieldsEntry
+	(*timestamppb.Timestamp)(nil),   // 20: google.protobuf.Timestamp
+	(*ProfileField)(nil),            // 21: personal.v1.ProfileField
+	(*Session)(nil),                 // 22: personal.v1.Session
+	(*Input)(nil),                   // 23: personal.v1.Input
 }
 var file_personal_v1_administration_proto_depIdxs = []int32{
-	18, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
-	18, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
-	18, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
+	20, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
+	20, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
+	20, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
 	0,  // 3: personal.v1.FindUsersResponse.users:type_name -> personal.v1.User
 	0,  // 4: personal.v1.UserResponse.user:type_name -> personal.v1.User
-	19, // 5: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
-	17, // 6: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
-	20, // 7: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
-	21, // 8: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	21, // 5: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
+	19, // 6: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
+	22, // 7: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
+	23, // 8: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
 	1,  // 9: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
 	3,  // 10: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
 	5,  // 11: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
-	7,  // 12: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
-	9,  // 13: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
-	11, // 14: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
-	13, // 15: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
-	15, // 16: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
-	2,  // 17: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
-	4,  // 18: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
-	6,  // 19: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
-	8,  // 20: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
-	10, // 21: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
-	12, // 22: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
-	14, // 23: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
-	16, // 24: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
-	17, // [17:25] is the sub-list for method output_type
-	9,  // [9:17] is the sub-list for method input_type
+	7,  // 12: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
+	9,  // 13: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
+	11, // 14: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
+	13, // 15: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
+	15, // 16: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
+	17, // 17: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
+	2,  // 18: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
+	4,  // 19: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
+	6,  // 20: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
+	8,  // 21: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
+	10, // 22: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
+	12, // 23: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
+	14, // 24: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
+	16, // 25: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
+	18, // 26: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
+	18, // [18:27] is the sub-list for method output_type
+	9,  // [9:18] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -1011,7 +1111,7 @@ func file_personal_v1_administration_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_administration_proto_rawDesc), len(file_personal_v1_administration_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const (
 	AdministrationService_FindUsers_FullMethodName       = "/personal.v1.AdministrationService/FindUsers"
 	AdministrationService_User_FullMethodName            = "/personal.v1.AdministrationService/User"
 	AdministrationService_UpdateUser_FullMethodName      = "/personal.v1.AdministrationService/UpdateUser"
+	AdministrationService_SetEmail_FullMethodName        = "/personal.v1.AdministrationService/SetEmail"
 	AdministrationService_DisableUser_FullMethodName     = "/personal.v1.AdministrationService/DisableUser"
 	AdministrationService_EnableUser_FullMethodName      = "/personal.v1.AdministrationService/EnableUser"
 	AdministrationService_UserSessions_FullMethodName    = "/personal.v1.AdministrationService/UserSessions"
@@ -43,6 +44,8 @@ type AdministrationServiceClient interface {
 	User(ctx context.Context, in *UserRequest, opts ...grpc.CallOption) (*UserResponse, error)
 	// UpdateUser changes the fields that were sent and no others.
 	UpdateUser(ctx context.Context, in *UpdateUserRequest, opts ...grpc.CallOption) (*UpdateUserResponse, error)
+	// SetEmail gives a user an e-mail, or takes it away.
+	SetEmail(ctx context.Context, in *SetEmailRequest, opts ...grpc.CallOption) (*SetEmailResponse, error)
 	// DisableUser keeps a user out and ends every session of his.
 	DisableUser(ctx context.Context, in *DisableUserRequest, opts ...grpc.CallOption) (*DisableUserResponse, error)
 	// EnableUser lets a user sign in again.
@@ -87,6 +90,16 @@ func (c *administrationServiceClient) UpdateUser(ctx context.Context, in *Update
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(UpdateUserResponse)
 	err := c.cc.Invoke(ctx, AdministrationService_UpdateUser_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) SetEmail(ctx context.Context, in *SetEmailRequest, opts ...grpc.CallOption) (*SetEmailResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetEmailResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_SetEmail_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -157,6 +170,8 @@ type AdministrationServiceServer interface {
 	User(context.Context, *UserRequest) (*UserResponse, error)
 	// UpdateUser changes the fields that were sent and no others.
 	UpdateUser(context.Context, *UpdateUserRequest) (*UpdateUserResponse, error)
+	// SetEmail gives a user an e-mail, or takes it away.
+	SetEmail(context.Context, *SetEmailRequest) (*SetEmailResponse, error)
 	// DisableUser keeps a user out and ends every session of his.
 	DisableUser(context.Context, *DisableUserRequest) (*DisableUserResponse, error)
 	// EnableUser lets a user sign in again.
@@ -185,6 +200,9 @@ func (UnimplementedAdministrationServiceServer) User(context.Context, *UserReque
 }
 func (UnimplementedAdministrationServiceServer) UpdateUser(context.Context, *UpdateUserRequest) (*UpdateUserResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UpdateUser not implemented")
+}
+func (UnimplementedAdministrationServiceServer) SetEmail(context.Context, *SetEmailRequest) (*SetEmailResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetEmail not implemented")
 }
 func (UnimplementedAdministrationServiceServer) DisableUser(context.Context, *DisableUserRequest) (*DisableUserResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DisableUser not implemented")
@@ -272,6 +290,24 @@ func _AdministrationService_UpdateUser_Handler(srv interface{}, ctx context.Cont
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AdministrationServiceServer).UpdateUser(ctx, req.(*UpdateUserRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_SetEmail_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetEmailRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).SetEmail(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_SetEmail_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).SetEmail(ctx, req.(*SetEmailRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -384,6 +420,10 @@ var AdministrationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UpdateUser",
 			Handler:    _AdministrationService_UpdateUser_Handler,
+		},
+		{
+			MethodName: "SetEmail",
+			Handler:    _AdministrationService_SetEmail_Handler,
 		},
 		{
 			MethodName: "DisableUser",

@@ -12,6 +12,7 @@ type Administration struct {
 	FindUsersFunc       func(context.Context, personal.FindUsersRequest) (personal.UserPage, error)
 	UserFunc            func(context.Context, int64) (personal.UserRecord, error)
 	UpdateUserFunc      func(context.Context, personal.UpdateUserRequest) error
+	SetEmailFunc        func(context.Context, personal.SetEmailRequest) error
 	DisableUserFunc     func(context.Context, int64) error
 	EnableUserFunc      func(context.Context, int64) error
 	UserSessionsFunc    func(context.Context, int64) ([]personal.Session, error)
@@ -34,6 +35,11 @@ func (a *Administration) User(ctx context.Context, id int64) (personal.UserRecor
 // UpdateUser calls UpdateUserFunc.
 func (a *Administration) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) error {
 	return do(ctx, a.UpdateUserFunc, r)
+}
+
+// SetEmail calls SetEmailFunc.
+func (a *Administration) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
+	return do(ctx, a.SetEmailFunc, r)
 }
 
 // DisableUser calls DisableUserFunc.

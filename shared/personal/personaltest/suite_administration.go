@@ -32,6 +32,8 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"a search that cannot be is refused with every fault":              testSearchFaults,
 		"a record shows what its user does not see":                        testUserRecord,
 		"an administrator sets every field, by its rules":                  testUpdateUser,
+		"an e-mail that is set counts at once, and voids what was mailed":  testSetEmail,
+		"an e-mail that cannot be set leaves everything as it was":         testSetEmailFaults,
 		"a disabled user is out at once, and an enabled one may come back": testDisableUser,
 		"a disabled user's mailed tokens are void":                         testDisabledTokens,
 		"a user's sessions are listed and ended":                           testUserSessions,

@@ -124,23 +124,7 @@ func wantOut(t *testing.T, s *administrationSuite, pairs []personal.Credentials)
 func testDisabledTokens(t *testing.T, s *administrationSuite) {
 	u := s.register(t)
 	id := u.Credentials.UserID
-	_, fresh := s.newLogin()
-	if err := s.service.Recover(t.Context(), personal.RecoverRequest{Login: u.login}); err != nil {
-		t.Fatalf("asking for a recovery: %v", err)
-	}
-	recovery := tokenIn(t, s.mailTo(t, u.email, 1))
-	err := s.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: u.Credentials, Password: Password, Email: fresh})
-	if err != nil {
-		t.Fatalf("asking for another e-mail: %v", err)
-	}
-	email := tokenIn(t, s.mailTo(t, fresh, 1))
-	wantVoid := func() {
-		t.Helper()
-		wantCode(t, s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
-			Token: recovery, Password: Password + "!", ConfirmPassword: Password + "!",
-		}), personal.CodeInvalidToken)
-		wantCode(t, s.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: email}), personal.CodeInvalidToken)
-	}
+	wantVoid := s.mailTokens(t, u)
 	if err := s.administration.DisableUser(t.Context(), id); err != nil {
 		t.Fatalf("disabling: %v", err)
 	}
@@ -233,6 +217,8 @@ func testUnknownUser(t *testing.T, s *administrationSuite) {
 			"UserSessions":          sessions,
 			"UpdateUser":            s.administration.UpdateUser(t.Context(), change),
 			"UpdateUser to nothing": s.administration.UpdateUser(t.Context(), personal.UpdateUserRequest{UserID: id}),
+			"SetEmail":              s.administration.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id, Email: "nobody@example.com"}),
+			"SetEmail to none":      s.administration.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id}),
 			"DisableUser":           s.administration.DisableUser(t.Context(), id),
 			"EnableUser":            s.administration.EnableUser(t.Context(), id),
 			"EndUserSessions":       s.administration.EndUserSessions(t.Context(), id),

@@ -1,0 +1,114 @@
+package accounts_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+func (f *fixture) setEmail(t *testing.T, id int64, email string) {
+	t.Helper()
+	if err := f.service.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id, Email: email}); err != nil {
+		t.Fatalf("setting an e-mail: %v", err)
+	}
+}
+
+// recipients are the addresses that were mailed, in the order of the mails.
+func (f *fixture) recipients() (to []string) {
+	for _, m := range f.host.Mails() {
+		to = append(to, m.To)
+	}
+	return to
+}
+
+// imported makes an account as another system may have had it.
+func (f *fixture) imported(t *testing.T, login, email string) int64 {
+	t.Helper()
+	in := f.register(t, "imported")
+	found, err := f.store.Account(t.Context(), in.Credentials.UserID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.delete(t, found.ID)
+	a := found.Account
+	a.Login, a.LoginKey = login, login
+	a.Email = accounts.Email{Address: email, Key: email}
+	id, err := f.store.CreateAccount(t.Context(), a, accounts.Session{}, func(int64) []accounts.NewJob { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestALoginThatIsTheEmailFollowsItAndKeepsItFromBeingTakenAway(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		id := f.imported(t, "ada@example.com", "ada@example.com")
+		err := f.service.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id})
+		var refused *personal.Error
+		if !errors.As(err, &refused) || refused.Code != personal.CodeValidationFailed || refused.Faults["email"] != personal.FaultRequired {
+			t.Errorf("taking it away: %v", err)
+		}
+		f.setEmail(t, id, "Ada@Example.org")
+		record, err := f.service.User(t.Context(), id)
+		if err != nil || record.Login != "Ada@Example.org" || record.Email != "Ada@Example.org" {
+			t.Errorf("%+v, %v", record.User, err)
+		}
+	})
+}
+
+func TestWhatWasAskedForBeforeAnEmailWasSetIsNotMailed(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		c := f.register(t, "ada").Credentials
+		if err := f.service.Recover(t.Context(), personal.RecoverRequest{Email: "ada@example.com"}); err != nil {
+			t.Fatal(err)
+		}
+		change := personal.ChangeEmailRequest{Credentials: c, Password: goodPassword, Email: "thief@example.com"}
+		if err := f.service.ChangeEmail(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+		f.setEmail(t, c.UserID, "ada@example.org")
+		f.drain(t)
+		if diff := cmp.Diff([]string{"ada@example.com"}, f.recipients()); diff != "" || len(f.tokens()) > 0 {
+			t.Errorf("%d tokens; mailed, but for the notice: %s", len(f.tokens()), diff)
+		}
+		f.wantNoJobs(t)
+	})
+}
+
+func TestAnEmailThatIsSetWhileAMailIsMadeGetsNoToken(t *testing.T) {
+	f, s, _ := spied(t, testkit.SQLite(t), cheap)
+	id := f.register(t, "ada").Credentials.UserID
+	f.worker.Handlers = f.service.Jobs() // which look at the store through the spy
+	s.found = func() { f.setEmail(t, id, "ada@example.org") }
+	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
+	if tokens := f.tokens(); s.found != nil || len(tokens) > 0 {
+		t.Errorf("%d tokens were mailed", len(tokens))
+	}
+}
+
+// Who was imported without an e-mail, and has forgotten the password, gets in.
+func TestWhoGetsAnEmailMayRecoverByIt(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		id := f.imported(t, "ada", "")
+		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
+		f.setEmail(t, id, "ada@example.org")
+		f.recoverNow(t, personal.RecoverRequest{Email: "ada@example.org"})
+		if diff := cmp.Diff([]string{"ada@example.org"}, f.recipients()); diff != "" {
+			t.Fatal(diff)
+		}
+		if err := f.confirm(t, f.tokens()[0]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.signIn("ada", otherPassword); err != nil {
+			t.Error(err)
+		}
+	})
+}

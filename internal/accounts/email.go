@@ -21,7 +21,7 @@ const (
 // emailJob is an e-mail change that was asked for.
 type emailJob struct {
 	AccountID int64  `json:"account_id"`
-	From      string `json:"from"`    // the account's e-mail when the change was asked for
+	From      string `json:"from"`    // the account's e-mail when the change was asked for, "" if it had none
 	To        string `json:"to"`      // the new address
 	Version   int64  `json:"version"` // the account's credential version then: a new password voids the change
 	Locale    string `json:"locale,omitempty"`
@@ -113,19 +113,19 @@ func (s *Service) sendEmailToken(ctx context.Context, j outbox.Job) error {
 		return fmt.Errorf("reading an e-mail job: %w", err)
 	}
 	ctx = personal.WithCall(ctx, personal.Call{RequestID: r.RequestID, Locale: r.Locale})
-	account, err := s.store.FindAccount(ctx, AccountQuery{EmailKey: r.From})
+	account, err := s.store.Account(ctx, r.AccountID)
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("finding the account of an e-mail change: %w", err)
 	}
-	if account.ID != r.AccountID || account.CredentialVersion != r.Version {
+	if account.Email.Key != r.From || account.CredentialVersion != r.Version {
 		return nil
 	}
 	email, _ := ParseEmail(r.To)
 	return s.mailToken(ctx, mailing{
-		mailID: r.MailID, account: account, purpose: PurposeEmail,
+		mailID: r.MailID, account: account.Account, purpose: PurposeEmail,
 		to: email, url: s.settings.EmailURL, template: emailChangeMail, locale: r.Locale,
 	})
 }

@@ -112,3 +112,28 @@ func TestWhoGetsAnEmailMayRecoverByIt(t *testing.T) {
 		}
 	})
 }
+
+func TestWhoHasNoEmailMayGiveHimselfOne(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		f.imported(t, "ada", "")
+		in, err := f.signIn("ada", goodPassword)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change := personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "ada@example.org"}
+		if err := f.service.ChangeEmail(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+		f.drain(t)
+		if diff := cmp.Diff([]string{"ada@example.org"}, f.recipients()); diff != "" {
+			t.Fatal(diff)
+		}
+		if err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: f.tokens()[0]}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.signIn("ada@example.org", goodPassword); err != nil {
+			t.Error(err)
+		}
+	})
+}

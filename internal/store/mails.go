@@ -77,7 +77,7 @@ func (s *Store) AddMailToken(ctx context.Context, t accounts.MailToken) error {
 				(digest, account_id, purpose, credential_version, email, email_key, expires)
 			SELECT ?, a.id, ?, a.credential_version, ?, ?, ?
 			FROM personal_accounts a
-			WHERE a.id = ? AND a.credential_version = ? AND a.email_key = ? AND NOT a.disabled`,
+			WHERE a.id = ? AND a.credential_version = ? AND coalesce(a.email_key, '') = ? AND NOT a.disabled`,
 			t.Digest[:], t.Purpose, t.Email.Address, t.Email.Key, at(t.Expires),
 			t.AccountID, t.CredentialVersion, t.AccountEmailKey)
 	})

@@ -92,6 +92,15 @@ var mailCases = []testCase{
 		_, err = w.FindMailToken(t.Context(), accounts.PurposeEmail, want.Digest)
 		w.wantError(err, accounts.ErrNotFound)
 	}},
+	{"a token may be made for an account without an e-mail, as long as it has none", func(t *testing.T, w *world) {
+		a := w.newAccount()
+		a.Email = accounts.Email{}
+		a, _ = w.create(a)
+		w.addToken(a, accounts.PurposeEmail, 1)
+		w.addToken(a, accounts.PurposeEmail, 2)
+		w.must(w.RedeemEmail(t.Context(), digest("token", 1)))
+		w.wantError(w.AddMailToken(t.Context(), w.newToken(a, accounts.PurposeEmail, 3)), accounts.ErrStale)
+	}},
 	{"a token is stale for another password, another e-mail, a disabled account or none", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		off := w.newAccount()

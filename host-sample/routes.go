@@ -44,7 +44,7 @@ func newSite(p siteParts) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.pages.API = api
+	p.pages.API, p.pages.Recovery = api, p.service
 	admin, err := adminpages.New(p.pages)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package adminpages
 
 import (
+	"context"
 	"embed"
 	"fmt"
 	"log/slog"
@@ -20,14 +21,20 @@ var embedded embed.FS
 
 // Options are what the pages show and what they may do.
 type Options struct {
-	Guard  *adminentry.Guard
-	API    *personalhttp.Handler // explains errors, and chooses labels
-	Plugin Plugin
-	Users  personal.Administration
-	Fields *fieldstore.Store
-	Mails  *mailbox.Box // nil: mails are sent, not kept
-	Events *eventlog.Log
-	Log    *slog.Logger
+	Guard    *adminentry.Guard
+	API      *personalhttp.Handler // explains errors, and chooses labels
+	Plugin   Plugin
+	Users    personal.Administration
+	Recovery Recovery
+	Fields   *fieldstore.Store
+	Mails    *mailbox.Box // nil: mails are sent, not kept
+	Events   *eventlog.Log
+	Log      *slog.Logger
+}
+
+// Recovery mails a user what lets him set a new password.
+type Recovery interface {
+	Recover(ctx context.Context, r personal.RecoverRequest) error
 }
 
 // site is all pages.

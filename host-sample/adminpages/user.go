@@ -13,25 +13,35 @@ import (
 type userBody struct {
 	User     personal.UserRecord
 	Form     ui.Form
+	Email    ui.Form
 	Sessions []personal.Session
 }
+
+// Recoverable is for the template.
+func (b userBody) Recoverable() bool { return recoverable(b.User) }
 
 func (s *site) showUser(w http.ResponseWriter, r *http.Request) {
 	user, ok := s.user(w, r)
 	if !ok {
 		return
 	}
-	s.renderUser(w, r, http.StatusOK, user, s.userForm(r, user))
+	s.renderUser(w, r, http.StatusOK, s.userBody(r, user))
 }
 
-func (s *site) renderUser(w http.ResponseWriter, r *http.Request, status int, user personal.UserRecord, form ui.Form) {
-	sessions, err := s.Users.UserSessions(r.Context(), user.ID)
-	if err != nil {
+// userBody is a user's page but for the sessions.
+func (s *site) userBody(r *http.Request, user personal.UserRecord) userBody {
+	return userBody{User: user, Form: s.userForm(r, user), Email: s.emailForm(r, user)}
+}
+
+func (s *site) renderUser(w http.ResponseWriter, r *http.Request, status int, body userBody) {
+	var err error
+	if body.Sessions, err = s.Users.UserSessions(r.Context(), body.User.ID); err != nil {
 		s.refuseUser(w, r, err)
 		return
 	}
-	notice := s.notice(w, r, "users_saved", "users_disabled", "users_enabled", "users_sessions_ended")
-	s.render(w, r, status, "user", ui.Page{Notice: notice, Body: userBody{User: user, Form: form, Sessions: sessions}})
+	notice := s.notice(w, r, "users_saved", "users_email_saved", "users_recovery_sent", "users_recovery_not_sent",
+		"users_disabled", "users_enabled", "users_sessions_ended")
+	s.render(w, r, status, "user", ui.Page{Notice: notice, Body: body})
 }
 
 // user asks for the user that a request names, or answers that there is none.
@@ -89,9 +99,14 @@ func (s *site) changeUser(notice string, change func(personal.Administration, co
 			return
 		}
 		s.noteUser(r, notice, id)
-		ui.LeaveNotice(w, r, notice)
-		ui.Redirect(w, r, userURL(id, ""))
+		toUser(w, r, notice, id)
 	}
+}
+
+// toUser leads back to a user's page, which tells what was done.
+func toUser(w http.ResponseWriter, r *http.Request, notice string, id int64) {
+	ui.LeaveNotice(w, r, notice)
+	ui.Redirect(w, r, userURL(id, ""))
 }
 
 // noteUser leaves what an administrator did in the log.

@@ -63,8 +63,7 @@ func (s *site) saveUser(w http.ResponseWriter, r *http.Request) {
 		}
 		s.noteUser(r, "users_saved", id)
 	}
-	ui.LeaveNotice(w, r, "users_saved")
-	ui.Redirect(w, r, userURL(id, ""))
+	toUser(w, r, "users_saved", id)
 }
 
 // refuseSaving shows the form again, as it was typed, with what is wrong.
@@ -77,7 +76,8 @@ func (s *site) refuseSaving(w http.ResponseWriter, r *http.Request, posted ui.Po
 	if !ok {
 		return
 	}
-	form := s.userForm(r, user)
-	form.Fill(posted)
-	s.renderUser(w, r, s.refuseForm(r, &form, err), user, form)
+	body := s.userBody(r, user)
+	body.Form.Fill(posted)
+	status := s.refuseForm(r, &body.Form, err)
+	s.renderUser(w, r, status, body)
 }

@@ -28,6 +28,8 @@ func (s *site) userRoutes() {
 		"POST " + usersPath + "/{id}/delete":   s.deleteUser,
 		"POST " + usersPath + "/{id}/disable":  s.changeUser("users_disabled", personal.Administration.DisableUser),
 		"POST " + usersPath + "/{id}/enable":   s.changeUser("users_enabled", personal.Administration.EnableUser),
+		"POST " + usersPath + "/{id}/email":    s.saveEmail,
+		"POST " + usersPath + "/{id}/recovery": s.sendRecovery,
 		"POST " + usersPath + "/{id}/sessions": s.changeUser("users_sessions_ended", personal.Administration.EndUserSessions),
 	} {
 		s.private(pattern, func(w http.ResponseWriter, r *http.Request) {

@@ -23,6 +23,7 @@ type plugin struct {
 	user     personal.UserRecord
 	found    personal.FindUsersRequest
 	updated  *personal.UpdateUserRequest
+	emails   []personal.SetEmailRequest
 	done     []string
 	sessions []personal.Session
 	err      error // of every call
@@ -63,6 +64,10 @@ func newPlugin() *plugin {
 	p.UserSessionsFunc = func(_ context.Context, id int64) ([]personal.Session, error) { return p.sessions, only(id) }
 	p.UpdateUserFunc = func(_ context.Context, r personal.UpdateUserRequest) error {
 		p.updated = &r
+		return only(r.UserID)
+	}
+	p.SetEmailFunc = func(_ context.Context, r personal.SetEmailRequest) error {
+		p.emails = append(p.emails, r)
 		return only(r.UserID)
 	}
 	p.DisableUserFunc, p.EnableUserFunc = do("disable"), do("enable")

@@ -36,8 +36,8 @@ func (f *Form) recall(posted Posted) {
 // changed elsewhere meanwhile, and what a control shows shortened is not cut.
 func (p Posted) Changes(fields []personal.Field) map[string]personal.Input {
 	changed := map[string]personal.Input{}
-	if name := p.Get("name"); p.changed("name", name) {
-		changed["name"] = personal.Text(name)
+	if p.Changed("name") {
+		changed["name"] = personal.Text(p.Get("name"))
 	}
 	for _, f := range fields {
 		if text := p.Field(f); !f.ReadOnly && p.changed(f.Name, plain(f, text)) {
@@ -46,6 +46,10 @@ func (p Posted) Changes(fields []personal.Field) map[string]personal.Input {
 	}
 	return changed
 }
+
+// Changed reports whether what was typed into a control differs from what the
+// page showed.
+func (p Posted) Changed(name string) bool { return p.changed(name, p.Get(name)) }
 
 func (p Posted) changed(name, text string) bool { return mark(text) != p.Get(shownPrefix+name) }
 

@@ -68,3 +68,32 @@ func TestAUserIsDeletedByWhoTypesTheLogin(t *testing.T) {
 	visitor.wantStatus(401)
 	admin.wantNoText("anna@example.com")
 }
+
+func TestAnAdministratorHelpsSomebodyIn(t *testing.T) {
+	t.Parallel()
+	s := startAsShipped(t)
+	s.register(t, "anna")
+	s.register(t, "boris")
+	admin := s.administrator(t, desk)
+	admin.open("/admin/users")
+	admin.press("anna")
+	admin.fill("E-mail", "BORIS@example.com")
+	admin.press("Save the e-mail")
+	admin.wantStatus(409)
+	admin.wantFault("E-mail", "This is already taken.")
+	admin.wantValues(map[string]string{"E-mail": "BORIS@example.com"})
+	admin.wantAccessible()
+	admin.fill("E-mail", "petrova@example.com")
+	admin.press("Save the e-mail")
+	admin.see("The e-mail has been saved.")
+	admin.press("Send a recovery mail")
+	admin.see("A recovery mail is on its way")
+
+	visitor := newTab(t, s.url, desk)
+	visitor.openMailed(s.mailedLink(t, "petrova@example.com"))
+	visitor.fill("New password", "a better one by far")
+	visitor.fill("The password once more", "a better one by far")
+	visitor.press("Set the password")
+	visitor.signIn("petrova@example.com", "a better one by far")
+	visitor.see("You are signed in.")
+}

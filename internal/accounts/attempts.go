@@ -102,13 +102,14 @@ func (s *Service) charge(ctx context.Context, attempt []throttle.Charge) error {
 	return nil
 }
 
-// refund gives an attempt back that was no guess, or a right one. One that is
-// lost costs the caller an attempt and nothing else.
+// refund gives an attempt back that was no guess, or a right one, whether or not
+// the caller still waits for an answer. One that is lost costs him an attempt and
+// nothing else.
 func (s *Service) refund(ctx context.Context, attempt []throttle.Charge) {
 	if len(attempt) == 0 {
 		return
 	}
-	if err := s.store.Refund(ctx, attempt); err != nil {
+	if err := s.store.Refund(context.WithoutCancel(ctx), attempt); err != nil {
 		s.log.WarnContext(ctx, "an attempt could not be given back", slog.Any("error", err))
 	}
 }
@@ -122,13 +123,14 @@ func (s *Service) forgive(ctx context.Context, attempt []throttle.Charge) {
 	s.refund(ctx, attempt)
 }
 
-// remember notes that the account's owner has been at the caller's address. One
-// that is lost may cost him a wait while others guess his password.
+// remember notes that the account's owner has been at the caller's address, even
+// if he has gone meanwhile. One that is lost may cost him a wait while others
+// guess his password.
 func (s *Service) remember(ctx context.Context, accountID int64) {
 	if !s.settings.Throttle.Enabled || !personal.CallFrom(ctx).Address.IsValid() {
 		return
 	}
-	if err := s.store.NotePlace(ctx, accountID, source(ctx), MostPlaces); err != nil {
+	if err := s.store.NotePlace(context.WithoutCancel(ctx), accountID, source(ctx), MostPlaces); err != nil {
 		s.log.WarnContext(ctx, "a place could not be remembered", slog.Any("error", err))
 	}
 }

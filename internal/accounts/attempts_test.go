@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -160,6 +161,39 @@ func TestASuccessClearsItsOwnAccountAndAddressAlone(t *testing.T) {
 		for _, c := range [][2]string{{"203.0.113.1", "ada"}, {"203.0.113.1", "bob"}, {"203.0.113.2", "ada"}} {
 			f.wantTry(t, c[0], c[1], goodPassword, personal.CodeTooManyAttempts)
 		}
+	})
+}
+
+// TestWhoHangsUpIsCountedLikeWhoWaits lets the caller go away while his password
+// is hashed, or before he is answered.
+func TestWhoHangsUpIsCountedLikeWhoWaits(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		id := f.register(t, "ada").Credentials.UserID
+		s := &spy{Store: f.store}
+		f.service = f.serve(s, h)
+		cutOff := func(when *func(), password string) {
+			ctx, cancel := context.WithCancel(at(t, "203.0.113.1"))
+			*when = cancel
+			f.service.Authorize(ctx, personal.AuthorizeRequest{Login: "ada", Password: password})
+			if ctx.Err() == nil {
+				t.Fatal("the caller is still there")
+			}
+		}
+		for range 20 { // right ones are given back
+			cutOff(&h.while, goodPassword)
+		}
+		cutOff(&h.while, otherPassword)
+		f.drain(t)
+		told := slices.ContainsFunc(f.host.Events(), func(e personal.Event) bool {
+			return e.Type == personal.EventSignInFailed && e.UserID == id
+		})
+		if !told {
+			t.Error("a failure was not told")
+		}
+		cutOff(&s.opened, goodPassword)
+		f.guessFromEverywhere(t, "ada")
+		f.wantTry(t, "203.0.113.1", "ada", goodPassword, "") // the place was remembered
 	})
 }
 

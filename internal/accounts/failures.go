@@ -33,9 +33,10 @@ func (s *Service) failed(ctx context.Context, login string, account Account) {
 }
 
 // note tells the host of something that was refused, unless much of the kind has
-// been told lately. Nobody waits for it, so a failure is logged and no more.
+// been told lately. It is told of who hangs up, too. Nobody waits for it, so a
+// failure is logged and no more.
 func (s *Service) note(ctx context.Context, t personal.EventType, accountID int64, target string) {
-	wait, err := s.store.Charge(ctx, []throttle.Charge{
+	wait, err := s.store.Charge(context.WithoutCancel(ctx), []throttle.Charge{
 		{Key: chargeKey("note", string(t), source(ctx), target), Limit: notesEach},
 		{Key: chargeKey("note", string(t)), Limit: notesAll},
 	}, s.store.Now(), s.event(ctx, t, accountID))

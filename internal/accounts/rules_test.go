@@ -23,6 +23,7 @@ type spy struct {
 	findErr  error
 	found    func() // called once, after an account was found
 	looked   func() // called once, after a session was found
+	opened   func() // called once, after a session was stored
 	disabled bool   // as if somebody had written so into the database
 }
 
@@ -47,6 +48,15 @@ func (s *spy) FindSession(ctx context.Context, selector token.Selector) (account
 		looked()
 	}
 	return session, a, err
+}
+
+func (s *spy) OpenSession(ctx context.Context, o accounts.OpenSession) error {
+	err := s.Store.OpenSession(ctx, o)
+	if opened := s.opened; opened != nil {
+		s.opened = nil
+		opened()
+	}
+	return err
 }
 
 func (s *spy) TouchSession(ctx context.Context, id int64, newest [32]byte, used bool, now time.Time) error {

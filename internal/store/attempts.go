@@ -75,12 +75,13 @@ func (s *Store) look(ctx context.Context, charges []throttle.Charge, now time.Ti
 // charge is throttle.Limit.Take in one statement, which also locks the row. A
 // charge that goes too far returns the wait and is to be rolled back.
 func charge(ctx context.Context, tx bun.Tx, c throttle.Charge, now time.Time) (wait time.Duration, err error) {
-	every := c.Limit.Every.Microseconds()
+	every, whole := c.Limit.Every, time.Duration(c.Limit.Burst)*c.Limit.Every
 	var next micros
-	err = tx.NewRaw(`INSERT INTO personal_throttle (key, tat) VALUES (?, ?) ON CONFLICT (key) DO UPDATE
-		SET tat = CASE WHEN personal_throttle.tat < ? THEN ? ELSE personal_throttle.tat END + ? RETURNING tat`,
-		c.Key[:], int64(at(now))+every, at(now), at(now), every).Scan(ctx, &next)
-	return max(0, next.time().Sub(now)-time.Duration(c.Limit.Burst)*c.Limit.Every), err
+	err = tx.NewRaw(`INSERT INTO personal_throttle (key, tat) VALUES (?0, ?1 + ?2) ON CONFLICT (key) DO UPDATE
+		SET tat = CASE WHEN personal_throttle.tat < ?1 THEN ?1 WHEN personal_throttle.tat > ?3 THEN ?4
+			ELSE personal_throttle.tat END + ?2 RETURNING tat`,
+		c.Key[:], at(now), every.Microseconds(), at(now.Add(whole+throttle.Slack)), at(now.Add(whole-every))).Scan(ctx, &next)
+	return max(0, next.time().Sub(now)-whole), err
 }
 
 // Refund gives an attempt back, see accounts.AttemptStore. A key that counts

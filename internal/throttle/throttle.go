@@ -15,19 +15,31 @@ import "time"
 //	t=9s   refused (wait 1s)
 //	t=10s  allowed, refused (wait 10s)
 //	t=70s  allowed, allowed, allowed, refused
+//
+// A TAT further ahead than any attempt can have put it is of a clock that was
+// set back, or of another limit. It counts as a burst used up but for one: that
+// one is allowed, and with it the TAT is right again.
 type Limit struct {
 	Burst int
 	Every time.Duration
 }
 
+// Slack is how far ahead of what is possible a TAT is still believed: nodes'
+// clocks differ, and an attempt may be charged later than it was made.
+const Slack = time.Minute
+
 // Take charges one attempt at now. It returns the new TAT to be stored, or, when
 // the attempt is refused, the wait until one is allowed and the TAT unchanged.
 func (l Limit) Take(tat, now time.Time) (next time.Time, wait time.Duration) {
-	if tat.Before(now) {
+	whole := time.Duration(l.Burst) * l.Every
+	switch {
+	case tat.Before(now):
 		tat = now
+	case tat.After(now.Add(whole + Slack)):
+		tat = now.Add(whole - l.Every)
 	}
 	next = tat.Add(l.Every)
-	if wait = next.Sub(now) - time.Duration(l.Burst)*l.Every; wait > 0 {
+	if wait = next.Sub(now) - whole; wait > 0 {
 		return tat, wait
 	}
 	return next, 0

@@ -27,6 +27,26 @@ func TestLimitOnATimeline(t *testing.T) {
 	}
 }
 
+func TestATimeThatNoAttemptCanHaveLeftLocksNobodyOut(t *testing.T) {
+	limit := Limit{Burst: 3, Every: 10 * time.Second}
+	now := time.Unix(1_000_000, 0)
+	for _, ahead := range []time.Duration{30*time.Second + Slack + 1, 48 * time.Hour} {
+		tat, wait := limit.Take(now.Add(ahead), now)
+		if wait != 0 {
+			t.Errorf("%v ahead: wait %v", ahead, wait)
+		}
+		if _, wait = limit.Take(tat, now); wait != limit.Every {
+			t.Errorf("%v ahead, the second attempt: wait %v, want %v", ahead, wait, limit.Every)
+		}
+	}
+	// A clock that is a little behind another makes no room.
+	for _, ahead := range []time.Duration{30 * time.Second, 30*time.Second + Slack} {
+		if _, wait := limit.Take(now.Add(ahead), now); wait != ahead-20*time.Second {
+			t.Errorf("%v ahead: wait %v", ahead, wait)
+		}
+	}
+}
+
 func TestARefundMakesRoomForExactlyOneAttempt(t *testing.T) {
 	limit := Limit{Burst: 2, Every: time.Minute}
 	now := time.Unix(1_000_000, 0)

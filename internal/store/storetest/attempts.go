@@ -116,20 +116,38 @@ var attemptCases = []testCase{
 		w.must(w.Prune(t.Context(), store.PruneOptions{PlacesSeen: w.Now().Add(-51 * time.Hour), Batch: 1}))
 		wantKnown("1", "4")
 	}},
+	{"a time that no attempt can have left locks nobody out", func(t *testing.T, w *world) {
+		c := limited(1, 3, 10*time.Second)
+		w.pass(48 * time.Hour)
+		w.wantWait(0, []throttle.Charge{c})
+		w.pass(-48 * time.Hour)
+		c.Limit.Burst = 2 // and the limit is another one
+		w.wantWait(0, []throttle.Charge{c})
+		w.wantWait(10*time.Second, []throttle.Charge{c})
+	}},
 	{"any course of attempts is decided as throttle.Limit decides it", func(t *testing.T, w *world) {
 		run := 0
 		rapid.Check(t, func(r *rapid.T) {
 			run++
 			c := limited(run, rapid.IntRange(1, 4).Draw(r, "burst"),
 				time.Duration(rapid.IntRange(1, 5000).Draw(r, "every µs"))*time.Microsecond)
+			pauses := rapid.OneOf(rapid.IntRange(0, 9000), rapid.IntRange(-9000, 0), rapid.SampledFrom([]int{-2e8, 2e8}))
 			var tat time.Time
 			for range rapid.IntRange(1, 8).Draw(r, "attempts") {
-				w.pass(time.Duration(rapid.IntRange(0, 9000).Draw(r, "pause µs")) * time.Microsecond)
+				w.pass(time.Duration(pauses.Draw(r, "pause µs")) * time.Microsecond)
 				next, want := c.Limit.Take(tat, w.Now())
-				tat = next
 				got, err := w.Charge(t.Context(), []throttle.Charge{c}, w.Now())
 				if err != nil || got != want {
 					r.Fatalf("waits %v, error %v, want %v", got, err, want)
+				}
+				if want > 0 {
+					continue
+				}
+				if tat = next; rapid.Bool().Draw(r, "give back") {
+					w.must(w.Refund(t.Context(), []throttle.Charge{c}))
+					if tat = tat.Add(-c.Limit.Every); !tat.After(w.Now()) {
+						tat = time.Time{} // nothing is left
+					}
 				}
 			}
 		})

@@ -22,7 +22,7 @@ type Throttle struct {
 	GuessAccount throttle.Limit // passwords for one login from all addresses where its owner has not been lately
 	Register     throttle.Limit // registrations from one address
 	Recover      throttle.Limit // recoveries asked for from one address
-	RecoverAll   throttle.Limit // recoveries asked for at all: each is a row until somebody has looked at it
+	RecoverAll   throttle.Limit // recoveries that wait at once: each is a row until it is done
 	Confirm      throttle.Limit // mailed tokens shown from one address
 }
 
@@ -78,8 +78,16 @@ func (s *Service) chargeRegistration(ctx context.Context) error {
 }
 
 func (s *Service) chargeRecovery(ctx context.Context) error {
-	all := throttle.Charge{Key: chargeKey("recover"), Limit: s.settings.Throttle.RecoverAll}
-	return s.charge(ctx, append(perAddress(ctx, "recover", s.settings.Throttle.Recover), all))
+	return s.charge(ctx, append(perAddress(ctx, "recover", s.settings.Throttle.Recover), s.waitingRecovery()...))
+}
+
+// waitingRecovery charges a recovery to those that wait. It is given back once
+// there is none: what nobody has to wait for keeps nobody from asking.
+func (s *Service) waitingRecovery() []throttle.Charge {
+	if !s.settings.Throttle.Enabled {
+		return nil
+	}
+	return []throttle.Charge{{Key: chargeKey("recover"), Limit: s.settings.Throttle.RecoverAll}}
 }
 
 func (s *Service) chargeConfirmation(ctx context.Context) error {

@@ -2,6 +2,7 @@ package accounts_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -28,6 +29,7 @@ func guarded(t *testing.T, url string) (*fixture, *hasher) {
 		Confirm:      throttle.Limit{Burst: 2, Every: time.Minute},
 	}
 	f.service = f.serve(s, h)
+	f.worker.Handlers = f.service.Jobs()
 	return f, h
 }
 
@@ -289,6 +291,42 @@ func TestRecoveriesFromEverywhereFillNothing(t *testing.T) {
 		err := f.service.Recover(at(t, fmt.Sprintf("2001:db8:0:%x::1", i)), personal.RecoverRequest{Login: "ada"})
 		wantCode(t, err, want)
 	}
+}
+
+// TestRecoveriesThatAreDoneKeepNobodyFromAsking: the limit of all is of those that
+// wait. What comes of one makes no difference.
+func TestRecoveriesThatAreDoneKeepNobodyFromAsking(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _ := guarded(t, url)
+		f.register(t, "ada")
+		from := 0
+		ask := func(r personal.RecoverRequest, want personal.Code) {
+			t.Helper()
+			from++
+			wantCode(t, f.service.Recover(at(t, fmt.Sprintf("2001:db8:0:%x::1", from)), r), want)
+		}
+		for range 30 {
+			ask(personal.RecoverRequest{Login: "ada"}, "")
+			ask(personal.RecoverRequest{Login: "nobody"}, "")
+			ask(personal.RecoverRequest{Email: "no address"}, personal.CodeValidationFailed)
+			f.drain(t)
+		}
+		if n := len(f.host.Mails()); n != 1 {
+			t.Fatalf("%d mails, want 1", n)
+		}
+		// One that fails waits still: the clock stands still, so none is tried again.
+		f.register(t, "bob")
+		f.host.SendMailFunc = func(context.Context, personal.Mail) error { return errors.New("not now") }
+		for range 20 {
+			ask(personal.RecoverRequest{Login: "bob"}, "")
+		}
+		ask(personal.RecoverRequest{Login: "nobody"}, personal.CodeTooManyAttempts)
+		f.drain(t) // the mail of one is reserved, and fails; there is none for the others
+		for range 19 {
+			ask(personal.RecoverRequest{Login: "nobody"}, "")
+		}
+		ask(personal.RecoverRequest{Login: "nobody"}, personal.CodeTooManyAttempts)
+	})
 }
 
 func TestEveryOperationThatTakesASecretIsLimitedPerAddress(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 	return map[outbox.Kind]outbox.Handler{
 		KindEvent:       s.publish,
-		KindRecovery:    s.sendRecovery,
+		KindRecovery:    s.doRecovery,
 		KindEmailChange: s.sendEmailToken,
 		KindEmailNotice: s.sendEmailNotice,
 	}

@@ -34,6 +34,15 @@ func (s *Service) Recover(ctx context.Context, r personal.RecoverRequest) error 
 	if err := s.chargeRecovery(ctx); err != nil {
 		return err
 	}
+	if err := s.storeRecovery(ctx, r); err != nil {
+		s.refund(ctx, s.waitingRecovery())
+		return err
+	}
+	s.wake()
+	return nil
+}
+
+func (s *Service) storeRecovery(ctx context.Context, r personal.RecoverRequest) error {
 	if err := recoverFaults(r).Err(); err != nil {
 		return err
 	}
@@ -45,7 +54,6 @@ func (s *Service) Recover(ctx context.Context, r personal.RecoverRequest) error 
 	if err := s.store.Enqueue(ctx, job); err != nil {
 		return fail("storing a recovery job", err)
 	}
-	s.wake()
 	return nil
 }
 
@@ -67,12 +75,22 @@ func recoverFaults(r personal.RecoverRequest) personal.Faults {
 	return faults
 }
 
-// sendRecovery does what a recovery asked for, if it means an account.
-func (s *Service) sendRecovery(ctx context.Context, j outbox.Job) error {
+// doRecovery does what a recovery asked for, which then waits no more. One that fails
+// will be tried again, and waits still.
+func (s *Service) doRecovery(ctx context.Context, j outbox.Job) error {
 	var r recoveryJob
 	if err := json.Unmarshal(j.Payload, &r); err != nil {
 		return fmt.Errorf("reading a recovery job: %w", err)
 	}
+	if err := s.sendRecovery(ctx, r); err != nil {
+		return err
+	}
+	s.refund(ctx, s.waitingRecovery())
+	return nil
+}
+
+// sendRecovery mails a token, if the recovery means an account.
+func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
 	ctx = personal.WithCall(ctx, personal.Call{RequestID: r.RequestID, Locale: r.Locale, Address: r.Address})
 	account, found, err := s.recoverable(ctx, r)
 	if err != nil || !found {

@@ -42,7 +42,7 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 }
 
 // checkLogin returns the account that the login means, even if the password is
-// not its own, and a new hash when the stored one is weaker than the settings ask.
+// not its own, and a new hash when the stored one is not as the settings ask.
 func (s *Service) checkLogin(ctx context.Context, login, entered string) (account Account, rehash string, err error) {
 	account, known, err := s.findByLogin(ctx, login)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Service) loginQuery(login string) AccountQuery {
 }
 
 // checkPassword returns invalid_credentials unless the password is the
-// account's, and a new hash when the stored one is weaker than the settings ask.
+// account's, and a new hash when the stored one is not as the settings ask.
 func (s *Service) checkPassword(ctx context.Context, account Account, known bool, entered string) (rehash string, err error) {
 	if !known {
 		if err := s.hasher.VerifyDummy(ctx, entered); err != nil {

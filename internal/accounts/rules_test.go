@@ -158,9 +158,10 @@ func TestARehashNeverOverwritesANewPassword(t *testing.T) {
 	})
 }
 
-func TestASignInRehashesWhenTheCostRises(t *testing.T) {
+func TestASignInRehashesWhenTheCostsChange(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		weak, _, _ := spied(t, url, cheap)
+		strong, _, _ := spied(t, url, password.Params{MemoryKiB: 16, Time: 1, Threads: 1})
 		weak.register(t, "ada")
 		stored := func() string {
 			a, err := weak.store.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: "ada"})
@@ -169,17 +170,18 @@ func TestASignInRehashesWhenTheCostRises(t *testing.T) {
 			}
 			return a.PasswordHash
 		}
-		before := stored()
-		strong, _, _ := spied(t, url, password.Params{MemoryKiB: 16, Time: 1, Threads: 1})
-		if _, err := strong.signIn("ada", goodPassword); err != nil {
-			t.Fatalf("signing in: %v", err)
-		}
-		after := stored()
-		if after == before {
-			t.Fatal("the hash is the weak one still")
-		}
-		if _, err := strong.signIn("ada", goodPassword); err != nil || stored() != after {
-			t.Fatalf("a hash that is strong enough was replaced (%v)", err)
+		for _, f := range []*fixture{strong, weak} { // up, and down
+			before := stored()
+			if _, err := f.signIn("ada", goodPassword); err != nil {
+				t.Fatalf("signing in: %v", err)
+			}
+			after := stored()
+			if after == before {
+				t.Fatal("the hash is the one of other costs still")
+			}
+			if _, err := f.signIn("ada", goodPassword); err != nil || stored() != after {
+				t.Fatalf("a hash that is as it should be was replaced (%v)", err)
+			}
 		}
 	})
 }

@@ -55,7 +55,7 @@ func (h argon2Hash) matches(password string) bool {
 }
 
 func (h argon2Hash) outdated(current Params) bool {
-	return h.function != argon2id || h.params.below(current) || len(h.salt) < saltBytes || len(h.key) < keyBytes
+	return h.function != argon2id || h.params != current || len(h.salt) < saltBytes || len(h.key) < keyBytes
 }
 
 func (h argon2Hash) missing(current Params) Params { return h.params.upTo(current) }

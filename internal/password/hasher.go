@@ -29,9 +29,9 @@ type Hasher struct {
 // Result is the outcome of comparing a password with a stored hash.
 type Result struct {
 	Match bool
-	// Rehash says that the hash is of a lesser kind than new ones, or was made of
-	// another form of the password than the canonical one: replace it while the
-	// password is known.
+	// Rehash says that the hash is of another kind or other costs than new ones, or
+	// was made of another form of the password than the canonical one: replace it
+	// while the password is known.
 	Rehash bool
 }
 

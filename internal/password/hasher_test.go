@@ -69,14 +69,16 @@ func TestEveryHashHasItsOwnSaltAndTheCurrentCosts(t *testing.T) {
 	}
 }
 
-func TestAHashWithLowerCostsIsDueForARehash(t *testing.T) {
+func TestAHashWithOtherCostsIsDueForARehash(t *testing.T) {
 	current := Params{MemoryKiB: 64, Time: 2, Threads: 2}
 	for name, test := range map[string]struct {
 		made Params
 		want bool
 	}{
 		"the same":      {current, false},
-		"higher":        {Params{MemoryKiB: 128, Time: 3, Threads: 4}, false},
+		"more memory":   {Params{MemoryKiB: 65, Time: 2, Threads: 2}, true},
+		"more passes":   {Params{MemoryKiB: 64, Time: 3, Threads: 2}, true},
+		"more threads":  {Params{MemoryKiB: 64, Time: 2, Threads: 3}, true},
 		"less memory":   {Params{MemoryKiB: 63, Time: 2, Threads: 2}, true},
 		"fewer passes":  {Params{MemoryKiB: 64, Time: 1, Threads: 2}, true},
 		"fewer threads": {Params{MemoryKiB: 64, Time: 2, Threads: 1}, true},

@@ -5,8 +5,9 @@ import (
 	"runtime"
 )
 
-// Params are the costs of Argon2id (RFC 9106). A hash made with lower ones is
-// due to be made again.
+// Params are the costs of Argon2id (RFC 9106). A hash made with others is due to
+// be made again: lower ones are weaker, and higher ones tell by the time of a
+// wrong password whose hash has them.
 type Params struct {
 	MemoryKiB uint32 // memory of one hashing, in KiB
 	Time      uint32 // passes over the memory
@@ -33,11 +34,6 @@ func (p Params) Validate() error {
 		return fmt.Errorf("memory_kib: %d is not in %d … %d", p.MemoryKiB, least, maxMemoryKiB)
 	}
 	return nil
-}
-
-// below reports whether any cost is lower than the current one.
-func (p Params) below(current Params) bool {
-	return p.MemoryKiB < current.MemoryKiB || p.Time < current.Time || p.Threads < current.Threads
 }
 
 // upTo returns the costs of the hashing that, after one with p, makes both take

@@ -53,6 +53,7 @@ func TestFaultySettingsAreNamed(t *testing.T) {
 		"more words than fit":          {"[password]\nwords = [" + strings.Repeat("\"example\",", 101) + "]", "password.words: 101"},
 		"a word that is no list":       {"[password]\nwords = \"example\"", "password.words"},
 		"too much memory":              {"[password]\nmemory_kib = 10000000", "password.memory_kib"},
+		"too much memory and time":     {"[password]\nmemory_kib = 100000\ntime = 16", "password.memory_kib"},
 		"too little memory for lanes":  {"[password]\nmemory_kib = 16\nthreads = 4", "password.memory_kib"},
 		"more lanes than fit the type": {"[password]\nthreads = 1000", "password.threads"},
 		"negative passes":              {"[password]\ntime = -1", "password.time"},

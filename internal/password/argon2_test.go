@@ -42,6 +42,9 @@ func TestAHashOutsideTheLimitsIsRefused(t *testing.T) {
 	if _, err := parse(good); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := parse(strings.Replace(good, "m=64,t=1", "m=65536,t=16", 1)); err != nil {
+		t.Errorf("the most that is taken: %v", err)
+	}
 	for name, encoded := range map[string]string{
 		"empty":                  "",
 		"another algorithm":      strings.Replace(good, "argon2id", "argon2d", 1),
@@ -52,6 +55,7 @@ func TestAHashOutsideTheLimitsIsRefused(t *testing.T) {
 		"memory below 8 p":       strings.Replace(good, "m=64", "m=7", 1),
 		"no passes":              strings.Replace(good, "t=1", "t=0", 1),
 		"too many passes":        strings.Replace(good, "t=1", "t=17", 1),
+		"too much of both":       strings.Replace(good, "m=64,t=1", "m=65537,t=16", 1),
 		"no threads":             strings.Replace(good, "p=1", "p=0", 1),
 		"too many threads":       strings.Replace(good, "m=64,t=1,p=1", "m=256,t=1,p=17", 1),
 		"threads beyond uint8":   strings.Replace(good, "p=1", "p=257", 1),

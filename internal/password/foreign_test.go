@@ -156,6 +156,7 @@ func TestAForeignHashOutsideTheLimitsIsRefused(t *testing.T) {
 		"$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkR",
 		"$wp$2y$31$WhyxBDhSo/YsdMropMgla.QkyuKoFDnW1GX/uk6MQu5kvNFoYYq5S",
 		"$argon2i$v=19$m=64,t=99,p=1$" + salt16 + "$" + key32,
+		"$argon2i$v=19$m=262144,t=5,p=1$" + salt16 + "$" + key32,
 		"$P$4fEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$RfEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9*",
 		"pbkdf2_sha256$0$salt$" + sum + "=", "pbkdf2_sha256$4000001$salt$" + sum + "=", "pbkdf2_sha256$99999999999$salt$" + sum + "=",
 		"pbkdf2_sha256$1000$$" + sum + "=", "pbkdf2_sha1$1000$salt$" + sum + "=", "pbkdf2_sha512$1000$salt$" + sum + "=",
@@ -176,6 +177,7 @@ func TestAForeignHashOutsideTheLimitsIsRefused(t *testing.T) {
 // can be compared with.
 func FuzzParse(f *testing.F) {
 	f.Add("$argon2id$v=19$m=4294967295,t=4294967295,p=255$" + salt16 + "$" + key32)
+	f.Add("$argon2id$v=19$m=262144,t=16,p=16$" + salt16 + "$" + key32)
 	f.Add(wrappedPrefix + "v=19$m=64,t=1,p=1$" + salt16 + "$" + key32)
 	for _, v := range foreignVectors {
 		f.Add(v.encoded)
@@ -207,8 +209,7 @@ func costs(t *testing.T, s stored) (memory uint64, time float64) {
 		if err := s.params.Validate(); err != nil || len(s.salt) > maxSaltBytes || len(s.key) > maxKeyBytes {
 			t.Fatalf("%v, salt %d, key %d", err, len(s.salt), len(s.key))
 		}
-		most := Params{MemoryKiB: maxMemoryKiB, Time: maxTime, Threads: 1}
-		return uint64(s.params.MemoryKiB) << 10, s.params.duration() / most.duration()
+		return uint64(s.params.MemoryKiB) << 10, float64(s.params.MemoryKiB) * float64(s.params.Time) / (1 << 20)
 	case wrapped:
 		return costs(t, s.argon2Hash)
 	case bare:

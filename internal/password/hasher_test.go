@@ -225,6 +225,7 @@ func TestCostsOutOfRangeAreRefusedByName(t *testing.T) {
 		{Params{MemoryKiB: 64, Time: 17, Threads: 1}, "time"},
 		{Params{MemoryKiB: 15, Time: 1, Threads: 2}, "memory_kib"},
 		{Params{MemoryKiB: 1 << 20, Time: 1, Threads: 1}, "memory_kib"},
+		{Params{MemoryKiB: 1 << 18, Time: 5, Threads: 1}, "memory_kib"},
 	} {
 		if _, err := New(test.params, 0); err == nil || !strings.Contains(err.Error(), test.name) {
 			t.Errorf("%+v: %v, want an error naming %s", test.params, err, test.name)

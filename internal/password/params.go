@@ -20,10 +20,12 @@ const (
 	maxMemoryKiB = 256 * 1024
 	maxTime      = 16
 	maxThreads   = 16
+	maxWork      = 4 * maxMemoryKiB // of memory times passes; takes one to two seconds
 )
 
 // Validate says which of the costs is out of the range in which hashes are made
-// and read: memory_kib 8 per thread … 262144, time 1 … 16, threads 1 … 16.
+// and read: memory_kib 8 per thread … 262144, time 1 … 16, threads 1 … 16, and
+// memory_kib times time 1048576 at most.
 func (p Params) Validate() error {
 	switch least := 8 * max(uint32(p.Threads), 1); {
 	case p.Threads < 1 || p.Threads > maxThreads:
@@ -32,6 +34,8 @@ func (p Params) Validate() error {
 		return fmt.Errorf("time: %d is not in 1 … %d", p.Time, maxTime)
 	case p.MemoryKiB < least || p.MemoryKiB > maxMemoryKiB:
 		return fmt.Errorf("memory_kib: %d is not in %d … %d", p.MemoryKiB, least, maxMemoryKiB)
+	case p.MemoryKiB*p.Time > maxWork:
+		return fmt.Errorf("memory_kib: %d times %d passes (time) are more than %d", p.MemoryKiB, p.Time, maxWork)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -163,6 +165,7 @@ func TestAForeignHashOutsideTheLimitsIsRefused(t *testing.T) {
 		"$scrypt$ln=19,r=8,p=1$" + salt16 + "$" + sum, "$scrypt$ln=14,r=8,p=64$" + salt16 + "$" + sum, "$scrypt$ln=0,r=8,p=1$" + salt16 + "$" + sum,
 		"$scrypt$ln=4,r=8,p=0$" + salt16 + "$" + sum, "$scrypt$ln=64,r=8,p=1$" + salt16 + "$" + sum, "$scrypt$ln=4,r=8,p=1$" + salt16 + "$AAAA",
 		"scrypt$1000$salt$8$1$" + sum + "=", "scrypt$4294967295$salt$8$1$" + sum + "=", "scrypt$1024$salt$4294967295$1$" + sum + "=", "scrypt$1024$$8$1$" + sum + "=",
+		"pbkdf2_sha256$1000$sa\x00lt$" + sum + "=", "pbkdf2_sha256$1000$salt\xff$" + sum + "=", "scrypt$1024$sa\x00lt$8$1$" + sum + "=", "scrypt$1024$sa\x7flt$8$1$" + sum + "=",
 		strings.Repeat("a", 1<<20),
 	} {
 		if _, err := Adopt(encoded); !errors.Is(err, ErrBadHash) {
@@ -179,6 +182,8 @@ func FuzzParse(f *testing.F) {
 	f.Add("$argon2id$v=19$m=4294967295,t=4294967295,p=255$" + salt16 + "$" + key32)
 	f.Add("$argon2id$v=19$m=262144,t=16,p=16$" + salt16 + "$" + key32)
 	f.Add(wrappedPrefix + "v=19$m=64,t=1,p=1$" + salt16 + "$" + key32)
+	f.Add("!as Django writes it")
+	f.Add("pbkdf2_sha256$1$sa\x00lt\xff$bVpqm+CHHjqQF7nMJoWDg4CZlat+lk5aiYohLM2SyuY=")
 	for _, v := range foreignVectors {
 		f.Add(v.encoded)
 	}
@@ -190,6 +195,9 @@ func FuzzParse(f *testing.F) {
 		s, err := parse(adopted)
 		if err != nil {
 			t.Fatalf("adopted, but not read: %v", err)
+		}
+		if !utf8.ValidString(adopted) || strings.ContainsFunc(adopted, unicode.IsControl) {
+			t.Fatalf("%q is no text for a database", adopted)
 		}
 		memory, time := costs(t, s)
 		if memory > 256<<20 || time > 1 {
@@ -212,6 +220,8 @@ func costs(t *testing.T, s stored) (memory uint64, time float64) {
 		return uint64(s.params.MemoryKiB) << 10, float64(s.params.MemoryKiB) * float64(s.params.Time) / (1 << 20)
 	case wrapped:
 		return costs(t, s.argon2Hash)
+	case unusableHash:
+		return 0, 0
 	case bare:
 		return uint64(unsafe.Sizeof(s)), 0
 	case bcryptHash:

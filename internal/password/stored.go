@@ -3,6 +3,8 @@ package password
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // stored is a parsed hash of any format.
@@ -53,6 +55,9 @@ func parse(encoded string) (stored, error) {
 	if len(encoded) > maxEncoded {
 		return nil, fmt.Errorf("%w: too long", ErrBadHash)
 	}
+	if strings.ContainsFunc(encoded, noText) {
+		return nil, fmt.Errorf("%w: not UTF-8, or with control characters", ErrBadHash)
+	}
 	for _, f := range formats {
 		if strings.HasPrefix(encoded, f.prefix) {
 			return f.parse(encoded)
@@ -60,6 +65,9 @@ func parse(encoded string) (stored, error) {
 	}
 	return nil, fmt.Errorf("%w: unknown format", ErrBadHash)
 }
+
+// noText reports what no database keeps as it is: a salt may be a text of any kind.
+func noText(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }
 
 // Adopt checks a hash that another system made and returns it as it is stored
 // here: an MD5 as a bare one (see [IsBare]), what begins with ! as one that no

@@ -207,7 +207,7 @@ func (s settings) keep(now time.Time) store.PruneOptions {
 	return store.PruneOptions{
 		Lifetimes:   s.accounts().Lifetimes(now),
 		MailsBefore: now.Add(-accounts.MailWindow),
-		PlacesSeen:  now.Add(-accounts.PlaceLife),
+		PlacesSeen:  now.Add(-s.accounts().PlaceLife()),
 		AuditBefore: now.Add(-time.Duration(s.Audit.Retention)),
 		AuditMost:   s.Audit.Most,
 	}

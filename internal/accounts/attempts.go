@@ -26,12 +26,16 @@ type Throttle struct {
 	Confirm      throttle.Limit // mailed tokens shown from one address
 }
 
-// The places where an account's owner has been lately: he is not locked out from
-// there, whoever guesses elsewhere.
-const (
-	MostPlaces = 20                  // the longest unseen goes
-	PlaceLife  = 30 * 24 * time.Hour // since the last sign-in there
-)
+// MostPlaces is of how many places it is known that an account's owner has been
+// there lately: he is not locked out from them, whoever guesses elsewhere. The
+// longest unseen goes.
+const MostPlaces = 20
+
+// PlaceLife is how long a place is known after the last sign-in there: for longer
+// than a session lives, so that nobody is a stranger where his has just ended.
+func (s Settings) PlaceLife() time.Duration {
+	return max(90*24*time.Hour, 2*s.SessionAbsolute)
+}
 
 // guess charges one password tried for a login, or an e-mail, from the caller's
 // address; the first charge is of those two. It is counted by what was typed,
@@ -44,7 +48,7 @@ func (s *Service) guess(ctx context.Context, login string) ([]throttle.Charge, e
 	}
 	q := s.loginQuery(login)
 	target, from := cmp.Or(q.LoginKey, login), source(ctx)
-	known, err := s.store.KnownPlace(ctx, q, from, s.store.Now().Add(-PlaceLife))
+	known, err := s.store.KnownPlace(ctx, q, from, s.store.Now().Add(-s.settings.PlaceLife()))
 	if err != nil {
 		return nil, fail("looking for a place", err)
 	}

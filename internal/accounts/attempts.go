@@ -108,7 +108,7 @@ func (s *Service) charge(ctx context.Context, attempt []throttle.Charge) error {
 		return fail("counting an attempt", err)
 	}
 	if wait > 0 {
-		s.note(ctx, personal.EventThrottled, 0, "")
+		s.throttled(ctx)
 		return &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: wait}
 	}
 	return nil

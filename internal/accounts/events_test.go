@@ -74,6 +74,13 @@ func TestEventsOfAUserComeInTheirOrder(t *testing.T) {
 	})
 }
 
+func wantRefused(t *testing.T, err error) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("it was not refused")
+	}
+}
+
 // tick lets the clock run, quickly, until stop is called: what failed is due again.
 func (f *fixture) tick() (stop func()) {
 	done := make(chan struct{})
@@ -113,6 +120,42 @@ func TestFailedAndThrottledAttemptsAreToldInPart(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// TestAWrongPasswordOfWhoIsSignedInIsTold: a thief of a session looks for the
+// password where it is asked for again.
+func TestAWrongPasswordOfWhoIsSignedInIsTold(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		var log bytes.Buffer
+		f.service = accounts.New(f.settings, f.store, h, f.host, slog.New(slog.NewTextHandler(&log, nil)), func() {})
+		in := f.register(t, "ada")
+		f.drain(t)
+		known := len(f.host.Events())
+		for i := range 20 {
+			if i%2 == 0 {
+				_, err := f.service.ChangePassword(at(t, "203.0.113.1"), personal.ChangePasswordRequest{Credentials: in.Credentials, OldPassword: "wrong"})
+				wantRefused(t, err)
+				continue
+			}
+			wantRefused(t, f.service.ChangeEmail(at(t, "203.0.113.1"), personal.ChangeEmailRequest{Credentials: in.Credentials, Password: "wrong"}))
+		}
+		f.drain(t)
+		got := map[string]int{}
+		for _, e := range f.host.Events()[known:] {
+			got[fmt.Sprintf("%s of %d", e.Type, e.UserID)]++
+		}
+		want := map[string]int{fmt.Sprintf("sign_in_failed of %d", in.Credentials.UserID): 5, "throttled of 0": 5}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		if n := strings.Count(log.String(), `msg="authentication failed" address=203.0.113.1 identifier=`); n != 14 {
+			t.Errorf("%d lines of failures, want 14:\n%s", n, &log)
+		}
+		if n := strings.Count(log.String(), `msg="too many attempts" address=203.0.113.1`+"\n"); n != 5 {
+			t.Errorf("%d lines of throttled attempts, want 5:\n%s", n, &log)
 		}
 	})
 }

@@ -21,21 +21,34 @@ var (
 	notesAll  = throttle.Limit{Burst: 100, Every: time.Second}
 )
 
-// failed notes that a sign-in was refused. The account may be nobody's. The log
-// has the login as a digest, under a key that ends with the process: people type
-// their passwords into the login's place.
+// failed notes that a password was wrong, or its account disabled. The account may
+// be nobody's. The log has the address, for what bans addresses by it, and the
+// login as a digest, under a key that ends with the process: people type their
+// passwords into the login's place.
 func (s *Service) failed(ctx context.Context, login string, account Account) {
 	target := cmp.Or(s.loginQuery(login).LoginKey, login)
 	digest := hmac.New(sha256.New, s.logKey[:])
 	digest.Write([]byte(target))
-	s.log.InfoContext(ctx, "a sign-in failed", slog.String("identifier", hex.EncodeToString(digest.Sum(nil)[:8])))
+	s.log.InfoContext(ctx, "authentication failed", address(ctx), slog.String("identifier", hex.EncodeToString(digest.Sum(nil)[:8])))
 	s.note(ctx, personal.EventSignInFailed, account.ID, target)
+}
+
+// throttled notes that there were too many attempts. As one costs who makes it
+// nothing, the log has no more of them than the host is told of.
+func (s *Service) throttled(ctx context.Context) {
+	if s.note(ctx, personal.EventThrottled, 0, "") {
+		s.log.InfoContext(ctx, "too many attempts", address(ctx))
+	}
+}
+
+func address(ctx context.Context) slog.Attr {
+	return slog.Any("address", personal.CallFrom(ctx).Address)
 }
 
 // note tells the host of something that was refused, unless much of the kind has
 // been told lately. It is told of who hangs up, too. Nobody waits for it, so a
 // failure is logged and no more.
-func (s *Service) note(ctx context.Context, t personal.EventType, accountID int64, target string) {
+func (s *Service) note(ctx context.Context, t personal.EventType, accountID int64, target string) (told bool) {
 	wait, err := s.store.Charge(context.WithoutCancel(ctx), []throttle.Charge{
 		{Key: chargeKey("note", string(t), source(ctx), target), Limit: notesEach},
 		{Key: chargeKey("note", string(t)), Limit: notesAll},
@@ -45,5 +58,7 @@ func (s *Service) note(ctx context.Context, t personal.EventType, accountID int6
 		s.log.WarnContext(ctx, "an event could not be stored", slog.String("type", string(t)), slog.Any("error", err))
 	case wait == 0:
 		s.wake()
+		return true
 	}
+	return false
 }

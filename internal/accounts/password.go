@@ -50,8 +50,8 @@ func (s *Service) identifyGuess(ctx context.Context, c personal.Credentials) (ca
 }
 
 // confirmIdentity notes a fault unless the entered password is the account's. It
-// tells whether that was a wrong guess, which is to be paid for; a missing
-// password is none.
+// returns whether that was a wrong guess, which is told as at a sign-in and is to
+// be paid for; a missing password is none.
 func (s *Service) confirmIdentity(ctx context.Context, a Account, faults *personal.Faults, parameter, entered string) (guessed bool, err error) {
 	if entered == "" {
 		faults.Add(parameter, personal.FaultRequired)
@@ -63,6 +63,7 @@ func (s *Service) confirmIdentity(ctx context.Context, a Account, faults *person
 	}
 	if !result.Match {
 		faults.Add(parameter, personal.FaultMismatch)
+		s.failed(ctx, a.LoginKey, a)
 	}
 	return !result.Match, nil
 }

@@ -45,17 +45,14 @@ func (l Limit) Take(tat, now time.Time) (next time.Time, wait time.Duration) {
 	return next, 0
 }
 
-// Refund gives back one attempt.
-func (l Limit) Refund(tat time.Time) time.Time { return tat.Add(-l.Every) }
-
 // Charge is one attempt counted against one key.
 type Charge struct {
 	Key   [32]byte // a digest: what users typed is not kept, and every key has one size
 	Limit Limit
 }
 
-// All stands for every attempt that was charged to the key: once it is given
-// back, the key is as new.
+// All stands for every attempt that was charged to the key under the limit: once
+// it is given back, the key is as new.
 func (c Charge) All() Charge {
 	c.Limit.Every *= time.Duration(c.Limit.Burst)
 	return c

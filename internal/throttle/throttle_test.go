@@ -47,21 +47,6 @@ func TestATimeThatNoAttemptCanHaveLeftLocksNobodyOut(t *testing.T) {
 	}
 }
 
-func TestARefundMakesRoomForExactlyOneAttempt(t *testing.T) {
-	limit := Limit{Burst: 2, Every: time.Minute}
-	now := time.Unix(1_000_000, 0)
-	tat, _ := limit.Take(time.Time{}, now)
-	tat, _ = limit.Take(tat, now)
-	tat = limit.Refund(tat)
-	tat, wait := limit.Take(tat, now)
-	if wait != 0 {
-		t.Fatalf("refused after a refund: wait %v", wait)
-	}
-	if _, wait = limit.Take(tat, now); wait == 0 {
-		t.Fatal("a refund made room for two")
-	}
-}
-
 // In any window the attempts allowed are at most the burst and what the window
 // regains.
 func TestNoScheduleExceedsTheLimit(t *testing.T) {

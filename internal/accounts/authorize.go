@@ -106,6 +106,9 @@ func (s *Service) checkPassword(ctx context.Context, account Account, known bool
 	}
 	prepared, _ := password.Canonical(entered) // there is a form, or no rehash would be due
 	rehash, err = s.hasher.Hash(ctx, prepared)
+	if errors.Is(err, password.ErrBusy) { // it can wait for another sign-in
+		return "", nil
+	}
 	if err != nil {
 		return "", fail("hashing a password anew", err)
 	}

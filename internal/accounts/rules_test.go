@@ -69,6 +69,14 @@ type hasher struct {
 	accounts.Hasher
 	verified, dummies int
 	while             func()
+	hashErr           error
+}
+
+func (h *hasher) Hash(ctx context.Context, prepared string) (string, error) {
+	if h.hashErr != nil {
+		return "", h.hashErr
+	}
+	return h.Hasher.Hash(ctx, prepared)
 }
 
 func (h *hasher) Verify(ctx context.Context, encoded, entered string) (password.Result, error) {
@@ -184,6 +192,29 @@ func TestASignInRehashesWhenTheCostsChange(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestASignInWaitsForNoRehash(t *testing.T) {
+	url := testkit.SQLite(t)
+	weak, _, _ := spied(t, url, cheap)
+	weak.register(t, "ada")
+	strong, _, h := spied(t, url, password.Params{MemoryKiB: 16, Time: 1, Threads: 1})
+	h.hashErr = password.ErrBusy
+	if _, err := strong.signIn("ada", goodPassword); err != nil {
+		t.Fatalf("signing in while there is no turn for a rehash: %v", err)
+	}
+	before, err := strong.store.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: "ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.hashErr = nil
+	if _, err := strong.signIn("ada", goodPassword); err != nil {
+		t.Fatal(err)
+	}
+	after, err := strong.store.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: "ada"})
+	if err != nil || after.PasswordHash == before.PasswordHash {
+		t.Errorf("the next sign-in did not rehash (%v)", err)
+	}
 }
 
 func TestAnUnknownLoginCostsAHashToo(t *testing.T) {

@@ -40,8 +40,9 @@ func (s Settings) PlaceLife() time.Duration {
 // guess charges one password tried for a login, or an e-mail, from the caller's
 // address; the first charge is of those two. It is counted by what was typed,
 // whether or not an account has it: a count that a login and an e-mail share
-// would tell that they are one account's.
-func (s *Service) guess(ctx context.Context, login string) ([]throttle.Charge, error) {
+// would tell that they are one account's. A request with nothing to be judged is
+// refused like another, but charged nothing and spared the writing.
+func (s *Service) guess(ctx context.Context, login string, judged bool) ([]throttle.Charge, error) {
 	limits := s.settings.Throttle
 	if !limits.Enabled {
 		return nil, nil
@@ -56,6 +57,10 @@ func (s *Service) guess(ctx context.Context, login string) ([]throttle.Charge, e
 	attempt = append(attempt, perAddress(ctx, "guess", limits.GuessAddress)...)
 	if !known && target != "" { // what is no guess of an account is nobody's to share
 		attempt = append(attempt, throttle.Charge{Key: chargeKey("guess of", target), Limit: limits.GuessAccount})
+	}
+	if !judged {
+		wait, err := s.store.Wait(ctx, attempt, s.store.Now())
+		return nil, s.admit(ctx, wait, err)
 	}
 	return attempt, s.charge(ctx, attempt)
 }
@@ -104,6 +109,11 @@ func (s *Service) charge(ctx context.Context, attempt []throttle.Charge) error {
 		return nil
 	}
 	wait, err := s.store.Charge(ctx, attempt, s.store.Now())
+	return s.admit(ctx, wait, err)
+}
+
+// admit refuses an attempt that has to wait.
+func (s *Service) admit(ctx context.Context, wait time.Duration, err error) error {
 	if err != nil {
 		return fail("counting an attempt", err)
 	}

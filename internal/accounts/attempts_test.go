@@ -181,6 +181,86 @@ func TestASuccessClearsItsOwnAccountAndAddressAlone(t *testing.T) {
 	})
 }
 
+// TestWhatIsNoWrongGuessCostsNothing asks more often than guesses are allowed.
+func TestWhatIsNoWrongGuessCostsNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		ask    func(context.Context, *fixture, personal.Credentials) error
+		want   personal.Code
+		writes bool // is charged, until the password was found right
+	}{
+		"a sign-in without a password": {func(ctx context.Context, f *fixture, _ personal.Credentials) error {
+			_, err := f.service.Authorize(ctx, personal.AuthorizeRequest{Login: "ada"})
+			return err
+		}, personal.CodeValidationFailed, false},
+		"a sign-in without a login": {func(ctx context.Context, f *fixture, _ personal.Credentials) error {
+			_, err := f.service.Authorize(ctx, personal.AuthorizeRequest{Password: otherPassword})
+			return err
+		}, personal.CodeValidationFailed, false},
+		"a new password without the old one": {func(ctx context.Context, f *fixture, c personal.Credentials) error {
+			_, err := f.service.ChangePassword(ctx, personal.ChangePasswordRequest{Credentials: c})
+			return err
+		}, personal.CodeValidationFailed, false},
+		"a new password without an identity": {func(ctx context.Context, f *fixture, _ personal.Credentials) error {
+			_, err := f.service.ChangePassword(ctx, personal.ChangePasswordRequest{OldPassword: otherPassword})
+			return err
+		}, personal.CodeUnauthenticated, false},
+		"a weak password beside the right old one": {func(ctx context.Context, f *fixture, c personal.Credentials) error {
+			_, err := f.service.ChangePassword(ctx, personal.ChangePasswordRequest{Credentials: c, OldPassword: goodPassword})
+			return err
+		}, personal.CodeValidationFailed, true},
+		"a new e-mail without a password": {func(ctx context.Context, f *fixture, c personal.Credentials) error {
+			return f.service.ChangeEmail(ctx, personal.ChangeEmailRequest{Credentials: c, Email: "new@example.com"})
+		}, personal.CodeValidationFailed, false},
+		"no e-mail beside the right password": {func(ctx context.Context, f *fixture, c personal.Credentials) error {
+			return f.service.ChangeEmail(ctx, personal.ChangeEmailRequest{Credentials: c, Password: goodPassword})
+		}, personal.CodeValidationFailed, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, h := guarded(t, testkit.SQLite(t))
+			s := &spy{Store: f.store}
+			f.service = f.serve(s, h)
+			c := f.register(t, "ada").Credentials
+			before := s.charges
+			for range 20 {
+				wantCode(t, test.ask(at(t, "203.0.113.1"), f, c), test.want)
+			}
+			if wrote := s.charges > before; wrote != test.writes {
+				t.Errorf("%d charges", s.charges-before)
+			}
+			for range 14 {
+				f.wantTry(t, "203.0.113.1", "ada", otherPassword, personal.CodeInvalidCredentials)
+			}
+			f.wantTry(t, "203.0.113.1", "ada", goodPassword, personal.CodeTooManyAttempts)
+			f.wantTry(t, "203.0.113.1", "ada", "", personal.CodeTooManyAttempts)
+		})
+	}
+}
+
+func TestAnEmailForWhichThereIsNoMailNowCostsNoGuess(t *testing.T) {
+	f, _ := guarded(t, testkit.SQLite(t))
+	c := f.register(t, "ada").Credentials
+	ask := func() error {
+		return f.service.ChangeEmail(at(t, "203.0.113.1"), personal.ChangeEmailRequest{Credentials: c, Password: goodPassword, Email: "new@example.com"})
+	}
+	wantCode(t, ask(), "")
+	for range 20 {
+		wantCode(t, ask(), personal.CodeTooManyAttempts)
+	}
+	for range 14 {
+		f.wantTry(t, "203.0.113.1", "ada", otherPassword, personal.CodeInvalidCredentials)
+	}
+}
+
+func TestWhereSomebodyRegisteredHeIsKnown(t *testing.T) {
+	f, _ := guarded(t, testkit.SQLite(t))
+	_, err := f.service.Register(at(t, "203.0.113.1"), personal.RegisterRequest{
+		Login: "ada", Password: goodPassword, ConfirmPassword: goodPassword, Email: "ada@example.com",
+	})
+	wantCode(t, err, "")
+	f.guessFromEverywhere(t, "ada")
+	f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
+}
+
 // TestWhoHangsUpIsCountedLikeWhoWaits lets the caller go away while his password
 // is hashed, or before he is answered.
 func TestWhoHangsUpIsCountedLikeWhoWaits(t *testing.T) {

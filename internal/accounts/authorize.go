@@ -13,16 +13,16 @@ import (
 // Authorize implements [personal.Service]. An unknown login takes the same road
 // as a wrong password: the same queries, a hash of the same cost, the same answer.
 func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
-	attempt, err := s.guess(ctx, r.Login)
-	if err != nil {
-		return personal.SignedIn{}, err
-	}
 	faults := maps.Clone(r.Faults)
 	require(&faults, "login", r.Login)
 	require(&faults, "password", r.Password)
-	if err := faults.Err(); err != nil {
-		s.refund(ctx, attempt)
+	invalid := faults.Err()
+	attempt, err := s.guess(ctx, r.Login, invalid == nil)
+	if err != nil {
 		return personal.SignedIn{}, err
+	}
+	if invalid != nil {
+		return personal.SignedIn{}, invalid
 	}
 	account, rehash, err := s.checkLogin(ctx, r.Login, r.Password)
 	switch {
@@ -104,9 +104,15 @@ func (s *Service) checkPassword(ctx context.Context, account Account, known bool
 	if !result.Rehash {
 		return "", nil
 	}
+	return s.hashAnew(ctx, entered)
+}
+
+// hashAnew returns the new hash of a password that was right. One for which there
+// is no turn now is left to another sign-in.
+func (s *Service) hashAnew(ctx context.Context, entered string) (rehash string, err error) {
 	prepared, _ := password.Canonical(entered) // there is a form, or no rehash would be due
 	rehash, err = s.hasher.Hash(ctx, prepared)
-	if errors.Is(err, password.ErrBusy) { // it can wait for another sign-in
+	if errors.Is(err, password.ErrBusy) {
 		return "", nil
 	}
 	if err != nil {

@@ -31,7 +31,7 @@ type emailJob struct {
 
 // ChangeEmail implements [personal.Service].
 func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest) error {
-	who, attempt, err := s.identifyGuess(ctx, r.Credentials)
+	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.Password)
 	if err != nil {
 		return err
 	}

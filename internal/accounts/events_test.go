@@ -130,8 +130,10 @@ func TestAWrongPasswordOfWhoIsSignedInIsTold(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		var log bytes.Buffer
-		f.service = accounts.New(f.settings, f.store, h, f.host, slog.New(slog.NewTextHandler(&log, nil)), func() {})
+		woken := 0
+		f.service = accounts.New(f.settings, f.store, h, f.host, slog.New(slog.NewTextHandler(&log, nil)), func() { woken++ })
 		in := f.register(t, "ada")
+		woken = 0
 		f.drain(t)
 		known := len(f.host.Events())
 		for i := range 20 {
@@ -150,6 +152,9 @@ func TestAWrongPasswordOfWhoIsSignedInIsTold(t *testing.T) {
 		want := map[string]int{fmt.Sprintf("sign_in_failed of %d", in.Credentials.UserID): 5, "throttled of 0": 5}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
+		}
+		if woken != 10 {
+			t.Errorf("the worker was woken %d times for 10 events", woken)
 		}
 		if n := strings.Count(log.String(), `msg="authentication failed" address=203.0.113.1 identifier=`); n != 14 {
 			t.Errorf("%d lines of failures, want 14:\n%s", n, &log)

@@ -11,7 +11,7 @@ import (
 
 // ChangePassword implements [personal.Service].
 func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
-	who, attempt, err := s.identifyGuess(ctx, r.Credentials)
+	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.OldPassword)
 	if err != nil {
 		return personal.Credentials{}, err
 	}
@@ -32,18 +32,17 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 
 // identifyGuess identifies the caller of an operation that also asks for his
 // password, and charges the attempt. A throttled attempt is refused whoever
-// makes it; one without an identity is no guess and costs nothing.
-func (s *Service) identifyGuess(ctx context.Context, c personal.Credentials) (caller, []throttle.Charge, error) {
+// makes it; one without an identity or a password is no guess and costs nothing.
+func (s *Service) identifyGuess(ctx context.Context, c personal.Credentials, entered string) (caller, []throttle.Charge, error) {
 	who, identity := s.identify(ctx, c)
 	if identity != nil && personal.CodeOf(identity) != personal.CodeUnauthenticated {
 		return caller{}, nil, identity
 	}
-	attempt, err := s.guess(ctx, who.account.LoginKey)
+	attempt, err := s.guess(ctx, who.account.LoginKey, identity == nil && entered != "")
 	if err != nil {
 		return caller{}, nil, err
 	}
 	if identity != nil {
-		s.refund(ctx, attempt)
 		return caller{}, nil, identity
 	}
 	return who, attempt, nil

@@ -189,6 +189,8 @@ type AttemptStore interface {
 	// Charge counts one attempt against every key and stores the jobs, or, if any
 	// key refuses, does neither and returns the longest wait.
 	Charge(ctx context.Context, charges []throttle.Charge, now time.Time, jobs ...NewJob) (wait time.Duration, err error)
+	// Wait is the wait that Charge would return now.
+	Wait(ctx context.Context, charges []throttle.Charge, now time.Time) (wait time.Duration, err error)
 	// Refund gives the attempt back.
 	Refund(ctx context.Context, charges []throttle.Charge) error
 	// KnownPlace reports whether a place has been noted of an account that q means

@@ -20,6 +20,7 @@ import (
 type spy struct {
 	accounts.Store
 	touches  int
+	charges  int
 	findErr  error
 	found    func() // called once, after an account was found
 	looked   func() // called once, after a session was found
@@ -48,6 +49,11 @@ func (s *spy) FindSession(ctx context.Context, selector token.Selector) (account
 		looked()
 	}
 	return session, a, err
+}
+
+func (s *spy) Charge(ctx context.Context, c []throttle.Charge, now time.Time, jobs ...accounts.NewJob) (time.Duration, error) {
+	s.charges++
+	return s.Store.Charge(ctx, c, now, jobs...)
 }
 
 func (s *spy) OpenSession(ctx context.Context, o accounts.OpenSession) error {

@@ -23,7 +23,7 @@ func (s *Store) Charge(ctx context.Context, charges []throttle.Charge, now time.
 	if len(charges) == 0 && len(jobs) == 0 {
 		return 0, nil
 	}
-	if wait, err := s.look(ctx, charges, now); err != nil || wait > 0 {
+	if wait, err := s.Wait(ctx, charges, now); err != nil || wait > 0 {
 		return wait, err
 	}
 	err = s.inTx(ctx, "count an attempt", func(ctx context.Context, tx bun.Tx) error {
@@ -45,8 +45,9 @@ func (s *Store) Charge(ctx context.Context, charges []throttle.Charge, now time.
 	return 0, err
 }
 
-// look returns the wait that stands in the way of the charges as things are.
-func (s *Store) look(ctx context.Context, charges []throttle.Charge, now time.Time) (wait time.Duration, err error) {
+// Wait is the wait that stands in the way of the charges as things are, see
+// accounts.AttemptStore.
+func (s *Store) Wait(ctx context.Context, charges []throttle.Charge, now time.Time) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	var keys [][]byte
@@ -61,13 +62,13 @@ func (s *Store) look(ctx context.Context, charges []throttle.Charge, now time.Ti
 	if err != nil {
 		return 0, fault(ctx, "look at earlier attempts", err)
 	}
+	tats := map[[32]byte]time.Time{}
 	for _, row := range rows {
-		for _, c := range charges {
-			if bytes.Equal(row.Key, c.Key[:]) {
-				_, w := c.Limit.Take(row.Tat.time(), now)
-				wait = max(wait, w)
-			}
-		}
+		tats[[32]byte(row.Key)] = row.Tat.time()
+	}
+	for _, c := range charges {
+		next, w := c.Limit.Take(tats[c.Key], now)
+		tats[c.Key], wait = next, max(wait, w)
 	}
 	return wait, nil
 }

@@ -136,6 +136,10 @@ var attemptCases = []testCase{
 			for range rapid.IntRange(1, 8).Draw(r, "attempts") {
 				w.pass(time.Duration(pauses.Draw(r, "pause µs")) * time.Microsecond)
 				next, want := c.Limit.Take(tat, w.Now())
+				foreseen, err := w.Wait(t.Context(), []throttle.Charge{c}, w.Now())
+				if err != nil || foreseen != want {
+					r.Fatalf("would wait %v, error %v, want %v", foreseen, err, want)
+				}
 				got, err := w.Charge(t.Context(), []throttle.Charge{c}, w.Now())
 				if err != nil || got != want {
 					r.Fatalf("waits %v, error %v, want %v", got, err, want)
@@ -160,8 +164,13 @@ func limited(key, burst int, every time.Duration) throttle.Charge {
 
 func (w *world) wantWait(want time.Duration, c []throttle.Charge) {
 	w.t.Helper()
+	foreseen, err := w.Wait(w.t.Context(), c, w.Now())
+	w.must(err)
 	got, err := w.Charge(w.t.Context(), c, w.Now())
 	w.must(err)
+	if foreseen != got {
+		w.t.Errorf("waits %v, but %v was foreseen", got, foreseen)
+	}
 	if got != want {
 		w.t.Errorf("waits %v, want %v", got, want)
 	}

@@ -128,7 +128,7 @@ func (s *Service) signIn(ctx context.Context, account Account, rehash string) (p
 		return personal.SignedIn{}, err
 	}
 	session, secret := s.newSession(ctx, account.ID)
-	err = s.store.OpenSession(ctx, OpenSession{
+	account, err = s.store.OpenSession(ctx, OpenSession{
 		Session:           session,
 		CredentialVersion: account.CredentialVersion,
 		Rehash:            rehash,

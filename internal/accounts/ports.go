@@ -64,7 +64,8 @@ func (e *TakenError) Error() string {
 // AccountStore keeps accounts.
 type AccountStore interface {
 	// FindAccount returns the account that has either key; "" matches none, and a
-	// login wins over an equal e-mail. ErrNotFound.
+	// login wins over an equal e-mail. It comes without Fields: how much its user
+	// filled in would be told by the time of a wrong password. ErrNotFound.
 	FindAccount(ctx context.Context, q AccountQuery) (Account, error)
 	// CreateAccount stores an account, its first session and the jobs made for
 	// the id that the database gave. *TakenError names every taken column.
@@ -133,7 +134,8 @@ type SessionStore interface {
 	// the password changed must not succeed. A rehash, if not empty, replaces the
 	// password hash on the same condition (the version stays). Sessions of the
 	// account that have ended by expiry, and the longest unused beyond most, go.
-	OpenSession(ctx context.Context, o OpenSession) error
+	// It returns the account as it was before.
+	OpenSession(ctx context.Context, o OpenSession) (Account, error)
 	// FindSession returns a session and its account by the token's selector.
 	// ErrNotFound.
 	FindSession(ctx context.Context, s token.Selector) (Session, Account, error)

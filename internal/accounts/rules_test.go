@@ -56,13 +56,13 @@ func (s *spy) Charge(ctx context.Context, c []throttle.Charge, now time.Time, jo
 	return s.Store.Charge(ctx, c, now, jobs...)
 }
 
-func (s *spy) OpenSession(ctx context.Context, o accounts.OpenSession) error {
-	err := s.Store.OpenSession(ctx, o)
+func (s *spy) OpenSession(ctx context.Context, o accounts.OpenSession) (accounts.Account, error) {
+	a, err := s.Store.OpenSession(ctx, o)
 	if opened := s.opened; opened != nil {
 		s.opened = nil
 		opened()
 	}
-	return err
+	return a, err
 }
 
 func (s *spy) TouchSession(ctx context.Context, id int64, newest [32]byte, used bool, now time.Time) error {

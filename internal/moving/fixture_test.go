@@ -88,11 +88,15 @@ func (r *run) file(t *testing.T, format moving.Format, text string) moving.Progr
 
 func account(t *testing.T, s *store.Store, login string) accounts.Account {
 	t.Helper()
-	a, err := s.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: login})
+	found, err := s.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: login})
 	if err != nil {
 		t.Fatalf("%s: %v", login, err)
 	}
-	return a
+	a, err := s.Account(t.Context(), found.ID)
+	if err != nil {
+		t.Fatalf("%s: %v", login, err)
+	}
+	return a.Account
 }
 
 func export(t *testing.T, s *store.Store) string {

@@ -103,12 +103,14 @@ func find(ctx context.Context, from PersonSource, who string) (accounts.Account,
 	}
 	a, err := from.FindAccount(ctx, q)
 	if id, notID := strconv.ParseInt(who, 10, 64); errors.Is(err, accounts.ErrNotFound) && notID == nil {
-		var seen accounts.SeenAccount
-		seen, err = from.Account(ctx, id)
-		a = seen.Account
+		a.ID, err = id, nil
+	}
+	var seen accounts.SeenAccount
+	if err == nil {
+		seen, err = from.Account(ctx, a.ID)
 	}
 	if err != nil {
-		return a, fmt.Errorf("finding the account: %w", err)
+		return accounts.Account{}, fmt.Errorf("finding the account: %w", err)
 	}
-	return a, nil
+	return seen.Account, nil
 }

@@ -17,8 +17,8 @@ const insertTries = 3
 func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.Account, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	var row accountRow
-	query := s.read.NewSelect().Model(&row)
+	row := accountRow{Fields: "{}"} // the stored ones are not read
+	query := s.read.NewSelect().Model(&row).ExcludeColumn("fields")
 	// A login wins over an equal e-mail: it is the nearer meaning.
 	query.Where("a.login_key = ?", bun.NullZero(q.LoginKey)).WhereOr("a.email_key = ?", bun.NullZero(q.EmailKey)).
 		OrderExpr("CASE WHEN a.login_key = ? THEN 0 ELSE 1 END", q.LoginKey).Limit(1)

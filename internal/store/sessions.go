@@ -18,10 +18,11 @@ import (
 // committed then, and the insert, with a newer view, finds another credential
 // version; one that comes later waits, and ends the session stored here. The
 // lock also keeps two sign-ins from counting the same sessions.
-func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) error {
+func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accounts.Account, error) {
 	account := o.Session.AccountID
-	return s.inTx(ctx, "open a session", func(ctx context.Context, tx bun.Tx) error {
-		if _, err := s.lockAccount(ctx, tx, account); err != nil {
+	var row accountRow
+	err := s.inTx(ctx, "open a session", func(ctx context.Context, tx bun.Tx) (err error) {
+		if row, err = s.lockAccount(ctx, tx, account); err != nil {
 			return staleIfGone(err)
 		}
 		id, err := insertSession(ctx, tx, o)
@@ -40,6 +41,11 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) error {
 		}
 		return s.addJobs(ctx, tx, o.Jobs)
 	})
+	if err != nil {
+		return accounts.Account{}, err
+	}
+	a, err := row.account()
+	return a, fault(ctx, "open a session", err)
 }
 
 // insertSession inserts the session on the condition that the account is as it

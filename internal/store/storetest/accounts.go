@@ -22,10 +22,26 @@ var accountCases = []testCase{
 			"many": []string{"a", "b"}, "unset": nil,
 		}
 		want.ID = w.createID(want)
-		got, err := w.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: want.LoginKey})
+		got, err := w.Account(t.Context(), want.ID)
+		w.must(err)
+		if diff := cmp.Diff(want, got.Account); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"who signs in is found without his fields, and comes with them once he has", func(t *testing.T, w *world) {
+		want, _ := w.createAny()
+		found, err := w.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: want.LoginKey})
+		w.must(err)
+		if len(found.Fields) != 0 {
+			t.Errorf("fields %v", found.Fields)
+		}
+		got, err := w.Store.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(found.ID), CredentialVersion: 1, Rehash: "a new hash", Most: 9})
 		w.must(err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
+		}
+		if found.Fields = want.Fields; !cmp.Equal(want, found) {
+			t.Error(cmp.Diff(want, found))
 		}
 	}},
 	{"an account is found by either key, and never by an empty one", func(t *testing.T, w *world) {

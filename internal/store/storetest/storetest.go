@@ -151,6 +151,12 @@ func (w *world) sessions(account int64) []accounts.Session {
 	return s
 }
 
+// OpenSession is the store's, but for the account that comes with it.
+func (w *world) OpenSession(ctx context.Context, o accounts.OpenSession) error {
+	_, err := w.Store.OpenSession(ctx, o)
+	return err
+}
+
 // open opens one more session of the account, which may have many.
 func (w *world) open(a accounts.Account) accounts.Session {
 	w.t.Helper()

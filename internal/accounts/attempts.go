@@ -26,9 +26,9 @@ type Throttle struct {
 	Confirm      throttle.Limit // mailed tokens shown from one address
 }
 
-// MostPlaces is of how many places it is known that an account's owner has been
-// there lately: he is not locked out from them, whoever guesses elsewhere. The
-// longest unseen goes.
+// MostPlaces is how many places of an account are known. Its owner is not locked
+// out from where he has been lately, whoever guesses elsewhere. The longest unseen
+// goes.
 const MostPlaces = 20
 
 // PlaceLife is how long a place is known after the last sign-in there: for longer
@@ -38,16 +38,28 @@ func (s Settings) PlaceLife() time.Duration {
 }
 
 // guess charges one password tried for a login, or an e-mail, from the caller's
-// address; the first charge is of those two. It is counted by what was typed,
-// whether or not an account has it: a count that a login and an e-mail share
-// would tell that they are one account's. A request with nothing to be judged is
-// refused like another, but charged nothing and spared the writing.
+// address. A request in which nothing is to be judged is refused like another,
+// but charged nothing and spared the writing.
 func (s *Service) guess(ctx context.Context, login string, judged bool) ([]throttle.Charge, error) {
-	limits := s.settings.Throttle
-	if !limits.Enabled {
+	if !s.settings.Throttle.Enabled {
 		return nil, nil
 	}
-	q := s.loginQuery(login)
+	attempt, err := s.guessCharges(ctx, login)
+	if err != nil {
+		return nil, err
+	}
+	if !judged {
+		wait, err := s.store.Wait(ctx, attempt, s.store.Now())
+		return nil, s.admit(ctx, wait, err)
+	}
+	return attempt, s.charge(ctx, attempt)
+}
+
+// guessCharges are what a guess is counted by; the first is the login and the
+// address. It is the login as typed, whether or not an account has it: a count
+// that a login and an e-mail share would tell that they are one account's.
+func (s *Service) guessCharges(ctx context.Context, login string) ([]throttle.Charge, error) {
+	limits, q := s.settings.Throttle, s.loginQuery(login)
 	target, from := cmp.Or(q.LoginKey, login), source(ctx)
 	known, err := s.store.KnownPlace(ctx, q, from, s.store.Now().Add(-s.settings.PlaceLife()))
 	if err != nil {
@@ -58,11 +70,7 @@ func (s *Service) guess(ctx context.Context, login string, judged bool) ([]throt
 	if !known && target != "" { // what is no guess of an account is nobody's to share
 		attempt = append(attempt, throttle.Charge{Key: chargeKey("guess of", target), Limit: limits.GuessAccount})
 	}
-	if !judged {
-		wait, err := s.store.Wait(ctx, attempt, s.store.Now())
-		return nil, s.admit(ctx, wait, err)
-	}
-	return attempt, s.charge(ctx, attempt)
+	return attempt, nil
 }
 
 // sharedBy is how many times as much is allowed of an address that many callers

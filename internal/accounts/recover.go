@@ -75,8 +75,8 @@ func recoverFaults(r personal.RecoverRequest) personal.Faults {
 	return faults
 }
 
-// doRecovery does what a recovery asked for, which then waits no more. One that fails
-// will be tried again, and waits still.
+// doRecovery does what a recovery asked for, which then waits no more. One that
+// fails will be tried again, and waits still.
 func (s *Service) doRecovery(ctx context.Context, j outbox.Job) error {
 	var r recoveryJob
 	if err := json.Unmarshal(j.Payload, &r); err != nil {

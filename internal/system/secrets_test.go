@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,6 +75,20 @@ func TestRequestIDIsLogged(t *testing.T) {
 				slices.ContainsFunc(lines, func(line string) bool { return !strings.Contains(line, ofPlugin) })
 		})
 	}
+}
+
+// TestTheLogNamesAddressesForWhatBansThem looks for them as the README says.
+func TestTheLogNamesAddressesForWhatBansThem(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{database: testkit.SQLite(t), settings: cheap + "[throttle.guess]\nburst = 2\n"})
+	for range 3 {
+		s.post(t, "auth/", params{"login": "nobody", "password": "wrong wrong"})
+	}
+	_, shown, _ := strings.Cut(readFile(t, "../../README.md"), "For fail2ban")
+	_, shown, _ = strings.Cut(shown, "`")
+	shown, _, _ = strings.Cut(shown, "`")
+	lines := regexp.MustCompile(strings.ReplaceAll(shown, "<HOST>", `127\.0\.0\.1 `))
+	eventually(t, "two failures and an attempt too many", func() bool { return len(lines.FindAllString(s.log.String(), -1)) == 3 })
 }
 
 // withPassword gives a PostgreSQL URL a password, which the test server does not

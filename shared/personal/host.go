@@ -40,7 +40,7 @@ type EventType string
 const (
 	EventRegistered        EventType = "registered"
 	EventSignedIn          EventType = "signed_in"
-	EventSignInFailed      EventType = "sign_in_failed"     // a wrong login or password (UserID is 0 where nobody was meant), a wrong one at password/ or email/, or a disabled user
+	EventSignInFailed      EventType = "sign_in_failed"     // a wrong login or password (UserID is 0 where nobody was meant), also where it is asked for again, or a disabled user
 	EventThrottled         EventType = "throttled"          // too many attempts from an address; nobody has looked whose they were
 	EventRecoveryRequested EventType = "recovery_requested" // an account matched and a mail was sent
 	EventRecovered         EventType = "recovered"

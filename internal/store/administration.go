@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"unicode"
@@ -118,9 +119,10 @@ func (s *Store) SetDisabled(ctx context.Context, id int64, disabled bool, jobs .
 
 // DeleteAccount removes an account, see accounts.AdministrationStore. What
 // refers to it goes with it by the rules of the schema, but for audit lines and
-// jobs. The lock keeps others from adding such meanwhile.
+// jobs. The lock keeps others from adding such meanwhile. What the log of writes
+// still holds of it goes at once, or if that fails, with the next Prune.
 func (s *Store) DeleteAccount(ctx context.Context, id int64, without func(outbox.Job) []byte, jobs ...accounts.NewJob) error {
-	return s.inTx(ctx, "delete an account", func(ctx context.Context, tx bun.Tx) error {
+	err := s.inTx(ctx, "delete an account", func(ctx context.Context, tx bun.Tx) error {
 		if _, err := s.lockAccount(ctx, tx, id); err != nil {
 			return err
 		}
@@ -135,6 +137,13 @@ func (s *Store) DeleteAccount(ctx context.Context, id int64, without func(outbox
 		}
 		return s.addJobs(ctx, tx, jobs)
 	})
+	if err != nil {
+		return err
+	}
+	if err := s.emptyLog(ctx); err != nil { // the account is gone all the same
+		s.log.WarnContext(ctx, "a deleted account is still in the database's log of writes", slog.Any("error", err))
+	}
+	return nil
 }
 
 // strip puts in the place of the account's jobs what is to be left of them.

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -30,6 +31,9 @@ const (
 		SELECT key FROM personal_throttle WHERE tat <= ? LIMIT ? ?)`
 )
 
+// errLogInUse is why the log of writes keeps what was deleted for now.
+var errLogInUse = errors.New("somebody is reading the database")
+
 // PruneOptions say what is no longer of use.
 type PruneOptions struct {
 	Lifetimes   accounts.Lifetimes // sessions not alive at these go
@@ -41,8 +45,9 @@ type PruneOptions struct {
 }
 
 // Prune removes sessions and mailed tokens that have ended, reservations and
-// attempts that count no more, and places and audit lines of old. It goes in batches, passes over rows in use, and
-// so keeps nobody waiting for long. Nothing depends on it but the disk.
+// attempts that count no more, and places and audit lines of old. It goes in
+// batches, passes over rows in use, and so keeps nobody waiting for long. At the
+// end it empties SQLite's log of writes, where all that was deleted lately still is.
 func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
 	if o.Batch < 1 {
 		o.Batch = defaultBatch
@@ -64,7 +69,18 @@ func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
 			return fault(ctx, "prune", err)
 		}
 	}
-	return nil
+	return s.emptyLog(ctx)
+}
+
+// emptyLog takes what was deleted out of the database's log of writes, too.
+func (s *Store) emptyLog(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	emptied, err := s.pools.EmptyLog(ctx)
+	if err == nil && !emptied {
+		err = errLogInUse
+	}
+	return fault(ctx, "empty the log of writes", err)
 }
 
 func (s *Store) pruneAll(ctx context.Context, query string, limit int64, batch int) error {

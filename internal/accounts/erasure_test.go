@@ -35,9 +35,10 @@ func TestADeletedUserLeavesNoTrace(t *testing.T) {
 		defer pools.Close()
 		f.register(t, "bob") // who stays
 		id := f.leaveTraces(t)
+		f.ask(t, personal.RecoverRequest{Login: "bob"}, "203.0.113.1")
 		traces := []string{
 			"ada_marker", "ada_address@marker.example", "ada_new@marker.example", "Ada Namemarker",
-			"mottomarker", "notemarker", "203.0.113.77", "agentmarker", "requestmarker",
+			"mottomarker", "notemarker", "203.0.113.77", "agentmarker", "requestmarker", "another_marker", "198.51.100.",
 		}
 		if missing := slices.DeleteFunc(slices.Clone(traces), func(trace string) bool { return len(find(t, pools, trace)) > 0 }); len(missing) > 0 {
 			t.Fatalf("not even there before: %q", missing)
@@ -49,6 +50,9 @@ func TestADeletedUserLeavesNoTrace(t *testing.T) {
 			if where := find(t, pools, trace); len(where) > 0 {
 				t.Errorf("%q is still in %v", trace, where)
 			}
+		}
+		if asked := dump(t, pools)["personal_jobs.kind"]; !slices.Contains(asked, "recovery") {
+			t.Errorf("bob's recovery is gone: %v", asked)
 		}
 		f.drain(t)
 		for where, rows := range dump(t, pools) {
@@ -95,9 +99,23 @@ func (f *fixture) leaveTraces(t *testing.T) (id int64) {
 			t.Fatal(err)
 		}
 	}
+	for i, r := range []personal.RecoverRequest{
+		{Login: "Ada_Marker"}, {Login: "ADA_address@marker.example"}, {Email: "ada_address@marker.example"},
+		{Login: "ada_marker", Email: "another_marker@marker.example"},
+	} {
+		f.ask(t, r, fmt.Sprint("198.51.100.", i)) // nobody has looked whose they are
+	}
 	_, err = f.service.Authorize(call, personal.AuthorizeRequest{Login: "ada_address@marker.example", Password: otherPassword})
 	wantCode(t, err, personal.CodeInvalidCredentials)
 	return id
+}
+
+// ask asks for a recovery that waits.
+func (f *fixture) ask(t *testing.T, r personal.RecoverRequest, address string) {
+	t.Helper()
+	if err := f.service.Recover(at(t, address), r); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // find returns the columns that hold a text somewhere.

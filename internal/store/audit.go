@@ -18,12 +18,6 @@ func (s *Store) addAudit(ctx context.Context, db bun.IDB, e personal.Event) erro
 	return err
 }
 
-// anonymise takes from the account's audit lines whose they are, and where he was.
-func anonymise(ctx context.Context, tx bun.Tx, accountID int64) error {
-	_, err := exec(ctx, tx, "UPDATE personal_audit SET account_id = NULL, address = '', request_id = '' WHERE account_id = ?", accountID)
-	return err
-}
-
 // AuditLines returns a page of an account's audit lines, see moving.PersonSource.
 func (s *Store) AuditLines(ctx context.Context, accountID int64, behind moving.AuditLine, n int) ([]moving.AuditLine, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)

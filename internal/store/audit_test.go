@@ -52,7 +52,7 @@ func TestEventsOfADeletedAccountAreAnonymousLines(t *testing.T) {
 			}
 			return bytes.ToUpper(j.Payload)
 		}
-		if err := s.DeleteAccount(t.Context(), ada, without, eventOf(ada, 3)); err != nil {
+		if err := s.DeleteAccount(t.Context(), ada, accounts.Erasure{Left: without}, eventOf(ada, 3)); err != nil {
 			t.Fatal(err)
 		}
 		got := value[string](t, url, `SELECT `+joined(url, `event_id || ' ' || coalesce(account_id, 0) || ' ' || address || request_id`)+` FROM personal_audit`)

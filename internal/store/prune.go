@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"time"
 
@@ -30,9 +29,6 @@ const (
 	pruneAttempts = `DELETE FROM personal_throttle WHERE key IN (
 		SELECT key FROM personal_throttle WHERE tat <= ? LIMIT ? ?)`
 )
-
-// errLogInUse is why the log of writes keeps what was deleted for now.
-var errLogInUse = errors.New("somebody is reading the database")
 
 // PruneOptions say what is no longer of use.
 type PruneOptions struct {
@@ -70,17 +66,6 @@ func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
 		}
 	}
 	return s.emptyLog(ctx)
-}
-
-// emptyLog takes what was deleted out of the database's log of writes, too.
-func (s *Store) emptyLog(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	emptied, err := s.pools.EmptyLog(ctx)
-	if err == nil && !emptied {
-		err = errLogInUse
-	}
-	return fault(ctx, "empty the log of writes", err)
 }
 
 func (s *Store) pruneAll(ctx context.Context, query string, limit int64, batch int) error {

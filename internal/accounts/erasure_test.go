@@ -200,3 +200,32 @@ func columns(t *testing.T, db *sql.DB, query string) map[string][]string {
 	}
 	return found
 }
+
+// TestWhatIsToldLastOfAUserIsThatHeWasDeleted: his password is still being judged
+// when he goes.
+func TestWhatIsToldLastOfAUserIsThatHeWasDeleted(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _, h := spied(t, url, cheap)
+		id := f.register(t, "ada").Credentials.UserID
+		h.while = func() { f.delete(t, id) }
+		if code := f.try(t, "203.0.113.77", "ada", otherPassword); code != personal.CodeInvalidCredentials {
+			t.Fatalf("the answer is %q", code)
+		}
+		f.drain(t)
+		var told []personal.EventType
+		for _, e := range f.host.Events() {
+			told = append(told, e.Type)
+		}
+		if want := []personal.EventType{personal.EventRegistered, personal.EventUserDeleted}; !slices.Equal(told, want) {
+			t.Errorf("told is %v, want %v", told, want)
+		}
+		pools, err := dbconn.Open(url, dbconn.RequestLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pools.Close()
+		if where := find(t, pools, "203.0.113.77"); len(where) > 0 {
+			t.Errorf("his address is in %v", where)
+		}
+	})
+}

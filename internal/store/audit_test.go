@@ -55,8 +55,12 @@ func TestEventsOfADeletedAccountAreAnonymousLines(t *testing.T) {
 		if err := s.DeleteAccount(t.Context(), ada, accounts.Erasure{Left: without}, eventOf(ada, 3)); err != nil {
 			t.Fatal(err)
 		}
+		// As one whose password was being judged while the account went.
+		if _, err := s.Charge(t.Context(), nil, s.Now(), eventOf(ada, 4)); err != nil {
+			t.Fatal(err)
+		}
 		got := value[string](t, url, `SELECT `+joined(url, `event_id || ' ' || coalesce(account_id, 0) || ' ' || address || request_id`)+` FROM personal_audit`)
-		if want := fmt.Sprintf("e000 0 ,e001 %d 192.0.2.1r,e002 0 192.0.2.1r,e003 0 192.0.2.1r", bob); got != want {
+		if want := fmt.Sprintf("e000 0 ,e001 %d 192.0.2.1r,e002 0 192.0.2.1r,e003 0 192.0.2.1r,e004 0 ", bob); got != want {
 			t.Errorf("audit lines %q, want %q", got, want)
 		}
 		jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{"mail", accounts.KindEvent}, s.Now().Add(time.Minute), 10)

@@ -32,10 +32,11 @@ func (s *Store) DeleteAccount(ctx context.Context, id int64, e accounts.Erasure,
 				return err
 			}
 		}
-		if _, err := exec(ctx, tx, "DELETE FROM personal_accounts WHERE id = ?", id); err != nil {
+		if err := s.addJobs(ctx, tx, jobs); err != nil { // the last of an account that is there
 			return err
 		}
-		return s.addJobs(ctx, tx, jobs)
+		_, err = exec(ctx, tx, "DELETE FROM personal_accounts WHERE id = ?", id)
+		return err
 	})
 	if err != nil {
 		return err

@@ -19,24 +19,42 @@ func (s *Store) Enqueue(ctx context.Context, j accounts.NewJob) error {
 	})
 }
 
+// addJobs stores jobs, and their events as audit lines. Of an account that is
+// gone by now there are no jobs any more: the last that is told of it is its end.
 func (s *Store) addJobs(ctx context.Context, db bun.IDB, jobs []accounts.NewJob) error {
-	if len(jobs) == 0 {
-		return nil
-	}
 	now := at(s.Now())
-	rows := make([]jobRow, len(jobs))
-	for i, j := range jobs {
-		payload := append([]byte{}, j.Payload...) // none is empty, and not NULL
-		rows[i] = jobRow{Kind: j.Kind, Payload: payload, Created: now, Due: now, AccountID: j.AccountID}
-		if j.Event == nil {
-			continue
-		}
-		if err := s.addAudit(ctx, db, *j.Event); err != nil {
+	rows := make([]jobRow, 0, len(jobs))
+	for _, j := range jobs {
+		gone, err := s.isGone(ctx, db, j.AccountID)
+		if err != nil {
 			return err
 		}
+		if j.Event != nil {
+			if err := addAudit(ctx, db, *j.Event, gone); err != nil {
+				return err
+			}
+		}
+		if !gone {
+			payload := append([]byte{}, j.Payload...) // none is empty, and not NULL
+			rows = append(rows, jobRow{Kind: j.Kind, Payload: payload, Created: now, Due: now, AccountID: j.AccountID})
+		}
+	}
+	if len(rows) == 0 {
+		return nil
 	}
 	_, err := db.NewInsert().Model(&rows).Exec(ctx)
 	return err
+}
+
+// isGone reports whether the account of a job has been deleted. One that is there
+// stays until the end of the transaction.
+func (s *Store) isGone(ctx context.Context, db bun.IDB, accountID int64) (bool, error) {
+	if accountID == 0 {
+		return false, nil
+	}
+	var found []int64
+	err := db.NewRaw("SELECT id FROM personal_accounts WHERE id = ? ?", accountID, s.keep).Scan(ctx, &found)
+	return len(found) == 0, err
 }
 
 // ClaimJobs leases due jobs, see outbox.Store. A row that another claim has just

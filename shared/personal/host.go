@@ -50,7 +50,7 @@ const (
 	EventUserUpdated       EventType = "user_updated"  // by an administrator, like those that follow
 	EventUserDisabled      EventType = "user_disabled"
 	EventUserEnabled       EventType = "user_enabled"
-	EventUserDeleted       EventType = "user_deleted"
+	EventUserDeleted       EventType = "user_deleted" // the last that is told of a user
 )
 
 // Event is one thing that happened to an account. It never holds a secret.

@@ -102,6 +102,8 @@ var jobCases = []testCase{
 		of := func(kind outbox.Kind, account int64) accounts.NewJob {
 			return accounts.NewJob{Kind: kind, Payload: fmt.Appendf(nil, "%s %d", kind, account), AccountID: account}
 		}
+		w.createAny()
+		w.createAny()
 		for _, j := range []accounts.NewJob{of("event", 1), of("event", 1), of("mail", 1), of("event", 2), of("event", 0), of("event", 0)} {
 			w.must(w.Enqueue(t.Context(), j))
 		}

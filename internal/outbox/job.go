@@ -1,8 +1,9 @@
 // Package outbox is work that must happen although it can fail: mails and
 // events. A job is written in the transaction of what caused it, leased by a
-// worker, and tried again until it succeeds or is too old. A lease that ends
-// without a word (the worker died) makes the job due again, so a job is done at
-// least once, and never lies about for ever as "processing".
+// worker, and tried again until it succeeds: a mail for a day, what the worker
+// insists on for as long as the store keeps it. A lease that ends without a word
+// (the worker died) makes the job due again, so a job never lies about for ever as
+// "processing", and what is insisted on is done at least once.
 package outbox
 
 import (

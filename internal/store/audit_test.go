@@ -3,6 +3,8 @@ package store_test
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,6 +94,52 @@ func TestOldAuditLinesGoAndSoDoTooMany(t *testing.T) {
 			if got := value[string](t, url, auditLines); got != step.want {
 				t.Errorf("%+v leaves %s, want %s", step.keep, got, step.want)
 			}
+		}
+	})
+}
+
+// A host that takes no events for a month: the oldest go first, and those of the
+// nearest past wait.
+func TestEventsThatWaitAreAsManyAsTheAuditLogMayHold(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		var log bytes.Buffer
+		now := time.Unix(1000, 0)
+		s := migrated(t, url, store.Options{Clock: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		for i := range 20 {
+			now = time.Unix(1001+int64(i), 0)
+			for _, j := range []accounts.NewJob{eventOf(0, i), {Kind: "mail"}} {
+				if err := s.Enqueue(t.Context(), j); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, step := range []struct {
+			keep store.PruneOptions
+			want string
+			logs string
+		}{
+			{store.PruneOptions{}, "20 from e000", ""},
+			{store.PruneOptions{AuditBefore: time.Unix(1005, 0), AuditMost: 15, Batch: 2}, "15 from e005", "events=5"},
+			{store.PruneOptions{AuditBefore: time.Unix(1005, 0), AuditMost: 6, Batch: 2}, "6 from e014", "events=9"},
+		} {
+			log.Reset()
+			if err := s.Prune(t.Context(), step.keep); err != nil {
+				t.Fatal(err)
+			}
+			jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindEvent}, now, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprintf("%d from %s", len(jobs), jobs[0].Payload); got != step.want {
+				t.Errorf("%+v leaves %s, want %s", step.keep, got, step.want)
+			}
+			if !strings.Contains(log.String(), step.logs) || step.logs == "" && log.Len() > 0 {
+				t.Errorf("%+v logs %q, want %q", step.keep, log.String(), step.logs)
+			}
+		}
+		mails, err := s.ClaimJobs(t.Context(), []outbox.Kind{"mail"}, now, 100)
+		if err != nil || len(mails) != 20 {
+			t.Errorf("%d mails are left, error %v", len(mails), err)
 		}
 	})
 }

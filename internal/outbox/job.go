@@ -22,6 +22,7 @@ type Job struct {
 	Created  time.Time
 	Attempts int   // tries begun so far, the running one included
 	Lease    int64 // of this claim; a later claim of the same job has another
+	Account  int64 // whose it is; 0: nobody's
 }
 
 // Store keeps jobs. Times are the database clock's.

@@ -54,9 +54,10 @@ func anonymise(ctx context.Context, tx bun.Tx, a accounts.Account, _ accounts.Er
 }
 
 // strip puts in the place of the account's jobs what is to be left of them.
+// It goes through them in the order in which FinishJob locks them.
 func strip(ctx context.Context, tx bun.Tx, a accounts.Account, e accounts.Erasure) error {
 	var rows []jobRow
-	if err := tx.NewSelect().Model(&rows).Where("account_id = ?", a.ID).Scan(ctx); err != nil {
+	if err := tx.NewSelect().Model(&rows).Where("account_id = ?", a.ID).Order("id").Scan(ctx); err != nil {
 		return err
 	}
 	for i := range rows {

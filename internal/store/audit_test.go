@@ -98,6 +98,35 @@ func TestOldAuditLinesGoAndSoDoTooMany(t *testing.T) {
 	})
 }
 
+// TestAFloodOfSignInsPushesNothingElseOutOfTheAuditLog: who guesses, or has an
+// account of his own to sign in to, must not be able to empty it.
+func TestAFloodOfSignInsPushesNothingElseOutOfTheAuditLog(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := migrated(t, url, store.Options{})
+		types := []personal.EventType{
+			personal.EventRegistered, personal.EventPasswordChanged, personal.EventSessionTheft, personal.EventUserDeleted,
+			personal.EventSignInFailed, personal.EventThrottled, personal.EventSignedIn,
+		}
+		for i := range 28 {
+			j := eventOf(0, i)
+			j.Event.Type = types[min(i, 4)]
+			if i > 4 {
+				j.Event.Type = types[4+i%3]
+			}
+			if err := s.Enqueue(t.Context(), j); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Prune(t.Context(), store.PruneOptions{AuditMost: 3, Batch: 2}); err != nil {
+			t.Fatal(err)
+		}
+		got := value[string](t, url, `SELECT `+joined(url, `type`)+` FROM personal_audit`)
+		if want := "registered,password_changed,session_theft,user_deleted,throttled,signed_in,sign_in_failed"; got != want {
+			t.Errorf("left are %s, want %s", got, want)
+		}
+	})
+}
+
 // A host that takes no events for a month: the oldest go first, and those of the
 // nearest past wait.
 func TestEventsThatWaitAreAsManyAsTheAuditLogMayHold(t *testing.T) {

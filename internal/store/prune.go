@@ -25,8 +25,11 @@ const (
 		SELECT account_id, place FROM personal_places WHERE seen <= ? LIMIT ? ?)`
 	pruneOldAudit = `DELETE FROM personal_audit WHERE id IN (
 		SELECT id FROM personal_audit WHERE time <= ? LIMIT ? ?)`
+	// Only what anybody can cause as often as he likes: nobody is to push out of the
+	// log what tells of changes and thefts.
 	pruneMuchAudit = `DELETE FROM personal_audit WHERE id IN (
-		SELECT id FROM personal_audit WHERE id <= (SELECT max(id) FROM personal_audit) - ? ORDER BY id LIMIT ? ?)`
+		SELECT id FROM personal_audit WHERE id <= (SELECT max(id) FROM personal_audit) - ?
+			AND type IN ('sign_in_failed', 'throttled', 'signed_in') ORDER BY id LIMIT ? ?)`
 	pruneWaiting = `DELETE FROM personal_jobs WHERE id IN (
 		SELECT id FROM personal_jobs WHERE kind = 'event' AND id <= ? ORDER BY id LIMIT ? ?)`
 	pruneAttempts = `DELETE FROM personal_throttle WHERE key IN (
@@ -39,7 +42,7 @@ type PruneOptions struct {
 	MailsBefore time.Time          // mails reserved until then count towards no limit any more
 	PlacesSeen  time.Time          // places where nobody has signed in since then go
 	AuditBefore time.Time          // audit lines until then go, and events that wait for the host since
-	AuditMost   int                // and the oldest of each beyond so many; 0: none
+	AuditMost   int                // sign-ins, right or wrong, with so many newer lines go, and events with so many that wait; 0: none
 	Batch       int                // rows removed at once; 0: 500
 }
 

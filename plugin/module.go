@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"sync"
 	"time"
 
@@ -73,7 +72,7 @@ var _ pluginrpc.AdministrableModule = (*module)(nil)
 
 func newModule(version string, s settings, db *store.Store, hasher *password.Hasher, host personal.Host, log *slog.Logger) *module {
 	m := &module{version: version, store: db, rules: s, log: log}
-	m.worker = &outbox.Worker{Store: db, Log: log}
+	m.worker = &outbox.Worker{Store: db, Log: log, Insist: []outbox.Kind{accounts.KindEvent}}
 	m.service = accounts.New(s.accounts(), db, hasher, host, log, m.worker.Wake)
 	m.worker.Handlers = m.service.Jobs()
 	m.wrapper = newWrapper(db, hasher, log)
@@ -87,7 +86,7 @@ func newModule(version string, s settings, db *store.Store, hasher *password.Has
 func newWrapper(db *store.Store, hasher *password.Hasher, log *slog.Logger) *outbox.Worker {
 	wrapping := &moving.Wrapping{Store: db, Wrapper: hasher}
 	return &outbox.Worker{
-		Store: db, Log: log, Parallel: 1, Poll: wrapEvery, GiveUp: math.MaxInt64,
+		Store: db, Log: log, Parallel: 1, Poll: wrapEvery, Insist: []outbox.Kind{moving.KindWrap},
 		Handlers: map[outbox.Kind]outbox.Handler{moving.KindWrap: wrapping.Do},
 	}
 }

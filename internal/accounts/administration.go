@@ -185,15 +185,6 @@ func (s *Service) EndUserSessions(ctx context.Context, id int64) error {
 	return nil
 }
 
-// DeleteUser implements [personal.Administration].
-func (s *Service) DeleteUser(ctx context.Context, id int64) error {
-	if err := s.store.DeleteAccount(ctx, id, withoutUser, s.event(ctx, personal.EventUserDeleted, id)); err != nil {
-		return nobody("deleting an account", err)
-	}
-	s.wake()
-	return nil
-}
-
 func (s *Service) mustExist(ctx context.Context, id int64) error {
 	if _, err := s.store.Account(ctx, id); err != nil {
 		return nobody("finding an account", err)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -34,9 +35,10 @@ func TestADeletedUserLeavesNoTrace(t *testing.T) {
 		defer pools.Close()
 		f.register(t, "bob") // who stays
 		id := f.leaveTraces(t)
+		f.ask(t, personal.RecoverRequest{Login: "bob"}, "203.0.113.1")
 		traces := []string{
 			"ada_marker", "ada_address@marker.example", "ada_new@marker.example", "Ada Namemarker",
-			"mottomarker", "notemarker", "203.0.113.77", "agentmarker", "requestmarker",
+			"mottomarker", "notemarker", "203.0.113.77", "agentmarker", "requestmarker", "another_marker", "198.51.100.",
 		}
 		if missing := slices.DeleteFunc(slices.Clone(traces), func(trace string) bool { return len(find(t, pools, trace)) > 0 }); len(missing) > 0 {
 			t.Fatalf("not even there before: %q", missing)
@@ -49,13 +51,16 @@ func TestADeletedUserLeavesNoTrace(t *testing.T) {
 				t.Errorf("%q is still in %v", trace, where)
 			}
 		}
+		if asked := dump(t, pools)["personal_jobs.kind"]; !slices.Contains(asked, "recovery") {
+			t.Errorf("bob's recovery is gone: %v", asked)
+		}
 		f.drain(t)
 		for where, rows := range dump(t, pools) {
 			if table, column, _ := strings.Cut(where, "."); column == "account_id" && slices.Contains(rows, fmt.Sprint(id)) {
 				t.Errorf("%s still names the user", table)
 			}
 		}
-		wantNotInFile(t, url, pools, traces)
+		wantNotInFiles(t, url, traces)
 		if lines := dump(t, pools)["personal_audit.type"]; !slices.Contains(lines, "user_deleted") || !slices.Contains(lines, "sign_in_failed") {
 			t.Errorf("the audit lines left are %v", lines)
 		}
@@ -94,9 +99,23 @@ func (f *fixture) leaveTraces(t *testing.T) (id int64) {
 			t.Fatal(err)
 		}
 	}
+	for i, r := range []personal.RecoverRequest{
+		{Login: "Ada_Marker"}, {Login: "ADA_address@marker.example"}, {Email: "ada_address@marker.example"},
+		{Login: "ada_marker", Email: "another_marker@marker.example"},
+	} {
+		f.ask(t, r, fmt.Sprint("198.51.100.", i)) // nobody has looked whose they are
+	}
 	_, err = f.service.Authorize(call, personal.AuthorizeRequest{Login: "ada_address@marker.example", Password: otherPassword})
 	wantCode(t, err, personal.CodeInvalidCredentials)
 	return id
+}
+
+// ask asks for a recovery that waits.
+func (f *fixture) ask(t *testing.T, r personal.RecoverRequest, address string) {
+	t.Helper()
+	if err := f.service.Recover(at(t, address), r); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // find returns the columns that hold a text somewhere.
@@ -110,22 +129,23 @@ func find(t *testing.T, pools dbconn.Pools, text string) (where []string) {
 	return where
 }
 
-// wantNotInFile looks for texts in the file itself, on SQLite, where deleted rows
-// could lie about.
-func wantNotInFile(t *testing.T, url string, pools dbconn.Pools, texts []string) {
+// wantNotInFiles looks for texts in the files themselves, on SQLite, where deleted
+// rows could lie about, as they are while the database is open.
+func wantNotInFiles(t *testing.T, url string, texts []string) {
 	t.Helper()
 	path, isFile := strings.CutPrefix(url, "sqlite://")
 	if !isFile {
 		return
 	}
-	columns(t, pools.Write, "PRAGMA wal_checkpoint(TRUNCATE)")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range texts {
-		if bytes.Contains(data, []byte(text)) {
-			t.Errorf("%q is still in the file", text)
+	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range texts {
+			if n := bytes.Count(data, []byte(text)); n > 0 {
+				t.Errorf("%q is in %s %d times", text, filepath.Base(name), n)
+			}
 		}
 	}
 }
@@ -179,4 +199,33 @@ func columns(t *testing.T, db *sql.DB, query string) map[string][]string {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// TestWhatIsToldLastOfAUserIsThatHeWasDeleted: his password is still being judged
+// when he goes.
+func TestWhatIsToldLastOfAUserIsThatHeWasDeleted(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _, h := spied(t, url, cheap)
+		id := f.register(t, "ada").Credentials.UserID
+		h.while = func() { f.delete(t, id) }
+		if code := f.try(t, "203.0.113.77", "ada", otherPassword); code != personal.CodeInvalidCredentials {
+			t.Fatalf("the answer is %q", code)
+		}
+		f.drain(t)
+		var told []personal.EventType
+		for _, e := range f.host.Events() {
+			told = append(told, e.Type)
+		}
+		if want := []personal.EventType{personal.EventRegistered, personal.EventUserDeleted}; !slices.Equal(told, want) {
+			t.Errorf("told is %v, want %v", told, want)
+		}
+		pools, err := dbconn.Open(url, dbconn.RequestLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pools.Close()
+		if where := find(t, pools, "203.0.113.77"); len(where) > 0 {
+			t.Errorf("his address is in %v", where)
+		}
+	})
 }

@@ -26,17 +26,6 @@ func (s *Service) event(ctx context.Context, t personal.EventType, accountID int
 	return job
 }
 
-// withoutUser is what is left of the job of a user who is deleted: of an event
-// what happened, as the host has not been told yet, and of mails nothing.
-func withoutUser(j outbox.Job) []byte {
-	var e personal.Event
-	if j.Kind != KindEvent || json.Unmarshal(j.Payload, &e) != nil {
-		return nil
-	}
-	e.Address, e.RequestID = "", ""
-	return newJob(KindEvent, e).Payload
-}
-
 // newJob returns a job with a payload of texts, numbers and times of this age,
 // which always has a JSON form.
 func newJob(k outbox.Kind, payload any) NewJob {

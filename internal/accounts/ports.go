@@ -106,9 +106,16 @@ type AdministrationStore interface {
 	// that was disabled in another way. ErrNotFound.
 	SetDisabled(ctx context.Context, id int64, disabled bool, jobs ...NewJob) error
 	// DeleteAccount removes an account with its sessions, tokens, mails and
-	// places, makes its audit lines anonymous, leaves of its jobs the payload that
-	// without returns, or nothing for nil, and stores the jobs. ErrNotFound.
-	DeleteAccount(ctx context.Context, id int64, without func(outbox.Job) []byte, jobs ...NewJob) error
+	// places, makes its audit lines anonymous, does with jobs that wait what the
+	// erasure says, and stores the jobs. ErrNotFound.
+	DeleteAccount(ctx context.Context, id int64, e Erasure, jobs ...NewJob) error
+}
+
+// Erasure says what becomes of jobs that wait when an account is deleted.
+type Erasure struct {
+	Left  func(outbox.Job) []byte        // the payload that is left of one of the account's; nil: it goes
+	Open  outbox.Kind                    // jobs of this kind are nobody's until they are done,
+	Means func(outbox.Job, Account) bool // and go if they mean the account
 }
 
 // AccountSearch says which accounts are looked for.
@@ -286,7 +293,8 @@ type MailToken struct {
 	Expires           time.Time
 }
 
-// NewJob is a job to be stored.
+// NewJob is a job to be stored. One of an account that is gone by now is not, and of its
+// event the audit log holds nothing but type and time.
 type NewJob struct {
 	Kind      outbox.Kind
 	Payload   []byte

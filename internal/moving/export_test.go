@@ -153,6 +153,7 @@ func TestOnePersonsDataIsWithoutTheHash(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		leaveTraces(t, s, id)
 		fill(t, s, accounts.Account{Login: "other", LoginKey: "other", PasswordHash: bcrypt, CredentialVersion: 1})
 		for _, who := range []string{"ADA", "ada@example.com", fmt.Sprint(id)} {
 			var out bytes.Buffer
@@ -160,7 +161,7 @@ func TestOnePersonsDataIsWithoutTheHash(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := out.String()
-			for _, want := range []string{`"login": "Ada"`, "192.0.2.7", "a browser"} {
+			for _, want := range []string{`"login": "Ada"`, "192.0.2.7", "a browser", "2001:db8::/64", `"purpose": "email"`, "new@example.com"} {
 				if !strings.Contains(text, want) {
 					t.Errorf("%s: no %s in\n%s", who, want, text)
 				}
@@ -173,4 +174,23 @@ func TestOnePersonsDataIsWithoutTheHash(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// leaveTraces notes a place of an account, and an e-mail that is to be confirmed.
+func leaveTraces(t *testing.T, s *store.Store, id int64) {
+	t.Helper()
+	if err := s.NotePlace(t.Context(), id, "2001:db8::/64", 9); err != nil {
+		t.Fatal(err)
+	}
+	reserve := accounts.MailReservation{MailID: "m", AccountID: id, Purpose: accounts.PurposeEmail, Most: 1}
+	if wait, err := s.ReserveMail(t.Context(), reserve); err != nil || wait > 0 {
+		t.Fatal(wait, err)
+	}
+	pending := accounts.MailToken{
+		AccountID: id, Purpose: accounts.PurposeEmail, CredentialVersion: 1, AccountEmailKey: "ada@example.com",
+		Email: accounts.Email{Address: "new@example.com", Key: "new@example.com"}, Expires: s.Now().Add(time.Hour),
+	}
+	if err := s.AddMailToken(t.Context(), pending); err != nil {
+		t.Fatal(err)
+	}
 }

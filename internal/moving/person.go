@@ -19,7 +19,34 @@ type PersonSource interface {
 	FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.Account, error)
 	Account(ctx context.Context, id int64) (accounts.SeenAccount, error)
 	Sessions(ctx context.Context, accountID int64, l accounts.Lifetimes) ([]accounts.Session, error)
+	// Traces returns what else is kept of an account, in the order of time.
+	Traces(ctx context.Context, accountID int64) (Traces, error)
 	AuditSource
+}
+
+// Traces are what an account leaves with its use, besides sessions and events.
+type Traces struct {
+	Places    []Place    `json:"places"`
+	Mails     []SentMail `json:"mails"`
+	NewEmails []NewEmail `json:"new_emails"`
+}
+
+// Place is an address, or a network, where the account's owner has signed in.
+type Place struct {
+	Place    string    `json:"place"`
+	LastSeen time.Time `json:"last_seen"` // to the day
+}
+
+// SentMail is a mail that counts towards the limit of mails.
+type SentMail struct {
+	Purpose accounts.MailPurpose `json:"purpose"`
+	Sent    time.Time            `json:"sent"`
+}
+
+// NewEmail is an address that has been mailed to be confirmed.
+type NewEmail struct {
+	Email   string    `json:"email"`
+	Expires time.Time `json:"expires"` // until when it can be confirmed
 }
 
 // person is what is kept of one person, for that person: without the hash. What
@@ -27,6 +54,7 @@ type PersonSource interface {
 type person struct {
 	exported
 	Sessions []exportedSession `json:"sessions"`
+	Traces
 }
 
 type exportedSession struct {
@@ -55,6 +83,9 @@ func ExportPerson(ctx context.Context, from PersonSource, who string, w io.Write
 	}
 	for _, s := range sessions {
 		data.Sessions = append(data.Sessions, exportedSession{s.Created, s.LastSeen, s.Address, s.Agent})
+	}
+	if data.Traces, err = from.Traces(ctx, a.ID); err != nil {
+		return fmt.Errorf("reading places and mails: %w", err)
 	}
 	out := bufio.NewWriter(w)
 	if err := writePerson(ctx, from, data, out); err != nil {

@@ -1,8 +1,9 @@
 // Package outbox is work that must happen although it can fail: mails and
 // events. A job is written in the transaction of what caused it, leased by a
-// worker, and tried again until it succeeds or is too old. A lease that ends
-// without a word (the worker died) makes the job due again, so a job is done at
-// least once, and never lies about for ever as "processing".
+// worker, and tried again until it succeeds: a mail for a day, what the worker
+// insists on for as long as the store keeps it. A lease that ends without a word
+// (the worker died) makes the job due again, so a job never lies about for ever as
+// "processing", and what is insisted on is done at least once.
 package outbox
 
 import (
@@ -21,6 +22,7 @@ type Job struct {
 	Created  time.Time
 	Attempts int   // tries begun so far, the running one included
 	Lease    int64 // of this claim; a later claim of the same job has another
+	Account  int64 // whose it is; 0: nobody's
 }
 
 // Store keeps jobs. Times are the database clock's.

@@ -25,7 +25,7 @@ type Worker struct {
 	Parallel int           // jobs at once; 4 if 0
 	Poll     time.Duration // how often to look without being woken; 1s if 0
 	Lease    time.Duration // what a job may take, also its deadline; 1m if 0
-	GiveUp   time.Duration // the age at which a failing job is dropped; 24h if 0
+	Insist   []Kind        // kinds that are tried for as long as the store keeps them; others for a day
 
 	once sync.Once
 	wake chan struct{}
@@ -37,7 +37,6 @@ func (w *Worker) init() {
 		w.Parallel = orElse(w.Parallel, 4)
 		w.Poll = orElse(w.Poll, time.Second)
 		w.Lease = orElse(w.Lease, time.Minute)
-		w.GiveUp = orElse(w.GiveUp, 24*time.Hour)
 	})
 }
 
@@ -128,7 +127,7 @@ func (w *Worker) do(ctx context.Context, j Job) {
 		return
 	}
 	log := w.Log.With(slog.String("kind", string(j.Kind)), slog.Int64("job", j.ID), slog.Int("attempts", j.Attempts), slog.Any("error", err))
-	if now := w.Store.Now(); now.Sub(j.Created) < w.GiveUp {
+	if now := w.Store.Now(); slices.Contains(w.Insist, j.Kind) || now.Sub(j.Created) < giveUp {
 		log.WarnContext(ctx, "a job failed and will be tried again")
 		w.report(ctx, j, "a failed job could not be put back", w.Store.RetryJob(ctx, j, now.Add(backoff(j.Attempts))))
 		return
@@ -156,8 +155,10 @@ func (w *Worker) report(ctx context.Context, j Job, what string, err error) {
 	}
 }
 
-// What settling a job may take.
-const settleTime = 5 * time.Second
+const (
+	settleTime = 5 * time.Second // what settling a job may take
+	giveUp     = 24 * time.Hour  // the age at which a failing job is dropped
+)
 
 // backoff is the pause before another try: twice as long after each, from a
 // second to ten minutes, and never quite the same, so that jobs which failed

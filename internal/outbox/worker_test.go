@@ -146,6 +146,34 @@ func TestAJobThatNeverSucceedsIsDroppedInTheEnd(t *testing.T) {
 	})
 }
 
+func TestWhatAWorkerInsistsOnIsTriedForMonths(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		m.add("mail")
+		began := time.Now()
+		w := &Worker{Store: m, Insist: []Kind{"mail"}, Poll: time.Minute, Log: slog.New(slog.DiscardHandler)}
+		w.Handlers = map[Kind]Handler{"mail": func(context.Context, Job) error {
+			if time.Since(began) < 60*24*time.Hour {
+				return errors.New("the host is away")
+			}
+			return nil
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { w.Run(ctx) })
+		defer running.Wait()
+		defer cancel()
+		time.Sleep(59 * 24 * time.Hour)
+		if m.left() != 1 {
+			t.Fatal("dropped")
+		}
+		time.Sleep(2 * 24 * time.Hour)
+		if m.left() != 0 {
+			t.Fatal("not done, although it could be")
+		}
+	})
+}
+
 func TestAWorkerThatIsStoppedFinishesWhatItBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/text/language"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/outbox"
 )
 
 // SearchAccounts looks through the accounts from the newest to the oldest, see
@@ -141,43 +140,4 @@ func (s *Store) SetDisabled(ctx context.Context, id int64, disabled bool, jobs .
 		}
 		return s.addJobs(ctx, tx, jobs)
 	})
-}
-
-// DeleteAccount removes an account, see accounts.AdministrationStore. What
-// refers to it goes with it by the rules of the schema, but for audit lines and
-// jobs. The lock keeps others from adding such meanwhile.
-func (s *Store) DeleteAccount(ctx context.Context, id int64, without func(outbox.Job) []byte, jobs ...accounts.NewJob) error {
-	return s.inTx(ctx, "delete an account", func(ctx context.Context, tx bun.Tx) error {
-		if _, err := s.lockAccount(ctx, tx, id); err != nil {
-			return err
-		}
-		if err := anonymise(ctx, tx, id); err != nil {
-			return err
-		}
-		if err := strip(ctx, tx, id, without); err != nil {
-			return err
-		}
-		if _, err := exec(ctx, tx, "DELETE FROM personal_accounts WHERE id = ?", id); err != nil {
-			return err
-		}
-		return s.addJobs(ctx, tx, jobs)
-	})
-}
-
-// strip puts in the place of the account's jobs what is to be left of them.
-func strip(ctx context.Context, tx bun.Tx, accountID int64, without func(outbox.Job) []byte) error {
-	var rows []jobRow
-	if err := tx.NewSelect().Model(&rows).Where("account_id = ?", accountID).Scan(ctx); err != nil {
-		return err
-	}
-	for i := range rows {
-		query, args := "DELETE FROM personal_jobs WHERE id = ?", []any{rows[i].ID}
-		if left := without(rows[i].job()); left != nil {
-			query, args = "UPDATE personal_jobs SET payload = ? WHERE id = ?", []any{left, rows[i].ID}
-		}
-		if _, err := exec(ctx, tx, query, args...); err != nil {
-			return err
-		}
-	}
-	return nil
 }

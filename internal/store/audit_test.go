@@ -3,6 +3,8 @@ package store_test
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,11 +54,15 @@ func TestEventsOfADeletedAccountAreAnonymousLines(t *testing.T) {
 			}
 			return bytes.ToUpper(j.Payload)
 		}
-		if err := s.DeleteAccount(t.Context(), ada, without, eventOf(ada, 3)); err != nil {
+		if err := s.DeleteAccount(t.Context(), ada, accounts.Erasure{Left: without}, eventOf(ada, 3)); err != nil {
+			t.Fatal(err)
+		}
+		// As one whose password was being judged while the account went.
+		if _, err := s.Charge(t.Context(), nil, s.Now(), eventOf(ada, 4)); err != nil {
 			t.Fatal(err)
 		}
 		got := value[string](t, url, `SELECT `+joined(url, `event_id || ' ' || coalesce(account_id, 0) || ' ' || address || request_id`)+` FROM personal_audit`)
-		if want := fmt.Sprintf("e000 0 ,e001 %d 192.0.2.1r,e002 0 192.0.2.1r,e003 0 192.0.2.1r", bob); got != want {
+		if want := fmt.Sprintf("e000 0 ,e001 %d 192.0.2.1r,e002 0 192.0.2.1r,e003 0 192.0.2.1r,e004 0 ", bob); got != want {
 			t.Errorf("audit lines %q, want %q", got, want)
 		}
 		jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{"mail", accounts.KindEvent}, s.Now().Add(time.Minute), 10)
@@ -88,6 +94,81 @@ func TestOldAuditLinesGoAndSoDoTooMany(t *testing.T) {
 			if got := value[string](t, url, auditLines); got != step.want {
 				t.Errorf("%+v leaves %s, want %s", step.keep, got, step.want)
 			}
+		}
+	})
+}
+
+// TestAFloodOfSignInsPushesNothingElseOutOfTheAuditLog: who guesses, or has an
+// account of his own to sign in to, must not be able to empty it.
+func TestAFloodOfSignInsPushesNothingElseOutOfTheAuditLog(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := migrated(t, url, store.Options{})
+		types := []personal.EventType{
+			personal.EventRegistered, personal.EventPasswordChanged, personal.EventSessionTheft, personal.EventUserDeleted,
+			personal.EventSignInFailed, personal.EventThrottled, personal.EventSignedIn,
+		}
+		for i := range 28 {
+			j := eventOf(0, i)
+			j.Event.Type = types[min(i, 4)]
+			if i > 4 {
+				j.Event.Type = types[4+i%3]
+			}
+			if err := s.Enqueue(t.Context(), j); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Prune(t.Context(), store.PruneOptions{AuditMost: 3, Batch: 2}); err != nil {
+			t.Fatal(err)
+		}
+		got := value[string](t, url, `SELECT `+joined(url, `type`)+` FROM personal_audit`)
+		if want := "registered,password_changed,session_theft,user_deleted,throttled,signed_in,sign_in_failed"; got != want {
+			t.Errorf("left are %s, want %s", got, want)
+		}
+	})
+}
+
+// A host that takes no events for a month: the oldest go first, and those of the
+// nearest past wait.
+func TestEventsThatWaitAreAsManyAsTheAuditLogMayHold(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		var log bytes.Buffer
+		now := time.Unix(1000, 0)
+		s := migrated(t, url, store.Options{Clock: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		for i := range 20 {
+			now = time.Unix(1001+int64(i), 0)
+			for _, j := range []accounts.NewJob{eventOf(0, i), {Kind: "mail"}} {
+				if err := s.Enqueue(t.Context(), j); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, step := range []struct {
+			keep store.PruneOptions
+			want string
+			logs string
+		}{
+			{store.PruneOptions{}, "20 from e000", ""},
+			{store.PruneOptions{AuditBefore: time.Unix(1005, 0), AuditMost: 15, Batch: 2}, "15 from e005", "events=5"},
+			{store.PruneOptions{AuditBefore: time.Unix(1005, 0), AuditMost: 6, Batch: 2}, "6 from e014", "events=9"},
+		} {
+			log.Reset()
+			if err := s.Prune(t.Context(), step.keep); err != nil {
+				t.Fatal(err)
+			}
+			jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindEvent}, now, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprintf("%d from %s", len(jobs), jobs[0].Payload); got != step.want {
+				t.Errorf("%+v leaves %s, want %s", step.keep, got, step.want)
+			}
+			if !strings.Contains(log.String(), step.logs) || step.logs == "" && log.Len() > 0 {
+				t.Errorf("%+v logs %q, want %q", step.keep, log.String(), step.logs)
+			}
+		}
+		mails, err := s.ClaimJobs(t.Context(), []outbox.Kind{"mail"}, now, 100)
+		if err != nil || len(mails) != 20 {
+			t.Errorf("%d mails are left, error %v", len(mails), err)
 		}
 	})
 }

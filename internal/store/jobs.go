@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -19,44 +20,65 @@ func (s *Store) Enqueue(ctx context.Context, j accounts.NewJob) error {
 	})
 }
 
+// addJobs stores jobs, and their events as audit lines. Of an account that is
+// gone by now there are no jobs any more: the last that is told of it is its end.
 func (s *Store) addJobs(ctx context.Context, db bun.IDB, jobs []accounts.NewJob) error {
-	if len(jobs) == 0 {
-		return nil
-	}
 	now := at(s.Now())
-	rows := make([]jobRow, len(jobs))
-	for i, j := range jobs {
-		payload := append([]byte{}, j.Payload...) // none is empty, and not NULL
-		rows[i] = jobRow{Kind: j.Kind, Payload: payload, Created: now, Due: now, AccountID: j.AccountID}
-		if j.Event == nil {
-			continue
-		}
-		if err := s.addAudit(ctx, db, *j.Event); err != nil {
+	rows := make([]jobRow, 0, len(jobs))
+	for _, j := range jobs {
+		gone, err := s.isGone(ctx, db, j.AccountID)
+		if err != nil {
 			return err
 		}
+		if j.Event != nil {
+			if err := addAudit(ctx, db, *j.Event, gone); err != nil {
+				return err
+			}
+		}
+		if !gone {
+			payload := append([]byte{}, j.Payload...) // none is empty, and not NULL
+			rows = append(rows, jobRow{Kind: j.Kind, Payload: payload, Created: now, Due: now, AccountID: j.AccountID})
+		}
+	}
+	if len(rows) == 0 {
+		return nil
 	}
 	_, err := db.NewInsert().Model(&rows).Exec(ctx)
 	return err
 }
 
+// isGone reports whether the account of a job has been deleted. One that is there
+// stays until the end of the transaction.
+func (s *Store) isGone(ctx context.Context, db bun.IDB, accountID int64) (bool, error) {
+	if accountID == 0 {
+		return false, nil
+	}
+	var found []int64
+	err := db.NewRaw("SELECT id FROM personal_accounts WHERE id = ? ?", accountID, s.keep).Scan(ctx, &found)
+	return len(found) == 0, err
+}
+
 // ClaimJobs leases due jobs, see outbox.Store. A row that another claim has just
 // locked is passed over, and so is one behind another of its kind and account:
 // those are done one after another. The list is made first and once: a LIMIT
-// within the condition could be evaluated anew for each row.
+// within the condition could be evaluated anew for each row. Which one is in front
+// is looked up in the index for each: of a NOT EXISTS PostgreSQL would make a join of
+// all an account's jobs with each other.
 func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.Time, n int) ([]outbox.Job, error) {
 	if len(kinds) == 0 || n < 1 {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
+	now := s.Now()
 	var rows []jobRow
 	err := s.write.NewRaw(`WITH due AS MATERIALIZED (
-			SELECT id FROM personal_jobs j WHERE due <= ? AND kind IN (?) AND NOT EXISTS (SELECT 1 FROM personal_jobs earlier
-				WHERE earlier.account_id = j.account_id AND earlier.id < j.id AND earlier.kind = j.kind)
+			SELECT id FROM personal_jobs j WHERE due <= ? AND kind IN (?) AND (account_id IS NULL OR id = (
+				SELECT id FROM personal_jobs front WHERE front.account_id = j.account_id AND front.kind = j.kind ORDER BY id LIMIT 1))
 			ORDER BY due, id LIMIT ? ?)
 		UPDATE personal_jobs SET due = ?, attempts = attempts + 1, lease = lease + 1
 		WHERE id IN (SELECT id FROM due) RETURNING *`,
-		at(s.Now()), bun.List(kinds), n, s.skipLocked, at(until)).Scan(ctx, &rows)
+		at(now), bun.List(kinds), n, s.skipLocked, at(until)).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fault(ctx, "claim jobs", err)
 	}
@@ -64,16 +86,52 @@ func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.T
 	jobs := make([]outbox.Job, len(rows))
 	for i := range rows {
 		jobs[i] = rows[i].job()
+		if err := s.putOff(ctx, jobs[i], now); err != nil { // what is claimed is to be done all the same
+			s.log.WarnContext(ctx, "jobs behind another could not be put off", slog.Any("error", err))
+		}
 	}
 	return jobs, nil
 }
 
-// FinishJob removes a job, see outbox.Store.
+// How long jobs behind another are put off, which is longer than it takes to try
+// that one again, and how many of them at most, in a second or so.
+const (
+	putOffFor  = 15 * time.Minute
+	putOffMost = 50_000
+)
+
+// putOff takes the jobs behind a claimed one out of the way of the next claims,
+// which would look at each of them in vain. FinishJob makes the next one due: it
+// can't have done so before the job is handed out. Should nobody, it is due again
+// after a while. Where the next is put off already, only those are looked at that
+// have come behind all that are.
+func (s *Store) putOff(ctx context.Context, j outbox.Job, now time.Time) error {
+	if j.Account == 0 {
+		return nil
+	}
+	_, err := exec(ctx, s.write, `WITH behind AS NOT MATERIALIZED (SELECT id, due FROM personal_jobs WHERE account_id = ? AND id >= ? AND kind = ?)
+		UPDATE personal_jobs SET due = ? WHERE id IN (
+			SELECT id FROM personal_jobs WHERE account_id = ? AND kind = ? AND due <= ? AND id > CASE
+				WHEN (SELECT due FROM behind WHERE id > ? ORDER BY id LIMIT 1) <= ? THEN ?
+				ELSE (SELECT id FROM behind WHERE due > ? ORDER BY id DESC LIMIT 1) END
+			ORDER BY id LIMIT ?)`,
+		j.Account, j.ID, j.Kind, at(now.Add(putOffFor)), j.Account, j.Kind, at(now), j.ID, at(now), j.ID, at(now), putOffMost)
+	return err
+}
+
+// FinishJob removes a job, see outbox.Store, and makes the one behind it due that
+// was put off for it.
 func (s *Store) FinishJob(ctx context.Context, j outbox.Job) error {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	_, err := exec(ctx, s.write, "DELETE FROM personal_jobs WHERE id = ? AND lease = ?", j.ID, j.Lease)
-	return fault(ctx, "finish a job", err)
+	return s.inTx(ctx, "finish a job", func(ctx context.Context, tx bun.Tx) error {
+		n, err := exec(ctx, tx, "DELETE FROM personal_jobs WHERE id = ? AND lease = ?", j.ID, j.Lease)
+		if err != nil || n == 0 || j.Account == 0 {
+			return err
+		}
+		now := at(s.Now())
+		_, err = exec(ctx, tx, `UPDATE personal_jobs SET due = ? WHERE due > ? AND attempts = 0 AND id = (
+			SELECT id FROM personal_jobs WHERE account_id = ? AND kind = ? ORDER BY id LIMIT 1)`, now, now, j.Account, j.Kind)
+		return err
+	})
 }
 
 // RetryJob makes a job due again, see outbox.Store. The lease is another

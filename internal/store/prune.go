@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"math"
 	"time"
 
@@ -24,8 +25,13 @@ const (
 		SELECT account_id, place FROM personal_places WHERE seen <= ? LIMIT ? ?)`
 	pruneOldAudit = `DELETE FROM personal_audit WHERE id IN (
 		SELECT id FROM personal_audit WHERE time <= ? LIMIT ? ?)`
+	// Only what anybody can cause as often as he likes: nobody is to push out of the
+	// log what tells of changes and thefts.
 	pruneMuchAudit = `DELETE FROM personal_audit WHERE id IN (
-		SELECT id FROM personal_audit WHERE id <= (SELECT max(id) FROM personal_audit) - ? ORDER BY id LIMIT ? ?)`
+		SELECT id FROM personal_audit WHERE id <= (SELECT max(id) FROM personal_audit) - ?
+			AND type IN ('sign_in_failed', 'throttled', 'signed_in') ORDER BY id LIMIT ? ?)`
+	pruneWaiting = `DELETE FROM personal_jobs WHERE id IN (
+		SELECT id FROM personal_jobs WHERE kind = 'event' AND id <= ? ORDER BY id LIMIT ? ?)`
 	pruneAttempts = `DELETE FROM personal_throttle WHERE key IN (
 		SELECT key FROM personal_throttle WHERE tat <= ? LIMIT ? ?)`
 )
@@ -35,14 +41,16 @@ type PruneOptions struct {
 	Lifetimes   accounts.Lifetimes // sessions not alive at these go
 	MailsBefore time.Time          // mails reserved until then count towards no limit any more
 	PlacesSeen  time.Time          // places where nobody has signed in since then go
-	AuditBefore time.Time          // audit lines until then go
-	AuditMost   int                // and the oldest beyond so many; 0: none
+	AuditBefore time.Time          // audit lines until then go, and events that wait for the host since
+	AuditMost   int                // sign-ins, right or wrong, with so many newer lines go, and events with so many that wait; 0: none
 	Batch       int                // rows removed at once; 0: 500
 }
 
 // Prune removes sessions and mailed tokens that have ended, reservations and
-// attempts that count no more, and places and audit lines of old. It goes in batches, passes over rows in use, and
-// so keeps nobody waiting for long. Nothing depends on it but the disk.
+// attempts that count no more, places and audit lines of old, and events that the
+// host has refused for as long. It goes in
+// batches, passes over rows in use, and so keeps nobody waiting for long. At the
+// end it empties SQLite's log of writes, where all that was deleted lately still is.
 func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
 	if o.Batch < 1 {
 		o.Batch = defaultBatch
@@ -60,18 +68,48 @@ func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
 		{pruneMuchAudit, int64(cmp.Or(o.AuditMost, math.MaxInt64))},
 		{pruneAttempts, int64(at(s.Now()))},
 	} {
-		if err := s.pruneAll(ctx, p.query, p.limit, o.Batch); err != nil {
+		if _, err := s.pruneAll(ctx, p.query, p.limit, o.Batch); err != nil {
 			return fault(ctx, "prune", err)
 		}
 	}
-	return nil
+	if err := s.pruneEvents(ctx, o); err != nil {
+		return fault(ctx, "prune events", err)
+	}
+	return s.emptyLog(ctx)
 }
 
-func (s *Store) pruneAll(ctx context.Context, query string, limit int64, batch int) error {
+// pruneEvents bounds what waits while the host takes no events: no longer than
+// the audit log keeps them, and no more. Which those are is read without keeping
+// anybody from writing.
+func (s *Store) pruneEvents(ctx context.Context, o PruneOptions) error {
+	last, err := s.lastOverdue(ctx, o)
+	if err != nil || last == 0 {
+		return err
+	}
+	dropped, err := s.pruneAll(ctx, pruneWaiting, last, o.Batch)
+	if dropped > 0 {
+		s.log.ErrorContext(ctx, "events that the host has not taken were dropped, the oldest first", slog.Int64("events", dropped))
+	}
+	return err
+}
+
+// lastOverdue returns the id of the last event that has waited for too long, or
+// has too many behind it; 0 if none has.
+func (s *Store) lastOverdue(ctx context.Context, o PruneOptions) (id int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	err = s.read.NewRaw(`SELECT coalesce(max(id), 0) FROM personal_jobs WHERE kind = 'event' AND (created <= ?
+			OR id <= (SELECT id FROM personal_jobs WHERE kind = 'event' ORDER BY id DESC LIMIT 1 OFFSET ?))`,
+		at(o.AuditBefore), cmp.Or(o.AuditMost, math.MaxInt64)).Scan(ctx, &id)
+	return id, err
+}
+
+func (s *Store) pruneAll(ctx context.Context, query string, limit int64, batch int) (removed int64, err error) {
 	for {
 		n, err := s.pruneBatch(ctx, query, limit, batch)
+		removed += n
 		if err != nil || n < int64(batch) {
-			return err
+			return removed, err
 		}
 	}
 }

@@ -145,6 +145,6 @@ type auditRow struct {
 func (r *jobRow) job() outbox.Job {
 	return outbox.Job{
 		ID: r.ID, Kind: r.Kind, Payload: r.Payload, Created: r.Created.time(),
-		Attempts: int(r.Attempts), Lease: r.Lease,
+		Attempts: int(r.Attempts), Lease: r.Lease, Account: r.AccountID,
 	}
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
@@ -88,5 +90,46 @@ func wantLocked(t *testing.T, path string) {
 	}
 	if lock.Type == unix.F_UNLCK {
 		t.Error("nobody has the database locked")
+	}
+}
+
+// Who reads the database while an account is deleted keeps the log of writes from
+// being emptied.
+func TestWhatAReaderKeptInTheLogGoesWithTheNextPrune(t *testing.T) {
+	url := testkit.SQLite(t)
+	s := migrated(t, url, store.Options{})
+	pools, err := dbconn.Open(url, dbconn.RequestLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pools.Close()
+	id := newAccount(t, s, "ada_marker")
+	reading, err := pools.Read.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reading.Rollback()
+	var accountsRead int
+	if err := reading.QueryRowContext(t.Context(), "SELECT count(*) FROM personal_accounts").Scan(&accountsRead); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DeleteAccount(t.Context(), id, accounts.Erasure{}); err != nil {
+		t.Fatal(err)
+	}
+	inLog := func() bool {
+		data, err := os.ReadFile(strings.TrimPrefix(url, "sqlite://") + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(data, []byte("ada_marker"))
+	}
+	if err := s.Prune(t.Context(), store.PruneOptions{}); err == nil || !inLog() {
+		t.Fatalf("somebody reads, and the log of writes is empty; error %v", err)
+	}
+	if err := reading.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Prune(t.Context(), store.PruneOptions{}); err != nil || inLog() {
+		t.Errorf("the account is in the log of writes: %v, error %v", inLog(), err)
 	}
 }

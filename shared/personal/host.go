@@ -18,7 +18,11 @@ type Host interface {
 	SendMail(ctx context.Context, m Mail) error
 
 	// PublishEvent tells the host what happened. Events are delivered at least
-	// once, those of one user in their order; ID tells a repeated one.
+	// once, those of one user in their order; ID tells a repeated one. One that is
+	// answered by an error comes again, at most ten minutes apart, and those of its
+	// user wait behind it. Only what has waited for as long as the audit log keeps
+	// its lines (audit.retention, 90 days by default), or has more behind it than
+	// audit.most, is dropped, the oldest first, and the plugin's log says so.
 	PublishEvent(ctx context.Context, e Event) error
 }
 
@@ -50,7 +54,7 @@ const (
 	EventUserUpdated       EventType = "user_updated"  // by an administrator, like those that follow
 	EventUserDisabled      EventType = "user_disabled"
 	EventUserEnabled       EventType = "user_enabled"
-	EventUserDeleted       EventType = "user_deleted"
+	EventUserDeleted       EventType = "user_deleted" // the last that is told of a user
 )
 
 // Event is one thing that happened to an account. It never holds a secret.

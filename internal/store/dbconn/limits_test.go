@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/uptrace/bun/driver/pgdriver"
+	"golang.org/x/sys/unix"
 
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
@@ -161,6 +162,26 @@ func TestSQLiteFilesAreTheirOwnersOnly(t *testing.T) {
 				t.Errorf("%s has mode %v", filepath.Base(name), info.Mode())
 			}
 		}
+	}
+}
+
+// Who may not change a file, as on a file system that is read only, may look into it.
+func TestASQLiteFileThatIsItsOwnersOnlyIsNotTouched(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var before, after unix.Stat_t
+	if err := unix.Stat(path, &before); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond) // for a file system whose clock is coarse
+	open(t, "sqlite://"+path, dbconn.RequestLimits)
+	if err := unix.Stat(path, &after); err != nil {
+		t.Fatal(err)
+	}
+	if before.Ctim != after.Ctim {
+		t.Error("the file's mode was set anew")
 	}
 }
 

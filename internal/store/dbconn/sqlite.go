@@ -1,6 +1,7 @@
 package dbconn
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -10,17 +11,20 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
+// busyTimeout is how long a connection waits for other processes at the same file.
+// Within this one writers queue for their single connection instead.
+const busyTimeout = 5 * time.Second
+
 // The settings of every SQLite connection. FULL makes a commit outlive a power
 // cut also in WAL mode. What is deleted is overwritten: a user who is gone is not
-// to be found in the file either. The time-out is for other processes at the same file;
-// within this one writers queue for their single connection, which, unlike
-// SQLite's own waiting, is fair.
+// to be found in the file either, see EmptyLog for its log.
 var sqlitePragmas = []string{
-	"busy_timeout(5000)",
+	fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
 	"journal_mode(wal)",
 	"synchronous(full)",
 	"foreign_keys(1)",
@@ -69,6 +73,37 @@ func openSQLite(path string) (Pools, error) {
 	return Pools{Kind: SQLite, Write: write, Read: read}, nil
 }
 
+// logPatience is how long emptying the log of writes waits for others at the file.
+// Nobody can write meanwhile.
+const logPatience = 100 * time.Millisecond
+
+// EmptyLog moves what stands in SQLite's log of writes (the -wal file) into the
+// database and leaves the log empty: until then it holds what has been deleted
+// since, and what is overwritten in the database alone. It is false when somebody who
+// reads kept it from that. PostgreSQL has no such file of its users.
+func (p Pools) EmptyLog(ctx context.Context) (emptied bool, err error) {
+	if p.Kind != SQLite {
+		return true, nil
+	}
+	conn, err := p.Write.Conn(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	if err := waitForOthers(ctx, conn, logPatience); err != nil {
+		return false, err
+	}
+	var busy bool
+	var frames, moved int
+	err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
+	return !busy, errors.Join(err, waitForOthers(context.WithoutCancel(ctx), conn, busyTimeout))
+}
+
+func waitForOthers(ctx context.Context, conn *sql.Conn, d time.Duration) error {
+	_, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", d.Milliseconds()))
+	return err
+}
+
 func openFile(path, option string) (*sql.DB, error) {
 	name := (&url.URL{Scheme: "file", Path: path}).String()
 	name += "?_pragma=" + strings.Join(sqlitePragmas, "&_pragma=") + "&" + option
@@ -80,7 +115,7 @@ func openFile(path, option string) (*sql.DB, error) {
 }
 
 // keepPrivate creates the file for its owner only, or takes the others' access
-// away. SQLite gives its -wal and -shm files the mode of the database.
+// away. What is its owner's alone already is not touched: it may be read only. SQLite gives its -wal and -shm files the mode of the database.
 //
 // A file that is there is not opened: this process may have it open already, and
 // to close any descriptor of a file drops all locks that a process has on it
@@ -95,7 +130,11 @@ func keepPrivate(path string) error {
 		return err
 	}
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
-		if err := os.Chmod(name, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		info, err := os.Stat(name)
+		if err == nil && info.Mode().Perm() != 0o600 {
+			err = os.Chmod(name, 0o600)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

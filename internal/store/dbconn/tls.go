@@ -13,15 +13,22 @@ import (
 
 // setTLS applies sslmode and its companions. The modes mean what they mean to
 // libpq, but for two: allow and prefer are refused, and without a mode TLS is
-// verified in full except where nothing leaves the machine.
+// verified in full except where nothing leaves the machine and no certificate is
+// given. To verify a chain without the name is worth something only where the root is
+// one's own: from the public ones anybody gets a certificate.
 func setTLS(c *pgdriver.Config, q url.Values) error {
 	host, _, _ := net.SplitHostPort(c.Addr)
 	mode := q.Get("sslmode")
 	if mode == "" {
 		mode = "verify-full"
-		if c.Network == "unix" || isLoopback(host) {
+		given := q.Get("sslrootcert") + q.Get("sslcert") + q.Get("sslkey")
+		if given == "" && (c.Network == "unix" || isLoopback(host)) {
 			mode = "disable"
 		}
+	}
+	root := q.Get("sslrootcert")
+	if mode == "verify-ca" && root == "" || (mode == "verify-ca" || mode == "require") && root == "system" {
+		return wrong("sslmode " + mode + " needs a root of your own, a file, as sslrootcert; or use verify-full")
 	}
 	t := &tls.Config{ServerName: host}
 	switch mode {
@@ -32,7 +39,7 @@ func setTLS(c *pgdriver.Config, q url.Values) error {
 			"use verify-full, or disable")
 	case "require": // encrypted, unless a root is given to whom it does not matter
 		t.InsecureSkipVerify = true
-		if q.Get("sslrootcert") != "" {
+		if root != "" {
 			t.VerifyConnection = verifyChain(t)
 		}
 	case "verify-ca":
@@ -43,7 +50,7 @@ func setTLS(c *pgdriver.Config, q url.Values) error {
 		return wrong("sslmode must be disable, require, verify-ca or verify-full")
 	}
 	if c.Network == "unix" {
-		return wrong("TLS over a unix socket is not supported; leave sslmode out")
+		return wrong("TLS over a unix socket is not supported; leave sslmode and certificates out")
 	}
 	c.TLSConfig = t
 	return loadCertificates(t, q)

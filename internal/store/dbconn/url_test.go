@@ -9,6 +9,7 @@ import (
 )
 
 func TestPostgresURLs(t *testing.T) {
+	_, root := certificate(t, "127.0.0.1")
 	for _, c := range []struct {
 		name, url                       string
 		user, password, database        string
@@ -34,9 +35,11 @@ func TestPostgresURLs(t *testing.T) {
 			user: "u", database: "db", network: "tcp", address: "db.example.org:5432"},
 		{name: "require verifies nothing", url: "postgres://u@10.0.0.1/db?sslmode=require",
 			user: "u", database: "db", network: "tcp", address: "10.0.0.1:5432", tls: true},
-		{name: "require with a root verifies the chain", url: "postgres://u@10.0.0.1/db?sslmode=require&sslrootcert=system",
+		{name: "require with a root verifies the chain", url: "postgres://u@10.0.0.1/db?sslmode=require&sslrootcert=" + root,
 			user: "u", database: "db", network: "tcp", address: "10.0.0.1:5432", tls: true, verifiesRoot: true},
-		{name: "verify-ca verifies the chain", url: "postgres://u@127.0.0.1/db?sslmode=verify-ca",
+		{name: "no sslmode on loopback, but a root, is verified in full", url: "postgres://u@127.0.0.1/db?sslrootcert=" + root,
+			user: "u", database: "db", network: "tcp", address: "127.0.0.1:5432", tls: true, verifiesName: true, verifiesRoot: true},
+		{name: "verify-ca verifies the chain", url: "postgres://u@127.0.0.1/db?sslmode=verify-ca&sslrootcert=" + root,
 			user: "u", database: "db", network: "tcp", address: "127.0.0.1:5432", tls: true, verifiesRoot: true},
 		{name: "verify-full", url: "postgres://u@127.0.0.1/db?sslmode=verify-full",
 			user: "u", database: "db", network: "tcp", address: "127.0.0.1:5432", tls: true, verifiesName: true, verifiesRoot: true},
@@ -103,6 +106,11 @@ func TestURLsThatAreRefused(t *testing.T) {
 		{"a session setting", "postgres://u:s3cret@h/db?search_path=x", "unknown parameter; known are application_name"},
 		{"a parameter given twice", "postgres://u:s3cret@h/db?host=a&host=b", "twice"},
 		{"a time-out that is none", "postgres://u:s3cret@h/db?connect_timeout=s3cret", "connect_timeout"},
+		{"verify-ca by any public authority", "postgres://u:s3cret@h/db?sslmode=verify-ca", "needs a root of your own"},
+		{"verify-ca by the system's", "postgres://u:s3cret@h/db?sslmode=verify-ca&sslrootcert=system", "needs a root of your own"},
+		{"require by the system's", "postgres://u:s3cret@h/db?sslmode=require&sslrootcert=system", "needs a root of your own"},
+		{"a root over a unix socket", "postgres://u:s3cret@/db?host=/tmp&sslrootcert=system", "unix socket"},
+		{"a root on loopback that is not there", "postgres://u:s3cret@127.0.0.1/db?sslrootcert=/s3cret", "sslrootcert cannot be read"},
 		{"a root that is not there", "postgres://u:s3cret@h/db?sslrootcert=/s3cret", "sslrootcert cannot be read"},
 		{"a root that is none", "postgres://u:s3cret@h/db?sslrootcert=/dev/null", "no certificate"},
 		{"a client certificate without a key", "postgres://u:s3cret@h/db?sslcert=/s3cret", "pair"},

@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -102,6 +104,8 @@ var jobCases = []testCase{
 		of := func(kind outbox.Kind, account int64) accounts.NewJob {
 			return accounts.NewJob{Kind: kind, Payload: fmt.Appendf(nil, "%s %d", kind, account), AccountID: account}
 		}
+		w.createAny()
+		w.createAny()
 		for _, j := range []accounts.NewJob{of("event", 1), of("event", 1), of("mail", 1), of("event", 2), of("event", 0), of("event", 0)} {
 			w.must(w.Enqueue(t.Context(), j))
 		}
@@ -126,6 +130,76 @@ var jobCases = []testCase{
 		wantClaim("event 1")
 		wantClaim()
 	}},
+	{"a backlog of one account is done in its order and at once, by several who claim", func(t *testing.T, w *world) {
+		const n = 60
+		w.backlog(n)
+		var mu sync.Mutex
+		var done []string
+		errs := atOnce(4, func(int) error {
+			for {
+				jobs, err := w.ClaimJobs(t.Context(), []outbox.Kind{"event"}, w.Now().Add(time.Minute), 2)
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				for _, j := range jobs {
+					done = append(done, string(j.Payload))
+				}
+				all := len(done) == n+1
+				mu.Unlock()
+				if all {
+					return nil
+				}
+				for _, j := range jobs {
+					if err := w.FinishJob(t.Context(), j); err != nil {
+						return err
+					}
+				}
+				if t.Context().Err() != nil {
+					return t.Context().Err()
+				}
+			}
+		})
+		w.must(errors.Join(errs...))
+		var got []string
+		for _, payload := range done {
+			if payload != "other" {
+				got = append(got, payload)
+			}
+		}
+		for i, payload := range got {
+			if payload != fmt.Sprint(i) {
+				t.Fatalf("done in the order %v", got)
+			}
+		}
+	}},
+	{"what was put off behind a job that is gone without a word is due in the end", func(t *testing.T, w *world) {
+		w.backlog(3)
+		first := w.claim(10)
+		if len(first) != 2 {
+			t.Fatalf("%d jobs", len(first))
+		}
+		w.pass(time.Hour)
+		w.must(w.Prune(t.Context(), store.PruneOptions{AuditMost: 3})) // the first, which is leased
+		again := w.claim(10)
+		if len(again) != 2 || string(again[0].Payload) != "1" {
+			t.Errorf("jobs %v", again)
+		}
+	}},
+}
+
+// backlog stores many events of one account, and one of another.
+func (w *world) backlog(n int) {
+	w.t.Helper()
+	many, _ := w.createAny()
+	other, _ := w.createAny()
+	var jobs []accounts.NewJob
+	for i := range n {
+		jobs = append(jobs, accounts.NewJob{Kind: "event", Payload: fmt.Append(nil, i), AccountID: many.ID})
+	}
+	jobs = append(jobs, accounts.NewJob{Kind: "event", Payload: []byte("other"), AccountID: other.ID})
+	_, err := w.Charge(w.t.Context(), nil, w.Now(), jobs...)
+	w.must(err)
 }
 
 var pruneCases = []testCase{

@@ -1,5 +1,5 @@
 ALTER TABLE personal_jobs ADD COLUMN account_id INTEGER; -- NULL: nobody's; no reference, as the end of an account is told too
-CREATE INDEX personal_jobs_account ON personal_jobs (account_id, id);
+CREATE INDEX personal_jobs_account ON personal_jobs (account_id, kind, id);
 
 CREATE TABLE personal_audit (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -73,13 +74,16 @@ func makeDataFolder(dir string, log *slog.Logger) error {
 	return nil
 }
 
-// isOurs tells whether the folder is empty or has served before. Another one,
-// such as /tmp, is not closed to those who use it for something else.
+// ours are the names of what a host keeps in its folder, and of what is meant to
+// be put there.
+var ours = regexp.MustCompile(`\A(host\.(lock|json)|admin-token|user-fields\.json|mail|(plugin-)?events\.ndjson(\.1)?|` +
+	`personal\.db(-wal|-shm)?|plugins|run|\.write-.*|[a-z]+\.toml)\z`)
+
+// isOurs tells whether there is nothing in the folder but what is ours. Another
+// one, such as /tmp, is not closed to those who use it for something else.
 func isOurs(dir string) bool {
 	entries, err := os.ReadDir(dir)
-	return err == nil && (len(entries) == 0 || slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		return slices.Contains([]string{"host.lock", "user-fields.json", "plugins"}, e.Name())
-	}))
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !ours.MatchString(e.Name()) })
 }
 
 // A command that looks for a running host holds the lock for the blink of an eye.

@@ -160,8 +160,8 @@ func (s settings) check() error {
 	throttled("recover", s.Throttle.Recover)
 	throttled("recover_all", s.Throttle.RecoverAll)
 	throttled("confirm", s.Throttle.Confirm)
-	atLeastASecond("audit.retention", s.Audit.Retention)
-	between("audit.most", s.Audit.Most, 1, 1_000_000_000)
+	fault(time.Duration(s.Audit.Retention) >= time.Hour, "audit.retention", "must be 1h or longer: events wait for the host no longer than that")
+	between("audit.most", s.Audit.Most, 1000, 1_000_000_000)
 	return errors.Join(faults...)
 }
 

@@ -193,9 +193,11 @@ func TestCollisionsAreReportedAndNeverMerged(t *testing.T) {
 			"ANNA,other@example.com," + bcrypt + "\n" +
 			"boris,Anna@Example.com," + bcrypt + "\n" +
 			"Anna,ANNA@example.com," + bcrypt + "\n" +
+			"anna,anna@example.com," + bcrypt + "\n" +
 			"clara,clara@example.com," + bcrypt + "\n" +
 			"Clara,clara2@example.com," + bcrypt + "\n"
-		const want = "2: login: taken by the account 1\n3: email: taken by the account 1\n6: login: taken by "
+		const want = "2: login: taken by the account 1\n3: email: taken by the account 1\n" +
+			"4: email: taken by the account 1; login: taken by the account 1\n7: login: taken by "
 		rehearsal := newRun(t, moving.Rehearsal{Store: openStore(t, testkit.SQLite(t)), Real: s})
 		if done := rehearsal.file(t, moving.CSV, file); done.Imported != 1 || rehearsal.report.String() != want+"a row before\n" {
 			t.Errorf("a dry run: %+v\n%s", done, rehearsal.report.String())
@@ -208,6 +210,24 @@ func TestCollisionsAreReportedAndNeverMerged(t *testing.T) {
 		}
 		if after := export(t, s); !strings.HasPrefix(after, before) || strings.Count(after, "\n") != 2 {
 			t.Errorf("before\n%safter\n%s", before, after)
+		}
+	})
+}
+
+// Without e-mails nothing but the letters tells them from one row imported twice.
+func TestTwoPeopleOfOneLoginAreNotTakenForOne(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		const head = "login,password_hash\n"
+		r := newRun(t, s)
+		r.file(t, moving.CSV, head+"Anna,"+bcrypt+"\nanna,"+md5+"\nAnna,"+md5+"\n")
+		if want := "3: login: taken by the account 1\n4: login: taken by the account 1\n"; r.report.String() != want {
+			t.Errorf("in one batch: %s", r.report.String())
+		}
+		r = newRun(t, s)
+		done := r.file(t, moving.CSV, head+"anna,"+md5+"\nAnna,"+bcrypt+"\n")
+		if want := "2: login: taken by the account 1\n"; r.report.String() != want || done.There != 1 {
+			t.Errorf("later: %+v, %s", done, r.report.String())
 		}
 	})
 }

@@ -35,7 +35,7 @@ type Settlement struct {
 // Outcome is what became of an account that was to be added.
 type Outcome struct {
 	ID    int64 // that it was given; 0: it was not added
-	There bool  // an account with its login, its e-mail and, if it has one, its id is there already
+	There bool  // an account with its login, its e-mail, letter for letter, and, if it has one, its id was there before
 	Taken Taken // else: what belongs to others
 }
 

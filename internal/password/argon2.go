@@ -60,6 +60,8 @@ func (h argon2Hash) outdated(current Params) bool {
 
 func (h argon2Hash) missing(current Params) Params { return h.params.upTo(current) }
 
+func (h argon2Hash) costs() Params { return h.params }
+
 func (h argon2Hash) String() string {
 	encode := base64.RawStdEncoding.EncodeToString
 	return fmt.Sprintf("$%s$v=%d$m=%d,t=%d,p=%d$%s$%s", h.function, argon2.Version,
@@ -77,7 +79,7 @@ func parseArgon2(encoded string) (stored, error) {
 	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.params.MemoryKiB, &h.params.Time, &h.params.Threads); err != nil {
 		return nil, fmt.Errorf("%w: costs can't be read", ErrBadHash)
 	}
-	if err := h.params.Validate(); err != nil {
+	if err := h.params.readable(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBadHash, err)
 	}
 	var err error

@@ -158,6 +158,8 @@ func TestAForeignHashOutsideTheLimitsIsRefused(t *testing.T) {
 		"$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkR",
 		"$wp$2y$31$WhyxBDhSo/YsdMropMgla.QkyuKoFDnW1GX/uk6MQu5kvNFoYYq5S",
 		"$argon2i$v=19$m=64,t=99,p=1$" + salt16 + "$" + key32,
+		"$argon2id$v=19$m=65537,t=16,p=1$" + salt16 + "$" + key32, // readable, if 0.1.0 has made it
+		wrappedPrefix + "v=19$m=65537,t=16,p=1$" + salt16 + "$" + key32,
 		"$argon2i$v=19$m=262144,t=5,p=1$" + salt16 + "$" + key32,
 		"$P$4fEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$RfEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9*",
 		"pbkdf2_sha256$0$salt$" + sum + "=", "pbkdf2_sha256$4000001$salt$" + sum + "=", "pbkdf2_sha256$99999999999$salt$" + sum + "=",

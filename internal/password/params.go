@@ -24,9 +24,21 @@ const (
 )
 
 // Validate says which of the costs is out of the range in which hashes are made
-// and read: memory_kib 8 per thread … 262144, time 1 … 16, threads 1 … 16, and
-// memory_kib times time 1048576 at most.
+// and taken over: memory_kib 8 per thread … 262144, time 1 … 16, threads 1 … 16,
+// and memory_kib times time 1048576 at most.
 func (p Params) Validate() error {
+	if err := p.readable(); err != nil {
+		return err
+	}
+	if p.MemoryKiB*p.Time > maxWork {
+		return fmt.Errorf("memory_kib: %d times %d passes (time) are more than %d", p.MemoryKiB, p.Time, maxWork)
+	}
+	return nil
+}
+
+// readable is Validate for hashes that are stored: version 0.1.0 may have made
+// them at costs that are too much now.
+func (p Params) readable() error {
 	switch least := 8 * max(uint32(p.Threads), 1); {
 	case p.Threads < 1 || p.Threads > maxThreads:
 		return fmt.Errorf("threads: %d is not in 1 … %d", p.Threads, maxThreads)
@@ -34,8 +46,6 @@ func (p Params) Validate() error {
 		return fmt.Errorf("time: %d is not in 1 … %d", p.Time, maxTime)
 	case p.MemoryKiB < least || p.MemoryKiB > maxMemoryKiB:
 		return fmt.Errorf("memory_kib: %d is not in %d … %d", p.MemoryKiB, least, maxMemoryKiB)
-	case p.MemoryKiB*p.Time > maxWork:
-		return fmt.Errorf("memory_kib: %d times %d passes (time) are more than %d", p.MemoryKiB, p.Time, maxWork)
 	}
 	return nil
 }

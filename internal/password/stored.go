@@ -80,6 +80,9 @@ func Adopt(foreign string) (encoded string, err error) {
 	if strings.HasPrefix(foreign, unusable) { // Django writes random letters behind it
 		return unusable, nil
 	}
-	_, err = parse(foreign)
+	s, err := parse(foreign)
+	if h, ok := s.(interface{ costs() Params }); ok && h.costs().Validate() != nil {
+		err = fmt.Errorf("%w: %w", ErrBadHash, h.costs().Validate())
+	}
 	return foreign, err
 }

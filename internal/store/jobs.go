@@ -62,8 +62,10 @@ func (s *Store) isGone(ctx context.Context, db bun.IDB, accountID int64) (bool, 
 // locked is passed over, and so is one behind another of its kind and account:
 // those are done one after another. The list is made first and once: a LIMIT
 // within the condition could be evaluated anew for each row. Which one is in front
-// is looked up in the index for each: of a NOT EXISTS PostgreSQL would make a join of
-// all an account's jobs with each other.
+// is looked up for each in the index of accounts, the only one in this order; the
+// job itself is behind the place where that begins. Of a NOT EXISTS PostgreSQL would
+// make a join of all an account's jobs with each other, and for the order of id alone
+// it may walk through all jobs there are.
 func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.Time, n int) ([]outbox.Job, error) {
 	if len(kinds) == 0 || n < 1 {
 		return nil, nil
@@ -74,7 +76,8 @@ func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.T
 	var rows []jobRow
 	err := s.write.NewRaw(`WITH due AS MATERIALIZED (
 			SELECT id FROM personal_jobs j WHERE due <= ? AND kind IN (?) AND (account_id IS NULL OR id = (
-				SELECT id FROM personal_jobs front WHERE front.account_id = j.account_id AND front.kind = j.kind ORDER BY id LIMIT 1))
+				SELECT id FROM personal_jobs front WHERE (front.account_id, front.kind) >= (j.account_id, j.kind)
+				ORDER BY front.account_id, front.kind, front.id LIMIT 1))
 			ORDER BY due, id LIMIT ? ?)
 		UPDATE personal_jobs SET due = ?, attempts = attempts + 1, lease = lease + 1
 		WHERE id IN (SELECT id FROM due) RETURNING *`,

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/uptrace/bun"
@@ -13,6 +14,10 @@ import (
 // identity is what tells an account from all others in a batch: of two with the
 // same one, the database takes the first whose id is free.
 type identity struct{ LoginKey, EmailKey string }
+
+// spelling tells that a row has been imported before: letter for letter the same.
+// Whose keys are the same alone may be another person.
+type spelling struct{ Login, Email string }
 
 func identityOf(a accounts.Account) identity { return identity{a.LoginKey, a.Email.Key} }
 
@@ -100,22 +105,27 @@ func conflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, places
 	var found []struct {
 		ID int64
 		identity
+		spelling
 	}
-	err := db.NewRaw(`SELECT id, login_key, coalesce(email_key, '') AS email_key FROM personal_accounts
+	err := db.NewRaw(`SELECT id, login_key, coalesce(email_key, '') AS email_key, login, email FROM personal_accounts
 		WHERE id IN (?) OR login_key IN (?) OR email_key IN (?)`, bun.List(ids), bun.List(logins), bun.List(emails)).Scan(ctx, &found)
 	if err != nil {
 		return err
 	}
-	byID, byLogin, byEmail, byIdentity := map[int64]int64{}, map[string]int64{}, map[string]int64{}, map[identity]int64{}
+	byID, byLogin, byEmail, bySpelling := map[int64]int64{}, map[string]int64{}, map[string]int64{}, map[spelling]int64{}
 	for _, f := range found {
-		byID[f.ID], byLogin[f.LoginKey], byIdentity[f.identity] = f.ID, f.ID, f.ID
+		byID[f.ID], byLogin[f.LoginKey] = f.ID, f.ID
 		if f.EmailKey != "" {
 			byEmail[f.EmailKey] = f.ID
+		}
+		// One of this very batch is no earlier import of a row.
+		if !slices.ContainsFunc(outcomes, func(o moving.Outcome) bool { return o.ID == f.ID }) {
+			bySpelling[f.spelling] = f.ID
 		}
 	}
 	for _, i := range places {
 		a := batch[i]
-		id, there := byIdentity[identityOf(a)]
+		id, there := bySpelling[spelling{a.Login, a.Email.Address}]
 		if there && (a.ID == 0 || a.ID == id) {
 			outcomes[i].There = true
 			continue

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"math"
 	"time"
@@ -75,7 +76,10 @@ func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
 	if err := s.pruneEvents(ctx, o); err != nil {
 		return fault(ctx, "prune events", err)
 	}
-	return s.emptyLog(ctx)
+	if err := s.emptyLog(ctx); !errors.Is(err, errLogInUse) { // by then the next time
+		return err
+	}
+	return nil
 }
 
 // pruneEvents bounds what waits while the host takes no events: no longer than

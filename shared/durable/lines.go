@@ -67,7 +67,8 @@ func endLine(file *os.File) (int64, error) {
 }
 
 // Append adds a line, given without its end. When it returns nil the line
-// outlives a power cut; when it fails, nothing of it is there.
+// outlives a power cut; when it fails, there is no part of it: nothing, or where the
+// disk could not say, the whole.
 func (l *Lines) Append(line []byte) error {
 	line = append(line[:len(line):len(line)], '\n')
 	l.mu.Lock()

@@ -115,7 +115,8 @@ func openFile(path, option string) (*sql.DB, error) {
 }
 
 // keepPrivate creates the file for its owner only, or takes the others' access
-// away. What is its owner's alone already is not touched: it may be read only. SQLite gives its -wal and -shm files the mode of the database.
+// away. What is its owner's alone already is not touched: it may be read only.
+// SQLite gives its -wal and -shm files the mode of the database.
 //
 // A file that is there is not opened: this process may have it open already, and
 // to close any descriptor of a file drops all locks that a process has on it
@@ -131,7 +132,7 @@ func keepPrivate(path string) error {
 	}
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		info, err := os.Stat(name)
-		if err == nil && info.Mode().Perm() != 0o600 {
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
 			err = os.Chmod(name, 0o600)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -47,7 +47,7 @@ var movingCases = []testCase{
 	{"what is taken is told, of each other and of those there are, and nothing is merged", func(t *testing.T, w *world) {
 		there, _ := w.createAny()
 		same, login, email, both, id := w.newAccount(), w.newAccount(), w.newAccount(), w.newAccount(), w.newAccount()
-		same.LoginKey, same.Email, same.PasswordHash = there.LoginKey, there.Email, "another"
+		same.Login, same.LoginKey, same.Email, same.PasswordHash = there.Login, there.LoginKey, there.Email, "another"
 		login.LoginKey = there.LoginKey
 		email.Email = there.Email
 		first := w.newAccount()
@@ -63,7 +63,7 @@ var movingCases = []testCase{
 		}
 		want := []moving.Outcome{
 			{There: true}, {Taken: moving.Taken{Login: there.ID}}, {Taken: moving.Taken{Email: there.ID}}, {ID: added},
-			{Taken: moving.Taken{Login: added, Email: there.ID}}, {Taken: moving.Taken{ID: there.ID}}, {There: true},
+			{Taken: moving.Taken{Login: added, Email: there.ID}}, {Taken: moving.Taken{ID: there.ID}}, {Taken: moving.Taken{Login: added, Email: added}},
 			{Taken: moving.Taken{Login: there.ID, Email: there.ID}},
 		}
 		if !slices.Equal(got, want) {

@@ -39,14 +39,15 @@ var foreignVectors = []struct{ maker, password, encoded string }{
 	{"WordPress 6.1, PasswordHash(8)", phrase, "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/"},
 	{"WordPress 6.1, PasswordHash(7)", phrase, "$P$AXdaFwoTP.OYf4koJgdfbK9U.n/QaN."},
 	{"WordPress 6.1, PasswordHash(8)", cyrillic, "$P$BfQsEO4.4rbOQXUN28vCgpy8.kxCk//"},
-	{"the same; phpBB 3 writes $H$ for $P$", phrase, "$H$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/"},
-	{"PHP 8.2, the statements of wp_hash_password of WordPress 6.8", phrase, "$wp$2y$05$WhyxBDhSo/YsdMropMgla.QkyuKoFDnW1GX/uk6MQu5kvNFoYYq5S"},
-	{"PHP 8.2, the statements of wp_hash_password of WordPress 6.8", cyrillic, "$wp$2y$05$QOD8LshXd4ISU3ri.fcp/OsLXHiAOWxjBzD9UaXGqOe4kyS3dFmJ6"},
-	{"PHP 8.2, the statements of wp_hash_password of WordPress 6.8", digits80 + "x", "$wp$2y$05$HoKaV5kM1S5lZ7un9YyHFO8VKPgLNh7KTBAb7WmmFxMIiDwxGWubK"},
+	{"phpBB 3.3, salted_md5", phrase, "$H$99T6UAL/QQ93gU8rt6FYijAHlDv8qJ1"},
+	{"phpBB 3.3, salted_md5", cyrillic, "$H$9n9vT3aRmBZpCUywxQaO1M6fd70izK."},
+	{"WordPress 7.0, wp_hash_password as since 6.8", phrase, "$wp$2y$05$.9f.bCADApueukThUBWGVeMtGROLmCOtX9YPjzoeOsDz0K3Y3qwia"},
+	{"WordPress 7.0, wp_hash_password as since 6.8", cyrillic, "$wp$2y$05$TbjKpp1FhCGsqjaBXWPdKucH61DEhCL0.qZrnJi/c1fCTxh7tC0bC"},
+	{"WordPress 7.0, wp_hash_password as since 6.8", digits80 + "x", "$wp$2y$05$8qmgsxjRWqbrly/Nk5jB5uWH2cnzoE/bk/qBwgB1pjg47RpG8bc0."},
 	{"passlib 1.7", phrase, "$scrypt$ln=10,r=8,p=1$lZKSMobwnrPWGgNgrFUqBQ$bVpqm+CHHjqQF7nMJoWDg4CZlat+lk5aiYohLM2SyuY"},
 	{"passlib 1.7", cyrillic, "$scrypt$ln=9,r=4,p=2$ovQ+B4CwNkbo/f+fMyakFA$tORU9XQ+TEgj7ZxJ5viCNpJzt7j8RiEoKCuNiW/KDE4"},
-	{"Python 3.11, hashlib.scrypt as Django 4 calls it", phrase, "scrypt$1024$Qb3Tn5XbsSW1nDX0QHhJPz$8$1$KGCpaRgBOVKxtv+kU83o21crkr5vaJTK+ZQQ+it/a+NQ4Wc0hNg5uKIGCA2n/9PEjgGoaKTx+NzMYJTx3oI2Tg=="},
-	{"Python 3.11, hashlib.scrypt as Django 4 calls it", cyrillic, "scrypt$512$3CJXgRJqS1x1mXRzvOtvMe$4$5$LOgvkbElUTiZjdxNq4Cv7v2azuEB9NUjtuewBPrCHO5O52Ub5TceDhXKx3U5ioS6A7JAJWc5JI5bGDB7eHeAWA=="},
+	{"Django 5, ScryptPasswordHasher", phrase, "scrypt$1024$GXjQyYAo3zCXkTdj5XGBy1$8$5$UhMe1/iqSI78zrtYHd8Zryfh6d1iFgW1+UB76ZlpQ64xg93BJG+Q0fBZyReun+iGKeuQ2tGw6Vm9u/fJouxHWg=="},
+	{"Django 5, ScryptPasswordHasher", cyrillic, "scrypt$512$urMUQfxFqAfgvhDWdnJzqa$4$1$W1WqLqjUrYvEZJR+5DfNtdREGnJF1dYE4/C81VztGvmV3vm7RA2Uf3iK+0vtBq0BUE4XjdYJRXkgvnZIzRCacw=="},
 }
 
 func TestAHashOfAnotherSystemTakesItsPasswordAndIsDueForARehash(t *testing.T) {

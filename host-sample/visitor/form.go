@@ -57,14 +57,8 @@ func (s *site) show(f form) http.HandlerFunc {
 // and what was typed.
 func (s *site) submit(f form) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		posted, err := ui.ReadForm(w, r)
-		if err != nil {
-			s.refuse(w, r, unreadable(err))
-			return
-		}
-		page, err := f.build(r)
-		if err != nil {
-			s.refuse(w, r, err)
+		posted, page, ok := s.posted(w, r, f)
+		if !ok {
 			return
 		}
 		d, err := f.submit(w, r, posted)
@@ -75,6 +69,21 @@ func (s *site) submit(f form) http.HandlerFunc {
 		ui.LeaveNotice(w, r, d.operation)
 		ui.Redirect(w, r, d.next)
 	}
+}
+
+// posted returns what was typed into a form, and the page to show it on again, or
+// refuses the post.
+func (s *site) posted(w http.ResponseWriter, r *http.Request, f form) (posted ui.Posted, page formPage, ok bool) {
+	posted, err := ui.ReadForm(w, r)
+	if err != nil {
+		s.refuse(w, r, unreadable(err))
+		return posted, page, false
+	}
+	if page, err = f.build(r); err != nil {
+		s.refuse(w, r, err)
+		return posted, page, false
+	}
+	return posted, page, true
 }
 
 // unreadable is the error of a form that cannot be read. Its cause may quote a

@@ -17,14 +17,8 @@ func (s *site) keepTyped(f form) personalhttp.Refusal {
 			s.refuse(w, r, refusal)
 			return
 		}
-		posted, err := ui.ReadForm(w, r)
-		if err != nil {
-			s.refuse(w, r, unreadable(err))
-			return
-		}
-		page, err := f.build(r)
-		if err != nil {
-			s.refuse(w, r, err)
+		posted, page, ok := s.posted(w, r, f)
+		if !ok {
 			return
 		}
 		// What the form tells of the account is not known now.

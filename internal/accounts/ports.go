@@ -293,8 +293,8 @@ type MailToken struct {
 	Expires           time.Time
 }
 
-// NewJob is a job to be stored. One of an account that is gone by now is not, and of its
-// event the audit log holds nothing but type and time.
+// NewJob is a job to be stored. One of an account that is gone by now is not, and
+// of its event the audit log holds nothing but type and time.
 type NewJob struct {
 	Kind      outbox.Kind
 	Payload   []byte

@@ -20,7 +20,7 @@ const (
 	maxMemoryKiB = 256 * 1024
 	maxTime      = 16
 	maxThreads   = 16
-	maxWork      = 4 * maxMemoryKiB // of memory times passes; takes one to two seconds
+	maxWork      = 4 * maxMemoryKiB // of memory times passes, of one to be made or taken over; one to two seconds
 )
 
 // Validate says which of the costs is out of the range in which hashes are made

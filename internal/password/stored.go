@@ -81,8 +81,13 @@ func Adopt(foreign string) (encoded string, err error) {
 		return unusable, nil
 	}
 	s, err := parse(foreign)
-	if h, ok := s.(interface{ costs() Params }); ok && h.costs().Validate() != nil {
-		err = fmt.Errorf("%w: %w", ErrBadHash, h.costs().Validate())
+	if err != nil {
+		return foreign, err
 	}
-	return foreign, err
+	if h, ok := s.(interface{ costs() Params }); ok { // less may be taken over than is read
+		if err := h.costs().Validate(); err != nil {
+			return foreign, fmt.Errorf("%w: %w", ErrBadHash, err)
+		}
+	}
+	return foreign, nil
 }

@@ -49,9 +49,9 @@ type PruneOptions struct {
 
 // Prune removes sessions and mailed tokens that have ended, reservations and
 // attempts that count no more, places and audit lines of old, and events that the
-// host has refused for as long. It goes in
-// batches, passes over rows in use, and so keeps nobody waiting for long. At the
-// end it empties SQLite's log of writes, where all that was deleted lately still is.
+// host has refused for as long. It goes in batches, passes over rows in use, and so
+// keeps nobody waiting for long. At the end it empties SQLite's log of writes, where
+// all that was deleted lately still is.
 func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
 	if o.Batch < 1 {
 		o.Batch = defaultBatch

@@ -79,8 +79,8 @@ const logPatience = 100 * time.Millisecond
 
 // EmptyLog moves what stands in SQLite's log of writes (the -wal file) into the
 // database and leaves the log empty: until then it holds what has been deleted
-// since, and what is overwritten in the database alone. It is false when somebody who
-// reads kept it from that. PostgreSQL has no such file of its users.
+// since, and what is overwritten in the database alone. It is false when somebody
+// who reads kept it from that. PostgreSQL has no such file of its users.
 func (p Pools) EmptyLog(ctx context.Context) (emptied bool, err error) {
 	if p.Kind != SQLite {
 		return true, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // defaultSettings documents every key and is where the defaults come from: what
@@ -38,7 +39,8 @@ type settings struct {
 		Threads   uint8    `toml:"threads"`
 	} `toml:"password"`
 	Login struct {
-		WithEmail bool `toml:"with_email"`
+		WithEmail bool     `toml:"with_email"`
+		Reserved  []string `toml:"reserved"`
 	} `toml:"login"`
 	Recovery struct {
 		Lifetime duration `toml:"lifetime"`
@@ -48,18 +50,23 @@ type settings struct {
 		URL string `toml:"url"`
 	} `toml:"email"`
 	Throttle struct {
-		Enabled      bool  `toml:"enabled"`
-		Guess        limit `toml:"guess"`
-		GuessAddress limit `toml:"guess_address"`
-		GuessAccount limit `toml:"guess_account"`
-		Register     limit `toml:"register"`
-		Recover      limit `toml:"recover"`
-		RecoverAll   limit `toml:"recover_all"`
-		Confirm      limit `toml:"confirm"`
+		Enabled       bool  `toml:"enabled"`
+		Guess         limit `toml:"guess"`
+		GuessAddress  limit `toml:"guess_address"`
+		GuessAccount  limit `toml:"guess_account"`
+		SignInAddress limit `toml:"sign_in_address"`
+		SignInAccount limit `toml:"sign_in_account"`
+		SessionWrites limit `toml:"session_writes"`
+		Register      limit `toml:"register"`
+		TakenEmail    limit `toml:"taken_email"`
+		Recover       limit `toml:"recover"`
+		RecoverAll    limit `toml:"recover_all"`
+		Confirm       limit `toml:"confirm"`
 	} `toml:"throttle"`
 	Audit struct {
-		Retention duration `toml:"retention"`
-		Most      int      `toml:"most"`
+		Retention  duration `toml:"retention"`
+		Most       int      `toml:"most"`
+		PerAccount int      `toml:"per_account"`
 	} `toml:"audit"`
 }
 
@@ -156,12 +163,22 @@ func (s settings) check() error {
 	throttled("guess", s.Throttle.Guess)
 	throttled("guess_address", s.Throttle.GuessAddress)
 	throttled("guess_account", s.Throttle.GuessAccount)
+	throttled("sign_in_address", s.Throttle.SignInAddress)
+	throttled("sign_in_account", s.Throttle.SignInAccount)
+	throttled("session_writes", s.Throttle.SessionWrites)
 	throttled("register", s.Throttle.Register)
+	throttled("taken_email", s.Throttle.TakenEmail)
 	throttled("recover", s.Throttle.Recover)
 	throttled("recover_all", s.Throttle.RecoverAll)
 	throttled("confirm", s.Throttle.Confirm)
 	fault(time.Duration(s.Audit.Retention) >= time.Hour, "audit.retention", "must be 1h or longer: events wait for the host no longer than that")
 	between("audit.most", s.Audit.Most, 1000, 1_000_000_000)
+	between("audit.per_account", s.Audit.PerAccount, 10, 1_000_000)
+	fault(len(s.Login.Reserved) <= maxReserved, "login.reserved", fmt.Sprintf("must be %d logins at most", maxReserved))
+	for _, login := range s.Login.Reserved {
+		_, code := accounts.LoginKey(login)
+		fault(code == "" || code == personal.FaultTooShort, "login.reserved", fmt.Sprintf("%q cannot be a login (%s): leave it out", login, code))
+	}
 	return errors.Join(faults...)
 }
 
@@ -189,17 +206,35 @@ func (s settings) accounts() accounts.Settings {
 		RecoveryURL:     s.Recovery.URL,
 		EmailURL:        s.Email.URL,
 		LoginWithEmail:  s.Login.WithEmail,
+		ReservedLogins:  s.reservedKeys(),
 		Throttle: accounts.Throttle{
-			Enabled:      s.Throttle.Enabled,
-			Guess:        s.Throttle.Guess.limit(),
-			GuessAddress: s.Throttle.GuessAddress.limit(),
-			GuessAccount: s.Throttle.GuessAccount.limit(),
-			Register:     s.Throttle.Register.limit(),
-			Recover:      s.Throttle.Recover.limit(),
-			RecoverAll:   s.Throttle.RecoverAll.limit(),
-			Confirm:      s.Throttle.Confirm.limit(),
+			Enabled:       s.Throttle.Enabled,
+			Guess:         s.Throttle.Guess.limit(),
+			GuessAddress:  s.Throttle.GuessAddress.limit(),
+			GuessAccount:  s.Throttle.GuessAccount.limit(),
+			SignInAddress: s.Throttle.SignInAddress.limit(),
+			SignInAccount: s.Throttle.SignInAccount.limit(),
+			SessionWrites: s.Throttle.SessionWrites.limit(),
+			Register:      s.Throttle.Register.limit(),
+			TakenEmail:    s.Throttle.TakenEmail.limit(),
+			Recover:       s.Throttle.Recover.limit(),
+			RecoverAll:    s.Throttle.RecoverAll.limit(),
+			Confirm:       s.Throttle.Confirm.limit(),
 		},
 	}
+}
+
+// maxReserved bounds login.reserved.
+const maxReserved = 1000
+
+// reservedKeys are the reserved logins in the form in which logins are compared.
+func (s settings) reservedKeys() (keys []string) {
+	for _, login := range s.Login.Reserved {
+		if key, fault := accounts.LoginKey(login); fault == "" { // a shorter one cannot be registered anyway
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // keep says what may be removed by now.
@@ -210,6 +245,7 @@ func (s settings) keep(now time.Time) store.PruneOptions {
 		PlacesSeen:  now.Add(-s.accounts().PlaceLife()),
 		AuditBefore: now.Add(-time.Duration(s.Audit.Retention)),
 		AuditMost:   s.Audit.Most,
+		AuditEach:   s.Audit.PerAccount,
 	}
 }
 

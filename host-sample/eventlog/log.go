@@ -25,6 +25,8 @@ type line struct {
 	UserID    int64              `json:"user_id"`
 	Address   string             `json:"address,omitempty"`
 	RequestID string             `json:"request_id,omitempty"`
+	Actor     personal.Actor     `json:"actor,omitempty"`
+	ActorName string             `json:"actor_name,omitempty"`
 }
 
 // Open opens the log at path, and makes the file if there is none. Whoever opens

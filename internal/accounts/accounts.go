@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -29,9 +30,10 @@ const MostSessions = 100
 type Settings struct {
 	SessionIdle     time.Duration // a session ends when it is not used for so long
 	SessionAbsolute time.Duration // a session ends so long after its sign-in, used or not
-	SessionGrace    time.Duration // how long earlier hashes of a session are borne with
+	SessionGrace    time.Duration // how long superseded hashes of a session stay valid
 	MinPassword     int           // characters a new password must have
 	PasswordWords   []string      // words of the site, see [password.Policy]
+	ReservedLogins  []string      // logins that users may not register, in any case
 	MailLifetime    time.Duration // how long a mailed token is good for
 	RecoveryURL     string        // link of recovery mails, {token} within; "" for none
 	EmailURL        string        // link of e-mail confirmations, likewise
@@ -58,6 +60,9 @@ type Service struct {
 	log      *slog.Logger
 	logKey   [32]byte // of digests in the log
 	wake     func()   // tells the outbox worker that a job was stored
+
+	sessionWrites throttle.Memory // by session id
+	useWarnings   throttle.Memory // one key: warnings in the log about last uses that were lost
 }
 
 var (

@@ -115,7 +115,7 @@ func (s *Service) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) 
 	if len(r.Fields) == 0 {
 		return s.mustExist(ctx, r.UserID)
 	}
-	if _, err := s.store.UpdateProfile(ctx, r.UserID, change, s.event(ctx, personal.EventUserUpdated, r.UserID)); err != nil {
+	if _, err := s.store.UpdateProfile(ctx, r.UserID, change, s.event(ctx, personal.ActorAdministrator, personal.EventUserUpdated, r.UserID)); err != nil {
 		return nobody("updating an account", err)
 	}
 	s.wake()
@@ -135,7 +135,7 @@ func (s *Service) SetEmail(ctx context.Context, r personal.SetEmailRequest) erro
 		if email.Key == "" && before.LoginKey == before.Email.Key {
 			return nil, personal.Faults{"email": personal.FaultRequired}.Err()
 		}
-		return s.emailChanged(ctx, before), nil
+		return s.emailChanged(ctx, personal.ActorAdministrator, before), nil
 	})
 	var taken *TakenError
 	if errors.As(err, &taken) {
@@ -159,7 +159,7 @@ func (s *Service) EnableUser(ctx context.Context, id int64) error {
 }
 
 func (s *Service) setDisabled(ctx context.Context, id int64, disabled bool, t personal.EventType) error {
-	if err := s.store.SetDisabled(ctx, id, disabled, s.event(ctx, t, id)); err != nil {
+	if err := s.store.SetDisabled(ctx, id, disabled, s.event(ctx, personal.ActorAdministrator, t, id)); err != nil {
 		return nobody("disabling or enabling an account", err)
 	}
 	s.wake()

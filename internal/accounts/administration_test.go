@@ -199,7 +199,7 @@ func TestWhatAnAdministratorDoesIsToldOnceWithItsRequest(t *testing.T) {
 		id := f.register(t, "ada").Credentials.UserID
 		f.drain(t)
 		before := len(f.host.Events())
-		ctx := personal.WithCall(t.Context(), personal.Call{RequestID: "r", Address: netip.MustParseAddr("192.0.2.7")})
+		ctx := personal.WithCall(t.Context(), personal.Call{RequestID: "r", Address: netip.MustParseAddr("192.0.2.7"), Administrator: "Olga"})
 		change := personal.UpdateUserRequest{UserID: id, Fields: map[string]personal.Input{"name": personal.Text("Ada")}}
 		another := personal.SetEmailRequest{UserID: id, Email: "another@example.com"}
 		var want []personal.Event
@@ -222,7 +222,8 @@ func TestWhatAnAdministratorDoesIsToldOnceWithItsRequest(t *testing.T) {
 			}
 			f.drain(t) // what was not told before its user is deleted names no address
 			if step.told != "" {
-				want = append(want, personal.Event{Type: step.told, Time: f.clock.Now(), UserID: id, Address: "192.0.2.7", RequestID: "r"})
+				want = append(want, personal.Event{Type: step.told, Time: f.clock.Now(), UserID: id, Address: "192.0.2.7", RequestID: "r",
+					Actor: personal.ActorAdministrator, ActorName: "Olga"})
 			}
 		}
 		if diff := cmp.Diff(want, f.host.Events()[before:], cmpopts.IgnoreFields(personal.Event{}, "ID")); diff != "" {

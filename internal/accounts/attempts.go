@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,14 +18,18 @@ import (
 // Throttle says how often something may be tried. The zero value allows
 // everything.
 type Throttle struct {
-	Enabled      bool
-	Guess        throttle.Limit // passwords for one login from one address, right ones under way included
-	GuessAddress throttle.Limit // passwords of all accounts from one address
-	GuessAccount throttle.Limit // passwords for one login from all addresses where its owner has not been lately
-	Register     throttle.Limit // registrations from one address
-	Recover      throttle.Limit // recoveries asked for from one address
-	RecoverAll   throttle.Limit // recoveries that wait at once: each is a row until it is done
-	Confirm      throttle.Limit // mailed tokens shown from one address
+	Enabled       bool
+	Guess         throttle.Limit // passwords for one login from one address, right ones under way included
+	GuessAddress  throttle.Limit // passwords of all accounts, and hashes of no session, from one address
+	GuessAccount  throttle.Limit // passwords for one login from all addresses that are not known addresses of the account
+	SignInAddress throttle.Limit // sign-in attempts from one address, right or wrong
+	SignInAccount throttle.Limit // sign-ins with the right password to one account
+	Register      throttle.Limit // registrations from one address
+	TakenEmail    throttle.Limit // e-mail addresses found to be taken from one address
+	Recover       throttle.Limit // recoveries asked for from one address
+	RecoverAll    throttle.Limit // recoveries that wait at once: each is a row until it is done
+	Confirm       throttle.Limit // mailed tokens presented from one address
+	SessionWrites throttle.Limit // refreshes and other writing operations of one session, counted by each node
 }
 
 // MostPlaces is how many places of an account are known. Its owner is not locked
@@ -38,9 +44,10 @@ func (s Settings) PlaceLife() time.Duration {
 }
 
 // guess charges one password tried for a login, or an e-mail, from the caller's
-// address. A request in which nothing is to be judged is refused like another,
-// but charged nothing and spared the writing.
-func (s *Service) guess(ctx context.Context, login string, judged bool) ([]throttle.Charge, error) {
+// address, and the further charges. It returns those that may be refunded. A
+// request in which nothing is to be judged is refused like another, but charged
+// nothing and spared the writing.
+func (s *Service) guess(ctx context.Context, login string, judged bool, further []throttle.Charge) ([]throttle.Charge, error) {
 	if !s.settings.Throttle.Enabled {
 		return nil, nil
 	}
@@ -48,11 +55,11 @@ func (s *Service) guess(ctx context.Context, login string, judged bool) ([]throt
 	if err != nil {
 		return nil, err
 	}
+	all := slices.Concat(attempt, further)
 	if !judged {
-		wait, err := s.store.Wait(ctx, attempt, s.store.Now())
-		return nil, s.admit(ctx, wait, err)
+		return nil, s.look(ctx, all)
 	}
-	return attempt, s.charge(ctx, attempt)
+	return attempt, s.charge(ctx, all)
 }
 
 // guessCharges are what a guess is counted by; the first is the login and the
@@ -60,13 +67,13 @@ func (s *Service) guess(ctx context.Context, login string, judged bool) ([]throt
 // that a login and an e-mail share would tell that they are one account's.
 func (s *Service) guessCharges(ctx context.Context, login string) ([]throttle.Charge, error) {
 	limits, q := s.settings.Throttle, s.loginQuery(login)
-	target, from := cmp.Or(q.LoginKey, login), source(ctx)
+	target, from := cmp.Or(q.LoginKey, q.EmailKey, login), source(ctx)
 	known, err := s.store.KnownPlace(ctx, q, from, s.store.Now().Add(-s.settings.PlaceLife()))
 	if err != nil {
 		return nil, fail("looking for a place", err)
 	}
 	attempt := []throttle.Charge{{Key: chargeKey("guess", from, target), Limit: limits.Guess}}
-	attempt = append(attempt, perAddress(ctx, "guess", limits.GuessAddress)...)
+	attempt = append(attempt, perNetwork(ctx, "guess", limits.GuessAddress)...)
 	if !known && target != "" { // what is no guess of an account is nobody's to share
 		attempt = append(attempt, throttle.Charge{Key: chargeKey("guess of", target), Limit: limits.GuessAccount})
 	}
@@ -79,23 +86,78 @@ func (s *Service) guessCharges(ctx context.Context, login string) ([]throttle.Ch
 const sharedBy = 10
 
 // perAddress charges an attempt to the caller's address. One that is unknown is
-// nobody's: its limit would lock all of them out.
+// not charged: its limit would lock out everybody without an address.
 func perAddress(ctx context.Context, what string, limit throttle.Limit) []throttle.Charge {
 	call := personal.CallFrom(ctx)
 	if call.Shared {
-		limit = throttle.Limit{Burst: limit.Burst * sharedBy, Every: limit.Every / sharedBy}
+		limit = wider(limit)
 	} else if !call.Address.IsValid() {
 		return nil
 	}
 	return []throttle.Charge{{Key: chargeKey(what, source(ctx)), Limit: limit}}
 }
 
-func (s *Service) chargeRegistration(ctx context.Context) error {
-	return s.charge(ctx, perAddress(ctx, "register", s.settings.Throttle.Register))
+// perNetwork is perAddress, and for IPv6 charges the /48 of the address besides,
+// whose limit is ten times as wide: one customer may have 65,536 networks of /64
+// (HTTP contract, section 5).
+func perNetwork(ctx context.Context, what string, limit throttle.Limit) []throttle.Charge {
+	charges := perAddress(ctx, what, limit)
+	if site, ok := sourceSite(ctx); ok {
+		for _, c := range charges {
+			charges = append(charges, throttle.Charge{Key: chargeKey(what, site), Limit: wider(c.Limit)})
+		}
+	}
+	return charges
+}
+
+func wider(l throttle.Limit) throttle.Limit {
+	return throttle.Limit{Burst: l.Burst * sharedBy, Every: l.Every / sharedBy}
+}
+
+// chargeRegistration charges a registration. One in which nothing is to be judged
+// is refused like another, but charged nothing.
+func (s *Service) chargeRegistration(ctx context.Context, judged bool) error {
+	attempt := append(perNetwork(ctx, "register", s.settings.Throttle.Register), s.takenEmail(ctx, true)...)
+	if !judged {
+		return s.look(ctx, attempt)
+	}
+	return s.charge(ctx, attempt)
+}
+
+// takenEmail is what it costs to find that an e-mail is taken, which tells that its
+// owner has an account. Where so many were found, whatever could find another one
+// is refused: look is set.
+func (s *Service) takenEmail(ctx context.Context, look bool) []throttle.Charge {
+	if !s.settings.Throttle.Enabled {
+		return nil
+	}
+	charges := perAddress(ctx, "taken email", s.settings.Throttle.TakenEmail)
+	for i := range charges {
+		charges[i].Look = look
+	}
+	return charges
+}
+
+// signInAccount charges a sign-in to the account whose password was right.
+func (s *Service) signInAccount(accountID int64) []throttle.Charge {
+	if !s.settings.Throttle.Enabled {
+		return nil
+	}
+	return []throttle.Charge{{Key: chargeKey("sign in of", strconv.FormatInt(accountID, 10)), Limit: s.settings.Throttle.SignInAccount}}
+}
+
+// chargeWrite charges a writing operation to the caller's session. The count is in
+// memory: it protects the database.
+func (s *Service) chargeWrite(ctx context.Context, who caller) error {
+	if !s.settings.Throttle.Enabled {
+		return nil
+	}
+	wait := s.sessionWrites.Take(who.session.ID, s.settings.Throttle.SessionWrites, s.store.Now())
+	return s.admit(ctx, wait, nil)
 }
 
 func (s *Service) chargeRecovery(ctx context.Context) error {
-	return s.charge(ctx, append(perAddress(ctx, "recover", s.settings.Throttle.Recover), s.waitingRecovery()...))
+	return s.charge(ctx, append(perNetwork(ctx, "recover", s.settings.Throttle.Recover), s.waitingRecovery()...))
 }
 
 // waitingRecovery charges a recovery to those that wait. It is given back once
@@ -120,8 +182,21 @@ func (s *Service) charge(ctx context.Context, attempt []throttle.Charge) error {
 	return s.admit(ctx, wait, err)
 }
 
+// look refuses what charge would refuse, and counts nothing.
+func (s *Service) look(ctx context.Context, attempt []throttle.Charge) error {
+	if !s.settings.Throttle.Enabled || len(attempt) == 0 {
+		return nil
+	}
+	wait, err := s.store.Wait(ctx, attempt, s.store.Now())
+	return s.admit(ctx, wait, err)
+}
+
 // admit refuses an attempt that has to wait.
 func (s *Service) admit(ctx context.Context, wait time.Duration, err error) error {
+	var refused *WaitError
+	if errors.As(err, &refused) {
+		wait, err = refused.Wait, nil
+	}
 	if err != nil {
 		return fail("counting an attempt", err)
 	}
@@ -153,11 +228,12 @@ func (s *Service) forgive(ctx context.Context, attempt []throttle.Charge) {
 	s.refund(ctx, attempt)
 }
 
-// remember notes that the account's owner has been at the caller's address, even
-// if he has gone meanwhile. One that is lost may cost him a wait while others
-// guess his password.
+// remember notes the caller's address as a known address of the account, even if
+// the caller has hung up meanwhile and with throttling off, too: it may be switched
+// on later. One that is lost may cost the user a wait while others guess their
+// password.
 func (s *Service) remember(ctx context.Context, accountID int64) {
-	if !s.settings.Throttle.Enabled || !personal.CallFrom(ctx).Address.IsValid() {
+	if !personal.CallFrom(ctx).Address.IsValid() {
 		return
 	}
 	if err := s.store.NotePlace(context.WithoutCancel(ctx), accountID, source(ctx), MostPlaces); err != nil {
@@ -173,6 +249,16 @@ func source(ctx context.Context) string {
 		return netip.PrefixFrom(address, 64).Masked().String()
 	}
 	return address.String()
+}
+
+// sourceSite is the /48 of an IPv6 address, which is what a site usually gets (RFC
+// 6177).
+func sourceSite(ctx context.Context) (string, bool) {
+	address := fromNAT64(personal.CallFrom(ctx).Address.Unmap())
+	if !address.Is6() {
+		return "", false
+	}
+	return netip.PrefixFrom(address, 48).Masked().String(), true
 }
 
 // fromNAT64 returns the IPv4 address that is written as one of 64:ff9b::/96 (RFC

@@ -17,7 +17,7 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 	require(&faults, "login", r.Login)
 	require(&faults, "password", r.Password)
 	invalid := faults.Err()
-	attempt, err := s.guess(ctx, r.Login, invalid == nil)
+	attempt, err := s.guess(ctx, r.Login, invalid == nil, perNetwork(ctx, "sign in", s.settings.Throttle.SignInAddress))
 	if err != nil {
 		return personal.SignedIn{}, err
 	}
@@ -66,23 +66,21 @@ func (s *Service) findByLogin(ctx context.Context, login string) (account Accoun
 	return account, true, nil
 }
 
-// loginQuery asks for a login as typed. What can be nobody's login asks for
-// nothing, but asks all the same.
+// loginQuery asks for a login as typed. One with an @ means the account with that
+// e-mail, or, where e-mails are no logins, the account whose e-mail and (imported)
+// login it is: another one's login with an @ counts for nothing (HTTP contract,
+// section 3, register). What cannot be a login asks for nothing, but asks all the
+// same.
 func (s *Service) loginQuery(login string) AccountQuery {
-	var q AccountQuery
 	if strings.Contains(login, "@") {
-		if email, fault := ParseEmail(login); fault == "" {
-			q.LoginKey = email.Key // an imported login may be the account's own e-mail
-			if s.settings.LoginWithEmail {
-				q.EmailKey = email.Key
-			}
-		}
-		return q
+		email, _ := ParseEmail(login)
+		return AccountQuery{EmailKey: email.Key, OwnEmail: !s.settings.LoginWithEmail}
 	}
-	if key, fault := LoginKey(login); fault == "" {
-		q.LoginKey = key
+	key, fault := LoginKey(login)
+	if fault != "" {
+		return AccountQuery{}
 	}
-	return q
+	return AccountQuery{LoginKey: key}
 }
 
 // checkPassword returns invalid_credentials unless the password is the
@@ -134,12 +132,17 @@ func (s *Service) signIn(ctx context.Context, account Account, rehash string) (p
 		Rehash:            rehash,
 		Most:              MostSessions,
 		Lifetimes:         s.settings.Lifetimes(session.Created),
-		Jobs:              []NewJob{s.event(ctx, personal.EventSignedIn, account.ID)},
+		Charges:           s.signInAccount(account.ID),
+		Jobs:              []NewJob{s.event(ctx, personal.ActorUser, personal.EventSignedIn, account.ID)},
 	})
 	if errors.Is(err, ErrStale) {
 		// While this one was being verified the password changed, and it is wrong
 		// now; or the account was disabled or deleted.
 		return personal.SignedIn{}, refusal(personal.CodeInvalidCredentials)
+	}
+	var refused *WaitError
+	if errors.As(err, &refused) {
+		return personal.SignedIn{}, s.admit(ctx, refused.Wait, nil)
 	}
 	if err != nil {
 		return personal.SignedIn{}, fail("opening a session", err)

@@ -1,46 +1,118 @@
 package accounts
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
-func TestAnOldHashIsJudgedByItsAgeAndItsSuccessor(t *testing.T) {
+func TestJudge_ByAgeAndSuccessor(t *testing.T) {
 	const grace = 30 * time.Second
 	start := time.Unix(1_000_000, 0)
 	at := func(d time.Duration) time.Time { return start.Add(d) }
-	rotatedAtStart := Session{Rotated: start}
-	usedAfterAnHour := Session{Rotated: start, Used: at(time.Hour)}
+	// Rotated at 0 s, 10 s and 60 s.
+	session := Session{Rotated: at(60 * time.Second), Rotations: 3, Marks: []RotationMark{
+		{at(-time.Hour), 0}, {at(0), 1}, {at(10 * time.Second), 2}, {at(60 * time.Second), 3},
+	}}
+	used := session
+	used.Used = at(time.Hour)
+	legacy := Session{Rotated: at(60 * time.Second)} // of version 0.1.0, which keeps no marks
+	behind := session                                // and rotated by it once more
+	behind.Rotated = at(2 * time.Minute)
 	for name, test := range map[string]struct {
 		session Session
-		behind  int
-		now     time.Time
+		behind  int64
+		now     time.Duration
 		want    standing
 	}{
-		"the newest": {rotatedAtStart, 0, at(100 * time.Hour), newest},
-		"any earlier one within the grace of a rotation":   {rotatedAtStart, 5, at(grace - 1), earlier},
-		"the one before the last once the grace is over":   {rotatedAtStart, 2, at(grace), stolen},
-		"the predecessor while its successor is unused":    {rotatedAtStart, 1, at(100 * time.Hour), earlier},
-		"the predecessor soon after the successor's use":   {usedAfterAnHour, 1, at(time.Hour + grace - 1), earlier},
-		"the predecessor when that use is older":           {usedAfterAnHour, 1, at(time.Hour + grace), stolen},
-		"the one before the predecessor, successor unused": {rotatedAtStart, 2, at(time.Hour), stolen},
+		"current hash": {session, 0, 100 * time.Hour, current},
+		"two behind, superseded within the grace period":      {session, 2, 10*time.Second + grace - 1, superseded},
+		"two behind, superseded a grace period ago":           {session, 2, 10*time.Second + grace, stolen},
+		"two behind, although the last rotation is young":     {session, 2, 61 * time.Second, stolen},
+		"three behind, superseded a grace period ago":         {session, 3, grace, stolen},
+		"predecessor within the grace period":                 {used, 1, 60*time.Second + grace - 1, superseded},
+		"predecessor, successor unused":                       {session, 1, 100 * time.Hour, superseded},
+		"predecessor, successor used within the grace period": {used, 1, time.Hour + grace - 1, superseded},
+		"predecessor, successor used longer ago":              {used, 1, time.Hour + grace, stolen},
+		"not counted, within the grace period of rotation":    {legacy, 60, 60*time.Second + grace - 1, superseded},
+		"not counted, later":                                  {legacy, 60, 60*time.Second + grace, stolen},
+		"counted once, within the grace of a later rotation":  {behind, 3, 2*time.Minute + grace - 1, superseded},
+		"counted once, later":                                 {behind, 3, 2*time.Minute + grace, stolen},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := judge(test.session, test.behind, test.now, grace); got != test.want {
+			if got := judge(test.session, test.behind, at(test.now), grace); got != test.want {
 				t.Fatalf("standing %v, want %v", got, test.want)
 			}
 		})
 	}
 }
 
-func TestLastSeenIsWrittenOnceAMinuteOrSoonerForShortLives(t *testing.T) {
+// At any rate of rotation a superseded hash is valid for the grace period, and for
+// 1/32 of it longer at most.
+func TestRotate_KeepsTheGracePeriodOfEveryHash(t *testing.T) {
+	const grace = 32 * time.Second
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.Unix(1_000_000, 0)
+		s := Session{Rotated: now, Marks: []RotationMark{{Time: now}}}
+		var rotations []time.Time
+		pause := rapid.SampledFrom([]time.Duration{time.Microsecond, 10 * time.Millisecond, 999 * time.Millisecond, time.Second, 20 * time.Second, time.Hour})
+		for range rapid.IntRange(1, 400).Draw(t, "rotations") {
+			now = now.Add(pause.Draw(t, "pause"))
+			s = s.rotate([32]byte{}, now, grace)
+			rotations = append(rotations, now)
+		}
+		if len(s.Marks) > marksPerGrace+3 {
+			t.Fatalf("%d marks are kept", len(s.Marks))
+		}
+		s.Used = now.Add(-time.Hour) // the predecessor gets no more than its grace period
+		for behind := int64(1); behind <= int64(len(rotations)); behind++ {
+			age := now.Sub(rotations[len(rotations)-int(behind)])
+			switch got := judge(s, behind, now, grace); {
+			case age < grace && got != superseded:
+				t.Fatalf("%d behind, superseded %v ago: standing %v", behind, age, got)
+			case age > grace+grace/32 && got != stolen:
+				t.Fatalf("%d behind, superseded %v ago: standing %v", behind, age, got)
+			}
+		}
+	})
+}
+
+func TestRotate_CountsAnAllowanceForRotationsNotCounted(t *testing.T) {
+	start := time.Unix(1_000_000, 0)
+	s := Session{Rotated: start}
+	if got := s.maxBehind(); got != uncountedRotations {
+		t.Errorf("%d behind at most, want %d", got, uncountedRotations)
+	}
+	for i := range 1000 { // releases alternate
+		s = s.rotate([32]byte{}, start.Add(time.Duration(i)*time.Minute), time.Second)
+		s.Rotated = s.Rotated.Add(time.Second) // by version 0.1.0
+	}
+	if s.Rotations >= MaxRotations/2+1000 {
+		t.Errorf("after 1000 changes of release %d rotations are counted", s.Rotations)
+	}
+}
+
+func TestRotate_ToleratesAClockThatIsBehind(t *testing.T) {
+	start := time.Unix(1_000_000, 0)
+	s := Session{Rotated: start, Marks: []RotationMark{{Time: start}}}
+	s = s.rotate([32]byte{}, start.Add(-time.Second), time.Minute)
+	if !s.Rotated.Equal(start) || s.Rotations != 1 || !s.counted() {
+		t.Errorf("rotated at %v, %d rotations, counted %v", s.Rotated, s.Rotations, s.counted())
+	}
+}
+
+func TestSeenEvery_IsAMinuteOrLessForShortLives(t *testing.T) {
 	for idle, want := range map[time.Duration]time.Duration{
 		24 * time.Hour:   time.Minute,
 		10 * time.Minute: time.Minute,
 		time.Second:      10 * time.Millisecond,
 	} {
-		if got := (Settings{SessionIdle: idle}).seenEvery(); got != want {
-			t.Errorf("idle %v: every %v, want %v", idle, got, want)
-		}
+		t.Run(fmt.Sprint(idle), func(t *testing.T) {
+			if got := (Settings{SessionIdle: idle}).seenEvery(); got != want {
+				t.Errorf("every %v, want %v", got, want)
+			}
+		})
 	}
 }

@@ -31,14 +31,14 @@ type emailJob struct {
 
 // ChangeEmail implements [personal.Service].
 func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest) error {
-	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.Password)
+	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.Password, s.takenEmail(ctx, true))
 	if err != nil {
 		return err
 	}
 	job, reserve := s.emailChange(ctx, who.account)
 	if wait, err := s.store.MailWait(ctx, reserve); err != nil || wait > 0 {
 		s.refund(ctx, attempt)
-		return mailRefused(wait, err)
+		return s.mailRefused(ctx, wait, err)
 	}
 	faults := maps.Clone(r.Faults)
 	email, fault := ParseEmail(r.Email)
@@ -49,20 +49,21 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	if err == nil {
 		err = faults.Err()
 	}
-	if err == nil {
-		err = s.mustBeFree(ctx, email, who.account.ID)
-	}
-	// Whether an address is taken is an answer to be paid for like a guess.
-	if !guessed && personal.CodeOf(err) != personal.CodeAlreadyExists {
+	if !guessed {
 		s.refund(ctx, attempt)
 	}
 	if err != nil {
 		return err
 	}
 	job.To = email.Address
-	wait, err := s.store.ReserveMail(ctx, reserve, jobOf(who.account.ID, KindEmailChange, job))
+	// A mail that could not be redeemed is not sent. Whether the address is free
+	// then, the database decides.
+	reserve.NewEmailKey, reserve.Taken = email.Key, s.takenEmail(ctx, false)
+	change := jobOf(who.account.ID, KindEmailChange, job)
+	change.Replaces = true // an address that was mistyped may never take its mail
+	wait, err := s.store.ReserveMail(ctx, reserve, change)
 	if err != nil || wait > 0 {
-		return mailRefused(wait, err)
+		return s.mailRefused(ctx, wait, err)
 	}
 	s.wake()
 	return nil
@@ -80,29 +81,14 @@ func (s *Service) emailChange(ctx context.Context, account Account) (emailJob, M
 }
 
 // mailRefused is why there is no room for one more mail.
-func mailRefused(wait time.Duration, err error) error {
+func (s *Service) mailRefused(ctx context.Context, wait time.Duration, err error) error {
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return refusal(personal.CodeUnauthenticated)
 	case err != nil:
-		return fail("reserving an e-mail confirmation", err)
+		return s.notStored(ctx, "reserving an e-mail confirmation", err)
 	}
 	return &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: wait}
-}
-
-// mustBeFree saves a mail that could not be redeemed. The database decides when
-// it is.
-func (s *Service) mustBeFree(ctx context.Context, email Email, accountID int64) error {
-	owner, err := s.store.FindAccount(ctx, AccountQuery{EmailKey: email.Key})
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return nil
-	case err != nil:
-		return fail("finding an account by e-mail", err)
-	case owner.ID != accountID:
-		return alreadyExists(&TakenError{Email: true})
-	}
-	return nil
 }
 
 // sendEmailToken mails a token to the new address, unless the account's e-mail
@@ -144,7 +130,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 	if err != nil {
 		return err
 	}
-	err = s.store.RedeemEmail(ctx, digest, s.emailChanged(ctx, account)...)
+	err = s.store.RedeemEmail(ctx, digest, s.emailChanged(ctx, personal.ActorUser, account)...)
 	var taken *TakenError
 	if errors.As(err, &taken) {
 		return alreadyExists(taken)
@@ -158,8 +144,8 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 
 // emailChanged are the jobs that follow: the event, and the notice to the old
 // address, whose owner may not be who changed it.
-func (s *Service) emailChanged(ctx context.Context, account Account) []NewJob {
-	jobs := []NewJob{s.event(ctx, personal.EventEmailChanged, account.ID)}
+func (s *Service) emailChanged(ctx context.Context, by personal.Actor, account Account) []NewJob {
+	jobs := []NewJob{s.event(ctx, by, personal.EventEmailChanged, account.ID)}
 	if account.Email.Address != "" {
 		call := personal.CallFrom(ctx)
 		notice := noticeJob{To: account.Email.Address, Locale: call.Locale, RequestID: call.RequestID, MailID: newID()}

@@ -11,7 +11,7 @@ import (
 // DeleteUser implements [personal.Administration].
 func (s *Service) DeleteUser(ctx context.Context, id int64) error {
 	e := Erasure{Left: leftOf, Open: KindRecovery, Means: s.meant}
-	if err := s.store.DeleteAccount(ctx, id, e, s.event(ctx, personal.EventUserDeleted, id)); err != nil {
+	if err := s.store.DeleteAccount(ctx, id, e, s.event(ctx, personal.ActorAdministrator, personal.EventUserDeleted, id)); err != nil {
 		return nobody("deleting an account", err)
 	}
 	s.wake()

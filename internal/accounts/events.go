@@ -15,9 +15,12 @@ const KindEvent outbox.Kind = "event"
 // event returns the job that tells the host, and the audit log, what happened to
 // an account. It is stored in the transaction of what happened, so that neither
 // is without the other.
-func (s *Service) event(ctx context.Context, t personal.EventType, accountID int64) NewJob {
+func (s *Service) event(ctx context.Context, by personal.Actor, t personal.EventType, accountID int64) NewJob {
 	call := personal.CallFrom(ctx)
-	e := personal.Event{ID: newID(), Type: t, Time: s.store.Now().UTC(), UserID: accountID, RequestID: call.RequestID}
+	e := personal.Event{ID: newID(), Type: t, Time: s.store.Now().UTC(), UserID: accountID, Actor: by, RequestID: call.RequestID}
+	if by == personal.ActorAdministrator {
+		e.ActorName = call.Administrator
+	}
 	if call.Address.IsValid() {
 		e.Address = call.Address.String()
 	}

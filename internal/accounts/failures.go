@@ -17,8 +17,9 @@ import (
 // and slows nothing down: the first few of one target from one address, and of
 // all so many that a day brings 86,400 at most.
 var (
-	notesEach = throttle.Limit{Burst: 5, Every: time.Minute}
-	notesAll  = throttle.Limit{Burst: 100, Every: time.Second}
+	oncePerMinute = throttle.Limit{Burst: 1, Every: time.Minute}
+	notesEach     = throttle.Limit{Burst: 5, Every: time.Minute}
+	notesAll      = throttle.Limit{Burst: 100, Every: time.Second}
 )
 
 // failed notes that a password was wrong, or its account disabled. The account may
@@ -26,7 +27,8 @@ var (
 // login as a digest, under a key that ends with the process: people type their
 // passwords into the login's place.
 func (s *Service) failed(ctx context.Context, login string, account Account) {
-	target := cmp.Or(s.loginQuery(login).LoginKey, login)
+	q := s.loginQuery(login)
+	target := cmp.Or(q.LoginKey, q.EmailKey, login)
 	digest := hmac.New(sha256.New, s.logKey[:])
 	digest.Write([]byte(target))
 	s.log.InfoContext(ctx, "authentication failed", address(ctx), slog.String("identifier", hex.EncodeToString(digest.Sum(nil)[:8])))
@@ -52,7 +54,7 @@ func (s *Service) note(ctx context.Context, t personal.EventType, accountID int6
 	wait, err := s.store.Charge(context.WithoutCancel(ctx), []throttle.Charge{
 		{Key: chargeKey("note", string(t), source(ctx), target), Limit: notesEach},
 		{Key: chargeKey("note", string(t)), Limit: notesAll},
-	}, s.store.Now(), s.event(ctx, t, accountID))
+	}, s.store.Now(), s.event(ctx, personal.ActorUser, t, accountID))
 	switch {
 	case err != nil:
 		s.log.WarnContext(ctx, "an event could not be stored", slog.String("type", string(t)), slog.Any("error", err))

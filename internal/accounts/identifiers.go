@@ -30,12 +30,10 @@ func LoginKey(login string) (key string, fault personal.FaultCode) {
 		return "", personal.FaultInvalidFormat
 	case utf8.RuneCountInString(login) > 4*longestLogin: // mapping may shorten it, but not for ever
 		return "", personal.FaultTooLong
-	case strings.Contains(login, "@"):
-		return "", personal.FaultInvalidFormat
 	}
 	key, ok := mapLogin(login)
 	switch {
-	case !ok || mixesScripts(key):
+	case !ok || mixesScripts(key) || strings.Contains(key, "@"): // of a full-width @, too
 		return "", personal.FaultInvalidFormat
 	case utf8.RuneCountInString(key) < shortestLogin:
 		return "", personal.FaultTooShort

@@ -26,6 +26,8 @@ func TestALoginIsMatchedByItsMappedForm(t *testing.T) {
 		"too short":                    {login: "ab", fault: personal.FaultTooShort},
 		"too long":                     {login: strings.Repeat("a", 65), fault: personal.FaultTooLong},
 		"an e-mail":                    {login: "ada@example.com", fault: personal.FaultInvalidFormat},
+		"an e-mail, full-width @":      {login: "ada\uFF20example.com", fault: personal.FaultInvalidFormat},
+		"an e-mail, small @":           {login: "ada\uFE6Bexample.com", fault: personal.FaultInvalidFormat},
 		"with a space":                 {login: "ada lovelace", fault: personal.FaultInvalidFormat},
 		"with a NUL":                   {login: "ada\x00", fault: personal.FaultInvalidFormat},
 		"with a line break":            {login: "ada\nroot", fault: personal.FaultInvalidFormat},
@@ -85,10 +87,14 @@ func TestAnEmailIsOnePlainAddress(t *testing.T) {
 // often they were normalised.
 func TestMappedFormsMapToThemselves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringN(1, 70, 300).Draw(t, "text")
+		text := rapid.StringN(1, 70, 300).Draw(t, "text") + rapid.SampledFrom([]string{"", "\uFF20", "\uFE6B"}).Draw(t, "at sign") +
+			rapid.StringN(0, 20, 100).Draw(t, "rest")
 		if key, fault := LoginKey(text); fault == "" {
 			if again, fault := LoginKey(key); again != key || fault != "" {
 				t.Fatalf("login %q maps to %q, that to %q (%s)", text, key, again, fault)
+			}
+			if strings.Contains(key, "@") {
+				t.Fatalf("login %q maps to %q, which looks like an e-mail", text, key)
 			}
 		}
 		domain := rapid.StringMatching(`[A-Za-zа-яё0-9-]{1,20}\.[a-zа-я]{2,6}`).Draw(t, "domain")

@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -15,7 +16,7 @@ type caller struct {
 	account  Account
 	session  Session
 	standing standing
-	newest   token.Secret // of the session's chain; to be answered, never stored
+	secret   token.Secret // the session's current one; to be returned, never stored
 }
 
 // identify finds out who shows the credentials. It writes nothing but what the
@@ -27,22 +28,23 @@ func (s *Service) identify(ctx context.Context, c personal.Credentials) (caller,
 	if err != nil {
 		return caller{}, err
 	}
-	if err := s.noteUse(ctx, who, now); err != nil {
-		return caller{}, err
-	}
+	s.noteUse(ctx, who, now)
 	return who, nil
 }
 
-// noteUse writes that a session is in use, where that is not known already.
-func (s *Service) noteUse(ctx context.Context, who caller, now time.Time) error {
-	firstUse := who.standing == newest && who.session.Used.IsZero()
+// noteUse writes that a session is in use, where that is not known already. The
+// caller is identified whether or not it can be written: a full disk must not sign
+// everybody out. What is lost favours the user: the predecessor of a hash whose
+// first use is not known stays valid.
+func (s *Service) noteUse(ctx context.Context, who caller, now time.Time) {
+	firstUse := who.standing == current && who.session.Used.IsZero()
 	if !firstUse && now.Sub(who.session.LastSeen) < s.settings.seenEvery() {
-		return nil
+		return
 	}
-	if err := s.store.TouchSession(ctx, who.session.ID, who.session.Newest, firstUse, now); err != nil {
-		return fail("noting the use of a session", err)
+	err := s.store.TouchSession(ctx, who.session.ID, who.session.Newest, firstUse, now)
+	if err != nil && s.useWarnings.Take(0, oncePerMinute, now) == 0 {
+		s.log.WarnContext(ctx, "the use of a session could not be stored; users are identified all the same", slog.Any("error", err))
 	}
-	return nil
 }
 
 // What was read may have changed by the time of the write that follows from it.
@@ -54,7 +56,7 @@ const tries = 8
 // writes nothing else.
 func (s *Service) recognise(ctx context.Context, c personal.Credentials, now time.Time) (caller, error) {
 	for range tries {
-		who, err := s.look(ctx, c, now)
+		who, err := s.judge(ctx, c, now)
 		if err != nil || who.standing != stolen {
 			return who, err
 		}
@@ -65,8 +67,9 @@ func (s *Service) recognise(ctx context.Context, c personal.Credentials, now tim
 	return caller{}, fail("judging a session", ErrUnavailable)
 }
 
-// look judges the credentials by the session as it is. It writes nothing.
-func (s *Service) look(ctx context.Context, c personal.Credentials, now time.Time) (caller, error) {
+// judge returns the verdict on the credentials by the session as it is. Of the
+// session it writes nothing.
+func (s *Service) judge(ctx context.Context, c personal.Credentials, now time.Time) (caller, error) {
 	selector, secret, ok := token.ParseHash(c.UserHash)
 	if !ok {
 		return caller{}, refusal(personal.CodeUnauthenticated)
@@ -78,17 +81,47 @@ func (s *Service) look(ctx context.Context, c personal.Credentials, now time.Tim
 	if err != nil {
 		return caller{}, fail("finding a session", err)
 	}
-	if account.ID != c.UserID || !s.settings.Lifetimes(now).Alive(session) {
+	if account.ID != c.UserID || !s.settings.Lifetimes(now).Alive(session) || session.Rotations >= MaxRotations {
 		return caller{}, refusal(personal.CodeUnauthenticated)
 	}
 	if account.Disabled {
 		return caller{}, s.endDisabled(ctx, session)
 	}
-	behind, newestSecret, ok := token.Distance(session.ChainKey, secret, session.Newest)
-	if !ok {
-		return caller{}, refusal(personal.CodeUnauthenticated)
+	behind, currentSecret, err := s.walk(ctx, session, secret)
+	if err != nil {
+		return caller{}, err
 	}
-	return caller{account, session, judge(session, behind, now, s.settings.SessionGrace), newestSecret}, nil
+	return caller{account, session, judge(session, behind, now, s.settings.SessionGrace), currentSecret}, nil
+}
+
+// shortWalk is how many steps along a chain cost next to nothing: a hash that is
+// presented in good faith is nearer than that.
+const shortWalk = 64
+
+// walk finds how many rotations a presented secret is behind the current one. One
+// that is not of the session's chain is unauthenticated and a guess: the session is
+// not affected by it, and an address that presents many such is refused before the
+// long walk.
+func (s *Service) walk(ctx context.Context, session Session, secret token.Secret) (behind int64, currentSecret token.Secret, err error) {
+	maxBehind := session.maxBehind()
+	behind, currentSecret, ok := token.Distance(session.ChainKey, secret, session.Newest, min(maxBehind, shortWalk))
+	if ok {
+		return behind, currentSecret, nil
+	}
+	guess := perNetwork(ctx, "guess", s.settings.Throttle.GuessAddress)
+	if maxBehind > shortWalk {
+		if err := s.look(ctx, guess); err != nil {
+			return 0, token.Secret{}, err
+		}
+		behind, currentSecret, ok = token.Distance(session.ChainKey, secret, session.Newest, maxBehind)
+		if ok {
+			return behind, currentSecret, nil
+		}
+	}
+	if err := s.charge(ctx, guess); err != nil {
+		return 0, token.Secret{}, err
+	}
+	return 0, token.Secret{}, refusal(personal.CodeUnauthenticated)
 }
 
 // endDisabled ends a session of a disabled account, so that it does not live
@@ -104,12 +137,13 @@ func (s *Service) endDisabled(ctx context.Context, session Session) error {
 // session must be gone before the answer is: a thief gets no second try. If it
 // was rotated meanwhile the old hash may be within the grace now: ErrStale.
 func (s *Service) endStolen(ctx context.Context, who caller) error {
-	event := s.event(ctx, personal.EventSessionTheft, who.account.ID)
+	event := s.event(ctx, personal.ActorSystem, personal.EventSessionTheft, who.account.ID)
 	if err := s.store.EndStolen(ctx, who.session, event); err != nil {
 		if errors.Is(err, ErrStale) {
 			return err
 		}
-		return fail("ending a stolen session", err)
+		// Whatever kept it from being stored may pass; until then nobody gets in.
+		return &personal.Error{Code: personal.CodeUnavailable, RetryAfter: retryAfter, Cause: fmt.Errorf("ending a stolen session: %w", err)}
 	}
 	s.wake()
 	s.log.WarnContext(ctx, "an old session hash came back; the session was ended",
@@ -135,6 +169,7 @@ func (s *Service) newSession(ctx context.Context, accountID int64) (Session, tok
 		Rotated:   now,
 		LastSeen:  now,
 		Agent:     call.Agent,
+		Marks:     []RotationMark{{Time: now}},
 	}
 	if call.Address.IsValid() {
 		session.Address = call.Address.String()

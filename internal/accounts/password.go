@@ -11,7 +11,7 @@ import (
 
 // ChangePassword implements [personal.Service].
 func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
-	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.OldPassword)
+	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.OldPassword, nil)
 	if err != nil {
 		return personal.Credentials{}, err
 	}
@@ -30,20 +30,27 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 	return s.replacePassword(ctx, who, prepared)
 }
 
-// identifyGuess identifies the caller of an operation that also asks for his
-// password, and charges the attempt. A throttled attempt is refused whoever
-// makes it; one without an identity or a password is no guess and costs nothing.
-func (s *Service) identifyGuess(ctx context.Context, c personal.Credentials, entered string) (caller, []throttle.Charge, error) {
+// identifyGuess identifies the caller of an operation that also asks for their
+// password, and charges the attempt and the further charges; it returns those that
+// may be refunded. A throttled attempt is refused whoever makes it; one without an
+// identity or a password is no guess and costs nothing.
+func (s *Service) identifyGuess(
+	ctx context.Context, c personal.Credentials, entered string, further []throttle.Charge,
+) (caller, []throttle.Charge, error) {
 	who, identity := s.identify(ctx, c)
 	if identity != nil && personal.CodeOf(identity) != personal.CodeUnauthenticated {
 		return caller{}, nil, identity
 	}
-	attempt, err := s.guess(ctx, who.account.LoginKey, identity == nil && entered != "")
+	attempt, err := s.guess(ctx, who.account.LoginKey, identity == nil && entered != "", further)
 	if err != nil {
 		return caller{}, nil, err
 	}
 	if identity != nil {
 		return caller{}, nil, identity
+	}
+	if err := s.chargeWrite(ctx, who); err != nil {
+		s.refund(ctx, attempt)
+		return caller{}, nil, err
 	}
 	return who, attempt, nil
 }
@@ -74,7 +81,7 @@ func (s *Service) replacePassword(ctx context.Context, who caller, prepared stri
 	if err != nil {
 		return personal.Credentials{}, fail("hashing a password", err)
 	}
-	event := s.event(ctx, personal.EventPasswordChanged, who.account.ID)
+	event := s.event(ctx, personal.ActorUser, personal.EventPasswordChanged, who.account.ID)
 	keep, secret := s.newSession(ctx, who.account.ID)
 	keep.ID = who.session.ID
 	err = s.store.ReplacePassword(ctx, who.account.ID, who.account.CredentialVersion, hash, keep, event)

@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -45,8 +46,8 @@ var (
 	ErrUnavailable = errors.New("database unavailable")
 )
 
-// TakenError says which unique values belong to another account. Nothing was
-// written.
+// TakenError says which unique value belongs to another account: the login, or the
+// e-mail if the login is free. Nothing but charges was written.
 type TakenError struct{ Login, Email bool }
 
 // Error names the columns, never their values.
@@ -61,6 +62,12 @@ func (e *TakenError) Error() string {
 	return "taken: " + strings.Join(taken, ", ")
 }
 
+// WaitError says that a limit is used up for now. Nothing was written.
+type WaitError struct{ Wait time.Duration }
+
+// Error gives the wait.
+func (e *WaitError) Error() string { return fmt.Sprintf("too many attempts, wait %v", e.Wait) }
+
 // AccountStore keeps accounts.
 type AccountStore interface {
 	// FindAccount returns the account that has either key; "" matches none, and a
@@ -68,8 +75,10 @@ type AccountStore interface {
 	// filled in would be told by the time of a wrong password. ErrNotFound.
 	FindAccount(ctx context.Context, q AccountQuery) (Account, error)
 	// CreateAccount stores an account, its first session and the jobs made for
-	// the id that the database gave. *TakenError names every taken column.
-	CreateAccount(ctx context.Context, a Account, first Session, jobs func(id int64) []NewJob) (id int64, err error)
+	// the id that the database gave. *TakenError; one that names the e-mail is
+	// charged in the transaction that finds it, or *WaitError is returned in its
+	// place.
+	CreateAccount(ctx context.Context, a Account, first Session, jobs func(id int64) []NewJob, taken ...throttle.Charge) (id int64, err error)
 	// UpdateProfile runs change on the account as it is now, under a lock, and
 	// stores Name, Fields and Updated, and the jobs. ErrNotFound.
 	UpdateProfile(ctx context.Context, id int64, change func(*Account) error, jobs ...NewJob) (Account, error)
@@ -85,6 +94,7 @@ type AccountStore interface {
 type AccountQuery struct {
 	LoginKey string
 	EmailKey string
+	OwnEmail bool // EmailKey counts only where it is the account's login, too
 }
 
 // AdministrationStore is what administrators need of accounts beyond that.
@@ -141,14 +151,16 @@ type SessionStore interface {
 	// the password changed must not succeed. A rehash, if not empty, replaces the
 	// password hash on the same condition (the version stays). Sessions of the
 	// account that have ended by expiry, and the longest unused beyond most, go.
-	// It returns the account as it was before.
+	// It returns the account as it was before. *WaitError if the charges, which are
+	// made in the same transaction, are refused.
 	OpenSession(ctx context.Context, o OpenSession) (Account, error)
 	// FindSession returns a session and its account by the token's selector.
 	// ErrNotFound.
 	FindSession(ctx context.Context, s token.Selector) (Session, Account, error)
-	// RotateSession replaces the newest digest, sets Rotated and LastSeen to now
-	// and clears Used, if the newest digest is still the given one; else ErrStale.
-	RotateSession(ctx context.Context, id int64, from, to [32]byte, now time.Time) error
+	// RotateSession stores what a rotation changes of a session (Newest, Rotated,
+	// Used, LastSeen, Rotations, Marks), if its digest is still the one from before;
+	// else ErrStale.
+	RotateSession(ctx context.Context, before [32]byte, rotated Session) error
 	// TouchSession sets LastSeen to now. If used, it also notes now as the first
 	// use of the newest hash, where that is still the given one and unused.
 	TouchSession(ctx context.Context, id int64, newest [32]byte, used bool, now time.Time) error
@@ -170,7 +182,8 @@ type MailTokenStore interface {
 	// account, if the limits allow, and stores the jobs, whose payload it leaves
 	// as given. mailID names the mail: a repeated reservation of the same mail is
 	// granted and not counted again. When refused it returns the wait, at least
-	// one second, and stores nothing. ErrNotFound.
+	// one second, and stores nothing. ErrNotFound; *TakenError if NewEmailKey is
+	// another account's, which is charged in the same transaction, or *WaitError.
 	ReserveMail(ctx context.Context, r MailReservation, jobs ...NewJob) (wait time.Duration, err error)
 	// MailWait is the wait that ReserveMail would return now.
 	MailWait(ctx context.Context, r MailReservation) (wait time.Duration, err error)
@@ -242,6 +255,8 @@ type Session struct {
 	LastSeen  time.Time
 	Address   string
 	Agent     string
+	Rotations int64          // since the sign-in, as far as they were counted
+	Marks     []RotationMark // the oldest first; the last is of the last rotation counted
 }
 
 // OpenSession is what a sign-in stores.
@@ -251,6 +266,7 @@ type OpenSession struct {
 	Rehash            string // "" leaves the hash as it is
 	Most              int    // sessions the account may have, this one included
 	Lifetimes         Lifetimes
+	Charges           []throttle.Charge
 	Jobs              []NewJob
 }
 
@@ -280,6 +296,9 @@ type MailReservation struct {
 	Gap       time.Duration // since the last mail of the purpose to the account
 	Most      int           // mails of the purpose to the account within Window
 	Window    time.Duration
+
+	NewEmailKey string            // an e-mail that must not be another account's; "": none is asked about
+	Taken       []throttle.Charge // what finding it taken costs
 }
 
 // MailToken is a token that was mailed.
@@ -300,4 +319,5 @@ type NewJob struct {
 	Payload   []byte
 	AccountID int64           // whose it is: of one kind his are done one after another; 0: nobody's
 	Event     *personal.Event // also becomes a line of the audit log; nil: none does
+	Replaces  bool            // takes the place of the account's jobs of this kind that wait
 }

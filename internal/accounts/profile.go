@@ -33,6 +33,9 @@ func (s *Service) UpdateProfile(ctx context.Context, r personal.UpdateProfileReq
 		return personal.Profile{}, refusal(personal.CodeMalformedRequest)
 	}
 	who, err := s.identify(ctx, r.Credentials)
+	if err == nil {
+		err = s.chargeWrite(ctx, who)
+	}
 	if err != nil {
 		return personal.Profile{}, err
 	}

@@ -96,7 +96,7 @@ func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
 	if err != nil || !found {
 		return err
 	}
-	event := s.event(ctx, personal.EventRecoveryRequested, account.ID)
+	event := s.event(ctx, personal.ActorUser, personal.EventRecoveryRequested, account.ID)
 	wait, err := s.store.ReserveMail(ctx, reservation(r.MailID, account.ID, PurposeRecovery), event)
 	if errors.Is(err, ErrNotFound) || wait > 0 {
 		return nil
@@ -155,7 +155,7 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if err != nil {
 		return fail("hashing a password", err)
 	}
-	event := s.event(ctx, personal.EventRecovered, account.ID)
+	event := s.event(ctx, personal.ActorUser, personal.EventRecovered, account.ID)
 	if err := s.store.RedeemRecovery(ctx, digest, hash, event); err != nil {
 		return redeemError("redeeming a recovery token", err)
 	}

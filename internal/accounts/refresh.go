@@ -15,16 +15,17 @@ func (s *Service) Refresh(ctx context.Context, c personal.Credentials) (personal
 		if err != nil {
 			return personal.Credentials{}, err
 		}
-		if who.standing == earlier {
+		if err := s.chargeWrite(ctx, who); err != nil {
+			return personal.Credentials{}, err
+		}
+		if who.standing == superseded {
 			// An answer was lost or doubled: the newest hash, the same to everybody,
 			// and nothing is rotated.
-			if err := s.noteUse(ctx, who, now); err != nil {
-				return personal.Credentials{}, err
-			}
-			return credentials(who.account.ID, who.session.Selector, who.newest), nil
+			s.noteUse(ctx, who, now)
+			return credentials(who.account.ID, who.session.Selector, who.secret), nil
 		}
-		next := who.newest.Next(who.session.ChainKey)
-		err = s.store.RotateSession(ctx, who.session.ID, who.session.Newest, next.Digest(), now)
+		next := who.secret.Next(who.session.ChainKey)
+		err = s.store.RotateSession(ctx, who.session.Newest, who.session.rotate(next.Digest(), now, s.settings.SessionGrace))
 		if errors.Is(err, ErrStale) {
 			continue // somebody else rotated: look again, the hash is the predecessor now
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
@@ -20,12 +21,15 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	if len(schema.Malformed(r.Fields)) > 0 {
 		return personal.SignedIn{}, refusal(personal.CodeMalformedRequest)
 	}
-	if err := s.chargeRegistration(ctx); err != nil {
+	account, prepared, invalid := s.newAccount(r, schema)
+	if err := s.chargeRegistration(ctx, invalid == nil); err != nil {
 		return personal.SignedIn{}, err
 	}
-	account, prepared, err := s.newAccount(r, schema)
-	if err != nil {
-		return personal.SignedIn{}, err
+	if invalid != nil {
+		return personal.SignedIn{}, invalid
+	}
+	if slices.Contains(s.settings.ReservedLogins, account.LoginKey) {
+		return personal.SignedIn{}, alreadyExists(&TakenError{Login: true})
 	}
 	account.PasswordHash, err = s.hasher.Hash(ctx, prepared)
 	if err != nil {
@@ -81,14 +85,10 @@ func (s *Service) create(ctx context.Context, account Account, schema *userfield
 	session, secret := s.newSession(ctx, 0)
 	account.Created, account.Updated = session.Created, session.Created
 	id, err := s.store.CreateAccount(ctx, account, session, func(id int64) []NewJob {
-		return []NewJob{s.event(ctx, personal.EventRegistered, id)}
-	})
-	var taken *TakenError
-	if errors.As(err, &taken) {
-		return personal.SignedIn{}, alreadyExists(taken)
-	}
+		return []NewJob{s.event(ctx, personal.ActorUser, personal.EventRegistered, id)}
+	}, s.takenEmail(ctx, false)...)
 	if err != nil {
-		return personal.SignedIn{}, fail("creating an account", err)
+		return personal.SignedIn{}, s.notStored(ctx, "creating an account", err)
 	}
 	s.wake()
 	s.remember(ctx, id)
@@ -96,6 +96,24 @@ func (s *Service) create(ctx context.Context, account Account, schema *userfield
 		Credentials: credentials(id, session.Selector, secret),
 		Profile:     profile(account, schema),
 	}, nil
+}
+
+// notStored turns what kept an account, or a change of e-mail, from being stored
+// into the contract's error. That an e-mail was found to be taken is noted: it may
+// have been asked for to learn just that.
+func (s *Service) notStored(ctx context.Context, doing string, err error) error {
+	var taken *TakenError
+	var refused *WaitError
+	switch {
+	case errors.As(err, &refused):
+		return s.admit(ctx, refused.Wait, nil)
+	case !errors.As(err, &taken):
+		return fail(doing, err)
+	}
+	if taken.Email {
+		s.note(ctx, personal.EventEmailTaken, 0, "")
+	}
+	return alreadyExists(taken)
 }
 
 func alreadyExists(taken *TakenError) error {

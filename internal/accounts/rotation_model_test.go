@@ -11,17 +11,17 @@ import (
 // down as plainly as it is said there: all hashes there ever were, and when what
 // happened to them.
 type chainModel struct {
-	rules   accounts.Settings
-	hashes  []string // the newest last
-	rotated time.Time
-	used    time.Time // first use of the newest; zero if none
-	created time.Time
-	seen    time.Time
-	ended   bool
+	rules      accounts.Settings
+	hashes     []string    // the current one last
+	superseded []time.Time // when each but the last was
+	used       time.Time   // first use of the current one; zero if none
+	created    time.Time
+	seen       time.Time
+	ended      bool
 }
 
 func newChain(rules accounts.Settings, first string, now time.Time) chainModel {
-	return chainModel{rules: rules, hashes: []string{first}, rotated: now, created: now, seen: now}
+	return chainModel{rules: rules, hashes: []string{first}, created: now, seen: now}
 }
 
 func (m chainModel) newest() string { return m.hashes[len(m.hashes)-1] }
@@ -43,14 +43,28 @@ func (m chainModel) judge(hash string, now time.Time) verdict {
 		return refused
 	case behind == 0:
 		return accepted
-	case behind > 64:
-		return refused
-	case now.Sub(m.rotated) < m.rules.SessionGrace:
+	case m.age(hash, now) < m.rules.SessionGrace:
 		return repeated
 	case behind == 1 && (m.used.IsZero() || now.Sub(m.used) < m.rules.SessionGrace):
 		return repeated
 	}
 	return theft
+}
+
+// age is how long ago a hash that is not the current one was superseded.
+func (m chainModel) age(hash string, now time.Time) time.Duration {
+	return now.Sub(m.superseded[slices.Index(m.hashes, hash)])
+}
+
+// unsureOf tells that a hash was superseded so close to a grace period ago that
+// the coarseness of what a session keeps, 1/32 of it, matters: both verdicts are
+// right then.
+func (m chainModel) unsureOf(hash string, now time.Time) bool {
+	if hash == m.newest() {
+		return false
+	}
+	over := m.age(hash, now) - m.rules.SessionGrace
+	return over >= 0 && over <= m.rules.SessionGrace/32
 }
 
 // unsure tells that the moment is so close behind the end of the session that the
@@ -84,7 +98,8 @@ func (m chainModel) play(s show, now time.Time) (chainModel, bool) {
 			return m, false // a rotation must not answer what was there before
 		case s.refresh:
 			m.hashes = append(slices.Clone(m.hashes), s.answer)
-			m.rotated, m.used = now, time.Time{}
+			m.superseded = append(slices.Clone(m.superseded), now)
+			m.used = time.Time{}
 		case m.used.IsZero():
 			m.used = now
 		}

@@ -22,7 +22,8 @@ type rotationMachine struct {
 	userID int64
 	model  chainModel
 	held   string // the hash that the honest client holds
-	honest bool   // nobody but the client has shown a hash of this session
+	stolen string // the hash that the thief holds; "" if none yet
+	honest bool   // only the client has presented hashes of this session
 }
 
 func (m *rotationMachine) pair(hash string) personal.Credentials {
@@ -31,14 +32,14 @@ func (m *rotationMachine) pair(hash string) personal.Credentials {
 
 func (m *rotationMachine) begin(hash string) {
 	m.model = newChain(m.settings, hash, m.clock.Now())
-	m.held, m.honest = hash, true
+	m.held, m.stolen, m.honest = hash, "", true
 }
 
 // call makes calls at once and looks for an order of them that the model
 // explains: that is what linearizable means. It returns their outcomes.
 func (m *rotationMachine) call(t *rapid.T, calls ...show) []show {
 	now := m.clock.Now()
-	if m.model.unsure(now) {
+	if m.model.unsure(now) || slices.ContainsFunc(calls, func(s show) bool { return m.model.unsureOf(s.hash, now) }) {
 		return nil
 	}
 	errs := make([]error, len(calls))
@@ -55,8 +56,8 @@ func (m *rotationMachine) call(t *rapid.T, calls ...show) []show {
 	}
 	after, explained := m.model.explain(calls, now)
 	if !explained {
-		t.Fatalf("no order explains the answers %v;\nhashes %v, rotated %v, used %v, now %v",
-			calls, m.model.hashes, m.model.rotated, m.model.used, now)
+		t.Fatalf("no order explains the results %v;\nhashes %v, superseded %v, used %v, now %v",
+			calls, m.model.hashes, m.model.superseded, m.model.used, now)
 	}
 	m.model = after
 	return calls
@@ -98,7 +99,7 @@ func (m *rotationMachine) anyShow(t *rapid.T) show {
 // plain use.
 func (m *rotationMachine) ends(t *rapid.T, call func() error) (done bool) {
 	now := m.clock.Now()
-	if m.model.unsure(now) {
+	if m.model.unsure(now) || m.model.unsureOf(m.held, now) {
 		return false
 	}
 	want := m.model.judge(m.held, now)
@@ -148,6 +149,25 @@ func (m *rotationMachine) signIn(t *rapid.T) {
 	m.begin(in.Credentials.UserHash)
 }
 
+// steal lets the thief, who begins with the current hash, refresh again and again
+// at a pace of their own. Every refresh follows the model.
+func (m *rotationMachine) steal(t *rapid.T, steps int, pause time.Duration) {
+	m.honest = false
+	if m.stolen == "" {
+		m.stolen = m.model.newest()
+	}
+	for range steps {
+		m.clock.Advance(pause)
+		for _, s := range m.call(t, show{hash: m.stolen, refresh: true}) {
+			if !s.ok {
+				m.stolen = ""
+				return
+			}
+			m.stolen = s.answer
+		}
+	}
+}
+
 func (m *rotationMachine) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"client refreshes": func(t *rapid.T) { m.client(t, true, show{hash: m.held, refresh: true}) },
@@ -168,6 +188,15 @@ func (m *rotationMachine) actions() map[string]func(*rapid.T) {
 		"thief and client at once": func(t *rapid.T) {
 			m.honest = false
 			m.client(t, true, show{hash: m.held, refresh: true}, m.anyShow(t), m.anyShow(t))
+		},
+		"thief refreshes fast": func(t *rapid.T) {
+			m.steal(t, rapid.SampledFrom([]int{1, 70, 300}).Draw(t, "steps"), 40*time.Millisecond)
+		},
+		"thief refreshes within the grace period": func(t *rapid.T) {
+			m.steal(t, rapid.IntRange(1, 10).Draw(t, "steps"), 20*time.Second)
+		},
+		"thief refreshes patiently": func(t *rapid.T) {
+			m.steal(t, rapid.IntRange(1, 3).Draw(t, "steps"), time.Hour)
 		},
 		"time passes": func(t *rapid.T) {
 			m.clock.Advance(rapid.SampledFrom([]time.Duration{

@@ -42,6 +42,9 @@ func (s *Service) sessionsOf(ctx context.Context, accountID, current int64) ([]p
 // RevokeSession implements [personal.Service].
 func (s *Service) RevokeSession(ctx context.Context, r personal.RevokeSessionRequest) error {
 	who, err := s.identify(ctx, r.Credentials)
+	if err == nil {
+		err = s.chargeWrite(ctx, who)
+	}
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,25 @@ type AuditLine struct {
 	UserID    int64              `json:"user_id,omitempty"` // 0: nobody's, or somebody's who is deleted
 	Address   string             `json:"address,omitempty"`
 	RequestID string             `json:"request_id,omitempty"`
+	Actor     personal.Actor     `json:"actor,omitempty"`
+	ActorName string             `json:"actor_name,omitempty"`
+}
+
+// forTheUser is the line as it goes to the user it is about: without the address
+// and the name of anybody else. An attempt that failed, or that anybody may make,
+// may be somebody else's.
+func (l AuditLine) forTheUser() AuditLine {
+	l.ActorName = ""
+	switch l.Type {
+	case personal.EventRegistered, personal.EventSignedIn, personal.EventPasswordChanged, personal.EventRecovered:
+		return l // only the user can do that
+	case personal.EventEmailChanged:
+		if l.Actor == personal.ActorUser {
+			return l
+		}
+	}
+	l.Address = ""
+	return l
 }
 
 // AuditSource is what the audit log is read from.

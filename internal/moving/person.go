@@ -110,6 +110,7 @@ func writePerson(ctx context.Context, from PersonSource, data person, out *bufio
 	out.WriteString(",\n  \"events\": [")
 	separator := "\n    "
 	err := eachAuditLine(ctx, from, data.ID, AuditLine{}, func(event AuditLine) error {
+		event = event.forTheUser()
 		event.UserID = 0 // said above
 		line, err := json.Marshal(event)
 		out.WriteString(separator)

@@ -30,6 +30,8 @@ type Settle func([]Outcome) (Settlement, error)
 type Settlement struct {
 	Note accounts.NewJob   // takes the place of the one of its kind
 	Jobs []accounts.NewJob // for workers
+
+	Formats []string // of the hashes that were added, see [password.Format]
 }
 
 // Outcome is what became of an account that was to be added.

@@ -5,8 +5,10 @@ import (
 	"errors"
 
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/throttle"
 )
 
 // insertTries bounds how often an insert is repeated whose conflict was gone
@@ -18,10 +20,9 @@ func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accou
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	row := accountRow{Fields: "{}"} // the stored ones are not read
-	query := s.read.NewSelect().Model(&row).ExcludeColumn("fields")
+	query := s.read.NewSelect().Model(&row).ExcludeColumn("fields").Where("?", meant(q))
 	// A login wins over an equal e-mail: it is the nearer meaning.
-	query.Where("a.login_key = ?", bun.NullZero(q.LoginKey)).WhereOr("a.email_key = ?", bun.NullZero(q.EmailKey)).
-		OrderExpr("CASE WHEN a.login_key = ? THEN 0 ELSE 1 END", q.LoginKey).Limit(1)
+	query.OrderExpr("CASE WHEN a.login_key = ? THEN 0 ELSE 1 END", q.LoginKey).Limit(1)
 	if err := query.Scan(ctx); err != nil {
 		return accounts.Account{}, fault(ctx, "find an account", err)
 	}
@@ -29,16 +30,27 @@ func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accou
 	return a, fault(ctx, "find an account", err)
 }
 
+// meant is the condition for the accounts that a query means.
+func meant(q accounts.AccountQuery) schema.QueryWithArgs {
+	return bun.SafeQuery("(a.login_key = ? OR a.email_key = ? AND (NOT ? OR a.login_key = a.email_key))",
+		bun.NullZero(q.LoginKey), bun.NullZero(q.EmailKey), q.OwnEmail)
+}
+
 // CreateAccount stores a new account, see accounts.AccountStore.
 func (s *Store) CreateAccount(
-	ctx context.Context, a accounts.Account, first accounts.Session, jobs func(id int64) []accounts.NewJob,
+	ctx context.Context, a accounts.Account, first accounts.Session, jobs func(id int64) []accounts.NewJob, charges ...throttle.Charge,
 ) (id int64, err error) {
 	row, err := newAccountRow(a)
 	if err != nil {
 		return 0, fault(ctx, "create an account", err)
 	}
+	var taken *accounts.TakenError
 	err = s.inTx(ctx, "create an account", func(ctx context.Context, tx bun.Tx) error {
-		if err := insertAccount(ctx, tx, &row); err != nil {
+		err := insertAccount(ctx, tx, &row)
+		if errors.As(err, &taken) && taken.Email {
+			return chargeAll(ctx, tx, charges, s.Now())
+		}
+		if err != nil {
 			return err
 		}
 		session := newSessionRow(first)
@@ -48,10 +60,10 @@ func (s *Store) CreateAccount(
 		}
 		return s.addJobs(ctx, tx, jobs(row.ID))
 	})
-	if err != nil {
-		return 0, err
+	if err == nil && taken != nil {
+		err = taken
 	}
-	return row.ID, nil
+	return row.ID, err
 }
 
 // insertAccount inserts the row and sets its id, or returns *TakenError. SQLite
@@ -74,6 +86,7 @@ func insertAccount(ctx context.Context, tx bun.Tx, row *accountRow) error {
 			return err
 		}
 		if taken.Login || taken.Email {
+			taken.Email = taken.Email && !taken.Login
 			return &taken
 		}
 	}
@@ -132,9 +145,9 @@ func (s *Store) ReplacePassword(
 		}
 		kept := newSessionRow(keep)
 		err = execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_sessions
-			SET selector = ?, chain_key = ?, newest = ?, rotated = ?, used = ?, last_seen = ?
+			SET selector = ?, chain_key = ?, newest = ?, rotated = ?, used = ?, last_seen = ?, rotations = ?, marks = ?
 			WHERE id = ? AND account_id = ?`,
-			kept.Selector, kept.ChainKey, kept.Newest, kept.Rotated, kept.Used, kept.LastSeen, kept.ID, accountID)
+			kept.Selector, kept.ChainKey, kept.Newest, kept.Rotated, kept.Used, kept.LastSeen, kept.Rotations, kept.Marks, kept.ID, accountID)
 		if err != nil {
 			return err
 		}

@@ -13,9 +13,6 @@ import (
 	"github.com/cms-personal/personal/internal/throttle"
 )
 
-// errRefused rolls a charge back.
-var errRefused = errors.New("too many attempts")
-
 // Charge counts an attempt, see accounts.AttemptStore. It looks first without a
 // lock: what is refused then is refused, and a flood of such attempts does not
 // keep others from writing.
@@ -27,22 +24,36 @@ func (s *Store) Charge(ctx context.Context, charges []throttle.Charge, now time.
 		return wait, err
 	}
 	err = s.inTx(ctx, "count an attempt", func(ctx context.Context, tx bun.Tx) error {
-		for _, c := range inOrder(charges) {
-			w, err := charge(ctx, tx, c, now)
-			if err != nil {
-				return err
-			}
-			wait = max(wait, w)
-		}
-		if wait > 0 {
-			return errRefused
+		if err := chargeAll(ctx, tx, charges, now); err != nil {
+			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
 	})
-	if errors.Is(err, errRefused) {
-		return wait, nil
+	var refused *accounts.WaitError
+	if errors.As(err, &refused) {
+		return refused.Wait, nil
 	}
 	return 0, err
+}
+
+// chargeAll counts one attempt against every key that is not only looked at, or
+// returns *accounts.WaitError and is to be rolled back.
+func chargeAll(ctx context.Context, tx bun.Tx, charges []throttle.Charge, now time.Time) error {
+	var wait time.Duration
+	for _, c := range inOrder(charges) {
+		if c.Look {
+			continue
+		}
+		w, err := charge(ctx, tx, c, now)
+		if err != nil {
+			return err
+		}
+		wait = max(wait, w)
+	}
+	if wait > 0 {
+		return &accounts.WaitError{Wait: wait}
+	}
+	return nil
 }
 
 // Wait is the wait that stands in the way of the charges as things are, see

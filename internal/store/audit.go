@@ -12,7 +12,7 @@ import (
 // addAudit keeps an event as a line of the audit log. Of an account that is gone
 // by now the line holds what a deletion would have left of it.
 func addAudit(ctx context.Context, db bun.IDB, e personal.Event, gone bool) error {
-	row := auditRow{EventID: e.ID, Type: e.Type, Time: at(e.Time), AccountID: e.UserID, Address: e.Address, RequestID: e.RequestID}
+	row := auditRow{EventID: e.ID, Type: e.Type, Time: at(e.Time), AccountID: e.UserID, Address: e.Address, RequestID: e.RequestID, Actor: e.Actor, ActorName: e.ActorName}
 	if gone {
 		row.AccountID, row.Address, row.RequestID = 0, "", ""
 	}
@@ -34,7 +34,7 @@ func (s *Store) AuditLines(ctx context.Context, accountID int64, behind moving.A
 	}
 	lines := make([]moving.AuditLine, len(rows))
 	for i, r := range rows {
-		lines[i] = moving.AuditLine{ID: r.ID, Type: r.Type, Time: r.Time.time(), UserID: r.AccountID, Address: r.Address, RequestID: r.RequestID}
+		lines[i] = moving.AuditLine{ID: r.ID, Type: r.Type, Time: r.Time.time(), UserID: r.AccountID, Address: r.Address, RequestID: r.RequestID, Actor: r.Actor, ActorName: r.ActorName}
 	}
 	return lines, nil
 }

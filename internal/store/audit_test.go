@@ -180,3 +180,46 @@ func joined(url, text string) string {
 	}
 	return "string_agg(" + text + ", ',' ORDER BY id)"
 }
+
+func TestPrune_BoundsTheAuditLogOfOneAccountByType(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := migrated(t, url, store.Options{})
+		ada, bob := newAccount(t, s, "ada"), newAccount(t, s, "bob")
+		add := func(account int64, number int, kind personal.EventType) {
+			t.Helper()
+			j := eventOf(account, number)
+			j.Event.Type = kind
+			if err := s.Enqueue(t.Context(), j); err != nil {
+				t.Fatal(err)
+			}
+		}
+		add(ada, 0, personal.EventSessionTheft)
+		for i := range 10 {
+			add(ada, 1+i, personal.EventPasswordChanged)
+			add(bob, 101+i, personal.EventSignedIn)
+			add(0, 201+i, personal.EventSignInFailed)
+		}
+		lines := func() string {
+			return value[string](t, url, "SELECT count(*) || ': ' || count(account_id) || ', ' || min(CASE WHEN type = 'password_changed' THEN event_id END) FROM personal_audit")
+		}
+		prune := func(each int) {
+			t.Helper()
+			if err := s.Prune(t.Context(), store.PruneOptions{AuditEach: each, Batch: 2}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		prune(0)
+		if got, want := lines(), "31: 21, e001"; got != want {
+			t.Errorf("without a bound: %s, want %s", got, want)
+		}
+		prune(3)
+		if got, want := lines(), "17: 7, e008"; got != want {
+			t.Errorf("pruned: %s, want %s", got, want)
+		}
+		add(ada, 11, personal.EventPasswordChanged)
+		prune(3)
+		if got, want := lines(), "17: 7, e009"; got != want {
+			t.Errorf("pruned again: %s, want %s", got, want)
+		}
+	})
+}

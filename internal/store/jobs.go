@@ -26,12 +26,22 @@ func (s *Store) addJobs(ctx context.Context, db bun.IDB, jobs []accounts.NewJob)
 	now := at(s.Now())
 	rows := make([]jobRow, 0, len(jobs))
 	for _, j := range jobs {
-		gone, err := s.isGone(ctx, db, j.AccountID)
-		if err != nil {
-			return err
+		// Asked for events without an account, too: how long a failed sign-in takes
+		// must not tell whether there is an account.
+		gone := false
+		if j.AccountID != 0 || j.Event != nil {
+			var err error
+			if gone, err = s.isGone(ctx, db, j.AccountID); err != nil {
+				return err
+			}
 		}
 		if j.Event != nil {
 			if err := addAudit(ctx, db, *j.Event, gone); err != nil {
+				return err
+			}
+		}
+		if j.Replaces {
+			if _, err := exec(ctx, db, "DELETE FROM personal_jobs WHERE account_id = ? AND kind = ?", j.AccountID, j.Kind); err != nil {
 				return err
 			}
 		}
@@ -48,14 +58,11 @@ func (s *Store) addJobs(ctx context.Context, db bun.IDB, jobs []accounts.NewJob)
 }
 
 // isGone reports whether the account of a job has been deleted. One that is there
-// stays until the end of the transaction.
+// stays until the end of the transaction. Without an account (id 0) it is false.
 func (s *Store) isGone(ctx context.Context, db bun.IDB, accountID int64) (bool, error) {
-	if accountID == 0 {
-		return false, nil
-	}
 	var found []int64
 	err := db.NewRaw("SELECT id FROM personal_accounts WHERE id = ? ?", accountID, s.keep).Scan(ctx, &found)
-	return len(found) == 0, err
+	return len(found) == 0 && accountID != 0, err
 }
 
 // ClaimJobs leases due jobs, see outbox.Store. A row that another claim has just

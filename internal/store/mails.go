@@ -15,6 +15,7 @@ import (
 func (s *Store) ReserveMail(
 	ctx context.Context, r accounts.MailReservation, jobs ...accounts.NewJob,
 ) (wait time.Duration, err error) {
+	var taken bool
 	err = s.inTx(ctx, "reserve a mail", func(ctx context.Context, tx bun.Tx) error {
 		if _, err := s.lockAccount(ctx, tx, r.AccountID); err != nil {
 			return err
@@ -26,6 +27,12 @@ func (s *Store) ReserveMail(
 			return err
 		}
 		now := s.Now()
+		if taken, err = isTaken(ctx, tx, r); err != nil {
+			return err
+		}
+		if taken {
+			return chargeAll(ctx, tx, r.Taken, now)
+		}
 		if wait, err = mailWait(ctx, tx, r, now); err != nil || wait > 0 {
 			return err
 		}
@@ -36,7 +43,20 @@ func (s *Store) ReserveMail(
 		}
 		return s.addJobs(ctx, tx, jobs)
 	})
+	if err == nil && taken {
+		err = &accounts.TakenError{Email: true}
+	}
 	return wait, err
+}
+
+// isTaken reports whether the new e-mail of a reservation is another account's.
+func isTaken(ctx context.Context, tx bun.Tx, r accounts.MailReservation) (taken bool, err error) {
+	if r.NewEmailKey == "" {
+		return false, nil
+	}
+	err = tx.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE email_key = ? AND id <> ?)", r.NewEmailKey, r.AccountID).
+		Scan(ctx, &taken)
+	return taken, err
 }
 
 // MailWait looks at what ReserveMail would say, see accounts.MailTokenStore.

@@ -34,6 +34,9 @@ func (s *Store) AddAccounts(ctx context.Context, batch []accounts.Account, settl
 		if err := removeNote(ctx, tx, settled.Note.Kind); err != nil {
 			return err
 		}
+		if err := noteFormats(ctx, tx, settled.Formats, s.Now()); err != nil {
+			return err
+		}
 		return s.addJobs(ctx, tx, append(settled.Jobs, settled.Note))
 	})
 	s.giveWay(ctx)

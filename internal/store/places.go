@@ -19,8 +19,7 @@ func (s *Store) KnownPlace(ctx context.Context, q accounts.AccountQuery, place s
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	err = s.read.NewRaw(`SELECT EXISTS (SELECT 1 FROM personal_places WHERE place = ? AND seen > ?
-			AND account_id IN (SELECT id FROM personal_accounts WHERE login_key = ? OR email_key = ?))`,
-		place, at(since), bun.NullZero(q.LoginKey), bun.NullZero(q.EmailKey)).Scan(ctx, &known)
+			AND account_id IN (SELECT a.id FROM personal_accounts a WHERE ?))`, place, at(since), meant(q)).Scan(ctx, &known)
 	return known, fault(ctx, "look for a place", err)
 }
 

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -82,6 +84,8 @@ type sessionRow struct {
 	Selector, ChainKey, Newest       []byte
 	Created, Rotated, Used, LastSeen micros
 	Address, Agent                   string
+	Rotations                        int64
+	Marks                            []byte // see encodeMarks
 
 	Account *accountRow `bun:"rel:belongs-to,join:account_id=id"`
 }
@@ -92,7 +96,31 @@ func newSessionRow(s accounts.Session) sessionRow {
 		Selector: s.Selector[:], ChainKey: s.ChainKey[:], Newest: s.Newest[:],
 		Created: at(s.Created), Rotated: at(s.Rotated), Used: at(s.Used), LastSeen: at(s.LastSeen),
 		Address: s.Address, Agent: s.Agent,
+		Rotations: s.Rotations, Marks: encodeMarks(s.Marks),
 	}
+}
+
+// encodeMarks writes each mark as two numbers of 8 bytes, big-endian: the time in
+// microseconds and the count.
+func encodeMarks(marks []accounts.RotationMark) []byte {
+	data := make([]byte, 0, markSize*len(marks))
+	for _, m := range marks {
+		data = binary.BigEndian.AppendUint64(data, uint64(at(m.Time)))
+		data = binary.BigEndian.AppendUint64(data, uint64(m.Count))
+	}
+	return data
+}
+
+const markSize = 16
+
+func decodeMarks(data []byte) (marks []accounts.RotationMark) {
+	for mark := range slices.Chunk(data[:len(data)/markSize*markSize], markSize) {
+		marks = append(marks, accounts.RotationMark{
+			Time:  micros(binary.BigEndian.Uint64(mark)).time(),
+			Count: int64(binary.BigEndian.Uint64(mark[8:])),
+		})
+	}
+	return marks
 }
 
 func (r *sessionRow) session() accounts.Session {
@@ -100,6 +128,7 @@ func (r *sessionRow) session() accounts.Session {
 		ID: r.ID, AccountID: r.AccountID,
 		Created: r.Created.time(), Rotated: r.Rotated.time(), Used: r.Used.time(), LastSeen: r.LastSeen.time(),
 		Address: r.Address, Agent: r.Agent,
+		Rotations: r.Rotations, Marks: decodeMarks(r.Marks),
 	}
 	copy(s.Selector[:], r.Selector)
 	copy(s.ChainKey[:], r.ChainKey)
@@ -140,6 +169,8 @@ type auditRow struct {
 	Time               micros
 	AccountID          int64 `bun:",nullzero"` // NULL: nobody's, or that of an account that is gone
 	Address, RequestID string
+	Actor              personal.Actor // "": written by version 0.1.0
+	ActorName          string
 }
 
 func (r *jobRow) job() outbox.Job {

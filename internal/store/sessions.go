@@ -29,6 +29,9 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		if err != nil {
 			return err
 		}
+		if err := chargeAll(ctx, tx, o.Charges, s.Now()); err != nil {
+			return err
+		}
 		if o.Rehash != "" {
 			err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts SET password_hash = ?
 				WHERE id = ? AND credential_version = ? AND NOT disabled`, o.Rehash, account, o.CredentialVersion)
@@ -53,11 +56,11 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 func insertSession(ctx context.Context, tx bun.Tx, o accounts.OpenSession) (id int64, err error) {
 	r := newSessionRow(o.Session)
 	err = tx.NewRaw(`INSERT INTO personal_sessions
-			(account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent)
-		SELECT a.id, ?, ?, ?, ?, ?, ?, ?, ?, ?
+			(account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent, rotations, marks)
+		SELECT a.id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
 		FROM personal_accounts a WHERE a.id = ? AND a.credential_version = ? AND NOT a.disabled
 		RETURNING id`,
-		r.Selector, r.ChainKey, r.Newest, r.Created, r.Rotated, r.Used, r.LastSeen, r.Address, r.Agent,
+		r.Selector, r.ChainKey, r.Newest, r.Created, r.Rotated, r.Used, r.LastSeen, r.Address, r.Agent, r.Rotations, r.Marks,
 		r.AccountID, o.CredentialVersion).Scan(ctx, &id)
 	return id, staleIfGone(err)
 }
@@ -95,12 +98,13 @@ func (s *Store) FindSession(ctx context.Context, selector token.Selector) (accou
 
 // RotateSession gives a session its next secret, see accounts.SessionStore. The
 // condition in the statement decides a race, whatever changed the row meanwhile.
-func (s *Store) RotateSession(ctx context.Context, id int64, from, to [32]byte, now time.Time) error {
+func (s *Store) RotateSession(ctx context.Context, before [32]byte, rotated accounts.Session) error {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	err := execOne(ctx, s.write, accounts.ErrStale,
-		"UPDATE personal_sessions SET newest = ?, rotated = ?, last_seen = ?, used = 0 WHERE id = ? AND newest = ?",
-		to[:], at(now), at(now), id, from[:])
+	r := newSessionRow(rotated)
+	err := execOne(ctx, s.write, accounts.ErrStale, `UPDATE personal_sessions
+		SET newest = ?, rotated = ?, used = ?, last_seen = ?, rotations = ?, marks = ? WHERE id = ? AND newest = ?`,
+		r.Newest, r.Rotated, r.Used, r.LastSeen, r.Rotations, r.Marks, r.ID, before[:])
 	return fault(ctx, "rotate a session", err)
 }
 
@@ -122,6 +126,7 @@ func (s *Store) Sessions(ctx context.Context, accountID int64, l accounts.Lifeti
 	err := s.read.NewSelect().Model(&rows).
 		Where("s.account_id = ?", accountID).
 		Where("s.last_seen > ?", at(l.SeenAfter)).Where("s.created > ?", at(l.CreatedAfter)).
+		Where("s.rotations < ?", accounts.MaxRotations).
 		Order("s.last_seen DESC", "s.id DESC").Scan(ctx)
 	if err != nil {
 		return nil, fault(ctx, "list sessions", err)

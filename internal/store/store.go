@@ -40,6 +40,7 @@ type Store struct {
 	clock       func() time.Time              // of this machine, or of a test
 	fixed       bool                          // clock is the database's by definition
 	offset      atomic.Pointer[time.Duration] // of the database's clock from ours
+	auditPruned atomic.Int64                  // up to which entry accounts were looked at, see pruneAccounts
 	gaveWay     atomic.Int64                  // when an import last let others write, in ms since 1970
 }
 

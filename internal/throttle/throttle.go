@@ -49,6 +49,7 @@ func (l Limit) Take(tat, now time.Time) (next time.Time, wait time.Duration) {
 type Charge struct {
 	Key   [32]byte // a digest: what users typed is not kept, and every key has one size
 	Limit Limit
+	Look  bool // only looked at: refused while the limit is used up, but not counted
 }
 
 // All stands for every attempt that was charged to the key under the limit: once

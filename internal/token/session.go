@@ -4,11 +4,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
+	"hash"
 )
-
-// MaxSteps is how far behind the newest secret of a session an earlier one is
-// still recognised: HTTP contract, section 3, auth_refresh.
-const MaxSteps = 64
 
 // Selector finds a session. It is random but no secret, and stays the same for
 // the session's life.
@@ -55,8 +52,10 @@ func ParseHash(text string) (selector Selector, secret Secret, ok bool) {
 
 // Next returns the secret that follows: HMAC-SHA-256 of the secret under the
 // chain key, cut to the secret's length.
-func (s Secret) Next(key ChainKey) Secret {
-	mac := hmac.New(sha256.New, key[:])
+func (s Secret) Next(key ChainKey) Secret { return s.next(hmac.New(sha256.New, key[:])) }
+
+func (s Secret) next(mac hash.Hash) Secret {
+	mac.Reset()
 	mac.Write(s[:])
 	var sum [sha256.Size]byte
 	mac.Sum(sum[:0])
@@ -66,18 +65,28 @@ func (s Secret) Next(key ChainKey) Secret {
 // Digest returns the SHA-256 of the secret, which is what is stored.
 func (s Secret) Digest() [32]byte { return sha256.Sum256(s[:]) }
 
-// Distance walks forward from s, [MaxSteps] steps at most, to the secret with
-// the given digest. It returns the number of steps, 0 if s is the newest itself,
-// and the newest secret; ok is false if s is not of this chain, or too old.
-func Distance(key ChainKey, s Secret, newest [32]byte) (steps int, newestSecret Secret, ok bool) {
-	for steps = 0; ; steps++ {
-		digest := s.Digest()
-		if subtle.ConstantTimeCompare(digest[:], newest[:]) == 1 {
+// Distance walks the chain forward from s, at most maxSteps steps, to the secret
+// with the given digest. It returns the number of steps, 0 if s is the current
+// secret itself, and the current secret; ok is false if the walk did not reach it.
+// A step takes about a third of a microsecond.
+func Distance(key ChainKey, s Secret, current [32]byte, maxSteps int64) (steps int64, currentSecret Secret, ok bool) {
+	if s.is(current) { // nearly always, and without an allocation
+		return 0, s, true
+	}
+	return walk(key, s, current, maxSteps)
+}
+
+func walk(key ChainKey, s Secret, current [32]byte, maxSteps int64) (steps int64, currentSecret Secret, ok bool) {
+	mac := hmac.New(sha256.New, key[:])
+	for steps = 1; steps <= maxSteps; steps++ {
+		if s = s.next(mac); s.is(current) {
 			return steps, s, true
 		}
-		if steps == MaxSteps {
-			return 0, Secret{}, false
-		}
-		s = s.Next(key)
 	}
+	return 0, Secret{}, false
+}
+
+func (s Secret) is(digest [32]byte) bool {
+	own := s.Digest()
+	return subtle.ConstantTimeCompare(own[:], digest[:]) == 1
 }

@@ -13,6 +13,11 @@ type Call struct {
 	Address   netip.Addr // the client's; the zero Addr if unknown
 	Shared    bool       // the address seems to be that of a proxy, which many clients share
 	Agent     string     // the client's User-Agent, 255 characters at most
+
+	// Administrator is the name of the administrator on whose behalf the host calls
+	// [Administration], 100 characters at most. It is stored with the events of
+	// their changes.
+	Administrator string
 }
 
 type callKey struct{}

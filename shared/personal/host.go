@@ -51,10 +51,23 @@ const (
 	EventPasswordChanged   EventType = "password_changed"
 	EventEmailChanged      EventType = "email_changed" // by the user, or by an administrator
 	EventSessionTheft      EventType = "session_theft" // an old hash came back; the session was ended
+	EventEmailTaken        EventType = "email_taken"   // register/ or email/ met an e-mail address of another account (UserID is 0)
+	EventMailRefused       EventType = "mail_refused"  // a mail to the user was refused for good and given up
 	EventUserUpdated       EventType = "user_updated"  // by an administrator, like those that follow
 	EventUserDisabled      EventType = "user_disabled"
 	EventUserEnabled       EventType = "user_enabled"
 	EventUserDeleted       EventType = "user_deleted" // the last that is told of a user
+)
+
+// Actor says who caused an event.
+type Actor string
+
+// The actors. Hosts tolerate ones that they do not know; it is empty from version
+// 0.1.0.
+const (
+	ActorUser          Actor = "user"          // a caller of [Service]: the user, or in a failed attempt anybody
+	ActorAdministrator Actor = "administrator" // a caller of [Administration]
+	ActorSystem        Actor = "system"        // the module itself
 )
 
 // Event is one thing that happened to an account. It never holds a secret.
@@ -63,6 +76,8 @@ type Event struct {
 	Type      EventType
 	Time      time.Time // UTC
 	UserID    int64     // 0 if nobody's
-	Address   string    // the client's; empty if unknown
+	Address   string    // of the actor's client; empty if unknown
 	RequestID string    // of the call that caused it
+	Actor     Actor
+	ActorName string // the administrator's, see [Call]; empty for other actors
 }

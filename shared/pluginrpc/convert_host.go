@@ -21,6 +21,8 @@ func eventToPB(e personal.Event) *personalv1.PublishEventRequest {
 		UserId:    e.UserID,
 		Address:   e.Address,
 		RequestId: e.RequestID,
+		Actor:     string(e.Actor),
+		ActorName: e.ActorName,
 	}
 }
 
@@ -32,5 +34,7 @@ func eventFromPB(e *personalv1.PublishEventRequest) personal.Event {
 		UserID:    e.GetUserId(),
 		Address:   e.GetAddress(),
 		RequestID: e.GetRequestId(),
+		Actor:     personal.Actor(e.GetActor()),
+		ActorName: e.GetActorName(),
 	}
 }

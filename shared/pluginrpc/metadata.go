@@ -20,6 +20,7 @@ const (
 	keyShared    = "personal-address-shared-bin" // "1", or not there
 	keyAgent     = "personal-agent-bin"
 	keyRevision  = "personal-revision-bin"
+	keyAdmin     = "personal-administrator-bin"
 )
 
 // The longest values taken over from the other side, in characters.
@@ -28,6 +29,7 @@ const (
 	maxLocale    = 64
 	maxAgent     = 255
 	maxRevision  = 256
+	maxAdmin     = 100
 )
 
 type revisionKey struct{}
@@ -60,6 +62,7 @@ func outgoing(ctx context.Context) context.Context {
 	set(keyLocale, call.Locale)
 	set(keyAgent, call.Agent)
 	set(keyRevision, revisionFrom(ctx))
+	set(keyAdmin, call.Administrator)
 	if call.Shared {
 		set(keyShared, "1")
 	}
@@ -89,6 +92,8 @@ func incoming(ctx context.Context) context.Context {
 		Address:   address,
 		Shared:    text(keyShared, 1) == "1",
 		Agent:     text(keyAgent, maxAgent),
+
+		Administrator: text(keyAdmin, maxAdmin),
 	})
 	return withRevision(ctx, text(keyRevision, maxRevision))
 }

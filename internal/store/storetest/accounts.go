@@ -99,7 +99,7 @@ var accountCases = []testCase{
 			t.Error(diff)
 		}
 	}},
-	{"every taken column is named, and nothing is stored", func(t *testing.T, w *world) {
+	{"a taken login is named, an e-mail only if the login is free, and nothing is stored", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b, _ := w.createAny()
 		for _, c := range []struct {
@@ -108,8 +108,8 @@ var accountCases = []testCase{
 		}{
 			{a.LoginKey, "free", accounts.TakenError{Login: true}},
 			{"free", a.Email.Key, accounts.TakenError{Email: true}},
-			{a.LoginKey, a.Email.Key, accounts.TakenError{Login: true, Email: true}},
-			{a.LoginKey, b.Email.Key, accounts.TakenError{Login: true, Email: true}},
+			{a.LoginKey, a.Email.Key, accounts.TakenError{Login: true}},
+			{a.LoginKey, b.Email.Key, accounts.TakenError{Login: true}},
 		} {
 			n := w.newAccount()
 			n.LoginKey, n.Email.Key = c.login, c.email
@@ -121,6 +121,48 @@ var accountCases = []testCase{
 		}
 		if due := w.kindsDue(); len(due) > 0 {
 			t.Errorf("jobs %v, want none", due)
+		}
+	}},
+	{"a taken e-mail is charged with the error, a taken login is not, and without room there is the wait", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		charge := limited(1, 2, time.Minute)
+		try := func(change func(*accounts.Account)) error {
+			n := w.newAccount()
+			change(&n)
+			_, err := w.CreateAccount(t.Context(), n, w.newSession(0), noJobs, charge)
+			return err
+		}
+		sameLogin := func(n *accounts.Account) { n.LoginKey, n.Email.Key = a.LoginKey, a.Email.Key }
+		sameEmail := func(n *accounts.Account) { n.Email.Key = a.Email.Key }
+		w.wantTaken(try(sameLogin), accounts.TakenError{Login: true})
+		w.wantTaken(try(sameEmail), accounts.TakenError{Email: true})
+		w.wantTaken(try(sameEmail), accounts.TakenError{Email: true})
+		var refused *accounts.WaitError
+		if err := try(sameEmail); !errors.As(err, &refused) || refused.Wait != time.Minute {
+			t.Errorf("the third time: %v, want a wait of 1m", err)
+		}
+		w.wantTaken(try(sameLogin), accounts.TakenError{Login: true})
+		w.must(try(func(*accounts.Account) {}))
+	}},
+	{"an e-mail that must be the login, too, finds only an account where it is", func(t *testing.T, w *world) {
+		owner, squatter := w.newAccount(), w.newAccount()
+		squatter.LoginKey = owner.Email.Key // of a release that let it in
+		w.create(squatter)
+		owner, _ = w.create(owner)
+		both := w.newAccount()
+		both.LoginKey = both.Email.Key
+		both, _ = w.create(both)
+		got, err := w.FindAccount(t.Context(), accounts.AccountQuery{EmailKey: owner.Email.Key})
+		w.must(err)
+		if got.ID != owner.ID {
+			t.Errorf("by e-mail: account %d, want %d", got.ID, owner.ID)
+		}
+		_, err = w.FindAccount(t.Context(), accounts.AccountQuery{EmailKey: owner.Email.Key, OwnEmail: true})
+		w.wantError(err, accounts.ErrNotFound)
+		got, err = w.FindAccount(t.Context(), accounts.AccountQuery{EmailKey: both.Email.Key, OwnEmail: true})
+		w.must(err)
+		if got.ID != both.ID {
+			t.Errorf("by login and e-mail: account %d, want %d", got.ID, both.ID)
 		}
 	}},
 	{"several accounts may have no e-mail address", func(t *testing.T, w *world) {

@@ -45,6 +45,16 @@ var attemptCases = []testCase{
 		w.wantWait(time.Minute, []throttle.Charge{c, c})
 		w.wantWait(0, []throttle.Charge{c})
 	}},
+	{"what is only looked at refuses like a charge and counts nothing", func(t *testing.T, w *world) {
+		c := limited(1, 1, time.Minute)
+		look := c
+		look.Look = true
+		for range 3 {
+			w.wantWait(0, []throttle.Charge{look, limited(2, 100, time.Second)})
+		}
+		w.wantWait(0, []throttle.Charge{c})
+		w.wantWait(time.Minute, []throttle.Charge{look, limited(2, 100, time.Second)})
+	}},
 	{"no charges are always allowed", func(t *testing.T, w *world) { w.wantWait(0, nil) }},
 	{"a refund gives the attempt back to every key", func(t *testing.T, w *world) {
 		c := []throttle.Charge{limited(1, 2, time.Minute), limited(2, 2, time.Minute)}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/throttle"
 )
 
 var mailCases = []testCase{
@@ -55,6 +57,52 @@ var mailCases = []testCase{
 		w.pass(time.Minute)
 		if wait, err := w.ReserveMail(t.Context(), reservation("2", a, accounts.PurposeRecovery)); wait != 0 || err != nil {
 			t.Errorf("the next one waits %v, error %v", wait, err)
+		}
+	}},
+	{"a new e-mail of another account's is charged and reserves nothing", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		b, _ := w.createAny()
+		ask := func(key string) (time.Duration, error) {
+			r := reservation("1", a, accounts.PurposeEmail)
+			r.NewEmailKey, r.Taken = key, []throttle.Charge{limited(1, 1, time.Minute)}
+			return w.ReserveMail(t.Context(), r, job("mail"))
+		}
+		_, err := ask(b.Email.Key)
+		w.wantTaken(err, accounts.TakenError{Email: true})
+		var refused *accounts.WaitError
+		if _, err := ask(b.Email.Key); !errors.As(err, &refused) || refused.Wait != time.Minute {
+			t.Errorf("a second time: %v, want a wait of 1m", err)
+		}
+		if due := w.kindsDue(); len(due) > 0 {
+			t.Errorf("jobs %v, want none", due)
+		}
+		for _, free := range []string{a.Email.Key, "free@example.org"} {
+			if wait, err := ask(free); wait != 0 || err != nil {
+				t.Errorf("%s waits %v, error %v", free, wait, err)
+			}
+		}
+	}},
+	{"a job that replaces others takes the place of those of its account and kind", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		b, _ := w.createAny()
+		of := func(account int64, kind outbox.Kind) accounts.NewJob {
+			return accounts.NewJob{Kind: kind, Payload: []byte("{}"), AccountID: account}
+		}
+		for _, j := range []accounts.NewJob{of(a.ID, "mail"), of(a.ID, "event"), of(b.ID, "mail")} {
+			w.must(w.Enqueue(t.Context(), j))
+		}
+		newer := of(a.ID, "mail")
+		newer.Replaces = true
+		w.must(w.Enqueue(t.Context(), newer))
+		jobs, err := w.ClaimJobs(t.Context(), []outbox.Kind{"mail", "event"}, w.Now().Add(time.Minute), 10)
+		w.must(err)
+		var got []string
+		for _, j := range jobs {
+			got = append(got, fmt.Sprintf("%s of %d", j.Kind, j.Account))
+		}
+		want := []string{fmt.Sprintf("event of %d", a.ID), fmt.Sprintf("mail of %d", b.ID), fmt.Sprintf("mail of %d", a.ID)}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
 		}
 	}},
 	{"a refused mail stores no job and a mail to nobody is not found", func(t *testing.T, w *world) {

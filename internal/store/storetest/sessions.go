@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/throttle"
 )
 
 var sessionCases = []testCase{
@@ -104,19 +106,51 @@ var sessionCases = []testCase{
 		}))
 		w.wantSessions(a.ID, fresh)
 	}},
+	{"a sign-in beyond a limit waits, and stores nothing", func(t *testing.T, w *world) {
+		a, first := w.createAny()
+		o := accounts.OpenSession{CredentialVersion: 1, Most: 9, Charges: []throttle.Charge{limited(1, 1, time.Minute)},
+			Jobs: []accounts.NewJob{job("event")}}
+		o.Session = w.newSession(a.ID)
+		w.must(w.OpenSession(t.Context(), o))
+		second := o.Session
+		o.Session, o.Rehash = w.newSession(a.ID), "stronger"
+		var refused *accounts.WaitError
+		if err := w.OpenSession(t.Context(), o); !errors.As(err, &refused) || refused.Wait != time.Minute {
+			t.Errorf("the second sign-in: %v, want a wait of 1m", err)
+		}
+		w.wantSessions(a.ID, first, second)
+		if got := w.account(a.ID).PasswordHash; got != "first hash" {
+			t.Errorf("the hash is %q", got)
+		}
+		if n := len(w.kindsDue()); n != 1 {
+			t.Errorf("%d jobs, want 1", n)
+		}
+	}},
+	{"a session that was rotated as often as may be is listed no more", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		worn := rotated(s, digest("next", 1), w.Now())
+		worn.Rotations = accounts.MaxRotations
+		w.must(w.RotateSession(t.Context(), s.Newest, worn))
+		list, err := w.Sessions(t.Context(), a.ID, accounts.Lifetimes{})
+		w.must(err)
+		if len(list) != 0 {
+			t.Errorf("%d sessions are listed", len(list))
+		}
+	}},
 	{"a rotation replaces the digest it was made from, once", func(t *testing.T, w *world) {
 		_, s := w.createAny()
 		w.must(w.TouchSession(t.Context(), s.ID, s.Newest, true, w.Now()))
 		w.pass(time.Minute)
 		next := digest("next", 1)
-		w.must(w.RotateSession(t.Context(), s.ID, s.Newest, next, w.Now()))
-		want := s
-		want.Newest, want.Rotated, want.LastSeen, want.Used = next, w.Now(), w.Now(), time.Time{}
+		want := rotated(s, next, w.Now())
+		w.must(w.RotateSession(t.Context(), s.Newest, want))
 		if diff := cmp.Diff(want, w.session(s)); diff != "" {
 			t.Error(diff)
 		}
-		w.wantError(w.RotateSession(t.Context(), s.ID, s.Newest, digest("other", 1), w.Now()), accounts.ErrStale)
-		w.wantError(w.RotateSession(t.Context(), s.ID+99, next, digest("other", 1), w.Now()), accounts.ErrStale)
+		w.wantError(w.RotateSession(t.Context(), s.Newest, rotated(s, digest("other", 1), w.Now())), accounts.ErrStale)
+		gone := rotated(s, digest("other", 1), w.Now())
+		gone.ID += 99
+		w.wantError(w.RotateSession(t.Context(), next, gone), accounts.ErrStale)
 		if diff := cmp.Diff(want, w.session(s)); diff != "" {
 			t.Error(diff)
 		}
@@ -186,16 +220,15 @@ var sessionCases = []testCase{
 	}},
 	{"a stolen session is ended as it was judged, once, and not after a rotation", func(t *testing.T, w *world) {
 		a, judged := w.createAny()
-		rotated := judged
-		rotated.Newest = digest("next", 0)
-		w.must(w.RotateSession(t.Context(), judged.ID, judged.Newest, rotated.Newest, w.Now()))
+		fresh := rotated(judged, digest("next", 0), w.Now())
+		w.must(w.RotateSession(t.Context(), judged.Newest, fresh))
 		if err := w.EndStolen(t.Context(), judged, job("event")); !errors.Is(err, accounts.ErrStale) {
 			t.Errorf("after a rotation: %v", err)
 		}
-		w.wantSessions(a.ID, rotated)
-		w.must(w.EndStolen(t.Context(), rotated, job("event")))
+		w.wantSessions(a.ID, fresh)
+		w.must(w.EndStolen(t.Context(), fresh, job("event")))
 		w.wantSessions(a.ID)
-		if err := w.EndStolen(t.Context(), rotated, job("event")); !errors.Is(err, accounts.ErrStale) {
+		if err := w.EndStolen(t.Context(), fresh, job("event")); !errors.Is(err, accounts.ErrStale) {
 			t.Errorf("a second time: %v", err)
 		}
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
@@ -211,6 +244,14 @@ var sessionCases = []testCase{
 		w.wantSessions(a.ID)
 		w.wantSessions(b.ID, strangers)
 	}},
+}
+
+// rotated is a session after one more rotation.
+func rotated(s accounts.Session, digest [32]byte, now time.Time) accounts.Session {
+	s.Newest, s.Rotated, s.LastSeen, s.Used = digest, now, now, time.Time{}
+	s.Rotations++
+	s.Marks = append(slices.Clone(s.Marks), accounts.RotationMark{Time: now, Count: s.Rotations})
+	return s
 }
 
 // wantSessions compares the account's sessions by selector, in any order.

@@ -111,6 +111,7 @@ func (w *world) newSession(account int64) accounts.Session {
 		AccountID: account, Newest: digest("newest", w.number()),
 		Created: w.Now(), Rotated: w.Now(), LastSeen: w.Now(),
 		Address: "192.0.2.1", Agent: "a browser",
+		Marks: []accounts.RotationMark{{Time: w.Now()}},
 	}
 	key, selector := digest("chain", w.number()), digest("selector", w.number())
 	copy(s.ChainKey[:], key[:])

@@ -244,7 +244,11 @@ type PublishEventRequest struct {
 	// The client's; empty if unknown.
 	Address string `protobuf:"bytes,5,opt,name=address,proto3" json:"address,omitempty"`
 	// Of the call that caused it.
-	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Who caused it: user, administrator or system; empty from version 0.1.0.
+	Actor string `protobuf:"bytes,7,opt,name=actor,proto3" json:"actor,omitempty"`
+	// The administrator's name, as the host gave it; empty for other actors.
+	ActorName     string `protobuf:"bytes,8,opt,name=actor_name,json=actorName,proto3" json:"actor_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -321,6 +325,20 @@ func (x *PublishEventRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *PublishEventRequest) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *PublishEventRequest) GetActorName() string {
+	if x != nil {
+		return x.ActorName
+	}
+	return ""
+}
+
 // PublishEventResponse says that the host has the event.
 type PublishEventResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -373,7 +391,7 @@ const file_personal_v1_host_proto_rawDesc = "" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x12\n" +
 	"\x04text\x18\x04 \x01(\tR\x04text\x12\x12\n" +
 	"\x04html\x18\x05 \x01(\tR\x04html\"\x12\n" +
-	"\x10SendMailResponse\"\xbb\x01\n" +
+	"\x10SendMailResponse\"\xf0\x01\n" +
 	"\x13PublishEventRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12.\n" +
@@ -381,7 +399,10 @@ const file_personal_v1_host_proto_rawDesc = "" +
 	"\auser_id\x18\x04 \x01(\x03R\x06userId\x12\x18\n" +
 	"\aaddress\x18\x05 \x01(\tR\aaddress\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x06 \x01(\tR\trequestId\"\x16\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\x12\x14\n" +
+	"\x05actor\x18\a \x01(\tR\x05actor\x12\x1d\n" +
+	"\n" +
+	"actor_name\x18\b \x01(\tR\tactorName\"\x16\n" +
 	"\x14PublishEventResponse2\xfa\x01\n" +
 	"\vHostService\x12M\n" +
 	"\n" +

@@ -31,7 +31,7 @@ func Run(t *testing.T, start Start) {
 	for name, test := range map[string]func(*testing.T, *suite){
 		"registering answers a pair and the whole profile":         testRegister,
 		"every fault is reported at once":                          testAllFaults,
-		"a taken login and e-mail are both named":                  testTaken,
+		"a taken login is named, the e-mail only if that is free":  testTaken,
 		"of 32 registrations of one login one succeeds":            testRegistrationRace,
 		"what users may not set is refused":                        testReadOnly,
 		"a repeated scalar is malformed":                           testRepeatedScalar,

@@ -1,0 +1,561 @@
+package accounts_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/internal/token"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+func TestSignIn_LoginWithAnAtSignOfAnotherAccountCountsForNothing(t *testing.T) {
+	for name, withEmail := range map[string]bool{"e-mails are logins": true, "e-mails are no logins": false} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Databases(t, func(t *testing.T, url string) {
+				f := newFixture(t, url, func(s *accounts.Settings) { s.LoginWithEmail = withEmail })
+				f.register(t, "victim")
+				for _, login := range []string{"victim＠example.com", "victim\uFE6Bexample.com", "victim@example.com"} {
+					_, err := f.service.Register(t.Context(), personal.RegisterRequest{
+						Login: login, Password: otherPassword, ConfirmPassword: otherPassword, Email: "thief@example.com",
+					})
+					wantCode(t, err, personal.CodeValidationFailed)
+				}
+				squat(t, f, "victim@example.com")
+				_, err := f.signIn("victim@example.com", otherPassword)
+				wantCode(t, err, personal.CodeInvalidCredentials)
+				want := personal.CodeInvalidCredentials
+				if withEmail {
+					want = ""
+				}
+				_, err = f.signIn("victim@example.com", goodPassword)
+				wantCode(t, err, want)
+			})
+		})
+	}
+}
+
+// squat stores an account, of otherPassword, whose login is another one's e-mail,
+// as version 0.1.0 allowed.
+func squat(t *testing.T, f *fixture, login string) {
+	t.Helper()
+	hash, err := mustHasher(t, cheap).Hash(t.Context(), otherPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := accounts.Account{Login: login, LoginKey: login, Email: accounts.Email{Address: "thief@example.com", Key: "thief@example.com"},
+		PasswordHash: hash, CredentialVersion: 1, Created: f.clock.Now(), Updated: f.clock.Now()}
+	session := accounts.Session{Selector: token.Selector{1}}
+	if _, err := f.store.CreateAccount(t.Context(), a, session, func(int64) []accounts.NewJob { return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRegister_ReservedLoginIsTakenInAnyCase(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	f.register(t, "root") // from before it was reserved
+	f.settings.ReservedLogins = []string{"admin", "root"}
+	f.service = f.serve(f.store, mustHasher(t, cheap))
+	for _, login := range []string{"admin", "ADMIN", "ａｄｍｉｎ"} {
+		_, err := f.service.Register(t.Context(), personal.RegisterRequest{
+			Login: login, Password: goodPassword, ConfirmPassword: goodPassword, Email: "a@example.com",
+		})
+		wantCode(t, err, personal.CodeAlreadyExists)
+	}
+	f.register(t, "admins")
+	if _, err := f.signIn("root", goodPassword); err != nil {
+		t.Errorf("an account that has the login already: %v", err)
+	}
+}
+
+// A hash of no session is a guess: it is charged, and the session goes on.
+func TestRefresh_HashThatIsNotOfTheChainIsAGuess(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _ := guarded(t, url)
+		f.settings.Throttle.GuessAddress = throttle.Limit{Burst: 3, Every: time.Minute}
+		f.service = f.serve(f.store, mustHasher(t, cheap))
+		in := f.register(t, "ada").Credentials
+		selector, _, _ := token.ParseHash(in.UserHash)
+		forged := personal.Credentials{UserID: in.UserID, UserHash: token.FormatHash(selector, token.Secret{1})}
+		for i, want := range []personal.Code{personal.CodeUnauthenticated, personal.CodeUnauthenticated, personal.CodeUnauthenticated, personal.CodeTooManyAttempts} {
+			_, err := f.service.Refresh(at(t, "203.0.113.1"), forged)
+			if got := personal.CodeOf(err); got != want {
+				t.Errorf("forged hash %d: code %q, want %q", i+1, got, want)
+			}
+		}
+		if _, err := f.service.Refresh(at(t, "203.0.113.1"), in); err != nil {
+			t.Errorf("the session is affected: %v", err)
+		}
+		f.drain(t)
+		for _, e := range f.host.Events() {
+			if e.Type == personal.EventSessionTheft {
+				t.Error("a theft was told")
+			}
+		}
+	})
+}
+
+// failing is a store in which some writes fail.
+type failing struct {
+	accounts.Store
+	touch, end error
+}
+
+func (s *failing) TouchSession(ctx context.Context, id int64, newest [32]byte, used bool, now time.Time) error {
+	if s.touch != nil {
+		return s.touch
+	}
+	return s.Store.TouchSession(ctx, id, newest, used, now)
+}
+
+func (s *failing) EndStolen(ctx context.Context, session accounts.Session, jobs ...accounts.NewJob) error {
+	if s.end != nil {
+		return s.end
+	}
+	return s.Store.EndStolen(ctx, session, jobs...)
+}
+
+func TestProfile_SucceedsWhenTheUseCannotBeStored(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	f.service = f.serve(&failing{Store: f.store, touch: fmt.Errorf("disk full: %w", accounts.ErrUnavailable)}, mustHasher(t, cheap))
+	in := f.register(t, "ada").Credentials
+	for range 2 {
+		if _, err := f.service.Profile(t.Context(), in); err != nil {
+			t.Errorf("profile: %v", err)
+		}
+		f.clock.Advance(time.Hour)
+	}
+}
+
+func TestRefresh_TheftThatCannotBeStoredIsUnavailable(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	s := &failing{Store: f.store, end: errors.New("attempt to write a readonly database")}
+	f.service = f.serve(s, mustHasher(t, cheap))
+	in := f.register(t, "ada").Credentials
+	f.refreshTimes(t, in, 2, time.Minute)
+	_, err := f.service.Refresh(t.Context(), in)
+	wantCode(t, err, personal.CodeUnavailable)
+	s.end = nil
+	_, err = f.service.Refresh(t.Context(), in)
+	wantCode(t, err, personal.CodeUnauthenticated)
+}
+
+func (f *fixture) refreshTimes(t *testing.T, c personal.Credentials, times int, pause time.Duration) personal.Credentials {
+	t.Helper()
+	for i := range times {
+		f.clock.Advance(pause)
+		fresh, err := f.service.Refresh(t.Context(), c)
+		if err != nil {
+			t.Fatalf("refresh %d: %v", i+1, err)
+		}
+		c = fresh
+	}
+	return c
+}
+
+func TestRefresh_EndsASessionAfterSoManyRotations(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		in := f.register(t, "ada").Credentials
+		selector, _, _ := token.ParseHash(in.UserHash)
+		session, _, err := f.store.FindSession(t.Context(), selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		session.Rotations = accounts.MaxRotations - 1
+		session.Marks = []accounts.RotationMark{{Time: session.Rotated, Count: session.Rotations}}
+		if err := f.store.RotateSession(t.Context(), session.Newest, session); err != nil {
+			t.Fatal(err)
+		}
+		last := f.refreshTimes(t, in, 1, time.Second)
+		_, err = f.service.Profile(t.Context(), last)
+		wantCode(t, err, personal.CodeUnauthenticated)
+		f.drain(t)
+		for _, e := range f.host.Events() {
+			if e.Type == personal.EventSessionTheft {
+				t.Error("a theft was told")
+			}
+		}
+	})
+}
+
+func TestSessionWrites_AreLimitedBySession(t *testing.T) {
+	f, _ := guarded(t, testkit.SQLite(t))
+	f.settings.Throttle.SessionWrites = throttle.Limit{Burst: 5, Every: time.Second}
+	f.service = f.serve(f.store, mustHasher(t, cheap))
+	in, other := f.register(t, "ada").Credentials, f.register(t, "bob").Credentials
+	name := map[string]personal.Input{"name": personal.Text("Ada")}
+	for operation, write := range map[string]func() error{
+		"refresh": func() error {
+			fresh, err := f.service.Refresh(t.Context(), in)
+			if err == nil {
+				in = fresh
+			}
+			return err
+		},
+		"profile": func() error {
+			_, err := f.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{Credentials: in, Fields: name})
+			return err
+		},
+		"password": func() error {
+			_, err := f.service.ChangePassword(t.Context(), personal.ChangePasswordRequest{Credentials: in, OldPassword: goodPassword})
+			if personal.CodeOf(err) == personal.CodeValidationFailed {
+				return nil // there is no new password
+			}
+			return err
+		},
+		"email": func() error {
+			err := f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: in, Password: goodPassword})
+			if personal.CodeOf(err) == personal.CodeValidationFailed {
+				return nil // there is no new address
+			}
+			return err
+		},
+		"sessions_revoke": func() error {
+			return f.service.RevokeSession(t.Context(), personal.RevokeSessionRequest{Credentials: in, ID: "0"})
+		},
+	} {
+		t.Run(operation, func(t *testing.T) {
+			f.clock.Advance(time.Minute)
+			for range 5 {
+				wantCode(t, write(), "")
+			}
+			wantCode(t, write(), personal.CodeTooManyAttempts)
+			if _, err := f.service.Profile(t.Context(), in); err != nil {
+				t.Errorf("reading is limited, too: %v", err)
+			}
+			if _, err := f.service.Refresh(t.Context(), other); err != nil {
+				t.Errorf("another session: %v", err)
+			}
+			f.clock.Advance(time.Second)
+			wantCode(t, write(), "")
+		})
+	}
+	if err := f.service.Logout(t.Context(), personal.LogoutRequest{Credentials: in}); err != nil {
+		t.Errorf("signing out is limited: %v", err)
+	}
+}
+
+func TestSignIn_AddressHasALimitThatIsNeverRefunded(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		f.settings.Throttle.SignInAddress = throttle.Limit{Burst: 5, Every: time.Second}
+		f.service = f.serve(f.store, h)
+		f.register(t, "ada")
+		for range 5 {
+			f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
+		}
+		before := h.verified
+		f.wantTry(t, "203.0.113.1", "ada", goodPassword, personal.CodeTooManyAttempts)
+		if h.verified > before {
+			t.Error("a refused attempt was hashed")
+		}
+		f.wantTry(t, "203.0.113.2", "ada", goodPassword, "")
+		f.clock.Advance(time.Second)
+		f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
+	})
+}
+
+func TestSignIn_AccountHasALimitOfRightPasswords(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		f.settings.Throttle.SignInAccount = throttle.Limit{Burst: 5, Every: time.Second}
+		f.service = f.serve(f.store, h)
+		f.register(t, "ada")
+		f.register(t, "bob")
+		for i := range 5 {
+			f.wantTry(t, fmt.Sprintf("203.0.113.%d", i), "ada", goodPassword, "")
+		}
+		f.wantTry(t, "203.0.113.9", "ada@example.com", goodPassword, personal.CodeTooManyAttempts)
+		f.wantTry(t, "203.0.113.9", "ada", otherPassword, personal.CodeInvalidCredentials) // nothing tells that the limit is used up
+		f.wantTry(t, "203.0.113.9", "bob", goodPassword, "")
+		f.clock.Advance(time.Second)
+		f.wantTry(t, "203.0.113.9", "ada", goodPassword, "")
+	})
+}
+
+// One customer may have a /48 of IPv6, which holds 65,536 networks of /64.
+func TestLimits_OfASiteOfIPv6AreTenTimesAsWide(t *testing.T) {
+	from := func(i int) string { return fmt.Sprintf("2001:db8:1:%x::1", i) }
+	register := func(f *fixture, ctx context.Context, i int) error {
+		_, err := f.service.Register(ctx, personal.RegisterRequest{Login: fmt.Sprintf("user%d", i), Password: goodPassword,
+			ConfirmPassword: goodPassword, Email: fmt.Sprintf("user%d@example.com", i)})
+		return err
+	}
+	for name, test := range map[string]struct {
+		limit func(*accounts.Throttle) *throttle.Limit
+		try   func(f *fixture, ctx context.Context, i int) error
+		done  personal.Code
+	}{
+		"guesses": {func(t *accounts.Throttle) *throttle.Limit { return &t.GuessAddress }, func(f *fixture, ctx context.Context, i int) error {
+			_, err := f.service.Authorize(ctx, personal.AuthorizeRequest{Login: fmt.Sprint("guessed", i), Password: otherPassword})
+			return err
+		}, personal.CodeInvalidCredentials},
+		"sign-ins": {func(t *accounts.Throttle) *throttle.Limit { return &t.SignInAddress }, func(f *fixture, ctx context.Context, _ int) error {
+			_, err := f.service.Authorize(ctx, personal.AuthorizeRequest{Login: "ada", Password: goodPassword})
+			return err
+		}, ""},
+		"registrations": {func(t *accounts.Throttle) *throttle.Limit { return &t.Register }, register, ""},
+		"recoveries": {func(t *accounts.Throttle) *throttle.Limit { return &t.Recover }, func(f *fixture, ctx context.Context, _ int) error {
+			return f.service.Recover(ctx, personal.RecoverRequest{Login: "nobody"})
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, h := guarded(t, testkit.SQLite(t))
+			f.settings.Throttle = accounts.Throttle{Enabled: true}
+			*test.limit(&f.settings.Throttle) = throttle.Limit{Burst: 2, Every: time.Minute}
+			f.service = f.serve(f.store, h)
+			f.register(t, "ada")
+			for i := range 20 {
+				wantCode(t, test.try(f, at(t, from(i)), i), test.done)
+			}
+			wantCode(t, test.try(f, at(t, from(20)), 20), personal.CodeTooManyAttempts)
+			wantCode(t, test.try(f, at(t, "2001:db8:2::1"), 21), test.done)
+			f.clock.Advance(6 * time.Second)
+			wantCode(t, test.try(f, at(t, from(22)), 22), test.done)
+		})
+	}
+}
+
+func TestRegister_TakenEmailIsToldSoOftenPerAddress(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		f.settings.Throttle.Register = throttle.Limit{Burst: 1000, Every: time.Second}
+		f.service = f.serve(f.store, h)
+		f.register(t, "ada")
+		eve := f.register(t, "eve").Credentials
+		probe := func(address, login, email string) personal.Code {
+			_, err := f.service.Register(at(t, address), personal.RegisterRequest{
+				Login: login, Password: goodPassword, ConfirmPassword: goodPassword, Email: email,
+			})
+			return personal.CodeOf(err)
+		}
+		change := func(address, email string) personal.Code {
+			return personal.CodeOf(f.service.ChangeEmail(at(t, address), personal.ChangeEmailRequest{Credentials: eve, Password: goodPassword, Email: email}))
+		}
+		// With one's own taken login nothing is told of the e-mail, and nothing is charged.
+		for range 10 {
+			if got := probe("203.0.113.1", "eve", "ada@example.com"); got != personal.CodeAlreadyExists {
+				t.Fatalf("a taken login: code %q", got)
+			}
+		}
+		for i, got := range []personal.Code{
+			probe("203.0.113.1", "free", "ada@example.com"), change("203.0.113.1", "ada@example.com"), probe("203.0.113.1", "free", "Ada@Example.com"),
+		} {
+			if got != personal.CodeAlreadyExists {
+				t.Errorf("probe %d: code %q, want already_exists", i+1, got)
+			}
+		}
+		for i, got := range []personal.Code{
+			probe("203.0.113.1", "free", "ada@example.com"), probe("203.0.113.1", "free", "free@example.com"),
+			change("203.0.113.1", "free@example.com"), probe("203.0.113.1", "", ""),
+		} {
+			if got != personal.CodeTooManyAttempts {
+				t.Errorf("once used up, request %d: code %q, want too_many_attempts", i+1, got)
+			}
+		}
+		if got := probe("203.0.113.2", "free", "free@example.com"); got != "" {
+			t.Errorf("elsewhere: code %q", got)
+		}
+		f.drain(t)
+		told := 0
+		for _, e := range f.host.Events() {
+			if e.Type == personal.EventEmailTaken && e.Address == "203.0.113.1" && e.UserID == 0 {
+				told++
+			}
+		}
+		if told != 3 {
+			t.Errorf("%d events, want 3", told)
+		}
+	})
+}
+
+func TestRegister_InvalidRequestCostsNothing(t *testing.T) {
+	f, _ := guarded(t, testkit.SQLite(t))
+	register := func(login string) error {
+		_, err := f.service.Register(at(t, "203.0.113.1"), personal.RegisterRequest{
+			Login: login, Password: goodPassword, ConfirmPassword: goodPassword, Email: login + "@example.com",
+		})
+		return err
+	}
+	for range 20 {
+		wantCode(t, register("no login"), personal.CodeValidationFailed)
+	}
+	wantCode(t, register("ada"), "")
+	wantCode(t, register("bob"), "")
+	wantCode(t, register("eve"), personal.CodeTooManyAttempts)
+	wantCode(t, register("no login"), personal.CodeTooManyAttempts)
+}
+
+func TestKnownAddresses_AreNotedWithThrottlingOff(t *testing.T) {
+	f, h := guarded(t, testkit.SQLite(t))
+	limits := f.settings.Throttle
+	f.settings.Throttle.Enabled = false
+	f.service = f.serve(f.store, h)
+	f.register(t, "ada")
+	f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
+	f.settings.Throttle = limits
+	f.service = f.serve(f.store, h)
+	f.guessFromEverywhere(t, "ada")
+	f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
+}
+
+// tripCounter is a proxy in front of a PostgreSQL server that counts round trips
+// and makes each take longer.
+type tripCounter struct {
+	net.Listener
+	server string
+	trips  atomic.Int64
+	open   sync.WaitGroup
+}
+
+func newTripCounter(t *testing.T, server string) *tripCounter {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &tripCounter{Listener: listener, server: server}
+	p.open.Go(func() {
+		for {
+			client, err := p.Accept()
+			if err != nil {
+				return
+			}
+			p.open.Go(func() { p.relay(client) })
+		}
+	})
+	return p
+}
+
+func (p *tripCounter) relay(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", p.server)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	p.open.Go(func() {
+		defer client.Close()
+		buffer := make([]byte, 1<<16)
+		for {
+			n, err := server.Read(buffer)
+			if err != nil {
+				return
+			}
+			if _, err := client.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	})
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := client.Read(buffer)
+		if err != nil {
+			return
+		}
+		p.trips.Add(1)
+		time.Sleep(2 * time.Millisecond) // the network that is stood in for
+		if _, err := server.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// Before a failed sign-in is responded to, known and unknown accounts cost the same
+// round trips to the database.
+func TestSignIn_FailureCostsTheSameRoundTripsForAnyLogin(t *testing.T) {
+	database, err := url.Parse(testkit.Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct, _ := guarded(t, database.String())
+	direct.register(t, "ada")
+	proxy := newTripCounter(t, database.Host)
+	t.Cleanup(func() { proxy.Close(); proxy.open.Wait() })
+	database.Host = proxy.Addr().String()
+	f, _ := guarded(t, database.String())
+	t.Cleanup(func() { f.store.Close() }) // before the proxy waits for its connections
+	trips := map[string]int64{}
+	for i := range 5 {
+		for _, login := range []string{"ada", "ada@example.com", "nobody", "nobody@example.com"} {
+			before := proxy.trips.Load()
+			f.wantTry(t, fmt.Sprintf("203.0.113.%d", i), login, otherPassword, personal.CodeInvalidCredentials)
+			if i > 0 { // connections are open by then
+				trips[login] += proxy.trips.Load() - before
+			}
+		}
+	}
+	for login, n := range trips {
+		if n != trips["ada"] {
+			t.Errorf("%s costs %d round trips, ada %d: %v", login, n, trips["ada"], trips)
+		}
+	}
+}
+
+func TestChangeEmail_NewerChangeReplacesOneThatWaits(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		c := f.register(t, "ada").Credentials
+		f.drain(t)
+		var sent []string
+		f.host.SendMailFunc = func(_ context.Context, m personal.Mail) error {
+			sent = append(sent, m.To)
+			if strings.HasPrefix(m.To, "typo") {
+				return errors.New("not now")
+			}
+			return nil
+		}
+		ask := func(email string) {
+			t.Helper()
+			wantCode(t, f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: c, Password: goodPassword, Email: email}), "")
+			f.drain(t)
+		}
+		ask("typo@example.com")
+		f.clock.Advance(2 * time.Minute)
+		ask("right@example.com")
+		if last := sent[len(sent)-1]; last != "right@example.com" {
+			t.Fatalf("mails went to %v, the last not to the newer address", sent)
+		}
+		before := len(sent)
+		f.clock.Advance(time.Hour)
+		f.drain(t)
+		if len(sent) > before {
+			t.Errorf("the older change is still tried: %v", sent)
+		}
+	})
+}
+
+func TestEvents_NameTheirActor(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		in := f.register(t, "ada").Credentials
+		f.refreshTimes(t, in, 2, time.Minute)
+		_, err := f.service.Refresh(t.Context(), in)
+		wantCode(t, err, personal.CodeUnauthenticated)
+		ctx := personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr("192.0.2.7"), Administrator: "Olga"})
+		wantCode(t, f.service.DisableUser(ctx, in.UserID), "")
+		f.drain(t)
+		got := map[personal.EventType]string{}
+		for _, e := range f.host.Events() {
+			got[e.Type] = string(e.Actor) + " " + e.ActorName
+		}
+		for kind, want := range map[personal.EventType]string{
+			personal.EventRegistered: "user ", personal.EventSessionTheft: "system ", personal.EventUserDisabled: "administrator Olga",
+		} {
+			if got[kind] != want {
+				t.Errorf("%s: actor %q, want %q", kind, got[kind], want)
+			}
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package store_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/moving"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/testkit"
+)
+
+func TestFormats_AreNotedByImportsAndByADailyScan(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+		s := migrated(t, url, store.Options{Clock: func() time.Time { return now }})
+		scans := 0
+		format := func(hash string) string {
+			scans++
+			before, _, found := strings.Cut(hash, ":")
+			if !found {
+				return ""
+			}
+			return before
+		}
+		scan := func(current string) {
+			t.Helper()
+			if err := s.ScanFormats(t.Context(), current, format); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := func(formats ...string) {
+			t.Helper()
+			got, err := s.Formats(t.Context())
+			if err != nil || !slices.Equal(got, formats) {
+				t.Errorf("formats %q, error %v, want %q", got, err, formats)
+			}
+		}
+		add := func(login, hash string, noted ...string) {
+			t.Helper()
+			batch := []accounts.Account{{Login: login, LoginKey: login, PasswordHash: hash}}
+			err := s.AddAccounts(t.Context(), batch, func([]moving.Outcome) (moving.Settlement, error) {
+				return moving.Settlement{Note: accounts.NewJob{Kind: "import"}, Formats: noted}, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		add("ada", "slow:1")
+		add("bob", "current:1")
+		add("eve", "no format")
+		want()
+		scan("current:")
+		want("slow") // of a release that notes nothing
+		add("kim", "slower:1", "slower")
+		want("slow", "slower")
+		scans = 0
+		now = now.Add(23 * time.Hour)
+		scan("current:")
+		if scans > 0 {
+			t.Error("hashes were scanned twice within a day")
+		}
+		scan("slow:") // other costs now
+		want("current", "slower")
+		now = now.Add(25 * time.Hour)
+		if _, err := s.UpdateProfile(t.Context(), 1, func(*accounts.Account) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.DeleteAccount(t.Context(), 4, accounts.Erasure{}); err != nil {
+			t.Fatal(err)
+		}
+		scan("slow:")
+		want("current")
+	})
+}

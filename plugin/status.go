@@ -31,5 +31,28 @@ func (c statusCommand) Run(ctx context.Context, w io.Writer) error {
 	}
 	_, err = fmt.Fprintf(w, "schema    %d; this program is made for %d\naccounts  %d\nto wrap   %d MD5 hashes, done in the background while a plugin serves\n",
 		found, store.SchemaTarget, all, bare)
+	if err != nil {
+		return err
+	}
+	return printMisplaced(ctx, w, db)
+}
+
+// maxMisplaced is how many logins are listed.
+const maxMisplaced = 100
+
+// printMisplaced lists logins with an @ that are not their account's own e-mail.
+func printMisplaced(ctx context.Context, w io.Writer, db *store.Store) error {
+	found, err := db.MisplacedLogins(ctx, maxMisplaced+1)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	fmt.Fprintln(w, "\nThese logins contain an @ and are not the e-mail of their account. Nobody can sign in by them;\n"+
+		"delete the account, or give it that e-mail if it is its owner's:")
+	for _, m := range found[:min(len(found), maxMisplaced)] {
+		fmt.Fprintf(w, "  account %d  %q\n", m.ID, m.Login)
+	}
+	if len(found) > maxMisplaced {
+		_, err = fmt.Fprintln(w, "  and more")
+	}
 	return err
 }

@@ -71,9 +71,18 @@ const front = "/admin/plugin"
 
 func toFront(w http.ResponseWriter, r *http.Request) { ui.Redirect(w, r, front) }
 
+// administrator names who acts in the events of changes: the sample has one
+// administrator, whoever holds the link.
+const administrator = "administrator"
+
 // private adds a route for administrators alone.
 func (s *site) private(pattern string, handle http.HandlerFunc) {
-	s.mux.Handle(pattern, s.Guard.Require(handle, http.HandlerFunc(s.stranger)))
+	named := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		call := personal.CallFrom(r.Context())
+		call.Administrator = administrator
+		handle(w, r.WithContext(personal.WithCall(r.Context(), call)))
+	})
+	s.mux.Handle(pattern, s.Guard.Require(named, http.HandlerFunc(s.stranger)))
 }
 
 // render answers with a page for administrators.

@@ -25,6 +25,7 @@ type happening struct {
 	UserID    int64 // 0: nobody's, or nobody knows whose
 	Address   string
 	RequestID string
+	By        string                // the administrator's name, where one did it
 	Plugin    *pluginmanager.Record // nil of accounts'
 }
 
@@ -42,7 +43,7 @@ func (f filter) wants(h happening) bool {
 }
 
 func (h happening) contains(text string) bool {
-	texts := []string{h.Type, h.Address, h.RequestID}
+	texts := []string{h.Type, h.Address, h.RequestID, h.By}
 	if p := h.Plugin; p != nil {
 		texts = append(texts, p.Version, p.From, p.Step, p.Reason)
 	}
@@ -154,5 +155,5 @@ func (t *timeline) look() error {
 func (t *timeline) scanned() int64 { return t.start - t.reader.Position().Before }
 
 func accountEvent(e personal.Event) happening {
-	return happening{ID: e.ID, Type: string(e.Type), Time: e.Time, UserID: e.UserID, Address: e.Address, RequestID: e.RequestID}
+	return happening{ID: e.ID, Type: string(e.Type), Time: e.Time, UserID: e.UserID, Address: e.Address, RequestID: e.RequestID, By: e.ActorName}
 }

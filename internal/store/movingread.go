@@ -54,6 +54,23 @@ func (s *Store) ReplaceHash(ctx context.Context, id int64, from, to string) erro
 	return fault(ctx, "replace a hash", err)
 }
 
+// MisplacedLogin is an account whose login has an @ and is not its own e-mail, which
+// a release before this one let in. It cannot sign in by that login.
+type MisplacedLogin struct {
+	ID    int64
+	Login string
+}
+
+// MisplacedLogins returns the first of them, the lowest id first, most at most. It
+// reads the whole table.
+func (s *Store) MisplacedLogins(ctx context.Context, most int) (found []MisplacedLogin, err error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	err = s.read.NewRaw(`SELECT id, login FROM personal_accounts WHERE login_key LIKE '%@%' AND login_key <> coalesce(email_key, '')
+		ORDER BY id LIMIT ?`, most).Scan(ctx, &found)
+	return found, fault(ctx, "look for logins that are e-mails", err)
+}
+
 // CountAccounts returns how many accounts there are, and how many of them have a
 // bare hash. It reads the whole table.
 func (s *Store) CountAccounts(ctx context.Context) (all, bare int64, err error) {

@@ -28,7 +28,7 @@ type config struct {
 	relay       *mailer.SMTP // nil: mails are kept in the data folder
 	adminHosts  []string     // names that the admin pages may be called by, beside loopback ones
 	shim        personalhttp.Options
-	https       bool // browsers come by HTTPS, though a proxy takes it off
+	https       bool // every browser comes by HTTPS, though a proxy ends it
 	drain       time.Duration
 	bake        time.Duration
 	logLevel    slog.Level

@@ -24,13 +24,13 @@ type serveCommand struct {
 	AllowMailCapture bool   `env:"PERSONAL_ALLOW_MAIL_CAPTURE" help:"Keep mails in DATA/mail even when listening off loopback."`
 
 	BasePath     string   `env:"PERSONAL_BASE_PATH" placeholder:"/x" help:"Put before /api/v1/personal/."`
-	TrustedProxy []string `env:"PERSONAL_TRUSTED_PROXY" placeholder:"CIDR" help:"Proxies whose X-Forwarded-For or Forwarded is believed; repeated, or with commas."`
+	TrustedProxy []string `env:"PERSONAL_TRUSTED_PROXY" placeholder:"CIDR" help:"Proxies whose X-Forwarded-For, X-Forwarded-Proto or Forwarded is believed; repeated, or with commas."`
 	CORSOrigin   []string `name:"cors-origin" env:"PERSONAL_CORS_ORIGIN" placeholder:"ORIGIN" help:"Sites whose scripts may call the API; repeated, or with commas."`
 	AdminHost    []string `env:"PERSONAL_ADMIN_HOST" placeholder:"NAME" help:"Host names, without a port, by which administrators reach the admin pages, beside loopback ones: for a site behind a proxy; repeated, or with commas."`
 	Locale       string   `default:"en" env:"PERSONAL_LOCALE" help:"Language of messages where the caller asks for none on offer (${default})."`
 	Always200    bool     `name:"always-200" env:"PERSONAL_ALWAYS_200" help:"Send every envelope with HTTP 200, for old clients."`
 
-	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Visitors come by HTTPS, though a proxy takes it off: keep cookies and browsers to it."`
+	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Take every request as sent over HTTPS: for a proxy that ends TLS and does not say so by X-Forwarded-Proto. Keeps cookies and browsers to HTTPS."`
 
 	Bake     time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long a new version is on trial, and the old one kept warm, when plugin versions are swapped (${default}); 0 for not at all."`
 	Drain    time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long requests under way may take to end when the host stops (${default})."`

@@ -25,7 +25,7 @@ type siteParts struct {
 	ready   func(context.Context) error // nil if the plugin serves
 	status  func() pluginmanager.Status
 	url     string // of the API's base
-	https   bool   // browsers come by HTTPS, though a proxy takes it off
+	https   bool   // every browser comes by HTTPS, though a proxy ends it
 }
 
 // site is everything the CMS answers.
@@ -74,9 +74,9 @@ func newSite(p siteParts) (http.Handler, error) {
 		rest: ui.RememberedLanguage(api.WithCall(metrics.measure(mux))),
 	})
 	if p.https {
-		all = ui.BehindHTTPS(all)
+		return ui.BehindHTTPS(all), nil
 	}
-	return all, nil
+	return ui.BehindProxy(api.OverHTTPS, all), nil
 }
 
 // ServeHTTP asks the shim first, and knows no path that a ServeMux would write

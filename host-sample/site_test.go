@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -40,7 +41,7 @@ type testSite struct {
 	down    bool
 }
 
-func startSite(t *testing.T, service personal.Service, basePath string) *testSite {
+func startSite(t *testing.T, service personal.Service, basePath string, proxies ...netip.Prefix) *testSite {
 	t.Helper()
 	fields, err := fieldstore.Open(filepath.Join(t.TempDir(), "user-fields.json"))
 	if err != nil {
@@ -64,7 +65,7 @@ func startSite(t *testing.T, service personal.Service, basePath string) *testSit
 	plugin := pluginadmin.New(fakeSwaps{status: status}, catalogue, pluginadmin.Options{Log: quietLog()})
 	handler, err := newSite(siteParts{
 		service: service,
-		shim:    personalhttp.Options{BasePath: basePath, Log: quietLog()},
+		shim:    personalhttp.Options{BasePath: basePath, TrustedProxies: proxies, Log: quietLog()},
 		admin:   newAdminAPI(adminToken, s.fields, plugin, noLink, record, quietLog()),
 		pages:   adminpages.Options{Guard: adminentry.NewGuard(adminentry.New(), record), Log: quietLog(), Fields: fields},
 		traffic: s.traffic,
@@ -171,6 +172,27 @@ func TestWhoHasComeByHTTPSComesByNothingElse(t *testing.T) {
 			s.Config.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, origin+path, nil))
 			if got := w.Header().Get("Strict-Transport-Security"); got != want {
 				t.Errorf("%s%s: %q, want %q", origin, path, got, want)
+			}
+		}
+	}
+}
+
+func TestHSTS_ListedProxyTellsTheScheme(t *testing.T) {
+	s := startSite(t, signedInService(), "", netip.MustParsePrefix("10.0.0.0/8"))
+	for name, c := range map[string]struct{ remote, header, value, want string }{
+		"a listed proxy":                {"10.0.0.1:99", "X-Forwarded-Proto", "https", "max-age=31536000"},
+		"a listed proxy, by Forwarded":  {"10.0.0.1:99", "Forwarded", "for=203.0.113.9;proto=https", "max-age=31536000"},
+		"a listed proxy that ends none": {"10.0.0.1:99", "X-Forwarded-Proto", "http", ""},
+		"an unlisted sender":            {"192.0.2.1:99", "X-Forwarded-Proto", "https", ""},
+	} {
+		for _, path := range []string{"/", "/api/v1/personal/profile/", "/admin/plugin"} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.RemoteAddr = c.remote
+			r.Header.Set(c.header, c.value)
+			w := httptest.NewRecorder()
+			s.Config.Handler.ServeHTTP(w, r)
+			if got := w.Header().Get("Strict-Transport-Security"); got != c.want {
+				t.Errorf("%s, %s: got %q, want %q", name, path, got, c.want)
 			}
 		}
 	}

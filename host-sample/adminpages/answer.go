@@ -21,12 +21,26 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, doing string, err er
 	s.problem(w, r, ui.Problem{Status: http.StatusInternalServerError, Message: s.pages.Text(r, "see_log")})
 }
 
-// posted reads a form, or answers that there is none and returns false.
+// posted reads a form of at most 64 KiB, or answers that there is none and
+// returns false.
 func (s *site) posted(w http.ResponseWriter, r *http.Request) (ui.Posted, bool) {
-	posted, err := ui.ReadForm(w, r)
+	return s.postedBy(ui.ReadForm, w, r)
+}
+
+// postedLarge is posted with a limit of 1 MiB: for the user-field schema, a field
+// with its options, and all fields of a user.
+func (s *site) postedLarge(w http.ResponseWriter, r *http.Request) (ui.Posted, bool) {
+	return s.postedBy(ui.ReadLargeForm, w, r)
+}
+
+func (s *site) postedBy(
+	read func(http.ResponseWriter, *http.Request) (ui.Posted, error), w http.ResponseWriter, r *http.Request,
+) (ui.Posted, bool) {
+	posted, err := read(w, r)
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		s.problem(w, r, ui.Problem{Status: http.StatusRequestEntityTooLarge, Message: s.pages.Text(r, "form_too_large")})
+		message := s.pages.Text(r, "form_too_large", large.Limit>>10)
+		s.problem(w, r, ui.Problem{Status: http.StatusRequestEntityTooLarge, Message: message})
 		return ui.Posted{}, false
 	}
 	if err != nil {

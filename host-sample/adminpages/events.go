@@ -91,7 +91,8 @@ func eventTypes() []string {
 	return []string{
 		string(personal.EventSignedIn), string(personal.EventSignInFailed), string(personal.EventThrottled), string(personal.EventRegistered),
 		string(personal.EventRecoveryRequested), string(personal.EventRecovered),
-		string(personal.EventPasswordChanged), string(personal.EventEmailChanged), string(personal.EventSessionTheft),
+		string(personal.EventPasswordChanged), string(personal.EventEmailChanged),
+		string(personal.EventEmailTaken), string(personal.EventMailRefused), string(personal.EventSessionTheft),
 		string(personal.EventUserUpdated), string(personal.EventUserDisabled), string(personal.EventUserEnabled), string(personal.EventUserDeleted),
 		pluginPrefix + string(pluginmanager.KindBegun), pluginPrefix + string(pluginmanager.KindSwitched),
 		pluginPrefix + string(pluginmanager.KindRefused), pluginPrefix + string(pluginmanager.KindRolledBack),
@@ -172,7 +173,7 @@ func (s *site) listed(r *http.Request, h happening) listedEvent {
 	case string(personal.EventSessionTheft), pluginPrefix + string(pluginmanager.KindLost), pluginPrefix + string(pluginmanager.KindGaveUp):
 		e.Tone = "bad"
 	case string(personal.EventSignInFailed), string(personal.EventThrottled), pluginPrefix + string(pluginmanager.KindRefused), pluginPrefix + string(pluginmanager.KindRolledBack), pluginPrefix + string(pluginmanager.KindFellBack),
-		string(personal.EventUserDisabled), string(personal.EventUserDeleted):
+		string(personal.EventEmailTaken), string(personal.EventMailRefused), string(personal.EventUserDisabled), string(personal.EventUserDeleted):
 		e.Tone = "warn"
 	case string(personal.EventSignedIn), string(personal.EventRegistered), pluginPrefix + string(pluginmanager.KindSettled), pluginPrefix + string(pluginmanager.KindRestarted):
 		e.Tone = "good"

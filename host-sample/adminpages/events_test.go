@@ -2,6 +2,9 @@ package adminpages_test
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"net/http"
 	"net/url"
 	"os"
@@ -205,5 +208,47 @@ func TestALongLogIsSearchedPieceByPiece(t *testing.T) {
 	}
 	if found != "7" || pages != 3 {
 		t.Errorf("found %q on %d pages", found, pages)
+	}
+}
+
+// contractEventTypes reads the event types from the source of the contract.
+func contractEventTypes(t *testing.T) []string {
+	t.Helper()
+	source, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "shared", "personal", "host.go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []string
+	ast.Inspect(source, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "EventType" {
+			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			types = append(types, value)
+		}
+		return false
+	})
+	if len(types) == 0 {
+		t.Fatal("the contract has no event types")
+	}
+	return types
+}
+
+func TestEvents_EveryTypeOfTheContractHasALabel(t *testing.T) {
+	b := open(t, nil)
+	for _, locale := range []string{"en", "ru"} {
+		b.locale = locale
+		page := b.page(t, "/admin/events")
+		for _, want := range contractEventTypes(t) {
+			option := regexp.MustCompile(`<option value="` + want + `"[^>]*>([^<]+)</option>`).FindStringSubmatch(page)
+			if option == nil || option[1] == "event_"+want {
+				t.Errorf("%s: the list of types offers %s as %q, want it with a label", locale, want, option)
+			}
+		}
 	}
 }

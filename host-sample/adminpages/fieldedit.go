@@ -55,7 +55,7 @@ func nextOrder(fields []personal.Field) int {
 // saveField saves a field, or draws its form anew: with more rows for options, or
 // with a preview. What is refused is shown again as it was typed.
 func (s *site) saveField(w http.ResponseWriter, r *http.Request) {
-	posted, ok := s.posted(w, r)
+	posted, ok := s.postedLarge(w, r)
 	if !ok {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 // spareOptions are the empty rows below the options of an enum.
 const spareOptions = 3
 
-// mostOptions bounds the rows of a form, far above what a form of 64 KiB holds.
+// mostOptions bounds the rows of a form.
 const mostOptions = 1000
 
 // fieldForm is the form of one user field: every property there is.

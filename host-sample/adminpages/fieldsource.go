@@ -27,7 +27,7 @@ func (s *site) sourceForm(r *http.Request, revision string) ui.Form {
 }
 
 func (s *site) saveSource(w http.ResponseWriter, r *http.Request) {
-	posted, ok := s.posted(w, r)
+	posted, ok := s.postedLarge(w, r)
 	if !ok {
 		return
 	}

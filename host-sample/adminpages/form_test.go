@@ -2,8 +2,10 @@ package adminpages_test
 
 import (
 	"html"
+	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -40,4 +42,25 @@ func shownValues(t *testing.T, page string) url.Values {
 		}
 	}
 	return values
+}
+
+func TestForms_OnlySchemaAndUserFormsMayBeLarge(t *testing.T) {
+	b := open(t, nil)
+	const usual, large = 64 << 10, 1 << 20
+	for path, limit := range map[string]int{
+		"/admin/users/1":        large,
+		"/admin/users/1/email":  usual,
+		"/admin/users/1/delete": usual,
+		"/admin/fields/json":    large,
+		"/admin/fields/new":     large,
+		"/admin/fields/move":    usual,
+	} {
+		for over, refused := range map[int]bool{0: false, 1: true} {
+			filler := url.Values{"filler": {strings.Repeat("x", limit+over-len("filler="))}}
+			w := b.post(path, filler)
+			if (w.Code == http.StatusRequestEntityTooLarge) != refused {
+				t.Errorf("%s with %d bytes: got status %d, want 413: %t", path, limit+over, w.Code, refused)
+			}
+		}
+	}
 }

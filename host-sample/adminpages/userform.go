@@ -47,7 +47,7 @@ func valueOf(user personal.UserRecord, name string) any {
 
 // saveUser sends what was changed on the page.
 func (s *site) saveUser(w http.ResponseWriter, r *http.Request) {
-	posted, ok := s.posted(w, r)
+	posted, ok := s.postedLarge(w, r)
 	if !ok {
 		return
 	}

@@ -228,7 +228,7 @@ func TestARelayThatFailsAtTheGoodByeHasTheMail(t *testing.T) {
 
 func TestARelayThatRefusesIsAnErrorWithoutSecrets(t *testing.T) {
 	relay := startRelay(t)
-	relay.refuse = true
+	relay.replies = map[string]string{"RCPT": "550 no such box"}
 	sender, err := NewSMTP("smtp://cms:hunter2@"+relay.addr, parsedFrom(t))
 	if err != nil {
 		t.Fatal(err)
@@ -241,6 +241,89 @@ func TestARelayThatRefusesIsAnErrorWithoutSecrets(t *testing.T) {
 		if strings.Contains(err.Error(), secret) {
 			t.Errorf("the error holds a secret: %v", err)
 		}
+	}
+}
+
+func TestSMTP_RefusalForGoodIsToldFromFailures(t *testing.T) {
+	const enhanced = "ENHANCEDSTATUSCODES"
+	for name, test := range map[string]struct {
+		step, reply string
+		extension   string
+		reason      string // of a refusal for good; empty for a failure that is retried
+	}{
+		"550 to RCPT":                       {"RCPT", "550 no such box", "", "550 no such box"},
+		"550 to RCPT with an enhanced code": {"RCPT", "550 5.1.1 <anna@example.com>: no such box", enhanced, "550 5.1.1 <anna@example.com>: no such box"},
+		"550 to RCPT in several lines":      {"RCPT", "550-5.7.1 blocked\r\n550 5.7.1 see your postmaster", enhanced, "550 5.7.1 blocked 5.7.1 see your postmaster"},
+		"553 to RCPT":                       {"RCPT", "553 bad mailbox name", "", "553 bad mailbox name"},
+		"450 to RCPT":                       {"RCPT", "450 greylisted", "", ""},
+		"450 to RCPT that speaks of 550":    {"RCPT", "450 4.2.0 later, or it will be a 550 5.1.1", enhanced, ""},
+		"530 to RCPT: sign in first":        {"RCPT", "530 5.7.0 authentication required", enhanced, ""},
+		"535 to AUTH":                       {"AUTH", "535 5.7.8 wrong password", enhanced, ""},
+		"550 to MAIL":                       {"MAIL", "550 5.7.1 not your address", enhanced, ""},
+		"554 to DATA":                       {"DATA", "554 5.5.1 no valid recipients", enhanced, ""},
+		"554 to the content":                {"content", "554 looks like spam", "", "554 looks like spam"},
+		"554 5.7.1 to the content":          {"content", "554 5.7.1 looks like spam", enhanced, "554 5.7.1 looks like spam"},
+		"550 5.1.1 to the content":          {"content", "550 5.1.1 no such box", enhanced, "550 5.1.1 no such box"},
+		"552 5.2.2 to the content":          {"content", "552 5.2.2 mailbox full", enhanced, ""},
+		"552 5.2.2 of a relay that offers no enhanced codes": {"content", "552 5.2.2 mailbox full", "", ""},
+		"550 5.1.1 of a relay that offers no enhanced codes": {"content", "550 5.1.1 no such box", "", "550 5.1.1 no such box"},
+		"451 to the content": {"content", "451 disk full", "", ""},
+		"500 to the content": {"content", "500 line too long", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			relay := startRelay(t)
+			relay.replies = map[string]string{test.step: test.reply}
+			if test.extension != "" {
+				relay.extensions = []string{test.extension}
+			}
+			sender, err := NewSMTP("smtp://cms:hunter2@"+relay.addr, parsedFrom(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = sender.Send(t.Context(), sample())
+			if err == nil {
+				t.Fatal("a refused mail counts as sent")
+			}
+			var refused *personal.MailRefusedError
+			switch isRefused := errors.As(err, &refused); {
+			case isRefused != (test.reason != ""):
+				t.Errorf("refused for good: %t, want %t (%v)", isRefused, test.reason != "", err)
+			case isRefused && refused.Reason != test.reason:
+				t.Errorf("reason %q, want %q", refused.Reason, test.reason)
+			}
+		})
+	}
+}
+
+func TestSMTP_ConnectionThatFailsIsNoRefusal(t *testing.T) {
+	sender, err := NewSMTP("smtp://127.0.0.1:9", parsedFrom(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = sender.Send(t.Context(), sample())
+	var refused *personal.MailRefusedError
+	if err == nil || errors.As(err, &refused) {
+		t.Errorf("Send = %v, want a failure that is retried", err)
+	}
+}
+
+func TestSMTP_RefusalRepeatsNoSecretOfTheMail(t *testing.T) {
+	relay := startRelay(t)
+	relay.replies = map[string]string{"content": "554 5.7.1 blocked: https://example.com/account/recover#token=" + token}
+	sender, err := NewSMTP("smtp://"+relay.addr, parsedFrom(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = sender.Send(t.Context(), sample())
+	var refused *personal.MailRefusedError
+	if !errors.As(err, &refused) {
+		t.Fatalf("Send = %v, want a refusal for good", err)
+	}
+	if want := "554 5.7.1 blocked: https://example.com/account/recover#token=[...]"; refused.Reason != want {
+		t.Errorf("reason %q, want %q", refused.Reason, want)
+	}
+	if strings.Contains(err.Error(), token) {
+		t.Errorf("the error holds the token: %v", err)
 	}
 }
 

@@ -11,10 +11,12 @@ import (
 	"time"
 )
 
-// relay is a small SMTP server (RFC 5321) for one conversation.
+// relay is a small SMTP server (RFC 5321) for one conversation. It accepts
+// everything but what replies say.
 type relay struct {
 	addr            string
-	refuse          bool // answers RCPT with 550
+	replies         map[string]string // to AUTH, MAIL, RCPT, DATA, or "content" at the end of the mail; "" accepts
+	extensions      []string          // offered besides AUTH PLAIN
 	hangUpAfterData bool
 	startTLS        string      // answer to STARTTLS, which is offered then; after a 220 it speaks TLS
 	tls             *tls.Config // that it has
@@ -57,6 +59,15 @@ func (r *relay) talk(conn net.Conn) {
 	var e envelope
 	c := textproto.NewConn(conn)
 	encrypted := false
+	// reply sends the reply that was set for a step, or the one that accepts it.
+	reply := func(step, accepts string) (accepted bool) {
+		if refusal := r.replies[step]; refusal != "" {
+			_ = c.PrintfLine("%s", refusal)
+			return false
+		}
+		_ = c.PrintfLine("%s", accepts)
+		return true
+	}
 	_ = c.PrintfLine("220 relay.test ESMTP")
 	for {
 		line, err := c.ReadLine()
@@ -69,38 +80,44 @@ func (r *relay) talk(conn net.Conn) {
 		}
 		switch strings.ToUpper(verb) {
 		case "EHLO":
+			offers := append([]string{"relay.test"}, r.extensions...)
 			if r.startTLS != "" && !encrypted {
-				_ = c.PrintfLine("250-relay.test\r\n250-STARTTLS\r\n250 AUTH PLAIN")
-				continue
+				offers = append(offers, "STARTTLS")
 			}
-			_ = c.PrintfLine("250-relay.test\r\n250 AUTH PLAIN")
+			for _, offer := range offers {
+				_ = c.PrintfLine("250-%s", offer)
+			}
+			_ = c.PrintfLine("250 AUTH PLAIN")
 		case "STARTTLS":
 			_ = c.PrintfLine("%s", r.startTLS)
 			if encrypted = strings.HasPrefix(r.startTLS, "220"); encrypted {
 				c = textproto.NewConn(tls.Server(conn, r.tls))
 			}
 		case "AUTH":
-			login, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(rest, "PLAIN "))
-			e.login = string(login)
-			_ = c.PrintfLine("235 welcome")
+			if reply("AUTH", "235 welcome") {
+				login, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(rest, "PLAIN "))
+				e.login = string(login)
+			}
 		case "MAIL":
-			e.from = address(rest)
-			_ = c.PrintfLine("250 ok")
+			if reply("MAIL", "250 ok") {
+				e.from = address(rest)
+			}
 		case "RCPT":
-			if r.refuse {
-				_ = c.PrintfLine("550 no such box")
+			if reply("RCPT", "250 ok") {
+				e.to = address(rest)
+			}
+		case "DATA":
+			if !reply("DATA", "354 go ahead") {
 				continue
 			}
-			e.to = address(rest)
-			_ = c.PrintfLine("250 ok")
-		case "DATA":
-			_ = c.PrintfLine("354 go ahead")
 			text, err := io.ReadAll(c.DotReader()) // turns CRLF into LF
 			if err != nil {
 				return
 			}
 			e.data = []byte(strings.ReplaceAll(string(text), "\n", "\r\n"))
-			_ = c.PrintfLine("250 taken")
+			if !reply("content", "250 taken") {
+				continue
+			}
 			r.taken <- e
 			if r.hangUpAfterData {
 				return

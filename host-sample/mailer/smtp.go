@@ -101,17 +101,21 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Send returns nil once the relay has taken the mail over.
+// Send returns nil once the relay has taken the mail over, and a
+// [*personal.MailRefusedError] if the relay refuses it for good.
 func (s *SMTP) Send(ctx context.Context, m personal.Mail) error {
 	msg, err := compose(m, s.from, gomail.EncodingQP)
 	if err != nil {
 		return fmt.Errorf("composing a mail: %w", err)
 	}
 	err = s.client.DialAndSendWithContext(ctx, msg)
-	if err != nil && !msg.IsDelivered() { // a relay that fails at the good-bye has the mail all the same
-		return fmt.Errorf("sending a mail: %w", err)
+	if err == nil || msg.IsDelivered() { // a relay that fails at the good-bye has the mail all the same
+		return nil
 	}
-	return nil
+	if refused := refusal(err, m); refused != nil {
+		err = refused
+	}
+	return fmt.Errorf("sending a mail: %w", err)
 }
 
 // Check greets the relay and signs in.

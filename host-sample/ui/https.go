@@ -5,13 +5,45 @@ import (
 	"net/http"
 )
 
-type httpsKey struct{}
+// scheme is what is known of a browser's connection to the site.
+type scheme int
 
-// BehindHTTPS is for sites before which a proxy takes HTTPS off: next knows that
-// browsers come by it, see [OverHTTPS].
+const (
+	schemeUnknown  scheme = iota // plain HTTP, as far as is known
+	schemeDetected               // HTTPS, as a proxy says of this request
+	schemeHTTPS                  // HTTPS, as the site's setup says of every request
+)
+
+type schemeKey struct{}
+
+func withScheme(r *http.Request, s scheme) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), schemeKey{}, s))
+}
+
+func schemeOf(r *http.Request) scheme {
+	if r.TLS != nil {
+		return schemeHTTPS
+	}
+	s, _ := r.Context().Value(schemeKey{}).(scheme)
+	return s
+}
+
+// BehindHTTPS is for sites whose proxy ends TLS for every browser: next takes all
+// requests as sent over HTTPS, see [OverHTTPS].
 func BehindHTTPS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), httpsKey{}, true)))
+		next.ServeHTTP(w, withScheme(r, schemeHTTPS))
+	})
+}
+
+// BehindProxy is for sites whose proxy tells the scheme of each request: next
+// takes those as sent over HTTPS that overHTTPS reports, see [OverHTTPS].
+func BehindProxy(overHTTPS func(*http.Request) bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if overHTTPS(r) {
+			r = withScheme(r, schemeDetected)
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -33,7 +65,4 @@ func StayWithHTTPS(next http.Handler) http.Handler {
 
 // OverHTTPS reports whether the browser's connection is encrypted: it is kept to
 // that then, and so are cookies.
-func OverHTTPS(r *http.Request) bool {
-	behind, _ := r.Context().Value(httpsKey{}).(bool)
-	return behind || r.TLS != nil
-}
+func OverHTTPS(r *http.Request) bool { return schemeOf(r) != schemeUnknown }

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 )
@@ -20,9 +21,15 @@ func RememberedLanguage(next http.Handler) http.Handler {
 }
 
 // SwitchLanguage answers the form that every page has: it remembers the language
-// for a year and leads back to the page.
+// for a year and leads back to the page. A form that cannot be read chooses
+// nothing; one of more than 64 KiB is refused with 413.
 func SwitchLanguage(w http.ResponseWriter, r *http.Request) {
-	posted, _ := ReadForm(w, r) // what cannot be read chooses nothing
+	posted, err := ReadForm(w, r)
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		http.Error(w, http.StatusText(http.StatusRequestEntityTooLarge), http.StatusRequestEntityTooLarge)
+		return
+	}
 	if chosen := posted.Get("language"); slices.Contains(Locales(), chosen) {
 		SetCookie(w, r, http.Cookie{Name: languageCookie, Value: chosen, MaxAge: 365 * 24 * 60 * 60})
 	}

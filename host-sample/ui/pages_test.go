@@ -220,28 +220,28 @@ func TestOnlyPathsOfThisSiteAreFollowed(t *testing.T) {
 
 func TestEveryCookieIsOfThisVeryHostOverHTTPS(t *testing.T) {
 	give := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ui.SetCookie(w, r, http.Cookie{Name: "a", Value: ui.CookieValue(r, "a"), MaxAge: 5})
+		ui.SetCookie(w, r, http.Cookie{Name: "a", Value: "new", MaxAge: 5})
 		ui.SetCookie(w, r, http.Cookie{Name: "b", MaxAge: -1, SameSite: http.SameSiteStrictMode})
 		ui.LeaveNotice(w, r, "profile")
 		ui.SwitchLanguage(w, r)
 	})
 	for name, tt := range map[string]struct {
-		handler             http.Handler
-		url                 string
-		prefix, had, secure string
+		handler        http.Handler
+		url            string
+		prefix, secure string
 	}{
-		"plain HTTP":                {give, "http://site.example/", "", "plain", ""},
-		"by TLS":                    {give, "https://site.example/", "__Host-", "own", "; Secure"},
-		"a proxy takes the TLS off": {ui.BehindHTTPS(give), "http://site.example/", "__Host-", "own", "; Secure"},
+		"plain HTTP":                    {give, "http://site.example/", "", ""},
+		"by TLS":                        {give, "https://site.example/", "__Host-", "; Secure"},
+		"a proxy takes the TLS off":     {ui.BehindHTTPS(give), "http://site.example/", "__Host-", "; Secure"},
+		"a proxy says that it does":     {ui.BehindProxy(says(true), give), "http://site.example/", "__Host-", "; Secure"},
+		"a proxy says that it does not": {ui.BehindProxy(says(false), give), "http://site.example/", "", ""},
 	} {
 		r := httptest.NewRequest("POST", tt.url, strings.NewReader("language=ru"))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.AddCookie(&http.Cookie{Name: "a", Value: "plain"})
-		r.AddCookie(&http.Cookie{Name: "__Host-a", Value: "own"})
 		w := httptest.NewRecorder()
 		tt.handler.ServeHTTP(w, r)
 		want := []string{
-			tt.prefix + "a=" + tt.had + "; Path=/; Max-Age=5; HttpOnly" + tt.secure + "; SameSite=Lax",
+			tt.prefix + "a=new; Path=/; Max-Age=5; HttpOnly" + tt.secure + "; SameSite=Lax",
 			tt.prefix + "b=; Path=/; Max-Age=0; HttpOnly" + tt.secure + "; SameSite=Strict",
 			tt.prefix + "notice=profile; Path=/; Max-Age=60; HttpOnly" + tt.secure + "; SameSite=Lax",
 			tt.prefix + "language=ru; Path=/; Max-Age=31536000; HttpOnly" + tt.secure + "; SameSite=Lax",
@@ -249,6 +249,54 @@ func TestEveryCookieIsOfThisVeryHostOverHTTPS(t *testing.T) {
 		if diff := cmp.Diff(want, w.Header().Values("Set-Cookie")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// says returns a judgement of every request.
+func says(https bool) func(*http.Request) bool {
+	return func(*http.Request) bool { return https }
+}
+
+func TestCookies_BothNamesWhereTheSchemeMayChange(t *testing.T) {
+	const own, plain = "__Host-a=own", "a=plain"
+	var got string
+	read := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = ui.CookieValue(r, "a")
+		ui.SetCookie(w, r, http.Cookie{Name: "a", Value: "new", MaxAge: 5})
+	})
+	const (
+		secure   = "__Host-a=new; Path=/; Max-Age=5; HttpOnly; Secure; SameSite=Lax"
+		bare     = "a=new; Path=/; Max-Age=5; HttpOnly; SameSite=Lax"
+		noSecure = "__Host-a=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax"
+		noBare   = "a=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax"
+	)
+	for name, tt := range map[string]struct {
+		handler http.Handler
+		sent    string
+		value   string
+		set     []string
+	}{
+		"detected HTTPS, both":           {ui.BehindProxy(says(true), read), plain + "; " + own, "own", []string{secure, noBare}},
+		"detected HTTPS, from before":    {ui.BehindProxy(says(true), read), plain, "plain", []string{secure, noBare}},
+		"detected HTTPS, from since":     {ui.BehindProxy(says(true), read), own, "own", []string{secure}},
+		"no longer detected, both":       {ui.BehindProxy(says(false), read), plain + "; " + own, "own", []string{bare, noSecure}},
+		"no longer detected, from then":  {ui.BehindProxy(says(false), read), own, "own", []string{bare, noSecure}},
+		"no longer detected, from since": {ui.BehindProxy(says(false), read), plain, "plain", []string{bare}},
+		"always HTTPS, both":             {ui.BehindHTTPS(read), plain + "; " + own, "own", []string{secure}},
+		"always HTTPS, another's":        {ui.BehindHTTPS(read), plain, "", []string{secure}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest("GET", "http://site.example/", nil)
+			r.Header.Set("Cookie", tt.sent)
+			w := httptest.NewRecorder()
+			tt.handler.ServeHTTP(w, r)
+			if got != tt.value {
+				t.Errorf("read %q, want %q", got, tt.value)
+			}
+			if diff := cmp.Diff(tt.set, w.Header().Values("Set-Cookie")); diff != "" {
+				t.Errorf("Set-Cookie (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

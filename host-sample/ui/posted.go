@@ -9,8 +9,15 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// maxForm bounds a posted form, in bytes. A Cyrillic letter takes six of them.
-const maxForm = 1 << 20
+const (
+	// maxForm bounds a posted form, in bytes, as the HTTP contract bounds a body.
+	maxForm = 64 << 10
+
+	// maxLargeForm bounds the forms of administrators that hold a user-field schema
+	// or all fields of a user, in bytes. A schema has 256 KiB at most, and a form
+	// takes up to three bytes for one.
+	maxLargeForm = 1 << 20
+)
 
 // Posted are the values of a form that was posted.
 type Posted struct{ values url.Values }
@@ -20,7 +27,18 @@ type Posted struct{ values url.Values }
 // quote a part: keep it from logs. A form of more than 64 KiB is a
 // [*http.MaxBytesError].
 func ReadForm(w http.ResponseWriter, r *http.Request) (Posted, error) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	return readForm(w, r, maxForm)
+}
+
+// ReadLargeForm is [ReadForm] with a limit of 1 MiB, for administrators' forms
+// that hold a user-field schema or all fields of a user. Uploads of plugins have
+// a limit of their own, in package pluginadmin.
+func ReadLargeForm(w http.ResponseWriter, r *http.Request) (Posted, error) {
+	return readForm(w, r, maxLargeForm)
+}
+
+func readForm(w http.ResponseWriter, r *http.Request, limit int64) (Posted, error) {
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	if err := r.ParseForm(); err != nil {
 		return Posted{}, fmt.Errorf("reading a form: %w", err)
 	}

@@ -275,3 +275,29 @@ func TestSessionsAreListedAndEnded(t *testing.T) {
 		t.Error("the cookie is still there")
 	}
 }
+
+func TestSession_SurvivesAChangeOfTheScheme(t *testing.T) {
+	b := newBrowser(t, newModule())
+	https := false
+	b.handler = ui.BehindProxy(func(*http.Request) bool { return https }, b.handler)
+	holds := func(want, not string) {
+		t.Helper()
+		if b.jar[want] == nil || b.jar[not] != nil {
+			t.Fatalf("the browser holds %v, want %s and no %s", b.jar, want, not)
+		}
+	}
+	b.hold(first, 6*time.Minute)
+	https = true
+	b.get("/account").shows(t, 200, "anna")
+	holds("__Host-account", "account")
+	https = false // a node behind another proxy, say
+	b.get("/account").shows(t, 200, "anna")
+	b.post("/account/sign-in", "login", "anna", "password", "correct horse")
+	holds("account", "__Host-account")
+	https = true
+	b.get("/account").shows(t, 200, "anna")
+	b.post("/account/sign-out").leads(t, "/")
+	if b.jar["account"] != nil || b.jar["__Host-account"] != nil {
+		t.Errorf("signed out, the browser holds %v", b.jar)
+	}
+}

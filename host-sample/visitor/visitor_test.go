@@ -2,6 +2,7 @@ package visitor_test
 
 import (
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -220,11 +221,33 @@ func TestThereIsAPageForEveryOtherAddress(t *testing.T) {
 	if a := b.send("PUT", "/account/sign-in", nil); a.StatusCode != 405 || !strings.Contains(a.Header.Get("Allow"), "POST") {
 		t.Errorf("%d, Allow %q", a.StatusCode, a.Header.Get("Allow"))
 	}
-	b.send("POST", "/account/sign-in", map[string][]string{"login": {strings.Repeat("x", 2<<20)}}).shows(t, 413, "Too much data")
 	r := httptest.NewRequest("POST", "/account/sign-in", strings.NewReader("login=%zz"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
 	if b.handler.ServeHTTP(w, r); w.Code != 400 || !strings.Contains(w.Body.String(), "could not be read") {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// sized returns a form that takes so many bytes in the body.
+func sized(bytes int) url.Values {
+	return url.Values{"filler": {strings.Repeat("x", bytes-len("filler="))}}
+}
+
+func TestForms_BodyOver64KiBIsRefused(t *testing.T) {
+	const limit = 64 << 10
+	b := newBrowser(t, newModule())
+	b.hold(first, time.Minute)
+	for _, path := range []string{
+		"/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email",
+		"/account", "/account/password", "/account/new-email", "/account/sessions/end", "/account/sign-out",
+	} {
+		b.send("POST", path, sized(limit+1)).shows(t, 413, "Too much data")
+	}
+	if a := b.send("POST", "/language", sized(limit+1)); a.StatusCode != 413 {
+		t.Errorf("/language answered %d, want 413", a.StatusCode)
+	}
+	if a := b.send("POST", "/account/sign-in", sized(limit)); a.StatusCode == 413 {
+		t.Error("a form of exactly 64 KiB is refused")
 	}
 }

@@ -217,6 +217,38 @@ func TestBrowsersAndCookiesAreKeptToHTTPSBehindAProxy(t *testing.T) {
 	}
 }
 
+func TestProxyScheme_CookiesFollowAListedProxy(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		flags  []string
+		listed bool
+	}{
+		"a listed proxy":     {[]string{"--trusted-proxy", "127.0.0.1/32"}, true},
+		"an unlisted sender": {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, options{database: testkit.SQLite(t), settings: cheap, flags: test.flags})
+			u := s.newUser(t)
+			form := url.Values{"login": {u.login}, "password": {u.password}}.Encode()
+			response, _ := s.web(t, http.MethodPost, "/account/sign-in", form,
+				"Content-Type", "application/x-www-form-urlencoded", "X-Forwarded-Proto", "https")
+			cookie := response.Header.Get("Set-Cookie")
+			if got := strings.HasPrefix(cookie, "__Host-account=") && strings.Contains(cookie, "; Secure"); got != test.listed {
+				t.Errorf("the pair is kept as %q, Secure should be %t", cookie, test.listed)
+			}
+			if got := response.Header.Get("Strict-Transport-Security") != ""; got != test.listed {
+				t.Errorf("browsers are kept to HTTPS: %t, want %t", got, test.listed)
+			}
+			value, _, _ := strings.Cut(cookie, ";")
+			for _, scheme := range []string{"https", "http", ""} { // as a proxy that is set up anew may tell it
+				if response, _ := s.web(t, http.MethodGet, "/account", "", "Cookie", value, "X-Forwarded-Proto", scheme); response.StatusCode != http.StatusOK {
+					t.Errorf("with scheme %q the account answers %d", scheme, response.StatusCode)
+				}
+			}
+		})
+	}
+}
+
 // TestPagesRefreshThePairWithoutSigningAnybodyOut shows a pair that has aged.
 func TestPagesRefreshThePairWithoutSigningAnybodyOut(t *testing.T) {
 	t.Parallel()

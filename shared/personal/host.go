@@ -2,7 +2,9 @@ package personal
 
 import (
 	"context"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // Host is what a personal-account module may ask of the content management
@@ -14,7 +16,9 @@ type Host interface {
 
 	// SendMail takes a mail for delivery. When it returns nil the mail is the
 	// host's responsibility; on an error it is handed over again later, so the
-	// same ID may come twice.
+	// same ID may come twice. Return a [*MailRefusedError], wrapped or not, when
+	// the relay refuses the recipient for good: the plugin then gives up on the
+	// mail and reports [EventMailRefused].
 	SendMail(ctx context.Context, m Mail) error
 
 	// PublishEvent tells the host what happened. Events are delivered at least
@@ -35,6 +39,37 @@ type Mail struct {
 	HTML    string // holds a secret: never log it
 }
 
+// maxMailReply bounds [MailRefusedError.Reason], in bytes.
+const maxMailReply = 500
+
+// MailRefusedError is the error of [Host.SendMail] for a mail that no retry can
+// deliver.
+type MailRefusedError struct {
+	// Reason is the relay's reply: at most 500 bytes of UTF-8 without control
+	// characters. It never holds the mail's text or lists of addresses.
+	Reason string
+}
+
+// NewMailRefusedError returns a refusal with the relay's reply as its reason.
+// Control characters become spaces, invalid UTF-8 is replaced and a long reply
+// is cut; keeping the mail's text and lists of addresses out is the caller's task.
+func NewMailRefusedError(reply string) *MailRefusedError {
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(reply, "\uFFFD"))
+	clean = strings.Join(strings.Fields(clean), " ")
+	if len(clean) > maxMailReply {
+		clean = strings.ToValidUTF8(clean[:maxMailReply], "") // without a half character at its end
+	}
+	return &MailRefusedError{Reason: clean}
+}
+
+// Error describes the refusal for a log.
+func (e *MailRefusedError) Error() string { return "mail refused for good: " + e.Reason }
+
 // EventType says what happened.
 type EventType string
 
@@ -50,6 +85,8 @@ const (
 	EventRecovered         EventType = "recovered"
 	EventPasswordChanged   EventType = "password_changed"
 	EventEmailChanged      EventType = "email_changed" // by the user, or by an administrator
+	EventEmailTaken        EventType = "email_taken"   // register/ or email/ met an e-mail address that belongs to another account
+	EventMailRefused       EventType = "mail_refused"  // the relay refused a mail for good, see MailRefusedError
 	EventSessionTheft      EventType = "session_theft" // an old hash came back; the session was ended
 	EventEmailTaken        EventType = "email_taken"   // register/ or email/ met an e-mail address of another account (UserID is 0)
 	EventMailRefused       EventType = "mail_refused"  // a mail to the user was refused for good and given up

@@ -15,7 +15,7 @@ import (
 func forwarded(lines []string) []netip.Addr {
 	var hops []netip.Addr
 	for _, line := range lines {
-		nodes, ok := forwardedNodes(line)
+		nodes, ok := forwardedValues(line, "for")
 		if !ok {
 			nodes = []string{""}
 		}
@@ -26,24 +26,27 @@ func forwarded(lines []string) []netip.Addr {
 	return hops
 }
 
-func forwardedNodes(s string) (nodes []string, ok bool) {
-	node, named := "", false
+// forwardedValues returns a parameter of every element of a line of Forwarded,
+// first to last, empty where an element lacks it; false if the line breaks the
+// grammar.
+func forwardedValues(s, parameter string) (values []string, ok bool) {
+	value, named := "", false
 	for {
 		s = strings.TrimLeft(s, " \t")
-		if name, value, rest, found := cutPair(s); found {
-			if strings.EqualFold(name, "for") {
+		if name, text, rest, found := cutPair(s); found {
+			if strings.EqualFold(name, parameter) {
 				if named {
 					return nil, false
 				}
-				node, named = value, true
+				value, named = text, true
 			}
 			s = strings.TrimLeft(rest, " \t")
 		}
 		switch {
 		case s == "":
-			return append(nodes, node), true
+			return append(values, value), true
 		case s[0] == ',':
-			nodes, node, named = append(nodes, node), "", false
+			values, value, named = append(values, value), "", false
 		case s[0] != ';':
 			return nil, false
 		}

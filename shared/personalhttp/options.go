@@ -28,7 +28,8 @@ type Options struct {
 	DefaultLocale string
 
 	// TrustedProxies are the senders whose X-Forwarded-For or Forwarded is
-	// believed (HTTP contract, section 5).
+	// believed (HTTP contract, section 5), and X-Forwarded-Proto, see
+	// [Handler.OverHTTPS].
 	TrustedProxies []netip.Prefix
 
 	// CORSOrigins are the exact origins whose scripts may call the API from

@@ -78,5 +78,5 @@ func (c *Connection) newHostServer(options []grpc.ServerOption) *grpc.Server {
 func (c *Connection) answerCallback(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	c.callbacks.Add(1)
 	defer c.callbacks.Add(-1)
-	return answerer{log: c.log, level: slog.LevelDebug, status: contractStatus}.answer(ctx, request, info, next)
+	return answerer{log: c.log, level: slog.LevelDebug, status: callbackStatus}.answer(ctx, request, info, next)
 }

@@ -47,6 +47,23 @@ func contractStatus(ctx context.Context, log *slog.Logger, err error) error {
 	return statusOf(statusCode(e.Code), string(e.Code), detail)
 }
 
+// callbackStatus is [contractStatus] for callbacks to the host: a
+// [*personal.MailRefusedError] crosses too, cleaned and bounded. It is logged as
+// a warning, because the relay has failed and not the host.
+func callbackStatus(ctx context.Context, log *slog.Logger, err error) error {
+	var refused *personal.MailRefusedError
+	if !errors.As(err, &refused) {
+		return contractStatus(ctx, log, err)
+	}
+	reason := personal.NewMailRefusedError(refused.Reason).Reason
+	log.WarnContext(ctx, "mail refused for good", "reason", reason)
+	return statusOf(codes.Internal, string(personal.CodeInternal), &personalv1.ErrorDetail{
+		Code:        string(personal.CodeInternal),
+		RequestId:   requestID(ctx),
+		MailRefused: &reason,
+	})
+}
+
 // contractOf returns err as an error of the contract. An internal failure in a
 // call whose time is up, or whose caller went away, is put down to that.
 func contractOf(ctx context.Context, err error) *personal.Error {

@@ -54,7 +54,10 @@ func fromDetail(s *status.Status) *personal.Error {
 			RetryAfter: max(0, d.GetRetryAfter().AsDuration()),
 			RequestID:  d.GetRequestId(),
 		}
-		if s.Message() != d.GetCode() {
+		switch {
+		case d.MailRefused != nil:
+			e.Cause = personal.NewMailRefusedError(d.GetMailRefused())
+		case s.Message() != d.GetCode():
 			e.Cause = s.Err()
 		}
 		return e

@@ -42,7 +42,8 @@ func (c *hostClient) fetchSchema(ctx context.Context) (personal.Schema, error) {
 	return schemaFromPB(answer), nil
 }
 
-// SendMail hands a mail to the host.
+// SendMail hands a mail to the host. A refusal for good arrives as a
+// [*personal.MailRefusedError] wrapped in a [*personal.Error].
 func (c *hostClient) SendMail(ctx context.Context, m personal.Mail) error {
 	_, err := c.client.SendMail(ctx, mailToPB(m))
 	return err

@@ -3,8 +3,10 @@ package pluginrpc_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -215,5 +217,50 @@ func TestAnErrorOfTheHostReachesTheModule(t *testing.T) {
 				t.Errorf("got %v, want %s", err, tt.code)
 			}
 		})
+	}
+}
+
+func TestSendMail_RefusalForGoodReachesTheModule(t *testing.T) {
+	host := newFakeHost("1")
+	_, module := serveCallback(t, host, askForFields)
+	const reply = "550 5.1.1 no such mailbox"
+	tests := map[string]struct {
+		err    error
+		reason string
+	}{
+		"plain":                         {personal.NewMailRefusedError(reply), reply},
+		"wrapped":                       {fmt.Errorf("mail 17: %w", personal.NewMailRefusedError(reply)), reply},
+		"as the cause of another error": {personal.NewError(personal.CodeUnavailable, personal.NewMailRefusedError(reply)), reply},
+		"without a reason":              {&personal.MailRefusedError{}, ""},
+		"a reason that breaks the rules is mended": {
+			&personal.MailRefusedError{Reason: "550 no\r\nsuch \x1bbox \xff" + strings.Repeat("é", 300)},
+			"550 no such box \uFFFD" + strings.Repeat("é", 240),
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			host.onMail = func(context.Context, personal.Mail) error { return tt.err }
+			err := module.SendMail(t.Context(), personal.Mail{})
+			var refused *personal.MailRefusedError
+			if !errors.As(err, &refused) {
+				t.Fatalf("got %v, want a refusal for good", err)
+			}
+			if refused.Reason != tt.reason {
+				t.Errorf("got reason %q, want %q", refused.Reason, tt.reason)
+			}
+		})
+	}
+}
+
+func TestSendMail_OtherErrorsAreNoRefusal(t *testing.T) {
+	host := newFakeHost("1")
+	_, module := serveCallback(t, host, askForFields)
+	for _, failure := range []error{errors.New("550 disk full"), personal.NewError(personal.CodeUnavailable, nil), context.DeadlineExceeded} {
+		host.onMail = func(context.Context, personal.Mail) error { return failure }
+		err := module.SendMail(t.Context(), personal.Mail{})
+		var refused *personal.MailRefusedError
+		if err == nil || errors.As(err, &refused) {
+			t.Errorf("%v arrives as %v, want an error that is no refusal", failure, err)
+		}
 	}
 }

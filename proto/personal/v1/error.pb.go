@@ -33,7 +33,10 @@ type ErrorDetail struct {
 	// How long to wait before trying again; absent if that is not the remedy.
 	RetryAfter *durationpb.Duration `protobuf:"bytes,3,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	// The call that failed, as it stands in the logs of both processes.
-	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Present where the host refuses a mail for good: the relay's reply. The code
+	// is internal then, so an older plugin sees a failed delivery and retries.
+	MailRefused   *string `protobuf:"bytes,5,opt,name=mail_refused,json=mailRefused,proto3,oneof" json:"mail_refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -96,21 +99,30 @@ func (x *ErrorDetail) GetRequestId() string {
 	return ""
 }
 
+func (x *ErrorDetail) GetMailRefused() string {
+	if x != nil && x.MailRefused != nil {
+		return *x.MailRefused
+	}
+	return ""
+}
+
 var File_personal_v1_error_proto protoreflect.FileDescriptor
 
 const file_personal_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17personal/v1/error.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\"\xf5\x01\n" +
+	"\x17personal/v1/error.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\"\xae\x02\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12<\n" +
 	"\x06fields\x18\x02 \x03(\v2$.personal.v1.ErrorDetail.FieldsEntryR\x06fields\x12:\n" +
 	"\vretry_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\x1a9\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x12&\n" +
+	"\fmail_refused\x18\x05 \x01(\tH\x00R\vmailRefused\x88\x01\x01\x1a9\n" +
 	"\vFieldsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0f\n" +
+	"\r_mail_refusedB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_error_proto_rawDescOnce sync.Once
@@ -145,6 +157,7 @@ func file_personal_v1_error_proto_init() {
 	if File_personal_v1_error_proto != nil {
 		return
 	}
+	file_personal_v1_error_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

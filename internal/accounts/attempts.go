@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -173,6 +174,25 @@ func source(ctx context.Context) string {
 		return netip.PrefixFrom(address, 64).Masked().String()
 	}
 	return address.String()
+}
+
+// hashSource returns the source of a call's hashing: the IPv4 address, or the /48
+// of an IPv6 address and the /64 within it. All callers with unknown addresses
+// share one source.
+func hashSource(ctx context.Context) password.Source {
+	call := personal.CallFrom(ctx)
+	if !call.Address.IsValid() {
+		return password.Source{Shared: true}
+	}
+	address := fromNAT64(call.Address.Unmap())
+	if address.Is4() {
+		return password.Source{Network: address.String(), Shared: call.Shared}
+	}
+	return password.Source{
+		Network: netip.PrefixFrom(address, 48).Masked().String(),
+		Subnet:  netip.PrefixFrom(address, 64).Masked().String(),
+		Shared:  call.Shared,
+	}
 }
 
 // fromNAT64 returns the IPv4 address that is written as one of 64:ff9b::/96 (RFC

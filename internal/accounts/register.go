@@ -27,7 +27,7 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	if err != nil {
 		return personal.SignedIn{}, err
 	}
-	account.PasswordHash, err = s.hasher.Hash(ctx, prepared)
+	account.PasswordHash, err = s.hasher.Hash(ctx, hashSource(ctx), prepared)
 	if err != nil {
 		return personal.SignedIn{}, fail("hashing a password", err)
 	}

@@ -44,9 +44,9 @@ type Settings struct {
 // Hasher hashes and verifies passwords. Implemented by [password.Hasher], which
 // bounds how many hashes run at once.
 type Hasher interface {
-	Hash(ctx context.Context, prepared string) (string, error)
-	Verify(ctx context.Context, encoded, entered string) (password.Result, error)
-	VerifyDummy(ctx context.Context, entered string) error
+	Hash(ctx context.Context, from password.Source, prepared string) (string, error)
+	Verify(ctx context.Context, from password.Source, encoded, entered string) (password.Result, error)
+	VerifyDummy(ctx context.Context, from password.Source, entered string) error
 }
 
 // Service is the domain. Its zero value is of no use; see [New].

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/internal/token"
@@ -50,7 +51,7 @@ func TestSignIn_LoginWithAnAtSignOfAnotherAccountCountsForNothing(t *testing.T) 
 // as version 0.1.0 allowed.
 func squat(t *testing.T, f *fixture, login string) {
 	t.Helper()
-	hash, err := mustHasher(t, cheap).Hash(t.Context(), otherPassword)
+	hash, err := mustHasher(t, cheap).Hash(t.Context(), password.Source{}, otherPassword)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -532,6 +533,36 @@ func TestChangeEmail_NewerChangeReplacesOneThatWaits(t *testing.T) {
 		f.drain(t)
 		if len(sent) > before {
 			t.Errorf("the older change is still tried: %v", sent)
+		}
+	})
+}
+
+func TestMail_RefusedForGoodIsGivenUpWithAnEvent(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		c := f.register(t, "ada").Credentials
+		tries := 0
+		f.host.SendMailFunc = func(context.Context, personal.Mail) error {
+			tries++
+			return fmt.Errorf("delivering: %w", personal.NewMailRefusedError("550 5.1.1 no such user"))
+		}
+		wantCode(t, f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: c, Password: goodPassword, Email: "typo@example.com"}), "")
+		wantCode(t, f.service.Recover(t.Context(), personal.RecoverRequest{Login: "ada"}), "")
+		for range 3 {
+			f.drain(t)
+			f.clock.Advance(time.Hour)
+		}
+		if tries != 2 {
+			t.Errorf("%d tries of two mails", tries)
+		}
+		told := 0
+		for _, e := range f.host.Events() {
+			if e.Type == personal.EventMailRefused && e.UserID == c.UserID && e.Actor == personal.ActorSystem {
+				told++
+			}
+		}
+		if told != 2 {
+			t.Errorf("%d events, want 2", told)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -259,6 +260,19 @@ func sourceSite(ctx context.Context) (string, bool) {
 		return "", false
 	}
 	return netip.PrefixFrom(address, 48).Masked().String(), true
+}
+
+// hashSource is the source of a call's hashing: the IPv4 address, or the /48 of an
+// IPv6 address and the /64 within it. All calls with an unknown address share one.
+func hashSource(ctx context.Context) password.Source {
+	call := personal.CallFrom(ctx)
+	if !call.Address.IsValid() {
+		return password.Source{Shared: true}
+	}
+	if site, ok := sourceSite(ctx); ok {
+		return password.Source{Network: site, Subnet: source(ctx), Shared: call.Shared}
+	}
+	return password.Source{Network: source(ctx), Shared: call.Shared}
 }
 
 // fromNAT64 returns the IPv4 address that is written as one of 64:ff9b::/96 (RFC

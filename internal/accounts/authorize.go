@@ -87,12 +87,12 @@ func (s *Service) loginQuery(login string) AccountQuery {
 // account's, and a new hash when the stored one is not as the settings ask.
 func (s *Service) checkPassword(ctx context.Context, account Account, known bool, entered string) (rehash string, err error) {
 	if !known {
-		if err := s.hasher.VerifyDummy(ctx, entered); err != nil {
+		if err := s.hasher.VerifyDummy(ctx, hashSource(ctx), entered); err != nil {
 			return "", fail("hashing a password", err)
 		}
 		return "", refusal(personal.CodeInvalidCredentials)
 	}
-	result, err := s.hasher.Verify(ctx, account.PasswordHash, entered)
+	result, err := s.hasher.Verify(ctx, hashSource(ctx), account.PasswordHash, entered)
 	if err != nil {
 		return "", fail("verifying a password", err)
 	}
@@ -109,7 +109,7 @@ func (s *Service) checkPassword(ctx context.Context, account Account, known bool
 // is no turn now is left to another sign-in.
 func (s *Service) hashAnew(ctx context.Context, entered string) (rehash string, err error) {
 	prepared, _ := password.Canonical(entered) // there is a form, or no rehash would be due
-	rehash, err = s.hasher.Hash(ctx, prepared)
+	rehash, err = s.hasher.Hash(ctx, hashSource(ctx), prepared)
 	if errors.Is(err, password.ErrBusy) {
 		return "", nil
 	}

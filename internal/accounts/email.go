@@ -173,8 +173,5 @@ func (s *Service) sendEmailNotice(ctx context.Context, j outbox.Job) error {
 		return err
 	}
 	m.ID, m.To = r.MailID, r.To
-	if err := s.host.SendMail(ctx, m); err != nil {
-		return fmt.Errorf("handing a mail to the host: %w", err)
-	}
-	return nil
+	return s.send(ctx, j.Account, m)
 }

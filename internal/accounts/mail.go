@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/internal/token"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // MailWindow is how long a mail counts towards the most that an account gets of
@@ -68,7 +70,23 @@ func (s *Service) mailToken(ctx context.Context, m mailing) error {
 		return err
 	}
 	mail.ID, mail.To = m.mailID, m.to.Address
-	if err := s.host.SendMail(ctx, mail); err != nil {
+	return s.send(ctx, m.account.ID, mail)
+}
+
+// send hands a mail to the host. One that is refused for good is given up, with an
+// event; any other error means that it is to be tried again.
+func (s *Service) send(ctx context.Context, accountID int64, m personal.Mail) error {
+	err := s.host.SendMail(ctx, m)
+	var refused *personal.MailRefusedError
+	if errors.As(err, &refused) {
+		// Not the relay's words: they often name the address, and the host has them.
+		s.log.WarnContext(ctx, "a mail was refused for good and is given up", slog.Int64("user_id", accountID))
+		err = s.store.Enqueue(ctx, s.event(ctx, personal.ActorSystem, personal.EventMailRefused, accountID))
+		if err == nil {
+			s.wake()
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("handing a mail to the host: %w", err)
 	}
 	return nil

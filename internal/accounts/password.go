@@ -63,7 +63,7 @@ func (s *Service) confirmIdentity(ctx context.Context, a Account, faults *person
 		faults.Add(parameter, personal.FaultRequired)
 		return false, nil
 	}
-	result, err := s.hasher.Verify(ctx, a.PasswordHash, entered)
+	result, err := s.hasher.Verify(ctx, hashSource(ctx), a.PasswordHash, entered)
 	if err != nil {
 		return false, fail("verifying a password", err)
 	}
@@ -77,7 +77,7 @@ func (s *Service) confirmIdentity(ctx context.Context, a Account, faults *person
 // replacePassword stores the new password. The session that asks lives on with
 // fresh secrets, so that none of its earlier hashes is good for anything.
 func (s *Service) replacePassword(ctx context.Context, who caller, prepared string) (personal.Credentials, error) {
-	hash, err := s.hasher.Hash(ctx, prepared)
+	hash, err := s.hasher.Hash(ctx, hashSource(ctx), prepared)
 	if err != nil {
 		return personal.Credentials{}, fail("hashing a password", err)
 	}

@@ -151,7 +151,7 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if err := faults.Err(); err != nil {
 		return err
 	}
-	hash, err := s.hasher.Hash(ctx, prepared)
+	hash, err := s.hasher.Hash(ctx, hashSource(ctx), prepared)
 	if err != nil {
 		return fail("hashing a password", err)
 	}

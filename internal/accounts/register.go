@@ -31,7 +31,7 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	if slices.Contains(s.settings.ReservedLogins, account.LoginKey) {
 		return personal.SignedIn{}, alreadyExists(&TakenError{Login: true})
 	}
-	account.PasswordHash, err = s.hasher.Hash(ctx, prepared)
+	account.PasswordHash, err = s.hasher.Hash(ctx, hashSource(ctx), prepared)
 	if err != nil {
 		return personal.SignedIn{}, fail("hashing a password", err)
 	}

@@ -78,16 +78,16 @@ type hasher struct {
 	hashErr           error
 }
 
-func (h *hasher) Hash(ctx context.Context, prepared string) (string, error) {
+func (h *hasher) Hash(ctx context.Context, from password.Source, prepared string) (string, error) {
 	if h.hashErr != nil {
 		return "", h.hashErr
 	}
-	return h.Hasher.Hash(ctx, prepared)
+	return h.Hasher.Hash(ctx, from, prepared)
 }
 
-func (h *hasher) Verify(ctx context.Context, encoded, entered string) (password.Result, error) {
+func (h *hasher) Verify(ctx context.Context, from password.Source, encoded, entered string) (password.Result, error) {
 	h.verified++
-	result, err := h.Hasher.Verify(ctx, encoded, entered)
+	result, err := h.Hasher.Verify(ctx, from, encoded, entered)
 	if while := h.while; while != nil {
 		h.while = nil
 		while()
@@ -95,9 +95,9 @@ func (h *hasher) Verify(ctx context.Context, encoded, entered string) (password.
 	return result, err
 }
 
-func (h *hasher) VerifyDummy(ctx context.Context, entered string) error {
+func (h *hasher) VerifyDummy(ctx context.Context, from password.Source, entered string) error {
 	h.dummies++
-	return h.Hasher.VerifyDummy(ctx, entered)
+	return h.Hasher.VerifyDummy(ctx, from, entered)
 }
 
 // spied is a fixture whose service looks at the store and hashes through spies.

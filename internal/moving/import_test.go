@@ -42,7 +42,7 @@ func TestAccountsMoveInFromCSV(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		bob := account(t, s, "bob@example.com")
-		got, err := cheapHasher(t).Verify(t.Context(), bob.PasswordHash, phrase)
+		got, err := cheapHasher(t).Verify(t.Context(), password.Source{}, bob.PasswordHash, phrase)
 		if err != nil || !got.Match || password.IsBare(bob.PasswordHash) {
 			t.Errorf("the wrapped hash: %+v, %v", got, err)
 		}
@@ -310,7 +310,7 @@ func TestMD5IsWrappedInTheBackground(t *testing.T) {
 		if _, bare, err := s.CountAccounts(t.Context()); err != nil || bare != 0 {
 			t.Errorf("%d are bare, %v", bare, err)
 		}
-		got, err := cheapHasher(t).Verify(t.Context(), account(t, s, "user0").PasswordHash, phrase)
+		got, err := cheapHasher(t).Verify(t.Context(), password.Source{}, account(t, s, "user0").PasswordHash, phrase)
 		if err != nil || !got.Match {
 			t.Errorf("got %+v, %v", got, err)
 		}

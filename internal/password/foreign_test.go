@@ -68,7 +68,7 @@ func TestAHashOfAnotherSystemTakesItsPasswordAndIsDueForARehash(t *testing.T) {
 
 func mustVerify(t *testing.T, h *Hasher, encoded, entered string, want Result) {
 	t.Helper()
-	if got, err := h.Verify(t.Context(), encoded, entered); err != nil || got != want {
+	if got, err := h.Verify(t.Context(), user, encoded, entered); err != nil || got != want {
 		t.Errorf("entered %.20q: %+v, %v, want %+v", entered, got, err, want)
 	}
 }
@@ -88,7 +88,7 @@ func TestTheRulesOfTheOldSystemHoldForItsHashes(t *testing.T) {
 		"MD5 of the empty password is not": {barePrefix + "d41d8cd98f00b204e9800998ecf8427e", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := h.Verify(t.Context(), test.encoded, test.entered)
+			got, err := h.Verify(t.Context(), user, test.encoded, test.entered)
 			if err != nil || got.Match != test.want {
 				t.Errorf("got %+v, %v", got, err)
 			}
@@ -142,7 +142,7 @@ func TestNoPasswordMatchesAnUnusableHash(t *testing.T) {
 			mustVerify(t, h, adopted, entered, Result{})
 		}
 	}
-	if _, err := h.Verify(t.Context(), "!more", phrase); !errors.Is(err, ErrBadHash) {
+	if _, err := h.Verify(t.Context(), user, "!more", phrase); !errors.Is(err, ErrBadHash) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -18,11 +18,11 @@ var (
 // safe for concurrent use and needs no closing.
 //
 // Its methods wait for their turn for 5 s at most and not beyond the context's
-// end; they return [ErrBusy] when there is no turn to be had, and the context's
-// error when that ends first.
+// end. Sources are served in turn. The error is [ErrBusy] when too many wait or
+// the wait is too long, and the context's error when that ends first.
 type Hasher struct {
 	params Params
-	gate   *gate
+	queue  *queue
 	dummy  argon2Hash
 }
 
@@ -44,57 +44,59 @@ func New(p Params, parallel int) (*Hasher, error) {
 	}
 	// No password has a random key for its hash.
 	dummy := argon2Hash{function: argon2id, params: p, salt: random(saltBytes), key: random(keyBytes)}
-	return &Hasher{params: p, gate: newGate(parallel), dummy: dummy}, nil
+	return &Hasher{params: p, queue: newQueue(parallel), dummy: dummy}, nil
 }
 
 // Hash returns the hash of a prepared password with a new salt, for storage.
-func (h *Hasher) Hash(ctx context.Context, prepared string) (string, error) {
-	leave, err := h.gate.enter(ctx)
+func (h *Hasher) Hash(ctx context.Context, from Source, prepared string) (encoded string, err error) {
+	err = h.queue.run(ctx, from, func() { encoded = newArgon2id(h.params, prepared).String() })
 	if err != nil {
 		return "", fmt.Errorf("hashing a password: %w", err)
 	}
-	defer leave()
-	return newArgon2id(h.params, prepared).String(), nil
+	return encoded, nil
 }
 
 // Verify compares a password, as it was entered, with a stored hash. The error
 // is [ErrBadHash] if the hash can't be used; nothing is computed for such a one.
 // A password that does not match takes at least as long as with a new hash.
-func (h *Hasher) Verify(ctx context.Context, encoded, entered string) (Result, error) {
+func (h *Hasher) Verify(ctx context.Context, from Source, encoded, entered string) (Result, error) {
 	s, err := parse(encoded)
 	if err != nil {
 		return Result{}, fmt.Errorf("verifying a password: %w", err)
 	}
-	return h.compare(ctx, s, entered)
+	return h.compare(ctx, from, s, entered)
 }
 
 // VerifyDummy does the work of Verify for an account that does not exist, so
-// that the time of an answer does not tell whether one does. It matches nothing.
-func (h *Hasher) VerifyDummy(ctx context.Context, entered string) error {
-	_, err := h.compare(ctx, h.dummy, entered)
+// that the time of a response does not reveal whether one does. It matches nothing.
+func (h *Hasher) VerifyDummy(ctx context.Context, from Source, entered string) error {
+	_, err := h.compare(ctx, from, h.dummy, entered)
 	return err
 }
 
-// compare tries every form of the password that was entered. How many there are
-// depends on the password alone, so it tells nothing of the account.
-func (h *Hasher) compare(ctx context.Context, s stored, entered string) (Result, error) {
-	leave, err := h.gate.enter(ctx)
-	if err != nil {
+// compare waits for a turn and tries the entered password.
+func (h *Hasher) compare(ctx context.Context, from Source, s stored, entered string) (result Result, err error) {
+	if err := h.queue.run(ctx, from, func() { result = h.try(s, entered) }); err != nil {
 		return Result{}, fmt.Errorf("verifying a password: %w", err)
 	}
-	defer leave()
+	return result, nil
+}
+
+// try compares every form of the password that was entered. How many there are
+// depends on the password alone, so it reveals nothing about the account.
+func (h *Hasher) try(s stored, entered string) Result {
 	prepared, preparable := Canonical(entered)
 	forms := formsOf(entered, prepared)
-	if len(forms) == 0 { // nobody's password, and the work of a wrong one
+	if len(forms) == 0 { // no account has this password; the work is that of a wrong one
 		s, forms = h.dummy, []string{""}
 	}
 	for _, form := range forms {
 		if s.matches(form) {
-			return Result{Match: true, Rehash: preparable && (form != prepared || s.outdated(h.params))}, nil
+			return Result{Match: true, Rehash: preparable && (form != prepared || s.outdated(h.params))}
 		}
 		h.topUp(s.missing(h.params), form)
 	}
-	return Result{}, nil
+	return Result{}
 }
 
 // topUp spends the time that a failed comparison with a cheaper hash has left.

@@ -34,12 +34,12 @@ func TestAPasswordMatchesItsOwnHashOnly(t *testing.T) {
 			t.Skip("no password")
 		}
 		other := text.Draw(t, "other")
-		encoded, err := h.Hash(context.Background(), password)
+		encoded, err := h.Hash(context.Background(), user, password)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, entered := range []string{password, other} {
-			got, err := h.Verify(context.Background(), encoded, entered)
+			got, err := h.Verify(context.Background(), user, encoded, entered)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,8 +53,8 @@ func TestAPasswordMatchesItsOwnHashOnly(t *testing.T) {
 
 func TestEveryHashHasItsOwnSaltAndTheCurrentCosts(t *testing.T) {
 	h := newHasher(t, owasp)
-	one, err1 := h.Hash(t.Context(), "password")
-	two, err2 := h.Hash(t.Context(), "password")
+	one, err1 := h.Hash(t.Context(), user, "password")
+	two, err2 := h.Hash(t.Context(), user, "password")
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
@@ -84,18 +84,18 @@ func TestAHashWithOtherCostsIsDueForARehash(t *testing.T) {
 		"fewer threads": {Params{MemoryKiB: 64, Time: 2, Threads: 1}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			encoded, err := newHasher(t, test.made).Hash(t.Context(), "password")
+			encoded, err := newHasher(t, test.made).Hash(t.Context(), user, "password")
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := newHasher(t, current).Verify(t.Context(), encoded, "password")
+			got, err := newHasher(t, current).Verify(t.Context(), user, encoded, "password")
 			if want := (Result{Match: true, Rehash: test.want}); err != nil || got != want {
 				t.Errorf("got %+v, %v, want %+v", got, err, want)
 			}
 		})
 	}
 	short := "$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc"
-	got, err := newHasher(t, current).Verify(t.Context(), short, "password")
+	got, err := newHasher(t, current).Verify(t.Context(), user, short, "password")
 	if want := (Result{Match: true, Rehash: true}); err != nil || got != want {
 		t.Errorf("a short salt: got %+v, %v", got, err)
 	}
@@ -122,7 +122,7 @@ func TestWhatACheaperHashLacksIsMadeUpFor(t *testing.T) {
 func TestAWrongPasswordIsAnsweredNoSoonerForACheaperHash(t *testing.T) {
 	h := newHasher(t, owasp)
 	older := newHasher(t, Params{MemoryKiB: owasp.MemoryKiB / 4, Time: 1, Threads: 1})
-	ofOlder, err := older.Hash(t.Context(), phrase)
+	ofOlder, err := older.Hash(t.Context(), user, phrase)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestAWrongPasswordIsAnsweredNoSoonerForACheaperHash(t *testing.T) {
 				t.Errorf("%s: %v, for an unknown account %v", name, known, unknown)
 				break
 			}
-			unknown = min(unknown, elapsed(func() { _ = h.VerifyDummy(t.Context(), "wrong") }))
+			unknown = min(unknown, elapsed(func() { _ = h.VerifyDummy(t.Context(), user, "wrong") }))
 			known = min(known, elapsed(func() { mustVerify(t, h, encoded, "wrong", Result{}) }))
 		}
 	}
@@ -163,31 +163,24 @@ func TestTheDummyIsHashedWithTheCurrentCosts(t *testing.T) {
 	if h.dummy.params != cheap || len(h.dummy.salt) != saltBytes || len(h.dummy.key) != keyBytes {
 		t.Errorf("got %v", h.dummy.params)
 	}
-	if err := h.VerifyDummy(t.Context(), ""); err != nil {
+	if err := h.VerifyDummy(t.Context(), user, ""); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestABusyHasherSaysSo(t *testing.T) {
 	h := newHasher(t, cheap)
-	fill(h.gate.running)
-	fill(h.gate.waiting)
-	_, hash := h.Hash(t.Context(), "password")
-	_, verify := h.Verify(t.Context(), h.dummy.String(), "password")
-	dummy := h.VerifyDummy(t.Context(), "password")
+	fill(h.queue)
+	_, hash := h.Hash(t.Context(), user, "password")
+	_, verify := h.Verify(t.Context(), user, h.dummy.String(), "password")
+	dummy := h.VerifyDummy(t.Context(), user, "password")
 	for name, err := range map[string]error{"Hash": hash, "Verify": verify, "VerifyDummy": dummy} {
 		if !errors.Is(err, ErrBusy) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := h.Verify(t.Context(), "plain", "plain"); !errors.Is(err, ErrBadHash) {
+	if _, err := h.Verify(t.Context(), user, "plain", "plain"); !errors.Is(err, ErrBadHash) {
 		t.Errorf("a bad hash: %v", err)
-	}
-}
-
-func fill(c chan struct{}) {
-	for len(c) < cap(c) {
-		c <- struct{}{}
 	}
 }
 
@@ -196,20 +189,20 @@ func TestAHasherIsSharedByManyCallers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	encoded, err := h.Hash(t.Context(), "password")
+	encoded, err := h.Hash(t.Context(), user, "password")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var callers sync.WaitGroup
 	for range 18 { // as many as may run and wait
 		callers.Go(func() {
-			if r, err := h.Verify(t.Context(), encoded, "password"); err != nil || !r.Match {
+			if r, err := h.Verify(t.Context(), user, encoded, "password"); err != nil || !r.Match {
 				t.Errorf("got %+v, %v", r, err)
 			}
 		})
 	}
 	callers.Wait()
-	if len(h.gate.running) != 0 || len(h.gate.waiting) != 0 {
+	if h.queue.held != 0 || h.queue.backlog.size != 0 {
 		t.Error("turns were not given back")
 	}
 }
@@ -237,7 +230,7 @@ func BenchmarkHash(b *testing.B) {
 	h := newHasher(b, owasp)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := h.Hash(b.Context(), "correct horse battery staple"); err != nil {
+		if _, err := h.Hash(b.Context(), user, "correct horse battery staple"); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -66,19 +66,19 @@ func md5Hex(password string) string {
 // IsBare reports whether a stored hash is an MD5 that has not been wrapped yet.
 func IsBare(encoded string) bool { return strings.HasPrefix(encoded, barePrefix) }
 
-// Wrap returns a bare MD5 within an Argon2id of the current costs. The error is
-// [ErrBadHash] if it is none.
+// Wrap returns a bare MD5 within an Argon2id of the current costs. It is
+// background work: users are served first. The error is [ErrBadHash] if encoded is
+// no bare MD5.
 func (h *Hasher) Wrap(ctx context.Context, encoded string) (string, error) {
 	s, err := parse(encoded)
 	b, ok := s.(bare)
 	if err != nil || !ok {
 		return "", fmt.Errorf("wrapping a hash: %w: not a bare MD5", ErrBadHash)
 	}
-	leave, err := h.gate.enter(ctx)
+	var inner string
+	err = h.queue.run(ctx, Source{background: true}, func() { inner = newArgon2id(h.params, b.digits).String() })
 	if err != nil {
 		return "", fmt.Errorf("wrapping a hash: %w", err)
 	}
-	defer leave()
-	inner := newArgon2id(h.params, b.digits).String()
 	return wrappedPrefix + strings.TrimPrefix(inner, "$"+argon2id+"$"), nil
 }

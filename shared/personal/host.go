@@ -85,11 +85,9 @@ const (
 	EventRecovered         EventType = "recovered"
 	EventPasswordChanged   EventType = "password_changed"
 	EventEmailChanged      EventType = "email_changed" // by the user, or by an administrator
-	EventEmailTaken        EventType = "email_taken"   // register/ or email/ met an e-mail address that belongs to another account
+	EventEmailTaken        EventType = "email_taken"   // register/ or email/ met the e-mail address of another account (UserID is 0)
 	EventMailRefused       EventType = "mail_refused"  // the relay refused a mail for good, see MailRefusedError
 	EventSessionTheft      EventType = "session_theft" // an old hash came back; the session was ended
-	EventEmailTaken        EventType = "email_taken"   // register/ or email/ met an e-mail address of another account (UserID is 0)
-	EventMailRefused       EventType = "mail_refused"  // a mail to the user was refused for good and given up
 	EventUserUpdated       EventType = "user_updated"  // by an administrator, like those that follow
 	EventUserDisabled      EventType = "user_disabled"
 	EventUserEnabled       EventType = "user_enabled"

@@ -1,0 +1,313 @@
+package password
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	maxWait       = 5 * time.Second
+	placesPerTurn = 64 // callers that may wait, for each hashing that may run
+)
+
+// Source is where a request for a hashing comes from. Sources are told apart by
+// their network and served in turn; within a network, its subnets are.
+type Source struct {
+	Network string // IPv4 address, or the /48 of an IPv6 address; "" if unknown
+	Subnet  string // the /64 within an IPv6 network; "" otherwise
+	// Shared says that many clients share the network, or that it is unknown: it
+	// may hold more than a quarter of the places.
+	Shared bool
+
+	background bool // no user waits for the result; Network and Subnet are ""
+}
+
+// same reports whether two sources are of one network.
+func (s Source) same(other Source) bool {
+	return s.Network == other.Network && s.background == other.background
+}
+
+// queue bounds how many hashings run at once, how many callers wait for a turn,
+// and how long: Argon2 would exhaust the memory otherwise. Invariants, whenever
+// the mutex is free:
+//
+//   - At most parallel turns are held, and at most backlog.places callers wait.
+//   - Callers wait only while every turn is held. A turn that ends goes to the
+//     next waiter directly, so no newcomer can take it first.
+//   - A waiter is either in the backlog or has exactly one outcome: its turn, or
+//     [ErrBusy]. A waiter that withdraws after it got its turn passes it on.
+//
+// The order of service and who gets a place are the backlog's decision.
+type queue struct {
+	parallel int
+
+	mu      sync.Mutex
+	held    int // turns
+	backlog backlog
+}
+
+// newQueue returns a queue of parallel turns; 0 means as many as there are processors.
+func newQueue(parallel int) *queue {
+	if parallel <= 0 {
+		parallel = runtime.GOMAXPROCS(0)
+	}
+	return &queue{parallel: parallel, backlog: backlog{places: placesPerTurn * parallel}}
+}
+
+// run calls f when it is the caller's turn. The error is that of enter.
+func (q *queue) run(ctx context.Context, from Source, f func()) error {
+	if err := q.enter(ctx, from); err != nil {
+		return err
+	}
+	defer q.leave()
+	f()
+	return nil
+}
+
+// enter waits for a turn, which the caller ends by calling leave once. The error
+// is [ErrBusy] if there is no place, another source takes the place, or the wait
+// exceeds maxWait; it is the context's if that ends first.
+func (q *queue) enter(ctx context.Context, from Source) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	w := q.arrive(from)
+	if w == nil {
+		return nil
+	}
+	timeout := time.NewTimer(maxWait)
+	defer timeout.Stop()
+	var err error
+	select {
+	case err = <-w.outcome:
+	case <-ctx.Done():
+		err = q.withdraw(w, ctx.Err())
+	case <-timeout.C:
+		err = q.withdraw(w, ErrBusy)
+	}
+	if ended := ctx.Err(); err == nil && ended != nil { // the turn came too late
+		q.leave()
+		return ended
+	}
+	return err
+}
+
+// arrive takes a free turn and returns nil, or returns a waiter, which has its
+// outcome already if there is no place for it.
+func (q *queue) arrive(from Source) *waiter {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.held < q.parallel {
+		q.held++
+		return nil
+	}
+	w := &waiter{from: from, outcome: make(chan error, 1)}
+	refused := w
+	if displaced, ok := q.backlog.join(w); ok {
+		refused = displaced
+	}
+	if refused != nil {
+		refused.outcome <- ErrBusy
+	}
+	return w
+}
+
+// withdraw ends a wait and returns the reason, or the waiter's outcome if that
+// came first.
+func (q *queue) withdraw(w *waiter, reason error) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.backlog.remove(w) {
+		return reason
+	}
+	return <-w.outcome
+}
+
+// leave ends a turn and gives it to the next waiter.
+func (q *queue) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if w := q.backlog.next(); w != nil {
+		w.outcome <- nil
+		return
+	}
+	q.held--
+}
+
+// waiter is one caller that waits for a turn.
+type waiter struct {
+	from    Source
+	arrival uint64     // number in the order of arrival
+	outcome chan error // takes one value: nil for a turn, or [ErrBusy]
+}
+
+// backlog holds the waiters and decides the order of service:
+//
+//   - Networks are served in turn, within a network its subnets in turn, within a
+//     subnet the waiters in the order of arrival. A newcomer's network is served
+//     after at most one hashing of every other network.
+//   - Background hashing is a network of its own. It is served only when no other
+//     one waits.
+//
+// It also decides who gets one of the places:
+//
+//   - While others wait, no network but a shared one takes a further place beyond
+//     a quarter of them. Background hashing does not count as one of the others.
+//   - When all places are taken, a network without a waiter displaces the newest
+//     waiter of the largest network, of several the one to be served last. If every
+//     network holds one place only, the newcomer gets none. Background hashing
+//     displaces no waiter.
+//   - When all places are taken, a network that holds one gets no further place.
+//
+// Scans are linear: the places are a few hundred at most, and a hashing takes
+// milliseconds.
+type backlog struct {
+	places   int
+	size     int        // waiters
+	arrivals uint64     // waiters that ever joined
+	networks []*network // those with waiters, the next to be served first
+}
+
+// network holds the waiters of one source. It has at least one.
+type network struct {
+	size    int       // waiters
+	subnets []*subnet // those with waiters, the next to be served first
+}
+
+// subnet holds waiters of one subnet in the order of arrival. It has at least one.
+type subnet struct{ waiters []*waiter }
+
+func (s *subnet) source() Source  { return s.waiters[0].from }
+func (n *network) source() Source { return n.subnets[0].source() }
+
+// join gives w a place. A displaced waiter has left the backlog.
+func (b *backlog) join(w *waiter) (displaced *waiter, ok bool) {
+	own := b.find(w.from)
+	size := 0
+	if own != nil {
+		size = own.size
+	}
+	switch {
+	case !w.from.Shared && size >= b.places/4 && b.othersWait(w.from):
+		return nil, false
+	case b.size < b.places:
+	case own != nil || w.from.background:
+		return nil, false
+	default:
+		largest := b.largest()
+		if largest.size == 1 {
+			return nil, false
+		}
+		displaced = largest.newest()
+		b.remove(displaced)
+	}
+	b.arrivals++
+	w.arrival = b.arrivals
+	b.add(own, w)
+	return displaced, true
+}
+
+// add appends w to its network, or to a new one that is served last.
+func (b *backlog) add(own *network, w *waiter) {
+	if own == nil {
+		own = &network{}
+		b.networks = append(b.networks, own)
+	}
+	b.size++
+	own.size++
+	for _, s := range own.subnets {
+		if s.source().Subnet == w.from.Subnet {
+			s.waiters = append(s.waiters, w)
+			return
+		}
+	}
+	own.subnets = append(own.subnets, &subnet{[]*waiter{w}})
+}
+
+// next removes and returns the waiter whose turn it is; nil if there is none. Its
+// network and its subnet move behind the others.
+func (b *backlog) next() *waiter {
+	if b.size == 0 {
+		return nil
+	}
+	turn := max(0, slices.IndexFunc(b.networks, func(n *network) bool { return !n.source().background }))
+	n := toBack(b.networks, turn)
+	w := toBack(n.subnets, 0).waiters[0]
+	b.remove(w)
+	return w
+}
+
+// toBack moves an element behind the others and returns it.
+func toBack[E any](list []E, i int) E {
+	e := list[i]
+	copy(list[i:], list[i+1:])
+	list[len(list)-1] = e
+	return e
+}
+
+// remove takes w out, and reports false if it is not there.
+func (b *backlog) remove(w *waiter) bool {
+	n := b.find(w.from)
+	if n == nil {
+		return false
+	}
+	for i, s := range n.subnets {
+		at := slices.Index(s.waiters, w)
+		if at < 0 {
+			continue
+		}
+		b.size--
+		n.size--
+		if s.waiters = slices.Delete(s.waiters, at, at+1); len(s.waiters) == 0 {
+			n.subnets = slices.Delete(n.subnets, i, i+1)
+		}
+		if n.size == 0 {
+			b.networks = slices.DeleteFunc(b.networks, func(other *network) bool { return other == n })
+		}
+		return true
+	}
+	return false
+}
+
+// find returns the network of a source, nil if it has no waiter.
+func (b *backlog) find(from Source) *network {
+	for _, n := range b.networks {
+		if n.source().same(from) {
+			return n
+		}
+	}
+	return nil
+}
+
+// othersWait reports whether users of another network than that of from wait.
+func (b *backlog) othersWait(from Source) bool {
+	return slices.ContainsFunc(b.networks, func(n *network) bool {
+		return !n.source().same(from) && !n.source().background
+	})
+}
+
+// largest returns the network with the most waiters, of several the one that is
+// served last. There must be one.
+func (b *backlog) largest() *network {
+	largest := b.networks[0]
+	for _, n := range b.networks {
+		if n.size >= largest.size {
+			largest = n
+		}
+	}
+	return largest
+}
+
+// newest returns the waiter that arrived last.
+func (n *network) newest() *waiter {
+	var newest *waiter
+	for _, s := range n.subnets {
+		if w := s.waiters[len(s.waiters)-1]; newest == nil || w.arrival > newest.arrival {
+			newest = w
+		}
+	}
+	return newest
+}

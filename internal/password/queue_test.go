@@ -1,0 +1,515 @@
+package password
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// user is the source of tests in which it does not matter.
+var user = Source{Network: "192.0.2.1"}
+
+// waitersOf reads sources from a text: "a a/1 s* bg" are network a, its subnet 1,
+// the shared network s, and background hashing.
+func waitersOf(text string) (waiters []*waiter) {
+	for _, word := range strings.Fields(text) {
+		name, shared := strings.CutSuffix(word, "*")
+		from := Source{Shared: shared}
+		if from.background = name == "bg"; !from.background {
+			from.Network, from.Subnet, _ = strings.Cut(name, "/")
+		}
+		waiters = append(waiters, &waiter{from: from, outcome: make(chan error, 1)})
+	}
+	return waiters
+}
+
+func (w *waiter) String() string {
+	text := w.from.Network
+	if w.from.background {
+		text = "bg"
+	}
+	if w.from.Subnet != "" {
+		text += "/" + w.from.Subnet
+	}
+	if w.from.Shared {
+		text += "*"
+	}
+	return text
+}
+
+// newBacklog returns a backlog in which the given sources wait.
+func newBacklog(t *testing.T, places int, waiting string) (*backlog, []*waiter) {
+	t.Helper()
+	b := &backlog{places: places}
+	waiters := waitersOf(waiting)
+	for i, w := range waiters {
+		if displaced, ok := b.join(w); !ok || displaced != nil {
+			t.Fatalf("waiter %d (%v) got no place of its own", i, w)
+		}
+	}
+	return b, waiters
+}
+
+func TestBacklog_OrderOfService(t *testing.T) {
+	for name, test := range map[string]struct{ waiting, want string }{
+		"one source is served in the order of arrival": {"a/1 a/1 a/1", "0 1 2"},
+		"sources are served in turn":                   {"a a a b b c", "0 3 5 1 4 2"},
+		"a newcomer follows one of every other source": {"a a b b c", "0 2 4 1 3"},
+		"subnets are served in turn":                   {"a/1 a/1 a/1 a/2", "0 3 1 2"},
+		"many subnets are one source":                  {"a/1 a/2 a/3 b", "0 3 1 2"},
+		"a shared source has one turn like any other":  {"s* s* s* b", "0 3 1 2"},
+		"unknown addresses are one source":             {"* * b", "0 2 1"},
+		"background hashing is last":                   {"bg bg a a b", "2 4 3 0 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, waiters := newBacklog(t, 64, test.waiting)
+			var order []string
+			for w := b.next(); w != nil; w = b.next() {
+				order = append(order, strconv.Itoa(slices.Index(waiters, w)))
+			}
+			if got := strings.Join(order, " "); got != test.want {
+				t.Errorf("served %s, want %s", got, test.want)
+			}
+			if b.size != 0 || len(b.networks) != 0 {
+				t.Errorf("%d waiters of %d networks are left", b.size, len(b.networks))
+			}
+		})
+	}
+}
+
+func TestBacklog_SourceThatReturnsIsServedAfterTheOthers(t *testing.T) {
+	b, waiters := newBacklog(t, 64, "a b b")
+	if w := b.next(); w != waiters[0] {
+		t.Fatalf("got %v first", w)
+	}
+	again := waitersOf("a")[0]
+	b.join(again)
+	for i, want := range []*waiter{waiters[1], again, waiters[2]} {
+		if w := b.next(); w != want {
+			t.Errorf("turn %d: got %v, want %v", i, w, want)
+		}
+	}
+}
+
+func TestBacklog_Places(t *testing.T) {
+	const (
+		admitted  = -1
+		refused   = -2
+		ofPlaces  = 8 // a quarter is 2
+		unchanged = ""
+	)
+	for name, test := range map[string]struct {
+		waiting, newcomer string
+		want              int // number of the waiter that is displaced, or one of the above
+	}{
+		"a first one waits":                                 {unchanged, "a", admitted},
+		"alone, a source takes more than a quarter":         {"a a a", "a", admitted},
+		"alone, a source takes the last place":              {"a a a a a a a", "a", admitted},
+		"alone, a source has no more than the places":       {"a a a a a a a a", "a", refused},
+		"beside others, a source takes a quarter":           {"b a", "a", admitted},
+		"beside others, a source takes no more":             {"b a a", "a", refused},
+		"subnets share the quarter of their network":        {"b a/1 a/2", "a/3", refused},
+		"beside others, a shared one takes more":            {"b s* s* s*", "s*", admitted},
+		"beside others, unknown addresses take more":        {"b * * *", "*", admitted},
+		"background hashing is not one of the others":       {"bg a a a", "a", admitted},
+		"beside others, background takes no more":           {"a bg bg", "bg", refused},
+		"full, a newcomer displaces the newest":             {"a a a a a a a a", "b", 7},
+		"full, the largest source loses a place":            {"s* b b s* s* c d e", "f", 4},
+		"full, the newest counts across subnets":            {"a/1 a/2 a/2 a/1 a/3 a/2 a/1 a/2", "b", 7},
+		"full, of two the one to be served last":            {"a b a b c d e f", "g", 3},
+		"full, of two the one to be served last, reordered": {"b a b a c d e f", "g", 3},
+		"full of single places, a newcomer is refused":      {"a b c d e f g h", "i", refused},
+		"full, a source that waits is refused":              {"a a b s* s* s* s* s*", "b", refused},
+		"full, a shared source that waits is refused":       {"a a s* s* s* s* s* s*", "s*", refused},
+		"full, a shared newcomer displaces":                 {"a a a a a a a a", "s*", 7},
+		"full, background is displaced like any other":      {"bg bg bg bg bg bg bg bg", "a", 7},
+		"full, background displaces none":                   {"a a a a a a a a", "bg", refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, waiters := newBacklog(t, ofPlaces, test.waiting)
+			displaced, ok := b.join(waitersOf(test.newcomer)[0])
+			got := admitted
+			switch {
+			case !ok:
+				got = refused
+			case displaced != nil:
+				got = slices.Index(waiters, displaced)
+			}
+			if got != test.want {
+				t.Errorf("got %d, want %d", got, test.want)
+			}
+			if want := len(waiters) + 1; got == admitted && b.size != want || got != admitted && b.size != len(waiters) {
+				t.Errorf("%d wait after %d", b.size, len(waiters))
+			}
+		})
+	}
+}
+
+func TestQueue_NewcomerFollowsOneHashingOfAFlood(t *testing.T) {
+	q := newQueue(1)
+	for range 1 + q.backlog.places { // one runs, the others take every place
+		q.arrive(Source{Network: "flood"})
+	}
+	newcomer := q.arrive(user)
+	for turns := range 3 {
+		select {
+		case err := <-newcomer.outcome:
+			if err != nil || turns > 2 {
+				t.Errorf("the newcomer got %v after %d turns", err, turns)
+			}
+			return
+		default:
+			q.leave()
+		}
+	}
+	t.Error("the newcomer was not served after one hashing of the other source")
+}
+
+// fill takes every turn and every place, each for another source.
+func fill(q *queue) {
+	q.held = q.parallel
+	for i := range q.backlog.places {
+		q.backlog.join(&waiter{from: Source{Network: fmt.Sprint(i)}, outcome: make(chan error, 1)})
+	}
+}
+
+func TestQueue_DefaultIsOneTurnPerProcessor(t *testing.T) {
+	if q := newQueue(0); q.parallel != runtime.GOMAXPROCS(0) || q.backlog.places != placesPerTurn*q.parallel {
+		t.Errorf("got %d turns and %d places", q.parallel, q.backlog.places)
+	}
+}
+
+func TestQueue_FullQueueIsBusyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(1)
+		fill(q)
+		start := time.Now()
+		if err := q.enter(t.Context(), user); !errors.Is(err, ErrBusy) {
+			t.Errorf("got %v", err)
+		}
+		if waited := time.Since(start); waited != 0 {
+			t.Errorf("waited %v", waited)
+		}
+	})
+}
+
+func TestQueue_DisplacedWaiterIsBusyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(1)
+		q.backlog.places = 2
+		start := time.Now()
+		results := make(chan error, 3)
+		for range 3 { // one runs, two wait
+			go func() { results <- q.enter(t.Context(), Source{Network: "flood"}) }()
+			synctest.Wait()
+		}
+		<-results
+		go func() { results <- q.enter(t.Context(), user) }()
+		synctest.Wait()
+		if err := <-results; !errors.Is(err, ErrBusy) || time.Since(start) != 0 {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+		for range 2 {
+			q.leave()
+			if err := <-results; err != nil {
+				t.Errorf("another waiter got %v", err)
+			}
+		}
+		q.leave()
+		if q.held != 0 {
+			t.Errorf("%d turns are held", q.held)
+		}
+	})
+}
+
+func TestQueue_WaitEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		timeout time.Duration // of the context
+		want    error
+		after   time.Duration
+	}{
+		"after five seconds":            {time.Minute, ErrBusy, 5 * time.Second},
+		"with the context":              {time.Second, context.DeadlineExceeded, time.Second},
+		"at once, if the context ended": {0, context.DeadlineExceeded, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueue(1)
+				q.held = 1
+				ctx, cancel := context.WithTimeout(t.Context(), test.timeout)
+				defer cancel()
+				start := time.Now()
+				if err := q.enter(ctx, user); !errors.Is(err, test.want) {
+					t.Errorf("got %v, want %v", err, test.want)
+				}
+				if waited := time.Since(start); waited != test.after {
+					t.Errorf("waited %v, want %v", waited, test.after)
+				}
+				if q.backlog.size != 0 {
+					t.Error("the place is still taken")
+				}
+				if q.leave(); q.held != 0 {
+					t.Error("the turn is lost")
+				}
+			})
+		})
+	}
+}
+
+func TestQueue_EndedContextGetsNoFreeTurn(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	q := newQueue(1)
+	if err := q.enter(ctx, user); !errors.Is(err, context.Canceled) || q.held != 0 {
+		t.Errorf("got %v, %d turns are held", err, q.held)
+	}
+}
+
+// The waiter's context ends and its turn comes before it runs again.
+func TestQueue_TurnOfACancelledWaiterIsPassedOn(t *testing.T) {
+	for range 50 { // select chooses at random
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueue(1)
+			q.held = 1
+			ctx, cancel := context.WithCancel(t.Context())
+			first, second := make(chan error, 1), make(chan error, 1)
+			go func() { first <- q.enter(ctx, user) }()
+			synctest.Wait()
+			go func() { second <- q.enter(t.Context(), user) }()
+			synctest.Wait()
+			q.mu.Lock() // keeps the first from withdrawing
+			cancel()
+			q.backlog.next().outcome <- nil
+			q.mu.Unlock()
+			if err := <-first; !errors.Is(err, context.Canceled) {
+				t.Errorf("the cancelled waiter got %v", err)
+			}
+			if err := <-second; err != nil {
+				t.Errorf("the next waiter got %v", err)
+			}
+			if q.leave(); q.held != 0 {
+				t.Errorf("%d turns are held", q.held)
+			}
+		})
+	}
+}
+
+// A waiter that is displaced while it withdraws is answered once.
+func TestQueue_WithdrawnWaiterKeepsItsOutcome(t *testing.T) {
+	q := newQueue(1)
+	q.held = 1
+	w := q.arrive(user)
+	q.leave()
+	if err := q.withdraw(w, ErrBusy); err != nil {
+		t.Errorf("got %v, although its turn had come", err)
+	}
+}
+
+// TestQueue_Model has callers of several sources arrive, end, and give up in any
+// order, one step at a time, and checks the invariants after each.
+func TestQueue_Model(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hidden := struct{ rapid.TB }{t} // a bubble has no Deadline, which rapid would ask for
+		rapid.Check(hidden, func(t *rapid.T) {
+			m := &queueModel{q: newQueue(rapid.IntRange(1, 3).Draw(t, "parallel"))}
+			m.q.backlog.places = rapid.IntRange(1, 12).Draw(t, "places")
+			defer m.end()
+			t.Repeat(map[string]func(*rapid.T){
+				"arrive": m.arrive,
+				"leave":  m.leave,
+				"cancel": m.cancel,
+				"":       m.check,
+			})
+			for m.running > 0 {
+				m.leave(t)
+				m.check(t)
+			}
+			if len(m.waiting) != 0 || m.q.held != 0 {
+				t.Fatalf("%d callers wait and %d turns are held after all have left", len(m.waiting), m.q.held)
+			}
+		})
+	})
+}
+
+type queueModel struct {
+	q       *queue
+	running int
+	waiting []*modelCaller
+}
+
+type modelCaller struct {
+	from   Source
+	cancel context.CancelFunc
+	result chan error
+	alone  bool           // no caller of its network waited when it arrived
+	before map[string]int // turns that other networks have had since
+}
+
+// end cancels the callers that a failure has left.
+func (m *queueModel) end() {
+	for _, c := range m.waiting {
+		c.cancel()
+	}
+	synctest.Wait()
+}
+
+func (m *queueModel) arrive(t *rapid.T) {
+	w := waitersOf(rapid.SampledFrom([]string{"a/1", "a/2", "b", "c", "d", "s*", "bg"}).Draw(t, "source"))[0]
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &modelCaller{from: w.from, cancel: cancel, result: make(chan error, 1), before: map[string]int{}}
+	c.alone = m.waitingOf(c.from) == 0
+	full := len(m.waiting) == m.q.backlog.places
+	go func() { c.result <- m.q.enter(ctx, c.from) }()
+	m.waiting = append(m.waiting, c)
+	answered := m.settle(t)
+	switch {
+	case len(answered) > 1:
+		t.Fatalf("%d callers were answered by one arrival", len(answered))
+	case full && len(answered) == 0:
+		t.Fatal("a caller waits beyond the places")
+	case full && answered[0] != c && (!c.alone || m.waitingOf(answered[0].from) == 0):
+		t.Fatalf("%v displaced %v", c.from, answered[0].from)
+	}
+}
+
+func (m *queueModel) leave(t *rapid.T) {
+	if m.running == 0 {
+		t.Skip("no turn is held")
+	}
+	had := len(m.waiting)
+	m.running--
+	m.q.leave()
+	if answered := m.settle(t); len(answered) != min(had, 1) {
+		t.Fatalf("%d turns were given for one, %d callers waited", len(answered), had)
+	}
+}
+
+func (m *queueModel) cancel(t *rapid.T) {
+	if len(m.waiting) == 0 {
+		t.Skip("no caller waits")
+	}
+	c := rapid.SampledFrom(m.waiting).Draw(t, "caller")
+	c.cancel()
+	if answered := m.settle(t); len(answered) != 1 || answered[0] != c {
+		t.Fatalf("%d callers were answered by one cancellation", len(answered))
+	}
+}
+
+// settle returns the callers that were answered, and counts the turns.
+func (m *queueModel) settle(t *rapid.T) (answered []*modelCaller) {
+	synctest.Wait()
+	m.waiting = slices.DeleteFunc(m.waiting, func(c *modelCaller) bool {
+		select {
+		case err := <-c.result:
+			c.cancel()
+			answered = append(answered, c)
+			if err == nil {
+				m.running++
+				m.fair(t, c)
+			}
+			return true
+		default:
+			return false
+		}
+	})
+	return answered
+}
+
+// fair checks the turns that c had to wait for, and notes its turn with the others.
+func (m *queueModel) fair(t *rapid.T, c *modelCaller) {
+	for network, turns := range c.before {
+		if c.alone && turns > 1 && !c.from.background {
+			t.Fatalf("%v was served after %d hashings of %s", c.from, turns, network)
+		}
+	}
+	for _, other := range m.waiting {
+		if other == c || other.from.same(c.from) {
+			continue
+		}
+		if c.from.background {
+			t.Fatalf("background hashing was served before %v", other.from)
+		}
+		other.before[c.from.Network]++
+	}
+}
+
+func (m *queueModel) waitingOf(from Source) (n int) {
+	for _, c := range m.waiting {
+		if c.from.same(from) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *queueModel) check(t *rapid.T) {
+	sum := 0
+	for _, n := range m.q.backlog.networks {
+		inSubnets := 0
+		for _, s := range n.subnets {
+			inSubnets += len(s.waiters)
+		}
+		if n.size == 0 || n.size != inSubnets {
+			t.Fatalf("a network of %d holds %d waiters", n.size, inSubnets)
+		}
+		sum += n.size
+	}
+	switch q := m.q; {
+	case q.held > q.parallel || q.held != m.running:
+		t.Fatalf("%d of %d turns are held, %d callers run", q.held, q.parallel, m.running)
+	case q.backlog.size > q.backlog.places || q.backlog.size != len(m.waiting) || q.backlog.size != sum:
+		t.Fatalf("%d of %d places are taken, %d callers wait, networks hold %d", q.backlog.size, q.backlog.places, len(m.waiting), sum)
+	case q.backlog.size > 0 && q.held < q.parallel:
+		t.Fatalf("%d callers wait while %d of %d turns are held", q.backlog.size, q.held, q.parallel)
+	}
+}
+
+// TestQueue_ManyCallersAtOnce is for the race detector: callers arrive, run and
+// give up as the scheduler has it.
+func TestQueue_ManyCallersAtOnce(t *testing.T) {
+	q := newQueue(2)
+	q.backlog.places = 8
+	var running, served atomic.Int64
+	var callers sync.WaitGroup
+	for i := range 16 {
+		from := waitersOf([]string{"a", "a", "a", "a/1", "b", "c", "s*", "bg"}[i%8])[0].from
+		callers.Go(func() {
+			for round := range 200 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if round%3 == 0 {
+					go cancel()
+				}
+				err := q.run(ctx, from, func() {
+					if now := running.Add(1); now > 2 {
+						t.Errorf("%d run at once", now)
+					}
+					runtime.Gosched()
+					running.Add(-1)
+					served.Add(1)
+				})
+				if err != nil && !errors.Is(err, ErrBusy) && !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				cancel()
+			}
+		})
+	}
+	callers.Wait()
+	if served.Load() == 0 {
+		t.Error("no caller got a turn")
+	}
+	if q.held != 0 || q.backlog.size != 0 || len(q.backlog.networks) != 0 {
+		t.Errorf("%d turns are held and %d callers wait at the end", q.held, q.backlog.size)
+	}
+}

@@ -58,14 +58,20 @@ func (h argon2Hash) outdated(current Params) bool {
 	return h.function != argon2id || h.params != current || len(h.salt) < saltBytes || len(h.key) < keyBytes
 }
 
-func (h argon2Hash) missing(current Params) Params { return h.params.upTo(current) }
+func (h argon2Hash) effort(string) float64 { return 1 }
 
 func (h argon2Hash) costs() Params { return h.params }
 
+// argon2Family are the formats whose comparison is one Argon2 of known costs.
+type argon2Family interface{ costs() Params }
+
+func (h argon2Hash) format() string {
+	return fmt.Sprintf("$%s$v=%d$m=%d,t=%d,p=%d$", h.function, argon2.Version, h.params.MemoryKiB, h.params.Time, h.params.Threads)
+}
+
 func (h argon2Hash) String() string {
 	encode := base64.RawStdEncoding.EncodeToString
-	return fmt.Sprintf("$%s$v=%d$m=%d,t=%d,p=%d$%s$%s", h.function, argon2.Version,
-		h.params.MemoryKiB, h.params.Time, h.params.Threads, encode(h.salt), encode(h.key))
+	return h.format() + encode(h.salt) + "$" + encode(h.key)
 }
 
 // parseArgon2 reads a hash of which every part is within the limits above. It

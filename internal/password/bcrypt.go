@@ -40,6 +40,8 @@ func readBcrypt(encoded string) (bcryptHash, error) {
 	return bcryptHash{encoded: encoded}, nil
 }
 
+func (h bcryptHash) format() string { return h.encoded[:len("$2y$12$")] }
+
 func (h bcryptHash) matches(password string) bool {
 	return bcrypt.CompareHashAndPassword([]byte(h.encoded), []byte(password)) == nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 var (
@@ -21,9 +22,10 @@ var (
 // end. Sources are served in turn. The error is [ErrBusy] when too many wait or
 // the wait is too long, and the context's error when that ends first.
 type Hasher struct {
-	params Params
-	queue  *queue
-	dummy  argon2Hash
+	params  Params
+	queue   *queue
+	dummy   argon2Hash
+	timings *timings
 }
 
 // Result is the outcome of comparing a password with a stored hash.
@@ -44,7 +46,7 @@ func New(p Params, parallel int) (*Hasher, error) {
 	}
 	// No password has a random key for its hash.
 	dummy := argon2Hash{function: argon2id, params: p, salt: random(saltBytes), key: random(keyBytes)}
-	return &Hasher{params: p, queue: newQueue(parallel), dummy: dummy}, nil
+	return &Hasher{params: p, queue: newQueue(parallel), dummy: dummy, timings: newTimings(dummy)}, nil
 }
 
 // Hash returns the hash of a prepared password with a new salt, for storage.
@@ -58,7 +60,11 @@ func (h *Hasher) Hash(ctx context.Context, from Source, prepared string) (encode
 
 // Verify compares a password, as it was entered, with a stored hash. The error
 // is [ErrBadHash] if the hash can't be used; nothing is computed for such a one.
-// A password that does not match takes at least as long as with a new hash.
+//
+// A mismatch takes at least as long as with a new hash, and [Hasher.Floor] for each
+// form of the password; the time in the queue does not count. If ctx ends meanwhile,
+// Verify returns the mismatch at once and no error: callers must charge the attempt
+// even if the client has hung up.
 func (h *Hasher) Verify(ctx context.Context, from Source, encoded, entered string) (Result, error) {
 	s, err := parse(encoded)
 	if err != nil {
@@ -67,24 +73,36 @@ func (h *Hasher) Verify(ctx context.Context, from Source, encoded, entered strin
 	return h.compare(ctx, from, s, entered)
 }
 
-// VerifyDummy does the work of Verify for an account that does not exist, so
-// that the time of a response does not reveal whether one does. It matches nothing.
+// VerifyDummy does the work of Verify for an account that does not exist, and
+// takes as long, so that the time of a response does not reveal whether one does.
 func (h *Hasher) VerifyDummy(ctx context.Context, from Source, entered string) error {
 	_, err := h.compare(ctx, from, h.dummy, entered)
 	return err
 }
 
-// compare waits for a turn and tries the entered password.
-func (h *Hasher) compare(ctx context.Context, from Source, s stored, entered string) (result Result, err error) {
-	if err := h.queue.run(ctx, from, func() { result = h.try(s, entered) }); err != nil {
+// compare waits for a turn, tries the entered password, and holds a failure to the
+// floor after the turn has ended.
+func (h *Hasher) compare(ctx context.Context, from Source, s stored, entered string) (Result, error) {
+	var began time.Time
+	var result Result
+	var forms int
+	err := h.queue.run(ctx, from, func() {
+		began = time.Now()
+		result, forms = h.try(s, entered)
+	})
+	if err != nil {
 		return Result{}, fmt.Errorf("verifying a password: %w", err)
+	}
+	if !result.Match {
+		h.hold(ctx, began, forms)
 	}
 	return result, nil
 }
 
-// try compares every form of the password that was entered. How many there are
-// depends on the password alone, so it reveals nothing about the account.
-func (h *Hasher) try(s stored, entered string) Result {
+// try compares every form of the password that was entered, and returns how many
+// there are. That depends on the password alone, so it reveals nothing about the
+// account.
+func (h *Hasher) try(s stored, entered string) (result Result, tried int) {
 	prepared, preparable := Canonical(entered)
 	forms := formsOf(entered, prepared)
 	if len(forms) == 0 { // no account has this password; the work is that of a wrong one
@@ -92,19 +110,28 @@ func (h *Hasher) try(s stored, entered string) Result {
 	}
 	for _, form := range forms {
 		if s.matches(form) {
-			return Result{Match: true, Rehash: preparable && (form != prepared || s.outdated(h.params))}
+			return Result{Match: true, Rehash: preparable && (form != prepared || s.outdated(h.params))}, len(forms)
 		}
-		h.topUp(s.missing(h.params), form)
+		h.topUp(s, form)
 	}
-	return Result{}
+	return Result{}, len(forms)
 }
 
 // topUp spends the time that a failed comparison with a cheaper hash has left.
-func (h *Hasher) topUp(missing Params, password string) {
-	if missing == (Params{}) {
-		return
-	}
+func (h *Hasher) topUp(s stored, form string) {
 	rest := h.dummy
-	rest.params = missing
-	rest.matches(password)
+	if rest.params = h.missing(s, form); rest.params != (Params{}) {
+		rest.matches(form)
+	}
+}
+
+// missing returns the costs of an Argon2id that makes a failed comparison take as
+// long as one with a new hash; zero if it takes that long. They are computed
+// within the Argon2 family, and follow from the measured time of every other
+// format. A format that is not measured is topped up in full.
+func (h *Hasher) missing(s stored, form string) Params {
+	if a, ok := s.(argon2Family); ok {
+		return a.costs().upTo(h.params)
+	}
+	return h.params.part(1 - h.timings.part(s.format())*s.effort(form))
 }

@@ -146,7 +146,7 @@ func TestAWrongPasswordIsAnsweredNoSoonerForACheaperHash(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, _ := parse(encoded); s.missing(owasp) == (Params{}) {
+		if s, _ := parse(encoded); h.missing(s, "wrong") == (Params{}) {
 			t.Errorf("%s: a failure is not topped up", v.maker)
 		}
 	}

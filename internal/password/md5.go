@@ -31,6 +31,10 @@ func parseWrapped(encoded string) (stored, error) {
 func (h wrapped) matches(password string) bool { return h.argon2Hash.matches(md5Hex(password)) }
 func (h wrapped) outdated(Params) bool         { return true }
 
+func (h wrapped) format() string {
+	return wrappedPrefix + strings.TrimPrefix(h.argon2Hash.format(), "$"+argon2id+"$")
+}
+
 // bare is an MD5 that has not been wrapped yet.
 type bare struct {
 	foreign
@@ -48,6 +52,8 @@ func parseBare(encoded string) (stored, error) {
 func (h bare) matches(password string) bool {
 	return subtle.ConstantTimeCompare([]byte(md5Hex(password)), []byte(h.digits)) == 1
 }
+
+func (h bare) format() string { return barePrefix }
 
 // bareMD5 returns the stored form of 32 hexadecimal digits in either case.
 func bareMD5(digits string) (encoded string, ok bool) {

@@ -6,8 +6,8 @@ import (
 )
 
 // Params are the costs of Argon2id (RFC 9106). A hash made with others is due to
-// be made again: lower ones are weaker, and higher ones tell by the time of a
-// wrong password whose hash has them.
+// be made again: lower ones are weaker, and higher ones hold every failed
+// verification to their time, see [Hasher.Measure].
 type Params struct {
 	MemoryKiB uint32 // memory of one hashing, in KiB
 	Time      uint32 // passes over the memory
@@ -58,8 +58,21 @@ func (p Params) upTo(current Params) Params {
 		return Params{}
 	}
 	lanes := float64(current.lanes())
-	memory := uint32(short * lanes / float64(current.Time))
-	return Params{MemoryKiB: max(memory, 8*uint32(current.Threads)), Time: current.Time, Threads: current.Threads}
+	return current.withMemory(short * lanes / float64(current.Time))
+}
+
+// part returns the costs of a hashing that takes a part of the time of one with p,
+// 1 at most. They are zero if the part is not positive.
+func (p Params) part(part float64) Params {
+	if part <= 0 {
+		return Params{}
+	}
+	return p.withMemory(part * float64(p.MemoryKiB))
+}
+
+func (p Params) withMemory(kib float64) Params {
+	p.MemoryKiB = max(uint32(kib), 8*uint32(p.Threads))
+	return p
 }
 
 // duration is how long a hashing takes, in passes over a KiB: in Argon2 every

@@ -21,6 +21,7 @@ var pbkdf2Form = regexp.MustCompile(`\Apbkdf2_(sha256|sha1)\$([1-9][0-9]{0,6})\$
 // pbkdf2_sha256$ITERATIONS$SALT$SUM, the salt as text and the sum in base64.
 type pbkdf2Hash struct {
 	foreign
+	name       string // of the digest
 	digest     func() hash.Hash
 	iterations int
 	salt       string
@@ -32,7 +33,7 @@ func parsePBKDF2(encoded string) (stored, error) {
 	if parts == nil {
 		return nil, fmt.Errorf("%w: not a PBKDF2 of Django's", ErrBadHash)
 	}
-	h := pbkdf2Hash{digest: sha256.New, salt: parts[3]}
+	h := pbkdf2Hash{name: parts[1], digest: sha256.New, salt: parts[3]}
 	if parts[1] == "sha1" {
 		h.digest = sha1.New
 	}
@@ -45,6 +46,8 @@ func parsePBKDF2(encoded string) (stored, error) {
 	}
 	return h, nil
 }
+
+func (h pbkdf2Hash) format() string { return fmt.Sprintf("pbkdf2_%s$%d$", h.name, h.iterations) }
 
 func (h pbkdf2Hash) matches(password string) bool {
 	sum, err := pbkdf2.Key(h.digest, password, []byte(h.salt), h.iterations, len(h.sum))

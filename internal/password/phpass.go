@@ -4,6 +4,7 @@ import (
 	"crypto/md5"
 	"crypto/subtle"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -36,11 +37,35 @@ func parsePhpass(encoded string) (stored, error) {
 	return phpassHash{cost: cost, salt: encoded[4:12], sum: encoded[12:], trims: encoded[1] == 'P'}, nil
 }
 
-func (h phpassHash) matches(password string) bool {
-	if trimmed := trimPHP(password); h.trims && trimmed != password && h.equals(trimmed) {
-		return true
+func (h phpassHash) format() string {
+	identifier := "$H$"
+	if h.trims {
+		identifier = "$P$"
 	}
-	return h.equals(password)
+	return identifier + phpassDigits[h.cost:h.cost+1]
+}
+
+// effort counts the MD5 blocks of a round, which hashes a sum and the password.
+func (h phpassHash) effort(password string) float64 {
+	blocks := func(password string) (n int) {
+		for _, tried := range h.tries(password) {
+			n += (md5.Size+len(tried)+8)/md5.BlockSize + 1
+		}
+		return n
+	}
+	return float64(blocks(password)) / float64(blocks(longest))
+}
+
+// tries are what may have been hashed of a password.
+func (h phpassHash) tries(password string) []string {
+	if trimmed := trimPHP(password); h.trims && trimmed != password {
+		return []string{trimmed, password}
+	}
+	return []string{password}
+}
+
+func (h phpassHash) matches(password string) bool {
+	return slices.ContainsFunc(h.tries(password), h.equals)
 }
 
 func (h phpassHash) equals(password string) bool {

@@ -74,6 +74,10 @@ func newScrypt(n, r, p uint32, salt, sum []byte) (stored, error) {
 	return scryptHash{n: int(n), r: int(r), p: int(p), salt: salt, sum: sum}, nil
 }
 
+func (h scryptHash) format() string {
+	return fmt.Sprintf("$scrypt$ln=%d,r=%d,p=%d$", bits.TrailingZeros(uint(h.n)), h.r, h.p)
+}
+
 func (h scryptHash) matches(password string) bool {
 	sum, err := scrypt.Key([]byte(password), h.salt, h.n, h.r, h.p, len(h.sum))
 	return err == nil && subtle.ConstantTimeCompare(sum, h.sum) == 1

@@ -11,17 +11,17 @@ import (
 type stored interface {
 	matches(password string) bool // does the whole work whatever the password
 	outdated(current Params) bool // true for every format but that of new hashes
-	// missing are the costs of an Argon2id that makes a comparison take at least
-	// as long as one with the current costs; zero if it does.
-	missing(current Params) Params
+	format() string               // see [Format]
+	// effort is how long a comparison with a password takes, as a part of one with
+	// the longest.
+	effort(password string) float64
 }
 
-// foreign is what the formats of other systems have in common. How long they
-// take is not to be compared with Argon2id, so a failure is topped up in full.
+// foreign is what the formats of other systems have in common.
 type foreign struct{}
 
-func (foreign) outdated(Params) bool          { return true }
-func (foreign) missing(current Params) Params { return current }
+func (foreign) outdated(Params) bool  { return true }
+func (foreign) effort(string) float64 { return 1 }
 
 // maxEncoded is more than any hash within the limits has, in bytes.
 const maxEncoded = 512
@@ -84,7 +84,7 @@ func Adopt(foreign string) (encoded string, err error) {
 	if err != nil {
 		return foreign, err
 	}
-	if h, ok := s.(interface{ costs() Params }); ok { // less may be taken over than is read
+	if h, ok := s.(argon2Family); ok { // less may be taken over than is read
 		if err := h.costs().Validate(); err != nil {
 			return foreign, fmt.Errorf("%w: %w", ErrBadHash, err)
 		}

@@ -16,6 +16,7 @@ func parseUnusable(encoded string) (stored, error) {
 }
 
 func (unusableHash) matches(string) bool { return false }
+func (unusableHash) format() string      { return unusable }
 
 // IsUnusable reports whether no password matches a stored hash.
 func IsUnusable(encoded string) bool { return encoded == unusable }

@@ -20,6 +20,8 @@ func parseWordPress(encoded string) (stored, error) {
 	return wordPressHash{inner}, nil
 }
 
+func (h wordPressHash) format() string { return "$wp" + h.bcryptHash.format() }
+
 func (h wordPressHash) matches(password string) bool {
 	mac := hmac.New(sha512.New384, []byte("wp-sha384"))
 	mac.Write([]byte(trimPHP(password)))

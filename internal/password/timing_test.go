@@ -1,0 +1,591 @@
+package password
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+const (
+	bcrypt12 = "$2y$12$"
+	bcrypt10 = "$2y$10$"
+)
+
+// everyFormat has a hash of every kind with its format.
+var everyFormat = []struct{ encoded, format string }{
+	{"$argon2id$v=19$m=65536,t=3,p=4$" + salt16 + "$" + key32, "$argon2id$v=19$m=65536,t=3,p=4$"},
+	{"$argon2i$v=19$m=64,t=2,p=1$" + salt16 + "$" + key32, "$argon2i$v=19$m=64,t=2,p=1$"},
+	{wrappedPrefix + "v=19$m=19456,t=2,p=1$" + salt16 + "$" + key32, "$argon2id-md5$v=19$m=19456,t=2,p=1$"},
+	{barePrefix + md5Hex(phrase), "$md5-bare$"},
+	{"$2a$05$5EawS8ikkcjIeDvecuj.XOwm8Ojj2Z0lUH5.1duX8uY8rwtT0JvRq", "$2a$05$"},
+	{"$2b$11$GcfJS9Yx8W.U9SML8fhA/eYoi8IGoDvaOiddQP.GoHAaalrbiS9Z.", "$2b$11$"},
+	{"$2y$12$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy", "$2y$12$"},
+	{"$wp$2y$12$.9f.bCADApueukThUBWGVeMtGROLmCOtX9YPjzoeOsDz0K3Y3qwia", "$wp$2y$12$"},
+	{"$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$B"},
+	{"$H$99T6UAL/QQ93gU8rt6FYijAHlDv8qJ1", "$H$9"},
+	{"pbkdf2_sha256$600000$IO7f0TkcB1bCvri2wzuPJE$1l0dhl/i3yNVeeh3NZWY1AMmbH33ahC15B9k+s/aX2s=", "pbkdf2_sha256$600000$"},
+	{"pbkdf2_sha1$1000$d2YLGuCMK7U7Qh2xG7Sxun$MxEXsQ0E4lRw02eRU6lGUxxKeXk=", "pbkdf2_sha1$1000$"},
+	{"$scrypt$ln=14,r=8,p=1$lZKSMobwnrPWGgNgrFUqBQ$bVpqm+CHHjqQF7nMJoWDg4CZlat+lk5aiYohLM2SyuY", "$scrypt$ln=14,r=8,p=1$"},
+	{"scrypt$16384$GXjQyYAo3zCXkTdj5XGBy1$8$5$UhMe1/iqSI78zrtYHd8Zryfh6d1iFgW1+UB76ZlpQ64xg93BJG+Q0fBZyReun+iGKeuQ2tGw6Vm9u/fJouxHWg==", "$scrypt$ln=14,r=8,p=5$"},
+	{"!", "!"},
+}
+
+func TestFormat_EveryKind(t *testing.T) {
+	for _, test := range everyFormat {
+		if got := Format(test.encoded); got != test.format {
+			t.Errorf("%.20s…: got %q, want %q", test.encoded, got, test.format)
+		}
+		if got, want := strings.HasPrefix(test.encoded, test.format), !strings.HasPrefix(test.encoded, "scrypt$"); got != want {
+			t.Errorf("%s: begins the hash: %v, want %v", test.format, got, want)
+		}
+	}
+	for _, f := range formats { // of the parser
+		if !slices.ContainsFunc(everyFormat, func(test struct{ encoded, format string }) bool { return strings.HasPrefix(test.encoded, f.prefix) }) {
+			t.Errorf("%s is not tested", f.prefix)
+		}
+	}
+	for _, encoded := range []string{"", "plain", "$2y$12$", "$2y$99$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy", "!more"} {
+		if got := Format(encoded); got != "" {
+			t.Errorf("%q: got %q, want none", encoded, got)
+		}
+	}
+}
+
+func TestFormat_DummyHasTheFormat(t *testing.T) {
+	for _, test := range everyFormat {
+		dummy, ok := dummyOf(test.format)
+		if !ok {
+			t.Errorf("%s: no dummy", test.format)
+			continue
+		}
+		if got := dummy.format(); got != test.format {
+			t.Errorf("%s: the dummy is of %s", test.format, got)
+		}
+		want, err := parse(test.encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fmt.Sprintf("%T", dummy), fmt.Sprintf("%T", want); got != want {
+			t.Errorf("%s: the dummy is a %s, want %s", test.format, got, want)
+		}
+		var b bcryptHash
+		switch d := dummy.(type) {
+		case bcryptHash:
+			b = d
+		case wordPressHash:
+			b = d.bcryptHash
+		default:
+			continue
+		}
+		cheap := strings.Replace(b.encoded, b.encoded[4:6], "04", 1)
+		if err := bcrypt.CompareHashAndPassword([]byte(cheap), []byte("x")); !errors.Is(err, bcrypt.ErrMismatchedHashAndPassword) {
+			t.Errorf("%s: the dummy is not computed: %v", test.format, err)
+		}
+	}
+	for _, format := range []string{"", "$2y$", "$2y$99$", "$2y$1", "$P$", "scrypt$16384$", "$argon2id$v=19$m=65536,t=3,p=4", everyFormat[0].encoded} {
+		if d, ok := dummyOf(format); ok {
+			t.Errorf("%q: got a %T", format, d)
+		}
+	}
+}
+
+// measured returns a Hasher for which formats take given times, and new hashes 20 ms.
+func measured(t *testing.T, took map[string]time.Duration) *Hasher {
+	t.Helper()
+	h := newHasher(t, cheap)
+	h.timings.measure = func(s stored) time.Duration {
+		if d, ok := took[s.format()]; ok {
+			return d
+		}
+		if s.format() != h.dummy.format() {
+			t.Errorf("%s was measured", s.format())
+		}
+		return 20 * time.Millisecond
+	}
+	return h
+}
+
+func TestFloor_FollowsTheStoredFormats(t *testing.T) {
+	took := map[string]time.Duration{
+		bcrypt12: 240 * time.Millisecond, bcrypt10: 60 * time.Millisecond, "$2y$08$": 15 * time.Millisecond, "$2y$15$": 1800 * time.Millisecond,
+		"$argon2id$v=19$m=65536,t=3,p=4$": 100 * time.Millisecond,
+	}
+	for name, test := range map[string]struct {
+		formats []string
+		want    time.Duration
+	}{
+		"no formats":                     {nil, 0},
+		"faster than new hashes":         {[]string{"$2y$08$"}, 0},
+		"1.25 times a slower one":        {[]string{bcrypt10}, 75 * time.Millisecond},
+		"the slowest counts":             {[]string{bcrypt10, bcrypt12, "$2y$08$"}, 300 * time.Millisecond},
+		"costlier Argon2id counts":       {[]string{"$argon2id$v=19$m=65536,t=3,p=4$"}, 125 * time.Millisecond},
+		"two seconds at most":            {[]string{"$2y$15$"}, 2 * time.Second},
+		"new hashes do not count":        {[]string{"$argon2id$v=19$m=16,t=1,p=1$"}, 0},
+		"nor does an MD5 within one":     {[]string{"$argon2id-md5$v=19$m=16,t=1,p=1$"}, 0},
+		"unknown formats do not count":   {[]string{"", "plain", "$2y$99$", "$2y$12$x"}, 0},
+		"repeated formats count as one":  {[]string{bcrypt10, bcrypt10}, 75 * time.Millisecond},
+		"a whole hash is not its format": {[]string{everyFormat[6].encoded}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := measured(t, took)
+			if got := h.Floor(); got != 0 {
+				t.Errorf("%v before the first call, want 0", got)
+			}
+			h.Measure(t.Context(), test.formats)
+			if got := h.Floor(); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestMeasure_FloorIsTwoSecondsUntilEveryFormatIsMeasured(t *testing.T) {
+	h := newHasher(t, cheap)
+	var order []string
+	h.timings.measure = func(s stored) time.Duration {
+		order = append(order, s.format())
+		if got := h.Floor(); got != maxFloor {
+			t.Errorf("%v while %s is measured, want %v", got, s.format(), maxFloor)
+		}
+		return 10 * time.Millisecond
+	}
+	h.Measure(t.Context(), []string{bcrypt12, bcrypt10})
+	if want := []string{h.dummy.format(), bcrypt12, bcrypt10}; !slices.Equal(order, want) {
+		t.Errorf("measured %q, want %q", order, want)
+	}
+	if got := h.Floor(); got != 0 {
+		t.Errorf("%v at the end, want 0", got)
+	}
+}
+
+func TestMeasure_AgainWithOtherFormats(t *testing.T) {
+	h := newHasher(t, cheap)
+	var order []string
+	h.timings.measure = func(s stored) time.Duration {
+		order = append(order, s.format())
+		return time.Duration(len(order)) * 100 * time.Millisecond // each takes longer than the one before
+	}
+	for i, step := range []struct {
+		formats, measured []string
+		floor             time.Duration
+	}{
+		{[]string{bcrypt10}, []string{h.dummy.format(), bcrypt10}, 250 * time.Millisecond},
+		{[]string{bcrypt10}, nil, 250 * time.Millisecond},
+		{[]string{bcrypt10, bcrypt12}, []string{bcrypt12}, 375 * time.Millisecond},
+		{[]string{bcrypt10}, nil, 250 * time.Millisecond},
+		{nil, nil, 0},
+		{[]string{bcrypt10}, []string{bcrypt10}, 500 * time.Millisecond},
+	} {
+		before := len(order)
+		h.Measure(t.Context(), step.formats)
+		if got := order[before:]; !slices.Equal(got, step.measured) {
+			t.Errorf("step %d: measured %q, want %q", i, got, step.measured)
+		}
+		if got := h.Floor(); got != step.floor {
+			t.Errorf("step %d: floor %v, want %v", i, got, step.floor)
+		}
+	}
+}
+
+func TestMeasure_EndedContextLeavesTheRest(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	h := newHasher(t, cheap)
+	runs := 0
+	h.timings.measure = func(stored) time.Duration {
+		if runs++; runs == 2 {
+			cancel()
+		}
+		return time.Duration(runs) * 10 * time.Millisecond
+	}
+	h.Measure(ctx, []string{bcrypt10, bcrypt12})
+	if got := h.Floor(); runs != 2 || got != maxFloor {
+		t.Errorf("%d runs, floor %v, want 2 and %v", runs, got, maxFloor)
+	}
+	h.Measure(t.Context(), []string{bcrypt10, bcrypt12})
+	if got, want := h.Floor(), 37500*time.Microsecond; runs != 3 || got != want {
+		t.Errorf("%d runs, floor %v, want 3 and %v", runs, got, want)
+	}
+}
+
+func TestMeasure_NoMoreThan64Formats(t *testing.T) {
+	h := newHasher(t, cheap)
+	runs := 0
+	h.timings.measure = func(stored) time.Duration { runs++; return time.Duration(runs) * time.Millisecond }
+	var formats []string
+	for i := range 100 {
+		format := fmt.Sprintf("pbkdf2_sha256$%d$", i+1)
+		formats = append(formats, "unknown", format, format)
+	}
+	h.Measure(t.Context(), formats)
+	if got, want := h.Floor(), 65*time.Millisecond*5/4; runs != 65 || got != want {
+		t.Errorf("%d runs, floor %v, want 65 (new hashes included) and %v", runs, got, want)
+	}
+	dummy, _ := dummyOf(formats[len(formats)-1])
+	if got := h.missing(dummy, "x"); got != cheap {
+		t.Errorf("one of the rest lacks %+v, want all of %+v", got, cheap)
+	}
+}
+
+func TestMeasure_NothingWithoutFormats(t *testing.T) {
+	h := newHasher(t, cheap)
+	h.timings.measure = func(s stored) time.Duration {
+		t.Errorf("%s was measured", s.format())
+		return 0
+	}
+	h.Measure(t.Context(), nil)
+	h.Measure(t.Context(), []string{h.dummy.format()})
+}
+
+func TestMeasure_OneAtATimeForManyCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHasher(t, cheap)
+		var running, runs atomic.Int64
+		h.timings.measure = func(stored) time.Duration {
+			if running.Add(1) > 1 {
+				t.Error("two formats are measured at once")
+			}
+			defer running.Add(-1)
+			runs.Add(1)
+			time.Sleep(40 * time.Millisecond) // in the bubble
+			return 40 * time.Millisecond
+		}
+		var callers sync.WaitGroup
+		for range 8 {
+			callers.Go(func() {
+				h.Measure(t.Context(), []string{bcrypt10, bcrypt12})
+				if got := h.Floor(); got != 0 {
+					t.Errorf("floor %v, want 0", got)
+				}
+				if got := h.timings.part(bcrypt12); got != 1 {
+					t.Errorf("part %v, want 1", got)
+				}
+			})
+		}
+		callers.Wait()
+		if runs.Load() != 3 {
+			t.Errorf("%d runs, want 3", runs.Load())
+		}
+	})
+}
+
+func TestMeasure_FormatsOfTheLastCallCount(t *testing.T) {
+	h := newHasher(t, cheap)
+	var order []string
+	h.timings.measure = func(s stored) time.Duration {
+		order = append(order, s.format())
+		if s.format() == bcrypt10 { // another call comes meanwhile
+			h.timings.replace([]string{bcrypt12})
+		}
+		return time.Duration(len(order)) * 100 * time.Millisecond
+	}
+	h.Measure(t.Context(), []string{bcrypt10, "$2y$11$"})
+	if want := []string{h.dummy.format(), bcrypt10, bcrypt12}; !slices.Equal(order, want) {
+		t.Errorf("measured %q, want %q", order, want)
+	}
+	if got, want := h.Floor(), 375*time.Millisecond; got != want {
+		t.Errorf("floor %v, want %v", got, want)
+	}
+	if _, kept := h.timings.took[bcrypt10]; kept {
+		t.Errorf("%s is kept, although it is not stored", bcrypt10)
+	}
+}
+
+func TestMeasure_WaitForAnotherCallEndsWithTheContext(t *testing.T) {
+	h := newHasher(t, cheap)
+	h.timings.measuring <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h.Measure(ctx, []string{bcrypt10})
+	if got := h.Floor(); got != maxFloor {
+		t.Errorf("floor %v, want %v", got, maxFloor)
+	}
+}
+
+func TestMeasure_LongestPasswordAndTheShortestOfThreeRuns(t *testing.T) {
+	for name, test := range map[string]struct {
+		runs []time.Duration
+		want time.Duration
+	}{
+		"three short runs":       {[]time.Duration{30 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond}, 10 * time.Millisecond},
+		"one long run":           {[]time.Duration{300 * time.Millisecond}, 300 * time.Millisecond},
+		"a long one after short": {[]time.Duration{150 * time.Millisecond, 250 * time.Millisecond, 160 * time.Millisecond}, 150 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &slowHash{runs: test.runs}
+				if got := measure(s); got != test.want || len(s.runs) != 0 {
+					t.Errorf("got %v, %d runs are left, want %v", got, len(s.runs), test.want)
+				}
+				if last := s.passwords[0]; len(last) != maxRawBytes || trimPHP(last) == last {
+					t.Errorf("measured with %d bytes: %.10q…", len(last), last)
+				}
+			})
+		})
+	}
+}
+
+// slowHash takes the given times, within a bubble.
+type slowHash struct {
+	foreign
+	runs      []time.Duration
+	passwords []string
+}
+
+func (s *slowHash) format() string { return "$slow$" }
+
+func (s *slowHash) matches(password string) bool {
+	s.passwords = append(s.passwords, password)
+	time.Sleep(s.runs[0])
+	s.runs = s.runs[1:]
+	return false
+}
+
+func TestTopUp_FollowsTheMeasuredTime(t *testing.T) {
+	current := Params{MemoryKiB: 1000, Time: 2, Threads: 2}
+	h := newHasher(t, current)
+	h.timings.measure = func(s stored) time.Duration {
+		return map[string]time.Duration{
+			h.dummy.format(): 100 * time.Millisecond, "$2y$05$": 25 * time.Millisecond, bcrypt10: 100 * time.Millisecond,
+			bcrypt12: 400 * time.Millisecond, "$md5-bare$": time.Microsecond, "!": 0, "$P$9": 50 * time.Millisecond, "$H$9": 50 * time.Millisecond,
+		}[s.format()]
+	}
+	h.Measure(t.Context(), []string{"$2y$05$", bcrypt10, bcrypt12, "$md5-bare$", "!", "$P$9", "$H$9"})
+	memory := func(kib uint32) Params { return Params{MemoryKiB: kib, Time: 2, Threads: 2} }
+	for name, test := range map[string]struct {
+		format, password string
+		want             Params
+	}{
+		"a quarter of the time":               {"$2y$05$", "x", memory(750)},
+		"the same time":                       {bcrypt10, "x", Params{}},
+		"more time":                           {bcrypt12, "x", Params{}},
+		"hardly any time":                     {"$md5-bare$", "x", memory(999)},
+		"no time":                             {"!", "x", memory(1000)},
+		"not measured":                        {"$2y$04$", "x", memory(1000)},
+		"phpass, the longest password":        {"$P$9", longest, memory(500)},
+		"phpass, nothing to trim":             {"$P$9", strings.Repeat("a", maxRawBytes), memory(750)},
+		"phpass, a short password":            {"$P$9", "x", memory(996)},
+		"phpass, a short password to trim":    {"$P$9", "x ", memory(992)},
+		"phpBB, which does not trim":          {"$H$9", "x", memory(992)},
+		"cheaper Argon2id is computed":        {"$argon2id$v=19$m=250,t=2,p=2$", "x", memory(750)},
+		"cheaper MD5 in Argon2id is computed": {"$argon2id-md5$v=19$m=500,t=2,p=2$", "x", memory(500)},
+		"costlier Argon2id is computed":       {"$argon2id$v=19$m=2000,t=2,p=2$", "x", Params{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, ok := dummyOf(test.format)
+			if !ok {
+				t.Fatal("no such format")
+			}
+			if got := h.missing(s, test.password); got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// In the bubble of these tests hashing takes no time, and waits are exact.
+func TestVerify_FailuresWaitForTheFloor(t *testing.T) {
+	const floor = 75 * time.Millisecond
+	const decomposed = "cafe\u0301 au lait" // has two forms
+	for name, test := range map[string]struct {
+		encoded, entered string
+		want             Result
+		after            time.Duration
+	}{
+		"wrong password":                   {barePrefix + md5Hex(phrase), "wrong", Result{}, floor},
+		"wrong password of a slow format":  {"$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy", "wrong", Result{}, floor},
+		"wrong password with two forms":    {barePrefix + md5Hex(phrase), decomposed, Result{}, 2 * floor},
+		"no password":                      {barePrefix + md5Hex(phrase), "", Result{}, floor},
+		"too long a password":              {barePrefix + md5Hex(phrase), strings.Repeat("a", maxRawBytes+1), Result{}, floor},
+		"unusable hash":                    {"!", "wrong", Result{}, floor},
+		"right password":                   {barePrefix + md5Hex(phrase), phrase, Result{Match: true, Rehash: true}, 0},
+		"right password in its other form": {barePrefix + md5Hex(decomposed), decomposed, Result{Match: true, Rehash: true}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := measured(t, map[string]time.Duration{bcrypt10: 60 * time.Millisecond})
+				h.Measure(t.Context(), []string{bcrypt10})
+				start := time.Now()
+				mustVerify(t, h, test.encoded, test.entered, test.want)
+				if took := time.Since(start); took != test.after {
+					t.Errorf("took %v, want %v", took, test.after)
+				}
+				if test.want.Match {
+					return
+				}
+				start = time.Now()
+				if err := h.VerifyDummy(t.Context(), user, test.entered); err != nil {
+					t.Error(err)
+				}
+				if took := time.Since(start); took != test.after {
+					t.Errorf("an unknown account took %v, want %v", took, test.after)
+				}
+			})
+		})
+	}
+}
+
+func TestVerify_FloorIncludesTheHashing(t *testing.T) {
+	for name, test := range map[string]struct{ hashing, want time.Duration }{
+		"faster than the floor": {100 * time.Millisecond, 300 * time.Millisecond},
+		"slower than the floor": {400 * time.Millisecond, 400 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := measured(t, map[string]time.Duration{bcrypt12: 240 * time.Millisecond})
+				h.Measure(t.Context(), []string{bcrypt12})
+				start := time.Now()
+				_, err := h.compare(t.Context(), user, &slowHash{runs: []time.Duration{test.hashing}}, "wrong")
+				if took := time.Since(start); err != nil || took != test.want {
+					t.Errorf("took %v, %v, want %v", took, err, test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestVerify_FailureDoesNotWaitWithoutSlowFormats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := measured(t, map[string]time.Duration{"$2y$08$": 15 * time.Millisecond})
+		h.Measure(t.Context(), []string{"$2y$08$"})
+		start := time.Now()
+		mustVerify(t, h, barePrefix+md5Hex(phrase), "wrong", Result{})
+		if took := time.Since(start); took != 0 {
+			t.Errorf("took %v, want 0", took)
+		}
+	})
+}
+
+func TestVerify_FloorCountsFromTheTurnAndWaitsOutsideTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := measured(t, map[string]time.Duration{bcrypt12: 240 * time.Millisecond})
+		h.Measure(t.Context(), []string{bcrypt12})
+		h.queue.arrive(user) // the only turn
+		start := time.Now()
+		done := make(chan time.Duration, 1)
+		go func() {
+			_ = h.VerifyDummy(t.Context(), user, "wrong")
+			done <- time.Since(start)
+		}()
+		synctest.Wait()
+		time.Sleep(time.Second) // in the bubble
+		h.queue.leave()
+		synctest.Wait()
+		mustVerify(t, h, barePrefix+md5Hex(phrase), phrase, Result{Match: true, Rehash: true})
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("a right password took %v while a wrong one waits, want %v", took, time.Second)
+		}
+		if took, want := <-done, time.Second+300*time.Millisecond; took != want {
+			t.Errorf("the wrong password took %v, want %v", took, want)
+		}
+	})
+}
+
+// The attempt must be charged to callers that hang up before the response comes.
+func TestVerify_EndedContextEndsTheWaitOfAMismatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := measured(t, map[string]time.Duration{bcrypt12: 240 * time.Millisecond})
+		h.Measure(t.Context(), []string{bcrypt12})
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		got, err := h.Verify(ctx, user, barePrefix+md5Hex(phrase), "wrong")
+		if err != nil || got != (Result{}) {
+			t.Errorf("got %+v, %v, want a mismatch", got, err)
+		}
+		if took := time.Since(start); took != 50*time.Millisecond {
+			t.Errorf("took %v, want 50ms", took)
+		}
+	})
+}
+
+// TestVerify_FailuresTakeAlike compares real times of failures with a foreign hash
+// and without an account. Other work on the machine disturbs them, so a format has
+// several tries.
+func TestVerify_FailuresTakeAlike(t *testing.T) {
+	small := Params{MemoryKiB: 1024, Time: 1, Threads: 1}
+	half := halfOf(t, measure(newHasher(t, owasp).dummy))
+	slow := slowBcrypt(t)
+	for name, test := range map[string]struct {
+		params  Params
+		encoded string // of phrase or of no password
+		entered string
+	}{
+		"slow":                          {small, slow, "wrong"},
+		"slow, two forms":               {small, slow, "cafe\u0301"},
+		"slow phpass, a short password": {small, dummyText(t, "$P$B"), "wrong"},
+		"fast":                          {owasp, barePrefix + md5Hex(phrase), "wrong"},
+		"middle":                        {owasp, half, "wrong"},
+		"middle, two forms":             {owasp, half, "cafe\u0301"},
+		"phpass, a short password":      {owasp, dummyText(t, "$P$8"), "wrong"},
+		"phpass, the longest password":  {owasp, dummyText(t, "$P$8"), longest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const limit = 1.35
+			var ratio float64
+			for range 6 {
+				h := newHasher(t, test.params)
+				h.Measure(t.Context(), []string{Format(test.encoded)})
+				ratio = failureRatio(t, h, test.encoded, test.entered)
+				t.Logf("ratio %.2f, floor %v", ratio, h.Floor())
+				if ratio < limit && ratio > 1/limit {
+					return
+				}
+			}
+			t.Errorf("a known account takes %.2f times as long as an unknown one", ratio)
+		})
+	}
+}
+
+// failureRatio returns the median time of a failed verification in relation to that
+// of an unknown account, of interleaved runs.
+func failureRatio(t *testing.T, h *Hasher, encoded, entered string) float64 {
+	var known, unknown []time.Duration
+	for range 5 {
+		known = append(known, elapsed(func() { mustVerify(t, h, encoded, entered, Result{}) }))
+		unknown = append(unknown, elapsed(func() { _ = h.VerifyDummy(t.Context(), user, entered) }))
+	}
+	slices.Sort(known)
+	slices.Sort(unknown)
+	return float64(known[2]) / float64(unknown[2])
+}
+
+// dummyText returns a hash of a format.
+func dummyText(t *testing.T, format string) string {
+	t.Helper()
+	for _, completion := range completions {
+		if Format(format+completion) == format {
+			return format + completion
+		}
+	}
+	t.Fatalf("%s: no dummy", format)
+	return ""
+}
+
+// slowBcrypt returns a bcrypt of cost 10, or of a lower one that takes 40 ms, as with
+// the race detector.
+func slowBcrypt(t *testing.T) string {
+	for cost := 5; ; cost++ {
+		format := fmt.Sprintf("$2y$%02d$", cost)
+		if dummy, _ := dummyOf(format); cost == 10 || measure(dummy) > 40*time.Millisecond {
+			return dummyText(t, format)
+		}
+	}
+}
+
+// halfOf returns a PBKDF2 that takes about half of a time.
+func halfOf(t *testing.T, whole time.Duration) string {
+	const some = 10_000
+	dummy, _ := dummyOf(fmt.Sprintf("pbkdf2_sha256$%d$", some))
+	iterations := some * float64(whole) / 2 / float64(measure(dummy))
+	return dummyText(t, fmt.Sprintf("pbkdf2_sha256$%d$", int(math.Max(1, iterations))))
+}

@@ -25,6 +25,13 @@ const (
 	wrapEvery  = 10 * time.Second
 )
 
+// How often a node looks for formats of hashes that an import elsewhere has noted,
+// and an active one whether the daily scan for them is due.
+const (
+	formatsEvery = time.Minute
+	scanEvery    = time.Hour
+)
+
 // healthTime is half of what a host grants a health check by default.
 const healthTime = time.Second
 
@@ -35,10 +42,12 @@ type module struct {
 	store   *store.Store
 	worker  *outbox.Worker
 	wrapper *outbox.Worker // apart, so that no mail waits behind a million hashes
+	hasher  *password.Hasher
 	rules   settings
 	log     *slog.Logger
 
-	stopClock func() // ends the clock's goroutine and waits for it
+	learn     chan struct{} // wakes the goroutine that learns which formats of hashes are stored
+	stopClock func()        // ends the clock's and that goroutine and waits for them
 
 	mu       sync.Mutex
 	active   bool
@@ -71,15 +80,52 @@ func builder(version string, log *slog.Logger) pluginrpc.Builder {
 var _ pluginrpc.AdministrableModule = (*module)(nil)
 
 func newModule(version string, s settings, db *store.Store, hasher *password.Hasher, host personal.Host, log *slog.Logger) *module {
-	m := &module{version: version, store: db, rules: s, log: log}
+	m := &module{version: version, store: db, hasher: hasher, rules: s, log: log, learn: make(chan struct{}, 1)}
 	m.worker = &outbox.Worker{Store: db, Log: log, Insist: []outbox.Kind{accounts.KindEvent}}
 	m.service = accounts.New(s.accounts(), db, hasher, host, log, m.worker.Wake)
 	m.worker.Handlers = m.service.Jobs()
 	m.wrapper = newWrapper(db, hasher, log)
-	m.stopClock = start(func(ctx context.Context) {
+	stopSync := start(func(ctx context.Context) {
 		every(ctx, syncEvery, func() { m.report(ctx, "measuring the database's clock", db.SyncClock(ctx)) })
 	})
+	stopLearning := start(m.learnFormats)
+	m.stopClock = func() { stopSync(); stopLearning() }
 	return m
+}
+
+// learnFormats keeps the hasher informed which formats of hashes are stored, so that
+// no failed sign-in tells by its time which one its account has. It begins when the
+// schema is there, and measures in the background: the plugin serves meanwhile.
+func (m *module) learnFormats(ctx context.Context) {
+	var tick <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.learn:
+		case <-tick:
+		}
+		formats, err := m.store.Formats(ctx)
+		if err != nil {
+			m.report(ctx, "reading the formats of stored hashes", err)
+		} else {
+			m.hasher.Measure(ctx, formats)
+		}
+		tick = time.After(formatsEvery)
+	}
+}
+
+func (m *module) wakeLearning() {
+	select {
+	case m.learn <- struct{}{}:
+	default:
+	}
+}
+
+// scanFormats notes the formats of stored hashes, once a day.
+func (m *module) scanFormats(ctx context.Context) {
+	m.report(ctx, "scanning stored hashes for their formats", m.store.ScanFormats(ctx, m.rules.password().Format(), password.Format))
+	m.wakeLearning()
 }
 
 // newWrapper wraps the MD5 hashes of an import, one at a time, for as long as it takes.
@@ -123,7 +169,13 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 func passed(name string) pluginrpc.Check { return pluginrpc.Check{Name: name, Passed: true} }
 
 // Migrate implements [pluginrpc.Module].
-func (m *module) Migrate(ctx context.Context) error { return m.store.Migrate(ctx) }
+func (m *module) Migrate(ctx context.Context) error {
+	err := m.store.Migrate(ctx)
+	if err == nil {
+		m.wakeLearning()
+	}
+	return err
+}
 
 // Activate implements [pluginrpc.Module].
 func (m *module) Activate(context.Context) error {
@@ -136,7 +188,11 @@ func (m *module) Activate(context.Context) error {
 	stopPruning := start(func(ctx context.Context) {
 		every(ctx, pruneEvery, func() { m.report(ctx, "removing what has expired", m.prune(ctx)) })
 	})
-	m.active, m.stopWork = true, func() { stopJobs(); stopWrapping(); stopPruning() }
+	stopScanning := start(func(ctx context.Context) {
+		m.scanFormats(ctx)
+		every(ctx, scanEvery, func() { m.scanFormats(ctx) })
+	})
+	m.active, m.stopWork = true, func() { stopJobs(); stopWrapping(); stopPruning(); stopScanning() }
 	return nil
 }
 

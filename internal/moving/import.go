@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -146,7 +147,7 @@ func (m *Import) add(ctx context.Context, b batch, note outbox.Kind, done *Progr
 		payload, err := json.Marshal(after)
 		return Settlement{
 			Note: accounts.NewJob{Kind: note, Payload: payload},
-			Jobs: wrapJobs(b.accounts, outcomes),
+			Jobs: wrapJobs(b.accounts, outcomes), Formats: formatsOf(b.accounts, outcomes),
 		}, err
 	})
 	if err != nil {
@@ -154,6 +155,18 @@ func (m *Import) add(ctx context.Context, b batch, note outbox.Kind, done *Progr
 	}
 	*done = after
 	return nil
+}
+
+// formatsOf lists the formats of the hashes that were added.
+func formatsOf(batch []accounts.Account, outcomes []Outcome) []string {
+	formats := map[string]bool{}
+	for i, o := range outcomes {
+		if o.ID != 0 {
+			formats[password.Format(batch[i].PasswordHash)] = true
+		}
+	}
+	delete(formats, "") // of none
+	return slices.Sorted(maps.Keys(formats))
 }
 
 // settle counts what became of a batch, and reports its refused rows in the order

@@ -31,6 +31,9 @@ func Format(encoded string) string {
 	return s.format()
 }
 
+// Format returns the format of hashes that are made with the costs.
+func (p Params) Format() string { return argon2Hash{function: argon2id, params: p}.format() }
+
 // completions make a hash of a format: one of them fits each.
 var completions = []string{
 	"",                             // unusable

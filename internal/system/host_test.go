@@ -41,6 +41,7 @@ type system struct {
 	url      string // of the host
 	api      string // url of the API, with a final slash
 	data     string
+	database string // its URL
 	alwaysOK bool
 	log      *journal // all output of the host and, through it, of the plugin
 	process  *os.Process
@@ -95,7 +96,7 @@ func launch(t *testing.T, o options) *system {
 	if o.basePath != "" {
 		args = append(args, "--base-path", o.basePath)
 	}
-	s := &system{data: o.data, alwaysOK: o.alwaysOK, log: &journal{}, ended: make(chan struct{}), client: newClient()}
+	s := &system{data: o.data, database: o.database, alwaysOK: o.alwaysOK, log: &journal{}, ended: make(chan struct{}), client: newClient()}
 	cmd := exec.Command(paths.Host, append(args, o.flags...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "PERSONAL_DATABASE=" + o.database}
 	cmd.Stdout, cmd.Stderr = s.log, s.log

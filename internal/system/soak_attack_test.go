@@ -23,6 +23,14 @@ func TestSoakFlood(t *testing.T) {
 	}
 }
 
+// TestSoakAddressFlood holds what visitors feel of a flood from one address.
+func TestSoakAddressFlood(t *testing.T) {
+	f := floodedFromOneAddress(t)
+	if p50 := f.took[len(f.took)/2]; f.served < 14 || p50 > 700*time.Millisecond {
+		t.Errorf("%d of 15 sign-ins succeeded, half of them within %v", f.served, p50)
+	}
+}
+
 // TestSoakThrottled measures the answers to guesses that are too many.
 func TestSoakThrottled(t *testing.T) {
 	s := start(t, options{database: testkit.SQLite(t), flags: []string{"--log-level", "error"}})

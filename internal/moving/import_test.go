@@ -316,3 +316,14 @@ func TestMD5IsWrappedInTheBackground(t *testing.T) {
 		}
 	})
 }
+
+func TestImport_ValuesLongerThanTheTypesLimitAreRefused(t *testing.T) {
+	s := openStore(t, testkit.SQLite(t))
+	r := newRun(t, s)
+	done := r.file(t, moving.CSV, "login,password_hash,street\n"+
+		"anna,"+bcrypt+","+strings.Repeat("ж", 20_000)+"\n"+
+		"boris,"+bcrypt+","+strings.Repeat("ж", 20_001)+"\n")
+	if done.Imported != 1 || r.report.String() != "3: street: too_long\n" {
+		t.Errorf("%+v\n%s", done, r.report.String())
+	}
+}

@@ -69,6 +69,7 @@ func testFieldList(t *testing.T, s *system) {
 			Required                          bool
 			ReadOnly                          bool     `json:"read_only"`
 			MaxLength                         int      `json:"max_length"`
+			MaxItems                          int      `json:"max_items"`
 			Min, Max                          *float64 // absent: without limit
 			Options                           []struct{ Value, Label string }
 		}
@@ -77,7 +78,8 @@ func testFieldList(t *testing.T, s *system) {
 		for _, f := range fields {
 			names = append(names, f.Name)
 			switch {
-			case f.Name == "phone" && (f.Label != want[0] || f.Type != "text" || f.Group != "contact" || f.Pattern != `\+[0-9]{5,15}`),
+			case f.Name == "phone" && (f.Label != want[0] || f.Type != "text" || f.Group != "contact" || f.Pattern != `\+[0-9]{5,15}` || f.MaxLength != 1000),
+				f.Name == "friends" && (f.MaxLength != 200 || f.MaxItems != 200),
 				f.Name == "colour" && (len(f.Options) != 2 || f.Options[0].Value != "red" || f.Options[0].Label != want[1]),
 				f.Name == "about" && f.MaxLength != 10,
 				f.Name == "age" && (f.Min == nil || *f.Min != 0 || f.Max == nil || *f.Max != 150),

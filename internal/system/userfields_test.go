@@ -2,6 +2,8 @@ package system
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,6 +106,10 @@ var fieldTests = []fieldTest{
 	{"interests", []string{"go", "музыка"}, []any{"go", "музыка"}},
 	{"interests", "go", []any{"go"}},
 	{"interests", []string{"eleven_chars"}, invalid("too_long")},
+	{"avatar", strings.Repeat("a", 2048), strings.Repeat("a", 2048)},
+	{"avatar", strings.Repeat("a", 2049), invalid("too_long")},
+	{"company", strings.Repeat("a", 2049), invalid("too_long")},
+	{"friends", slices.Repeat([]string{"7"}, 201), invalid("too_long")},
 	{"interests", []any{"go", 1}, invalid("invalid_type")},
 	{"interests", params{"go": true}, invalid("invalid_type")},
 	{"name", "Анна", "Анна"},
@@ -121,7 +127,7 @@ func testUserFields(t *testing.T, s *system) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Run(test.field+" of "+string(sent), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s of %.60s", test.field, sent), func(t *testing.T) {
 			a := s.postAs(t, u.pair, "profile/", params{test.field: test.value})
 			if refused, is := test.want.(fault); is {
 				a.wantFaults(t, "validation_failed", faults{test.field: refused.Code})

@@ -29,14 +29,15 @@ const (
 type LocalText map[string]string
 
 // Field describes one user field. Its JSON form is that of the host's
-// user-fields.json; what is left out is false, none or without limit.
+// user-fields.json; what is left out is false or none, and max_length the limit
+// of the type (HTTP contract, section 4).
 type Field struct {
 	Name      string    `json:"name"` // lower snake case; no parameter's or system name
 	Type      FieldType `json:"type"`
 	Label     LocalText `json:"label,omitempty"`
 	Required  bool      `json:"required,omitempty"`
 	Default   Input     `json:"default,omitzero"`     // applied at registration
-	MaxLength int       `json:"max_length,omitempty"` // in characters; of each item of a list
+	MaxLength int       `json:"max_length,omitempty"` // in characters; of each item of a list; 0: see MaxLengthInForce
 	Min       *float64  `json:"min,omitempty"`        // integer and number only
 	Max       *float64  `json:"max,omitempty"`
 	Pattern   string    `json:"pattern,omitempty"` // RE2, matched against the whole value, each item of a list
@@ -45,6 +46,35 @@ type Field struct {
 	ReadOnly  bool      `json:"read_only,omitempty"`
 	Order     int       `json:"order,omitempty"` // fields are shown by it; equal ones as they stand
 	Group     string    `json:"group,omitempty"`
+}
+
+// MaxLengthInForce returns the limit of a value's length in characters, of a list
+// that of each item: MaxLength, or the limit of the type where the schema sets
+// none (HTTP contract, section 4). 0: there is none, because the type bounds its
+// values by itself.
+func (f Field) MaxLengthInForce() int {
+	if f.MaxLength != 0 {
+		return f.MaxLength
+	}
+	switch f.Type {
+	case TypeText:
+		return 1000
+	case TypeLongText:
+		return 20_000
+	case TypeFile, TypeLink:
+		return 2048
+	case TypeLinkSet, TypeTags:
+		return 200
+	}
+	return 0
+}
+
+// MaxItems returns how many items a list may have, 0 for a field that is no list.
+func (f Field) MaxItems() int {
+	if f.Type == TypeLinkSet || f.Type == TypeTags {
+		return 200
+	}
+	return 0
 }
 
 // Option is one value that an enum may have.

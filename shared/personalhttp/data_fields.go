@@ -15,6 +15,7 @@ type fieldData struct {
 	Required  bool               `json:"required"`
 	Default   personal.Input     `json:"default,omitzero"`
 	MaxLength int                `json:"max_length,omitempty"`
+	MaxItems  int                `json:"max_items,omitempty"`
 	Min       *float64           `json:"min,omitempty"`
 	Max       *float64           `json:"max,omitempty"`
 	Pattern   string             `json:"pattern,omitempty"`
@@ -38,7 +39,8 @@ func newFieldsData(list []personal.Field, l *labels) fieldsData {
 			Label:     l.choose(f.Label, f.Name),
 			Required:  f.Required,
 			Default:   f.Default,
-			MaxLength: f.MaxLength,
+			MaxLength: f.MaxLengthInForce(),
+			MaxItems:  f.MaxItems(),
 			Min:       f.Min,
 			Max:       f.Max,
 			Pattern:   f.Pattern,

@@ -59,6 +59,7 @@ func fieldSchema() *openapi.Schema {
 		{Name: "required", Value: boolean("")},
 		{Name: "default", Value: &openapi.Schema{Description: "Applied at registration; of the field's type."}},
 		{Name: "max_length", Value: &openapi.Schema{Type: openapi.Types{"integer"}, Minimum: bound(1), Description: "In characters; of each item of a list."}},
+		{Name: "max_items", Value: &openapi.Schema{Type: openapi.Types{"integer"}, Minimum: bound(1), Description: "Of a list."}},
 		{Name: "min", Value: number()},
 		{Name: "max", Value: number()},
 		{Name: "pattern", Value: text(1, 0, "RE2, for the whole value; for each item of a list.")},

@@ -62,7 +62,8 @@ func restricted(s *openapi.Schema, f personal.Field) *openapi.Schema {
 		item = s.Items
 		item.MinLength = 1
 	}
-	item.MaxLength, item.Pattern = f.MaxLength, wholePattern(f.Pattern)
+	item.MaxLength, item.Pattern = f.MaxLengthInForce(), wholePattern(f.Pattern)
+	s.MaxItems = f.MaxItems()
 	switch {
 	case !f.Required:
 	case s.Items != nil:

@@ -2,6 +2,7 @@ package personalhttp_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -209,19 +210,58 @@ func TestFieldsLeaveOutWhatIsUnset(t *testing.T) {
 	s := everything()
 	s.FieldsFunc = func(context.Context) ([]personal.Field, error) {
 		return []personal.Field{
-			{Name: "plain", Type: personal.TypeText},
+			{Name: "plain", Type: personal.TypeDate},
 			{Name: "age", Type: personal.TypeInteger, Label: personal.LocalText{"en": "Age", "ru": "Возраст"}, Required: true,
 				Default: personal.Input{Kind: personal.InputNumber, Text: "18"}, Min: &low, Max: &high, Order: 3, Group: "g"},
 			{Name: "size", Type: personal.TypeEnum, ReadOnly: true, MaxLength: 9, Pattern: "^<a>&",
 				Options: []personal.Option{{Value: "s", Label: personal.LocalText{"en": "Small"}}, {Value: "l"}}},
 		}, nil
 	}
-	const want = `{"fields":[{"name":"plain","type":"text","label":"plain","required":false,"read_only":false},` +
+	const want = `{"fields":[{"name":"plain","type":"date","label":"plain","required":false,"read_only":false},` +
 		`{"name":"age","type":"integer","label":"Age","required":true,"default":18,"min":5,"max":1000000,"read_only":false,"order":3,"group":"g"},` +
 		`{"name":"size","type":"enum","label":"size","required":false,"max_length":9,"pattern":"^<a>&",` +
 		`"options":[{"value":"s","label":"Small"},{"value":"l","label":"l"}],"read_only":true}]}`
 	if got := string(newSite(t, s, personalhttp.Options{}).do("GET", prefix+"fields/", "", "").Data); got != want {
 		t.Errorf("fields are %s\nwant %s", got, want)
+	}
+}
+
+func TestFields_TellTheLimitsInForce(t *testing.T) {
+	list := []personal.Field{
+		{Name: "phone", Type: personal.TypeText},
+		{Name: "about", Type: personal.TypeLongText, MaxLength: 30000},
+		{Name: "friends", Type: personal.TypeLinkSet},
+		{Name: "born", Type: personal.TypeDate},
+	}
+	site := newSite(t, withFields(list...), personalhttp.Options{})
+	const want = `{"fields":[{"name":"phone","type":"text","label":"phone","required":false,"max_length":1000,"read_only":false},` +
+		`{"name":"about","type":"long_text","label":"about","required":false,"max_length":30000,"read_only":false},` +
+		`{"name":"friends","type":"link_set","label":"friends","required":false,"max_length":200,"max_items":200,"read_only":false},` +
+		`{"name":"born","type":"date","label":"born","required":false,"read_only":false}]}`
+	if got := string(site.do("GET", prefix+"fields/", "", "").Data); got != want {
+		t.Errorf("fields are %s\nwant %s", got, want)
+	}
+	type limits struct {
+		MaxLength, MaxItems int
+		Items               *limits
+	}
+	var document struct {
+		Components struct {
+			Schemas map[string]struct{ Properties map[string]limits }
+		}
+	}
+	if err := json.Unmarshal([]byte(site.do("GET", prefix+"openapi.json", "", "").Body), &document); err != nil {
+		t.Fatal(err)
+	}
+	for _, operation := range []string{"register_parameters", "profile_parameters"} {
+		got := document.Components.Schemas[operation].Properties
+		for name, want := range map[string]limits{
+			"phone": {MaxLength: 1000}, "about": {MaxLength: 30000}, "friends": {MaxItems: 200, Items: &limits{MaxLength: 200}}, "born": {},
+		} {
+			if diff := cmp.Diff(want, got[name]); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", operation, name, diff)
+			}
+		}
 	}
 }
 

@@ -7,11 +7,6 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-const (
-	maxItems      = 1000 // of a list
-	maxLinkLength = 255  // characters of an id, where the schema sets no other limit
-)
-
 // read turns a value that is set into one of the field's type, or says what is
 // wrong with it.
 func (f *field) read(in personal.Input) (any, personal.FaultCode) {
@@ -33,7 +28,7 @@ func (f *field) readList(in personal.Input) (any, personal.FaultCode) {
 	default:
 		return nil, personal.FaultInvalidType
 	}
-	if len(texts) > maxItems {
+	if len(texts) > f.MaxItems() {
 		return nil, personal.FaultTooLong
 	}
 	list := make([]string, 0, len(texts))
@@ -84,22 +79,13 @@ func (f *field) outOfRange(n float64) personal.FaultCode {
 }
 
 func (f *field) misshapen(s string) personal.FaultCode {
-	if longest := f.maxLength(); longest > 0 && utf8.RuneCountInString(s) > longest {
+	if longest := f.MaxLengthInForce(); longest > 0 && utf8.RuneCountInString(s) > longest {
 		return personal.FaultTooLong
 	}
 	if f.pattern != nil && !f.pattern.MatchString(s) {
 		return personal.FaultInvalidFormat
 	}
 	return ""
-}
-
-// maxLength returns the limit in characters, 0 for none.
-func (f *field) maxLength() int {
-	isLink := f.Type == personal.TypeLink || f.Type == personal.TypeLinkSet
-	if f.MaxLength == 0 && isLink {
-		return maxLinkLength
-	}
-	return f.MaxLength
 }
 
 // normalise drops what a form sends for "not set": empty texts. A repeated name

@@ -105,9 +105,6 @@ func TestValuesAreReadByTheirType(t *testing.T) {
 		{field("link"), text("news:42"), "news:42"},
 		{field("link"), text("a b"), personal.FaultInvalidFormat},
 		{field("link"), text("a\u00a0b"), personal.FaultInvalidFormat},
-		{field("link"), text(strings.Repeat("ж", 255)), strings.Repeat("ж", 255)},
-		{field("link"), text(strings.Repeat("ж", 256)), personal.FaultTooLong},
-		{personal.Field{Type: "link", MaxLength: 300}, text(strings.Repeat("x", 256)), strings.Repeat("x", 256)},
 
 		{field("tags"), text("one"), []string{"one"}},
 		{field("tags"), repeated("b", "", "a", "b"), []string{"b", "a"}},
@@ -117,7 +114,6 @@ func TestValuesAreReadByTheirType(t *testing.T) {
 		{field("tags"), list("a\n"), personal.FaultInvalidFormat},
 		{field("tags"), number("1"), personal.FaultInvalidType},
 		{field("tags"), personal.Input{Kind: personal.InputOther}, personal.FaultInvalidType},
-		{field("tags"), list(make([]string, 1001)...), personal.FaultTooLong},
 		{personal.Field{Type: "tags", MaxLength: 1}, list("a", "bb"), personal.FaultTooLong},
 		{personal.Field{Type: "tags", Pattern: "[a-z]"}, list("a", "1"), personal.FaultInvalidFormat},
 		{personal.Field{Type: "tags", Required: true}, list(), personal.FaultRequired},
@@ -326,5 +322,65 @@ func TestADisplayNameIsOneLineOf200Characters(t *testing.T) {
 				t.Errorf("fault %q, (-want +got):\n%s", faults["name"], diff)
 			}
 		})
+	}
+}
+
+func TestLimits_OfFieldsWithoutMaxLength(t *testing.T) {
+	for fieldType, limit := range map[personal.FieldType]int{
+		personal.TypeText: 1000, personal.TypeLongText: 20000, personal.TypeFile: 2048, personal.TypeLink: 2048,
+		personal.TypeTags: 200, personal.TypeLinkSet: 200,
+	} {
+		t.Run(string(fieldType), func(t *testing.T) {
+			own := mustCompile(t, personal.Field{Name: "x", Type: fieldType})
+			longer := mustCompile(t, personal.Field{Name: "x", Type: fieldType, MaxLength: limit + 1})
+			shorter := mustCompile(t, personal.Field{Name: "x", Type: fieldType, MaxLength: 1})
+			for _, test := range []struct {
+				name   string
+				schema *Schema
+				length int
+				want   personal.FaultCode
+			}{
+				{"at the limit", own, limit, ""},
+				{"above the limit", own, limit + 1, personal.FaultTooLong},
+				{"a larger max_length wins", longer, limit + 1, ""},
+				{"above a larger max_length", longer, limit + 2, personal.FaultTooLong},
+				{"a smaller max_length wins", shorter, 2, personal.FaultTooLong},
+			} {
+				value := strings.Repeat("ж", test.length)
+				for name, in := range map[string]personal.Input{"text": personal.Text(value), "list": list("a", value)} {
+					if _, fault := judged(test.schema, in); (name == "text" || test.schema.fields[0].kind.list) && fault != test.want {
+						t.Errorf("%s, as %s: got fault %q, want %q", test.name, name, fault, test.want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// judged returns a value as every way to set it judges it alike.
+func judged(s *Schema, in personal.Input) (value any, fault personal.FaultCode) {
+	for _, read := range []func(map[string]personal.Input, *personal.Faults) Values{s.Register, s.Update, s.Administer} {
+		var faults personal.Faults
+		value, fault = read(map[string]personal.Input{"x": in}, &faults)["x"], faults["x"]
+		if fault != "" {
+			return nil, fault
+		}
+	}
+	return value, ""
+}
+
+func TestLimits_OfItemsInAList(t *testing.T) {
+	items := make([]string, 201)
+	for i := range items {
+		items[i] = fmt.Sprint(i)
+	}
+	for _, fieldType := range []personal.FieldType{personal.TypeTags, personal.TypeLinkSet} {
+		s := mustCompile(t, personal.Field{Name: "x", Type: fieldType, MaxLength: 500}) // of an item, not of the list
+		if _, fault := judged(s, list(items[:200]...)); fault != "" {
+			t.Errorf("%s: 200 items are refused as %q", fieldType, fault)
+		}
+		if _, fault := judged(s, list(items...)); fault != personal.FaultTooLong {
+			t.Errorf("%s: 201 items: got fault %q, want %q", fieldType, fault, personal.FaultTooLong)
+		}
 	}
 }

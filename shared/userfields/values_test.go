@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -133,5 +134,25 @@ func TestTightenedRulesHideNothing(t *testing.T) {
 	s := mustCompile(t, personal.Field{Name: "x", Type: "text", MaxLength: 1, Pattern: "a"})
 	if got := s.Profile(Values{"x": "longer"})[0].Value; got != "longer" {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestProfile_ShowsWhatIsLongerThanTheTypesLimit(t *testing.T) {
+	long := strings.Repeat("x", 30000)
+	for fieldType, stored := range map[personal.FieldType]any{
+		"text": long, "long_text": long, "file": long, "link": long, "tags": []string{long}, "link_set": slices.Repeat([]string{"7"}, 300),
+	} {
+		s := mustCompile(t, personal.Field{Name: "x", Type: fieldType}, personal.Field{Name: "y", Type: "text"})
+		if diff := cmp.Diff(stored, s.Profile(Values{"x": stored})[0].Value); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", fieldType, diff)
+		}
+		var faults personal.Faults
+		change := s.Update(map[string]personal.Input{"y": personal.Text("new")}, &faults)
+		if len(faults) > 0 {
+			t.Errorf("%s: a change of another field is refused: %v", fieldType, faults)
+		}
+		if diff := cmp.Diff(Values{"x": stored, "y": "new"}, Values{"x": stored}.Merge(change)); diff != "" {
+			t.Errorf("%s after a change of another field (-want +got):\n%s", fieldType, diff)
+		}
 	}
 }

@@ -336,7 +336,7 @@ type Field struct {
 	Required bool              `protobuf:"varint,4,opt,name=required,proto3" json:"required,omitempty"`
 	// Applied at registration.
 	Default *Input `protobuf:"bytes,5,opt,name=default,proto3" json:"default,omitempty"`
-	// In characters; 0 for no limit.
+	// In characters; 0 for the limit of the type.
 	MaxLength int64    `protobuf:"varint,6,opt,name=max_length,json=maxLength,proto3" json:"max_length,omitempty"`
 	Min       *float64 `protobuf:"fixed64,7,opt,name=min,proto3,oneof" json:"min,omitempty"`
 	Max       *float64 `protobuf:"fixed64,8,opt,name=max,proto3,oneof" json:"max,omitempty"`

@@ -19,6 +19,7 @@ type Schema struct {
 	Maximum              *float64     `json:"maximum,omitempty"`
 	Items                *Schema      `json:"items,omitempty"`
 	MinItems             int          `json:"minItems,omitempty"`
+	MaxItems             int          `json:"maxItems,omitempty"`
 	UniqueItems          bool         `json:"uniqueItems,omitempty"`
 	Properties           Map[*Schema] `json:"properties,omitempty"`
 	Required             []string     `json:"required,omitempty"`

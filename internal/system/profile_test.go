@@ -79,7 +79,7 @@ func testFieldList(t *testing.T, s *system) {
 			names = append(names, f.Name)
 			switch {
 			case f.Name == "phone" && (f.Label != want[0] || f.Type != "text" || f.Group != "contact" || f.Pattern != `\+[0-9]{5,15}` || f.MaxLength != 1000),
-				f.Name == "friends" && (f.MaxLength != 200 || f.MaxItems != 200),
+				f.Name == "friends" && (f.MaxLength != 255 || f.MaxItems != 1000),
 				f.Name == "colour" && (len(f.Options) != 2 || f.Options[0].Value != "red" || f.Options[0].Label != want[1]),
 				f.Name == "about" && f.MaxLength != 10,
 				f.Name == "age" && (f.Min == nil || *f.Min != 0 || f.Max == nil || *f.Max != 150),

@@ -61,10 +61,10 @@ func (f Field) MaxLengthInForce() int {
 		return 1000
 	case TypeLongText:
 		return 20_000
-	case TypeFile, TypeLink:
+	case TypeFile:
 		return 2048
-	case TypeLinkSet, TypeTags:
-		return 200
+	case TypeLink, TypeLinkSet, TypeTags:
+		return 255
 	}
 	return 0
 }
@@ -72,7 +72,7 @@ func (f Field) MaxLengthInForce() int {
 // MaxItems returns how many items a list may have, 0 for a field that is no list.
 func (f Field) MaxItems() int {
 	if f.Type == TypeLinkSet || f.Type == TypeTags {
-		return 200
+		return 1000
 	}
 	return 0
 }

@@ -236,7 +236,7 @@ func TestFields_TellTheLimitsInForce(t *testing.T) {
 	site := newSite(t, withFields(list...), personalhttp.Options{})
 	const want = `{"fields":[{"name":"phone","type":"text","label":"phone","required":false,"max_length":1000,"read_only":false},` +
 		`{"name":"about","type":"long_text","label":"about","required":false,"max_length":30000,"read_only":false},` +
-		`{"name":"friends","type":"link_set","label":"friends","required":false,"max_length":200,"max_items":200,"read_only":false},` +
+		`{"name":"friends","type":"link_set","label":"friends","required":false,"max_length":255,"max_items":1000,"read_only":false},` +
 		`{"name":"born","type":"date","label":"born","required":false,"read_only":false}]}`
 	if got := string(site.do("GET", prefix+"fields/", "", "").Data); got != want {
 		t.Errorf("fields are %s\nwant %s", got, want)
@@ -256,7 +256,7 @@ func TestFields_TellTheLimitsInForce(t *testing.T) {
 	for _, operation := range []string{"register_parameters", "profile_parameters"} {
 		got := document.Components.Schemas[operation].Properties
 		for name, want := range map[string]limits{
-			"phone": {MaxLength: 1000}, "about": {MaxLength: 30000}, "friends": {MaxItems: 200, Items: &limits{MaxLength: 200}}, "born": {},
+			"phone": {MaxLength: 1000}, "about": {MaxLength: 30000}, "friends": {MaxItems: 1000, Items: &limits{MaxLength: 255}}, "born": {},
 		} {
 			if diff := cmp.Diff(want, got[name]); diff != "" {
 				t.Errorf("%s, %s (-want +got):\n%s", operation, name, diff)

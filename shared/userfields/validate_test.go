@@ -327,8 +327,8 @@ func TestADisplayNameIsOneLineOf200Characters(t *testing.T) {
 
 func TestLimits_OfFieldsWithoutMaxLength(t *testing.T) {
 	for fieldType, limit := range map[personal.FieldType]int{
-		personal.TypeText: 1000, personal.TypeLongText: 20000, personal.TypeFile: 2048, personal.TypeLink: 2048,
-		personal.TypeTags: 200, personal.TypeLinkSet: 200,
+		personal.TypeText: 1000, personal.TypeLongText: 20000, personal.TypeFile: 2048, personal.TypeLink: 255,
+		personal.TypeTags: 255, personal.TypeLinkSet: 255,
 	} {
 		t.Run(string(fieldType), func(t *testing.T) {
 			own := mustCompile(t, personal.Field{Name: "x", Type: fieldType})
@@ -370,17 +370,17 @@ func judged(s *Schema, in personal.Input) (value any, fault personal.FaultCode) 
 }
 
 func TestLimits_OfItemsInAList(t *testing.T) {
-	items := make([]string, 201)
+	items := make([]string, 1001)
 	for i := range items {
 		items[i] = fmt.Sprint(i)
 	}
 	for _, fieldType := range []personal.FieldType{personal.TypeTags, personal.TypeLinkSet} {
 		s := mustCompile(t, personal.Field{Name: "x", Type: fieldType, MaxLength: 500}) // of an item, not of the list
-		if _, fault := judged(s, list(items[:200]...)); fault != "" {
-			t.Errorf("%s: 200 items are refused as %q", fieldType, fault)
+		if _, fault := judged(s, list(items[:1000]...)); fault != "" {
+			t.Errorf("%s: 1000 items are refused as %q", fieldType, fault)
 		}
 		if _, fault := judged(s, list(items...)); fault != personal.FaultTooLong {
-			t.Errorf("%s: 201 items: got fault %q, want %q", fieldType, fault, personal.FaultTooLong)
+			t.Errorf("%s: 1001 items: got fault %q, want %q", fieldType, fault, personal.FaultTooLong)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,6 +54,27 @@ func TestSwapsLoseNoRequest(t *testing.T) {
 		if active := s.plugin(t).Active; active.Version != versions[(swaps-1)%2] || active.Generation != swaps+1 {
 			t.Errorf("version %s of generation %d is active", active.Version, active.Generation)
 		}
+	})
+}
+
+// TestSwap_SignInFloodDoesNotRollBack starves the new process's health checks: the
+// flood queues for the same database connections. The old process has its own, with
+// nothing to do, and stays healthy.
+func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
+	binary := testkit.PluginVersion(t, newer)
+	testkit.Databases(t, func(t *testing.T, database string) {
+		s := start(t, options{database: database, settings: cheap + unthrottled, flags: []string{"--bake", "6s"}})
+		s.install(t, binary, newer)
+		u := s.newUser(t)
+		s.use(t, newer)
+		signIn := call{path: "auth/", params: params{"login": u.login, "password": u.password}}
+		flood := s.load(slices.Repeat([]call{signIn}, 1000)...)
+		eventually(t, "the end of the bake", func() bool { return s.plugin(t).Active.State != "baking" })
+		if active := s.plugin(t).Active; active.Version != newer || active.Generation != 2 {
+			t.Errorf("version %s of generation %d is active, want %s of generation 2", active.Version, active.Generation, newer)
+		}
+		flood.end(t)
+		t.Logf("%d health checks failed", len(s.log.linesWith("plugin is not healthy")))
 	})
 }
 

@@ -27,8 +27,8 @@ func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, op
 	if err != nil {
 		return err
 	}
-	failed := false
-	defer func() { m.leave(p, failed) }()
+	var failed, late bool
+	defer func() { m.leave(p, failed, late) }()
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, m.config.CallTimeout)
@@ -36,7 +36,9 @@ func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, op
 	}
 	began := time.Now()
 	err = p.conn.Conn().Invoke(ctx, method, args, reply, opts...)
-	failed = isFault(ctx, err, time.Since(began) >= m.config.HealthTimeout)
+	took := time.Since(began)
+	late = took >= m.config.HealthTimeout/2 && isAnswer(err)
+	failed = isFault(ctx, err, took >= m.config.HealthTimeout && !m.overloaded(p))
 	return judge(ctx, p, err)
 }
 
@@ -92,10 +94,13 @@ func untilRetry(then time.Time) time.Duration {
 }
 
 // leave counts a call out, and tells the owner if too many of a process on trial
-// fail.
-func (m *Manager) leave(p *process, failed bool) {
+// fail. A late answer among many calls shows that the process is overloaded.
+func (m *Manager) leave(p *process, failed, late bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if late && p.calls >= minOverload {
+		p.overload = time.Now()
+	}
 	p.calls--
 	if p.calls == 0 && p.idle != nil {
 		close(p.idle)

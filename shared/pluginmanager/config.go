@@ -32,7 +32,7 @@ type Config struct {
 	ActivateTimeout  time.Duration // 5s
 
 	HealthInterval time.Duration // between health checks of a process: 1s
-	HealthTimeout  time.Duration // of one of them, and from when on a call that gets no answer is the process's fault: 2s
+	HealthTimeout  time.Duration // of one of them, and from when on a call that gets no answer is the fault of a process that is not overloaded: 2s
 	HealthFailures int           // unanswered checks in a row that prove a process hung: 3
 
 	BackoffMin   time.Duration // the first wait between failed starts, at most: 100ms

@@ -16,11 +16,12 @@
 // to settle an earlier swap, and to switch. After the switch the new version is
 // on trial for [Config].Bake while the old process stays warm, its background
 // work stopped; if the new one dies, answers no health check, or fails too many
-// calls, the owner switches back. A process that gets no calls any more is looked
-// after as well: one that hangs is killed, and its calls end at once. Only a
-// version that has passed its trial becomes the active one on disk, and the one
-// before it the last good one: a host that dies at any moment starts with a version
-// that has served.
+// calls, the owner switches back. Overload is no reason to: while a process answers
+// many calls, but late, the health checks it fails and the calls it leaves unanswered
+// do not count. A process that gets no calls any more is looked after as well: one
+// that hangs is killed, and its calls end at once. Only a version that has passed its
+// trial becomes the active one on disk, and the one before it the last good one: a
+// host that dies at any moment starts with a version that has served.
 //
 // The package works on Unix.
 package pluginmanager

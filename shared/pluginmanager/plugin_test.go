@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -128,6 +129,11 @@ const (
 	hangsCalls        = "answers no call but the first"
 	announcesCheck    = "is checked once the version before is deaf"
 	deafBeside        = "answers no health check while another is checked"
+	oneByOne          = "serves one call at a time, and health checks in their turn"
+	oneByOneDeaf      = "serves one call at a time, and answers no health check before its turn"
+	keepsTurn         = "serves one call at a time, and never ends the second"
+	answersFew        = "answers one call of three, late"
+	failsLate         = "fails every call but the first, late"
 	blocksIn          = "blocks in " // and the name of a step
 )
 
@@ -135,6 +141,17 @@ const (
 const (
 	beingChecked = "being checked"
 	beingDeaf    = "being deaf"
+)
+
+// failedChecks is the file with the number of health checks that failed because
+// their turn did not come.
+const failedChecks = "failed checks"
+
+// How long a call takes where one is served at a time, and how long a late answer
+// takes. With floodCallers and floodHealth both are too late for a health check.
+const (
+	turnTime = 20 * time.Millisecond
+	lateTime = 600 * time.Millisecond
 )
 
 func runPlugin(f folder) {
@@ -177,7 +194,7 @@ func runPlugin(f folder) {
 			f.write("environment", strings.Join(os.Environ(), "\n"))
 		}
 		f.write("settings", string(c.Settings))
-		return &module{folder: f, mode: mode}, nil
+		return &module{folder: f, mode: mode, turn: make(chan struct{}, 1)}, nil
 	}
 	pluginrpc.Serve(build, pluginrpc.ServeOptions{})
 	if mode == ignoresShutdown {
@@ -218,9 +235,13 @@ type module struct {
 	folder folder
 	mode   string
 	active bool
+	turn   chan struct{} // holds the call that is served, where that is one at a time
+	failed atomic.Int64  // health checks whose turn did not come
 }
 
-func (m *module) Service() personal.Service { return &service{folder: m.folder, mode: m.mode} }
+func (m *module) Service() personal.Service {
+	return &service{folder: m.folder, mode: m.mode, turn: m.turn}
+}
 
 // hold blocks if that is the plugin's way.
 func (m *module) hold(step string) {
@@ -273,7 +294,7 @@ func (m *module) Quiesce(context.Context) error {
 	return nil
 }
 
-func (m *module) Health(context.Context) error {
+func (m *module) Health(ctx context.Context) error {
 	m.hold("check")
 	switch {
 	case m.mode == announcesCheck:
@@ -290,8 +311,28 @@ func (m *module) Health(context.Context) error {
 	case m.mode == deafLater && m.active:
 		m.folder.write("mode", good)
 		block()
+	case m.mode == oneByOne, m.mode == keepsTurn:
+		end, _ := ctx.Deadline()
+		ctx, cancel := context.WithTimeout(ctx, time.Until(end)/2)
+		defer cancel()
+		return m.awaitTurn(ctx)
+	case m.mode == oneByOneDeaf:
+		return m.awaitTurn(ctx)
 	}
 	return nil
+}
+
+// awaitTurn waits behind the calls that came before, and tells how often that took
+// too long.
+func (m *module) awaitTurn(ctx context.Context) error {
+	select {
+	case m.turn <- struct{}{}:
+		<-m.turn
+		return nil
+	case <-ctx.Done():
+		m.folder.write(failedChecks, strconv.FormatInt(m.failed.Add(1), 10))
+		return errors.New("no turn in time")
+	}
 }
 
 func (m *module) Close() error {
@@ -304,6 +345,8 @@ type service struct {
 	personal.Service
 	folder folder
 	mode   string
+	turn   chan struct{}
+	calls  atomic.Int64
 }
 
 func (s *service) Fields(context.Context) ([]personal.Field, error) {
@@ -320,6 +363,26 @@ func (s *service) Profile(ctx context.Context, _ personal.Credentials) (personal
 	case hangsCalls:
 		<-ctx.Done()
 		return personal.Profile{}, ctx.Err()
+	case oneByOne, oneByOneDeaf, keepsTurn:
+		select {
+		case s.turn <- struct{}{}:
+		case <-ctx.Done():
+			return personal.Profile{}, ctx.Err()
+		}
+		if s.mode == keepsTurn && s.calls.Add(1) > 1 {
+			block()
+		}
+		time.Sleep(turnTime)
+		<-s.turn
+	case answersFew:
+		if s.calls.Add(1)%3 != 0 {
+			<-ctx.Done()
+			return personal.Profile{}, ctx.Err()
+		}
+		time.Sleep(lateTime)
+	case failsLate:
+		time.Sleep(lateTime)
+		return personal.Profile{}, errors.New("a bug")
 	}
 	return personal.Profile{Login: strconv.Itoa(os.Getpid())}, nil
 }

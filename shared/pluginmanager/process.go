@@ -42,9 +42,10 @@ type process struct {
 	warnings   []string    // of its preflight
 	ready      time.Time   // when it began to serve; the manager's mutex guards it and what follows
 
-	calls int
-	idle  chan struct{} // not nil once no call can enter; closed when none is under way
-	tally tally
+	calls    int
+	idle     chan struct{} // not nil once no call can enter; closed when none is under way
+	tally    tally
+	overload time.Time // when it last answered a call late, many being under way; see [Manager.overloaded]
 }
 
 // startProcess starts a verified binary, which it takes over, and shakes hands

@@ -90,13 +90,18 @@ func (t *tenure) await() error {
 // examine is the regular look after the live process.
 func (t *tenure) examine() error {
 	healthy, hung := t.hung(t.work, t.active)
-	if hung {
-		return errHung
-	}
-	if healthy {
+	switch {
+	case healthy:
 		t.ailing = 0
-	} else if t.ailing++; t.ailing >= t.config.HealthFailures {
-		t.giveWay(errUnhealthy)
+	case t.overloaded(t.active):
+		t.ailing = 0
+		t.active.log.Warn("plugin is overloaded, the failed health check does not count")
+	case hung:
+		return errHung
+	default:
+		if t.ailing++; t.ailing >= t.config.HealthFailures {
+			t.giveWay(errUnhealthy)
+		}
 	}
 	if !t.activated && !t.active.lost() {
 		t.activated = t.activate(t.active)

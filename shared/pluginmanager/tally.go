@@ -10,6 +10,7 @@ import (
 const (
 	tallyWindow = 40 // calls that are looked back at
 	tallyLeast  = 20 // calls below which nothing is judged
+	minOverload = 20 // calls under way below which no load excuses a process
 )
 
 // tally remembers which of a process's last calls failed. The zero tally is
@@ -38,10 +39,23 @@ func (t *tally) tooMany() bool {
 	return n >= tallyLeast && 2*t.faults > n
 }
 
+// isAnswer reports whether the process did what a call asked for, or said what is
+// wrong with it. That it cannot answer now, and that it failed, is no answer.
+func isAnswer(err error) bool {
+	switch s := status.Convert(err); s.Code() {
+	case codes.OK:
+		return true
+	case codes.Unavailable, codes.Internal, codes.Unknown, codes.DataLoss:
+		return false
+	default:
+		return len(s.Details()) > 0
+	}
+}
+
 // isFault reports whether a call failed by the process's fault: internally, or
 // because the process was not to be reached, or did not answer in a time that
-// was long. That it says it is overloaded, that the time was too short, or that
-// the caller went away, is no fault of its version's.
+// was long for its load. That it says it is overloaded, that the time was too
+// short, or that the caller went away, is no fault of its version's.
 func isFault(ctx context.Context, err error, long bool) bool {
 	if err == nil {
 		return false

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 	"pgregory.net/rapid"
 )
 
@@ -52,5 +53,25 @@ func TestACallFailsByItsProcessOrNot(t *testing.T) {
 				t.Errorf("a fault: %v", got)
 			}
 		})
+	}
+}
+
+func TestIsAnswer_ResultsAndRefusalsAreOutagesAndFailuresAreNot(t *testing.T) {
+	for code, want := range map[codes.Code]bool{
+		codes.OK: true, codes.Unauthenticated: true, codes.ResourceExhausted: true, codes.Unavailable: false, codes.Internal: false,
+	} {
+		s := status.New(code, "why")
+		if code != codes.OK {
+			var err error
+			if s, err = s.WithDetails(&emptypb.Empty{}); err != nil { // the plugin's word
+				t.Fatal(err)
+			}
+		}
+		if got := isAnswer(s.Err()); got != want {
+			t.Errorf("%s from the plugin: got %v, want %v", code, got, want)
+		}
+		if got := isAnswer(status.Error(code, "why")); got != (code == codes.OK) {
+			t.Errorf("%s from the transport: got %v", code, got)
+		}
 	}
 }

@@ -47,6 +47,19 @@ func (m *Manager) hung(ctx context.Context, p *process) (healthy, hung bool) {
 	return false, true
 }
 
+// overloaded reports whether the process has lately, within twice Config.HealthTimeout,
+// answered a call, but late: after half of Config.HealthTimeout or more, with at least
+// minOverload calls under way. A health check that fails then, and a call that
+// gets no answer in time, is the load's fault: both queue for the same database
+// connections and processors as the calls that are late. The old process is no
+// measure of that, because it gets no calls. A process that answers no call, or
+// answers without delay, is not overloaded: what it fails is its version's fault.
+func (m *Manager) overloaded(p *process) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Since(p.overload) <= 2*m.config.HealthTimeout
+}
+
 // whenHung returns a channel that is closed when p is proved to hang. It is for
 // processes that get no calls any more, and looks after them until ctx ends.
 func (m *Manager) whenHung(ctx context.Context, p *process) <-chan struct{} {

@@ -1,0 +1,125 @@
+package pluginmanager_test
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+// floodCallers call at once in a flood. Where one call is served at a time, each
+// waits for its turn longer than a health check may take.
+const floodCallers = 96
+
+func floodHealth(c *pluginmanager.Config) {
+	quickHealth(c)
+	c.HealthTimeout = time.Second
+	c.CallTimeout = 2 * c.HealthTimeout
+	c.Bake = time.Hour
+}
+
+// patientCallers gives every call its turn.
+func patientCallers(c *pluginmanager.Config) {
+	floodHealth(c)
+	c.CallTimeout = generous
+}
+
+// The old process is healthy throughout, because it gets no calls.
+func TestBake_FloodDoesNotRollBack(t *testing.T) {
+	for _, mode := range []string{oneByOne, oneByOneDeaf} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			r := newSwapRig(t, patientCallers)
+			r.start(t)
+			r.folder.write("mode 2.0.0", mode)
+			r.use(t, "2.0.0")
+			pid := r.Status().PID
+			_, stop := r.hammer(t, floodCallers)
+			eventually(t, "twice as many failed health checks as prove a version at fault, or a rollback", func() bool {
+				failed, _ := strconv.Atoi(r.folder.read(failedChecks))
+				return failed >= 6 || r.Status().PID != pid
+			})
+			r.wantBaking(t, pid)
+			if failed := stop(); failed != 0 {
+				t.Errorf("%d calls failed, want none", failed)
+			}
+		})
+	}
+	t.Run(answersFew, func(t *testing.T) {
+		t.Parallel()
+		r := newSwapRig(t, floodHealth)
+		r.start(t)
+		r.folder.write("mode 2.0.0", answersFew)
+		r.use(t, "2.0.0")
+		pid := r.Status().PID
+		calls, stop := r.hammer(t, floodCallers)
+		eventually(t, "many calls, or a rollback", func() bool {
+			return calls.Load() > 3*floodCallers || r.Status().PID != pid
+		})
+		r.wantBaking(t, pid)
+		if failed, n := stop(), calls.Load(); 2*failed <= n {
+			t.Errorf("%d of %d calls failed, want more than half", failed, n)
+		}
+	})
+}
+
+// wantBaking checks that a process has baked from the switch on.
+func (r *swapRig) wantBaking(t *testing.T, pid int) {
+	t.Helper()
+	if s := r.Status(); s.State != pluginmanager.StateBaking || s.Version != "2.0.0" || s.PID != pid {
+		t.Errorf("got status %+v, want that 2.0.0 bakes in process %d", s, pid)
+	}
+	want := []pluginmanager.Kind{pluginmanager.KindBegun, pluginmanager.KindSwitched}
+	if got := r.records.kinds(); !slices.Equal(got, want) {
+		t.Errorf("got journal %v, want %v", got, want)
+	}
+}
+
+func TestBake_FloodDoesNotProlongIt(t *testing.T) {
+	r := newSwapRig(t, func(c *pluginmanager.Config) {
+		patientCallers(c)
+		c.Bake = 2 * time.Second
+	})
+	r.start(t)
+	r.folder.write("mode 2.0.0", oneByOne)
+	r.use(t, "2.0.0")
+	_, stop := r.hammer(t, floodCallers)
+	eventually(t, "the end of the bake", func() bool { return r.Status().State == pluginmanager.StateServing })
+	r.wantServing(t, "2.0.0")
+	stop()
+}
+
+func TestBake_FaultyVersionIsRolledBackInAFlood(t *testing.T) {
+	for mode, callers := range map[string]int{
+		keepsTurn:      floodCallers, // answers no call, says that it is not healthy
+		failsLate:      floodCallers, // fails calls as late as a flood makes them
+		unhealthyLater: 24,           // answers calls without delay, says that it is not healthy
+		deafLater:      24,           // answers calls without delay, and no health check
+	} {
+		t.Run(mode, func(t *testing.T) {
+			r := newSwapRig(t, floodHealth)
+			r.start(t)
+			old := r.Status().PID
+			r.folder.write("mode 2.0.0", mode)
+			r.use(t, "2.0.0")
+			_, stop := r.hammer(t, callers)
+			r.wantBack(t, old)
+			stop()
+		})
+	}
+}
+
+func TestBake_ProcessThatFreezesInAFloodIsRolledBack(t *testing.T) {
+	r := newSwapRig(t, patientCallers)
+	r.start(t)
+	old := r.Status().PID
+	r.folder.write("mode 2.0.0", oneByOne)
+	r.use(t, "2.0.0")
+	_, stop := r.hammer(t, floodCallers)
+	eventually(t, "a failed health check", func() bool { return r.folder.read(failedChecks) != "" })
+	freeze(t, r.Status().PID)
+	r.wantBack(t, old)
+	stop()
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
@@ -100,7 +102,7 @@ func TestImportExportAndStatusByHand(t *testing.T) {
 		if out, _ = mustCommand(t, "audit", "--since", "24h"); out != "" {
 			t.Errorf("the audit log of an import: %s", out)
 		}
-		if out, _ = mustCommand(t, "status"); !strings.Contains(out, "accounts  1\n") {
+		if out, _ = mustCommand(t, "status"); !strings.Contains(out, "accounts  1\n") || strings.Contains(out, "@") {
 			t.Errorf("status: %s", out)
 		}
 	})
@@ -293,4 +295,34 @@ func TestTheProgressLineTellsTheRateAndTheTimeLeft(t *testing.T) {
 	if want := " 40 %  30 rows  2 rows/s  30s left"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+func TestStatus_ListsLoginsThatAreNotTheirOwnEmail(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		t.Setenv("PERSONAL_DATABASE", url)
+		mustCommand(t, "migrate")
+		db, err := store.Open(t.Context(), url, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range []accounts.Account{
+			{Login: "ada"}, {Login: "own@example.com", Email: accounts.Email{Address: "own@example.com", Key: "own@example.com"}},
+			{Login: "victim＠example.com", LoginKey: "victim@example.com", Email: accounts.Email{Address: "t@example.com", Key: "t@example.com"}},
+			{Login: "none@example.com"},
+		} {
+			a.LoginKey, a.PasswordHash = cmp.Or(a.LoginKey, a.Login), "!"
+			session := accounts.Session{}
+			session.Selector[0] = byte(i)
+			if _, err := db.CreateAccount(t.Context(), a, session, func(int64) []accounts.NewJob { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		out, _ := mustCommand(t, "status")
+		if !strings.Contains(out, `account 3  "victim＠example.com"`) || !strings.Contains(out, `account 4  "none@example.com"`) || strings.Contains(out, "own@") {
+			t.Errorf("status:\n%s", out)
+		}
+	})
 }

@@ -94,8 +94,9 @@ func newModule(version string, s settings, db *store.Store, hasher *password.Has
 }
 
 // learnFormats keeps the hasher informed which formats of hashes are stored, so that
-// no failed sign-in tells by its time which one its account has. It begins when the
-// schema is there, and measures in the background: the plugin serves meanwhile.
+// the time of a failed sign-in does not reveal the format of the account's hash. It
+// begins when the schema is there, and measures in the background: the plugin serves
+// meanwhile.
 func (m *module) learnFormats(ctx context.Context) {
 	var tick <-chan time.Time
 	for {

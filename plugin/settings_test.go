@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cms-personal/personal/internal/throttle"
 )
 
 func TestTheDocumentedDefaultsAreGood(t *testing.T) {
@@ -19,6 +21,21 @@ func TestTheDocumentedDefaultsAreGood(t *testing.T) {
 	}
 	if most := 2 * rules.Throttle.Guess.Burst; most > 30 { // an account has two names
 		t.Errorf("%d guesses at one account from one address", most)
+	}
+	for name, test := range map[string]struct{ got, want throttle.Limit }{
+		"guess_address":   {rules.Throttle.GuessAddress, throttle.Limit{Burst: 100, Every: 5 * time.Second}},
+		"sign_in_address": {rules.Throttle.SignInAddress, throttle.Limit{Burst: 100, Every: time.Second}},
+		"sign_in_account": {rules.Throttle.SignInAccount, throttle.Limit{Burst: 60, Every: 5 * time.Second}},
+		"session_writes":  {rules.Throttle.SessionWrites, throttle.Limit{Burst: 60, Every: time.Second}},
+		"register":        {rules.Throttle.Register, throttle.Limit{Burst: 30, Every: 30 * time.Second}},
+		"taken_email":     {rules.Throttle.TakenEmail, throttle.Limit{Burst: 30, Every: time.Minute}},
+	} {
+		if test.got != test.want {
+			t.Errorf("throttle.%s is %+v, want %+v", name, test.got, test.want)
+		}
+	}
+	if !slices.Contains(rules.ReservedLogins, "admin") || !slices.Contains(rules.ReservedLogins, "postmaster") {
+		t.Errorf("reserved logins are %q", rules.ReservedLogins)
 	}
 	if p := s.password(); p.MemoryKiB != 19456 || p.Time != 2 || p.Threads != 1 {
 		t.Fatalf("defaults: %+v", p)
@@ -40,30 +57,37 @@ func TestAFileChangesWhatItNamesAndNothingElse(t *testing.T) {
 
 func TestFaultySettingsAreNamed(t *testing.T) {
 	for name, test := range map[string]struct{ file, want string }{
-		"an unknown key":               {"[session]\nidel = \"1h\"", "session.idel"},
-		"an unknown section":           {"[sessions]\nidle = \"1h\"", "sessions"},
-		"no duration":                  {"[session]\nidle = \"soon\"", "session.idle"},
-		"a number for a duration":      {"[session]\nidle = 5", "session.idle"},
-		"below a second":               {"[session]\ngrace = \"10ms\"", "session.grace"},
-		"below the least length":       {"[password]\nmin_length = 4", "password.min_length"},
-		"an empty word":                {"[password]\nwords = [\"\"]", "password.words"},
-		"a word of two characters":     {"[password]\nwords = [\"example\", \"we\"]", `password.words: "we"`},
-		"a word that no one can type":  {"[password]\nwords = [\"exa\\u0000mple\"]", "password.words"},
-		"a word of a page":             {"[password]\nwords = [\"" + strings.Repeat("a", 65) + "\"]", "password.words"},
-		"more words than fit":          {"[password]\nwords = [" + strings.Repeat("\"example\",", 101) + "]", "password.words: 101"},
-		"a word that is no list":       {"[password]\nwords = \"example\"", "password.words"},
-		"too much memory":              {"[password]\nmemory_kib = 10000000", "password.memory_kib"},
-		"too much memory and time":     {"[password]\nmemory_kib = 100000\ntime = 16", "password.memory_kib"},
-		"too little memory for lanes":  {"[password]\nmemory_kib = 16\nthreads = 4", "password.memory_kib"},
-		"more lanes than fit the type": {"[password]\nthreads = 1000", "password.threads"},
-		"negative passes":              {"[password]\ntime = -1", "password.time"},
-		"a token in the query":         {"[recovery]\nurl = \"https://cms.example/?token={token}\"", "recovery.url"},
-		"a link without a token":       {"[email]\nurl = \"https://cms.example/\"", "email.url"},
-		"a link that is no web page":   {"[email]\nurl = \"javascript:alert(1)#{token}\"", "email.url"},
-		"a burst of nothing":           {"[throttle.guess]\nburst = 0", "throttle.guess.burst"},
-		"a limit of years":             {"[throttle.guess]\nevery = \"9000h\"", "throttle.guess.every"},
-		"an audit log of nothing":      {"[audit]\nmost = 0", "audit.most"},
-		"no TOML":                      {"session {", "line 1"},
+		"an unknown key":                {"[session]\nidel = \"1h\"", "session.idel"},
+		"an unknown section":            {"[sessions]\nidle = \"1h\"", "sessions"},
+		"no duration":                   {"[session]\nidle = \"soon\"", "session.idle"},
+		"a number for a duration":       {"[session]\nidle = 5", "session.idle"},
+		"below a second":                {"[session]\ngrace = \"10ms\"", "session.grace"},
+		"a reserved login with a space": {"[login]\nreserved = [\"root\", \"the root\"]", `login.reserved: "the root"`},
+		"more reserved logins than fit": {"[login]\nreserved = [" + strings.Repeat("\"admin\",", 1001) + "]", "login.reserved: must be 1000"},
+		"too few entries of an account": {"[audit]\nper_account = 9", "audit.per_account"},
+		"a limit without a burst":       {"[throttle.sign_in_address]\nburst = 0", "throttle.sign_in_address.burst"},
+		"a limit below a second":        {"[throttle.taken_email]\nevery = \"1ms\"", "throttle.taken_email.every"},
+		"a limit of more than a day":    {"[throttle.session_writes]\nevery = \"25h\"", "throttle.session_writes.every"},
+		"no limit of sign-ins":          {"[throttle.sign_in_account]\nburst = -1", "throttle.sign_in_account.burst"},
+		"below the least length":        {"[password]\nmin_length = 4", "password.min_length"},
+		"an empty word":                 {"[password]\nwords = [\"\"]", "password.words"},
+		"a word of two characters":      {"[password]\nwords = [\"example\", \"we\"]", `password.words: "we"`},
+		"a word that no one can type":   {"[password]\nwords = [\"exa\\u0000mple\"]", "password.words"},
+		"a word of a page":              {"[password]\nwords = [\"" + strings.Repeat("a", 65) + "\"]", "password.words"},
+		"more words than fit":           {"[password]\nwords = [" + strings.Repeat("\"example\",", 101) + "]", "password.words: 101"},
+		"a word that is no list":        {"[password]\nwords = \"example\"", "password.words"},
+		"too much memory":               {"[password]\nmemory_kib = 10000000", "password.memory_kib"},
+		"too much memory and time":      {"[password]\nmemory_kib = 100000\ntime = 16", "password.memory_kib"},
+		"too little memory for lanes":   {"[password]\nmemory_kib = 16\nthreads = 4", "password.memory_kib"},
+		"more lanes than fit the type":  {"[password]\nthreads = 1000", "password.threads"},
+		"negative passes":               {"[password]\ntime = -1", "password.time"},
+		"a token in the query":          {"[recovery]\nurl = \"https://cms.example/?token={token}\"", "recovery.url"},
+		"a link without a token":        {"[email]\nurl = \"https://cms.example/\"", "email.url"},
+		"a link that is no web page":    {"[email]\nurl = \"javascript:alert(1)#{token}\"", "email.url"},
+		"a burst of nothing":            {"[throttle.guess]\nburst = 0", "throttle.guess.burst"},
+		"a limit of years":              {"[throttle.guess]\nevery = \"9000h\"", "throttle.guess.every"},
+		"an audit log of nothing":       {"[audit]\nmost = 0", "audit.most"},
+		"no TOML":                       {"session {", "line 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := readSettings([]byte(test.file))

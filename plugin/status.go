@@ -46,8 +46,8 @@ func printMisplaced(ctx context.Context, w io.Writer, db *store.Store) error {
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	fmt.Fprintln(w, "\nThese logins contain an @ and are not the e-mail of their account. Nobody can sign in by them;\n"+
-		"delete the account, or give it that e-mail if it is its owner's:")
+	fmt.Fprintln(w, "\nThese logins contain an @ and are not the e-mail of their account. They cannot be used to sign in.\n"+
+		"Delete the account, or set this address as its e-mail if the user owns it:")
 	for _, m := range found[:min(len(found), maxMisplaced)] {
 		fmt.Fprintf(w, "  account %d  %q\n", m.ID, m.Login)
 	}

@@ -4,9 +4,10 @@
 // knows neither HTTP nor gRPC nor SQL.
 //
 // Each operation has a file of its own and reads from top to bottom in the order
-// in which the HTTP contract judges faults: what can't be read (400), too many
-// attempts (429), who asks (401), what is wrong with the parameters (422), what
-// is taken (409).
+// in which the HTTP contract judges errors: what can't be read (400), limits by
+// address and login (429), who asks (401), limits by session and account (429), a
+// disabled account (403), what is wrong with the parameters (422), what is taken
+// (409).
 package accounts
 
 import (

@@ -382,6 +382,22 @@ func TestRegister_TakenEmailIsToldSoOftenPerAddress(t *testing.T) {
 	})
 }
 
+// Learning by email/ that an address is taken costs an attempt, too, wherever it is
+// asked from.
+func TestChangeEmail_TakenAddressCostsAnAttempt(t *testing.T) {
+	f, h := guarded(t, testkit.SQLite(t))
+	f.settings.Throttle.GuessAccount = throttle.Limit{Burst: 3, Every: time.Hour}
+	f.service = f.serve(f.store, h)
+	f.register(t, "ada")
+	c := f.register(t, "eve").Credentials
+	for i, want := range []personal.Code{personal.CodeAlreadyExists, personal.CodeAlreadyExists, personal.CodeAlreadyExists, personal.CodeTooManyAttempts} {
+		err := f.service.ChangeEmail(at(t, fmt.Sprintf("203.0.113.%d", i)), personal.ChangeEmailRequest{
+			Credentials: c, Password: goodPassword, Email: "ada@example.com",
+		})
+		wantCode(t, err, want)
+	}
+}
+
 func TestRegister_InvalidRequestCostsNothing(t *testing.T) {
 	f, _ := guarded(t, testkit.SQLite(t))
 	register := func(login string) error {
@@ -473,35 +489,131 @@ func (p *tripCounter) relay(client net.Conn) {
 	}
 }
 
-// Before a failed sign-in is responded to, known and unknown accounts cost the same
-// round trips to the database.
-func TestSignIn_FailureCostsTheSameRoundTripsForAnyLogin(t *testing.T) {
+// counted is a fixture on PostgreSQL behind a proxy that counts its round trips.
+func counted(t *testing.T) (*fixture, *tripCounter) {
 	database, err := url.Parse(testkit.Postgres(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	direct, _ := guarded(t, database.String())
-	direct.register(t, "ada")
 	proxy := newTripCounter(t, database.Host)
 	t.Cleanup(func() { proxy.Close(); proxy.open.Wait() })
 	database.Host = proxy.Addr().String()
 	f, _ := guarded(t, database.String())
 	t.Cleanup(func() { f.store.Close() }) // before the proxy waits for its connections
+	return f, proxy
+}
+
+// Before a failed sign-in is responded to, known and unknown accounts cost the same
+// round trips to the database, from known addresses, too.
+func TestSignIn_FailureCostsTheSameRoundTripsForAnyLogin(t *testing.T) {
+	f, proxy := counted(t)
+	f.register(t, "ada")
+	const known = "203.0.113.200"
+	f.wantTry(t, known, "ada", goodPassword, "")
 	trips := map[string]int64{}
 	for i := range 5 {
 		for _, login := range []string{"ada", "ada@example.com", "nobody", "nobody@example.com"} {
-			before := proxy.trips.Load()
-			f.wantTry(t, fmt.Sprintf("203.0.113.%d", i), login, otherPassword, personal.CodeInvalidCredentials)
-			if i > 0 { // connections are open by then
-				trips[login] += proxy.trips.Load() - before
+			for _, from := range []string{known, fmt.Sprintf("203.0.113.%d", i)} {
+				before := proxy.trips.Load()
+				f.wantTry(t, from, login, otherPassword, personal.CodeInvalidCredentials)
+				if i > 0 { // connections are open by then
+					trips[fmt.Sprintf("%s, known address: %v", login, from == known)] += proxy.trips.Load() - before
+				}
 			}
 		}
 	}
-	for login, n := range trips {
-		if n != trips["ada"] {
-			t.Errorf("%s costs %d round trips, ada %d: %v", login, n, trips["ada"], trips)
+	for name, n := range trips {
+		if want := trips["ada, known address: false"]; n != want {
+			t.Errorf("%s: %d round trips, want %d", name, n, want)
 		}
 	}
+}
+
+func TestRefresh_CostsTwoRoundTrips(t *testing.T) {
+	f, proxy := counted(t)
+	in := f.refreshTimes(t, f.register(t, "ada").Credentials, 3, time.Second)
+	before := proxy.trips.Load()
+	f.refreshTimes(t, in, 10, time.Second)
+	if n := proxy.trips.Load() - before; n != 20 {
+		t.Errorf("10 refreshes cost %d round trips, want 20", n)
+	}
+}
+
+// An honest client is never signed out, under the default limits: by a burst with a
+// straggler that presents the first hash within the grace period, or by a lost
+// response and a week of sleep.
+func TestRefresh_HonestClientIsNeverSignedOut(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _ := guarded(t, url)
+		f.settings.SessionIdle = 30 * 24 * time.Hour
+		f.service = f.serve(f.store, mustHasher(t, cheap))
+		first := f.register(t, "ada").Credentials
+		last := f.refreshTimes(t, first, 20, time.Second)
+		got, err := f.service.Refresh(t.Context(), first)
+		if err != nil || got != last {
+			t.Fatalf("the straggler: error %v, want the current hash", err)
+		}
+		lost, err := f.service.Refresh(t.Context(), last) // the response never arrives
+		wantCode(t, err, "")
+		f.clock.Advance(7 * 24 * time.Hour)
+		got, err = f.service.Refresh(t.Context(), last)
+		if err != nil || got != lost {
+			t.Fatalf("after a week: error %v, want the hash of the lost response", err)
+		}
+	})
+}
+
+func TestRefresh_RacesAreChargedOnce(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _ := guarded(t, url)
+		in := f.register(t, "ada").Credentials
+		errs := make([]error, 60)
+		var running sync.WaitGroup
+		for i := range errs {
+			running.Go(func() { _, errs[i] = f.service.Refresh(context.Background(), in) })
+		}
+		running.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Errorf("60 refreshes at once, as many as the limit allows: %v", err)
+		}
+	})
+}
+
+// Version 0.1.0 rotates without counting; both serve one database during a swap.
+func TestRefresh_AfterRotationsByAnOlderRelease(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		older := func(c personal.Credentials) personal.Credentials {
+			t.Helper()
+			selector, secret, _ := token.ParseHash(c.UserHash)
+			before, _, err := f.store.FindSession(t.Context(), selector)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after := before
+			after.Newest = secret.Next(before.ChainKey).Digest()
+			after.Rotated, after.LastSeen, after.Used = f.clock.Now(), f.clock.Now(), time.Time{}
+			if err := f.store.RotateSession(t.Context(), before.Newest, after); err != nil {
+				t.Fatal(err)
+			}
+			return personal.Credentials{UserID: c.UserID, UserHash: token.FormatHash(selector, secret.Next(before.ChainKey))}
+		}
+		first := f.register(t, "ada").Credentials
+		c := f.refreshTimes(t, first, 2, time.Minute)
+		for range 100 {
+			f.clock.Advance(time.Minute)
+			c = older(c)
+		}
+		got, err := f.service.Refresh(t.Context(), first) // as young as the last rotation
+		if err != nil || got != c {
+			t.Fatalf("within the grace period of the last rotation: error %v, want the current hash", err)
+		}
+		c = f.refreshTimes(t, c, 2, time.Minute)
+		_, err = f.service.Refresh(t.Context(), first)
+		wantCode(t, err, personal.CodeUnauthenticated)
+		_, err = f.service.Profile(t.Context(), c)
+		wantCode(t, err, personal.CodeUnauthenticated) // it was theft
+	})
 }
 
 func TestChangeEmail_NewerChangeReplacesOneThatWaits(t *testing.T) {

@@ -75,10 +75,13 @@ func (s *Service) guessCharges(ctx context.Context, login string) ([]throttle.Ch
 	}
 	attempt := []throttle.Charge{{Key: chargeKey("guess", from, target), Limit: limits.Guess}}
 	attempt = append(attempt, perNetwork(ctx, "guess", limits.GuessAddress)...)
-	if !known && target != "" { // what is no guess of an account is nobody's to share
-		attempt = append(attempt, throttle.Charge{Key: chargeKey("guess of", target), Limit: limits.GuessAccount})
+	of := throttle.Charge{Key: chargeKey("guess of", target), Limit: limits.GuessAccount}
+	if known || target == "" {
+		// Not charged, but with a key and a query all the same: how long it takes must
+		// not tell whose known address this is. A limit of zero never refuses.
+		of = throttle.Charge{Key: chargeKey("guess at a known address", from, target)}
 	}
-	return attempt, nil
+	return append(attempt, of), nil
 }
 
 // sharedBy is how many times as much is allowed of an address that many callers
@@ -125,14 +128,13 @@ func (s *Service) chargeRegistration(ctx context.Context, judged bool) error {
 	return s.charge(ctx, attempt)
 }
 
-// takenEmail is what it costs to find that an e-mail is taken, which tells that its
-// owner has an account. Where so many were found, whatever could find another one
-// is refused: look is set.
+// takenEmail charges the discovery that an e-mail is taken, which tells that its
+// owner has an account. With look it only refuses while the limit is used up.
 func (s *Service) takenEmail(ctx context.Context, look bool) []throttle.Charge {
 	if !s.settings.Throttle.Enabled {
 		return nil
 	}
-	charges := perAddress(ctx, "taken email", s.settings.Throttle.TakenEmail)
+	charges := perNetwork(ctx, "taken email", s.settings.Throttle.TakenEmail)
 	for i := range charges {
 		charges[i].Look = look
 	}

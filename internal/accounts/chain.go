@@ -66,7 +66,7 @@ func (s Session) supersededAt(behind int64) time.Time {
 // counted reports whether the last rotation is among those that were counted.
 // Version 0.1.0 sets the time of a rotation and leaves the marks as they are.
 func (s Session) counted() bool {
-	return len(s.Marks) > 0 && !s.Marks[len(s.Marks)-1].Time.Before(s.Rotated)
+	return len(s.Marks) > 0 && s.Marks[len(s.Marks)-1].Time.Equal(s.Rotated)
 }
 
 // maxBehind is how many rotations behind the current hash another one of the
@@ -92,7 +92,7 @@ func (s Session) rotate(digest [32]byte, now time.Time, grace time.Duration) Ses
 	if now.Truncate(step).Equal(marks[kept-1].Time.Truncate(step)) {
 		kept-- // one mark for each part of the grace period
 	}
-	// Of marks as old as the grace period the last one tells the rest.
+	// Of the marks as old as the grace period only the last one is needed.
 	old := 0
 	for old+1 < kept && now.Sub(marks[old+1].Time) >= grace {
 		old++

@@ -49,10 +49,10 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	if err == nil {
 		err = faults.Err()
 	}
-	if !guessed {
-		s.refund(ctx, attempt)
-	}
 	if err != nil {
+		if !guessed {
+			s.refund(ctx, attempt)
+		}
 		return err
 	}
 	job.To = email.Address
@@ -62,6 +62,10 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	change := jobOf(who.account.ID, KindEmailChange, job)
 	change.Replaces = true // an address that was mistyped may never take its mail
 	wait, err := s.store.ReserveMail(ctx, reserve, change)
+	var taken *TakenError
+	if !errors.As(err, &taken) { // learning that an address is taken costs an attempt, besides
+		s.refund(ctx, attempt)
+	}
 	if err != nil || wait > 0 {
 		return s.mailRefused(ctx, wait, err)
 	}

@@ -37,7 +37,7 @@ func (s *Service) meant(j outbox.Job, a Account) bool {
 		return false
 	}
 	for _, typed := range []string{r.Login, r.Email} {
-		if email, fault := ParseEmail(typed); fault == "" && email.Key == a.Email.Key {
+		if email, fault := ParseEmail(typed); fault == "" && (email.Key == a.Email.Key || email.Key == a.LoginKey) {
 			return true
 		}
 		if q := s.loginQuery(typed); q.LoginKey != "" && q.LoginKey == a.LoginKey {

@@ -20,8 +20,8 @@ type caller struct {
 }
 
 // identify finds out who shows the credentials. It writes nothing but what the
-// rules of the session need: that the session is in use, that its newest hash
-// has been used, or that an old one was stolen.
+// rules of the session need: that the session is in use, that its current hash
+// has been used, or that a superseded one was stolen.
 func (s *Service) identify(ctx context.Context, c personal.Credentials) (caller, error) {
 	now := s.store.Now()
 	who, err := s.recognise(ctx, c, now)

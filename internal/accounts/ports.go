@@ -70,8 +70,7 @@ func (e *WaitError) Error() string { return fmt.Sprintf("too many attempts, wait
 
 // AccountStore keeps accounts.
 type AccountStore interface {
-	// FindAccount returns the account that has either key; "" matches none, and a
-	// login wins over an equal e-mail. It comes without Fields: how much its user
+	// FindAccount returns the account that has either key; "" matches none. It comes without Fields: how much its user
 	// filled in would be told by the time of a wrong password. ErrNotFound.
 	FindAccount(ctx context.Context, q AccountQuery) (Account, error)
 	// CreateAccount stores an account, its first session and the jobs made for
@@ -90,7 +89,7 @@ type AccountStore interface {
 	ReplacePassword(ctx context.Context, accountID, credentialVersion int64, hash string, keep Session, jobs ...NewJob) error
 }
 
-// AccountQuery says how an account is found: by either key.
+// AccountQuery says how an account is found: by its login or by its e-mail.
 type AccountQuery struct {
 	LoginKey string
 	EmailKey string
@@ -162,7 +161,7 @@ type SessionStore interface {
 	// else ErrStale.
 	RotateSession(ctx context.Context, before [32]byte, rotated Session) error
 	// TouchSession sets LastSeen to now. If used, it also notes now as the first
-	// use of the newest hash, where that is still the given one and unused.
+	// use of the current hash, where that is still the given one and unused.
 	TouchSession(ctx context.Context, id int64, newest [32]byte, used bool, now time.Time) error
 	// Sessions returns the account's sessions that are alive at the given
 	// lifetimes, the latest used first.

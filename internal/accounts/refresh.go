@@ -9,18 +9,20 @@ import (
 
 // Refresh implements [personal.Service].
 func (s *Service) Refresh(ctx context.Context, c personal.Credentials) (personal.Credentials, error) {
-	for range tries {
+	for try := range tries {
 		now := s.store.Now()
 		who, err := s.recognise(ctx, c, now)
 		if err != nil {
 			return personal.Credentials{}, err
 		}
-		if err := s.chargeWrite(ctx, who); err != nil {
-			return personal.Credentials{}, err
+		if try == 0 {
+			if err := s.chargeWrite(ctx, who); err != nil {
+				return personal.Credentials{}, err
+			}
 		}
 		if who.standing == superseded {
-			// An answer was lost or doubled: the newest hash, the same to everybody,
-			// and nothing is rotated.
+			// A response was lost or doubled: the current hash, the same for every
+			// caller, and nothing is rotated.
 			s.noteUse(ctx, who, now)
 			return credentials(who.account.ID, who.session.Selector, who.secret), nil
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,4 +194,68 @@ func leaveTraces(t *testing.T, s *store.Store, id int64) {
 	if err := s.AddMailToken(t.Context(), pending); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// happenedTo is an event of a type and an actor, from an address of its own.
+func happenedTo(account int64, kind personal.EventType, by personal.Actor, address string) accounts.NewJob {
+	return accounts.NewJob{Kind: accounts.KindEvent, AccountID: account, Event: &personal.Event{
+		ID: address, Type: kind, Time: time.Unix(1_000_000, 0), UserID: account, Address: address, Actor: by, ActorName: "Olga",
+	}}
+}
+
+func TestExportPerson_LeavesOutAddressesAndNamesOfOthers(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		const id = 1
+		fill(t, s, accounts.Account{ID: id, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1})
+		own := []accounts.NewJob{
+			happenedTo(id, personal.EventRegistered, personal.ActorUser, "192.0.2.1"),
+			happenedTo(id, personal.EventSignedIn, "", "192.0.2.2"), // by version 0.1.0
+			happenedTo(id, personal.EventEmailChanged, personal.ActorUser, "192.0.2.3"),
+		}
+		others := []accounts.NewJob{
+			happenedTo(id, personal.EventSignInFailed, personal.ActorUser, "198.51.100.1"),
+			happenedTo(id, personal.EventRecoveryRequested, personal.ActorUser, "198.51.100.2"),
+			happenedTo(id, personal.EventEmailChanged, personal.ActorAdministrator, "198.51.100.3"),
+			happenedTo(id, personal.EventEmailChanged, "", "198.51.100.4"), // by version 0.1.0: perhaps an administrator
+			happenedTo(id, personal.EventUserUpdated, personal.ActorAdministrator, "198.51.100.5"),
+			happenedTo(id, personal.EventSessionTheft, personal.ActorSystem, "198.51.100.6"),
+		}
+		addJobs(t, s, slices.Concat(own, others))
+		var out bytes.Buffer
+		if err := moving.ExportPerson(t.Context(), s, "ada", &out); err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range own {
+			if !strings.Contains(out.String(), j.Event.Address) {
+				t.Errorf("%s by %q: the user's own address is missing", j.Event.Type, j.Event.Actor)
+			}
+		}
+		for _, j := range others {
+			if strings.Contains(out.String(), j.Event.Address) || !strings.Contains(out.String(), string(j.Event.Type)) {
+				t.Errorf("%s by %q: the entry is missing, or holds an address that may be another's", j.Event.Type, j.Event.Actor)
+			}
+		}
+		if strings.Contains(out.String(), "Olga") {
+			t.Error("an administrator is named")
+		}
+	})
+}
+
+func TestExportPerson_ByEmailMeansItsOwner(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		owner := accounts.Account{Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1}
+		owner.Email, _ = accounts.ParseEmail("ada@example.com")
+		squatter := accounts.Account{Login: "ada@example.com", LoginKey: "ada@example.com", PasswordHash: bcrypt, CredentialVersion: 1}
+		fill(t, s, squatter)
+		fill(t, s, owner)
+		var out bytes.Buffer
+		if err := moving.ExportPerson(t.Context(), s, "ada@example.com", &out); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), `"login": "ada"`) {
+			t.Errorf("not the owner's data:\n%s", out.String())
+		}
+	})
 }

@@ -125,15 +125,21 @@ func writePerson(ctx context.Context, from PersonSource, data person, out *bufio
 	return nil
 }
 
-// find takes a number for a login first, and for an id if nobody has it.
+// find takes a text with an @ for an e-mail first, and for a login if no account
+// has it; a number for a login first, and then for an id.
 func find(ctx context.Context, from PersonSource, who string) (accounts.Account, error) {
-	var q accounts.AccountQuery
-	if email, fault := accounts.ParseEmail(who); fault == "" {
-		q = accounts.AccountQuery{LoginKey: email.Key, EmailKey: email.Key}
-	} else if key, fault := accounts.LoginKey(who); fault == "" {
+	q := accounts.AccountQuery{LoginKey: who} // one that has an @ and is not its account's e-mail
+	if key, fault := accounts.LoginKey(who); fault == "" {
 		q.LoginKey = key
 	}
-	a, err := from.FindAccount(ctx, q)
+	a, err := accounts.Account{}, accounts.ErrNotFound
+	if email, fault := accounts.ParseEmail(who); fault == "" {
+		q.LoginKey = email.Key
+		a, err = from.FindAccount(ctx, accounts.AccountQuery{EmailKey: email.Key})
+	}
+	if errors.Is(err, accounts.ErrNotFound) {
+		a, err = from.FindAccount(ctx, q)
+	}
 	if id, notID := strconv.ParseInt(who, 10, 64); errors.Is(err, accounts.ErrNotFound) && notID == nil {
 		a.ID, err = id, nil
 	}

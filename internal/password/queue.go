@@ -160,7 +160,9 @@ type waiter struct {
 //     waiter of the largest network, of several the one to be served last. If every
 //     network holds one place only, the newcomer gets none. Background hashing
 //     displaces no waiter.
-//   - When all places are taken, a network that holds one gets no further place.
+//   - When all places are taken, a network with less than a quarter of them
+//     displaces likewise while the largest one has more than a quarter and is not
+//     shared. Any other network with a waiter gets no further place.
 //
 // Scans are linear: the places are a few hundred at most, and a hashing takes
 // milliseconds.
@@ -194,11 +196,15 @@ func (b *backlog) join(w *waiter) (displaced *waiter, ok bool) {
 	case !w.from.Shared && size >= b.places/4 && b.othersWait(w.from):
 		return nil, false
 	case b.size < b.places:
-	case own != nil || w.from.background:
+	case w.from.background:
 		return nil, false
 	default:
 		largest := b.largest()
-		if largest.size == 1 {
+		yields := largest.size > 1
+		if own != nil {
+			yields = size < b.places/4 && largest.size > b.places/4 && !largest.source().Shared
+		}
+		if !yields {
 			return nil, false
 		}
 		displaced = largest.newest()

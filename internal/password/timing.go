@@ -14,6 +14,7 @@ const (
 	maxFloor    = 2 * time.Second
 	maxMeasured = 64                     // formats
 	longRun     = 200 * time.Millisecond // a longer comparison is measured once
+	remeasure   = 60                     // calls of Measure after which all formats are measured again
 )
 
 // longest is the password for which every format takes its longest: phpass
@@ -63,8 +64,9 @@ func dummyOf(format string) (stored, bool) {
 
 // Measure makes formats, as [Format] returns them, those that are stored in the
 // database now, and measures how long failed comparisons with them take. It
-// ignores unknown formats, those with the costs of new hashes, and all beyond 64. A
-// measured format is not measured again while it is stored. Measure runs outside
+// ignores unknown formats, those with the costs of new hashes, and all beyond 64.
+// Every 60th call measures all of them again, and the shortest time of each counts:
+// other work on the machine can only make one longer. Measure runs outside
 // the queue, one comparison at a time, and may take seconds for each format. If
 // ctx ends first, the floor stays at 2 s until a later call measures the rest. It
 // is safe for concurrent use; the formats of the last call count.
@@ -110,6 +112,8 @@ type timings struct {
 	mu     sync.Mutex
 	stored []string // formats in the database with other costs than new hashes
 	took   map[string]time.Duration
+	calls  int             // of replace
+	fresh  map[string]bool // formats measured since all were last due
 }
 
 // published is immutable.
@@ -123,7 +127,7 @@ func newTimings(current argon2Hash) *timings {
 	return &timings{
 		current: current.format(), costs: current.params,
 		measure: measure, measuring: make(chan struct{}, 1),
-		took: map[string]time.Duration{},
+		took: map[string]time.Duration{}, fresh: map[string]bool{},
 	}
 }
 
@@ -131,6 +135,9 @@ func newTimings(current argon2Hash) *timings {
 func (t *timings) replace(formats []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.calls++; t.calls%remeasure == 0 {
+		clear(t.fresh)
+	}
 	t.stored = nil
 	for _, format := range formats {
 		dummy, known := dummyOf(format)
@@ -145,12 +152,13 @@ func (t *timings) replace(formats []string) {
 	for format := range t.took {
 		if format != t.current && !slices.Contains(t.stored, format) {
 			delete(t.took, format)
+			delete(t.fresh, format)
 		}
 	}
 	t.publishLocked()
 }
 
-// unmeasured returns a format that is yet to be measured: the current one first,
+// unmeasured returns a format whose measurement is due: the current one first,
 // because the others are compared with it.
 func (t *timings) unmeasured() (format string, ok bool) {
 	t.mu.Lock()
@@ -159,7 +167,7 @@ func (t *timings) unmeasured() (format string, ok bool) {
 		return "", false
 	}
 	for _, format := range append([]string{t.current}, t.stored...) {
-		if _, measured := t.took[format]; !measured {
+		if !t.fresh[format] {
 			return format, true
 		}
 	}
@@ -171,7 +179,10 @@ func (t *timings) note(format string, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if format == t.current || slices.Contains(t.stored, format) {
-		t.took[format] = took
+		if before, measured := t.took[format]; measured {
+			took = min(took, before)
+		}
+		t.took[format], t.fresh[format] = took, true
 		t.publishLocked()
 	}
 }

@@ -197,6 +197,37 @@ func TestMeasure_AgainWithOtherFormats(t *testing.T) {
 	}
 }
 
+func TestMeasure_AgainNowAndThenAndTheShortestCounts(t *testing.T) {
+	h := newHasher(t, cheap)
+	runs := 0
+	busy := 3 // times as long as on a machine that is idle
+	h.timings.measure = func(s stored) time.Duration {
+		runs++
+		if s.format() == bcrypt10 {
+			return time.Duration(busy) * 100 * time.Millisecond
+		}
+		return time.Duration(busy) * time.Millisecond
+	}
+	for range remeasure - 1 {
+		h.Measure(t.Context(), []string{bcrypt10})
+	}
+	if got := h.Floor(); runs != 2 || got != 375*time.Millisecond {
+		t.Errorf("%d measurements, floor %v, want 2 and 375ms", runs, got)
+	}
+	busy = 1
+	h.Measure(t.Context(), []string{bcrypt10})
+	if got := h.Floor(); runs != 4 || got != 125*time.Millisecond {
+		t.Errorf("on an idle machine: %d measurements, floor %v, want 4 and 125ms", runs, got)
+	}
+	busy = 5
+	for range remeasure {
+		h.Measure(t.Context(), []string{bcrypt10})
+	}
+	if got := h.Floor(); got != 125*time.Millisecond {
+		t.Errorf("on a busy machine again: floor %v, want 125ms", got)
+	}
+}
+
 func TestMeasure_EndedContextLeavesTheRest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	h := newHasher(t, cheap)

@@ -20,10 +20,8 @@ func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accou
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	row := accountRow{Fields: "{}"} // the stored ones are not read
-	query := s.read.NewSelect().Model(&row).ExcludeColumn("fields").Where("?", meant(q))
-	// A login wins over an equal e-mail: it is the nearer meaning.
-	query.OrderExpr("CASE WHEN a.login_key = ? THEN 0 ELSE 1 END", q.LoginKey).Limit(1)
-	if err := query.Scan(ctx); err != nil {
+	err := s.read.NewSelect().Model(&row).ExcludeColumn("fields").Where("?", meant(q)).Limit(1).Scan(ctx)
+	if err != nil {
 		return accounts.Account{}, fault(ctx, "find an account", err)
 	}
 	a, err := row.account()
@@ -60,10 +58,13 @@ func (s *Store) CreateAccount(
 		}
 		return s.addJobs(ctx, tx, jobs(row.ID))
 	})
-	if err == nil && taken != nil {
-		err = taken
+	switch {
+	case err != nil:
+		return 0, err
+	case taken != nil:
+		return 0, taken
 	}
-	return row.ID, err
+	return row.ID, nil
 }
 
 // insertAccount inserts the row and sets its id, or returns *TakenError. SQLite

@@ -70,8 +70,9 @@ func (s *Store) ScanFormats(ctx context.Context, current string, format func(has
 		if err := noteFormats(ctx, tx, slices.Sorted(maps.Keys(found)), begun); err != nil {
 			return err
 		}
-		// What an import has noted since the scan began is newer.
-		_, err := exec(ctx, tx, "DELETE FROM personal_hash_formats WHERE seen < ?", at(begun))
+		// What an import has noted since the scan began stays, even if its transaction
+		// began before.
+		_, err := exec(ctx, tx, "DELETE FROM personal_hash_formats WHERE seen < ?", at(begun.Add(-operationTimeout)))
 		return err
 	})
 }

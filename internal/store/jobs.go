@@ -133,10 +133,11 @@ func (s *Store) putOff(ctx context.Context, j outbox.Job, now time.Time) error {
 // was put off for it.
 func (s *Store) FinishJob(ctx context.Context, j outbox.Job) error {
 	return s.inTx(ctx, "finish a job", func(ctx context.Context, tx bun.Tx) error {
-		n, err := exec(ctx, tx, "DELETE FROM personal_jobs WHERE id = ? AND lease = ?", j.ID, j.Lease)
-		if err != nil || n == 0 || j.Account == 0 {
+		_, err := exec(ctx, tx, "DELETE FROM personal_jobs WHERE id = ? AND lease = ?", j.ID, j.Lease)
+		if err != nil || j.Account == 0 {
 			return err
 		}
+		// Also where another job has replaced it: that one may have been put off.
 		now := at(s.Now())
 		_, err = exec(ctx, tx, `UPDATE personal_jobs SET due = ? WHERE due > ? AND attempts = 0 AND id = (
 			SELECT id FROM personal_jobs WHERE account_id = ? AND kind = ? ORDER BY id LIMIT 1)`, now, now, j.Account, j.Kind)

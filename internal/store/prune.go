@@ -46,7 +46,7 @@ type PruneOptions struct {
 	MailsBefore time.Time          // mails reserved until then count towards no limit any more
 	PlacesSeen  time.Time          // places where nobody has signed in since then go
 	AuditBefore time.Time          // audit lines until then go, and events that wait for the host since
-	AuditMost   int                // sign-ins, right or wrong, with so many newer lines go, and events with so many that wait; 0: none
+	AuditMost   int                // sign-ins, right or wrong, refused attempts and taken e-mails with so many newer lines go, and events with so many that wait; 0: none
 	AuditEach   int                // audit lines with so many newer ones of the same account and type go; 0: none
 	Batch       int                // rows removed at once; 0: 500
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// relay is a mail relay that takes everything and delivers nothing.
+// relay is a mail relay that takes everything but mails to refused@…, and delivers
+// nothing.
 type relay struct {
 	listener net.Listener
 	running  sync.WaitGroup
@@ -67,6 +68,12 @@ func (r *relay) serve(conn net.Conn) {
 			r.mails = append(r.mails, mail)
 			r.mu.Unlock()
 			say("250 taken")
+		case "RCPT":
+			if strings.Contains(line, "<refused@") {
+				say("550 5.1.1 no such user")
+			} else {
+				say("250 ok")
+			}
 		case "QUIT":
 			say("221 bye")
 			return
@@ -95,6 +102,9 @@ func TestMailByRelay(t *testing.T) {
 		t.Errorf("the mail goes from %s to %s", m.header.Get("From"), m.to)
 	}
 	s.post(t, "recover_confirm/", confirm(m.token(t), recovered)).want(t, "")
+	p := s.post(t, "auth/", params{"login": u.login, "password": recovered}).pair(t)
+	s.postAs(t, p, "email/", params{"password": recovered, "email": "refused@mail.example"}).want(t, "")
+	eventually(t, "the event of a mail that was refused for good", func() bool { return s.events(t, "mail_refused", u.ID) == 1 })
 	if kept, _ := filepath.Glob(filepath.Join(s.data, "mail", "*")); len(kept) != 0 {
 		t.Errorf("a mail was kept too: %q", kept)
 	}

@@ -111,7 +111,7 @@ type Event struct {
 	Type      EventType
 	Time      time.Time // UTC
 	UserID    int64     // 0 if nobody's
-	Address   string    // of the actor's client; empty if unknown
+	Address   string    // of the client whose request caused it; empty if unknown
 	RequestID string    // of the call that caused it
 	Actor     Actor
 	ActorName string // the administrator's, see [Call]; empty for other actors

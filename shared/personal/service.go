@@ -15,10 +15,11 @@ import (
 // [CodeNotFound]. Methods that take [Credentials] return [CodeUnauthenticated]
 // when the pair is malformed, unknown, expired or revoked.
 //
-// Faults of a request are judged in a fixed order, whichever way the request is
+// Errors of a request are judged in a fixed order, whichever way the request is
 // wrong: malformed_request, too_many_attempts, then the 401s, then
-// validation_failed with every faulty parameter at once, and already_exists
-// last with every taken one.
+// too_many_attempts by the limits of the session or the account, account_disabled,
+// validation_failed with every faulty parameter at once, and already_exists last,
+// with the login if that is taken and the e-mail only otherwise.
 //
 // Implementations are safe for concurrent use and honour the context's deadline.
 type Service interface {
@@ -27,9 +28,10 @@ type Service interface {
 	// password alike, account_disabled, validation_failed.
 	Authorize(ctx context.Context, r AuthorizeRequest) (SignedIn, error)
 
-	// Refresh rotates the session's hash. The same earlier hash shown again
-	// within the grace answers with the newest hash; shown later, it is theft
-	// and ends the session.
+	// Refresh rotates the session's hash. A hash that was superseded within the
+	// grace period, or whose successor has not been used, returns the current hash;
+	// any other superseded hash is theft and ends the session (HTTP contract,
+	// section 3, auth_refresh).
 	Refresh(ctx context.Context, c Credentials) (Credentials, error)
 
 	// Register creates an account and its first session, both or neither.

@@ -62,7 +62,8 @@ func (d *describer) introduction() string {
 		fmt.Sprintf("A body is a form, urlencoded or multipart without files (%d parts at most), or one JSON object; %d bytes at most, no Content-Encoding. "+
 			"In a form every value is text and a list is a repeated name. In JSON a value that could stand as text in a form may be a text; null and an empty text are \"not set\". "+
 			"The query string is never read.", maxParts, maxBody),
-		"Faults are judged in this order: 404, 405, 415, 413, 400, 429, 401, 422, 409; all faults of a kind are reported at once. " +
+		"Errors are judged in this order: 404, 405, 415, 413, 400, 429, 401, 403, 422, 409; limits that need the session or the account follow the 401. " +
+			"All field errors of a 422 are reported at once; 409 names the login if that is taken, and the e-mail only otherwise. " +
 			"CODE is for programs, MESSAGE for people, in the language of Accept-Language.",
 	}
 	if d.alwaysOK {

@@ -70,17 +70,6 @@ var accountCases = []testCase{
 			}
 		}
 	}},
-	{"where a text is one account's login and another's e-mail, the login wins", func(t *testing.T, w *world) {
-		a, b := w.newAccount(), w.newAccount()
-		b.Email.Key = a.LoginKey
-		w.create(b)
-		a, _ = w.create(a)
-		got, err := w.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: a.LoginKey, EmailKey: a.LoginKey})
-		w.must(err)
-		if got.ID != a.ID {
-			t.Errorf("account %d, want %d", got.ID, a.ID)
-		}
-	}},
 	{"a new account comes with its session and the jobs made for its id", func(t *testing.T, w *world) {
 		first := w.newSession(0)
 		var given int64

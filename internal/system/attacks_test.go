@@ -218,7 +218,7 @@ func floodedFromOneAddress(t *testing.T) (f addressFlood) {
 // take the same time.
 func TestAttacks_ImportedHashDoesNotTellByTime(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, database string) {
-		const slow = "$2b$10$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy"
+		const slow = "$2b$12$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy"
 		file := filepath.Join(t.TempDir(), "users.csv")
 		if err := os.WriteFile(file, []byte("login,email,password_hash\nimported,imported@mail.example,"+slow+"\n"), 0o600); err != nil {
 			t.Fatal(err)
@@ -231,7 +231,7 @@ func TestAttacks_ImportedHashDoesNotTellByTime(t *testing.T) {
 		s := start(t, options{database: database, settings: unthrottled})
 		own := s.newUser(t)
 		took := map[string][]time.Duration{}
-		for i := range 8 {
+		for i := range 6 {
 			for _, login := range []string{"imported", own.login, "nobody-at-all"} {
 				began := time.Now()
 				s.post(t, "auth/", params{"login": login, "password": "wrong wrong"}).want(t, "invalid_credentials")
@@ -245,7 +245,7 @@ func TestAttacks_ImportedHashDoesNotTellByTime(t *testing.T) {
 			return float64(took[login][len(took[login])/2])
 		}
 		for _, login := range []string{"imported", own.login} {
-			if ratio := middle(login) / middle("nobody-at-all"); ratio < 0.8 || ratio > 1.25 {
+			if ratio := middle(login) / middle("nobody-at-all"); ratio < 0.5 || ratio > 2 { // about 9 if nothing were done; the machine may be busy
 				t.Errorf("%s takes %.2f times as long as an unknown login", login, ratio)
 			}
 		}

@@ -190,7 +190,7 @@ func (m *rotationMachine) actions() map[string]func(*rapid.T) {
 			m.client(t, true, show{hash: m.held, refresh: true}, m.anyShow(t), m.anyShow(t))
 		},
 		"thief refreshes fast": func(t *rapid.T) {
-			m.steal(t, rapid.SampledFrom([]int{1, 70, 300}).Draw(t, "steps"), 40*time.Millisecond)
+			m.steal(t, rapid.SampledFrom([]int{1, 1, 1, 70, 300}).Draw(t, "steps"), 40*time.Millisecond)
 		},
 		"thief refreshes within the grace period": func(t *rapid.T) {
 			m.steal(t, rapid.IntRange(1, 10).Draw(t, "steps"), 20*time.Second)

@@ -156,7 +156,7 @@ func testExportOfAddresses(t *testing.T, s *system) {
 
 // A flood of sign-ins with right passwords from one address leaves room for others.
 func TestAttacks_FloodOfSignInsFromOneAddress(t *testing.T) {
-	f := floodedFromOneAddress(t)
+	f := floodedFromOneAddress(t, testkit.SQLite(t))
 	if f.served < 14 {
 		t.Errorf("%d of 15 sign-ins from elsewhere succeeded", f.served)
 	}
@@ -172,8 +172,8 @@ type addressFlood struct {
 	refused int64           // of the attacker's, with 429 or 503
 }
 
-func floodedFromOneAddress(t *testing.T) (f addressFlood) {
-	s := start(t, options{database: testkit.SQLite(t), flags: []string{"--trusted-proxy", "127.0.0.0/8", "--log-level", "error"}})
+func floodedFromOneAddress(t *testing.T, database string) (f addressFlood) {
+	s := start(t, options{database: database, flags: []string{"--trusted-proxy", "127.0.0.0/8", "--log-level", "error"}})
 	accounts := make([]user, 15)
 	for i := range accounts {
 		accounts[i] = s.newUser(t)

@@ -46,8 +46,9 @@ func printMisplaced(ctx context.Context, w io.Writer, db *store.Store) error {
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	fmt.Fprintln(w, "\nThese logins contain an @ and are not the e-mail of their account. They cannot be used to sign in.\n"+
-		"Delete the account, or set this address as its e-mail if the user owns it:")
+	fmt.Fprintln(w, "\nThese logins contain an @ and are not the e-mail of their account. Nobody can sign in with them.\n"+
+		"If the user owns the address, set it as the e-mail of the account. Otherwise the user signs in with the e-mail\n"+
+		"that the account has (login.with_email); consider deleting an account that has none:")
 	for _, m := range found[:min(len(found), maxMisplaced)] {
 		fmt.Fprintf(w, "  account %d  %q\n", m.ID, m.Login)
 	}

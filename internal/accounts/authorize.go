@@ -35,6 +35,9 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 	}
 	s.forgive(ctx, attempt)
 	if account.Disabled {
+		if err := s.charge(ctx, s.signInAccount(account.ID)); err != nil { // else it is charged with the session
+			return personal.SignedIn{}, err
+		}
 		s.failed(ctx, r.Login, account)
 		return personal.SignedIn{}, refusal(personal.CodeAccountDisabled)
 	}

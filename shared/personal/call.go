@@ -14,9 +14,9 @@ type Call struct {
 	Shared    bool       // the address seems to be that of a proxy, which many clients share
 	Agent     string     // the client's User-Agent, 255 characters at most
 
-	// Administrator is the name of the administrator on whose behalf the host calls
-	// [Administration], 100 characters at most. It is stored with the events of
-	// their changes.
+	// Administrator names the administrator on whose behalf the host calls
+	// [Administration]. It becomes the ActorName of the events that follow. Names
+	// longer than 100 characters are cut.
 	Administrator string
 }
 

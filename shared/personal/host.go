@@ -17,8 +17,8 @@ type Host interface {
 	// SendMail takes a mail for delivery. When it returns nil the mail is the
 	// host's responsibility; on an error it is handed over again later, so the
 	// same ID may come twice. Return a [*MailRefusedError], wrapped or not, when
-	// the relay refuses the recipient for good: the plugin then gives up on the
-	// mail and reports [EventMailRefused].
+	// the relay permanently refuses the recipient or the mail: the plugin then stops
+	// retrying and reports [EventMailRefused]. Other errors are retried for 24 hours.
 	SendMail(ctx context.Context, m Mail) error
 
 	// PublishEvent tells the host what happened. Events are delivered at least
@@ -97,10 +97,10 @@ const (
 // Actor says who caused an event.
 type Actor string
 
-// The actors. Hosts tolerate ones that they do not know; it is empty from version
-// 0.1.0.
+// The actors. Hosts tolerate actors that they do not know. Events of plugin version
+// 0.1.0 have none.
 const (
-	ActorUser          Actor = "user"          // a caller of [Service]: the user, or in a failed attempt anybody
+	ActorUser          Actor = "user"          // a caller of [Service], signed in or not; not necessarily the user of the account
 	ActorAdministrator Actor = "administrator" // a caller of [Administration]
 	ActorSystem        Actor = "system"        // the module itself
 )

@@ -28,10 +28,11 @@ type Service interface {
 	// password alike, account_disabled, validation_failed.
 	Authorize(ctx context.Context, r AuthorizeRequest) (SignedIn, error)
 
-	// Refresh rotates the session's hash. A hash that was superseded within the
-	// grace period, or whose successor has not been used, returns the current hash;
-	// any other superseded hash is theft and ends the session (HTTP contract,
-	// section 3, auth_refresh).
+	// Refresh rotates the session's hash. A hash that was superseded less than the
+	// grace period ago returns the current hash. So does the immediate predecessor
+	// until its successor is used, and for the grace period after that. Any other
+	// superseded hash is theft and ends the session (HTTP contract, section 3,
+	// auth_refresh).
 	Refresh(ctx context.Context, c Credentials) (Credentials, error)
 
 	// Register creates an account and its first session, both or neither.

@@ -113,11 +113,12 @@ func (f *serveCommand) checkMail(c *config, typed map[string]bool, wrong *faults
 func (f *serveCommand) checkShim(c *config, wrong *faults) {
 	proxies, err := prefixes(f.TrustedProxy)
 	wrong.add("trusted-proxy", err)
+	wrong.add("forwarded-header", tryShim(personalhttp.Options{ForwardedHeader: f.ForwardedHeader}))
 	wrong.add("base-path", tryShim(personalhttp.Options{BasePath: f.BasePath}))
 	wrong.add("locale", tryShim(personalhttp.Options{DefaultLocale: f.Locale}))
 	wrong.add("cors-origin", tryShim(personalhttp.Options{CORSOrigins: f.CORSOrigin}))
 	c.shim = personalhttp.Options{
 		BasePath: f.BasePath, DefaultLocale: f.Locale, TrustedProxies: proxies,
-		CORSOrigins: f.CORSOrigin, AlwaysOK: f.Always200,
+		ForwardedHeader: f.ForwardedHeader, CORSOrigins: f.CORSOrigin, AlwaysOK: f.Always200,
 	}
 }

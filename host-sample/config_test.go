@@ -45,6 +45,7 @@ func TestBadSettingsExitWith1AndNameTheKey(t *testing.T) {
 		"a sender that is no address":         {args: []string{"--mail-from", "nobody"}, want: "--mail-from"},
 		"a base path with a final slash":      {args: []string{"--base-path", "/x/"}, want: "--base-path"},
 		"a proxy that is no network":          {args: []string{"--trusted-proxy", "10.0.0.0/8,proxy"}, want: "--trusted-proxy"},
+		"another forwarded header":            {args: []string{"--forwarded-header", "x-real-ip"}, want: "--forwarded-header (PERSONAL_FORWARDED_HEADER)"},
 		"any origin at all":                   {args: []string{"--cors-origin", "*"}, want: "--cors-origin"},
 		"an admin host with a port":           {args: []string{"--admin-host", "cms.example:443"}, want: "--admin-host (PERSONAL_ADMIN_HOST)"},
 		"an admin host that is a URL":         {args: []string{"--admin-host", "https://cms.example"}, want: "--admin-host"},

@@ -23,12 +23,13 @@ type serveCommand struct {
 	MailFrom         string `default:"personal@localhost" env:"PERSONAL_MAIL_FROM" placeholder:"ADDR" help:"The sender of mails (${default})."`
 	AllowMailCapture bool   `env:"PERSONAL_ALLOW_MAIL_CAPTURE" help:"Keep mails in DATA/mail even when listening off loopback."`
 
-	BasePath     string   `env:"PERSONAL_BASE_PATH" placeholder:"/x" help:"Put before /api/v1/personal/."`
-	TrustedProxy []string `env:"PERSONAL_TRUSTED_PROXY" placeholder:"CIDR" help:"Proxies whose X-Forwarded-For, X-Forwarded-Proto or Forwarded is believed; repeated, or with commas."`
-	CORSOrigin   []string `name:"cors-origin" env:"PERSONAL_CORS_ORIGIN" placeholder:"ORIGIN" help:"Sites whose scripts may call the API; repeated, or with commas."`
-	AdminHost    []string `env:"PERSONAL_ADMIN_HOST" placeholder:"NAME" help:"Host names, without a port, by which administrators reach the admin pages, beside loopback ones: for a site behind a proxy; repeated, or with commas."`
-	Locale       string   `default:"en" env:"PERSONAL_LOCALE" help:"Language of messages where the caller asks for none on offer (${default})."`
-	Always200    bool     `name:"always-200" env:"PERSONAL_ALWAYS_200" help:"Send every envelope with HTTP 200, for old clients."`
+	BasePath        string   `env:"PERSONAL_BASE_PATH" placeholder:"/x" help:"Put before /api/v1/personal/."`
+	TrustedProxy    []string `env:"PERSONAL_TRUSTED_PROXY" placeholder:"CIDR" help:"Proxies that are believed about the client's address and scheme; repeated, or with commas."`
+	ForwardedHeader string   `default:"x-forwarded-for" env:"PERSONAL_FORWARDED_HEADER" placeholder:"NAME" help:"The header in which they tell the client's address: x-forwarded-for or forwarded (${default}). An address in the other one is ignored."`
+	CORSOrigin      []string `name:"cors-origin" env:"PERSONAL_CORS_ORIGIN" placeholder:"ORIGIN" help:"Sites whose scripts may call the API; repeated, or with commas."`
+	AdminHost       []string `env:"PERSONAL_ADMIN_HOST" placeholder:"NAME" help:"Host names, without a port, by which administrators reach the admin pages, beside loopback ones: for a site behind a proxy; repeated, or with commas."`
+	Locale          string   `default:"en" env:"PERSONAL_LOCALE" help:"Language of messages where the caller asks for none on offer (${default})."`
+	Always200       bool     `name:"always-200" env:"PERSONAL_ALWAYS_200" help:"Send every envelope with HTTP 200, for old clients."`
 
 	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Take every request as sent over HTTPS: for a proxy that ends TLS and does not say so by X-Forwarded-Proto. Keeps cookies and browsers to HTTPS."`
 

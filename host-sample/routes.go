@@ -66,7 +66,7 @@ func newSite(p siteParts) (http.Handler, error) {
 	mux.Handle("/admin/api/", p.admin.routes())
 	mux.Handle("/admin/", admin)
 	mux.HandleFunc("GET /healthz", healthz)
-	mux.HandleFunc("GET /readyz", readyz(p.ready, p.status, api.UnlistedProxy))
+	mux.HandleFunc("GET /readyz", readyz(p.ready, p.status, api.UntrustedProxy))
 	mux.Handle("GET /metrics", metrics.handler())
 
 	all := ui.StayWithHTTPS(&site{
@@ -111,10 +111,10 @@ type readiness struct {
 	Warning    string              `json:"warning,omitempty"`
 }
 
-const unlistedProxyWarning = "most requests come through a proxy that is not listed, so all visitors have its address: see the log, and --trusted-proxy"
+const untrustedProxyWarning = "a request seems to have come through a proxy that is not trusted, so visitors share its address: see the log, and --trusted-proxy"
 
 // readyz says whether the plugin serves. Why it does not is for administrators.
-func readyz(ready func(context.Context) error, status func() pluginmanager.Status, unlistedProxy func() bool) http.HandlerFunc {
+func readyz(ready func(context.Context) error, status func() pluginmanager.Status, untrustedProxy func() bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := ready(r.Context())
 		s := status()
@@ -123,8 +123,8 @@ func readyz(ready func(context.Context) error, status func() pluginmanager.Statu
 			code = http.StatusServiceUnavailable
 		}
 		answer := readiness{Ready: err == nil, State: s.State, Version: s.Version, Generation: s.Generation, PID: s.PID}
-		if unlistedProxy() {
-			answer.Warning = unlistedProxyWarning
+		if untrustedProxy() {
+			answer.Warning = untrustedProxyWarning
 		}
 		w.Header().Set("Cache-Control", "no-store")
 		writeJSON(w, code, answer)

@@ -19,7 +19,8 @@ type Source struct {
 	Network string // IPv4 address, or the /48 of an IPv6 address; "" if unknown
 	Subnet  string // the /64 within an IPv6 network; "" otherwise
 	// Shared says that many clients share the network, or that it is unknown: it
-	// may hold more than a quarter of the places.
+	// may hold more than a quarter of the places, but all shared ones together no
+	// more than half.
 	Shared bool
 
 	background bool // no user waits for the result; Network and Subnet are ""
@@ -27,7 +28,8 @@ type Source struct {
 
 // same reports whether two sources are of one network.
 func (s Source) same(other Source) bool {
-	return s.Network == other.Network && s.background == other.background
+	s.Subnet, other.Subnet = "", ""
+	return s == other
 }
 
 // queue bounds how many hashings run at once, how many callers wait for a turn,
@@ -154,15 +156,18 @@ type waiter struct {
 //
 // It also decides who gets one of the places:
 //
-//   - While others wait, no network but a shared one takes a further place beyond
-//     a quarter of them. Background hashing does not count as one of the others.
+//   - The bound of a network is a quarter of the places, that of all shared networks
+//     together half of them. Who has reached it takes no further place while others
+//     wait. Background hashing does not count as one of the others, nor does one
+//     shared network for another.
 //   - When all places are taken, a network without a waiter displaces the newest
-//     waiter of the largest network, of several the one to be served last. If every
-//     network holds one place only, the newcomer gets none. Background hashing
+//     waiter of the largest network, of several the one to be served last. A shared
+//     one also does, among the shared ones, when these have reached their bound. If
+//     every network holds one place only, the newcomer gets none. Background hashing
 //     displaces no waiter.
 //   - When all places are taken, a network with less than a quarter of them
-//     displaces likewise while the largest one has more than a quarter and is not
-//     shared. Any other network with a waiter gets no further place.
+//     displaces likewise, but only among those beyond their bound, and no shared one
+//     another. Any other network with a waiter gets no further place.
 //
 // Scans are linear: the places are a few hundred at most, and a hashing takes
 // milliseconds.
@@ -187,24 +192,32 @@ func (n *network) source() Source { return n.subnets[0].source() }
 
 // join gives w a place. A displaced waiter has left the backlog.
 func (b *backlog) join(w *waiter) (displaced *waiter, ok bool) {
-	own := b.find(w.from)
+	own, quarter, half, shared := b.find(w.from), b.places/4, b.places/2, b.shared()
 	size := 0
 	if own != nil {
 		size = own.size
 	}
-	switch {
-	case !w.from.Shared && size >= b.places/4 && b.othersWait(w.from):
-		return nil, false
-	case b.size < b.places:
-	case w.from.background:
-		return nil, false
-	default:
-		largest := b.largest()
-		yields := largest.size > 1
-		if own != nil {
-			yields = size < b.places/4 && largest.size > b.places/4 && !largest.source().Shared
-		}
-		if !yields {
+	atBound := size >= quarter
+	if w.from.Shared {
+		atBound = shared >= half
+	}
+	if atBound = atBound && b.othersWait(w.from); atBound || b.size == b.places {
+		largest := b.largest(func(n *network) bool {
+			switch {
+			case n.size == 1 || w.from.background:
+				return false
+			case atBound:
+				return own == nil && w.from.Shared && n.source().Shared
+			case own == nil:
+				return true
+			case size >= quarter:
+				return false
+			case n.source().Shared:
+				return shared > half && !w.from.Shared
+			}
+			return n.size > quarter
+		})
+		if largest == nil {
 			return nil, false
 		}
 		displaced = largest.newest()
@@ -288,19 +301,30 @@ func (b *backlog) find(from Source) *network {
 	return nil
 }
 
-// othersWait reports whether users of another network than that of from wait.
+// othersWait reports whether users of another network than that of from wait, for
+// a shared one of another that is not shared.
 func (b *backlog) othersWait(from Source) bool {
 	return slices.ContainsFunc(b.networks, func(n *network) bool {
-		return !n.source().same(from) && !n.source().background
+		other := n.source()
+		return !other.same(from) && !other.background && !(from.Shared && other.Shared)
 	})
 }
 
-// largest returns the network with the most waiters, of several the one that is
-// served last. There must be one.
-func (b *backlog) largest() *network {
-	largest := b.networks[0]
+// shared returns how many places the shared networks hold.
+func (b *backlog) shared() (places int) {
 	for _, n := range b.networks {
-		if n.size >= largest.size {
+		if n.source().Shared {
+			places += n.size
+		}
+	}
+	return places
+}
+
+// largest returns the network with the most waiters of those that fit, of several
+// the one that is served last; nil if there is none.
+func (b *backlog) largest(fits func(*network) bool) (largest *network) {
+	for _, n := range b.networks {
+		if fits(n) && (largest == nil || n.size >= largest.size) {
 			largest = n
 		}
 	}

@@ -113,28 +113,40 @@ func TestBacklog_Places(t *testing.T) {
 		waiting, newcomer string
 		want              int // number of the waiter that is displaced, or one of the above
 	}{
-		"a first one waits":                                 {unchanged, "a", admitted},
-		"alone, a source takes more than a quarter":         {"a a a", "a", admitted},
-		"alone, a source takes the last place":              {"a a a a a a a", "a", admitted},
-		"alone, a source has no more than the places":       {"a a a a a a a a", "a", refused},
-		"beside others, a source takes a quarter":           {"b a", "a", admitted},
-		"beside others, a source takes no more":             {"b a a", "a", refused},
-		"subnets share the quarter of their network":        {"b a/1 a/2", "a/3", refused},
-		"beside others, a shared one takes more":            {"b s* s* s*", "s*", admitted},
-		"beside others, unknown addresses take more":        {"b * * *", "*", admitted},
-		"background hashing is not one of the others":       {"bg a a a", "a", admitted},
-		"beside others, background takes no more":           {"a bg bg", "bg", refused},
-		"full, a newcomer displaces the newest":             {"a a a a a a a a", "b", 7},
-		"full, the largest source loses a place":            {"s* b b s* s* c d e", "f", 4},
-		"full, the newest counts across subnets":            {"a/1 a/2 a/2 a/1 a/3 a/2 a/1 a/2", "b", 7},
-		"full, of two the one to be served last":            {"a b a b c d e f", "g", 3},
-		"full, of two the one to be served last, reordered": {"b a b a c d e f", "g", 3},
-		"full of single places, a newcomer is refused":      {"a b c d e f g h", "i", refused},
-		"full, a source that waits is refused":              {"a a b s* s* s* s* s*", "b", refused},
-		"full, a shared source that waits is refused":       {"a a s* s* s* s* s* s*", "s*", refused},
-		"full, a shared newcomer displaces":                 {"a a a a a a a a", "s*", 7},
-		"full, background is displaced like any other":      {"bg bg bg bg bg bg bg bg", "a", 7},
-		"full, background displaces none":                   {"a a a a a a a a", "bg", refused},
+		"a first one waits":                                     {unchanged, "a", admitted},
+		"alone, a source takes more than a quarter":             {"a a a", "a", admitted},
+		"alone, a source takes the last place":                  {"a a a a a a a", "a", admitted},
+		"alone, a source has no more than the places":           {"a a a a a a a a", "a", refused},
+		"beside others, a source takes a quarter":               {"b a", "a", admitted},
+		"beside others, a source takes no more":                 {"b a a", "a", refused},
+		"subnets share the quarter of their network":            {"b a/1 a/2", "a/3", refused},
+		"beside others, a shared one takes more":                {"b s* s* s*", "s*", admitted},
+		"beside others, unknown addresses take more":            {"b * * *", "*", admitted},
+		"beside others, a shared one takes no more than half":   {"b s* s* s* s*", "s*", refused},
+		"beside others, shared ones share the half":             {"b s* s* t* *", "t*", refused},
+		"at the half, a new shared one displaces a shared one":  {"b b s* s* s* t*", "*", 4},
+		"at the half, a new shared one displaces no single one": {"b b s* t* u* v*", "*", refused},
+		"beside one another, shared ones take more than half":   {"s* s* s* t* t* t*", "t*", admitted},
+		"beside background, a shared one takes more than half":  {"bg s* s* s* s*", "s*", admitted},
+		"one network, shared and not, is two":                   {"b a a", "a*", admitted},
+		"background hashing is not one of the others":           {"bg a a a", "a", admitted},
+		"beside others, background takes no more":               {"a bg bg", "bg", refused},
+		"full, a newcomer displaces the newest":                 {"a a a a a a a a", "b", 7},
+		"full, the largest source loses a place":                {"s* b b s* s* c d e", "f", 4},
+		"full, the newest counts across subnets":                {"a/1 a/2 a/2 a/1 a/3 a/2 a/1 a/2", "b", 7},
+		"full, of two the one to be served last":                {"a b a b c d e f", "g", 3},
+		"full, of two the one to be served last, reordered":     {"b a b a c d e f", "g", 3},
+		"full of single places, a newcomer is refused":          {"a b c d e f g h", "i", refused},
+		"full, a source that waits is refused":                  {"a a b c s* s* s* s*", "b", refused},
+		"full, a source that waits displaces beyond a quarter":  {"a a a b c d e f", "b", 2},
+		"full, a source that waits displaces beyond the half":   {"s* s* s* t* t* a b b", "a", 2},
+		"full, a quarter displaces none beyond the half":        {"s* s* s* s* s* a b b", "b", refused},
+		"full, a shared source that waits is refused":           {"s* s* s* s* s* s* a a", "s*", refused},
+		"full, a shared one below the half displaces":           {"a a a b c d e s*", "s*", 2},
+		"full, shared ones displace none of each other":         {"s* s* s* s* s* s* s* t*", "t*", refused},
+		"full, a shared newcomer displaces":                     {"a a a a a a a a", "s*", 7},
+		"full, background is displaced like any other":          {"bg bg bg bg bg bg bg bg", "a", 7},
+		"full, background displaces none":                       {"a a a a a a a a", "bg", refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, waiters := newBacklog(t, ofPlaces, test.waiting)
@@ -365,11 +377,12 @@ func (m *queueModel) end() {
 }
 
 func (m *queueModel) arrive(t *rapid.T) {
-	w := waitersOf(rapid.SampledFrom([]string{"a/1", "a/2", "b", "c", "d", "s*", "bg"}).Draw(t, "source"))[0]
+	w := waitersOf(rapid.SampledFrom([]string{"a/1", "a/2", "b", "c", "d", "s*", "t*", "bg"}).Draw(t, "source"))[0]
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &modelCaller{from: w.from, cancel: cancel, result: make(chan error, 1), before: map[string]int{}}
 	c.alone = m.waitingOf(c.from) == 0
 	full := len(m.waiting) == m.q.backlog.places
+	shared, bounded := m.shared(), m.bounded()
 	go func() { c.result <- m.q.enter(ctx, c.from) }()
 	m.waiting = append(m.waiting, c)
 	answered := m.settle(t)
@@ -378,9 +391,26 @@ func (m *queueModel) arrive(t *rapid.T) {
 		t.Fatalf("%d callers were answered by one arrival", len(answered))
 	case full && len(answered) == 0:
 		t.Fatal("a caller waits beyond the places")
-	case full && answered[0] != c && (!c.alone || m.waitingOf(answered[0].from) == 0):
-		t.Fatalf("%v displaced %v", c.from, answered[0].from)
+	case len(answered) == 1 && answered[0] != c && m.waitingOf(answered[0].from) == 0:
+		t.Fatalf("%v displaced the only one of %v", c.from, answered[0].from)
+	case bounded && m.shared() > max(shared, m.q.backlog.places/2):
+		t.Fatalf("shared networks take %d of %d places after %d", m.shared(), m.q.backlog.places, shared)
 	}
+}
+
+// shared returns how many callers of shared networks wait.
+func (m *queueModel) shared() (n int) {
+	for _, c := range m.waiting {
+		if c.from.Shared {
+			n++
+		}
+	}
+	return n
+}
+
+// bounded reports whether others wait beside shared networks.
+func (m *queueModel) bounded() bool {
+	return slices.ContainsFunc(m.waiting, func(c *modelCaller) bool { return !c.from.Shared && !c.from.background })
 }
 
 func (m *queueModel) leave(t *rapid.T) {

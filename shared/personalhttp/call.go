@@ -30,12 +30,12 @@ func (h *Handler) WithCall(next http.Handler) http.Handler {
 func (h *Handler) withCall(w http.ResponseWriter, r *http.Request) *http.Request {
 	c := personal.CallFrom(r.Context())
 	if c.RequestID == "" {
-		from := h.proxies.client(r)
+		address, shared := h.clients.Client(r)
 		c = personal.Call{
 			RequestID: requestID(r),
 			Locale:    h.locales.choose(r),
-			Address:   from.address,
-			Shared:    h.shared(r.Context(), from),
+			Address:   address,
+			Shared:    shared,
 			Agent:     cleanAgent(r.UserAgent()),
 		}
 		r = r.WithContext(personal.WithCall(r.Context(), c))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp/clientip"
 )
 
 // apiPath is where the routes live under the host's base path.
@@ -26,8 +27,7 @@ type Handler struct {
 	routes    []*route
 	documents map[string]*document // by locale
 	locales   *locales
-	proxies   *proxies
-	unlisted  unlisted
+	clients   *clientip.Resolver
 	cors      cors
 	alwaysOK  bool
 	timeout   time.Duration
@@ -42,11 +42,9 @@ func New(service personal.Service, o Options) (*Handler, error) {
 		return nil, errors.New("personalhttp: no service")
 	}
 	o, err := o.withDefaults()
-	if err != nil {
-		return nil, errors.Join(errors.New("personalhttp: options"), err)
-	}
-	locales, err := newLocales(o.DefaultLocale)
-	if err != nil {
+	locales, errLocale := newLocales(o.DefaultLocale)
+	clients, errProxies := clientip.New(o.TrustedProxies, o.ForwardedHeader, o.Log)
+	if err := errors.Join(err, errLocale, errProxies); err != nil {
 		return nil, errors.Join(errors.New("personalhttp: options"), err)
 	}
 	h := &Handler{
@@ -54,7 +52,7 @@ func New(service personal.Service, o Options) (*Handler, error) {
 		prefix:   o.BasePath + apiPath,
 		routes:   newRoutes(),
 		locales:  locales,
-		proxies:  newProxies(o.TrustedProxies),
+		clients:  clients,
 		cors:     newCORS(o.CORSOrigins),
 		alwaysOK: o.AlwaysOK,
 		timeout:  o.Timeout,
@@ -64,6 +62,12 @@ func New(service personal.Service, o Options) (*Handler, error) {
 	h.documents = h.newDocuments()
 	return h, nil
 }
+
+// UntrustedProxy reports whether a request has come from a private sender with
+// X-Forwarded-For or Forwarded while [Options.TrustedProxies] is empty. If that is
+// a proxy, all clients share its address in sessions and events; limits per
+// address are ten times as wide for such requests. The log names the first sender.
+func (h *Handler) UntrustedProxy() bool { return h.clients.UntrustedProxy() }
 
 // Matches reports whether the request's path is under the handler's prefix. A
 // host asks before any router that cleans paths, and then calls ServeHTTP:

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -184,3 +185,13 @@ func (a reply) want(t *testing.T, status int, code personal.Code) {
 func noService() *personaltest.Service { return &personaltest.Service{} }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// prefixes parses CIDRs; what cannot be parsed becomes the zero prefix.
+func prefixes(cidrs ...string) []netip.Prefix {
+	var list []netip.Prefix
+	for _, cidr := range cidrs {
+		p, _ := netip.ParsePrefix(cidr)
+		list = append(list, p)
+	}
+	return list
+}

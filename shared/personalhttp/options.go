@@ -27,10 +27,14 @@ type Options struct {
 	// asks for nothing on offer; "en" if empty. There must be messages in it.
 	DefaultLocale string
 
-	// TrustedProxies are the senders whose X-Forwarded-For or Forwarded is
-	// believed (HTTP contract, section 5), and X-Forwarded-Proto, see
-	// [Handler.OverHTTPS].
+	// TrustedProxies are the senders whose ForwardedHeader is believed (HTTP
+	// contract, section 5), and X-Forwarded-Proto, see [Handler.OverHTTPS].
 	TrustedProxies []netip.Prefix
+
+	// ForwardedHeader is the header in which trusted proxies tell the client's
+	// address: [clientip.XForwardedFor], also if empty, or [clientip.Forwarded].
+	// The other one is not believed.
+	ForwardedHeader string
 
 	// CORSOrigins are the exact origins whose scripts may call the API from
 	// another site. None: CORS is off. "*" and "null" are refused.
@@ -74,7 +78,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
 	}
-	return o, errors.Join(o.checkBasePath(), o.checkProxies(), o.checkOrigins(), o.checkTimeout())
+	return o, errors.Join(o.checkBasePath(), o.checkOrigins(), o.checkTimeout())
 }
 
 func (o Options) checkTimeout() error {
@@ -90,15 +94,6 @@ func (o Options) checkBasePath() error {
 	clean := regexp.MustCompile(`^(/[A-Za-z0-9_~.-]*[A-Za-z0-9_~-])*$`)
 	if !clean.MatchString(o.BasePath) {
 		return fmt.Errorf("base path %q is not of the form /x or /x/y", o.BasePath)
-	}
-	return nil
-}
-
-func (o Options) checkProxies() error {
-	for _, p := range o.TrustedProxies {
-		if !p.IsValid() || p.Addr().Is4In6() {
-			return fmt.Errorf("trusted proxy %s is no plain IPv4 or IPv6 prefix", p)
-		}
 	}
 	return nil
 }

@@ -128,6 +128,7 @@ func TestNewRefusesOptionsThatCannotWork(t *testing.T) {
 		"empty origin":               {CORSOrigins: []string{""}},
 		"zero prefix":                {TrustedProxies: prefixes("", "")},
 		"mapped prefix":              {TrustedProxies: prefixes("::ffff:10.0.0.0/104")},
+		"forwarded header":           {ForwardedHeader: "X-Real-IP"},
 		"negative timeout":           {Timeout: -1},
 	} {
 		if _, err := personalhttp.New(noService(), o); err == nil {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/cms-personal/personal/shared/personalhttp/clientip"
 )
 
 // OverHTTPS reports whether the browser's connection to the site is encrypted: it
@@ -18,7 +20,7 @@ func (h *Handler) OverHTTPS(r *http.Request) bool {
 	if r.TLS != nil {
 		return true
 	}
-	if !h.proxies.trusts(parseNode(r.RemoteAddr)) {
+	if !h.clients.Trusts(r) {
 		return false
 	}
 	old, standard := forwardedSchemes(r.Header)
@@ -44,8 +46,8 @@ func forwardedSchemes(header http.Header) (old, standard []string) {
 			old = append(old, strings.Trim(scheme, " \t"))
 		}
 	}
-	for _, line := range header.Values("Forwarded") {
-		schemes, ok := forwardedValues(line, "proto")
+	for _, line := range header.Values(clientip.Forwarded) {
+		schemes, ok := clientip.ForwardedValues(line, "proto")
 		if !ok {
 			schemes = []string{unreadable}
 		}

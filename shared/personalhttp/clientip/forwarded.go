@@ -1,21 +1,21 @@
-package personalhttp
+package clientip
 
 import (
 	"net/netip"
 	"strings"
 )
 
-// forwarded returns the "for" of every element of Forwarded (RFC 7239), first
+// forwardedFor returns the "for" of every element of Forwarded (RFC 7239), first
 // to last; the zero Addr where it is missing, unknown, obfuscated or cannot be
 // read.
 //
 // Each line is read for itself, and one that breaks the grammar is a single
 // unreadable hop: a quote that a client left open must not swallow what a proxy
 // wrote behind it.
-func forwarded(lines []string) []netip.Addr {
+func forwardedFor(lines []string) []netip.Addr {
 	var hops []netip.Addr
 	for _, line := range lines {
-		nodes, ok := forwardedValues(line, "for")
+		nodes, ok := ForwardedValues(line, "for")
 		if !ok {
 			nodes = []string{""}
 		}
@@ -26,10 +26,10 @@ func forwarded(lines []string) []netip.Addr {
 	return hops
 }
 
-// forwardedValues returns a parameter of every element of a line of Forwarded,
+// ForwardedValues returns a parameter of every element of a line of [Forwarded],
 // first to last, empty where an element lacks it; false if the line breaks the
 // grammar.
-func forwardedValues(s, parameter string) (values []string, ok bool) {
+func ForwardedValues(s, parameter string) (values []string, ok bool) {
 	value, named := "", false
 	for {
 		s = strings.TrimLeft(s, " \t")
@@ -80,7 +80,7 @@ func cutToken(s string) (token, rest string) {
 // notInToken is by RFC 9110, section 5.6.2, but lets a colon pass: proxies
 // often leave the quotes off an address with a port.
 func notInToken(r rune) bool {
-	return !isAlphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~:", r)
+	return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/;<=>?@[\]{}`, r)
 }
 
 // cutQuoted cuts a quoted string, of which s begins with the quote.

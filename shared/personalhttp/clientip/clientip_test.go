@@ -1,0 +1,195 @@
+package clientip_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personalhttp/clientip"
+)
+
+var trusted = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+
+func resolver(t testing.TB, trusted []netip.Prefix, header string, log *bytes.Buffer) *clientip.Resolver {
+	t.Helper()
+	c, err := clientip.New(trusted, header, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// request returns a request with header lines.
+func request(remote string, xff, forwarded []string) *http.Request {
+	return &http.Request{RemoteAddr: remote, Header: http.Header{"X-Forwarded-For": xff, "Forwarded": forwarded}}
+}
+
+// spelled is empty for the zero Addr.
+func spelled(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+func TestNew_Arguments(t *testing.T) {
+	for name, c := range map[string]struct {
+		trusted netip.Prefix
+		header  string
+		valid   bool
+	}{
+		"no header":         {trusted[0], "", true},
+		"X-Forwarded-For":   {trusted[0], "x-forwarded-for", true},
+		"Forwarded":         {trusted[0], "FORWARDED", true},
+		"another header":    {trusted[0], "X-Real-IP", false},
+		"the zero prefix":   {netip.Prefix{}, "", false},
+		"a mapped prefix":   {netip.MustParsePrefix("::ffff:10.0.0.0/104"), "", false},
+		"every IPv6 sender": {netip.MustParsePrefix("::/0"), "", true},
+	} {
+		if _, err := clientip.New([]netip.Prefix{c.trusted}, c.header, slog.New(slog.DiscardHandler)); (err == nil) != c.valid {
+			t.Errorf("%s: got %v, want valid %t", name, err, c.valid)
+		}
+	}
+}
+
+func TestClient_Address(t *testing.T) {
+	const proxy = "10.0.0.1:1234"
+	for _, c := range []struct {
+		name, remote string
+		header       string   // the one that is believed
+		lines        []string // of that
+		other        []string // of the other
+		want         string
+	}{
+		{"a direct caller", "192.0.2.1:99", "", nil, nil, "192.0.2.1"},
+		{"a direct caller with made-up hops", "192.0.2.1:99", "", []string{"1.1.1.1"}, []string{"for=2.2.2.2"}, "192.0.2.1"},
+		{"IPv4 in IPv6", "[::ffff:192.0.2.1]:99", "", nil, nil, "192.0.2.1"},
+		{"a zone", "[fe80::1%eth0]:99", "", nil, nil, "fe80::1"},
+		{"a unix socket", "@", "", nil, nil, ""},
+		{"a proxy without a header", proxy, "", nil, nil, "10.0.0.1"},
+		{"a mapped proxy", "[::ffff:10.0.0.1]:1", "", []string{"192.0.2.7"}, nil, "192.0.2.7"},
+
+		{"one hop", proxy, "", []string{"192.0.2.7"}, nil, "192.0.2.7"},
+		{"the rightmost untrusted hop", proxy, "", []string{"6.6.6.6, 192.0.2.7 ,10.0.0.2"}, nil, "192.0.2.7"},
+		{"hops over several lines", proxy, "", []string{"6.6.6.6", "192.0.2.7, 10.0.0.2"}, nil, "192.0.2.7"},
+		{"trusted hops alone", proxy, "", []string{"10.0.0.3, 10.0.0.2"}, nil, "10.0.0.3"},
+		{"an unreadable hop ends the walk", proxy, "", []string{"192.0.2.7, what, 10.0.0.2"}, nil, "10.0.0.2"},
+		{"an empty hop ends the walk", proxy, "", []string{"192.0.2.7,"}, nil, "10.0.0.1"},
+		{"a hop with a port", proxy, "", []string{"192.0.2.7:4711"}, nil, "192.0.2.7"},
+		{"an IPv6 hop with a port", proxy, "", []string{"[2001:db8::1]:4711"}, nil, "2001:db8::1"},
+		{"an IPv6 hop in brackets", proxy, "", []string{"[2001:db8::1]"}, nil, "2001:db8::1"},
+		{"a hop with a zone", proxy, "", []string{"fe80::1%eth0"}, nil, "fe80::1"},
+		{"a mapped hop", proxy, "", []string{"::ffff:192.0.2.7, ::ffff:10.0.0.9"}, nil, "192.0.2.7"},
+
+		{"a standard hop", proxy, "Forwarded", []string{"for=192.0.2.7"}, nil, "192.0.2.7"},
+		{"a quoted hop", proxy, "Forwarded", []string{`For="[2001:db8::1]:4711";proto=https;by=10.0.0.1`}, nil, "2001:db8::1"},
+		{"an escaped hop", proxy, "Forwarded", []string{`for="192.0\.2.7"`}, nil, "192.0.2.7"},
+		{"a port without quotes", proxy, "Forwarded", []string{"for=192.0.2.7:4711"}, nil, "192.0.2.7"},
+		{"several standard hops", proxy, "Forwarded", []string{"for=6.6.6.6, proto=http; for=192.0.2.7,for=10.0.0.2"}, nil, "192.0.2.7"},
+		{"an unknown hop", proxy, "Forwarded", []string{"for=192.0.2.7, for=unknown, for=10.0.0.2"}, nil, "10.0.0.2"},
+		{"an obfuscated hop", proxy, "Forwarded", []string{"for=_hidden"}, nil, "10.0.0.1"},
+		{"a hop without for", proxy, "Forwarded", []string{"for=192.0.2.7, proto=https"}, nil, "10.0.0.1"},
+		{"a quote left open before a proxy's hop", proxy, "Forwarded", []string{`for=6.6.6.6;x=", for=192.0.2.7`}, nil, "10.0.0.1"},
+		{"a quote left open on another line", proxy, "Forwarded", []string{`for="6.6.6.6`, "for=192.0.2.7"}, nil, "192.0.2.7"},
+		{"an unreadable line hides those before it", proxy, "Forwarded", []string{"for=6.6.6.6", `for="192.0.2.7`}, nil, "10.0.0.1"},
+		{"a hop named twice", proxy, "Forwarded", []string{"for=6.6.6.6;for=192.0.2.7"}, nil, "10.0.0.1"},
+
+		{"a made-up Forwarded beside X-Forwarded-For", proxy, "", []string{"192.0.2.7"}, []string{"for=6.6.6.6"}, "192.0.2.7"},
+		{"a made-up X-Forwarded-For beside Forwarded", proxy, "Forwarded", []string{"for=192.0.2.7"}, []string{"6.6.6.6"}, "192.0.2.7"},
+		{"Forwarded alone, not believed", proxy, "", nil, []string{"for=192.0.2.7"}, "10.0.0.1"},
+		{"X-Forwarded-For alone, not believed", proxy, "Forwarded", nil, []string{"192.0.2.7"}, "10.0.0.1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			xff, forwarded := c.lines, c.other
+			if c.header == clientip.Forwarded {
+				xff, forwarded = c.other, c.lines
+			}
+			address, shared := resolver(t, trusted, c.header, &bytes.Buffer{}).Client(request(c.remote, xff, forwarded))
+			if got := spelled(address); got != c.want || shared {
+				t.Errorf("got %q, shared %t; want %q, not shared", got, shared, c.want)
+			}
+		})
+	}
+}
+
+// Each row sends its request twice: the log holds one warning about both.
+func TestClient_Warnings(t *testing.T) {
+	const (
+		untrusted = "no proxy is trusted"
+		otherSent = "not believed"
+	)
+	hop, standard := []string{"203.0.113.9"}, []string{"for=203.0.113.9"}
+	for name, c := range map[string]struct {
+		trusted        []netip.Prefix
+		remote         string
+		xff, forwarded []string
+		warning, named string // what the log says, and the address in it; empty if nothing
+	}{
+		"a private address":             {nil, "192.168.0.7:1", hop, nil, untrusted, "192.168.0.7"},
+		"loopback, Forwarded":           {nil, "[::1]:1", nil, standard, untrusted, "::1"},
+		"link-local":                    {nil, "[fe80::1%eth0]:1", hop, nil, untrusted, "fe80::1"},
+		"carrier-grade NAT":             {nil, "100.127.0.1:1", hop, nil, untrusted, "100.127.0.1"},
+		"a unix socket":                 {nil, "@", hop, nil, untrusted, `"a unix socket"`},
+		"a private address, no header":  {nil, "192.168.0.7:1", nil, nil, "", ""},
+		"a public address":              {nil, "203.0.113.7:1", hop, standard, "", ""},
+		"beyond carrier-grade NAT":      {nil, "100.128.0.1:1", hop, nil, "", ""},
+		"another proxy is trusted":      {trusted, "192.168.0.7:1", hop, nil, "", ""},
+		"a trusted proxy":               {trusted, "10.0.0.1:1", hop, nil, "", ""},
+		"a trusted proxy, both headers": {trusted, "10.0.0.1:1", hop, standard, "", ""},
+		"a trusted proxy, no header":    {trusted, "10.0.0.1:1", nil, nil, "", ""},
+		"a trusted proxy, only other":   {trusted, "10.0.0.1:1", nil, standard, otherSent, "10.0.0.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			client := resolver(t, c.trusted, "", &log)
+			for range 2 {
+				address, shared := client.Client(request(c.remote, c.xff, c.forwarded))
+				if want := c.warning == untrusted; shared != want || client.UntrustedProxy() != want {
+					t.Errorf("shared %t, untrusted proxy %t; want %t", shared, client.UntrustedProxy(), want)
+				}
+				if shared && spelled(address) == "203.0.113.9" {
+					t.Error("the header is believed")
+				}
+			}
+			lines := 0
+			if c.warning != "" {
+				lines = 1
+			}
+			if got := log.String(); strings.Count(got, "level=WARN") != lines || !strings.Contains(got, c.warning) ||
+				lines > 0 && !strings.Contains(got, "address="+c.named) {
+				t.Errorf("got log %q, want %d lines with %q and %s", got, lines, c.warning, c.named)
+			}
+		})
+	}
+}
+
+// Whatever a client writes in front of it, the hop that a proxy adds is the one
+// that counts; at worst, on a line that the client spoilt, the proxy itself.
+func FuzzForwarded(f *testing.F) {
+	for _, seed := range []string{"", `for="`, "for=1.1.1.1", `for="[::1]:1";by=x, for=_h`, ",;=\\", `x="\`} {
+		f.Add(seed)
+	}
+	const proxy, client, client6 = "10.0.0.1", "192.0.2.7", "2001:db8::7"
+	f.Fuzz(func(t *testing.T, line string) {
+		for _, c := range []struct {
+			header string
+			lines  []string
+			want   []string
+		}{
+			{clientip.XForwardedFor, []string{line, client}, []string{client}},
+			{clientip.XForwardedFor, []string{line + ", " + client}, []string{client}},
+			{clientip.Forwarded, []string{line, "for=" + client}, []string{client}},
+			{clientip.Forwarded, []string{line + ", for=" + client}, []string{client, proxy}},
+			{clientip.Forwarded, []string{line + `, for="[` + client6 + `]:1";proto=http`}, []string{client6, proxy}},
+		} {
+			address, _ := resolver(t, trusted, c.header, &bytes.Buffer{}).Client(&http.Request{RemoteAddr: proxy + ":1", Header: http.Header{c.header: c.lines}})
+			if !slices.Contains(c.want, spelled(address)) {
+				t.Errorf("%s %q led to %s, want one of %v", c.header, c.lines, address, c.want)
+			}
+		}
+	})
+}

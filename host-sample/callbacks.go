@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/cms-personal/personal/host-sample/eventlog"
 	"github.com/cms-personal/personal/host-sample/fieldstore"
 	"github.com/cms-personal/personal/host-sample/mailer"
 	"github.com/cms-personal/personal/shared/personal"
@@ -15,7 +14,6 @@ import (
 type callbacks struct {
 	fields *fieldstore.Store
 	mail   mailer.Sender
-	events *eventlog.Log
 	log    *slog.Logger
 }
 
@@ -38,8 +36,8 @@ func (c *callbacks) SendMail(ctx context.Context, m personal.Mail) error {
 // CheckMail tells an administrator who swaps plugins that mails stay here.
 func (c *callbacks) CheckMail(ctx context.Context) error { return c.mail.Check(ctx) }
 
-// PublishEvent logs an event and keeps it.
+// PublishEvent logs an event. The plugin's audit log keeps it.
 func (c *callbacks) PublishEvent(ctx context.Context, e personal.Event) error {
 	c.log.InfoContext(ctx, "account event", "type", string(e.Type), "user_id", e.UserID, "request_id", e.RequestID)
-	return c.events.Append(e)
+	return nil
 }

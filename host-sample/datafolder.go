@@ -26,7 +26,6 @@ import (
 //	admin-token       who may call /admin/api/
 //	user-fields.json  the schema of user fields
 //	mail/*.eml        mails kept instead of sent
-//	events.ndjson     what happened to accounts, one JSON object on a line, and .1 with what was before
 //	plugin-events.ndjson  what happened to the plugin, and .1 with what was before
 //	personal.db       the plugin's database, unless it is elsewhere
 //	plugins/          the plugin catalogue, unless it is elsewhere
@@ -74,8 +73,8 @@ func makeDataFolder(dir string, log *slog.Logger) error {
 	return nil
 }
 
-// ours are the names of what a host keeps in its folder, and of what is meant to
-// be put there.
+// ours are the names of what a host keeps in its folder, of what is meant to be
+// put there, and of events.ndjson, which earlier versions kept.
 var ours = regexp.MustCompile(`\A(host\.(lock|json)|admin-token|user-fields\.json|mail|(plugin-)?events\.ndjson(\.1)?|` +
 	`personal\.db(-wal|-shm)?|plugins|run|\.write-.*|[a-z]+\.toml)\z`)
 

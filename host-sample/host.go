@@ -11,7 +11,6 @@ import (
 
 	"github.com/cms-personal/personal/host-sample/adminentry"
 	"github.com/cms-personal/personal/host-sample/adminpages"
-	"github.com/cms-personal/personal/host-sample/eventlog"
 	"github.com/cms-personal/personal/host-sample/fieldstore"
 	"github.com/cms-personal/personal/host-sample/mailbox"
 	"github.com/cms-personal/personal/host-sample/mailer"
@@ -114,7 +113,7 @@ func (h *host) newSite(ctx context.Context, c config, o opened) (http.Handler, e
 				Manager: h.manager, Catalogue: o.catalogue, History: o.journal, Uploads: bundles, Traffic: recorder, Bake: c.bake,
 			},
 			Users:  pluginrpc.NewAdministration(h.manager, o.callbacks),
-			Fields: o.callbacks.fields, Mails: o.mails, Events: o.callbacks.events, Log: h.log,
+			Fields: o.callbacks.fields, Mails: o.mails, Log: h.log,
 		},
 		traffic: recorder,
 		ready:   h.manager.Ready,
@@ -130,16 +129,11 @@ func (h *host) openCallbacks(c config, folder *dataFolder) (*callbacks, error) {
 	if err != nil {
 		return nil, err
 	}
-	events, err := eventlog.Open(folder.path("events.ndjson"))
-	if err != nil {
-		return nil, err
-	}
-	h.closers = append(h.closers, events.Close)
 	sender, err := newSender(c, folder)
 	if err != nil {
 		return nil, err
 	}
-	return &callbacks{fields: fields, mail: sender, events: events, log: h.log}, nil
+	return &callbacks{fields: fields, mail: sender, log: h.log}, nil
 }
 
 // openJournal opens the history of swaps, crashes and restarts.

@@ -1,48 +1,28 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/cms-personal/personal/host-sample/eventlog"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-func TestEventsAreKeptOneOnALine(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "events.ndjson")
-	moment := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for _, id := range []string{"e1", "e2"} { // each in a host's life of its own
-		events, err := eventlog.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := personal.Event{ID: id, Type: personal.EventSignedIn, Time: moment, UserID: 42, RequestID: "r"}
-		c := &callbacks{events: events, log: quietLog()}
-		if err := c.PublishEvent(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
-		if err := events.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.PublishEvent(t.Context(), e); err == nil {
-			t.Error("an event that was not written counts as taken")
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
+func TestPublishEvent_IsLogged(t *testing.T) {
+	var log bytes.Buffer
+	c := &callbacks{log: slog.New(slog.NewTextHandler(&log, nil))}
+	e := personal.Event{ID: "e1", Type: personal.EventSignedIn, UserID: 42, Address: "192.0.2.1", RequestID: "r"}
+	if err := c.PublishEvent(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	want := `{"id":"e1","type":"signed_in","time":"2026-01-02T03:04:05Z","user_id":42,"request_id":"r"}
-{"id":"e2","type":"signed_in","time":"2026-01-02T03:04:05Z","user_id":42,"request_id":"r"}
-`
-	if string(got) != want {
-		t.Errorf("the file holds\n%swant\n%s", got, want)
+	if got, want := log.String(), `msg="account event" type=signed_in user_id=42 request_id=r`+"\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("the log holds %q, want it to end with %q", got, want)
 	}
 }
 

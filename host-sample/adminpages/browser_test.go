@@ -13,7 +13,6 @@ import (
 
 	"github.com/cms-personal/personal/host-sample/adminentry"
 	"github.com/cms-personal/personal/host-sample/adminpages"
-	"github.com/cms-personal/personal/host-sample/eventlog"
 	"github.com/cms-personal/personal/host-sample/fieldstore"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhttp"
@@ -28,6 +27,7 @@ type browser struct {
 	handler            http.Handler
 	cookies            []*http.Cookie
 	locale             string
+	audit              *fakeAudit // the audit log, unless Users is another
 }
 
 // open makes the pages, with whatever of adminpages.Options change sets, and enters.
@@ -42,15 +42,11 @@ func open(t *testing.T, change func(*adminpages.Options)) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := eventlog.Open(filepath.Join(t.TempDir(), "events.ndjson"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = events.Close() })
-	entry := adminentry.New()
+	entry, audit := adminentry.New(), &fakeAudit{}
 	o := adminpages.Options{
 		Guard: adminentry.NewGuard(entry, adminentry.NewRecord(log), "example.com"), API: api, Log: log,
-		Fields: fields, Events: events, Plugin: adminpages.Plugin{History: fakeHistory{}}, Users: &personaltest.Administration{},
+		Fields: fields, Plugin: adminpages.Plugin{History: fakeHistory{}},
+		Users: &personaltest.Administration{AuditEntriesFunc: audit.entries},
 	}
 	if change != nil {
 		change(&o)
@@ -59,7 +55,7 @@ func open(t *testing.T, change func(*adminpages.Options)) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &browser{Options: o, handler: api.WithCall(pages), locale: "en"}
+	b := &browser{Options: o, handler: api.WithCall(pages), locale: "en", audit: audit}
 	entered := b.post("/admin/enter", url.Values{"code": {entry.NewCode()}})
 	if b.cookies = entered.Result().Cookies(); entered.Code != http.StatusSeeOther || len(b.cookies) != 1 {
 		t.Fatalf("entering: %d", entered.Code)

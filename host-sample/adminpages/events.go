@@ -3,7 +3,10 @@ package adminpages
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
@@ -14,9 +17,9 @@ const (
 	eventsPath = "/admin/events"
 	eventsShow = 50 // events on a page
 
-	// maxRefresh bounds what a page that is refreshed reads of the event log, in
-	// bytes: one whose filter finds little is not read again and again.
-	maxRefresh = 1 << 20
+	// maxRefresh is how long reading a page may take that is refreshed every few
+	// seconds: a filter that matches few entries reads the whole audit log.
+	maxRefresh = time.Second
 )
 
 func (s *site) eventRoutes() {
@@ -33,15 +36,15 @@ type eventsBody struct {
 // eventList is the part of the page that is refreshed.
 type eventList struct {
 	Events  []listedEvent
-	Refresh string // where newer ones are asked for; empty where nobody does
+	Missing bool   // account events could not be read
+	Refresh string // where newer ones are asked for; empty if the page is not refreshed
 	Newest  string // the first page; empty if this is it
 	Older   string // the next page; empty if there is none
-	Tired   bool   // there may be more that fits, further back
 }
 
 // listedEvent is an event as listed.
 type listedEvent struct {
-	happening
+	timelineEvent
 	What string // in the administrator's language
 	Tone string // how bad it is: a class of badges
 }
@@ -49,11 +52,14 @@ type listedEvent struct {
 func (s *site) listEvents(w http.ResponseWriter, r *http.Request) {
 	f, controls := s.readFilter(r)
 	list, err := s.eventList(r, f)
-	if err != nil {
+	status := http.StatusOK
+	if personal.CodeOf(err) == personal.CodeValidationFailed {
+		status = s.refuseForm(r, &ui.Form{Controls: controls}, err)
+	} else if err != nil {
 		s.fail(w, r, "reading the events", err)
 		return
 	}
-	s.render(w, r, http.StatusOK, "events", ui.Page{Live: list.Refresh != "", Body: eventsBody{Filter: controls, Events: newLivePart(list)}})
+	s.render(w, r, status, "events", ui.Page{Live: list.Refresh != "", Body: eventsBody{Filter: controls, Events: newLivePart(list)}})
 }
 
 // refreshEvents answers a script that asks for the first page again and again. As
@@ -71,7 +77,7 @@ func (s *site) refreshEvents(w http.ResponseWriter, r *http.Request) {
 // readFilter reads what a request asks for, and returns the controls to change it.
 func (s *site) readFilter(r *http.Request) (filter, []ui.Control) {
 	query := r.URL.Query()
-	f := filter{Type: query.Get("type"), Text: query.Get("text")}
+	f := filter{Type: query.Get("type"), Text: strings.TrimSpace(query.Get("text"))}
 	kinds := ui.Control{Kind: ui.KindSelect, Name: "type", Label: s.pages.Text(r, "events_type"), Value: f.Type}
 	kinds.Options = []ui.Choice{{Label: s.pages.Text(r, "events_any")}}
 	for _, t := range eventTypes() {
@@ -102,46 +108,25 @@ func eventTypes() []string {
 	}
 }
 
-// eventList reads a page of events: that of the request's place, else the first.
+// eventList reads a page of events: that of the request's position, else the first.
 func (s *site) eventList(r *http.Request, f filter) (eventList, error) {
-	before := r.URL.Query().Get("before")
-	t, err := s.timeline(parsePlace(before), f)
+	before, started := r.URL.Query().Get("before"), time.Now()
+	t, err := s.timeline(r.Context(), f, parsePosition(before))
 	if err != nil {
 		return eventList{}, err
 	}
-	defer t.close() // it was only read
-	list, err := s.readEvents(r, t)
-	if err != nil {
-		return eventList{}, err
+	list := eventList{Missing: t.missing}
+	for _, e := range t.events {
+		list.Events = append(list.Events, s.listed(r, e))
 	}
 	switch {
 	case before != "":
 		list.Newest = eventsURL("", r, "", "")
-	case t.scanned() <= maxRefresh:
+	case t.missing || time.Since(started) <= maxRefresh:
 		list.Refresh = eventsURL("/rows", r, "", "")
 	}
-	return list, nil
-}
-
-func (s *site) readEvents(r *http.Request, t *timeline) (eventList, error) {
-	var list eventList
-	known := map[string]bool{"": true}
-	for len(list.Events) < eventsShow {
-		h, ok, err := t.next()
-		if err != nil {
-			return eventList{}, err
-		}
-		if !ok {
-			break
-		}
-		if h.ID != "" && known[h.ID] {
-			continue // it was delivered twice
-		}
-		known[h.ID] = true
-		list.Events = append(list.Events, s.listed(r, h))
-	}
-	if t.tired || len(list.Events) == eventsShow {
-		list.Older, list.Tired = eventsURL("", r, "before", t.at.String()), t.tired
+	if t.more {
+		list.Older = eventsURL("", r, "before", t.next.String())
 	}
 	return list, nil
 }
@@ -162,14 +147,13 @@ func eventsURL(path string, r *http.Request, name, value string) string {
 
 // listed puts an event into words. Types that this page does not know stand for
 // themselves.
-func (s *site) listed(r *http.Request, h happening) listedEvent {
-	e := listedEvent{happening: h, What: h.Type}
-	for _, t := range eventTypes() {
-		if t == h.Type {
-			e.What = s.pages.Text(r, "event_"+t)
-		}
+func (s *site) listed(r *http.Request, t timelineEvent) listedEvent {
+	kind := string(t.Type)
+	e := listedEvent{timelineEvent: t, What: kind}
+	if slices.Contains(eventTypes(), kind) {
+		e.What = s.pages.Text(r, "event_"+kind)
 	}
-	switch h.Type {
+	switch kind {
 	case string(personal.EventSessionTheft), pluginPrefix + string(pluginmanager.KindLost), pluginPrefix + string(pluginmanager.KindGaveUp):
 		e.Tone = "bad"
 	case string(personal.EventSignInFailed), string(personal.EventThrottled), pluginPrefix + string(pluginmanager.KindRefused), pluginPrefix + string(pluginmanager.KindRolledBack), pluginPrefix + string(pluginmanager.KindFellBack),

@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"github.com/cms-personal/personal/host-sample/adminentry"
-	"github.com/cms-personal/personal/host-sample/eventlog"
 	"github.com/cms-personal/personal/host-sample/fieldstore"
 	"github.com/cms-personal/personal/host-sample/mailbox"
 	"github.com/cms-personal/personal/host-sample/ui"
@@ -28,7 +27,6 @@ type Options struct {
 	Recovery Recovery
 	Fields   *fieldstore.Store
 	Mails    *mailbox.Box // nil: mails are sent, not kept
-	Events   *eventlog.Log
 	Log      *slog.Logger
 }
 

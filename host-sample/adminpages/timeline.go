@@ -1,159 +1,117 @@
 package adminpages
 
 import (
-	"errors"
-	"io"
+	"context"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/cms-personal/personal/host-sample/eventlog"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
-// maxScan bounds what one page reads of the event log, in bytes, when a filter
-// finds little.
-const maxScan = 16 << 20
-
-// happening is something that happened to an account, or to the plugin.
-type happening struct {
-	ID        string // unique among those of accounts; empty of the plugin's
-	Type      string // of the plugin's, with pluginPrefix
-	Time      time.Time
-	UserID    int64 // 0: nobody's, or nobody knows whose
-	Address   string
-	RequestID string
-	By        string                // the administrator's name, where one did it
-	Plugin    *pluginmanager.Record // nil of accounts'
-}
-
+// pluginPrefix precedes the kind of a plugin event in its type.
 const pluginPrefix = "plugin_"
+
+// timelineEvent is an account event or a plugin event.
+type timelineEvent struct {
+	personal.Event                       // of a plugin event only Type and Time
+	Plugin         *pluginmanager.Record // nil for account events
+}
 
 // filter chooses what is listed. The zero value chooses everything.
 type filter struct {
 	Type   string // empty: any
-	UserID int64  // 0: any
-	Text   string // in any of the texts, in any case
+	UserID int64  // 0: any; below: none
+	Text   string // part of a text, in any case; empty: any
 }
 
-func (f filter) wants(h happening) bool {
-	return (f.Type == "" || f.Type == h.Type) && (f.UserID == 0 || f.UserID == h.UserID) && (f.Text == "" || h.contains(f.Text))
+// wants reports whether a plugin event is listed.
+func (f filter) wants(r pluginmanager.Record) bool {
+	texts := strings.Join([]string{r.Version, r.From, r.Step, r.Reason}, "\n")
+	return (f.Type == "" || f.Type == pluginPrefix+string(r.Kind)) && f.UserID == 0 &&
+		strings.Contains(strings.ToLower(texts), strings.ToLower(f.Text))
 }
 
-func (h happening) contains(text string) bool {
-	texts := []string{h.Type, h.Address, h.RequestID, h.By}
-	if p := h.Plugin; p != nil {
-		texts = append(texts, p.Version, p.From, p.Step, p.Reason)
+// position is where a page begins.
+type position struct {
+	account int64 // AuditEntriesRequest.After
+	plugin  int64 // plugin events up to then, in nanoseconds since 1970
+}
+
+// newest is the position of the first page.
+var newest = position{plugin: math.MaxInt64}
+
+// String is the position as it stands in a URL.
+func (p position) String() string {
+	return strconv.FormatInt(p.account, 10) + "." + strconv.FormatInt(p.plugin, 10)
+}
+
+// parsePosition reads a position; a text that holds none is the newest.
+func parsePosition(text string) position {
+	account, plugin, _ := strings.Cut(text, ".")
+	a, err := strconv.ParseInt(account, 10, 64)
+	p, err2 := strconv.ParseInt(plugin, 10, 64)
+	if err != nil || err2 != nil || a < 0 {
+		return newest
 	}
-	return strings.Contains(strings.ToLower(strings.Join(texts, "\n")), strings.ToLower(text))
+	return position{account: a, plugin: p}
 }
 
-// place is where a page ends and the next one begins.
-type place struct {
-	accounts eventlog.Position
-	plugin   int64 // the plugin's records up to then, in nanoseconds since 1970
-}
-
-// newest is where the first page begins.
-func newest() place { return place{accounts: eventlog.End(), plugin: math.MaxInt64} }
-
-// String is the place as it stands in an address.
-func (p place) String() string {
-	return strconv.FormatInt(p.accounts.Before, 10) + "." + strconv.FormatInt(p.accounts.Older, 10) + "." + strconv.FormatInt(p.plugin, 10)
-}
-
-// parsePlace reads a place; what is none is the newest.
-func parsePlace(text string) place {
-	parts := strings.Split(text, ".")
-	if len(parts) != 3 {
-		return newest()
-	}
-	var n [3]int64
-	for i, part := range parts {
-		var err error
-		if n[i], err = strconv.ParseInt(part, 10, 64); err != nil {
-			return newest()
-		}
-	}
-	return place{accounts: eventlog.Position{Before: n[0], Older: n[1]}, plugin: n[2]}
-}
-
-// timeline merges what happened to accounts and to the plugin, the newest first.
+// timeline is a page of account events and plugin events, newest first.
 type timeline struct {
-	filter  filter
-	reader  *eventlog.Reader
-	records []happening // the plugin's that are left
-	account *happening  // the next of accounts; nil before it was looked for, and at the end
-	at      place       // behind what was given out, or is not wanted
-	start   int64       // of what is read of the event log
-	tired   bool        // maxScan was reached
+	events  []timelineEvent
+	next    position
+	more    bool // there is a next page
+	missing bool // account events could not be read
 }
 
-func (s *site) timeline(from place, f filter) (*timeline, error) {
-	records, err := s.Plugin.History.Recent(math.MaxInt)
+// timeline reads the page that begins at a position. An account event and a plugin
+// event are ordered by time. validation_failed says that the filter holds a text
+// that cannot be searched for.
+func (s *site) timeline(ctx context.Context, f filter, from position) (timeline, error) {
+	all, err := s.Plugin.History.Recent(math.MaxInt)
 	if err != nil {
-		return nil, err
+		return timeline{}, err
 	}
-	reader, err := s.Events.Read(from.accounts)
-	if err != nil {
-		return nil, err
-	}
-	from.accounts = reader.Position() // what comes from now on belongs to the first page
-	t := &timeline{filter: f, reader: reader, at: from, start: from.accounts.Before}
-	for _, r := range records {
-		h := happening{Type: pluginPrefix + string(r.Kind), Time: r.Time, Plugin: &r}
-		if r.Time.UnixNano() <= from.plugin && f.wants(h) {
-			t.records = append(t.records, h)
+	var records []pluginmanager.Record
+	for _, r := range all {
+		if r.Time.UnixNano() <= from.plugin && f.wants(r) {
+			records = append(records, r)
 		}
 	}
+	page, err := s.accountEvents(ctx, f, from)
+	if personal.CodeOf(err) == personal.CodeValidationFailed {
+		return timeline{}, err
+	}
+	t := timeline{next: from, missing: err != nil}
+	entries := page.Entries
+	for len(t.events) < eventsShow && len(records)+len(entries) > 0 {
+		if len(entries) == 0 || len(records) > 0 && records[0].Time.After(entries[0].Time) {
+			r := records[0]
+			records, t.next.plugin = records[1:], r.Time.UnixNano()-1
+			t.events = append(t.events, timelineEvent{Event: personal.Event{Type: personal.EventType(pluginPrefix + string(r.Kind)), Time: r.Time}, Plugin: &r})
+			continue
+		}
+		e := entries[0]
+		entries, t.next = entries[1:], position{account: e.Cursor, plugin: min(t.next.plugin, e.Time.UnixNano())}
+		t.events = append(t.events, timelineEvent{Event: e.Event})
+	}
+	t.more = len(records)+len(entries) > 0 || page.Next != 0
 	return t, nil
 }
 
-func (t *timeline) close() error { return t.reader.Close() }
-
-// next returns what happened before, false at the end, or when it has read enough.
-func (t *timeline) next() (happening, bool, error) {
-	if err := t.look(); err != nil || t.tired {
-		return happening{}, false, err
+// accountEvents reads a page of the audit log.
+func (s *site) accountEvents(ctx context.Context, f filter, from position) (personal.AuditPage, error) {
+	if f.UserID < 0 || strings.HasPrefix(f.Type, pluginPrefix) {
+		return personal.AuditPage{}, nil
 	}
-	if len(t.records) > 0 && (t.account == nil || t.records[0].Time.After(t.account.Time)) {
-		h := t.records[0]
-		t.records, t.at.plugin = t.records[1:], h.Time.UnixNano()-1
-		return h, true, nil
+	r := personal.AuditEntriesRequest{Type: personal.EventType(f.Type), UserID: f.UserID, Text: f.Text, After: from.account, Limit: eventsShow}
+	if from.account == 0 && from != newest { // the pages before had plugin events alone
+		r.Until = time.Unix(0, from.plugin+1)
 	}
-	if t.account == nil {
-		return happening{}, false, nil
-	}
-	h := *t.account
-	t.account, t.at = nil, place{accounts: t.reader.Position(), plugin: min(t.at.plugin, h.Time.UnixNano())}
-	return h, true, nil
-}
-
-// look finds the next event of an account that is wanted.
-func (t *timeline) look() error {
-	for t.account == nil && !t.tired {
-		e, err := t.reader.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if h := accountEvent(e); t.filter.wants(h) {
-			t.account = &h
-			return nil
-		}
-		t.at.accounts = t.reader.Position()
-		t.tired = t.scanned() > maxScan
-	}
-	return nil
-}
-
-// scanned returns how much of the event log was read, in bytes.
-func (t *timeline) scanned() int64 { return t.start - t.reader.Position().Before }
-
-func accountEvent(e personal.Event) happening {
-	return happening{ID: e.ID, Type: string(e.Type), Time: e.Time, UserID: e.UserID, Address: e.Address, RequestID: e.RequestID, By: e.ActorName}
+	ctx, cancel := context.WithTimeout(ctx, usersTimeout)
+	defer cancel()
+	return s.Users.AuditEntries(ctx, r)
 }

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -41,12 +42,7 @@ func search(r personal.FindUsersRequest) (AccountSearch, error) {
 	text := strings.TrimSpace(r.Search)
 	q := AccountSearch{Text: text, Before: r.After, Most: r.Limit}
 	var faults personal.Faults
-	switch {
-	case utf8.RuneCountInString(text) > personal.MostSearchLength:
-		faults.Add("search", personal.FaultTooLong)
-	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		faults.Add("search", personal.FaultInvalidFormat)
-	}
+	checkSearched(&faults, "search", text)
 	switch disabled := r.State == personal.UserDisabled; r.State {
 	case "":
 	case personal.UserActive, personal.UserDisabled:
@@ -71,6 +67,16 @@ func search(r personal.FindUsersRequest) (AccountSearch, error) {
 		q.ID = id
 	}
 	return q, faults.Err()
+}
+
+// checkSearched adds the fault of a text that is searched for.
+func checkSearched(faults *personal.Faults, parameter, text string) {
+	switch {
+	case utf8.RuneCountInString(text) > personal.MostSearchLength:
+		faults.Add(parameter, personal.FaultTooLong)
+	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
+		faults.Add(parameter, personal.FaultInvalidFormat)
+	}
 }
 
 func userOf(a SeenAccount) personal.User {
@@ -183,6 +189,36 @@ func (s *Service) EndUserSessions(ctx context.Context, id int64) error {
 		return fail("ending an account's sessions", err)
 	}
 	return nil
+}
+
+// AuditEntries implements [personal.Administration].
+func (s *Service) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
+	r.Text = strings.TrimSpace(r.Text)
+	limit := cmp.Or(r.Limit, personal.DefaultAuditLimit)
+	var faults personal.Faults
+	checkSearched(&faults, "type", string(r.Type))
+	checkSearched(&faults, "text", r.Text)
+	if r.UserID < 0 {
+		faults.Add("user_id", personal.FaultOutOfRange)
+	}
+	if r.After < 0 {
+		faults.Add("after", personal.FaultOutOfRange)
+	}
+	if limit < 0 || limit > personal.MaxAuditLimit {
+		faults.Add("limit", personal.FaultOutOfRange)
+	}
+	if err := faults.Err(); err != nil {
+		return personal.AuditPage{}, err
+	}
+	r.Limit = limit + 1 // one more tells whether there is another page
+	entries, err := s.store.AuditEntries(ctx, r)
+	if err != nil {
+		return personal.AuditPage{}, fail("reading the audit log", err)
+	}
+	if len(entries) <= limit {
+		return personal.AuditPage{Entries: entries}, nil
+	}
+	return personal.AuditPage{Entries: entries[:limit], Next: entries[limit-1].Cursor}, nil
 }
 
 func (s *Service) mustExist(ctx context.Context, id int64) error {

@@ -118,6 +118,9 @@ type AdministrationStore interface {
 	// places, makes its audit lines anonymous, does with jobs that wait what the
 	// erasure says, and stores the jobs. ErrNotFound.
 	DeleteAccount(ctx context.Context, id int64, e Erasure, jobs ...NewJob) error
+	// AuditEntries returns the entries of the audit log that match the request,
+	// the highest cursor first, Limit at most.
+	AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) ([]personal.AuditEntry, error)
 }
 
 // Erasure says what becomes of jobs that wait when an account is deleted.

@@ -38,3 +38,42 @@ func (s *Store) AuditLines(ctx context.Context, accountID int64, behind moving.A
 	}
 	return lines, nil
 }
+
+// AuditEntries returns entries of the audit log, see accounts.AdministrationStore.
+// An account's entries are found by an index; what else is filtered by is compared
+// with entry after entry, the newest first, until there are enough.
+func (s *Store) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) ([]personal.AuditEntry, error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	var rows []auditRow
+	query := s.read.NewSelect().Model(&rows).Order("id DESC").Limit(int64(r.Limit))
+	if r.After > 0 {
+		query.Where("id < ?", r.After)
+	}
+	if r.UserID != 0 {
+		query.Where("account_id = ?", r.UserID)
+	}
+	if r.Type != "" {
+		query.Where("type = ?", r.Type)
+	}
+	if !r.Since.IsZero() {
+		query.Where("time >= ?", at(r.Since))
+	}
+	if !r.Until.IsZero() {
+		query.Where("time < ?", at(r.Until))
+	}
+	if r.Text != "" {
+		query.Where("(address ?0 ?1 ESCAPE '!' OR request_id ?0 ?1 ESCAPE '!' OR actor_name ?0 ?1 ESCAPE '!')", s.like, containing(r.Text))
+	}
+	if err := query.Scan(ctx); err != nil {
+		return nil, fault(ctx, "read audit entries", err)
+	}
+	entries := make([]personal.AuditEntry, len(rows))
+	for i, row := range rows {
+		entries[i] = personal.AuditEntry{Cursor: row.ID, Event: personal.Event{
+			ID: row.EventID, Type: row.Type, Time: row.Time.time(), UserID: row.AccountID,
+			Address: row.Address, RequestID: row.RequestID, Actor: row.Actor, ActorName: row.ActorName,
+		}}
+	}
+	return entries, nil
+}

@@ -3,6 +3,7 @@ package system
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -85,22 +86,8 @@ func (s *system) plugin(t testing.TB) pluginStatus {
 	return status
 }
 
-// events returns how many events of a type an account has caused.
+// events returns how many events of a type the host was told of an account.
 func (s *system) events(t testing.TB, kind string, userID int64) int {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.data, "events.ndjson"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	count := 0
-	for line := range strings.Lines(string(text)) {
-		var event struct {
-			Type   string `json:"type"`
-			UserID int64  `json:"user_id"`
-		}
-		if json.Unmarshal([]byte(line), &event) == nil && event.Type == kind && event.UserID == userID {
-			count++
-		}
-	}
-	return count
+	return len(s.log.linesWith(fmt.Sprintf(`msg="account event" type=%s user_id=%d `, kind, userID)))
 }

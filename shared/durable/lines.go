@@ -2,13 +2,9 @@ package durable
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 )
 
@@ -99,54 +95,32 @@ func (l *Lines) turn() error {
 
 func (l *Lines) aside() string { return l.path + ".1" }
 
-// Close closes the file. Parts that were opened stay open.
+// Close closes the file.
 func (l *Lines) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.file.Close()
 }
 
-// Part is one of the two files as it stood when it was opened: whole lines, empty
-// where there is no file.
-type Part struct {
-	*io.SectionReader
-	file *os.File // nil where there is none
-}
-
-// Parts opens both files for reading, the older first. Whoever asks closes them.
-// They stay as they are, whatever is appended meanwhile.
-func (l *Lines) Parts() (older, newer Part, err error) {
+// Read returns the lines of both files, the older file first.
+func (l *Lines) Read() ([]byte, error) {
 	l.mu.Lock() // the files do not change places meanwhile
 	defer l.mu.Unlock()
-	if older, err = openPart(l.aside(), math.MaxInt64); err != nil {
-		return Part{}, Part{}, err
+	older, err := readIfExists(l.aside())
+	if err != nil {
+		return nil, err
 	}
-	if newer, err = openPart(l.path, l.size); err != nil {
-		return Part{}, Part{}, errors.Join(err, older.Close())
+	newer, err := readIfExists(l.path)
+	if err != nil {
+		return nil, err
 	}
-	return older, newer, nil
+	return append(older, newer[:min(int64(len(newer)), l.size)]...), nil // behind size may stand half a line
 }
 
-// openPart opens a file up to a size: behind it may stand half a line.
-func openPart(path string, most int64) (Part, error) {
-	file, err := os.Open(path)
+func readIfExists(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Part{SectionReader: io.NewSectionReader(strings.NewReader(""), 0, 0)}, nil
+		return nil, nil
 	}
-	if err != nil {
-		return Part{}, err
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return Part{}, errors.Join(fmt.Errorf("looking at %s: %w", path, err), file.Close())
-	}
-	return Part{SectionReader: io.NewSectionReader(file, 0, min(info.Size(), most)), file: file}, nil
-}
-
-// Close closes the part's file.
-func (p Part) Close() error {
-	if p.file == nil {
-		return nil
-	}
-	return p.file.Close()
+	return data, err
 }

@@ -1,8 +1,6 @@
 package durable_test
 
 import (
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,7 +8,7 @@ import (
 	"github.com/cms-personal/personal/shared/durable"
 )
 
-func TestPartsStayAsTheyAreWhileTheFilesChangePlaces(t *testing.T) {
+func TestLines_ReadReturnsBothFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.ndjson")
 	if err := os.WriteFile(path, []byte("cut sho"), 0o600); err != nil { // by a crash
 		t.Fatal(err)
@@ -25,20 +23,14 @@ func TestPartsStayAsTheyAreWhileTheFilesChangePlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	older, newer, err := lines.Parts()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer older.Close()
-	defer newer.Close()
-	for i := range 20 {
-		if err := lines.Append(fmt.Append(nil, "later ", i)); err != nil {
-			t.Fatal(err)
+	for _, want := range []string{"cut sho\none\ntwo\nthree\n", "three\nfour\nfive\nsix\n"} {
+		if got, err := lines.Read(); err != nil || string(got) != want {
+			t.Errorf("both files hold %q, %v; want %q", got, err, want)
 		}
-	}
-	for want, part := range map[string]durable.Part{"cut sho\none\ntwo\n": older, "three\n": newer} {
-		if got, err := io.ReadAll(part); err != nil || string(got) != want {
-			t.Errorf("a part holds %q, %v; want %q", got, err, want)
+		for _, line := range []string{"four", "five", "six"} {
+			if err := lines.Append([]byte(line)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

@@ -52,6 +52,12 @@ type Administration interface {
 	// DeleteUser removes a user and all that was his. His login and e-mail are
 	// free again; his id is never used again. Codes: not_found.
 	DeleteUser(ctx context.Context, id int64) error
+
+	// AuditEntries lists entries of the audit log, newest first, a page at a time.
+	// The log keeps entries for a limited time and number; those about a deleted
+	// user are kept without their id, address and request. A filter that matches
+	// few entries reads the whole log. Codes: validation_failed.
+	AuditEntries(ctx context.Context, r AuditEntriesRequest) (AuditPage, error)
 }
 
 // UserState tells users apart by whether they may sign in.
@@ -114,4 +120,37 @@ type UpdateUserRequest struct {
 type SetEmailRequest struct {
 	UserID int64
 	Email  string // judged as at registration; empty: none
+}
+
+// The page sizes of the audit log.
+const (
+	DefaultAuditLimit = 50  // entries on a page, where the request names no limit
+	MaxAuditLimit     = 100 // entries on a page
+)
+
+// AuditEntriesRequest carries the parameters of [Administration.AuditEntries]:
+// an entry is listed if it matches every filter that is set. In FIELDS they are
+// called type, user_id, text, after and limit. Type and Text have at most
+// MostSearchLength characters, none of them a control character.
+type AuditEntriesRequest struct {
+	Type   EventType // empty: every type; an unknown one matches nothing
+	UserID int64     // 0: every user, and entries about none
+	Text   string    // part of the address, the request ID or the actor's name, in either case of ASCII letters; empty: any
+	Since  time.Time // entries of this time and later; zero: no bound
+	Until  time.Time // entries before this time; zero: no bound
+	After  int64     // Cursor of an entry: the page begins with the one listed behind it; 0: the first page
+	Limit  int       // entries on the page, MaxAuditLimit at most; 0: DefaultAuditLimit
+}
+
+// AuditPage is one page of the audit log.
+type AuditPage struct {
+	Entries []AuditEntry
+	Next    int64 // AuditEntriesRequest.After of the next page; 0 on the last
+}
+
+// AuditEntry is one entry of the audit log: an event as [Host.PublishEvent] is
+// told of it. The log is complete even if the host has not taken the event yet.
+type AuditEntry struct {
+	Event
+	Cursor int64 // the entry's place in the log; later entries have higher ones
 }

@@ -3,9 +3,7 @@ package pluginadmin
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -65,7 +63,7 @@ func (j *Journal) Record(r pluginmanager.Record) {
 // Recent returns the last n records, the newest first. It passes over lines that
 // are none.
 func (j *Journal) Recent(n int) ([]pluginmanager.Record, error) {
-	data, err := j.read()
+	data, err := j.lines.Read()
 	if err != nil {
 		return nil, fmt.Errorf("reading the plugin journal: %w", err)
 	}
@@ -80,16 +78,6 @@ func (j *Journal) Recent(n int) ([]pluginmanager.Record, error) {
 		}
 	}
 	return records, nil
-}
-
-// read returns both files, the older first.
-func (j *Journal) read() ([]byte, error) {
-	older, newer, err := j.lines.Parts()
-	if err != nil {
-		return nil, err
-	}
-	all, err := io.ReadAll(io.MultiReader(older, newer))
-	return all, errors.Join(err, older.Close(), newer.Close())
 }
 
 // Close closes the file.

@@ -83,3 +83,12 @@ func (a *administrationClient) DeleteUser(ctx context.Context, id int64) error {
 	_, err := a.client.DeleteUser(ctx, &personalv1.DeleteUserRequest{Id: id})
 	return err
 }
+
+// AuditEntries lists entries of the audit log.
+func (a *administrationClient) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
+	answer, err := a.client.AuditEntries(ctx, auditEntriesToPB(r))
+	if err != nil {
+		return personal.AuditPage{}, err
+	}
+	return auditPageFromPB(answer), nil
+}

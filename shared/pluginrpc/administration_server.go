@@ -83,3 +83,11 @@ func (s *administrationServer) DeleteUser(ctx context.Context, in *personalv1.De
 	}
 	return &personalv1.DeleteUserResponse{}, nil
 }
+
+func (s *administrationServer) AuditEntries(ctx context.Context, in *personalv1.AuditEntriesRequest) (*personalv1.AuditEntriesResponse, error) {
+	page, err := s.administration().AuditEntries(ctx, auditEntriesFromPB(in))
+	if err != nil {
+		return nil, err
+	}
+	return auditPageToPB(page), nil
+}

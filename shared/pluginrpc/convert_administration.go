@@ -82,3 +82,65 @@ func setEmailToPB(r personal.SetEmailRequest) *personalv1.SetEmailRequest {
 func setEmailFromPB(r *personalv1.SetEmailRequest) personal.SetEmailRequest {
 	return personal.SetEmailRequest{UserID: r.GetUserId(), Email: r.GetEmail()}
 }
+
+func auditEntriesToPB(r personal.AuditEntriesRequest) *personalv1.AuditEntriesRequest {
+	return &personalv1.AuditEntriesRequest{
+		Type:   string(r.Type),
+		UserId: r.UserID,
+		Text:   r.Text,
+		Since:  timeToPB(r.Since),
+		Until:  timeToPB(r.Until),
+		After:  r.After,
+		Limit:  int64(r.Limit),
+	}
+}
+
+func auditEntriesFromPB(r *personalv1.AuditEntriesRequest) personal.AuditEntriesRequest {
+	return personal.AuditEntriesRequest{
+		Type:   personal.EventType(r.GetType()),
+		UserID: r.GetUserId(),
+		Text:   r.GetText(),
+		Since:  timeFromPB(r.GetSince()),
+		Until:  timeFromPB(r.GetUntil()),
+		After:  r.GetAfter(),
+		Limit:  int(r.GetLimit()),
+	}
+}
+
+func auditPageToPB(p personal.AuditPage) *personalv1.AuditEntriesResponse {
+	return &personalv1.AuditEntriesResponse{Entries: convertAll(p.Entries, auditEntryToPB), Next: p.Next}
+}
+
+func auditPageFromPB(p *personalv1.AuditEntriesResponse) personal.AuditPage {
+	return personal.AuditPage{Entries: convertAll(p.GetEntries(), auditEntryFromPB), Next: p.GetNext()}
+}
+
+func auditEntryToPB(e personal.AuditEntry) *personalv1.AuditEntry {
+	return &personalv1.AuditEntry{
+		Cursor:    e.Cursor,
+		Id:        e.ID,
+		Type:      string(e.Type),
+		Time:      timeToPB(e.Time),
+		UserId:    e.UserID,
+		Address:   e.Address,
+		RequestId: e.RequestID,
+		Actor:     string(e.Actor),
+		ActorName: e.ActorName,
+	}
+}
+
+func auditEntryFromPB(e *personalv1.AuditEntry) personal.AuditEntry {
+	return personal.AuditEntry{
+		Cursor: e.GetCursor(),
+		Event: personal.Event{
+			ID:        e.GetId(),
+			Type:      personal.EventType(e.GetType()),
+			Time:      timeFromPB(e.GetTime()),
+			UserID:    e.GetUserId(),
+			Address:   e.GetAddress(),
+			RequestID: e.GetRequestId(),
+			Actor:     personal.Actor(e.GetActor()),
+			ActorName: e.GetActorName(),
+		},
+	}
+}

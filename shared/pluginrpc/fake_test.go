@@ -139,6 +139,10 @@ func (s stub) DeleteUser(ctx context.Context, id int64) error {
 	return tell(ctx, s, "DeleteUser", id)
 }
 
+func (s stub) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
+	return ask[personal.AuditPage](ctx, s, "AuditEntries", r)
+}
+
 // fakeHost answers with a schema that a test may change, and counts.
 type fakeHost struct {
 	schema atomic.Pointer[personal.Schema]

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -9,9 +10,67 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 var administrationCases = []testCase{
+	{"audit entries are read newest first, by every filter and page", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		b, _ := w.createAny()
+		for i, e := range []personal.Event{
+			{Type: "x", UserID: a.ID, Address: "192.0.2.1"},
+			{Type: "y", UserID: a.ID, RequestID: "100%_R!"},
+			{Type: "x", UserID: b.ID, Actor: personal.ActorAdministrator, ActorName: "it's Ada"},
+			{Type: "y", Address: "192.0.2.1"},
+			{Type: "x", UserID: a.ID},
+		} {
+			e.ID, e.Time = fmt.Sprint(i), time.Unix(int64(100+i), 5000).UTC()
+			w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: "event", AccountID: e.UserID, Event: &e}))
+		}
+		at := func(i int64) time.Time { return time.Unix(100+i, 5000) }
+		for what, c := range map[string]struct {
+			r    personal.AuditEntriesRequest
+			want string
+		}{
+			"everything":              {personal.AuditEntriesRequest{}, "43210"},
+			"an account":              {personal.AuditEntriesRequest{UserID: a.ID}, "410"},
+			"a type":                  {personal.AuditEntriesRequest{Type: "x"}, "420"},
+			"an account and a type":   {personal.AuditEntriesRequest{UserID: a.ID, Type: "x"}, "40"},
+			"a part of an address":    {personal.AuditEntriesRequest{Text: "2.0.2"}, "30"},
+			"an account's address":    {personal.AuditEntriesRequest{UserID: a.ID, Text: "2.0.2"}, "0"},
+			"a request in any case":   {personal.AuditEntriesRequest{Text: "%_r!"}, "1"},
+			"a per cent sign alone":   {personal.AuditEntriesRequest{Text: "%"}, "1"},
+			"a name with a quote":     {personal.AuditEntriesRequest{Text: "'S ADA"}, "2"},
+			"what is in no entry":     {personal.AuditEntriesRequest{Text: "1_0"}, ""},
+			"a time and later":        {personal.AuditEntriesRequest{Since: at(3)}, "43"},
+			"before a time":           {personal.AuditEntriesRequest{Until: at(2)}, "10"},
+			"two entries":             {personal.AuditEntriesRequest{Limit: 2}, "43"},
+			"two entries of one type": {personal.AuditEntriesRequest{Type: "y", Limit: 2}, "31"},
+		} {
+			if c.r.Limit == 0 {
+				c.r.Limit = 10
+			}
+			entries, err := w.AuditEntries(t.Context(), c.r)
+			w.must(err)
+			got := ""
+			for _, e := range entries {
+				got += e.ID
+			}
+			if got != c.want {
+				t.Errorf("%s: entries %q, want %q", what, got, c.want)
+			}
+		}
+		entries, err := w.AuditEntries(t.Context(), personal.AuditEntriesRequest{Limit: 3})
+		w.must(err)
+		want := personal.Event{ID: "2", Type: "x", Time: at(2).UTC(), UserID: b.ID, Actor: personal.ActorAdministrator, ActorName: "it's Ada"}
+		if diff := cmp.Diff(want, entries[2].Event); diff != "" {
+			t.Errorf("entry (-want +got):\n%s", diff)
+		}
+		rest, err := w.AuditEntries(t.Context(), personal.AuditEntriesRequest{After: entries[2].Cursor, Limit: 3})
+		if err != nil || len(rest) != 2 || rest[0].ID != "1" {
+			t.Errorf("behind the third: %v, %v; want entries 1 and 0", rest, err)
+		}
+	}},
 	{"a search finds a part of a login, an e-mail or a name in any case, or a whole id", func(t *testing.T, w *world) {
 		anna := w.named("Anna Ö'Neil", "anna_b", "a%b@example.org")
 		boris := w.named("Борис Ёлкин", "annaxb", "")

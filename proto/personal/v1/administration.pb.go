@@ -954,6 +954,276 @@ func (*DeleteUserResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{18}
 }
 
+// AuditEntriesRequest says which entries of the audit log are listed.
+type AuditEntriesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty for every type.
+	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// 0 for every user, and entries about none.
+	UserId int64 `protobuf:"varint,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Part of the address, the request ID or the actor's name; empty for any.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// Inclusive; absent for no bound.
+	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// Exclusive; absent for no bound.
+	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
+	// Cursor of the entry before the page; 0 for the first page.
+	After int64 `protobuf:"varint,6,opt,name=after,proto3" json:"after,omitempty"`
+	// Entries on the page; 0 for the plugin's own choice.
+	Limit         int64 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditEntriesRequest) Reset() {
+	*x = AuditEntriesRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditEntriesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditEntriesRequest) ProtoMessage() {}
+
+func (x *AuditEntriesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditEntriesRequest.ProtoReflect.Descriptor instead.
+func (*AuditEntriesRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *AuditEntriesRequest) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *AuditEntriesRequest) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+func (x *AuditEntriesRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *AuditEntriesRequest) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *AuditEntriesRequest) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *AuditEntriesRequest) GetAfter() int64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *AuditEntriesRequest) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// AuditEntriesResponse is one page of the audit log.
+type AuditEntriesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest first.
+	Entries []*AuditEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	// Names the next page; 0 on the last.
+	Next          int64 `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditEntriesResponse) Reset() {
+	*x = AuditEntriesResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditEntriesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditEntriesResponse) ProtoMessage() {}
+
+func (x *AuditEntriesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditEntriesResponse.ProtoReflect.Descriptor instead.
+func (*AuditEntriesResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *AuditEntriesResponse) GetEntries() []*AuditEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *AuditEntriesResponse) GetNext() int64 {
+	if x != nil {
+		return x.Next
+	}
+	return 0
+}
+
+// AuditEntry is an event as PublishEventRequest tells it to the host.
+type AuditEntry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The entry's place in the log; later entries have higher ones.
+	Cursor int64 `protobuf:"varint,1,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	// Of the event.
+	Id   string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Type string                 `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
+	Time *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	// 0 if the entry is about no user, or about a deleted one.
+	UserId int64 `protobuf:"varint,5,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Empty if unknown.
+	Address   string `protobuf:"bytes,6,opt,name=address,proto3" json:"address,omitempty"`
+	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Who caused it: user, administrator or system; empty from version 0.1.0.
+	Actor string `protobuf:"bytes,8,opt,name=actor,proto3" json:"actor,omitempty"`
+	// The administrator's name; empty for other actors.
+	ActorName     string `protobuf:"bytes,9,opt,name=actor_name,json=actorName,proto3" json:"actor_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditEntry) Reset() {
+	*x = AuditEntry{}
+	mi := &file_personal_v1_administration_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditEntry) ProtoMessage() {}
+
+func (x *AuditEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
+func (*AuditEntry) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *AuditEntry) GetCursor() int64 {
+	if x != nil {
+		return x.Cursor
+	}
+	return 0
+}
+
+func (x *AuditEntry) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *AuditEntry) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+func (x *AuditEntry) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetActorName() string {
+	if x != nil {
+		return x.ActorName
+	}
+	return ""
+}
+
 var File_personal_v1_administration_proto protoreflect.FileDescriptor
 
 const file_personal_v1_administration_proto_rawDesc = "" +
@@ -1008,7 +1278,31 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x17EndUserSessionsResponse\"#\n" +
 	"\x11DeleteUserRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\x14\n" +
-	"\x12DeleteUserResponse2\xdb\x05\n" +
+	"\x12DeleteUserResponse\"\xe6\x01\n" +
+	"\x13AuditEntriesRequest\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\x03R\x06userId\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x14\n" +
+	"\x05after\x18\x06 \x01(\x03R\x05after\x12\x14\n" +
+	"\x05limit\x18\a \x01(\x03R\x05limit\"]\n" +
+	"\x14AuditEntriesResponse\x121\n" +
+	"\aentries\x18\x01 \x03(\v2\x17.personal.v1.AuditEntryR\aentries\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\x03R\x04next\"\xff\x01\n" +
+	"\n" +
+	"AuditEntry\x12\x16\n" +
+	"\x06cursor\x18\x01 \x01(\x03R\x06cursor\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
+	"\x04type\x18\x03 \x01(\tR\x04type\x12.\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x17\n" +
+	"\auser_id\x18\x05 \x01(\x03R\x06userId\x12\x18\n" +
+	"\aaddress\x18\x06 \x01(\tR\aaddress\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\a \x01(\tR\trequestId\x12\x14\n" +
+	"\x05actor\x18\b \x01(\tR\x05actor\x12\x1d\n" +
+	"\n" +
+	"actor_name\x18\t \x01(\tR\tactorName2\xb0\x06\n" +
 	"\x15AdministrationService\x12J\n" +
 	"\tFindUsers\x12\x1d.personal.v1.FindUsersRequest\x1a\x1e.personal.v1.FindUsersResponse\x12;\n" +
 	"\x04User\x12\x18.personal.v1.UserRequest\x1a\x19.personal.v1.UserResponse\x12M\n" +
@@ -1021,7 +1315,8 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\fUserSessions\x12 .personal.v1.UserSessionsRequest\x1a!.personal.v1.UserSessionsResponse\x12\\\n" +
 	"\x0fEndUserSessions\x12#.personal.v1.EndUserSessionsRequest\x1a$.personal.v1.EndUserSessionsResponse\x12M\n" +
 	"\n" +
-	"DeleteUser\x12\x1e.personal.v1.DeleteUserRequest\x1a\x1f.personal.v1.DeleteUserResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"DeleteUser\x12\x1e.personal.v1.DeleteUserRequest\x1a\x1f.personal.v1.DeleteUserResponse\x12S\n" +
+	"\fAuditEntries\x12 .personal.v1.AuditEntriesRequest\x1a!.personal.v1.AuditEntriesResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_administration_proto_rawDescOnce sync.Once
@@ -1035,7 +1330,7 @@ func file_personal_v1_administration_proto_rawDescGZIP() []byte {
 	return file_personal_v1_administration_proto_rawDescData
 }
 
-var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_personal_v1_administration_proto_goTypes = []any{
 	(*User)(nil),                    // 0: personal.v1.User
 	(*FindUsersRequest)(nil),        // 1: personal.v1.FindUsersRequest
@@ -1056,45 +1351,54 @@ var file_personal_v1_administration_proto_goTypes = []any{
 	(*EndUserSessionsResponse)(nil), // 16: personal.v1.EndUserSessionsResponse
 	(*DeleteUserRequest)(nil),       // 17: personal.v1.DeleteUserRequest
 	(*DeleteUserResponse)(nil),      // 18: personal.v1.DeleteUserResponse
-	nil,                             // 19: personal.v1.UpdateUserRequest.FieldsEntry
-	(*timestamppb.Timestamp)(nil),   // 20: google.protobuf.Timestamp
-	(*ProfileField)(nil),            // 21: personal.v1.ProfileField
-	(*Session)(nil),                 // 22: personal.v1.Session
-	(*Input)(nil),                   // 23: personal.v1.Input
+	(*AuditEntriesRequest)(nil),     // 19: personal.v1.AuditEntriesRequest
+	(*AuditEntriesResponse)(nil),    // 20: personal.v1.AuditEntriesResponse
+	(*AuditEntry)(nil),              // 21: personal.v1.AuditEntry
+	nil,                             // 22: personal.v1.UpdateUserRequest.FieldsEntry
+	(*timestamppb.Timestamp)(nil),   // 23: google.protobuf.Timestamp
+	(*ProfileField)(nil),            // 24: personal.v1.ProfileField
+	(*Session)(nil),                 // 25: personal.v1.Session
+	(*Input)(nil),                   // 26: personal.v1.Input
 }
 var file_personal_v1_administration_proto_depIdxs = []int32{
-	20, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
-	20, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
-	20, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
+	23, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
+	23, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
+	23, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
 	0,  // 3: personal.v1.FindUsersResponse.users:type_name -> personal.v1.User
 	0,  // 4: personal.v1.UserResponse.user:type_name -> personal.v1.User
-	21, // 5: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
-	19, // 6: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
-	22, // 7: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
-	23, // 8: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	1,  // 9: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
-	3,  // 10: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
-	5,  // 11: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
-	7,  // 12: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
-	9,  // 13: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
-	11, // 14: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
-	13, // 15: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
-	15, // 16: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
-	17, // 17: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
-	2,  // 18: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
-	4,  // 19: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
-	6,  // 20: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
-	8,  // 21: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
-	10, // 22: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
-	12, // 23: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
-	14, // 24: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
-	16, // 25: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
-	18, // 26: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
-	18, // [18:27] is the sub-list for method output_type
-	9,  // [9:18] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	24, // 5: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
+	22, // 6: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
+	25, // 7: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
+	23, // 8: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
+	23, // 9: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
+	21, // 10: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
+	23, // 11: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	26, // 12: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	1,  // 13: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
+	3,  // 14: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
+	5,  // 15: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
+	7,  // 16: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
+	9,  // 17: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
+	11, // 18: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
+	13, // 19: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
+	15, // 20: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
+	17, // 21: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
+	19, // 22: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
+	2,  // 23: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
+	4,  // 24: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
+	6,  // 25: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
+	8,  // 26: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
+	10, // 27: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
+	12, // 28: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
+	14, // 29: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
+	16, // 30: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
+	18, // 31: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
+	20, // 32: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
+	23, // [23:33] is the sub-list for method output_type
+	13, // [13:23] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_administration_proto_init() }
@@ -1111,7 +1415,7 @@ func file_personal_v1_administration_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_administration_proto_rawDesc), len(file_personal_v1_administration_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

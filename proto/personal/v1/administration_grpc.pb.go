@@ -28,6 +28,7 @@ const (
 	AdministrationService_UserSessions_FullMethodName    = "/personal.v1.AdministrationService/UserSessions"
 	AdministrationService_EndUserSessions_FullMethodName = "/personal.v1.AdministrationService/EndUserSessions"
 	AdministrationService_DeleteUser_FullMethodName      = "/personal.v1.AdministrationService/DeleteUser"
+	AdministrationService_AuditEntries_FullMethodName    = "/personal.v1.AdministrationService/AuditEntries"
 )
 
 // AdministrationServiceClient is the client API for AdministrationService service.
@@ -56,6 +57,8 @@ type AdministrationServiceClient interface {
 	EndUserSessions(ctx context.Context, in *EndUserSessionsRequest, opts ...grpc.CallOption) (*EndUserSessionsResponse, error)
 	// DeleteUser removes a user and all that was his.
 	DeleteUser(ctx context.Context, in *DeleteUserRequest, opts ...grpc.CallOption) (*DeleteUserResponse, error)
+	// AuditEntries lists entries of the audit log, newest first, a page at a time.
+	AuditEntries(ctx context.Context, in *AuditEntriesRequest, opts ...grpc.CallOption) (*AuditEntriesResponse, error)
 }
 
 type administrationServiceClient struct {
@@ -156,6 +159,16 @@ func (c *administrationServiceClient) DeleteUser(ctx context.Context, in *Delete
 	return out, nil
 }
 
+func (c *administrationServiceClient) AuditEntries(ctx context.Context, in *AuditEntriesRequest, opts ...grpc.CallOption) (*AuditEntriesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AuditEntriesResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_AuditEntries_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdministrationServiceServer is the server API for AdministrationService service.
 // All implementations must embed UnimplementedAdministrationServiceServer
 // for forward compatibility.
@@ -182,6 +195,8 @@ type AdministrationServiceServer interface {
 	EndUserSessions(context.Context, *EndUserSessionsRequest) (*EndUserSessionsResponse, error)
 	// DeleteUser removes a user and all that was his.
 	DeleteUser(context.Context, *DeleteUserRequest) (*DeleteUserResponse, error)
+	// AuditEntries lists entries of the audit log, newest first, a page at a time.
+	AuditEntries(context.Context, *AuditEntriesRequest) (*AuditEntriesResponse, error)
 	mustEmbedUnimplementedAdministrationServiceServer()
 }
 
@@ -218,6 +233,9 @@ func (UnimplementedAdministrationServiceServer) EndUserSessions(context.Context,
 }
 func (UnimplementedAdministrationServiceServer) DeleteUser(context.Context, *DeleteUserRequest) (*DeleteUserResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteUser not implemented")
+}
+func (UnimplementedAdministrationServiceServer) AuditEntries(context.Context, *AuditEntriesRequest) (*AuditEntriesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AuditEntries not implemented")
 }
 func (UnimplementedAdministrationServiceServer) mustEmbedUnimplementedAdministrationServiceServer() {}
 func (UnimplementedAdministrationServiceServer) testEmbeddedByValue()                               {}
@@ -402,6 +420,24 @@ func _AdministrationService_DeleteUser_Handler(srv interface{}, ctx context.Cont
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdministrationService_AuditEntries_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AuditEntriesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).AuditEntries(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_AuditEntries_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).AuditEntries(ctx, req.(*AuditEntriesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdministrationService_ServiceDesc is the grpc.ServiceDesc for AdministrationService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -444,6 +480,10 @@ var AdministrationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteUser",
 			Handler:    _AdministrationService_DeleteUser_Handler,
+		},
+		{
+			MethodName: "AuditEntries",
+			Handler:    _AdministrationService_AuditEntries_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -18,6 +18,7 @@ type Administration struct {
 	UserSessionsFunc    func(context.Context, int64) ([]personal.Session, error)
 	EndUserSessionsFunc func(context.Context, int64) error
 	DeleteUserFunc      func(context.Context, int64) error
+	AuditEntriesFunc    func(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error)
 }
 
 var _ personal.Administration = (*Administration)(nil)
@@ -65,4 +66,9 @@ func (a *Administration) EndUserSessions(ctx context.Context, id int64) error {
 // DeleteUser calls DeleteUserFunc.
 func (a *Administration) DeleteUser(ctx context.Context, id int64) error {
 	return do(ctx, a.DeleteUserFunc, id)
+}
+
+// AuditEntries calls AuditEntriesFunc.
+func (a *Administration) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
+	return answer(ctx, a.AuditEntriesFunc, r)
 }

@@ -39,6 +39,8 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"a user's sessions are listed and ended":                           testUserSessions,
 		"a deleted user is gone, and his login and e-mail are free":        testDeleteUser,
 		"what happens to a user is told in its order":                      testEvents,
+		"audit entries are listed newest first, page by page, by filters":  testAuditEntries,
+		"audit entries by impossible filters are refused":                  testAuditFaults,
 		"nobody's id is not found":                                         testUnknownUser,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })

@@ -14,6 +14,10 @@ type Call struct {
 	Shared    bool       // the address seems to be that of a proxy, which many clients share
 	Agent     string     // the client's User-Agent, 255 characters at most
 
+	// SchemaRevision is that of the host's [Schema] when it sent the call to a module
+	// in another process; empty elsewhere.
+	SchemaRevision string
+
 	// Administrator is the name of the administrator on whose behalf the host calls
 	// [Administration], 100 characters at most. It is stored with the events of
 	// their changes.

@@ -20,8 +20,8 @@ type userBody struct {
 // Recoverable is for the template.
 func (b userBody) Recoverable() bool { return recoverable(b.User) }
 
-func (s *site) showUser(w http.ResponseWriter, r *http.Request) {
-	user, ok := s.user(w, r)
+func (s *site) showUser(w http.ResponseWriter, r *http.Request, id int64) {
+	user, ok := s.user(w, r, id)
 	if !ok {
 		return
 	}
@@ -44,12 +44,8 @@ func (s *site) renderUser(w http.ResponseWriter, r *http.Request, status int, bo
 	s.render(w, r, status, "user", ui.Page{Notice: notice, Body: body})
 }
 
-// user asks for the user that a request names, or answers that there is none.
-func (s *site) user(w http.ResponseWriter, r *http.Request) (personal.UserRecord, bool) {
-	id, ok := s.userID(w, r)
-	if !ok {
-		return personal.UserRecord{}, false
-	}
+// user asks for a user, or answers that there is none.
+func (s *site) user(w http.ResponseWriter, r *http.Request, id int64) (personal.UserRecord, bool) {
 	user, err := s.Users.User(r.Context(), id)
 	if err != nil {
 		s.refuseUser(w, r, err)
@@ -58,13 +54,16 @@ func (s *site) user(w http.ResponseWriter, r *http.Request) (personal.UserRecord
 	return user, true
 }
 
-func (s *site) userID(w http.ResponseWriter, r *http.Request) (int64, bool) {
-	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
-	if err != nil || id < 1 {
-		s.problem(w, r, ui.Problem{Status: http.StatusNotFound, Message: s.pages.Text(r, "users_unknown")})
-		return 0, false
+// forUser returns the handler of what concerns the user that a request names.
+func (s *site) forUser(handle func(w http.ResponseWriter, r *http.Request, id int64)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
+		if err != nil || id < 1 {
+			s.problem(w, r, ui.Problem{Status: http.StatusNotFound, Message: s.pages.Text(r, "users_unknown")})
+			return
+		}
+		handle(w, r, id)
 	}
-	return id, true
 }
 
 // refuseUser answers a call about one user that failed. It may be that there is no
@@ -89,18 +88,14 @@ func userURL(id int64, below string) string {
 
 // changeUser returns the handler of a button that needs nothing else.
 func (s *site) changeUser(notice string, change func(personal.Administration, context.Context, int64) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		id, ok := s.userID(w, r)
-		if !ok {
-			return
-		}
+	return s.forUser(func(w http.ResponseWriter, r *http.Request, id int64) {
 		if err := change(s.Users, r.Context(), id); err != nil {
 			s.refuseUser(w, r, err)
 			return
 		}
 		s.noteUser(r, notice, id)
 		toUser(w, r, notice, id)
-	}
+	})
 }
 
 // toUser leads back to a user's page, which tells what was done.
@@ -116,8 +111,8 @@ func (s *site) noteUser(r *http.Request, what string, id int64) {
 }
 
 // confirmDeletion asks once more, for the login, before a user is deleted.
-func (s *site) confirmDeletion(w http.ResponseWriter, r *http.Request) {
-	user, ok := s.user(w, r)
+func (s *site) confirmDeletion(w http.ResponseWriter, r *http.Request, id int64) {
+	user, ok := s.user(w, r, id)
 	if !ok {
 		return
 	}
@@ -131,12 +126,12 @@ func (s *site) deletionForm(r *http.Request, user personal.UserRecord) ui.Form {
 	}
 }
 
-func (s *site) deleteUser(w http.ResponseWriter, r *http.Request) {
+func (s *site) deleteUser(w http.ResponseWriter, r *http.Request, id int64) {
 	posted, ok := s.posted(w, r)
 	if !ok {
 		return
 	}
-	user, ok := s.user(w, r)
+	user, ok := s.user(w, r, id)
 	if !ok {
 		return
 	}

@@ -19,18 +19,14 @@ func (s *site) emailForm(r *http.Request, user personal.UserRecord) ui.Form {
 	return form
 }
 
-func (s *site) saveEmail(w http.ResponseWriter, r *http.Request) {
+func (s *site) saveEmail(w http.ResponseWriter, r *http.Request, id int64) {
 	posted, ok := s.posted(w, r)
-	if !ok {
-		return
-	}
-	id, ok := s.userID(w, r)
 	if !ok {
 		return
 	}
 	if posted.Changed("email") {
 		if err := s.Users.SetEmail(r.Context(), personal.SetEmailRequest{UserID: id, Email: posted.Get("email")}); err != nil {
-			s.refuseEmail(w, r, posted, err)
+			s.refuseEmail(w, r, id, posted, err)
 			return
 		}
 		s.noteUser(r, "users_email_saved", id)
@@ -40,13 +36,13 @@ func (s *site) saveEmail(w http.ResponseWriter, r *http.Request) {
 
 // refuseEmail shows what is wrong with an e-mail beside it. Where a user is there
 // and yet not found, the running version cannot set any.
-func (s *site) refuseEmail(w http.ResponseWriter, r *http.Request, posted ui.Posted, err error) {
+func (s *site) refuseEmail(w http.ResponseWriter, r *http.Request, id int64, posted ui.Posted, err error) {
 	code := personal.CodeOf(err)
 	if code != personal.CodeValidationFailed && code != personal.CodeAlreadyExists && code != personal.CodeNotFound {
 		s.refuseUsers(w, r, err)
 		return
 	}
-	user, ok := s.user(w, r)
+	user, ok := s.user(w, r, id)
 	if !ok {
 		return
 	}
@@ -63,8 +59,8 @@ func (s *site) refuseEmail(w http.ResponseWriter, r *http.Request, posted ui.Pos
 // sendRecovery asks for a recovery as the user would, so that nobody but him gets
 // to know a password. The administrator's address has no part in it: it would be
 // counted as that of somebody who asks for recoveries, and shown as the user's.
-func (s *site) sendRecovery(w http.ResponseWriter, r *http.Request) {
-	user, ok := s.user(w, r)
+func (s *site) sendRecovery(w http.ResponseWriter, r *http.Request, id int64) {
+	user, ok := s.user(w, r, id)
 	if !ok {
 		return
 	}

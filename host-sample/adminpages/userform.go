@@ -46,19 +46,15 @@ func valueOf(user personal.UserRecord, name string) any {
 }
 
 // saveUser sends what was changed on the page.
-func (s *site) saveUser(w http.ResponseWriter, r *http.Request) {
+func (s *site) saveUser(w http.ResponseWriter, r *http.Request, id int64) {
 	posted, ok := s.postedLarge(w, r)
-	if !ok {
-		return
-	}
-	id, ok := s.userID(w, r)
 	if !ok {
 		return
 	}
 	change := personal.UpdateUserRequest{UserID: id, Fields: posted.Changes(s.settable())}
 	if len(change.Fields) > 0 {
 		if err := s.Users.UpdateUser(r.Context(), change); err != nil {
-			s.refuseSaving(w, r, posted, err)
+			s.refuseSaving(w, r, id, posted, err)
 			return
 		}
 		s.noteUser(r, "users_saved", id)
@@ -67,12 +63,12 @@ func (s *site) saveUser(w http.ResponseWriter, r *http.Request) {
 }
 
 // refuseSaving shows the form again, as it was typed, with what is wrong.
-func (s *site) refuseSaving(w http.ResponseWriter, r *http.Request, posted ui.Posted, err error) {
+func (s *site) refuseSaving(w http.ResponseWriter, r *http.Request, id int64, posted ui.Posted, err error) {
 	if code := personal.CodeOf(err); code != personal.CodeValidationFailed && code != personal.CodeMalformedRequest {
 		s.refuseUser(w, r, err)
 		return
 	}
-	user, ok := s.user(w, r)
+	user, ok := s.user(w, r, id)
 	if !ok {
 		return
 	}

@@ -22,14 +22,14 @@ const (
 func (s *site) userRoutes() {
 	for pattern, handle := range map[string]http.HandlerFunc{
 		"GET " + usersPath:                     s.listUsers,
-		"GET " + usersPath + "/{id}":           s.showUser,
-		"POST " + usersPath + "/{id}":          s.saveUser,
-		"GET " + usersPath + "/{id}/delete":    s.confirmDeletion,
-		"POST " + usersPath + "/{id}/delete":   s.deleteUser,
+		"GET " + usersPath + "/{id}":           s.forUser(s.showUser),
+		"POST " + usersPath + "/{id}":          s.forUser(s.saveUser),
+		"GET " + usersPath + "/{id}/delete":    s.forUser(s.confirmDeletion),
+		"POST " + usersPath + "/{id}/delete":   s.forUser(s.deleteUser),
 		"POST " + usersPath + "/{id}/disable":  s.changeUser("users_disabled", personal.Administration.DisableUser),
 		"POST " + usersPath + "/{id}/enable":   s.changeUser("users_enabled", personal.Administration.EnableUser),
-		"POST " + usersPath + "/{id}/email":    s.saveEmail,
-		"POST " + usersPath + "/{id}/recovery": s.sendRecovery,
+		"POST " + usersPath + "/{id}/email":    s.forUser(s.saveEmail),
+		"POST " + usersPath + "/{id}/recovery": s.forUser(s.sendRecovery),
 		"POST " + usersPath + "/{id}/sessions": s.changeUser("users_sessions_ended", personal.Administration.EndUserSessions),
 	} {
 		s.private(pattern, func(w http.ResponseWriter, r *http.Request) {

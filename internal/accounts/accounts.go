@@ -80,6 +80,7 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 		hasher:   hasher,
 		policy:   password.Policy{MinLength: settings.MinPassword, Words: settings.PasswordWords},
 		host:     host,
+		schema:   schemaCache{asking: make(chan struct{}, 1)},
 		log:      log,
 		wake:     wake,
 	}

@@ -9,6 +9,10 @@ import (
 	"path/filepath"
 )
 
+// DraftPrefix begins the names of the files that WriteFile leaves in the folder of
+// its path when the process is killed. They may be removed.
+const DraftPrefix = ".write-"
+
 // WriteFile puts data in place of path's contents, all at once: readers and
 // crashes meet the old contents or the new, never a part. When it returns nil the
 // file outlives a power cut.
@@ -21,7 +25,7 @@ func WriteFile(path string, data []byte) error {
 
 func writeFile(path string, data []byte) error {
 	dir := filepath.Dir(path)
-	draft, err := os.CreateTemp(dir, ".write-*") // mode 0600
+	draft, err := os.CreateTemp(dir, DraftPrefix+"*") // mode 0600
 	if err != nil {
 		return err
 	}

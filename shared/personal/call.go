@@ -14,6 +14,10 @@ type Call struct {
 	Shared    bool       // the address seems to be that of a proxy, which many clients share
 	Agent     string     // the client's User-Agent, 255 characters at most
 
+	// SchemaRevision is that of the host's [Schema] when it sent the call to a module
+	// in another process; empty elsewhere.
+	SchemaRevision string
+
 	// Administrator names the administrator on whose behalf the host calls
 	// [Administration]. It becomes the ActorName of the events that follow. Names
 	// longer than 100 characters are cut.

@@ -11,7 +11,9 @@ import (
 // system. Implementations are safe for concurrent use.
 type Host interface {
 	// UserFields returns the schema in force now. It is asked for on every call
-	// that needs it, so it should answer from memory.
+	// that needs it, so it should answer from memory. In a plugin it is a call to the
+	// host's process: a module keeps what it was told by its revision, and asks where
+	// it does not know [Call.SchemaRevision].
 	UserFields(ctx context.Context) (Schema, error)
 
 	// SendMail takes a mail for delivery. When it returns nil the mail is the

@@ -2,7 +2,7 @@ package personal
 
 // Schema is the host's set of user fields, in the order they are shown.
 type Schema struct {
-	Revision string  // changes whenever the fields do; opaque, not empty
+	Revision string  // changes whenever the fields do; opaque, not empty, 256 characters at most
 	Fields   []Field // already valid, see package userfields
 }
 

@@ -14,7 +14,7 @@ import (
 const (
 	askTimeout = 10 * time.Second      // for a binary to print its manifest
 	askGrace   = time.Second           // for its output to end after it
-	busyPause  = 20 * time.Millisecond // between attempts to run a busy file
+	busyPause  = 20 * time.Millisecond // between attempts to start a busy file
 	busyTries  = 50
 )
 
@@ -45,20 +45,31 @@ func askManifest(ctx context.Context, binary string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 
+	var printed []byte
+	err = StartWritten(ctx, binary, func() error {
+		printed, err = runManifest(ctx, binary, dir)
+		return err
+	})
+	return printed, err
+}
+
+// StartWritten calls start, which starts a binary that was written a moment ago,
+// and returns its error. While that is syscall.ETXTBSY it calls start again, for a
+// second at most, or until ctx ends: a goroutine that forks while the file is being
+// written lends its child a writable descriptor for an instant, see
+// https://go.dev/issue/22315.
+func StartWritten(ctx context.Context, binary string, start func() error) error {
 	for range busyTries {
-		printed, err := runManifest(ctx, binary, dir)
-		// Another goroutine that forks while the file is being written hands its
-		// child a descriptor for an instant: https://go.dev/issue/22315.
-		if !errors.Is(err, syscall.ETXTBSY) {
-			return printed, err
+		if err := start(); !errors.Is(err, syscall.ETXTBSY) {
+			return err
 		}
 		select {
 		case <-time.After(busyPause):
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
-	return nil, fmt.Errorf("running %s: %w", binary, syscall.ETXTBSY)
+	return fmt.Errorf("starting %s: %w", binary, syscall.ETXTBSY)
 }
 
 func runManifest(ctx context.Context, binary, dir string) ([]byte, error) {

@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"syscall"
-
-	"github.com/cms-personal/personal/shared/durable"
 )
 
 // maxSmall bounds what is read of a manifest or a state, in bytes.
@@ -129,23 +126,6 @@ func writeData(path string, data []byte) error {
 		_, err := w.Write(data)
 		return err
 	})
-}
-
-// replaceFile puts data in place of path's contents, all or nothing.
-func replaceFile(path string, data []byte) error {
-	temp, err := os.MkdirTemp(filepath.Dir(path), writePrefix)
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(temp)
-	draft := filepath.Join(temp, filepath.Base(path))
-	if err := writeData(draft, data); err != nil {
-		return err
-	}
-	if err := os.Rename(draft, path); err != nil {
-		return err
-	}
-	return durable.SyncDir(filepath.Dir(path))
 }
 
 // contextReader ends a long copy when its context ends.

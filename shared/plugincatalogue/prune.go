@@ -6,21 +6,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/cms-personal/personal/shared/durable"
 )
 
-// Folders of work under way begin with one of these.
+// Folders of work under way begin with one of these; files with
+// [durable.DraftPrefix], as folders of earlier versions did.
 const (
 	installPrefix = ".install-"
 	removePrefix  = ".remove-"
 	stagePrefix   = ".stage-"
-	writePrefix   = ".write-"
 )
 
-// staleAfter is the age from which such a folder is taken for one that a killed
-// process left behind.
+// staleAfter is the age from which such work is taken for what a killed process
+// left behind.
 const staleAfter = time.Hour
 
 // Prune removes all but the highest keep versions, and those that are active,
@@ -68,8 +69,8 @@ func sweep(dir string) {
 	}
 	for _, f := range folders {
 		switch {
-		case !f.IsDir() || !stale(f):
-		case strings.HasPrefix(f.Name(), removePrefix):
+		case !stale(f):
+		case !f.IsDir(), strings.HasPrefix(f.Name(), removePrefix):
 			_ = os.RemoveAll(filepath.Join(dir, f.Name()))
 		default:
 			_ = bury(dir, f.Name())
@@ -77,11 +78,12 @@ func sweep(dir string) {
 	}
 }
 
-// stale reports whether f is a folder of work that ended long ago.
+// stale reports whether f is a folder or file of work that ended long ago.
 func stale(f fs.DirEntry) bool {
-	work := slices.ContainsFunc([]string{installPrefix, removePrefix, stagePrefix, writePrefix}, func(prefix string) bool {
-		return strings.HasPrefix(f.Name(), prefix)
-	})
+	work := strings.HasPrefix(f.Name(), durable.DraftPrefix) && (f.IsDir() || f.Type().IsRegular())
+	for _, prefix := range []string{installPrefix, removePrefix, stagePrefix} {
+		work = work || f.IsDir() && strings.HasPrefix(f.Name(), prefix)
+	}
 	if !work {
 		return false
 	}

@@ -81,6 +81,9 @@ func TestWhatKilledProcessesLeftBehindIsSweptAway(t *testing.T) {
 			if err := os.Chtimes(filepath.Join(c.dir, ".install-young"), time.Now(), time.Now()); err != nil {
 				t.Fatal(err)
 			}
+			for name, modified := range map[string]time.Time{".write-old": longAgo(), ".write-young": time.Now(), ".install-file": longAgo()} {
+				writeAt(t, filepath.Join(c.dir, name), modified)
+			}
 			if err := os.Symlink(outside, filepath.Join(c.dir, ".install-link")); err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +92,7 @@ func TestWhatKilledProcessesLeftBehindIsSweptAway(t *testing.T) {
 				t.Fatal(err)
 			}
 			act(t, c)
-			if diff := cmp.Diff([]string{".install-link", ".install-young", ".other", "1.0.0"}, names(t, c.dir)); diff != "" {
+			if diff := cmp.Diff([]string{".install-file", ".install-link", ".install-young", ".other", ".write-young", "1.0.0"}, names(t, c.dir)); diff != "" {
 				t.Error(diff)
 			}
 			if _, err := os.Stat(outside); err != nil {
@@ -120,6 +123,17 @@ func mkdirOld(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	if err := os.Chtimes(dir, longAgo(), longAgo()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writeAt makes a file that was last written at a time.
+func writeAt(t *testing.T, path string, modified time.Time) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, modified, modified); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+
+	"github.com/cms-personal/personal/shared/durable"
 )
 
 const stateFile = "state.json"
@@ -43,7 +45,7 @@ func (c *Catalogue) SaveState(s State) error {
 	}
 	data, err := json.Marshal(s)
 	if err == nil {
-		err = replaceFile(filepath.Join(c.dir, stateFile), append(data, '\n'))
+		err = durable.WriteFile(filepath.Join(c.dir, stateFile), append(data, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("saving the plugin catalogue's state: %w", err)

@@ -3,21 +3,18 @@ package pluginmanager
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-const (
-	pipeGrace = 500 * time.Millisecond // for the rest of a dead process's output
-	busyPause = 20 * time.Millisecond  // between attempts to run a busy file
-	busyTries = 50
-)
+// pipeGrace is how long the rest of a dead process's output is waited for.
+const pipeGrace = 500 * time.Millisecond
 
 // child is an operating system process in a group of its own, as go-plugin's
 // runner. It is started once.
@@ -49,20 +46,7 @@ func newChild(path string, log *pluginLog) *child {
 
 // Start starts the process.
 func (c *child) Start(ctx context.Context) error {
-	for range busyTries {
-		err := c.start()
-		// The binary was written a moment ago; another goroutine that forked
-		// meanwhile lent its child the descriptor: https://go.dev/issue/22315.
-		if !errors.Is(err, syscall.ETXTBSY) {
-			return err
-		}
-		select {
-		case <-time.After(busyPause):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return fmt.Errorf("starting %s: %w", c.path, syscall.ETXTBSY)
+	return plugincatalogue.StartWritten(ctx, c.path, c.start)
 }
 
 func (c *child) start() error {

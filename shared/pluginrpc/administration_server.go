@@ -20,10 +20,7 @@ func (s *administrationServer) administration() personal.Administration {
 
 func (s *administrationServer) FindUsers(ctx context.Context, in *personalv1.FindUsersRequest) (*personalv1.FindUsersResponse, error) {
 	page, err := s.administration().FindUsers(ctx, findUsersFromPB(in))
-	if err != nil {
-		return nil, err
-	}
-	return userPageToPB(page), nil
+	return userPageToPB(page), err
 }
 
 func (s *administrationServer) User(ctx context.Context, in *personalv1.UserRequest) (*personalv1.UserResponse, error) {
@@ -35,53 +32,32 @@ func (s *administrationServer) User(ctx context.Context, in *personalv1.UserRequ
 }
 
 func (s *administrationServer) UpdateUser(ctx context.Context, in *personalv1.UpdateUserRequest) (*personalv1.UpdateUserResponse, error) {
-	if err := s.administration().UpdateUser(ctx, updateUserFromPB(in)); err != nil {
-		return nil, err
-	}
-	return &personalv1.UpdateUserResponse{}, nil
+	return &personalv1.UpdateUserResponse{}, s.administration().UpdateUser(ctx, updateUserFromPB(in))
 }
 
 func (s *administrationServer) SetEmail(ctx context.Context, in *personalv1.SetEmailRequest) (*personalv1.SetEmailResponse, error) {
-	if err := s.administration().SetEmail(ctx, setEmailFromPB(in)); err != nil {
-		return nil, err
-	}
-	return &personalv1.SetEmailResponse{}, nil
+	return &personalv1.SetEmailResponse{}, s.administration().SetEmail(ctx, setEmailFromPB(in))
 }
 
 func (s *administrationServer) DisableUser(ctx context.Context, in *personalv1.DisableUserRequest) (*personalv1.DisableUserResponse, error) {
-	if err := s.administration().DisableUser(ctx, in.GetId()); err != nil {
-		return nil, err
-	}
-	return &personalv1.DisableUserResponse{}, nil
+	return &personalv1.DisableUserResponse{}, s.administration().DisableUser(ctx, in.GetId())
 }
 
 func (s *administrationServer) EnableUser(ctx context.Context, in *personalv1.EnableUserRequest) (*personalv1.EnableUserResponse, error) {
-	if err := s.administration().EnableUser(ctx, in.GetId()); err != nil {
-		return nil, err
-	}
-	return &personalv1.EnableUserResponse{}, nil
+	return &personalv1.EnableUserResponse{}, s.administration().EnableUser(ctx, in.GetId())
 }
 
 func (s *administrationServer) UserSessions(ctx context.Context, in *personalv1.UserSessionsRequest) (*personalv1.UserSessionsResponse, error) {
 	sessions, err := s.administration().UserSessions(ctx, in.GetId())
-	if err != nil {
-		return nil, err
-	}
-	return &personalv1.UserSessionsResponse{Sessions: convertAll(sessions, sessionToPB)}, nil
+	return &personalv1.UserSessionsResponse{Sessions: convertAll(sessions, sessionToPB)}, err
 }
 
 func (s *administrationServer) EndUserSessions(ctx context.Context, in *personalv1.EndUserSessionsRequest) (*personalv1.EndUserSessionsResponse, error) {
-	if err := s.administration().EndUserSessions(ctx, in.GetId()); err != nil {
-		return nil, err
-	}
-	return &personalv1.EndUserSessionsResponse{}, nil
+	return &personalv1.EndUserSessionsResponse{}, s.administration().EndUserSessions(ctx, in.GetId())
 }
 
 func (s *administrationServer) DeleteUser(ctx context.Context, in *personalv1.DeleteUserRequest) (*personalv1.DeleteUserResponse, error) {
-	if err := s.administration().DeleteUser(ctx, in.GetId()); err != nil {
-		return nil, err
-	}
-	return &personalv1.DeleteUserResponse{}, nil
+	return &personalv1.DeleteUserResponse{}, s.administration().DeleteUser(ctx, in.GetId())
 }
 
 func (s *administrationServer) AuditEntries(ctx context.Context, in *personalv1.AuditEntriesRequest) (*personalv1.AuditEntriesResponse, error) {

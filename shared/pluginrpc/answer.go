@@ -17,7 +17,8 @@ import (
 const maxStack = 16 << 10
 
 // answerer answers calls from the other process: it puts what travelled with a
-// call into its context, survives panics, and lets errors cross as statuses.
+// call into its context, survives panics, and lets errors cross as statuses, with
+// no response beside them.
 type answerer struct {
 	log    *slog.Logger
 	level  slog.Level // at which every call is logged

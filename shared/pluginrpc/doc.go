@@ -7,11 +7,10 @@
 // [NewService] makes a personal.Service of a connection, or of anything that
 // forwards calls to one, and [NewAdministration] a personal.Administration.
 //
-// What belongs to a call travels as metadata: the values of personal.Call and
-// the revision of the schema of user fields. Errors of the contract cross whole
-// but for their cause, which stays in the log of the process where it arose; any
-// other error crosses as an internal one, without its text. No uncertain outcome
-// looks like a success.
+// What belongs to a call travels as metadata: the values of personal.Call. Errors
+// of the contract cross whole but for their cause, which stays in the log of the
+// process where it arose; any other error crosses as an internal one, without its
+// text. No uncertain outcome looks like a success.
 //
 // Nobody else sees protobuf's types. The package needs a Unix.
 package pluginrpc

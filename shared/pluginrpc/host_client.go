@@ -15,8 +15,7 @@ const callbackTime = 10 * time.Second
 
 // hostClient is the host as a plugin sees it.
 type hostClient struct {
-	client  personalv1.HostServiceClient
-	schemas schemaCache
+	client personalv1.HostServiceClient
 }
 
 func newHostClient(conn grpc.ClientConnInterface) *hostClient {
@@ -24,17 +23,8 @@ func newHostClient(conn grpc.ClientConnInterface) *hostClient {
 	return &hostClient{client: personalv1.NewHostServiceClient(callbacks)}
 }
 
-// UserFields returns the schema of the revision that came with the call under
-// way, from memory if it was seen before. Outside a call it asks the host. The
-// schema is shared: it must not be changed.
+// UserFields asks the host for the schema in force.
 func (c *hostClient) UserFields(ctx context.Context) (personal.Schema, error) {
-	return c.schemas.get(ctx, revisionFrom(ctx), c.fetchSchema)
-}
-
-func (c *hostClient) fetchSchema(ctx context.Context) (personal.Schema, error) {
-	// Several calls may wait for this answer, so it does not end with the first.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callbackTime)
-	defer cancel()
 	answer, err := c.client.UserFields(ctx, &personalv1.UserFieldsRequest{})
 	if err != nil {
 		return personal.Schema{}, err

@@ -15,22 +15,13 @@ type hostServer struct {
 
 func (s *hostServer) UserFields(ctx context.Context, _ *personalv1.UserFieldsRequest) (*personalv1.UserFieldsResponse, error) {
 	schema, err := s.host.UserFields(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return schemaToPB(schema), nil
+	return schemaToPB(schema), err
 }
 
 func (s *hostServer) SendMail(ctx context.Context, in *personalv1.SendMailRequest) (*personalv1.SendMailResponse, error) {
-	if err := s.host.SendMail(ctx, mailFromPB(in)); err != nil {
-		return nil, err
-	}
-	return &personalv1.SendMailResponse{}, nil
+	return &personalv1.SendMailResponse{}, s.host.SendMail(ctx, mailFromPB(in))
 }
 
 func (s *hostServer) PublishEvent(ctx context.Context, in *personalv1.PublishEventRequest) (*personalv1.PublishEventResponse, error) {
-	if err := s.host.PublishEvent(ctx, eventFromPB(in)); err != nil {
-		return nil, err
-	}
-	return &personalv1.PublishEventResponse{}, nil
+	return &personalv1.PublishEventResponse{}, s.host.PublishEvent(ctx, eventFromPB(in))
 }

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,113 +34,40 @@ func askForFields(ctx context.Context, host personal.Host) error {
 	return err
 }
 
-func TestTheHostIsAskedForASchemaOnlyOncePerRevision(t *testing.T) {
+func TestCall_CarriesTheRevisionOfTheSchemaInForce(t *testing.T) {
 	host := newFakeHost("1")
-	var seen personal.Schema
-	service, _ := serveCallback(t, host, func(ctx context.Context, h personal.Host) (err error) {
-		seen, err = h.UserFields(ctx)
-		return err
+	var seen string
+	service, _ := serveCallback(t, host, func(ctx context.Context, _ personal.Host) error {
+		seen = personal.CallFrom(ctx).SchemaRevision
+		return nil
 	})
-	refresh := func() (asked int64) {
-		t.Helper()
-		before := host.asked.Load()
+	for _, revision := range []string{"1", "2", "ревизия\n"} {
+		host.use(revision)
 		if _, err := service.Refresh(t.Context(), pair); err != nil {
 			t.Fatal(err)
 		}
-		return host.asked.Load() - before - 1 // less the one for the call's revision
-	}
-	for _, step := range []struct {
-		revision string
-		asked    int64
-	}{{"1", 0}, {"2", 1}, {"2", 0}, {"1", 0}, {"3", 1}, {"4", 1}, {"1", 0}, {"5", 1}, {"2", 1}} {
-		host.use(step.revision)
-		if asked := refresh(); asked != step.asked {
-			t.Errorf("revision %s: the plugin asked %d times, want %d", step.revision, asked, step.asked)
-		}
-		if diff := cmp.Diff(*host.schema.Load(), seen); diff != "" {
-			t.Errorf("revision %s (-host +plugin):\n%s", step.revision, diff)
+		if seen != revision {
+			t.Errorf("got %q, want %q", seen, revision)
 		}
 	}
 }
 
-// slowHost holds back the answers to the plugin until release is closed.
-type slowHost struct {
-	*fakeHost
-	asked   chan struct{}
-	release chan struct{}
-}
-
-func (h *slowHost) UserFields(ctx context.Context) (personal.Schema, error) {
-	if personal.CallFrom(ctx).Locale == "plugin" {
-		h.asked <- struct{}{}
-		<-h.release
-	}
-	return h.fakeHost.UserFields(ctx)
-}
-
-func TestCallsThatMissTheSameSchemaShareOneQuestion(t *testing.T) {
-	host := &slowHost{fakeHost: newFakeHost("1"), asked: make(chan struct{}, 16), release: make(chan struct{})}
-	var waiting sync.WaitGroup
-	waiting.Add(8)
-	service, _ := serveCallback(t, host, func(ctx context.Context, h personal.Host) error {
-		waiting.Done()
-		return askForFields(personal.WithCall(ctx, personal.Call{Locale: "plugin"}), h)
-	})
-	host.use("2")
-	var calls sync.WaitGroup
-	for range 8 {
-		calls.Go(func() {
-			if _, err := service.Refresh(t.Context(), pair); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	waiting.Wait()
-	<-host.asked
-	close(host.release)
-	calls.Wait()
-	if more := len(host.asked); more > 0 {
-		t.Errorf("%d more questions than one", more)
-	}
-}
-
-func TestACallerWhoGoesAwayDoesNotSpoilTheAnswerForOthers(t *testing.T) {
-	host := &slowHost{fakeHost: newFakeHost("1"), asked: make(chan struct{}, 16), release: make(chan struct{})}
-	left := make(chan struct{})
-	service, _ := serveCallback(t, host, func(ctx context.Context, h personal.Host) error {
-		err := askForFields(personal.WithCall(ctx, personal.Call{Locale: "plugin"}), h)
-		if ctx.Err() != nil {
-			close(left)
-		}
-		return err
-	})
-	host.use("2")
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { <-host.asked; cancel() }()
-	if _, err := service.Refresh(ctx, pair); personal.CodeOf(err) != personal.CodeUnavailable {
-		t.Errorf("got %v, want unavailable", err)
-	}
-	<-left
-	close(host.release)
-	if _, err := service.Refresh(t.Context(), pair); err != nil {
-		t.Errorf("the next caller: %v", err)
-	}
-	if more := len(host.asked); more > 0 {
-		t.Errorf("%d more questions than the abandoned one", more)
-	}
-}
-
-func TestOutsideACallTheHostIsAskedEveryTime(t *testing.T) {
+func TestUserFields_EachCallAsksTheHost(t *testing.T) {
 	host := newFakeHost("1")
 	_, module := serveCallback(t, host, askForFields)
-	before := host.asked.Load()
-	for range 3 {
-		if err := askForFields(t.Context(), module); err != nil {
+	for _, revision := range []string{"1", "2", "2"} {
+		host.use(revision)
+		before := host.asked.Load()
+		got, err := module.UserFields(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if asked := host.asked.Load() - before; asked != 3 {
-		t.Errorf("asked %d times, want 3", asked)
+		if diff := cmp.Diff(*host.schema.Load(), got); diff != "" {
+			t.Errorf("revision %s (-host +module):\n%s", revision, diff)
+		}
+		if asked := host.asked.Load() - before; asked != 1 {
+			t.Errorf("revision %s: asked %d times, want 1", revision, asked)
+		}
 	}
 }
 

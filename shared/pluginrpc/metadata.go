@@ -32,18 +32,11 @@ const (
 	maxAdmin     = 100
 )
 
-type revisionKey struct{}
-
-// withRevision returns a context that carries the revision of the schema that is
-// in force for the call.
+// withRevision returns a context whose call carries the revision of a schema.
 func withRevision(ctx context.Context, revision string) context.Context {
-	return context.WithValue(ctx, revisionKey{}, revision)
-}
-
-// revisionFrom returns the revision that ctx carries, or "".
-func revisionFrom(ctx context.Context) string {
-	revision, _ := ctx.Value(revisionKey{}).(string)
-	return revision
+	call := personal.CallFrom(ctx)
+	call.SchemaRevision = revision
+	return personal.WithCall(ctx, call)
 }
 
 func requestID(ctx context.Context) string { return personal.CallFrom(ctx).RequestID }
@@ -61,7 +54,7 @@ func outgoing(ctx context.Context) context.Context {
 	set(keyRequestID, call.RequestID)
 	set(keyLocale, call.Locale)
 	set(keyAgent, call.Agent)
-	set(keyRevision, revisionFrom(ctx))
+	set(keyRevision, call.SchemaRevision)
 	set(keyAdmin, call.Administrator)
 	if call.Shared {
 		set(keyShared, "1")
@@ -86,16 +79,16 @@ func incoming(ctx context.Context) context.Context {
 	if err != nil {
 		address = netip.Addr{}
 	}
-	ctx = personal.WithCall(ctx, personal.Call{
+	return personal.WithCall(ctx, personal.Call{
 		RequestID: text(keyRequestID, maxRequestID),
 		Locale:    text(keyLocale, maxLocale),
 		Address:   address,
 		Shared:    text(keyShared, 1) == "1",
 		Agent:     text(keyAgent, maxAgent),
 
-		Administrator: text(keyAdmin, maxAdmin),
+		SchemaRevision: text(keyRevision, maxRevision),
+		Administrator:  text(keyAdmin, maxAdmin),
 	})
-	return withRevision(ctx, text(keyRevision, maxRevision))
 }
 
 // shorten returns s as valid UTF-8 of at most limit characters.

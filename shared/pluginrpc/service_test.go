@@ -250,7 +250,7 @@ func TestWhatBelongsToACallTravelsWithIt(t *testing.T) {
 	tests := map[string]struct{ sent, want personal.Call }{
 		"nothing": {},
 		"everything": {
-			personal.Call{RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1", Shared: true},
+			personal.Call{RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1", Shared: true, SchemaRevision: "0"},
 			personal.Call{RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1", Shared: true},
 		},
 		"texts that are no header": {
@@ -275,6 +275,7 @@ func TestWhatBelongsToACallTravelsWithIt(t *testing.T) {
 			if _, err := service.Refresh(personal.WithCall(t.Context(), tt.sent), pair); err != nil {
 				t.Fatal(err)
 			}
+			tt.want.SchemaRevision = "1" // the host's, whatever was sent
 			if seen != tt.want {
 				t.Errorf("got %+v, want %+v", seen, tt.want)
 			}

@@ -3,6 +3,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 POSTGRES    := go run ./internal/testkit/postgrestest --
 FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
+SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:build soak' internal/system/*_test.go) /dev/null | cut -d' ' -f2 | paste -sd '|')
 
 .PHONY: build plugin run test e2e lint generate fuzz soak bench clean
 
@@ -44,9 +45,9 @@ fuzz:
 
 # The long figures: a thousand swaps and fifty kills under load, floods of sign-ins,
 # what answers take and tell, a million rows imported, and a minute for every fuzz
-# target.
+# target. A soak test is one in a file with the build tag soak.
 soak:
-	go test -tags soak -run Soak -v -timeout 60m ./internal/system
+	.ci/go-test-run '^($(SOAK_TESTS))$$' ./internal/system -tags soak -v -timeout 60m
 	.ci/fuzz 60s
 
 bench:

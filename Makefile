@@ -3,8 +3,9 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 POSTGRES    := go run ./internal/testkit/postgrestest --
 FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
+SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:build soak' internal/system/*_test.go) /dev/null | cut -d' ' -f2 | paste -sd '|')
 
-.PHONY: build plugin run test e2e lint generate fuzz soak bench clean
+.PHONY: build plugin run test e2e lint generate fuzz soak coverage bench clean
 
 build:
 	go build -trimpath -o bin/personal ./plugin
@@ -44,10 +45,19 @@ fuzz:
 
 # The long figures: a thousand swaps and fifty kills under load, floods of sign-ins,
 # what answers take and tell, a million rows imported, and a minute for every fuzz
-# target.
+# target. A soak test is one in a file with the build tag soak.
 soak:
-	go test -tags soak -run Soak -v -timeout 60m ./internal/system
+	.ci/go-test-run '^($(SOAK_TESTS))$$' ./internal/system -tags soak -v -timeout 60m
 	.ci/fuzz 60s
+
+# Statement coverage per package by all tests together; by block in bin/coverage.out.
+# Host and plugin processes that tests start are not measured.
+coverage:
+	mkdir -p bin
+	$(POSTGRES) go test -coverpkg=./... -coverprofile=bin/coverage.out ./... >bin/coverage.log || { cat bin/coverage.log; exit 1; }
+	@awk -F '[: ]' '/^mode/ { next } { n[$$1 " " $$2] = $$3; if ($$4) hit[$$1 " " $$2] = 1 } \
+		END { for (b in n) { p = b; sub(/\/[^\/]*$$/, "", p); all[p] += n[b]; if (b in hit) covered[p] += n[b] } \
+		for (p in all) printf "%5.1f%% of %5d %s\n", 100 * covered[p] / all[p], all[p], p | "sort -k4" }' bin/coverage.out
 
 bench:
 	$(POSTGRES) go test -run '^$$' -bench . -benchmem ./...

@@ -21,18 +21,18 @@ const apiPath = "/api/v1/personal"
 
 // Handler serves the personal-account API. It is safe for concurrent use.
 type Handler struct {
-	service   personal.Service
-	prefix    string // base path and apiPath, without a final slash
-	routes    []*route
-	documents map[string]*document // by locale
-	locales   *locales
-	proxies   *proxies
-	unlisted  unlisted
-	cors      cors
-	alwaysOK  bool
-	timeout   time.Duration
-	log       *slog.Logger
-	observe   func(Observation)
+	service  personal.Service
+	prefix   string // base path and apiPath, without a final slash
+	routes   []*route
+	document *document
+	locales  *locales
+	proxies  *proxies
+	unlisted unlisted
+	cors     cors
+	alwaysOK bool
+	timeout  time.Duration
+	log      *slog.Logger
+	observe  func(Observation)
 }
 
 // New returns the handler for a service, or an error that names every option
@@ -61,7 +61,9 @@ func New(service personal.Service, o Options) (*Handler, error) {
 		log:      o.Log,
 		observe:  o.Observe,
 	}
-	h.documents = h.newDocuments()
+	if h.document, err = newDocument(h.prefix, h.cors.origins(), h.alwaysOK); err != nil {
+		return nil, fmt.Errorf("personalhttp: %w", err)
+	}
 	return h, nil
 }
 
@@ -140,7 +142,7 @@ func (h *Handler) newInput(r *http.Request, p params) *input {
 		credentials: credentials,
 		params:      p,
 		labels:      h.locales.labels(r),
-		document:    h.documentIn(personal.CallFrom(r.Context()).Locale),
+		document:    h.document,
 	}
 }
 

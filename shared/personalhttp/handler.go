@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -24,7 +25,7 @@ type Handler struct {
 	service  personal.Service
 	prefix   string // base path and apiPath, without a final slash
 	routes   []*route
-	document *document
+	document func() (*document, error)
 	locales  *locales
 	proxies  *proxies
 	unlisted unlisted
@@ -61,9 +62,7 @@ func New(service personal.Service, o Options) (*Handler, error) {
 		log:      o.Log,
 		observe:  o.Observe,
 	}
-	if h.document, err = newDocument(h.prefix, h.cors.origins(), h.alwaysOK); err != nil {
-		return nil, fmt.Errorf("personalhttp: %w", err)
-	}
+	h.document = sync.OnceValues(func() (*document, error) { return newDocument(h.prefix, h.cors.origins(), h.alwaysOK) })
 	return h, nil
 }
 

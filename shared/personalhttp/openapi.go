@@ -132,7 +132,11 @@ func describe(ctx context.Context, s personal.Service, in *input) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole, err := in.document.with(list, in.labels)
+	d, err := in.document()
+	if err != nil {
+		return nil, err
+	}
+	whole, err := d.with(list, in.labels)
 	return json.RawMessage(whole), err
 }
 
@@ -144,9 +148,9 @@ func (h *Handler) Document(r *http.Request) (_ []byte, err error) {
 	defer recovered(&err)
 	ctx, cancel := context.WithTimeout(r.Context(), h.timeout)
 	defer cancel()
-	list, err := h.service.Fields(ctx)
+	whole, err := describe(ctx, h.service, &input{labels: h.locales.labels(r), document: h.document})
 	if err != nil {
 		return nil, err
 	}
-	return h.document.with(list, h.locales.labels(r))
+	return whole.(json.RawMessage), nil
 }

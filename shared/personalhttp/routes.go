@@ -13,7 +13,7 @@ type input struct {
 	credentials personal.Credentials // zero unless the headers hold a well-formed pair
 	params      params
 	labels      *labels
-	document    *document
+	document    func() (*document, error)
 }
 
 // operation is one row of the HTTP contract, section 3.

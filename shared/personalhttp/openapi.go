@@ -13,13 +13,13 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// openapiJSON is made from openapi.yaml by make generate.
+// openapiJSON is generated from openapi.yaml by make generate.
 //
 //go:embed openapi.json
 var openapiJSON []byte
 
-// document is the OpenAPI document as one handler serves it. Only what the user
-// fields decide is made anew for each request.
+// document is the OpenAPI document as one handler serves it. The schemas that
+// user fields belong to are completed for each request.
 type document struct {
 	start []byte // the document's JSON up to the schemas below, which are its end
 

@@ -92,7 +92,7 @@ func labelled(f personal.Field, l *labels) schema {
 }
 
 // typeSchema describes the type that a value has in JSON: HTTP contract, section
-// 4. A type that a newer plugin made up is any.
+// 4. A type that this version does not know allows any value.
 func typeSchema(t personal.FieldType) schema {
 	switch t {
 	case personal.TypeText, personal.TypeLongText, personal.TypeEnum, personal.TypeFile, personal.TypeLink:
@@ -150,7 +150,7 @@ func restricted(s schema, f personal.Field) schema {
 var common = regexp.MustCompile(`^(?:[^\\\[\]{}]|\\[dDwWtnr.*+?()\[\]{}|^$/\\]|\[\^?(?:[^\\\[\]]|\\[dDwWtnr.*+?()\[\]{}|^$/\\-])+\]|\{[0-9]+(?:,[0-9]*)?\})*$`)
 
 // wholePattern returns a field's pattern as JSON Schema has it, empty where it
-// cannot be said there: fields/ tells it as it is.
+// cannot be expressed there; fields/ returns it unchanged.
 func wholePattern(re2 string) string {
 	flagged := strings.Contains(strings.ReplaceAll(re2, "(?:", "("), "(?")
 	if re2 == "" || flagged || !common.MatchString(re2) {

@@ -38,6 +38,7 @@ lint:
 
 generate:
 	proto/generate.sh
+	go run ./internal/tools/openapi shared/personalhttp/openapi.yaml shared/personalhttp/openapi.json
 
 # Every fuzz target for FUZZTIME each.
 fuzz:

@@ -1,23 +1,18 @@
 package reference
 
 import (
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/cms-personal/personal/shared/personalhttp/openapi"
 )
 
 // body is what the page shows.
 type body struct {
-	Title        string
 	Introduction [][]span // paragraphs
 	Base         string   // what paths begin with
 	DocumentURL  string
 	Operations   []operation
-	Identity     []openapi.Member[openapi.SecurityScheme]
-	Headers      []openapi.Member[*openapi.Parameter] // that any request may have
+	Identity     members[scheme]
 }
 
 // operation is one method of one path.
@@ -35,7 +30,7 @@ type operation struct {
 
 // property is one parameter of a body.
 type property struct {
-	openapi.Schema
+	schema
 	ID       string // within the page; empty where it is not to be tried
 	Name     string
 	Required bool
@@ -49,62 +44,36 @@ type answer struct {
 	Data    []property // of a success
 }
 
-func newBody(d *openapi.Document) body {
-	b := body{
-		Title: d.Info.Title, Introduction: paragraphs(d.Info.Description),
-		Identity: d.Components.SecuritySchemes, Headers: d.Components.Parameters,
-	}
+func newBody(d document) body {
+	b := body{Introduction: paragraphs(d.Info.Description), Identity: d.Components.SecuritySchemes}
 	if len(d.Servers) > 0 {
 		b.Base = d.Servers[0].URL
 	}
 	b.DocumentURL = b.Base + "/openapi.json"
-	schemas := index(d.Components.Schemas)
-	responses := index(d.Components.Responses)
 	for _, path := range d.Paths {
-		if op := path.Value.Get; op != nil {
-			b.Operations = append(b.Operations, newOperation(http.MethodGet, path.Name, op, schemas, responses))
-		}
-		if op := path.Value.Post; op != nil {
-			b.Operations = append(b.Operations, newOperation(http.MethodPost, path.Name, op, schemas, responses))
+		for _, method := range path.Value {
+			if method.Name != "options" { // which only browsers send
+				b.Operations = append(b.Operations, d.operation(strings.ToUpper(method.Name), path.Name, method.Value))
+			}
 		}
 	}
 	return b
 }
 
-// components are the document's by the name that references bear.
-type components[T any] map[string]T
-
-func index[T any](m openapi.Map[T]) components[T] {
-	byName := components[T]{}
-	for _, member := range m {
-		byName[member.Name] = member.Value
-	}
-	return byName
-}
-
-// find returns what a reference leads to, or the value beside which there is none.
-func (c components[T]) find(ref string, plain T) T {
-	if ref == "" {
-		return plain
-	}
-	return c[ref[strings.LastIndexByte(ref, '/')+1:]]
-}
-
-func newOperation(method, path string, described *openapi.Operation, schemas components[*openapi.Schema], responses components[*openapi.Response]) operation {
+func (d *document) operation(method, path string, described described) operation {
 	op := operation{
-		ID: described.ID, Method: method, Path: path, Summary: spans(described.Summary), Identified: len(described.Security) > 0,
+		ID: described.OperationID, Method: method, Path: path, Summary: spans(described.Summary), Identified: len(described.Security) > 0,
 	}
-	if described.RequestBody != nil {
-		for _, m := range described.RequestBody.Content {
-			op.MediaTypes = append(op.MediaTypes, m.Name)
-			op.Properties = properties(m.Value.Schema, "", schemas) // the same for all
-		}
-		for i := range op.Properties {
-			op.Properties[i].ID = op.ID + "-" + op.Properties[i].Name
-		}
+	for _, m := range described.RequestBody.Content {
+		op.MediaTypes = append(op.MediaTypes, m.Name)
+		op.Properties = d.properties(m.Value.Schema, "") // the same for all
 	}
+	for i := range op.Properties {
+		op.Properties[i].ID = op.ID + "-" + op.Properties[i].Name
+	}
+	slices.SortFunc(described.Responses, func(a, b member[response]) int { return strings.Compare(a.Name, b.Name) })
 	for _, r := range described.Responses {
-		response := responses.find(r.Value.Ref, r.Value)
+		response := d.response(r.Value)
 		a := answer{Status: r.Name, Texts: paragraphs(response.Description)}
 		for _, h := range response.Headers {
 			switch {
@@ -115,23 +84,23 @@ func newOperation(method, path string, described *openapi.Operation, schemas com
 			}
 		}
 		for _, m := range response.Content {
-			a.Data = data(m.Value.Schema, schemas)
+			a.Data = d.data(m.Value.Schema)
 		}
 		op.Answers = append(op.Answers, a)
 	}
 	return op
 }
 
-// data returns what a success holds, if it holds anything. Where errors are
-// answered with the same status the success is the first of the forms.
-func data(s *openapi.Schema, schemas components[*openapi.Schema]) []property {
-	if len(s.OneOf) > 0 {
-		s = s.OneOf[0]
+// data returns what a success holds, if it holds anything. Where errors have the
+// same status the success is the first of the forms.
+func (d *document) data(s schema) []property {
+	envelope := d.schema(s)
+	if len(envelope.OneOf) > 0 {
+		envelope = d.schema(envelope.OneOf[0])
 	}
-	envelope := schemas.find(s.Ref, s)
 	for _, p := range envelope.Properties {
 		if p.Name == "data" {
-			return properties(p.Value, "", schemas)
+			return d.properties(p.Value, "")
 		}
 	}
 	return nil
@@ -139,17 +108,17 @@ func data(s *openapi.Schema, schemas components[*openapi.Schema]) []property {
 
 // properties returns those of an object, and of the objects in it by names with
 // dots.
-func properties(s *openapi.Schema, prefix string, schemas components[*openapi.Schema]) []property {
-	object := schemas.find(s.Ref, s)
+func (d *document) properties(s schema, prefix string) []property {
+	object := d.schema(s)
 	var list []property
 	for _, p := range object.Properties {
-		value := schemas.find(p.Value.Ref, p.Value)
-		list = append(list, property{Schema: *value, Name: prefix + p.Name, Required: slices.Contains(object.Required, p.Name)})
+		value := d.schema(p.Value)
+		list = append(list, property{schema: value, Name: prefix + p.Name, Required: slices.Contains(object.Required, p.Name)})
 		switch {
 		case value.Items != nil:
-			list = append(list, properties(value.Items, prefix+p.Name+"[].", schemas)...)
+			list = append(list, d.properties(*value.Items, prefix+p.Name+"[].")...)
 		case len(value.Properties) > 0:
-			list = append(list, properties(value, prefix+p.Name+".", schemas)...)
+			list = append(list, d.properties(value, prefix+p.Name+".")...)
 		}
 	}
 	return list

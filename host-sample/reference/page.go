@@ -4,13 +4,13 @@ package reference
 
 import (
 	"embed"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personalhttp"
-	"github.com/cms-personal/personal/shared/personalhttp/openapi"
 )
 
 //go:embed templates texts assets
@@ -21,7 +21,7 @@ const Path = "/reference"
 
 // API is what the page describes.
 type API interface {
-	Document(r *http.Request) (*openapi.Document, error)
+	Document(r *http.Request) ([]byte, error) // openapi.json
 	Explain(r *http.Request, err error) personalhttp.Explanation
 }
 
@@ -53,11 +53,15 @@ func New(o Options) (http.Handler, error) {
 
 // show draws the document as it is now. Where the plugin is away there is none.
 func (p *page) show(w http.ResponseWriter, r *http.Request) {
-	document, err := p.API.Document(r)
+	text, err := p.API.Document(r)
+	var d document
+	if err == nil {
+		err = json.Unmarshal(text, &d)
+	}
 	if err != nil {
 		why := p.API.Explain(r, err)
 		p.pages.Problem(w, r, ui.Problem{Status: why.Status, Message: why.Message, Retry: true})
 		return
 	}
-	p.pages.Render(w, r, http.StatusOK, "reference", ui.Page{Wide: true, Body: newBody(document)})
+	p.pages.Render(w, r, http.StatusOK, "reference", ui.Page{Wide: true, Body: newBody(d)})
 }

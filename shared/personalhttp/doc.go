@@ -9,8 +9,8 @@
 // [http.ServeMux] redirect before a handler sees the request, so ask
 // [Handler.Matches] first and hand only the rest to the router.
 //
-// The handler describes itself: openapi.json, and [Handler.Document] for pages,
-// are made from the same table of operations that requests are routed by.
+// The handler describes itself: openapi.yaml, with the host's user fields and
+// options in it, is served as openapi.json, and to pages by [Handler.Document].
 //
 // Nothing below this package knows HTTP, and this package knows nothing of
 // what the operations do: it decodes, asks the service, and writes the answer.

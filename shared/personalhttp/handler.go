@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -22,17 +23,17 @@ const apiPath = "/api/v1/personal"
 
 // Handler serves the personal-account API. It is safe for concurrent use.
 type Handler struct {
-	service   personal.Service
-	prefix    string // base path and apiPath, without a final slash
-	routes    []*route
-	documents map[string]*document // by locale
-	locales   *locales
-	clients   *clientip.Resolver
-	cors      cors
-	alwaysOK  bool
-	timeout   time.Duration
-	log       *slog.Logger
-	observe   func(Observation)
+	service  personal.Service
+	prefix   string // base path and apiPath, without a final slash
+	routes   []*route
+	document func() (*document, error)
+	locales  *locales
+	clients  *clientip.Resolver
+	cors     cors
+	alwaysOK bool
+	timeout  time.Duration
+	log      *slog.Logger
+	observe  func(Observation)
 }
 
 // New returns the handler for a service, or an error that names every option
@@ -59,7 +60,7 @@ func New(service personal.Service, o Options) (*Handler, error) {
 		log:      o.Log,
 		observe:  o.Observe,
 	}
-	h.documents = h.newDocuments()
+	h.document = sync.OnceValues(func() (*document, error) { return newDocument(h.prefix, h.cors.origins(), h.alwaysOK) })
 	return h, nil
 }
 
@@ -144,7 +145,7 @@ func (h *Handler) newInput(r *http.Request, p params) *input {
 		credentials: credentials,
 		params:      p,
 		labels:      h.locales.labels(r),
-		document:    h.documentIn(personal.CallFrom(r.Context()).Locale),
+		document:    h.document,
 	}
 }
 

@@ -13,33 +13,16 @@ type input struct {
 	credentials personal.Credentials // zero unless the headers hold a well-formed pair
 	params      params
 	labels      *labels
-	document    *document
+	document    func() (*document, error)
 }
 
-// operation is one row of the HTTP contract, section 3: what is done, and what
-// the OpenAPI document says of it.
+// operation is one row of the HTTP contract, section 3.
 type operation struct {
-	method     string
-	summary    string // for developers
-	call       func(context.Context, personal.Service, *input) (data any, err error)
-	done       done            // what to tell the user on success; empty: nothing
-	data       string          // the document's schema of data; empty: there is none
-	bare       bool            // data itself is the answer, without the envelope
-	identified bool            // needs User-Id and User-Hash
-	parameters []parameter     // of the body
-	oneOf      []string        // parameters of which one at least is needed
-	userFields fieldSet        // which user fields are parameters too
-	codes      []personal.Code // beside those that any operation may answer
+	method string
+	call   func(context.Context, personal.Service, *input) (data any, err error)
+	done   done // what to tell the user on success; empty: nothing
+	bare   bool // data itself is the answer, without the envelope
 }
-
-// fieldSet tells how an operation takes user fields.
-type fieldSet int
-
-const (
-	noFields     fieldSet = iota
-	everyField            // as a whole, defaults standing in
-	changedField          // only what is to change; unset clears
-)
 
 // route is one path with the operations behind its methods.
 type route struct {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +31,7 @@ func (importCommand) Help() string {
 may follow. A list is written as JSON in CSV, ["a","b"]. Times are RFC 3339, as SQL writes them, or seconds since 1970.
 Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, Django's PBKDF2 and scrypt, $scrypt$, phpass, WordPress 6.8; ! where there
 is none to be had: its owner recovers a password by mail.
-Cut short, the same command goes on where it was.`
+Run again, after it was cut short or with rows mended, it skips the accounts that are there already.`
 }
 
 // Run imports a file.
@@ -56,7 +55,7 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 		err = errors.New("stopped")
 	}
 	if err != nil && done.Offset > 0 && !c.DryRun {
-		return fmt.Errorf("%w (%d accounts are imported; the same command goes on from there)", err, done.Imported)
+		return fmt.Errorf("%w (%d accounts are imported; the same command imports the rest)", err, done.Imported)
 	}
 	if err != nil {
 		return err
@@ -78,24 +77,18 @@ func (c importCommand) importFile(
 		return done, fmt.Errorf("opening the file: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return done, fmt.Errorf("%s is no regular file, which an import can read twice: save what comes from it first", c.File)
+		return done, fmt.Errorf("%s is no regular file, which the same command can read again: save what comes from it first", c.File)
 	}
 	line := newProgressLine(stderr.Writer, info.Size())
 	defer line.clear()
-	// Rows are refused within a transaction: a reader of standard error who pauses
-	// would keep everybody else from writing, so he is told after it.
-	var told bytes.Buffer
-	job.Progress = func(done moving.Progress) {
-		line.clear()
-		_, _ = told.WriteTo(stderr)
-		line.show(done)
-	}
-	report, closeReport, err := c.report(&told)
+	job.Progress = line.show
+	report, closeReport, err := c.report(stderr)
 	if err != nil {
 		return done, err
 	}
 	defer closeReport()
 	job.Refused = func(number int, reason string) error {
+		line.clear()
 		_, err := fmt.Fprintf(report, "line %d: %s\n", number, reason)
 		return err
 	}

@@ -14,8 +14,6 @@ type progressLine struct {
 	w     io.Writer // nil: nobody looks
 	size  int64     // of the file
 	start time.Time
-	first moving.Progress // when this run began
-	begun bool
 }
 
 // newProgressLine writes on w if that is a terminal.
@@ -31,9 +29,6 @@ func newProgressLine(w io.Writer, size int64) *progressLine {
 
 // show writes how far an import is, how fast, and how long it will take.
 func (p *progressLine) show(now moving.Progress) {
-	if !p.begun {
-		p.begun, p.first, p.start = true, now, time.Now()
-	}
 	if p.w != nil {
 		fmt.Fprint(p.w, "\r\x1b[K"+p.text(now, time.Since(p.start)))
 	}
@@ -41,9 +36,9 @@ func (p *progressLine) show(now moving.Progress) {
 
 func (p *progressLine) text(now moving.Progress, took time.Duration) string {
 	text := fmt.Sprintf("%3d %%  %d rows", 100*now.Offset/max(p.size, 1), rows(now))
-	if done := now.Offset - p.first.Offset; done > 0 && took > 0 {
-		left := time.Duration(float64(took) / float64(done) * float64(p.size-now.Offset))
-		text += fmt.Sprintf("  %.0f rows/s  %v left", float64(rows(now)-rows(p.first))/took.Seconds(), left.Round(time.Second))
+	if now.Offset > 0 && took > 0 {
+		left := time.Duration(float64(took) / float64(now.Offset) * float64(p.size-now.Offset))
+		text += fmt.Sprintf("  %.0f rows/s  %v left", float64(rows(now))/took.Seconds(), left.Round(time.Second))
 	}
 	return text
 }

@@ -1,50 +1,45 @@
 package moving
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// csvRecords reads CSV (RFC 4180) whose first record names the columns. A record
-// is cut out here, so that its length is bounded and its place known, and taken
-// apart by encoding/csv.
+// csvRecords reads CSV (RFC 4180) whose first record names the columns.
 type csvRecords struct {
 	lines  *lines
+	parser *csv.Reader // of what Read returns
 	header []string
 	lists  map[string]bool // user fields that are lists
-	buffer []byte
-	parser *bufio.Reader
+
+	// Of the record that is being read:
+	first int    // its line
+	size  int    // bytes that the parser was given of it
+	rest  []byte // of its latest line: what the parser has not taken yet
+	ended bool   // the file has come to its end
 }
 
-func newCSV(file io.ReadSeeker, offset int64, schema *userfields.Schema) (*csvRecords, error) {
-	c := &csvRecords{lists: map[string]bool{}, parser: bufio.NewReader(nil)}
+func newCSV(file io.Reader, schema *userfields.Schema) (*csvRecords, error) {
+	c := &csvRecords{lines: newLines(file), lists: map[string]bool{}}
 	for _, f := range schema.Fields() {
 		c.lists[f.Name] = f.Type == personal.TypeTags || f.Type == personal.TypeLinkSet
 	}
-	var err error
-	if c.lines, err = linesFrom(file, 0); err != nil {
-		return nil, err
-	}
-	if err := c.readHeader(schema); err != nil {
-		return nil, err
-	}
-	if offset > c.lines.offset {
-		c.lines, err = linesFrom(file, offset)
-	}
-	return c, err
+	c.parser = csv.NewReader(c)
+	c.parser.FieldsPerRecord = -1 // next reports them
+	return c, c.readHeader(schema)
 }
 
 func (c *csvRecords) readHeader(schema *userfields.Schema) error {
-	header, fault, err := c.split()
+	header, fault, err := c.parse()
 	if errors.Is(err, io.EOF) {
 		return errors.New("the file is empty; its first line must name the columns")
 	}
@@ -74,24 +69,19 @@ func (c *csvRecords) readHeader(schema *userfields.Schema) error {
 }
 
 func (c *csvRecords) next() (record, error) {
-	for {
-		r := record{line: c.lines.number + 1}
-		values, fault, err := c.split()
-		if err != nil {
-			return record{}, err
-		}
-		r.end, r.fault = c.lines.offset, fault
-		switch {
-		case fault != "":
-		case len(values) == 0: // an empty line
-			continue
-		case len(values) != len(c.header):
-			r.fault = fmt.Sprintf("%d columns, the first line has %d", len(values), len(c.header))
-		default:
-			r.columns = c.name(values)
-		}
-		return r, nil
+	values, fault, err := c.parse()
+	if err != nil {
+		return record{}, err
 	}
+	r := record{line: c.first, end: c.lines.offset, fault: fault}
+	switch {
+	case fault != "":
+	case len(values) != len(c.header):
+		r.fault = fmt.Sprintf("%d columns, the first line has %d", len(values), len(c.header))
+	default:
+		r.columns = c.name(values)
+	}
+	return r, nil
 }
 
 // name makes columns of a record. A list is written as JSON, ["a","b"]: another
@@ -115,67 +105,54 @@ func readList(text string) personal.Input {
 	return list
 }
 
-// split returns the values of the next record, or why it has none.
-func (c *csvRecords) split() (values []string, fault string, err error) {
-	first := c.lines.number + 1
-	c.buffer = c.buffer[:0]
-	for quoted, more := false, true; more; more = quoted {
-		line, err := c.lines.next()
-		switch {
-		case errors.Is(err, io.EOF) && quoted:
-			return nil, "", fmt.Errorf("line %d: a quote is opened and not closed before the end of the file", first)
-		case err == nil && len(c.buffer)+len(line) > maxRecord:
-			return nil, "", fmt.Errorf("line %d: a quote is opened and not closed within %d bytes", first, maxRecord)
-		case errors.Is(err, errTooLong) && !quoted:
-			return nil, err.Error(), nil
-		case err != nil:
-			return nil, "", fmt.Errorf("line %d: %w", c.lines.number, err)
-		}
-		c.buffer = append(c.buffer, line...)
-		quoted = endsQuoted(line, quoted)
-	}
-	if len(bytes.TrimRight(c.buffer, "\r\n")) == 0 {
-		return nil, "", nil
-	}
-	if !utf8.Valid(c.buffer) {
+// parse returns the values of the next record, or why it has none. The error says
+// why nothing can be read behind it.
+func (c *csvRecords) parse() (values []string, fault string, err error) {
+	c.size = 0
+	values, err = c.parser.Read()
+	var malformed *csv.ParseError
+	switch {
+	case err == nil && slices.ContainsFunc(values, func(v string) bool { return !utf8.ValidString(v) }):
 		return nil, "not UTF-8", nil
+	case err == nil || errors.Is(err, io.EOF):
+		return values, "", err
+	case errors.Is(err, errTooLong) && c.size == 0:
+		return nil, err.Error(), nil
+	case errors.Is(err, errTooLong):
+		return nil, "", fmt.Errorf("line %d: a quote is opened and not closed within %d bytes", c.first, maxRecord)
+	case !errors.As(err, &malformed):
+		return nil, "", fmt.Errorf("line %d: %w", c.lines.number, err)
+	case c.ended:
+		return nil, "", fmt.Errorf("line %d: a quote is opened and not closed before the end of the file", c.first)
+	case c.lines.number > c.first: // a quote opened by mistake swallows the rows up to the next one
+		return nil, fmt.Sprintf("quotes in the wrong place, which made one row of lines %d to %d", c.first, c.lines.number), nil
 	}
-	c.parser.Reset(bytes.NewReader(c.buffer))
-	r := csv.NewReader(c.parser)
-	r.FieldsPerRecord = -1
-	values, err = r.Read()
-	if err != nil {
-		return nil, c.misquoted(first), nil
-	}
-	return values, "", nil
+	return nil, "quotes in the wrong place", nil
 }
 
-// misquoted says how far a record was taken to go: a quote that is opened by
-// mistake swallows the rows up to the next one. The parser's own text counts lines
-// from this record.
-func (c *csvRecords) misquoted(first int) string {
-	if last := c.lines.number; last > first {
-		return fmt.Sprintf("quotes in the wrong place, which made one row of lines %d to %d", first, last)
-	}
-	return "quotes in the wrong place"
-}
-
-// endsQuoted reports whether a line ends within quotes. They are opened at the
-// start of a value only, and doubled inside.
-func endsQuoted(line []byte, quoted bool) bool {
-	start := !quoted
-	for i := 0; i < len(line); i++ {
-		switch b := line[i]; {
-		case quoted && b == '"' && i+1 < len(line) && line[i+1] == '"':
-			i++
-		case quoted && b == '"':
-			quoted = false
-		case start && b == '"':
-			quoted = true
-			start = false
-		default:
-			start = !quoted && b == ','
+// Read gives the parser one line at a time, so that it takes no more of the file
+// than its record, whose place is known and whose length is bounded.
+func (c *csvRecords) Read(p []byte) (n int, err error) {
+	for len(c.rest) == 0 {
+		line, err := c.lines.next()
+		if c.size == 0 {
+			c.first = c.lines.number
+		}
+		c.ended = errors.Is(err, io.EOF)
+		switch {
+		case err != nil:
+			return 0, err
+		case c.size+len(line) > maxRecord:
+			return 0, errTooLong
+		case c.size == 0 && len(bytes.TrimRight(line, "\r\n")) == 0: // before a record
+			continue
+		}
+		c.size += len(line)
+		if c.rest = line; line[len(line)-1] != '\n' { // the last: only an open quote asks for more
+			c.rest = append(bytes.Clone(line), '\n')
 		}
 	}
-	return quoted
+	n = copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
 }

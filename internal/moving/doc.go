@@ -3,7 +3,7 @@
 // were imported bare.
 //
 // An import flows one way: records are read from the file (records.go, csv.go,
-// ndjson.go), become accounts or are refused (row.go), go into batches whose MD5
-// hashes are wrapped (batch.go), and are stored a batch at a time together with
-// how far the import is (import.go).
+// ndjson.go), become accounts or are refused (row.go), go into batches, of which
+// what is there already is left out before MD5 hashes are wrapped (batch.go), and
+// are stored a batch at a time (import.go).
 package moving

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -150,13 +151,16 @@ func TestARowOfCSVIsRefusedWithItsReason(t *testing.T) {
 		"a single item":          {"anna," + bcrypt + ",a,", "2: interests: invalid_type"},
 		"too few columns":        {"anna," + bcrypt, "2: 2 columns, the first line has 4"},
 		"a quote within a value": {"an\"na," + bcrypt + ",,", "2: quotes in the wrong place"},
+		"text behind a quote":    {"\"an\"na," + bcrypt + ",,", "2: quotes in the wrong place"},
 		"a quote that swallows":  {"anna,\"" + bcrypt + ",,\nboris," + bcrypt + ",,\"\"\nclara,\"x,,", "2: quotes in the wrong place, which made one row of lines 2 to 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRun(t, openStore(t, testkit.SQLite(t)))
-			done := r.file(t, moving.CSV, "login,password_hash,interests,city\n"+test.row+"\n")
-			if got := r.report.String(); got != test.want+"\n" || done.Refused != 1 || done.Imported != 0 {
-				t.Errorf("got  %swant %s", got, test.want)
+			for behind, imported := range map[string]int64{"": 0, "\n": 0, "\n\nlast," + bcrypt + ",,": 1} {
+				r := newRun(t, openStore(t, testkit.SQLite(t)))
+				done := r.file(t, moving.CSV, "login,password_hash,interests,city\n"+test.row+behind)
+				if got := r.report.String(); got != test.want+"\n" || done.Refused != 1 || done.Imported != imported {
+					t.Errorf("with %q behind it: got  %swant %s, %+v", behind, got, test.want, done)
+				}
 			}
 		})
 	}
@@ -164,16 +168,18 @@ func TestARowOfCSVIsRefusedWithItsReason(t *testing.T) {
 
 func TestAFileThatCannotBeReadIsRefusedAsAWhole(t *testing.T) {
 	for name, test := range map[string]struct{ file, want string }{
-		"empty":             {"", "name the columns"},
-		"an unknown column": {"login,password_hash,phone\n", `"phone"`},
-		"a column twice":    {"login,login,password_hash\n", `"login" is there twice`},
-		"no login":          {"email,password_hash\n", `no column "login"`},
-		"no hash":           {"email,login\n", `no column "password_hash"`},
-		"another separator": {"login;password_hash\n", `"login;password_hash"`},
-		"an open quote":     {"login,password_hash\n\"anna,x\nboris,y\n", "line 2: a quote is opened and not closed before the end"},
-		"another encoding":  {"login,password_hash,\xe3\xee\xf0\xee\xe4\n", "not UTF-8"},
-		"an endless record": {"login,password_hash\n\"" + strings.Repeat("x\n", 1<<20) + "\"", "line 2: a quote"},
-		"an endless header": {strings.Repeat("x", 2<<20), "longer than"},
+		"empty":              {"", "name the columns"},
+		"an unknown column":  {"login,password_hash,phone\n", `"phone"`},
+		"a column twice":     {"login,login,password_hash\n", `"login" is there twice`},
+		"no login":           {"email,password_hash\n", `no column "login"`},
+		"no hash":            {"email,login\n", `no column "password_hash"`},
+		"another separator":  {"login;password_hash\n", `"login;password_hash"`},
+		"an open last value": {"login,password_hash\nanna,\"x", "line 2: a quote is opened and not closed before the end"},
+		"an open quote":      {"login,password_hash\n\"anna,x\nboris,y\n", "line 2: a quote is opened and not closed before the end"},
+		"another encoding":   {"login,password_hash,\xe3\xee\xf0\xee\xe4\n", "not UTF-8"},
+		"an endless record":  {"login,password_hash\n\"" + strings.Repeat("x\n", 1<<20) + "\"", "line 2: a quote"},
+		"a long line within": {"login,password_hash\n\n\"anna\n" + strings.Repeat("x", 2<<20) + "\"\n", "line 3: a quote"},
+		"an endless header":  {strings.Repeat("x", 2<<20), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := newRun(t, openStore(t, testkit.SQLite(t))).Run(t.Context(), strings.NewReader(test.file), moving.CSV)
@@ -250,7 +256,7 @@ func rows(n int, hash string) string {
 
 var errCut = errors.New("cut")
 
-func TestAnImportThatWasCutShortIsTakenUpWhereItEnded(t *testing.T) {
+func TestImport_RerunAfterACancelBringsTheRest(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		const n = 5000
@@ -268,24 +274,90 @@ func TestAnImportThatWasCutShortIsTakenUpWhereItEnded(t *testing.T) {
 		}
 		second := newRun(t, s)
 		done := second.file(t, moving.CSV, file)
-		if want := (moving.Progress{Offset: int64(len(file)), Imported: n * 9 / 10, Refused: n / 10}); done != want {
+		want := moving.Progress{Offset: int64(len(file)), Imported: n*9/10 - cut.Imported, There: cut.Imported, Refused: n / 10}
+		if done != want {
 			t.Errorf("got %+v, want %+v", done, want)
 		}
-		if second.shown[0] != cut {
-			t.Errorf("it began at %+v, the first run ended at %+v", second.shown[0], cut)
-		}
-		report := first.report.String() + second.report.String()
+		var report strings.Builder
 		for i := 9; i < n; i += 10 {
-			if strings.Count("\n"+report, fmt.Sprintf("\n%d: email: invalid_format\n", i+2)) != 1 {
-				t.Fatalf("line %d is not reported once", i+2)
-			}
+			fmt.Fprintf(&report, "%d: email: invalid_format\n", i+2)
+		}
+		if diff := cmp.Diff(report.String(), second.report.String()); diff != "" {
+			t.Errorf("refused (-want +got):\n%.2000s", diff)
 		}
 		if got := strings.Count(export(t, s), "\n"); got != n*9/10 {
 			t.Errorf("%d accounts", got)
 		}
-		third := newRun(t, s)
-		if again := third.file(t, moving.CSV, file); again.There != n*9/10 || again.Imported != 0 {
-			t.Errorf("once more: %+v", again)
+	})
+}
+
+// countingWrapper counts the hashes that it wraps.
+type countingWrapper struct {
+	moving.Wrapper
+	wrapped atomic.Int64
+}
+
+func (w *countingWrapper) Wrap(ctx context.Context, hash string) (string, error) {
+	w.wrapped.Add(1)
+	return w.Wrapper.Wrap(ctx, hash)
+}
+
+func TestImport_RerunHashesNothingThatIsThereOrTaken(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		const n = 500
+		file := rows(n, md5)
+		newRun(t, s).file(t, moving.CSV, file)
+		before := export(t, s)
+		again := newRun(t, s)
+		wrapper := &countingWrapper{Wrapper: again.Wrapper}
+		again.Wrapper = wrapper
+		done := again.file(t, moving.CSV, file+"USER1,other@example.com,,"+md5+"\nnew,new@example.com,,"+md5+"\n")
+		if done.Imported != 1 || done.There != n*9/10 || done.Refused != n/10+1 {
+			t.Errorf("got %+v", done)
+		}
+		if got := wrapper.wrapped.Load(); got != 1 {
+			t.Errorf("%d hashes were wrapped, want that of the new row", got)
+		}
+		if after := export(t, s); !strings.HasPrefix(after, before) || strings.Count(after, "\n") != n*9/10+1 {
+			t.Error("what was there has changed")
+		}
+	})
+}
+
+// racing is a store whose accounts are added behind the back of its lookups.
+type racing struct{ moving.Store }
+
+func (racing) Conflicts(_ context.Context, batch []accounts.Account) ([]moving.Outcome, error) {
+	return make([]moving.Outcome, len(batch)), nil
+}
+
+func TestImport_InsertDecidesOnAccountsAddedMeanwhile(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		newRun(t, s).file(t, moving.CSV, rows(20, bcrypt))
+		before := export(t, s)
+		r := newRun(t, racing{s})
+		done := r.file(t, moving.CSV, "login,email,name,password_hash\nuser0,user0@example.com,,"+bcrypt+"\nUSER1,other@example.com,,"+bcrypt+"\n")
+		if done.There != 1 || done.Refused != 1 || r.report.String() != "3: login: taken by the account 2\n" {
+			t.Errorf("got %+v\n%s", done, r.report.String())
+		}
+		if export(t, s) != before {
+			t.Error("what was there has changed")
+		}
+	})
+}
+
+func TestImport_RowsBeforeAnOpenQuoteAreIn(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		const n = 2500
+		done, err := newRun(t, s).Run(t.Context(), strings.NewReader(rows(n, bcrypt)+"\"anna,anna@example.com,,"+bcrypt+"\n"), moving.CSV)
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("line %d: a quote is opened and not closed", n+2)) {
+			t.Errorf("got %v", err)
+		}
+		if all, _, err := s.CountAccounts(t.Context()); err != nil || all != n*9/10 || done.Imported != all {
+			t.Errorf("%d accounts and %+v, %v", all, done, err)
 		}
 	})
 }

@@ -20,9 +20,8 @@ type jsonRecords struct {
 	fields map[string]bool // that are columns
 }
 
-func newNDJSON(file io.ReadSeeker, offset int64, schema *userfields.Schema) (*jsonRecords, error) {
-	l, err := linesFrom(file, offset)
-	return &jsonRecords{lines: l, fields: fieldNames(schema)}, err
+func newNDJSON(file io.Reader, schema *userfields.Schema) *jsonRecords {
+	return &jsonRecords{lines: newLines(file), fields: fieldNames(schema)}
 }
 
 func (j *jsonRecords) next() (record, error) {

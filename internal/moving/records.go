@@ -2,7 +2,6 @@ package moving
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -21,40 +20,13 @@ type lines struct {
 	offset int64 // of what follows it
 }
 
-// linesFrom reads on at an offset that is the start of a line, or 0.
-func linesFrom(file io.ReadSeeker, offset int64) (*lines, error) {
-	before, err := countLines(file, offset)
-	if err != nil {
-		return nil, err
-	}
-	l := &lines{r: bufio.NewReaderSize(file, maxRecord), number: before, offset: offset}
-	if offset > 0 {
-		return l, nil
-	}
+func newLines(file io.Reader) *lines {
+	l := &lines{r: bufio.NewReaderSize(file, maxRecord)}
 	if mark, _ := l.r.Peek(3); string(mark) == "\ufeff" { // as Excel writes it
 		n, _ := l.r.Discard(len(mark))
 		l.offset = int64(n)
 	}
-	return l, nil
-}
-
-// countLines counts the lines before an offset and leaves the file there.
-func countLines(file io.ReadSeeker, offset int64) (n int, err error) {
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return 0, fmt.Errorf("reading the file: %w", err)
-	}
-	var c lineCounter
-	if _, err := io.CopyN(&c, file, offset); err != nil {
-		return 0, fmt.Errorf("reading the file: %w", err)
-	}
-	return int(c), nil
-}
-
-type lineCounter int
-
-func (c *lineCounter) Write(p []byte) (int, error) {
-	*c += lineCounter(bytes.Count(p, []byte("\n")))
-	return len(p), nil
+	return l
 }
 
 // errTooLong says that a line is longer than maxRecord. It has been passed over.

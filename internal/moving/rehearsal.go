@@ -6,12 +6,6 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 )
 
-// Conflicts tells what would become of accounts that were added to the real
-// database: [Outcome.There] or Taken, or neither.
-type Conflicts interface {
-	Conflicts(ctx context.Context, batch []accounts.Account) ([]Outcome, error)
-}
-
 // Rehearsal is the store of a dry run: it looks at the real database, and adds
 // what is unique of accounts to another one, which is thrown away, so that rows
 // which collide with each other are found as in earnest. It does not foresee which
@@ -21,26 +15,22 @@ type Rehearsal struct {
 	Real  Conflicts
 }
 
+// Conflicts implements [Store].
+func (r Rehearsal) Conflicts(ctx context.Context, batch []accounts.Account) ([]Outcome, error) {
+	return r.Real.Conflicts(ctx, batch)
+}
+
 // AddAccounts implements [Store].
-func (r Rehearsal) AddAccounts(ctx context.Context, batch []accounts.Account, settle Settle) error {
-	outcomes, err := r.Real.Conflicts(ctx, batch)
-	if err != nil {
-		return err
+func (r Rehearsal) AddAccounts(ctx context.Context, batch []accounts.Account, settle Settle) ([]Outcome, error) {
+	unique := make([]accounts.Account, len(batch))
+	for i, a := range batch {
+		unique[i] = uniqueOf(a)
 	}
-	var rest []accounts.Account
-	var places []int
-	for i, o := range outcomes {
-		if o == (Outcome{}) {
-			rest, places = append(rest, uniqueOf(batch[i])), append(places, i)
-		}
+	outcomes, err := r.Store.AddAccounts(ctx, unique, settle)
+	for i := range outcomes {
+		outcomes[i].Taken = outcomes[i].Taken.byAnotherRow()
 	}
-	return r.Store.AddAccounts(ctx, rest, func(found []Outcome) (Settlement, error) {
-		for i, o := range found {
-			o.Taken = o.Taken.byAnotherRow()
-			outcomes[places[i]] = o
-		}
-		return settle(outcomes)
-	})
+	return outcomes, err
 }
 
 // uniqueOf leaves out what collides with nothing: no hash is kept, not even there.

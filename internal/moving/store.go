@@ -5,33 +5,32 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/outbox"
 )
 
 // Store keeps what moves. Every method is one transaction.
 type Store interface {
 	// Now is the database's time.
 	Now() time.Time
-	// AddAccounts stores new accounts, under the ids that some bring, and runs
-	// settle on what became of them, in the same order. What settle returns is
-	// stored in the same transaction; an error of its own undoes everything.
-	AddAccounts(ctx context.Context, batch []accounts.Account, settle Settle) error
-	// Note returns the payload of the only job of a kind that no worker claims,
-	// nil if there is none.
-	Note(ctx context.Context, kind outbox.Kind) ([]byte, error)
-	// RemoveNote removes it.
-	RemoveNote(ctx context.Context, kind outbox.Kind) error
+	Conflicts
+	// AddAccounts stores new accounts, under the ids that some bring, with what
+	// settle returns for what became of them, or nothing at all. It returns the same
+	// outcomes, in the order of the accounts.
+	AddAccounts(ctx context.Context, batch []accounts.Account, settle Settle) ([]Outcome, error)
+}
+
+// Conflicts tells what would become of accounts that were added: [Outcome.There]
+// or Taken, or neither.
+type Conflicts interface {
+	Conflicts(ctx context.Context, batch []accounts.Account) ([]Outcome, error)
 }
 
 // Settle decides what is stored along with a batch.
-type Settle func([]Outcome) (Settlement, error)
+type Settle func([]Outcome) Settlement
 
 // Settlement is what is stored along with a batch.
 type Settlement struct {
-	Note accounts.NewJob   // takes the place of the one of its kind
-	Jobs []accounts.NewJob // for workers
-
-	Formats []string // of the hashes that were added, see [password.Format]
+	Jobs    []accounts.NewJob // for workers
+	Formats []string          // of the hashes that were added, see [password.Format]
 }
 
 // Outcome is what became of an account that was to be added.

@@ -41,8 +41,8 @@ func TestFormats_AreNotedByImportsAndByADailyScan(t *testing.T) {
 		add := func(login, hash string, noted ...string) {
 			t.Helper()
 			batch := []accounts.Account{{Login: login, LoginKey: login, PasswordHash: hash}}
-			err := s.AddAccounts(t.Context(), batch, func([]moving.Outcome) (moving.Settlement, error) {
-				return moving.Settlement{Note: accounts.NewJob{Kind: "import"}, Formats: noted}, nil
+			_, err := s.AddAccounts(t.Context(), batch, func([]moving.Outcome) moving.Settlement {
+				return moving.Settlement{Formats: noted}
 			})
 			if err != nil {
 				t.Fatal(err)

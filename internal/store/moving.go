@@ -9,38 +9,29 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/moving"
-	"github.com/cms-personal/personal/internal/outbox"
 )
 
 var (
 	_ moving.Store     = (*Store)(nil)
-	_ moving.Conflicts = (*Store)(nil)
 	_ moving.Source    = (*Store)(nil)
 	_ moving.BareStore = (*Store)(nil)
 )
 
 // AddAccounts stores accounts from elsewhere, see moving.Store. Of many calls in a
 // row some take longer, so that other processes can write as well.
-func (s *Store) AddAccounts(ctx context.Context, batch []accounts.Account, settle moving.Settle) error {
-	err := s.inTx(ctx, "add accounts", func(ctx context.Context, tx bun.Tx) error {
-		outcomes, err := s.addAccounts(ctx, tx, batch)
-		if err != nil {
+func (s *Store) AddAccounts(ctx context.Context, batch []accounts.Account, settle moving.Settle) (outcomes []moving.Outcome, err error) {
+	err = s.inTx(ctx, "add accounts", func(ctx context.Context, tx bun.Tx) (err error) {
+		if outcomes, err = s.addAccounts(ctx, tx, batch); err != nil {
 			return err
 		}
-		settled, err := settle(outcomes)
-		if err != nil {
-			return err
-		}
-		if err := removeNote(ctx, tx, settled.Note.Kind); err != nil {
-			return err
-		}
+		settled := settle(outcomes)
 		if err := noteFormats(ctx, tx, settled.Formats, s.Now()); err != nil {
 			return err
 		}
-		return s.addJobs(ctx, tx, append(settled.Jobs, settled.Note))
+		return s.addJobs(ctx, tx, settled.Jobs)
 	})
 	s.giveWay(ctx)
-	return err
+	return outcomes, err
 }
 
 // giveWay leaves the lock for writing to other processes now and then. Whoever
@@ -89,29 +80,4 @@ func unsettled(outcomes []moving.Outcome) (rest []int) {
 		}
 	}
 	return rest
-}
-
-// Note returns the payload of a note, see moving.Store. Notes are jobs that no
-// worker claims.
-func (s *Store) Note(ctx context.Context, kind outbox.Kind) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	var payloads [][]byte
-	err := s.read.NewRaw("SELECT payload FROM personal_jobs WHERE kind = ? ORDER BY id DESC LIMIT 1", kind).Scan(ctx, &payloads)
-	if err != nil || len(payloads) == 0 {
-		return nil, fault(ctx, "read a note", err)
-	}
-	return payloads[0], nil
-}
-
-// RemoveNote removes a note, see moving.Store.
-func (s *Store) RemoveNote(ctx context.Context, kind outbox.Kind) error {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	return fault(ctx, "remove a note", removeNote(ctx, s.write, kind))
-}
-
-func removeNote(ctx context.Context, db bun.IDB, kind outbox.Kind) error {
-	_, err := exec(ctx, db, "DELETE FROM personal_jobs WHERE kind = ?", kind)
-	return err
 }

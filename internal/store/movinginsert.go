@@ -98,9 +98,12 @@ func conflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, places
 	if len(places) == 0 {
 		return nil
 	}
-	ids, logins, emails := []int64{0}, []string{""}, []string{""} // no account has these
+	ids, logins, emails := []int64{0}, []string{""}, []string{""} // no account has these, and no list may be empty
 	for _, i := range places {
-		ids, logins, emails = append(ids, batch[i].ID), append(logins, batch[i].LoginKey), append(emails, batch[i].Email.Key)
+		logins, emails = append(logins, batch[i].LoginKey), append(emails, batch[i].Email.Key)
+		if batch[i].ID != 0 {
+			ids = append(ids, batch[i].ID)
+		}
 	}
 	var found []struct {
 		ID int64

@@ -25,6 +25,9 @@ const (
 		SELECT account_id, purpose, mail_id FROM personal_mails WHERE created <= ? LIMIT ? ?)`
 	prunePlaces = `DELETE FROM personal_places WHERE (account_id, place) IN (
 		SELECT account_id, place FROM personal_places WHERE seen <= ? LIMIT ? ?)`
+	// How far imports were, as earlier releases noted it in the list of jobs.
+	pruneNotes = `DELETE FROM personal_jobs WHERE id IN (
+		SELECT id FROM personal_jobs WHERE kind LIKE 'import %' AND created <= ? LIMIT ? ?)`
 	pruneOldAudit = `DELETE FROM personal_audit WHERE id IN (
 		SELECT id FROM personal_audit WHERE time <= ? LIMIT ? ?)`
 	// Only what anybody can cause as often as he likes: nobody is to push out of the
@@ -69,6 +72,7 @@ func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
 		{pruneTokens, int64(at(s.Now()))},
 		{pruneMails, int64(at(o.MailsBefore))},
 		{prunePlaces, int64(at(o.PlacesSeen))},
+		{pruneNotes, int64(at(s.Now()))},
 		{pruneOldAudit, int64(at(o.AuditBefore))},
 		{pruneMuchAudit, int64(cmp.Or(o.AuditMost, math.MaxInt64))},
 		{pruneAttempts, int64(at(s.Now()))},

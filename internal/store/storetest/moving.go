@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -91,27 +91,33 @@ var movingCases = []testCase{
 			t.Errorf("got %+v", got)
 		}
 	}},
-	{"a batch, its note and its jobs are stored together or not at all", func(t *testing.T, w *world) {
-		settled := func(payload string, err error) moving.Settle {
-			return func([]moving.Outcome) (moving.Settlement, error) {
-				note := accounts.NewJob{Kind: "import x", Payload: []byte(payload)}
-				return moving.Settlement{Note: note, Jobs: []accounts.NewJob{job("mail")}}, err
-			}
+	{"a batch and its jobs are stored together or not at all", func(t *testing.T, w *world) {
+		settle := func([]moving.Outcome) moving.Settlement {
+			return moving.Settlement{Jobs: []accounts.NewJob{job("mail")}}
 		}
-		failed := errors.New("failed")
-		w.wantError(w.AddAccounts(t.Context(), []accounts.Account{w.newAccount()}, settled("lost", failed)), failed)
-		w.wantNote("import x", "")
-		w.must(w.AddAccounts(t.Context(), []accounts.Account{w.newAccount()}, settled("first", nil)))
-		w.must(w.AddAccounts(t.Context(), nil, settled("second", nil)))
-		w.wantNote("import x", "second")
-		w.wantNote("import y", "")
-		w.must(w.RemoveNote(t.Context(), "import x"))
-		w.wantNote("import x", "")
-		if kinds := w.kindsDue(); !slices.Equal(kinds, []outbox.Kind{"mail", "mail"}) {
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := w.AddAccounts(ctx, []accounts.Account{w.newAccount()}, func(outcomes []moving.Outcome) moving.Settlement {
+			cancel() // once the accounts are added
+			return settle(outcomes)
+		})
+		w.wantError(err, context.Canceled)
+		_, err = w.AddAccounts(t.Context(), []accounts.Account{w.newAccount()}, settle)
+		w.must(err)
+		if kinds := w.kindsDue(); !slices.Equal(kinds, []outbox.Kind{"mail"}) {
 			t.Errorf("jobs %v", kinds)
 		}
 		if all, err := w.AccountsAfter(t.Context(), 0, 10); err != nil || len(all) != 1 {
 			t.Errorf("%d accounts, %v", len(all), err)
+		}
+	}},
+	{"pruning removes how far imports of earlier releases were, and no other job", func(t *testing.T, w *world) {
+		const note = "import csv 0123abcd"
+		w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: note}))
+		w.must(w.Enqueue(t.Context(), job("mail")))
+		w.must(w.Prune(t.Context(), store.PruneOptions{}))
+		left, err := w.ClaimJobs(t.Context(), []outbox.Kind{note, "mail"}, w.Now().Add(time.Minute), 10)
+		if err != nil || len(left) != 1 || left[0].Kind != "mail" {
+			t.Errorf("jobs %v, %v", left, err)
 		}
 	}},
 	{"accounts are read page by page", func(t *testing.T, w *world) {
@@ -185,27 +191,16 @@ var movingCases = []testCase{
 }
 
 // add adds accounts and returns what became of them.
-func (w *world) add(batch ...accounts.Account) (outcomes []moving.Outcome) {
+func (w *world) add(batch ...accounts.Account) []moving.Outcome {
 	w.t.Helper()
-	w.must(w.AddAccounts(w.t.Context(), batch, func(found []moving.Outcome) (moving.Settlement, error) {
-		outcomes = slices.Clone(found)
-		return moving.Settlement{Note: accounts.NewJob{Kind: "import"}}, nil
-	}))
+	outcomes, err := w.AddAccounts(w.t.Context(), batch, func([]moving.Outcome) moving.Settlement { return moving.Settlement{} })
+	w.must(err)
 	return outcomes
-}
-
-func (w *world) wantNote(kind outbox.Kind, want string) {
-	w.t.Helper()
-	payload, err := w.Note(w.t.Context(), kind)
-	if err != nil || string(payload) != want {
-		w.t.Errorf("note %s is %q, %v, want %q", kind, payload, err, want)
-	}
 }
 
 // movingStore is what the import and the export need.
 type movingStore interface {
 	moving.Store
-	moving.Conflicts
 	moving.Source
 	moving.PersonSource
 	moving.BareStore

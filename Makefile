@@ -4,7 +4,7 @@ POSTGRES    := go run ./internal/testkit/postgrestest --
 FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
 
-.PHONY: build plugin run test e2e lint generate fuzz soak bench clean
+.PHONY: build plugin run test e2e lint generate fuzz soak bench compare clean
 
 build:
 	go build -trimpath -o bin/personal ./plugin
@@ -32,6 +32,7 @@ lint:
 	go vet ./...
 	go run $(STATICCHECK) -checks all ./...
 	cd host-sample/e2e && go vet ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff
+	cd bench && go vet ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff
 	.ci/imports
 	proto/generate.sh lint
 
@@ -51,6 +52,13 @@ soak:
 
 bench:
 	$(POSTGRES) go test -run '^$$' -bench . -benchmem ./...
+
+# Speed beside PocketBase, or with BASE=COMMIT beside that commit: bench/README.md
+# says how to read it. COMPAREFLAGS are its flags; -h shows them.
+compare:
+	go build -C bench -o ../bin/compare ./compare
+	go build -o bin/postgrestest ./internal/testkit/postgrestest
+	bin/postgrestest -durable -- bin/compare -base "$(BASE)" $(COMPAREFLAGS)
 
 clean:
 	rm -rf bin dist

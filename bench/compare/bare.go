@@ -119,8 +119,8 @@ func repeat(ctx context.Context, n int, s span, do func() error) (sample, error)
 				if err := do(); err != nil {
 					cancel(err)
 				}
-				if begin.After(start) {
-					latencies[caller] = append(latencies[caller], time.Since(begin))
+				if finish := time.Now(); finish.After(start) && finish.Before(end) {
+					latencies[caller] = append(latencies[caller], finish.Sub(begin))
 				}
 			}
 		})
@@ -129,5 +129,5 @@ func repeat(ctx context.Context, n int, s span, do func() error) (sample, error)
 	if ctx.Err() != nil {
 		return sample{}, context.Cause(ctx)
 	}
-	return newSample(slices.Concat(latencies...), time.Since(start)), nil
+	return newSample(slices.Concat(latencies...), s.counted), nil
 }

@@ -24,7 +24,8 @@ type load struct {
 	accept  func(caller, n int, body []byte) error // of a 200; may be nil
 }
 
-// span is how long a load lasts.
+// span is how long a load lasts. What finishes in the counted time is counted: at
+// both ends of it requests are under way.
 type span struct {
 	warmup   time.Duration // before requests are counted
 	counted  time.Duration
@@ -51,7 +52,7 @@ func (l load) drive(ctx context.Context, s span) (sample, error) {
 	if ctx.Err() != nil {
 		return sample{}, context.Cause(ctx)
 	}
-	return newSample(slices.Concat(latencies...), time.Since(start)), nil
+	return newSample(slices.Concat(latencies...), s.counted), nil
 }
 
 // call is one caller.
@@ -74,8 +75,8 @@ func (l load) call(ctx context.Context, caller int, start time.Time, s span) ([]
 		if err := exchange(conn, responses, request, &body); err != nil {
 			return nil, fmt.Errorf("%s: %w", bytes.SplitN(request, []byte(" HTTP/"), 2)[0], err)
 		}
-		if begin.After(start) {
-			latencies = append(latencies, time.Since(begin))
+		if finish := time.Now(); finish.After(start) && finish.Before(end) {
+			latencies = append(latencies, finish.Sub(begin))
 		}
 		if l.accept != nil {
 			if err := l.accept(caller, n, body.Bytes()); err != nil {

@@ -14,13 +14,13 @@ type sample struct {
 
 var nothing = sample{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
 
-func newSample(latencies []time.Duration, elapsed time.Duration) sample {
+func newSample(latencies []time.Duration, counted time.Duration) sample {
 	if len(latencies) == 0 {
 		return nothing
 	}
 	slices.Sort(latencies)
 	s := nothing
-	s.rate = float64(len(latencies)) / elapsed.Seconds()
+	s.rate = float64(len(latencies)) / counted.Seconds()
 	s.p50 = milliseconds(latencies[len(latencies)/2])
 	s.p99 = milliseconds(latencies[len(latencies)*99/100])
 	return s

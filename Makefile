@@ -58,7 +58,7 @@ bench:
 compare:
 	go build -C bench -o ../bin/compare ./compare
 	go build -o bin/postgrestest ./internal/testkit/postgrestest
-	bin/postgrestest -durable -- bin/compare -base "$(BASE)" $(COMPAREFLAGS)
+	exec bin/postgrestest -durable -- bin/compare -base "$(BASE)" $(COMPAREFLAGS)
 
 clean:
 	rm -rf bin dist

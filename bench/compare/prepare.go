@@ -267,7 +267,7 @@ func (c *comparison) underLoad(ctx context.Context, p program, subject string,
 	c.onClose(s.stop)
 	found, err := loads(ctx, s.addr, c.options.callers)
 	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, tail(p.log))
+		return nil, p.explain(ctx, err)
 	}
 	for figure, l := range found {
 		if !skip(figure) {

@@ -63,7 +63,7 @@ func (p program) start(ctx context.Context) (*process, time.Duration, error) {
 	}()
 	if err := s.await(ctx); err != nil {
 		s.stop()
-		return nil, 0, fmt.Errorf("%s: %w\n%s", cmd.Path, err, tail(p.log))
+		return nil, 0, p.explain(ctx, err)
 	}
 	return s, time.Since(begin), nil
 }
@@ -145,12 +145,12 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// tail returns the end of a log.
-func tail(file string) []byte {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return []byte(err.Error())
+// explain adds the end of the server's log to an error that is no interruption.
+func (p program) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
 	}
+	text, logErr := os.ReadFile(p.log)
 	text = bytes.TrimSpace(text)
-	return text[max(0, len(text)-2000):]
+	return errors.Join(fmt.Errorf("%w; the end of its log:\n%s", err, text[max(0, len(text)-2000):]), logErr)
 }

@@ -26,8 +26,8 @@ type PostgresServer struct {
 // The keeper runs as a child and outlives its parent by a moment: it ends the
 // server when its standard input ends, which happens at Stop and also when the
 // parent is killed, and then removes the folder. Tests need no TestMain for it.
-// By default nothing is flushed to disk: a test's database does not outlive a crash. TLS is
-// there for those that ask for it.
+// Unless told otherwise, it flushes nothing to disk: a test's database does not
+// outlive a crash. TLS is there for those that ask for it.
 const keeper = `
 exec 3<&0 </dev/null
 bin=$1 dir=$2 port=$3

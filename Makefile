@@ -5,7 +5,7 @@ FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
 SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:build soak' internal/system/*_test.go) /dev/null | cut -d' ' -f2 | paste -sd '|')
 
-.PHONY: build plugin run test e2e lint generate fuzz soak coverage bench clean
+.PHONY: build plugin run test e2e lint generate fuzz soak coverage bench compare clean
 
 build:
 	go build -trimpath -o bin/personal ./plugin
@@ -33,6 +33,7 @@ lint:
 	go vet ./...
 	go run $(STATICCHECK) -checks all ./...
 	cd host-sample/e2e && go vet ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff
+	cd bench && go vet ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff
 	.ci/imports
 	proto/generate.sh lint
 
@@ -62,6 +63,13 @@ coverage:
 
 bench:
 	$(POSTGRES) go test -run '^$$' -bench . -benchmem ./...
+
+# Speed beside PocketBase, or with BASE=COMMIT beside that commit: bench/README.md
+# says how to read it. COMPAREFLAGS are its flags; -h shows them.
+compare:
+	go build -C bench -o ../bin/compare ./compare
+	go build -o bin/postgrestest ./internal/testkit/postgrestest
+	exec bin/postgrestest -durable -- bin/compare -base "$(BASE)" $(COMPAREFLAGS)
 
 clean:
 	rm -rf bin dist

@@ -26,23 +26,35 @@ type PostgresServer struct {
 // The keeper runs as a child and outlives its parent by a moment: it ends the
 // server when its standard input ends, which happens at Stop and also when the
 // parent is killed, and then removes the folder. Tests need no TestMain for it.
-// Nothing is flushed to disk: a test's database does not outlive a crash. TLS is
-// there for those that ask for it.
+// Unless told otherwise, it flushes nothing to disk: a test's database does not
+// outlive a crash. TLS is there for those that ask for it.
 const keeper = `
 exec 3<&0 </dev/null
-"$1/postgres" -D "$2/data" -p "$3" -h 127.0.0.1 -k "" -c max_connections=200 \
-	-c ssl=on -c ssl_cert_file="$2/` + certFile + `" -c ssl_key_file="$2/` + keyFile + `" \
-	-c fsync=off -c full_page_writes=off -c synchronous_commit=off >"$2/log" 2>&1 3<&- &
+bin=$1 dir=$2 port=$3
+shift 3
+"$bin/postgres" -D "$dir/data" -p "$port" -h 127.0.0.1 -k "" -c max_connections=200 \
+	-c ssl=on -c ssl_cert_file="$dir/` + certFile + `" -c ssl_key_file="$dir/` + keyFile + `" \
+	-c fsync=off -c full_page_writes=off -c synchronous_commit=off "$@" >"$dir/log" 2>&1 3<&- &
 server=$!
 ( read -r _ <&3; kill -QUIT $server ) 2>/dev/null &
 wait $server
-rm -rf "$2"
+rm -rf "$dir"
 `
 
 // StartPostgres starts a server on a free port of the loopback. It runs until
 // Stop or the end of this process, however that comes. As root, which PostgreSQL
 // refuses to run as, it becomes the user postgres or nobody.
-func StartPostgres(ctx context.Context) (*PostgresServer, error) {
+func StartPostgres(ctx context.Context) (*PostgresServer, error) { return startPostgres(ctx) }
+
+// StartDurablePostgres is [StartPostgres] for measurements: the server flushes to
+// disk, as it does by default.
+func StartDurablePostgres(ctx context.Context) (*PostgresServer, error) {
+	return startPostgres(ctx, "-c", "fsync=on", "-c", "full_page_writes=on", "-c", "synchronous_commit=on")
+}
+
+// startPostgres adds arguments to the server's, the later of two equal settings
+// counts.
+func startPostgres(ctx context.Context, args ...string) (*PostgresServer, error) {
 	bin, err := postgresBinaries(ctx)
 	if err != nil {
 		return nil, err
@@ -53,7 +65,7 @@ func StartPostgres(ctx context.Context) (*PostgresServer, error) {
 	}
 	var s *PostgresServer
 	for range 3 { // another process may take the free port first
-		if s, err = start(ctx, bin, owner); err == nil {
+		if s, err = start(ctx, bin, owner, args); err == nil {
 			return s, nil
 		}
 	}
@@ -67,7 +79,7 @@ func (s *PostgresServer) Stop() error {
 	return err
 }
 
-func start(ctx context.Context, bin string, owner *syscall.Credential) (*PostgresServer, error) {
+func start(ctx context.Context, bin string, owner *syscall.Credential, args []string) (*PostgresServer, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -79,7 +91,7 @@ func start(ctx context.Context, bin string, owner *syscall.Credential) (*Postgre
 	if err := errors.Join(initDatabase(ctx, bin, folder, owner), writeCertificate(folder, owner)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	s, err := keep(bin, folder, port, owner)
+	s, err := keep(bin, folder, port, owner, args)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), os.RemoveAll(folder))
 	}
@@ -91,8 +103,8 @@ func start(ctx context.Context, bin string, owner *syscall.Credential) (*Postgre
 
 // keep starts the keeper. Neither our signals nor our output are the server's:
 // go test waits for whoever holds its standard output.
-func keep(bin, folder string, port int, owner *syscall.Credential) (*PostgresServer, error) {
-	cmd := exec.Command("/bin/sh", "-c", keeper, "sh", bin, folder, strconv.Itoa(port))
+func keep(bin, folder string, port int, owner *syscall.Credential, args []string) (*PostgresServer, error) {
+	cmd := exec.Command("/bin/sh", append([]string{"-c", keeper, "sh", bin, folder, strconv.Itoa(port)}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: owner}
 	cmd.Dir = "/"
 	lifeline, err := cmd.StdinPipe()

@@ -4,7 +4,7 @@
 //
 // It starts a temporary server, unless PERSONAL_TEST_POSTGRES names one, tells
 // the command of it in that variable, and stops it afterwards. Its exit code is
-// the command's.
+// the command's. With -durable before the -- the server flushes to disk.
 package main
 
 import (
@@ -28,16 +28,20 @@ func main() {
 }
 
 func run(args []string) (int, error) {
+	start := testkit.StartPostgres
+	if len(args) > 0 && args[0] == "-durable" {
+		start, args = testkit.StartDurablePostgres, args[1:]
+	}
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		return 2, errors.New("usage: postgrestest -- COMMAND [ARGUMENT …]")
+		return 2, errors.New("usage: postgrestest [-durable] -- COMMAND [ARGUMENT …]")
 	}
 	if os.Getenv(testkit.PostgresVariable) != "" {
 		return command(args, os.Environ())
 	}
-	server, err := testkit.StartPostgres(context.Background())
+	server, err := start(context.Background())
 	if err != nil {
 		return 1, err
 	}

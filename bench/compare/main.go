@@ -1,0 +1,108 @@
+// Command compare compares the speed of the sample host and its plugin with that
+// of PocketBase, or of another commit of this repository, side by side on this
+// machine. README.md of this module says how to read what it prints.
+//
+// It runs in the root of the repository, and leaves nothing there but bin. A
+// PostgreSQL server is expected in PERSONAL_TEST_POSTGRES; without one its figures
+// are left out.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	base       string
+	pocketBase bool
+	settings   string
+	rounds     int
+	seconds    float64
+	idle       time.Duration
+	callers    callers
+}
+
+func parse() options {
+	var o options
+	flag.StringVar(&o.base, "base", "", "the `commit` to compare this tree with")
+	flag.BoolVar(&o.pocketBase, "pocketbase", false, "measure PocketBase too where -base is given")
+	flag.StringVar(&o.settings, "settings", "", "a `file` with further plugin settings for this tree; throttling is always off")
+	flag.IntVar(&o.rounds, "rounds", 5, "how often everything is measured")
+	flag.Float64Var(&o.seconds, "seconds", 1.3, "how long one figure is measured in one round")
+	flag.DurationVar(&o.idle, "idle", 5*time.Second, "how long servers are idle before their memory is read")
+	flag.IntVar(&o.callers.all, "callers", 32, "how many callers send requests at once")
+	flag.IntVar(&o.callers.signIn, "sign-in-callers", 8, "the same for sign-ins")
+	flag.Parse()
+	o.pocketBase = o.pocketBase || o.base == ""
+	if flag.NArg() > 0 || o.rounds < 1 || o.seconds <= 0 || o.idle < 0 || o.callers.all < 1 || o.callers.signIn < 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	return o
+}
+
+func main() {
+	if slices.Equal(os.Args[1:], []string{echoArgument}) {
+		serveEcho()
+		return
+	}
+	o := parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, o)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1)
+	}
+}
+
+// run stops and removes everything that it made before it returns.
+func run(ctx context.Context, o options) error {
+	c, err := prepare(ctx, o)
+	defer c.close()
+	if err != nil {
+		return err
+	}
+	rounds := make([]round, o.rounds)
+	for i := range rounds {
+		progress("round %d of %d", i+1, o.rounds)
+		if rounds[i], err = c.measure(ctx, i); err != nil {
+			return err
+		}
+	}
+	rounds = append(rounds, c.idle)
+	c.print(os.Stdout, rounds)
+	return nil
+}
+
+// measure is one round. Measurements of the same figure follow each other; the
+// order of the subjects is reversed from round to round, so that none profits from
+// its place.
+func (c *comparison) measure(ctx context.Context, number int) (round, error) {
+	r := round{}
+	for _, figure := range figures {
+		jobs := slices.Clone(c.jobs[figure])
+		if number%2 == 1 {
+			slices.Reverse(jobs)
+		}
+		for _, j := range jobs {
+			s, err := j.measure(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", figure, j.subject, err)
+			}
+			r[key{figure, j.subject}] = s
+		}
+	}
+	return r, nil
+}
+
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "compare: "+format+"\n", args...)
+}

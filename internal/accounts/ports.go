@@ -70,8 +70,9 @@ func (e *WaitError) Error() string { return fmt.Sprintf("too many attempts, wait
 
 // AccountStore keeps accounts.
 type AccountStore interface {
-	// FindAccount returns the account that has either key; "" matches none. It comes without Fields: how much its user
-	// filled in would be told by the time of a wrong password. ErrNotFound.
+	// FindAccount returns the account that the query means; "" matches none. It comes
+	// without Fields: the time of a wrong password would tell how much its user filled
+	// in. ErrNotFound.
 	FindAccount(ctx context.Context, q AccountQuery) (Account, error)
 	// CreateAccount stores an account, its first session and the jobs made for
 	// the id that the database gave. *TakenError; one that names the e-mail is

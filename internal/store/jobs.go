@@ -40,15 +40,16 @@ func (s *Store) addJobs(ctx context.Context, db bun.IDB, jobs []accounts.NewJob)
 				return err
 			}
 		}
+		if gone {
+			continue
+		}
 		if j.Replaces {
 			if _, err := exec(ctx, db, "DELETE FROM personal_jobs WHERE account_id = ? AND kind = ?", j.AccountID, j.Kind); err != nil {
 				return err
 			}
 		}
-		if !gone {
-			payload := append([]byte{}, j.Payload...) // none is empty, and not NULL
-			rows = append(rows, jobRow{Kind: j.Kind, Payload: payload, Created: now, Due: now, AccountID: j.AccountID})
-		}
+		payload := append([]byte{}, j.Payload...) // none is empty, and not NULL
+		rows = append(rows, jobRow{Kind: j.Kind, Payload: payload, Created: now, Due: now, AccountID: j.AccountID})
 	}
 	if len(rows) == 0 {
 		return nil

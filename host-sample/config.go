@@ -91,7 +91,7 @@ func (f *serveCommand) checkPlugin(c *config, wrong *faults) {
 	wrong.add("plugin-key", err)
 	c.pluginTrust = append(c.pluginTrust, keys)
 	if f.PluginFloor != "" {
-		floor, err := plugincatalogue.WithFloor(f.PluginFloor)
+		floor, err := plugincatalogue.WithMinVersion(f.PluginFloor)
 		wrong.add("plugin-floor", err)
 		c.pluginTrust = append(c.pluginTrust, floor)
 	}

@@ -62,8 +62,8 @@ type opened struct {
 	token     string // the administrators'
 	callbacks *callbacks
 	catalogue *plugincatalogue.Catalogue
-	journal   *pluginadmin.Journal // of swaps, crashes and restarts
-	mails     *mailbox.Box         // nil if mails are sent
+	journal   *pluginadmin.EventLog // of swaps, crashes and restarts
+	mails     *mailbox.Box          // nil if mails are sent
 }
 
 // open opens everything, and listens.
@@ -98,7 +98,7 @@ func (h *host) open(ctx context.Context, c config) (o opened, err error) {
 // holds up no stop.
 func (h *host) newSite(ctx context.Context, c config, o opened) (http.Handler, error) {
 	bundles := uploads(o.catalogue, h.log)
-	plugin := pluginadmin.New(h.manager, o.catalogue, pluginadmin.Options{Uploads: bundles, History: o.journal, Log: h.log})
+	plugin := pluginadmin.New(h.manager, o.catalogue, pluginadmin.Options{Uploads: bundles, EventLog: o.journal, Log: h.log})
 	recorder := traffic.NewRecorder()
 	record := adminentry.NewRecord(h.log)
 	shim := c.shim
@@ -110,7 +110,7 @@ func (h *host) newSite(ctx context.Context, c config, o opened) (http.Handler, e
 		pages: adminpages.Options{
 			Guard: adminentry.NewGuard(h.entry, record, c.adminHosts...),
 			Plugin: adminpages.Plugin{
-				Manager: h.manager, Catalogue: o.catalogue, History: o.journal, Uploads: bundles, Traffic: recorder, Bake: c.bake,
+				Manager: h.manager, Catalogue: o.catalogue, EventLog: o.journal, Uploads: bundles, Traffic: recorder, Bake: c.bake,
 			},
 			Users:  pluginrpc.NewAdministration(h.manager, o.callbacks),
 			Fields: o.callbacks.fields, Mails: o.mails, Log: h.log,
@@ -137,8 +137,8 @@ func (h *host) openCallbacks(c config, folder *dataFolder) (*callbacks, error) {
 }
 
 // openJournal opens the history of swaps, crashes and restarts.
-func (h *host) openJournal(folder *dataFolder) (*pluginadmin.Journal, error) {
-	journal, err := pluginadmin.OpenJournal(folder.path("plugin-events.ndjson"), h.log)
+func (h *host) openJournal(folder *dataFolder) (*pluginadmin.EventLog, error) {
+	journal, err := pluginadmin.OpenEventLog(folder.path("plugin-events.ndjson"), h.log)
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +181,6 @@ func (h *host) newManager(c config, o opened) (*pluginmanager.Manager, error) {
 
 		Bake:         cmp.Or(c.bake, -1), // 0 is none
 		DrainTimeout: c.drain,
-		Journal:      o.journal.Record,
+		OnEvent:      o.journal.Record,
 	})
 }

@@ -94,7 +94,7 @@ func directClient() *http.Client {
 }
 
 // faultError is a refusal by the host.
-type faultError struct{ fault pluginadmin.Fault }
+type faultError struct{ fault pluginadmin.ErrorResponse }
 
 // Error names the step and the reason, if it is about a swap.
 func (e *faultError) Error() string {

@@ -94,7 +94,7 @@ const (
 func buildFake(_ context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
 	switch strings.TrimSpace(string(c.Settings)) {
 	case refuses:
-		return nil, &pluginrpc.Refusal{Reason: "settings: session.idle: must be 1s or longer"}
+		return nil, &pluginrpc.PermanentError{Reason: "settings: session.idle: must be 1s or longer"}
 	case away:
 		return nil, errors.New("the database is away")
 	}

@@ -62,7 +62,7 @@ func writeStatus(w io.Writer, r pluginadmin.Report) error {
 	return nil
 }
 
-func writeSteps(w io.Writer, steps []pluginmanager.StepRecord) {
+func writeSteps(w io.Writer, steps []pluginmanager.SwapStep) {
 	fmt.Fprint(w, "\nsteps of the swap:\n")
 	for _, s := range steps {
 		took := "under way"

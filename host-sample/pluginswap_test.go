@@ -36,7 +36,7 @@ func (s *swapper) Status() pluginmanager.Status {
 	status := s.status
 	if status.Swap != nil {
 		swap := *status.Swap
-		swap.Steps = append([]pluginmanager.StepRecord(nil), swap.Steps...)
+		swap.Steps = append([]pluginmanager.SwapStep(nil), swap.Steps...)
 		status.Swap = &swap
 	}
 	select {
@@ -61,7 +61,7 @@ func (s *swapper) Use(ctx context.Context, version string) error {
 				st.Swap.Steps[n-1].Took = 12 * time.Millisecond
 			}
 			st.Swap.Step = name
-			st.Swap.Steps = append(st.Swap.Steps, pluginmanager.StepRecord{Name: name, Began: began})
+			st.Swap.Steps = append(st.Swap.Steps, pluginmanager.SwapStep{Name: name, Began: began})
 		})
 		select {
 		case <-s.seen:
@@ -156,7 +156,7 @@ func TestARefusedUseSaysAtWhichStepAndWhy(t *testing.T) {
 
 func TestStatusIsReadableOrRaw(t *testing.T) {
 	s := newSwapper()
-	s.status.Swap = &pluginmanager.SwapStatus{From: "0.9.0", To: "1.0.0", Step: "bake", Steps: []pluginmanager.StepRecord{
+	s.status.Swap = &pluginmanager.SwapStatus{From: "0.9.0", To: "1.0.0", Step: "bake", Steps: []pluginmanager.SwapStep{
 		{Name: "find", Took: time.Second, Detail: "found"}, {Name: "bake"},
 	}}
 	s.status.LastError = "it ended"
@@ -298,7 +298,7 @@ func TestARollbackThatLeavesNoSwapEndsItsLine(t *testing.T) {
 	var out strings.Builder
 	began := time.Now()
 	p := &progress{w: &out}
-	p.show(&pluginmanager.SwapStatus{Started: began, Steps: []pluginmanager.StepRecord{{Name: "find", Began: began}}})
+	p.show(&pluginmanager.SwapStatus{Started: began, Steps: []pluginmanager.SwapStep{{Name: "find", Began: began}}})
 	p.show(nil)
 	p.end("done")
 	p.end("done")
@@ -311,7 +311,7 @@ func TestABusyHostIsNamedWithoutAStep(t *testing.T) {
 	var out strings.Builder
 	p := &progress{w: &out, open: "find"}
 	p.refused("")
-	busy := &faultError{pluginadmin.Fault{Error: "a swap from plugin 1.0.0 to 1.1.0 is under way"}}
+	busy := &faultError{pluginadmin.ErrorResponse{Error: "a swap from plugin 1.0.0 to 1.1.0 is under way"}}
 	if out.String() != "…\n" || busy.Error() != "a swap from plugin 1.0.0 to 1.1.0 is under way" {
 		t.Errorf("%q, %v", out.String(), busy)
 	}

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/cms-personal/personal/internal/moving"
+	"github.com/cms-personal/personal/internal/transfer"
 )
 
 type auditCommand struct {
@@ -24,5 +24,5 @@ func (c auditCommand) Run(ctx context.Context, w io.Writer) error {
 	if c.Since > 0 {
 		since = db.Now().Add(-c.Since)
 	}
-	return moving.ExportAudit(ctx, db, since, w)
+	return transfer.ExportAudit(ctx, db, since, w)
 }

@@ -8,12 +8,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/transfer"
 )
 
 // target is where accounts go: the database, or for a dry run one of its own.
-func (c importCommand) target(ctx context.Context) (target moving.Store, closeTarget func(), err error) {
+func (c importCommand) target(ctx context.Context) (target transfer.Store, closeTarget func(), err error) {
 	if c.DryRun {
 		return c.rehearse(ctx)
 	}
@@ -31,7 +31,7 @@ func (c importCommand) target(ctx context.Context) (target moving.Store, closeTa
 
 // rehearse makes a database for a dry run, which goes when it is closed, beside
 // the real one, which is only looked at, if it is there.
-func (c importCommand) rehearse(ctx context.Context) (target moving.Store, closeTarget func(), err error) {
+func (c importCommand) rehearse(ctx context.Context) (target transfer.Store, closeTarget func(), err error) {
 	scratch, closeScratch, err := openScratch(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a database for the dry run: %w", err)
@@ -56,7 +56,7 @@ func (c importCommand) rehearse(ctx context.Context) (target moving.Store, close
 	if found == 0 {
 		return scratch, closeTarget, nil
 	}
-	return moving.Rehearsal{Store: scratch, Real: db}, closeTarget, nil
+	return transfer.Rehearsal{Store: scratch, Real: db}, closeTarget, nil
 }
 
 // openScratch makes a database in a folder of its own.

@@ -8,8 +8,8 @@ import (
 	"os"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/transfer"
 )
 
 type exportCommand struct {
@@ -40,14 +40,14 @@ func (c exportCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 
 func (c exportCommand) write(ctx context.Context, db *store.Store, w, stderr io.Writer) error {
 	if c.User != "" {
-		err := moving.ExportPerson(ctx, db, c.User, w)
+		err := transfer.ExportPerson(ctx, db, c.User, w)
 		if errors.Is(err, accounts.ErrNotFound) {
 			return fmt.Errorf("--user: there is no such account")
 		}
 		return err
 	}
 	fmt.Fprintln(stderr, "This export holds every password hash: keep it as you keep the database.")
-	n, err := moving.Export(ctx, db, w)
+	n, err := transfer.Export(ctx, db, w)
 	if err != nil {
 		return fmt.Errorf("the export is incomplete: %w", err)
 	}

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -65,8 +65,8 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 
 // importFile does the import, and shows how far it is and what it refuses.
 func (c importCommand) importFile(
-	ctx context.Context, job *moving.Import, format moving.Format, stderr errorWriter,
-) (done moving.Progress, err error) {
+	ctx context.Context, job *transfer.Import, format transfer.Format, stderr errorWriter,
+) (done transfer.Progress, err error) {
 	file, err := os.Open(c.File)
 	if err != nil {
 		return done, fmt.Errorf("opening the file: %w", err)
@@ -95,20 +95,20 @@ func (c importCommand) importFile(
 	return job.Run(ctx, file, format)
 }
 
-func (c importCommand) format() (moving.Format, error) {
+func (c importCommand) format() (transfer.Format, error) {
 	name := c.Format
 	if name == "" {
 		name = strings.ToLower(strings.TrimPrefix(filepath.Ext(c.File), "."))
 	}
-	switch f := moving.Format(name); f {
-	case moving.CSV, moving.NDJSON:
+	switch f := transfer.Format(name); f {
+	case transfer.CSV, transfer.NDJSON:
 		return f, nil
 	}
 	return "", fmt.Errorf("--format: the file's name ends in neither .csv nor .ndjson: say which it is")
 }
 
 // job is the import, but for what it reads and where it stores.
-func (c importCommand) job() (*moving.Import, error) {
+func (c importCommand) job() (*transfer.Import, error) {
 	settings, err := c.settings()
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (c importCommand) job() (*moving.Import, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &moving.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later"}, nil
+	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later"}, nil
 }
 
 func (c importCommand) settings() (settings, error) {
@@ -147,7 +147,7 @@ func (c importCommand) schema() (*userfields.Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--fields: %w", err)
 	}
-	if err := moving.CheckSchema(schema); err != nil {
+	if err := transfer.CheckSchema(schema); err != nil {
 		return nil, fmt.Errorf("--fields: %w", err)
 	}
 	return schema, nil
@@ -165,7 +165,7 @@ func (c importCommand) report(otherwise io.Writer) (w io.Writer, closeReport fun
 	return f, func() { _ = f.Close() }, nil
 }
 
-func (c importCommand) summarise(out io.Writer, done moving.Progress) error {
+func (c importCommand) summarise(out io.Writer, done transfer.Progress) error {
 	verb := "imported"
 	if c.DryRun {
 		verb = "would be imported"

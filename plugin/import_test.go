@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -291,7 +291,7 @@ func signIn(t *testing.T, service personal.Service, login string) {
 
 func TestTheProgressLineTellsTheRateAndTheTimeLeft(t *testing.T) {
 	p := newProgressLine(&bytes.Buffer{}, 1000)
-	got := p.text(moving.Progress{Offset: 400, Imported: 20, There: 5, Refused: 5}, 10*time.Second)
+	got := p.text(transfer.Progress{Offset: 400, Imported: 20, There: 5, Refused: 5}, 10*time.Second)
 	if want := " 40 %  30 rows  3 rows/s  15s left"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -59,16 +59,16 @@ func builder(version string, log *slog.Logger) pluginrpc.Builder {
 	return func(ctx context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
 		s, err := readSettings(c.Settings)
 		if err != nil {
-			return nil, &pluginrpc.Refusal{Reason: err.Error()}
+			return nil, &pluginrpc.PermanentError{Reason: err.Error()}
 		}
 		hasher, err := password.New(s.password(), 0)
 		if err != nil {
-			return nil, &pluginrpc.Refusal{Reason: "settings: password." + err.Error()}
+			return nil, &pluginrpc.PermanentError{Reason: "settings: password." + err.Error()}
 		}
 		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log})
 		var wrong *store.URLError
 		if errors.As(err, &wrong) {
-			return nil, &pluginrpc.Refusal{Reason: "database: " + wrong.Error()}
+			return nil, &pluginrpc.PermanentError{Reason: "database: " + wrong.Error()}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("opening the database: %w", err)
@@ -77,7 +77,7 @@ func builder(version string, log *slog.Logger) pluginrpc.Builder {
 	}
 }
 
-var _ pluginrpc.AdministrableModule = (*module)(nil)
+var _ pluginrpc.ModuleWithAdministration = (*module)(nil)
 
 func newModule(version string, s settings, db *store.Store, hasher *password.Hasher, host personal.Host, log *slog.Logger) *module {
 	m := &module{version: version, store: db, hasher: hasher, rules: s, log: log, learn: make(chan struct{}, 1)}
@@ -131,17 +131,17 @@ func (m *module) scanFormats(ctx context.Context) {
 
 // newWrapper wraps the MD5 hashes of an import, one at a time, for as long as it takes.
 func newWrapper(db *store.Store, hasher *password.Hasher, log *slog.Logger) *outbox.Worker {
-	wrapping := &moving.Wrapping{Store: db, Wrapper: hasher}
+	wrapping := &transfer.Wrapping{Store: db, Wrapper: hasher}
 	return &outbox.Worker{
-		Store: db, Log: log, Parallel: 1, Poll: wrapEvery, Insist: []outbox.Kind{moving.KindWrap},
-		Handlers: map[outbox.Kind]outbox.Handler{moving.KindWrap: wrapping.Do},
+		Store: db, Log: log, Parallel: 1, Poll: wrapEvery, Insist: []outbox.Kind{transfer.KindWrap},
+		Handlers: map[outbox.Kind]outbox.Handler{transfer.KindWrap: wrapping.Do},
 	}
 }
 
 // Service implements [pluginrpc.Module].
 func (m *module) Service() personal.Service { return m.service }
 
-// Administration implements [pluginrpc.AdministrableModule].
+// Administration implements [pluginrpc.ModuleWithAdministration].
 func (m *module) Administration() personal.Administration { return m.service }
 
 // Preflight implements [pluginrpc.Module].

@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/cms-personal/personal/internal/moving"
+	"github.com/cms-personal/personal/internal/transfer"
 )
 
 // progressLine is a line on a terminal that is written over and over.
@@ -28,13 +28,13 @@ func newProgressLine(w io.Writer, size int64) *progressLine {
 }
 
 // show writes how far an import is, how fast, and how long it will take.
-func (p *progressLine) show(now moving.Progress) {
+func (p *progressLine) show(now transfer.Progress) {
 	if p.w != nil {
 		fmt.Fprint(p.w, "\r\x1b[K"+p.text(now, time.Since(p.start)))
 	}
 }
 
-func (p *progressLine) text(now moving.Progress, took time.Duration) string {
+func (p *progressLine) text(now transfer.Progress, took time.Duration) string {
 	text := fmt.Sprintf("%3d %%  %d rows", 100*now.Offset/max(p.size, 1), rows(now))
 	if now.Offset > 0 && took > 0 {
 		left := time.Duration(float64(took) / float64(now.Offset) * float64(p.size-now.Offset))
@@ -43,7 +43,7 @@ func (p *progressLine) text(now moving.Progress, took time.Duration) string {
 	return text
 }
 
-func rows(p moving.Progress) int64 { return p.Imported + p.There + p.Refused }
+func rows(p transfer.Progress) int64 { return p.Imported + p.There + p.Refused }
 
 // clear takes the line away, for other text.
 func (p *progressLine) clear() {

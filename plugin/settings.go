@@ -177,7 +177,7 @@ func (s settings) check() error {
 	fault(len(s.Login.Reserved) <= maxReserved, "login.reserved", fmt.Sprintf("must be %d logins at most", maxReserved))
 	for _, login := range s.Login.Reserved {
 		_, code := accounts.LoginKey(login)
-		fault(code == "" || code == personal.FaultTooShort, "login.reserved", fmt.Sprintf("%q cannot be a login (%s): leave it out", login, code))
+		fault(code == "" || code == personal.FieldErrorTooShort, "login.reserved", fmt.Sprintf("%q cannot be a login (%s): leave it out", login, code))
 	}
 	return errors.Join(faults...)
 }

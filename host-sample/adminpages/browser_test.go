@@ -45,7 +45,7 @@ func open(t *testing.T, change func(*adminpages.Options)) *browser {
 	entry, audit := adminentry.New(), &fakeAudit{}
 	o := adminpages.Options{
 		Guard: adminentry.NewGuard(entry, adminentry.NewRecord(log), "example.com"), API: api, Log: log,
-		Fields: fields, Plugin: adminpages.Plugin{History: fakeHistory{}},
+		Fields: fields, Plugin: adminpages.Plugin{EventLog: fakeHistory{}},
 		Users: &personaltest.Administration{AuditEntriesFunc: audit.entries},
 	}
 	if change != nil {

@@ -100,11 +100,11 @@ func eventTypes() []string {
 		string(personal.EventPasswordChanged), string(personal.EventEmailChanged),
 		string(personal.EventEmailTaken), string(personal.EventMailRefused), string(personal.EventSessionTheft),
 		string(personal.EventUserUpdated), string(personal.EventUserDisabled), string(personal.EventUserEnabled), string(personal.EventUserDeleted),
-		pluginPrefix + string(pluginmanager.KindBegun), pluginPrefix + string(pluginmanager.KindSwitched),
-		pluginPrefix + string(pluginmanager.KindRefused), pluginPrefix + string(pluginmanager.KindRolledBack),
-		pluginPrefix + string(pluginmanager.KindSettled), pluginPrefix + string(pluginmanager.KindLost),
-		pluginPrefix + string(pluginmanager.KindRestarted), pluginPrefix + string(pluginmanager.KindFellBack),
-		pluginPrefix + string(pluginmanager.KindGaveUp),
+		pluginPrefix + string(pluginmanager.EventSwapStarted), pluginPrefix + string(pluginmanager.EventSwitched),
+		pluginPrefix + string(pluginmanager.EventSwapRefused), pluginPrefix + string(pluginmanager.EventRolledBack),
+		pluginPrefix + string(pluginmanager.EventSwapCompleted), pluginPrefix + string(pluginmanager.EventProcessLost),
+		pluginPrefix + string(pluginmanager.EventRestarted), pluginPrefix + string(pluginmanager.EventFellBack),
+		pluginPrefix + string(pluginmanager.EventGaveUp),
 	}
 }
 
@@ -154,12 +154,12 @@ func (s *site) listed(r *http.Request, t timelineEvent) listedEvent {
 		e.What = s.pages.Text(r, "event_"+kind)
 	}
 	switch kind {
-	case string(personal.EventSessionTheft), pluginPrefix + string(pluginmanager.KindLost), pluginPrefix + string(pluginmanager.KindGaveUp):
+	case string(personal.EventSessionTheft), pluginPrefix + string(pluginmanager.EventProcessLost), pluginPrefix + string(pluginmanager.EventGaveUp):
 		e.Tone = "bad"
-	case string(personal.EventSignInFailed), string(personal.EventThrottled), pluginPrefix + string(pluginmanager.KindRefused), pluginPrefix + string(pluginmanager.KindRolledBack), pluginPrefix + string(pluginmanager.KindFellBack),
+	case string(personal.EventSignInFailed), string(personal.EventThrottled), pluginPrefix + string(pluginmanager.EventSwapRefused), pluginPrefix + string(pluginmanager.EventRolledBack), pluginPrefix + string(pluginmanager.EventFellBack),
 		string(personal.EventEmailTaken), string(personal.EventMailRefused), string(personal.EventUserDisabled), string(personal.EventUserDeleted):
 		e.Tone = "warn"
-	case string(personal.EventSignedIn), string(personal.EventRegistered), pluginPrefix + string(pluginmanager.KindSettled), pluginPrefix + string(pluginmanager.KindRestarted):
+	case string(personal.EventSignedIn), string(personal.EventRegistered), pluginPrefix + string(pluginmanager.EventSwapCompleted), pluginPrefix + string(pluginmanager.EventRestarted):
 		e.Tone = "good"
 	}
 	return e

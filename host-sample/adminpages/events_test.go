@@ -54,8 +54,8 @@ func (b *browser) addEvent(n int, e personal.Event) {
 	b.audit.log = append(b.audit.log, personal.AuditEntry{Event: e, Cursor: int64(len(b.audit.log) + 1)})
 }
 
-func swap(n int, version string) pluginmanager.Record {
-	return pluginmanager.Record{Time: second(n), Kind: pluginmanager.KindSwitched, Version: version}
+func swap(n int, version string) pluginmanager.Event {
+	return pluginmanager.Event{Time: second(n), Type: pluginmanager.EventSwitched, Version: version}
 }
 
 var listed = regexp.MustCompile(`req-(\d+)\.|<span>(v\d+)</span>`)
@@ -71,7 +71,7 @@ func listing(page string) string {
 
 func TestEventsOfAccountsAndOfThePluginAreOneListNewestFirst(t *testing.T) {
 	b := open(t, func(o *adminpages.Options) {
-		o.Plugin.History = fakeHistory{swap(5, "v5"), swap(2, "v2"), swap(0, "v0")}
+		o.Plugin.EventLog = fakeHistory{swap(5, "v5"), swap(2, "v2"), swap(0, "v0")}
 	})
 	for _, n := range []int{1, 3, 4, 6} {
 		b.addEvent(n, personal.Event{Type: personal.EventSignedIn, UserID: 42})
@@ -88,7 +88,7 @@ func TestEventsOfAccountsAndOfThePluginAreOneListNewestFirst(t *testing.T) {
 }
 
 func TestEventsAreFiltered(t *testing.T) {
-	b := open(t, func(o *adminpages.Options) { o.Plugin.History = fakeHistory{swap(9, "v9")} })
+	b := open(t, func(o *adminpages.Options) { o.Plugin.EventLog = fakeHistory{swap(9, "v9")} })
 	b.addEvent(1, personal.Event{Type: personal.EventSignInFailed, Address: "192.0.2.1"})
 	b.addEvent(2, personal.Event{Type: personal.EventSignedIn, UserID: 42, Address: "192.0.2.1"})
 	b.addEvent(3, personal.Event{Type: personal.EventSignedIn, UserID: 43, Address: "192.0.2.77"})
@@ -126,7 +126,7 @@ func TestEventsComePageByPageWhateverHappensMeanwhile(t *testing.T) {
 	for n := 299; n >= 0; n -= 3 {
 		records = append(records, swap(n, fmt.Sprintf("v%d", n)))
 	}
-	b := open(t, func(o *adminpages.Options) { o.Plugin.History = records })
+	b := open(t, func(o *adminpages.Options) { o.Plugin.EventLog = records })
 	var want []string
 	for n := range 300 {
 		if n%3 != 2 {
@@ -156,7 +156,7 @@ func TestEvents_PagesOfPluginEventsAloneLoseNoAccountEvent(t *testing.T) {
 	for n := 200; n > 140; n-- { // more than a page
 		records = append(records, swap(n, fmt.Sprintf("v%d", n)))
 	}
-	b := open(t, func(o *adminpages.Options) { o.Plugin.History = records })
+	b := open(t, func(o *adminpages.Options) { o.Plugin.EventLog = records })
 	b.addEvent(1, personal.Event{Type: personal.EventSignedIn})
 	first := b.page(t, "/admin/events")
 	b.addEvent(300, personal.Event{Type: personal.EventSignedIn})
@@ -173,7 +173,7 @@ func TestEvents_PagesOfPluginEventsAloneLoseNoAccountEvent(t *testing.T) {
 }
 
 func TestEvents_UnavailablePluginIsSaid(t *testing.T) {
-	b := open(t, func(o *adminpages.Options) { o.Plugin.History = fakeHistory{swap(2, "v2")} })
+	b := open(t, func(o *adminpages.Options) { o.Plugin.EventLog = fakeHistory{swap(2, "v2")} })
 	b.addEvent(1, personal.Event{Type: personal.EventSignedIn})
 	const missing = "Account events are missing"
 	if page := b.page(t, "/admin/events"); strings.Contains(page, missing) {
@@ -192,7 +192,7 @@ func TestEvents_UnavailablePluginIsSaid(t *testing.T) {
 
 func TestEvents_FaultOfAFilterIsShownAtItsControl(t *testing.T) {
 	b := open(t, nil)
-	b.audit.err = personal.Faults{"text": personal.FaultTooLong}.Err()
+	b.audit.err = personal.FieldErrors{"text": personal.FieldErrorTooLong}.Err()
 	w := b.get("/admin/events?text=long")
 	if w.Code != http.StatusUnprocessableEntity || faultAt(w.Body.String(), "text") == "" {
 		t.Errorf("got %d %s, want 422 and the fault of the text", w.Code, w.Body)
@@ -229,7 +229,7 @@ func TestTheFirstPageIsRefreshedWhenSomethingHasHappened(t *testing.T) {
 func TestTextsOfEventsAreNeverMarkup(t *testing.T) {
 	record := swap(1, script)
 	record.Reason, record.Step, record.From = script, script, script
-	b := open(t, func(o *adminpages.Options) { o.Plugin.History = fakeHistory{record} })
+	b := open(t, func(o *adminpages.Options) { o.Plugin.EventLog = fakeHistory{record} })
 	b.addEvent(2, personal.Event{Type: personal.EventType(script), Address: script, RequestID: script})
 	wantNoMarkup(t, b.page(t, "/admin/events"))
 	wantNoMarkup(t, b.page(t, "/admin/events?"+url.Values{"text": {script}, "type": {script}, "user": {script}}.Encode()))

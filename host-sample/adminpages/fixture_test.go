@@ -90,9 +90,9 @@ func (c *fakeCatalogue) InstallBundle(_ context.Context, r io.Reader) (plugincat
 	return plugincatalogue.Entry{Manifest: plugincatalogue.Manifest{Version: "1.4.0"}}, err
 }
 
-type fakeHistory []pluginmanager.Record
+type fakeHistory []pluginmanager.Event
 
-func (h fakeHistory) Recent(n int) ([]pluginmanager.Record, error) { return h[:min(n, len(h))], nil }
+func (h fakeHistory) Recent(n int) ([]pluginmanager.Event, error) { return h[:min(n, len(h))], nil }
 
 // fixture are the admin pages over fakes, and an administrator's browser.
 type fixture struct {
@@ -116,7 +116,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 	f.guard = adminentry.NewGuard(f.entry, adminentry.NewRecord(slog.New(slog.NewTextHandler(&f.told, nil))))
 	f.plugin = adminpages.Plugin{
-		Manager: f.manager, Catalogue: f.catalogue, History: fakeHistory{}, Traffic: traffic.NewRecorder(), Bake: time.Minute,
+		Manager: f.manager, Catalogue: f.catalogue, EventLog: fakeHistory{}, Traffic: traffic.NewRecorder(), Bake: time.Minute,
 	}
 	w := f.send(t, f.form("/admin/enter", "code", f.entry.NewCode()))
 	if w.Code != http.StatusSeeOther || len(w.Result().Cookies()) != 1 {

@@ -17,7 +17,7 @@ import (
 type Plugin struct {
 	Manager   Manager
 	Catalogue Catalogue
-	History   pluginadmin.History
+	EventLog  pluginadmin.EventReader
 	Uploads   *pluginadmin.Uploads // nil: none are taken
 	Traffic   *traffic.Recorder
 	Bake      time.Duration // how long a new version is on trial

@@ -51,7 +51,7 @@ func TestAPluginThatIsNotWellIsShownWithTheReason(t *testing.T) {
 // swapping is a swap to 1.3.0 at a step.
 func swapping(step string) *pluginmanager.SwapStatus {
 	began := time.Now().Add(-21 * time.Second)
-	return &pluginmanager.SwapStatus{From: "1.2.3", To: "1.3.0", Step: step, Started: began, Steps: []pluginmanager.StepRecord{
+	return &pluginmanager.SwapStatus{From: "1.2.3", To: "1.3.0", Step: step, Started: began, Steps: []pluginmanager.SwapStep{
 		{Name: "find", Began: began, Took: 200 * time.Microsecond},
 		{Name: "start", Began: began, Took: 1234 * time.Millisecond, Detail: evil},
 		{Name: step, Began: began},
@@ -79,15 +79,15 @@ func TestATrialShowsWhatIsLeftOfItAndTheWayBack(t *testing.T) {
 
 func TestARefusalStaysOnShowUntilTheNextSwap(t *testing.T) {
 	f := newFixture(t)
-	refused := pluginmanager.Record{Time: time.Now(), Kind: pluginmanager.KindRefused, Version: "1.3.0", From: "1.2.3", Step: "preflight", Reason: "schema 7 " + evil}
-	f.plugin.History = fakeHistory{{Kind: pluginmanager.KindLost, Version: "1.2.3"}, refused, {Kind: pluginmanager.KindBegun, Version: "1.3.0"}}
+	refused := pluginmanager.Event{Time: time.Now(), Type: pluginmanager.EventSwapRefused, Version: "1.3.0", From: "1.2.3", Step: "preflight", Reason: "schema 7 " + evil}
+	f.plugin.EventLog = fakeHistory{{Type: pluginmanager.EventProcessLost, Version: "1.2.3"}, refused, {Type: pluginmanager.EventSwapStarted, Version: "1.3.0"}}
 	page := f.page(t)
 	wantAll(t, page, `<div class="notice bad">`, "1.3.0 was refused at the step: preflight", "schema 7 &lt;script&gt;")
 	wantNone(t, page, evil)
 
-	f.plugin.History = fakeHistory{{Kind: pluginmanager.KindBegun, Version: "1.3.0"}, refused}
+	f.plugin.EventLog = fakeHistory{{Kind: pluginmanager.EventSwapStarted, Version: "1.3.0"}, refused}
 	wantNone(t, f.page(t), `<div class="notice bad">`)
-	f.plugin.History = fakeHistory{{Kind: pluginmanager.KindRolledBack, From: "1.3.0", Version: "1.2.3", Reason: "it is faulty"}}
+	f.plugin.EventLog = fakeHistory{{Kind: pluginmanager.EventRolledBack, From: "1.3.0", Version: "1.2.3", Reason: "it is faulty"}}
 	wantAll(t, f.page(t), `<div class="notice warn">`, "Rolled back from 1.3.0 to 1.2.3", "it is faulty")
 }
 
@@ -127,11 +127,11 @@ func TestACatalogueThatCannotBeReadIsAnErrorPage(t *testing.T) {
 func TestEveryTextIsThereInRussianToo(t *testing.T) {
 	f := newFixture(t)
 	f.manager.status.State, f.manager.status.Swap = pluginmanager.StateBaking, swapping("bake")
-	for _, kind := range []pluginmanager.Kind{
-		pluginmanager.KindBegun, pluginmanager.KindSwitched, pluginmanager.KindRefused, pluginmanager.KindRolledBack, pluginmanager.KindSettled,
-		pluginmanager.KindLost, pluginmanager.KindRestarted, pluginmanager.KindFellBack, pluginmanager.KindGaveUp,
+	for _, kind := range []pluginmanager.EventType{
+		pluginmanager.EventSwapStarted, pluginmanager.EventSwitched, pluginmanager.EventSwapRefused, pluginmanager.EventRolledBack, pluginmanager.EventSwapCompleted,
+		pluginmanager.EventProcessLost, pluginmanager.EventRestarted, pluginmanager.EventFellBack, pluginmanager.EventGaveUp,
 	} {
-		f.plugin.History = fakeHistory{{Kind: kind, Version: "1.3.0", From: "1.2.3", Step: "check"}}
+		f.plugin.EventLog = fakeHistory{{Kind: kind, Version: "1.3.0", From: "1.2.3", Step: "check"}}
 		r := f.get("/admin/plugin")
 		r = r.WithContext(personal.WithCall(r.Context(), personal.Call{Locale: "ru"}))
 		page := f.send(t, r).Body.String()

@@ -19,8 +19,8 @@ type lastSwap struct {
 // recent is how many records of the plugin's life are looked at.
 const recent = 200
 
-func (s *site) records() ([]pluginmanager.Record, error) {
-	records, err := s.Plugin.History.Recent(recent)
+func (s *site) records() ([]pluginmanager.Event, error) {
+	records, err := s.Plugin.EventLog.Recent(recent)
 	if err != nil {
 		return nil, fmt.Errorf("reading the plugin's history: %w", err)
 	}
@@ -35,12 +35,12 @@ func (s *site) lastSwap(r *http.Request) (*lastSwap, error) {
 	}
 	for _, record := range records {
 		tone := ""
-		switch record.Kind {
-		case pluginmanager.KindBegun, pluginmanager.KindSwitched, pluginmanager.KindSettled:
+		switch record.Type {
+		case pluginmanager.EventSwapStarted, pluginmanager.EventSwitched, pluginmanager.EventSwapCompleted:
 			return nil, nil
-		case pluginmanager.KindRefused, pluginmanager.KindGaveUp:
+		case pluginmanager.EventSwapRefused, pluginmanager.EventGaveUp:
 			tone = "bad"
-		case pluginmanager.KindRolledBack, pluginmanager.KindFellBack:
+		case pluginmanager.EventRolledBack, pluginmanager.EventFellBack:
 			tone = "warn"
 		default:
 			continue
@@ -51,14 +51,14 @@ func (s *site) lastSwap(r *http.Request) (*lastSwap, error) {
 }
 
 // tell says what a record is about, without its reason.
-func (s *site) tell(r *http.Request, record pluginmanager.Record) string {
-	switch record.Kind {
-	case pluginmanager.KindRefused:
+func (s *site) tell(r *http.Request, record pluginmanager.Event) string {
+	switch record.Type {
+	case pluginmanager.EventSwapRefused:
 		return s.pages.Text(r, "plugin_was_refused", record.Version, s.known(r, "plugin_step_", record.Step))
-	case pluginmanager.KindSwitched, pluginmanager.KindRolledBack, pluginmanager.KindFellBack:
-		return s.pages.Text(r, "plugin_was_"+string(record.Kind), record.From, record.Version)
-	case pluginmanager.KindBegun, pluginmanager.KindSettled, pluginmanager.KindLost, pluginmanager.KindRestarted, pluginmanager.KindGaveUp:
-		return s.pages.Text(r, "plugin_was_"+string(record.Kind), record.Version)
+	case pluginmanager.EventSwitched, pluginmanager.EventRolledBack, pluginmanager.EventFellBack:
+		return s.pages.Text(r, "plugin_was_"+string(record.Type), record.From, record.Version)
+	case pluginmanager.EventSwapStarted, pluginmanager.EventSwapCompleted, pluginmanager.EventProcessLost, pluginmanager.EventRestarted, pluginmanager.EventGaveUp:
+		return s.pages.Text(r, "plugin_was_"+string(record.Type), record.Version)
 	}
-	return string(record.Kind) + " " + record.Version
+	return string(record.Type) + " " + record.Version
 }

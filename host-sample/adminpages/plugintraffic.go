@@ -18,10 +18,10 @@ type trafficAnswer struct {
 
 // trafficMark is an event that may explain what the chart shows.
 type trafficMark struct {
-	At      float64            `json:"at"` // seconds since 1970
-	Kind    pluginmanager.Kind `json:"kind"`
-	Version string             `json:"version"`
-	Text    string             `json:"text"`
+	At      float64                 `json:"at"` // seconds since 1970
+	Kind    pluginmanager.EventType `json:"kind"`
+	Version string                  `json:"version"`
+	Text    string                  `json:"text"`
 }
 
 // getTraffic answers with the seconds that are over, from ?since=SECOND on.
@@ -53,19 +53,19 @@ func (s *site) marks(r *http.Request, from, until int64) ([]trafficMark, error) 
 	marks := []trafficMark{}
 	for i := len(records) - 1; i >= 0; i-- {
 		record := records[i]
-		if at := record.Time.Unix(); at < from || at >= until || !isMark(record.Kind) {
+		if at := record.Time.Unix(); at < from || at >= until || !isMark(record.Type) {
 			continue
 		}
 		marks = append(marks, trafficMark{
-			At: float64(record.Time.UnixMilli()) / 1000, Kind: record.Kind, Version: record.Version, Text: s.tell(r, record),
+			At: float64(record.Time.UnixMilli()) / 1000, Kind: record.Type, Version: record.Version, Text: s.tell(r, record),
 		})
 	}
 	return marks, nil
 }
 
 // isMark leaves out what changes nothing for visitors.
-func isMark(k pluginmanager.Kind) bool {
-	return k != pluginmanager.KindBegun && k != pluginmanager.KindSettled
+func isMark(k pluginmanager.EventType) bool {
+	return k != pluginmanager.EventSwapStarted && k != pluginmanager.EventSwapCompleted
 }
 
 // pluginTotals are the numbers of the chart, and its marks, for those who do not

@@ -16,8 +16,8 @@ const pluginPrefix = "plugin_"
 
 // timelineEvent is an account event or a plugin event.
 type timelineEvent struct {
-	personal.Event                       // of a plugin event only Type and Time
-	Plugin         *pluginmanager.Record // nil for account events
+	personal.Event                      // of a plugin event only Type and Time
+	Plugin         *pluginmanager.Event // nil for account events
 }
 
 // filter chooses what is listed. The zero value chooses everything.
@@ -28,9 +28,9 @@ type filter struct {
 }
 
 // wants reports whether a plugin event is listed.
-func (f filter) wants(r pluginmanager.Record) bool {
+func (f filter) wants(r pluginmanager.Event) bool {
 	texts := strings.Join([]string{r.Version, r.From, r.Step, r.Reason}, "\n")
-	return (f.Type == "" || f.Type == pluginPrefix+string(r.Kind)) && f.UserID == 0 &&
+	return (f.Type == "" || f.Type == pluginPrefix+string(r.Type)) && f.UserID == 0 &&
 		strings.Contains(strings.ToLower(texts), strings.ToLower(f.Text))
 }
 
@@ -71,11 +71,11 @@ type timeline struct {
 // event are ordered by time. validation_failed says that the filter holds a text
 // that cannot be searched for.
 func (s *site) timeline(ctx context.Context, f filter, from position) (timeline, error) {
-	all, err := s.Plugin.History.Recent(math.MaxInt)
+	all, err := s.Plugin.EventLog.Recent(math.MaxInt)
 	if err != nil {
 		return timeline{}, err
 	}
-	var records []pluginmanager.Record
+	var records []pluginmanager.Event
 	for _, r := range all {
 		if r.Time.UnixNano() <= from.plugin && f.wants(r) {
 			records = append(records, r)
@@ -91,7 +91,7 @@ func (s *site) timeline(ctx context.Context, f filter, from position) (timeline,
 		if len(entries) == 0 || len(records) > 0 && records[0].Time.After(entries[0].Time) {
 			r := records[0]
 			records, t.next.plugin = records[1:], r.Time.UnixNano()-1
-			t.events = append(t.events, timelineEvent{Event: personal.Event{Type: personal.EventType(pluginPrefix + string(r.Kind)), Time: r.Time}, Plugin: &r})
+			t.events = append(t.events, timelineEvent{Event: personal.Event{Type: personal.EventType(pluginPrefix + string(r.Type)), Time: r.Time}, Plugin: &r})
 			continue
 		}
 		e := entries[0]

@@ -48,9 +48,9 @@ func TestWhatIsWrongWithAnEmailIsSaidBesideIt(t *testing.T) {
 		status int
 		fault  string
 	}{
-		"no address": {personal.Faults{"email": personal.FaultInvalidFormat}.Err(), 422, "expected form"},
-		"taken":      {&personal.Error{Code: personal.CodeAlreadyExists, Faults: personal.Faults{"email": personal.FaultTaken}}, 409, "taken"},
-		"the login":  {personal.Faults{"email": personal.FaultRequired}.Err(), 422, "fill"},
+		"no address": {personal.FieldErrors{"email": personal.FieldErrorInvalidFormat}.Err(), 422, "expected form"},
+		"taken":      {&personal.Error{Code: personal.CodeAlreadyExists, FieldErrors: personal.FieldErrors{"email": personal.FieldErrorTaken}}, 409, "taken"},
+		"the login":  {personal.FieldErrors{"email": personal.FieldErrorRequired}.Err(), 422, "fill"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlugin()

@@ -30,7 +30,7 @@ func (s *site) userRoutes() {
 		"POST " + usersPath + "/{id}/enable":   s.changeUser("users_enabled", personal.Administration.EnableUser),
 		"POST " + usersPath + "/{id}/email":    s.forUser(s.saveEmail),
 		"POST " + usersPath + "/{id}/recovery": s.forUser(s.sendRecovery),
-		"POST " + usersPath + "/{id}/sessions": s.changeUser("users_sessions_ended", personal.Administration.EndUserSessions),
+		"POST " + usersPath + "/{id}/sessions": s.changeUser("users_sessions_ended", personal.Administration.RevokeUserSessions),
 	} {
 		s.private(pattern, func(w http.ResponseWriter, r *http.Request) {
 			ctx, cancel := context.WithTimeout(r.Context(), usersTimeout)

@@ -100,7 +100,7 @@ func TestUsersAreFoundPageByPage(t *testing.T) {
 
 func TestASearchThatIsRefusedIsExplainedAtItsControl(t *testing.T) {
 	p := newPlugin()
-	p.err = personal.Faults{"search": personal.FaultTooLong}.Err()
+	p.err = personal.FieldErrors{"search": personal.FieldErrorTooLong}.Err()
 	w := openUsers(t, p).get("/admin/users?search=x")
 	if page := w.Body.String(); w.Code != http.StatusUnprocessableEntity || faultAt(page, "search") == "" {
 		t.Errorf("%d %s", w.Code, page)
@@ -154,7 +154,7 @@ func TestWhatIsWrongWithAUsersFieldIsSaidBesideItAndStaysAsTyped(t *testing.T) {
 	p := newPlugin()
 	b := openUsers(t, p)
 	p.UpdateUserFunc = func(context.Context, personal.UpdateUserRequest) error {
-		return personal.Faults{"phone": personal.FaultInvalidFormat}.Err()
+		return personal.FieldErrors{"phone": personal.FieldErrorInvalidFormat}.Err()
 	}
 	values := shownValues(t, b.page(t, "/admin/users/42"))
 	values.Set("phone", script)

@@ -23,7 +23,7 @@ func (s *site) signedIn(next http.HandlerFunc, options ...personalhttp.RequireOp
 		}
 		next(w, r)
 	}
-	own := []personalhttp.RequireOption{personalhttp.WithExtractor(s.cookies.credentials), personalhttp.WithRefusal(s.refuse)}
+	own := []personalhttp.RequireOption{personalhttp.WithExtractor(s.cookies.credentials), personalhttp.WithErrorHandler(s.refuse)}
 	return s.api.RequireUser(http.HandlerFunc(fresh), append(own, options...)...)
 }
 

@@ -55,7 +55,7 @@ func newModule() *module {
 	}
 	m.RegisterFunc = func(_ context.Context, r personal.RegisterRequest) (personal.SignedIn, error) {
 		if r.Login == "taken" {
-			return personal.SignedIn{}, &personal.Error{Code: personal.CodeAlreadyExists, Faults: personal.Faults{"login": personal.FaultTaken}}
+			return personal.SignedIn{}, &personal.Error{Code: personal.CodeAlreadyExists, FieldErrors: personal.FieldErrors{"login": personal.FieldErrorTaken}}
 		}
 		return personal.SignedIn{Credentials: personal.Credentials{UserID: 42, UserHash: first}}, m.noting(r)
 	}
@@ -87,7 +87,7 @@ func newModule() *module {
 	}
 	m.ChangePasswordFunc = func(_ context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
 		if r.OldPassword != "correct horse" {
-			return personal.Credentials{}, personal.Faults{"old_password": personal.FaultMismatch}.Err()
+			return personal.Credentials{}, personal.FieldErrors{"old_password": personal.FieldErrorMismatch}.Err()
 		}
 		return personal.Credentials{UserID: 42, UserHash: second}, m.noting(r)
 	}

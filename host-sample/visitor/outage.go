@@ -11,7 +11,7 @@ import (
 
 // keepTyped refuses the post of a form of the account. While the service cannot
 // say whose it is, the form is shown again with what was typed.
-func (s *site) keepTyped(f form) personalhttp.Refusal {
+func (s *site) keepTyped(f form) personalhttp.ErrorHandler {
 	return func(w http.ResponseWriter, r *http.Request, refusal error) {
 		if personal.CodeOf(refusal) != personal.CodeUnavailable {
 			s.refuse(w, r, refusal)

@@ -92,7 +92,7 @@ func (s *site) routes() *http.ServeMux {
 		newEmailPath: {build: s.newEmailForm, submit: s.changeEmail},
 	} {
 		mux.Handle("GET "+path, s.signedIn(s.show(f)))
-		mux.Handle("POST "+path, s.signedIn(s.submit(f), personalhttp.WithRefusal(s.keepTyped(f))))
+		mux.Handle("POST "+path, s.signedIn(s.submit(f), personalhttp.WithErrorHandler(s.keepTyped(f))))
 	}
 	return mux
 }

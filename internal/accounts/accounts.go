@@ -115,8 +115,8 @@ func refusal(code personal.Code) error { return personal.NewError(code, nil) }
 func newID() string { return rand.Text() }
 
 // require notes a missing parameter.
-func require(faults *personal.Faults, name, value string) {
+func require(faults *personal.FieldErrors, name, value string) {
 	if value == "" {
-		faults.Add(name, personal.FaultRequired)
+		faults.Add(name, personal.FieldErrorRequired)
 	}
 }

@@ -41,23 +41,23 @@ func (s *Service) FindUsers(ctx context.Context, r personal.FindUsersRequest) (p
 func search(r personal.FindUsersRequest) (AccountSearch, error) {
 	text := strings.TrimSpace(r.Search)
 	q := AccountSearch{Text: text, Before: r.After, Most: r.Limit}
-	var faults personal.Faults
+	var faults personal.FieldErrors
 	checkSearched(&faults, "search", text)
 	switch disabled := r.State == personal.UserDisabled; r.State {
 	case "":
 	case personal.UserActive, personal.UserDisabled:
 		q.Disabled = &disabled
 	default:
-		faults.Add("state", personal.FaultNotInList)
+		faults.Add("state", personal.FieldErrorNotInList)
 	}
 	if r.After < 0 {
-		faults.Add("after", personal.FaultOutOfRange)
+		faults.Add("after", personal.FieldErrorOutOfRange)
 	}
 	if q.Most == 0 {
 		q.Most = personal.DefaultUserLimit
 	}
-	if q.Most < 0 || q.Most > personal.MostUserLimit {
-		faults.Add("limit", personal.FaultOutOfRange)
+	if q.Most < 0 || q.Most > personal.MaxUserLimit {
+		faults.Add("limit", personal.FieldErrorOutOfRange)
 	}
 	q.Key = strings.ToLower(norm.NFC.String(text))
 	if email, fault := ParseEmail(text); fault == "" {
@@ -70,12 +70,12 @@ func search(r personal.FindUsersRequest) (AccountSearch, error) {
 }
 
 // checkSearched adds the fault of a text that is searched for.
-func checkSearched(faults *personal.Faults, parameter, text string) {
+func checkSearched(faults *personal.FieldErrors, parameter, text string) {
 	switch {
-	case utf8.RuneCountInString(text) > personal.MostSearchLength:
-		faults.Add(parameter, personal.FaultTooLong)
+	case utf8.RuneCountInString(text) > personal.MaxSearchLength:
+		faults.Add(parameter, personal.FieldErrorTooLong)
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		faults.Add(parameter, personal.FaultInvalidFormat)
+		faults.Add(parameter, personal.FieldErrorInvalidFormat)
 	}
 }
 
@@ -132,14 +132,14 @@ func (s *Service) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) 
 func (s *Service) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
 	var email Email
 	if r.Email != "" {
-		var fault personal.FaultCode
+		var fault personal.FieldErrorCode
 		if email, fault = ParseEmail(r.Email); fault != "" {
-			return personal.Faults{"email": fault}.Err()
+			return personal.FieldErrors{"email": fault}.Err()
 		}
 	}
 	err := s.store.SetEmail(ctx, r.UserID, email, func(before Account) ([]NewJob, error) {
 		if email.Key == "" && before.LoginKey == before.Email.Key {
-			return nil, personal.Faults{"email": personal.FaultRequired}.Err()
+			return nil, personal.FieldErrors{"email": personal.FieldErrorRequired}.Err()
 		}
 		return s.emailChanged(ctx, personal.ActorAdministrator, before), nil
 	})
@@ -180,8 +180,8 @@ func (s *Service) UserSessions(ctx context.Context, id int64) ([]personal.Sessio
 	return s.sessionsOf(ctx, id, 0)
 }
 
-// EndUserSessions implements [personal.Administration].
-func (s *Service) EndUserSessions(ctx context.Context, id int64) error {
+// RevokeUserSessions implements [personal.Administration].
+func (s *Service) RevokeUserSessions(ctx context.Context, id int64) error {
 	if err := s.mustExist(ctx, id); err != nil {
 		return err
 	}
@@ -195,17 +195,17 @@ func (s *Service) EndUserSessions(ctx context.Context, id int64) error {
 func (s *Service) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
 	r.Text = strings.TrimSpace(r.Text)
 	limit := cmp.Or(r.Limit, personal.DefaultAuditLimit)
-	var faults personal.Faults
+	var faults personal.FieldErrors
 	checkSearched(&faults, "type", string(r.Type))
 	checkSearched(&faults, "text", r.Text)
 	if r.UserID < 0 {
-		faults.Add("user_id", personal.FaultOutOfRange)
+		faults.Add("user_id", personal.FieldErrorOutOfRange)
 	}
 	if r.After < 0 {
-		faults.Add("after", personal.FaultOutOfRange)
+		faults.Add("after", personal.FieldErrorOutOfRange)
 	}
 	if limit < 0 || limit > personal.MaxAuditLimit {
-		faults.Add("limit", personal.FaultOutOfRange)
+		faults.Add("limit", personal.FieldErrorOutOfRange)
 	}
 	if err := faults.Err(); err != nil {
 		return personal.AuditPage{}, err

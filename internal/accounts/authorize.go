@@ -13,7 +13,7 @@ import (
 // Authorize implements [personal.Service]. An unknown login takes the same road
 // as a wrong password: the same queries, a hash of the same cost, the same answer.
 func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
-	faults := maps.Clone(r.Faults)
+	faults := maps.Clone(r.FieldErrors)
 	require(&faults, "login", r.Login)
 	require(&faults, "password", r.Password)
 	invalid := faults.Err()

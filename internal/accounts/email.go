@@ -40,7 +40,7 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 		s.refund(ctx, attempt)
 		return s.mailRefused(ctx, wait, err)
 	}
-	faults := maps.Clone(r.Faults)
+	faults := maps.Clone(r.FieldErrors)
 	email, fault := ParseEmail(r.Email)
 	if fault != "" {
 		faults.Add("email", fault)
@@ -125,7 +125,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 	if err := s.chargeConfirmation(ctx); err != nil {
 		return err
 	}
-	faults := maps.Clone(r.Faults)
+	faults := maps.Clone(r.FieldErrors)
 	require(&faults, "token", r.Token)
 	if err := faults.Err(); err != nil {
 		return err

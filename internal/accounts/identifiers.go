@@ -22,23 +22,23 @@ const (
 
 // LoginKey returns the mapped form by which a login is unique and matched: PRECIS
 // UsernameCaseMapped (RFC 8265). The fault is "" if the login may be registered.
-func LoginKey(login string) (key string, fault personal.FaultCode) {
+func LoginKey(login string) (key string, fault personal.FieldErrorCode) {
 	switch {
 	case login == "":
-		return "", personal.FaultRequired
+		return "", personal.FieldErrorRequired
 	case !utf8.ValidString(login):
-		return "", personal.FaultInvalidFormat
+		return "", personal.FieldErrorInvalidFormat
 	case utf8.RuneCountInString(login) > 4*longestLogin: // mapping may shorten it, but not for ever
-		return "", personal.FaultTooLong
+		return "", personal.FieldErrorTooLong
 	}
 	key, ok := mapLogin(login)
 	switch {
 	case !ok || mixesScripts(key) || strings.Contains(key, "@"): // of a full-width @, too
-		return "", personal.FaultInvalidFormat
+		return "", personal.FieldErrorInvalidFormat
 	case utf8.RuneCountInString(key) < shortestLogin:
-		return "", personal.FaultTooShort
+		return "", personal.FieldErrorTooShort
 	case utf8.RuneCountInString(key) > longestLogin:
-		return "", personal.FaultTooLong
+		return "", personal.FieldErrorTooLong
 	}
 	return key, ""
 }
@@ -76,28 +76,28 @@ var localPart = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+/=?^_{|}~\x60-]+(\.[A-Za-
 
 // ParseEmail reads one plain address. A domain in Unicode is kept as its A-label
 // (RFC 5891); the key is the address in lower case.
-func ParseEmail(s string) (email Email, fault personal.FaultCode) {
+func ParseEmail(s string) (email Email, fault personal.FieldErrorCode) {
 	if s == "" {
-		return Email{}, personal.FaultRequired
+		return Email{}, personal.FieldErrorRequired
 	}
 	if utf8.RuneCountInString(s) > longestEmail { // its ASCII form is never shorter
-		return Email{}, personal.FaultTooLong
+		return Email{}, personal.FieldErrorTooLong
 	}
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 || !localPart.MatchString(s[:at]) {
-		return Email{}, personal.FaultInvalidFormat
+		return Email{}, personal.FieldErrorInvalidFormat
 	}
 	local, domain := s[:at], s[at+1:]
 	ascii, ok := asciiDomain(domain)
 	if !ok {
-		return Email{}, personal.FaultInvalidFormat
+		return Email{}, personal.FieldErrorInvalidFormat
 	}
 	shown := ascii
 	if isASCII(domain) {
 		shown = domain // as it was typed
 	}
 	if len(local) > longestLocal || len(local)+1+len(ascii) > longestEmail {
-		return Email{}, personal.FaultTooLong
+		return Email{}, personal.FieldErrorTooLong
 	}
 	return Email{Address: local + "@" + shown, Key: strings.ToLower(local) + "@" + strings.ToLower(ascii)}, ""
 }

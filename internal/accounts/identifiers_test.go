@@ -12,7 +12,7 @@ import (
 func TestALoginIsMatchedByItsMappedForm(t *testing.T) {
 	for name, test := range map[string]struct {
 		login, key string
-		fault      personal.FaultCode
+		fault      personal.FieldErrorCode
 	}{
 		"plain":                        {login: "ada", key: "ada"},
 		"upper case":                   {login: "Ada.Lovelace", key: "ada.lovelace"},
@@ -22,20 +22,20 @@ func TestALoginIsMatchedByItsMappedForm(t *testing.T) {
 		"Cyrillic":                     {login: "Иван", key: "иван"},
 		"digits":                       {login: "12345", key: "12345"},
 		"as long as may be":            {login: strings.Repeat("я", 64), key: strings.Repeat("я", 64)},
-		"empty":                        {fault: personal.FaultRequired},
-		"too short":                    {login: "ab", fault: personal.FaultTooShort},
-		"too long":                     {login: strings.Repeat("a", 65), fault: personal.FaultTooLong},
-		"an e-mail":                    {login: "ada@example.com", fault: personal.FaultInvalidFormat},
-		"an e-mail, full-width @":      {login: "ada\uFF20example.com", fault: personal.FaultInvalidFormat},
-		"an e-mail, small @":           {login: "ada\uFE6Bexample.com", fault: personal.FaultInvalidFormat},
-		"with a space":                 {login: "ada lovelace", fault: personal.FaultInvalidFormat},
-		"with a NUL":                   {login: "ada\x00", fault: personal.FaultInvalidFormat},
-		"with a line break":            {login: "ada\nroot", fault: personal.FaultInvalidFormat},
-		"invalid UTF-8":                {login: "ada\xff", fault: personal.FaultInvalidFormat},
-		"Latin with a Cyrillic letter": {login: "\u0430dmin", fault: personal.FaultInvalidFormat},
-		"Latin with a Greek letter":    {login: "\u03bfmega-x", fault: personal.FaultInvalidFormat},
-		"a zero-width character":       {login: "ad\u200ba", fault: personal.FaultInvalidFormat},
-		"a right-to-left override":     {login: "ada\u202e", fault: personal.FaultInvalidFormat},
+		"empty":                        {fault: personal.FieldErrorRequired},
+		"too short":                    {login: "ab", fault: personal.FieldErrorTooShort},
+		"too long":                     {login: strings.Repeat("a", 65), fault: personal.FieldErrorTooLong},
+		"an e-mail":                    {login: "ada@example.com", fault: personal.FieldErrorInvalidFormat},
+		"an e-mail, full-width @":      {login: "ada\uFF20example.com", fault: personal.FieldErrorInvalidFormat},
+		"an e-mail, small @":           {login: "ada\uFE6Bexample.com", fault: personal.FieldErrorInvalidFormat},
+		"with a space":                 {login: "ada lovelace", fault: personal.FieldErrorInvalidFormat},
+		"with a NUL":                   {login: "ada\x00", fault: personal.FieldErrorInvalidFormat},
+		"with a line break":            {login: "ada\nroot", fault: personal.FieldErrorInvalidFormat},
+		"invalid UTF-8":                {login: "ada\xff", fault: personal.FieldErrorInvalidFormat},
+		"Latin with a Cyrillic letter": {login: "\u0430dmin", fault: personal.FieldErrorInvalidFormat},
+		"Latin with a Greek letter":    {login: "\u03bfmega-x", fault: personal.FieldErrorInvalidFormat},
+		"a zero-width character":       {login: "ad\u200ba", fault: personal.FieldErrorInvalidFormat},
+		"a right-to-left override":     {login: "ada\u202e", fault: personal.FieldErrorInvalidFormat},
 	} {
 		t.Run(name, func(t *testing.T) {
 			key, fault := LoginKey(test.login)
@@ -50,29 +50,29 @@ func TestAnEmailIsOnePlainAddress(t *testing.T) {
 	for name, test := range map[string]struct {
 		text  string
 		want  Email
-		fault personal.FaultCode
+		fault personal.FieldErrorCode
 	}{
 		"plain":                {text: "ada@example.com", want: Email{"ada@example.com", "ada@example.com"}},
 		"upper case":           {text: "Ada@Example.COM", want: Email{"Ada@Example.COM", "ada@example.com"}},
 		"with a tag":           {text: "ada+x@example.com", want: Email{"ada+x@example.com", "ada+x@example.com"}},
 		"a domain in Unicode":  {text: "ada@пример.рф", want: Email{"ada@xn--e1afmkfd.xn--p1ai", "ada@xn--e1afmkfd.xn--p1ai"}},
 		"a Kelvin sign":        {text: "a@ban\u212a.com", want: Email{"a@bank.com", "a@bank.com"}},
-		"empty":                {fault: personal.FaultRequired},
-		"no domain":            {text: "ada", fault: personal.FaultInvalidFormat},
-		"no local part":        {text: "@example.com", fault: personal.FaultInvalidFormat},
-		"one label":            {text: "ada@localhost", fault: personal.FaultInvalidFormat},
-		"an address literal":   {text: "ada@[127.0.0.1]", fault: personal.FaultInvalidFormat},
-		"an IP address":        {text: "ada@127.0.0.1", fault: personal.FaultInvalidFormat},
-		"a display name":       {text: "Ada <ada@example.com>", fault: personal.FaultInvalidFormat},
-		"a header":             {text: "ada@example.com\r\nBcc: x@example.com", fault: personal.FaultInvalidFormat},
-		"two addresses":        {text: "a@example.com,b@example.com", fault: personal.FaultInvalidFormat},
-		"quoted":               {text: `"a b"@example.com`, fault: personal.FaultInvalidFormat},
-		"non-ASCII local part": {text: "ада@example.com", fault: personal.FaultInvalidFormat},
-		"two dots":             {text: "a..b@example.com", fault: personal.FaultInvalidFormat},
-		"a dot at the end":     {text: "ada@example.com.", fault: personal.FaultInvalidFormat},
-		"long local part":      {text: strings.Repeat("a", 65) + "@example.com", fault: personal.FaultTooLong},
-		"long":                 {text: "a@" + strings.Repeat(strings.Repeat("b", 60)+".", 4) + "example.com", fault: personal.FaultTooLong},
-		"of great length":      {text: strings.Repeat("a", 5000) + "@example.com", fault: personal.FaultTooLong},
+		"empty":                {fault: personal.FieldErrorRequired},
+		"no domain":            {text: "ada", fault: personal.FieldErrorInvalidFormat},
+		"no local part":        {text: "@example.com", fault: personal.FieldErrorInvalidFormat},
+		"one label":            {text: "ada@localhost", fault: personal.FieldErrorInvalidFormat},
+		"an address literal":   {text: "ada@[127.0.0.1]", fault: personal.FieldErrorInvalidFormat},
+		"an IP address":        {text: "ada@127.0.0.1", fault: personal.FieldErrorInvalidFormat},
+		"a display name":       {text: "Ada <ada@example.com>", fault: personal.FieldErrorInvalidFormat},
+		"a header":             {text: "ada@example.com\r\nBcc: x@example.com", fault: personal.FieldErrorInvalidFormat},
+		"two addresses":        {text: "a@example.com,b@example.com", fault: personal.FieldErrorInvalidFormat},
+		"quoted":               {text: `"a b"@example.com`, fault: personal.FieldErrorInvalidFormat},
+		"non-ASCII local part": {text: "ада@example.com", fault: personal.FieldErrorInvalidFormat},
+		"two dots":             {text: "a..b@example.com", fault: personal.FieldErrorInvalidFormat},
+		"a dot at the end":     {text: "ada@example.com.", fault: personal.FieldErrorInvalidFormat},
+		"long local part":      {text: strings.Repeat("a", 65) + "@example.com", fault: personal.FieldErrorTooLong},
+		"long":                 {text: "a@" + strings.Repeat(strings.Repeat("b", 60)+".", 4) + "example.com", fault: personal.FieldErrorTooLong},
+		"of great length":      {text: strings.Repeat("a", 5000) + "@example.com", fault: personal.FieldErrorTooLong},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, fault := ParseEmail(test.text)

@@ -17,7 +17,7 @@ var hostile = []string{
 	`x') UNION SELECT 1 --`, `'||(SELECT password_hash FROM personal_accounts LIMIT 1)||'`, `/* */`, `--`, `;`,
 	`%`, `%%`, `_`, `a%z`, `a_z`, `!`, `!%`, `\`, `\\`, `\'`, `\%`, `[a-z]`, `*`, `.*`,
 	`?`, `?0`, `?TableColumns`, `$1`, `:name`, `@p1`, `{0}`, "`", `"`, `$$`, `E'\x27'`, `ʼ`, `＇`, `％`,
-	strings.Repeat(`'%_\`, personal.MostSearchLength/4), strings.Repeat("я", personal.MostSearchLength),
+	strings.Repeat(`'%_\`, personal.MaxSearchLength/4), strings.Repeat("я", personal.MaxSearchLength),
 }
 
 func TestWhatAdministratorsSearchForIsFoundLiterally(t *testing.T) {
@@ -37,7 +37,7 @@ func TestWhatAdministratorsSearchForIsFoundLiterally(t *testing.T) {
 				}
 			}
 			slices.Sort(want)
-			page, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Search: text, Limit: personal.MostUserLimit})
+			page, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Search: text, Limit: personal.MaxUserLimit})
 			if err != nil {
 				t.Errorf("%q: %v", text, err)
 				continue
@@ -46,13 +46,13 @@ func TestWhatAdministratorsSearchForIsFoundLiterally(t *testing.T) {
 				t.Errorf("%q finds %v, want %v", text, got, want)
 			}
 		}
-		for _, text := range []string{"'\x00", "\x00; DROP TABLE personal_accounts", "\xff'", strings.Repeat("'", personal.MostSearchLength+1), strings.Repeat("%", 1<<20)} {
+		for _, text := range []string{"'\x00", "\x00; DROP TABLE personal_accounts", "\xff'", strings.Repeat("'", personal.MaxSearchLength+1), strings.Repeat("%", 1<<20)} {
 			_, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Search: text})
 			if personal.CodeOf(err) != personal.CodeValidationFailed {
 				t.Errorf("%.20q: %v", text, err)
 			}
 		}
-		page, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Limit: personal.MostUserLimit})
+		page, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Limit: personal.MaxUserLimit})
 		if err != nil || len(page.Users) != len(names) {
 			t.Errorf("%d users are left of %d, %v", len(page.Users), len(names), err)
 		}

@@ -15,7 +15,7 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 	if err != nil {
 		return personal.Credentials{}, err
 	}
-	faults := maps.Clone(r.Faults)
+	faults := maps.Clone(r.FieldErrors)
 	guessed, err := s.confirmIdentity(ctx, who.account, &faults, "old_password", r.OldPassword)
 	if !guessed {
 		s.refund(ctx, attempt)
@@ -58,9 +58,9 @@ func (s *Service) identifyGuess(
 // confirmIdentity notes a fault unless the entered password is the account's. It
 // returns whether that was a wrong guess, which is told as at a sign-in and is to
 // be paid for; a missing password is none.
-func (s *Service) confirmIdentity(ctx context.Context, a Account, faults *personal.Faults, parameter, entered string) (guessed bool, err error) {
+func (s *Service) confirmIdentity(ctx context.Context, a Account, faults *personal.FieldErrors, parameter, entered string) (guessed bool, err error) {
 	if entered == "" {
-		faults.Add(parameter, personal.FaultRequired)
+		faults.Add(parameter, personal.FieldErrorRequired)
 		return false, nil
 	}
 	result, err := s.hasher.Verify(ctx, hashSource(ctx), a.PasswordHash, entered)
@@ -68,7 +68,7 @@ func (s *Service) confirmIdentity(ctx context.Context, a Account, faults *person
 		return false, fail("verifying a password", err)
 	}
 	if !result.Match {
-		faults.Add(parameter, personal.FaultMismatch)
+		faults.Add(parameter, personal.FieldErrorMismatch)
 		s.failed(ctx, a.LoginKey, a)
 	}
 	return !result.Match, nil

@@ -59,9 +59,9 @@ func (s *Service) UpdateProfile(ctx context.Context, r personal.UpdateProfileReq
 // change reads what was sent to change a profile; read does so for the user
 // fields. What it returns changes an account accordingly.
 func (s *Service) change(
-	in map[string]personal.Input, read func(map[string]personal.Input, *personal.Faults) userfields.Values,
+	in map[string]personal.Input, read func(map[string]personal.Input, *personal.FieldErrors) userfields.Values,
 ) (func(*Account) error, error) {
-	var faults personal.Faults
+	var faults personal.FieldErrors
 	fields := maps.Clone(in)
 	sentName, changeName := fields["name"]
 	name := userfields.ParseName(sentName, &faults)

@@ -58,14 +58,14 @@ func (s *Service) storeRecovery(ctx context.Context, r personal.RecoverRequest) 
 }
 
 // recoverFaults judges by form alone.
-func recoverFaults(r personal.RecoverRequest) personal.Faults {
-	faults := maps.Clone(r.Faults)
+func recoverFaults(r personal.RecoverRequest) personal.FieldErrors {
+	faults := maps.Clone(r.FieldErrors)
 	if r.Login == "" && r.Email == "" && len(faults) == 0 {
-		faults.Add("login", personal.FaultRequired)
-		faults.Add("email", personal.FaultRequired)
+		faults.Add("login", personal.FieldErrorRequired)
+		faults.Add("email", personal.FieldErrorRequired)
 	}
 	if utf8.RuneCountInString(r.Login) > longestEmail {
-		faults.Add("login", personal.FaultTooLong)
+		faults.Add("login", personal.FieldErrorTooLong)
 	}
 	if r.Email != "" {
 		if _, fault := ParseEmail(r.Email); fault != "" {
@@ -137,7 +137,7 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if err := s.chargeConfirmation(ctx); err != nil {
 		return err
 	}
-	faults := maps.Clone(r.Faults)
+	faults := maps.Clone(r.FieldErrors)
 	require(&faults, "token", r.Token)
 	s.newPassword(&faults, r.Password, r.ConfirmPassword)
 	if err := faults.Err(); err != nil {

@@ -41,9 +41,9 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 // newAccount checks everything that was sent and returns the account to be
 // created, without its hash, and the prepared password.
 func (s *Service) newAccount(r personal.RegisterRequest, schema *userfields.Schema) (account Account, prepared string, err error) {
-	faults := maps.Clone(r.Faults)
+	faults := maps.Clone(r.FieldErrors)
 	account = Account{Login: r.Login, CredentialVersion: 1}
-	var fault personal.FaultCode
+	var fault personal.FieldErrorCode
 	if account.LoginKey, fault = LoginKey(r.Login); fault != "" {
 		faults.Add("login", fault)
 	}
@@ -61,16 +61,16 @@ func (s *Service) newAccount(r personal.RegisterRequest, schema *userfields.Sche
 
 // newPassword checks a new password and its confirmation and returns it prepared
 // for hashing.
-func (s *Service) newPassword(faults *personal.Faults, entered, confirm string, words ...string) string {
+func (s *Service) newPassword(faults *personal.FieldErrors, entered, confirm string, words ...string) string {
 	prepared, fault := s.policy.Check(entered, words...)
 	if fault != "" {
 		faults.Add("password", fault)
 	}
 	switch {
 	case confirm == "":
-		faults.Add("confirm_password", personal.FaultRequired)
+		faults.Add("confirm_password", personal.FieldErrorRequired)
 	case confirm != entered:
-		faults.Add("confirm_password", personal.FaultMismatch)
+		faults.Add("confirm_password", personal.FieldErrorMismatch)
 	}
 	return prepared
 }
@@ -119,10 +119,10 @@ func (s *Service) notStored(ctx context.Context, doing string, err error) error 
 func alreadyExists(taken *TakenError) error {
 	e := &personal.Error{Code: personal.CodeAlreadyExists}
 	if taken.Login {
-		e.Faults.Add("login", personal.FaultTaken)
+		e.FieldErrors.Add("login", personal.FieldErrorTaken)
 	}
 	if taken.Email {
-		e.Faults.Add("email", personal.FaultTaken)
+		e.FieldErrors.Add("email", personal.FieldErrorTaken)
 	}
 	return e
 }

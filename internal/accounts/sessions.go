@@ -48,7 +48,7 @@ func (s *Service) RevokeSession(ctx context.Context, r personal.RevokeSessionReq
 	if err != nil {
 		return err
 	}
-	faults := maps.Clone(r.Faults)
+	faults := maps.Clone(r.FieldErrors)
 	require(&faults, "id", r.ID)
 	if err := faults.Err(); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (s *Service) Logout(ctx context.Context, r personal.LogoutRequest) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Faults.Err(); err != nil {
+	if err := r.FieldErrors.Err(); err != nil {
 		return err
 	}
 	if r.All {

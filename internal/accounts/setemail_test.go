@@ -51,7 +51,7 @@ func TestALoginThatIsTheEmailFollowsItAndKeepsItFromBeingTakenAway(t *testing.T)
 		id := f.imported(t, "ada@example.com", "ada@example.com")
 		err := f.service.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id})
 		var refused *personal.Error
-		if !errors.As(err, &refused) || refused.Code != personal.CodeValidationFailed || refused.Faults["email"] != personal.FaultRequired {
+		if !errors.As(err, &refused) || refused.Code != personal.CodeValidationFailed || refused.FieldErrors["email"] != personal.FieldErrorRequired {
 			t.Errorf("taking it away: %v", err)
 		}
 		f.setEmail(t, id, "Ada@Example.org")

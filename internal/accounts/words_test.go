@@ -40,7 +40,7 @@ func TestNoNewPasswordIsMainlyAWordOfTheSite(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if diff := cmp.Diff(personal.Faults{"password": personal.FaultTooCommon}, refused.Faults); diff != "" {
+		if diff := cmp.Diff(personal.FieldErrors{"password": personal.FieldErrorTooCommon}, refused.FieldErrors); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

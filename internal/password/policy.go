@@ -29,24 +29,24 @@ type Policy struct {
 // password must not be equal to: the login, the e-mail address, and so on; empty
 // ones are ignored. The fault is "" for a good one, else required, too_short,
 // too_long, invalid_format (PRECIS allows no such text) or too_common.
-func (p Policy) Check(password string, personalWords ...string) (prepared string, fault personal.FaultCode) {
+func (p Policy) Check(password string, personalWords ...string) (prepared string, fault personal.FieldErrorCode) {
 	if password == "" {
-		return "", personal.FaultRequired
+		return "", personal.FieldErrorRequired
 	}
 	if len(password) > maxRawBytes {
-		return "", personal.FaultTooLong
+		return "", personal.FieldErrorTooLong
 	}
 	prepared, ok := prepare(password)
 	if !ok {
-		return "", personal.FaultInvalidFormat
+		return "", personal.FieldErrorInvalidFormat
 	}
 	switch {
 	case utf8.RuneCountInString(prepared) < p.MinLength:
-		return "", personal.FaultTooShort
+		return "", personal.FieldErrorTooShort
 	case len(prepared) > maxBytes:
-		return "", personal.FaultTooLong
+		return "", personal.FieldErrorTooLong
 	case isCommon(prepared) || isPersonal(prepared, personalWords) || isMainlyOf(prepared, p.Words):
-		return "", personal.FaultTooCommon
+		return "", personal.FieldErrorTooCommon
 	}
 	return prepared, ""
 }

@@ -17,31 +17,31 @@ func TestANewPasswordIsJudgedAfterPreparation(t *testing.T) {
 	long := strings.Repeat("ab", 512) // 1024 bytes
 	tests := map[string]struct {
 		password, prepared string
-		fault              personal.FaultCode
+		fault              personal.FieldErrorCode
 	}{
-		"empty":                             {"", "", personal.FaultRequired},
+		"empty":                             {"", "", personal.FieldErrorRequired},
 		"a phrase":                          {"correct horse battery staple", "correct horse battery staple", ""},
 		"no rules of composition":           {"zvwkqmxp", "zvwkqmxp", ""},
 		"eight characters of two bytes":     {"ёжикчъщы", "ёжикчъщы", ""},
-		"seven characters":                  {"zvwkqmx", "", personal.FaultTooShort},
-		"seven characters of two bytes":     {"ёжикчъщ", "", personal.FaultTooShort},
-		"short only once composed":          {"e\u0301e\u0301e\u0301e\u0301", "", personal.FaultTooShort},
+		"seven characters":                  {"zvwkqmx", "", personal.FieldErrorTooShort},
+		"seven characters of two bytes":     {"ёжикчъщ", "", personal.FieldErrorTooShort},
+		"short only once composed":          {"e\u0301e\u0301e\u0301e\u0301", "", personal.FieldErrorTooShort},
 		"composed":                          {"xqe\u0301kwvzpm", "xq\u00e9kwvzpm", ""},
-		"other spaces":                      {"zv\u00a0w\u3000qm", "", personal.FaultTooShort},
+		"other spaces":                      {"zv\u00a0w\u3000qm", "", personal.FieldErrorTooShort},
 		"other spaces, long enough":         {"zvx\u00a0wk\u3000qm", "zvx wk qm", ""},
 		"case stays":                        {"ZvWkQmXp", "ZvWkQmXp", ""},
 		"the longest":                       {long, long, ""},
-		"one byte too long":                 {long + "c", "", personal.FaultTooLong},
+		"one byte too long":                 {long + "c", "", personal.FieldErrorTooLong},
 		"long before but not after":         {strings.Repeat("\u3000a", 400), strings.Repeat(" a", 400), ""},
-		"a megabyte":                        {strings.Repeat("e\u0301", 1<<20), "", personal.FaultTooLong},
-		"a tab":                             {"zvwk\tqmxp", "", personal.FaultInvalidFormat},
-		"a NUL":                             {"zvwk\x00qmxp", "", personal.FaultInvalidFormat},
-		"not UTF-8":                         {"zvwk\xffqmxp", "", personal.FaultInvalidFormat},
-		"common":                            {"iloveyou", "", personal.FaultTooCommon},
-		"common in other case":              {"QwertyUiop", "", personal.FaultTooCommon},
-		"common, also a name":               {"Jennifer", "", personal.FaultTooCommon},
-		"the login":                         {"Grigori.Z", "", personal.FaultTooCommon},
-		"the e-mail":                        {"GZ@example.com", "", personal.FaultTooCommon},
+		"a megabyte":                        {strings.Repeat("e\u0301", 1<<20), "", personal.FieldErrorTooLong},
+		"a tab":                             {"zvwk\tqmxp", "", personal.FieldErrorInvalidFormat},
+		"a NUL":                             {"zvwk\x00qmxp", "", personal.FieldErrorInvalidFormat},
+		"not UTF-8":                         {"zvwk\xffqmxp", "", personal.FieldErrorInvalidFormat},
+		"common":                            {"iloveyou", "", personal.FieldErrorTooCommon},
+		"common in other case":              {"QwertyUiop", "", personal.FieldErrorTooCommon},
+		"common, also a name":               {"Jennifer", "", personal.FieldErrorTooCommon},
+		"the login":                         {"Grigori.Z", "", personal.FieldErrorTooCommon},
+		"the e-mail":                        {"GZ@example.com", "", personal.FieldErrorTooCommon},
 		"the login with something after it": {"grigori.z7", "grigori.z7", ""},
 	}
 	for name, test := range tests {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"github.com/cms-personal/personal/internal/moving"
+	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -20,8 +20,8 @@ func addAudit(ctx context.Context, db bun.IDB, e personal.Event, gone bool) erro
 	return err
 }
 
-// AuditLines returns a page of audit lines, see moving.AuditSource.
-func (s *Store) AuditLines(ctx context.Context, accountID int64, behind moving.AuditLine, n int) ([]moving.AuditLine, error) {
+// AuditLines returns a page of audit lines, see transfer.AuditSource.
+func (s *Store) AuditLines(ctx context.Context, accountID int64, behind transfer.AuditLine, n int) ([]transfer.AuditLine, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	var rows []auditRow
@@ -32,9 +32,9 @@ func (s *Store) AuditLines(ctx context.Context, accountID int64, behind moving.A
 	if err := query.Scan(ctx); err != nil {
 		return nil, fault(ctx, "read audit lines", err)
 	}
-	lines := make([]moving.AuditLine, len(rows))
+	lines := make([]transfer.AuditLine, len(rows))
 	for i, r := range rows {
-		lines[i] = moving.AuditLine{ID: r.ID, Type: r.Type, Time: r.Time.time(), UserID: r.AccountID, Address: r.Address, RequestID: r.RequestID, Actor: r.Actor, ActorName: r.ActorName}
+		lines[i] = transfer.AuditLine{ID: r.ID, Type: r.Type, Time: r.Time.time(), UserID: r.AccountID, Address: r.Address, RequestID: r.RequestID, Actor: r.Actor, ActorName: r.ActorName}
 	}
 	return lines, nil
 }

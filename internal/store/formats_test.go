@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/transfer"
 )
 
 func TestFormats_AreNotedByImportsAndByADailyScan(t *testing.T) {
@@ -41,8 +41,8 @@ func TestFormats_AreNotedByImportsAndByADailyScan(t *testing.T) {
 		add := func(login, hash string, noted ...string) {
 			t.Helper()
 			batch := []accounts.Account{{Login: login, LoginKey: login, PasswordHash: hash}}
-			_, err := s.AddAccounts(t.Context(), batch, func([]moving.Outcome) moving.Settlement {
-				return moving.Settlement{Formats: noted}
+			_, err := s.AddAccounts(t.Context(), batch, func([]transfer.Outcome) transfer.Settlement {
+				return transfer.Settlement{Formats: noted}
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/moving"
+	"github.com/cms-personal/personal/internal/transfer"
 )
 
-// Traces returns what the use of an account has left, see moving.PersonSource. Of
+// Traces returns what the use of an account has left, see transfer.PersonSource. Of
 // each kind there is little: sign-ins and mails are limited.
-func (s *Store) Traces(ctx context.Context, accountID int64) (moving.Traces, error) {
+func (s *Store) Traces(ctx context.Context, accountID int64) (transfer.Traces, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	var places, mails, tokens []traceRow
@@ -22,15 +22,15 @@ func (s *Store) Traces(ctx context.Context, accountID int64) (moving.Traces, err
 		{&tokens, "SELECT email AS text, expires AS time FROM personal_mail_tokens WHERE account_id = ? AND email <> '' ORDER BY expires, digest"},
 	} {
 		if err := s.read.NewRaw(q.query, accountID).Scan(ctx, q.rows); err != nil {
-			return moving.Traces{}, fault(ctx, "read places and mails", err)
+			return transfer.Traces{}, fault(ctx, "read places and mails", err)
 		}
 	}
-	return moving.Traces{
-		Places: traces(places, func(r traceRow) moving.Place { return moving.Place{Place: r.Text, LastSeen: r.Time.time()} }),
-		Mails: traces(mails, func(r traceRow) moving.SentMail {
-			return moving.SentMail{Purpose: accounts.MailPurpose(r.Text), Sent: r.Time.time()}
+	return transfer.Traces{
+		Places: traces(places, func(r traceRow) transfer.Place { return transfer.Place{Place: r.Text, LastSeen: r.Time.time()} }),
+		Mails: traces(mails, func(r traceRow) transfer.SentMail {
+			return transfer.SentMail{Purpose: accounts.MailPurpose(r.Text), Sent: r.Time.time()}
 		}),
-		NewEmails: traces(tokens, func(r traceRow) moving.NewEmail { return moving.NewEmail{Email: r.Text, Expires: r.Time.time()} }),
+		NewEmails: traces(tokens, func(r traceRow) transfer.NewEmail { return transfer.NewEmail{Email: r.Text, Expires: r.Time.time()} }),
 	}, nil
 }
 

@@ -46,8 +46,8 @@ type Administration interface {
 	// is the current one. Codes: not_found.
 	UserSessions(ctx context.Context, id int64) ([]Session, error)
 
-	// EndUserSessions ends every session of the user. Codes: not_found.
-	EndUserSessions(ctx context.Context, id int64) error
+	// RevokeUserSessions ends every session of the user. Codes: not_found.
+	RevokeUserSessions(ctx context.Context, id int64) error
 
 	// DeleteUser removes a user and all that was his. His login and e-mail are
 	// free again; his id is never used again. Codes: not_found.
@@ -72,8 +72,8 @@ const (
 // The bounds of a search.
 const (
 	DefaultUserLimit = 50  // users on a page, where the request names no limit
-	MostUserLimit    = 100 // users on a page
-	MostSearchLength = 254 // characters of a search, the longest e-mail's
+	MaxUserLimit     = 100 // users on a page
+	MaxSearchLength  = 254 // characters of a search, the longest e-mail's
 )
 
 // FindUsersRequest carries the parameters of [Administration.FindUsers]. In
@@ -82,7 +82,7 @@ type FindUsersRequest struct {
 	Search string    // part of a login, an e-mail or a name, in any case, or a whole id; empty: everybody
 	State  UserState // empty: either
 	After  int64     // UserPage.Next of the page before; 0: the first page
-	Limit  int       // users on the page, MostUserLimit at most; 0: DefaultUserLimit
+	Limit  int       // users on the page, MaxUserLimit at most; 0: DefaultUserLimit
 }
 
 // UserPage is one page of users.
@@ -131,7 +131,7 @@ const (
 // AuditEntriesRequest carries the parameters of [Administration.AuditEntries]:
 // an entry is listed if it matches every filter that is set. In FIELDS they are
 // called type, user_id, text, after and limit. Type and Text have at most
-// MostSearchLength characters, none of them a control character.
+// MaxSearchLength characters, none of them a control character.
 type AuditEntriesRequest struct {
 	Type   EventType // empty: every type; an unknown one matches nothing
 	UserID int64     // 0: every user, and entries about none

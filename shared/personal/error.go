@@ -30,37 +30,37 @@ const (
 	CodeUnavailable          Code = "unavailable"
 )
 
-// FaultCode says what is wrong with one parameter.
-type FaultCode string
+// FieldErrorCode says what is wrong with one parameter.
+type FieldErrorCode string
 
 // The codes of FIELDS in the HTTP contract, section 2.
 const (
-	FaultRequired      FaultCode = "required"
-	FaultTooShort      FaultCode = "too_short"
-	FaultTooLong       FaultCode = "too_long"
-	FaultInvalidFormat FaultCode = "invalid_format" // pattern, e-mail, date, a login's characters
-	FaultInvalidType   FaultCode = "invalid_type"   // not readable as the type
-	FaultNotInList     FaultCode = "not_in_list"
-	FaultOutOfRange    FaultCode = "out_of_range"
-	FaultMismatch      FaultCode = "mismatch"
-	FaultTaken         FaultCode = "taken"
-	FaultTooCommon     FaultCode = "too_common"
-	FaultUnknownField  FaultCode = "unknown_field"
-	FaultReadOnly      FaultCode = "read_only"
+	FieldErrorRequired      FieldErrorCode = "required"
+	FieldErrorTooShort      FieldErrorCode = "too_short"
+	FieldErrorTooLong       FieldErrorCode = "too_long"
+	FieldErrorInvalidFormat FieldErrorCode = "invalid_format" // pattern, e-mail, date, a login's characters
+	FieldErrorInvalidType   FieldErrorCode = "invalid_type"   // not readable as the type
+	FieldErrorNotInList     FieldErrorCode = "not_in_list"
+	FieldErrorOutOfRange    FieldErrorCode = "out_of_range"
+	FieldErrorMismatch      FieldErrorCode = "mismatch"
+	FieldErrorTaken         FieldErrorCode = "taken"
+	FieldErrorTooCommon     FieldErrorCode = "too_common"
+	FieldErrorUnknownField  FieldErrorCode = "unknown_field"
+	FieldErrorReadOnly      FieldErrorCode = "read_only"
 )
 
-// Faults names the parameters at fault: parameter name -> what is wrong.
+// FieldErrors names the parameters at fault: parameter name -> what is wrong.
 //
 // In a request it holds what its decoder could not read (a list where one text
 // is meant, say), so that the operation reports it along with its own findings
 // and in its proper order: behind a 429 or a 401, never before.
-type Faults map[string]FaultCode
+type FieldErrors map[string]FieldErrorCode
 
 // Add notes a fault unless the parameter has one already: the first found, and
 // so the most basic, is the one reported. It allocates the map when needed.
-func (f *Faults) Add(parameter string, code FaultCode) {
+func (f *FieldErrors) Add(parameter string, code FieldErrorCode) {
 	if *f == nil {
-		*f = Faults{}
+		*f = FieldErrors{}
 	}
 	if _, known := (*f)[parameter]; !known {
 		(*f)[parameter] = code
@@ -68,20 +68,20 @@ func (f *Faults) Add(parameter string, code FaultCode) {
 }
 
 // Err returns validation_failed with these faults, or nil if there are none.
-func (f Faults) Err() error {
+func (f FieldErrors) Err() error {
 	if len(f) == 0 {
 		return nil
 	}
-	return &Error{Code: CodeValidationFailed, Faults: f}
+	return &Error{Code: CodeValidationFailed, FieldErrors: f}
 }
 
 // Error is the one error type of the contract.
 type Error struct {
-	Code       Code
-	Faults     Faults        // only where parameters are at fault
-	RetryAfter time.Duration // only with too_many_attempts and unavailable; 0 elsewhere
-	RequestID  string        // of the call that failed, where it crossed a process boundary
-	Cause      error         // for the log of the process where it arose; never crosses, never shown
+	Code        Code
+	FieldErrors FieldErrors   // only where parameters are at fault
+	RetryAfter  time.Duration // only with too_many_attempts and unavailable; 0 elsewhere
+	RequestID   string        // of the call that failed, where it crossed a process boundary
+	Cause       error         // for the log of the process where it arose; never crosses, never shown
 }
 
 // NewError returns an error of the given code; cause may be nil.
@@ -94,11 +94,11 @@ func NewError(code Code, cause error) *Error {
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(string(e.Code))
-	for i, name := range slices.Sorted(maps.Keys(e.Faults)) {
+	for i, name := range slices.Sorted(maps.Keys(e.FieldErrors)) {
 		if i == 0 {
 			b.WriteString(":")
 		}
-		b.WriteString(" " + name + "=" + string(e.Faults[name]))
+		b.WriteString(" " + name + "=" + string(e.FieldErrors[name]))
 	}
 	if e.Cause != nil {
 		b.WriteString(": " + e.Cause.Error())

@@ -37,7 +37,7 @@ type Field struct {
 	Label     LocalText `json:"label,omitempty"`
 	Required  bool      `json:"required,omitempty"`
 	Default   Input     `json:"default,omitzero"`     // applied at registration
-	MaxLength int       `json:"max_length,omitempty"` // in characters; of each item of a list; 0: see MaxLengthInForce
+	MaxLength int       `json:"max_length,omitempty"` // in characters; of each item of a list; 0: see EffectiveMaxLength
 	Min       *float64  `json:"min,omitempty"`        // integer and number only
 	Max       *float64  `json:"max,omitempty"`
 	Pattern   string    `json:"pattern,omitempty"` // RE2, matched against the whole value, each item of a list
@@ -48,11 +48,11 @@ type Field struct {
 	Group     string    `json:"group,omitempty"`
 }
 
-// MaxLengthInForce returns the limit of a value's length in characters, of a list
+// EffectiveMaxLength returns the limit of a value's length in characters, of a list
 // that of each item: MaxLength, or the limit of the type where the schema sets
 // none (HTTP contract, section 4). 0: there is none, because the type bounds its
 // values by itself.
-func (f Field) MaxLengthInForce() int {
+func (f Field) EffectiveMaxLength() int {
 	if f.MaxLength != 0 {
 		return f.MaxLength
 	}

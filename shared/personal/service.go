@@ -113,9 +113,9 @@ type ProfileField struct {
 
 // AuthorizeRequest carries the parameters of [Service.Authorize].
 type AuthorizeRequest struct {
-	Login    string // a login or an e-mail address
-	Password string
-	Faults   Faults // parameters that could not be read, see [Faults]
+	Login       string // a login or an e-mail address
+	Password    string
+	FieldErrors FieldErrors // parameters that could not be read, see [FieldErrors]
 }
 
 // RegisterRequest carries the parameters of [Service.Register].
@@ -125,15 +125,15 @@ type RegisterRequest struct {
 	ConfirmPassword string
 	Email           string
 	Fields          map[string]Input // "name" and every other parameter sent, known or not
-	Faults          Faults
+	FieldErrors     FieldErrors
 }
 
 // RecoverRequest carries the parameters of [Service.Recover]: one of the two at
 // least; where both are given, both must match one account.
 type RecoverRequest struct {
-	Login  string
-	Email  string
-	Faults Faults
+	Login       string
+	Email       string
+	FieldErrors FieldErrors
 }
 
 // RecoverConfirmRequest carries the parameters of [Service.RecoverConfirm].
@@ -141,7 +141,7 @@ type RecoverConfirmRequest struct {
 	Token           string
 	Password        string
 	ConfirmPassword string
-	Faults          Faults
+	FieldErrors     FieldErrors
 }
 
 // UpdateProfileRequest carries the parameters of [Service.UpdateProfile].
@@ -156,7 +156,7 @@ type ChangePasswordRequest struct {
 	OldPassword     string
 	Password        string
 	ConfirmPassword string
-	Faults          Faults
+	FieldErrors     FieldErrors
 }
 
 // ChangeEmailRequest carries the parameters of [Service.ChangeEmail].
@@ -164,27 +164,27 @@ type ChangeEmailRequest struct {
 	Credentials Credentials
 	Password    string
 	Email       string
-	Faults      Faults
+	FieldErrors FieldErrors
 }
 
 // ConfirmEmailRequest carries the parameters of [Service.ConfirmEmail].
 type ConfirmEmailRequest struct {
-	Token  string
-	Faults Faults
+	Token       string
+	FieldErrors FieldErrors
 }
 
 // LogoutRequest carries the parameters of [Service.Logout].
 type LogoutRequest struct {
 	Credentials Credentials
 	All         bool // every session of the account, this one too
-	Faults      Faults
+	FieldErrors FieldErrors
 }
 
 // RevokeSessionRequest carries the parameters of [Service.RevokeSession].
 type RevokeSessionRequest struct {
 	Credentials Credentials
 	ID          string // as listed by [Service.Sessions]
-	Faults      Faults
+	FieldErrors FieldErrors
 }
 
 // Session is one living session of an account.

@@ -39,7 +39,7 @@ func newFieldsData(list []personal.Field, l *labels) fieldsData {
 			Label:     l.choose(f.Label, f.Name),
 			Required:  f.Required,
 			Default:   f.Default,
-			MaxLength: f.MaxLengthInForce(),
+			MaxLength: f.EffectiveMaxLength(),
 			MaxItems:  f.MaxItems(),
 			Min:       f.Min,
 			Max:       f.Max,

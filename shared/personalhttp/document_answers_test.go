@@ -83,8 +83,8 @@ func (s *site) callEverything(base string) {
 }
 
 func TestTheErrorsOfAnOperationAreAsTheDocumentSays(t *testing.T) {
-	faults := func(code personal.Code, name string, fault personal.FaultCode) error {
-		return &personal.Error{Code: code, Faults: personal.Faults{name: fault}}
+	faults := func(code personal.Code, name string, fault personal.FieldErrorCode) error {
+		return &personal.Error{Code: code, FieldErrors: personal.FieldErrors{name: fault}}
 	}
 	described, err := openapitest.Parse([]byte(newSite(t, lifelike(nil), personalhttp.Options{}).do("GET", prefix+"openapi.json", "", "").Body))
 	if err != nil {
@@ -98,11 +98,11 @@ func TestTheErrorsOfAnOperationAreAsTheDocumentSays(t *testing.T) {
 		{"auth", personal.NewError(personal.CodeInvalidCredentials, nil), true},
 		{"auth", personal.NewError(personal.CodeAccountDisabled, nil), true},
 		{"auth", personal.NewError(personal.CodeUnauthenticated, nil), false},
-		{"register", faults(personal.CodeAlreadyExists, "login", personal.FaultTaken), true},
-		{"register", faults(personal.CodeAlreadyExists, "login", personal.FaultRequired), false},
-		{"register", faults(personal.CodeAlreadyExists, "phone", personal.FaultTaken), false},
-		{"register", faults(personal.CodeValidationFailed, "phone", personal.FaultTooLong), true},
-		{"register", faults(personal.CodeValidationFailed, "phone", personal.FaultTaken), false},
+		{"register", faults(personal.CodeAlreadyExists, "login", personal.FieldErrorTaken), true},
+		{"register", faults(personal.CodeAlreadyExists, "login", personal.FieldErrorRequired), false},
+		{"register", faults(personal.CodeAlreadyExists, "phone", personal.FieldErrorTaken), false},
+		{"register", faults(personal.CodeValidationFailed, "phone", personal.FieldErrorTooLong), true},
+		{"register", faults(personal.CodeValidationFailed, "phone", personal.FieldErrorTaken), false},
 		{"register", faults(personal.CodeValidationFailed, "phone", "made_up"), false},
 		{"register", personal.NewError(personal.CodeValidationFailed, nil), false},
 		{"profile", personal.NewError(personal.CodeUnauthenticated, nil), true},

@@ -38,10 +38,10 @@ type envelope struct {
 }
 
 type result struct {
-	Type    string           `json:"TYPE"`
-	Message string           `json:"MESSAGE,omitempty"`
-	Code    personal.Code    `json:"CODE,omitempty"`
-	Fields  map[string]Fault `json:"FIELDS,omitempty"`
+	Type    string                `json:"TYPE"`
+	Message string                `json:"MESSAGE,omitempty"`
+	Code    personal.Code         `json:"CODE,omitempty"`
+	Fields  map[string]FieldError `json:"FIELDS,omitempty"`
 }
 
 // write is the one encoder of answers. It returns the status and, for errors,

@@ -6,11 +6,11 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// Fault says what is wrong with one parameter. Its JSON form is that of FIELDS in
+// FieldError says what is wrong with one parameter. Its JSON form is that of FIELDS in
 // the HTTP contract, section 2.
-type Fault struct {
-	Code    personal.FaultCode `json:"CODE"`
-	Message string             `json:"MESSAGE"` // in the caller's language
+type FieldError struct {
+	Code    personal.FieldErrorCode `json:"CODE"`
+	Message string                  `json:"MESSAGE"` // in the caller's language
 }
 
 // Explanation is what the API answers to an error, for hosts whose own pages
@@ -18,9 +18,9 @@ type Fault struct {
 type Explanation struct {
 	Status     int // HTTP's
 	Code       personal.Code
-	Message    string           // in the caller's language
-	Fields     map[string]Fault // by parameter; nil if none is at fault
-	RetryAfter int64            // seconds; 0 where trying again would not help
+	Message    string                // in the caller's language
+	Fields     map[string]FieldError // by parameter; nil if none is at fault
+	RetryAfter int64                 // seconds; 0 where trying again would not help
 }
 
 // Explain tells what the API would answer to an error of the service, in the
@@ -32,11 +32,11 @@ func (h *Handler) Explain(r *http.Request, err error) Explanation {
 	t := h.texts(r)
 	status, _ := statusOf(e.Code)
 	x := Explanation{Status: status, Code: e.Code, Message: t.codes[e.Code], RetryAfter: retryAfter(e)}
-	if len(e.Faults) > 0 {
-		x.Fields = make(map[string]Fault, len(e.Faults))
+	if len(e.FieldErrors) > 0 {
+		x.Fields = make(map[string]FieldError, len(e.FieldErrors))
 	}
-	for name, code := range e.Faults {
-		x.Fields[name] = Fault{Code: code, Message: t.ofFault(code)}
+	for name, code := range e.FieldErrors {
+		x.Fields[name] = FieldError{Code: code, Message: t.ofFault(code)}
 	}
 	return x
 }

@@ -28,9 +28,9 @@ func TestAnErrorIsExplainedAsTheAPIWould(t *testing.T) {
 		want   personalhttp.Explanation
 		logged bool
 	}{
-		{personal.Faults{"login": personal.FaultTaken}.Err(), personalhttp.Explanation{
+		{personal.FieldErrors{"login": personal.FieldErrorTaken}.Err(), personalhttp.Explanation{
 			Status: 422, Code: personal.CodeValidationFailed, Message: "Проверьте введённые данные.",
-			Fields: map[string]personalhttp.Fault{"login": {Code: personal.FaultTaken, Message: "Уже занято."}},
+			Fields: map[string]personalhttp.FieldError{"login": {Code: personal.FieldErrorTaken, Message: "Уже занято."}},
 		}, false},
 		{&personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: 1500 * time.Millisecond}, personalhttp.Explanation{
 			Status: 429, Code: personal.CodeTooManyAttempts, Message: "Слишком много попыток. Повторите позже.", RetryAfter: 2,

@@ -22,11 +22,11 @@ const (
 type texts struct {
 	done   map[done]string
 	codes  map[personal.Code]string
-	faults map[personal.FaultCode]string
+	faults map[personal.FieldErrorCode]string
 	fault  string // for a fault code that a newer module made up
 }
 
-func (t texts) ofFault(code personal.FaultCode) string {
+func (t texts) ofFault(code personal.FieldErrorCode) string {
 	if text, ok := t.faults[code]; ok {
 		return text
 	}

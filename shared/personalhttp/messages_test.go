@@ -12,7 +12,7 @@ import (
 
 func TestEveryCodeHasATextInEveryLanguageAndAStatus(t *testing.T) {
 	codes := constants[personal.Code](t, "../personal/error.go", "Code")
-	faults := constants[personal.FaultCode](t, "../personal/error.go", "FaultCode")
+	faults := constants[personal.FieldErrorCode](t, "../personal/error.go", "FieldErrorCode")
 	dones := constants[done](t, "messages.go", "done")
 	for _, code := range codes {
 		if _, ok := statusOf(code); !ok {

@@ -134,7 +134,7 @@ func restricted(s schema, f personal.Field) schema {
 	if n := f.MaxItems(); n > 0 {
 		s["maxItems"] = n
 	}
-	if n := f.MaxLengthInForce(); n > 0 {
+	if n := f.EffectiveMaxLength(); n > 0 {
 		item["maxLength"] = n
 	}
 	if pattern := wholePattern(f.Pattern); pattern != "" {

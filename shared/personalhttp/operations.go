@@ -9,7 +9,7 @@ import (
 func authorize(ctx context.Context, s personal.Service, in *input) (any, error) {
 	p := reader{params: in.params}
 	r := personal.AuthorizeRequest{Login: p.text("login"), Password: p.text("password")}
-	if err := p.done(&r.Faults); err != nil {
+	if err := p.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	signedIn, err := s.Authorize(ctx, r)
@@ -30,7 +30,7 @@ func register(ctx context.Context, s personal.Service, in *input) (any, error) {
 		Email:           p.text("email"),
 		Fields:          in.params.except("login", "password", "confirm_password", "email"),
 	}
-	if err := p.done(&r.Faults); err != nil {
+	if err := p.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	signedIn, err := s.Register(ctx, r)
@@ -40,7 +40,7 @@ func register(ctx context.Context, s personal.Service, in *input) (any, error) {
 func recoverPassword(ctx context.Context, s personal.Service, in *input) (any, error) {
 	p := reader{params: in.params}
 	r := personal.RecoverRequest{Login: p.text("login"), Email: p.text("email")}
-	if err := p.done(&r.Faults); err != nil {
+	if err := p.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	return nil, s.Recover(ctx, r)
@@ -53,7 +53,7 @@ func confirmRecovery(ctx context.Context, s personal.Service, in *input) (any, e
 		Password:        p.text("password"),
 		ConfirmPassword: p.text("confirm_password"),
 	}
-	if err := p.done(&r.Faults); err != nil {
+	if err := p.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	return nil, s.RecoverConfirm(ctx, r)
@@ -80,7 +80,7 @@ func changePassword(ctx context.Context, s personal.Service, in *input) (any, er
 		Password:        p.text("password"),
 		ConfirmPassword: p.text("confirm_password"),
 	}
-	if err := p.done(&r.Faults); err != nil {
+	if err := p.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	c, err := s.ChangePassword(ctx, r)
@@ -94,7 +94,7 @@ func changeEmail(ctx context.Context, s personal.Service, in *input) (any, error
 		Password:    p.text("password"),
 		Email:       p.text("email"),
 	}
-	if err := p.done(&r.Faults); err != nil {
+	if err := p.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	return nil, s.ChangeEmail(ctx, r)
@@ -103,7 +103,7 @@ func changeEmail(ctx context.Context, s personal.Service, in *input) (any, error
 func confirmEmail(ctx context.Context, s personal.Service, in *input) (any, error) {
 	p := reader{params: in.params}
 	r := personal.ConfirmEmailRequest{Token: p.text("token")}
-	if err := p.done(&r.Faults); err != nil {
+	if err := p.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	return nil, s.ConfirmEmail(ctx, r)
@@ -112,7 +112,7 @@ func confirmEmail(ctx context.Context, s personal.Service, in *input) (any, erro
 func logout(ctx context.Context, s personal.Service, in *input) (any, error) {
 	p := reader{params: in.params}
 	r := personal.LogoutRequest{Credentials: in.credentials, All: p.boolean("all")}
-	if err := p.done(&r.Faults); err != nil {
+	if err := p.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	return nil, s.Logout(ctx, r)
@@ -126,7 +126,7 @@ func sessions(ctx context.Context, s personal.Service, in *input) (any, error) {
 func revokeSession(ctx context.Context, s personal.Service, in *input) (any, error) {
 	p := reader{params: in.params}
 	r := personal.RevokeSessionRequest{Credentials: in.credentials, ID: p.text("id")}
-	if err := p.done(&r.Faults); err != nil {
+	if err := p.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	return nil, s.RevokeSession(ctx, r)

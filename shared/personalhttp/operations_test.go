@@ -43,7 +43,7 @@ func recorder(got *any) *personaltest.Service {
 
 func TestParametersReachTheService(t *testing.T) {
 	pair := personal.Credentials{UserID: 42, UserHash: hash}
-	type faults = personal.Faults
+	type faults = personal.FieldErrors
 	type fields = map[string]personal.Input
 	for _, c := range []struct {
 		name, method, path, media, body string
@@ -55,11 +55,11 @@ func TestParametersReachTheService(t *testing.T) {
 		{"auth with an odd password", "POST", "auth/", asJSON, `{"login":"a","password":" \u0000\n"}`,
 			personal.AuthorizeRequest{Login: "a", Password: " \x00\n"}},
 		{"auth with other types", "POST", "auth/", asJSON, `{"login":1,"password":true}`,
-			personal.AuthorizeRequest{Faults: faults{"login": personal.FaultInvalidType, "password": personal.FaultInvalidType}}},
+			personal.AuthorizeRequest{FieldErrors: faults{"login": personal.FieldErrorInvalidType, "password": personal.FieldErrorInvalidType}}},
 		{"auth with a list and an object", "POST", "auth/", asJSON, `{"login":["a"],"password":{}}`,
-			personal.AuthorizeRequest{Faults: faults{"login": personal.FaultInvalidType, "password": personal.FaultInvalidType}}},
+			personal.AuthorizeRequest{FieldErrors: faults{"login": personal.FieldErrorInvalidType, "password": personal.FieldErrorInvalidType}}},
 		{"auth with a list in a form", "POST", "auth/", form, "login[]=a&password=b",
-			personal.AuthorizeRequest{Password: "b", Faults: faults{"login": personal.FaultInvalidType}}},
+			personal.AuthorizeRequest{Password: "b", FieldErrors: faults{"login": personal.FieldErrorInvalidType}}},
 		{"auth with a repeated login", "POST", "auth/", form, "login=a&login=a&password=b", nil},
 		{"auth with a repeated empty login", "POST", "auth/", form, "login=&login=", nil},
 		{"auth_refresh by GET", "GET", "auth_refresh/", "", "", pair},
@@ -85,7 +85,7 @@ func TestParametersReachTheService(t *testing.T) {
 		{"email repeated", "POST", "email/", form, "email=b&email=c", nil},
 		{"email_confirm", "POST", "email_confirm/", form, "token=a", personal.ConfirmEmailRequest{Token: "a"}},
 		{"email_confirm with a number", "POST", "email_confirm/", asJSON, `{"token":1}`,
-			personal.ConfirmEmailRequest{Faults: faults{"token": personal.FaultInvalidType}}},
+			personal.ConfirmEmailRequest{FieldErrors: faults{"token": personal.FieldErrorInvalidType}}},
 		{"email_confirm repeated", "POST", "email_confirm/", form, "token=b&token=c", nil},
 		{"logout", "POST", "logout/", "", "", personal.LogoutRequest{Credentials: pair}},
 		{"logout of all: true", "POST", "logout/", form, "all=true", personal.LogoutRequest{Credentials: pair, All: true}},
@@ -97,9 +97,9 @@ func TestParametersReachTheService(t *testing.T) {
 		{"logout of all: JSON true", "POST", "logout/", asJSON, `{"all":true}`, personal.LogoutRequest{Credentials: pair, All: true}},
 		{"logout of all: JSON false", "POST", "logout/", asJSON, `{"all":false}`, personal.LogoutRequest{Credentials: pair}},
 		{"logout of all: yes", "POST", "logout/", form, "all=yes",
-			personal.LogoutRequest{Credentials: pair, Faults: faults{"all": personal.FaultInvalidType}}},
+			personal.LogoutRequest{Credentials: pair, FieldErrors: faults{"all": personal.FieldErrorInvalidType}}},
 		{"logout of all: a number", "POST", "logout/", asJSON, `{"all":1}`,
-			personal.LogoutRequest{Credentials: pair, Faults: faults{"all": personal.FaultInvalidType}}},
+			personal.LogoutRequest{Credentials: pair, FieldErrors: faults{"all": personal.FieldErrorInvalidType}}},
 		{"logout repeated", "POST", "logout/", form, "all=1&all=1", nil},
 		{"sessions", "GET", "sessions/", "", "", pair},
 		{"sessions_revoke", "POST", "sessions_revoke/", form, "id=s", personal.RevokeSessionRequest{Credentials: pair, ID: "s"}},
@@ -173,7 +173,7 @@ func TestDataHasTheFormOfTheContract(t *testing.T) {
 func TestEnvelopesAreExact(t *testing.T) {
 	s := everything()
 	s.AuthorizeFunc = func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
-		return personal.SignedIn{}, personal.Faults{"password": "required", "login": "too_long", "x": "made_up_later"}.Err()
+		return personal.SignedIn{}, personal.FieldErrors{"password": "required", "login": "too_long", "x": "made_up_later"}.Err()
 	}
 	server := newSite(t, s, personalhttp.Options{})
 	for route, want := range map[string]string{

@@ -27,7 +27,7 @@ func (p params) except(names ...string) map[string]personal.Input {
 // malformed at once.
 type reader struct {
 	params    params
-	faults    personal.Faults
+	faults    personal.FieldErrors
 	malformed error
 }
 
@@ -64,7 +64,7 @@ func (r *reader) boolean(name string) bool {
 
 // done hands over the faults that were found, or returns why the request can't be
 // read at all.
-func (r *reader) done(faults *personal.Faults) error {
+func (r *reader) done(faults *personal.FieldErrors) error {
 	*faults = r.faults
 	return r.malformed
 }
@@ -74,5 +74,5 @@ func (r *reader) refuse(name string, kind personal.InputKind) {
 		r.malformed = malformed(errors.New("a parameter that is no list was repeated"))
 		return
 	}
-	r.faults.Add(name, personal.FaultInvalidType)
+	r.faults.Add(name, personal.FieldErrorInvalidType)
 }

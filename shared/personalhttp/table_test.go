@@ -292,7 +292,7 @@ func TestOpenAPI_DescribesEveryConstantOfTheContract(t *testing.T) {
 			t.Errorf("%s is any type", fieldType)
 		}
 	}
-	faults := slices.DeleteFunc(constants[string](t, "../personal/error.go", "FaultCode"), func(code string) bool { return code == "taken" })
+	faults := slices.DeleteFunc(constants[string](t, "../personal/error.go", "FieldErrorCode"), func(code string) bool { return code == "taken" })
 	slices.Sort(faults)
 	if got := schemas["fault"].Properties["CODE"].Enum; !slices.Equal(got, faults) {
 		t.Errorf("codes of field errors are %q, want %q", got, faults)

@@ -34,12 +34,12 @@ func WithExtractor(e Extractor) RequireOption {
 	return func(g *guard) { g.extract = e }
 }
 
-// Refusal answers a request that RequireUser does not let through; the error is
+// ErrorHandler answers a request that RequireUser does not let through; the error is
 // for [Handler.Explain].
-type Refusal func(w http.ResponseWriter, r *http.Request, err error)
+type ErrorHandler func(w http.ResponseWriter, r *http.Request, err error)
 
-// WithRefusal answers otherwise than by the envelope, by a page say.
-func WithRefusal(refuse Refusal) RequireOption {
+// WithErrorHandler answers otherwise than by the envelope, by a page say.
+func WithErrorHandler(refuse ErrorHandler) RequireOption {
 	return func(g *guard) { g.refuse = refuse }
 }
 
@@ -47,13 +47,13 @@ func WithRefusal(refuse Refusal) RequireOption {
 type guard struct {
 	handler *Handler
 	extract Extractor
-	refuse  Refusal
+	refuse  ErrorHandler
 	next    http.Handler
 }
 
 // RequireUser lets only signed-in users through to next, which finds them by
 // [UserFrom]. Each request is verified with the service, so that a revoked
-// session ends at once. All others get the envelope, or what [WithRefusal] makes
+// session ends at once. All others get the envelope, or what [WithErrorHandler] makes
 // of it: 401 unauthenticated, or whatever else the service answers, 503 say. The request carries a
 // [personal.Call] as by [Handler.WithCall]. The verification may take as long as
 // [Options].Timeout; next is not bound by that.

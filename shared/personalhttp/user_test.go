@@ -105,7 +105,7 @@ func TestAHostMayRefuseInItsOwnWay(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("Accept-Language", "ru")
 	w := httptest.NewRecorder()
-	h.RequireUser(http.NotFoundHandler(), personalhttp.WithRefusal(refuse)).ServeHTTP(w, r)
+	h.RequireUser(http.NotFoundHandler(), personalhttp.WithErrorHandler(refuse)).ServeHTTP(w, r)
 	if w.Code != 401 || w.Body.String() != "Вы не вошли, или ваш сеанс завершён. Пожалуйста, войдите.\n" {
 		t.Errorf("answered %d %s", w.Code, w.Body)
 	}

@@ -8,7 +8,7 @@
 //	GET  events    what happened, the newest first: [Events]; ?limit=100
 //
 // A change answers 200 with the Report, the new version on trial (baking), or
-// 409 with a [Fault] that names the step and the reason.
+// 409 with a [ErrorResponse] that names the step and the reason.
 //
 // The package asks nobody who they are. Whoever reaches it decides which code
 // runs: guard it as such. It refuses changes that a page of another site asks
@@ -42,17 +42,17 @@ type Catalogue interface {
 	Signer(e plugincatalogue.Entry) (string, error)
 }
 
-// History is what the API asks of a [Journal].
-type History interface {
-	Recent(n int) ([]pluginmanager.Record, error)
+// EventReader reads plugin events; [EventLog] is one.
+type EventReader interface {
+	Recent(n int) ([]pluginmanager.Event, error)
 }
 
 // Options are what a CMS may choose.
 type Options struct {
 	// Uploads lets bundles be installed; nil for not at all.
 	Uploads *Uploads
-	// History is what GET events shows; nil for nothing.
-	History History
+	// EventLog is what GET events shows; nil for no events.
+	EventLog EventReader
 	// Log gets the causes of internal errors; nil for slog.Default().
 	Log *slog.Logger
 }
@@ -81,7 +81,7 @@ func New(manager Manager, catalogue Catalogue, o Options) http.Handler {
 	}
 	sameSite := http.NewCrossOriginProtection()
 	sameSite.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusForbidden, Fault{Error: "changes asked for by pages of other sites are refused"})
+		refuse(w, http.StatusForbidden, ErrorResponse{Error: "changes asked for by pages of other sites are refused"})
 	}))
 	return secure(sameSite.Handler(a))
 }
@@ -100,14 +100,14 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	route, ok := a.routes[name]
 	if !ok {
-		refuse(w, http.StatusNotFound, Fault{Error: "there is nothing here"})
+		refuse(w, http.StatusNotFound, ErrorResponse{Error: "there is nothing here"})
 		return
 	}
 	handle, ok := route[r.Method]
 	if !ok {
 		allowed := strings.Join(slices.Sorted(maps.Keys(route)), ", ")
 		w.Header().Set("Allow", allowed)
-		refuse(w, http.StatusMethodNotAllowed, Fault{Error: "the method is none of " + allowed})
+		refuse(w, http.StatusMethodNotAllowed, ErrorResponse{Error: "the method is none of " + allowed})
 		return
 	}
 	handle(w, r)

@@ -132,7 +132,7 @@ func TestTheReportNamesWhatRunsAndWhatIsInstalled(t *testing.T) {
 	f.manager.status = pluginmanager.Status{
 		State: pluginmanager.StateBaking, Version: "1.1.0", Generation: 4, PID: 43,
 		Previous: &pluginmanager.VersionStatus{Version: "1.0.0", Generation: 3, PID: 42, State: pluginmanager.StateDraining},
-		Swap:     &pluginmanager.SwapStatus{From: "1.0.0", To: "1.1.0", Step: "bake", Started: moment, Steps: []pluginmanager.StepRecord{}},
+		Swap:     &pluginmanager.SwapStatus{From: "1.0.0", To: "1.1.0", Step: "bake", Started: moment, Steps: []pluginmanager.SwapStep{}},
 	}
 	want := `{"active":{"version":"1.1.0","generation":4,"pid":43,"state":"baking","restarts":0},` +
 		`"previous":{"version":"1.0.0","generation":3,"pid":42,"state":"draining"},` + versions +
@@ -168,23 +168,23 @@ func TestARefusedSwapSaysWhichStepAndWhy(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err  error
 		code int
-		want pluginadmin.Fault
+		want pluginadmin.ErrorResponse
 	}{
 		"at a step": {
 			&pluginmanager.SwapError{Step: "find", Version: "9.9.9", Err: plugincatalogue.ErrNotFound}, http.StatusConflict,
-			pluginadmin.Fault{Error: "swapping to plugin 9.9.9: find: not installed", Step: "find", Version: "9.9.9", Reason: "not installed"},
+			pluginadmin.ErrorResponse{Error: "swapping to plugin 9.9.9: find: not installed", Step: "find", Version: "9.9.9", Reason: "not installed"},
 		},
 		"while another is under way": {
 			&pluginmanager.BusyError{Swap: busy}, http.StatusConflict,
-			pluginadmin.Fault{Error: (&pluginmanager.BusyError{Swap: busy}).Error(), Reason: (&pluginmanager.BusyError{Swap: busy}).Error(), Swap: &busy},
+			pluginadmin.ErrorResponse{Error: (&pluginmanager.BusyError{Swap: busy}).Error(), Reason: (&pluginmanager.BusyError{Swap: busy}).Error(), Swap: &busy},
 		},
 		"as the host stops": {
 			errors.Join(pluginmanager.ErrStopped, &pluginmanager.SwapError{Step: "start", Err: errors.New("x")}), http.StatusServiceUnavailable,
-			pluginadmin.Fault{Error: "the plugin is being stopped"},
+			pluginadmin.ErrorResponse{Error: "the plugin is being stopped"},
 		},
 		"by a fault of ours": {
 			errors.New("a secret path"), http.StatusInternalServerError,
-			pluginadmin.Fault{Error: "the swap failed, see the log"},
+			pluginadmin.ErrorResponse{Error: "the swap failed, see the log"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestRequestsThatAreNotUnderstoodChangeNothing(t *testing.T) {
 			if w.Code != tt.want || w.Header().Get("Allow") != tt.allow {
 				t.Errorf("%d, Allow %q, want %d, %q; %s", w.Code, w.Header().Get("Allow"), tt.want, tt.allow, w.Body)
 			}
-			if decode[pluginadmin.Fault](t, w).Error == "" || len(f.manager.asked) > 0 {
+			if decode[pluginadmin.ErrorResponse](t, w).Error == "" || len(f.manager.asked) > 0 {
 				t.Errorf("%s; the manager was asked for %q", w.Body, f.manager.asked)
 			}
 			for header, want := range map[string]string{
@@ -275,9 +275,9 @@ func TestABrokenCatalogueIsOurFault(t *testing.T) {
 
 type fakeHistory struct{ asked int }
 
-func (h *fakeHistory) Recent(n int) ([]pluginmanager.Record, error) {
+func (h *fakeHistory) Recent(n int) ([]pluginmanager.Event, error) {
 	h.asked = n
-	return []pluginmanager.Record{{Kind: pluginmanager.KindRefused, Version: "1.2.3", Step: "start", Reason: "it ended"}}, nil
+	return []pluginmanager.Event{{Type: pluginmanager.EventSwapRefused, Version: "1.2.3", Step: "start", Reason: "it ended"}}, nil
 }
 
 func TestEventsAreShownUpToTheLimit(t *testing.T) {
@@ -286,7 +286,7 @@ func TestEventsAreShownUpToTheLimit(t *testing.T) {
 		t.Errorf("without a history: %d %s", w.Code, w.Body)
 	}
 	history := &fakeHistory{}
-	f.options.History = history
+	f.options.EventLog = history
 	for path, limit := range map[string]int{"/events": 100, "/events?limit=7": 7} {
 		got := decode[pluginadmin.Events](t, f.send(http.MethodGet, path, ""))
 		if history.asked != limit || len(got.Events) != 1 || got.Events[0].Step != "start" {

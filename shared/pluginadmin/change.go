@@ -18,16 +18,16 @@ const maxChange = 4 << 10
 
 func (a *api) use(w http.ResponseWriter, r *http.Request) {
 	if !ofType(r, "", "application/json") {
-		refuse(w, http.StatusUnsupportedMediaType, Fault{Error: "the body must be application/json"})
+		refuse(w, http.StatusUnsupportedMediaType, ErrorResponse{Error: "the body must be application/json"})
 		return
 	}
 	version, err := readVersion(http.MaxBytesReader(w, r.Body, maxChange))
 	if isTooLarge(err) {
-		refuse(w, http.StatusRequestEntityTooLarge, Fault{Error: "the body is too large"})
+		refuse(w, http.StatusRequestEntityTooLarge, ErrorResponse{Error: "the body is too large"})
 		return
 	}
 	if err != nil {
-		refuse(w, http.StatusBadRequest, Fault{Error: `the body must be {"version": "…"}`})
+		refuse(w, http.StatusBadRequest, ErrorResponse{Error: `the body must be {"version": "…"}`})
 		return
 	}
 	a.change(w, r, func(ctx context.Context) error { return a.manager.Use(ctx, version) })
@@ -50,11 +50,11 @@ func (a *api) change(w http.ResponseWriter, r *http.Request, swap func(context.C
 	case err == nil:
 		a.writeReport(w, r, http.StatusOK)
 	case errors.Is(err, pluginmanager.ErrStopped):
-		refuse(w, http.StatusServiceUnavailable, Fault{Error: "the plugin is being stopped"})
+		refuse(w, http.StatusServiceUnavailable, ErrorResponse{Error: "the plugin is being stopped"})
 	case errors.As(err, &busy):
-		refuse(w, http.StatusConflict, Fault{Error: busy.Error(), Reason: busy.Error(), Swap: &busy.Swap})
+		refuse(w, http.StatusConflict, ErrorResponse{Error: busy.Error(), Reason: busy.Error(), Swap: &busy.Swap})
 	case errors.As(err, &refused):
-		refuse(w, http.StatusConflict, Fault{
+		refuse(w, http.StatusConflict, ErrorResponse{
 			Error: refused.Error(), Step: refused.Step, Version: refused.Version, Reason: refused.Err.Error(),
 		})
 	case r.Context().Err() != nil: // the CMS cut the wait short; the swap goes on

@@ -14,18 +14,18 @@ const (
 
 // Events is the answer of GET events.
 type Events struct {
-	Events []pluginmanager.Record `json:"events"` // the newest first
+	Events []pluginmanager.Event `json:"events"` // the newest first
 }
 
 func (a *api) getEvents(w http.ResponseWriter, r *http.Request) {
 	limit, ok := readLimit(r.URL.Query().Get("limit"))
 	if !ok {
-		refuse(w, http.StatusBadRequest, Fault{Error: "limit must be a number from 1 to " + strconv.Itoa(maxEvents)})
+		refuse(w, http.StatusBadRequest, ErrorResponse{Error: "limit must be a number from 1 to " + strconv.Itoa(maxEvents)})
 		return
 	}
-	answer := Events{Events: []pluginmanager.Record{}}
-	if a.options.History != nil {
-		records, err := a.options.History.Recent(limit)
+	answer := Events{Events: []pluginmanager.Event{}}
+	if a.options.EventLog != nil {
+		records, err := a.options.EventLog.Recent(limit)
 		if err != nil {
 			a.fail(w, r, "reading the events", err)
 			return

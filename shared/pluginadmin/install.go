@@ -11,7 +11,7 @@ func (a *api) install(w http.ResponseWriter, r *http.Request) {
 	e, err := a.options.Uploads.Take(w, r, wholeBody)
 	var refused *UploadError
 	if errors.As(err, &refused) {
-		refuse(w, refused.Status, refused.Fault)
+		refuse(w, refused.Status, refused.ErrorResponse)
 		return
 	}
 	v, err := versionOf(a.catalogue, e)

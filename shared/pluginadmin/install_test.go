@@ -24,7 +24,7 @@ func (f *fixture) allowUploads(limit int64) {
 func TestAnUploadIsTakenOnlyWhereItIsAllowed(t *testing.T) {
 	f := newFixture()
 	w := f.upload("bundle")
-	if got := decode[pluginadmin.Fault](t, w); w.Code != http.StatusForbidden || !strings.Contains(got.Reason, "code execution") {
+	if got := decode[pluginadmin.ErrorResponse](t, w); w.Code != http.StatusForbidden || !strings.Contains(got.Reason, "code execution") {
 		t.Errorf("where it is not: %d %s", w.Code, w.Body)
 	}
 	f.allowUploads(0)
@@ -61,7 +61,7 @@ func TestARefusedBundleSaysWhy(t *testing.T) {
 			f.allowUploads(0)
 			f.catalogue.install = func(io.Reader) error { return tt.err }
 			w := f.upload("bundle")
-			got := decode[pluginadmin.Fault](t, w)
+			got := decode[pluginadmin.ErrorResponse](t, w)
 			if w.Code != tt.want || got.Error == "" || strings.Contains(w.Body.String(), "secret") {
 				t.Errorf("%d %s, want %d", w.Code, w.Body, tt.want)
 			}

@@ -12,11 +12,11 @@ import (
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
-// Journal keeps what happens to the plugin in a file, one JSON object on a line,
+// EventLog keeps what happens to the plugin in a file, one JSON object on a line,
 // so that it outlives the host. It takes 2 MiB at most: a full file of 1 MiB
 // becomes PATH.1, in place of the one before. It is safe for concurrent use, and
 // meant for one process.
-type Journal struct {
+type EventLog struct {
 	lines *durable.Lines
 	log   *slog.Logger
 }
@@ -26,14 +26,14 @@ const (
 	reasonLimit  = 4 << 10 // in bytes
 )
 
-// OpenJournal opens the journal at path and makes the file, with mode 0600, if
+// OpenEventLog opens the journal at path and makes the file, with mode 0600, if
 // there is none. log is told of records that could not be kept; nil for
 // slog.Default(). Whoever opens it closes it, after the manager has stopped.
-func OpenJournal(path string, log *slog.Logger) (*Journal, error) {
+func OpenEventLog(path string, log *slog.Logger) (*EventLog, error) {
 	return openJournal(path, journalLimit, log)
 }
 
-func openJournal(path string, limit int64, log *slog.Logger) (*Journal, error) {
+func openJournal(path string, limit int64, log *slog.Logger) (*EventLog, error) {
 	if log == nil {
 		log = slog.Default()
 	}
@@ -41,13 +41,13 @@ func openJournal(path string, limit int64, log *slog.Logger) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the plugin journal: %w", err)
 	}
-	return &Journal{lines: lines, log: log}, nil
+	return &EventLog{lines: lines, log: log}, nil
 }
 
 // Record keeps a record: it is on the disk when Record returns. Its signature is
-// that of [pluginmanager.Config.Journal]. The plugin's life does not hang on it:
+// that of [pluginmanager.Config.EventLog]. The plugin's life does not hang on it:
 // what cannot be kept goes to the log.
-func (j *Journal) Record(r pluginmanager.Record) {
+func (j *EventLog) Record(r pluginmanager.Event) {
 	if len(r.Reason) > reasonLimit {
 		r.Reason = strings.ToValidUTF8(r.Reason[:reasonLimit], "") + "…"
 	}
@@ -56,24 +56,24 @@ func (j *Journal) Record(r pluginmanager.Record) {
 		err = j.lines.Append(line)
 	}
 	if err != nil {
-		j.log.Error("writing the plugin journal", "error", err, "kind", r.Kind, "version", r.Version)
+		j.log.Error("writing the plugin journal", "error", err, "kind", r.Type, "version", r.Version)
 	}
 }
 
 // Recent returns the last n records, the newest first. It passes over lines that
 // are none.
-func (j *Journal) Recent(n int) ([]pluginmanager.Record, error) {
+func (j *EventLog) Recent(n int) ([]pluginmanager.Event, error) {
 	data, err := j.lines.Read()
 	if err != nil {
 		return nil, fmt.Errorf("reading the plugin journal: %w", err)
 	}
-	var records []pluginmanager.Record
+	var records []pluginmanager.Event
 	for _, line := range slices.Backward(bytes.Split(data, []byte{'\n'})) {
 		if len(records) >= n {
 			break
 		}
-		var r pluginmanager.Record
-		if json.Unmarshal(line, &r) == nil && r.Kind != "" {
+		var r pluginmanager.Event
+		if json.Unmarshal(line, &r) == nil && r.Type != "" {
 			records = append(records, r)
 		}
 	}
@@ -81,7 +81,7 @@ func (j *Journal) Recent(n int) ([]pluginmanager.Record, error) {
 }
 
 // Close closes the file.
-func (j *Journal) Close() error {
+func (j *EventLog) Close() error {
 	if err := j.lines.Close(); err != nil {
 		return fmt.Errorf("closing the plugin journal: %w", err)
 	}

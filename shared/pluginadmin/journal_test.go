@@ -14,12 +14,12 @@ import (
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
-func openTestJournal(t *testing.T, path string) *Journal {
+func openTestJournal(t *testing.T, path string) *EventLog {
 	t.Helper()
 	return openSmallJournal(t, path, journalLimit)
 }
 
-func openSmallJournal(t *testing.T, path string, limit int64) *Journal {
+func openSmallJournal(t *testing.T, path string, limit int64) *EventLog {
 	t.Helper()
 	j, err := openJournal(path, limit, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -29,15 +29,15 @@ func openSmallJournal(t *testing.T, path string, limit int64) *Journal {
 	return j
 }
 
-func record(n int) pluginmanager.Record {
-	return pluginmanager.Record{
-		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Kind: pluginmanager.KindSwitched,
+func record(n int) pluginmanager.Event {
+	return pluginmanager.Event{
+		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Type: pluginmanager.EventSwitched,
 		Version: "1.2.3", From: "1.0.0", Generation: n, PID: 42,
 	}
 }
 
 // generations returns those of the last n records, which tell test records apart.
-func generations(t *testing.T, j *Journal, n int) []int {
+func generations(t *testing.T, j *EventLog, n int) []int {
 	t.Helper()
 	records, err := j.Recent(n)
 	if err != nil {
@@ -149,7 +149,7 @@ func TestRecordsOfManyGoroutinesAreAllKept(t *testing.T) {
 }
 
 func TestAJournalThatIsAFolderIsNotOpened(t *testing.T) {
-	if _, err := OpenJournal(t.TempDir(), nil); err == nil {
+	if _, err := OpenEventLog(t.TempDir(), nil); err == nil {
 		t.Error("it was")
 	}
 }

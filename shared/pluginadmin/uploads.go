@@ -47,12 +47,12 @@ func NewUploads(c Installer, limit int64, log *slog.Logger) *Uploads {
 
 // UploadError says why a bundle was not taken.
 type UploadError struct {
-	Status int // of the HTTP answer
-	Fault  Fault
+	Status        int // of the HTTP answer
+	ErrorResponse ErrorResponse
 }
 
 // Error is the fault's sentence.
-func (e *UploadError) Error() string { return e.Fault.Error }
+func (e *UploadError) Error() string { return e.ErrorResponse.Error }
 
 // Take installs the bundle that a request brings. open finds it in the request,
 // whose body is bounded by then. The error is an [*UploadError]; what is nobody's
@@ -85,11 +85,11 @@ func (u *Uploads) Take(w http.ResponseWriter, r *http.Request, open func(*http.R
 }
 
 func uploadError(status int, text string) *UploadError {
-	return &UploadError{Status: status, Fault: Fault{Error: text}}
+	return &UploadError{Status: status, ErrorResponse: ErrorResponse{Error: text}}
 }
 
 func errUploadsOff() *UploadError {
-	return &UploadError{Status: http.StatusForbidden, Fault: Fault{
+	return &UploadError{Status: http.StatusForbidden, ErrorResponse: ErrorResponse{
 		Error:  "uploads are off: " + plugincatalogue.ErrNoKeys.Error(),
 		Reason: "an upload is code execution by design, so only bundles signed by a configured key are taken",
 	}}
@@ -110,18 +110,18 @@ func (u *Uploads) refusal(r *http.Request, err error) *UploadError {
 	case errors.Is(err, plugincatalogue.ErrNoKeys):
 		return errUploadsOff()
 	case errors.Is(err, plugincatalogue.ErrConflict) && errors.As(err, &refused):
-		return &UploadError{Status: http.StatusConflict, Fault: faultOf(refused)}
+		return &UploadError{Status: http.StatusConflict, ErrorResponse: faultOf(refused)}
 	case errors.As(err, &refused):
-		return &UploadError{Status: http.StatusUnprocessableEntity, Fault: faultOf(refused)}
+		return &UploadError{Status: http.StatusUnprocessableEntity, ErrorResponse: faultOf(refused)}
 	}
 	u.log.ErrorContext(r.Context(), "plugin administration: installing the bundle", "error", err)
 	return uploadError(http.StatusInternalServerError, "installing the bundle failed, see the log")
 }
 
-func faultOf(refused *plugincatalogue.RefusedError) Fault {
+func faultOf(refused *plugincatalogue.RefusedError) ErrorResponse {
 	reason := refused.Kind.Error()
 	if refused.Reason != "" {
 		reason += ": " + refused.Reason
 	}
-	return Fault{Error: refused.Error(), Version: refused.Version, Reason: reason}
+	return ErrorResponse{Error: refused.Error(), Version: refused.Version, Reason: reason}
 }

@@ -16,10 +16,10 @@ func WithKeys(keys []minisign.PublicKey) Option {
 	return func(c *Catalogue) { c.keys = append(c.keys, keys...) }
 }
 
-// WithFloor makes the catalogue stage no version below this one, and install no
+// WithMinVersion makes the catalogue stage no version below this one, and install no
 // bundle of one, so that nobody
 // brings back one that is known to be bad by its genuine signature.
-func WithFloor(version string) (Option, error) {
+func WithMinVersion(version string) (Option, error) {
 	if !ValidVersion(version) {
 		return nil, fmt.Errorf("the oldest version allowed: %.*q is no version", maxVersion, version)
 	}

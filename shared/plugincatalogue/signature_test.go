@@ -222,7 +222,7 @@ func TestVersionsBelowTheFloorAreNotStaged(t *testing.T) {
 	for version, kind := range map[string]error{
 		"1.9.9": ErrTooOld, "2.0.0-rc.1": ErrTooOld, "2.0.0": nil, "2.0.1": nil, "10.0.0": nil,
 	} {
-		floor, err := WithFloor("2.0.0")
+		floor, err := WithMinVersion("2.0.0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +237,7 @@ func TestVersionsBelowTheFloorAreNotStaged(t *testing.T) {
 }
 
 func TestAFloorThatIsNoVersionIsRefused(t *testing.T) {
-	if _, err := WithFloor("v1"); err == nil {
+	if _, err := WithMinVersion("v1"); err == nil {
 		t.Error("it was taken")
 	}
 }

@@ -15,7 +15,7 @@ import (
 // earlier copy is used again if its contents still are what they should be.
 //
 // Where the catalogue has keys, the signature is checked each time; see
-// [WithKeys], and [WithFloor] for versions that are too old.
+// [WithKeys], and [WithMinVersion] for versions that are too old.
 //
 // privateDir is made if there is none; it must be closed to others. A binary
 // that is not what its manifest says, or a manifest that is not what it was when

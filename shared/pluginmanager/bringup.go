@@ -62,7 +62,7 @@ func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old 
 func (m *Manager) bringUpActive(ctx context.Context) (*process, error) {
 	state, err := m.config.Catalogue.LoadState()
 	if err == nil && state.Active == "" {
-		err = &pluginrpc.Refusal{Reason: "no version is active"}
+		err = &pluginrpc.PermanentError{Reason: "no version is active"}
 	}
 	if err != nil {
 		return nil, &StepError{"find", state.Active, err}
@@ -81,7 +81,7 @@ func (m *Manager) find(version string) (plugincatalogue.Entry, error) {
 		return plugincatalogue.Entry{}, err
 	}
 	if r := entry.Manifest.Protocol; !r.Contains(pluginrpc.ProtocolVersion) {
-		return entry, &pluginrpc.Refusal{Reason: fmt.Sprintf("it speaks the protocols %d to %d, this host speaks %d", r.Min, r.Max, pluginrpc.ProtocolVersion)}
+		return entry, &pluginrpc.PermanentError{Reason: fmt.Sprintf("it speaks the protocols %d to %d, this host speaks %d", r.Min, r.Max, pluginrpc.ProtocolVersion)}
 	}
 	return entry, nil
 }
@@ -155,7 +155,7 @@ func (m *Manager) readSettings(ctx context.Context) ([]byte, error) {
 	select {
 	case r := <-read:
 		if r.err != nil {
-			return nil, &pluginrpc.Refusal{Reason: "the settings cannot be read: " + r.err.Error()}
+			return nil, &pluginrpc.PermanentError{Reason: "the settings cannot be read: " + r.err.Error()}
 		}
 		return r.settings, nil
 	case <-ctx.Done():
@@ -200,7 +200,7 @@ func (m *Manager) preflight(ctx context.Context, p *process, old plugincatalogue
 	case databaseAway:
 		return errors.New(reason)
 	}
-	return &pluginrpc.Refusal{Reason: reason}
+	return &pluginrpc.PermanentError{Reason: reason}
 }
 
 // checkMail asks the host whether mails can be sent, if it can tell. It does not

@@ -42,7 +42,7 @@ type Config struct {
 	FailureRetry time.Duration // between attempts once it failed: 30s
 
 	Bake    time.Duration // how long the old process stays warm after a swap: 60s; negative for not at all
-	Journal func(Record)  // is told what happens; safe for concurrent use, must not block for long; nil for nobody
+	OnEvent func(Event)   // is told what happens; safe for concurrent use, must not block for long; nil for nobody
 
 	DrainTimeout    time.Duration // for calls under way in a process that is given up or stopped: 5s
 	QuiesceTimeout  time.Duration // for its background work: 2s
@@ -54,8 +54,8 @@ func (c Config) withDefaults() Config {
 	if c.Settings == nil {
 		c.Settings = func() ([]byte, error) { return nil, nil }
 	}
-	if c.Journal == nil {
-		c.Journal = func(Record) {}
+	if c.OnEvent == nil {
+		c.OnEvent = func(Event) {}
 	}
 	c.Bake = cmp.Or(c.Bake, time.Minute)
 	c.RestartWait = cmp.Or(c.RestartWait, 5*time.Second)

@@ -40,7 +40,7 @@ func TestAHostKilledAtAnyStepOfASwapStartsAgain(t *testing.T) {
 		"find":                {doom: doom{At: "find", Do: up}, active: "1.0.0"},
 		"settle":              {doom: doom{At: "settle", Do: up}, first: deafBeside, second: announcesCheck, active: "1.0.0"},
 		"settle a trial":      {doom: doom{At: "settle", Do: settle}},
-		"settled":             {doom: doom{At: string(pluginmanager.KindSettled), Do: settle}, active: "2.0.0"},
+		"settled":             {doom: doom{At: string(pluginmanager.EventSwapCompleted), Do: settle}, active: "2.0.0"},
 		"stage":               {doom: doom{At: "stage", Do: up}, active: "1.0.0"},
 		"start, early":        {doom: doom{At: "start", Do: up}, active: "1.0.0"},
 		"start":               {doom: doom{At: "start", Do: up}, second: blocksIn + "start", active: "1.0.0"},
@@ -54,7 +54,7 @@ func TestAHostKilledAtAnyStepOfASwapStartsAgain(t *testing.T) {
 		"bake beside a call":  {doom: doom{At: "bake", Do: up, Call: true}, active: "1.0.0"},
 		"drain":               {doom: doom{At: "retire", Do: up, Call: true, Bake: -1}, active: "2.0.0"},
 		"retire":              {doom: doom{At: "retire", Do: up, Bake: -1}, first: ignoresShutdown, active: "2.0.0"},
-		"rollback":            {doom: doom{At: string(pluginmanager.KindRolledBack), Do: []string{"2.0.0", ""}}, second: quiescesForever, active: "1.0.0"},
+		"rollback":            {doom: doom{At: string(pluginmanager.EventRolledBack), Do: []string{"2.0.0", ""}}, second: quiescesForever, active: "1.0.0"},
 		"rollback by a start": {doom: doom{At: "start", Do: []string{"2.0.0", ""}, Bake: -1}, active: "2.0.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,8 +167,8 @@ func runHost(f folder) {
 	}
 	c := patient(configure(f, catalogue))
 	c.Bake = d.Bake
-	c.Journal = func(r pluginmanager.Record) {
-		dieAt(string(r.Kind))
+	c.OnEvent = func(r pluginmanager.Event) {
+		dieAt(string(r.Type))
 		look()
 	}
 	if m, err = pluginmanager.New(c); err != nil {

@@ -42,8 +42,8 @@ func (r *swapRig) wantLostHung(t *testing.T, version string) {
 	t.Helper()
 	r.records.mu.Lock()
 	defer r.records.mu.Unlock()
-	if !slices.ContainsFunc(r.records.list, func(r pluginmanager.Record) bool {
-		return r.Kind == pluginmanager.KindLost && r.Version == version && strings.Contains(r.Reason, "answers no health checks")
+	if !slices.ContainsFunc(r.records.list, func(r pluginmanager.Event) bool {
+		return r.Type == pluginmanager.EventProcessLost && r.Version == version && strings.Contains(r.Reason, "answers no health checks")
 	}) {
 		t.Errorf("journal: %+v", r.records.list)
 	}
@@ -100,7 +100,7 @@ func TestCallsInAFrozenProcessHoldNothingUp(t *testing.T) {
 		old := r.Status().PID
 		under := r.callUnderWay(t)
 		r.use(t, "2.0.0")
-		eventually(t, "a settled version", func() bool { return r.records.has(pluginmanager.KindSettled) })
+		eventually(t, "a settled version", func() bool { return r.records.has(pluginmanager.EventSwapCompleted) })
 		freeze(t, old)
 		wantUnavailable(t, <-under)
 		eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil && dead(old) })

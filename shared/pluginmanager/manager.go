@@ -74,7 +74,7 @@ func (m *Manager) Start() error {
 }
 
 // WaitReady returns nil as soon as a process serves, and an error when the
-// manager gives the version up: one that wraps a [*pluginrpc.Refusal] for bad
+// manager gives the version up: one that wraps a [*pluginrpc.PermanentError] for bad
 // settings, say, or a [*plugincatalogue.RefusedError]. (It tries again all the
 // same, every Config.FailureRetry.) Other failures, a database that is away
 // among them, may pass: it waits for that until ctx ends, and then returns the

@@ -129,7 +129,7 @@ func (m *Manager) pause(v verdict) arrival {
 	m.mu.Unlock()
 	m.config.Log.Error("plugin does not run", "error", v.fault, "next_try", v.wait)
 	if gaveUp {
-		m.note(Record{Kind: KindGaveUp, Version: m.activeVersion(), Reason: v.fault.Error()})
+		m.note(Event{Type: EventGaveUp, Version: m.activeVersion(), Reason: v.fault.Error()})
 	}
 
 	timer := time.NewTimer(v.wait)
@@ -173,7 +173,7 @@ func (m *Manager) fallBack(from string, cause error) bool {
 	m.fault = cause
 	m.mu.Unlock()
 	m.config.Log.Error("plugin falls back to the last good version", "version", state.LastGood, "from", from, "error", cause)
-	m.note(Record{Kind: KindFellBack, Version: state.LastGood, From: from, Reason: cause.Error()})
+	m.note(Event{Type: EventFellBack, Version: state.LastGood, From: from, Reason: cause.Error()})
 	return true
 }
 

@@ -185,7 +185,7 @@ func runPlugin(f folder) {
 		case exitsConfiguring:
 			os.Exit(4)
 		case refusesSettings:
-			return nil, fmt.Errorf("reading the settings: %w", &pluginrpc.Refusal{Reason: "[session] idle: no duration"})
+			return nil, fmt.Errorf("reading the settings: %w", &pluginrpc.PermanentError{Reason: "[session] idle: no duration"})
 		case hasGrandchild, hasLostGrandchild:
 			f.write("grandchild", strconv.Itoa(fork(stderr, mode == hasLostGrandchild)))
 		case floods:

@@ -86,7 +86,7 @@ func isDeath(err error) bool {
 
 // isFinal reports whether trying again is not expected to help.
 func isFinal(err error) bool {
-	var refusal *pluginrpc.Refusal
+	var refusal *pluginrpc.PermanentError
 	var refused *plugincatalogue.RefusedError
 	return errors.As(err, &refusal) || errors.As(err, &refused)
 }

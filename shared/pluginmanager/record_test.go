@@ -35,7 +35,7 @@ func TestFailedStartsAreSpacedOutWithinTheirLimits(t *testing.T) {
 
 func TestWhatTryingAgainWillNotMendIsFinal(t *testing.T) {
 	for _, err := range []error{
-		&pluginrpc.Refusal{Reason: "bad settings"},
+		&pluginrpc.PermanentError{Reason: "bad settings"},
 		&plugincatalogue.RefusedError{Kind: plugincatalogue.ErrTampered},
 	} {
 		r := record{config: Config{}.withDefaults()}

@@ -170,7 +170,7 @@ func (m *Manager) switchIn(p *process) bool {
 	m.mu.Unlock()
 	p.log.Info("plugin serves")
 	if restarted {
-		m.note(KindRestarted.of(p))
+		m.note(EventRestarted.of(p))
 	}
 	return true
 }
@@ -204,8 +204,8 @@ func (m *Manager) discard(p *process) {
 	})
 }
 
-func lossOf(p *process, cause error) Record {
-	r := KindLost.of(p)
+func lossOf(p *process, cause error) Event {
+	r := EventProcessLost.of(p)
 	r.Reason = cause.Error()
 	return r
 }

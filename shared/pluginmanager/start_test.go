@@ -71,7 +71,7 @@ func TestARefusalIsToldAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := r.WaitReady(limited(t))
-			var refusal *pluginrpc.Refusal
+			var refusal *pluginrpc.PermanentError
 			if !errors.As(err, &refusal) || refusal.Reason != want {
 				t.Errorf("got %v, want the refusal %q", err, want)
 			}
@@ -91,7 +91,7 @@ func TestSettingsThatCannotBeReadAreARefusal(t *testing.T) {
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var refusal *pluginrpc.Refusal
+	var refusal *pluginrpc.PermanentError
 	if err := r.WaitReady(limited(t)); !errors.As(err, &refusal) {
 		t.Errorf("got %v, want a refusal", err)
 	}
@@ -108,7 +108,7 @@ func TestWithoutAnActiveVersionNothingStarts(t *testing.T) {
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var refusal *pluginrpc.Refusal
+	var refusal *pluginrpc.PermanentError
 	if err := r.WaitReady(limited(t)); !errors.As(err, &refusal) {
 		t.Errorf("got %v, want a refusal", err)
 	}

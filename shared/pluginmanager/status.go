@@ -48,15 +48,15 @@ type VersionStatus struct {
 // preflight, migrate, check, settle (an earlier swap), switch, workers, bake and
 // retire; beside the bake the old process's calls drain.
 type SwapStatus struct {
-	From    string       `json:"from"`
-	To      string       `json:"to"`
-	Step    string       `json:"step"` // under way
-	Started time.Time    `json:"started"`
-	Steps   []StepRecord `json:"steps"`
+	From    string     `json:"from"`
+	To      string     `json:"to"`
+	Step    string     `json:"step"` // under way
+	Started time.Time  `json:"started"`
+	Steps   []SwapStep `json:"steps"`
 }
 
-// StepRecord tells of one step.
-type StepRecord struct {
+// SwapStep tells of one step.
+type SwapStep struct {
 	Name   string        `json:"name"`
 	Began  time.Time     `json:"began"`
 	Took   time.Duration `json:"took"`             // nanoseconds; 0 while it is under way

@@ -127,7 +127,7 @@ func (m *Manager) carryOut(s, before *swap) {
 
 // attempt returns nil when the owner has switched.
 func (m *Manager) attempt(s *swap) error {
-	m.note(Record{Kind: KindBegun, Version: s.status.To, From: s.status.From})
+	m.note(Event{Type: EventSwapStarted, Version: s.status.To, From: s.status.From})
 	entry, err := m.find(s.status.To)
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func (m *Manager) refuse(s, before *swap, cause error) error {
 	if m.work.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrStopped, refusal)
 	}
-	m.note(Record{Kind: KindRefused, Version: refusal.Version, From: s.status.From, Step: refusal.Step, Reason: refusal.Err.Error()})
+	m.note(Event{Type: EventSwapRefused, Version: refusal.Version, From: s.status.From, Step: refusal.Step, Reason: refusal.Err.Error()})
 	m.config.Log.Error("plugin swap refused", "version", refusal.Version, "step", refusal.Step, "error", refusal.Err)
 	return refusal
 }
@@ -261,13 +261,13 @@ func (s *swap) begin(name string) {
 		}
 	}
 	s.status.Step = name
-	s.status.Steps = append(s.status.Steps, StepRecord{Name: name, Began: now})
+	s.status.Steps = append(s.status.Steps, SwapStep{Name: name, Began: now})
 }
 
 // drained notes that the old process's last call has left. The caller holds the
 // mutex.
 func (s *swap) drained(since time.Time) {
-	s.status.Steps = append(s.status.Steps, StepRecord{Name: "drain", Began: since, Took: time.Since(since)})
+	s.status.Steps = append(s.status.Steps, SwapStep{Name: "drain", Began: since, Took: time.Since(since)})
 }
 
 // finish takes a swap off the status. The caller holds the mutex.

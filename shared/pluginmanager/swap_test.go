@@ -97,7 +97,7 @@ func TestABadVersionIsRefusedAndTheOldOneMissesNoCall(t *testing.T) {
 				t.Errorf("status: %+v", s)
 			}
 			r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
-			if !r.records.has(pluginmanager.KindRefused) {
+			if !r.records.has(pluginmanager.EventSwapRefused) {
 				t.Errorf("journal: %v", r.records.kinds())
 			}
 			eventually(t, "one process", func() bool {
@@ -140,7 +140,7 @@ func TestTheStepsOfASwapAreTold(t *testing.T) {
 	r.use(t, "2.0.0")
 	eventually(t, "the drain", func() bool {
 		swap := r.Status().Swap
-		return slices.ContainsFunc(swap.Steps, func(s pluginmanager.StepRecord) bool { return s.Name == "drain" })
+		return slices.ContainsFunc(swap.Steps, func(s pluginmanager.SwapStep) bool { return s.Name == "drain" })
 	})
 	s := r.Status()
 	var names []string
@@ -238,7 +238,7 @@ func TestCallsUnderWayInTheOldProcessFinishThere(t *testing.T) {
 	r.start(t)
 	result := r.callUnderWay(t)
 	r.use(t, "2.0.0")
-	eventually(t, "settled", func() bool { return r.records.has(pluginmanager.KindSettled) })
+	eventually(t, "settled", func() bool { return r.records.has(pluginmanager.EventSwapCompleted) })
 	if s := r.Status(); s.Previous == nil || s.Previous.State != pluginmanager.StateDraining {
 		t.Errorf("status: %+v", s)
 	}

@@ -28,7 +28,7 @@ func newSwapRig(t *testing.T, change func(*pluginmanager.Config)) *swapRig {
 	t.Helper()
 	catalogue, seen := linkedCatalogue(t), &records{}
 	r := newRig(t, good, func(c *pluginmanager.Config) {
-		c.Catalogue, c.Journal = catalogue, seen.add
+		c.Catalogue, c.OnEvent = catalogue, seen.add
 		c.ShutdownTimeout = time.Second
 		if change != nil {
 			change(c)
@@ -108,26 +108,26 @@ func linkedCatalogueIn(t *testing.T, dir string) *plugincatalogue.Catalogue {
 // records is a journal.
 type records struct {
 	mu   sync.Mutex
-	list []pluginmanager.Record
+	list []pluginmanager.Event
 }
 
-func (r *records) add(record pluginmanager.Record) {
+func (r *records) add(record pluginmanager.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.list = append(r.list, record)
 }
 
-func (r *records) kinds() []pluginmanager.Kind {
+func (r *records) kinds() []pluginmanager.EventType {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var kinds []pluginmanager.Kind
+	var kinds []pluginmanager.EventType
 	for _, record := range r.list {
-		kinds = append(kinds, record.Kind)
+		kinds = append(kinds, record.Type)
 	}
 	return kinds
 }
 
-func (r *records) has(k pluginmanager.Kind) bool { return slices.Contains(r.kinds(), k) }
+func (r *records) has(k pluginmanager.EventType) bool { return slices.Contains(r.kinds(), k) }
 
 func (r *swapRig) use(t *testing.T, version string) {
 	t.Helper()

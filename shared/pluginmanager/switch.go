@@ -47,7 +47,7 @@ func (t *tenure) switchTo(o *order) error {
 		t.switchBack(cause, true)
 		return &StepError{"workers", p.version, cause}
 	}
-	t.note(t.recordOf(KindSwitched))
+	t.note(t.recordOf(EventSwitched))
 	t.openTrial(o.swap)
 	return nil
 }
@@ -61,7 +61,7 @@ func (t *tenure) beginSwapped(o *order) {
 	t.trial = t.newTrial(o.swap, t.activeVersion(), served)
 	t.present(o.process, nil, o.swap)
 	t.activated = t.activate(o.process)
-	t.note(t.recordOf(KindSwitched))
+	t.note(t.recordOf(EventSwitched))
 	t.openTrial(o.swap)
 	t.conclude()
 	o.done <- nil

@@ -92,7 +92,7 @@ func (t *tenure) settle() error {
 	}
 	b.swap.begin("retire")
 	t.mu.Unlock()
-	t.note(t.recordOf(KindSettled))
+	t.note(t.recordOf(EventSwapCompleted))
 	b.close()
 	t.trial = nil
 	t.disposal.Go(func() { t.retireOld(b.swap, b.old) })
@@ -162,12 +162,12 @@ func (t *tenure) closeTrial(b *trial) {
 }
 
 // recordOf returns a record about the version on trial.
-func (t *tenure) recordOf(k Kind) Record {
+func (t *tenure) recordOf(k EventType) Event {
 	r := k.of(t.active)
 	r.From = t.trial.from
 	return r
 }
 
-func rollbackFrom(failed *process, to string, cause error) Record {
-	return Record{Kind: KindRolledBack, Version: to, From: failed.version, Reason: cause.Error()}
+func rollbackFrom(failed *process, to string, cause error) Event {
+	return Event{Type: EventRolledBack, Version: to, From: failed.version, Reason: cause.Error()}
 }

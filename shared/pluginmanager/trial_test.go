@@ -22,7 +22,7 @@ func TestAVersionThatPassesItsTrialIsTheActiveOne(t *testing.T) {
 		t.Errorf("status: %+v", s)
 	}
 	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"})
-	want := []pluginmanager.Kind{pluginmanager.KindBegun, pluginmanager.KindSwitched, pluginmanager.KindSettled}
+	want := []pluginmanager.EventType{pluginmanager.EventSwapStarted, pluginmanager.EventSwitched, pluginmanager.EventSwapCompleted}
 	if got := r.records.kinds(); !slices.Equal(got, want) {
 		t.Errorf("journal: %v", got)
 	}
@@ -50,7 +50,7 @@ func TestACrashDuringTheTrialSwitchesBackWithoutARestart(t *testing.T) {
 	if failed := stop(); failed > 8 { // those under way
 		t.Errorf("%d calls failed", failed)
 	}
-	if !r.records.has(pluginmanager.KindLost) {
+	if !r.records.has(pluginmanager.EventProcessLost) {
 		t.Errorf("journal: %v", r.records.kinds())
 	}
 }
@@ -145,7 +145,7 @@ func (r *swapRig) wantBack(t *testing.T, old int) {
 		s := r.Status()
 		return s.State == pluginmanager.StateServing && s.PID == old && s.Previous == nil && s.Swap == nil
 	})
-	if !r.records.has(pluginmanager.KindRolledBack) || r.Status().Restarts != 0 {
+	if !r.records.has(pluginmanager.EventRolledBack) || r.Status().Restarts != 0 {
 		t.Errorf("journal: %v, status: %+v", r.records.kinds(), r.Status())
 	}
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
@@ -234,7 +234,7 @@ func TestACrashLoopGivesWayToTheLastGoodVersion(t *testing.T) {
 	}
 	eventually(t, "the last good version", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
-	if !r.records.has(pluginmanager.KindFellBack) {
+	if !r.records.has(pluginmanager.EventFellBack) {
 		t.Errorf("journal: %v", r.records.kinds())
 	}
 	r.wantOneCopy(t)

@@ -72,8 +72,8 @@ func (a *administrationClient) UserSessions(ctx context.Context, id int64) ([]pe
 	return convertAll(answer.GetSessions(), sessionFromPB), nil
 }
 
-// EndUserSessions ends every session of a user.
-func (a *administrationClient) EndUserSessions(ctx context.Context, id int64) error {
+// RevokeUserSessions ends every session of a user.
+func (a *administrationClient) RevokeUserSessions(ctx context.Context, id int64) error {
 	_, err := a.client.EndUserSessions(ctx, &personalv1.EndUserSessionsRequest{Id: id})
 	return err
 }

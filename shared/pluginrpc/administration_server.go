@@ -53,7 +53,7 @@ func (s *administrationServer) UserSessions(ctx context.Context, in *personalv1.
 }
 
 func (s *administrationServer) EndUserSessions(ctx context.Context, in *personalv1.EndUserSessionsRequest) (*personalv1.EndUserSessionsResponse, error) {
-	return &personalv1.EndUserSessionsResponse{}, s.administration().EndUserSessions(ctx, in.GetId())
+	return &personalv1.EndUserSessionsResponse{}, s.administration().RevokeUserSessions(ctx, in.GetId())
 }
 
 func (s *administrationServer) DeleteUser(ctx context.Context, in *personalv1.DeleteUserRequest) (*personalv1.DeleteUserResponse, error) {

@@ -52,7 +52,7 @@ func (c *Connection) Callbacks() int { return int(c.callbacks.Load()) }
 // Configure starts to answer the plugin's callbacks, for as long as the process
 // lives, and hands over the configuration. When it returns nil the module is
 // built and has had a first answer from the host. It can be called once; a
-// process whose configuration failed is of no more use. A [*Refusal] says that
+// process whose configuration failed is of no more use. A [*PermanentError] says that
 // trying again with another process will not help. Like the other steps it wraps
 // context.DeadlineExceeded when its time ran out; the text of any error is meant
 // for an administrator.

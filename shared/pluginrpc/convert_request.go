@@ -9,15 +9,15 @@ func authorizeToPB(r personal.AuthorizeRequest) *personalv1.AuthorizeRequest {
 	return &personalv1.AuthorizeRequest{
 		Login:    r.Login,
 		Password: r.Password,
-		Faults:   mapTexts[string](r.Faults),
+		Faults:   mapTexts[string](r.FieldErrors),
 	}
 }
 
 func authorizeFromPB(r *personalv1.AuthorizeRequest) personal.AuthorizeRequest {
 	return personal.AuthorizeRequest{
-		Login:    r.GetLogin(),
-		Password: r.GetPassword(),
-		Faults:   mapTexts[personal.FaultCode](r.GetFaults()),
+		Login:       r.GetLogin(),
+		Password:    r.GetPassword(),
+		FieldErrors: mapTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }
 
@@ -28,7 +28,7 @@ func registerToPB(r personal.RegisterRequest) *personalv1.RegisterRequest {
 		ConfirmPassword: r.ConfirmPassword,
 		Email:           r.Email,
 		Fields:          inputsToPB(r.Fields),
-		Faults:          mapTexts[string](r.Faults),
+		Faults:          mapTexts[string](r.FieldErrors),
 	}
 }
 
@@ -39,7 +39,7 @@ func registerFromPB(r *personalv1.RegisterRequest) personal.RegisterRequest {
 		ConfirmPassword: r.GetConfirmPassword(),
 		Email:           r.GetEmail(),
 		Fields:          inputsFromPB(r.GetFields()),
-		Faults:          mapTexts[personal.FaultCode](r.GetFaults()),
+		FieldErrors:     mapTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }
 
@@ -47,15 +47,15 @@ func recoverToPB(r personal.RecoverRequest) *personalv1.RecoverRequest {
 	return &personalv1.RecoverRequest{
 		Login:  r.Login,
 		Email:  r.Email,
-		Faults: mapTexts[string](r.Faults),
+		Faults: mapTexts[string](r.FieldErrors),
 	}
 }
 
 func recoverFromPB(r *personalv1.RecoverRequest) personal.RecoverRequest {
 	return personal.RecoverRequest{
-		Login:  r.GetLogin(),
-		Email:  r.GetEmail(),
-		Faults: mapTexts[personal.FaultCode](r.GetFaults()),
+		Login:       r.GetLogin(),
+		Email:       r.GetEmail(),
+		FieldErrors: mapTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }
 
@@ -64,7 +64,7 @@ func recoverConfirmToPB(r personal.RecoverConfirmRequest) *personalv1.RecoverCon
 		Token:           r.Token,
 		Password:        r.Password,
 		ConfirmPassword: r.ConfirmPassword,
-		Faults:          mapTexts[string](r.Faults),
+		Faults:          mapTexts[string](r.FieldErrors),
 	}
 }
 
@@ -73,7 +73,7 @@ func recoverConfirmFromPB(r *personalv1.RecoverConfirmRequest) personal.RecoverC
 		Token:           r.GetToken(),
 		Password:        r.GetPassword(),
 		ConfirmPassword: r.GetConfirmPassword(),
-		Faults:          mapTexts[personal.FaultCode](r.GetFaults()),
+		FieldErrors:     mapTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }
 
@@ -97,7 +97,7 @@ func changePasswordToPB(r personal.ChangePasswordRequest) *personalv1.ChangePass
 		OldPassword:     r.OldPassword,
 		Password:        r.Password,
 		ConfirmPassword: r.ConfirmPassword,
-		Faults:          mapTexts[string](r.Faults),
+		Faults:          mapTexts[string](r.FieldErrors),
 	}
 }
 
@@ -107,7 +107,7 @@ func changePasswordFromPB(r *personalv1.ChangePasswordRequest) personal.ChangePa
 		OldPassword:     r.GetOldPassword(),
 		Password:        r.GetPassword(),
 		ConfirmPassword: r.GetConfirmPassword(),
-		Faults:          mapTexts[personal.FaultCode](r.GetFaults()),
+		FieldErrors:     mapTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }
 
@@ -116,7 +116,7 @@ func changeEmailToPB(r personal.ChangeEmailRequest) *personalv1.ChangeEmailReque
 		Credentials: credentialsToPB(r.Credentials),
 		Password:    r.Password,
 		Email:       r.Email,
-		Faults:      mapTexts[string](r.Faults),
+		Faults:      mapTexts[string](r.FieldErrors),
 	}
 }
 
@@ -125,21 +125,21 @@ func changeEmailFromPB(r *personalv1.ChangeEmailRequest) personal.ChangeEmailReq
 		Credentials: credentialsFromPB(r.GetCredentials()),
 		Password:    r.GetPassword(),
 		Email:       r.GetEmail(),
-		Faults:      mapTexts[personal.FaultCode](r.GetFaults()),
+		FieldErrors: mapTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }
 
 func confirmEmailToPB(r personal.ConfirmEmailRequest) *personalv1.ConfirmEmailRequest {
 	return &personalv1.ConfirmEmailRequest{
 		Token:  r.Token,
-		Faults: mapTexts[string](r.Faults),
+		Faults: mapTexts[string](r.FieldErrors),
 	}
 }
 
 func confirmEmailFromPB(r *personalv1.ConfirmEmailRequest) personal.ConfirmEmailRequest {
 	return personal.ConfirmEmailRequest{
-		Token:  r.GetToken(),
-		Faults: mapTexts[personal.FaultCode](r.GetFaults()),
+		Token:       r.GetToken(),
+		FieldErrors: mapTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }
 
@@ -147,7 +147,7 @@ func logoutToPB(r personal.LogoutRequest) *personalv1.LogoutRequest {
 	return &personalv1.LogoutRequest{
 		Credentials: credentialsToPB(r.Credentials),
 		All:         r.All,
-		Faults:      mapTexts[string](r.Faults),
+		Faults:      mapTexts[string](r.FieldErrors),
 	}
 }
 
@@ -155,7 +155,7 @@ func logoutFromPB(r *personalv1.LogoutRequest) personal.LogoutRequest {
 	return personal.LogoutRequest{
 		Credentials: credentialsFromPB(r.GetCredentials()),
 		All:         r.GetAll(),
-		Faults:      mapTexts[personal.FaultCode](r.GetFaults()),
+		FieldErrors: mapTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }
 
@@ -163,7 +163,7 @@ func revokeSessionToPB(r personal.RevokeSessionRequest) *personalv1.RevokeSessio
 	return &personalv1.RevokeSessionRequest{
 		Credentials: credentialsToPB(r.Credentials),
 		Id:          r.ID,
-		Faults:      mapTexts[string](r.Faults),
+		Faults:      mapTexts[string](r.FieldErrors),
 	}
 }
 
@@ -171,6 +171,6 @@ func revokeSessionFromPB(r *personalv1.RevokeSessionRequest) personal.RevokeSess
 	return personal.RevokeSessionRequest{
 		Credentials: credentialsFromPB(r.GetCredentials()),
 		ID:          r.GetId(),
-		Faults:      mapTexts[personal.FaultCode](r.GetFaults()),
+		FieldErrors: mapTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }

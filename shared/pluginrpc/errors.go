@@ -38,7 +38,7 @@ func contractStatus(ctx context.Context, log *slog.Logger, err error) error {
 	logCause(ctx, log, e)
 	detail := &personalv1.ErrorDetail{
 		Code:      string(e.Code),
-		Fields:    mapTexts[string](e.Faults),
+		Fields:    mapTexts[string](e.FieldErrors),
 		RequestId: requestID(ctx),
 	}
 	if e.RetryAfter > 0 {
@@ -96,7 +96,7 @@ func logCause(ctx context.Context, log *slog.Logger, e *personal.Error) {
 // administrator: with its text.
 func lifecycleStatus(ctx context.Context, log *slog.Logger, err error) error {
 	log.DebugContext(ctx, "lifecycle call failed", "error", err.Error()) // the host is told, and tells
-	var refusal *Refusal
+	var refusal *PermanentError
 	if errors.As(err, &refusal) {
 		return status.Error(codes.FailedPrecondition, refusal.Reason)
 	}

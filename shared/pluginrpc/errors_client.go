@@ -49,10 +49,10 @@ func fromDetail(s *status.Status) *personal.Error {
 			continue
 		}
 		e := &personal.Error{
-			Code:       personal.Code(d.GetCode()),
-			Faults:     mapTexts[personal.FaultCode](d.GetFields()),
-			RetryAfter: max(0, d.GetRetryAfter().AsDuration()),
-			RequestID:  d.GetRequestId(),
+			Code:        personal.Code(d.GetCode()),
+			FieldErrors: mapTexts[personal.FieldErrorCode](d.GetFields()),
+			RetryAfter:  max(0, d.GetRetryAfter().AsDuration()),
+			RequestID:   d.GetRequestId(),
 		}
 		switch {
 		case d.MailRefused != nil:
@@ -73,9 +73,9 @@ func lifecycleError(ctx context.Context, err error) error {
 	s := status.Convert(err)
 	switch s.Code() {
 	case codes.FailedPrecondition:
-		return &Refusal{Reason: s.Message()}
+		return &PermanentError{Reason: s.Message()}
 	case codes.Unimplemented:
-		return &Refusal{Reason: "the plugin does not know this step: " + s.Message()}
+		return &PermanentError{Reason: "the plugin does not know this step: " + s.Message()}
 	case codes.DeadlineExceeded: // the plugin's clock may be the first to notice
 		return fmt.Errorf("%w: %s", context.DeadlineExceeded, s.Message())
 	}

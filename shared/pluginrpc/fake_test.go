@@ -131,8 +131,8 @@ func (s stub) UserSessions(ctx context.Context, id int64) ([]personal.Session, e
 	return ask[[]personal.Session](ctx, s, "UserSessions", id)
 }
 
-func (s stub) EndUserSessions(ctx context.Context, id int64) error {
-	return tell(ctx, s, "EndUserSessions", id)
+func (s stub) RevokeUserSessions(ctx context.Context, id int64) error {
+	return tell(ctx, s, "RevokeUserSessions", id)
 }
 
 func (s stub) DeleteUser(ctx context.Context, id int64) error {

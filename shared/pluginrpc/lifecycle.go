@@ -17,7 +17,7 @@ type Configuration struct {
 // Builder makes the module of this process from its configuration. It is called
 // at most once. It opens what the module needs but changes nothing: migrations
 // belong to Migrate, background work to Activate. An error that no retry can
-// mend (a bad setting) is a [*Refusal].
+// mend (a bad setting) is a [*PermanentError].
 type Builder func(ctx context.Context, c Configuration, host personal.Host) (Module, error)
 
 // Module is a configured personal-account module in a plugin process.
@@ -40,10 +40,10 @@ type Module interface {
 	Close() error
 }
 
-// AdministrableModule is a module that offers an administration as well, which
+// ModuleWithAdministration is a module that offers an administration as well, which
 // not every one does: of another each of its operations answers
 // personal.CodeNotFound.
-type AdministrableModule interface {
+type ModuleWithAdministration interface {
 	Module
 	// Administration returns what the host's own code asks about users.
 	Administration() personal.Administration
@@ -78,9 +78,9 @@ type Check struct {
 	Reason  string // why it failed; holds no secret
 }
 
-// Refusal is an error that trying again will not mend. Its reason is meant for
+// PermanentError is an error that trying again will not mend. Its reason is meant for
 // an administrator and holds no secret.
-type Refusal struct{ Reason string }
+type PermanentError struct{ Reason string }
 
 // Error returns the reason.
-func (r *Refusal) Error() string { return r.Reason }
+func (r *PermanentError) Error() string { return r.Reason }

@@ -19,7 +19,7 @@ type lifecycleServer struct {
 // Configure dials the host first, while the broker still knows the way there.
 func (s *lifecycleServer) Configure(ctx context.Context, in *personalv1.ConfigureRequest) (*personalv1.ConfigureResponse, error) {
 	if !s.process.claimConfiguration() {
-		return nil, &Refusal{Reason: "the process has been configured before"}
+		return nil, &PermanentError{Reason: "the process has been configured before"}
 	}
 	conn, err := s.broker.DialWithOptions(in.GetHostBrokerId(), DialOptions()...)
 	if err != nil {

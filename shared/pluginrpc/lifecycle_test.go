@@ -82,11 +82,11 @@ func TestAStepIsTakenByTheModuleAndFailsWithItsReason(t *testing.T) {
 			}
 			fail = errors.New("the database is away")
 			err := step(connection, t.Context())
-			var refusal *pluginrpc.Refusal
+			var refusal *pluginrpc.PermanentError
 			if err == nil || err.Error() != "the database is away" || errors.As(err, &refusal) {
 				t.Errorf("got %v, want the module's error", err)
 			}
-			fail = fmt.Errorf("migrating: %w", &pluginrpc.Refusal{Reason: "the schema is too new"})
+			fail = fmt.Errorf("migrating: %w", &pluginrpc.PermanentError{Reason: "the schema is too new"})
 			if err := step(connection, t.Context()); !errors.As(err, &refusal) || refusal.Reason != "the schema is too new" {
 				t.Errorf("got %v, want the refusal", err)
 			}
@@ -129,10 +129,10 @@ func TestBeforeItsConfigurationAProcessAnswersNothing(t *testing.T) {
 
 func TestAModuleThatRefusesItsConfigurationIsNotServed(t *testing.T) {
 	build := func(context.Context, pluginrpc.Configuration, personal.Host) (pluginrpc.Module, error) {
-		return nil, &pluginrpc.Refusal{Reason: "session.idle: not a duration"}
+		return nil, &pluginrpc.PermanentError{Reason: "session.idle: not a duration"}
 	}
 	connection := pluginrpctest.Start(t, build, newFakeHost("1"), new(logBuffer).logger())
-	var refusal *pluginrpc.Refusal
+	var refusal *pluginrpc.PermanentError
 	err := connection.Configure(t.Context(), pluginrpc.Configuration{})
 	if !errors.As(err, &refusal) || refusal.Reason != "session.idle: not a duration" {
 		t.Errorf("got %v, want the refusal", err)

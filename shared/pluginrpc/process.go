@@ -53,7 +53,7 @@ func (p *process) configure(ctx context.Context, c Configuration, conn *grpc.Cli
 		return err
 	}
 	made := &parts{module: module, service: module.Service(), host: conn}
-	if m, ok := module.(AdministrableModule); ok {
+	if m, ok := module.(ModuleWithAdministration); ok {
 		made.administration = m.Administration()
 	}
 	p.parts.Store(made)

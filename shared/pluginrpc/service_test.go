@@ -167,14 +167,14 @@ func TestEveryKindOfInputCrosses(t *testing.T) {
 
 func TestEveryOperationFailsWithTheErrorOfItsModule(t *testing.T) {
 	sent := &personal.Error{
-		Code:       personal.CodeTooManyAttempts,
-		Faults:     personal.Faults{"login": personal.FaultTaken},
-		RetryAfter: 1500 * time.Millisecond,
-		Cause:      errors.New("not for the host"),
+		Code:        personal.CodeTooManyAttempts,
+		FieldErrors: personal.FieldErrors{"login": personal.FieldErrorTaken},
+		RetryAfter:  1500 * time.Millisecond,
+		Cause:       errors.New("not for the host"),
 	}
 	service := serve(t, fixed(sent), newFakeHost("1"))
 	ctx := personal.WithCall(t.Context(), personal.Call{RequestID: "r1"})
-	want := &personal.Error{Code: sent.Code, Faults: sent.Faults, RetryAfter: sent.RetryAfter, RequestID: "r1"}
+	want := &personal.Error{Code: sent.Code, FieldErrors: sent.FieldErrors, RetryAfter: sent.RetryAfter, RequestID: "r1"}
 	for _, m := range operations() {
 		t.Run(m.Name, func(t *testing.T) {
 			answer, err := call(ctx, service, m, nil)

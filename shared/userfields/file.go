@@ -13,12 +13,12 @@ import (
 // readFile reads an http or https URL, or a clean relative path. Whatever else a
 // browser or a file system might follow (other schemes, "//host", "..", drives)
 // is refused: pages will show this value as a link.
-func readFile(s string) (any, personal.FaultCode) {
+func readFile(s string) (any, personal.FieldErrorCode) {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) || strings.Contains(s, `\`) {
-		return nil, personal.FaultInvalidFormat
+		return nil, personal.FieldErrorInvalidFormat
 	}
 	if !isWebURL(s) && !isCleanPath(s) {
-		return nil, personal.FaultInvalidFormat
+		return nil, personal.FieldErrorInvalidFormat
 	}
 	return s, ""
 }

@@ -17,7 +17,7 @@ type kind struct {
 	textual bool               // has max_length and pattern
 	ranged  bool               // has min and max
 	native  personal.InputKind // the JSON kind it is read from, beside text
-	read    func(string) (any, personal.FaultCode)
+	read    func(string) (any, personal.FieldErrorCode)
 }
 
 // kindOf returns the kind of a field's type. It depends on the type alone, but
@@ -52,16 +52,16 @@ func kindOf(f personal.Field) (_ kind, known bool) {
 	return kind{}, false
 }
 
-func readText(s string) (any, personal.FaultCode) {
+func readText(s string) (any, personal.FieldErrorCode) {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-		return nil, personal.FaultInvalidFormat
+		return nil, personal.FieldErrorInvalidFormat
 	}
 	return s, ""
 }
 
-func readLongText(s string) (any, personal.FaultCode) {
+func readLongText(s string) (any, personal.FieldErrorCode) {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, isUnprintable) {
-		return nil, personal.FaultInvalidFormat
+		return nil, personal.FieldErrorInvalidFormat
 	}
 	return s, ""
 }
@@ -72,19 +72,19 @@ func isUnprintable(r rune) bool {
 	return unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r)
 }
 
-func readBoolean(s string) (any, personal.FaultCode) {
+func readBoolean(s string) (any, personal.FieldErrorCode) {
 	switch s {
 	case "true", "1", "on":
 		return true, ""
 	case "false", "0", "off":
 		return false, ""
 	}
-	return nil, personal.FaultInvalidType
+	return nil, personal.FieldErrorInvalidType
 }
 
-func readDate(s string) (any, personal.FaultCode) {
+func readDate(s string) (any, personal.FieldErrorCode) {
 	if _, err := time.Parse(time.DateOnly, s); err != nil {
-		return nil, personal.FaultInvalidFormat
+		return nil, personal.FieldErrorInvalidFormat
 	}
 	return s, ""
 }
@@ -94,35 +94,35 @@ func readDate(s string) (any, personal.FaultCode) {
 var rfc3339 = regexp.MustCompile(`\A[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])\z`)
 
 // readDateTime reads RFC 3339 and keeps the moment in UTC, to the nanosecond.
-func readDateTime(s string) (any, personal.FaultCode) {
+func readDateTime(s string) (any, personal.FieldErrorCode) {
 	if !rfc3339.MatchString(s) {
-		return nil, personal.FaultInvalidFormat
+		return nil, personal.FieldErrorInvalidFormat
 	}
 	t, err := time.Parse(time.RFC3339, strings.ToUpper(s))
 	if err != nil {
-		return nil, personal.FaultInvalidFormat
+		return nil, personal.FieldErrorInvalidFormat
 	}
 	// In UTC the year may fall out of the four digits that RFC 3339 has.
 	utc, err := t.UTC().MarshalText()
 	if err != nil {
-		return nil, personal.FaultInvalidFormat
+		return nil, personal.FieldErrorInvalidFormat
 	}
 	return string(utc), ""
 }
 
-func optionReader(options []personal.Option) func(string) (any, personal.FaultCode) {
-	return func(s string) (any, personal.FaultCode) {
+func optionReader(options []personal.Option) func(string) (any, personal.FieldErrorCode) {
+	return func(s string) (any, personal.FieldErrorCode) {
 		if !slices.ContainsFunc(options, func(o personal.Option) bool { return o.Value == s }) {
-			return nil, personal.FaultNotInList
+			return nil, personal.FieldErrorNotInList
 		}
 		return s, ""
 	}
 }
 
 // readLink reads the id of an object of the CMS, which is opaque to us.
-func readLink(s string) (any, personal.FaultCode) {
+func readLink(s string) (any, personal.FieldErrorCode) {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, isGap) {
-		return nil, personal.FaultInvalidFormat
+		return nil, personal.FieldErrorInvalidFormat
 	}
 	return s, ""
 }

@@ -20,10 +20,10 @@ var numberLiteral = regexp.MustCompile(`\A(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[
 // readInteger reads a number that is integral, however it is written: 42, 42.0,
 // 4.2e1. It works on the digits, because a float64 would round and 1e999999999
 // written out would not fit into memory.
-func readInteger(s string) (any, personal.FaultCode) {
+func readInteger(s string) (any, personal.FieldErrorCode) {
 	part := numberLiteral.FindStringSubmatch(s)
 	if part == nil {
-		return nil, personal.FaultInvalidType
+		return nil, personal.FieldErrorInvalidType
 	}
 	sign, whole, fraction := part[1], part[2], part[3]
 	// No exponent is 0, and one out of range the nearest int32: as good, since no
@@ -38,25 +38,25 @@ func readInteger(s string) (any, personal.FaultCode) {
 	case significant == "":
 		return int64(0), ""
 	case exponent < 0:
-		return nil, personal.FaultInvalidType
+		return nil, personal.FieldErrorInvalidType
 	case int64(len(significant))+exponent > int64(len("9007199254740991")):
-		return nil, personal.FaultOutOfRange
+		return nil, personal.FieldErrorOutOfRange
 	}
 	n, err := strconv.ParseInt(sign+significant+strings.Repeat("0", int(exponent)), 10, 64)
 	if err != nil || n < -maxInteger || n > maxInteger {
-		return nil, personal.FaultOutOfRange
+		return nil, personal.FieldErrorOutOfRange
 	}
 	return n, ""
 }
 
 // readNumber reads a finite float64.
-func readNumber(s string) (any, personal.FaultCode) {
+func readNumber(s string) (any, personal.FieldErrorCode) {
 	if !numberLiteral.MatchString(s) {
-		return nil, personal.FaultInvalidType
+		return nil, personal.FieldErrorInvalidType
 	}
 	n, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsInf(n, 0) {
-		return nil, personal.FaultOutOfRange
+		return nil, personal.FieldErrorOutOfRange
 	}
 	return n, ""
 }

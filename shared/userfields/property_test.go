@@ -48,7 +48,7 @@ func again(v any) personal.Input {
 // was accepted.
 func checkStable(t rapid.TB, s *Schema, in personal.Input) bool {
 	t.Helper()
-	var faults personal.Faults
+	var faults personal.FieldErrors
 	values := s.Register(map[string]personal.Input{"x": in}, &faults)
 	if len(faults) > 0 {
 		return false

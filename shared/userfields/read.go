@@ -9,33 +9,33 @@ import (
 
 // read turns a value that is set into one of the field's type, or says what is
 // wrong with it.
-func (f *field) read(in personal.Input) (any, personal.FaultCode) {
+func (f *field) read(in personal.Input) (any, personal.FieldErrorCode) {
 	if f.kind.list {
 		return f.readList(in)
 	}
 	if in.Kind != personal.InputText && in.Kind != f.kind.native {
-		return nil, personal.FaultInvalidType
+		return nil, personal.FieldErrorInvalidType
 	}
 	return f.readOne(in.Text)
 }
 
-func (f *field) readList(in personal.Input) (any, personal.FaultCode) {
+func (f *field) readList(in personal.Input) (any, personal.FieldErrorCode) {
 	texts := in.List
 	switch in.Kind {
 	case personal.InputText:
 		texts = []string{in.Text}
 	case personal.InputList, personal.InputRepeated:
 	default:
-		return nil, personal.FaultInvalidType
+		return nil, personal.FieldErrorInvalidType
 	}
 	if len(texts) > f.MaxItems() {
-		return nil, personal.FaultTooLong
+		return nil, personal.FieldErrorTooLong
 	}
 	list := make([]string, 0, len(texts))
 	seen := make(map[string]bool, len(texts))
 	for _, text := range texts {
 		if text == "" {
-			return nil, personal.FaultTooShort
+			return nil, personal.FieldErrorTooShort
 		}
 		if _, fault := f.readOne(text); fault != "" {
 			return nil, fault
@@ -46,13 +46,13 @@ func (f *field) readList(in personal.Input) (any, personal.FaultCode) {
 		}
 	}
 	if len(list) == 0 && f.Required {
-		return nil, personal.FaultRequired
+		return nil, personal.FieldErrorRequired
 	}
 	return list, ""
 }
 
 // readOne reads a scalar, or an item of a list, and applies the field's rules.
-func (f *field) readOne(text string) (any, personal.FaultCode) {
+func (f *field) readOne(text string) (any, personal.FieldErrorCode) {
 	v, fault := f.kind.read(text)
 	if fault != "" {
 		return nil, fault
@@ -71,19 +71,19 @@ func (f *field) readOne(text string) (any, personal.FaultCode) {
 	return v, ""
 }
 
-func (f *field) outOfRange(n float64) personal.FaultCode {
+func (f *field) outOfRange(n float64) personal.FieldErrorCode {
 	if f.Min != nil && n < *f.Min || f.Max != nil && n > *f.Max {
-		return personal.FaultOutOfRange
+		return personal.FieldErrorOutOfRange
 	}
 	return ""
 }
 
-func (f *field) misshapen(s string) personal.FaultCode {
-	if longest := f.MaxLengthInForce(); longest > 0 && utf8.RuneCountInString(s) > longest {
-		return personal.FaultTooLong
+func (f *field) misshapen(s string) personal.FieldErrorCode {
+	if longest := f.EffectiveMaxLength(); longest > 0 && utf8.RuneCountInString(s) > longest {
+		return personal.FieldErrorTooLong
 	}
 	if f.pattern != nil && !f.pattern.MatchString(s) {
-		return personal.FaultInvalidFormat
+		return personal.FieldErrorInvalidFormat
 	}
 	return ""
 }

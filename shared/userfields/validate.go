@@ -30,7 +30,7 @@ func (s *Schema) Malformed(in map[string]personal.Input) []string {
 // noted at once; the values are of use only if there is none.
 //
 // The built-in parameters are the caller's, who takes them out first.
-func (s *Schema) Register(in map[string]personal.Input, faults *personal.Faults) Values {
+func (s *Schema) Register(in map[string]personal.Input, faults *personal.FieldErrors) Values {
 	s.refuse(in, faults, (*field).settable, func(string) bool { return false })
 	values := Values{}
 	for _, f := range s.fields {
@@ -40,7 +40,7 @@ func (s *Schema) Register(in map[string]personal.Input, faults *personal.Faults)
 		}
 		if input = normalise(input); input.IsZero() {
 			if f.Required {
-				faults.Add(f.Name, personal.FaultRequired)
+				faults.Add(f.Name, personal.FieldErrorRequired)
 			}
 			continue
 		}
@@ -55,16 +55,16 @@ func (s *Schema) Register(in map[string]personal.Input, faults *personal.Faults)
 //
 // "name" is the caller's, who takes it out first; login and e-mail are shown in
 // a profile but changed elsewhere, so they are read-only here.
-func (s *Schema) Update(in map[string]personal.Input, faults *personal.Faults) Values {
+func (s *Schema) Update(in map[string]personal.Input, faults *personal.FieldErrors) Values {
 	return s.update(in, faults, (*field).settable)
 }
 
 // Administer is [Schema.Update] by an administrator, who may set every field.
-func (s *Schema) Administer(in map[string]personal.Input, faults *personal.Faults) Values {
+func (s *Schema) Administer(in map[string]personal.Input, faults *personal.FieldErrors) Values {
 	return s.update(in, faults, func(*field) bool { return true })
 }
 
-func (s *Schema) update(in map[string]personal.Input, faults *personal.Faults, may func(*field) bool) Values {
+func (s *Schema) update(in map[string]personal.Input, faults *personal.FieldErrors, may func(*field) bool) Values {
 	s.refuse(in, faults, may, func(name string) bool { return name == "login" || name == "email" })
 	values := Values{}
 	for _, f := range s.fields {
@@ -77,7 +77,7 @@ func (s *Schema) update(in map[string]personal.Input, faults *personal.Faults, m
 		case !input.IsZero():
 			values.set(f, input, faults)
 		case f.Required:
-			faults.Add(f.Name, personal.FaultRequired)
+			faults.Add(f.Name, personal.FieldErrorRequired)
 		default:
 			values[f.Name] = nil
 		}
@@ -88,15 +88,15 @@ func (s *Schema) update(in map[string]personal.Input, faults *personal.Faults, m
 // refuse notes the names that may not be sent: fields that may not be set, and
 // what is no field. shown tells further names that are shown but not set.
 func (s *Schema) refuse(
-	in map[string]personal.Input, faults *personal.Faults, may func(*field) bool, shown func(name string) bool,
+	in map[string]personal.Input, faults *personal.FieldErrors, may func(*field) bool, shown func(name string) bool,
 ) {
 	for name := range in {
 		switch f := s.byName[name]; {
 		case f != nil && may(f):
 		case f != nil, isSystem(name), shown(name):
-			faults.Add(name, personal.FaultReadOnly)
+			faults.Add(name, personal.FieldErrorReadOnly)
 		default:
-			faults.Add(name, personal.FaultUnknownField)
+			faults.Add(name, personal.FieldErrorUnknownField)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (s *Schema) refuse(
 // settable reports whether users may set the field.
 func (f *field) settable() bool { return !f.Hidden && !f.ReadOnly }
 
-func (v Values) set(f *field, in personal.Input, faults *personal.Faults) {
+func (v Values) set(f *field, in personal.Input, faults *personal.FieldErrors) {
 	value, fault := f.read(in)
 	if fault != "" {
 		faults.Add(f.Name, fault)
@@ -115,7 +115,7 @@ func (v Values) set(f *field, in personal.Input, faults *personal.Faults) {
 
 // ParseName reads the built-in parameter "name", the account's display name:
 // 1–200 characters without control characters, or nil if it is not set.
-func ParseName(in personal.Input, faults *personal.Faults) *string {
+func ParseName(in personal.Input, faults *personal.FieldErrors) *string {
 	in = normalise(in)
 	if in.IsZero() {
 		return nil
@@ -127,15 +127,15 @@ func ParseName(in personal.Input, faults *personal.Faults) *string {
 	return &in.Text
 }
 
-func nameFault(in personal.Input) personal.FaultCode {
+func nameFault(in personal.Input) personal.FieldErrorCode {
 	if in.Kind != personal.InputText {
-		return personal.FaultInvalidType
+		return personal.FieldErrorInvalidType
 	}
 	if _, fault := readText(in.Text); fault != "" {
 		return fault
 	}
 	if utf8.RuneCountInString(in.Text) > maxNameLength {
-		return personal.FaultTooLong
+		return personal.FieldErrorTooLong
 	}
 	return ""
 }

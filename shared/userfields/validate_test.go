@@ -18,28 +18,28 @@ func TestValuesAreReadByTheirType(t *testing.T) {
 	tests := []struct {
 		field personal.Field
 		in    personal.Input
-		want  any // a personal.FaultCode, or the value
+		want  any // a personal.FieldErrorCode, or the value
 	}{
 		{field("text"), text("Анна 🙂"), "Анна 🙂"},
 		{field("text"), text("  padded "), "  padded "},
-		{field("text"), text("two\nlines"), personal.FaultInvalidFormat},
-		{field("text"), text("tab\there"), personal.FaultInvalidFormat},
-		{field("text"), text("nul\x00"), personal.FaultInvalidFormat},
-		{field("text"), text("next line\u0085"), personal.FaultInvalidFormat},
-		{field("text"), text("\xff"), personal.FaultInvalidFormat},
-		{field("text"), number("42"), personal.FaultInvalidType},
-		{field("text"), boolean("true"), personal.FaultInvalidType},
-		{field("text"), list("a"), personal.FaultInvalidType},
-		{field("text"), personal.Input{Kind: personal.InputOther}, personal.FaultInvalidType},
+		{field("text"), text("two\nlines"), personal.FieldErrorInvalidFormat},
+		{field("text"), text("tab\there"), personal.FieldErrorInvalidFormat},
+		{field("text"), text("nul\x00"), personal.FieldErrorInvalidFormat},
+		{field("text"), text("next line\u0085"), personal.FieldErrorInvalidFormat},
+		{field("text"), text("\xff"), personal.FieldErrorInvalidFormat},
+		{field("text"), number("42"), personal.FieldErrorInvalidType},
+		{field("text"), boolean("true"), personal.FieldErrorInvalidType},
+		{field("text"), list("a"), personal.FieldErrorInvalidType},
+		{field("text"), personal.Input{Kind: personal.InputOther}, personal.FieldErrorInvalidType},
 		{personal.Field{Type: "text", MaxLength: 3}, text("жжж"), "жжж"},
-		{personal.Field{Type: "text", MaxLength: 3}, text("жжжж"), personal.FaultTooLong},
+		{personal.Field{Type: "text", MaxLength: 3}, text("жжжж"), personal.FieldErrorTooLong},
 		{personal.Field{Type: "text", Pattern: "a|bc"}, text("bc"), "bc"},
-		{personal.Field{Type: "text", Pattern: "a|bc"}, text("abc"), personal.FaultInvalidFormat},
-		{personal.Field{Type: "long_text", Pattern: "(?m)^a$"}, text("a\nb"), personal.FaultInvalidFormat},
+		{personal.Field{Type: "text", Pattern: "a|bc"}, text("abc"), personal.FieldErrorInvalidFormat},
+		{personal.Field{Type: "long_text", Pattern: "(?m)^a$"}, text("a\nb"), personal.FieldErrorInvalidFormat},
 
 		{field("long_text"), text("two\r\nlines\tand a tab"), "two\r\nlines\tand a tab"},
-		{field("long_text"), text("bell\a"), personal.FaultInvalidFormat},
-		{field("long_text"), text("nul\x00"), personal.FaultInvalidFormat},
+		{field("long_text"), text("bell\a"), personal.FieldErrorInvalidFormat},
+		{field("long_text"), text("nul\x00"), personal.FieldErrorInvalidFormat},
 
 		{field("integer"), text("42"), int64(42)},
 		{field("integer"), number("42"), int64(42)},
@@ -51,83 +51,83 @@ func TestValuesAreReadByTheirType(t *testing.T) {
 		{field("integer"), number("0e999999999999"), int64(0)},
 		{field("integer"), number("9007199254740991"), int64(maxInteger)},
 		{field("integer"), number("-9007199254740991"), int64(-maxInteger)},
-		{field("integer"), number("9007199254740992"), personal.FaultOutOfRange},
-		{field("integer"), number("-9007199254740992"), personal.FaultOutOfRange},
-		{field("integer"), number("1e999999999999"), personal.FaultOutOfRange},
-		{field("integer"), number("1e-999999999999"), personal.FaultInvalidType},
-		{field("integer"), number("9007199254740991.5"), personal.FaultInvalidType},
-		{field("integer"), number("1.5"), personal.FaultInvalidType},
-		{field("integer"), text(" 42"), personal.FaultInvalidType},
-		{field("integer"), text("42\n"), personal.FaultInvalidType},
-		{field("integer"), text("0x2a"), personal.FaultInvalidType},
-		{field("integer"), text("4_2"), personal.FaultInvalidType},
-		{field("integer"), text("٤٢"), personal.FaultInvalidType},
-		{field("integer"), boolean("true"), personal.FaultInvalidType},
-		{personal.Field{Type: "integer", Min: ptr(1.0), Max: ptr(2.5)}, text("0"), personal.FaultOutOfRange},
+		{field("integer"), number("9007199254740992"), personal.FieldErrorOutOfRange},
+		{field("integer"), number("-9007199254740992"), personal.FieldErrorOutOfRange},
+		{field("integer"), number("1e999999999999"), personal.FieldErrorOutOfRange},
+		{field("integer"), number("1e-999999999999"), personal.FieldErrorInvalidType},
+		{field("integer"), number("9007199254740991.5"), personal.FieldErrorInvalidType},
+		{field("integer"), number("1.5"), personal.FieldErrorInvalidType},
+		{field("integer"), text(" 42"), personal.FieldErrorInvalidType},
+		{field("integer"), text("42\n"), personal.FieldErrorInvalidType},
+		{field("integer"), text("0x2a"), personal.FieldErrorInvalidType},
+		{field("integer"), text("4_2"), personal.FieldErrorInvalidType},
+		{field("integer"), text("٤٢"), personal.FieldErrorInvalidType},
+		{field("integer"), boolean("true"), personal.FieldErrorInvalidType},
+		{personal.Field{Type: "integer", Min: ptr(1.0), Max: ptr(2.5)}, text("0"), personal.FieldErrorOutOfRange},
 		{personal.Field{Type: "integer", Min: ptr(1.0), Max: ptr(2.5)}, text("1"), int64(1)},
-		{personal.Field{Type: "integer", Min: ptr(1.0), Max: ptr(2.5)}, text("3"), personal.FaultOutOfRange},
+		{personal.Field{Type: "integer", Min: ptr(1.0), Max: ptr(2.5)}, text("3"), personal.FieldErrorOutOfRange},
 
 		{field("number"), text("1.25"), 1.25},
 		{field("number"), number("-1e-3"), -0.001},
 		{field("number"), number("5"), 5.0},
-		{field("number"), number("1e400"), personal.FaultOutOfRange},
-		{field("number"), text("NaN"), personal.FaultInvalidType},
-		{field("number"), text("Inf"), personal.FaultInvalidType},
-		{field("number"), text("1,5"), personal.FaultInvalidType},
-		{personal.Field{Type: "number", Max: ptr(1.5)}, text("1.6"), personal.FaultOutOfRange},
+		{field("number"), number("1e400"), personal.FieldErrorOutOfRange},
+		{field("number"), text("NaN"), personal.FieldErrorInvalidType},
+		{field("number"), text("Inf"), personal.FieldErrorInvalidType},
+		{field("number"), text("1,5"), personal.FieldErrorInvalidType},
+		{personal.Field{Type: "number", Max: ptr(1.5)}, text("1.6"), personal.FieldErrorOutOfRange},
 
 		{field("boolean"), boolean("true"), true},
 		{field("boolean"), text("off"), false},
 		{field("boolean"), text("1"), true},
-		{field("boolean"), number("1"), personal.FaultInvalidType},
-		{field("boolean"), text("yes"), personal.FaultInvalidType},
+		{field("boolean"), number("1"), personal.FieldErrorInvalidType},
+		{field("boolean"), text("yes"), personal.FieldErrorInvalidType},
 
 		{field("date"), text("2024-02-29"), "2024-02-29"},
-		{field("date"), text("2023-02-29"), personal.FaultInvalidFormat},
-		{field("date"), text("2024-2-9"), personal.FaultInvalidFormat},
-		{field("date"), text("29.02.2024"), personal.FaultInvalidFormat},
-		{field("date"), number("20240229"), personal.FaultInvalidType},
+		{field("date"), text("2023-02-29"), personal.FieldErrorInvalidFormat},
+		{field("date"), text("2024-2-9"), personal.FieldErrorInvalidFormat},
+		{field("date"), text("29.02.2024"), personal.FieldErrorInvalidFormat},
+		{field("date"), number("20240229"), personal.FieldErrorInvalidType},
 
 		{field("datetime"), text("2024-02-29T12:00:00.500+03:00"), "2024-02-29T09:00:00.5Z"},
-		{field("datetime"), text("2024-02-29T9:00:00Z"), personal.FaultInvalidFormat},
-		{field("datetime"), text("2024-02-29T09:00:00,5Z"), personal.FaultInvalidFormat},
+		{field("datetime"), text("2024-02-29T9:00:00Z"), personal.FieldErrorInvalidFormat},
+		{field("datetime"), text("2024-02-29T09:00:00,5Z"), personal.FieldErrorInvalidFormat},
 		{field("datetime"), text("2024-02-29t09:00:00z"), "2024-02-29T09:00:00Z"},
-		{field("datetime"), text("2024-02-29T09:00:00+24:00"), personal.FaultInvalidFormat},
-		{field("datetime"), text("2024-02-30T09:00:00Z"), personal.FaultInvalidFormat},
-		{field("datetime"), text("2024-02-29"), personal.FaultInvalidFormat},
-		{field("datetime"), text("9999-12-31T23:59:59-01:00"), personal.FaultInvalidFormat},
-		{field("datetime"), number("1"), personal.FaultInvalidType},
+		{field("datetime"), text("2024-02-29T09:00:00+24:00"), personal.FieldErrorInvalidFormat},
+		{field("datetime"), text("2024-02-30T09:00:00Z"), personal.FieldErrorInvalidFormat},
+		{field("datetime"), text("2024-02-29"), personal.FieldErrorInvalidFormat},
+		{field("datetime"), text("9999-12-31T23:59:59-01:00"), personal.FieldErrorInvalidFormat},
+		{field("datetime"), number("1"), personal.FieldErrorInvalidType},
 
 		{enum, text("m"), "m"},
-		{enum, text("M"), personal.FaultNotInList},
-		{enum, number("1"), personal.FaultInvalidType},
+		{enum, text("M"), personal.FieldErrorNotInList},
+		{enum, number("1"), personal.FieldErrorInvalidType},
 
 		{field("link"), text("news:42"), "news:42"},
-		{field("link"), text("a b"), personal.FaultInvalidFormat},
-		{field("link"), text("a\u00a0b"), personal.FaultInvalidFormat},
+		{field("link"), text("a b"), personal.FieldErrorInvalidFormat},
+		{field("link"), text("a\u00a0b"), personal.FieldErrorInvalidFormat},
 
 		{field("tags"), text("one"), []string{"one"}},
 		{field("tags"), repeated("b", "", "a", "b"), []string{"b", "a"}},
 		{field("tags"), list("b", "a", "b"), []string{"b", "a"}},
 		{field("tags"), list(), []string{}},
-		{field("tags"), list("a", ""), personal.FaultTooShort},
-		{field("tags"), list("a\n"), personal.FaultInvalidFormat},
-		{field("tags"), number("1"), personal.FaultInvalidType},
-		{field("tags"), personal.Input{Kind: personal.InputOther}, personal.FaultInvalidType},
-		{personal.Field{Type: "tags", MaxLength: 1}, list("a", "bb"), personal.FaultTooLong},
-		{personal.Field{Type: "tags", Pattern: "[a-z]"}, list("a", "1"), personal.FaultInvalidFormat},
-		{personal.Field{Type: "tags", Required: true}, list(), personal.FaultRequired},
+		{field("tags"), list("a", ""), personal.FieldErrorTooShort},
+		{field("tags"), list("a\n"), personal.FieldErrorInvalidFormat},
+		{field("tags"), number("1"), personal.FieldErrorInvalidType},
+		{field("tags"), personal.Input{Kind: personal.InputOther}, personal.FieldErrorInvalidType},
+		{personal.Field{Type: "tags", MaxLength: 1}, list("a", "bb"), personal.FieldErrorTooLong},
+		{personal.Field{Type: "tags", Pattern: "[a-z]"}, list("a", "1"), personal.FieldErrorInvalidFormat},
+		{personal.Field{Type: "tags", Required: true}, list(), personal.FieldErrorRequired},
 		{field("link_set"), list("7", "8"), []string{"7", "8"}},
-		{field("link_set"), list("7 8"), personal.FaultInvalidFormat},
+		{field("link_set"), list("7 8"), personal.FieldErrorInvalidFormat},
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprintf("%s of %.40v", test.field.Type, test.in), func(t *testing.T) {
 			test.field.Name = "x"
 			s := mustCompile(t, test.field)
-			for kind, read := range map[string]func(map[string]personal.Input, *personal.Faults) Values{
+			for kind, read := range map[string]func(map[string]personal.Input, *personal.FieldErrors) Values{
 				"register": s.Register, "update": s.Update,
 			} {
-				var faults personal.Faults
+				var faults personal.FieldErrors
 				values := read(map[string]personal.Input{"x": test.in}, &faults)
 				var got any = faults["x"]
 				if len(faults) == 0 {
@@ -180,7 +180,7 @@ func TestAFileIsAWebAddressOrACleanRelativePath(t *testing.T) {
 		"a%00b":                             false,
 		"\xff":                              false,
 	} {
-		var faults personal.Faults
+		var faults personal.FieldErrors
 		s.Register(map[string]personal.Input{"x": personal.Text(value)}, &faults)
 		if got := len(faults) == 0; got != good {
 			t.Errorf("%q: accepted %v, faults %v", value, got, faults)
@@ -198,15 +198,15 @@ var account = []personal.Field{
 
 func TestRegisterNotesEveryFaultAtOnce(t *testing.T) {
 	s := mustCompile(t, account...)
-	var faults personal.Faults
+	var faults personal.FieldErrors
 	s.Register(map[string]personal.Input{
 		"age": personal.Text("old"), "plan": personal.Text("gold"), "score": {}, "groups": list("admin"), "token": {},
 		"password": personal.Text("x"), "City": personal.Text("x"),
 	}, &faults)
-	want := personal.Faults{
-		"city": personal.FaultRequired, "age": personal.FaultInvalidType, "plan": personal.FaultReadOnly,
-		"score": personal.FaultReadOnly, "groups": personal.FaultReadOnly, "token": personal.FaultReadOnly,
-		"password": personal.FaultUnknownField, "City": personal.FaultUnknownField,
+	want := personal.FieldErrors{
+		"city": personal.FieldErrorRequired, "age": personal.FieldErrorInvalidType, "plan": personal.FieldErrorReadOnly,
+		"score": personal.FieldErrorReadOnly, "groups": personal.FieldErrorReadOnly, "token": personal.FieldErrorReadOnly,
+		"password": personal.FieldErrorUnknownField, "City": personal.FieldErrorUnknownField,
 	}
 	if diff := cmp.Diff(want, faults); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
@@ -215,7 +215,7 @@ func TestRegisterNotesEveryFaultAtOnce(t *testing.T) {
 
 func TestRegisterAppliesDefaultsWhereNothingIsSet(t *testing.T) {
 	s := mustCompile(t, account...)
-	var faults personal.Faults
+	var faults personal.FieldErrors
 	got := s.Register(map[string]personal.Input{"city": personal.Text("Riga"), "age": {}, "interests": repeated("", "")}, &faults)
 	want := Values{"city": "Riga", "plan": "free", "score": int64(1), "interests": []string{"news"}}
 	if diff := cmp.Diff(want, got); diff != "" || faults != nil {
@@ -228,23 +228,23 @@ func TestUpdateTouchesOnlyWhatWasSent(t *testing.T) {
 	tests := map[string]struct {
 		in     map[string]personal.Input
 		want   Values
-		faults personal.Faults
+		faults personal.FieldErrors
 	}{
 		"nothing":                  {nil, Values{}, nil},
 		"one value":                {map[string]personal.Input{"age": number("7")}, Values{"age": int64(7)}, nil},
 		"null clears":              {map[string]personal.Input{"age": {}}, Values{"age": nil}, nil},
 		"an empty text clears":     {map[string]personal.Input{"age": {Kind: personal.InputText}}, Values{"age": nil}, nil},
-		"a required one stays set": {map[string]personal.Input{"city": {}}, Values{}, personal.Faults{"city": personal.FaultRequired}},
+		"a required one stays set": {map[string]personal.Input{"city": {}}, Values{}, personal.FieldErrors{"city": personal.FieldErrorRequired}},
 		"a required list stays filled": {map[string]personal.Input{"interests": repeated("")}, Values{},
-			personal.Faults{"interests": personal.FaultRequired}},
+			personal.FieldErrors{"interests": personal.FieldErrorRequired}},
 		"what is shown but not set": {map[string]personal.Input{"login": personal.Text("a"), "email": {}, "plan": {}, "id": number("1")}, Values{},
-			personal.Faults{"login": personal.FaultReadOnly, "email": personal.FaultReadOnly, "plan": personal.FaultReadOnly, "id": personal.FaultReadOnly}},
+			personal.FieldErrors{"login": personal.FieldErrorReadOnly, "email": personal.FieldErrorReadOnly, "plan": personal.FieldErrorReadOnly, "id": personal.FieldErrorReadOnly}},
 		"what is unknown": {map[string]personal.Input{"password": personal.Text("a"), "old_password": {}, "x": {}}, Values{},
-			personal.Faults{"password": personal.FaultUnknownField, "old_password": personal.FaultUnknownField, "x": personal.FaultUnknownField}},
+			personal.FieldErrors{"password": personal.FieldErrorUnknownField, "old_password": personal.FieldErrorUnknownField, "x": personal.FieldErrorUnknownField}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var faults personal.Faults
+			var faults personal.FieldErrors
 			got := s.Update(test.in, &faults)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("values (-want +got):\n%s", diff)
@@ -258,7 +258,7 @@ func TestUpdateTouchesOnlyWhatWasSent(t *testing.T) {
 
 func TestAnAdministratorSetsEveryFieldByItsRules(t *testing.T) {
 	s := mustCompile(t, account...)
-	var faults personal.Faults
+	var faults personal.FieldErrors
 	got := s.Administer(map[string]personal.Input{"plan": personal.Text("gold"), "score": number("7"), "age": {}}, &faults)
 	want := Values{"plan": "gold", "score": int64(7), "age": nil}
 	if diff := cmp.Diff(want, got); diff != "" || faults != nil {
@@ -267,9 +267,9 @@ func TestAnAdministratorSetsEveryFieldByItsRules(t *testing.T) {
 	s.Administer(map[string]personal.Input{
 		"score": personal.Text("high"), "city": {}, "login": personal.Text("a"), "groups": list("admin"), "x": {},
 	}, &faults)
-	wantFaults := personal.Faults{
-		"score": personal.FaultInvalidType, "city": personal.FaultRequired, "login": personal.FaultReadOnly,
-		"groups": personal.FaultReadOnly, "x": personal.FaultUnknownField,
+	wantFaults := personal.FieldErrors{
+		"score": personal.FieldErrorInvalidType, "city": personal.FieldErrorRequired, "login": personal.FieldErrorReadOnly,
+		"groups": personal.FieldErrorReadOnly, "x": personal.FieldErrorUnknownField,
 	}
 	if diff := cmp.Diff(wantFaults, faults); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
@@ -278,9 +278,9 @@ func TestAnAdministratorSetsEveryFieldByItsRules(t *testing.T) {
 
 func TestFaultsFoundBeforeAreKept(t *testing.T) {
 	s := mustCompile(t, account...)
-	faults := personal.Faults{"city": personal.FaultTooLong, "password": personal.FaultTooShort}
+	faults := personal.FieldErrors{"city": personal.FieldErrorTooLong, "password": personal.FieldErrorTooShort}
 	s.Register(nil, &faults)
-	want := personal.Faults{"city": personal.FaultTooLong, "password": personal.FaultTooShort}
+	want := personal.FieldErrors{"city": personal.FieldErrorTooLong, "password": personal.FieldErrorTooShort}
 	if !maps.Equal(faults, want) {
 		t.Errorf("got %v", faults)
 	}
@@ -302,21 +302,21 @@ func TestADisplayNameIsOneLineOf200Characters(t *testing.T) {
 	tests := map[string]struct {
 		in    personal.Input
 		want  *string
-		fault personal.FaultCode
+		fault personal.FieldErrorCode
 	}{
 		"unset":       {personal.Input{}, nil, ""},
 		"empty":       {personal.Input{Kind: personal.InputText}, nil, ""},
 		"plain":       {personal.Text("Zoë"), ptr("Zoë"), ""},
 		"the longest": {personal.Text(longest), &longest, ""},
-		"too long":    {personal.Text(longest + "ж"), nil, personal.FaultTooLong},
-		"two lines":   {personal.Text("a\nb"), nil, personal.FaultInvalidFormat},
-		"not UTF-8":   {personal.Text("\xff"), nil, personal.FaultInvalidFormat},
-		"a number":    {number("1"), nil, personal.FaultInvalidType},
-		"a list":      {list("a"), nil, personal.FaultInvalidType},
+		"too long":    {personal.Text(longest + "ж"), nil, personal.FieldErrorTooLong},
+		"two lines":   {personal.Text("a\nb"), nil, personal.FieldErrorInvalidFormat},
+		"not UTF-8":   {personal.Text("\xff"), nil, personal.FieldErrorInvalidFormat},
+		"a number":    {number("1"), nil, personal.FieldErrorInvalidType},
+		"a list":      {list("a"), nil, personal.FieldErrorInvalidType},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var faults personal.Faults
+			var faults personal.FieldErrors
 			got := ParseName(test.in, &faults)
 			if diff := cmp.Diff(test.want, got); diff != "" || faults["name"] != test.fault {
 				t.Errorf("fault %q, (-want +got):\n%s", faults["name"], diff)
@@ -338,13 +338,13 @@ func TestLimits_OfFieldsWithoutMaxLength(t *testing.T) {
 				name   string
 				schema *Schema
 				length int
-				want   personal.FaultCode
+				want   personal.FieldErrorCode
 			}{
 				{"at the limit", own, limit, ""},
-				{"above the limit", own, limit + 1, personal.FaultTooLong},
+				{"above the limit", own, limit + 1, personal.FieldErrorTooLong},
 				{"a larger max_length wins", longer, limit + 1, ""},
-				{"above a larger max_length", longer, limit + 2, personal.FaultTooLong},
-				{"a smaller max_length wins", shorter, 2, personal.FaultTooLong},
+				{"above a larger max_length", longer, limit + 2, personal.FieldErrorTooLong},
+				{"a smaller max_length wins", shorter, 2, personal.FieldErrorTooLong},
 			} {
 				value := strings.Repeat("ж", test.length)
 				for name, in := range map[string]personal.Input{"text": personal.Text(value), "list": list("a", value)} {
@@ -358,9 +358,9 @@ func TestLimits_OfFieldsWithoutMaxLength(t *testing.T) {
 }
 
 // judged returns a value as every way to set it judges it alike.
-func judged(s *Schema, in personal.Input) (value any, fault personal.FaultCode) {
-	for _, read := range []func(map[string]personal.Input, *personal.Faults) Values{s.Register, s.Update, s.Administer} {
-		var faults personal.Faults
+func judged(s *Schema, in personal.Input) (value any, fault personal.FieldErrorCode) {
+	for _, read := range []func(map[string]personal.Input, *personal.FieldErrors) Values{s.Register, s.Update, s.Administer} {
+		var faults personal.FieldErrors
 		value, fault = read(map[string]personal.Input{"x": in}, &faults)["x"], faults["x"]
 		if fault != "" {
 			return nil, fault
@@ -379,8 +379,8 @@ func TestLimits_OfItemsInAList(t *testing.T) {
 		if _, fault := judged(s, list(items[:1000]...)); fault != "" {
 			t.Errorf("%s: 1000 items are refused as %q", fieldType, fault)
 		}
-		if _, fault := judged(s, list(items...)); fault != personal.FaultTooLong {
-			t.Errorf("%s: 1001 items: got fault %q, want %q", fieldType, fault, personal.FaultTooLong)
+		if _, fault := judged(s, list(items...)); fault != personal.FieldErrorTooLong {
+			t.Errorf("%s: 1001 items: got fault %q, want %q", fieldType, fault, personal.FieldErrorTooLong)
 		}
 	}
 }

@@ -146,7 +146,7 @@ func TestProfile_ShowsWhatIsLongerThanTheTypesLimit(t *testing.T) {
 		if diff := cmp.Diff(stored, s.Profile(Values{"x": stored})[0].Value); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", fieldType, diff)
 		}
-		var faults personal.Faults
+		var faults personal.FieldErrors
 		change := s.Update(map[string]personal.Input{"y": personal.Text("new")}, &faults)
 		if len(faults) > 0 {
 			t.Errorf("%s: a change of another field is refused: %v", fieldType, faults)

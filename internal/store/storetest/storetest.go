@@ -40,7 +40,7 @@ func Run(t *testing.T, open Open) {
 		{"mails", mailCases},
 		{"attempts", attemptCases},
 		{"jobs", jobCases},
-		{"moving", movingCases},
+		{"transfer", transferCases},
 		{"pruning", pruneCases},
 		{"races", raceCases},
 	} {

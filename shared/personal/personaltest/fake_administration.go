@@ -58,8 +58,8 @@ func (a *Administration) UserSessions(ctx context.Context, id int64) ([]personal
 	return answer(ctx, a.UserSessionsFunc, id)
 }
 
-// EndUserSessions calls EndUserSessionsFunc.
-func (a *Administration) EndUserSessions(ctx context.Context, id int64) error {
+// RevokeUserSessions calls EndUserSessionsFunc.
+func (a *Administration) RevokeUserSessions(ctx context.Context, id int64) error {
 	return do(ctx, a.EndUserSessionsFunc, id)
 }
 

@@ -153,12 +153,12 @@ func wantCode(t *testing.T, err error, want personal.Code) {
 	}
 }
 
-func wantFaults(t *testing.T, err error, code personal.Code, want personal.Faults) {
+func wantFaults(t *testing.T, err error, code personal.Code, want personal.FieldErrors) {
 	t.Helper()
 	wantCode(t, err, code)
-	var got personal.Faults
+	var got personal.FieldErrors
 	if e, ok := asError(err); ok {
-		got = e.Faults
+		got = e.FieldErrors
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("faults (-want +got):\n%s", diff)

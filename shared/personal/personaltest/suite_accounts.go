@@ -61,15 +61,15 @@ func testAllFaults(t *testing.T, s *suite) {
 			"shoe_size": personal.Text("40"), "name": personal.Text("a\x00b"),
 		},
 	})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{
-		"login": personal.FaultInvalidFormat, "password": personal.FaultTooShort, "confirm_password": personal.FaultMismatch,
-		"email": personal.FaultInvalidFormat, "phone": personal.FaultInvalidFormat, "age": personal.FaultOutOfRange,
-		"interests": personal.FaultInvalidType, "shoe_size": personal.FaultUnknownField, "name": personal.FaultInvalidFormat,
-		"city": personal.FaultRequired,
+	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{
+		"login": personal.FieldErrorInvalidFormat, "password": personal.FieldErrorTooShort, "confirm_password": personal.FieldErrorMismatch,
+		"email": personal.FieldErrorInvalidFormat, "phone": personal.FieldErrorInvalidFormat, "age": personal.FieldErrorOutOfRange,
+		"interests": personal.FieldErrorInvalidType, "shoe_size": personal.FieldErrorUnknownField, "name": personal.FieldErrorInvalidFormat,
+		"city": personal.FieldErrorRequired,
 	})
-	_, err = s.service.Authorize(t.Context(), personal.AuthorizeRequest{Faults: personal.Faults{"login": personal.FaultInvalidType}})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{
-		"login": personal.FaultInvalidType, "password": personal.FaultRequired,
+	_, err = s.service.Authorize(t.Context(), personal.AuthorizeRequest{FieldErrors: personal.FieldErrors{"login": personal.FieldErrorInvalidType}})
+	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{
+		"login": personal.FieldErrorInvalidType, "password": personal.FieldErrorRequired,
 	})
 }
 
@@ -78,11 +78,11 @@ func testTaken(t *testing.T, s *suite) {
 	free, freeEmail := s.newLogin()
 	for name, test := range map[string]struct {
 		login, email string
-		want         personal.Faults
+		want         personal.FieldErrors
 	}{
-		"both":       {strings.ToUpper(u.login), strings.ToUpper(u.email), personal.Faults{"login": personal.FaultTaken}},
-		"the login":  {u.login, freeEmail, personal.Faults{"login": personal.FaultTaken}},
-		"the e-mail": {free, u.email, personal.Faults{"email": personal.FaultTaken}},
+		"both":       {strings.ToUpper(u.login), strings.ToUpper(u.email), personal.FieldErrors{"login": personal.FieldErrorTaken}},
+		"the login":  {u.login, freeEmail, personal.FieldErrors{"login": personal.FieldErrorTaken}},
+		"the e-mail": {free, u.email, personal.FieldErrors{"email": personal.FieldErrorTaken}},
 	} {
 		_, err := s.service.Register(t.Context(), personal.RegisterRequest{
 			Login: test.login, Password: Password, ConfirmPassword: Password, Email: test.email,
@@ -130,7 +130,7 @@ func together[T any](n int, f func(i int) T) []T {
 func testReadOnly(t *testing.T, s *suite) {
 	u := s.register(t)
 	sent := map[string]personal.Input{"number": personal.Text("1"), "note": personal.Text("x"), "groups": personal.Text("admin"), "user_id": personal.Text("1")}
-	want := personal.Faults{"number": personal.FaultReadOnly, "note": personal.FaultReadOnly, "groups": personal.FaultReadOnly, "user_id": personal.FaultReadOnly}
+	want := personal.FieldErrors{"number": personal.FieldErrorReadOnly, "note": personal.FieldErrorReadOnly, "groups": personal.FieldErrorReadOnly, "user_id": personal.FieldErrorReadOnly}
 	_, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{Credentials: u.Credentials, Fields: sent})
 	wantFaults(t, err, personal.CodeValidationFailed, want)
 
@@ -169,7 +169,7 @@ func testUpdateProfile(t *testing.T, s *suite) {
 		Credentials: u.Credentials,
 		Fields:      map[string]personal.Input{"age": personal.Text("30"), "city": {}, "login": personal.Text("x")},
 	})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{"city": personal.FaultRequired, "login": personal.FaultReadOnly})
+	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{"city": personal.FieldErrorRequired, "login": personal.FieldErrorReadOnly})
 	after, err := s.service.Profile(t.Context(), u.Credentials)
 	if err != nil {
 		t.Fatalf("asking for the profile: %v", err)
@@ -201,7 +201,7 @@ func testSchemaChange(t *testing.T, s *suite) {
 	_, err = s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{
 		Credentials: u.Credentials, Fields: map[string]personal.Input{"phone": personal.Text("12345")},
 	})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{"phone": personal.FaultUnknownField})
+	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{"phone": personal.FieldErrorUnknownField})
 }
 
 func testFields(t *testing.T, s *suite) {

@@ -188,13 +188,13 @@ func testSearchFaults(t *testing.T, s *administrationSuite) {
 	_, err := s.administration.FindUsers(t.Context(), personal.FindUsersRequest{
 		Search: strings.Repeat("x", 255), State: "asleep", After: -1, Limit: 101,
 	})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{
-		"search": personal.FaultTooLong, "state": personal.FaultNotInList,
-		"after": personal.FaultOutOfRange, "limit": personal.FaultOutOfRange,
+	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{
+		"search": personal.FieldErrorTooLong, "state": personal.FieldErrorNotInList,
+		"after": personal.FieldErrorOutOfRange, "limit": personal.FieldErrorOutOfRange,
 	})
 	_, err = s.administration.FindUsers(t.Context(), personal.FindUsersRequest{Search: "a\x00b", Limit: -1})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{
-		"search": personal.FaultInvalidFormat, "limit": personal.FaultOutOfRange,
+	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{
+		"search": personal.FieldErrorInvalidFormat, "limit": personal.FieldErrorOutOfRange,
 	})
 }
 

@@ -90,21 +90,21 @@ func testAuditEntries(t *testing.T, s *administrationSuite) {
 }
 
 func testAuditFaults(t *testing.T, s *administrationSuite) {
-	long := strings.Repeat("x", personal.MostSearchLength+1)
+	long := strings.Repeat("x", personal.MaxSearchLength+1)
 	for _, test := range []struct {
 		r    personal.AuditEntriesRequest
-		want personal.Faults
+		want personal.FieldErrors
 	}{
 		{
 			personal.AuditEntriesRequest{Type: personal.EventType(long), Text: "a\x00b", UserID: -1, After: -1, Limit: personal.MaxAuditLimit + 1},
-			personal.Faults{
-				"type": personal.FaultTooLong, "text": personal.FaultInvalidFormat,
-				"user_id": personal.FaultOutOfRange, "after": personal.FaultOutOfRange, "limit": personal.FaultOutOfRange,
+			personal.FieldErrors{
+				"type": personal.FieldErrorTooLong, "text": personal.FieldErrorInvalidFormat,
+				"user_id": personal.FieldErrorOutOfRange, "after": personal.FieldErrorOutOfRange, "limit": personal.FieldErrorOutOfRange,
 			},
 		},
 		{
 			personal.AuditEntriesRequest{Type: "a\nb", Text: long, Limit: -1},
-			personal.Faults{"type": personal.FaultInvalidFormat, "text": personal.FaultTooLong, "limit": personal.FaultOutOfRange},
+			personal.FieldErrors{"type": personal.FieldErrorInvalidFormat, "text": personal.FieldErrorTooLong, "limit": personal.FieldErrorOutOfRange},
 		},
 	} {
 		_, err := s.administration.AuditEntries(t.Context(), test.r)

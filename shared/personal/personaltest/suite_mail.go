@@ -24,8 +24,8 @@ func testRecovery(t *testing.T, s *suite) {
 	confirm := func(token, password string) error {
 		return s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{Token: token, Password: password, ConfirmPassword: password})
 	}
-	wantFaults(t, confirm(token, "short"), personal.CodeValidationFailed, personal.Faults{"password": personal.FaultTooShort})
-	wantFaults(t, confirm(token, u.email), personal.CodeValidationFailed, personal.Faults{"password": personal.FaultTooCommon})
+	wantFaults(t, confirm(token, "short"), personal.CodeValidationFailed, personal.FieldErrors{"password": personal.FieldErrorTooShort})
+	wantFaults(t, confirm(token, u.email), personal.CodeValidationFailed, personal.FieldErrors{"password": personal.FieldErrorTooCommon})
 	wantCode(t, confirm(strings.Repeat("A", 43), fresh), personal.CodeInvalidToken)
 	wantCode(t, confirm("no token", fresh), personal.CodeInvalidToken)
 	if err := confirm(token, fresh); err != nil {
@@ -52,7 +52,7 @@ func testRecoveryOfNobody(t *testing.T, s *suite) {
 		}
 	}
 	err := s.service.Recover(t.Context(), personal.RecoverRequest{})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{"login": personal.FaultRequired, "email": personal.FaultRequired})
+	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{"login": personal.FieldErrorRequired, "email": personal.FieldErrorRequired})
 
 	// What was asked for first is dealt with first: when this one's mail is there,
 	// the others' would be.
@@ -75,8 +75,8 @@ func testChangeEmail(t *testing.T, s *suite) {
 		return s.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: u.Credentials, Password: password, Email: email})
 	}
 	wantFaults(t, change("not the password", "nowhere"), personal.CodeValidationFailed,
-		personal.Faults{"password": personal.FaultMismatch, "email": personal.FaultInvalidFormat})
-	wantFaults(t, change(Password, other.email), personal.CodeAlreadyExists, personal.Faults{"email": personal.FaultTaken})
+		personal.FieldErrors{"password": personal.FieldErrorMismatch, "email": personal.FieldErrorInvalidFormat})
+	wantFaults(t, change(Password, other.email), personal.CodeAlreadyExists, personal.FieldErrors{"email": personal.FieldErrorTaken})
 	if err := change(Password, fresh); err != nil {
 		t.Fatalf("asking for another e-mail: %v", err)
 	}
@@ -96,6 +96,6 @@ func testChangeEmail(t *testing.T, s *suite) {
 	s.mailTo(t, u.email, 1) // the old address is told
 	wantCode(t, s.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: token}), personal.CodeInvalidToken)
 	wantFaults(t, s.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{}), personal.CodeValidationFailed,
-		personal.Faults{"token": personal.FaultRequired})
+		personal.FieldErrors{"token": personal.FieldErrorRequired})
 	s.signIn(t, fresh, Password)
 }

@@ -139,8 +139,8 @@ func testChangePassword(t *testing.T, s *suite) {
 	_, err := s.service.ChangePassword(t.Context(), personal.ChangePasswordRequest{
 		Credentials: u.Credentials, OldPassword: "not the old one", Password: "short", ConfirmPassword: "shorter",
 	})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{
-		"old_password": personal.FaultMismatch, "password": personal.FaultTooShort, "confirm_password": personal.FaultMismatch,
+	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{
+		"old_password": personal.FieldErrorMismatch, "password": personal.FieldErrorTooShort, "confirm_password": personal.FieldErrorMismatch,
 	})
 	pair, err := s.service.ChangePassword(t.Context(), personal.ChangePasswordRequest{
 		Credentials: u.Credentials, OldPassword: Password, Password: fresh, ConfirmPassword: fresh,
@@ -224,5 +224,5 @@ func testSessions(t *testing.T, s *suite) {
 		t.Fatal("revoking a session did not end that one alone")
 	}
 	err = s.service.RevokeSession(t.Context(), personal.RevokeSessionRequest{Credentials: second})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.Faults{"id": personal.FaultRequired})
+	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{"id": personal.FieldErrorRequired})
 }

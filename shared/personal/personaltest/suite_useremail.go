@@ -53,14 +53,14 @@ func testSetEmailFaults(t *testing.T, s *administrationSuite) {
 	for _, test := range []struct {
 		email string
 		code  personal.Code
-		fault personal.FaultCode
+		fault personal.FieldErrorCode
 	}{
-		{"nowhere", personal.CodeValidationFailed, personal.FaultInvalidFormat},
-		{"a@" + strings.Repeat("x.", 130) + "example.com", personal.CodeValidationFailed, personal.FaultTooLong},
-		{strings.ToUpper(other.email), personal.CodeAlreadyExists, personal.FaultTaken},
+		{"nowhere", personal.CodeValidationFailed, personal.FieldErrorInvalidFormat},
+		{"a@" + strings.Repeat("x.", 130) + "example.com", personal.CodeValidationFailed, personal.FieldErrorTooLong},
+		{strings.ToUpper(other.email), personal.CodeAlreadyExists, personal.FieldErrorTaken},
 	} {
 		err := s.administration.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id, Email: test.email})
-		wantFaults(t, err, test.code, personal.Faults{"email": test.fault})
+		wantFaults(t, err, test.code, personal.FieldErrors{"email": test.fault})
 	}
 	if diff := cmp.Diff(before, s.record(t, id)); diff != "" {
 		t.Fatalf("a refused change left a trace (-want +got):\n%s", diff)

@@ -21,10 +21,10 @@ func testUpdateUser(t *testing.T, s *administrationSuite) {
 	wantFaults(t, update(map[string]personal.Input{
 		"name": personal.Text("Ada"), "age": personal.Text("200"), "city": {}, "number": {Kind: personal.InputOther},
 		"login": personal.Text("x"), "email": personal.Text("x@example.com"), "disabled": personal.Text("1"), "shoe_size": personal.Text("40"),
-	}), personal.CodeValidationFailed, personal.Faults{
-		"age": personal.FaultOutOfRange, "city": personal.FaultRequired, "number": personal.FaultInvalidType,
-		"login": personal.FaultReadOnly, "email": personal.FaultReadOnly, "disabled": personal.FaultReadOnly,
-		"shoe_size": personal.FaultUnknownField,
+	}), personal.CodeValidationFailed, personal.FieldErrors{
+		"age": personal.FieldErrorOutOfRange, "city": personal.FieldErrorRequired, "number": personal.FieldErrorInvalidType,
+		"login": personal.FieldErrorReadOnly, "email": personal.FieldErrorReadOnly, "disabled": personal.FieldErrorReadOnly,
+		"shoe_size": personal.FieldErrorUnknownField,
 	})
 	twice := map[string]personal.Input{"number": {Kind: personal.InputRepeated, List: []string{"1", "2"}}}
 	wantCode(t, update(twice), personal.CodeMalformedRequest)
@@ -154,7 +154,7 @@ func testUserSessions(t *testing.T, s *administrationSuite) {
 	if diff := cmp.Diff(want, got); diff != "" || len(got) != 2 {
 		t.Fatalf("sessions (-want +got):\n%s", diff)
 	}
-	if err := s.administration.EndUserSessions(t.Context(), id); err != nil {
+	if err := s.administration.RevokeUserSessions(t.Context(), id); err != nil {
 		t.Fatalf("ending sessions: %v", err)
 	}
 	wantOut(t, s, []personal.Credentials{u.Credentials, second})
@@ -221,7 +221,7 @@ func testUnknownUser(t *testing.T, s *administrationSuite) {
 			"SetEmail to none":      s.administration.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id}),
 			"DisableUser":           s.administration.DisableUser(t.Context(), id),
 			"EnableUser":            s.administration.EnableUser(t.Context(), id),
-			"EndUserSessions":       s.administration.EndUserSessions(t.Context(), id),
+			"RevokeUserSessions":    s.administration.RevokeUserSessions(t.Context(), id),
 			"DeleteUser":            s.administration.DeleteUser(t.Context(), id),
 		} {
 			t.Run(operation, func(t *testing.T) { wantCode(t, err, personal.CodeNotFound) })

@@ -1,4 +1,4 @@
-package moving_test
+package transfer_test
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -23,7 +23,7 @@ func TestAccountsMoveInFromCSV(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
-		done := r.file(t, moving.CSV, "\ufefflogin,email,name,password_hash,disabled,created,id,city,age,interests,vip,street\r\n"+
+		done := r.file(t, transfer.CSV, "\ufefflogin,email,name,password_hash,disabled,created,id,city,age,interests,vip,street\r\n"+
 			`Ada,Ada@Example.com,"Lovelace, ""Ada""",`+bcrypt+`,no,2020-01-02 03:04:05.5,7,kazan,36,"[""engines"",""poetry""]",true,"St James`+"\n"+
 			`Square"`+"\r\n\n"+
 			"bob@example.com,BOB@example.com,,"+md5+`,1,1600000000,,,,"[""chess""]",,`+"\n"+
@@ -63,7 +63,7 @@ func TestAccountsMoveInFromNDJSON(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
-		r.file(t, moving.NDJSON, `{"id":7,"login":"Ada","email":null,"name":"Ada","password_hash":"`+bcrypt+`","disabled":true,`+
+		r.file(t, transfer.NDJSON, `{"id":7,"login":"Ada","email":null,"name":"Ada","password_hash":"`+bcrypt+`","disabled":true,`+
 			`"created":"2020-01-02T03:04:05.5+03:00","updated":1600000000,"city":"kazan","age":36,"interests":["a","b"],"vip":true,`+
 			`"fields":{"gone":"x","street":"Main St","weight":1.5}}`)
 		name := "Ada"
@@ -88,7 +88,7 @@ func TestTimesAreReadAsDatabasesWriteThem(t *testing.T) {
 	} {
 		login := fmt.Sprint("user", i)
 		r := newRun(t, s)
-		r.file(t, moving.CSV, "login,password_hash,created\n"+login+","+bcrypt+","+text+"\n")
+		r.file(t, transfer.CSV, "login,password_hash,created\n"+login+","+bcrypt+","+text+"\n")
 		if r.report.Len() > 0 {
 			t.Errorf("%s: %s", text, r.report.String())
 		} else if got := account(t, s, login).Created.Format(time.RFC3339Nano); got != want {
@@ -96,7 +96,7 @@ func TestTimesAreReadAsDatabasesWriteThem(t *testing.T) {
 		}
 	}
 	before := time.Now().Add(-time.Hour) // the database's clock is this machine's
-	newRun(t, s).file(t, moving.CSV, "login,password_hash,created\nmysql,"+bcrypt+",0000-00-00 00:00:00\n")
+	newRun(t, s).file(t, transfer.CSV, "login,password_hash,created\nmysql,"+bcrypt+",0000-00-00 00:00:00\n")
 	if got := account(t, s, "mysql").Created; got.Before(before) {
 		t.Errorf("no time is read as %v", got)
 	}
@@ -131,7 +131,7 @@ func TestARowIsRefusedWithItsLineAndReasons(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openStore(t, testkit.SQLite(t))
 			r := newRun(t, s)
-			done := r.file(t, moving.NDJSON, "\n"+test.row+"\n"+`{"login":"last","password_hash":"!","email":"last@example.com"}`)
+			done := r.file(t, transfer.NDJSON, "\n"+test.row+"\n"+`{"login":"last","password_hash":"!","email":"last@example.com"}`)
 			if got, want := r.report.String(), "2: "+test.want+"\n"; got != want || done.Refused != 1 {
 				t.Errorf("got  %swant %s", got, want)
 			}
@@ -157,7 +157,7 @@ func TestARowOfCSVIsRefusedWithItsReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for behind, imported := range map[string]int64{"": 0, "\n": 0, "\n\nlast," + bcrypt + ",,": 1} {
 				r := newRun(t, openStore(t, testkit.SQLite(t)))
-				done := r.file(t, moving.CSV, "login,password_hash,interests,city\n"+test.row+behind)
+				done := r.file(t, transfer.CSV, "login,password_hash,interests,city\n"+test.row+behind)
 				if got := r.report.String(); got != test.want+"\n" || done.Refused != 1 || done.Imported != imported {
 					t.Errorf("with %q behind it: got  %swant %s, %+v", behind, got, test.want, done)
 				}
@@ -182,7 +182,7 @@ func TestAFileThatCannotBeReadIsRefusedAsAWhole(t *testing.T) {
 		"an endless header":  {strings.Repeat("x", 2<<20), "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := newRun(t, openStore(t, testkit.SQLite(t))).Run(t.Context(), strings.NewReader(test.file), moving.CSV)
+			_, err := newRun(t, openStore(t, testkit.SQLite(t))).Run(t.Context(), strings.NewReader(test.file), transfer.CSV)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}
@@ -194,7 +194,7 @@ func TestCollisionsAreReportedAndNeverMerged(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
-		r.file(t, moving.CSV, "login,email,password_hash\nanna,anna@example.com,"+bcrypt+"\n")
+		r.file(t, transfer.CSV, "login,email,password_hash\nanna,anna@example.com,"+bcrypt+"\n")
 		before := export(t, s)
 		r = newRun(t, s)
 		file := "login,email,password_hash\n" +
@@ -206,14 +206,14 @@ func TestCollisionsAreReportedAndNeverMerged(t *testing.T) {
 			"Clara,clara2@example.com," + bcrypt + "\n"
 		const want = "2: login: taken by the account 1\n3: email: taken by the account 1\n" +
 			"4: email: taken by the account 1; login: taken by the account 1\n7: login: taken by "
-		rehearsal := newRun(t, moving.Rehearsal{Store: openStore(t, testkit.SQLite(t)), Real: s})
-		if done := rehearsal.file(t, moving.CSV, file); done.Imported != 1 || rehearsal.report.String() != want+"a row before\n" {
+		rehearsal := newRun(t, transfer.Rehearsal{Store: openStore(t, testkit.SQLite(t)), Real: s})
+		if done := rehearsal.file(t, transfer.CSV, file); done.Imported != 1 || rehearsal.report.String() != want+"a row before\n" {
 			t.Errorf("a dry run: %+v\n%s", done, rehearsal.report.String())
 		}
 		if export(t, s) != before {
 			t.Error("the dry run changed something")
 		}
-		if done := r.file(t, moving.CSV, file); done.Imported != 1 || r.report.String() != fmt.Sprintf("%sthe account %d\n", want, account(t, s, "clara").ID) {
+		if done := r.file(t, transfer.CSV, file); done.Imported != 1 || r.report.String() != fmt.Sprintf("%sthe account %d\n", want, account(t, s, "clara").ID) {
 			t.Errorf("%+v\n%s", done, r.report.String())
 		}
 		if after := export(t, s); !strings.HasPrefix(after, before) || strings.Count(after, "\n") != 2 {
@@ -228,12 +228,12 @@ func TestTwoPeopleOfOneLoginAreNotTakenForOne(t *testing.T) {
 		s := openStore(t, url)
 		const head = "login,password_hash\n"
 		r := newRun(t, s)
-		r.file(t, moving.CSV, head+"Anna,"+bcrypt+"\nanna,"+md5+"\nAnna,"+md5+"\n")
+		r.file(t, transfer.CSV, head+"Anna,"+bcrypt+"\nanna,"+md5+"\nAnna,"+md5+"\n")
 		if want := "3: login: taken by the account 1\n4: login: taken by the account 1\n"; r.report.String() != want {
 			t.Errorf("in one batch: %s", r.report.String())
 		}
 		r = newRun(t, s)
-		done := r.file(t, moving.CSV, head+"anna,"+md5+"\nAnna,"+bcrypt+"\n")
+		done := r.file(t, transfer.CSV, head+"anna,"+md5+"\nAnna,"+bcrypt+"\n")
 		if want := "2: login: taken by the account 1\n"; r.report.String() != want || done.There != 1 {
 			t.Errorf("later: %+v, %s", done, r.report.String())
 		}
@@ -263,18 +263,18 @@ func TestImport_RerunAfterACancelBringsTheRest(t *testing.T) {
 		file := rows(n, bcrypt)
 		first := newRun(t, s)
 		ctx, cancel := context.WithCancelCause(t.Context())
-		first.Progress = func(p moving.Progress) {
+		first.Progress = func(p transfer.Progress) {
 			if p.Imported >= 1500 {
 				cancel(errCut)
 			}
 		}
-		cut, err := first.Run(ctx, strings.NewReader(file), moving.CSV)
+		cut, err := first.Run(ctx, strings.NewReader(file), transfer.CSV)
 		if !errors.Is(err, context.Canceled) || cut.Imported < 1500 || cut.Imported >= n*9/10 {
 			t.Fatalf("%+v, %v", cut, err)
 		}
 		second := newRun(t, s)
-		done := second.file(t, moving.CSV, file)
-		want := moving.Progress{Offset: int64(len(file)), Imported: n*9/10 - cut.Imported, There: cut.Imported, Refused: n / 10}
+		done := second.file(t, transfer.CSV, file)
+		want := transfer.Progress{Offset: int64(len(file)), Imported: n*9/10 - cut.Imported, There: cut.Imported, Refused: n / 10}
 		if done != want {
 			t.Errorf("got %+v, want %+v", done, want)
 		}
@@ -293,7 +293,7 @@ func TestImport_RerunAfterACancelBringsTheRest(t *testing.T) {
 
 // countingWrapper counts the hashes that it wraps.
 type countingWrapper struct {
-	moving.Wrapper
+	transfer.Wrapper
 	wrapped atomic.Int64
 }
 
@@ -307,12 +307,12 @@ func TestImport_RerunHashesNothingThatIsThereOrTaken(t *testing.T) {
 		s := openStore(t, url)
 		const n = 500
 		file := rows(n, md5)
-		newRun(t, s).file(t, moving.CSV, file)
+		newRun(t, s).file(t, transfer.CSV, file)
 		before := export(t, s)
 		again := newRun(t, s)
 		wrapper := &countingWrapper{Wrapper: again.Wrapper}
 		again.Wrapper = wrapper
-		done := again.file(t, moving.CSV, file+"USER1,other@example.com,,"+md5+"\nnew,new@example.com,,"+md5+"\n")
+		done := again.file(t, transfer.CSV, file+"USER1,other@example.com,,"+md5+"\nnew,new@example.com,,"+md5+"\n")
 		if done.Imported != 1 || done.There != n*9/10 || done.Refused != n/10+1 {
 			t.Errorf("got %+v", done)
 		}
@@ -326,19 +326,19 @@ func TestImport_RerunHashesNothingThatIsThereOrTaken(t *testing.T) {
 }
 
 // racing is a store whose accounts are added behind the back of its lookups.
-type racing struct{ moving.Store }
+type racing struct{ transfer.Store }
 
-func (racing) Conflicts(_ context.Context, batch []accounts.Account) ([]moving.Outcome, error) {
-	return make([]moving.Outcome, len(batch)), nil
+func (racing) Conflicts(_ context.Context, batch []accounts.Account) ([]transfer.Outcome, error) {
+	return make([]transfer.Outcome, len(batch)), nil
 }
 
 func TestImport_InsertDecidesOnAccountsAddedMeanwhile(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
-		newRun(t, s).file(t, moving.CSV, rows(20, bcrypt))
+		newRun(t, s).file(t, transfer.CSV, rows(20, bcrypt))
 		before := export(t, s)
 		r := newRun(t, racing{s})
-		done := r.file(t, moving.CSV, "login,email,name,password_hash\nuser0,user0@example.com,,"+bcrypt+"\nUSER1,other@example.com,,"+bcrypt+"\n")
+		done := r.file(t, transfer.CSV, "login,email,name,password_hash\nuser0,user0@example.com,,"+bcrypt+"\nUSER1,other@example.com,,"+bcrypt+"\n")
 		if done.There != 1 || done.Refused != 1 || r.report.String() != "3: login: taken by the account 2\n" {
 			t.Errorf("got %+v\n%s", done, r.report.String())
 		}
@@ -352,7 +352,7 @@ func TestImport_RowsBeforeAnOpenQuoteAreIn(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		const n = 2500
-		done, err := newRun(t, s).Run(t.Context(), strings.NewReader(rows(n, bcrypt)+"\"anna,anna@example.com,,"+bcrypt+"\n"), moving.CSV)
+		done, err := newRun(t, s).Run(t.Context(), strings.NewReader(rows(n, bcrypt)+"\"anna,anna@example.com,,"+bcrypt+"\n"), transfer.CSV)
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("line %d: a quote is opened and not closed", n+2)) {
 			t.Errorf("got %v", err)
 		}
@@ -367,15 +367,15 @@ func TestMD5IsWrappedInTheBackground(t *testing.T) {
 		s := openStore(t, url)
 		r := newRun(t, s)
 		r.Later = true
-		r.file(t, moving.CSV, rows(200, md5))
+		r.file(t, transfer.CSV, rows(200, md5))
 		if all, bare, err := s.CountAccounts(t.Context()); err != nil || all != 180 || bare != 180 {
 			t.Fatalf("%d of %d are bare, %v", bare, all, err)
 		}
-		jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{moving.KindWrap}, s.Now().Add(time.Minute), 100)
+		jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{transfer.KindWrap}, s.Now().Add(time.Minute), 100)
 		if err != nil || len(jobs) != 2 {
 			t.Fatalf("%d jobs, %v", len(jobs), err)
 		}
-		wrapping := moving.Wrapping{Store: s, Wrapper: cheapHasher(t)}
+		wrapping := transfer.Wrapping{Store: s, Wrapper: cheapHasher(t)}
 		for _, j := range append(jobs, jobs[0]) { // one of them twice
 			if err := wrapping.Do(t.Context(), j); err != nil {
 				t.Fatal(err)
@@ -394,7 +394,7 @@ func TestMD5IsWrappedInTheBackground(t *testing.T) {
 func TestImport_ValuesLongerThanTheTypesLimitAreRefused(t *testing.T) {
 	s := openStore(t, testkit.SQLite(t))
 	r := newRun(t, s)
-	done := r.file(t, moving.CSV, "login,password_hash,street\n"+
+	done := r.file(t, transfer.CSV, "login,password_hash,street\n"+
 		"anna,"+bcrypt+","+strings.Repeat("ж", 20_000)+"\n"+
 		"boris,"+bcrypt+","+strings.Repeat("ж", 20_001)+"\n")
 	if done.Imported != 1 || r.report.String() != "3: street: too_long\n" {

@@ -1,4 +1,4 @@
-package moving
+package transfer
 
 import (
 	"errors"
@@ -65,7 +65,7 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 		delete(in, name)
 		return v
 	}
-	var faults personal.Faults
+	var faults personal.FieldErrors
 	a = accounts.Account{CredentialVersion: 1, ID: readID(take(columnID), &faults)}
 	a.Email = readEmail(take(columnEmail), &faults)
 	a.Login = readText(columnLogin, take(columnLogin), &faults)
@@ -77,14 +77,14 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 	var badHash error
 	switch hash := take(columnHash); hash.Kind {
 	case personal.InputUnset:
-		faults.Add(columnHash, personal.FaultRequired)
+		faults.Add(columnHash, personal.FieldErrorRequired)
 	case personal.InputText:
 		a.PasswordHash, badHash = password.Adopt(hash.Text)
 	default:
-		faults.Add(columnHash, personal.FaultInvalidType)
+		faults.Add(columnHash, personal.FieldErrorInvalidType)
 	}
 	if password.IsUnusable(a.PasswordHash) && a.Email.Key == "" { // nobody could ever sign in
-		faults.Add(columnEmail, personal.FaultRequired)
+		faults.Add(columnEmail, personal.FieldErrorRequired)
 	}
 	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // not set
 	a.Fields = r.stored.Merge(schema.Administer(in, &faults))
@@ -92,7 +92,7 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 }
 
 // reasons lists what is wrong, sorted.
-func reasons(faults personal.Faults, badHash error) string {
+func reasons(faults personal.FieldErrors, badHash error) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(faults)) {
 		list = append(list, shown(name)+": "+string(faults[name]))
@@ -111,29 +111,29 @@ func shown(name string) string {
 	return name
 }
 
-func readText(column string, in personal.Input, faults *personal.Faults) string {
+func readText(column string, in personal.Input, faults *personal.FieldErrors) string {
 	if !in.IsZero() && in.Kind != personal.InputText {
-		faults.Add(column, personal.FaultInvalidType)
+		faults.Add(column, personal.FieldErrorInvalidType)
 	}
 	return in.Text
 }
 
-func readID(in personal.Input, faults *personal.Faults) int64 {
+func readID(in personal.Input, faults *personal.FieldErrors) int64 {
 	if in.IsZero() {
 		return 0
 	}
 	id, err := strconv.ParseInt(in.Text, 10, 64)
 	switch {
 	case err != nil || strconv.FormatInt(id, 10) != in.Text:
-		faults.Add(columnID, personal.FaultInvalidType)
+		faults.Add(columnID, personal.FieldErrorInvalidType)
 	case id < 1 || id > maxID:
-		faults.Add(columnID, personal.FaultOutOfRange)
+		faults.Add(columnID, personal.FieldErrorOutOfRange)
 	}
 	return id
 }
 
 // readEmail reads an address; an account from elsewhere may have none.
-func readEmail(in personal.Input, faults *personal.Faults) accounts.Email {
+func readEmail(in personal.Input, faults *personal.FieldErrors) accounts.Email {
 	text := readText(columnEmail, in, faults)
 	if text == "" {
 		return accounts.Email{}
@@ -147,11 +147,11 @@ func readEmail(in personal.Input, faults *personal.Faults) accounts.Email {
 
 // loginKey allows an @ in the account's own e-mail only (HTTP contract, section
 // 3, register).
-func loginKey(a accounts.Account, faults *personal.Faults) string {
+func loginKey(a accounts.Account, faults *personal.FieldErrors) string {
 	if strings.Contains(a.Login, "@") {
 		email, fault := accounts.ParseEmail(a.Login)
 		if fault != "" || email.Key != a.Email.Key {
-			faults.Add(columnLogin, personal.FaultInvalidFormat)
+			faults.Add(columnLogin, personal.FieldErrorInvalidFormat)
 		}
 		return email.Key
 	}
@@ -162,7 +162,7 @@ func loginKey(a accounts.Account, faults *personal.Faults) string {
 	return key
 }
 
-func readBoolean(in personal.Input, faults *personal.Faults) bool {
+func readBoolean(in personal.Input, faults *personal.FieldErrors) bool {
 	if in.IsZero() {
 		return false
 	}
@@ -172,7 +172,7 @@ func readBoolean(in personal.Input, faults *personal.Faults) bool {
 	case "true", "1", "on", "yes", "t", "y":
 		return true
 	}
-	faults.Add(columnDisabled, personal.FaultInvalidType)
+	faults.Add(columnDisabled, personal.FieldErrorInvalidType)
 	return false
 }
 
@@ -185,15 +185,15 @@ var timeForms = []string{
 const noTime = "0000-00-00 00:00:00" // as MySQL writes it
 
 // readTime reads a time in one of the forms above or in seconds since 1970.
-func readTime(column string, in personal.Input, otherwise time.Time, faults *personal.Faults) time.Time {
+func readTime(column string, in personal.Input, otherwise time.Time, faults *personal.FieldErrors) time.Time {
 	if in.IsZero() || in.Text == noTime {
 		return otherwise
 	}
 	t, ok := parseTime(in.Text)
 	if !ok {
-		faults.Add(column, personal.FaultInvalidFormat)
+		faults.Add(column, personal.FieldErrorInvalidFormat)
 	} else if year := t.Year(); year < 1970 || year > 9999 || t.UnixMicro() <= 0 {
-		faults.Add(column, personal.FaultOutOfRange)
+		faults.Add(column, personal.FieldErrorOutOfRange)
 	}
 	return t
 }

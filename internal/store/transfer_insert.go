@@ -8,7 +8,7 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/moving"
+	"github.com/cms-personal/personal/internal/transfer"
 )
 
 // identity is what tells an account from all others in a batch: of two with the
@@ -22,7 +22,7 @@ type spelling struct{ Login, Email string }
 func identityOf(a accounts.Account) identity { return identity{a.LoginKey, a.Email.Key} }
 
 // insertAccounts inserts those of a batch that are named by their places.
-func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.Account, places []int, outcomes []moving.Outcome) error {
+func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.Account, places []int, outcomes []transfer.Outcome) error {
 	if len(places) == 0 {
 		return nil
 	}
@@ -84,17 +84,17 @@ func (s *Store) raiseNextID(ctx context.Context, tx bun.Tx, highest int64) error
 	return err
 }
 
-// Conflicts tells what would become of accounts, see moving.Conflicts.
-func (s *Store) Conflicts(ctx context.Context, batch []accounts.Account) ([]moving.Outcome, error) {
+// Conflicts tells what would become of accounts, see transfer.Conflicts.
+func (s *Store) Conflicts(ctx context.Context, batch []accounts.Account) ([]transfer.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	outcomes := make([]moving.Outcome, len(batch))
+	outcomes := make([]transfer.Outcome, len(batch))
 	err := conflicts(ctx, s.read, batch, unsettled(outcomes), outcomes)
 	return outcomes, fault(ctx, "look for conflicts", err)
 }
 
 // conflicts explains why accounts can't be inserted.
-func conflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, places []int, outcomes []moving.Outcome) error {
+func conflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, places []int, outcomes []transfer.Outcome) error {
 	if len(places) == 0 {
 		return nil
 	}
@@ -122,7 +122,7 @@ func conflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, places
 			byEmail[f.EmailKey] = f.ID
 		}
 		// One of this very batch is no earlier import of a row.
-		if !slices.ContainsFunc(outcomes, func(o moving.Outcome) bool { return o.ID == f.ID }) {
+		if !slices.ContainsFunc(outcomes, func(o transfer.Outcome) bool { return o.ID == f.ID }) {
 			bySpelling[f.spelling] = f.ID
 		}
 	}
@@ -133,7 +133,7 @@ func conflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, places
 			outcomes[i].There = true
 			continue
 		}
-		outcomes[i].Taken = moving.Taken{ID: byID[a.ID], Login: byLogin[a.LoginKey], Email: byEmail[a.Email.Key]}
+		outcomes[i].Taken = transfer.Taken{ID: byID[a.ID], Login: byLogin[a.LoginKey], Email: byEmail[a.Email.Key]}
 	}
 	return nil
 }

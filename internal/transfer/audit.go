@@ -1,4 +1,4 @@
-package moving
+package transfer
 
 import (
 	"bufio"

@@ -1,4 +1,4 @@
-package moving_test
+package transfer_test
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -37,7 +37,7 @@ func TestWhatIsExportedComesBackTheSameFromTheOtherDatabase(t *testing.T) {
 			})
 			before := export(t, from)
 			r := newRun(t, to)
-			done := r.file(t, moving.NDJSON, before)
+			done := r.file(t, transfer.NDJSON, before)
 			if r.report.Len() > 0 || done.Imported != int64(number) {
 				t.Fatalf("%+v of %d\n%s", done, number, r.report.String())
 			}
@@ -50,7 +50,7 @@ func TestWhatIsExportedComesBackTheSameFromTheOtherDatabase(t *testing.T) {
 
 func fill(t *testing.T, s *store.Store, a accounts.Account) {
 	t.Helper()
-	outcomes, err := s.AddAccounts(t.Context(), []accounts.Account{a}, func([]moving.Outcome) moving.Settlement { return moving.Settlement{} })
+	outcomes, err := s.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.Settlement { return transfer.Settlement{} })
 	if err != nil || outcomes[0].ID == 0 {
 		t.Fatalf("not added: %+v, %v", outcomes, err)
 	}
@@ -101,7 +101,7 @@ func TestOnePersonsDataHoldsEveryEventInTheOrderOfTime(t *testing.T) {
 		addJobs(t, s, jobs)
 
 		var out bytes.Buffer
-		if err := moving.ExportPerson(t.Context(), s, "ada", &out); err != nil {
+		if err := transfer.ExportPerson(t.Context(), s, "ada", &out); err != nil {
 			t.Fatal(err)
 		}
 		var got struct {
@@ -131,7 +131,7 @@ func happened(account, second int64, requestID string) accounts.NewJob {
 
 func addJobs(t *testing.T, s *store.Store, jobs []accounts.NewJob) {
 	t.Helper()
-	_, err := s.AddAccounts(t.Context(), nil, func([]moving.Outcome) moving.Settlement { return moving.Settlement{Jobs: jobs} })
+	_, err := s.AddAccounts(t.Context(), nil, func([]transfer.Outcome) transfer.Settlement { return transfer.Settlement{Jobs: jobs} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestOnePersonsDataIsWithoutTheHash(t *testing.T) {
 		fill(t, s, accounts.Account{Login: "other", LoginKey: "other", PasswordHash: bcrypt, CredentialVersion: 1})
 		for _, who := range []string{"ADA", "ada@example.com", fmt.Sprint(id)} {
 			var out bytes.Buffer
-			if err := moving.ExportPerson(t.Context(), s, who, &out); err != nil {
+			if err := transfer.ExportPerson(t.Context(), s, who, &out); err != nil {
 				t.Fatal(err)
 			}
 			text := out.String()
@@ -164,7 +164,7 @@ func TestOnePersonsDataIsWithoutTheHash(t *testing.T) {
 				t.Errorf("%s: too much in\n%s", who, text)
 			}
 		}
-		if err := moving.ExportPerson(t.Context(), s, "nobody", &bytes.Buffer{}); !errors.Is(err, accounts.ErrNotFound) {
+		if err := transfer.ExportPerson(t.Context(), s, "nobody", &bytes.Buffer{}); !errors.Is(err, accounts.ErrNotFound) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -216,7 +216,7 @@ func TestExportPerson_LeavesOutAddressesAndNamesOfOthers(t *testing.T) {
 		}
 		addJobs(t, s, slices.Concat(own, others))
 		var out bytes.Buffer
-		if err := moving.ExportPerson(t.Context(), s, "ada", &out); err != nil {
+		if err := transfer.ExportPerson(t.Context(), s, "ada", &out); err != nil {
 			t.Fatal(err)
 		}
 		for _, j := range own {
@@ -244,7 +244,7 @@ func TestExportPerson_ByEmailMeansItsOwner(t *testing.T) {
 		fill(t, s, squatter)
 		fill(t, s, owner)
 		var out bytes.Buffer
-		if err := moving.ExportPerson(t.Context(), s, "ada@example.com", &out); err != nil {
+		if err := transfer.ExportPerson(t.Context(), s, "ada@example.com", &out); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), `"login": "ada"`) {

@@ -8,18 +8,18 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/moving"
+	"github.com/cms-personal/personal/internal/transfer"
 )
 
 var (
-	_ moving.Store     = (*Store)(nil)
-	_ moving.Source    = (*Store)(nil)
-	_ moving.BareStore = (*Store)(nil)
+	_ transfer.Store     = (*Store)(nil)
+	_ transfer.Source    = (*Store)(nil)
+	_ transfer.BareStore = (*Store)(nil)
 )
 
-// AddAccounts stores accounts from elsewhere, see moving.Store. Of many calls in a
+// AddAccounts stores accounts from elsewhere, see transfer.Store. Of many calls in a
 // row some take longer, so that other processes can write as well.
-func (s *Store) AddAccounts(ctx context.Context, batch []accounts.Account, settle moving.Settle) (outcomes []moving.Outcome, err error) {
+func (s *Store) AddAccounts(ctx context.Context, batch []accounts.Account, settle transfer.Settle) (outcomes []transfer.Outcome, err error) {
 	err = s.inTx(ctx, "add accounts", func(ctx context.Context, tx bun.Tx) (err error) {
 		if outcomes, err = s.addAccounts(ctx, tx, batch); err != nil {
 			return err
@@ -52,8 +52,8 @@ func (s *Store) giveWay(ctx context.Context) {
 
 // addAccounts inserts what is in nobody's way, and explains the rest. What can't
 // be explained was in the way of an account that is gone again, and is tried anew.
-func (s *Store) addAccounts(ctx context.Context, tx bun.Tx, batch []accounts.Account) ([]moving.Outcome, error) {
-	outcomes := make([]moving.Outcome, len(batch))
+func (s *Store) addAccounts(ctx context.Context, tx bun.Tx, batch []accounts.Account) ([]transfer.Outcome, error) {
+	outcomes := make([]transfer.Outcome, len(batch))
 	rest := make([]int, len(batch))
 	for i := range rest {
 		rest[i] = i
@@ -73,9 +73,9 @@ func (s *Store) addAccounts(ctx context.Context, tx bun.Tx, batch []accounts.Acc
 	return nil, errors.New("the values in conflict keep changing")
 }
 
-func unsettled(outcomes []moving.Outcome) (rest []int) {
+func unsettled(outcomes []transfer.Outcome) (rest []int) {
 	for i, o := range outcomes {
-		if o == (moving.Outcome{}) {
+		if o == (transfer.Outcome{}) {
 			rest = append(rest, i)
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-var movingCases = []testCase{
+var transferCases = []testCase{
 	{"accounts are added as they are", func(t *testing.T, w *world) {
 		name := "Ada ' \\ ? Лавлейс"
 		full, bare := w.newAccount(), w.newAccount()
@@ -61,10 +61,10 @@ var movingCases = []testCase{
 		if added == 0 {
 			t.Fatal("the one without a conflict was not added")
 		}
-		want := []moving.Outcome{
-			{There: true}, {Taken: moving.Taken{Login: there.ID}}, {Taken: moving.Taken{Email: there.ID}}, {ID: added},
-			{Taken: moving.Taken{Login: added, Email: there.ID}}, {Taken: moving.Taken{ID: there.ID}}, {Taken: moving.Taken{Login: added, Email: added}},
-			{Taken: moving.Taken{Login: there.ID, Email: there.ID}},
+		want := []transfer.Outcome{
+			{There: true}, {Taken: transfer.Taken{Login: there.ID}}, {Taken: transfer.Taken{Email: there.ID}}, {ID: added},
+			{Taken: transfer.Taken{Login: added, Email: there.ID}}, {Taken: transfer.Taken{ID: there.ID}}, {Taken: transfer.Taken{Login: added, Email: added}},
+			{Taken: transfer.Taken{Login: there.ID, Email: there.ID}},
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %+v", got)
@@ -76,7 +76,7 @@ var movingCases = []testCase{
 		first := w.newAccount()
 		second := first
 		first.ID, second.ID = there.ID, there.ID+1000
-		want := []moving.Outcome{{Taken: moving.Taken{ID: there.ID, Login: second.ID, Email: second.ID}}, {ID: second.ID}}
+		want := []transfer.Outcome{{Taken: transfer.Taken{ID: there.ID, Login: second.ID, Email: second.ID}}, {ID: second.ID}}
 		if got := w.add(first, second); !slices.Equal(got, want) {
 			t.Errorf("got %+v", got)
 		}
@@ -87,16 +87,16 @@ var movingCases = []testCase{
 		taken.Email = there.Email
 		got, err := w.Conflicts(t.Context(), []accounts.Account{free, taken, there})
 		w.must(err)
-		if want := []moving.Outcome{{}, {Taken: moving.Taken{Email: there.ID}}, {There: true}}; !slices.Equal(got, want) {
+		if want := []transfer.Outcome{{}, {Taken: transfer.Taken{Email: there.ID}}, {There: true}}; !slices.Equal(got, want) {
 			t.Errorf("got %+v", got)
 		}
 	}},
 	{"a batch and its jobs are stored together or not at all", func(t *testing.T, w *world) {
-		settle := func([]moving.Outcome) moving.Settlement {
-			return moving.Settlement{Jobs: []accounts.NewJob{job("mail")}}
+		settle := func([]transfer.Outcome) transfer.Settlement {
+			return transfer.Settlement{Jobs: []accounts.NewJob{job("mail")}}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := w.AddAccounts(ctx, []accounts.Account{w.newAccount()}, func(outcomes []moving.Outcome) moving.Settlement {
+		_, err := w.AddAccounts(ctx, []accounts.Account{w.newAccount()}, func(outcomes []transfer.Outcome) transfer.Settlement {
 			cancel() // once the accounts are added
 			return settle(outcomes)
 		})
@@ -154,7 +154,7 @@ var movingCases = []testCase{
 			0:    {"1 1 b" + what, "4 1 a" + what, "5 1 -" + what, "0 2 a" + what, "2 2 a" + what, "3 2 a" + what},
 		} {
 			var got []string
-			for last := (moving.AuditLine{}); ; {
+			for last := (transfer.AuditLine{}); ; {
 				page, err := w.AuditLines(t.Context(), account, last, 2)
 				w.must(err)
 				for _, last = range page {
@@ -191,19 +191,19 @@ var movingCases = []testCase{
 }
 
 // add adds accounts and returns what became of them.
-func (w *world) add(batch ...accounts.Account) []moving.Outcome {
+func (w *world) add(batch ...accounts.Account) []transfer.Outcome {
 	w.t.Helper()
-	outcomes, err := w.AddAccounts(w.t.Context(), batch, func([]moving.Outcome) moving.Settlement { return moving.Settlement{} })
+	outcomes, err := w.AddAccounts(w.t.Context(), batch, func([]transfer.Outcome) transfer.Settlement { return transfer.Settlement{} })
 	w.must(err)
 	return outcomes
 }
 
 // movingStore is what the import and the export need.
 type movingStore interface {
-	moving.Store
-	moving.Source
-	moving.PersonSource
-	moving.BareStore
+	transfer.Store
+	transfer.Source
+	transfer.PersonSource
+	transfer.BareStore
 	CountAccounts(ctx context.Context) (all, bare int64, err error)
 }
 

@@ -1,4 +1,4 @@
-package moving_test
+package transfer_test
 
 import (
 	"bytes"
@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/moving"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -62,22 +62,22 @@ func schema(t *testing.T) *userfields.Schema {
 
 // run is an import with what it said.
 type run struct {
-	moving.Import
+	transfer.Import
 	report strings.Builder
-	shown  []moving.Progress
+	shown  []transfer.Progress
 }
 
-func newRun(t *testing.T, s moving.Store) *run {
-	r := &run{Import: moving.Import{Store: s, Schema: schema(t), Wrapper: cheapHasher(t)}}
+func newRun(t *testing.T, s transfer.Store) *run {
+	r := &run{Import: transfer.Import{Store: s, Schema: schema(t), Wrapper: cheapHasher(t)}}
 	r.Refused = func(line int, reason string) error {
 		fmt.Fprintf(&r.report, "%d: %s\n", line, reason)
 		return nil
 	}
-	r.Progress = func(p moving.Progress) { r.shown = append(r.shown, p) }
+	r.Progress = func(p transfer.Progress) { r.shown = append(r.shown, p) }
 	return r
 }
 
-func (r *run) file(t *testing.T, format moving.Format, text string) moving.Progress {
+func (r *run) file(t *testing.T, format transfer.Format, text string) transfer.Progress {
 	t.Helper()
 	done, err := r.Run(t.Context(), strings.NewReader(text), format)
 	if err != nil {
@@ -102,7 +102,7 @@ func account(t *testing.T, s *store.Store, login string) accounts.Account {
 func export(t *testing.T, s *store.Store) string {
 	t.Helper()
 	var out bytes.Buffer
-	if _, err := moving.Export(t.Context(), s, &out); err != nil {
+	if _, err := transfer.Export(t.Context(), s, &out); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

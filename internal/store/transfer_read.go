@@ -6,7 +6,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 )
 
-// AccountsAfter returns a page of accounts, see moving.Source.
+// AccountsAfter returns a page of accounts, see transfer.Source.
 func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]accounts.Account, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
@@ -27,7 +27,7 @@ func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]accounts.
 // isBare is the condition for a hash that has not been wrapped.
 const isBare = "password_hash LIKE '$md5-bare$%'"
 
-// BareHashes returns the bare hashes of a range, see moving.BareStore.
+// BareHashes returns the bare hashes of a range, see transfer.BareStore.
 func (s *Store) BareHashes(ctx context.Context, from, to int64) (map[int64]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
@@ -46,7 +46,7 @@ func (s *Store) BareHashes(ctx context.Context, from, to int64) (map[int64]strin
 	return hashes, nil
 }
 
-// ReplaceHash replaces a hash by one of the same password, see moving.BareStore.
+// ReplaceHash replaces a hash by one of the same password, see transfer.BareStore.
 func (s *Store) ReplaceHash(ctx context.Context, id int64, from, to string) error {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()

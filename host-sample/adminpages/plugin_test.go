@@ -85,9 +85,9 @@ func TestARefusalStaysOnShowUntilTheNextSwap(t *testing.T) {
 	wantAll(t, page, `<div class="notice bad">`, "1.3.0 was refused at the step: preflight", "schema 7 &lt;script&gt;")
 	wantNone(t, page, evil)
 
-	f.plugin.EventLog = fakeHistory{{Kind: pluginmanager.EventSwapStarted, Version: "1.3.0"}, refused}
+	f.plugin.EventLog = fakeHistory{{Type: pluginmanager.EventSwapStarted, Version: "1.3.0"}, refused}
 	wantNone(t, f.page(t), `<div class="notice bad">`)
-	f.plugin.EventLog = fakeHistory{{Kind: pluginmanager.EventRolledBack, From: "1.3.0", Version: "1.2.3", Reason: "it is faulty"}}
+	f.plugin.EventLog = fakeHistory{{Type: pluginmanager.EventRolledBack, From: "1.3.0", Version: "1.2.3", Reason: "it is faulty"}}
 	wantAll(t, f.page(t), `<div class="notice warn">`, "Rolled back from 1.3.0 to 1.2.3", "it is faulty")
 }
 
@@ -131,7 +131,7 @@ func TestEveryTextIsThereInRussianToo(t *testing.T) {
 		pluginmanager.EventSwapStarted, pluginmanager.EventSwitched, pluginmanager.EventSwapRefused, pluginmanager.EventRolledBack, pluginmanager.EventSwapCompleted,
 		pluginmanager.EventProcessLost, pluginmanager.EventRestarted, pluginmanager.EventFellBack, pluginmanager.EventGaveUp,
 	} {
-		f.plugin.EventLog = fakeHistory{{Kind: kind, Version: "1.3.0", From: "1.2.3", Step: "check"}}
+		f.plugin.EventLog = fakeHistory{{Type: kind, Version: "1.3.0", From: "1.2.3", Step: "check"}}
 		r := f.get("/admin/plugin")
 		r = r.WithContext(personal.WithCall(r.Context(), personal.Call{Locale: "ru"}))
 		page := f.send(t, r).Body.String()

@@ -16,7 +16,7 @@ func TestTheTrafficIsAnsweredBySecondsWithItsMarks(t *testing.T) {
 	at := func(ago time.Duration, kind pluginmanager.EventType) pluginmanager.Event {
 		return pluginmanager.Event{Time: now.Add(-ago), Type: kind, Version: "1.3.0", From: "1.2.3"}
 	}
-	f.plugin.History = fakeHistory{
+	f.plugin.EventLog = fakeHistory{
 		at(-time.Minute, pluginmanager.EventProcessLost), // later than the seconds that are over
 		at(10*time.Second, pluginmanager.EventSwapCompleted),
 		at(20*time.Second, pluginmanager.EventRolledBack),
@@ -55,7 +55,7 @@ func TestTheNumbersStandInATable(t *testing.T) {
 		f.plugin.Traffic.Count("auth", false, 5*time.Millisecond)
 	}
 	f.plugin.Traffic.Count("auth", true, 1500*time.Millisecond)
-	f.plugin.History = fakeHistory{{Time: time.Now(), Kind: pluginmanager.EventProcessLost, Version: "1.2.3", Reason: evil}}
+	f.plugin.EventLog = fakeHistory{{Time: time.Now(), Type: pluginmanager.EventProcessLost, Version: "1.2.3", Reason: evil}}
 	w := f.send(t, f.get("/admin/plugin/totals"))
 	wantAll(t, w.Body.String(), "All operations", `<th scope="row">auth</th><td class="number">4</td><td class="number failed">1</td>`,
 		" ms</td>", " s</td>", "A process of 1.2.3 died", "&lt;script&gt;")

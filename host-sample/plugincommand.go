@@ -134,7 +134,7 @@ func use(s plugincatalogue.State, version string) string {
 		return "active"
 	case s.LastGood:
 		return "last good"
-	case s.Trial:
+	case s.Baking:
 		return "on trial"
 	}
 	return ""

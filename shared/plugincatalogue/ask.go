@@ -46,19 +46,19 @@ func askManifest(ctx context.Context, binary string) ([]byte, error) {
 	defer cancel()
 
 	var printed []byte
-	err = StartWritten(ctx, binary, func() error {
+	err = RetryBusy(ctx, binary, func() error {
 		printed, err = runManifest(ctx, binary, dir)
 		return err
 	})
 	return printed, err
 }
 
-// StartWritten calls start, which starts a binary that was written a moment ago,
+// RetryBusy calls start, which starts a binary that was written a moment ago,
 // and returns its error. While that is syscall.ETXTBSY it calls start again, for a
 // second at most, or until ctx ends: a goroutine that forks while the file is being
 // written lends its child a writable descriptor for an instant, see
 // https://go.dev/issue/22315.
-func StartWritten(ctx context.Context, binary string, start func() error) error {
+func RetryBusy(ctx context.Context, binary string, start func() error) error {
 	for range busyTries {
 		if err := start(); !errors.Is(err, syscall.ETXTBSY) {
 			return err

@@ -125,7 +125,7 @@ func (c *Catalogue) Remove(version string) error {
 		return refuse(ErrInUse, version, "it is the active version")
 	case state.LastGood:
 		return refuse(ErrInUse, version, "it is the version to fall back to")
-	case state.Trial:
+	case state.Baking:
 		return refuse(ErrInUse, version, "it is on trial")
 	}
 	err = bury(c.dir, version)

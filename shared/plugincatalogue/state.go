@@ -17,7 +17,7 @@ const stateFile = "state.json"
 type State struct {
 	Active   string `json:"active"`              // the version to run; empty if none was chosen
 	LastGood string `json:"last_good,omitempty"` // the version to fall back to; empty if there is none
-	Trial    string `json:"trial,omitempty"`     // the version that a host has running on trial; empty if there is none
+	Baking   string `json:"trial,omitempty"`     // the version that a host has running on trial; empty if there is none
 }
 
 // LoadState returns the state, the zero State if none was ever saved.
@@ -38,7 +38,7 @@ func (c *Catalogue) LoadState() (State, error) {
 
 // SaveState replaces the state on disk: after a crash it is the old or the new.
 func (c *Catalogue) SaveState(s State) error {
-	for _, version := range []string{s.Active, s.LastGood, s.Trial} {
+	for _, version := range []string{s.Active, s.LastGood, s.Baking} {
 		if version != "" && !ValidVersion(version) {
 			return refuse(ErrNotFound, "", fmt.Sprintf("%.*q is no version", maxVersion, version))
 		}

@@ -4,26 +4,50 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager/internal/process"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// healthChecks is how many health checks in a row a process has to pass before
-// it serves.
-const healthChecks = 3
+const (
+	// healthChecks is how many health checks in a row a process must pass before it
+	// serves.
+	healthChecks = 3
+	// checkDatabase is the preflight check that the checks after it depend on. It may
+	// fail now and pass later.
+	checkDatabase = "database"
+)
 
-// checkDatabase is the preflight check that what follows it depends on. It may
-// fail today and pass tomorrow.
-const checkDatabase = "database"
+// instance is a plugin process, with the manager's view of the calls in it.
+type instance struct {
+	*process.Process
+	manifest   plugincatalogue.Manifest
+	generation int
+	release    func()      // the copy of the binary; safe to call again
+	silent     atomic.Bool // it left its last health check unanswered
+	hung       atomic.Bool // it was killed because it hung
+
+	// The manager's mutex guards what follows.
+	ready    time.Time     // when it began to serve
+	calls    int           // under way
+	idle     chan struct{} // nil while calls can enter; closed when none is under way
+	tally    tally
+	overload time.Time // when it last served a call late, with many under way; see [Manager.overloaded]
+}
 
 // StepError says at which step a version could not be brought up.
 type StepError struct {
-	Step    string // one of those named at [SwapStatus]
-	Version string // empty if it never came to light
+	Step    string // one of those listed at [SwapStatus]
+	Version string // empty if it is unknown
 	Err     error
 }
 
@@ -35,43 +59,77 @@ func (e *StepError) Error() string {
 // Unwrap returns the reason.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// bringUp starts a version and takes it through every step up to the one where
-// it could serve, each of which is told to progress. There must be a way back
-// from it to the old version, if there is one. On an error nothing of the process
-// is left.
-func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, progress func(step string)) (*process, error) {
+// bringUp starts a version and takes it through every step up to the switch, which
+// it reports to the swap; nil for a start or restart. It must leave a way back to
+// the old version, if there is one. On an error no process is left.
+func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, s *swap) (*instance, error) {
 	version := entry.Manifest.Version
-	progress("stage")
-	copied, err := m.copies.stage(ctx, m.config.Catalogue, entry)
+	m.beginStep(s, "stage")
+	binary, release, err := m.copies.stage(ctx, entry)
 	if err != nil {
 		return nil, &StepError{"stage", version, err}
 	}
-	progress("start")
-	p, err := m.start(ctx, entry, copied)
-	if err != nil {
+	m.beginStep(s, "start")
+	p := &instance{manifest: entry.Manifest, release: release}
+	if err := m.start(ctx, p, binary); err != nil {
+		release()
+		m.sweep()
 		return nil, &StepError{"start", version, err}
 	}
-	if err := m.prepare(ctx, p, old, progress); err != nil {
-		p.end(m.hard, m.config.ShutdownTimeout)
-		return nil, err
+	for _, step := range []struct {
+		name  string
+		limit time.Duration
+		do    func(context.Context) error
+	}{
+		{"configure", m.config.ConfigureTimeout, func(ctx context.Context) error { return m.configure(ctx, p) }},
+		{"preflight", m.config.PreflightTimeout, func(ctx context.Context) error { return m.preflight(ctx, p, old, s) }},
+		{"migrate", m.config.MigrateTimeout, p.Migrate},
+		{"check", m.config.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p) }},
+	} {
+		m.beginStep(s, step.name)
+		if err := within(ctx, step.limit, p, step.do); err != nil {
+			m.stop(p)
+			return nil, &StepError{step.name, version, err}
+		}
 	}
 	return p, nil
 }
 
+// within runs one step with a deadline. The error says so if the process died.
+func within(ctx context.Context, limit time.Duration, p *instance, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := do(ctx)
+	if err == nil || ctx.Err() != nil || isPermanent(err) {
+		return err
+	}
+	if cause := p.LossCause(ctx); !errors.Is(cause, process.ErrDisconnected) {
+		return fmt.Errorf("%w (%w)", err, cause)
+	}
+	return err
+}
+
 // bringUpActive brings up the version that is active on disk.
-func (m *Manager) bringUpActive(ctx context.Context) (*process, error) {
+func (m *Manager) bringUpActive(ctx context.Context) (*instance, error) {
 	state, err := m.config.Catalogue.LoadState()
 	if err == nil && state.Active == "" {
 		err = &pluginrpc.PermanentError{Reason: "no version is active"}
 	}
+	var entry plugincatalogue.Entry
+	if err == nil {
+		entry, err = m.find(state.Active)
+	}
 	if err != nil {
 		return nil, &StepError{"find", state.Active, err}
 	}
-	entry, err := m.find(state.Active)
-	if err != nil {
-		return nil, &StepError{"find", state.Active, err}
-	}
-	return m.bringUp(ctx, entry, plugincatalogue.Manifest{}, func(string) {})
+	return m.bringUp(ctx, entry, plugincatalogue.Manifest{}, nil)
+}
+
+// activeVersion returns the version that is active on disk, or "" if the state
+// cannot be read.
+func (m *Manager) activeVersion() string {
+	state, _ := m.config.Catalogue.LoadState()
+	return state.Active
 }
 
 // find returns an installed version that speaks this host's protocol.
@@ -86,107 +144,96 @@ func (m *Manager) find(version string) (plugincatalogue.Entry, error) {
 	return entry, nil
 }
 
-// start starts a process and connects to it.
-func (m *Manager) start(ctx context.Context, e plugincatalogue.Entry, c *stagedCopy) (*process, error) {
+// start starts the process of p and connects to it.
+func (m *Manager) start(ctx context.Context, p *instance, binary string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, m.config.StartTimeout)
 	defer cancel()
 	m.mu.Lock()
 	m.generation++
-	generation := m.generation
+	p.generation = m.generation
 	m.mu.Unlock()
-	return m.startProcess(ctx, generation, e, c)
-}
-
-// prepare takes a new process through its steps.
-func (m *Manager) prepare(ctx context.Context, p *process, old plugincatalogue.Manifest, progress func(step string)) error {
-	for _, step := range []struct {
-		name  string
-		limit time.Duration
-		do    func(context.Context, *process) error
-	}{
-		{"configure", m.config.ConfigureTimeout, m.configure},
-		{"preflight", m.config.PreflightTimeout, func(ctx context.Context, p *process) error { return m.preflight(ctx, p, old) }},
-		{"migrate", m.config.MigrateTimeout, migrate},
-		{"check", m.config.CheckTimeout, m.check},
-	} {
-		progress(step.name)
-		if err := within(ctx, step.limit, p, step.do); err != nil {
-			return &StepError{step.name, p.version, err}
-		}
-	}
-	return nil
-}
-
-// within runs one step. An error tells if the process did not survive it.
-func within(ctx context.Context, limit time.Duration, p *process, do func(context.Context, *process) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	err := do(ctx, p)
-	if err != nil && ctx.Err() == nil && !isFinal(err) && p.child.awaitExited(ctx, deathNotice) {
-		return fmt.Errorf("%w (%w: %s)", err, errEnded, p.child.outcome())
-	}
+	p.Process, err = process.Start(ctx, process.Options{
+		Binary: binary, Manifest: p.manifest, Generation: p.generation, Host: m.config.Host, Env: m.config.Env,
+		Sockets: m.run.Sockets, StartTimeout: m.config.StartTimeout, Log: m.config.Log,
+	})
 	return err
 }
 
-// deathNotice is how long the news of a process's end may take after its
-// connection broke.
-const deathNotice = 100 * time.Millisecond
+// stop asks a process to shut down, kills it after Config.ShutdownTimeout, and
+// releases what belongs to it.
+func (m *Manager) stop(p *instance) {
+	p.Stop(m.hard, m.config.ShutdownTimeout)
+	p.release()
+	m.sweep()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.previous == p {
+		m.previous = nil
+	}
+}
 
-// configure hands over settings that were read this moment.
-func (m *Manager) configure(ctx context.Context, p *process) error {
+// configure passes the settings, which it reads anew.
+func (m *Manager) configure(ctx context.Context, p *instance) error {
 	settings, err := m.readSettings(ctx)
 	if err != nil {
 		return err
 	}
-	return p.conn.Configure(ctx, pluginrpc.Configuration{DatabaseURL: m.config.DatabaseURL, Settings: settings})
+	return p.Configure(ctx, pluginrpc.Configuration{DatabaseURL: m.config.DatabaseURL, Settings: settings})
 }
 
-// readSettings does not wait for ever for a file system that does not answer.
+// readSettings stops waiting when ctx ends: a file system may not respond.
 func (m *Manager) readSettings(ctx context.Context) ([]byte, error) {
-	type result struct {
-		settings []byte
-		err      error
-	}
-	read := make(chan result, 1)
+	read := make(chan struct{})
+	var data []byte
+	var failure error
 	go func() {
-		settings, err := m.config.Settings()
-		read <- result{settings, err}
+		defer close(read)
+		data, failure = m.config.Settings()
 	}()
 	select {
-	case r := <-read:
-		if r.err != nil {
-			return nil, &pluginrpc.PermanentError{Reason: "the settings cannot be read: " + r.err.Error()}
+	case <-read:
+		if failure != nil {
+			return nil, &pluginrpc.PermanentError{Reason: "the settings cannot be read: " + failure.Error()}
 		}
-		return r.settings, nil
+		return data, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("reading the settings: %w", ctx.Err())
 	}
 }
 
-// preflight refuses a version that says it cannot run here, and one whose schema
-// the old one could not work on. While the database is away its other findings
-// are worth nothing yet.
-func (m *Manager) preflight(ctx context.Context, p *process, old plugincatalogue.Manifest) error {
-	report, err := p.conn.Preflight(ctx)
+// preflight refuses a version that reports that it cannot run here, and one whose
+// schema the old version could not work on. While the database is away the other
+// findings are not reliable, and the error is not permanent.
+func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogue.Manifest, s *swap) error {
+	report, err := p.Preflight(ctx)
 	if err != nil {
 		return err
 	}
-	var reasons []string
+	var reasons, warnings []string
+	warn := func(check, reason string) {
+		warnings = append(warnings, check+": "+reason)
+		p.Log().Warn("plugin preflight", "check", check, "reason", reason)
+	}
 	databaseAway := false
 	for _, c := range report.Checks {
 		switch {
 		case c.Passed:
 		case c.Warning:
-			p.warn(c.Name, c.Reason)
+			warn(c.Name, c.Reason)
 		default:
 			reasons = append(reasons, c.Name+": "+c.Reason)
 			databaseAway = databaseAway || c.Name == checkDatabase
 		}
 	}
-	if old.Version != "" { // while nothing serves, nothing is waited for that need not be
+	if old.Version != "" { // while no version serves, mail is not worth the wait
 		if err := m.checkMail(ctx); err != nil {
-			p.warn("mail", err.Error())
+			warn("mail", err.Error())
 		}
+	}
+	if s != nil && len(warnings) > 0 {
+		m.mu.Lock()
+		s.status.Steps[len(s.status.Steps)-1].Detail = strings.Join(warnings, "; ")
+		m.mu.Unlock()
 	}
 	if old.Version != "" && report.SchemaCompatible > old.Schema.Max {
 		reasons = append(reasons, fmt.Sprintf("schema: plugin %s, which serves now, knows schema %d and could not work on the one after the migration, "+
@@ -203,8 +250,8 @@ func (m *Manager) preflight(ctx context.Context, p *process, old plugincatalogue
 	return &pluginrpc.PermanentError{Reason: reason}
 }
 
-// checkMail asks the host whether mails can be sent, if it can tell. It does not
-// wait for long.
+// checkMail asks the host whether mails can be sent, if it offers that check. It
+// waits for Config.HealthTimeout at most.
 func (m *Manager) checkMail(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.config.HealthTimeout)
 	defer cancel()
@@ -215,26 +262,73 @@ func (m *Manager) checkMail(ctx context.Context) error {
 	return host.CheckMail(ctx)
 }
 
-// warn notes a finding of the preflight that is no reason to refuse.
-func (p *process) warn(check, reason string) {
-	p.warnings = append(p.warnings, check+": "+reason)
-	p.log.Warn("plugin preflight", "check", check, "reason", reason)
-}
-
-func migrate(ctx context.Context, p *process) error { return p.conn.Migrate(ctx) }
-
-// check asks for the process's health several times, and for an answer that
-// visitors get and that changes nothing. Once it serves, a failure would be
-// theirs. A version that does not know the operation need not.
-func (m *Manager) check(ctx context.Context, p *process) error {
+// check asks for the health several times, and makes a call that visitors make and
+// that changes nothing: a failure after the switch would affect them. A version
+// that does not know the operation passes.
+func (m *Manager) check(ctx context.Context, p *instance) error {
 	for range healthChecks {
 		if err := m.checkHealth(ctx, p); err != nil {
 			return err
 		}
 	}
-	_, err := pluginrpc.NewService(p.conn.Conn(), m.config.Host).Fields(ctx)
+	_, err := pluginrpc.NewService(p.Conn(), m.config.Host).Fields(ctx)
 	if err != nil && personal.CodeOf(err) != personal.CodeNotFound {
 		return fmt.Errorf("a first call, for the fields: %w", err)
 	}
+	return nil
+}
+
+// copies are the verified copies of binaries in the run folder.
+type copies struct {
+	catalogue *plugincatalogue.Catalogue
+	dir       string
+
+	mu   sync.Mutex // held while a copy is made or removed
+	used []string   // folders of copies in use, one entry per process
+}
+
+// stage returns the path of a verified copy, which stays until it is released and
+// swept.
+func (c *copies) stage(ctx context.Context, e plugincatalogue.Entry) (path string, release func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if path, err = c.catalogue.Stage(ctx, e, c.dir); err != nil {
+		return "", nil, err
+	}
+	folder := filepath.Base(filepath.Dir(path))
+	c.used = append(c.used, folder)
+	return path, sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		i := slices.Index(c.used, folder)
+		c.used = slices.Delete(c.used, i, i+1)
+	}), nil
+}
+
+// sweep removes the copies that no process uses, except that of the active version:
+// the next start needs it.
+func (m *Manager) sweep() {
+	c := m.copies
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	active, _ := c.catalogue.Find(m.activeVersion())
+	folders, err := os.ReadDir(c.dir)
+	for _, f := range folders {
+		if f.Name() != active.Manifest.SHA256 && !slices.Contains(c.used, f.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(c.dir, f.Name())))
+		}
+	}
+	if err != nil {
+		m.config.Log.Warn("removing unused copies of plugins", "error", err)
+	}
+}
+
+// saveState changes the state of the catalogue, and removes copies of versions that
+// are no longer active.
+func (m *Manager) saveState(s plugincatalogue.State) error {
+	if err := m.config.Catalogue.SaveState(s); err != nil {
+		return err
+	}
+	m.background.Go(m.sweep)
 	return nil
 }

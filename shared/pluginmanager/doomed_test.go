@@ -85,7 +85,7 @@ func TestAHostKilledAtAnyStepOfASwapStartsAgain(t *testing.T) {
 				t.Error(err)
 			}
 			next.wantOneCopy(t)
-			if now, err := catalogue.LoadState(); err != nil || now.Trial != "" {
+			if now, err := catalogue.LoadState(); err != nil || now.Baking != "" {
 				t.Errorf("on disk: %+v (%v), nothing is on trial", now, err)
 			}
 			if _, err := os.Stat(sockets); !os.IsNotExist(err) {

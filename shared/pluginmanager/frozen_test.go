@@ -62,7 +62,7 @@ func TestAWarmProcessThatFreezesIsLostAndTheTrialGoesOn(t *testing.T) {
 	if s := r.Status(); s.State != pluginmanager.StateBaking || s.Version != "2.0.0" {
 		t.Errorf("status: %+v", s)
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Trial: "2.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"})
 }
 
 func TestARollbackToAFrozenProcessStartsItsVersionAnew(t *testing.T) {

@@ -1,38 +1,39 @@
 package pluginmanager
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
 
-// State is what a manager is about.
+// State is the state of a manager.
 type State string
 
 // The states of a manager.
 const (
 	StateStopped    State = "stopped"
-	StateStarting   State = "starting"   // the first process is on its way; calls wait
-	StateServing    State = "serving"    // calls are answered
-	StateBaking     State = "baking"     // calls are answered by a version on trial; the old process is kept warm
-	StateRestarting State = "restarting" // another process is on its way; calls wait
-	StateDraining   State = "draining"   // stopping; calls are refused. Of an old process: it gets no new calls
-	StateFailed     State = "failed"     // starts fail; calls are refused; tried again now and then
+	StateStarting   State = "starting"   // the first process is being started; calls wait
+	StateServing    State = "serving"    // calls are served
+	StateBaking     State = "baking"     // a new version serves the calls; the old process stays warm
+	StateRestarting State = "restarting" // another process is being started; calls wait
+	StateDraining   State = "draining"   // the manager stops; calls are refused. Of an old process: it gets no new calls
+	StateFailed     State = "failed"     // starts fail; calls are refused; starts are tried again slowly
 )
 
-// Serves reports whether calls are answered.
+// Serves reports whether calls are served.
 func (s State) Serves() bool { return s == StateServing || s == StateBaking }
 
 // Status describes a manager at one moment.
 type Status struct {
 	State      State     `json:"state"`
-	Version    string    `json:"version,omitempty"`    // of the live process; these four are zero if there is none
+	Version    string    `json:"version,omitempty"`    // of the live process; zero, like the next three, if there is none
 	Generation int       `json:"generation,omitempty"` // rises with every process started
 	PID        int       `json:"pid,omitempty"`
 	Started    time.Time `json:"started,omitzero"`     // when it began to serve
-	Restarts   int       `json:"restarts"`             // processes that took the place of a dead one
-	LastError  string    `json:"last_error,omitempty"` // why the last process failed or died; for administrators
+	Restarts   int       `json:"restarts"`             // processes that replaced one that was lost
+	LastError  string    `json:"last_error,omitempty"` // why the last process failed or was lost; for administrators
 
-	Previous *VersionStatus `json:"previous,omitempty"` // the process before, kept warm or on its way out
+	Previous *VersionStatus `json:"previous,omitempty"` // the process before, kept warm or being retired
 	Swap     *SwapStatus    `json:"swap,omitempty"`     // from Use until the old process has ended
 }
 
@@ -45,22 +46,23 @@ type VersionStatus struct {
 }
 
 // SwapStatus describes a swap. Its steps are find, stage, start, configure,
-// preflight, migrate, check, settle (an earlier swap), switch, workers, bake and
-// retire; beside the bake the old process's calls drain.
+// preflight, migrate, check, settle (complete an earlier bake), switch, workers,
+// bake and retire. The step drain, the calls under way in the old process, runs
+// beside the bake.
 type SwapStatus struct {
 	From    string     `json:"from"`
 	To      string     `json:"to"`
-	Step    string     `json:"step"` // under way
+	Step    string     `json:"step"` // the current one
 	Started time.Time  `json:"started"`
 	Steps   []SwapStep `json:"steps"`
 }
 
-// SwapStep tells of one step.
+// SwapStep describes one step.
 type SwapStep struct {
 	Name   string        `json:"name"`
 	Began  time.Time     `json:"began"`
 	Took   time.Duration `json:"took"`             // nanoseconds; 0 while it is under way
-	Detail string        `json:"detail,omitempty"` // what the preflight warns of
+	Detail string        `json:"detail,omitempty"` // warnings of the preflight
 }
 
 // Status returns the manager's status.
@@ -68,17 +70,17 @@ func (m *Manager) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := Status{State: m.state, Restarts: m.restarts}
-	if m.fault != nil {
-		s.LastError = m.fault.Error()
+	if m.lastErr != nil {
+		s.LastError = m.lastErr.Error()
 	}
 	if p := m.live; p != nil {
-		s.Version, s.Generation, s.PID, s.Started = p.version, p.generation, p.child.pid(), p.ready
+		s.Version, s.Generation, s.PID, s.Started = p.manifest.Version, p.generation, p.PID(), p.ready
 	}
 	if p := m.previous; p != nil {
-		s.Previous = &VersionStatus{p.version, p.generation, p.child.pid(), StateDraining}
+		s.Previous = &VersionStatus{p.manifest.Version, p.generation, p.PID(), StateDraining}
 	}
-	if m.swap != nil {
-		swap := m.swap.snapshot()
+	if current := cmp.Or(m.pending, m.swap); current != nil {
+		swap := current.snapshot()
 		s.Swap = &swap
 	}
 	return s
@@ -89,4 +91,82 @@ func (s *swap) snapshot() SwapStatus {
 	copied := s.status
 	copied.Steps = slices.Clone(copied.Steps)
 	return copied
+}
+
+// beginStep ends the current step of a swap and begins another. A nil swap, of a
+// start, has no steps.
+func (m *Manager) beginStep(s *swap, name string) {
+	if s == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.beginStepLocked(name)
+}
+
+func (s *swap) beginStepLocked(name string) {
+	now := time.Now()
+	for i := range s.status.Steps { // the drain, which has ended, may be the last
+		if step := &s.status.Steps[i]; step.Took == 0 {
+			step.Took = now.Sub(step.Began)
+		}
+	}
+	s.status.Step = name
+	s.status.Steps = append(s.status.Steps, SwapStep{Name: name, Began: now})
+}
+
+// recordDrain adds the step drain when the last call has left the old process.
+func (s *supervisor) recordDrain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	steps, began := &s.bake.swap.status.Steps, s.bake.began
+	*steps = append(*steps, SwapStep{Name: "drain", Began: began, Took: time.Since(began)})
+	s.bake.oldIdle = nil
+}
+
+// finishSwap removes a swap from the status.
+func (m *Manager) finishSwap(s *swap) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.swap == s {
+		m.swap = nil
+	}
+}
+
+// EventType is the type of an [Event].
+type EventType string
+
+// The types of events.
+const (
+	EventSwapStarted   EventType = "begun"       // a swap was requested
+	EventSwitched      EventType = "switched"    // calls go to the new process, which bakes
+	EventSwapRefused   EventType = "refused"     // a swap failed at Step for Reason
+	EventRolledBack    EventType = "rolled_back" // calls go to the old version again
+	EventSwapCompleted EventType = "settled"     // the new version is the active one
+	EventProcessLost   EventType = "lost"        // a process that served died or hung
+	EventRestarted     EventType = "restarted"   // another process replaced it
+	EventFellBack      EventType = "fell_back"   // the last good version replaced the active one
+	EventGaveUp        EventType = "gave_up"     // the active version has failed; it is tried again slowly
+)
+
+// Event is an entry of the plugin's log.
+type Event struct {
+	Time       time.Time `json:"time"`
+	Type       EventType `json:"kind"`
+	Version    string    `json:"version,omitempty"` // of a rollback, the version that serves again
+	From       string    `json:"from,omitempty"`    // the version before
+	Generation int       `json:"generation,omitempty"`
+	PID        int       `json:"pid,omitempty"`
+	Step       string    `json:"step,omitempty"`
+	Reason     string    `json:"reason,omitempty"` // for administrators
+}
+
+// emit reports an event, about process p unless that is nil. The caller does not
+// hold the mutex.
+func (m *Manager) emit(e Event, p *instance) {
+	e.Time = time.Now()
+	if p != nil {
+		e.Version, e.Generation, e.PID = p.manifest.Version, p.generation, p.PID()
+	}
+	m.config.OnEvent(e)
 }

@@ -4,33 +4,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"log/slog"
 	"time"
 
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
-// swap is one swap, from the moment it is asked for until the old process has
-// ended. The manager's mutex guards it.
-type swap struct {
-	status   SwapStatus
-	switched bool       // it no longer keeps others from swapping
-	over     bool       // nothing of it is under way
-	back     bool       // it is a rollback
-	result   chan error // takes one: for whoever asked for it
-}
+const (
+	// callbackPoll is the interval between looks at the count of callbacks.
+	callbackPoll = 10 * time.Millisecond
+	// activateNotice is how long the news of a candidate's death may take after it
+	// failed to begin its background work. Later it is a crash during the bake.
+	activateNotice = time.Second
+)
+
+var (
+	errNoLastGood    = errors.New("there is no version to roll back to")
+	errNotWarm       = errors.New("no process is kept warm")
+	errCandidateLost = errors.New("the new process was lost before the switch")
+	errActivateLost  = errors.New("the new process was lost as it began its background work")
+	errRequested     = errors.New("requested")
+)
 
 // SwapError says at which step a swap was refused, and why. The version before it
-// was not touched: a trial goes on.
+// was not touched; its bake, if any, goes on.
 type SwapError struct {
-	Step    string // one of those named at [SwapStatus]
-	Version string // asked for
+	Step    string // one of those listed at [SwapStatus]
+	Version string // the requested version
 	Err     error
 }
 
 // Error names the version, the step and the reason.
 func (e *SwapError) Error() string {
-	if e.Version == "" { // no version was named, and none found
+	if e.Version == "" { // a rollback that found no version
 		return "rolling the plugin back: " + e.Err.Error()
 	}
 	return "swapping to plugin " + e.Version + ": " + e.Step + ": " + e.Err.Error()
@@ -42,238 +48,464 @@ func (e *SwapError) Unwrap() error { return e.Err }
 // BusyError says that another swap is under way.
 type BusyError struct{ Swap SwapStatus }
 
-// Error names the other swap.
+// Error describes the other swap.
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("a swap from plugin %s to %s is under way since %s (%s)",
 		e.Swap.From, e.Swap.To, e.Swap.Started.Format(time.RFC3339), e.Swap.Step)
 }
 
-var errNoLastGood = errors.New("there is no version to go back to")
+// swap is one swap, from the request until the old process has ended. The
+// manager's mutex guards the status.
+type swap struct {
+	status   SwapStatus
+	rollback bool
+}
 
-// Use swaps to an installed version. It returns nil once calls go to it, its
-// background work has begun, and it is on trial; a [*SwapError] if it was
-// refused; a [*BusyError] if another swap is under way. For the active version it
-// is a restart with fresh settings. A trial under way is settled right before the
-// switch, for its version. If no process serves, nothing is tried: the version is
-// the active one at once.
+// bake is the time after a switch in which the old process stays warm, and calls
+// return to it if the new one fails. It belongs to the supervisor.
+type bake struct {
+	swap      *swap
+	from      string    // the version before
+	worked    bool      // that version served, or was about to: it is fit to be the last good one
+	old       *instance // nil if it was lost, or none served
+	began     time.Time
+	over      <-chan time.Time
+	oldLost   <-chan struct{}    // closed when the old process is lost
+	oldIdle   <-chan struct{}    // closed when the old process has finished its calls; nil once that was recorded
+	stopWatch context.CancelFunc // of the old process
+}
+
+// Use swaps to an installed version. It returns nil once calls go to the version,
+// its background work has begun, and it bakes; a [*SwapError] if it was refused; a
+// [*BusyError] if another swap is under way. For the active version this is a
+// restart with fresh settings. An earlier bake is completed right before the
+// switch, in favour of its version. If no process serves, the version becomes the
+// active one at once, without a bake.
 //
-// The end of ctx ends the wait alone; the swap goes on.
+// When ctx ends, Use returns; the swap goes on.
 func (m *Manager) Use(ctx context.Context, version string) error {
 	return m.swapTo(ctx, &swap{status: SwapStatus{To: version}})
 }
 
-// Rollback goes back to the version before: at once while its process is warm,
-// by a swap to the last good version after that. It takes the same time and gives
-// the same errors as [Manager.Use]; after such a swap there is no last good
-// version, because the one left was not good enough.
+// Rollback returns to the version before: at once while its process is warm, and
+// after that by a swap to the last good version. It waits like [Manager.Use] and
+// returns the same errors. After such a swap there is no last good version, because
+// the one it left was not good enough.
 func (m *Manager) Rollback(ctx context.Context) error {
-	return m.swapTo(ctx, &swap{back: true})
+	return m.swapTo(ctx, &swap{rollback: true})
 }
 
-// swapTo begins a swap and waits for its result.
+// swapTo performs a swap in a goroutine of its own and waits for the result.
 func (m *Manager) swapTo(ctx context.Context, s *swap) error {
-	if err := m.beginSwap(s); err != nil {
-		return err
+	result := make(chan error, 1)
+	m.mu.Lock()
+	switch {
+	case m.done == nil || m.work.Err() != nil:
+		result <- ErrStopped
+	case m.pending != nil:
+		result <- &BusyError{m.pending.snapshot()}
+	default:
+		m.pending = s
+		s.status.Started = time.Now()
+		if m.live != nil {
+			s.status.From = m.live.manifest.Version
+		}
+		s.beginStepLocked("find")
+		m.background.Go(func() {
+			err := m.perform(s)
+			if err != nil {
+				err = m.refuse(s, err)
+			}
+			m.mu.Lock()
+			m.pending = nil
+			m.mu.Unlock()
+			result <- err
+		})
 	}
+	m.mu.Unlock()
 	select {
-	case err := <-s.result:
+	case err := <-result:
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for the swap, which goes on: %w", ctx.Err())
 	}
 }
 
-// beginSwap starts the goroutine in which the new process is prepared. It ends
-// with the switch, a refusal, or the manager.
-func (m *Manager) beginSwap(s *swap) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.done == nil || m.work.Err() != nil {
-		return ErrStopped
-	}
-	if m.swap != nil && !m.swap.switched {
-		return &BusyError{m.swap.snapshot()}
-	}
-	s.result = make(chan error, 1)
-	s.status.Started = time.Now()
-	if m.live != nil {
-		s.status.From = m.live.version
-	}
-	s.begin("find")
-	before := m.swap
-	m.swap = s
-	m.disposal.Go(func() { m.carryOut(s, before) })
-	return nil
-}
-
-// carryOut takes a swap up to its result.
-func (m *Manager) carryOut(s, before *swap) {
-	if s.back {
-		if back, err := m.rollBack(s); back {
-			m.drop(s, before)
-			s.result <- nil
-			return
-		} else if err != nil {
-			s.result <- m.refuse(s, before, err)
-			return
+// perform takes a swap up to the switch.
+func (m *Manager) perform(s *swap) error {
+	if s.rollback {
+		err := m.do(func(v *supervisor) error {
+			if !v.rollBack(errRequested) {
+				return errNotWarm
+			}
+			return nil
+		})
+		if !errors.Is(err, errNotWarm) {
+			return err
+		}
+		if err := m.findRollback(s); err != nil {
+			return err
 		}
 	}
-	if err := m.attempt(s); err != nil {
-		s.result <- m.refuse(s, before, err)
-		return
-	}
-	s.result <- nil
-}
-
-// attempt returns nil when the owner has switched.
-func (m *Manager) attempt(s *swap) error {
-	m.note(Event{Type: EventSwapStarted, Version: s.status.To, From: s.status.From})
+	m.emit(Event{Type: EventSwapStarted, Version: s.status.To, From: s.status.From}, nil)
 	entry, err := m.find(s.status.To)
 	if err != nil {
 		return err
 	}
-	p, err := m.bringUp(m.work, entry, m.wayBack(), func(step string) { m.step(s, step) })
+	p, err := m.bringUp(m.work, entry, m.wayBack(), s)
 	if err != nil {
 		return err
 	}
-	m.detail(s, "preflight", strings.Join(p.warnings, "; "))
-	err = m.replace(s, p)
+	if !s.rollback { // which is a verdict against the version that bakes
+		m.beginStep(s, "settle")
+		err = m.do((*supervisor).completeBake)
+	}
+	if err == nil {
+		m.beginStep(s, "switch")
+		err = m.do(func(v *supervisor) error { return v.switchTo(s, p) })
+	}
 	if err != nil {
-		p.end(m.hard, m.config.ShutdownTimeout)
+		m.stop(p)
 	}
 	return err
 }
 
-// replace has the owner switch to a process that is ready, once the trial that
-// may be under way is settled. A rollback is against the version on trial.
-func (m *Manager) replace(s *swap, p *process) error {
-	if !s.back {
-		m.step(s, "settle")
-		if err := m.order(&order{kind: orderSettle, swap: s}); err != nil {
-			return err
-		}
+// findRollback finds the version that a rollback swaps to when no process is warm:
+// the one before the bake, or else the last good one.
+func (m *Manager) findRollback(s *swap) error {
+	state, err := m.config.Catalogue.LoadState()
+	to := state.LastGood
+	if state.Baking != "" {
+		to = state.Active
 	}
-	m.step(s, "switch")
-	return m.order(&order{kind: orderSwitch, swap: s, process: p})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil && (to == "" || m.live != nil && to == m.live.manifest.Version) {
+		err = errNoLastGood
+	}
+	s.status.To = to
+	return err
 }
 
-// wayBack describes the version that a swap can go back to: the one that serves,
-// or would if it were not being started anew. It is zero if there is none.
+// wayBack returns the manifest of the version that a swap may have to roll back to:
+// the one that serves, or would if it were not restarting. It is zero if there is
+// none.
 func (m *Manager) wayBack() plugincatalogue.Manifest {
 	m.mu.Lock()
 	live, state := m.live, m.state
 	m.mu.Unlock()
 	if live != nil {
-		return plugincatalogue.Manifest{Version: live.version, Schema: live.schema}
+		return live.manifest
 	}
 	if state != StateRestarting {
 		return plugincatalogue.Manifest{}
 	}
 	active, err := m.find(m.activeVersion())
-	if err != nil { // one that cannot run is no way back
+	if err != nil { // it cannot run, and so is no way back
 		return plugincatalogue.Manifest{}
 	}
 	return active.Manifest
 }
 
-// rollBack switches back to the warm process, if there is one. If not it finds
-// the version to swap to: the one before the trial, or else the last good one.
-func (m *Manager) rollBack(s *swap) (back bool, err error) {
-	err = m.order(&order{kind: orderSwitchBack, swap: s})
-	if !errors.Is(err, errNotWarm) {
-		return err == nil, err
-	}
-	state, err := m.config.Catalogue.LoadState()
-	to := state.LastGood
-	if state.Trial != "" {
-		to = state.Active
-	}
+// refuse ends a swap that failed before or at the switch.
+func (m *Manager) refuse(s *swap, cause error) error {
+	m.finishSwap(s)
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err == nil && (to == "" || m.live != nil && to == m.live.version) {
-		err = errNoLastGood
-	}
-	s.status.To = to
-	return false, err
-}
-
-// drop ends a swap that brought no process. The one before, whose old process may
-// be there still, takes its place again.
-func (m *Manager) drop(s, before *swap) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.finish(s)
-	if m.swap == nil && before != nil && !before.over {
-		m.swap = before
-	}
-}
-
-// refuse ends a swap that came to nothing.
-func (m *Manager) refuse(s, before *swap, cause error) error {
-	m.mu.Lock()
-	refusal := &SwapError{Step: s.status.Step, Version: s.status.To, Err: cause}
+	refused := &SwapError{Step: s.status.Step, Version: s.status.To, Err: cause}
+	m.mu.Unlock()
 	var at *StepError
 	if errors.As(cause, &at) {
-		refusal.Step, refusal.Err = at.Step, at.Err
+		refused.Step, refused.Err = at.Step, at.Err
 	}
-	m.mu.Unlock()
-	m.drop(s, before)
-	m.sweep()
 	if m.work.Err() != nil {
-		return fmt.Errorf("%w: %w", ErrStopped, refusal)
+		return fmt.Errorf("%w: %w", ErrStopped, refused)
 	}
-	m.note(Event{Type: EventSwapRefused, Version: refusal.Version, From: s.status.From, Step: refusal.Step, Reason: refusal.Err.Error()})
-	m.config.Log.Error("plugin swap refused", "version", refusal.Version, "step", refusal.Step, "error", refusal.Err)
-	return refusal
+	m.emit(Event{Type: EventSwapRefused, Version: refused.Version, From: s.status.From, Step: refused.Step, Reason: refused.Err.Error()}, nil)
+	m.config.Log.Error("plugin swap refused", "version", refused.Version, "step", refused.Step, "error", refused.Err)
+	return refused
 }
 
-// sweep removes copies of binaries that are not in use.
-func (m *Manager) sweep() {
-	if err := m.copies.sweep(); err != nil {
-		m.config.Log.Warn("removing unused copies of plugins", "error", err)
+// switchTo sends calls to a candidate from now on, hands background work over, and
+// begins the bake. Calls under way stay where they are. Where no process served
+// there is nothing to roll back to, and the bake is over at once.
+func (s *supervisor) switchTo(w *swap, p *instance) error {
+	if p.IsLost() {
+		return errCandidateLost
 	}
-}
-
-// step ends the step under way and begins another.
-func (m *Manager) step(s *swap, name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s.begin(name)
-}
-
-// detail adds to a step that is over.
-func (m *Manager) detail(s *swap, step, text string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := range s.status.Steps {
-		if s.status.Steps[i].Name == step {
-			s.status.Steps[i].Detail = text
+	old := s.live
+	b := bake{swap: w, old: old, began: time.Now(), over: time.After(max(0, s.config.Bake)), stopWatch: func() {}}
+	if old == nil {
+		b.from = s.activeVersion()
+	} else {
+		b.from = old.manifest.Version
+		if err := s.setBaking(p.manifest.Version); err != nil {
+			return err
 		}
 	}
+	s.mu.Lock()
+	b.worked = s.state != StateFailed
+	if !s.transition(triggerSwitch) {
+		s.mu.Unlock()
+		return ErrStopped
+	}
+	s.cancelStart()
+	s.retry = nil
+	s.present(p)
+	s.previous, s.swap = old, w
+	w.beginStepLocked("workers")
+	s.mu.Unlock()
+	p.Log().Info("plugin serves", "bake", max(0, s.config.Bake))
+
+	s.endBake() // of a version that a rollback replaces by a swap
+	s.bake = b
+	if old != nil {
+		s.bake.oldLost, s.bake.oldIdle = old.Lost(), s.whenIdle(old)
+		s.quiesce(old)
+		var watch context.Context
+		watch, s.bake.stopWatch = context.WithCancel(s.work)
+		s.background.Go(func() { s.killIfHung(watch, old) })
+	}
+	s.activated = s.activate(p)
+	if !s.activated {
+		p.AwaitLost(s.work, activateNotice) // which may be the reason
+	}
+	if p.IsLost() && old != nil {
+		s.handleLoss(errActivateLost)
+		return &StepError{"workers", p.manifest.Version, errActivateLost}
+	}
+	s.emit(Event{Type: EventSwitched, From: b.from}, p)
+	s.beginStep(w, "bake")
+	if old == nil || s.config.Bake < 0 {
+		s.finishBake()
+	}
+	return nil
 }
 
-// begin is step for those who hold the mutex.
-func (s *swap) begin(name string) {
-	now := time.Now()
-	for i := range s.status.Steps { // the drain, which may stand behind it, took its time
-		if step := &s.status.Steps[i]; step.Took == 0 {
-			step.Took = now.Sub(step.Began)
+// finishBake completes a bake whose time is over, unless the last health check
+// failed: then the bake goes on. A version that was removed meanwhile is rolled
+// back, because it could not be started again after a crash.
+func (s *supervisor) finishBake() {
+	if s.unhealthy == 0 {
+		err := s.completeBake()
+		if err != nil {
+			s.config.Log.Error("completing the plugin's bake", "error", err)
+		}
+		if isRefused(err) {
+			s.rollBackIfBetter(err)
 		}
 	}
-	s.status.Step = name
-	s.status.Steps = append(s.status.Steps, SwapStep{Name: name, Began: now})
-}
-
-// drained notes that the old process's last call has left. The caller holds the
-// mutex.
-func (s *swap) drained(since time.Time) {
-	s.status.Steps = append(s.status.Steps, SwapStep{Name: "drain", Began: since, Took: time.Since(since)})
-}
-
-// finish takes a swap off the status. The caller holds the mutex.
-func (m *Manager) finish(s *swap) {
-	s.over = true
-	if m.swap == s {
-		m.swap = nil
+	if s.bake.swap != nil {
+		s.bake.over = time.After(s.config.HealthInterval)
 	}
+}
+
+// completeBake ends the bake, if there is one, in favour of the new version, which
+// becomes the active one on disk, and retires the old process.
+func (s *supervisor) completeBake() error {
+	b := s.bake
+	if b.swap == nil {
+		return nil
+	}
+	if err := s.saveActive(b); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.transition(triggerComplete)
+	b.swap.beginStepLocked("retire")
+	s.mu.Unlock()
+	s.emit(Event{Type: EventSwapCompleted, From: b.from}, s.live)
+	s.endBake()
+	s.background.Go(func() { s.retireOld(b.swap, b.old) })
+	return nil
+}
+
+// saveActive records on disk which version to start with. A version that did not
+// work, or that was rolled back, does not become the last good one.
+func (s *supervisor) saveActive(b bake) error {
+	state, err := s.config.Catalogue.LoadState()
+	if err != nil {
+		return err
+	}
+	version := s.live.manifest.Version
+	if _, err := s.find(version); err != nil {
+		return err
+	}
+	next := plugincatalogue.State{Active: version, LastGood: state.LastGood}
+	switch {
+	case state.Active == version: // a restart
+	case b.swap.rollback, !b.worked && state.LastGood == version:
+		next.LastGood = ""
+	case b.worked:
+		next.LastGood = state.Active
+	}
+	return s.saveState(next)
+}
+
+// endBake stops what runs beside a bake that is over.
+func (s *supervisor) endBake() {
+	if s.bake.stopWatch != nil {
+		s.bake.stopWatch()
+	}
+	s.bake = bake{}
+}
+
+// rollBackIfBetter rolls back from a process that could go on, unless the old one
+// is not healthy either: a database that is away is not the version's fault.
+func (s *supervisor) rollBackIfBetter(cause error) {
+	old := s.bake.old
+	if old == nil {
+		return
+	}
+	if err := s.checkHealth(s.work, old); err != nil {
+		s.live.Log().Warn("plugin is not rolled back, the old version is not healthy either", "error", cause, "old", err)
+		return
+	}
+	s.rollBack(cause)
+}
+
+// rollBack ends the bake in favour of the old process: it gets the calls again and
+// resumes its background work, and the new one is retired. It reports false if the
+// old process is not there or does not respond.
+func (s *supervisor) rollBack(cause error) bool {
+	b, failed := s.bake, s.live
+	if b.old == nil {
+		return false
+	}
+	if !s.responds(b.old) {
+		s.loseOld(errHung)
+		return false
+	}
+	s.mu.Lock()
+	if !s.transition(triggerRollBack) {
+		s.mu.Unlock()
+		return false
+	}
+	b.old.idle = nil
+	s.live, s.previous = b.old, failed
+	s.unhealthy = 0
+	level := slog.LevelInfo
+	if !errors.Is(cause, errRequested) {
+		level = slog.LevelError
+		s.lastErr = fmt.Errorf("plugin %s was rolled back: %w", failed.manifest.Version, cause)
+	}
+	b.swap.beginStepLocked("retire")
+	s.mu.Unlock()
+
+	s.endBake()
+	s.setBaking("")
+	failed.Log().Log(s.hard, level, "plugin rolled back", "version", b.old.manifest.Version, "cause", cause)
+	s.emit(Event{Type: EventRolledBack, From: failed.manifest.Version, Reason: cause.Error()}, b.old)
+	if !failed.IsLost() {
+		s.quiesce(failed)
+	}
+	s.activated = s.activate(b.old)
+	s.background.Go(func() { s.retireOld(b.swap, failed) })
+	return true
+}
+
+// loseOld continues the bake without the old process, which died or must be killed.
+func (s *supervisor) loseOld(cause error) {
+	old := s.bake.old
+	s.bake.stopWatch()
+	s.bake.old, s.bake.oldLost, s.bake.oldIdle = nil, nil, nil
+	old.Kill()
+	old.Log().Error("plugin process lost, it was kept warm", "error", cause)
+	s.emit(Event{Type: EventProcessLost, Reason: cause.Error()}, old)
+	s.background.Go(func() { s.stop(old) })
+}
+
+// retireOld retires the process that a swap or a rollback replaced, if there is
+// one, and so ends the swap.
+func (m *Manager) retireOld(s *swap, old *instance) {
+	if old != nil {
+		m.retire(old)
+	}
+	m.finishSwap(s)
+}
+
+// retire stops a process that gets no calls any more: it waits for the calls under
+// way, for background work and its callbacks, and then for the process, each with a
+// deadline.
+func (m *Manager) retire(p *instance) {
+	m.drain(p)
+	if !p.IsLost() && !m.quiesce(p) && p.Callbacks() == 0 { // it does not respond, and there is nothing to wait for
+		p.Kill()
+	}
+	m.stop(p)
+}
+
+// drain waits until no call is under way in p. A process that hangs is killed, so
+// that its calls end at once.
+func (m *Manager) drain(p *instance) {
+	ctx, cancel := context.WithTimeout(m.hard, m.config.DrainTimeout)
+	defer cancel()
+	m.background.Go(func() { m.killIfHung(ctx, p) })
+	select {
+	case <-m.whenIdle(p):
+	case <-p.Lost():
+	case <-ctx.Done():
+		p.Log().Warn("calls are still under way in the plugin, they are cancelled")
+	}
+}
+
+// whenIdle returns a channel that is closed when the last call has left p, which no
+// call can enter any more.
+func (m *Manager) whenIdle(p *instance) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p.idle == nil {
+		p.idle = make(chan struct{})
+		if p.calls == 0 {
+			close(p.idle)
+		}
+	}
+	return p.idle
+}
+
+// quiesce stops background work, and then waits until no callback is under way. It
+// reports false if there was no response in time, which on a busy machine proves
+// nothing.
+func (m *Manager) quiesce(p *instance) bool {
+	ctx, cancel := context.WithTimeout(m.hard, m.config.QuiesceTimeout)
+	defer cancel()
+	err := p.Quiesce(ctx)
+	if err != nil {
+		p.Log().Warn("stopping the plugin's background work", "error", err)
+	}
+	for p.Callbacks() > 0 {
+		select {
+		case <-time.After(callbackPoll):
+		case <-p.Lost():
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return !errors.Is(err, context.DeadlineExceeded)
+}
+
+// activate starts background work. A failure does not keep the process from
+// serving; the next health check tries again.
+func (m *Manager) activate(p *instance) bool {
+	ctx, cancel := context.WithTimeout(m.work, m.config.ActivateTimeout)
+	defer cancel()
+	err := p.Activate(ctx)
+	if err != nil && m.work.Err() == nil {
+		p.Log().Error("starting the plugin's background work", "error", err)
+	}
+	return err == nil
+}
+
+// setBaking records on disk which version bakes, so that it is not removed; "" for
+// none. If the host dies, the next one clears it.
+func (m *Manager) setBaking(version string) error {
+	state, err := m.config.Catalogue.LoadState()
+	if err == nil && state.Baking != version {
+		state.Baking = version
+		err = m.config.Catalogue.SaveState(state)
+	}
+	if err != nil {
+		m.config.Log.Error("recording the version that bakes", "version", version, "error", err)
+	}
+	return err
 }

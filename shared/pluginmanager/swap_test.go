@@ -128,7 +128,7 @@ func TestWhatIsNoInstalledVersionIsRefused(t *testing.T) {
 	}
 	err := r.Rollback(limited(t))
 	wantSwapError(t, err, "find")
-	if !strings.Contains(err.Error(), "there is no version to go back to") || strings.Contains(err.Error(), "find") {
+	if !strings.Contains(err.Error(), "there is no version to roll back to") || strings.Contains(err.Error(), "find") {
 		t.Errorf("the error says %v", err)
 	}
 	r.wantServing(t, "1.0.0")
@@ -161,7 +161,7 @@ func TestTheStepsOfASwapAreTold(t *testing.T) {
 			t.Errorf("step %+v", step)
 		}
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Trial: "2.0.0"}) // until it is settled
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"}) // until it is settled
 	if r.folder.read("quiesced") != strconv.Itoa(s.Previous.PID) || r.folder.read("active") != strconv.Itoa(s.PID) {
 		t.Error("background work was not handed over")
 	}
@@ -214,7 +214,7 @@ func TestUseOfTheActiveVersionIsARestartWithFreshSettings(t *testing.T) {
 	if got := r.folder.read("settings"); got != "fresh" {
 		t.Errorf("settings %q", got)
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Trial: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "1.0.0"})
 }
 
 func TestBackgroundWorkThatDoesNotEndCutsNoCallOff(t *testing.T) {

@@ -31,7 +31,7 @@ func TestAVersionThatPassesItsTrialIsTheActiveOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wantServing(t, "1.0.0")
-	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0", Trial: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0", Baking: "1.0.0"})
 	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 }
@@ -91,7 +91,7 @@ func TestARollbackLeavesAVersionThatVanishedOnTrialWithoutItsOldProcess(t *testi
 		t.Fatal(err)
 	}
 	r.wantServing(t, "1.0.0")
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Trial: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "1.0.0"})
 }
 
 func TestARefusedSwapLeavesATrialAsItIs(t *testing.T) {
@@ -101,7 +101,7 @@ func TestARefusedSwapLeavesATrialAsItIs(t *testing.T) {
 	r.use(t, "2.0.0")
 	r.folder.write("mode 1.0.0", failsPreflight)
 	wantSwapError(t, r.Use(limited(t), "1.0.0"), "preflight")
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Trial: "2.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"})
 	if s := r.Status(); s.State != pluginmanager.StateBaking || s.Previous == nil || s.Previous.PID != old {
 		t.Errorf("status: %+v", s)
 	}

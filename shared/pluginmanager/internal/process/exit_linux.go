@@ -1,4 +1,4 @@
-package pluginmanager
+package process
 
 import (
 	"errors"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waitGroup waits for the end of a process, has its group killed, and returns
-// how it ended. While nobody has taken note of its end its number stays its own,
-// so that no other group can be hit.
+// waitGroup waits for the end of a process, has its group killed, and returns the
+// exit status. The group is killed before the process is reaped: until then its ID
+// cannot belong to another group.
 func waitGroup(cmd *exec.Cmd, kill func()) error {
 	for {
 		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)

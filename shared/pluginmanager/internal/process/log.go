@@ -1,8 +1,9 @@
-package pluginmanager
+package process
 
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -16,22 +17,26 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// maxLogLine is the longest line of a plugin's log in bytes; of a longer one
-// the beginning is logged.
+// maxLogLine is the maximum length of a logged line in bytes; a longer line is cut.
 const maxLogLine = 64 << 10
 
-// pluginLog puts the lines that a process writes into the host's log: each with
-// its level, and its attributes in the group "plugin" beside those that tell the
-// process. Lines may be anything.
-type pluginLog struct {
+// logForwarder writes the lines of a process to the host's log: each with its
+// level, and its attributes in the group "plugin" after those that name the
+// process. It accepts any input.
+type logForwarder struct {
 	log        *slog.Logger
 	version    string
 	generation int
 	pid        atomic.Int64
 }
 
-// forward logs the lines of r until it ends, or fails.
-func (l *pluginLog) forward(r io.Reader) {
+// logger returns a logger whose entries name the process.
+func (l *logForwarder) logger() *slog.Logger {
+	return l.log.With(slog.Group("plugin", l.process()...))
+}
+
+// forward logs the lines of r until it ends or fails.
+func (l *logForwarder) forward(r io.Reader) {
 	lines := bufio.NewReaderSize(r, maxLogLine)
 	plain := slog.LevelInfo
 	for {
@@ -40,7 +45,7 @@ func (l *pluginLog) forward(r io.Reader) {
 			return
 		}
 		if bytes.HasPrefix(line, []byte("panic: ")) || bytes.HasPrefix(line, []byte("fatal error: ")) {
-			plain = slog.LevelError // so is the stack that follows
+			plain = slog.LevelError // also for the stack that follows
 		}
 		l.line(line, plain)
 		for more && err == nil {
@@ -49,29 +54,24 @@ func (l *pluginLog) forward(r io.Reader) {
 	}
 }
 
-// writer returns a writer of lines of text.
-func (l *pluginLog) writer() io.Writer {
+// writer returns a writer that logs each line of plain text.
+func (l *logForwarder) writer() io.Writer {
 	return &lineWriter{emit: func(line []byte) { l.line(line, slog.LevelInfo) }}
 }
 
-// line logs one line, at the given level if it has none of its own.
-func (l *pluginLog) line(line []byte, plain slog.Level) {
+// line logs one line, at the given level if it is not JSON.
+func (l *logForwarder) line(line []byte, plain slog.Level) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 {
 		return
 	}
+	level, message := plain, string(line)
 	var fields map[string]any
-	if json.Unmarshal(line, &fields) != nil || fields == nil {
-		l.write(plain, string(line), nil)
-		return
+	if json.Unmarshal(line, &fields) == nil && fields != nil {
+		message = take(fields, "@message", slog.MessageKey)
+		level = levelOf(take(fields, "@level", slog.LevelKey))
+		take(fields, "@timestamp", slog.TimeKey)
 	}
-	message := take(fields, "@message", slog.MessageKey)
-	level := levelOf(take(fields, "@level", slog.LevelKey))
-	take(fields, "@timestamp", slog.TimeKey)
-	l.write(level, message, fields)
-}
-
-func (l *pluginLog) write(level slog.Level, message string, fields map[string]any) {
 	ctx := context.Background()
 	if !l.log.Enabled(ctx, level) {
 		return
@@ -80,13 +80,13 @@ func (l *pluginLog) write(level slog.Level, message string, fields map[string]an
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		attrs = append(attrs, slog.Any(name, fields[name]))
 	}
-	record := slog.NewRecord(time.Now(), level, message, 0)
-	record.AddAttrs(slog.Group("plugin", attrs...))
-	_ = l.log.Handler().Handle(ctx, record)
+	entry := slog.NewRecord(time.Now(), level, message, 0)
+	entry.AddAttrs(slog.Group("plugin", attrs...))
+	_ = l.log.Handler().Handle(ctx, entry)
 }
 
-// process returns the attributes that tell which process it is.
-func (l *pluginLog) process() []any {
+// process returns the attributes that name the process.
+func (l *logForwarder) process() []any {
 	return []any{
 		slog.String("version", l.version),
 		slog.Int("generation", l.generation),
@@ -94,14 +94,12 @@ func (l *pluginLog) process() []any {
 	}
 }
 
-// take removes the fields of these names and returns the first text among them.
+// take removes the fields of these names and returns the first string among them.
 func take(fields map[string]any, names ...string) string {
 	var found string
 	for _, name := range names {
 		if text, ok := fields[name].(string); ok {
-			if found == "" {
-				found = text
-			}
+			found = cmp.Or(found, text)
 			delete(fields, name)
 		}
 	}
@@ -120,8 +118,8 @@ func levelOf(name string) slog.Level {
 	return slog.LevelInfo
 }
 
-// lineWriter gathers lines out of what is written to it. A line without an end
-// is logged when it is too long.
+// lineWriter splits what is written to it into lines. A line that grows too long
+// is emitted in parts.
 type lineWriter struct {
 	emit func(line []byte)
 	rest []byte
@@ -140,15 +138,13 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// libraryLogger is go-plugin's own: what it has to say is for debugging, since
-// it returns its errors as well.
+// libraryLogger returns go-plugin's own logger. It logs at debug level only: the
+// library returns its errors as well.
 func libraryLogger(log *slog.Logger) hclog.Logger {
 	if !log.Enabled(context.Background(), slog.LevelDebug) {
 		return hclog.NewNullLogger()
 	}
-	emit := func(line []byte) {
-		log.Debug("go-plugin", "line", string(line))
-	}
+	emit := func(line []byte) { log.Debug("go-plugin", "line", string(line)) }
 	return hclog.New(&hclog.LoggerOptions{
 		Output: &lineWriter{emit: emit}, Level: hclog.Debug, DisableTime: true,
 	})

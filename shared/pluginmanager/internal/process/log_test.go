@@ -1,4 +1,4 @@
-package pluginmanager
+package process
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 func logged(t *testing.T, output string) []map[string]any {
 	t.Helper()
 	var buffer bytes.Buffer
-	l := &pluginLog{
+	l := &logForwarder{
 		log:     slog.New(slog.NewJSONHandler(&buffer, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		version: "1.0.0", generation: 7,
 	}

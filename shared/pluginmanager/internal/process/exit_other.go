@@ -1,11 +1,11 @@
 //go:build !linux
 
-package pluginmanager
+package process
 
 import "os/exec"
 
-// waitGroup waits for the end of a process, has its group killed, and returns
-// how it ended.
+// waitGroup waits for the end of a process, has its group killed, and returns the
+// exit status.
 func waitGroup(cmd *exec.Cmd, kill func()) error {
 	err := cmd.Wait()
 	kill()

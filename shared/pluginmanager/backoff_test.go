@@ -1,0 +1,93 @@
+package pluginmanager
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager/internal/process"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+func TestAttempts_FailedStartsBackOffWithinLimits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := attempts{config: Config{}.withDefaults()}
+		limit := a.config.BackoffMin
+		for n := range rapid.IntRange(1, 200).Draw(t, "failures") {
+			f := a.startFailed(errors.New("away"))
+			if f.wait <= 0 || f.wait > limit {
+				t.Fatalf("failure %d: got a wait of %v, want up to %v", n+1, f.wait, limit)
+			}
+			if f.permanent || f.fallBack || f.refuseCalls != (n+1 >= patientStarts) {
+				t.Fatalf("failure %d: got %+v, want a passing failure that refuses calls from number %d on", n+1, f, patientStarts)
+			}
+			limit = min(2*limit, a.config.BackoffMax)
+		}
+		a.succeeded()
+		if f := a.startFailed(errors.New("away")); f.wait > a.config.BackoffMin || f.refuseCalls {
+			t.Fatalf("after a success: got %+v, want the shortest backoff", f)
+		}
+	})
+}
+
+func TestAttempts_PermanentErrorIsRetriedSlowly(t *testing.T) {
+	for _, test := range []struct {
+		err      error
+		fallBack bool
+	}{
+		{&pluginrpc.PermanentError{Reason: "bad settings"}, false},
+		{&plugincatalogue.RefusedError{Kind: plugincatalogue.ErrTampered}, true},
+	} {
+		a := attempts{config: Config{}.withDefaults()}
+		f := a.startFailed(fmt.Errorf("starting: %w", &StepError{Step: "configure", Err: test.err}))
+		if !f.permanent || !f.refuseCalls || f.wait != a.config.FailureRetry || f.fallBack != test.fallBack {
+			t.Errorf("%v: got %+v, want a permanent failure with fallBack %v", test.err, f, test.fallBack)
+		}
+	}
+}
+
+func TestAttempts_DeathsInEveryStartFallBack(t *testing.T) {
+	a := attempts{config: Config{}.withDefaults()}
+	for n := range a.config.CrashLimit {
+		f := a.startFailed(&StepError{Step: "start", Err: errors.New("exit status 3")})
+		if want := n+1 == a.config.CrashLimit; f.fallBack != want {
+			t.Errorf("death %d: got fallBack %v, want %v", n+1, f.fallBack, want)
+		}
+	}
+	if f := a.startFailed(&StepError{Step: "preflight", Err: errors.New("away")}); f.fallBack {
+		t.Errorf("after a start that the process survived: got %+v, want no fallBack", f)
+	}
+}
+
+func TestAttempts_OnlyCrashesInARowAreACrashLoop(t *testing.T) {
+	a := attempts{config: Config{}.withDefaults()}
+	died := errors.New("exit status 1")
+	young, old := a.config.CrashWindow-1, a.config.CrashWindow
+	for i, lived := range []time.Duration{young, young, young, young, old, young, young, young, young} {
+		if f := a.died("1.0.0", died, lived); f != nil {
+			t.Fatalf("death %d: got %+v, want no failure", i+1, f)
+		}
+	}
+	for range 2 { // the first crash after the wait is one too many again
+		f := a.died("1.0.0", died, young)
+		if f == nil || !f.permanent || !f.refuseCalls || !f.fallBack || f.wait != a.config.FailureRetry || !errors.Is(f.cause, died) {
+			t.Errorf("got %+v, want a permanent failure", f)
+		}
+	}
+	if f := a.died("2.0.0", died, young); f != nil {
+		t.Errorf("another version's first crash: got %+v, want no failure", f)
+	}
+}
+
+func TestAttempts_ProcessKilledFromOutsideHasNotCrashed(t *testing.T) {
+	a := attempts{config: Config{}.withDefaults()}
+	for range 100 {
+		if f := a.died("1.0.0", process.ErrKilled, 0); f != nil {
+			t.Fatalf("got %+v, want no failure", f)
+		}
+	}
+}

@@ -1,0 +1,222 @@
+// Package process runs one plugin process: it starts a verified binary in a
+// process group of its own, connects to it, forwards its log, and stops or kills
+// it.
+package process
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+const (
+	// killTime is how long the kernel may take to end a process after SIGKILL.
+	killTime = 2 * time.Second
+	// ExitNotice is how long the news of an exit may take after the connection broke.
+	ExitNotice = 100 * time.Millisecond
+)
+
+// The reasons why a process is lost, for errors.Is.
+var (
+	ErrExited       = errors.New("the plugin process ended")
+	ErrKilled       = errors.New("the plugin process was killed from outside") // by an administrator or the kernel's OOM killer
+	ErrDisconnected = errors.New("the connection to the plugin process was lost")
+)
+
+// Options describe the process to start.
+type Options struct {
+	Binary       string                   // a private copy that matches the manifest
+	Manifest     plugincatalogue.Manifest // names the version, and the sha256 of the binary
+	Generation   int                      // for the log
+	Host         personal.Host            // serves the callbacks of the plugin
+	Env          []string                 // NAME=value, in addition to the inherited variables
+	Sockets      string                   // a private folder for both sides' sockets
+	StartTimeout time.Duration            // for the handshake
+	Log          *slog.Logger
+}
+
+// Process is a plugin process and the connection to it.
+type Process struct {
+	*pluginrpc.Connection
+	log      *slog.Logger
+	child    *child
+	client   *plugin.Client
+	lost     chan struct{}
+	markLost func()
+	stop     sync.Once
+}
+
+// Start starts a process and completes the handshake. If it fails, or ctx ends
+// before it is done, no process is left.
+func Start(ctx context.Context, o Options) (*Process, error) {
+	sum, err := hex.DecodeString(o.Manifest.SHA256)
+	if err != nil {
+		return nil, fmt.Errorf("the manifest's sha256: %w", err)
+	}
+	if ok, err := (&plugin.SecureConfig{Checksum: sum, Hash: sha256.New()}).Check(o.Binary); err != nil || !ok {
+		return nil, errors.Join(plugin.ErrChecksumsDoNotMatch, err)
+	}
+	lines := &logForwarder{log: o.Log, version: o.Manifest.Version, generation: o.Generation}
+	p := &Process{log: lines.logger(), child: newChild(o.Binary, lines), lost: make(chan struct{})}
+	p.markLost = sync.OnceFunc(func() { close(p.lost) })
+	// A runner of our own replaces go-plugin's Cmd: it kills the whole group, is
+	// not blocked by a grandchild that holds a pipe open, parses the plugin's log
+	// without panicking on it, does not share the host's standard input, and puts
+	// both sides' sockets into the private folder.
+	p.client = plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig:  pluginrpc.Handshake(),
+		VersionedPlugins: pluginrpc.VersionedPlugins(o.Host, p.log),
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		GRPCDialOptions:  pluginrpc.DialOptions(),
+		AutoMTLS:         true,
+		SkipHostEnv:      true,
+		StartTimeout:     o.StartTimeout,
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: o.Sockets},
+		Logger:           libraryLogger(p.log),
+		SyncStdout:       lines.writer(),
+		SyncStderr:       lines.writer(),
+		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
+			p.child.env = append(environment(o.Env, o.Log), spec.Env...)
+			return p.child, nil
+		},
+	})
+	defer context.AfterFunc(ctx, p.child.kill)()
+	if err := p.connect(); err != nil {
+		p.Stop(ctx, 0)
+		if ctx.Err() != nil { // go-plugin's error does not say more
+			return nil, fmt.Errorf("no handshake: %w", ctx.Err())
+		}
+		return nil, err
+	}
+	p.log = lines.logger() // now with the PID
+	return p, nil
+}
+
+// connect starts the process and gets the connection to it.
+func (p *Process) connect() error {
+	protocol, err := p.client.Client()
+	if err != nil {
+		return err
+	}
+	dispensed, err := protocol.Dispense(pluginrpc.PluginName)
+	if err != nil {
+		return err
+	}
+	client, isGRPC := protocol.(*plugin.GRPCClient)
+	connection, isOurs := dispensed.(*pluginrpc.Connection)
+	if !isGRPC || !isOurs {
+		return fmt.Errorf("the plugin is a %T that dispensed a %T", protocol, dispensed)
+	}
+	p.Connection = connection
+	go p.watch(client.Conn)
+	return nil
+}
+
+// watch marks the process as lost when it exits, or before, when its connection
+// breaks: calls would fail from then on.
+func (p *Process) watch(conn *grpc.ClientConn) {
+	defer p.markLost()
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		if !conn.WaitForStateChange(p.child.alive, state) {
+			return
+		}
+	}
+	conn.WaitForStateChange(p.child.alive, connectivity.Ready)
+}
+
+// PID returns the process ID.
+func (p *Process) PID() int { return p.child.pid() }
+
+// Log returns a logger whose entries name the process.
+func (p *Process) Log() *slog.Logger { return p.log }
+
+// Lost returns a channel that is closed when calls to the process can only fail:
+// it exited, its connection broke, or it was killed.
+func (p *Process) Lost() <-chan struct{} { return p.lost }
+
+// IsLost reports whether calls to the process can only fail.
+func (p *Process) IsLost() bool {
+	select {
+	case <-p.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// LossCause returns why a lost process was lost: [ErrExited] with the exit status,
+// [ErrKilled] or [ErrDisconnected]. It waits a moment for the exit status.
+func (p *Process) LossCause(ctx context.Context) error {
+	switch {
+	case !await(ctx, ExitNotice, p.child.alive.Done()):
+		return ErrDisconnected
+	case p.child.wasKilled():
+		return ErrKilled
+	case p.child.err == nil:
+		return fmt.Errorf("%w: exit status 0", ErrExited)
+	}
+	return fmt.Errorf("%w: %w", ErrExited, p.child.err)
+}
+
+// AwaitLost waits until the process is lost, up to the limit: the news may come
+// shortly after the first call failed.
+func (p *Process) AwaitLost(ctx context.Context, limit time.Duration) { await(ctx, limit, p.lost) }
+
+// Kill kills the process and its group.
+func (p *Process) Kill() {
+	p.markLost()
+	p.child.kill()
+}
+
+// KillAndWait kills the process and its group, and waits for its end.
+func (p *Process) KillAndWait(ctx context.Context) {
+	p.Kill()
+	await(ctx, killTime, p.child.alive.Done())
+}
+
+// Stop asks the process to shut down, kills it after the timeout or when ctx ends,
+// and releases what belongs to it. A second call waits for the first.
+func (p *Process) Stop(ctx context.Context, timeout time.Duration) {
+	p.stop.Do(func() {
+		ended := make(chan struct{})
+		go func() { // ends with the process: go-plugin waits for nothing else
+			defer close(ended)
+			p.client.Kill()
+		}()
+		if !await(ctx, timeout, ended) {
+			p.Kill()
+			if !await(context.WithoutCancel(ctx), killTime, ended) {
+				p.log.Error("plugin process does not end after SIGKILL, it is abandoned")
+			}
+		}
+		p.child.release()
+	})
+}
+
+// await reports whether done was closed within the timeout and before ctx ended.
+func await(ctx context.Context, timeout time.Duration, done <-chan struct{}) bool {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

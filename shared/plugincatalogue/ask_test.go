@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestStartWritten_TriesAgainWhileTheFileIsBusy(t *testing.T) {
+func TestRetryBusy_TriesAgainWhileTheFileIsBusy(t *testing.T) {
 	busy := &os.PathError{Op: "fork/exec", Path: "/x", Err: syscall.ETXTBSY}
 	failed := errors.New("failed")
 	for name, results := range map[string][]error{
@@ -19,7 +19,7 @@ func TestStartWritten_TriesAgainWhileTheFileIsBusy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tries := 0
-			err := StartWritten(t.Context(), "/x", func() error {
+			err := RetryBusy(t.Context(), "/x", func() error {
 				tries++
 				return results[tries-1]
 			})
@@ -30,10 +30,10 @@ func TestStartWritten_TriesAgainWhileTheFileIsBusy(t *testing.T) {
 	}
 }
 
-func TestStartWritten_EndsWithItsContext(t *testing.T) {
+func TestRetryBusy_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tries := 0
-	err := StartWritten(ctx, "/x", func() error {
+	err := RetryBusy(ctx, "/x", func() error {
 		tries++
 		cancel()
 		return syscall.ETXTBSY
@@ -43,8 +43,8 @@ func TestStartWritten_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestStartWritten_GivesUpOnAFileThatStaysBusy(t *testing.T) {
-	err := StartWritten(t.Context(), "/x", func() error { return syscall.ETXTBSY })
+func TestRetryBusy_GivesUpOnAFileThatStaysBusy(t *testing.T) {
+	err := RetryBusy(t.Context(), "/x", func() error { return syscall.ETXTBSY })
 	if !errors.Is(err, syscall.ETXTBSY) {
 		t.Errorf("got %v, want ETXTBSY", err)
 	}

@@ -1,13 +1,13 @@
-// Package plugincatalogue keeps versions of the plugin on disk:
+// Package plugincatalogue manages versions of the plugin on disk:
 //
-//	DIR/state.json                     which version is active, which was the last good one
+//	DIR/state.json                     which version is active, and which was the last good one
 //	DIR/VERSION/personal               the binary
-//	DIR/VERSION/manifest.json          what it is, and its sha256
-//	DIR/VERSION/manifest.json.minisig  a minisign signature of that, if it came with one
+//	DIR/VERSION/manifest.json          its description, with its sha256
+//	DIR/VERSION/manifest.json.minisig  a minisign signature of the manifest, if the version came with one
 //
-// The binary of a version never changes once it is installed. The package knows
-// no process: it hands out verified private copies ([Catalogue.Stage]) for others
-// to run. It may be used by several processes at once, on Unix.
+// The binary of an installed version never changes. The package runs no plugin: it
+// makes verified private copies ([Catalogue.Stage]) for others to run. Several
+// processes may use a catalogue at the same time, on Unix.
 package plugincatalogue
 
 import (
@@ -17,19 +17,123 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	"aead.dev/minisign"
 
 	"github.com/cms-personal/personal/shared/durable"
 )
 
-const manifestFile = "manifest.json"
+const (
+	manifestFile = "manifest.json"
+
+	// Folders of work under way begin with one of these; files with
+	// [durable.DraftPrefix], as folders of earlier versions did.
+	installPrefix = ".install-"
+	removePrefix  = ".remove-"
+	stagePrefix   = ".stage-"
+
+	// staleAfter is the age from which such work counts as left by a killed process.
+	staleAfter = time.Hour
+)
+
+// The kinds of refusal, for errors.Is.
+var (
+	ErrInvalid  = errors.New("not fit to be installed")               // not this plugin, or for another machine
+	ErrConflict = errors.New("installed already with other contents") // a version never changes
+	ErrTampered = errors.New("contents differ from the manifest")     // the sha256 of what is on disk
+	ErrNotFound = errors.New("not installed")                         // no such version
+	ErrInUse    = errors.New("in use")                                // active, last good, or baking
+
+	ErrUnsigned     = errors.New("not signed")                     // and the catalogue has keys
+	ErrBadSignature = errors.New("not signed by a key configured") // by another key, or changed since
+	ErrTooOld       = errors.New("older than allowed")             // see WithMinVersion
+	ErrNoKeys       = errors.New("no signing keys are configured") // and so uploads are off
+)
+
+// RefusedError says why the catalogue refused an operation on a version. Another
+// attempt will not help. It wraps one of the Err values above.
+type RefusedError struct {
+	Version string // empty if it is unknown
+	Reason  string // for an administrator; may be empty
+	Kind    error  // one of the Err values above
+}
+
+// Error names the version, the kind and the reason.
+func (e *RefusedError) Error() string {
+	text := strings.TrimSpace("plugin "+e.Version) + ": " + e.Kind.Error()
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	return text
+}
+
+// Unwrap returns the kind.
+func (e *RefusedError) Unwrap() error { return e.Kind }
+
+func refuse(kind error, version, reason string) *RefusedError {
+	return &RefusedError{Version: version, Reason: reason, Kind: kind}
+}
+
+func refuseVersion(version string) *RefusedError {
+	return refuse(ErrNotFound, "", fmt.Sprintf("%.*q is no version", maxVersion, version))
+}
 
 // Catalogue is a folder of plugin versions.
 type Catalogue struct {
-	dir   string
-	keys  []minisign.PublicKey // none: signatures are not looked at
-	floor string               // the lowest version to stage; empty: any
+	dir        string
+	keys       []minisign.PublicKey // if there are none, signatures are not checked
+	minVersion string               // the lowest version to stage; empty for any
+}
+
+// Option changes how a catalogue treats versions. See [Open].
+type Option func(*Catalogue)
+
+// WithKeys makes the catalogue accept only versions whose manifest is signed by one
+// of these keys: when a version is installed, and again each time it is staged.
+// Without keys, or with an empty list, signatures are not checked.
+func WithKeys(keys []minisign.PublicKey) Option {
+	return func(c *Catalogue) { c.keys = append(c.keys, keys...) }
+}
+
+// WithMinVersion makes the catalogue refuse to stage versions below this one, and to
+// install their bundles: an old version with a known flaw has a genuine signature,
+// too.
+func WithMinVersion(version string) (Option, error) {
+	if !ValidVersion(version) {
+		return nil, fmt.Errorf("the oldest version allowed: %.*q is no version", maxVersion, version)
+	}
+	return func(c *Catalogue) { c.minVersion = version }, nil
+}
+
+// Open returns the catalogue in dir, and creates the folder if it does not exist. It
+// removes what killed processes left there an hour ago or earlier.
+func Open(dir string, opts ...Option) (*Catalogue, error) {
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the plugin catalogue: %w", err)
+	}
+	c := &Catalogue{dir: dir}
+	for _, opt := range opts {
+		opt(c)
+	}
+	sweep(dir)
+	return c, nil
+}
+
+// NeedsSignatures reports whether the catalogue was opened with keys.
+func (c *Catalogue) NeedsSignatures() bool { return len(c.keys) > 0 }
+
+// checkMinVersion refuses a version that is older than allowed.
+func (c *Catalogue) checkMinVersion(version string) error {
+	if c.minVersion != "" && compareVersions(version, c.minVersion) < 0 {
+		return refuse(ErrTooOld, version, "the oldest one allowed is "+c.minVersion)
+	}
+	return nil
 }
 
 // Entry is one installed version.
@@ -42,26 +146,8 @@ type Entry struct {
 // [Catalogue.Stage].
 func (e Entry) Binary() string { return filepath.Join(e.Dir, Name) }
 
-// Open returns the catalogue in dir and makes the folder if there is none. It
-// clears away what processes that were killed an hour ago or earlier left there.
-func Open(dir string, opts ...Option) (*Catalogue, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("opening the plugin catalogue: %w", err)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("opening the plugin catalogue: %w", err)
-	}
-	c := &Catalogue{dir: dir}
-	for _, opt := range opts {
-		opt(c)
-	}
-	sweep(dir)
-	return c, nil
-}
-
-// List returns the installed versions, the highest first. Folders that hold no
-// sound version are left out; [Catalogue.Find] tells what is wrong with one.
+// List returns the installed versions, the highest first. It leaves out folders
+// without a usable version; [Catalogue.Find] says what is wrong with one.
 func (c *Catalogue) List() ([]Entry, error) {
 	folders, err := os.ReadDir(c.dir)
 	if err != nil {
@@ -86,11 +172,11 @@ func (c *Catalogue) List() ([]Entry, error) {
 }
 
 // Find returns one installed version. Its error is a [*RefusedError] of kind
-// [ErrNotFound] if there is none, and of kind [ErrInvalid] if what is there
-// cannot be used.
+// [ErrNotFound] if it is not installed, and of kind [ErrInvalid] if it cannot be
+// used.
 func (c *Catalogue) Find(version string) (Entry, error) {
 	if !ValidVersion(version) {
-		return Entry{}, refuse(ErrNotFound, "", fmt.Sprintf("%.*q is no version", maxVersion, version))
+		return Entry{}, refuseVersion(version)
 	}
 	dir := filepath.Join(c.dir, version)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -110,11 +196,11 @@ func (c *Catalogue) Find(version string) (Entry, error) {
 	return Entry{Manifest: m, Dir: dir}, nil
 }
 
-// Remove deletes an installed version, sound or not. The active, the last good
-// and the one on trial are refused with kind [ErrInUse].
+// Remove deletes an installed version, whether or not it can be used. The active
+// version, the last good one and one that bakes are refused with kind [ErrInUse].
 func (c *Catalogue) Remove(version string) error {
 	if !ValidVersion(version) {
-		return refuse(ErrNotFound, "", fmt.Sprintf("%.*q is no version", maxVersion, version))
+		return refuseVersion(version)
 	}
 	state, err := c.LoadState()
 	if err != nil {
@@ -126,9 +212,9 @@ func (c *Catalogue) Remove(version string) error {
 	case state.LastGood:
 		return refuse(ErrInUse, version, "it is the version to fall back to")
 	case state.Baking:
-		return refuse(ErrInUse, version, "it is on trial")
+		return refuse(ErrInUse, version, "it is baking")
 	}
-	err = bury(c.dir, version)
+	err = removeFolder(c.dir, version)
 	if errors.Is(err, fs.ErrNotExist) {
 		return refuse(ErrNotFound, version, "")
 	}
@@ -136,4 +222,71 @@ func (c *Catalogue) Remove(version string) error {
 		return fmt.Errorf("removing plugin %s: %w", version, err)
 	}
 	return durable.SyncDir(c.dir)
+}
+
+// Prune removes all versions but the highest ones, as many as keep says, and those
+// in use: active, last good, or baking. It returns the versions it removed, the
+// highest first, also with an error.
+func (c *Catalogue) Prune(keep int) ([]string, error) {
+	if keep < 0 {
+		return nil, fmt.Errorf("pruning the plugin catalogue: cannot keep %d versions", keep)
+	}
+	entries, err := c.List()
+	if err != nil {
+		return nil, err
+	}
+	var removed []string
+	for _, e := range entries[min(keep, len(entries)):] {
+		err := c.Remove(e.Manifest.Version)
+		switch {
+		case err == nil:
+			removed = append(removed, e.Manifest.Version)
+		case errors.Is(err, ErrInUse), errors.Is(err, ErrNotFound): // not found: another process was faster
+		default:
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// removeFolder removes a folder below parent. It renames it first, so that other
+// processes never see a part of it.
+func removeFolder(parent, name string) error {
+	grave, err := os.MkdirTemp(parent, removePrefix)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(grave)
+	return os.Rename(filepath.Join(parent, name), filepath.Join(grave, "removed"))
+}
+
+// sweep removes what killed processes left in a folder. It ignores errors: the
+// leftovers disturb nothing, and the next sweep tries again.
+func sweep(dir string) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, f := range files {
+		switch {
+		case !isStale(f):
+		case f.IsDir():
+			_ = removeFolder(dir, f.Name())
+		default:
+			_ = os.Remove(filepath.Join(dir, f.Name()))
+		}
+	}
+}
+
+// isStale reports whether f is a folder or file of work that ended long ago.
+func isStale(f fs.DirEntry) bool {
+	isWork := strings.HasPrefix(f.Name(), durable.DraftPrefix) && (f.IsDir() || f.Type().IsRegular())
+	for _, prefix := range []string{installPrefix, removePrefix, stagePrefix} {
+		isWork = isWork || f.IsDir() && strings.HasPrefix(f.Name(), prefix)
+	}
+	if !isWork {
+		return false
+	}
+	info, err := f.Info()
+	return err == nil && time.Since(info.ModTime()) > staleAfter
 }

@@ -7,15 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
-// maxSmall bounds what is read of a manifest or a state, in bytes.
-const maxSmall = 64 << 10
-
-// maxBinary bounds the size of a binary, in bytes.
-const maxBinary = 512 << 20
+const (
+	maxSmall  = 64 << 10  // size of a manifest, a signature, a state or a file of keys, in bytes
+	maxBinary = 512 << 20 // size of a binary, in bytes
+)
 
 var (
 	errTooLarge   = errors.New("larger than 64 KiB")
@@ -23,9 +24,9 @@ var (
 	errNotRegular = errors.New("not a regular file")
 )
 
-// openRegular opens a regular file for reading. It does not follow a link in
-// the last part of the path, and does not wait for the other end of a FIFO.
-func openRegular(path string) (*os.File, error) {
+// openBinary opens a regular file of up to 512 MiB for reading. It does not follow
+// a link in the last part of the path, and does not wait for the writer of a FIFO.
+func openBinary(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
 		return nil, fmt.Errorf("open %s: %w", path, errNotRegular)
@@ -34,19 +35,25 @@ func openRegular(path string) (*os.File, error) {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
 		err = fmt.Errorf("open %s: %w", path, errNotRegular)
+	case info.Size() > maxBinary:
+		err = fmt.Errorf("open %s: %w", path, errHuge)
+	default:
+		return f, nil
 	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
+	_ = f.Close()
+	return nil, err
 }
 
-// readSmall reads a regular file of 64 KiB at most.
+// readSmall reads a regular file of up to 64 KiB.
 func readSmall(path string) ([]byte, error) {
-	f, err := openRegular(path)
+	f, err := openBinary(path)
+	if errors.Is(err, errHuge) {
+		return nil, errTooLarge
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -58,50 +65,37 @@ func readSmall(path string) ([]byte, error) {
 	return data, err
 }
 
-// openBinary opens a regular file of 512 MiB at most.
-func openBinary(path string) (*os.File, error) {
-	f, err := openRegular(path)
-	if err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && info.Size() > maxBinary {
-		err = fmt.Errorf("open %s: %w", path, errHuge)
+// readPart reads a small file of a version's folder. If it is missing, too large or
+// not a file, the error is a refusal.
+func readPart(version, dir, name string) ([]byte, error) {
+	data, err := readSmall(filepath.Join(dir, name))
+	if errors.Is(err, errTooLarge) || errors.Is(err, errNotRegular) || errors.Is(err, fs.ErrNotExist) {
+		return nil, refuse(ErrInvalid, version, "its "+name+": "+err.Error())
 	}
 	if err != nil {
-		_ = f.Close()
-		return nil, err
+		return nil, fmt.Errorf("reading %s of plugin %s: %w", name, version, err)
 	}
-	return f, nil
+	return data, nil
 }
 
-// copyBinary copies the regular file at from as [writeBinary] says.
-func copyBinary(ctx context.Context, from, to string) (sum string, err error) {
-	in, err := openBinary(from)
+// writeFile writes what it reads, up to 512 MiB, to a new file, syncs it, and
+// returns its sha256.
+func writeFile(path string, mode os.FileMode, r io.Reader) (sum string, err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, mode)
 	if err != nil {
 		return "", err
 	}
-	defer in.Close()
-	return writeBinary(contextReader{ctx, in}, to)
-}
-
-// writeBinary writes what it reads, 512 MiB at most, to a new file that its
-// owner alone may read and run, safely on disk, and returns the sha256 of that.
-func writeBinary(r io.Reader, to string) (sum string, err error) {
 	hash := sha256.New()
-	err = writeNew(to, 0o500, func(out io.Writer) error {
-		n, err := io.Copy(io.MultiWriter(out, hash), io.LimitReader(r, maxBinary+1))
-		if err == nil && n > maxBinary {
-			err = errHuge
-		}
-		return err
-	})
-	return hex.EncodeToString(hash.Sum(nil)), err
+	n, err := io.Copy(io.MultiWriter(f, hash), io.LimitReader(r, maxBinary+1))
+	if err == nil && n > maxBinary {
+		err = errHuge
+	}
+	return hex.EncodeToString(hash.Sum(nil)), errors.Join(err, f.Sync(), f.Close())
 }
 
-// sumOf returns the sha256 of a regular file.
+// sumOf returns the sha256 of a binary.
 func sumOf(ctx context.Context, path string) (string, error) {
-	f, err := openRegular(path)
+	f, err := openBinary(path)
 	if err != nil {
 		return "", err
 	}
@@ -111,24 +105,7 @@ func sumOf(ctx context.Context, path string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), err
 }
 
-// writeNew creates a file, which must not exist, and syncs it.
-func writeNew(path string, mode os.FileMode, write func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, mode)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Sync(), f.Close())
-}
-
-// writeData creates a file that its owner alone may read.
-func writeData(path string, data []byte) error {
-	return writeNew(path, 0o600, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
-}
-
-// contextReader ends a long copy when its context ends.
+// contextReader fails once its context has ended.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

@@ -10,49 +10,26 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/cms-personal/personal/shared/durable"
 )
 
-// gzipMagic is how a bundle begins, and no program does.
+// gzipMagic begins every bundle, and no program.
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// Install puts a binary, or a bundle of one, into the catalogue under the
-// version that it says it is, and returns its entry. It runs a private copy of
-// the binary to ask, so only a trusted one may be given; where the catalogue has
-// keys, a signed bundle is needed, and is checked first. The same binary
-// installed again changes nothing, except that it mends an entry whose binary
-// was damaged or whose signature does not hold.
+// Install puts a binary, or a bundle of one, into the catalogue under the version
+// that it reports, and returns its entry. It runs a private copy of the binary to
+// get its manifest, so only a trusted one may be given; a catalogue with keys needs
+// a signed bundle, and checks the signature first. To install the same binary again
+// changes nothing, except that it repairs an entry whose binary was damaged or whose
+// signature is not valid any more.
 //
 // Errors that are a [*RefusedError] have the kind [ErrInvalid], [ErrTampered],
-// [ErrUnsigned], [ErrBadSignature], or [ErrConflict] where the version is there
-// with other contents.
-func (c *Catalogue) Install(ctx context.Context, path string) (Entry, error) {
-	e, err := c.installFile(ctx, path)
-	if err != nil {
-		return Entry{}, fmt.Errorf("installing a plugin: %w", err)
-	}
-	return e, nil
-}
-
-// InstallBundle installs a bundle as it comes in, by an upload say. Since to
-// install is to run what was sent, it works only where the catalogue has keys:
-// its error has the kind [ErrNoKeys] otherwise, and else is as [Catalogue.Install]
-// says, or what r returned. Whatever happens, a version is installed whole or
-// not at all. Limits: 512 MiB for the binary, 64 KiB for each other file.
-func (c *Catalogue) InstallBundle(ctx context.Context, r io.Reader) (Entry, error) {
-	if !c.NeedsSignatures() {
-		return Entry{}, refuse(ErrNoKeys, "", "")
-	}
-	e, err := c.install(ctx, r, c.draftBundle)
-	if err != nil {
-		return Entry{}, fmt.Errorf("installing a plugin: %w", err)
-	}
-	return e, nil
-}
-
-// installFile finds out what a file is and installs it.
-func (c *Catalogue) installFile(ctx context.Context, path string) (Entry, error) {
+// [ErrUnsigned], [ErrBadSignature], [ErrTooOld], or [ErrConflict] if the version is
+// installed with other contents.
+func (c *Catalogue) Install(ctx context.Context, path string) (e Entry, err error) {
+	defer wrap(&err, "installing a plugin")
 	f, err := openBinary(path)
 	if errors.Is(err, errNotRegular) || errors.Is(err, errHuge) {
 		return Entry{}, refuse(ErrInvalid, "", err.Error())
@@ -66,21 +43,41 @@ func (c *Catalogue) installFile(ctx context.Context, path string) (Entry, error)
 		return c.install(ctx, r, c.draftBundle)
 	}
 	if c.NeedsSignatures() {
-		return Entry{}, refuse(ErrUnsigned, "", "a binary alone bears no signature: give a signed bundle")
+		return Entry{}, refuse(ErrUnsigned, "", "a binary alone has no signature: give a signed bundle")
 	}
 	return c.install(ctx, r, draftBinary)
+}
+
+// InstallBundle installs a bundle from a stream, such as an upload. Installing runs
+// what was sent, so it works only with keys: without them the error has the kind
+// [ErrNoKeys]. Other errors are those of [Catalogue.Install], or what r returned. A
+// version is installed completely or not at all. Limits: 512 MiB for the binary,
+// 64 KiB for each other file.
+func (c *Catalogue) InstallBundle(ctx context.Context, r io.Reader) (e Entry, err error) {
+	if !c.NeedsSignatures() {
+		return Entry{}, refuse(ErrNoKeys, "", "")
+	}
+	defer wrap(&err, "installing a plugin")
+	return c.install(ctx, r, c.draftBundle)
+}
+
+// wrap adds what failed to an error.
+func wrap(err *error, doing string) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", doing, *err)
+	}
 }
 
 // draft is a version that is on disk, but not yet under its name.
 type draft struct {
 	dir       string // holds the binary
 	manifest  Manifest
-	data      []byte // the manifest's
+	data      []byte // the encoded manifest
 	signature []byte // nil if there is none
 }
 
-// install makes a draft and publishes it. What the draft does not leave behind
-// when the process is killed, [sweep] removes later.
+// install makes a draft and publishes it. If the process is killed, [sweep] removes
+// the draft later.
 func (c *Catalogue) install(ctx context.Context, r io.Reader, prepare func(context.Context, io.Reader, string) (draft, error)) (Entry, error) {
 	sweep(c.dir)
 	dir, err := os.MkdirTemp(c.dir, installPrefix) // mode 0700
@@ -89,19 +86,19 @@ func (c *Catalogue) install(ctx context.Context, r io.Reader, prepare func(conte
 	}
 	defer os.RemoveAll(dir)
 	d, err := prepare(ctx, r, dir)
-	if err != nil {
-		return Entry{}, err
+	if err == nil {
+		err = ctx.Err()
 	}
-	if err := ctx.Err(); err != nil {
+	if err != nil {
 		return Entry{}, err
 	}
 	return c.publish(ctx, d)
 }
 
-// draftBinary makes a draft of a binary, which says itself what it is.
+// draftBinary makes a draft of a binary, which prints its own manifest.
 func draftBinary(ctx context.Context, r io.Reader, dir string) (draft, error) {
 	path := filepath.Join(dir, Name)
-	sum, err := writeBinary(contextReader{ctx, r}, path)
+	sum, err := writeFile(path, 0o500, contextReader{ctx, r})
 	if errors.Is(err, errHuge) {
 		return draft{}, refuse(ErrInvalid, "", err.Error())
 	}
@@ -117,8 +114,8 @@ func draftBinary(ctx context.Context, r io.Reader, dir string) (draft, error) {
 	return draft{dir: dir, manifest: m, data: data}, err
 }
 
-// draftBundle makes a draft of a bundle. The binary is run only after the
-// signature and its sum were found to be right.
+// draftBundle makes a draft of a bundle. It runs the binary only after it has
+// verified the signature and the sum.
 func (c *Catalogue) draftBundle(ctx context.Context, r io.Reader, dir string) (draft, error) {
 	u, err := unpack(ctx, r, dir)
 	if err != nil {
@@ -131,11 +128,11 @@ func (c *Catalogue) draftBundle(ctx context.Context, r io.Reader, dir string) (d
 	if err != nil {
 		return draft{}, err
 	}
-	if err := c.checkFloor(m.Version); err != nil {
+	if err := c.checkMinVersion(m.Version); err != nil {
 		return draft{}, err
 	}
-	if u.sum != m.SHA256 {
-		return draft{}, refuse(ErrTampered, m.Version, "its sha256 is "+u.sum)
+	if err := checkSum(m, u.sum, nil); err != nil {
+		return draft{}, err
 	}
 	own, err := ManifestOf(ctx, filepath.Join(dir, Name))
 	if err != nil {
@@ -143,30 +140,71 @@ func (c *Catalogue) draftBundle(ctx context.Context, r io.Reader, dir string) (d
 	}
 	own.SHA256, own.Notes = m.SHA256, m.Notes
 	if own != m {
-		return draft{}, refuse(ErrTampered, m.Version, "the binary's own manifest says otherwise")
+		return draft{}, refuse(ErrTampered, m.Version, "the binary prints another manifest")
 	}
 	return draft{dir: dir, manifest: m, data: u.manifest, signature: u.signature}, nil
 }
 
-// publish completes a draft and gives it its final name. The rename decides who
-// was first: it fails if the version's folder is there.
+// publish completes a draft and renames it to its version. If the version's folder
+// exists, the rename fails: of several processes one wins.
 func (c *Catalogue) publish(ctx context.Context, d draft) (Entry, error) {
-	if err := writeData(filepath.Join(d.dir, manifestFile), d.data); err != nil {
-		return Entry{}, err
+	_, err := writeFile(filepath.Join(d.dir, manifestFile), 0o600, bytes.NewReader(d.data))
+	if err == nil && d.signature != nil {
+		_, err = writeFile(filepath.Join(d.dir, signatureFile), 0o600, bytes.NewReader(d.signature))
 	}
-	if d.signature != nil {
-		if err := writeData(filepath.Join(d.dir, signatureFile), d.signature); err != nil {
-			return Entry{}, err
-		}
+	if err == nil {
+		err = durable.SyncDir(d.dir)
 	}
-	if err := durable.SyncDir(d.dir); err != nil {
+	if err != nil {
 		return Entry{}, err
 	}
 	dir := filepath.Join(c.dir, d.manifest.Version)
-	if err := os.Rename(d.dir, dir); errors.Is(err, fs.ErrExist) || errors.Is(err, errNotEmpty) {
-		return c.installedBefore(ctx, d)
-	} else if err != nil {
+	err = os.Rename(d.dir, dir)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) { // the latter is no fs.ErrExist on some systems
+		return c.reinstall(ctx, d)
+	}
+	if err != nil {
 		return Entry{}, err
 	}
 	return Entry{Manifest: d.manifest, Dir: dir}, durable.SyncDir(c.dir)
+}
+
+// reinstall compares a draft with the installed version. If both have the same
+// binary, it replaces the parts that cannot be staged any more. So a version in use,
+// which cannot be removed, gets a new signature when keys are added or exchanged. A
+// crash between two renames leaves an entry that still cannot be staged.
+func (c *Catalogue) reinstall(ctx context.Context, d draft) (Entry, error) {
+	version := d.manifest.Version
+	e, err := c.Find(version)
+	if err != nil {
+		return Entry{}, refuse(ErrConflict, version, "the installed one cannot be used, remove it first: "+err.Error())
+	}
+	if e.Manifest.SHA256 != d.manifest.SHA256 {
+		return Entry{}, refuse(ErrConflict, version,
+			fmt.Sprintf("the sha256 of the installed one is %s, of this one %s", e.Manifest.SHA256, d.manifest.SHA256))
+	}
+	var parts []string
+	if sum, err := sumOf(ctx, e.Binary()); err != nil || sum != e.Manifest.SHA256 {
+		parts = append(parts, Name)
+	}
+	_, err = c.Signer(e)
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		parts, err = append(parts, signatureFile, manifestFile), nil
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	for _, part := range parts {
+		if err == nil {
+			err = os.Rename(filepath.Join(d.dir, part), filepath.Join(e.Dir, part))
+		}
+	}
+	if err == nil {
+		err = durable.SyncDir(e.Dir)
+	}
+	if err != nil {
+		return Entry{}, fmt.Errorf("repairing the installed plugin %s: %w", version, err)
+	}
+	return c.Find(version)
 }

@@ -6,40 +6,36 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"syscall"
 )
 
-// Stage makes a verified copy of the entry's binary below privateDir, in a
-// folder named by its sha256, and returns the copy's path. What was verified is
-// the copy, so that it does not matter what happens to the original later. An
-// earlier copy is used again if its contents still are what they should be.
-//
-// Where the catalogue has keys, the signature is checked each time; see
-// [WithKeys], and [WithMinVersion] for versions that are too old.
-//
-// privateDir is made if there is none; it must be closed to others. A binary
-// that is not what its manifest says, or a manifest that is not what it was when
-// the entry was found, is refused with kind [ErrTampered].
-func (c *Catalogue) Stage(ctx context.Context, e Entry, privateDir string) (string, error) {
-	path, err := c.stage(ctx, e, privateDir)
-	if err != nil {
-		return "", fmt.Errorf("staging plugin %s: %w", e.Manifest.Version, err)
-	}
-	return path, nil
-}
+var validSum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-func (c *Catalogue) stage(ctx context.Context, e Entry, privateDir string) (string, error) {
+// Stage makes a verified copy of the entry's binary below privateDir, in a folder
+// named by its sha256, and returns the copy's path. It verifies the copy, so that
+// later changes to the original do not matter. It reuses an earlier copy whose
+// contents are still correct.
+//
+// A catalogue with keys checks the signature each time; see [WithKeys], and
+// [WithMinVersion] for versions that are too old.
+//
+// privateDir is created if it does not exist; other users must have no access. A
+// binary that does not match its manifest, or a manifest that has changed since the
+// entry was found, is refused with kind [ErrTampered].
+func (c *Catalogue) Stage(ctx context.Context, e Entry, privateDir string) (path string, err error) {
+	defer wrap(&err, "staging plugin "+e.Manifest.Version)
 	if err := c.recheck(e); err != nil {
 		return "", err
 	}
-	if !validSum(e.Manifest.SHA256) {
-		return "", refuse(ErrInvalid, e.Manifest.Version, "its manifest holds no sha256")
+	if !validSum.MatchString(e.Manifest.SHA256) {
+		return "", refuse(ErrInvalid, e.Manifest.Version, "its manifest has no sha256")
 	}
 	if err := MakePrivate(privateDir); err != nil {
 		return "", err
 	}
 	dir := filepath.Join(privateDir, e.Manifest.SHA256)
-	path := filepath.Join(dir, Name)
+	path = filepath.Join(dir, Name)
 	if sum, err := sumOf(ctx, path); err == nil && sum == e.Manifest.SHA256 {
 		return path, nil
 	}
@@ -54,14 +50,8 @@ func (c *Catalogue) stage(ctx context.Context, e Entry, privateDir string) (stri
 	}
 	defer os.RemoveAll(draft)
 	sum, err := copyBinary(ctx, e.Binary(), filepath.Join(draft, Name))
-	if errors.Is(err, errNotRegular) || errors.Is(err, errHuge) || errors.Is(err, os.ErrNotExist) {
-		return "", refuse(ErrTampered, e.Manifest.Version, err.Error())
-	}
-	if err != nil {
+	if err := checkSum(e.Manifest, sum, err); err != nil {
 		return "", err
-	}
-	if sum != e.Manifest.SHA256 {
-		return "", refuse(ErrTampered, e.Manifest.Version, "its sha256 is "+sum)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return "", err
@@ -69,27 +59,18 @@ func (c *Catalogue) stage(ctx context.Context, e Entry, privateDir string) (stri
 	return path, os.Rename(draft, dir)
 }
 
-// Verify reports, as a [*RefusedError], why a version could not be staged as it
-// lies on disk.
+// Verify returns the reason why a version could not be staged as it is on disk, as a
+// [*RefusedError], or an error of reading it.
 func (c *Catalogue) Verify(ctx context.Context, e Entry) error {
 	if err := c.recheck(e); err != nil {
 		return err
 	}
 	sum, err := sumOf(ctx, e.Binary())
-	if errors.Is(err, errNotRegular) || errors.Is(err, os.ErrNotExist) {
-		return refuse(ErrTampered, e.Manifest.Version, err.Error())
-	}
-	if err != nil {
-		return fmt.Errorf("verifying plugin %s: %w", e.Manifest.Version, err)
-	}
-	if sum != e.Manifest.SHA256 {
-		return refuse(ErrTampered, e.Manifest.Version, "its sha256 is "+sum)
-	}
-	return nil
+	return checkSum(e.Manifest, sum, err)
 }
 
-// recheck makes sure that an entry may be run, by what is on disk now. The bytes
-// that it checks say the same as the entry, so the entry may be gone by.
+// recheck checks by the files on disk that an entry may be run. The manifest that it
+// verifies equals that of the entry, so the entry can be used afterwards.
 func (c *Catalogue) recheck(e Entry) error {
 	m, _, err := c.readManifest(e.Manifest.Version, e.Dir)
 	if err != nil {
@@ -98,11 +79,36 @@ func (c *Catalogue) recheck(e Entry) error {
 	if m != e.Manifest {
 		return refuse(ErrTampered, e.Manifest.Version, "its manifest has changed")
 	}
-	return c.checkFloor(m.Version)
+	return c.checkMinVersion(m.Version)
 }
 
-// MakePrivate makes a folder that none but this process's user can look into, or
-// makes sure that the one that is there is such a folder, and no link to one.
+// checkSum compares the sha256 of a binary with its manifest. err is that of reading
+// the binary: one that is missing or not a binary was tampered with, too.
+func checkSum(m Manifest, sum string, err error) error {
+	switch {
+	case errors.Is(err, errNotRegular), errors.Is(err, errHuge), errors.Is(err, os.ErrNotExist):
+		return refuse(ErrTampered, m.Version, err.Error())
+	case err != nil:
+		return fmt.Errorf("reading the binary of plugin %s: %w", m.Version, err)
+	case sum != m.SHA256:
+		return refuse(ErrTampered, m.Version, "its sha256 is "+sum)
+	}
+	return nil
+}
+
+// copyBinary copies a binary to a new file that only its owner may read and run, and
+// returns the sha256 of the copy.
+func copyBinary(ctx context.Context, from, to string) (sum string, err error) {
+	in, err := openBinary(from)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	return writeFile(to, 0o500, contextReader{ctx, in})
+}
+
+// MakePrivate creates a folder that only this process's user can access, or checks
+// that the existing one is such a folder, and not a link.
 func MakePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -112,22 +118,10 @@ func MakePrivate(dir string) error {
 		return err
 	}
 	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s is open to others: want a folder of mode 0700, found %v", dir, info.Mode())
+		return fmt.Errorf("%s is accessible to other users: got mode %v, want a folder of mode 0700", dir, info.Mode())
 	}
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to the user %d, not to this process's, %d", dir, owner.Uid, os.Geteuid())
+		return fmt.Errorf("%s belongs to user %d, not to the user of this process, %d", dir, owner.Uid, os.Geteuid())
 	}
 	return nil
-}
-
-func validSum(sum string) bool {
-	if len(sum) != 64 {
-		return false
-	}
-	for _, r := range sum {
-		if (r < '0' || r > '9') && (r < 'a' || r > 'f') {
-			return false
-		}
-	}
-	return true
 }

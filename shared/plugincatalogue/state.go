@@ -12,15 +12,15 @@ import (
 
 const stateFile = "state.json"
 
-// State says which versions matter. It outlives the host, so that one that was
-// killed in the middle of a swap starts a version known to be good.
+// State says which versions matter. It outlives the host: one that was killed during
+// a swap starts a version that is known to work.
 type State struct {
 	Active   string `json:"active"`              // the version to run; empty if none was chosen
 	LastGood string `json:"last_good,omitempty"` // the version to fall back to; empty if there is none
-	Baking   string `json:"trial,omitempty"`     // the version that a host has running on trial; empty if there is none
+	Baking   string `json:"trial,omitempty"`     // the version that bakes in a host; empty if there is none
 }
 
-// LoadState returns the state, the zero State if none was ever saved.
+// LoadState returns the saved state, or the zero State if there is none.
 func (c *Catalogue) LoadState() (State, error) {
 	data, err := readSmall(filepath.Join(c.dir, stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,11 +36,11 @@ func (c *Catalogue) LoadState() (State, error) {
 	return s, nil
 }
 
-// SaveState replaces the state on disk: after a crash it is the old or the new.
+// SaveState replaces the state on disk: after a crash it is the old or the new one.
 func (c *Catalogue) SaveState(s State) error {
 	for _, version := range []string{s.Active, s.LastGood, s.Baking} {
 		if version != "" && !ValidVersion(version) {
-			return refuse(ErrNotFound, "", fmt.Sprintf("%.*q is no version", maxVersion, version))
+			return refuseVersion(version)
 		}
 	}
 	data, err := json.Marshal(s)

@@ -10,14 +10,15 @@ import (
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
-// freezesEndless is for tests that end only if a frozen process is noticed.
-func freezesEndless(c *pluginmanager.Config) {
+// endless sets time limits under which a test ends only if the manager notices a
+// frozen process.
+func endless(c *pluginmanager.Config) {
 	quickHealth(c)
 	c.Bake, c.DrainTimeout, c.CallTimeout = time.Hour, time.Hour, time.Hour
 }
 
-func TestAVersionThatFreezesOnTrialGivesWay(t *testing.T) {
-	r := newSwapRig(t, freezesEndless)
+func TestBake_FrozenVersionIsRolledBack(t *testing.T) {
+	r := newSwapRig(t, endless)
 	r.start(t)
 	old := r.Status().PID
 	r.use(t, "2.0.0")
@@ -26,31 +27,30 @@ func TestAVersionThatFreezesOnTrialGivesWay(t *testing.T) {
 	eventually(t, "calls", func() bool { return calls.Load() > 20 })
 	freeze(t, r.Status().PID)
 	began := time.Now()
-	r.wantBack(t, old)
+	r.wantRolledBack(t, old)
 	before := calls.Load()
 	eventually(t, "calls", func() bool { return calls.Load() > before+20 })
-	t.Logf("switched back after %v", time.Since(began))
+	t.Logf("rolled back after %v", time.Since(began))
 	if failed := stop(); failed > callers { // those under way
-		t.Errorf("%d calls failed", failed)
+		t.Errorf("got %d failed calls, want only those under way, %d at most", failed, callers)
 	}
 	r.wantLostHung(t, "2.0.0")
 }
 
-// wantLostHung checks that the journal tells of a version that was lost because
-// it hung.
+// wantLostHung checks for the event that a version was lost because it hung.
 func (r *swapRig) wantLostHung(t *testing.T, version string) {
 	t.Helper()
-	r.records.mu.Lock()
-	defer r.records.mu.Unlock()
-	if !slices.ContainsFunc(r.records.list, func(r pluginmanager.Event) bool {
+	r.events.mu.Lock()
+	defer r.events.mu.Unlock()
+	if !slices.ContainsFunc(r.events.list, func(r pluginmanager.Event) bool {
 		return r.Type == pluginmanager.EventProcessLost && r.Version == version && strings.Contains(r.Reason, "answers no health checks")
 	}) {
-		t.Errorf("journal: %+v", r.records.list)
+		t.Errorf("got events %+v, want that %s was lost because it hung", r.events.list, version)
 	}
 }
 
-func TestAWarmProcessThatFreezesIsLostAndTheTrialGoesOn(t *testing.T) {
-	r := newSwapRig(t, freezesEndless)
+func TestBake_GoesOnWhenOldProcessFreezes(t *testing.T) {
+	r := newSwapRig(t, endless)
 	r.start(t)
 	old := r.Status().PID
 	under := r.callUnderWay(t)
@@ -60,15 +60,15 @@ func TestAWarmProcessThatFreezesIsLostAndTheTrialGoesOn(t *testing.T) {
 	eventually(t, "the end of the old process", func() bool { return r.Status().Previous == nil && dead(old) })
 	r.wantLostHung(t, "1.0.0")
 	if s := r.Status(); s.State != pluginmanager.StateBaking || s.Version != "2.0.0" {
-		t.Errorf("status: %+v", s)
+		t.Errorf("got status %+v, want that 2.0.0 bakes", s)
 	}
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"})
 }
 
-func TestARollbackToAFrozenProcessStartsItsVersionAnew(t *testing.T) {
+func TestRollback_FrozenOldProcessIsStartedAnew(t *testing.T) {
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
-		freezesEndless(c)
-		c.HealthInterval = time.Hour // only the rollback looks
+		endless(c)
+		c.HealthInterval = time.Hour // only the rollback checks
 	})
 	r.start(t)
 	old := r.Status().PID
@@ -82,40 +82,40 @@ func TestARollbackToAFrozenProcessStartsItsVersionAnew(t *testing.T) {
 	before := calls.Load()
 	eventually(t, "calls", func() bool { return calls.Load() > before+20 })
 	if failed := stop(); failed != 0 {
-		t.Errorf("%d calls failed", failed)
+		t.Errorf("got %d failed calls, want none", failed)
 	}
 	if r.Status().PID == old || !dead(old) {
-		t.Error("the frozen process is still there")
+		t.Error("got the frozen process alive, want another one")
 	}
 	r.wantLostHung(t, "1.0.0")
 }
 
-func TestCallsInAFrozenProcessHoldNothingUp(t *testing.T) {
-	t.Run("its retirement", func(t *testing.T) {
+func TestFrozenProcess_CallsDoNotBlock(t *testing.T) {
+	t.Run("retirement", func(t *testing.T) {
 		r := newSwapRig(t, func(c *pluginmanager.Config) {
-			freezesEndless(c)
+			endless(c)
 			c.Bake = -1
 		})
 		r.start(t)
 		old := r.Status().PID
 		under := r.callUnderWay(t)
 		r.use(t, "2.0.0")
-		eventually(t, "a settled version", func() bool { return r.records.has(pluginmanager.EventSwapCompleted) })
+		eventually(t, "a completed bake", func() bool { return r.events.has(pluginmanager.EventSwapCompleted) })
 		freeze(t, old)
 		wantUnavailable(t, <-under)
 		eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil && dead(old) })
 		r.wantServing(t, "2.0.0")
 	})
-	t.Run("a stop", func(t *testing.T) {
-		r := newSwapRig(t, freezesEndless)
+	t.Run("stop", func(t *testing.T) {
+		r := newSwapRig(t, endless)
 		r.start(t)
 		under := r.callUnderWay(t)
 		freeze(t, r.Status().PID)
 		wantStopped(t, r.rig)
 		wantUnavailable(t, <-under)
 	})
-	t.Run("a stop during the trial", func(t *testing.T) {
-		r := newSwapRig(t, freezesEndless)
+	t.Run("stop during the bake", func(t *testing.T) {
+		r := newSwapRig(t, endless)
 		r.start(t)
 		old := r.Status().PID
 		under := r.callUnderWay(t)
@@ -125,14 +125,14 @@ func TestCallsInAFrozenProcessHoldNothingUp(t *testing.T) {
 		wantStopped(t, r.rig)
 		wantUnavailable(t, <-under)
 		if !dead(old) {
-			t.Error("the old process is still there")
+			t.Error("got a living old process, want that it was killed")
 		}
 	})
 }
 
-func TestAVersionThatAnswersHealthChecksAndNoCallsGivesWay(t *testing.T) {
+func TestBake_VersionThatAnswersNoCallIsRolledBack(t *testing.T) {
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
-		freezesEndless(c)
+		endless(c)
 		c.CallTimeout = 2 * c.HealthTimeout
 	})
 	r.start(t)
@@ -140,6 +140,6 @@ func TestAVersionThatAnswersHealthChecksAndNoCallsGivesWay(t *testing.T) {
 	r.folder.write("mode 2.0.0", hangsCalls)
 	r.use(t, "2.0.0")
 	_, stop := r.hammer(t, 24)
-	r.wantBack(t, old)
+	r.wantRolledBack(t, old)
 	stop()
 }

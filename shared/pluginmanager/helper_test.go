@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,7 +25,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// generous is longer than anything here may take on a busy machine.
+// generous is a time limit that no test reaches, even on a busy machine.
 const generous = 30 * time.Second
 
 // rig is a manager, its plugin's folder, and the service behind it.
@@ -34,7 +38,7 @@ type rig struct {
 }
 
 // newRig returns a manager that is not started, over a plugin of that mode. It
-// shares a catalogue with others, unless change puts another in its place.
+// shares a catalogue with other tests, unless change replaces it.
 func newRig(t *testing.T, mode string, change func(*pluginmanager.Config)) *rig {
 	t.Helper()
 	f := folder(t.TempDir())
@@ -42,7 +46,7 @@ func newRig(t *testing.T, mode string, change func(*pluginmanager.Config)) *rig 
 	return newRigIn(t, f, sharedCatalogue(t), change)
 }
 
-// newRigIn returns a manager that is not started, over a folder that is there.
+// newRigIn returns a manager that is not started, over an existing folder.
 func newRigIn(t *testing.T, f folder, catalogue *plugincatalogue.Catalogue, change func(*pluginmanager.Config)) *rig {
 	t.Helper()
 	c := configure(f, catalogue)
@@ -61,6 +65,9 @@ func newRigIn(t *testing.T, f folder, catalogue *plugincatalogue.Catalogue, chan
 		if err := m.Stop(ctx); err != nil {
 			t.Error(err)
 		}
+		if strings.Contains(log.String(), "undeclared transition") {
+			t.Error("got an undeclared transition, want none")
+		}
 		if t.Failed() {
 			t.Log(log.String())
 		}
@@ -77,7 +84,8 @@ var shared struct {
 }
 
 // sharedCatalogue returns a catalogue that holds the test binary as its active
-// plugin. Installing takes a while, so one serves all who do not change it.
+// plugin. Installing is slow, so tests that do not change the
+// catalogue share it.
 func sharedCatalogue(t *testing.T) *plugincatalogue.Catalogue {
 	t.Helper()
 	shared.once.Do(func() {
@@ -132,8 +140,8 @@ func (r *rig) start(t *testing.T) {
 	}
 }
 
-// answerer asks which process answers calls.
-func (r *rig) answerer(ctx context.Context) (string, error) {
+// servingPID returns the process ID that the plugin responds with.
+func (r *rig) servingPID(ctx context.Context) (string, error) {
 	p, err := r.service.Profile(ctx, personal.Credentials{})
 	return p.Login, err
 }
@@ -150,15 +158,15 @@ func (r *rig) callUnderWay(t *testing.T) <-chan error {
 	return result
 }
 
-// wantServed checks that calls are answered by another process than before.
-func (r *rig) wantServed(t *testing.T, before int) int {
+// wantServedByOther checks that calls go to another process than before.
+func (r *rig) wantServedByOther(t *testing.T, before int) int {
 	t.Helper()
-	pid, err := r.answerer(limited(t))
+	pid, err := r.servingPID(limited(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if pid == strconv.Itoa(before) {
-		t.Fatalf("the process %s still answers", pid)
+		t.Fatalf("got a response from process %s, want one from another process", pid)
 	}
 	number, err := strconv.Atoi(pid)
 	if err != nil {
@@ -173,7 +181,7 @@ func limited(t *testing.T) context.Context {
 	return ctx
 }
 
-// eventually waits until ok.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -183,7 +191,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("never: %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
@@ -224,12 +232,12 @@ func freeze(t *testing.T, pid int) {
 	})
 }
 
-// wantUnavailable checks for the contract's answer to a lost process.
+// wantUnavailable checks for the contract's error for a lost process.
 func wantUnavailable(t *testing.T, err error) {
 	t.Helper()
 	var e *personal.Error
 	if !errors.As(err, &e) || e.Code != personal.CodeUnavailable || e.RetryAfter <= 0 {
-		t.Errorf("got %v, want unavailable and when to try again", err)
+		t.Errorf("got %v, want unavailable with a time to retry", err)
 	}
 }
 
@@ -263,4 +271,177 @@ func (b *logBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
+}
+
+// swapRig is a rig over a catalogue of its own with the versions 1.0.0, which is
+// active, and 2.0.0. The file "mode VERSION" sets the mode of one version.
+type swapRig struct {
+	*rig
+	catalogue *plugincatalogue.Catalogue
+	events    *events
+}
+
+func newSwapRig(t *testing.T, change func(*pluginmanager.Config)) *swapRig {
+	t.Helper()
+	catalogue, seen := linkedCatalogue(t), &events{}
+	r := newRig(t, good, func(c *pluginmanager.Config) {
+		c.Catalogue, c.OnEvent = catalogue, seen.add
+		c.ShutdownTimeout = time.Second
+		if change != nil {
+			change(c)
+		}
+	})
+	return &swapRig{rig: r, catalogue: catalogue, events: seen}
+}
+
+// source is a catalogue of both versions that TestMain removes.
+var source struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+func makeSource() (err error) {
+	if source.dir, err = os.MkdirTemp("", "pluginmanager-test-"); err != nil {
+		return err
+	}
+	catalogue, err := newCatalogue(source.dir)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(self)
+	if err != nil {
+		return err
+	}
+	second := filepath.Join(source.dir, ".second")
+	if err := os.WriteFile(second, append(data, trailer+"2.0.0"...), 0o700); err != nil {
+		return err
+	}
+	_, err = catalogue.Install(context.Background(), second)
+	return err
+}
+
+// linkedCatalogue returns a catalogue that shares the files of the source.
+func linkedCatalogue(t *testing.T) *plugincatalogue.Catalogue {
+	t.Helper()
+	return linkedCatalogueIn(t, t.TempDir())
+}
+
+func linkedCatalogueIn(t *testing.T, dir string) *plugincatalogue.Catalogue {
+	t.Helper()
+	source.once.Do(func() { source.err = makeSource() })
+	if source.err != nil {
+		t.Fatal(source.err)
+	}
+	for _, version := range []string{"1.0.0", "2.0.0"} {
+		err := filepath.WalkDir(filepath.Join(source.dir, version), func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			target := filepath.Join(dir, version, d.Name())
+			if d.IsDir() {
+				return os.MkdirAll(filepath.Join(dir, version), 0o700)
+			}
+			return os.Link(path, target)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	catalogue, err := plugincatalogue.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := catalogue.SaveState(plugincatalogue.State{Active: "1.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	return catalogue
+}
+
+// events collects the events of a manager.
+type events struct {
+	mu   sync.Mutex
+	list []pluginmanager.Event
+}
+
+func (r *events) add(e pluginmanager.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = append(r.list, e)
+}
+
+func (r *events) types() []pluginmanager.EventType {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var types []pluginmanager.EventType
+	for _, e := range r.list {
+		types = append(types, e.Type)
+	}
+	return types
+}
+
+func (r *events) has(e pluginmanager.EventType) bool { return slices.Contains(r.types(), e) }
+
+func (r *swapRig) use(t *testing.T, version string) {
+	t.Helper()
+	if err := r.Use(limited(t), version); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *swapRig) wantState(t *testing.T, want plugincatalogue.State) {
+	t.Helper()
+	if got, err := r.catalogue.LoadState(); err != nil || got != want {
+		t.Errorf("got state on disk %+v (%v), want %+v", got, err, want)
+	}
+}
+
+func (r *swapRig) wantServing(t *testing.T, version string) {
+	t.Helper()
+	if s := r.Status(); !s.State.Serves() || s.Version != version {
+		t.Errorf("got status %+v, want that %s serves", s, version)
+	}
+}
+
+// hammer calls until stop is called, which returns how many calls failed.
+func (r *rig) hammer(t *testing.T, callers int) (calls *atomic.Int64, stop func() int64) {
+	ctx, cancel := context.WithCancel(limited(t))
+	var group sync.WaitGroup
+	var failed atomic.Int64
+	calls = &atomic.Int64{}
+	for range callers {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := r.servingPID(context.WithoutCancel(ctx)); err != nil {
+					failed.Add(1)
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	return calls, func() int64 {
+		cancel()
+		group.Wait()
+		return failed.Load()
+	}
+}
+
+func wantSwapError(t *testing.T, err error, step string) {
+	t.Helper()
+	var refused *pluginmanager.SwapError
+	if !errors.As(err, &refused) || refused.Step != step || refused.Err == nil {
+		t.Errorf("got %v, want a refusal at step %s", err, step)
+	}
+}
+
+func (r *rig) wantOneCopy(t *testing.T) {
+	t.Helper()
+	eventually(t, "one copy left", func() bool {
+		copies, err := os.ReadDir(filepath.Join(r.run, "staged"))
+		return err == nil && len(copies) == 1
+	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
-// floodCallers call at once in a flood. Where one call is served at a time, each
-// waits for its turn longer than a health check may take.
+// floodCallers is the number of concurrent callers in a flood. Where calls are
+// served one at a time, each waits longer than a health check may take.
 const floodCallers = 96
 
 func floodHealth(c *pluginmanager.Config) {
@@ -20,7 +20,7 @@ func floodHealth(c *pluginmanager.Config) {
 	c.Bake = time.Hour
 }
 
-// patientCallers gives every call its turn.
+// patientCallers sets a call timeout within which every call gets its turn.
 func patientCallers(c *pluginmanager.Config) {
 	floodHealth(c)
 	c.CallTimeout = generous
@@ -28,7 +28,7 @@ func patientCallers(c *pluginmanager.Config) {
 
 // The old process is healthy throughout, because it gets no calls.
 func TestBake_FloodDoesNotRollBack(t *testing.T) {
-	for _, mode := range []string{oneByOne, oneByOneDeaf} {
+	for _, mode := range []string{oneByOne, oneByOneSilent} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := newSwapRig(t, patientCallers)
@@ -43,7 +43,7 @@ func TestBake_FloodDoesNotRollBack(t *testing.T) {
 			})
 			r.wantBaking(t, pid)
 			if failed := stop(); failed != 0 {
-				t.Errorf("%d calls failed, want none", failed)
+				t.Errorf("got %d failed calls, want none", failed)
 			}
 		})
 	}
@@ -60,20 +60,20 @@ func TestBake_FloodDoesNotRollBack(t *testing.T) {
 		})
 		r.wantBaking(t, pid)
 		if failed, n := stop(), calls.Load(); 2*failed <= n {
-			t.Errorf("%d of %d calls failed, want more than half", failed, n)
+			t.Errorf("got %d failed calls of %d, want more than half", failed, n)
 		}
 	})
 }
 
-// wantBaking checks that a process has baked from the switch on.
+// wantBaking checks that a process has baked since the switch.
 func (r *swapRig) wantBaking(t *testing.T, pid int) {
 	t.Helper()
 	if s := r.Status(); s.State != pluginmanager.StateBaking || s.Version != "2.0.0" || s.PID != pid {
 		t.Errorf("got status %+v, want that 2.0.0 bakes in process %d", s, pid)
 	}
 	want := []pluginmanager.EventType{pluginmanager.EventSwapStarted, pluginmanager.EventSwitched}
-	if got := r.records.kinds(); !slices.Equal(got, want) {
-		t.Errorf("got journal %v, want %v", got, want)
+	if got := r.events.types(); !slices.Equal(got, want) {
+		t.Errorf("got events %v, want %v", got, want)
 	}
 }
 
@@ -93,10 +93,10 @@ func TestBake_FloodDoesNotProlongIt(t *testing.T) {
 
 func TestBake_FaultyVersionIsRolledBackInAFlood(t *testing.T) {
 	for mode, callers := range map[string]int{
-		keepsTurn:      floodCallers, // answers no call, says that it is not healthy
-		failsLate:      floodCallers, // fails calls as late as a flood makes them
-		unhealthyLater: 24,           // answers calls without delay, says that it is not healthy
-		deafLater:      24,           // answers calls without delay, and no health check
+		keepsTurn:      floodCallers, // serves no call, responds that it is not healthy
+		failsLate:      floodCallers, // fails calls as late as in a flood
+		unhealthyLater: 24,           // serves calls without delay, responds that it is not healthy
+		silentLater:    24,           // serves calls without delay, and no health check
 	} {
 		t.Run(mode, func(t *testing.T) {
 			r := newSwapRig(t, floodHealth)
@@ -105,7 +105,7 @@ func TestBake_FaultyVersionIsRolledBackInAFlood(t *testing.T) {
 			r.folder.write("mode 2.0.0", mode)
 			r.use(t, "2.0.0")
 			_, stop := r.hammer(t, callers)
-			r.wantBack(t, old)
+			r.wantRolledBack(t, old)
 			stop()
 		})
 	}
@@ -120,6 +120,6 @@ func TestBake_ProcessThatFreezesInAFloodIsRolledBack(t *testing.T) {
 	_, stop := r.hammer(t, floodCallers)
 	eventually(t, "a failed health check", func() bool { return r.folder.read(failedChecks) != "" })
 	freeze(t, r.Status().PID)
-	r.wantBack(t, old)
+	r.wantRolledBack(t, old)
 	stop()
 }

@@ -24,9 +24,8 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// The test binary runs itself: as a plugin whose folder, named by pluginEnv,
-// holds a file "mode" that says how it misbehaves; and as a host that kills
-// itself.
+// The test binary runs itself: with pluginEnv as a plugin, in whose folder the
+// file "mode" says how it misbehaves; and with hostEnv as a host that kills itself.
 const (
 	pluginEnv = "TEST_PLUGIN_FOLDER"
 	hostEnv   = "TEST_HOST_FOLDER"
@@ -55,8 +54,7 @@ func printManifest() {
 	})
 }
 
-// trailer stands before a version at the end of a binary that is to be another
-// version than the first.
+// trailer precedes the version at the end of a binary that differs from 1.0.0.
 const trailer = "\nthis is plugin "
 
 // ownVersion is the version of the running binary.
@@ -84,7 +82,7 @@ func ownVersion() string {
 	return "1.0.0"
 }
 
-// folder is where a test and its plugin meet.
+// folder holds the files through which a test and its plugin communicate.
 type folder string
 
 func (f folder) read(name string) string {
@@ -99,7 +97,7 @@ func (f folder) write(name, text string) {
 	}
 }
 
-// The ways of a plugin.
+// The modes of a plugin.
 const (
 	good              = "good"
 	wrongCookie       = "wrong cookie"
@@ -116,7 +114,7 @@ const (
 	failsMigrating    = "fails to migrate"
 	neverHealthy      = "never healthy"
 	unhealthyLater    = "unhealthy once active"
-	deafLater         = "answers no health check once active"
+	silentLater       = "leaves health checks unanswered once active"
 	exitsActive       = "exits once active"
 	ignoresShutdown   = "ignores shutdown"
 	hasGrandchild     = "forks a grandchild that holds stderr"
@@ -127,28 +125,28 @@ const (
 	panicsReading     = "panics in the first call"
 	failsCalls        = "fails every call but the first"
 	hangsCalls        = "answers no call but the first"
-	announcesCheck    = "is checked once the version before is deaf"
-	deafBeside        = "answers no health check while another is checked"
+	announcesCheck    = "passes its check once the version before is silent"
+	silentDuringCheck = "leaves health checks unanswered while another process is checked"
 	oneByOne          = "serves one call at a time, and health checks in their turn"
-	oneByOneDeaf      = "serves one call at a time, and answers no health check before its turn"
+	oneByOneSilent    = "serves one call at a time, and leaves health checks unanswered before their turn"
 	keepsTurn         = "serves one call at a time, and never ends the second"
 	answersFew        = "answers one call of three, late"
 	failsLate         = "fails every call but the first, late"
 	blocksIn          = "blocks in " // and the name of a step
 )
 
-// What two processes tell each other by files in their folder.
+// Files by which two processes synchronise.
 const (
 	beingChecked = "being checked"
-	beingDeaf    = "being deaf"
+	beingSilent  = "being silent"
 )
 
 // failedChecks is the file with the number of health checks that failed because
-// their turn did not come.
+// they did not get a turn in time.
 const failedChecks = "failed checks"
 
-// How long a call takes where one is served at a time, and how long a late answer
-// takes. With floodCallers and floodHealth both are too late for a health check.
+// The duration of a call where calls are served one at a time, and of a late call.
+// With floodCallers and floodHealth both are too late for a health check.
 const (
 	turnTime = 20 * time.Millisecond
 	lateTime = 600 * time.Millisecond
@@ -202,7 +200,8 @@ func runPlugin(f folder) {
 	}
 }
 
-// block never returns, and lets no deadlock be seen.
+// block never returns. It waits for a signal, so that the runtime detects no
+// deadlock.
 func block() { <-signals() }
 
 func signals() <-chan os.Signal {
@@ -235,15 +234,15 @@ type module struct {
 	folder folder
 	mode   string
 	active bool
-	turn   chan struct{} // holds the call that is served, where that is one at a time
-	failed atomic.Int64  // health checks whose turn did not come
+	turn   chan struct{} // holds the call that is served, where calls are served one at a time
+	failed atomic.Int64  // health checks that got no turn in time
 }
 
 func (m *module) Service() personal.Service {
 	return &service{folder: m.folder, mode: m.mode, turn: m.turn}
 }
 
-// hold blocks if that is the plugin's way.
+// hold blocks in the step of the mode "blocks in STEP".
 func (m *module) hold(step string) {
 	if m.mode == blocksIn+step {
 		block()
@@ -299,16 +298,16 @@ func (m *module) Health(ctx context.Context) error {
 	switch {
 	case m.mode == announcesCheck:
 		m.folder.write(beingChecked, "yes")
-		for m.folder.read(beingDeaf) == "" {
+		for m.folder.read(beingSilent) == "" {
 			time.Sleep(time.Millisecond)
 		}
-	case m.mode == deafBeside && m.folder.read(beingChecked) != "":
-		m.folder.write(beingDeaf, "yes")
+	case m.mode == silentDuringCheck && m.folder.read(beingChecked) != "":
+		m.folder.write(beingSilent, "yes")
 		block()
 	case m.mode == neverHealthy, m.mode == unhealthyLater && m.active:
 		m.folder.write("unhealthy", strconv.Itoa(os.Getpid()))
 		return errors.New("the database is away")
-	case m.mode == deafLater && m.active:
+	case m.mode == silentLater && m.active:
 		m.folder.write("mode", good)
 		block()
 	case m.mode == oneByOne, m.mode == keepsTurn:
@@ -316,14 +315,13 @@ func (m *module) Health(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Until(end)/2)
 		defer cancel()
 		return m.awaitTurn(ctx)
-	case m.mode == oneByOneDeaf:
+	case m.mode == oneByOneSilent:
 		return m.awaitTurn(ctx)
 	}
 	return nil
 }
 
-// awaitTurn waits behind the calls that came before, and tells how often that took
-// too long.
+// awaitTurn waits for the calls before it, and counts how often that took too long.
 func (m *module) awaitTurn(ctx context.Context) error {
 	select {
 	case m.turn <- struct{}{}:
@@ -340,7 +338,7 @@ func (m *module) Close() error {
 	return nil
 }
 
-// service tells its process's number, and does what a call asks it to.
+// service responds with its process ID, and misbehaves as its mode or the call says.
 type service struct {
 	personal.Service
 	folder folder
@@ -363,7 +361,7 @@ func (s *service) Profile(ctx context.Context, _ personal.Credentials) (personal
 	case hangsCalls:
 		<-ctx.Done()
 		return personal.Profile{}, ctx.Err()
-	case oneByOne, oneByOneDeaf, keepsTurn:
+	case oneByOne, oneByOneSilent, keepsTurn:
 		select {
 		case s.turn <- struct{}{}:
 		case <-ctx.Done():

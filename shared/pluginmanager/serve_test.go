@@ -13,24 +13,24 @@ import (
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
-func TestAPluginIsBroughtUpServesAndIsEndedInOrder(t *testing.T) {
+func TestManager_StartsServesAndStopsInOrder(t *testing.T) {
 	r := newRig(t, warns, func(c *pluginmanager.Config) {
 		c.Settings = func() ([]byte, error) { return []byte("[session]"), nil }
 	})
 	r.start(t)
 	s := r.Status()
 	if s.State != pluginmanager.StateServing || s.Version != "1.0.0" || s.Generation != 1 || s.PID == 0 || s.Started.IsZero() || s.Restarts != 0 {
-		t.Errorf("status: %+v", s)
+		t.Errorf("got status %+v, want that the first process of 1.0.0 serves", s)
 	}
 	if err := r.Ready(limited(t)); err != nil {
 		t.Error(err)
 	}
 	pid := strconv.Itoa(s.PID)
-	if got, err := r.answerer(limited(t)); err != nil || got != pid {
-		t.Errorf("process %q answers (%v), want %s", got, err, pid)
+	if got, err := r.servingPID(limited(t)); err != nil || got != pid {
+		t.Errorf("got a response from process %q (%v), want %s", got, err, pid)
 	}
 	if got := r.folder.read("settings"); got != "[session]" {
-		t.Errorf("the plugin got the settings %q", got)
+		t.Errorf("got settings %q, want %q", got, "[session]")
 	}
 	eventually(t, "background work", func() bool { return r.folder.read("active") == pid })
 
@@ -38,38 +38,38 @@ func TestAPluginIsBroughtUpServesAndIsEndedInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.folder.read("quiesced") != pid || r.folder.read("closed") != pid {
-		t.Error("the plugin was not ended in order")
+		t.Error("got no orderly stop, want that the module was quiesced and closed")
 	}
 	if !dead(s.PID) {
-		t.Error("the process is still there")
+		t.Error("got a living process, want that it has ended")
 	}
 	if got := r.Status().State; got != pluginmanager.StateStopped {
-		t.Errorf("state %s", got)
+		t.Errorf("got state %s, want stopped", got)
 	}
-	_, err := r.answerer(limited(t))
+	_, err := r.servingPID(limited(t))
 	wantUnavailable(t, err)
 	if err := r.Ready(limited(t)); err == nil {
-		t.Error("a stopped plugin is ready")
+		t.Error("got that a stopped plugin is ready, want an error")
 	}
 }
 
-func TestThePluginGetsNothingOfTheHostsEnvironment(t *testing.T) {
+func TestEnvironment_HostVariablesAreNotInherited(t *testing.T) {
 	t.Setenv("PERSONAL_DATABASE", "postgres://user:hunter2@example.org/")
 	t.Setenv("TZ", "Europe/Vilnius")
 	r := newRig(t, listsEnvironment, nil)
 	r.start(t)
 	environment := "\n" + r.folder.read("environment")
 	if !strings.Contains(environment, "\nTZ=Europe/Vilnius") {
-		t.Error("the time zone is missing")
+		t.Error("got no TZ, want that the plugin inherits it")
 	}
 	for _, name := range []string{"PERSONAL_DATABASE", "PATH", "HOME"} {
 		if strings.Contains(environment, "\n"+name+"=") {
-			t.Errorf("the plugin got %s", name)
+			t.Errorf("got %s in the environment of the plugin, want that it stays with the host", name)
 		}
 	}
 }
 
-func TestSocketsLieInAPrivateFolderThatGoesWithTheManager(t *testing.T) {
+func TestSockets_PrivateFolderIsRemovedOnStop(t *testing.T) {
 	r := newRig(t, good, nil)
 	r.start(t)
 	sockets, err := os.Readlink(filepath.Join(r.run, "sockets"))
@@ -77,7 +77,7 @@ func TestSocketsLieInAPrivateFolderThatGoesWithTheManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(sockets); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("the folder of the sockets: %v, %v", info, err)
+		t.Errorf("folder of the sockets: got %v (%v), want mode 0700", info, err)
 	}
 	found := 0
 	_ = filepath.WalkDir(sockets, func(_ string, d os.DirEntry, _ error) error {
@@ -87,29 +87,29 @@ func TestSocketsLieInAPrivateFolderThatGoesWithTheManager(t *testing.T) {
 		return nil
 	})
 	if found < 2 {
-		t.Errorf("%d sockets there, want the plugin's and the host's", found)
+		t.Errorf("got %d sockets, want at least the plugin's and the host's", found)
 	}
 	if err := r.Stop(limited(t)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(sockets); !os.IsNotExist(err) {
-		t.Errorf("the sockets are still there (%v)", err)
+		t.Errorf("sockets after the stop: got %v, want that they are removed", err)
 	}
 }
 
-func TestAFolderServesOneManagerAtATime(t *testing.T) {
+func TestStart_RunFolderIsExclusive(t *testing.T) {
 	r := newRig(t, good, nil)
 	r.start(t)
 	second := newRig(t, good, func(c *pluginmanager.Config) { c.RunDir = r.run })
 	if err := second.Start(); err == nil {
-		t.Error("a second manager started in the folder of the first")
+		t.Error("got a second manager in the folder of the first, want an error")
 	}
 	if err := r.Start(); err == nil {
-		t.Error("a manager started twice")
+		t.Error("got a manager that started twice, want an error")
 	}
 }
 
-func TestAnAnswerOfThePluginPassesAsItIs(t *testing.T) {
+func TestInvoke_PluginErrorsPassUnchanged(t *testing.T) {
 	r := newRig(t, good, nil)
 	r.start(t)
 	err := r.service.Recover(limited(t), personal.RecoverRequest{Login: "unavailable"})
@@ -119,14 +119,14 @@ func TestAnAnswerOfThePluginPassesAsItIs(t *testing.T) {
 	}
 	err = r.service.Recover(limited(t), personal.RecoverRequest{Login: "panic"})
 	if personal.CodeOf(err) != personal.CodeInternal || strings.Contains(err.Error(), "secret") {
-		t.Errorf("a panic in a call: %v", err)
+		t.Errorf("panic in a call: got %v, want an internal error without its text", err)
 	}
 	if s := r.Status(); s.State != pluginmanager.StateServing || s.Restarts != 0 {
-		t.Errorf("status after it: %+v", s)
+		t.Errorf("got status %+v, want that the process serves without restart", s)
 	}
 }
 
-func TestACallsOwnEndIsNotTakenForALostProcess(t *testing.T) {
+func TestInvoke_CancelledCallIsNotALostProcess(t *testing.T) {
 	r := newRig(t, good, nil)
 	r.start(t)
 	ctx, cancel := context.WithCancel(limited(t))
@@ -138,27 +138,27 @@ func TestACallsOwnEndIsNotTakenForALostProcess(t *testing.T) {
 	})
 	cancel()
 	if err := <-result; err == nil {
-		t.Error("a cancelled call succeeded")
+		t.Error("got the success of a cancelled call, want an error")
 	}
-	if _, err := r.answerer(limited(t)); err != nil {
+	if _, err := r.servingPID(limited(t)); err != nil {
 		t.Error(err)
 	}
 	if s := r.Status(); s.Restarts != 0 {
-		t.Errorf("status after it: %+v", s)
+		t.Errorf("got status %+v, want no restart", s)
 	}
 }
 
-func TestACallThatComesBeforeThePluginIsReadyWaitsForIt(t *testing.T) {
+func TestInvoke_WaitsForReady(t *testing.T) {
 	r := newRig(t, good, func(c *pluginmanager.Config) { c.RestartWait = generous })
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.answerer(limited(t)); err != nil {
+	if _, err := r.servingPID(limited(t)); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAWaitingCallEndsWithItsContext(t *testing.T) {
+func TestInvoke_WaitEndsWithContext(t *testing.T) {
 	r := newRig(t, hangsBefore, func(c *pluginmanager.Config) {
 		c.RestartWait, c.StartTimeout = time.Hour, time.Hour
 	})
@@ -167,6 +167,6 @@ func TestAWaitingCallEndsWithItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err := r.answerer(ctx)
+	_, err := r.servingPID(ctx)
 	wantUnavailable(t, err)
 }

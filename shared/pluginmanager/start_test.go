@@ -13,7 +13,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-func TestABadPluginIsNotServedAndTheStepIsNamed(t *testing.T) {
+func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 	for mode, step := range map[string]string{
 		wrongCookie:      "start",
 		garbageLine:      "start",
@@ -41,26 +41,26 @@ func TestABadPluginIsNotServedAndTheStepIsNamed(t *testing.T) {
 			}
 			eventually(t, "a failed start", func() bool { return r.Status().LastError != "" })
 			if text := r.Status().LastError; !strings.HasPrefix(text, "plugin 1.0.0: "+step+": ") {
-				t.Errorf("got %q, want it to name the step %q", text, step)
+				t.Errorf("got error %q, want that it names the step %q", text, step)
 			}
-			_, err := r.answerer(limited(t))
+			_, err := r.servingPID(limited(t))
 			wantUnavailable(t, err)
 			if err := r.Ready(limited(t)); err == nil {
-				t.Error("it is ready")
+				t.Error("got that the plugin is ready, want an error")
 			}
 
 			r.folder.write("mode", good)
 			if err := r.WaitReady(limited(t)); err != nil {
-				t.Errorf("a better plugin does not take its place: %v", err)
+				t.Errorf("a good plugin in its place: got %v, want that it serves", err)
 			}
-			if _, err := r.answerer(limited(t)); err != nil {
+			if _, err := r.servingPID(limited(t)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-func TestARefusalIsToldAtOnce(t *testing.T) {
+func TestWaitReady_ReturnsPermanentErrorAtOnce(t *testing.T) {
 	for mode, want := range map[string]string{
 		refusesSettings: "[session] idle: no duration",
 		failsPreflight:  "schema: the database is newer",
@@ -73,18 +73,18 @@ func TestARefusalIsToldAtOnce(t *testing.T) {
 			err := r.WaitReady(limited(t))
 			var refusal *pluginrpc.PermanentError
 			if !errors.As(err, &refusal) || refusal.Reason != want {
-				t.Errorf("got %v, want the refusal %q", err, want)
+				t.Errorf("got %v, want the permanent error %q", err, want)
 			}
 			if s := r.Status(); s.State != pluginmanager.StateFailed {
-				t.Errorf("status: %+v", s)
+				t.Errorf("got status %+v, want failed", s)
 			}
-			_, err = r.answerer(limited(t))
+			_, err = r.servingPID(limited(t))
 			wantUnavailable(t, err)
 		})
 	}
 }
 
-func TestSettingsThatCannotBeReadAreARefusal(t *testing.T) {
+func TestWaitReady_UnreadableSettingsArePermanentError(t *testing.T) {
 	r := newRig(t, good, func(c *pluginmanager.Config) {
 		c.Settings = func() ([]byte, error) { return nil, os.ErrPermission }
 	})
@@ -93,11 +93,11 @@ func TestSettingsThatCannotBeReadAreARefusal(t *testing.T) {
 	}
 	var refusal *pluginrpc.PermanentError
 	if err := r.WaitReady(limited(t)); !errors.As(err, &refusal) {
-		t.Errorf("got %v, want a refusal", err)
+		t.Errorf("got %v, want a permanent error", err)
 	}
 }
 
-func TestWithoutAnActiveVersionNothingStarts(t *testing.T) {
+func TestWaitReady_NoActiveVersionIsPermanentError(t *testing.T) {
 	r := newRig(t, good, func(c *pluginmanager.Config) {
 		empty, err := plugincatalogue.Open(t.TempDir())
 		if err != nil {
@@ -110,11 +110,11 @@ func TestWithoutAnActiveVersionNothingStarts(t *testing.T) {
 	}
 	var refusal *pluginrpc.PermanentError
 	if err := r.WaitReady(limited(t)); !errors.As(err, &refusal) {
-		t.Errorf("got %v, want a refusal", err)
+		t.Errorf("got %v, want a permanent error", err)
 	}
 }
 
-func TestATamperedBinaryIsRefused(t *testing.T) {
+func TestWaitReady_TamperedBinaryIsRefused(t *testing.T) {
 	catalogue, err := newCatalogue(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -132,11 +132,11 @@ func TestATamperedBinaryIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := r.WaitReady(limited(t)); !errors.Is(err, plugincatalogue.ErrTampered) {
-		t.Errorf("got %v, want that it was tampered with", err)
+		t.Errorf("got %v, want that the binary was tampered with", err)
 	}
 }
 
-func TestWaitingForAPluginEndsWithItsContextAndTellsWhy(t *testing.T) {
+func TestWaitReady_EndsWithContextAndReason(t *testing.T) {
 	r := newRig(t, databaseAway, nil)
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
@@ -146,6 +146,6 @@ func TestWaitingForAPluginEndsWithItsContextAndTellsWhy(t *testing.T) {
 	cancel()
 	err := r.WaitReady(ctx)
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "connection refused") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want the context's error and the reason", err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // other returns the version to swap to next.
 func other(i int) string { return []string{"2.0.0", "1.0.0"}[i%2] }
 
-func TestSwapsUnderLoadFailNoCallAndLeaveNothingBehind(t *testing.T) {
+func TestSwap_UnderLoadFailsNoCall(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	const swaps = 20
@@ -30,20 +30,20 @@ func TestSwapsUnderLoadFailNoCallAndLeaveNothingBehind(t *testing.T) {
 		eventually(t, "calls after the swap", func() bool { return calls.Load() > before+32 })
 	}
 	if failed := stop(); failed != 0 {
-		t.Errorf("%d of %d calls failed", failed, calls.Load())
+		t.Errorf("got %d failed calls of %d, want none", failed, calls.Load())
 	}
 	if got := r.Status().Restarts; got != 0 {
-		t.Errorf("%d restarts", got)
+		t.Errorf("got %d restarts, want none", got)
 	}
 }
 
-func TestThirtySwapsLeaveNoFilesGoroutinesOrCopies(t *testing.T) {
+func TestSwap_ThirtyLeakNothing(t *testing.T) {
 	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = -1 })
 	r.start(t)
-	for i := range 2 { // so that what is made once is there
+	for i := range 2 { // the first ones create what later ones use again
 		r.use(t, other(i))
 	}
-	goroutines, files := settled(t)
+	goroutines, files := baseline(t)
 	const swaps = 30
 	for i := range swaps {
 		r.use(t, other(i))
@@ -52,13 +52,13 @@ func TestThirtySwapsLeaveNoFilesGoroutinesOrCopies(t *testing.T) {
 		return runtime.NumGoroutine() < goroutines+swaps && openFiles(t) < files+swaps
 	})
 	r.wantOneCopy(t)
-	eventually(t, "nothing of a swap in the status", func() bool {
+	eventually(t, "no swap in the status", func() bool {
 		s := r.Status()
 		return s.Previous == nil && s.Swap == nil
 	})
 }
 
-func TestABadVersionIsRefusedAndTheOldOneMissesNoCall(t *testing.T) {
+func TestSwap_BadVersionIsRefusedWithoutFailedCalls(t *testing.T) {
 	for mode, step := range map[string]string{
 		wrongCookie:      "start",
 		garbageLine:      "start",
@@ -90,15 +90,15 @@ func TestABadVersionIsRefusedAndTheOldOneMissesNoCall(t *testing.T) {
 			eventually(t, "calls", func() bool { return calls.Load() > 0 })
 			wantSwapError(t, r.Use(limited(t), "2.0.0"), step)
 			failed := stop()
-			if mode != exitsActive && failed != 0 || failed > 1 { // who was in a process that died
-				t.Errorf("%d calls failed", failed)
+			if mode != exitsActive && failed != 0 || failed > 1 { // a call in the process that died
+				t.Errorf("got %d failed calls, want none", failed)
 			}
 			if s := r.Status(); s.State != pluginmanager.StateServing || s.PID != before.PID {
-				t.Errorf("status: %+v", s)
+				t.Errorf("got status %+v, want that process %d serves", s, before.PID)
 			}
 			r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
-			if !r.records.has(pluginmanager.EventSwapRefused) {
-				t.Errorf("journal: %v", r.records.kinds())
+			if !r.events.has(pluginmanager.EventSwapRefused) {
+				t.Errorf("got events %v, want a refused swap", r.events.types())
 			}
 			eventually(t, "one process", func() bool {
 				pid, _ := strconv.Atoi(r.folder.read("pid"))
@@ -120,7 +120,7 @@ func (r *swapRig) tamper(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoInstalledVersionIsRefused(t *testing.T) {
+func TestUse_UnknownVersionIsRefused(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	for _, version := range []string{"3.0.0", "../1.0.0", ""} {
@@ -129,12 +129,12 @@ func TestWhatIsNoInstalledVersionIsRefused(t *testing.T) {
 	err := r.Rollback(limited(t))
 	wantSwapError(t, err, "find")
 	if !strings.Contains(err.Error(), "there is no version to roll back to") || strings.Contains(err.Error(), "find") {
-		t.Errorf("the error says %v", err)
+		t.Errorf("got %v, want that there is no version, and no step", err)
 	}
 	r.wantServing(t, "1.0.0")
 }
 
-func TestTheStepsOfASwapAreTold(t *testing.T) {
+func TestSwap_StatusListsSteps(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	r.use(t, "2.0.0")
@@ -151,23 +151,23 @@ func TestTheStepsOfASwapAreTold(t *testing.T) {
 	}
 	want := []string{"find", "stage", "start", "configure", "preflight", "migrate", "check", "settle", "switch", "workers", "bake"}
 	if !slices.Equal(names, want) || s.Swap.From != "1.0.0" || s.Swap.To != "2.0.0" {
-		t.Errorf("swap: %+v", s.Swap)
+		t.Errorf("got swap %+v, want the steps %v from 1.0.0 to 2.0.0", s.Swap, want)
 	}
 	if s.State != pluginmanager.StateBaking || s.Previous == nil || s.Previous.Version != "1.0.0" || dead(s.Previous.PID) {
-		t.Errorf("status: %+v", s)
+		t.Errorf("got status %+v, want that 2.0.0 bakes and 1.0.0 is warm", s)
 	}
 	for _, step := range s.Swap.Steps {
 		if under := step.Name == "bake"; under != (step.Took == 0) {
-			t.Errorf("step %+v", step)
+			t.Errorf("got step %+v, want a duration for each but the bake", step)
 		}
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"}) // until it is settled
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"}) // until the bake is over
 	if r.folder.read("quiesced") != strconv.Itoa(s.Previous.PID) || r.folder.read("active") != strconv.Itoa(s.PID) {
-		t.Error("background work was not handed over")
+		t.Error("got no handover of background work, want that the old process quiesced and the new one is active")
 	}
 }
 
-func TestASecondSwapIsToldWhoIsSwapping(t *testing.T) {
+func TestSwap_SecondIsRefusedAsBusy(t *testing.T) {
 	r := newSwapRig(t, func(c *pluginmanager.Config) { c.StartTimeout = time.Hour })
 	r.start(t)
 	r.folder.write("mode 2.0.0", hangsBefore)
@@ -181,27 +181,27 @@ func TestASecondSwapIsToldWhoIsSwapping(t *testing.T) {
 	} {
 		var busy *pluginmanager.BusyError
 		if err := second(); !errors.As(err, &busy) || busy.Swap.To != "2.0.0" || busy.Swap.Step != "start" {
-			t.Errorf("got %v, want who is swapping", err)
+			t.Errorf("got %v, want the swap under way", err)
 		}
 	}
 	cancel()
 	if err := <-first; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want that the wait was cancelled", err)
 	}
 	if r.Status().Swap == nil {
-		t.Error("the swap ended with its caller's patience")
+		t.Error("got no swap after the end of the wait, want that it goes on")
 	}
-	wantStopped(t, r.rig) // in the middle of it
+	wantStopped(t, r.rig) // during the swap
 	if err := r.Use(limited(t), "1.0.0"); !errors.Is(err, pluginmanager.ErrStopped) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want that the manager is stopped", err)
 	}
 	pid, _ := strconv.Atoi(r.folder.read("pid"))
 	if !dead(pid) {
-		t.Error("the new process is still there")
+		t.Error("got a living new process, want that it has ended")
 	}
 }
 
-func TestUseOfTheActiveVersionIsARestartWithFreshSettings(t *testing.T) {
+func TestUse_ActiveVersionRestartsWithFreshSettings(t *testing.T) {
 	settings := "old"
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
 		c.Settings = func() ([]byte, error) { return []byte(settings), nil }
@@ -210,14 +210,14 @@ func TestUseOfTheActiveVersionIsARestartWithFreshSettings(t *testing.T) {
 	before := r.Status().PID
 	settings = "fresh"
 	r.use(t, "1.0.0")
-	r.wantServed(t, before)
+	r.wantServedByOther(t, before)
 	if got := r.folder.read("settings"); got != "fresh" {
-		t.Errorf("settings %q", got)
+		t.Errorf("got settings %q, want fresh ones", got)
 	}
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "1.0.0"})
 }
 
-func TestBackgroundWorkThatDoesNotEndCutsNoCallOff(t *testing.T) {
+func TestSwap_EndlessBackgroundWorkCancelsNoCall(t *testing.T) {
 	r := newSwapRig(t, func(c *pluginmanager.Config) { c.QuiesceTimeout = 50 * time.Millisecond })
 	r.folder.write("mode 1.0.0", quiescesForever)
 	r.start(t)
@@ -229,18 +229,18 @@ func TestBackgroundWorkThatDoesNotEndCutsNoCallOff(t *testing.T) {
 		t.Error(err)
 	}
 	if dead(old) {
-		t.Error("the old process was killed")
+		t.Error("got a killed old process, want that it lives")
 	}
 }
 
-func TestCallsUnderWayInTheOldProcessFinishThere(t *testing.T) {
+func TestSwap_CallsUnderWayFinishInOldProcess(t *testing.T) {
 	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake, c.DrainTimeout = -1, generous })
 	r.start(t)
 	result := r.callUnderWay(t)
 	r.use(t, "2.0.0")
-	eventually(t, "settled", func() bool { return r.records.has(pluginmanager.EventSwapCompleted) })
+	eventually(t, "a completed bake", func() bool { return r.events.has(pluginmanager.EventSwapCompleted) })
 	if s := r.Status(); s.Previous == nil || s.Previous.State != pluginmanager.StateDraining {
-		t.Errorf("status: %+v", s)
+		t.Errorf("got status %+v, want that the old process drains", s)
 	}
 	r.folder.write("go on", "yes")
 	if err := <-result; err != nil {

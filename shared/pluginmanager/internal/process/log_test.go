@@ -40,7 +40,7 @@ func line(level, message string, fields map[string]any) map[string]any {
 	return map[string]any{"level": level, "msg": message, "plugin": group}
 }
 
-func TestAPluginsLinesKeepLevelAndAttributes(t *testing.T) {
+func TestForward_LinesKeepLevelAndAttributes(t *testing.T) {
 	for name, test := range map[string]struct {
 		output string
 		want   []map[string]any
@@ -83,7 +83,7 @@ func TestAPluginsLinesKeepLevelAndAttributes(t *testing.T) {
 	}
 }
 
-func TestPiecesOfTextAreLoggedByLine(t *testing.T) {
+func TestLineWriter_JoinsPiecesIntoLines(t *testing.T) {
 	var got []string
 	w := &lineWriter{emit: func(line []byte) { got = append(got, string(line)) }}
 	for _, piece := range []string{"a", "b\nc", "\n\nd\n", strings.Repeat("x", maxLogLine), "y\n"} {
@@ -96,7 +96,7 @@ func TestPiecesOfTextAreLoggedByLine(t *testing.T) {
 	}
 }
 
-func FuzzNoLineBreaksTheLog(f *testing.F) {
+func FuzzForward_AcceptsAnyLine(f *testing.F) {
 	f.Add(`{"@message":1,"@level":[],"@timestamp":{}}` + "\n")
 	f.Add("panic: x\n{\"msg\":null}")
 	f.Fuzz(func(t *testing.T, output string) { logged(t, output) })

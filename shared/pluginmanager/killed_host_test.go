@@ -22,25 +22,25 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// doom is what a host does, and when it kills itself: in the last thing it does.
+// doom says what a host does, and at which point of its last swap it kills itself.
 type doom struct {
-	At   string // a step, or the kind of a record
+	At   string // a step, or the type of an event
 	Bake time.Duration
 	Call bool     // a call is under way in the first process
 	Do   []string // versions to use one after the other; "" is a rollback
 }
 
-func TestAHostKilledAtAnyStepOfASwapStartsAgain(t *testing.T) {
-	up, settle := []string{"2.0.0"}, []string{"2.0.0", "1.0.0"}
+func TestKilledHost_AtAnyStepOfSwapStartsAgain(t *testing.T) {
+	up, complete := []string{"2.0.0"}, []string{"2.0.0", "1.0.0"}
 	for name, test := range map[string]struct {
 		doom
 		first, second string // the modes of 1.0.0 and 2.0.0
-		active        string // then on disk; "" for either
+		active        string // on disk afterwards; "" for either
 	}{
 		"find":                {doom: doom{At: "find", Do: up}, active: "1.0.0"},
-		"settle":              {doom: doom{At: "settle", Do: up}, first: deafBeside, second: announcesCheck, active: "1.0.0"},
-		"settle a trial":      {doom: doom{At: "settle", Do: settle}},
-		"settled":             {doom: doom{At: string(pluginmanager.EventSwapCompleted), Do: settle}, active: "2.0.0"},
+		"settle":              {doom: doom{At: "settle", Do: up}, first: silentDuringCheck, second: announcesCheck, active: "1.0.0"},
+		"complete a bake":     {doom: doom{At: "settle", Do: complete}},
+		"completed":           {doom: doom{At: string(pluginmanager.EventSwapCompleted), Do: complete}, active: "2.0.0"},
 		"stage":               {doom: doom{At: "stage", Do: up}, active: "1.0.0"},
 		"start, early":        {doom: doom{At: "start", Do: up}, active: "1.0.0"},
 		"start":               {doom: doom{At: "start", Do: up}, second: blocksIn + "start", active: "1.0.0"},
@@ -67,35 +67,35 @@ func TestAHostKilledAtAnyStepOfASwapStartsAgain(t *testing.T) {
 			sockets := die(t, f, test.doom)
 			wantNoProcesses(t, f)
 			if test.first == "" && f.read("closed") == "" {
-				t.Error("the plugin did not close its module")
+				t.Error("got no closed module, want that the plugin closed it")
 			}
 
 			f.write("mode 1.0.0", good)
 			f.write("mode 2.0.0", good)
 			state, err := catalogue.LoadState()
 			if err != nil || test.active != "" && state.Active != test.active {
-				t.Errorf("on disk: %+v (%v), want that %q is active", state, err, test.active)
+				t.Errorf("got state on disk %+v (%v), want that %q is active", state, err, test.active)
 			}
 			next := newRigIn(t, f, catalogue, nil)
 			next.start(t)
 			if s := next.Status(); s.Version != state.Active {
-				t.Errorf("status: %+v, want that %s serves", s, state.Active)
+				t.Errorf("got status %+v, want that %s serves", s, state.Active)
 			}
-			if _, err := next.answerer(limited(t)); err != nil {
+			if _, err := next.servingPID(limited(t)); err != nil {
 				t.Error(err)
 			}
 			next.wantOneCopy(t)
 			if now, err := catalogue.LoadState(); err != nil || now.Baking != "" {
-				t.Errorf("on disk: %+v (%v), nothing is on trial", now, err)
+				t.Errorf("got state on disk %+v (%v), want that no version bakes", now, err)
 			}
 			if _, err := os.Stat(sockets); !os.IsNotExist(err) {
-				t.Errorf("the killed host's sockets are still there (%v)", err)
+				t.Errorf("sockets of the killed host: got %v, want that they are removed", err)
 			}
 		})
 	}
 }
 
-// die runs a doomed host to its end, and returns where its sockets were.
+// die runs a host that kills itself, and returns the folder of its sockets.
 func die(t *testing.T, f folder, d doom) (sockets string) {
 	t.Helper()
 	order, err := json.Marshal(d)
@@ -112,7 +112,7 @@ func die(t *testing.T, f folder, d doom) (sockets string) {
 	cmd.Stderr = os.Stderr
 	err = cmd.Run()
 	if f.read("died at") != d.At {
-		t.Fatalf("the host ended (%v) before it was killed", err)
+		t.Fatalf("got the end of the host (%v), want that it was killed at %s", err, d.At)
 	}
 	sockets, err = os.Readlink(filepath.Join(string(f), "run", "sockets"))
 	if err != nil {
@@ -126,7 +126,7 @@ func wantNoProcesses(t *testing.T, f folder) {
 	t.Helper()
 	processes, err := filepath.Glob(filepath.Join(string(f), "process *"))
 	if err != nil || len(processes) == 0 {
-		t.Fatalf("no plugin ran (%v)", err)
+		t.Fatalf("got no plugin process (%v), want one", err)
 	}
 	began := time.Now()
 	for _, path := range processes {
@@ -136,10 +136,10 @@ func wantNoProcesses(t *testing.T, f folder) {
 		}
 		eventually(t, "the end of the plugin", func() bool { return dead(pid) })
 	}
-	t.Logf("%d plugins had ended after %v", len(processes), time.Since(began))
+	t.Logf("%d plugins ended within %v", len(processes), time.Since(began))
 }
 
-// runHost is a host that kills itself as its folder says.
+// runHost runs a host that kills itself as the file "doom" in its folder says.
 func runHost(f folder) {
 	var d doom
 	if err := json.Unmarshal([]byte(f.read("doom")), &d); err != nil {
@@ -154,7 +154,7 @@ func runHost(f folder) {
 	var dying sync.Mutex
 	dieAt := func(step string) {
 		if step == d.At && armed.Load() {
-			dying.Lock() // for good
+			dying.Lock() // and never unlocks
 			f.write("died at", step)
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			block()
@@ -167,8 +167,8 @@ func runHost(f folder) {
 	}
 	c := patient(configure(f, catalogue))
 	c.Bake = d.Bake
-	c.OnEvent = func(r pluginmanager.Event) {
-		dieAt(string(r.Type))
+	c.OnEvent = func(e pluginmanager.Event) {
+		dieAt(string(e.Type))
 		look()
 	}
 	if m, err = pluginmanager.New(c); err != nil {
@@ -181,12 +181,12 @@ func runHost(f folder) {
 		beginCall(f, m)
 	}
 	go func() {
-		for ; ; time.Sleep(100 * time.Microsecond) { // a step that nothing holds takes longer
+		for ; ; time.Sleep(100 * time.Microsecond) { // shorter than any step takes
 			look()
 		}
 	}()
 	for i, version := range d.Do {
-		for d.Bake < 0 && m.Status().Swap != nil { // until it is settled
+		for d.Bake < 0 && m.Status().Swap != nil { // until the bake is completed
 			time.Sleep(time.Millisecond)
 		}
 		armed.Store(i == len(d.Do)-1)
@@ -197,7 +197,7 @@ func runHost(f folder) {
 	block()
 }
 
-// patient is a host's configuration that waits for ever: what blocks is to last.
+// patient sets time limits that no test reaches, so that a step that blocks lasts.
 func patient(c pluginmanager.Config) pluginmanager.Config {
 	c.Log = slog.New(slog.DiscardHandler)
 	for _, limit := range []*time.Duration{
@@ -210,7 +210,7 @@ func patient(c pluginmanager.Config) pluginmanager.Config {
 	return c
 }
 
-// beginCall returns when a call is under way that will not end.
+// beginCall begins a call that does not end, and waits until it is under way.
 func beginCall(f folder, m *pluginmanager.Manager) {
 	go func() {
 		_ = pluginrpc.NewService(m, host{}).Recover(context.Background(), personal.RecoverRequest{Login: "wait"})
@@ -223,7 +223,7 @@ func beginCall(f folder, m *pluginmanager.Manager) {
 	}
 }
 
-// do swaps to a version, or back.
+// do swaps to a version, or rolls back if it is "".
 func do(m *pluginmanager.Manager, version string) error {
 	if version == "" {
 		return m.Rollback(context.Background())

@@ -18,7 +18,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
-func TestCallsDuringAKillSucceedOrAreUnavailable(t *testing.T) {
+func TestKill_CallsSucceedOrAreUnavailable(t *testing.T) {
 	r := newRig(t, good, nil)
 	r.start(t)
 	ctx, stop := context.WithCancel(limited(t))
@@ -28,7 +28,7 @@ func TestCallsDuringAKillSucceedOrAreUnavailable(t *testing.T) {
 	for range callers {
 		group.Go(func() {
 			for ctx.Err() == nil {
-				_, err := r.answerer(ctx)
+				_, err := r.servingPID(ctx)
 				switch {
 				case err == nil:
 					succeeded.Add(1)
@@ -44,50 +44,50 @@ func TestCallsDuringAKillSucceedOrAreUnavailable(t *testing.T) {
 		before := succeeded.Load()
 		eventually(t, "calls that succeed", func() bool { return succeeded.Load() > before+20 })
 		signalProcess(t, pid, syscall.SIGKILL)
-		pid = r.wantServedAnew(t, pid)
+		pid = r.awaitRestart(t, pid)
 	}
 	stop()
 	group.Wait()
 	// One call of each caller may be under way in a process that is killed; the
 	// next ones wait for the restart.
 	if got := unavailable.Load(); got > 2*callers*kills {
-		t.Errorf("%d calls failed in %d kills under %d callers", got, kills, callers)
+		t.Errorf("got %d failed calls in %d kills with %d callers, want at most two per caller and kill", got, kills, callers)
 	}
 	if got := r.Status().Restarts; got != kills {
-		t.Errorf("%d restarts, want %d", got, kills)
+		t.Errorf("got %d restarts, want %d", got, kills)
 	}
 }
 
-// wantServedAnew waits until another process than before serves.
-func (r *rig) wantServedAnew(t *testing.T, before int) int {
+// awaitRestart waits until another process than before serves.
+func (r *rig) awaitRestart(t *testing.T, before int) int {
 	t.Helper()
-	eventually(t, "another process", func() bool {
+	eventually(t, "that another process serves", func() bool {
 		s := r.Status()
 		return s.State == pluginmanager.StateServing && s.PID != before
 	})
 	return r.Status().PID
 }
 
-func TestACallWhoseProcessDiesIsUnavailableAndNotReplayed(t *testing.T) {
+func TestInvoke_LostProcessIsUnavailableAndNotRepeated(t *testing.T) {
 	r := newRig(t, good, nil)
 	r.start(t)
 	before := r.Status().PID
 	wantUnavailable(t, r.service.Recover(limited(t), personal.RecoverRequest{Login: "exit"}))
-	r.wantServed(t, before)
+	r.wantServedByOther(t, before)
 	if s := r.Status(); s.Restarts != 1 || !strings.Contains(s.LastError, "exit status 5") {
-		t.Errorf("status: %+v, want one restart: the call killed one process", s)
+		t.Errorf("got status %+v, want one restart: the call killed one process", s)
 	}
 }
 
-func TestAFrozenProcessIsReplaced(t *testing.T) {
+func TestHealth_FrozenProcessIsReplaced(t *testing.T) {
 	r := newRig(t, good, quickHealth)
 	r.start(t)
 	before := r.Status().PID
 	freeze(t, before)
 	wantUnavailable(t, r.service.Recover(limited(t), personal.RecoverRequest{}))
-	r.wantServed(t, before)
+	r.wantServedByOther(t, before)
 	if !dead(before) {
-		t.Error("the frozen process is still there")
+		t.Error("got a living frozen process, want that it was killed")
 	}
 }
 
@@ -97,55 +97,55 @@ func quickHealth(c *pluginmanager.Config) {
 	c.ActivateTimeout = 500 * time.Millisecond
 }
 
-func TestAProcessThatAnswersNoHealthChecksIsReplaced(t *testing.T) {
-	r := newRig(t, deafLater, quickHealth)
+func TestHealth_SilentProcessIsReplaced(t *testing.T) {
+	r := newRig(t, silentLater, quickHealth)
 	r.start(t)
-	r.wantServedAnew(t, r.Status().PID)
+	r.awaitRestart(t, r.Status().PID)
 }
 
-func TestAProcessThatAnswersThatItIsUnhealthyIsLeftAlone(t *testing.T) {
+func TestHealth_UnhealthyProcessIsNotReplaced(t *testing.T) {
 	r := newRig(t, unhealthyLater, quickHealth)
 	r.start(t)
-	for range 5 { // more answers than the failures that would prove it hung
+	for range 5 { // more responses than the failures that prove that a process hangs
 		eventually(t, "a health check", func() bool { return r.folder.read("unhealthy") != "" })
 		if err := os.Remove(filepath.Join(string(r.folder), "unhealthy")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if s := r.Status(); s.State != pluginmanager.StateServing || s.Restarts != 0 {
-		t.Errorf("status: %+v", s)
+		t.Errorf("got status %+v, want that the process serves without restart", s)
 	}
 	if err := r.Ready(limited(t)); err == nil {
-		t.Error("it is ready")
+		t.Error("got that the plugin is ready, want an error")
 	}
-	if _, err := r.answerer(limited(t)); err != nil {
+	if _, err := r.servingPID(limited(t)); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAVersionThatCrashesOverAndOverFailsAndIsTriedAgain(t *testing.T) {
+func TestCrashLoop_FailsAndIsTriedAgain(t *testing.T) {
 	r := newRig(t, exitsActive, func(c *pluginmanager.Config) { c.FailureRetry = 2 * time.Second })
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "failure", func() bool { return r.Status().State == pluginmanager.StateFailed })
 	if s := r.Status(); s.Restarts != 4 || !strings.Contains(s.LastError, "crashed 5 times") {
-		t.Errorf("status: %+v", s)
+		t.Errorf("got status %+v, want 4 restarts and a crash loop as the error", s)
 	}
-	_, err := r.answerer(limited(t))
+	_, err := r.servingPID(limited(t))
 	wantUnavailable(t, err)
 	r.folder.write("mode", good)
-	eventually(t, "another attempt", func() bool { return r.Status().State == pluginmanager.StateServing })
-	if _, err := r.answerer(limited(t)); err != nil {
+	eventually(t, "another start", func() bool { return r.Status().State == pluginmanager.StateServing })
+	if _, err := r.servingPID(limited(t)); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAFloodedLogStopsNothing(t *testing.T) {
+func TestLog_FloodDoesNotBlock(t *testing.T) {
 	r := newRig(t, floods, nil)
 	r.start(t)
 	for range 20 {
-		if _, err := r.answerer(limited(t)); err != nil {
+		if _, err := r.servingPID(limited(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,14 +163,14 @@ func wantStopped(t *testing.T, r *rig) {
 		t.Error(err)
 	}
 	if !dead(pid) {
-		t.Errorf("process %d is still there", pid)
+		t.Errorf("got living process %d, want that it has ended", pid)
 	}
-	if strings.Contains(r.log.String(), "left alone") {
-		t.Error("something of the process was left")
+	if strings.Contains(r.log.String(), "abandoned") {
+		t.Error("got an abandoned process, want none")
 	}
 }
 
-func TestStopEndsBesideAnyProcess(t *testing.T) {
+func TestStop_EndsAnyProcess(t *testing.T) {
 	quick := func(c *pluginmanager.Config) {
 		c.DrainTimeout = 300 * time.Millisecond
 		c.QuiesceTimeout = 300 * time.Millisecond
@@ -183,7 +183,7 @@ func TestStopEndsBesideAnyProcess(t *testing.T) {
 			r.start(t)
 			wantStopped(t, r)
 			if mode == hasGrandchild && !dead(grandchild(t, r)) {
-				t.Error("the grandchild is still there")
+				t.Error("got a living grandchild, want that it was killed")
 			}
 			if mode == hasLostGrandchild {
 				signalProcess(t, grandchild(t, r), syscall.SIGKILL)
@@ -200,7 +200,7 @@ func TestStopEndsBesideAnyProcess(t *testing.T) {
 		wantStopped(t, r)
 		wantUnavailable(t, <-result)
 	})
-	t.Run("frozen, with no patience", func(t *testing.T) {
+	t.Run("frozen, cancelled stop", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, good, func(c *pluginmanager.Config) {
 			c.DrainTimeout, c.QuiesceTimeout, c.ShutdownTimeout = time.Hour, time.Hour, time.Hour
@@ -211,10 +211,10 @@ func TestStopEndsBesideAnyProcess(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := r.Stop(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v, want that it was cut short", err)
+			t.Errorf("got %v, want that the stop was cut short", err)
 		}
 		if !dead(pid) {
-			t.Error("the process is still there")
+			t.Error("got a living process, want that it was killed")
 		}
 	})
 	t.Run("starting", func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestStopEndsBesideAnyProcess(t *testing.T) {
 			t.Error(err)
 		}
 		if !dead(pid) {
-			t.Error("the process is still there")
+			t.Error("got a living process, want that it was killed")
 		}
 	})
 }
@@ -246,31 +246,31 @@ func grandchild(t *testing.T, r *rig) int {
 	return pid
 }
 
-func TestAGrandchildThatKeepsStderrHoldsUpNoRestart(t *testing.T) {
+func TestRestart_GrandchildThatHoldsStderrDoesNotDelay(t *testing.T) {
 	r := newRig(t, hasLostGrandchild, nil)
 	r.start(t)
 	first := grandchild(t, r)
 	r.folder.write("mode", good)
 	pid := r.Status().PID
 	signalProcess(t, pid, syscall.SIGKILL)
-	r.wantServedAnew(t, pid)
+	r.awaitRestart(t, pid)
 	signalProcess(t, first, syscall.SIGKILL)
 }
 
-func TestStopLetsCallsUnderWayFinish(t *testing.T) {
+func TestStop_CallsUnderWayFinish(t *testing.T) {
 	r := newRig(t, good, func(c *pluginmanager.Config) { c.DrainTimeout = generous })
 	r.start(t)
 	result := r.callUnderWay(t)
 	stopped := make(chan error, 1)
 	go func() { stopped <- r.Stop(limited(t)) }()
 	eventually(t, "draining", func() bool { return r.Status().State == pluginmanager.StateDraining })
-	_, err := r.answerer(limited(t))
+	_, err := r.servingPID(limited(t))
 	wantUnavailable(t, err)
 	select {
 	case err := <-stopped:
-		t.Fatalf("stopped (%v) beside a call under way", err)
+		t.Fatalf("got a stop (%v) during a call, want that it waits", err)
 	case err := <-result:
-		t.Fatalf("the call ended (%v) before it was let", err)
+		t.Fatalf("got the end of the call (%v), want that it goes on", err)
 	default:
 	}
 	r.folder.write("go on", "yes")
@@ -282,16 +282,16 @@ func TestStopLetsCallsUnderWayFinish(t *testing.T) {
 	}
 }
 
-func TestRestartsLeaveNothingBehind(t *testing.T) {
+func TestRestart_LeaksNothing(t *testing.T) {
 	r := newRig(t, good, func(c *pluginmanager.Config) { c.CrashLimit = 100 })
 	r.start(t)
 	restart := func() {
 		pid := r.Status().PID
 		signalProcess(t, pid, syscall.SIGKILL)
-		r.wantServedAnew(t, pid)
+		r.awaitRestart(t, pid)
 	}
-	restart() // once, so that what is made once is there
-	goroutines, files := settled(t)
+	restart() // the first one creates what later ones use again
+	goroutines, files := baseline(t)
 	const restarts = 10
 	for range restarts {
 		restart()
@@ -304,12 +304,11 @@ func TestRestartsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// settled returns how many goroutines and open files there are, when that no
-// longer goes down.
-func settled(t *testing.T) (goroutines, files int) {
+// baseline returns the numbers of goroutines and open files once they are steady.
+func baseline(t *testing.T) (goroutines, files int) {
 	t.Helper()
 	same := 0
-	eventually(t, "calm", func() bool {
+	eventually(t, "a steady number of goroutines and files", func() bool {
 		g, f := runtime.NumGoroutine(), openFiles(t)
 		if g == goroutines && f == files {
 			same++

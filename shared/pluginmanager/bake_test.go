@@ -12,19 +12,19 @@ import (
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
-func TestAVersionThatPassesItsTrialIsTheActiveOne(t *testing.T) {
+func TestBake_PassedVersionBecomesActive(t *testing.T) {
 	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = 200 * time.Millisecond })
 	r.start(t)
 	old := r.Status().PID
 	r.use(t, "2.0.0")
 	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
 	if s := r.Status(); s.State != pluginmanager.StateServing || s.Version != "2.0.0" || !dead(old) {
-		t.Errorf("status: %+v", s)
+		t.Errorf("got status %+v, want that only 2.0.0 serves", s)
 	}
 	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"})
 	want := []pluginmanager.EventType{pluginmanager.EventSwapStarted, pluginmanager.EventSwitched, pluginmanager.EventSwapCompleted}
-	if got := r.records.kinds(); !slices.Equal(got, want) {
-		t.Errorf("journal: %v", got)
+	if got := r.events.types(); !slices.Equal(got, want) {
+		t.Errorf("got events %v, want %v", got, want)
 	}
 
 	if err := r.Rollback(limited(t)); err != nil { // no process is warm
@@ -36,7 +36,7 @@ func TestAVersionThatPassesItsTrialIsTheActiveOne(t *testing.T) {
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 }
 
-func TestACrashDuringTheTrialSwitchesBackWithoutARestart(t *testing.T) {
+func TestBake_CrashRollsBackWithoutRestart(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
@@ -44,31 +44,31 @@ func TestACrashDuringTheTrialSwitchesBackWithoutARestart(t *testing.T) {
 	calls, stop := r.hammer(t, 4)
 	eventually(t, "calls", func() bool { return calls.Load() > 20 })
 	signalProcess(t, r.Status().PID, syscall.SIGKILL)
-	r.wantBack(t, old)
+	r.wantRolledBack(t, old)
 	before := calls.Load()
 	eventually(t, "calls", func() bool { return calls.Load() > before+20 })
-	if failed := stop(); failed > 8 { // those under way
-		t.Errorf("%d calls failed", failed)
+	if failed := stop(); failed > 8 { // only those under way
+		t.Errorf("got %d failed calls, want only those under way, 8 at most", failed)
 	}
-	if !r.records.has(pluginmanager.EventProcessLost) {
-		t.Errorf("journal: %v", r.records.kinds())
+	if !r.events.has(pluginmanager.EventProcessLost) {
+		t.Errorf("got events %v, want a lost process", r.events.types())
 	}
 }
 
-func TestAVersionThatIsRemovedDuringItsTrialGivesWay(t *testing.T) {
+func TestBake_RemovedVersionIsRolledBack(t *testing.T) {
 	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = 500 * time.Millisecond })
 	r.start(t)
 	old := r.Status().PID
 	r.use(t, "2.0.0")
 	if err := r.catalogue.Remove("2.0.0"); !errors.Is(err, plugincatalogue.ErrInUse) {
-		t.Errorf("removed on trial: %v", err)
+		t.Errorf("removing the version that bakes: got %v, want that it is in use", err)
 	}
-	r.vanish(t, "2.0.0")
-	r.wantBack(t, old)
+	r.removeByHand(t, "2.0.0")
+	r.wantRolledBack(t, old)
 }
 
-// vanish removes a version by hand.
-func (r *swapRig) vanish(t *testing.T, version string) {
+// removeByHand removes a version from the disk, not through the catalogue.
+func (r *swapRig) removeByHand(t *testing.T, version string) {
 	t.Helper()
 	entry, err := r.catalogue.Find(version)
 	if err != nil {
@@ -79,14 +79,14 @@ func (r *swapRig) vanish(t *testing.T, version string) {
 	}
 }
 
-func TestARollbackLeavesAVersionThatVanishedOnTrialWithoutItsOldProcess(t *testing.T) {
+func TestRollback_FromRemovedVersionWithoutOldProcess(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
 	r.use(t, "2.0.0")
 	signalProcess(t, old, syscall.SIGKILL)
 	eventually(t, "the end of the old process", func() bool { return r.Status().Previous == nil })
-	r.vanish(t, "2.0.0")
+	r.removeByHand(t, "2.0.0")
 	if err := r.Rollback(limited(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestARollbackLeavesAVersionThatVanishedOnTrialWithoutItsOldProcess(t *testi
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "1.0.0"})
 }
 
-func TestARefusedSwapLeavesATrialAsItIs(t *testing.T) {
+func TestBake_GoesOnAfterRefusedSwap(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
@@ -103,7 +103,7 @@ func TestARefusedSwapLeavesATrialAsItIs(t *testing.T) {
 	wantSwapError(t, r.Use(limited(t), "1.0.0"), "preflight")
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"})
 	if s := r.Status(); s.State != pluginmanager.StateBaking || s.Previous == nil || s.Previous.PID != old {
-		t.Errorf("status: %+v", s)
+		t.Errorf("got status %+v, want that 2.0.0 bakes and process %d is warm", s, old)
 	}
 	if err := r.Rollback(limited(t)); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestARefusedSwapLeavesATrialAsItIs(t *testing.T) {
 	r.wantServing(t, "1.0.0")
 }
 
-func TestAVersionThatDiesInEveryStartGivesWayToTheLastGoodOne(t *testing.T) {
+func TestFallBack_VersionThatDiesInEveryStart(t *testing.T) {
 	for _, mode := range []string{exitsBefore, exitsConfiguring} {
 		t.Run(mode, func(t *testing.T) {
 			r := newSwapRig(t, nil)
@@ -122,62 +122,62 @@ func TestAVersionThatDiesInEveryStartGivesWayToTheLastGoodOne(t *testing.T) {
 			if err := r.Start(); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the last good version", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
+			eventually(t, "that the last good version serves", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
 			r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 		})
 	}
 }
 
-func TestThereMustBeAWayBackAlsoWhileTheOldVersionIsStartedAnew(t *testing.T) {
+func TestPreflight_RefusesWithoutWayBackDuringRestart(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
-	r.folder.write("mode 1.0.0", exitsConfiguring) // it stays on its way
+	r.folder.write("mode 1.0.0", exitsConfiguring) // so that the restart does not succeed
 	signalProcess(t, r.Status().PID, syscall.SIGKILL)
 	eventually(t, "a restart", func() bool { return r.Status().State == pluginmanager.StateRestarting })
 	r.folder.write("mode 2.0.0", leavesNoWayBack)
 	wantSwapError(t, r.Use(limited(t), "2.0.0"), "preflight")
 }
 
-// wantBack waits until the old process serves again.
-func (r *swapRig) wantBack(t *testing.T, old int) {
+// wantRolledBack waits until the old process serves again.
+func (r *swapRig) wantRolledBack(t *testing.T, old int) {
 	t.Helper()
-	eventually(t, "the old process serves and works again", func() bool {
+	eventually(t, "that the old process serves again", func() bool {
 		s := r.Status()
 		return s.State == pluginmanager.StateServing && s.PID == old && s.Previous == nil && s.Swap == nil
 	})
-	if !r.records.has(pluginmanager.EventRolledBack) || r.Status().Restarts != 0 {
-		t.Errorf("journal: %v, status: %+v", r.records.kinds(), r.Status())
+	if !r.events.has(pluginmanager.EventRolledBack) || r.Status().Restarts != 0 {
+		t.Errorf("got events %v and status %+v, want a rollback without restart", r.events.types(), r.Status())
 	}
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 }
 
-func TestAVersionThatFailsItsCallsGivesWay(t *testing.T) {
+func TestBake_VersionThatFailsCallsIsRolledBack(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
 	r.folder.write("mode 2.0.0", failsCalls)
 	r.use(t, "2.0.0")
 	_, stop := r.hammer(t, 4)
-	r.wantBack(t, old)
+	r.wantRolledBack(t, old)
 	if failed := stop(); failed < 20 {
-		t.Errorf("it was judged by %d calls", failed)
+		t.Errorf("got a rollback after %d failed calls, want at least 20", failed)
 	}
 }
 
-func TestAVersionThatIsNotHealthyGivesWay(t *testing.T) {
-	for _, mode := range []string{unhealthyLater, deafLater} {
+func TestBake_UnhealthyVersionIsRolledBack(t *testing.T) {
+	for _, mode := range []string{unhealthyLater, silentLater} {
 		t.Run(mode, func(t *testing.T) {
 			r := newSwapRig(t, quickHealth)
 			r.start(t)
 			old := r.Status().PID
 			r.folder.write("mode 2.0.0", mode)
 			r.use(t, "2.0.0")
-			r.wantBack(t, old)
+			r.wantRolledBack(t, old)
 		})
 	}
 }
 
-func TestRollbackGoesBackToTheWarmProcess(t *testing.T) {
+func TestRollback_ReturnsToWarmProcess(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
@@ -186,14 +186,14 @@ func TestRollbackGoesBackToTheWarmProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := r.Status(); s.PID != old {
-		t.Errorf("status: %+v", s)
+		t.Errorf("got status %+v, want that process %d serves", s, old)
 	}
-	r.wantBack(t, old)
-	r.use(t, "2.0.0") // and it keeps nobody from trying again
+	r.wantRolledBack(t, old)
+	r.use(t, "2.0.0") // a rollback does not prevent another attempt
 	r.wantServing(t, "2.0.0")
 }
 
-func TestWithoutItsOldProcessATrialGoesOn(t *testing.T) {
+func TestBake_GoesOnWithoutOldProcess(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
@@ -202,13 +202,13 @@ func TestWithoutItsOldProcessATrialGoesOn(t *testing.T) {
 	signalProcess(t, old, syscall.SIGKILL)
 	eventually(t, "the end of the old process", func() bool { return r.Status().Previous == nil })
 	r.wantServing(t, "2.0.0")
-	signalProcess(t, tried, syscall.SIGKILL) // then the version before is started
-	eventually(t, "the version before", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
+	signalProcess(t, tried, syscall.SIGKILL) // the version before is started then
+	eventually(t, "that the version before serves", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
 	r.wantOneCopy(t)
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 }
 
-func TestASwapHelpsWhereTheActiveVersionDoesNotStart(t *testing.T) {
+func TestUse_WorksWhileActiveVersionFails(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.folder.write("mode 1.0.0", refusesSettings)
 	if err := r.Start(); err != nil {
@@ -217,13 +217,13 @@ func TestASwapHelpsWhereTheActiveVersionDoesNotStart(t *testing.T) {
 	eventually(t, "failure", func() bool { return r.Status().State == pluginmanager.StateFailed })
 	r.use(t, "2.0.0")
 	r.wantServing(t, "2.0.0")
-	if _, err := r.answerer(limited(t)); err != nil {
+	if _, err := r.servingPID(limited(t)); err != nil {
 		t.Error(err)
 	}
-	r.wantState(t, plugincatalogue.State{Active: "2.0.0"}) // there is nothing good to go back to
+	r.wantState(t, plugincatalogue.State{Active: "2.0.0"}) // 1.0.0 did not work, and so is not the last good version
 }
 
-func TestACrashLoopGivesWayToTheLastGoodVersion(t *testing.T) {
+func TestFallBack_CrashLoop(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.folder.write("mode 2.0.0", exitsActive)
 	if err := r.catalogue.SaveState(plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {
@@ -232,22 +232,22 @@ func TestACrashLoopGivesWayToTheLastGoodVersion(t *testing.T) {
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the last good version", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
+	eventually(t, "that the last good version serves", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
-	if !r.records.has(pluginmanager.EventFellBack) {
-		t.Errorf("journal: %v", r.records.kinds())
+	if !r.events.has(pluginmanager.EventFellBack) {
+		t.Errorf("got events %v, want a fallback", r.events.types())
 	}
 	r.wantOneCopy(t)
 }
 
-func TestStopDuringATrialEndsBothProcessesAndSettlesNothing(t *testing.T) {
+func TestStop_DuringBakeCompletesNothing(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
 	r.use(t, "2.0.0")
 	wantStopped(t, r.rig)
 	if !dead(old) {
-		t.Error("the old process is still there")
+		t.Error("got a living old process, want that it has ended")
 	}
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 }

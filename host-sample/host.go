@@ -181,6 +181,6 @@ func (h *host) newManager(c config, o opened) (*pluginmanager.Manager, error) {
 
 		Bake:         cmp.Or(c.bake, -1), // 0 is none
 		DrainTimeout: c.drain,
-		OnEvent:      o.journal.Record,
+		OnEvent:      o.journal.Append,
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/cms-personal/personal/shared/durable"
 )
 
-func TestWriteReplacesAFileAndLeavesNothingElse(t *testing.T) {
+func TestWriteFile_ReplacesFileAndLeavesNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.json")
 	for _, want := range []string{"a longer first text", "second"} {
@@ -34,7 +34,7 @@ func TestWriteReplacesAFileAndLeavesNothingElse(t *testing.T) {
 	}
 }
 
-func TestWriteThatFailsLeavesNothing(t *testing.T) {
+func TestWriteFile_FailureLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	occupied := filepath.Join(dir, "taken")
 	if err := os.MkdirAll(filepath.Join(occupied, "inside"), 0o700); err != nil {

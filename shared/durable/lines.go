@@ -8,21 +8,20 @@ import (
 	"sync"
 )
 
-// Lines is a file of lines that takes more at its end. A full one becomes PATH.1,
-// in place of the one before. It is safe for concurrent use, and meant for one
-// process.
+// Lines is a file to whose end lines are added. A full file becomes PATH.1, and
+// replaces the one before. It is safe for concurrent use by one process.
 type Lines struct {
 	path  string
 	limit int64 // of a file, in bytes
 
 	mu   sync.Mutex
 	file *os.File
-	size int64 // of file, up to the end of the last whole line
+	size int64 // of file, up to the end of the last complete line
 }
 
-// OpenLines opens the file at path, and makes it, with mode 0600, if there is
-// none. limit is how many bytes it grows to: both files together take twice that.
-// Whoever opens it closes it.
+// OpenLines opens the file at path, and creates it with mode 0600 if it does not
+// exist. It grows to limit bytes: both files together take twice that. The caller
+// closes it.
 func OpenLines(path string, limit int64) (*Lines, error) {
 	l := &Lines{path: path, limit: limit}
 	if err := l.open(); err != nil {
@@ -44,8 +43,8 @@ func (l *Lines) open() error {
 	return nil
 }
 
-// endLine ends a line that a crash cut short, so that it spoils no other, and
-// returns the file's size.
+// endLine ends a line that a crash cut short, so that the next line is not added to
+// it, and returns the file's size.
 func endLine(file *os.File) (int64, error) {
 	info, err := file.Stat()
 	if err != nil || info.Size() == 0 {
@@ -62,29 +61,30 @@ func endLine(file *os.File) (int64, error) {
 	return info.Size() + 1, err
 }
 
-// Append adds a line, given without its end. When it returns nil the line
-// outlives a power cut; when it fails, there is no part of it: nothing, or where the
-// disk could not say, the whole.
+// Append adds a line, which is given without its line end. When it returns nil the
+// line survives a power cut. When it fails, no part of the line is in the file,
+// unless syncing failed: then the complete line may be.
 func (l *Lines) Append(line []byte) error {
 	line = append(line[:len(line):len(line)], '\n')
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.size > 0 && l.size+int64(len(line)) > l.limit {
-		if err := l.turn(); err != nil {
+		if err := l.rotate(); err != nil {
 			return err
 		}
 	}
 	if _, err := l.file.Write(line); err != nil {
-		return errors.Join(err, l.file.Truncate(l.size)) // no half line before the next
+		return errors.Join(err, l.file.Truncate(l.size)) // no partial line before the next
 	}
 	l.size += int64(len(line))
 	return l.file.Sync()
 }
 
-// turn puts the full file aside. If that fails the next line tries again.
-func (l *Lines) turn() error {
+// rotate renames the full file and opens a new one. If that fails the next line
+// tries again.
+func (l *Lines) rotate() error {
 	full := l.file
-	if err := os.Rename(l.path, l.aside()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(l.path, l.fullPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := l.open(); err != nil {
@@ -93,7 +93,7 @@ func (l *Lines) turn() error {
 	return errors.Join(full.Close(), SyncDir(filepath.Dir(l.path)))
 }
 
-func (l *Lines) aside() string { return l.path + ".1" }
+func (l *Lines) fullPath() string { return l.path + ".1" }
 
 // Close closes the file.
 func (l *Lines) Close() error {
@@ -102,25 +102,17 @@ func (l *Lines) Close() error {
 	return l.file.Close()
 }
 
-// Read returns the lines of both files, the older file first.
+// Read returns the lines of both files, the full file first.
 func (l *Lines) Read() ([]byte, error) {
-	l.mu.Lock() // the files do not change places meanwhile
+	l.mu.Lock() // against rotation
 	defer l.mu.Unlock()
-	older, err := readIfExists(l.aside())
-	if err != nil {
+	full, err := os.ReadFile(l.fullPath())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	newer, err := readIfExists(l.path)
-	if err != nil {
+	current, err := os.ReadFile(l.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return append(older, newer[:min(int64(len(newer)), l.size)]...), nil // behind size may stand half a line
-}
-
-func readIfExists(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return data, err
+	return append(full, current[:min(int64(len(current)), l.size)]...), nil // a partial line may follow
 }

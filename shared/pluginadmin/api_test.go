@@ -117,7 +117,7 @@ func decode[T any](t *testing.T, w *httptest.ResponseRecorder) T {
 	return v
 }
 
-func TestTheReportNamesWhatRunsAndWhatIsInstalled(t *testing.T) {
+func TestReport_NamesWhatRunsAndWhatIsInstalled(t *testing.T) {
 	const versions = `"versions":[{"version":"1.1.0","sha256":"abc","protocol":{"min":1,"max":1},"schema":{"min":1,"max":1},"notes":"faster"},` +
 		`{"version":"1.0.0","sha256":"abc","protocol":{"min":1,"max":1},"schema":{"min":1,"max":1},"last_good":true}]`
 	f := newFixture()
@@ -146,7 +146,7 @@ func TestTheReportNamesWhatRunsAndWhatIsInstalled(t *testing.T) {
 	}
 }
 
-func TestASwapAnswersWithTheReport(t *testing.T) {
+func TestSwap_RespondsWithReport(t *testing.T) {
 	f := newFixture()
 	for _, tt := range []struct{ path, body, asked, version string }{
 		{"/use", `{"version":"1.2.3"}`, "use 1.2.3", "1.2.3"},
@@ -163,7 +163,7 @@ func TestASwapAnswersWithTheReport(t *testing.T) {
 	}
 }
 
-func TestARefusedSwapSaysWhichStepAndWhy(t *testing.T) {
+func TestSwap_RefusalNamesStepAndReason(t *testing.T) {
 	busy := pluginmanager.SwapStatus{From: "1.0.0", To: "1.1.0", Step: "migrate"}
 	for name, tt := range map[string]struct {
 		err  error
@@ -201,7 +201,7 @@ func TestARefusedSwapSaysWhichStepAndWhy(t *testing.T) {
 	}
 }
 
-func TestAWaitCutShortIsNoRefusal(t *testing.T) {
+func TestSwap_EndedWaitIsAccepted(t *testing.T) {
 	f := newFixture()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -214,7 +214,7 @@ func TestAWaitCutShortIsNoRefusal(t *testing.T) {
 	}
 }
 
-func TestRequestsThatAreNotUnderstoodChangeNothing(t *testing.T) {
+func TestAPI_InvalidRequestChangesNothing(t *testing.T) {
 	good := `{"version":"1.2.3"}`
 	for name, tt := range map[string]struct {
 		method, path, body string
@@ -265,7 +265,7 @@ func TestRequestsThatAreNotUnderstoodChangeNothing(t *testing.T) {
 	}
 }
 
-func TestABrokenCatalogueIsOurFault(t *testing.T) {
+func TestReport_UnreadableCatalogueIsInternalError(t *testing.T) {
 	f := newFixture()
 	f.catalogue.err = errors.New("/secret/path: input/output error")
 	if w := f.send(http.MethodGet, "/", ""); w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "secret") {
@@ -280,7 +280,7 @@ func (h *fakeHistory) Recent(n int) ([]pluginmanager.Event, error) {
 	return []pluginmanager.Event{{Type: pluginmanager.EventSwapRefused, Version: "1.2.3", Step: "start", Reason: "it ended"}}, nil
 }
 
-func TestEventsAreShownUpToTheLimit(t *testing.T) {
+func TestEvents_AreLimited(t *testing.T) {
 	f := newFixture()
 	if w := f.send(http.MethodGet, "/events", ""); w.Code != http.StatusOK || w.Body.String() != `{"events":[]}`+"\n" {
 		t.Errorf("without a history: %d %s", w.Code, w.Body)
@@ -295,7 +295,7 @@ func TestEventsAreShownUpToTheLimit(t *testing.T) {
 	}
 }
 
-func TestTheReportSaysWhoSignedAVersion(t *testing.T) {
+func TestReport_NamesSigner(t *testing.T) {
 	f := newFixture()
 	f.catalogue.signers = map[string]string{"1.1.0": "4583D1662199C9D8"}
 	got := decode[pluginadmin.Report](t, f.send(http.MethodGet, "", ""))

@@ -1,6 +1,7 @@
 package pluginadmin
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"time"
@@ -9,16 +10,16 @@ import (
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
-// Report is the answer of GET, and of a change that succeeded.
+// Report is the response of GET, and of a change that succeeded.
 type Report struct {
 	Active   Active                       `json:"active"`
-	Previous *pluginmanager.VersionStatus `json:"previous"` // null unless its process is there still
+	Previous *pluginmanager.VersionStatus `json:"previous"` // null unless its process still exists
 	Versions []Version                    `json:"versions"` // the highest first
 	Swap     *pluginmanager.SwapStatus    `json:"swap"`     // null unless one is under way
 }
 
-// Active describes the process that serves, or, while none does, the version
-// that is to.
+// Active describes the process that serves, or, while there is none, the version to
+// be started.
 type Active struct {
 	Version    string              `json:"version"`
 	Generation int                 `json:"generation"`
@@ -37,24 +38,11 @@ type Version struct {
 	Schema   plugincatalogue.Range `json:"schema"`
 	Notes    string                `json:"notes,omitempty"`
 	LastGood bool                  `json:"last_good,omitempty"` // the one to fall back to
-	Signer   string                `json:"signer,omitempty"`    // the ID of the key that signed it, where keys are configured
+	Signer   string                `json:"signer,omitempty"`    // the ID of the key that signed it, if keys are configured
 	Unfit    string                `json:"unfit,omitempty"`     // why it would not be started: what is wrong with its signature
 }
 
-func (a *api) getStatus(w http.ResponseWriter, r *http.Request) {
-	a.writeReport(w, r, http.StatusOK)
-}
-
-func (a *api) writeReport(w http.ResponseWriter, r *http.Request, status int) {
-	report, err := NewReport(a.manager, a.catalogue)
-	if err != nil {
-		a.fail(w, r, "reading the catalogue", err)
-		return
-	}
-	writeJSON(w, status, report)
-}
-
-// NewReport says what runs and what is installed at this moment.
+// NewReport returns what runs and what is installed now.
 func NewReport(m Manager, c Catalogue) (Report, error) {
 	entries, err := c.List()
 	if err != nil {
@@ -65,9 +53,15 @@ func NewReport(m Manager, c Catalogue) (Report, error) {
 		return Report{}, err
 	}
 	s := m.Status()
-	report := Report{Active: activeOf(s, state.Active), Previous: s.Previous, Versions: []Version{}, Swap: s.Swap}
+	report := Report{
+		Active: Active{
+			Version: cmp.Or(s.Version, state.Active), Generation: s.Generation, PID: s.PID, State: s.State,
+			Started: s.Started, Restarts: s.Restarts, LastError: s.LastError,
+		},
+		Previous: s.Previous, Versions: []Version{}, Swap: s.Swap,
+	}
 	for _, e := range entries {
-		v, err := versionOf(c, e)
+		v, err := newVersion(c, e)
 		if err != nil {
 			return Report{}, err
 		}
@@ -77,18 +71,7 @@ func NewReport(m Manager, c Catalogue) (Report, error) {
 	return report, nil
 }
 
-func activeOf(s pluginmanager.Status, chosen string) Active {
-	a := Active{
-		Version: s.Version, Generation: s.Generation, PID: s.PID, State: s.State,
-		Started: s.Started, Restarts: s.Restarts, LastError: s.LastError,
-	}
-	if a.Version == "" {
-		a.Version = chosen
-	}
-	return a
-}
-
-func versionOf(c Catalogue, e plugincatalogue.Entry) (Version, error) {
+func newVersion(c Catalogue, e plugincatalogue.Entry) (Version, error) {
 	m := e.Manifest
 	v := Version{Version: m.Version, SHA256: m.SHA256, Protocol: m.Protocol, Schema: m.Schema, Notes: m.Notes}
 	var err error
@@ -97,4 +80,13 @@ func versionOf(c Catalogue, e plugincatalogue.Entry) (Version, error) {
 		v.Unfit, err = refused.Kind.Error(), nil
 	}
 	return v, err
+}
+
+func (a *api) writeReport(w http.ResponseWriter, r *http.Request, status int) {
+	report, err := NewReport(a.manager, a.catalogue)
+	if err != nil {
+		a.fail(w, r, "reading the catalogue", err)
+		return
+	}
+	writeJSON(w, status, report)
 }

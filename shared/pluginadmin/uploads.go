@@ -14,29 +14,27 @@ import (
 )
 
 const (
-	// uploadTime is how long an upload may take, from its first byte to the answer.
-	uploadTime    = 15 * time.Minute
-	defaultUpload = 512 << 20
+	maxUploadTime = 15 * time.Minute // from the first byte to the response
+	defaultUpload = 512 << 20        // size in bytes
 )
 
-// Installer is what uploads ask of a [plugincatalogue.Catalogue].
+// Installer is the part of [plugincatalogue.Catalogue] that uploads use.
 type Installer interface {
 	InstallBundle(ctx context.Context, r io.Reader) (plugincatalogue.Entry, error)
 }
 
-// Uploads takes bundles that administrators send, one at a time: each needs room
-// on the disk. To use an installed version is another step. An upload is code
-// execution by design, so there must be none where the catalogue has no keys to
-// check signatures with: a nil *Uploads refuses all. It is safe for concurrent
-// use, and made by [NewUploads].
+// Uploads installs bundles that administrators send, one at a time: each needs space
+// on disk. To use an installed version is another step. An upload is code execution
+// by design, so there must be none in a catalogue without keys: a nil *Uploads
+// refuses all. It is safe for concurrent use; see [NewUploads].
 type Uploads struct {
 	catalogue Installer
 	limit     int64
 	log       *slog.Logger
-	busy      chan struct{} // holds one while an upload is under way
+	busy      chan struct{} // holds one element while an upload is under way
 }
 
-// NewUploads takes bundles of up to limit bytes, 512 MiB if it is zero. log gets
+// NewUploads accepts bundles of up to limit bytes, 512 MiB if it is zero. log gets
 // the causes of internal errors; nil for slog.Default().
 func NewUploads(c Installer, limit int64, log *slog.Logger) *Uploads {
 	return &Uploads{
@@ -45,21 +43,30 @@ func NewUploads(c Installer, limit int64, log *slog.Logger) *Uploads {
 	}
 }
 
-// UploadError says why a bundle was not taken.
+// UploadError says why a bundle was not installed.
 type UploadError struct {
-	Status        int // of the HTTP answer
+	Status        int // of the HTTP response
 	ErrorResponse ErrorResponse
 }
 
-// Error is the fault's sentence.
+// Error returns the complete error of the response.
 func (e *UploadError) Error() string { return e.ErrorResponse.Error }
 
-// Take installs the bundle that a request brings. open finds it in the request,
-// whose body is bounded by then. The error is an [*UploadError]; what is nobody's
-// fault but ours is logged.
+func uploadError(status int, text string) *UploadError {
+	return &UploadError{Status: status, ErrorResponse: ErrorResponse{Error: text}}
+}
+
+var errUploadsOff = &UploadError{Status: http.StatusForbidden, ErrorResponse: ErrorResponse{
+	Error:  "uploads are off: " + plugincatalogue.ErrNoKeys.Error(),
+	Reason: "an upload is code execution by design, so only bundles signed by a configured key are taken",
+}}
+
+// Take installs the bundle of a request. open finds it in the request, whose body is
+// limited by then. The error is an [*UploadError]; the causes of internal errors are
+// logged.
 func (u *Uploads) Take(w http.ResponseWriter, r *http.Request, open func(*http.Request) (io.Reader, error)) (plugincatalogue.Entry, error) {
 	if u == nil {
-		return plugincatalogue.Entry{}, errUploadsOff()
+		return plugincatalogue.Entry{}, errUploadsOff
 	}
 	select {
 	case u.busy <- struct{}{}:
@@ -67,61 +74,65 @@ func (u *Uploads) Take(w http.ResponseWriter, r *http.Request, open func(*http.R
 	default:
 		return plugincatalogue.Entry{}, uploadError(http.StatusConflict, "another upload is under way")
 	}
-	deadline := time.Now().Add(uploadTime)
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(deadline)  // not every server has deadlines
-	_ = control.SetWriteDeadline(deadline) // the same
+	setDeadlines(w, time.Now().Add(maxUploadTime))
 	r.Body = http.MaxBytesReader(w, r.Body, u.limit)
+	var e plugincatalogue.Entry
 	bundle, err := open(r)
-	if err != nil {
-		return plugincatalogue.Entry{}, u.refusal(r, err)
+	if err == nil {
+		e, err = u.catalogue.InstallBundle(r.Context(), bundle)
 	}
-	e, err := u.catalogue.InstallBundle(r.Context(), bundle)
 	if err != nil {
-		return plugincatalogue.Entry{}, u.refusal(r, err)
+		return plugincatalogue.Entry{}, u.classify(r, err)
 	}
 	u.log.InfoContext(r.Context(), "plugin installed by an upload", "version", e.Manifest.Version, "sha256", e.Manifest.SHA256)
 	return e, nil
 }
 
-func uploadError(status int, text string) *UploadError {
-	return &UploadError{Status: status, ErrorResponse: ErrorResponse{Error: text}}
-}
-
-func errUploadsOff() *UploadError {
-	return &UploadError{Status: http.StatusForbidden, ErrorResponse: ErrorResponse{
-		Error:  "uploads are off: " + plugincatalogue.ErrNoKeys.Error(),
-		Reason: "an upload is code execution by design, so only bundles signed by a configured key are taken",
-	}}
-}
-
-// refusal says what an error means to whoever sent the bundle. One that open made
-// stays as it is.
-func (u *Uploads) refusal(r *http.Request, err error) *UploadError {
-	var asItIs *UploadError
+// classify returns what an error means to the administrator. An [*UploadError] that
+// open returned is unchanged.
+func (u *Uploads) classify(r *http.Request, err error) *UploadError {
+	var fromOpen *UploadError
 	var refused *plugincatalogue.RefusedError
 	switch {
-	case errors.As(err, &asItIs):
-		return asItIs
+	case errors.As(err, &fromOpen):
+		return fromOpen
 	case isTooLarge(err):
 		return uploadError(http.StatusRequestEntityTooLarge, "the bundle is too large")
 	case r.Context().Err() != nil, errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, os.ErrDeadlineExceeded):
 		return uploadError(http.StatusBadRequest, "the upload broke off")
 	case errors.Is(err, plugincatalogue.ErrNoKeys):
-		return errUploadsOff()
-	case errors.Is(err, plugincatalogue.ErrConflict) && errors.As(err, &refused):
-		return &UploadError{Status: http.StatusConflict, ErrorResponse: faultOf(refused)}
+		return errUploadsOff
 	case errors.As(err, &refused):
-		return &UploadError{Status: http.StatusUnprocessableEntity, ErrorResponse: faultOf(refused)}
+		status, reason := http.StatusUnprocessableEntity, refused.Kind.Error()
+		if errors.Is(err, plugincatalogue.ErrConflict) {
+			status = http.StatusConflict
+		}
+		if refused.Reason != "" {
+			reason += ": " + refused.Reason
+		}
+		return &UploadError{Status: status, ErrorResponse: ErrorResponse{Error: refused.Error(), Version: refused.Version, Reason: reason}}
 	}
 	u.log.ErrorContext(r.Context(), "plugin administration: installing the bundle", "error", err)
 	return uploadError(http.StatusInternalServerError, "installing the bundle failed, see the log")
 }
 
-func faultOf(refused *plugincatalogue.RefusedError) ErrorResponse {
-	reason := refused.Kind.Error()
-	if refused.Reason != "" {
-		reason += ": " + refused.Reason
+// install takes a bundle that is the whole body.
+func (a *api) install(w http.ResponseWriter, r *http.Request) {
+	e, err := a.options.Uploads.Take(w, r, func(r *http.Request) (io.Reader, error) {
+		if !hasType(r, "application/gzip", "application/x-gzip", "application/octet-stream") {
+			return nil, uploadError(http.StatusUnsupportedMediaType, "the body must be a bundle: application/gzip or application/octet-stream")
+		}
+		return r.Body, nil
+	})
+	var refused *UploadError
+	if errors.As(err, &refused) {
+		refuse(w, refused.Status, refused.ErrorResponse)
+		return
 	}
-	return ErrorResponse{Error: refused.Error(), Version: refused.Version, Reason: reason}
+	v, err := newVersion(a.catalogue, e)
+	if err != nil {
+		a.fail(w, r, "reading the catalogue", err)
+		return
+	}
+	writeJSON(w, http.StatusOK, v)
 }

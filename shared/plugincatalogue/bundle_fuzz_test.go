@@ -15,7 +15,7 @@ import (
 
 // The input is the tar, and as it is with raw set: through a gzip alone a fuzzer
 // finds no way. Nothing foreign is run: what is run bears a good signature.
-func FuzzABundleIsInstalledWholeOrNotAtAll(f *testing.F) {
+func FuzzInstallBundle_IsAllOrNothing(f *testing.F) {
 	key, sign := keyPair(f)
 	m := manifestOf("1.0.0")
 	path := filepath.Join(f.TempDir(), "built")

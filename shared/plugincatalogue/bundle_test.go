@@ -16,7 +16,7 @@ import (
 	"aead.dev/minisign"
 )
 
-func TestASignedBundleIsInstalledAndStaged(t *testing.T) {
+func TestBundle_SignedIsInstalledAndStaged(t *testing.T) {
 	key, sign := keyPair(t)
 	other, _ := keyPair(t)
 	m := manifestOf("1.0.0")
@@ -52,7 +52,7 @@ func sound(e Entry) bool {
 	return err == nil && sum == e.Manifest.SHA256
 }
 
-func TestTheSameInputGivesTheSameBundle(t *testing.T) {
+func TestWriteBundle_IsReproducible(t *testing.T) {
 	_, sign := keyPair(t)
 	m := manifestOf("1.0.0")
 	path := binary(t, m, "")
@@ -70,7 +70,7 @@ func TestTheSameInputGivesTheSameBundle(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysABundleNeedsNoSignatureButAnUploadIsRefused(t *testing.T) {
+func TestBundle_WithoutKeysNeedsNoSignatureButUploadIsRefused(t *testing.T) {
 	m := manifestOf("1.0.0")
 	b := bundle(t, binary(t, m, ""), m, nil)
 	c := open(t)
@@ -87,7 +87,7 @@ func TestWithoutKeysABundleNeedsNoSignatureButAnUploadIsRefused(t *testing.T) {
 	mustStage(t, c, e, filepath.Join(t.TempDir(), "run"))
 }
 
-func TestFaultyBundlesAreRefusedAndLeaveNothing(t *testing.T) {
+func TestBundle_InvalidIsRefusedAndLeavesNothing(t *testing.T) {
 	key, sign := keyPair(t)
 	_, stranger := keyPair(t)
 	m := manifestOf("1.0.0")
@@ -193,7 +193,7 @@ func TestFaultyBundlesAreRefusedAndLeaveNothing(t *testing.T) {
 	}
 }
 
-func TestABundleIsRefusedByWhatItPromisesBeforeThatIsRead(t *testing.T) {
+func TestBundle_DeclaredSizesAreLimitedBeforeReading(t *testing.T) {
 	key, _ := keyPair(t)
 	for name, tt := range map[string]struct {
 		name string
@@ -229,7 +229,7 @@ func wantAlone(t testing.TB, c *Catalogue) {
 	}
 }
 
-func TestABrokenUploadIsNotTheBundlesFault(t *testing.T) {
+func TestInstallBundle_BrokenUploadIsNotARefusal(t *testing.T) {
 	key, sign := keyPair(t)
 	m := manifestOf("1.0.0")
 	b := bundle(t, binary(t, m, ""), m, sign)
@@ -249,7 +249,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-func TestAnUploadEndsWithItsContext(t *testing.T) {
+func TestInstallBundle_EndsWithContext(t *testing.T) {
 	key, sign := keyPair(t)
 	m := manifestOf("1.0.0")
 	b := bundle(t, binary(t, m, ""), m, sign)
@@ -262,7 +262,7 @@ func TestAnUploadEndsWithItsContext(t *testing.T) {
 	wantEmpty(t, c)
 }
 
-func TestPaddingBehindTheTarIsTaken(t *testing.T) {
+func TestBundle_PaddingAfterTheTarIsAccepted(t *testing.T) {
 	key, sign := keyPair(t)
 	m := manifestOf("1.0.0")
 	whole := tarOf(t, parts(t, bundle(t, binary(t, m, ""), m, sign)))
@@ -272,7 +272,7 @@ func TestPaddingBehindTheTarIsTaken(t *testing.T) {
 	}
 }
 
-func TestAHugeBinaryIsNotInstalled(t *testing.T) {
+func TestInstall_RefusesHugeBinary(t *testing.T) {
 	path := binary(t, manifestOf("1.0.0"), "")
 	if err := os.Truncate(path, maxBinary+1); err != nil {
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func TestAHugeBinaryIsNotInstalled(t *testing.T) {
 	wantEmpty(t, c)
 }
 
-func TestOfBundlesInstalledAtOnceOneWinsAndTheSameAreOne(t *testing.T) {
+func TestInstallBundle_OneOfConcurrentBuildsWins(t *testing.T) {
 	key, sign := keyPair(t)
 	m := manifestOf("1.0.0")
 	first, second := binary(t, m, "one"), binary(t, m, "two")
@@ -322,7 +322,7 @@ func TestOfBundlesInstalledAtOnceOneWinsAndTheSameAreOne(t *testing.T) {
 	mustStage(t, c, e, filepath.Join(t.TempDir(), "run"))
 }
 
-func TestABundleIsNotWrittenOfWhatNoCatalogueTakes(t *testing.T) {
+func TestWriteBundle_RefusesWhatNoCatalogueAccepts(t *testing.T) {
 	m := manifestOf("1.0.0")
 	path := binary(t, m, "")
 	wrong := errors.New("no card in the reader")

@@ -81,7 +81,7 @@ func wantRefused(t testing.TB, err, kind error) {
 	}
 }
 
-func TestVersionsAreListedFromTheHighestDown(t *testing.T) {
+func TestList_HighestFirst(t *testing.T) {
 	c := open(t)
 	for _, v := range []string{"1.2.0", "1.10.0", "0.0.0-dev+b", "2.0.0-rc.1", "0.0.0-dev+a", "2.0.0"} {
 		install(t, c, v)
@@ -92,7 +92,7 @@ func TestVersionsAreListedFromTheHighestDown(t *testing.T) {
 	}
 }
 
-func TestWhatIsInstalledCanBeFoundAndRemoved(t *testing.T) {
+func TestInstall_VersionCanBeFoundAndRemoved(t *testing.T) {
 	c := open(t)
 	installed := install(t, c, "1.0.0")
 	found, err := c.Find("1.0.0")
@@ -123,7 +123,7 @@ func wantEmpty(t testing.TB, c *Catalogue) {
 	}
 }
 
-func TestTheActiveAndTheLastGoodVersionCannotBeRemoved(t *testing.T) {
+func TestRemove_RefusesVersionsInUse(t *testing.T) {
 	c := open(t)
 	for _, v := range []string{"1.0.0", "2.0.0", "3.0.0"} {
 		install(t, c, v)
@@ -138,7 +138,7 @@ func TestTheActiveAndTheLastGoodVersionCannotBeRemoved(t *testing.T) {
 	}
 }
 
-func TestInstallingTheSameBinaryAgainChangesNothing(t *testing.T) {
+func TestInstall_SameBinaryAgainChangesNothing(t *testing.T) {
 	c := open(t)
 	path := binary(t, manifestOf("1.0.0"), "")
 	first, err := c.Install(t.Context(), path)
@@ -154,7 +154,7 @@ func TestInstallingTheSameBinaryAgainChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAVersionNeverChangesItsContents(t *testing.T) {
+func TestInstall_RefusesOtherContentsOfAVersion(t *testing.T) {
 	c := open(t)
 	want := install(t, c, "1.0.0")
 	_, err := c.Install(t.Context(), binary(t, manifestOf("1.0.0"), "another build"))
@@ -164,7 +164,7 @@ func TestAVersionNeverChangesItsContents(t *testing.T) {
 	}
 }
 
-func TestOfBinariesInstalledAtOnceUnderOneVersionOneWins(t *testing.T) {
+func TestInstall_OneOfConcurrentBinariesWins(t *testing.T) {
 	c := open(t)
 	var group sync.WaitGroup
 	results := make([]error, 8)
@@ -189,7 +189,7 @@ func TestOfBinariesInstalledAtOnceUnderOneVersionOneWins(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPluginForThisMachineIsNotInstalled(t *testing.T) {
+func TestInstall_RefusesWhatIsNotThisPlugin(t *testing.T) {
 	with := func(change func(*Manifest)) func(*testing.T) string {
 		return func(t *testing.T) string {
 			m := manifestOf("1.0.0")
@@ -229,7 +229,7 @@ func TestWhatIsNoPluginForThisMachineIsNotInstalled(t *testing.T) {
 	}
 }
 
-func TestOnlyRegularFilesAreInstalled(t *testing.T) {
+func TestInstall_RefusesAllButRegularFiles(t *testing.T) {
 	c := open(t)
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(binary(t, manifestOf("1.0.0"), ""), link); err != nil {
@@ -246,7 +246,7 @@ func TestOnlyRegularFilesAreInstalled(t *testing.T) {
 	wantEmpty(t, c)
 }
 
-func TestAskingForTheManifestGivesTheBinaryNothing(t *testing.T) {
+func TestManifestOf_BinaryGetsNoEnvironment(t *testing.T) {
 	t.Setenv("PERSONAL_SECRET", "hunter2")
 	data, err := json.Marshal(manifestOf("1.0.0"))
 	if err != nil {
@@ -258,7 +258,7 @@ func TestAskingForTheManifestGivesTheBinaryNothing(t *testing.T) {
 	}
 }
 
-func TestInstallEndsWithItsContext(t *testing.T) {
+func TestInstall_EndsWithContext(t *testing.T) {
 	c := open(t)
 	started := filepath.Join(t.TempDir(), "started")
 	path := script(t, fmt.Sprintf("mkfifo %[1]s.wait; : > %[1]s; read line < %[1]s.wait", started))
@@ -277,7 +277,7 @@ func TestInstallEndsWithItsContext(t *testing.T) {
 	wantEmpty(t, c)
 }
 
-func TestUnsoundFoldersAreLeftOutAndExplained(t *testing.T) {
+func TestFind_ExplainsUnusableFolders(t *testing.T) {
 	c := open(t)
 	install(t, c, "1.0.0")
 	for version, manifest := range map[string]string{
@@ -311,7 +311,7 @@ func TestUnsoundFoldersAreLeftOutAndExplained(t *testing.T) {
 	}
 }
 
-func FuzzGarbageForAManifestIsRefused(f *testing.F) {
+func FuzzParseManifest_RefusesGarbage(f *testing.F) {
 	f.Add([]byte(`{"name":"personal","version":"1.0.0-rc.1+x","protocol":{"min":1,"max":2},"os":"linux","arch":"amd64"}`))
 	f.Add([]byte(`{"version":"../../etc"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestPruningKeepsTheHighestVersionsAndThoseInUse(t *testing.T) {
+func TestPrune_KeepsHighestVersionsAndThoseInUse(t *testing.T) {
 	all := []string{"1.0.0", "2.0.0", "3.0.0", "4.0.0", "5.0.0-rc.1", "10.0.0"}
 	for name, tt := range map[string]struct {
 		keep    int
@@ -46,7 +46,7 @@ func TestPruningKeepsTheHighestVersionsAndThoseInUse(t *testing.T) {
 	}
 }
 
-func TestPruningToLessThanNothingIsRefused(t *testing.T) {
+func TestPrune_RefusesNegativeNumber(t *testing.T) {
 	c := open(t)
 	install(t, c, "1.0.0")
 	if removed, err := c.Prune(-1); err == nil || len(removed) != 0 {
@@ -57,7 +57,7 @@ func TestPruningToLessThanNothingIsRefused(t *testing.T) {
 // longAgo is when a process died that left something behind.
 func longAgo() time.Time { return time.Now().Add(-2 * staleAfter) }
 
-func TestWhatKilledProcessesLeftBehindIsSweptAway(t *testing.T) {
+func TestSweep_RemovesLeftoversOfKilledProcesses(t *testing.T) {
 	work := []string{".install-1", ".remove-1", ".stage-1", ".write-1"}
 	for name, act := range map[string]func(t *testing.T, c *Catalogue){
 		"when the catalogue is opened": func(t *testing.T, c *Catalogue) {
@@ -102,7 +102,7 @@ func TestWhatKilledProcessesLeftBehindIsSweptAway(t *testing.T) {
 	}
 }
 
-func TestAStagingThatWasKilledIsSweptAwayByALaterOne(t *testing.T) {
+func TestStage_RemovesLeftoversOfKilledProcesses(t *testing.T) {
 	c := open(t)
 	e := install(t, c, "1.0.0")
 	private := filepath.Join(t.TempDir(), "run")

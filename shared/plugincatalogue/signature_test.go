@@ -28,7 +28,7 @@ func installSigned(t *testing.T, c *Catalogue, version string, sign func([]byte)
 	return e
 }
 
-func TestTheSignatureIsCheckedEachTimeAVersionIsStaged(t *testing.T) {
+func TestStage_VerifiesSignatureEachTime(t *testing.T) {
 	_, stranger := keyPair(t)
 	manifest := func(e Entry) string { return filepath.Join(e.Dir, manifestFile) }
 	signature := func(e Entry) string { return filepath.Join(e.Dir, signatureFile) }
@@ -107,7 +107,7 @@ func relink(t *testing.T, path string) {
 	}
 }
 
-func TestAVersionCannotPassForAnother(t *testing.T) {
+func TestFind_RefusesFolderWithAnotherVersion(t *testing.T) {
 	c, e, sign := signedEntry(t)
 	second := installSigned(t, c, "2.0.0", sign)
 	if err := os.RemoveAll(second.Dir); err != nil {
@@ -122,7 +122,7 @@ func TestAVersionCannotPassForAnother(t *testing.T) {
 	wantRefused(t, err, ErrTampered)
 }
 
-func TestABareBinaryIsRefusedUnrunWhereThereAreKeys(t *testing.T) {
+func TestInstall_WithKeysRefusesBareBinaryWithoutRunningIt(t *testing.T) {
 	key, _ := keyPair(t)
 	c := openWith(t, WithKeys([]minisign.PublicKey{key}))
 	ran := filepath.Join(t.TempDir(), "ran")
@@ -137,7 +137,7 @@ func TestABareBinaryIsRefusedUnrunWhereThereAreKeys(t *testing.T) {
 	wantEmpty(t, c)
 }
 
-func TestABundleOfAStrangerIsRefusedUnrun(t *testing.T) {
+func TestInstall_RefusesForeignBundleWithoutRunningIt(t *testing.T) {
 	key, _ := keyPair(t)
 	_, stranger := keyPair(t)
 	c := openWith(t, WithKeys([]minisign.PublicKey{key}))
@@ -150,7 +150,7 @@ func TestABundleOfAStrangerIsRefusedUnrun(t *testing.T) {
 	}
 }
 
-func TestAnUnsignedVersionIsListedButNotStagedOnceThereAreKeys(t *testing.T) {
+func TestStage_RefusesUnsignedVersionOnceThereAreKeys(t *testing.T) {
 	key, sign := keyPair(t)
 	before := open(t)
 	m := manifestOf("1.0.0")
@@ -178,7 +178,7 @@ func TestAnUnsignedVersionIsListedButNotStagedOnceThereAreKeys(t *testing.T) {
 	mustStage(t, c, e, private)
 }
 
-func TestAVersionIsSignedAnewWhenKeysAreExchanged(t *testing.T) {
+func TestInstall_ReplacesSignatureAfterKeyExchange(t *testing.T) {
 	oldKey, oldSign := keyPair(t)
 	newKey, newSign := keyPair(t)
 	m := manifestOf("1.0.0")
@@ -204,7 +204,7 @@ func TestAVersionIsSignedAnewWhenKeysAreExchanged(t *testing.T) {
 	}
 }
 
-func TestADamagedBinaryIsMendedByInstallingItAgain(t *testing.T) {
+func TestInstall_RepairsDamagedBinary(t *testing.T) {
 	c := open(t)
 	path := binary(t, manifestOf("1.0.0"), "")
 	e, err := c.Install(t.Context(), path)
@@ -218,7 +218,7 @@ func TestADamagedBinaryIsMendedByInstallingItAgain(t *testing.T) {
 	mustStage(t, c, e, filepath.Join(t.TempDir(), "run"))
 }
 
-func TestVersionsBelowTheFloorAreNotStaged(t *testing.T) {
+func TestStage_RefusesVersionsBelowMinVersion(t *testing.T) {
 	for version, kind := range map[string]error{
 		"1.9.9": ErrTooOld, "2.0.0-rc.1": ErrTooOld, "2.0.0": nil, "2.0.1": nil, "10.0.0": nil,
 	} {
@@ -236,13 +236,13 @@ func TestVersionsBelowTheFloorAreNotStaged(t *testing.T) {
 	}
 }
 
-func TestAFloorThatIsNoVersionIsRefused(t *testing.T) {
+func TestWithMinVersion_RefusesInvalidVersion(t *testing.T) {
 	if _, err := WithMinVersion("v1"); err == nil {
 		t.Error("it was taken")
 	}
 }
 
-func TestKeysAreReadFromFiles(t *testing.T) {
+func TestReadKeys_ReadsFiles(t *testing.T) {
 	first, _ := keyPair(t)
 	second, _ := keyPair(t)
 	text := must(first.MarshalText())
@@ -283,7 +283,7 @@ func TestKeysAreReadFromFiles(t *testing.T) {
 	}
 }
 
-func FuzzGarbageForKeysIsAnErrorAndNeverNoKeys(f *testing.F) {
+func FuzzParseKeys_GarbageIsAnError(f *testing.F) {
 	key, _ := keyPair(f)
 	f.Add(must(key.MarshalText()))
 	f.Add([]byte("untrusted comment: x\n"))

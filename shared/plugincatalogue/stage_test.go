@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAStagedBinaryIsAPrivateVerifiedCopy(t *testing.T) {
+func TestStage_MakesPrivateVerifiedCopy(t *testing.T) {
 	c := open(t)
 	e := install(t, c, "1.0.0")
 	private := filepath.Join(t.TempDir(), "run")
@@ -31,7 +31,7 @@ func mustStage(t testing.TB, c *Catalogue, e Entry, private string) string {
 	return path
 }
 
-func TestATamperedBinaryIsNotStaged(t *testing.T) {
+func TestStage_RefusesTamperedBinary(t *testing.T) {
 	for name, tamper := range map[string]func(t *testing.T, path string){
 		"another byte": func(t *testing.T, path string) { overwrite(t, path) },
 		"nothing":      func(t *testing.T, path string) { remove(t, path) },
@@ -60,7 +60,7 @@ func TestATamperedBinaryIsNotStaged(t *testing.T) {
 	}
 }
 
-func TestAManifestThatHasChangedSinceIsNotStaged(t *testing.T) {
+func TestStage_RefusesChangedManifest(t *testing.T) {
 	c := open(t)
 	e := install(t, c, "1.0.0")
 	path := filepath.Join(e.Dir, manifestFile)
@@ -84,7 +84,7 @@ func remove(t *testing.T, path string) {
 	}
 }
 
-func TestAnEarlierCopyIsUsedAgainOnlyIfItIsSound(t *testing.T) {
+func TestStage_ReusesOnlyAnIntactCopy(t *testing.T) {
 	c := open(t)
 	e := install(t, c, "1.0.0")
 	private := filepath.Join(t.TempDir(), "run")
@@ -104,7 +104,7 @@ func TestAnEarlierCopyIsUsedAgainOnlyIfItIsSound(t *testing.T) {
 	}
 }
 
-func TestNothingIsStagedWhereOthersCanLook(t *testing.T) {
+func TestStage_RefusesFolderOpenToOthers(t *testing.T) {
 	c := open(t)
 	e := install(t, c, "1.0.0")
 	shared := t.TempDir()
@@ -116,7 +116,7 @@ func TestNothingIsStagedWhereOthersCanLook(t *testing.T) {
 	}
 }
 
-func TestAVersionIsVerifiedAsItLiesOnDisk(t *testing.T) {
+func TestVerify_ChecksWhatIsOnDisk(t *testing.T) {
 	c := openWith(t)
 	e := install(t, c, "1.0.0")
 	if err := c.Verify(t.Context(), e); err != nil {

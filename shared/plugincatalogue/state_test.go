@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTheStateIsWhatWasSavedLast(t *testing.T) {
+func TestState_LoadReturnsWhatWasSavedLast(t *testing.T) {
 	c := open(t)
 	if s, err := c.LoadState(); err != nil || s != (State{}) {
 		t.Errorf("before anything was saved: %v, %v", s, err)
@@ -25,11 +25,11 @@ func TestTheStateIsWhatWasSavedLast(t *testing.T) {
 	}
 }
 
-func TestAStateThatNamesNoVersionIsNotSaved(t *testing.T) {
+func TestSaveState_RefusesInvalidVersion(t *testing.T) {
 	wantRefused(t, open(t).SaveState(State{Active: "../1.0.0"}), ErrNotFound)
 }
 
-func TestADamagedStateIsAnError(t *testing.T) {
+func TestLoadState_DamagedFileIsAnError(t *testing.T) {
 	c := open(t)
 	if err := os.WriteFile(filepath.Join(c.dir, stateFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)

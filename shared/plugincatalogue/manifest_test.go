@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestRetryBusy_TriesAgainWhileTheFileIsBusy(t *testing.T) {
+func TestRetryBusy_RetriesWhileTheFileIsBusy(t *testing.T) {
 	busy := &os.PathError{Op: "fork/exec", Path: "/x", Err: syscall.ETXTBSY}
 	failed := errors.New("failed")
 	for name, results := range map[string][]error{
@@ -30,7 +30,7 @@ func TestRetryBusy_TriesAgainWhileTheFileIsBusy(t *testing.T) {
 	}
 }
 
-func TestRetryBusy_EndsWithItsContext(t *testing.T) {
+func TestRetryBusy_EndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tries := 0
 	err := RetryBusy(ctx, "/x", func() error {
@@ -43,7 +43,7 @@ func TestRetryBusy_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestRetryBusy_GivesUpOnAFileThatStaysBusy(t *testing.T) {
+func TestRetryBusy_FailsForAFileThatStaysBusy(t *testing.T) {
 	err := RetryBusy(t.Context(), "/x", func() error { return syscall.ETXTBSY })
 	if !errors.Is(err, syscall.ETXTBSY) {
 		t.Errorf("got %v, want ETXTBSY", err)

@@ -21,7 +21,7 @@ func (f *fixture) allowUploads(limit int64) {
 	f.options.Uploads = pluginadmin.NewUploads(f.catalogue, limit, f.options.Log)
 }
 
-func TestAnUploadIsTakenOnlyWhereItIsAllowed(t *testing.T) {
+func TestInstall_OnlyWhereUploadsAreAllowed(t *testing.T) {
 	f := newFixture()
 	w := f.upload("bundle")
 	if got := decode[pluginadmin.ErrorResponse](t, w); w.Code != http.StatusForbidden || !strings.Contains(got.Reason, "code execution") {
@@ -39,7 +39,7 @@ func TestAnUploadIsTakenOnlyWhereItIsAllowed(t *testing.T) {
 	}
 }
 
-func TestARefusedBundleSaysWhy(t *testing.T) {
+func TestInstall_RefusalNamesReason(t *testing.T) {
 	kind := func(kind error) error {
 		return fmt.Errorf("installing: %w", &plugincatalogue.RefusedError{Version: "1.2.0", Reason: "so it is", Kind: kind})
 	}
@@ -72,7 +72,7 @@ func TestARefusedBundleSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAnUploadIsBounded(t *testing.T) {
+func TestInstall_SizeIsLimited(t *testing.T) {
 	f := newFixture()
 	f.allowUploads(10)
 	if w := f.upload("0123456789"); w.Code != http.StatusOK {
@@ -83,7 +83,7 @@ func TestAnUploadIsBounded(t *testing.T) {
 	}
 }
 
-func TestOneUploadAtATime(t *testing.T) {
+func TestInstall_OneUploadAtATime(t *testing.T) {
 	f := newFixture()
 	f.allowUploads(0)
 	handler := pluginadmin.New(f.manager, f.catalogue, f.options)

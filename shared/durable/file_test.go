@@ -19,7 +19,7 @@ func TestWriteFile_ReplacesFileAndLeavesNothingElse(t *testing.T) {
 		}
 		got, err := os.ReadFile(path)
 		if err != nil || string(got) != want {
-			t.Fatalf("file holds %q, %v; want %q", got, err, want)
+			t.Fatalf("got %q (%v), want %q", got, err, want)
 		}
 	}
 	info, err := os.Stat(path)
@@ -27,10 +27,10 @@ func TestWriteFile_ReplacesFileAndLeavesNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.Mode().Perm() != 0o600 {
-		t.Errorf("mode is %v, want 0600", info.Mode())
+		t.Errorf("got mode %v, want 0600", info.Mode())
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 1 {
-		t.Errorf("the folder holds %d files, want 1", len(files))
+		t.Errorf("got %d files in the folder, want 1", len(files))
 	}
 }
 
@@ -41,13 +41,13 @@ func TestWriteFile_FailureLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := durable.WriteFile(occupied, nil); err == nil {
-		t.Fatal("a folder was replaced by a file")
+		t.Fatal("a folder at the path: got no error, want one")
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 1 {
-		t.Errorf("the folder holds %d files, want 1", len(files))
+		t.Errorf("got %d files in the folder, want 1", len(files))
 	}
 	err := durable.WriteFile(filepath.Join(dir, "absent", "f"), nil)
 	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("writing into an absent folder: %v, want not-exist", err)
+		t.Errorf("a missing folder: got %v, want that it does not exist", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 func TestLines_ReadReturnsBothFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f.ndjson")
-	if err := os.WriteFile(path, []byte("cut sho"), 0o600); err != nil { // by a crash
+	if err := os.WriteFile(path, []byte("cut sho"), 0o600); err != nil { // as after a crash
 		t.Fatal(err)
 	}
 	lines, err := durable.OpenLines(path, 16)
@@ -25,7 +25,7 @@ func TestLines_ReadReturnsBothFiles(t *testing.T) {
 	}
 	for _, want := range []string{"cut sho\none\ntwo\nthree\n", "three\nfour\nfive\nsix\n"} {
 		if got, err := lines.Read(); err != nil || string(got) != want {
-			t.Errorf("both files hold %q, %v; want %q", got, err, want)
+			t.Errorf("got %q (%v), want %q", got, err, want)
 		}
 		for _, line := range []string{"four", "five", "six"} {
 			if err := lines.Append([]byte(line)); err != nil {

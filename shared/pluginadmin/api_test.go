@@ -17,7 +17,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
-// fakeManager swaps at once, or fails with err.
+// fakeManager swaps immediately, or fails with err.
 type fakeManager struct {
 	status pluginmanager.Status
 	err    error
@@ -43,10 +43,10 @@ func (m *fakeManager) swap(version string) error {
 	return m.err
 }
 
-// fakeCatalogue has two versions and takes what it is given, or fails with err.
+// fakeCatalogue has two versions and accepts any bundle, or fails with err.
 type fakeCatalogue struct {
 	err     error
-	unfit   error             // of every signature
+	unfit   error             // the error of Signer
 	signers map[string]string // by version
 	install func(io.Reader) error
 }
@@ -112,7 +112,7 @@ func decode[T any](t *testing.T, w *httptest.ResponseRecorder) T {
 	t.Helper()
 	var v T
 	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil {
-		t.Fatalf("%v in %s", err, w.Body)
+		t.Fatalf("got %s, want JSON: %v", w.Body, err)
 	}
 	return v
 }
@@ -125,7 +125,7 @@ func TestReport_NamesWhatRunsAndWhatIsInstalled(t *testing.T) {
 		w := f.send(http.MethodGet, path, "")
 		want := `{"active":{"version":"1.1.0","generation":3,"pid":42,"state":"serving","restarts":0},"previous":null,` + versions + `,"swap":null}` + "\n"
 		if w.Code != http.StatusOK || w.Body.String() != want {
-			t.Errorf("%q: %d\n%swant\n%s", path, w.Code, w.Body, want)
+			t.Errorf("%q: got %d\n%swant\n%s", path, w.Code, w.Body, want)
 		}
 	}
 	moment := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -138,11 +138,11 @@ func TestReport_NamesWhatRunsAndWhatIsInstalled(t *testing.T) {
 		`"previous":{"version":"1.0.0","generation":3,"pid":42,"state":"draining"},` + versions +
 		`,"swap":{"from":"1.0.0","to":"1.1.0","step":"bake","started":"2026-01-02T03:04:05Z","steps":[]}}` + "\n"
 	if w := f.send(http.MethodGet, "/", ""); w.Body.String() != want {
-		t.Errorf("baking:\n%swant\n%s", w.Body, want)
+		t.Errorf("baking: got\n%swant\n%s", w.Body, want)
 	}
 	f.manager.status = pluginmanager.Status{State: pluginmanager.StateRestarting}
 	if got := decode[pluginadmin.Report](t, f.send(http.MethodGet, "/", "")); got.Active.Version != "1.1.0" {
-		t.Errorf("while nothing serves the active version is %q", got.Active.Version)
+		t.Errorf("while nothing serves: got active version %q, want 1.1.0", got.Active.Version)
 	}
 }
 
@@ -155,10 +155,10 @@ func TestSwap_RespondsWithReport(t *testing.T) {
 		w := f.send(http.MethodPost, tt.path, tt.body)
 		got := decode[pluginadmin.Report](t, w)
 		if w.Code != http.StatusOK || got.Active.Version != tt.version || got.Active.State != pluginmanager.StateBaking {
-			t.Errorf("%s: %d %s", tt.path, w.Code, w.Body)
+			t.Errorf("%s: got %d %s, want that %s bakes", tt.path, w.Code, w.Body, tt.version)
 		}
 		if last := f.manager.asked[len(f.manager.asked)-1]; last != tt.asked {
-			t.Errorf("%s asked for %q, want %q", tt.path, last, tt.asked)
+			t.Errorf("%s: got the request %q, want %q", tt.path, last, tt.asked)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestSwap_RefusalNamesStepAndReason(t *testing.T) {
 			errors.Join(pluginmanager.ErrStopped, &pluginmanager.SwapError{Step: "start", Err: errors.New("x")}), http.StatusServiceUnavailable,
 			pluginadmin.ErrorResponse{Error: "the plugin is being stopped"},
 		},
-		"by a fault of ours": {
+		"by an internal error": {
 			errors.New("a secret path"), http.StatusInternalServerError,
 			pluginadmin.ErrorResponse{Error: "the swap failed, see the log"},
 		},
@@ -194,7 +194,7 @@ func TestSwap_RefusalNamesStepAndReason(t *testing.T) {
 				w := f.send(http.MethodPost, path, body)
 				want, _ := json.Marshal(tt.want)
 				if w.Code != tt.code || strings.TrimSpace(w.Body.String()) != string(want) {
-					t.Errorf("%s: %d %swant %d %s", path, w.Code, w.Body, tt.code, want)
+					t.Errorf("%s: got %d %swant %d %s", path, w.Code, w.Body, tt.code, want)
 				}
 			}
 		})
@@ -210,7 +210,7 @@ func TestSwap_EndedWaitIsAccepted(t *testing.T) {
 	w := httptest.NewRecorder()
 	pluginadmin.New(f.manager, f.catalogue, f.options).ServeHTTP(w, r)
 	if w.Code != http.StatusAccepted {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want 202", w.Code, w.Body)
 	}
 }
 
@@ -234,14 +234,14 @@ func TestAPI_InvalidRequestChangesNothing(t *testing.T) {
 		"no JSON":                  {"POST", "/use", "1.2.3", nil, 400, ""},
 		"no version":               {"POST", "/use", `{}`, nil, 400, ""},
 		"a number":                 {"POST", "/use", `{"version":1}`, nil, 400, ""},
-		"a key nobody knows":       {"POST", "/use", `{"version":"1.2.3","force":true}`, nil, 400, ""},
+		"an unknown key":           {"POST", "/use", `{"version":"1.2.3","force":true}`, nil, 400, ""},
 		"two objects":              {"POST", "/use", good + good, nil, 400, ""},
-		"garbage behind it":        {"POST", "/use", good + "x", nil, 400, ""},
+		"garbage after it":         {"POST", "/use", good + "x", nil, 400, ""},
 		"a large body":             {"POST", "/use", `{"version":"` + strings.Repeat("1", 5000) + `"}`, nil, 413, ""},
 		"a large end":              {"POST", "/use", good + strings.Repeat(" ", 5000), nil, 413, ""},
 		"another site's page":      {"POST", "/use", good, []string{"Sec-Fetch-Site", "cross-site"}, 403, ""},
 		"another origin's page":    {"POST", "/rollback", "", []string{"Origin", "https://evil.example"}, 403, ""},
-		"a limit that is none":     {"GET", "/events?limit=many", "", nil, 400, ""},
+		"a limit that is a word":   {"GET", "/events?limit=many", "", nil, 400, ""},
 		"a limit that is too high": {"GET", "/events?limit=1001", "", nil, 400, ""},
 		"a limit below one":        {"GET", "/events?limit=0", "", nil, 400, ""},
 	} {
@@ -249,16 +249,16 @@ func TestAPI_InvalidRequestChangesNothing(t *testing.T) {
 			f := newFixture()
 			w := f.send(tt.method, tt.path, tt.body, tt.headers...)
 			if w.Code != tt.want || w.Header().Get("Allow") != tt.allow {
-				t.Errorf("%d, Allow %q, want %d, %q; %s", w.Code, w.Header().Get("Allow"), tt.want, tt.allow, w.Body)
+				t.Errorf("got %d, Allow %q, want %d, %q; %s", w.Code, w.Header().Get("Allow"), tt.want, tt.allow, w.Body)
 			}
 			if decode[pluginadmin.ErrorResponse](t, w).Error == "" || len(f.manager.asked) > 0 {
-				t.Errorf("%s; the manager was asked for %q", w.Body, f.manager.asked)
+				t.Errorf("got %s and the requests %q, want an error and none", w.Body, f.manager.asked)
 			}
 			for header, want := range map[string]string{
 				"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Content-Type": "application/json; charset=utf-8",
 			} {
 				if got := w.Header().Get(header); got != want {
-					t.Errorf("%s: %q, want %q", header, got, want)
+					t.Errorf("%s: got %q, want %q", header, got, want)
 				}
 			}
 		})
@@ -269,13 +269,13 @@ func TestReport_UnreadableCatalogueIsInternalError(t *testing.T) {
 	f := newFixture()
 	f.catalogue.err = errors.New("/secret/path: input/output error")
 	if w := f.send(http.MethodGet, "/", ""); w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "secret") {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want 500 without the cause", w.Code, w.Body)
 	}
 }
 
-type fakeHistory struct{ asked int }
+type fakeEventLog struct{ asked int }
 
-func (h *fakeHistory) Recent(n int) ([]pluginmanager.Event, error) {
+func (h *fakeEventLog) Recent(n int) ([]pluginmanager.Event, error) {
 	h.asked = n
 	return []pluginmanager.Event{{Type: pluginmanager.EventSwapRefused, Version: "1.2.3", Step: "start", Reason: "it ended"}}, nil
 }
@@ -283,14 +283,14 @@ func (h *fakeHistory) Recent(n int) ([]pluginmanager.Event, error) {
 func TestEvents_AreLimited(t *testing.T) {
 	f := newFixture()
 	if w := f.send(http.MethodGet, "/events", ""); w.Code != http.StatusOK || w.Body.String() != `{"events":[]}`+"\n" {
-		t.Errorf("without a history: %d %s", w.Code, w.Body)
+		t.Errorf("without an event log: got %d %s, want no events", w.Code, w.Body)
 	}
-	history := &fakeHistory{}
-	f.options.EventLog = history
+	eventLog := &fakeEventLog{}
+	f.options.EventLog = eventLog
 	for path, limit := range map[string]int{"/events": 100, "/events?limit=7": 7} {
 		got := decode[pluginadmin.Events](t, f.send(http.MethodGet, path, ""))
-		if history.asked != limit || len(got.Events) != 1 || got.Events[0].Step != "start" {
-			t.Errorf("%s: asked for %d, answered %v", path, history.asked, got)
+		if eventLog.asked != limit || len(got.Events) != 1 || got.Events[0].Step != "start" {
+			t.Errorf("%s: got limit %d and %v, want limit %d and one event", path, eventLog.asked, got, limit)
 		}
 	}
 }
@@ -300,15 +300,15 @@ func TestReport_NamesSigner(t *testing.T) {
 	f.catalogue.signers = map[string]string{"1.1.0": "4583D1662199C9D8"}
 	got := decode[pluginadmin.Report](t, f.send(http.MethodGet, "", ""))
 	if got.Versions[0].Signer != "4583D1662199C9D8" || got.Versions[1].Signer != "" {
-		t.Errorf("signed: %+v", got.Versions)
+		t.Errorf("signed: got %+v, want a signer of the first version only", got.Versions)
 	}
 	f.catalogue.unfit = &plugincatalogue.RefusedError{Version: "1.1.0", Kind: plugincatalogue.ErrUnsigned}
 	got = decode[pluginadmin.Report](t, f.send(http.MethodGet, "", ""))
 	if got.Versions[0].Unfit != "not signed" {
-		t.Errorf("not signed: %+v", got.Versions)
+		t.Errorf("not signed: got %+v, want that the first version is unfit", got.Versions)
 	}
 	f.catalogue.unfit = errors.New("/secret: input/output error")
 	if w := f.send(http.MethodGet, "", ""); w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "secret") {
-		t.Errorf("a disk that fails: %d %s", w.Code, w.Body)
+		t.Errorf("unreadable disk: got %d %s, want 500 without the cause", w.Code, w.Body)
 	}
 }

@@ -25,36 +25,36 @@ func TestInstall_OnlyWhereUploadsAreAllowed(t *testing.T) {
 	f := newFixture()
 	w := f.upload("bundle")
 	if got := decode[pluginadmin.ErrorResponse](t, w); w.Code != http.StatusForbidden || !strings.Contains(got.Reason, "code execution") {
-		t.Errorf("where it is not: %d %s", w.Code, w.Body)
+		t.Errorf("uploads off: got %d %s, want 403 with a reason", w.Code, w.Body)
 	}
 	f.allowUploads(0)
 	w = f.upload("bundle")
 	if got := decode[pluginadmin.Version](t, w); w.Code != http.StatusOK || got.Version != "1.2.0" || got.SHA256 != "abc" {
-		t.Errorf("where it is: %d %s", w.Code, w.Body)
+		t.Errorf("uploads on: got %d %s, want 200 with the version", w.Code, w.Body)
 	}
 	for _, header := range [][]string{nil, {"Content-Type", "multipart/form-data; boundary=x"}, {"Content-Type", ";"}} {
 		if w := f.send(http.MethodPost, "/install", "bundle", header...); w.Code != http.StatusUnsupportedMediaType {
-			t.Errorf("as %q: %d %s", header, w.Code, w.Body)
+			t.Errorf("header %q: got %d %s, want 415", header, w.Code, w.Body)
 		}
 	}
 }
 
 func TestInstall_RefusalNamesReason(t *testing.T) {
 	kind := func(kind error) error {
-		return fmt.Errorf("installing: %w", &plugincatalogue.RefusedError{Version: "1.2.0", Reason: "so it is", Kind: kind})
+		return fmt.Errorf("installing: %w", &plugincatalogue.RefusedError{Version: "1.2.0", Reason: "the reason", Kind: kind})
 	}
 	for name, tt := range map[string]struct {
 		err  error
 		want int
 	}{
-		"no keys after all":     {kind(plugincatalogue.ErrNoKeys), http.StatusForbidden},
+		"no keys":               {kind(plugincatalogue.ErrNoKeys), http.StatusForbidden},
 		"not signed":            {kind(plugincatalogue.ErrUnsigned), http.StatusUnprocessableEntity},
 		"a foreign signature":   {kind(plugincatalogue.ErrBadSignature), http.StatusUnprocessableEntity},
 		"tampered":              {kind(plugincatalogue.ErrTampered), http.StatusUnprocessableEntity},
 		"no bundle":             {kind(plugincatalogue.ErrInvalid), http.StatusUnprocessableEntity},
-		"another one was there": {kind(plugincatalogue.ErrConflict), http.StatusConflict},
+		"installed already":     {kind(plugincatalogue.ErrConflict), http.StatusConflict},
 		"the upload breaks off": {io.ErrUnexpectedEOF, http.StatusBadRequest},
-		"the disk is full, say": {errors.New("/secret: no space"), http.StatusInternalServerError},
+		"the disk is full":      {errors.New("/secret: no space"), http.StatusInternalServerError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture()
@@ -63,10 +63,10 @@ func TestInstall_RefusalNamesReason(t *testing.T) {
 			w := f.upload("bundle")
 			got := decode[pluginadmin.ErrorResponse](t, w)
 			if w.Code != tt.want || got.Error == "" || strings.Contains(w.Body.String(), "secret") {
-				t.Errorf("%d %s, want %d", w.Code, w.Body, tt.want)
+				t.Errorf("got %d %s, want %d without the cause", w.Code, w.Body, tt.want)
 			}
-			if (w.Code == 409 || w.Code == 422) && (got.Version != "1.2.0" || !strings.Contains(got.Reason, "so it is")) {
-				t.Errorf("the fault is %s", w.Body)
+			if (w.Code == 409 || w.Code == 422) && (got.Version != "1.2.0" || !strings.Contains(got.Reason, "the reason")) {
+				t.Errorf("got %s, want the version and the reason", w.Body)
 			}
 		})
 	}
@@ -76,10 +76,10 @@ func TestInstall_SizeIsLimited(t *testing.T) {
 	f := newFixture()
 	f.allowUploads(10)
 	if w := f.upload("0123456789"); w.Code != http.StatusOK {
-		t.Errorf("at the limit: %d %s", w.Code, w.Body)
+		t.Errorf("at the limit: got %d %s, want 200", w.Code, w.Body)
 	}
 	if w := f.upload("0123456789x"); w.Code != http.StatusRequestEntityTooLarge {
-		t.Errorf("over it: %d %s", w.Code, w.Body)
+		t.Errorf("above the limit: got %d %s, want 413", w.Code, w.Body)
 	}
 }
 
@@ -101,9 +101,9 @@ func TestInstall_OneUploadAtATime(t *testing.T) {
 		return nil
 	}
 	if code := post(); code != http.StatusOK || inside != http.StatusConflict {
-		t.Errorf("the first: %d, one beside it: %d", code, inside)
+		t.Errorf("got %d for the first upload and %d during it, want 200 and 409", code, inside)
 	}
 	if code := post(); code != http.StatusOK {
-		t.Errorf("one after it: %d", code)
+		t.Errorf("afterwards: got %d, want 200", code)
 	}
 }

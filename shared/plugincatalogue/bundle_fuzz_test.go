@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The input is the tar, and as it is with raw set: through a gzip alone a fuzzer
-// finds no way. Nothing foreign is run: what is run bears a good signature.
+// The input is a tar, or with raw a complete bundle: a fuzzer finds no valid gzip. No
+// foreign code is run: whatever is run has a valid signature.
 func FuzzInstallBundle_IsAllOrNothing(f *testing.F) {
 	key, sign := keyPair(f)
 	m := manifestOf("1.0.0")
@@ -43,7 +43,7 @@ func FuzzInstallBundle_IsAllOrNothing(f *testing.F) {
 		if err != nil {
 			var refused *RefusedError
 			if !errors.As(err, &refused) {
-				t.Errorf("not a refusal: %v", err)
+				t.Errorf("got %v, want a refusal", err)
 			}
 			wantEmpty(t, c)
 			return

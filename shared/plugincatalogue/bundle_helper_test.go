@@ -13,7 +13,7 @@ import (
 	"aead.dev/minisign"
 )
 
-// keyPair makes a key and returns what signs with it.
+// keyPair returns a new public key and a function that signs with its secret key.
 func keyPair(t testing.TB) (minisign.PublicKey, func([]byte) ([]byte, error)) {
 	t.Helper()
 	public, secret, err := minisign.GenerateKey(nil)
@@ -34,7 +34,7 @@ func openWith(t testing.TB, opts ...Option) *Catalogue {
 	return c
 }
 
-// bundle makes a bundle of a binary; a nil sign leaves the signature out.
+// bundle makes a bundle of a binary; without a signature if sign is nil.
 func bundle(t testing.TB, path string, m Manifest, sign func([]byte) ([]byte, error)) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -44,7 +44,7 @@ func bundle(t testing.TB, path string, m Manifest, sign func([]byte) ([]byte, er
 	return b.Bytes()
 }
 
-// part is a file of a bundle made by hand.
+// part is a file of a bundle.
 type part struct {
 	header tar.Header
 	data   []byte
@@ -54,7 +54,7 @@ func file(name string, data []byte) part {
 	return part{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(data))}, data}
 }
 
-// parts takes a bundle to pieces.
+// parts returns the files of a bundle.
 func parts(t testing.TB, b []byte) []part {
 	t.Helper()
 	zip, err := gzip.NewReader(bytes.NewReader(b))
@@ -79,8 +79,8 @@ func parts(t testing.TB, b []byte) []part {
 	}
 }
 
-// tarOf packs parts without looking at them; a header that promises more than
-// there is makes a tar that ends early.
+// tarOf packs parts without checks. If a header declares more data than there is, the
+// tar ends early.
 func tarOf(t testing.TB, list []part) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -24,21 +24,21 @@ func TestBundle_SignedIsInstalledAndStaged(t *testing.T) {
 	b := bundle(t, binary(t, m, ""), m, sign)
 	ways := map[string]func(*Catalogue) (Entry, error){
 		"as a file":   func(c *Catalogue) (Entry, error) { return c.Install(t.Context(), saved(t, b)) },
-		"as it comes": func(c *Catalogue) (Entry, error) { return c.InstallBundle(t.Context(), bytes.NewReader(b)) },
+		"as a stream": func(c *Catalogue) (Entry, error) { return c.InstallBundle(t.Context(), bytes.NewReader(b)) },
 	}
 	for name, install := range ways {
 		t.Run(name, func(t *testing.T) {
 			c := openWith(t, WithKeys([]minisign.PublicKey{other, key}))
-			for range 2 { // again changes nothing
+			for range 2 { // the second one changes nothing
 				e, err := install(c)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if e.Manifest.Notes != m.Notes || !sound(e) {
-					t.Errorf("the manifest is %v", e.Manifest)
+				if e.Manifest.Notes != m.Notes || !intact(e) {
+					t.Errorf("got manifest %v, want the notes %q and the sum of the binary", e.Manifest, m.Notes)
 				}
 				if id, err := c.Signer(e); err != nil || id != keyID(key.ID()) {
-					t.Errorf("signed by %q (%v), want %s", id, err, keyID(key.ID()))
+					t.Errorf("got signer %q (%v), want %s", id, err, keyID(key.ID()))
 				}
 				mustStage(t, c, e, filepath.Join(t.TempDir(), "run"))
 			}
@@ -46,8 +46,8 @@ func TestBundle_SignedIsInstalledAndStaged(t *testing.T) {
 	}
 }
 
-// sound reports whether an entry's binary has the sum of its manifest.
-func sound(e Entry) bool {
+// intact reports whether an entry's binary has the sum of its manifest.
+func intact(e Entry) bool {
 	sum, err := sumOf(context.Background(), e.Binary())
 	return err == nil && sum == e.Manifest.SHA256
 }
@@ -61,11 +61,11 @@ func TestWriteBundle_IsReproducible(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(first, bundle(t, path, m, sign)) {
-		t.Error("they differ")
+		t.Error("got two different bundles, want equal ones")
 	}
 	for _, p := range parts(t, first) {
 		if p.header.Uid != 0 || p.header.Gid != 0 || p.header.Uname != "" || p.header.ModTime.Unix() != 0 {
-			t.Errorf("%s tells of the machine: %v", p.header.Name, p.header)
+			t.Errorf("%s: got header %v, want nothing about the machine", p.header.Name, p.header)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestBundle_WithoutKeysNeedsNoSignatureButUploadIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if id, err := c.Signer(e); id != "" || err != nil {
-		t.Errorf("signed by %q, %v", id, err)
+		t.Errorf("got signer %q (%v), want none", id, err)
 	}
 	mustStage(t, c, e, filepath.Join(t.TempDir(), "run"))
 }
@@ -100,7 +100,7 @@ func TestBundle_InvalidIsRefusedAndLeavesNothing(t *testing.T) {
 	of := func(list ...part) []byte { return gzipOf(t, tarOf(t, list)) }
 	with := func(p part, change func(*tar.Header)) part { change(&p.header); return p }
 	named := func(p part, name string) part { return with(p, func(h *tar.Header) { h.Name = name }) }
-	// signedAs makes a bundle whose manifest is signed, whatever it says.
+	// signedAs makes a bundle with any manifest and its valid signature.
 	signedAs := func(change func(*Manifest)) []byte {
 		claim := m
 		change(&claim)
@@ -132,19 +132,19 @@ func TestBundle_InvalidIsRefusedAndLeavesNothing(t *testing.T) {
 		"another binary":           {of(file(Name, []byte("#!/bin/sh\n")), manifest, signature), ErrTampered},
 		"an empty binary":          {of(file(Name, nil), manifest, signature), ErrTampered},
 		"a manifest without a sum": {signedAs(func(m *Manifest) { m.SHA256 = "-" }), ErrTampered},
-		"a promise of a schema":    {signedAs(func(m *Manifest) { m.Schema.Max = 9 }), ErrTampered},
+		"another schema range":     {signedAs(func(m *Manifest) { m.Schema.Max = 9 }), ErrTampered},
 		"another version":          {signedAs(func(m *Manifest) { m.Version = "9.0.0" }), ErrTampered},
-		"a way out for a version":  {signedAs(func(m *Manifest) { m.Version = "../9.0.0" }), ErrInvalid},
+		"a path as the version":    {signedAs(func(m *Manifest) { m.Version = "../9.0.0" }), ErrInvalid},
 		"another system":           {signedAs(func(m *Manifest) { m.OS = "plan9" }), ErrInvalid},
 		"another name":             {signedAs(func(m *Manifest) { m.Name = "../x" }), ErrInvalid},
 		"no binary":                {of(manifest, signature), ErrInvalid},
 		"no manifest":              {of(program, signature), ErrInvalid},
-		"nothing in it":            {of(), ErrInvalid},
+		"no files":                 {of(), ErrInvalid},
 		"two binaries":             {of(program, program, manifest, signature), ErrInvalid},
 		"two manifests":            {of(program, manifest, manifest, signature), ErrInvalid},
 		"two signatures":           {of(program, manifest, signature, signature), ErrInvalid},
-		"a file more":              {of(program, manifest, signature, file("README", nil)), ErrInvalid},
-		"a way out":                {of(named(program, "../personal"), manifest, signature), ErrInvalid},
+		"an unknown file":          {of(program, manifest, signature, file("README", nil)), ErrInvalid},
+		"a path to another folder": {of(named(program, "../personal"), manifest, signature), ErrInvalid},
 		"a file in a folder":       {of(named(program, "x/personal"), manifest, signature), ErrInvalid},
 		"an absolute path":         {of(named(program, "/tmp/personal"), manifest, signature), ErrInvalid},
 		"a dot before a name":      {of(named(program, "./personal"), manifest, signature), ErrInvalid},
@@ -156,25 +156,25 @@ func TestBundle_InvalidIsRefusedAndLeavesNothing(t *testing.T) {
 		"extended records": {of(with(program, func(h *tar.Header) {
 			h.Format, h.PAXRecords = tar.FormatPAX, map[string]string{"SCHILY.xattr.user.x": "1"}
 		}), manifest, signature), ErrInvalid},
-		"a huge binary":               {of(manifest, signature, with(program, func(h *tar.Header) { h.Size = maxBinary + 1 })), ErrInvalid},
-		"a large manifest":            {of(file(manifestFile, make([]byte, maxSmall+1))), ErrInvalid},
-		"a large signature":           {of(file(signatureFile, make([]byte, maxSmall+1))), ErrInvalid},
-		"a binary cut off":            {of(manifest, signature, with(program, func(h *tar.Header) { h.Size++ })), ErrInvalid},
-		"a manifest of no JSON":       {of(program, file(manifestFile, []byte("{")), file(signatureFile, must(sign([]byte("{"))))), ErrInvalid},
-		"data behind the tar":         {gzipOf(t, append(slices.Clone(whole), "tail"...)), ErrInvalid},
-		"a tar behind the tar":        {gzipOf(t, append(slices.Clone(whole), whole...)), ErrInvalid},
-		"zeros without end":           {gzipOf(t, append(slices.Clone(whole), make([]byte, maxPadding+1)...)), ErrInvalid},
-		"data behind the gzip":        {append(slices.Clone(packed), 'x'), ErrInvalid},
-		"another gzip behind it":      {append(slices.Clone(packed), packed...), ErrInvalid},
-		"an empty gzip behind it":     {append(slices.Clone(packed), gzipOf(t, nil)...), ErrInvalid},
-		"a gzip cut off":              {packed[:len(packed)-9], ErrInvalid},
-		"a gzip without its sum":      {packed[:len(packed)-8], ErrInvalid},
-		"a gzip with a faulty sum":    {append(slices.Clone(packed[:len(packed)-1]), packed[len(packed)-1]^1), ErrInvalid},
-		"a gzip's header alone":       {packed[:10], ErrInvalid},
-		"no tar":                      {gzipOf(t, bytes.Repeat([]byte("x"), 2048)), ErrInvalid},
-		"no gzip":                     {[]byte("\x1f\x8bnothing"), ErrInvalid},
-		"a tar as it is":              {whole, nil}, // kinds differ: a file of it passes for a binary
-		"an upload of no byte at all": {nil, nil},
+		"a huge binary":            {of(manifest, signature, with(program, func(h *tar.Header) { h.Size = maxBinary + 1 })), ErrInvalid},
+		"a large manifest":         {of(file(manifestFile, make([]byte, maxSmall+1))), ErrInvalid},
+		"a large signature":        {of(file(signatureFile, make([]byte, maxSmall+1))), ErrInvalid},
+		"a binary cut off":         {of(manifest, signature, with(program, func(h *tar.Header) { h.Size++ })), ErrInvalid},
+		"an invalid manifest":      {of(program, file(manifestFile, []byte("{")), file(signatureFile, must(sign([]byte("{"))))), ErrInvalid},
+		"data after the tar":       {gzipOf(t, append(slices.Clone(whole), "tail"...)), ErrInvalid},
+		"a tar after the tar":      {gzipOf(t, append(slices.Clone(whole), whole...)), ErrInvalid},
+		"too many zeros":           {gzipOf(t, append(slices.Clone(whole), make([]byte, maxPadding+1)...)), ErrInvalid},
+		"data after the gzip":      {append(slices.Clone(packed), 'x'), ErrInvalid},
+		"another gzip after it":    {append(slices.Clone(packed), packed...), ErrInvalid},
+		"an empty gzip after it":   {append(slices.Clone(packed), gzipOf(t, nil)...), ErrInvalid},
+		"a gzip cut off":           {packed[:len(packed)-9], ErrInvalid},
+		"a gzip without its sum":   {packed[:len(packed)-8], ErrInvalid},
+		"a gzip with a faulty sum": {append(slices.Clone(packed[:len(packed)-1]), packed[len(packed)-1]^1), ErrInvalid},
+		"a gzip's header alone":    {packed[:10], ErrInvalid},
+		"no tar":                   {gzipOf(t, bytes.Repeat([]byte("x"), 2048)), ErrInvalid},
+		"no gzip":                  {[]byte("\x1f\x8bnothing"), ErrInvalid},
+		"a bare tar":               {whole, nil}, // the kinds differ: a file of it counts as a binary
+		"no data":                  {nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := openWith(t, WithKeys([]minisign.PublicKey{key}))
@@ -219,12 +219,12 @@ func TestBundle_DeclaredSizesAreLimitedBeforeReading(t *testing.T) {
 
 func must(data []byte, _ error) []byte { return data }
 
-// wantAlone checks that nothing was written beside the catalogue's folder.
+// wantAlone checks that nothing was written outside the catalogue's folder.
 func wantAlone(t testing.TB, c *Catalogue) {
 	t.Helper()
 	for _, dir := range []string{filepath.Dir(c.dir), filepath.Dir(filepath.Dir(c.dir))} {
 		if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
-			t.Errorf("in %s: %v (%v)", dir, names, err)
+			t.Errorf("got files %v in %s (%v), want one", names, dir, err)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestInstallBundle_BrokenUploadIsNotARefusal(t *testing.T) {
 		_, err := c.InstallBundle(t.Context(), io.MultiReader(bytes.NewReader(b[:n]), failing{broken}))
 		var refused *RefusedError
 		if !errors.Is(err, broken) || errors.As(err, &refused) {
-			t.Errorf("after %d bytes: %v", n, err)
+			t.Errorf("after %d bytes: got %v, want the error of the reader", n, err)
 		}
 		wantEmpty(t, c)
 	}
@@ -257,7 +257,7 @@ func TestInstallBundle_EndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.InstallBundle(ctx, bytes.NewReader(b)); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want that it was cancelled", err)
 	}
 	wantEmpty(t, c)
 }
@@ -302,18 +302,18 @@ func TestInstallBundle_OneOfConcurrentBuildsWins(t *testing.T) {
 		if err == nil {
 			won++
 			if results[i^1] == nil {
-				t.Error("two builds were installed under one version")
+				t.Error("got two builds under one version, want one")
 			}
 			continue
 		}
 		wantRefused(t, err, ErrConflict)
 	}
 	if won != 4 {
-		t.Errorf("%d were told that it is installed, want the 4 with one build", won)
+		t.Errorf("got %d successes, want the 4 of one build", won)
 	}
 	list, err := os.ReadDir(c.dir)
 	if err != nil || len(list) != 1 {
-		t.Errorf("in the catalogue: %v (%v)", list, err)
+		t.Errorf("got files %v in the catalogue (%v), want one", list, err)
 	}
 	e, err := c.Find("1.0.0")
 	if err != nil {
@@ -332,12 +332,12 @@ func TestWriteBundle_RefusesWhatNoCatalogueAccepts(t *testing.T) {
 		sign   func([]byte) ([]byte, error)
 		want   error
 	}{
-		"a way out for a version": {path, func(m *Manifest) { m.Version = "../1" }, nil, ErrInvalid},
-		"notes without end":       {path, func(m *Manifest) { m.Notes = string(make([]byte, maxSmall)) }, nil, errTooLarge},
+		"a path as the version":   {path, func(m *Manifest) { m.Version = "../1" }, nil, ErrInvalid},
+		"notes that are too long": {path, func(m *Manifest) { m.Notes = string(make([]byte, maxSmall)) }, nil, errTooLarge},
 		"no binary":               {filepath.Join(t.TempDir(), "x"), func(*Manifest) {}, nil, os.ErrNotExist},
-		"a signer that does not":  {path, func(*Manifest) {}, func([]byte) ([]byte, error) { return nil, wrong }, wrong},
-		"a folder for a binary":   {t.TempDir(), func(*Manifest) {}, nil, errNotRegular},
-		"a signature without end": {path, func(*Manifest) {}, func([]byte) ([]byte, error) { return make([]byte, maxSmall+1), nil }, errTooLarge},
+		"a signer that fails":     {path, func(*Manifest) {}, func([]byte) ([]byte, error) { return nil, wrong }, wrong},
+		"a folder as the binary":  {t.TempDir(), func(*Manifest) {}, nil, errNotRegular},
+		"a huge signature":        {path, func(*Manifest) {}, func([]byte) ([]byte, error) { return make([]byte, maxSmall+1), nil }, errTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := m

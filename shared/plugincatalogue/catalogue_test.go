@@ -21,8 +21,8 @@ func manifestOf(version string) Manifest {
 	}
 }
 
-// binary writes a program that prints the manifest; comment makes its contents
-// differ from another one's of the same version.
+// binary writes a program that prints the manifest. Another comment makes another
+// build of the same version.
 func binary(t *testing.T, m Manifest, comment string) string {
 	t.Helper()
 	data, err := json.Marshal(m)
@@ -103,7 +103,7 @@ func TestInstall_VersionCanBeFoundAndRemoved(t *testing.T) {
 		t.Error(diff)
 	}
 	if sum, err := sumOf(t.Context(), found.Binary()); err != nil || sum != found.Manifest.SHA256 {
-		t.Errorf("the binary's sum is %s (%v), the manifest's %s", sum, err, found.Manifest.SHA256)
+		t.Errorf("got a binary with the sum %s (%v), want %s", sum, err, found.Manifest.SHA256)
 	}
 	if err := c.Remove("1.0.0"); err != nil {
 		t.Fatal(err)
@@ -114,12 +114,12 @@ func TestInstall_VersionCanBeFoundAndRemoved(t *testing.T) {
 	wantEmpty(t, c)
 }
 
-// wantEmpty checks that nothing was left behind in the catalogue's folder.
+// wantEmpty checks that the catalogue's folder is empty.
 func wantEmpty(t testing.TB, c *Catalogue) {
 	t.Helper()
 	left, err := os.ReadDir(c.dir)
 	if err != nil || len(left) != 0 {
-		t.Errorf("left in the catalogue: %v (%v)", left, err)
+		t.Errorf("got files %v in the catalogue (%v), want none", left, err)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestInstall_RefusesOtherContentsOfAVersion(t *testing.T) {
 	_, err := c.Install(t.Context(), binary(t, manifestOf("1.0.0"), "another build"))
 	wantRefused(t, err, ErrConflict)
 	if got, err := c.Find("1.0.0"); err != nil || got.Manifest.SHA256 != want.Manifest.SHA256 {
-		t.Errorf("the first one did not stay: %v, %v", got, err)
+		t.Errorf("got %v (%v), want the first build", got, err)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestInstall_OneOfConcurrentBinariesWins(t *testing.T) {
 		wantRefused(t, err, ErrConflict)
 	}
 	if won != 1 {
-		t.Errorf("%d were installed, want 1", won)
+		t.Errorf("got %d installed builds, want 1", won)
 	}
 	if diff := cmp.Diff([]string{"1.0.0"}, versions(t, c)); diff != "" {
 		t.Error(diff)
@@ -201,24 +201,24 @@ func TestInstall_RefusesWhatIsNotThisPlugin(t *testing.T) {
 		return func(t *testing.T) string { return script(t, body) }
 	}
 	for name, build := range map[string]func(*testing.T) string{
-		"another name":          with(func(m *Manifest) { m.Name = "other" }),
-		"another system":        with(func(m *Manifest) { m.OS = "plan9" }),
-		"another architecture":  with(func(m *Manifest) { m.Arch = "z80" }),
-		"no protocol":           with(func(m *Manifest) { m.Protocol = Range{} }),
-		"protocols reversed":    with(func(m *Manifest) { m.Protocol = Range{2, 1} }),
-		"schemas reversed":      with(func(m *Manifest) { m.Schema = Range{2, 1} }),
-		"no version":            with(func(m *Manifest) { m.Version = "" }),
-		"a way out":             with(func(m *Manifest) { m.Version = "../1.0.0" }),
-		"a way out in the hash": with(func(m *Manifest) { m.Version = "1.0.0+../x" }),
-		"a leading v":           with(func(m *Manifest) { m.Version = "v1.0.0" }),
-		"a short version":       with(func(m *Manifest) { m.Version = "1.0" }),
-		"prints nothing":        prints(":"),
-		"prints garbage":        prints("echo '[1, {'"),
-		"prints another type":   prints("echo '[]'"),
-		"prints null":           prints("echo null"),
-		"prints without end":    prints("while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done"),
-		"fails":                 prints("exit 3"),
-		"cannot be run":         prints("\x00"),
+		"another name":         with(func(m *Manifest) { m.Name = "other" }),
+		"another system":       with(func(m *Manifest) { m.OS = "plan9" }),
+		"another architecture": with(func(m *Manifest) { m.Arch = "z80" }),
+		"no protocol":          with(func(m *Manifest) { m.Protocol = Range{} }),
+		"protocols reversed":   with(func(m *Manifest) { m.Protocol = Range{2, 1} }),
+		"schemas reversed":     with(func(m *Manifest) { m.Schema = Range{2, 1} }),
+		"no version":           with(func(m *Manifest) { m.Version = "" }),
+		"a path":               with(func(m *Manifest) { m.Version = "../1.0.0" }),
+		"a path in the build":  with(func(m *Manifest) { m.Version = "1.0.0+../x" }),
+		"a leading v":          with(func(m *Manifest) { m.Version = "v1.0.0" }),
+		"a short version":      with(func(m *Manifest) { m.Version = "1.0" }),
+		"prints nothing":       prints(":"),
+		"prints garbage":       prints("echo '[1, {'"),
+		"prints another type":  prints("echo '[]'"),
+		"prints null":          prints("echo null"),
+		"prints endlessly":     prints("while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done"),
+		"fails":                prints("exit 3"),
+		"cannot be run":        prints("\x00"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := open(t)
@@ -321,7 +321,7 @@ func FuzzParseManifest_RefusesGarbage(f *testing.F) {
 			return
 		}
 		if filepath.Base(m.Version) != m.Version || m.Version == "." || m.Version == ".." {
-			t.Errorf("version %q is no plain folder name", m.Version)
+			t.Errorf("got version %q, want a plain folder name", m.Version)
 		}
 	})
 }

@@ -20,8 +20,8 @@ func TestPrune_KeepsHighestVersionsAndThoseInUse(t *testing.T) {
 	}{
 		"nothing in use":          {3, State{}, []string{"3.0.0", "2.0.0", "1.0.0"}, []string{"10.0.0", "5.0.0-rc.1", "4.0.0"}},
 		"old ones in use":         {1, State{Active: "2.0.0", LastGood: "1.0.0"}, []string{"5.0.0-rc.1", "4.0.0", "3.0.0"}, []string{"10.0.0", "2.0.0", "1.0.0"}},
-		"more than there are":     {99, State{}, nil, []string{"10.0.0", "5.0.0-rc.1", "4.0.0", "3.0.0", "2.0.0", "1.0.0"}},
-		"none but the one in use": {0, State{Active: "3.0.0"}, []string{"10.0.0", "5.0.0-rc.1", "4.0.0", "2.0.0", "1.0.0"}, []string{"3.0.0"}},
+		"more than installed":     {99, State{}, nil, []string{"10.0.0", "5.0.0-rc.1", "4.0.0", "3.0.0", "2.0.0", "1.0.0"}},
+		"only the one in use":     {0, State{Active: "3.0.0"}, []string{"10.0.0", "5.0.0-rc.1", "4.0.0", "2.0.0", "1.0.0"}, []string{"3.0.0"}},
 		"the highest ones in use": {2, State{Active: "10.0.0", LastGood: "5.0.0-rc.1"}, []string{"4.0.0", "3.0.0", "2.0.0", "1.0.0"}, []string{"10.0.0", "5.0.0-rc.1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,10 +37,10 @@ func TestPrune_KeepsHighestVersionsAndThoseInUse(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tt.removed, removed); diff != "" {
-				t.Error("removed: ", diff)
+				t.Error("removed versions: ", diff)
 			}
 			if diff := cmp.Diff(tt.left, versions(t, c)); diff != "" {
-				t.Error("left: ", diff)
+				t.Error("remaining versions: ", diff)
 			}
 		})
 	}
@@ -50,11 +50,11 @@ func TestPrune_RefusesNegativeNumber(t *testing.T) {
 	c := open(t)
 	install(t, c, "1.0.0")
 	if removed, err := c.Prune(-1); err == nil || len(removed) != 0 {
-		t.Errorf("removed %v, %v", removed, err)
+		t.Errorf("got %v removed (%v), want an error", removed, err)
 	}
 }
 
-// longAgo is when a process died that left something behind.
+// longAgo is the time of leftovers of a killed process.
 func longAgo() time.Time { return time.Now().Add(-2 * staleAfter) }
 
 func TestSweep_RemovesLeftoversOfKilledProcesses(t *testing.T) {
@@ -113,7 +113,7 @@ func TestStage_RemovesLeftoversOfKilledProcesses(t *testing.T) {
 	}
 }
 
-// mkdirOld makes a folder with a file in it that nobody has touched for long.
+// mkdirOld makes a folder with a file in it, and an old time.
 func mkdirOld(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -127,7 +127,7 @@ func mkdirOld(t *testing.T, dir string) {
 	}
 }
 
-// writeAt makes a file that was last written at a time.
+// writeAt makes a file with a time of modification.
 func writeAt(t *testing.T, path string, modified time.Time) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {

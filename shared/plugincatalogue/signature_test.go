@@ -10,7 +10,7 @@ import (
 	"aead.dev/minisign"
 )
 
-// signedEntry returns a catalogue with a key, and a signed version in it.
+// signedEntry returns a catalogue with a key, and its signed version.
 func signedEntry(t *testing.T, opts ...Option) (*Catalogue, Entry, func([]byte) ([]byte, error)) {
 	t.Helper()
 	key, sign := keyPair(t)
@@ -36,16 +36,16 @@ func TestStage_VerifiesSignatureEachTime(t *testing.T) {
 		tamper func(t *testing.T, e Entry)
 		kind   error
 	}{
-		"no signature":   {func(t *testing.T, e Entry) { remove(t, signature(e)) }, ErrUnsigned},
-		"another key's":  {func(t *testing.T, e Entry) { rewrite(t, signature(e), must(stranger(read(t, manifest(e))))) }, ErrBadSignature},
-		"garbage":        {func(t *testing.T, e Entry) { rewrite(t, signature(e), []byte("x")) }, ErrBadSignature},
-		"one byte of it": {func(t *testing.T, e Entry) { rewrite(t, signature(e), flipped(read(t, signature(e)), 60)) }, ErrBadSignature},
-		"without end":    {func(t *testing.T, e Entry) { rewrite(t, signature(e), make([]byte, maxSmall+1)) }, ErrInvalid},
-		"a link":         {func(t *testing.T, e Entry) { relink(t, signature(e)) }, ErrInvalid},
+		"no signature":  {func(t *testing.T, e Entry) { remove(t, signature(e)) }, ErrUnsigned},
+		"another key's": {func(t *testing.T, e Entry) { rewrite(t, signature(e), must(stranger(read(t, manifest(e))))) }, ErrBadSignature},
+		"garbage":       {func(t *testing.T, e Entry) { rewrite(t, signature(e), []byte("x")) }, ErrBadSignature},
+		"another byte":  {func(t *testing.T, e Entry) { rewrite(t, signature(e), flipped(read(t, signature(e)), 60)) }, ErrBadSignature},
+		"too large":     {func(t *testing.T, e Entry) { rewrite(t, signature(e), make([]byte, maxSmall+1)) }, ErrInvalid},
+		"a link":        {func(t *testing.T, e Entry) { relink(t, signature(e)) }, ErrInvalid},
 		"another schema": {func(t *testing.T, e Entry) {
 			rewrite(t, manifest(e), bytes.Replace(read(t, manifest(e)), []byte(`"max": 1`), []byte(`"max": 2`), 1))
 		}, ErrBadSignature},
-		"one more blank": {func(t *testing.T, e Entry) { rewrite(t, manifest(e), append(read(t, manifest(e)), ' ')) }, ErrBadSignature},
+		"another space":  {func(t *testing.T, e Entry) { rewrite(t, manifest(e), append(read(t, manifest(e)), ' ')) }, ErrBadSignature},
 		"no manifest":    {func(t *testing.T, e Entry) { remove(t, manifest(e)) }, ErrInvalid},
 		"another binary": {func(t *testing.T, e Entry) { overwrite(t, e.Binary()) }, ErrTampered},
 		"a binary and its sum": {func(t *testing.T, e Entry) {
@@ -60,11 +60,11 @@ func TestStage_VerifiesSignatureEachTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, e, _ := signedEntry(t)
 			private := filepath.Join(t.TempDir(), "run")
-			mustStage(t, c, e, private) // an earlier copy must not make up for it
+			mustStage(t, c, e, private) // an earlier copy must not be used
 			tt.tamper(t, e)
 			_, err := c.Stage(t.Context(), e, filepath.Join(t.TempDir(), "new"))
 			wantRefused(t, err, tt.kind)
-			if tt.kind != ErrTampered { // the binary is not needed any more
+			if tt.kind != ErrTampered { // there is a copy of the binary
 				_, err = c.Stage(t.Context(), e, private)
 				wantRefused(t, err, tt.kind)
 				_, err = c.Signer(e)
@@ -95,7 +95,7 @@ func flipped(data []byte, at int) []byte {
 	return data
 }
 
-// relink puts a link to the same contents in a file's place.
+// relink replaces a file by a link to the same contents.
 func relink(t *testing.T, path string) {
 	t.Helper()
 	target := filepath.Join(t.TempDir(), "elsewhere")
@@ -129,10 +129,10 @@ func TestInstall_WithKeysRefusesBareBinaryWithoutRunningIt(t *testing.T) {
 	_, err := c.Install(t.Context(), script(t, ": > "+ran))
 	wantRefused(t, err, ErrUnsigned)
 	if !strings.Contains(err.Error(), "bundle") {
-		t.Errorf("it does not say what to do: %v", err)
+		t.Errorf("got %v, want that it asks for a bundle", err)
 	}
 	if _, err := os.Stat(ran); err == nil {
-		t.Error("it was run")
+		t.Error("got a binary that was run, want that it was not")
 	}
 	wantEmpty(t, c)
 }
@@ -146,7 +146,7 @@ func TestInstall_RefusesForeignBundleWithoutRunningIt(t *testing.T) {
 	_, err := c.Install(t.Context(), saved(t, b))
 	wantRefused(t, err, ErrBadSignature)
 	if _, err := os.Stat(ran); err == nil {
-		t.Error("it was run")
+		t.Error("got a binary that was run, want that it was not")
 	}
 }
 
@@ -164,13 +164,13 @@ func TestStage_RefusesUnsignedVersionOnceThereAreKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := versions(t, c); len(got) != 1 {
-		t.Errorf("listed are %v", got)
+		t.Errorf("got versions %v, want one", got)
 	}
 	private := filepath.Join(t.TempDir(), "run")
 	_, err = c.Stage(t.Context(), e, private)
 	wantRefused(t, err, ErrUnsigned)
 
-	// Its signed bundle mends it where it is.
+	// Its signed bundle repairs it.
 	e, err = c.Install(t.Context(), saved(t, bundle(t, path, m, sign)))
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestInstall_ReplacesSignatureAfterKeyExchange(t *testing.T) {
 	}
 	mustStage(t, second, e, private)
 	if id, err := second.Signer(e); err != nil || id != keyID(newKey.ID()) {
-		t.Errorf("signed by %s, %v", id, err)
+		t.Errorf("got signer %s (%v), want %s", id, err, keyID(newKey.ID()))
 	}
 }
 
@@ -231,14 +231,14 @@ func TestStage_RefusesVersionsBelowMinVersion(t *testing.T) {
 		if kind != nil {
 			wantRefused(t, err, kind)
 		} else if err != nil {
-			t.Errorf("%s: %v", version, err)
+			t.Errorf("%s: got %v, want no error", version, err)
 		}
 	}
 }
 
 func TestWithMinVersion_RefusesInvalidVersion(t *testing.T) {
 	if _, err := WithMinVersion("v1"); err == nil {
-		t.Error("it was taken")
+		t.Error("got no error, want one")
 	}
 }
 
@@ -248,7 +248,7 @@ func TestReadKeys_ReadsFiles(t *testing.T) {
 	text := must(first.MarshalText())
 	for name, tt := range map[string]struct {
 		text string
-		want int // no keys: an error
+		want int // 0 for an error
 	}{
 		"as minisign writes it": {string(text) + "\n", 1},
 		"without a comment":     {first.String(), 1},
@@ -260,26 +260,26 @@ func TestReadKeys_ReadsFiles(t *testing.T) {
 		"garbage":               {"hunter2", 0},
 		"one and garbage":       {string(text) + "\nhunter2\n", 0},
 		"a key cut off":         {first.String()[:20], 0},
-		"without end":           {strings.Repeat("\n", maxSmall+1), 0},
+		"too large":             {strings.Repeat("\n", maxSmall+1), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys, err := ReadKeys(saved(t, []byte(tt.text)))
 			if len(keys) != tt.want || (err == nil) != (tt.want > 0) {
-				t.Fatalf("%d keys, %v; want %d", len(keys), err, tt.want)
+				t.Fatalf("got %d keys (%v), want %d", len(keys), err, tt.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("the contents are shown: %v", err)
+				t.Errorf("got %v, want an error that does not quote the file", err)
 			}
 			if tt.want > 0 && !keys[0].Equal(first) {
-				t.Error("it is another key")
+				t.Error("got another key, want the first one")
 			}
 		})
 	}
 	if _, err := ReadKeys(filepath.Join(t.TempDir(), "none.pub")); err == nil {
-		t.Error("a file that is not there was read")
+		t.Error("a missing file: got no error, want one")
 	}
 	if keys, err := ReadKeys(); len(keys) != 0 || err != nil {
-		t.Errorf("of no file: %v, %v", keys, err)
+		t.Errorf("no files: got %v (%v), want no keys", keys, err)
 	}
 }
 
@@ -289,7 +289,7 @@ func FuzzParseKeys_GarbageIsAnError(f *testing.F) {
 	f.Add([]byte("untrusted comment: x\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if keys, err := parseKeys(text); (err == nil) != (len(keys) > 0) {
-			t.Errorf("%d keys, %v", len(keys), err)
+			t.Errorf("got %d keys (%v), want an error or keys", len(keys), err)
 		}
 	})
 }

@@ -13,11 +13,11 @@ func TestStage_MakesPrivateVerifiedCopy(t *testing.T) {
 	private := filepath.Join(t.TempDir(), "run")
 	path := mustStage(t, c, e, private)
 	if sum, err := sumOf(t.Context(), path); err != nil || sum != e.Manifest.SHA256 {
-		t.Errorf("sum %s (%v), want %s", sum, err, e.Manifest.SHA256)
+		t.Errorf("got sum %s (%v), want %s", sum, err, e.Manifest.SHA256)
 	}
 	for p, want := range map[string]os.FileMode{path: 0o500, filepath.Dir(path): 0o700, private: 0o700} {
 		if info, err := os.Stat(p); err != nil || info.Mode().Perm() != want {
-			t.Errorf("mode of %s: %v (%v), want %v", p, info.Mode().Perm(), err, want)
+			t.Errorf("%s: got mode %v (%v), want %v", p, info.Mode().Perm(), err, want)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestStage_RefusesTamperedBinary(t *testing.T) {
 			wantRefused(t, err, ErrTampered)
 			left, err := os.ReadDir(private)
 			if err != nil || len(left) != 0 {
-				t.Errorf("left behind: %v (%v)", left, err)
+				t.Errorf("got files %v (%v), want none", left, err)
 			}
 		})
 	}
@@ -95,12 +95,12 @@ func TestStage_ReusesOnlyAnIntactCopy(t *testing.T) {
 	}
 	after, err := os.Stat(mustStage(t, c, e, private))
 	if err != nil || !os.SameFile(before, after) {
-		t.Errorf("a sound copy was made anew (%v)", err)
+		t.Errorf("got a new copy (%v), want the earlier one", err)
 	}
 
 	overwrite(t, path)
 	if sum, err := sumOf(t.Context(), mustStage(t, c, e, private)); err != nil || sum != e.Manifest.SHA256 {
-		t.Errorf("a tampered copy was used again: sum %s (%v)", sum, err)
+		t.Errorf("got a copy with the sum %s (%v), want %s", sum, err, e.Manifest.SHA256)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestStage_RefusesFolderOpenToOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if path, err := c.Stage(t.Context(), e, shared); err == nil {
-		t.Errorf("staged at %s", path)
+		t.Errorf("got a copy at %s, want an error", path)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestVerify_ChecksWhatIsOnDisk(t *testing.T) {
 	c := openWith(t)
 	e := install(t, c, "1.0.0")
 	if err := c.Verify(t.Context(), e); err != nil {
-		t.Errorf("a sound one: %v", err)
+		t.Errorf("an intact version: got %v, want no error", err)
 	}
 	if err := os.Chmod(e.Binary(), 0o700); err != nil {
 		t.Fatal(err)

@@ -9,19 +9,19 @@ import (
 func TestState_LoadReturnsWhatWasSavedLast(t *testing.T) {
 	c := open(t)
 	if s, err := c.LoadState(); err != nil || s != (State{}) {
-		t.Errorf("before anything was saved: %v, %v", s, err)
+		t.Errorf("before the first save: got %v (%v), want the zero State", s, err)
 	}
 	for _, want := range []State{{Active: "1.0.0"}, {Active: "2.0.0", LastGood: "1.0.0"}} {
 		if err := c.SaveState(want); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := c.LoadState(); err != nil || got != want {
-			t.Errorf("got %v, %v, want %v", got, err, want)
+			t.Errorf("got %v (%v), want %v", got, err, want)
 		}
 	}
 	left, err := os.ReadDir(c.dir)
 	if err != nil || len(left) != 1 {
-		t.Errorf("in the catalogue: %v (%v), want the state alone", left, err)
+		t.Errorf("got files %v in the catalogue (%v), want only the state", left, err)
 	}
 }
 
@@ -35,6 +35,6 @@ func TestLoadState_DamagedFileIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s, err := c.LoadState(); err == nil {
-		t.Errorf("got %v", s)
+		t.Errorf("got %v, want an error", s)
 	}
 }

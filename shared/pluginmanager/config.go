@@ -2,7 +2,6 @@ package pluginmanager
 
 import (
 	"cmp"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -10,19 +9,19 @@ import (
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
-// Config is what a manager needs. Times that are zero take the default named
-// beside them.
+// Config configures a manager. A zero duration or number takes the default at the
+// end of its comment.
 type Config struct {
 	Catalogue   *plugincatalogue.Catalogue
-	Host        personal.Host          // one that also has CheckMail(context.Context) error is asked before a swap: mail that is away is a warning
-	DatabaseURL string                 // sqlite://PATH or postgres://…, handed to the plugin; a secret
-	Settings    func() ([]byte, error) // read anew at every start; nil for none
-	RunDir      string                 // private to this manager; made with mode 0700 if there is none
+	Host        personal.Host          // if it also has CheckMail(context.Context) error, a swap asks it; unreachable mail is a warning
+	DatabaseURL string                 // sqlite://PATH or postgres://…, passed to the plugin; a secret
+	Settings    func() ([]byte, error) // called at every start; nil for no settings
+	RunDir      string                 // private to this manager; created with mode 0700 if it does not exist
 	Log         *slog.Logger           // nil for slog.Default()
-	Env         []string               // NAME=value, beside the few variables that a plugin gets anyway
+	Env         []string               // NAME=value, in addition to the few variables that every plugin gets
 
 	RestartWait time.Duration // how long a call waits for a process: 5s
-	CallTimeout time.Duration // of a call that has no deadline of its own: 30s
+	CallTimeout time.Duration // of a call without a deadline of its own: 30s
 
 	StartTimeout     time.Duration // from the start of a process to its handshake: 15s
 	ConfigureTimeout time.Duration // 15s
@@ -32,21 +31,21 @@ type Config struct {
 	ActivateTimeout  time.Duration // 5s
 
 	HealthInterval time.Duration // between health checks of a process: 1s
-	HealthTimeout  time.Duration // of one of them, and from when on a call that gets no answer is the fault of a process that is not overloaded: 2s
-	HealthFailures int           // unanswered checks in a row that prove a process hung: 3
+	HealthTimeout  time.Duration // of a health check; a call without a response for this long counts as failed, unless the process is overloaded: 2s
+	HealthFailures int           // health checks in a row without a response that prove that a process hangs: 3
 
-	BackoffMin   time.Duration // the first wait between failed starts, at most: 100ms
-	BackoffMax   time.Duration // the longest wait between failed starts, at most: 10s
-	CrashWindow  time.Duration // a process that dies sooner after it was ready has crashed: 10s
+	BackoffMin   time.Duration // upper limit of the first wait between failed starts: 100ms
+	BackoffMax   time.Duration // upper limit of all waits between failed starts: 10s
+	CrashWindow  time.Duration // a process that dies sooner than this after it was ready has crashed: 10s
 	CrashLimit   int           // crashes in a row that make a version fail: 5
-	FailureRetry time.Duration // between attempts once it failed: 30s
+	FailureRetry time.Duration // between starts of a version that failed: 30s
 
-	Bake    time.Duration // how long the old process stays warm after a swap: 60s; negative for not at all
-	OnEvent func(Event)   // is told what happens; safe for concurrent use, must not block for long; nil for nobody
+	Bake    time.Duration // how long the old process stays warm after a swap: 60s; negative for no bake
+	OnEvent func(Event)   // gets every event; must be safe for concurrent use, and fast; nil for none
 
-	DrainTimeout    time.Duration // for calls under way in a process that is given up or stopped: 5s
+	DrainTimeout    time.Duration // for calls under way in a process that is retired: 5s
 	QuiesceTimeout  time.Duration // for its background work: 2s
-	ShutdownTimeout time.Duration // for a process to end when asked to: 3s
+	ShutdownTimeout time.Duration // for the process to end when asked to: 3s
 }
 
 func (c Config) withDefaults() Config {
@@ -78,16 +77,4 @@ func (c Config) withDefaults() Config {
 	c.QuiesceTimeout = cmp.Or(c.QuiesceTimeout, 2*time.Second)
 	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, 3*time.Second)
 	return c
-}
-
-func (c Config) validate() error {
-	switch {
-	case c.Catalogue == nil:
-		return errors.New("plugin manager: no catalogue given")
-	case c.Host == nil:
-		return errors.New("plugin manager: no host given")
-	case c.RunDir == "":
-		return errors.New("plugin manager: no run folder given")
-	}
-	return nil
 }

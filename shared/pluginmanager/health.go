@@ -125,9 +125,9 @@ func (m *Manager) killIfHung(ctx context.Context, p *instance) {
 	}
 }
 
-// lossCause returns why the process was lost.
+// lossCause returns why the process was lost, or must be killed.
 func (p *instance) lossCause(ctx context.Context) error {
-	if p.hung.Load() {
+	if p.hung.Load() || !p.IsLost() {
 		return errHung
 	}
 	return p.LossCause(ctx)

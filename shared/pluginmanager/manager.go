@@ -81,10 +81,15 @@ type Manager struct {
 
 var _ grpc.ClientConnInterface = (*Manager)(nil)
 
-// New returns a manager that is not started.
+// New returns a manager that is not started. Catalogue, Host and RunDir are required.
 func New(c Config) (*Manager, error) {
-	if err := c.validate(); err != nil {
-		return nil, err
+	switch {
+	case c.Catalogue == nil:
+		return nil, errors.New("plugin manager: Config.Catalogue is missing")
+	case c.Host == nil:
+		return nil, errors.New("plugin manager: Config.Host is missing")
+	case c.RunDir == "":
+		return nil, errors.New("plugin manager: Config.RunDir is missing")
 	}
 	m := &Manager{
 		config: c.withDefaults(), state: StateStopped, changed: make(chan struct{}),

@@ -128,6 +128,9 @@ func (s *supervisor) recordDrain() {
 func (m *Manager) finishSwap(s *swap) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.pending == s {
+		m.pending = nil
+	}
 	if m.swap == s {
 		m.swap = nil
 	}

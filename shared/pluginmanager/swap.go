@@ -116,9 +116,6 @@ func (m *Manager) swapTo(ctx context.Context, s *swap) error {
 			if err != nil {
 				err = m.refuse(s, err)
 			}
-			m.mu.Lock()
-			m.pending = nil
-			m.mu.Unlock()
 			result <- err
 		})
 	}
@@ -138,6 +135,7 @@ func (m *Manager) perform(s *swap) error {
 			if !v.rollBack(errRequested) {
 				return errNotWarm
 			}
+			v.finishSwap(s)
 			return nil
 		})
 		if !errors.Is(err, errNotWarm) {
@@ -274,7 +272,10 @@ func (s *supervisor) switchTo(w *swap, p *instance) error {
 		return &StepError{"workers", p.manifest.Version, errActivateLost}
 	}
 	s.emit(Event{Type: EventSwitched, From: b.from}, p)
-	s.beginStep(w, "bake")
+	s.mu.Lock()
+	w.beginStepLocked("bake")
+	s.pending = nil
+	s.mu.Unlock()
 	if old == nil || s.config.Bake < 0 {
 		s.finishBake()
 	}
@@ -372,7 +373,7 @@ func (s *supervisor) rollBack(cause error) bool {
 		return false
 	}
 	if !s.responds(b.old) {
-		s.loseOld(errHung)
+		s.loseOld(b.old.lossCause(s.work))
 		return false
 	}
 	s.mu.Lock()

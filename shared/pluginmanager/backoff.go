@@ -11,9 +11,9 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// patientStarts is how many starts in a row must fail before calls are refused
+// maxWaitingStarts is how many starts in a row may fail until calls are refused
 // instead of waiting for the next start.
-const patientStarts = 3
+const maxWaitingStarts = 3
 
 // attempts counts failed starts and crashes, to decide when to try again.
 type attempts struct {
@@ -52,7 +52,7 @@ func (a *attempts) startFailed(err error) failure {
 	if doublings := a.failed - 1; doublings < 16 {
 		limit = min(limit, a.config.BackoffMin<<doublings)
 	}
-	f.wait, f.refuseCalls = 1+rand.N(limit), a.failed >= patientStarts
+	f.wait, f.refuseCalls = 1+rand.N(limit), a.failed >= maxWaitingStarts
 	return f
 }
 

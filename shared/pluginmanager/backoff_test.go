@@ -22,8 +22,8 @@ func TestAttempts_FailedStartsBackOffWithinLimits(t *testing.T) {
 			if f.wait <= 0 || f.wait > limit {
 				t.Fatalf("failure %d: got a wait of %v, want up to %v", n+1, f.wait, limit)
 			}
-			if f.permanent || f.fallBack || f.refuseCalls != (n+1 >= patientStarts) {
-				t.Fatalf("failure %d: got %+v, want a passing failure that refuses calls from number %d on", n+1, f, patientStarts)
+			if f.permanent || f.fallBack || f.refuseCalls != (n+1 >= maxWaitingStarts) {
+				t.Fatalf("failure %d: got %+v, want a temporary failure that refuses calls from number %d on", n+1, f, maxWaitingStarts)
 			}
 			limit = min(2*limit, a.config.BackoffMax)
 		}

@@ -165,8 +165,8 @@ func wantStopped(t *testing.T, r *rig) {
 	if !dead(pid) {
 		t.Errorf("got living process %d, want that it has ended", pid)
 	}
-	if strings.Contains(r.log.String(), "abandoned") {
-		t.Error("got an abandoned process, want none")
+	if strings.Contains(r.log.String(), "left running") {
+		t.Error("got a process that was left running, want none")
 	}
 }
 

@@ -43,7 +43,7 @@ func (r *swapRig) wantLostHung(t *testing.T, version string) {
 	r.events.mu.Lock()
 	defer r.events.mu.Unlock()
 	if !slices.ContainsFunc(r.events.list, func(r pluginmanager.Event) bool {
-		return r.Type == pluginmanager.EventProcessLost && r.Version == version && strings.Contains(r.Reason, "answers no health checks")
+		return r.Type == pluginmanager.EventProcessLost && r.Version == version && strings.Contains(r.Reason, "does not respond to health checks")
 	}) {
 		t.Errorf("got events %+v, want that %s was lost because it hung", r.events.list, version)
 	}

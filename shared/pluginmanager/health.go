@@ -16,7 +16,7 @@ const (
 )
 
 var (
-	errHung      = errors.New("the plugin process answers no health checks")
+	errHung      = errors.New("the plugin process does not respond to health checks")
 	errUnhealthy = errors.New("the plugin is not healthy")
 	errFailing   = errors.New("more than half of the last calls failed")
 )

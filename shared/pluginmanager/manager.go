@@ -123,7 +123,7 @@ func (m *Manager) Start() error {
 }
 
 // WaitReady returns nil as soon as a process serves, and an error when the manager
-// gives the version up: one that wraps a [*pluginrpc.PermanentError], for bad
+// gives up on the version: one that wraps a [*pluginrpc.PermanentError], for bad
 // settings for example, or a [*plugincatalogue.RefusedError]. (It still tries again
 // every Config.FailureRetry.) Other failures, such as an unreachable database, may
 // pass: it waits until ctx ends, and then returns the context's error and the last

@@ -37,7 +37,7 @@ func TestBake_FloodDoesNotRollBack(t *testing.T) {
 			r.use(t, "2.0.0")
 			pid := r.Status().PID
 			_, stop := r.hammer(t, floodCallers)
-			eventually(t, "twice as many failed health checks as prove a version at fault, or a rollback", func() bool {
+			eventually(t, "twice as many failed health checks as make a version unhealthy, or a rollback", func() bool {
 				failed, _ := strconv.Atoi(r.folder.read(failedChecks))
 				return failed >= 6 || r.Status().PID != pid
 			})
@@ -47,11 +47,11 @@ func TestBake_FloodDoesNotRollBack(t *testing.T) {
 			}
 		})
 	}
-	t.Run(answersFew, func(t *testing.T) {
+	t.Run(servesFew, func(t *testing.T) {
 		t.Parallel()
 		r := newSwapRig(t, floodHealth)
 		r.start(t)
-		r.folder.write("mode 2.0.0", answersFew)
+		r.folder.write("mode 2.0.0", servesFew)
 		r.use(t, "2.0.0")
 		pid := r.Status().PID
 		calls, stop := r.hammer(t, floodCallers)

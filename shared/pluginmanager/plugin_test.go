@@ -124,13 +124,13 @@ const (
 	listsEnvironment  = "lists its environment"
 	panicsReading     = "panics in the first call"
 	failsCalls        = "fails every call but the first"
-	hangsCalls        = "answers no call but the first"
+	hangsCalls        = "responds to no call but the first"
 	announcesCheck    = "passes its check once the version before is silent"
 	silentDuringCheck = "leaves health checks unanswered while another process is checked"
 	oneByOne          = "serves one call at a time, and health checks in their turn"
 	oneByOneSilent    = "serves one call at a time, and leaves health checks unanswered before their turn"
 	keepsTurn         = "serves one call at a time, and never ends the second"
-	answersFew        = "answers one call of three, late"
+	servesFew         = "serves one call of three, late"
 	failsLate         = "fails every call but the first, late"
 	blocksIn          = "blocks in " // and the name of a step
 )
@@ -372,7 +372,7 @@ func (s *service) Profile(ctx context.Context, _ personal.Credentials) (personal
 		}
 		time.Sleep(turnTime)
 		<-s.turn
-	case answersFew:
+	case servesFew:
 		if s.calls.Add(1)%3 != 0 {
 			<-ctx.Done()
 			return personal.Profile{}, ctx.Err()

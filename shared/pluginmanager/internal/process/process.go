@@ -202,7 +202,7 @@ func (p *Process) Stop(ctx context.Context, timeout time.Duration) {
 		if !await(ctx, timeout, ended) {
 			p.Kill()
 			if !await(context.WithoutCancel(ctx), killTime, ended) {
-				p.log.Error("plugin process does not end after SIGKILL, it is abandoned")
+				p.log.Error("plugin process does not end after SIGKILL, it is left running")
 			}
 		}
 		p.child.release()

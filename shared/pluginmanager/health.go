@@ -109,7 +109,7 @@ func (m *Manager) killIfHung(ctx context.Context, p *instance) {
 	tick := time.NewTicker(m.config.HealthInterval)
 	defer tick.Stop()
 	for {
-		if _, hung := m.hung(ctx, p); hung {
+		if _, hung := m.hung(ctx, p); hung && ctx.Err() == nil {
 			p.Log().Error("plugin process is killed with the calls under way in it", "error", errHung)
 			p.hung.Store(true)
 			p.Kill()

@@ -107,7 +107,7 @@ func (s *supervisor) handleNext() {
 	case <-s.retry:
 		s.startActive()
 	case <-lost: // not killed by the manager, which kills only what it has given up
-		s.handleLoss(s.live.LossCause(s.work))
+		s.handleLoss(s.live.lossCause(s.work))
 	case <-s.tick.C:
 		s.examine()
 	case <-s.failing:

@@ -21,7 +21,7 @@ import (
 func TestKill_CallsSucceedOrAreUnavailable(t *testing.T) {
 	r := newRig(t, good, nil)
 	r.start(t)
-	ctx, stop := context.WithCancel(limited(t))
+	ctx, stop := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	var succeeded, unavailable atomic.Int64
 	const callers, kills = 4, 3

@@ -409,7 +409,7 @@ func (r *swapRig) wantServing(t *testing.T, version string) {
 
 // hammer calls until stop is called, which returns how many calls failed.
 func (r *rig) hammer(t *testing.T, callers int) (calls *atomic.Int64, stop func() int64) {
-	ctx, cancel := context.WithCancel(limited(t))
+	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	var failed atomic.Int64
 	calls = &atomic.Int64{}

@@ -19,7 +19,7 @@ func TestCallbackStatus_OlderPluginSeesAFailure(t *testing.T) {
 		t.Fatalf("the refusal does not cross in %v", crossing)
 	}
 	detail.MailRefused = nil // as for a plugin that does not know the field
-	err := contractError(t.Context(), statusOf(crossing.Code(), crossing.Message(), detail))
+	err := contractError(t.Context(), newStatus(crossing.Code(), crossing.Message(), detail))
 	if personal.CodeOf(err) != personal.CodeInternal || errors.As(err, &refused) {
 		t.Errorf("got %v, want %s and no refusal", err, personal.CodeInternal)
 	}

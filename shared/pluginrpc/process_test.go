@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -209,7 +210,8 @@ func runHost() {
 	}
 	fmt.Println("host ready:", err == nil)
 	<-connection.Done()
-	_, _ = client, lifeline
+	runtime.KeepAlive(client)
+	runtime.KeepAlive(lifeline) // a collected file is closed, and the plugin stops
 }
 
 func TestAProcessServesOverEitherKindOfBroker(t *testing.T) {

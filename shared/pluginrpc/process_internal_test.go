@@ -12,7 +12,7 @@ func TestAGateLetsNobodyInOnceItIsShut(t *testing.T) {
 		t.Fatal("an open gate keeps a caller out")
 	}
 	g.leave()
-	if err := g.shut(t.Context()); err != nil {
+	if err := g.close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if g.enter() {
@@ -26,7 +26,7 @@ func TestAGateThatIsShutWaitsForThoseInside(t *testing.T) {
 	g.enter()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := g.shut(ended); !errors.Is(err, context.Canceled) {
+	if err := g.close(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v with two inside", err)
 	}
 
@@ -34,7 +34,7 @@ func TestAGateThatIsShutWaitsForThoseInside(t *testing.T) {
 	g.enter()
 	g.enter()
 	shut := make(chan error, 1)
-	go func() { shut <- g.shut(t.Context()) }()
+	go func() { shut <- g.close(t.Context()) }()
 	g.leave()
 	g.leave()
 	if err := <-shut; err != nil {

@@ -11,7 +11,7 @@ import (
 
 const origin = "https://app.example.com:8443"
 
-func TestCORSIsOffUnlessOriginsAreListed(t *testing.T) {
+func TestCORS_OffWithoutOrigins(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{})
 	for _, method := range []string{"GET", "OPTIONS"} {
 		a := s.do(method, prefix+"fields", "", "", "Origin", origin, "Access-Control-Request-Method", "GET")
@@ -34,7 +34,7 @@ func wantNoCORS(t *testing.T, a reply) {
 	}
 }
 
-func TestAListedOriginMayCall(t *testing.T) {
+func TestCORS_ListedOriginIsAllowed(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{CORSOrigins: []string{"https://other.example.com", origin}})
 	for path, status := range map[string]int{"fields": 200, "nothing": 404, "auth": 405} {
 		a := s.do("GET", prefix+path, "", "", "Origin", origin)
@@ -48,7 +48,7 @@ func TestAListedOriginMayCall(t *testing.T) {
 	}
 }
 
-func TestOtherOriginsAreServedWithoutCORS(t *testing.T) {
+func TestCORS_OtherOriginsGetNoHeaders(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{CORSOrigins: []string{origin}})
 	for _, headers := range [][]string{
 		nil, {"Origin", "null"}, {"Origin", "*"}, {"Origin", origin + "0"}, {"Origin", strings.ToUpper(origin)}, {"Origin", origin, "Origin", origin},
@@ -65,7 +65,7 @@ func TestOtherOriginsAreServedWithoutCORS(t *testing.T) {
 	}
 }
 
-func TestPreflightTellsWhatMayBeSent(t *testing.T) {
+func TestPreflight_ListsAllowedMethodsAndHeaders(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{CORSOrigins: []string{origin}, AlwaysOK: true})
 	for path, allow := range contractRoutes {
 		a := s.do("OPTIONS", prefix+path+"/", "", "", "Origin", origin, "Access-Control-Request-Method", "POST")

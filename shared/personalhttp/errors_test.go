@@ -8,10 +8,13 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
@@ -25,7 +28,7 @@ func failing(err error) *personaltest.Service {
 	return s
 }
 
-func TestErrorsOfTheServiceBecomeTheirStatus(t *testing.T) {
+func TestErrors_StatusOfServiceErrors(t *testing.T) {
 	var none *personal.Error
 	for _, c := range []struct {
 		name   string
@@ -66,7 +69,7 @@ func TestErrorsOfTheServiceBecomeTheirStatus(t *testing.T) {
 	}
 }
 
-func TestAlwaysOKKeepsTheOtherHeaders(t *testing.T) {
+func TestAlwaysOK_KeepsOtherHeaders(t *testing.T) {
 	a := newSite(t, noService(), personalhttp.Options{AlwaysOK: true}).do("PUT", prefix+"profile", "", "")
 	a.want(t, 200, personal.CodeMethodNotAllowed)
 	if a.Header.Get("Allow") != "GET, POST" {
@@ -74,7 +77,7 @@ func TestAlwaysOKKeepsTheOtherHeaders(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsInWholeSeconds(t *testing.T) {
+func TestRetryAfter_WholeSeconds(t *testing.T) {
 	for _, c := range []struct {
 		code     personal.Code
 		after    time.Duration
@@ -97,7 +100,7 @@ func TestRetryAfterIsInWholeSeconds(t *testing.T) {
 	}
 }
 
-func TestACallHasADeadlineAndWhatTravelsWithIt(t *testing.T) {
+func TestCall_HasDeadlineAndMetadata(t *testing.T) {
 	var got personal.Call
 	s := everything()
 	s.FieldsFunc = func(ctx context.Context) ([]personal.Field, error) {
@@ -114,7 +117,7 @@ func TestACallHasADeadlineAndWhatTravelsWithIt(t *testing.T) {
 	}
 }
 
-func TestRequestIDsAreTheCallersIfShortAndClean(t *testing.T) {
+func TestRequestID_ValidIDIsKept(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{})
 	seen := map[string]bool{}
 	for _, c := range []struct {
@@ -145,7 +148,7 @@ func TestRequestIDsAreTheCallersIfShortAndClean(t *testing.T) {
 	}
 }
 
-func TestAPanicIsAnInternalErrorWithItsStackInTheLog(t *testing.T) {
+func TestPanic_IsInternalErrorWithLoggedStack(t *testing.T) {
 	var log bytes.Buffer
 	s := everything()
 	s.FieldsFunc = func(context.Context) ([]personal.Field, error) { panic("at the disco") }
@@ -153,7 +156,7 @@ func TestAPanicIsAnInternalErrorWithItsStackInTheLog(t *testing.T) {
 	a := server.do("GET", prefix+"fields", "", "", "X-Request-Id", "r-1")
 	a.want(t, 500, personal.CodeInternal)
 	server.Close() // whatever is logged has been
-	for _, want := range []string{"panic=string", "request_id=r-1", "TestAPanic", "level=ERROR"} {
+	for _, want := range []string{"panic=string", "request_id=r-1", "TestPanic_", "level=ERROR"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no %q in the log: %s", want, log.String())
 		}
@@ -163,7 +166,7 @@ func TestAPanicIsAnInternalErrorWithItsStackInTheLog(t *testing.T) {
 	}
 }
 
-func TestAnAbortedHandlerCutsTheConnection(t *testing.T) {
+func TestPanic_ErrAbortHandlerClosesConnection(t *testing.T) {
 	s := everything()
 	s.FieldsFunc = func(context.Context) ([]personal.Field, error) { panic(http.ErrAbortHandler) }
 	if res, err := http.Get(newSite(t, s, personalhttp.Options{}).URL + prefix + "fields"); err == nil {
@@ -172,7 +175,7 @@ func TestAnAbortedHandlerCutsTheConnection(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatHasNoJSONFormIsInternal(t *testing.T) {
+func TestEncode_UnsupportedValueIsInternalError(t *testing.T) {
 	for _, value := range []any{math.NaN(), struct{}{}, int32(1)} {
 		s := everything()
 		s.ProfileFunc = func(context.Context, personal.Credentials) (personal.Profile, error) {
@@ -182,7 +185,7 @@ func TestAnAnswerThatHasNoJSONFormIsInternal(t *testing.T) {
 	}
 }
 
-func TestTheLogHoldsNoValuesThatACallerSent(t *testing.T) {
+func TestLog_ContainsNoCallerValues(t *testing.T) {
 	var log bytes.Buffer
 	s := failing(errors.New("disk on fire"))
 	s.AuthorizeFunc = func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
@@ -207,5 +210,68 @@ func TestTheLogHoldsNoValuesThatACallerSent(t *testing.T) {
 	}
 	if lines := strings.Count(log.String(), `msg="personal-account request"`); lines != 6 {
 		t.Errorf("%d access lines for 6 requests", lines)
+	}
+}
+
+func TestExplain_MatchesAPIResponse(t *testing.T) {
+	var log bytes.Buffer
+	h, err := personalhttp.New(noService(), personalhttp.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r = r.WithContext(personal.WithCall(r.Context(), personal.Call{RequestID: "r-1", Locale: "ru"}))
+	for _, tt := range []struct {
+		err    error
+		want   personalhttp.Explanation
+		logged bool
+	}{
+		{personal.FieldErrors{"login": personal.FieldErrorTaken}.Err(), personalhttp.Explanation{
+			Status: 422, Code: personal.CodeValidationFailed, Message: "Проверьте введённые данные.",
+			Fields: map[string]personalhttp.FieldError{"login": {Code: personal.FieldErrorTaken, Message: "Уже занято."}},
+		}, false},
+		{&personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: 1500 * time.Millisecond}, personalhttp.Explanation{
+			Status: 429, Code: personal.CodeTooManyAttempts, Message: "Слишком много попыток. Попробуйте позже.", RetryAfter: 2,
+		}, false},
+		{errors.New("boom"), personalhttp.Explanation{
+			Status: 500, Code: personal.CodeInternal, Message: "На нашей стороне произошла ошибка. Попробуйте позже.",
+		}, true},
+	} {
+		log.Reset()
+		if diff := cmp.Diff(tt.want, h.Explain(r, tt.err)); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", tt.err, diff)
+		}
+		if got := strings.Contains(log.String(), "request_id=r-1"); got != tt.logged {
+			t.Errorf("%v: logged %q", tt.err, log.String())
+		}
+	}
+}
+
+func TestConfirm_MatchesAPIMessage(t *testing.T) {
+	h, err := personalhttp.New(noService(), personalhttp.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	for operation, want := range map[string]string{"profile": "Your profile has been saved.", "auth_refresh": "", "sessions": "", "made_up": ""} {
+		if got := h.Confirm(r, operation); got != want {
+			t.Errorf("%s: %q, want %q", operation, got, want)
+		}
+	}
+}
+
+func TestLabels_UseCallersLanguage(t *testing.T) {
+	h, err := personalhttp.New(noService(), personalhttp.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("Accept-Language", "kk, ru;q=0.5")
+	labels := h.Labels(r)
+	if got := labels(personal.LocalText{"en": "City", "kk": "Қала"}, "city"); got != "Қала" {
+		t.Errorf("got %q", got)
+	}
+	if got := labels(nil, "city"); got != "city" {
+		t.Errorf("without a text: %q", got)
 	}
 }

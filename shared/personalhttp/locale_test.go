@@ -10,7 +10,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
-func TestMessagesAreInTheCallersLanguage(t *testing.T) {
+func TestMessages_UseCallersLanguage(t *testing.T) {
 	const english, russian = "This page or operation does not exist.", "Такой страницы или операции нет."
 	for _, c := range []struct{ standard, accept, want string }{
 		{"", "", english},
@@ -41,7 +41,7 @@ func TestMessagesAreInTheCallersLanguage(t *testing.T) {
 	}
 }
 
-func TestLabelsAreInTheBestLanguageTheyHave(t *testing.T) {
+func TestLabels_UseBestAvailableLanguage(t *testing.T) {
 	for _, c := range []struct {
 		name, accept string
 		label        personal.LocalText

@@ -41,7 +41,7 @@ func recorder(got *any) *personaltest.Service {
 	return s
 }
 
-func TestParametersReachTheService(t *testing.T) {
+func TestOperations_PassParametersToService(t *testing.T) {
 	pair := personal.Credentials{UserID: 42, UserHash: hash}
 	type faults = personal.FieldErrors
 	type fields = map[string]personal.Input
@@ -121,7 +121,7 @@ func TestParametersReachTheService(t *testing.T) {
 	}
 }
 
-func TestDataHasTheFormOfTheContract(t *testing.T) {
+func TestOperations_ReturnContractData(t *testing.T) {
 	name := "Ann <&> \u2028"
 	pair := personal.Credentials{UserID: 1<<53 - 1, UserHash: hash}
 	ann := personal.Profile{Login: "ann", Name: &name, Email: "a@example.com", Fields: []personal.ProfileField{
@@ -170,7 +170,7 @@ func TestDataHasTheFormOfTheContract(t *testing.T) {
 	}
 }
 
-func TestEnvelopesAreExact(t *testing.T) {
+func TestEnvelope_ExactJSON(t *testing.T) {
 	s := everything()
 	s.AuthorizeFunc = func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
 		return personal.SignedIn{}, personal.FieldErrors{"password": "required", "login": "too_long", "x": "made_up_later"}.Err()
@@ -191,7 +191,7 @@ func TestEnvelopesAreExact(t *testing.T) {
 	}
 }
 
-func TestSessionsAreListedInUTC(t *testing.T) {
+func TestSessions_TimesAreUTC(t *testing.T) {
 	s := everything()
 	created := time.Date(2026, 1, 2, 3, 4, 5, 678, time.FixedZone("", 3600))
 	s.SessionsFunc = func(context.Context, personal.Credentials) ([]personal.Session, error) {
@@ -205,7 +205,7 @@ func TestSessionsAreListedInUTC(t *testing.T) {
 	}
 }
 
-func TestFieldsLeaveOutWhatIsUnset(t *testing.T) {
+func TestFields_OmitUnsetMembers(t *testing.T) {
 	low, high := 5.0, 1e6
 	s := everything()
 	s.FieldsFunc = func(context.Context) ([]personal.Field, error) {
@@ -226,7 +226,7 @@ func TestFieldsLeaveOutWhatIsUnset(t *testing.T) {
 	}
 }
 
-func TestFields_TellTheLimitsInForce(t *testing.T) {
+func TestFields_IncludeEffectiveLimits(t *testing.T) {
 	list := []personal.Field{
 		{Name: "phone", Type: personal.TypeText},
 		{Name: "about", Type: personal.TypeLongText, MaxLength: 30000},
@@ -265,7 +265,7 @@ func TestFields_TellTheLimitsInForce(t *testing.T) {
 	}
 }
 
-func TestOnlyAWellFormedPairOfHeadersIdentifies(t *testing.T) {
+func TestFromHeaders_WellFormedPairOnly(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		headers []string

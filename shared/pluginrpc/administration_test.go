@@ -30,7 +30,7 @@ func wantNoAdministration(t *testing.T, conn grpc.ClientConnInterface) {
 	}
 }
 
-func TestAModuleWithoutAnAdministrationOffersNone(t *testing.T) {
+func TestAdministration_ModuleWithoutOneIsNotFound(t *testing.T) {
 	serviceAlone := struct{ personal.Service }{fixed(nil)}
 	conn := pluginrpctest.NewConn(t, func(personal.Host) personal.Service { return serviceAlone }, newFakeHost("1"))
 	wantNoAdministration(t, conn)
@@ -40,7 +40,7 @@ func TestAModuleWithoutAnAdministrationOffersNone(t *testing.T) {
 }
 
 // A plugin from before there was an administration does not know its name.
-func TestAnOlderPluginOffersNoAdministration(t *testing.T) {
+func TestAdministration_OlderPluginIsNotFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "old.sock")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
@@ -63,7 +63,7 @@ func TestAnOlderPluginOffersNoAdministration(t *testing.T) {
 	wantNoAdministration(t, conn)
 }
 
-func TestAUserOfNoIDIsNoAnswer(t *testing.T) {
+func TestUser_WithoutIDIsInternalError(t *testing.T) {
 	nobody := stub{answer: func(context.Context, string, any) (any, error) {
 		return personal.UserRecord{User: personal.User{Login: "anna"}}, nil
 	}}
@@ -73,7 +73,7 @@ func TestAUserOfNoIDIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestWhatAUserLacksStaysOut(t *testing.T) {
+func TestUser_UnsetValuesStayUnset(t *testing.T) {
 	want := personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}, Fields: []personal.ProfileField{{Name: "town"}}}
 	bare := stub{answer: func(context.Context, string, any) (any, error) { return want, nil }}
 	got, err := serve(t, bare, newFakeHost("1")).User(t.Context(), 7)

@@ -11,7 +11,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-func TestCallbackStatus_OlderPluginSeesAFailure(t *testing.T) {
+func TestCallbackStatus_OlderPluginGetsInternalError(t *testing.T) {
 	refused := personal.NewMailRefusedError("550 5.1.1 no such mailbox")
 	crossing := status.Convert(callbackStatus(t.Context(), slog.New(slog.DiscardHandler), refused))
 	detail, ok := crossing.Details()[0].(*personalv1.ErrorDetail)
@@ -25,7 +25,7 @@ func TestCallbackStatus_OlderPluginSeesAFailure(t *testing.T) {
 	}
 }
 
-func TestContractStatus_RefusalInsideTheModuleStaysThere(t *testing.T) {
+func TestContractStatus_ModulesRefusalDoesNotCross(t *testing.T) {
 	refused := personal.NewMailRefusedError("550 5.1.1 no such mailbox")
 	err := contractError(t.Context(), contractStatus(t.Context(), slog.New(slog.DiscardHandler), refused))
 	if personal.CodeOf(err) != personal.CodeInternal || errors.As(err, &refused) {

@@ -34,7 +34,7 @@ func askForFields(ctx context.Context, host personal.Host) error {
 	return err
 }
 
-func TestCall_CarriesTheRevisionOfTheSchemaInForce(t *testing.T) {
+func TestCall_CarriesCurrentSchemaRevision(t *testing.T) {
 	host := newFakeHost("1")
 	var seen string
 	service, _ := serveCallback(t, host, func(ctx context.Context, _ personal.Host) error {
@@ -71,7 +71,7 @@ func TestUserFields_EachCallAsksTheHost(t *testing.T) {
 	}
 }
 
-func TestACallbackCarriesEveryFieldOfTheContract(t *testing.T) {
+func TestCallbacks_ConvertEveryField(t *testing.T) {
 	host := newFakeHost("1")
 	mails := make(chan personal.Mail, 1)
 	host.onMail = func(_ context.Context, m personal.Mail) error { mails <- m; return nil }
@@ -102,7 +102,7 @@ func TestACallbackCarriesEveryFieldOfTheContract(t *testing.T) {
 	}
 }
 
-func TestACallbackBelongsToItsCall(t *testing.T) {
+func TestCallbacks_CarryTheirCall(t *testing.T) {
 	host := newFakeHost("1")
 	var seen personal.Call
 	var bounded bool
@@ -126,7 +126,7 @@ func TestACallbackBelongsToItsCall(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheHostReachesTheModule(t *testing.T) {
+func TestCallbacks_ReturnHostError(t *testing.T) {
 	tests := map[string]struct {
 		err  error
 		code personal.Code
@@ -146,7 +146,7 @@ func TestAnErrorOfTheHostReachesTheModule(t *testing.T) {
 	}
 }
 
-func TestSendMail_RefusalForGoodReachesTheModule(t *testing.T) {
+func TestSendMail_PermanentRefusalReachesModule(t *testing.T) {
 	host := newFakeHost("1")
 	_, module := serveCallback(t, host, askForFields)
 	const reply = "550 5.1.1 no such mailbox"

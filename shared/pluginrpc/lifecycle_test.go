@@ -32,7 +32,7 @@ func building(m *module) pluginrpc.Builder {
 	return func(context.Context, pluginrpc.Configuration, personal.Host) (pluginrpc.Module, error) { return m, nil }
 }
 
-func TestTheConfigurationReachesTheBuilderWhole(t *testing.T) {
+func TestConfigure_PassesWholeConfiguration(t *testing.T) {
 	var seen pluginrpc.Configuration
 	build := func(_ context.Context, c pluginrpc.Configuration, _ personal.Host) (pluginrpc.Module, error) {
 		seen = c
@@ -48,7 +48,7 @@ func TestTheConfigurationReachesTheBuilderWhole(t *testing.T) {
 	}
 }
 
-func TestAReportReachesTheHostWhole(t *testing.T) {
+func TestPreflight_ReturnsWholeReport(t *testing.T) {
 	report, _ := filled(reflect.TypeFor[pluginrpc.Report]()).(pluginrpc.Report)
 	connection := start(t, &module{preflight: func(context.Context) (pluginrpc.Report, error) { return report, nil }})
 	got, err := connection.Preflight(t.Context())
@@ -68,7 +68,7 @@ var steps = map[string]func(pluginrpc.Lifecycle, context.Context) error{
 	"Health":   pluginrpc.Lifecycle.Health,
 }
 
-func TestAStepIsTakenByTheModuleAndFailsWithItsReason(t *testing.T) {
+func TestLifecycle_StepReturnsModuleError(t *testing.T) {
 	var taken string
 	var fail error
 	connection := start(t, &module{step: func(_ context.Context, name string) error {
@@ -94,7 +94,7 @@ func TestAStepIsTakenByTheModuleAndFailsWithItsReason(t *testing.T) {
 	}
 }
 
-func TestAStepIsBoundedByItsContext(t *testing.T) {
+func TestLifecycle_StepIsBoundedByContext(t *testing.T) {
 	connection := start(t, &module{step: func(ctx context.Context, name string) error {
 		if name != "Health" {
 			return nil
@@ -109,7 +109,7 @@ func TestAStepIsBoundedByItsContext(t *testing.T) {
 	}
 }
 
-func TestBeforeItsConfigurationAProcessAnswersNothing(t *testing.T) {
+func TestProcess_UnconfiguredFailsEveryCall(t *testing.T) {
 	connection := pluginrpctest.Start(t, building(&module{service: fixed(nil)}), newFakeHost("1"), new(logBuffer).logger())
 	service := newClient(connection.Conn(), newFakeHost("1"))
 	for _, m := range operations() {
@@ -127,7 +127,7 @@ func TestBeforeItsConfigurationAProcessAnswersNothing(t *testing.T) {
 	}
 }
 
-func TestAModuleThatRefusesItsConfigurationIsNotServed(t *testing.T) {
+func TestConfigure_FailedConfigurationIsFinal(t *testing.T) {
 	build := func(context.Context, pluginrpc.Configuration, personal.Host) (pluginrpc.Module, error) {
 		return nil, &pluginrpc.PermanentError{Reason: "session.idle: not a duration"}
 	}
@@ -145,7 +145,7 @@ func TestAModuleThatRefusesItsConfigurationIsNotServed(t *testing.T) {
 	}
 }
 
-func TestAPanickingStepIsAnErrorAndTheProcessLives(t *testing.T) {
+func TestLifecycle_PanicIsErrorAndProcessSurvives(t *testing.T) {
 	panics := true
 	connection := start(t, &module{step: func(context.Context, string) error {
 		if panics {
@@ -162,7 +162,7 @@ func TestAPanickingStepIsAnErrorAndTheProcessLives(t *testing.T) {
 	}
 }
 
-func TestAMethodThatThePluginDoesNotOfferIsNotFound(t *testing.T) {
+func TestService_UnknownMethodIsNotFound(t *testing.T) {
 	connection := start(t, &module{})
 	err := connection.Conn().Invoke(t.Context(), "/personal.v1.PersonalService/Dance", &emptypb.Empty{}, &emptypb.Empty{})
 	if status.Code(err) != codes.Unimplemented {
@@ -173,7 +173,7 @@ func TestAMethodThatThePluginDoesNotOfferIsNotFound(t *testing.T) {
 	}
 }
 
-func TestCallbacksUnderWayAreCounted(t *testing.T) {
+func TestCallbacks_CountsRunningCallbacks(t *testing.T) {
 	host := newFakeHost("1")
 	entered, release := make(chan struct{}), make(chan struct{})
 	host.onMail = func(context.Context, personal.Mail) error {

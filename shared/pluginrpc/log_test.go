@@ -36,7 +36,7 @@ func line(t rapid.TB, text []byte) map[string]any {
 	return parsed
 }
 
-func TestALogLineHasTheNamesAndLevelsOfGoPlugin(t *testing.T) {
+func TestLogger_UsesGoPluginFormat(t *testing.T) {
 	for level, want := range map[slog.Level]string{
 		slog.LevelDebug: "debug", slog.LevelInfo: "info", slog.LevelInfo + 1: "info",
 		slog.LevelWarn: "warn", slog.LevelError: "error", slog.LevelError + 4: "error",
@@ -50,7 +50,7 @@ func TestALogLineHasTheNamesAndLevelsOfGoPlugin(t *testing.T) {
 	}
 }
 
-func TestALogBelowItsLevelIsSilent(t *testing.T) {
+func TestLogger_LowerLevelIsDropped(t *testing.T) {
 	var out bytes.Buffer
 	pluginrpc.NewLogger(&out, slog.LevelInfo).Debug("hello")
 	if out.Len() > 0 {
@@ -58,7 +58,7 @@ func TestALogBelowItsLevelIsSilent(t *testing.T) {
 	}
 }
 
-func TestNoAttributeTakesTheNameOfABuiltIn(t *testing.T) {
+func TestLogger_RenamesConflictingAttributes(t *testing.T) {
 	names := rapid.SampledFrom([]string{"@message", "@level", "@timestamp", "msg", "level", "time", "", "a"})
 	rapid.Check(t, func(t *rapid.T) {
 		var out bytes.Buffer
@@ -78,7 +78,7 @@ func TestNoAttributeTakesTheNameOfABuiltIn(t *testing.T) {
 	})
 }
 
-func TestALongLineIsShortened(t *testing.T) {
+func TestLogger_ShortensLongLines(t *testing.T) {
 	long := strings.Repeat("\x00ж", 100<<10)
 	for name, write := range map[string]func(*slog.Logger){
 		"by its message":  func(l *slog.Logger) { l.Error(long) },
@@ -95,7 +95,7 @@ func TestALongLineIsShortened(t *testing.T) {
 	}
 }
 
-func TestALineBearsTheRequestIDOfItsCallOnce(t *testing.T) {
+func TestLogger_AddsRequestIDOnce(t *testing.T) {
 	ctx := personal.WithCall(t.Context(), personal.Call{RequestID: "req-1"})
 	for name, write := range map[string]func(*slog.Logger){
 		"by the context":           func(l *slog.Logger) { l.WarnContext(ctx, "m") },
@@ -109,7 +109,7 @@ func TestALineBearsTheRequestIDOfItsCallOnce(t *testing.T) {
 	}
 }
 
-func TestTheHostSaysFromWhichLevelOnThePluginLogs(t *testing.T) {
+func TestLogLevel_FromEnvironment(t *testing.T) {
 	for text, want := range map[string]slog.Level{"DEBUG": slog.LevelDebug, "WARN": slog.LevelWarn, "": slog.LevelInfo, "loud": slog.LevelInfo} {
 		t.Setenv(pluginrpc.LogLevelEnv, text)
 		if got := pluginrpc.LogLevel(); got != want {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAGateLetsNobodyInOnceItIsShut(t *testing.T) {
+func TestGate_ClosedGateAdmitsNoCalls(t *testing.T) {
 	var g gate
 	if !g.enter() {
 		t.Fatal("an open gate keeps a caller out")
@@ -20,7 +20,7 @@ func TestAGateLetsNobodyInOnceItIsShut(t *testing.T) {
 	}
 }
 
-func TestAGateThatIsShutWaitsForThoseInside(t *testing.T) {
+func TestGate_CloseWaitsForRunningCalls(t *testing.T) {
 	var g gate
 	g.enter()
 	g.enter()

@@ -214,7 +214,7 @@ func runHost() {
 	runtime.KeepAlive(lifeline) // a collected file is closed, and the plugin stops
 }
 
-func TestAProcessServesOverEitherKindOfBroker(t *testing.T) {
+func TestProcess_ServesOverBothBrokers(t *testing.T) {
 	for name, multiplex := range map[string]bool{"a socket per direction": false, "one socket": true} {
 		t.Run(name, func(t *testing.T) {
 			c := startProcess(t, "", multiplex)
@@ -228,7 +228,7 @@ func TestAProcessServesOverEitherKindOfBroker(t *testing.T) {
 	}
 }
 
-func TestAProcessKeepsItsSecretsToItself(t *testing.T) {
+func TestProcess_ExposesNoSecrets(t *testing.T) {
 	c := configured(t, "")
 	report, err := c.Preflight(t.Context())
 	if err != nil {
@@ -252,7 +252,7 @@ func TestAProcessKeepsItsSecretsToItself(t *testing.T) {
 	}
 }
 
-func TestTheLogOfAPluginKeepsItsLevels(t *testing.T) {
+func TestLog_LevelsReachTheHost(t *testing.T) {
 	c := configured(t, "")
 	if err := c.Activate(t.Context()); err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func TestTheLogOfAPluginKeepsItsLevels(t *testing.T) {
 	t.Errorf("the plugin's line is missing: %s", c.log)
 }
 
-func TestAKilledProcessFailsItsCallsAndIsDone(t *testing.T) {
+func TestProcess_KillFailsRunningCalls(t *testing.T) {
 	c := configured(t, "")
 	failed := make(chan error, 1)
 	go func() { failed <- c.service.Logout(context.Background(), personal.LogoutRequest{}) }()
@@ -295,7 +295,7 @@ func awaitNote(t *testing.T, record io.Reader, note string) {
 	}
 }
 
-func TestAProcessThatIsEndedCancelsItsCallsAndClosesItsModule(t *testing.T) {
+func TestProcess_StopCancelsCallsAndClosesModule(t *testing.T) {
 	c := configured(t, "")
 	failed := make(chan error, 1)
 	go func() { failed <- c.service.Logout(context.Background(), personal.LogoutRequest{}) }()
@@ -309,7 +309,7 @@ func TestAProcessThatIsEndedCancelsItsCallsAndClosesItsModule(t *testing.T) {
 	}
 }
 
-func TestAProcessEndsWithItsLifeline(t *testing.T) {
+func TestLifeline_ClosingStopsProcess(t *testing.T) {
 	tests := map[string]struct {
 		behavior  string
 		configure bool
@@ -340,7 +340,7 @@ func TestAProcessEndsWithItsLifeline(t *testing.T) {
 	}
 }
 
-func TestAProcessEndsInOrderWhenItsHostIsKilled(t *testing.T) {
+func TestLifeline_KilledHostStopsProcess(t *testing.T) {
 	record, writer := pipe(t)
 	output, hostOutput := pipe(t)
 	host := exec.Command(os.Args[0])
@@ -362,7 +362,7 @@ func TestAProcessEndsInOrderWhenItsHostIsKilled(t *testing.T) {
 	}
 }
 
-func TestAProcessStartedByHandIsNotUnderTheHandshake(t *testing.T) {
+func TestUnderHandshake_FalseWithoutHost(t *testing.T) {
 	if pluginrpc.UnderHandshake() {
 		t.Error("a test is taken for a plugin")
 	}

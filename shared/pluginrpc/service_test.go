@@ -94,7 +94,7 @@ func call(ctx context.Context, s contract, m reflect.Method, request any) (any, 
 }
 
 // Every field of the contract crosses, one that is added later too.
-func TestEveryOperationCarriesItsRequestAndItsAnswer(t *testing.T) {
+func TestOperations_ConvertEveryField(t *testing.T) {
 	var seen, given any
 	service := serve(t, stub{answer: func(_ context.Context, _ string, request any) (any, error) {
 		seen = request
@@ -124,7 +124,7 @@ func TestEveryOperationCarriesItsRequestAndItsAnswer(t *testing.T) {
 	}
 }
 
-func TestEveryKindOfValueCrosses(t *testing.T) {
+func TestProfile_ConvertsEveryValueType(t *testing.T) {
 	values := []any{nil, true, false, int64(0), int64(1<<53 - 1), -0.5, 0.0, "", "text", []string{}, []string{"a", "b"}}
 	sent := profile
 	for _, value := range values {
@@ -140,7 +140,7 @@ func TestEveryKindOfValueCrosses(t *testing.T) {
 	}
 }
 
-func TestEveryKindOfInputCrosses(t *testing.T) {
+func TestUpdateProfile_ConvertsEveryInputKind(t *testing.T) {
 	sent := map[string]personal.Input{
 		"unset":    {},
 		"text":     personal.Text("a"),
@@ -165,7 +165,7 @@ func TestEveryKindOfInputCrosses(t *testing.T) {
 	}
 }
 
-func TestEveryOperationFailsWithTheErrorOfItsModule(t *testing.T) {
+func TestOperations_ReturnModuleError(t *testing.T) {
 	sent := &personal.Error{
 		Code:        personal.CodeTooManyAttempts,
 		FieldErrors: personal.FieldErrors{"login": personal.FieldErrorTaken},
@@ -192,7 +192,7 @@ func TestEveryOperationFailsWithTheErrorOfItsModule(t *testing.T) {
 	}
 }
 
-func TestAnInternalCauseIsLoggedUnderTheRequestIDAndDoesNotCross(t *testing.T) {
+func TestErrors_CauseIsLoggedAndDoesNotCross(t *testing.T) {
 	tests := map[string]struct {
 		err  error
 		code personal.Code
@@ -220,7 +220,7 @@ func TestAnInternalCauseIsLoggedUnderTheRequestIDAndDoesNotCross(t *testing.T) {
 	}
 }
 
-func TestAPanicFailsItsCallAndNoOther(t *testing.T) {
+func TestPanic_FailsOnlyItsCall(t *testing.T) {
 	var log logBuffer
 	service := serveLogged(t, stub{answer: func(_ context.Context, operation string, _ any) (any, error) {
 		if operation == "Refresh" {
@@ -246,7 +246,7 @@ func TestAPanicFailsItsCallAndNoOther(t *testing.T) {
 	}
 }
 
-func TestWhatBelongsToACallTravelsWithIt(t *testing.T) {
+func TestCall_CrossesAsMetadata(t *testing.T) {
 	tests := map[string]struct{ sent, want personal.Call }{
 		"nothing": {},
 		"everything": {
@@ -283,7 +283,7 @@ func TestWhatBelongsToACallTravelsWithIt(t *testing.T) {
 	}
 }
 
-func TestTheDeadlineOfACallReachesTheModule(t *testing.T) {
+func TestCall_DeadlineReachesModule(t *testing.T) {
 	service := serve(t, stub{answer: func(ctx context.Context, _ string, _ any) (any, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -296,7 +296,7 @@ func TestTheDeadlineOfACallReachesTheModule(t *testing.T) {
 	}
 }
 
-func TestACallerWhoGoesAwayEndsTheCallAndIsNoFailure(t *testing.T) {
+func TestCall_CancellationIsNoFailure(t *testing.T) {
 	var log logBuffer
 	entered, left := make(chan struct{}), make(chan struct{})
 	service := serveLogged(t, stub{answer: func(ctx context.Context, _ string, _ any) (any, error) {
@@ -317,7 +317,7 @@ func TestACallerWhoGoesAwayEndsTheCallAndIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatLacksAPartIsNoSuccess(t *testing.T) {
+func TestOperations_IncompleteResponseIsInternalError(t *testing.T) {
 	whole := personal.SignedIn{Credentials: pair, Profile: profile}
 	noUser, noHash, noLogin := whole, whole, whole
 	noUser.Credentials.UserID = 0
@@ -363,7 +363,7 @@ func TestAnAnswerThatLacksAPartIsNoSuccess(t *testing.T) {
 	}
 }
 
-func TestAValueThatNoFieldHasIsAnInternalFailure(t *testing.T) {
+func TestProfile_UnsupportedValueIsInternalError(t *testing.T) {
 	odd := stub{answer: func(context.Context, string, any) (any, error) {
 		return personal.Profile{Login: "anna", Fields: []personal.ProfileField{{Name: "age", Value: int32(3)}}}, nil
 	}}
@@ -382,7 +382,7 @@ func (f failing) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.Ca
 	return nil, f.err
 }
 
-func TestAConnectionThatFailsNeverLooksLikeAnAnswer(t *testing.T) {
+func TestConnectionFailure_NeverLooksLikeSuccess(t *testing.T) {
 	tests := map[string]struct {
 		err   error
 		code  personal.Code

@@ -90,7 +90,7 @@ func inputs() *rapid.Generator[personal.Input] {
 	})
 }
 
-func TestAcceptedValuesAreAcceptedAgainAsTheyAre(t *testing.T) {
+func TestRegister_AcceptedValuesAreStable(t *testing.T) {
 	accepted := 0
 	rapid.Check(t, func(t *rapid.T) {
 		s := mustCompile(t, fieldOf(rapid.SampledFrom(allTypes).Draw(t, "type")))

@@ -39,7 +39,7 @@ func mustCompile(t rapid.TB, fields ...personal.Field) *Schema {
 	return s
 }
 
-func TestAFaultySchemaIsRefusedWithFieldAndReason(t *testing.T) {
+func TestCompile_RejectsInvalidField(t *testing.T) {
 	option := func(values ...string) (options []personal.Option) {
 		for _, v := range values {
 			options = append(options, personal.Option{Value: v})
@@ -107,7 +107,7 @@ func TestAFaultySchemaIsRefusedWithFieldAndReason(t *testing.T) {
 	}
 }
 
-func TestASchemaErrorNamesThePropertyAtFault(t *testing.T) {
+func TestSchemaError_NamesProperty(t *testing.T) {
 	choice := []personal.Option{{Value: "a"}, {Value: "a"}}
 	for property, field := range map[string]personal.Field{
 		"name":       {Name: "City", Type: "text"},
@@ -129,7 +129,7 @@ func TestASchemaErrorNamesThePropertyAtFault(t *testing.T) {
 	}
 }
 
-func TestADoubleNameIsRefused(t *testing.T) {
+func TestCompile_RejectsRepeatedName(t *testing.T) {
 	_, err := Compile([]personal.Field{{Name: "x", Type: "text"}, {Name: "x", Type: "tags"}})
 	var refused *SchemaError
 	if !errors.As(err, &refused) || refused.Field != "x" || refused.Property != "name" || !strings.Contains(refused.Problem, "twice") {
@@ -137,7 +137,7 @@ func TestADoubleNameIsRefused(t *testing.T) {
 	}
 }
 
-func TestEveryReservedNameIsRefused(t *testing.T) {
+func TestCompile_RejectsReservedNames(t *testing.T) {
 	reserved := strings.Fields(`login password confirm_password email name token old_password all id
 		user_id user_hash login_key groups roles disabled created updated`)
 	for _, name := range reserved {
@@ -147,7 +147,7 @@ func TestEveryReservedNameIsRefused(t *testing.T) {
 	}
 }
 
-func TestFieldsStandInTheirOrderAndEqualOnesAsGiven(t *testing.T) {
+func TestFields_SortedByOrder(t *testing.T) {
 	s := mustCompile(t,
 		personal.Field{Name: "c", Type: "text", Order: 2},
 		personal.Field{Name: "b", Type: "text", Order: 1, Hidden: true},
@@ -170,7 +170,7 @@ func names(fields []personal.Field) string {
 	return strings.Join(all, " ")
 }
 
-func TestParseJSONReadsAWholeField(t *testing.T) {
+func TestParseJSON_ReadsEveryProperty(t *testing.T) {
 	const text = `[{"name":"size","type":"enum","label":{"en":"Size","pt-BR":"Tamanho"},"required":true,"default":"m",
 		"options":[{"value":"m","label":{"en":"Medium"}},{"value":"l"}],"order":3,"group":"shop"},
 		{"name":"age","type":"integer","min":0,"max":150,"default":18,"hidden":true}]`
@@ -192,7 +192,7 @@ func TestParseJSONReadsAWholeField(t *testing.T) {
 	}
 }
 
-func TestParseJSONIsStrict(t *testing.T) {
+func TestParseJSON_RejectsInvalidFiles(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing":               ``,
 		"null":                  `null`,
@@ -222,14 +222,14 @@ func TestParseJSONIsStrict(t *testing.T) {
 	}
 }
 
-func TestAnEmptySchemaIsGood(t *testing.T) {
+func TestParseJSON_EmptySchemaIsValid(t *testing.T) {
 	fields, schema, err := ParseJSON([]byte(" [] "))
 	if err != nil || len(fields) != 0 || len(schema.Fields()) != 0 {
 		t.Errorf("got %v, %v, %v", fields, schema, err)
 	}
 }
 
-func TestASchemaErrorReadsAsASentence(t *testing.T) {
+func TestSchemaError_Text(t *testing.T) {
 	for want, err := range map[string]error{
 		"user field size: it has no type": &SchemaError{Field: "size", Problem: "it has no type"},
 		"user field #2: it has no name":   &SchemaError{Field: "#2", Problem: "it has no name"},

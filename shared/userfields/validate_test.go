@@ -11,7 +11,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-func TestValuesAreReadByTheirType(t *testing.T) {
+func TestRegister_ReadsValuesByType(t *testing.T) {
 	text := personal.Text
 	field := func(t personal.FieldType) personal.Field { return personal.Field{Type: t} }
 	enum := personal.Field{Type: personal.TypeEnum, Options: []personal.Option{{Value: "s"}, {Value: "m"}}}
@@ -141,7 +141,7 @@ func TestValuesAreReadByTheirType(t *testing.T) {
 	}
 }
 
-func TestAFileIsAWebAddressOrACleanRelativePath(t *testing.T) {
+func TestRegister_FileIsWebURLOrCleanPath(t *testing.T) {
 	s := mustCompile(t, personal.Field{Name: "x", Type: "file"})
 	for value, good := range map[string]bool{
 		"https://example.com/a.png?v=1#top": true,
@@ -196,7 +196,7 @@ var account = []personal.Field{
 	{Name: "interests", Type: "tags", Required: true, Default: list("news")},
 }
 
-func TestRegisterNotesEveryFaultAtOnce(t *testing.T) {
+func TestRegister_ReportsAllErrors(t *testing.T) {
 	s := mustCompile(t, account...)
 	var faults personal.FieldErrors
 	s.Register(map[string]personal.Input{
@@ -213,7 +213,7 @@ func TestRegisterNotesEveryFaultAtOnce(t *testing.T) {
 	}
 }
 
-func TestRegisterAppliesDefaultsWhereNothingIsSet(t *testing.T) {
+func TestRegister_AppliesDefaults(t *testing.T) {
 	s := mustCompile(t, account...)
 	var faults personal.FieldErrors
 	got := s.Register(map[string]personal.Input{"city": personal.Text("Riga"), "age": {}, "interests": repeated("", "")}, &faults)
@@ -223,7 +223,7 @@ func TestRegisterAppliesDefaultsWhereNothingIsSet(t *testing.T) {
 	}
 }
 
-func TestUpdateTouchesOnlyWhatWasSent(t *testing.T) {
+func TestUpdate_ChangesOnlySentFields(t *testing.T) {
 	s := mustCompile(t, account...)
 	tests := map[string]struct {
 		in     map[string]personal.Input
@@ -256,7 +256,7 @@ func TestUpdateTouchesOnlyWhatWasSent(t *testing.T) {
 	}
 }
 
-func TestAnAdministratorSetsEveryFieldByItsRules(t *testing.T) {
+func TestAdminister_SetsEveryField(t *testing.T) {
 	s := mustCompile(t, account...)
 	var faults personal.FieldErrors
 	got := s.Administer(map[string]personal.Input{"plan": personal.Text("gold"), "score": number("7"), "age": {}}, &faults)
@@ -276,7 +276,7 @@ func TestAnAdministratorSetsEveryFieldByItsRules(t *testing.T) {
 	}
 }
 
-func TestFaultsFoundBeforeAreKept(t *testing.T) {
+func TestRegister_KeepsEarlierErrors(t *testing.T) {
 	s := mustCompile(t, account...)
 	faults := personal.FieldErrors{"city": personal.FieldErrorTooLong, "password": personal.FieldErrorTooShort}
 	s.Register(nil, &faults)
@@ -286,7 +286,7 @@ func TestFaultsFoundBeforeAreKept(t *testing.T) {
 	}
 }
 
-func TestARepeatedScalarIsMalformed(t *testing.T) {
+func TestMalformed_RepeatedScalar(t *testing.T) {
 	s := mustCompile(t, account...)
 	got := s.Malformed(map[string]personal.Input{
 		"score": repeated("1", "2"), "age": repeated("1", "1"), "city": list("a"), "interests": repeated("a", "b"),
@@ -297,7 +297,7 @@ func TestARepeatedScalarIsMalformed(t *testing.T) {
 	}
 }
 
-func TestADisplayNameIsOneLineOf200Characters(t *testing.T) {
+func TestParseName_OneLineOf200Characters(t *testing.T) {
 	longest := strings.Repeat("ж", 200)
 	tests := map[string]struct {
 		in    personal.Input
@@ -325,7 +325,7 @@ func TestADisplayNameIsOneLineOf200Characters(t *testing.T) {
 	}
 }
 
-func TestLimits_OfFieldsWithoutMaxLength(t *testing.T) {
+func TestLimits_FieldWithoutMaxLength(t *testing.T) {
 	for fieldType, limit := range map[personal.FieldType]int{
 		personal.TypeText: 1000, personal.TypeLongText: 20000, personal.TypeFile: 2048, personal.TypeLink: 255,
 		personal.TypeTags: 255, personal.TypeLinkSet: 255,
@@ -369,7 +369,7 @@ func judged(s *Schema, in personal.Input) (value any, fault personal.FieldErrorC
 	return value, ""
 }
 
-func TestLimits_OfItemsInAList(t *testing.T) {
+func TestLimits_ListItems(t *testing.T) {
 	items := make([]string, 1001)
 	for i := range items {
 		items[i] = fmt.Sprint(i)

@@ -12,7 +12,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-func TestValuesKeepTheirTypesInStorage(t *testing.T) {
+func TestValues_TypesSurviveStorage(t *testing.T) {
 	want := Values{
 		"null": nil, "yes": true, "integer": int64(maxInteger), "large": int64(math.MaxInt64), "whole": 42.0, "huge": 1e300,
 		"tiny": 5e-324, "text": "<b>\u2028\"", "list": []string{"a", ""}, "empty": []string{},
@@ -30,7 +30,7 @@ func TestValuesKeepTheirTypesInStorage(t *testing.T) {
 	}
 }
 
-func TestWhatOthersStoredIsKeptAsItIs(t *testing.T) {
+func TestValues_UnknownJSONIsPreserved(t *testing.T) {
 	const stored = `{"list":[1,"a"],"number":123456789012345678901234567890,"object":{"b":1,"a":[2.50]},"out":1e999}`
 	values, err := DecodeValues([]byte(stored))
 	if err != nil {
@@ -42,7 +42,7 @@ func TestWhatOthersStoredIsKeptAsItIs(t *testing.T) {
 	}
 }
 
-func TestOnlyObjectsAreValues(t *testing.T) {
+func TestDecodeValues_ObjectsOnly(t *testing.T) {
 	for _, data := range []string{``, `[]`, `1`, `{"a":1} {}`, `{"a":}`} {
 		if v, err := DecodeValues([]byte(data)); err == nil {
 			t.Errorf("%q: %v", data, v)
@@ -56,7 +56,7 @@ func TestOnlyObjectsAreValues(t *testing.T) {
 	}
 }
 
-func TestMergeClearsAndKeeps(t *testing.T) {
+func TestMerge_SetsClearsAndKeeps(t *testing.T) {
 	before := Values{"a": "1", "b": "2", "removed_field": json.RawMessage(`{}`)}
 	got := before.Merge(Values{"a": nil, "c": int64(3)})
 	want := Values{"b": "2", "c": int64(3), "removed_field": json.RawMessage(`{}`)}
@@ -71,7 +71,7 @@ func TestMergeClearsAndKeeps(t *testing.T) {
 	}
 }
 
-func TestAProfileShowsVisibleFieldsInOrderAndARecordAll(t *testing.T) {
+func TestProfile_VisibleFieldsInOrder(t *testing.T) {
 	s := mustCompile(t,
 		personal.Field{Name: "b", Type: "text", Order: 1},
 		personal.Field{Name: "a", Type: "integer", ReadOnly: true},
@@ -89,7 +89,7 @@ func TestAProfileShowsVisibleFieldsInOrderAndARecordAll(t *testing.T) {
 	}
 }
 
-func TestAStoredValueOfAnotherTypeIsNotShown(t *testing.T) {
+func TestProfile_HidesValuesOfOtherTypes(t *testing.T) {
 	tests := []struct {
 		field  personal.FieldType
 		stored any
@@ -130,14 +130,14 @@ func TestAStoredValueOfAnotherTypeIsNotShown(t *testing.T) {
 	}
 }
 
-func TestTightenedRulesHideNothing(t *testing.T) {
+func TestProfile_ShowsValuesThatBreakNewRules(t *testing.T) {
 	s := mustCompile(t, personal.Field{Name: "x", Type: "text", MaxLength: 1, Pattern: "a"})
 	if got := s.Profile(Values{"x": "longer"})[0].Value; got != "longer" {
 		t.Errorf("got %v", got)
 	}
 }
 
-func TestProfile_ShowsWhatIsLongerThanTheTypesLimit(t *testing.T) {
+func TestProfile_ShowsValuesAboveTypeLimit(t *testing.T) {
 	long := strings.Repeat("x", 30000)
 	for fieldType, stored := range map[personal.FieldType]any{
 		"text": long, "long_text": long, "file": long, "link": long, "tags": []string{long}, "link_set": slices.Repeat([]string{"7"}, 300),

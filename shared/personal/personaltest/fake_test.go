@@ -9,7 +9,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 )
 
-func TestAnOperationWithoutAFunctionIsNotOffered(t *testing.T) {
+func TestService_MissingFunctionIsNotFound(t *testing.T) {
 	ctx, s := t.Context(), &personaltest.Service{}
 	_, authorize := s.Authorize(ctx, personal.AuthorizeRequest{})
 	_, fields := s.Fields(ctx)
@@ -25,7 +25,7 @@ func TestAnOperationWithoutAFunctionIsNotOffered(t *testing.T) {
 	}
 }
 
-func TestTheHostKeepsWhatItTakesAndNothingElse(t *testing.T) {
+func TestHost_RecordsAcceptedDeliveries(t *testing.T) {
 	refusal := errors.New("mailbox full")
 	h := &personaltest.Host{SendMailFunc: func(_ context.Context, m personal.Mail) error {
 		if m.ID == "refused" {
@@ -49,7 +49,7 @@ func TestTheHostKeepsWhatItTakesAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestAwaitingEndsWithItsContext(t *testing.T) {
+func TestHost_AwaitStopsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := new(personaltest.Host).AwaitMails(ctx, 1); !errors.Is(err, context.Canceled) {

@@ -2,8 +2,10 @@ package clientip_test
 
 import (
 	"bytes"
+	"crypto/tls"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
@@ -36,7 +38,7 @@ func spelled(a netip.Addr) string {
 	return a.String()
 }
 
-func TestNew_Arguments(t *testing.T) {
+func TestNew_ValidatesArguments(t *testing.T) {
 	for name, c := range map[string]struct {
 		trusted netip.Prefix
 		header  string
@@ -162,6 +164,57 @@ func TestClient_Warnings(t *testing.T) {
 			if got := log.String(); strings.Count(got, "level=WARN") != lines || !strings.Contains(got, c.warning) ||
 				lines > 0 && !strings.Contains(got, "address="+c.named) {
 				t.Errorf("got log %q, want %d lines with %q and %s", got, lines, c.warning, c.named)
+			}
+		})
+	}
+}
+
+func TestOverHTTPS_TrustedProxiesOnly(t *testing.T) {
+	client := resolver(t, trusted, "", &bytes.Buffer{})
+	const proxy, stranger = "10.0.0.1:1234", "192.0.2.1:99"
+	for name, c := range map[string]struct {
+		remote         string
+		old, forwarded []string
+		want           bool
+	}{
+		"no header":                             {proxy, nil, nil, false},
+		"https":                                 {proxy, []string{"https"}, nil, true},
+		"https in capitals, with space":         {proxy, []string{" HTTPS\t"}, nil, true},
+		"a proxy with IPv4 in IPv6":             {"[::ffff:10.0.0.1]:99", []string{"https"}, nil, true},
+		"a proxy with a zone":                   {"[fd00::1%eth0]:99", []string{"https"}, nil, true},
+		"http":                                  {proxy, []string{"http"}, nil, false},
+		"an empty value":                        {proxy, []string{""}, nil, false},
+		"another scheme":                        {proxy, []string{"wss"}, nil, false},
+		"two values":                            {proxy, []string{"https, http"}, nil, false},
+		"two equal values":                      {proxy, []string{"https,https"}, nil, false},
+		"two lines":                             {proxy, []string{"https", "https"}, nil, false},
+		"Forwarded":                             {proxy, nil, []string{"for=203.0.113.9;proto=https"}, true},
+		"Forwarded, quoted":                     {proxy, nil, []string{`Proto="HTTPS";by=_x`}, true},
+		"Forwarded with http":                   {proxy, nil, []string{"for=203.0.113.9;proto=http"}, false},
+		"Forwarded without a scheme":            {proxy, nil, []string{"for=203.0.113.9"}, false},
+		"Forwarded with two elements":           {proxy, nil, []string{"proto=https, proto=https"}, false},
+		"Forwarded, only the first has one":     {proxy, nil, []string{"for=192.0.2.9;proto=https, for=203.0.113.9"}, false},
+		"Forwarded in two lines":                {proxy, nil, []string{"proto=https", "for=203.0.113.9"}, false},
+		"Forwarded within another's quotes":     {proxy, nil, []string{`for="_x;proto=https"`}, false},
+		"Forwarded that breaks the grammar":     {proxy, nil, []string{`proto=https;for="`}, false},
+		"both agree":                            {proxy, []string{"https"}, []string{"proto=https"}, true},
+		"both disagree":                         {proxy, []string{"https"}, []string{"proto=http"}, false},
+		"both disagree the other way":           {proxy, []string{"http"}, []string{"proto=https"}, false},
+		"https beside Forwarded without scheme": {proxy, []string{"https"}, []string{"for=203.0.113.9"}, true},
+		"https beside an unreadable Forwarded":  {proxy, []string{"https"}, []string{`for="`}, false},
+		"an unlisted sender":                    {stranger, []string{"https"}, []string{"proto=https"}, false},
+		"a unix socket":                         {"@", []string{"https"}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.RemoteAddr = c.remote
+			r.Header = http.Header{"X-Forwarded-Proto": c.old, "Forwarded": c.forwarded}
+			if got := client.OverHTTPS(r); got != c.want {
+				t.Errorf("OverHTTPS = %t, want %t", got, c.want)
+			}
+			r.TLS = &tls.ConnectionState{}
+			if !client.OverHTTPS(r) {
+				t.Error("a TLS connection counts as plain")
 			}
 		})
 	}

@@ -33,7 +33,7 @@ func unknown() []byte {
 	return protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1)
 }
 
-func TestWhatTheLastReleaseDidNotKnowIsLost(t *testing.T) {
+func TestReleased_DropsUnknownFieldsAndMethods(t *testing.T) {
 	conn := pluginrpctest.Released(t, newer{t: t}, "../../../proto/released.binpb")
 	request := &personalv1.AuthorizeRequest{Login: "anna"}
 	request.ProtoReflect().SetUnknown(unknown())

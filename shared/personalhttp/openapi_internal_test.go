@@ -134,8 +134,9 @@ func (a describedAPI) body(t *testing.T, op described) describedSchema {
 	if op.RequestBody == nil {
 		return describedSchema{}
 	}
-	if got := slices.Sorted(maps.Keys(op.RequestBody.Content)); !slices.Equal(got, mediaTypes()) {
-		t.Errorf("%s takes %q, want %q", op.OperationID, got, mediaTypes())
+	want := []string{mediaJSON, mediaForm, mediaMultipart}
+	if got := slices.Sorted(maps.Keys(op.RequestBody.Content)); !slices.Equal(got, want) {
+		t.Errorf("%s: got media types %q, want %q", op.OperationID, got, want)
 	}
 	schema := op.RequestBody.Content["application/json"].Schema
 	for mediaType, content := range op.RequestBody.Content {
@@ -146,11 +147,11 @@ func (a describedAPI) body(t *testing.T, op described) describedSchema {
 	return a.schema(schema)
 }
 
-func TestOpenAPI_DescribesEveryRouteAndNoOther(t *testing.T) {
+func TestOpenAPI_DescribesExactlyTheRoutes(t *testing.T) {
 	var routed []string
-	for _, r := range newRoutes() {
-		for _, op := range r.operations {
-			routed = append(routed, strings.ToLower(op.method)+" "+r.name)
+	for name, r := range newRoutes() {
+		for method := range r.operations {
+			routed = append(routed, strings.ToLower(method)+" "+name)
 		}
 	}
 	slices.Sort(routed)
@@ -184,7 +185,7 @@ func TestOpenAPI_DescribesEveryRouteAndNoOther(t *testing.T) {
 	}
 }
 
-func TestOpenAPI_DescribesTheContractsParametersAndCodes(t *testing.T) {
+func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 	api := readDocument(t, nil, false)
 	oneStatus := readDocument(t, nil, true)
 	for name, row := range rows {
@@ -223,8 +224,8 @@ func TestOpenAPI_DescribesTheContractsParametersAndCodes(t *testing.T) {
 			codes += " unauthenticated"
 		}
 		for _, code := range strings.Fields(codes) {
-			status, _ := statusOf(personal.Code(code))
-			want[strconv.Itoa(status)] = append(want[strconv.Itoa(status)], code)
+			status := strconv.Itoa(statuses[personal.Code(code)])
+			want[status] = append(want[status], code)
 		}
 		described := map[string][]string{}
 		for status, r := range op.Responses {
@@ -244,17 +245,17 @@ func TestOpenAPI_DescribesTheContractsParametersAndCodes(t *testing.T) {
 	}
 }
 
-// TestOpenAPI_DescribesTheParametersThatAreRead repeats each parameter that is
+// TestOpenAPI_DescribesReadParameters repeats each parameter that is
 // described, or read anywhere, in turn: an operation that reads it cannot read
 // the request.
-func TestOpenAPI_DescribesTheParametersThatAreRead(t *testing.T) {
+func TestOpenAPI_DescribesReadParameters(t *testing.T) {
 	api := readDocument(t, nil, false)
 	names := map[string]bool{}
 	source, err := os.ReadFile("operations.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, read := range regexp.MustCompile(`\bp\.[a-z]+\("([a-z_]+)"\)`).FindAllSubmatch(source, -1) {
+	for _, read := range regexp.MustCompile(`\bin\.[a-z]+\("([a-z_]+)"\)`).FindAllSubmatch(source, -1) {
 		names[string(read[1])] = true
 	}
 	for _, item := range api.Paths {
@@ -265,23 +266,23 @@ func TestOpenAPI_DescribesTheParametersThatAreRead(t *testing.T) {
 		}
 	}
 	for _, r := range newRoutes() {
-		for _, op := range r.operations {
-			body := api.body(t, api.Paths[r.path()][strings.ToLower(op.method)])
-			takesFields := op.method == http.MethodPost && (r.name == "register" || r.name == "profile")
+		for method, call := range r.operations {
+			body := api.body(t, api.Paths[r.path()][strings.ToLower(method)])
+			takesFields := method == http.MethodPost && (r.name == "register" || r.name == "profile")
 			for name := range names {
 				in := &input{params: params{name: {Kind: personal.InputRepeated}}}
-				_, err := op.call(t.Context(), &personaltest.Service{}, in)
+				_, err := call(t.Context(), &personaltest.Service{}, in)
 				reads := personal.CodeOf(err) == personal.CodeMalformedRequest
 				reads = reads || name == "name" && takesFields // the service reads it
 				if _, described := body.Properties[name]; reads != described {
-					t.Errorf("%s %s: %s is read: %t, is described: %t", op.method, r.name, name, reads, described)
+					t.Errorf("%s %s: %s is read: %t, is described: %t", method, r.name, name, reads, described)
 				}
 			}
 		}
 	}
 }
 
-func TestOpenAPI_DescribesEveryConstantOfTheContract(t *testing.T) {
+func TestOpenAPI_DescribesContractConstants(t *testing.T) {
 	schemas := readDocument(t, nil, false).Components.Schemas
 	types := constants[string](t, "../personal/schema.go", "FieldType")
 	if got := schemas["field"].Properties["type"].Enum; !slices.Equal(got, types) {
@@ -304,7 +305,7 @@ func TestOpenAPI_DescribesEveryConstantOfTheContract(t *testing.T) {
 	}
 }
 
-func TestAPatternIsToldWhereItMeansTheSameToEverybody(t *testing.T) {
+func TestJSONPattern_PortablePatternsOnly(t *testing.T) {
 	for re2, want := range map[string]string{
 		``:                             ``,
 		`[a-z]+`:                       `^(?:[a-z]+)$`,
@@ -323,7 +324,7 @@ func TestAPatternIsToldWhereItMeansTheSameToEverybody(t *testing.T) {
 		`a{,3}`:                        ``,
 		`]`:                            ``,
 	} {
-		if got := wholePattern(re2); got != want {
+		if got := jsonPattern(re2); got != want {
 			t.Errorf("%s is told as %q, want %q", re2, got, want)
 		}
 	}

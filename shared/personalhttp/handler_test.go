@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -21,7 +24,7 @@ var contractRoutes = map[string]string{
 	"openapi.json": "GET",
 }
 
-func TestEveryPathAnswersItsMethodsAndNoOthers(t *testing.T) {
+func TestRouting_PathsAcceptOnlyTheirMethods(t *testing.T) {
 	for _, base := range []string{"", "/x", "/a/b-c"} {
 		s := newSite(t, everything(), personalhttp.Options{BasePath: base})
 		for name, allow := range contractRoutes {
@@ -66,7 +69,7 @@ func everything() *personaltest.Service {
 	}
 }
 
-func TestAPathInAnyButItsPlainFormIsNotFoundAndNeverARedirect(t *testing.T) {
+func TestRouting_UnusualPathIsNotFound(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{})
 	for _, path := range []string{
 		"/api/v1/personal", "/api/v1/personal/", "/api/v1/personal//", "/api/v1/personal//auth/",
@@ -83,7 +86,7 @@ func TestAPathInAnyButItsPlainFormIsNotFoundAndNeverARedirect(t *testing.T) {
 	}
 }
 
-func TestMatchesIsTrueOfThePrefixOnly(t *testing.T) {
+func TestMatches_PrefixOnly(t *testing.T) {
 	h, err := personalhttp.New(noService(), personalhttp.Options{BasePath: "/x"})
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +111,7 @@ func TestMatchesIsTrueOfThePrefixOnly(t *testing.T) {
 	}
 }
 
-func TestNewRefusesOptionsThatCannotWork(t *testing.T) {
+func TestNew_RejectsInvalidOptions(t *testing.T) {
 	for name, o := range map[string]personalhttp.Options{
 		"base path without slash":    {BasePath: "x"},
 		"base path with final slash": {BasePath: "/x/"},
@@ -142,5 +145,71 @@ func TestNewRefusesOptionsThatCannotWork(t *testing.T) {
 		if _, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: locale}); err != nil {
 			t.Errorf("locale %q: %v", locale, err)
 		}
+	}
+}
+
+func TestCall_ClientAddress(t *testing.T) {
+	for name, c := range map[string]struct {
+		options   personalhttp.Options
+		address   string
+		untrusted bool
+	}{
+		"no trusted proxy":              {personalhttp.Options{}, "10.0.0.1", true},
+		"a trusted proxy":               {personalhttp.Options{TrustedProxies: prefixes("10.0.0.0/8")}, "192.0.2.7", false},
+		"a trusted proxy, by Forwarded": {personalhttp.Options{TrustedProxies: prefixes("10.0.0.0/8"), ForwardedHeader: "Forwarded"}, "192.0.2.8", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got personal.Call
+			s := everything()
+			s.FieldsFunc = func(ctx context.Context) ([]personal.Field, error) {
+				got = personal.CallFrom(ctx)
+				return nil, nil
+			}
+			c.options.Log = quiet()
+			h, err := personalhttp.New(s, c.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := httptest.NewRequest(http.MethodGet, prefix+"fields/", nil)
+			r.RemoteAddr = "10.0.0.1:1"
+			r.Header = http.Header{"X-Forwarded-For": {"192.0.2.7"}, "Forwarded": {"for=192.0.2.8"}}
+			h.ServeHTTP(httptest.NewRecorder(), r)
+			if got.Address != netip.MustParseAddr(c.address) || got.Shared != c.untrusted || h.UntrustedProxy() != c.untrusted {
+				t.Errorf("got %s, shared %t, untrusted proxy %t; want %s, %[5]t, %[5]t", got.Address, got.Shared, h.UntrustedProxy(), c.address, c.untrusted)
+			}
+		})
+	}
+}
+
+func TestObserve_ReportsContractStatusAndCode(t *testing.T) {
+	for name, alwaysOK := range map[string]bool{"statuses": false, "always 200": true} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var got []personalhttp.Observation
+			s := newSite(t, failing(personal.NewError(personal.CodeUnavailable, nil)), personalhttp.Options{
+				AlwaysOK: alwaysOK,
+				Observe: func(o personalhttp.Observation) {
+					mu.Lock()
+					defer mu.Unlock()
+					if o.Took <= 0 {
+						t.Errorf("%+v took no time", o)
+					}
+					o.Took = 0
+					got = append(got, o)
+				},
+			})
+			s.do("GET", prefix+"fields/", "", "")
+			s.do("GET", prefix+"auth", "", "")
+			s.do("GET", prefix+"made-up", "", "")
+			s.Close() // the last request is over
+			want := []personalhttp.Observation{
+				{Operation: "fields", Status: 503, Code: personal.CodeUnavailable},
+				{Operation: "auth", Status: 405, Code: personal.CodeMethodNotAllowed},
+				{Status: 404, Code: personal.CodeNotFound},
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
 	}
 }

@@ -43,7 +43,7 @@ func annOnly(calls *[]personal.Call) *personaltest.Service {
 	}}
 }
 
-func TestOnlyUsersPassRequireUser(t *testing.T) {
+func TestRequireUser_PassesAuthenticatedUsersOnly(t *testing.T) {
 	var calls []personal.Call
 	s := guarded(t, annOnly(&calls))
 	s.do("GET", "/page", "", "", "User-Id", "41", "User-Hash", hash, "Accept-Language", "ru", "X-Request-Id", "r-1").want(t, 401, personal.CodeUnauthenticated)
@@ -69,7 +69,7 @@ func TestOnlyUsersPassRequireUser(t *testing.T) {
 	}
 }
 
-func TestTheIdentityMayComeFromElsewhere(t *testing.T) {
+func TestRequireUser_WithExtractor(t *testing.T) {
 	var calls []personal.Call
 	cookie := func(r *http.Request) (personal.Credentials, bool) {
 		c, err := r.Cookie("session")
@@ -92,7 +92,7 @@ func TestTheIdentityMayComeFromElsewhere(t *testing.T) {
 	}
 }
 
-func TestAHostMayRefuseInItsOwnWay(t *testing.T) {
+func TestRequireUser_WithErrorHandler(t *testing.T) {
 	var calls []personal.Call
 	h, err := personalhttp.New(annOnly(&calls), personalhttp.Options{Log: quiet()})
 	if err != nil {
@@ -111,7 +111,7 @@ func TestAHostMayRefuseInItsOwnWay(t *testing.T) {
 	}
 }
 
-func TestRequireUserDeniesWheneverItCannotTell(t *testing.T) {
+func TestRequireUser_DeniesOnServiceFailure(t *testing.T) {
 	for code, profile := range map[personal.Code]func(context.Context, personal.Credentials) (personal.Profile, error){
 		personal.CodeUnavailable: func(context.Context, personal.Credentials) (personal.Profile, error) {
 			return personal.Profile{}, personal.NewError(personal.CodeUnavailable, nil)
@@ -126,7 +126,7 @@ func TestRequireUserDeniesWheneverItCannotTell(t *testing.T) {
 	}
 }
 
-func TestACallThatTheHostMadeIsKept(t *testing.T) {
+func TestWithCall_KeepsHostsCall(t *testing.T) {
 	var calls []personal.Call
 	s := annOnly(&calls)
 	s.FieldsFunc = func(ctx context.Context) ([]personal.Field, error) {
@@ -157,7 +157,7 @@ func TestACallThatTheHostMadeIsKept(t *testing.T) {
 	}
 }
 
-func TestALocaleThatTheHostMadeUpFallsBackToTheDefault(t *testing.T) {
+func TestMessages_UnsupportedLocaleUsesDefault(t *testing.T) {
 	h, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: "ru", Log: quiet()})
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +170,7 @@ func TestALocaleThatTheHostMadeUpFallsBackToTheDefault(t *testing.T) {
 	}
 }
 
-func TestThereIsNoUserOutsideOfRequireUser(t *testing.T) {
+func TestUserFrom_NoUserOutsideRequireUser(t *testing.T) {
 	if u, ok := personalhttp.UserFrom(t.Context()); ok {
 		t.Errorf("found %v", u)
 	}

@@ -54,7 +54,7 @@ func parts(pairs ...string) string {
 
 const multi = "multipart/form-data; boundary=b"
 
-func TestBodiesAreReadAsTheContractSays(t *testing.T) {
+func TestBody_ValidBodies(t *testing.T) {
 	type fields = map[string]personal.Input
 	for _, c := range []struct {
 		name, media, body string
@@ -141,7 +141,7 @@ func (s *site) send(mediaType, body string, chunked bool, headers ...string) rep
 	return s.read(res)
 }
 
-func TestBodiesThatTheContractRefuses(t *testing.T) {
+func TestBody_InvalidBodies(t *testing.T) {
 	big := strings.Repeat("x", 64<<10+1)
 	type headers = []string
 	for _, c := range []struct {
@@ -229,7 +229,7 @@ func TestBodiesThatTheContractRefuses(t *testing.T) {
 	}
 }
 
-func TestFaultsAreJudgedInOrder(t *testing.T) {
+func TestErrors_CheckedInContractOrder(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{})
 	big := strings.Repeat("x", 1<<20)
 	s.do("POST", prefix+"nothing", "text/plain", big).want(t, 404, personal.CodeNotFound)
@@ -239,7 +239,7 @@ func TestFaultsAreJudgedInOrder(t *testing.T) {
 	s.do("POST", prefix+"auth", asJSON, "x").want(t, 400, personal.CodeMalformedRequest)
 }
 
-func TestATooLargeBodyIsRefusedUnreadAndTheConnectionClosed(t *testing.T) {
+func TestBody_TooLargeIsRejectedUnread(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{})
 	a := s.raw("POST /api/v1/personal/auth/ HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{")
 	a.want(t, 413, personal.CodeTooLarge)
@@ -248,7 +248,7 @@ func TestATooLargeBodyIsRefusedUnreadAndTheConnectionClosed(t *testing.T) {
 	}
 }
 
-func TestABodyThatStopsComingIsGivenUp(t *testing.T) {
+func TestBody_StalledBodyTimesOut(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{Timeout: 50 * time.Millisecond})
 	for _, head := range []string{"Content-Length: 10\r\n\r\n{", "Transfer-Encoding: chunked\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"} {
 		a := s.raw("POST /api/v1/personal/auth/ HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + head)
@@ -269,7 +269,7 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 
 // A deadline left on the connection would cancel the call, which begins later
 // and may take as long again.
-func TestTheDeadlineOfABodyEndsWithTheBody(t *testing.T) {
+func TestBody_DeadlineEndsWithBody(t *testing.T) {
 	h, err := personalhttp.New(everything(), personalhttp.Options{Timeout: time.Minute, Log: quiet()})
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +300,7 @@ func TestTheDeadlineOfABodyEndsWithTheBody(t *testing.T) {
 	}
 }
 
-func TestAllThreeKindsOfBodySayTheSame(t *testing.T) {
+func TestBody_FormatsAreEquivalent(t *testing.T) {
 	var got map[string]personal.Input
 	h, err := personalhttp.New(fieldsService(&got), personalhttp.Options{Log: quiet()})
 	if err != nil {

@@ -6,29 +6,29 @@ import (
 	"fmt"
 )
 
-// InputKind tells in which form a value was sent.
+// InputKind is the form in which a value was sent.
 type InputKind int
 
 // The kinds of input. The zero value is "not set".
 const (
-	InputUnset    InputKind = iota // JSON null, an empty text
-	InputText                      // a text, from a form or from JSON
-	InputNumber                    // a JSON number; Text holds its literal
+	InputUnset    InputKind = iota // JSON null or an empty text
+	InputText                      // a text from a form or from JSON
+	InputNumber                    // a JSON number; Text is its literal
 	InputBoolean                   // a JSON boolean; Text is "true" or "false"
-	InputList                      // a JSON list of texts, or a form's name[]
-	InputRepeated                  // a form's name given more than once: a list, or a malformed scalar
-	InputOther                     // a JSON object, or a list that holds anything but texts
+	InputList                      // a JSON list of texts, or name[] in a form
+	InputRepeated                  // a name that a form has more than once: a list, or a malformed scalar
+	InputOther                     // a JSON object, or a list of anything but texts
 )
 
-// Input is a value as the caller sent it, before anybody knows the type it
-// should have. The schema decides that, in package userfields.
+// Input is a value as the caller sent it. Package userfields converts it to the type
+// that the schema defines.
 type Input struct {
 	Kind InputKind
 	Text string   // InputText, InputNumber, InputBoolean
 	List []string // InputList, InputRepeated
 }
 
-// Text returns the input for one text; an empty one is not set.
+// Text returns the input for one text, which is unset if the text is empty.
 func Text(s string) Input {
 	if s == "" {
 		return Input{}
@@ -36,16 +36,16 @@ func Text(s string) Input {
 	return Input{Kind: InputText, Text: s}
 }
 
-// IsZero reports whether the value is not set.
+// IsZero reports whether the value is unset.
 func (in Input) IsZero() bool { return in.Kind == InputUnset }
 
-// UnmarshalJSON reads any JSON value.
+// UnmarshalJSON decodes any JSON value.
 func (in *Input) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		return fmt.Errorf("reading a value: %w", err)
+		return fmt.Errorf("decoding a value: %w", err)
 	}
 	*in = inputOf(v)
 	return nil
@@ -75,7 +75,8 @@ func inputOf(v any) Input {
 	return Input{Kind: InputOther}
 }
 
-// MarshalJSON writes the value as it would be read again.
+// MarshalJSON encodes the value so that UnmarshalJSON decodes an equal one. It returns
+// an error for InputOther. A repeated name becomes a list.
 func (in Input) MarshalJSON() ([]byte, error) {
 	switch in.Kind {
 	case InputUnset:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 )
 
 // InputKind is the form in which a value was sent.
@@ -47,32 +48,27 @@ func (in *Input) UnmarshalJSON(data []byte) error {
 	if err := d.Decode(&v); err != nil {
 		return fmt.Errorf("decoding a value: %w", err)
 	}
-	*in = inputOf(v)
-	return nil
-}
-
-func inputOf(v any) Input {
+	*in = Input{Kind: InputOther}
 	switch v := v.(type) {
 	case nil:
-		return Input{}
+		*in = Input{}
 	case string:
-		return Text(v)
+		*in = Text(v)
 	case json.Number:
-		return Input{Kind: InputNumber, Text: v.String()}
+		*in = Input{Kind: InputNumber, Text: v.String()}
 	case bool:
-		return Input{Kind: InputBoolean, Text: fmt.Sprint(v)}
+		*in = Input{Kind: InputBoolean, Text: strconv.FormatBool(v)}
 	case []any:
-		list := make([]string, 0, len(v))
-		for _, item := range v {
-			s, ok := item.(string)
-			if !ok {
-				return Input{Kind: InputOther}
+		list := make([]string, len(v))
+		for i, item := range v {
+			var ok bool
+			if list[i], ok = item.(string); !ok {
+				return nil
 			}
-			list = append(list, s)
 		}
-		return Input{Kind: InputList, List: list}
+		*in = Input{Kind: InputList, List: list}
 	}
-	return Input{Kind: InputOther}
+	return nil
 }
 
 // MarshalJSON encodes the value so that UnmarshalJSON decodes an equal one. It returns

@@ -9,14 +9,14 @@ import (
 func TestGate_ClosedGateAdmitsNoCalls(t *testing.T) {
 	var g gate
 	if !g.enter() {
-		t.Fatal("an open gate keeps a caller out")
+		t.Fatal("enter: got false, want true for an open gate")
 	}
 	g.leave()
 	if err := g.close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if g.enter() {
-		t.Error("a shut gate lets a caller in")
+		t.Error("enter: got true, want false for a closed gate")
 	}
 }
 
@@ -24,20 +24,20 @@ func TestGate_CloseWaitsForRunningCalls(t *testing.T) {
 	var g gate
 	g.enter()
 	g.enter()
-	ended, cancel := context.WithCancel(t.Context())
+	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := g.close(ended); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v with two inside", err)
+	if err := g.close(cancelled); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want a cancelled context: two calls are running", err)
 	}
 
 	g = gate{}
 	g.enter()
 	g.enter()
-	shut := make(chan error, 1)
-	go func() { shut <- g.close(t.Context()) }()
+	closed := make(chan error, 1)
+	go func() { closed <- g.close(t.Context()) }()
 	g.leave()
 	g.leave()
-	if err := <-shut; err != nil {
+	if err := <-closed; err != nil {
 		t.Error(err)
 	}
 }

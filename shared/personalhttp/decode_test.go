@@ -23,7 +23,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
-// fieldsService answers POST profile/ and tells which fields were decoded.
+// fieldsService is a service for POST profile/ that records the decoded fields.
 func fieldsService(got *map[string]personal.Input) *personaltest.Service {
 	s := everything()
 	s.UpdateProfileFunc = func(_ context.Context, r personal.UpdateProfileRequest) (personal.Profile, error) {
@@ -43,7 +43,7 @@ func repeated(items ...string) personal.Input {
 	return personal.Input{Kind: personal.InputRepeated, List: items}
 }
 
-// parts builds a multipart body with the boundary "b" out of name, value pairs.
+// parts returns a multipart body with the boundary "b" from pairs of name and value.
 func parts(pairs ...string) string {
 	var b strings.Builder
 	for pair := range slices.Chunk(pairs, 2) {
@@ -61,23 +61,23 @@ func TestBody_ValidBodies(t *testing.T) {
 		want              fields
 	}{
 		{"no body, whatever the type", "image/png", "", fields{}},
-		{"a form", form, "a=1&b=x+y%26", fields{"a": text("1"), "b": text("x y&")}},
-		{"a form with charset", form + `; charset="UTF-8"`, "a=%D0%AF", fields{"a": text("Я")}},
-		{"a type in capitals", "Application/X-WWW-Form-Urlencoded", "a=1", fields{"a": text("1")}},
-		{"an empty form value is not set", form, "a=&b", fields{"a": {}, "b": {}}},
-		{"a repeated name", form, "a=1&a=2", fields{"a": repeated("1", "2")}},
-		{"a repeated name drops what is empty", form, "a=&a=2", fields{"a": repeated("2")}},
-		{"a repeated name stays one when empty", form, "a=&a=", fields{"a": repeated()}},
-		{"a list", form, "a[]=1&a%5B%5D=2", fields{"a": list("1", "2")}},
-		{"a list of one", form, "a[]=1", fields{"a": list("1")}},
-		{"an empty list is not set", form, "a[]=&a[]=", fields{"a": {}}},
-		{"a NUL is for the service to judge", form, "a=%00", fields{"a": text("\x00")}},
+		{"form", form, "a=1&b=x+y%26", fields{"a": text("1"), "b": text("x y&")}},
+		{"form with charset", form + `; charset="UTF-8"`, "a=%D0%AF", fields{"a": text("Я")}},
+		{"type in capitals", "Application/X-WWW-Form-Urlencoded", "a=1", fields{"a": text("1")}},
+		{"empty form value is not set", form, "a=&b", fields{"a": {}, "b": {}}},
+		{"repeated name", form, "a=1&a=2", fields{"a": repeated("1", "2")}},
+		{"repeated name drops what is empty", form, "a=&a=2", fields{"a": repeated("2")}},
+		{"repeated name stays one when empty", form, "a=&a=", fields{"a": repeated()}},
+		{"list", form, "a[]=1&a%5B%5D=2", fields{"a": list("1", "2")}},
+		{"list of one", form, "a[]=1", fields{"a": list("1")}},
+		{"empty list is not set", form, "a[]=&a[]=", fields{"a": {}}},
+		{"NUL is left to the service", form, "a=%00", fields{"a": text("\x00")}},
 
-		{"a multipart form", multi, parts("a", "1", "b", "x\r\ny"), fields{"a": text("1"), "b": text("x\r\ny")}},
-		{"a multipart form of nothing", multi, "--b--", fields{}},
-		{"a multipart list", multi, parts("a[]", "1", "a[]", ""), fields{"a": list("1")}},
-		{"a multipart repeated name", multi, parts("a", "1", "a", "2"), fields{"a": repeated("1", "2")}},
-		{"a multipart value that holds a boundary inside a line", multi, parts("a", "x --b--\r\n -- --b"), fields{"a": text("x --b--\r\n -- --b")}},
+		{"multipart form", multi, parts("a", "1", "b", "x\r\ny"), fields{"a": text("1"), "b": text("x\r\ny")}},
+		{"multipart form without parts", multi, "--b--", fields{}},
+		{"multipart list", multi, parts("a[]", "1", "a[]", ""), fields{"a": list("1")}},
+		{"multipart repeated name", multi, parts("a", "1", "a", "2"), fields{"a": repeated("1", "2")}},
+		{"multipart value that holds a boundary inside a line", multi, parts("a", "x --b--\r\n -- --b"), fields{"a": text("x --b--\r\n -- --b")}},
 		{"256 parts", multi, parts(slices.Repeat([]string{"a[]", "1"}, 256)...), fields{"a": list(slices.Repeat([]string{"1"}, 256)...)}},
 
 		{"JSON", asJSON, ` {"a":"x","b":12.50,"c":true,"d":null,"e":["1",""],"f":[1],"g":{"h":1},"i":""} ` + "\n",
@@ -88,10 +88,10 @@ func TestBody_ValidBodies(t *testing.T) {
 		{"JSON with a NUL", asJSON, `{"a":"\u0000"}`, fields{"a": text("\x00")}},
 		{"JSON with the same name at different depths", asJSON, `{"a":{"a":[{"a":1},{"a":1}]},"b":"a"}`,
 			fields{"a": {Kind: personal.InputOther}, "b": text("a")}},
-		{"JSON nested as deep as may be", asJSON, `{"a":` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + `}`,
+		{"JSON nested to the limit", asJSON, `{"a":` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + `}`,
 			fields{"a": {Kind: personal.InputOther}}},
 		{"JSON where [] is part of the name", asJSON, `{"a[]":"1","a":"2"}`, fields{"a[]": text("1"), "a": text("2")}},
-		{"the largest body", form, "a=" + strings.Repeat("x", 64<<10-2), fields{"a": text(strings.Repeat("x", 64<<10-2))}},
+		{"largest body", form, "a=" + strings.Repeat("x", 64<<10-2), fields{"a": text(strings.Repeat("x", 64<<10-2))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, chunked := range []bool{false, true} {
@@ -99,7 +99,7 @@ func TestBody_ValidBodies(t *testing.T) {
 				s := newSite(t, fieldsService(&got), personalhttp.Options{})
 				a := s.send(c.media, c.body, chunked)
 				if a.want(t, 200, ""); !equalFields(got, c.want) {
-					t.Errorf("chunked %t: read %v, want %v", chunked, got, c.want)
+					t.Errorf("chunked %t: got %v, want %v", chunked, got, c.want)
 				}
 			}
 		})
@@ -119,7 +119,7 @@ func equalFields(a, b map[string]personal.Input) bool {
 	return true
 }
 
-// send posts a body to profile/, with its length or in chunks.
+// send posts a body to profile/, with a Content-Length or chunked.
 func (s *site) send(mediaType, body string, chunked bool, headers ...string) reply {
 	s.t.Helper()
 	if !chunked {
@@ -151,68 +151,68 @@ func TestBody_InvalidBodies(t *testing.T) {
 	}{
 		{"no media type", "", "a=1", nil, 415},
 		{"another media type", "text/plain", "a=1", nil, 415},
-		{"a kindred media type", "application/vnd.api+json", "{}", nil, 415},
-		{"a malformed media type", "application/json;;=", "{}", nil, 415},
+		{"similar media type", "application/vnd.api+json", "{}", nil, 415},
+		{"malformed media type", "application/json;;=", "{}", nil, 415},
 		{"two media types in one line", "application/json, text/plain", "{}", nil, 415},
 		{"two media types", asJSON, "{}", headers{"Content-Type", asJSON}, 415},
 		{"another charset", asJSON + "; charset=utf-16", "{}", nil, 415},
 		{"another charset in a form", form + "; charset=windows-1251", "a=1", nil, 415},
-		{"a content encoding", asJSON, "{}", headers{"Content-Encoding", "gzip"}, 415},
-		{"the identity encoding", asJSON, "{}", headers{"Content-Encoding", "identity"}, 415},
-		{"another media type before its size", "text/plain", big, nil, 415},
+		{"content encoding", asJSON, "{}", headers{"Content-Encoding", "gzip"}, 415},
+		{"identity encoding", asJSON, "{}", headers{"Content-Encoding", "identity"}, 415},
+		{"large body of another media type", "text/plain", big, nil, 415},
 
-		{"a large form", form, "a=" + big, nil, 413},
+		{"large form", form, "a=" + big, nil, 413},
 		{"one byte too many", form, "a=" + big[:64<<10-1], nil, 413},
-		{"large JSON before its faults", asJSON, "{" + big, nil, 413},
-		{"a large multipart form", multi, parts("a", big), nil, 413},
+		{"large malformed JSON", asJSON, "{" + big, nil, 413},
+		{"large multipart form", multi, parts("a", big), nil, 413},
 		{"257 parts", multi, parts(slices.Repeat([]string{"a[]", "1"}, 257)...), nil, 413},
-		{"257 parts before their faults", multi, parts(slices.Repeat([]string{"a", "\xff"}, 257)...), nil, 413},
+		{"257 malformed parts", multi, parts(slices.Repeat([]string{"a", "\xff"}, 257)...), nil, 413},
 
-		{"a broken escape", form, "a=%zz", nil, 400},
-		{"a semicolon", form, "a=1;b=2", nil, 400},
-		{"a form not in UTF-8", form, "a=%ff", nil, 400},
-		{"a form with one text not in UTF-8", form, "a=1&a=\xff", nil, 400},
-		{"a name not in UTF-8", form, "%c0%80=1", nil, 400},
-		{"a list and a text of one name", form, "a=1&a[]=2", nil, 400},
+		{"broken escape", form, "a=%zz", nil, 400},
+		{"semicolon", form, "a=1;b=2", nil, 400},
+		{"form not in UTF-8", form, "a=%ff", nil, 400},
+		{"form with one text not in UTF-8", form, "a=1&a=\xff", nil, 400},
+		{"name not in UTF-8", form, "%c0%80=1", nil, 400},
+		{"list and a text of one name", form, "a=1&a[]=2", nil, 400},
 
-		{"a file", multi, "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"f\"\r\n\r\n1\r\n--b--", nil, 400},
-		{"an empty file", multi, "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"\"\r\n\r\n\r\n--b--", nil, 400},
-		{"an extended file name", multi, "--b\r\nContent-Disposition: form-data; name=\"a\"; filename*=UTF-8''f\r\n\r\n1\r\n--b--", nil, 400},
-		{"a part without a name", multi, "--b\r\nContent-Disposition: form-data\r\n\r\n1\r\n--b--", nil, 400},
-		{"a part of another disposition", multi, "--b\r\nContent-Disposition: inline; name=a\r\n\r\n1\r\n--b--", nil, 400},
-		{"a part with two dispositions", multi, "--b\r\nContent-Disposition: form-data; name=a\r\nContent-Disposition: form-data; name=b\r\n\r\n1\r\n--b--", nil, 400},
-		{"a part without headers", multi, "--b\r\n\r\n1\r\n--b--", nil, 400},
-		{"a part in base64", multi, "--b\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: base64\r\n\r\nMQ==\r\n--b--", nil, 400},
-		{"a multipart value not in UTF-8", multi, parts("a", "\xff"), nil, 400},
-		{"a multipart form without its end", multi, "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n", nil, 400},
-		{"data behind a multipart form", multi, parts("a", "1") + "x", nil, 400},
-		{"a form behind a multipart form", multi, parts("a", "1") + parts("b", "2"), nil, 400},
-		{"a multipart value with a line like a boundary", multi, parts("a", "--b--x"), nil, 400},
+		{"file", multi, "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"f\"\r\n\r\n1\r\n--b--", nil, 400},
+		{"empty file", multi, "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"\"\r\n\r\n\r\n--b--", nil, 400},
+		{"extended file name", multi, "--b\r\nContent-Disposition: form-data; name=\"a\"; filename*=UTF-8''f\r\n\r\n1\r\n--b--", nil, 400},
+		{"part without a name", multi, "--b\r\nContent-Disposition: form-data\r\n\r\n1\r\n--b--", nil, 400},
+		{"part of another disposition", multi, "--b\r\nContent-Disposition: inline; name=a\r\n\r\n1\r\n--b--", nil, 400},
+		{"part with two dispositions", multi, "--b\r\nContent-Disposition: form-data; name=a\r\nContent-Disposition: form-data; name=b\r\n\r\n1\r\n--b--", nil, 400},
+		{"part without headers", multi, "--b\r\n\r\n1\r\n--b--", nil, 400},
+		{"part in base64", multi, "--b\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: base64\r\n\r\nMQ==\r\n--b--", nil, 400},
+		{"multipart value not in UTF-8", multi, parts("a", "\xff"), nil, 400},
+		{"multipart form without its end", multi, "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n", nil, 400},
+		{"data after a multipart form", multi, parts("a", "1") + "x", nil, 400},
+		{"form after a multipart form", multi, parts("a", "1") + parts("b", "2"), nil, 400},
+		{"multipart value with a line like a boundary", multi, parts("a", "--b--x"), nil, 400},
 		{"data before a multipart form", multi, "x\r\n" + parts("a", "1"), nil, 400},
-		{"a multipart form without a boundary", "multipart/form-data", parts("a", "1"), nil, 400},
+		{"multipart form without a boundary", "multipart/form-data", parts("a", "1"), nil, 400},
 		{"no multipart form", multi, "a=1", nil, 400},
 
 		{"no JSON", asJSON, "a=1", nil, 400},
 		{"JSON of blanks", asJSON, "  ", nil, 400},
-		{"a JSON list", asJSON, "[]", nil, 400},
-		{"a JSON null", asJSON, "null", nil, 400},
-		{"a JSON text", asJSON, `"a"`, nil, 400},
+		{"JSON list", asJSON, "[]", nil, 400},
+		{"JSON null", asJSON, "null", nil, 400},
+		{"JSON text", asJSON, `"a"`, nil, 400},
 		{"cut JSON", asJSON, `{"a":`, nil, 400},
-		{"data behind JSON", asJSON, `{} {}`, nil, 400},
-		{"a trailing comma", asJSON, `{"a":1,}`, nil, 400},
-		{"a byte order mark", asJSON, "\ufeff{}", nil, 400},
+		{"data after JSON", asJSON, `{} {}`, nil, 400},
+		{"trailing comma", asJSON, `{"a":1,}`, nil, 400},
+		{"byte order mark", asJSON, "\ufeff{}", nil, 400},
 		{"JSON not in UTF-8", asJSON, "{\"a\":\"\xff\"}", nil, 400},
-		{"a name given twice", asJSON, `{"a":1,"a":1}`, nil, 400},
-		{"a name given twice by an escape", asJSON, `{"a":1,"\u0061":1}`, nil, 400},
-		{"a name in another case", asJSON, `{"login":"a","Login":"b"}`, nil, 400},
-		{"a name in another Unicode case", asJSON, `{"task":1,"ta\u017f\u212a":1}`, nil, 400},
-		{"a deep name given twice", asJSON, `{"a":[{"b":{"c":1,"C":2}}]}`, nil, 400},
-		{"a name given twice around an object", asJSON, `{"a":{"b":1},"a":2}`, nil, 400},
-		{"a high surrogate alone", asJSON, `{"a":"\uD83D"}`, nil, 400},
-		{"a high surrogate before a letter", asJSON, `{"a":"\ud83dx\ude00"}`, nil, 400},
-		{"a low surrogate alone", asJSON, `{"a":"\uDE00"}`, nil, 400},
-		{"a surrogate alone behind a backslash", asJSON, `{"a":"\\\uD800"}`, nil, 400},
-		{"a surrogate alone in a name", asJSON, `{"\uD800":1}`, nil, 400},
+		{"name given twice", asJSON, `{"a":1,"a":1}`, nil, 400},
+		{"name given twice by an escape", asJSON, `{"a":1,"\u0061":1}`, nil, 400},
+		{"name in another case", asJSON, `{"login":"a","Login":"b"}`, nil, 400},
+		{"name in another Unicode case", asJSON, `{"task":1,"ta\u017f\u212a":1}`, nil, 400},
+		{"deep name given twice", asJSON, `{"a":[{"b":{"c":1,"C":2}}]}`, nil, 400},
+		{"name given twice around an object", asJSON, `{"a":{"b":1},"a":2}`, nil, 400},
+		{"high surrogate alone", asJSON, `{"a":"\uD83D"}`, nil, 400},
+		{"high surrogate before a letter", asJSON, `{"a":"\ud83dx\ude00"}`, nil, 400},
+		{"low surrogate alone", asJSON, `{"a":"\uDE00"}`, nil, 400},
+		{"surrogate alone after a backslash", asJSON, `{"a":"\\\uD800"}`, nil, 400},
+		{"surrogate alone in a name", asJSON, `{"\uD800":1}`, nil, 400},
 		{"JSON nested too deep", asJSON, `{"a":` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + `}`, nil, 400},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestBody_InvalidBodies(t *testing.T) {
 				s := newSite(t, fieldsService(&asked), personalhttp.Options{})
 				s.send(c.media, c.body, chunked, c.headers...).want(t, c.status, codes[c.status])
 				if asked != nil {
-					t.Error("the service was asked")
+					t.Errorf("service called with %v, want no call", asked)
 				}
 			}
 		})
@@ -244,7 +244,7 @@ func TestBody_TooLargeIsRejectedUnread(t *testing.T) {
 	a := s.raw("POST /api/v1/personal/auth/ HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{")
 	a.want(t, 413, personal.CodeTooLarge)
 	if !a.Close || !s.do("POST", prefix+"auth", asJSON, strings.Repeat("x", 70<<10)).Close {
-		t.Error("the connection was not closed")
+		t.Error("connection kept open, want it closed")
 	}
 }
 
@@ -256,7 +256,7 @@ func TestBody_StalledBodyTimesOut(t *testing.T) {
 	}
 }
 
-// deadlines is a writer that keeps the read deadlines set on its connection.
+// deadlines is a writer that records the read deadlines of its connection.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	set []time.Time
@@ -267,8 +267,8 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// A deadline left on the connection would cancel the call, which begins later
-// and may take as long again.
+// A deadline that stays on the connection would cancel the call, which starts later and
+// has a timeout of its own.
 func TestBody_DeadlineEndsWithBody(t *testing.T) {
 	h, err := personalhttp.New(everything(), personalhttp.Options{Timeout: time.Minute, Log: quiet()})
 	if err != nil {
@@ -277,13 +277,13 @@ func TestBody_DeadlineEndsWithBody(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		server     *http.Server
-		want       []bool // of each deadline set: whether it is one
+		want       []bool // for each call: true sets a deadline, false removes it
 	}{
 		{"no body", "", &http.Server{}, nil},
-		{"a body", "{}", &http.Server{}, []bool{true, false}},
-		{"a body that fails", "{", &http.Server{}, []bool{true}},
-		{"a stricter server", "{}", &http.Server{ReadTimeout: time.Second}, nil},
-		{"a laxer server", "{}", &http.Server{ReadTimeout: time.Hour}, []bool{true, false}},
+		{"body", "{}", &http.Server{}, []bool{true, false}},
+		{"body that fails", "{", &http.Server{}, []bool{true}},
+		{"stricter server", "{}", &http.Server{ReadTimeout: time.Second}, nil},
+		{"laxer server", "{}", &http.Server{ReadTimeout: time.Hour}, []bool{true, false}},
 	} {
 		r := httptest.NewRequest("POST", prefix+"logout", strings.NewReader(c.body))
 		r = r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, c.server))
@@ -295,7 +295,7 @@ func TestBody_DeadlineEndsWithBody(t *testing.T) {
 			got = append(got, !at.IsZero())
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: deadlines set %v, want %v", c.name, got, c.want)
+			t.Errorf("%s: got deadlines %v, want %v", c.name, got, c.want)
 		}
 	}
 }
@@ -331,7 +331,7 @@ func TestBody_FormatsAreEquivalent(t *testing.T) {
 			r.Header.Set("Content-Type", media)
 			h.ServeHTTP(httptest.NewRecorder(), r)
 			if !equalFields(got, want) {
-				t.Fatalf("%s %q: read %v, want %v", media, body, got, want)
+				t.Fatalf("%s %q: got %v, want %v", media, body, got, want)
 			}
 		}
 	})
@@ -357,16 +357,16 @@ func FuzzDecodeBody(f *testing.F) {
 		switch w.Code {
 		case 200, 400, 413, 415:
 		default:
-			t.Errorf("%q %q led to %d: %s", media, body, w.Code, w.Body)
+			t.Errorf("%q %q: got %d, want 200, 400, 413 or 415: %s", media, body, w.Code, w.Body)
 		}
 		for name, in := range got {
 			for _, s := range append([]string{name, in.Text}, in.List...) {
 				if strings.ToValidUTF8(s, "") != s {
-					t.Errorf("%q %q led to %q, which is not UTF-8", media, body, s)
+					t.Errorf("%q %q: got %q, want UTF-8", media, body, s)
 				}
 			}
 			if in.Kind == personal.InputUnset && !reflect.ValueOf(in).IsZero() {
-				t.Errorf("%q %q: an unset value holds %v", media, body, in)
+				t.Errorf("%q %q: got %v for an unset value, want a zero Input", media, body, in)
 			}
 		}
 	})

@@ -37,11 +37,11 @@ func TestRouting_PathsAcceptOnlyTheirMethods(t *testing.T) {
 						continue
 					}
 					if method == "HEAD" {
-						a.Result.Code = "method_not_allowed" // its body stays unsent
+						a.Result.Code = "method_not_allowed" // a HEAD response has no body
 					}
 					a.want(t, 405, personal.CodeMethodNotAllowed)
 					if got := a.Header.Get("Allow"); got != allow {
-						t.Errorf("%s %s: Allow is %q, want %q", method, path, got, allow)
+						t.Errorf("%s %s: got Allow %q, want %q", method, path, got, allow)
 					}
 				}
 			}
@@ -49,7 +49,7 @@ func TestRouting_PathsAcceptOnlyTheirMethods(t *testing.T) {
 	}
 }
 
-// everything is a service that is content with whatever comes.
+// everything is a service whose operations all succeed.
 func everything() *personaltest.Service {
 	return &personaltest.Service{
 		AuthorizeFunc:      func(context.Context, personal.AuthorizeRequest) (_ personal.SignedIn, _ error) { return },
@@ -106,7 +106,7 @@ func TestMatches_PrefixOnly(t *testing.T) {
 		"/x//api/v1/personal/register": false,
 	} {
 		if got := h.Matches(httptest.NewRequest(http.MethodGet, path, nil)); got != want {
-			t.Errorf("Matches(%s) = %t", path, got)
+			t.Errorf("%s: got %t, want %t", path, got, want)
 		}
 	}
 }
@@ -135,11 +135,11 @@ func TestNew_RejectsInvalidOptions(t *testing.T) {
 		"negative timeout":           {Timeout: -1},
 	} {
 		if _, err := personalhttp.New(noService(), o); err == nil {
-			t.Errorf("%s was accepted", name)
+			t.Errorf("%s: got no error, want one", name)
 		}
 	}
 	if _, err := personalhttp.New(nil, personalhttp.Options{}); err == nil {
-		t.Error("no service was accepted")
+		t.Error("no service: got no error, want one")
 	}
 	for _, locale := range []string{"", "en", "ru", "en-GB", "ru-RU"} {
 		if _, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: locale}); err != nil {
@@ -154,9 +154,9 @@ func TestCall_ClientAddress(t *testing.T) {
 		address   string
 		untrusted bool
 	}{
-		"no trusted proxy":              {personalhttp.Options{}, "10.0.0.1", true},
-		"a trusted proxy":               {personalhttp.Options{TrustedProxies: prefixes("10.0.0.0/8")}, "192.0.2.7", false},
-		"a trusted proxy, by Forwarded": {personalhttp.Options{TrustedProxies: prefixes("10.0.0.0/8"), ForwardedHeader: "Forwarded"}, "192.0.2.8", false},
+		"no trusted proxy":            {personalhttp.Options{}, "10.0.0.1", true},
+		"trusted proxy":               {personalhttp.Options{TrustedProxies: prefixes("10.0.0.0/8")}, "192.0.2.7", false},
+		"trusted proxy, by Forwarded": {personalhttp.Options{TrustedProxies: prefixes("10.0.0.0/8"), ForwardedHeader: "Forwarded"}, "192.0.2.8", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got personal.Call
@@ -192,7 +192,7 @@ func TestObserve_ReportsContractStatusAndCode(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					if o.Took <= 0 {
-						t.Errorf("%+v took no time", o)
+						t.Errorf("got %+v, want a positive duration", o)
 					}
 					o.Took = 0
 					got = append(got, o)
@@ -201,7 +201,7 @@ func TestObserve_ReportsContractStatusAndCode(t *testing.T) {
 			s.do("GET", prefix+"fields/", "", "")
 			s.do("GET", prefix+"auth", "", "")
 			s.do("GET", prefix+"made-up", "", "")
-			s.Close() // the last request is over
+			s.Close() // the last request has finished
 			want := []personalhttp.Observation{
 				{Operation: "fields", Status: 503, Code: personal.CodeUnavailable},
 				{Operation: "auth", Status: 405, Code: personal.CodeMethodNotAllowed},

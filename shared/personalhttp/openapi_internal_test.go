@@ -17,8 +17,8 @@ import (
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 )
 
-// rows are the table of the HTTP contract, section 3, with the codes of section 2
-// beside those that every operation may return.
+// rows are the table of the HTTP contract, section 3, with the codes of section 2 that
+// not every operation returns.
 var rows = map[string]struct {
 	identified bool
 	parameters string // * required
@@ -44,7 +44,7 @@ var rows = map[string]struct {
 
 const commonCodes = " malformed_request not_found too_large unsupported_media_type too_many_attempts internal unavailable"
 
-// described is what a test reads of an operation in the document.
+// described is an operation in the document.
 type described struct {
 	OperationID string
 	Security    []map[string][]string
@@ -63,7 +63,7 @@ type describedResponse struct {
 	Content map[string]struct{ Schema describedSchema }
 }
 
-// describedSchema is a schema.
+// describedSchema is a schema in the document.
 type describedSchema struct {
 	Ref        string `json:"$ref"`
 	Const      any
@@ -141,7 +141,7 @@ func (a describedAPI) body(t *testing.T, op described) describedSchema {
 	schema := op.RequestBody.Content["application/json"].Schema
 	for mediaType, content := range op.RequestBody.Content {
 		if content.Schema.Ref != schema.Ref {
-			t.Errorf("%s: the body as %s has another schema", op.OperationID, mediaType)
+			t.Errorf("%s: got another schema for %s, want one for all media types", op.OperationID, mediaType)
 		}
 	}
 	return a.schema(schema)
@@ -156,18 +156,18 @@ func TestOpenAPI_DescribesExactlyTheRoutes(t *testing.T) {
 	}
 	slices.Sort(routed)
 	if known := slices.Sorted(maps.Keys(rows)); !slices.Equal(routed, known) {
-		t.Errorf("routed are %q, the contract has %q", routed, known)
+		t.Errorf("got routes %q, want %q", routed, known)
 	}
 	for _, origins := range [][]string{nil, {"https://example.com"}} {
 		var got []string
 		ids := map[string]bool{}
 		for path, item := range readDocument(t, origins, false).Paths {
 			if canonical := (&route{name: strings.Trim(path, "/")}).path(); path != canonical {
-				t.Errorf("%s is described, want %s", path, canonical)
+				t.Errorf("got path %s, want %s", path, canonical)
 			}
 			for method, op := range item {
 				if ids[op.OperationID] {
-					t.Errorf("a second %s", op.OperationID)
+					t.Errorf("got operationId %s twice", op.OperationID)
 				}
 				ids[op.OperationID] = true
 				if method != "options" {
@@ -175,12 +175,12 @@ func TestOpenAPI_DescribesExactlyTheRoutes(t *testing.T) {
 				}
 			}
 			if _, preflight := item["options"]; preflight != (origins != nil) {
-				t.Errorf("%s has a preflight: %t", path, preflight)
+				t.Errorf("%s: got a preflight: %t, want %t", path, preflight, origins != nil)
 			}
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, routed) {
-			t.Errorf("described are %q, want %q", got, routed)
+			t.Errorf("got operations %q, want %q", got, routed)
 		}
 	}
 }
@@ -193,13 +193,13 @@ func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 		path = (&route{name: path}).path()
 		op := api.Paths[path][method]
 		if want := method + "_" + strings.ReplaceAll(strings.Trim(path, "/"), ".", "_"); op.OperationID != want {
-			t.Errorf("%s: operationId is %s, want %s", name, op.OperationID, want)
+			t.Errorf("%s: got operationId %s, want %s", name, op.OperationID, want)
 		}
 		if (len(op.Security) > 0) != row.identified {
-			t.Errorf("%s: security is %v", name, op.Security)
+			t.Errorf("%s: got security %v, want some: %t", name, op.Security, row.identified)
 		}
 		if len(op.Parameters) != 2 {
-			t.Errorf("%s: header parameters are %v", name, op.Parameters)
+			t.Errorf("%s: got header parameters %v, want 2", name, op.Parameters)
 		}
 
 		body := api.body(t, op)
@@ -215,7 +215,7 @@ func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 			t.Errorf("%s: parameters, and whether they are required (-want +got):\n%s", name, diff)
 		}
 		if required := op.RequestBody != nil && op.RequestBody.Required; required != (len(body.Required)+len(body.AnyOf) > 0) {
-			t.Errorf("%s: a body is required: %t", name, required)
+			t.Errorf("%s: got a required body: %t, want %t", name, required, !required)
 		}
 
 		want := map[string][]string{"200": nil}
@@ -240,14 +240,14 @@ func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 		slices.Sort(all)
 		slices.Sort(wantAll)
 		if len(responses) != 1 || !slices.Equal(all, wantAll) {
-			t.Errorf("%s: with HTTP 200 for everything %d statuses, codes %q, want %q", name, len(responses), all, wantAll)
+			t.Errorf("%s: always 200: got %d statuses, codes %q; want 1, %q", name, len(responses), all, wantAll)
 		}
 	}
 }
 
-// TestOpenAPI_DescribesReadParameters repeats each parameter that is
-// described, or read anywhere, in turn: an operation that reads it cannot read
-// the request.
+// TestOpenAPI_DescribesReadParameters sends each parameter that is described, or that
+// any operation reads, as a repeated one: an operation that reads it returns
+// malformed_request.
 func TestOpenAPI_DescribesReadParameters(t *testing.T) {
 	api := readDocument(t, nil, false)
 	names := map[string]bool{}
@@ -275,7 +275,7 @@ func TestOpenAPI_DescribesReadParameters(t *testing.T) {
 				reads := personal.CodeOf(err) == personal.CodeMalformedRequest
 				reads = reads || name == "name" && takesFields // the service reads it
 				if _, described := body.Properties[name]; reads != described {
-					t.Errorf("%s %s: %s is read: %t, is described: %t", method, r.name, name, reads, described)
+					t.Errorf("%s %s: parameter %s: read: %t, described: %t", method, r.name, name, reads, described)
 				}
 			}
 		}
@@ -286,21 +286,21 @@ func TestOpenAPI_DescribesContractConstants(t *testing.T) {
 	schemas := readDocument(t, nil, false).Components.Schemas
 	types := constants[string](t, "../personal/schema.go", "FieldType")
 	if got := schemas["field"].Properties["type"].Enum; !slices.Equal(got, types) {
-		t.Errorf("types of user fields are %q, want %q", got, types)
+		t.Errorf("got types of user fields %q, want %q", got, types)
 	}
 	for _, fieldType := range types {
 		if typeSchema(personal.FieldType(fieldType))["type"] == nil {
-			t.Errorf("%s is any type", fieldType)
+			t.Errorf("type %s: got no JSON type", fieldType)
 		}
 	}
-	faults := slices.DeleteFunc(constants[string](t, "../personal/error.go", "FieldErrorCode"), func(code string) bool { return code == "taken" })
-	slices.Sort(faults)
-	if got := schemas["fault"].Properties["CODE"].Enum; !slices.Equal(got, faults) {
-		t.Errorf("codes of field errors are %q, want %q", got, faults)
+	fieldErrors := slices.DeleteFunc(constants[string](t, "../personal/error.go", "FieldErrorCode"), func(code string) bool { return code == "taken" })
+	slices.Sort(fieldErrors)
+	if got := schemas["field_error"].Properties["CODE"].Enum; !slices.Equal(got, fieldErrors) {
+		t.Errorf("got codes of field errors %q, want %q", got, fieldErrors)
 	}
 	for _, code := range constants[string](t, "../personal/error.go", "Code") {
 		if got := schemas["error_"+code].Properties["result"].Properties["CODE"].Const; got != code {
-			t.Errorf("error_%s has the code %v", code, got)
+			t.Errorf("error_%s: got code %v", code, got)
 		}
 	}
 }
@@ -325,7 +325,7 @@ func TestJSONPattern_PortablePatternsOnly(t *testing.T) {
 		`]`:                            ``,
 	} {
 		if got := jsonPattern(re2); got != want {
-			t.Errorf("%s is told as %q, want %q", re2, got, want)
+			t.Errorf("%s: got %q, want %q", re2, got, want)
 		}
 	}
 }

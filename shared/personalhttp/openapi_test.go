@@ -17,7 +17,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
-// everyType is a schema with a field of every type, and of every other trait.
+// everyType is a schema with a field of every type and with every property.
 func everyType() []personal.Field {
 	limit := func(n float64) *float64 { return &n }
 	return []personal.Field{
@@ -43,8 +43,8 @@ func withFields(list ...personal.Field) *personaltest.Service {
 	return s
 }
 
-// shims are handlers whose documents differ by more than the user fields.
-var shims = map[string]personalhttp.Options{
+// variants are options that change the document.
+var variants = map[string]personalhttp.Options{
 	"plain":               {},
 	"in Russian":          {DefaultLocale: "ru"},
 	"with CORS":           {CORSOrigins: []string{origin}, BasePath: "/x"},
@@ -53,7 +53,7 @@ var shims = map[string]personalhttp.Options{
 }
 
 func TestOpenAPI_IsValid(t *testing.T) {
-	for name, o := range shims {
+	for name, o := range variants {
 		for _, list := range [][]personal.Field{nil, everyType(), {{Name: "later", Type: "made_up_later"}, {Name: "needed", Type: "made_up_later", Required: true}}} {
 			a := newSite(t, withFields(list...), o).do("GET", o.BasePath+prefix+"openapi.json", "", "")
 			loaded, err := openapi3.NewLoader().LoadFromData([]byte(a.Body)) // it resolves the references
@@ -81,15 +81,15 @@ func TestDocument_EqualsServedDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(page), w.Body.String()); diff != "" {
-		t.Errorf("pages show (-) another document than is served (+):\n%s", diff)
+		t.Errorf("document (-from Document +served):\n%s", diff)
 	}
 	if !strings.Contains(string(page), "Телефон") {
-		t.Error("labels are not in the caller's language")
+		t.Error("got no label in the caller's language")
 	}
 }
 
-// lifelike is a service with everyType's fields that answers as a real one may:
-// with the error, if there is one.
+// lifelike is a service with everyType's fields and valid results. It returns the error,
+// if it is not nil.
 func lifelike(fail error) *personaltest.Service {
 	credentials := personal.Credentials{UserID: 7, UserHash: hash}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -122,14 +122,14 @@ func lifelike(fail error) *personaltest.Service {
 }
 
 func TestOpenAPI_DescribesEveryResponse(t *testing.T) {
-	for name, o := range shims {
+	for name, o := range variants {
 		t.Run(name, func(t *testing.T) {
 			described, err := openapitest.Parse([]byte(newSite(t, lifelike(nil), o).do("GET", o.BasePath+prefix+"openapi.json", "", "").Body))
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, fail := range []error{
-				nil, errors.New("a fault of ours"),
+				nil, errors.New("internal failure"),
 				personal.NewError(personal.CodeUnavailable, nil), personal.NewError(personal.CodeTooManyAttempts, nil), personal.NewError(personal.CodeNotFound, nil),
 			} {
 				s := newSite(t, lifelike(fail), o)
@@ -140,7 +140,7 @@ func TestOpenAPI_DescribesEveryResponse(t *testing.T) {
 	}
 }
 
-// callEverything calls each path in every way that the shim itself judges.
+// callEverything calls each path in every way that the handler itself checks.
 func (s *site) callEverything(base string) {
 	for name := range contractRoutes {
 		path := base + name
@@ -158,8 +158,8 @@ func (s *site) callEverything(base string) {
 }
 
 func TestOpenAPI_DescribesOperationErrors(t *testing.T) {
-	faults := func(code personal.Code, name string, fault personal.FieldErrorCode) error {
-		return &personal.Error{Code: code, FieldErrors: personal.FieldErrors{name: fault}}
+	fieldError := func(code personal.Code, name string, fieldCode personal.FieldErrorCode) error {
+		return &personal.Error{Code: code, FieldErrors: personal.FieldErrors{name: fieldCode}}
 	}
 	described, err := openapitest.Parse([]byte(newSite(t, lifelike(nil), personalhttp.Options{}).do("GET", prefix+"openapi.json", "", "").Body))
 	if err != nil {
@@ -173,12 +173,12 @@ func TestOpenAPI_DescribesOperationErrors(t *testing.T) {
 		{"auth", personal.NewError(personal.CodeInvalidCredentials, nil), true},
 		{"auth", personal.NewError(personal.CodeAccountDisabled, nil), true},
 		{"auth", personal.NewError(personal.CodeUnauthenticated, nil), false},
-		{"register", faults(personal.CodeAlreadyExists, "login", personal.FieldErrorTaken), true},
-		{"register", faults(personal.CodeAlreadyExists, "login", personal.FieldErrorRequired), false},
-		{"register", faults(personal.CodeAlreadyExists, "phone", personal.FieldErrorTaken), false},
-		{"register", faults(personal.CodeValidationFailed, "phone", personal.FieldErrorTooLong), true},
-		{"register", faults(personal.CodeValidationFailed, "phone", personal.FieldErrorTaken), false},
-		{"register", faults(personal.CodeValidationFailed, "phone", "made_up"), false},
+		{"register", fieldError(personal.CodeAlreadyExists, "login", personal.FieldErrorTaken), true},
+		{"register", fieldError(personal.CodeAlreadyExists, "login", personal.FieldErrorRequired), false},
+		{"register", fieldError(personal.CodeAlreadyExists, "phone", personal.FieldErrorTaken), false},
+		{"register", fieldError(personal.CodeValidationFailed, "phone", personal.FieldErrorTooLong), true},
+		{"register", fieldError(personal.CodeValidationFailed, "phone", personal.FieldErrorTaken), false},
+		{"register", fieldError(personal.CodeValidationFailed, "phone", "made_up"), false},
 		{"register", personal.NewError(personal.CodeValidationFailed, nil), false},
 		{"profile", personal.NewError(personal.CodeUnauthenticated, nil), true},
 		{"profile", personal.NewError(personal.CodeAlreadyExists, nil), false},
@@ -189,7 +189,7 @@ func TestOpenAPI_DescribesOperationErrors(t *testing.T) {
 		a := s.do("POST", prefix+test.path, "", "")
 		err := described.Check(openapitest.Answer{Method: "POST", Path: prefix + test.path, Status: a.Status, Header: a.Header, Body: []byte(a.Body)})
 		if (err == nil) != test.fits {
-			t.Errorf("%s that answers %s: %v", test.path, a.Body, err)
+			t.Errorf("%s with %s: got %v, want it described: %t", test.path, a.Body, err, test.fits)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
-// guarded is a site with one route of the host's own behind RequireUser.
+// guarded is a site with one route of the host behind RequireUser.
 func guarded(t *testing.T, s personal.Service, options ...personalhttp.RequireOption) *site {
 	t.Helper()
 	h, err := personalhttp.New(s, personalhttp.Options{Log: quiet()})
@@ -23,7 +23,7 @@ func guarded(t *testing.T, s personal.Service, options ...personalhttp.RequireOp
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u, ok := personalhttp.UserFrom(r.Context())
 		if !ok || personal.CallFrom(r.Context()).RequestID == "" {
-			t.Errorf("user %v, %t; call %v", u, ok, personal.CallFrom(r.Context()))
+			t.Errorf("got user %v, %t and call %v, want both", u, ok, personal.CallFrom(r.Context()))
 		}
 		_, _ = io.WriteString(w, "hello "+u.Profile.Login)
 	})
@@ -32,7 +32,7 @@ func guarded(t *testing.T, s personal.Service, options ...personalhttp.RequireOp
 	return &site{Server: server, t: t}
 }
 
-// annOnly knows one session.
+// annOnly is a service with one session.
 func annOnly(calls *[]personal.Call) *personaltest.Service {
 	return &personaltest.Service{ProfileFunc: func(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
 		*calls = append(*calls, personal.CallFrom(ctx))
@@ -48,12 +48,12 @@ func TestRequireUser_PassesAuthenticatedUsersOnly(t *testing.T) {
 	s := guarded(t, annOnly(&calls))
 	s.do("GET", "/page", "", "", "User-Id", "41", "User-Hash", hash, "Accept-Language", "ru", "X-Request-Id", "r-1").want(t, 401, personal.CodeUnauthenticated)
 	if len(calls) != 1 || calls[0].RequestID != "r-1" || calls[0].Locale != "ru" || !calls[0].Address.IsValid() {
-		t.Errorf("the service was called with %+v", calls)
+		t.Errorf("got calls %+v, want one with the request's id, locale and address", calls)
 	}
 	s.do("GET", "/page", "", "").want(t, 401, personal.CodeUnauthenticated)
 	s.do("GET", "/page", "", "", "User-Id", "42", "User-Id", "42", "User-Hash", hash).want(t, 401, personal.CodeUnauthenticated)
 	if len(calls) != 1 {
-		t.Error("the service was troubled with what cannot be a pair")
+		t.Errorf("got %d calls, want none for malformed credentials", len(calls)-1)
 	}
 
 	r, _ := http.NewRequest("GET", s.URL+"/page", nil)
@@ -65,7 +65,7 @@ func TestRequireUser_PassesAuthenticatedUsersOnly(t *testing.T) {
 	}
 	defer res.Body.Close()
 	if body, _ := io.ReadAll(res.Body); string(body) != "hello ann" || res.Header.Get("X-Request-Id") != calls[1].RequestID {
-		t.Errorf("answered %s %v", body, res.Header)
+		t.Errorf("got %s %v, want hello ann and the request id", body, res.Header)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestRequireUser_WithExtractor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if res.Body.Close(); res.StatusCode != 200 || len(calls) != 1 {
-		t.Errorf("answered %d after %d calls", res.StatusCode, len(calls))
+		t.Errorf("got status %d after %d calls, want 200 after 1", res.StatusCode, len(calls))
 	}
 }
 
@@ -98,16 +98,16 @@ func TestRequireUser_WithErrorHandler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refuse := func(w http.ResponseWriter, r *http.Request, err error) {
+	reject := func(w http.ResponseWriter, r *http.Request, err error) {
 		x := h.Explain(r, err)
 		http.Error(w, x.Message, x.Status)
 	}
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("Accept-Language", "ru")
 	w := httptest.NewRecorder()
-	h.RequireUser(http.NotFoundHandler(), personalhttp.WithErrorHandler(refuse)).ServeHTTP(w, r)
+	h.RequireUser(http.NotFoundHandler(), personalhttp.WithErrorHandler(reject)).ServeHTTP(w, r)
 	if w.Code != 401 || w.Body.String() != "Вы не вошли, или ваш сеанс завершён. Пожалуйста, войдите.\n" {
-		t.Errorf("answered %d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want 401 and the message in Russian", w.Code, w.Body)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestRequireUser_DeniesOnServiceFailure(t *testing.T) {
 	} {
 		s := guarded(t, &personaltest.Service{ProfileFunc: profile})
 		if a := s.do("GET", "/", "", "", "User-Id", "42", "User-Hash", hash); a.Status < 400 || a.Result.Code != string(code) {
-			t.Errorf("answered %d %q, want %q", a.Status, a.Result.Code, code)
+			t.Errorf("got %d %q, want %q", a.Status, a.Result.Code, code)
 		}
 	}
 }
@@ -147,11 +147,11 @@ func TestWithCall_KeepsHostsCall(t *testing.T) {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
 		if got := w.Header().Values("X-Request-Id"); len(got) != 1 || got[0] != "mine" || len(calls) == 0 {
-			t.Errorf("%s: X-Request-Id is %q after %d calls", name, got, len(calls))
+			t.Errorf("%s: got X-Request-Id %q after %d calls, want the host's", name, got, len(calls))
 		}
 		for _, got := range calls {
 			if got != mine {
-				t.Errorf("%s: the call became %+v", name, got)
+				t.Errorf("%s: got call %+v, want %+v", name, got, mine)
 			}
 		}
 	}
@@ -166,13 +166,13 @@ func TestMessages_UnsupportedLocaleUsesDefault(t *testing.T) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r.WithContext(personal.WithCall(r.Context(), personal.Call{RequestID: "x", Locale: "de"})))
 	if !strings.Contains(w.Body.String(), "Такой страницы") {
-		t.Errorf("answered %s", w.Body)
+		t.Errorf("got %s, want the message in Russian", w.Body)
 	}
 }
 
 func TestUserFrom_NoUserOutsideRequireUser(t *testing.T) {
 	if u, ok := personalhttp.UserFrom(t.Context()); ok {
-		t.Errorf("found %v", u)
+		t.Errorf("got %v, want none", u)
 	}
 }
 

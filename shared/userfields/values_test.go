@@ -38,21 +38,21 @@ func TestValues_UnknownJSONIsPreserved(t *testing.T) {
 	}
 	got, err := values.Encode()
 	if err != nil || string(got) != stored {
-		t.Errorf("got %s, %v", got, err)
+		t.Errorf("got %s, %v; want %s", got, err, stored)
 	}
 }
 
 func TestDecodeValues_ObjectsOnly(t *testing.T) {
 	for _, data := range []string{``, `[]`, `1`, `{"a":1} {}`, `{"a":}`} {
 		if v, err := DecodeValues([]byte(data)); err == nil {
-			t.Errorf("%q: %v", data, v)
+			t.Errorf("%q: got %v, want an error", data, v)
 		}
 	}
 	if data, err := Values(nil).Encode(); err != nil || string(data) != "{}" {
-		t.Errorf("no values: %s, %v", data, err)
+		t.Errorf("no values: got %s, %v; want {}", data, err)
 	}
 	if _, err := (Values{"x": math.NaN()}).Encode(); err == nil {
-		t.Error("a number that is none was encoded")
+		t.Error("NaN: got no error, want one")
 	}
 }
 
@@ -64,7 +64,7 @@ func TestMerge_SetsClearsAndKeeps(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if before["a"] != "1" {
-		t.Error("merging changed the receiver")
+		t.Errorf("got receiver %v, want it unchanged", before)
 	}
 	if diff := cmp.Diff(Values{"c": true}, Values(nil).Merge(Values{"c": true})); diff != "" {
 		t.Error(diff)
@@ -85,7 +85,7 @@ func TestProfile_VisibleFieldsInOrder(t *testing.T) {
 	}
 	want = slices.Insert(want, 1, personal.ProfileField{Name: "secret", Value: "x"})
 	if diff := cmp.Diff(want, s.Record(stored)); diff != "" {
-		t.Errorf("for an administrator (-want +got):\n%s", diff)
+		t.Errorf("record (-want +got):\n%s", diff)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestProfile_HidesValuesOfOtherTypes(t *testing.T) {
 func TestProfile_ShowsValuesThatBreakNewRules(t *testing.T) {
 	s := mustCompile(t, personal.Field{Name: "x", Type: "text", MaxLength: 1, Pattern: "a"})
 	if got := s.Profile(Values{"x": "longer"})[0].Value; got != "longer" {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want %q", got, "longer")
 	}
 }
 
@@ -146,13 +146,13 @@ func TestProfile_ShowsValuesAboveTypeLimit(t *testing.T) {
 		if diff := cmp.Diff(stored, s.Profile(Values{"x": stored})[0].Value); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", fieldType, diff)
 		}
-		var faults personal.FieldErrors
-		change := s.Update(map[string]personal.Input{"y": personal.Text("new")}, &faults)
-		if len(faults) > 0 {
-			t.Errorf("%s: a change of another field is refused: %v", fieldType, faults)
+		var errs personal.FieldErrors
+		change := s.Update(map[string]personal.Input{"y": personal.Text("new")}, &errs)
+		if len(errs) > 0 {
+			t.Errorf("%s: change of another field: got errors %v, want none", fieldType, errs)
 		}
 		if diff := cmp.Diff(Values{"x": stored, "y": "new"}, Values{"x": stored}.Merge(change)); diff != "" {
-			t.Errorf("%s after a change of another field (-want +got):\n%s", fieldType, diff)
+			t.Errorf("%s: after a change of another field (-want +got):\n%s", fieldType, diff)
 		}
 	}
 }

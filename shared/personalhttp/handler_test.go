@@ -181,6 +181,21 @@ func TestCall_ClientAddress(t *testing.T) {
 	}
 }
 
+func TestOverHTTPS_TrustedProxy(t *testing.T) {
+	for sender, want := range map[string]bool{"10.0.0.1:1": true, "192.0.2.1:1": false} {
+		h, err := personalhttp.New(noService(), personalhttp.Options{TrustedProxies: prefixes("10.0.0.0/8"), Log: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = sender
+		r.Header.Set("X-Forwarded-Proto", "https")
+		if got := h.OverHTTPS(r); got != want {
+			t.Errorf("request from %s: got %t, want %t", sender, got, want)
+		}
+	}
+}
+
 func TestObserve_ReportsContractStatusAndCode(t *testing.T) {
 	for name, alwaysOK := range map[string]bool{"statuses": false, "always 200": true} {
 		t.Run(name, func(t *testing.T) {

@@ -82,7 +82,7 @@ func alwaysOKResponses(root, preflight *object) {
 	preflight.set("200", preflight.remove("405"))
 	responses := components.at("responses")
 	for _, name := range slices.Clone(responses.names) {
-		if name != "not_found" && name != "method_not_allowed" { // only preflights still have responses of their own
+		if name != "not_found" && name != "method_not_allowed" { // the others are part of the merged responses now
 			responses.remove(name)
 		}
 	}

@@ -71,7 +71,7 @@ func newPlugin() *plugin {
 		return only(r.UserID)
 	}
 	p.DisableUserFunc, p.EnableUserFunc = do("disable"), do("enable")
-	p.EndUserSessionsFunc, p.DeleteUserFunc = do("end"), do("delete")
+	p.RevokeUserSessionsFunc, p.DeleteUserFunc = do("end"), do("delete")
 	return p
 }
 

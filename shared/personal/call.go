@@ -5,22 +5,22 @@ import (
 	"net/netip"
 )
 
-// Call is what travels with every call beside its deadline. It is carried in
-// the context, on both sides of a process boundary.
+// Call is what accompanies every call besides its deadline. The context carries it, on
+// both sides of a process boundary.
 type Call struct {
-	RequestID string     // stands in the logs of host and plugin
+	RequestID string     // appears in the logs of host and plugin
 	Locale    string     // BCP 47; the language of mails that the call causes
 	Address   netip.Addr // the client's; the zero Addr if unknown
-	Shared    bool       // the address seems to be that of a proxy, which many clients share
-	Agent     string     // the client's User-Agent, 255 characters at most
+	Shared    bool       // the address is probably that of a proxy with many clients
+	Agent     string     // the client's User-Agent, at most 255 characters
 
-	// SchemaRevision is that of the host's [Schema] when it sent the call to a module
-	// in another process; empty elsewhere.
+	// SchemaRevision is the revision of the host's [Schema] when the host sent the call
+	// to a module in another process; empty elsewhere.
 	SchemaRevision string
 
-	// Administrator names the administrator on whose behalf the host calls
-	// [Administration]. It becomes the ActorName of the events that follow. Names
-	// longer than 100 characters are cut.
+	// Administrator names the administrator for whom the host calls [Administration].
+	// It becomes the ActorName of the resulting events. Names longer than 100
+	// characters are cut.
 	Administrator string
 }
 

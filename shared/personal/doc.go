@@ -1,13 +1,14 @@
-// Package personal is the contract between a content management system and its
-// personal-account module: what the module offers to visitors ([Service]) and to
-// administrators ([Administration]), what it may ask of the system ([Host]), and
-// the errors that cross between them ([Error]).
+// Package personal is the contract between a content management system, the host, and
+// its personal-account module: what the module offers to visitors ([Service]) and to
+// administrators ([Administration]), what it needs from the host ([Host]), and the
+// errors of all three ([Error]).
 //
-// The package holds plain Go types and depends on the standard library alone.
-// A Service may be the domain itself, a client of a plugin process, or a fake:
-// package personaltest holds one suite of tests that all of them pass.
+// The package has plain Go types and imports the standard library only. A Service is
+// the module itself, a client of a plugin process, or a fake: the test suite in
+// package personaltest applies to all of them.
 //
-// Nothing here knows HTTP or gRPC. Values that belong to a call rather than to
-// an operation (request id, locale, client address) travel in the context, see
-// [Call].
+// The contract is independent of HTTP and gRPC. Values that belong to a call rather
+// than to an operation, such as the request id, the locale and the client's address,
+// travel in the context, see [Call]. "HTTP contract" in comments means the document
+// that describes the HTTP API.
 package personal

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Code classifies an error for programs. Codes are stable: they stand in HTTP
-// answers and cross the process boundary.
+// Code classifies an error for programs. Codes are stable: HTTP responses contain
+// them, and they cross the process boundary.
 type Code string
 
 // The codes of the HTTP contract, section 2.
@@ -38,8 +38,8 @@ const (
 	FieldErrorRequired      FieldErrorCode = "required"
 	FieldErrorTooShort      FieldErrorCode = "too_short"
 	FieldErrorTooLong       FieldErrorCode = "too_long"
-	FieldErrorInvalidFormat FieldErrorCode = "invalid_format" // pattern, e-mail, date, a login's characters
-	FieldErrorInvalidType   FieldErrorCode = "invalid_type"   // not readable as the type
+	FieldErrorInvalidFormat FieldErrorCode = "invalid_format" // pattern, e-mail, date, or the characters of a login
+	FieldErrorInvalidType   FieldErrorCode = "invalid_type"   // cannot be read as a value of the type
 	FieldErrorNotInList     FieldErrorCode = "not_in_list"
 	FieldErrorOutOfRange    FieldErrorCode = "out_of_range"
 	FieldErrorMismatch      FieldErrorCode = "mismatch"
@@ -49,15 +49,15 @@ const (
 	FieldErrorReadOnly      FieldErrorCode = "read_only"
 )
 
-// FieldErrors names the parameters at fault: parameter name -> what is wrong.
+// FieldErrors maps the name of each invalid parameter to what is wrong with it.
 //
-// In a request it holds what its decoder could not read (a list where one text
-// is meant, say), so that the operation reports it along with its own findings
-// and in its proper order: behind a 429 or a 401, never before.
+// In a request it has the errors that the decoder found, such as a list instead of a
+// text. The operation returns them together with its own, and only after the checks
+// that come first, such as rate limits (429) and authentication (401).
 type FieldErrors map[string]FieldErrorCode
 
-// Add notes a fault unless the parameter has one already: the first found, and
-// so the most basic, is the one reported. It allocates the map when needed.
+// Add adds an error unless the parameter already has one: the first error, which is
+// the most basic one, is reported. It allocates the map if necessary.
 func (f *FieldErrors) Add(parameter string, code FieldErrorCode) {
 	if *f == nil {
 		*f = FieldErrors{}
@@ -67,7 +67,8 @@ func (f *FieldErrors) Add(parameter string, code FieldErrorCode) {
 	}
 }
 
-// Err returns validation_failed with these faults, or nil if there are none.
+// Err returns a validation_failed error with these field errors, or nil if there are
+// none.
 func (f FieldErrors) Err() error {
 	if len(f) == 0 {
 		return nil
@@ -78,10 +79,10 @@ func (f FieldErrors) Err() error {
 // Error is the one error type of the contract.
 type Error struct {
 	Code        Code
-	FieldErrors FieldErrors   // only where parameters are at fault
-	RetryAfter  time.Duration // only with too_many_attempts and unavailable; 0 elsewhere
-	RequestID   string        // of the call that failed, where it crossed a process boundary
-	Cause       error         // for the log of the process where it arose; never crosses, never shown
+	FieldErrors FieldErrors   // nil unless parameters are invalid
+	RetryAfter  time.Duration // for too_many_attempts and unavailable; 0 for other codes
+	RequestID   string        // of the failed call, if the error crossed a process boundary
+	Cause       error         // for the log; it does not cross a process boundary and is not shown to users
 }
 
 // NewError returns an error of the given code; cause may be nil.
@@ -89,8 +90,8 @@ func NewError(code Code, cause error) *Error {
 	return &Error{Code: code, Cause: cause}
 }
 
-// Error describes the error for a log. It holds no value that a user sent, but
-// may hold the names of parameters that he made up.
+// Error describes the error for a log. It contains no values that a caller sent, but
+// may contain names of parameters that they invented.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(string(e.Code))

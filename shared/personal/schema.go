@@ -1,9 +1,9 @@
 package personal
 
-// Schema is the host's set of user fields, in the order they are shown.
+// Schema is the host's set of user fields.
 type Schema struct {
-	Revision string  // changes whenever the fields do; opaque, not empty, 256 characters at most
-	Fields   []Field // already valid, see package userfields
+	Revision string  // changes whenever the fields change; opaque, not empty, at most 256 characters
+	Fields   []Field // in the order in which they are shown; valid, see package userfields
 }
 
 // FieldType is the type of a user field's value.
@@ -21,7 +21,7 @@ const (
 	TypeEnum     FieldType = "enum"
 	TypeFile     FieldType = "file"     // an http(s) URL or a clean relative path
 	TypeLink     FieldType = "link"     // the id of another object of the CMS
-	TypeLinkSet  FieldType = "link_set" // a list of such ids
+	TypeLinkSet  FieldType = "link_set" // a list of ids as in link
 	TypeTags     FieldType = "tags"     // a list of texts
 )
 
@@ -29,29 +29,28 @@ const (
 type LocalText map[string]string
 
 // Field describes one user field. Its JSON form is that of the host's
-// user-fields.json; what is left out is false or none, and max_length the limit
-// of the type (HTTP contract, section 4).
+// user-fields.json, where a missing property is false or none, and a missing
+// max_length is the limit of the type (HTTP contract, section 4).
 type Field struct {
-	Name      string    `json:"name"` // lower snake case; no parameter's or system name
+	Name      string    `json:"name"` // lower snake case; not the name of a parameter and not a system name
 	Type      FieldType `json:"type"`
 	Label     LocalText `json:"label,omitempty"`
 	Required  bool      `json:"required,omitempty"`
 	Default   Input     `json:"default,omitzero"`     // applied at registration
-	MaxLength int       `json:"max_length,omitempty"` // in characters; of each item of a list; 0: see EffectiveMaxLength
+	MaxLength int       `json:"max_length,omitempty"` // in characters, for a list of each item; 0: see EffectiveMaxLength
 	Min       *float64  `json:"min,omitempty"`        // integer and number only
 	Max       *float64  `json:"max,omitempty"`
-	Pattern   string    `json:"pattern,omitempty"` // RE2, matched against the whole value, each item of a list
+	Pattern   string    `json:"pattern,omitempty"` // RE2, must match the whole value, for a list each item
 	Options   []Option  `json:"options,omitempty"` // enum only
-	Hidden    bool      `json:"hidden,omitempty"`  // neither in profiles nor in forms
+	Hidden    bool      `json:"hidden,omitempty"`  // not in profiles and forms
 	ReadOnly  bool      `json:"read_only,omitempty"`
-	Order     int       `json:"order,omitempty"` // fields are shown by it; equal ones as they stand
+	Order     int       `json:"order,omitempty"` // fields are shown in ascending order; fields with equal values keep the schema's order
 	Group     string    `json:"group,omitempty"`
 }
 
-// EffectiveMaxLength returns the limit of a value's length in characters, of a list
-// that of each item: MaxLength, or the limit of the type where the schema sets
-// none (HTTP contract, section 4). 0: there is none, because the type bounds its
-// values by itself.
+// EffectiveMaxLength returns the maximum length of a value, for a list of each item,
+// in characters: MaxLength, or the limit of the type if the schema sets none (HTTP
+// contract, section 4). It returns 0 for types whose values are bounded anyway.
 func (f Field) EffectiveMaxLength() int {
 	if f.MaxLength != 0 {
 		return f.MaxLength
@@ -69,7 +68,7 @@ func (f Field) EffectiveMaxLength() int {
 	return 0
 }
 
-// MaxItems returns how many items a list may have, 0 for a field that is no list.
+// MaxItems returns how many items a list may have, or 0 for a type that is not a list.
 func (f Field) MaxItems() int {
 	if f.Type == TypeLinkSet || f.Type == TypeTags {
 		return 1000
@@ -77,7 +76,7 @@ func (f Field) MaxItems() int {
 	return 0
 }
 
-// Option is one value that an enum may have.
+// Option is one possible value of an enum.
 type Option struct {
 	Value string    `json:"value"`
 	Label LocalText `json:"label,omitempty"`

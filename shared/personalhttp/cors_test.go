@@ -11,13 +11,13 @@ import (
 
 const origin = "https://app.example.com:8443"
 
-func TestCORSIsOffUnlessOriginsAreListed(t *testing.T) {
+func TestCORS_OffWithoutOrigins(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{})
 	for _, method := range []string{"GET", "OPTIONS"} {
 		a := s.do(method, prefix+"fields", "", "", "Origin", origin, "Access-Control-Request-Method", "GET")
 		wantNoCORS(t, a)
 		if slices.Contains(a.Header.Values("Vary"), "Origin") {
-			t.Error("the answer varies by Origin")
+			t.Error("got Vary: Origin, want none")
 		}
 		if method == "OPTIONS" {
 			a.want(t, 405, personal.CodeMethodNotAllowed)
@@ -29,26 +29,26 @@ func wantNoCORS(t *testing.T, a reply) {
 	t.Helper()
 	for name := range a.Header {
 		if strings.HasPrefix(name, "Access-Control-") {
-			t.Errorf("%s is set", name)
+			t.Errorf("got header %s, want none of CORS", name)
 		}
 	}
 }
 
-func TestAListedOriginMayCall(t *testing.T) {
+func TestCORS_ListedOriginIsAllowed(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{CORSOrigins: []string{"https://other.example.com", origin}})
 	for path, status := range map[string]int{"fields": 200, "nothing": 404, "auth": 405} {
 		a := s.do("GET", prefix+path, "", "", "Origin", origin)
 		if a.Status != status || a.Header.Get("Access-Control-Allow-Origin") != origin ||
 			a.Header.Get("Access-Control-Expose-Headers") != "X-Request-Id, Retry-After" {
-			t.Errorf("%s answers %d %v", path, a.Status, a.Header)
+			t.Errorf("%s: got %d %v, want %d and the CORS headers", path, a.Status, a.Header, status)
 		}
 		if a.Header.Get("Access-Control-Allow-Credentials") != "" || !slices.Contains(a.Header.Values("Vary"), "Origin") {
-			t.Errorf("%s answers %v", path, a.Header)
+			t.Errorf("%s: got %v, want Vary: Origin and no credentials", path, a.Header)
 		}
 	}
 }
 
-func TestOtherOriginsAreServedWithoutCORS(t *testing.T) {
+func TestCORS_OtherOriginsGetNoHeaders(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{CORSOrigins: []string{origin}})
 	for _, headers := range [][]string{
 		nil, {"Origin", "null"}, {"Origin", "*"}, {"Origin", origin + "0"}, {"Origin", strings.ToUpper(origin)}, {"Origin", origin, "Origin", origin},
@@ -57,7 +57,7 @@ func TestOtherOriginsAreServedWithoutCORS(t *testing.T) {
 		a.want(t, 200, "")
 		wantNoCORS(t, a)
 		if !slices.Contains(a.Header.Values("Vary"), "Origin") {
-			t.Error("the answer does not vary by Origin")
+			t.Error("got no Vary: Origin, want it")
 		}
 		preflight := s.do("OPTIONS", prefix+"fields", "", "", append(headers, "Access-Control-Request-Method", "GET")...)
 		preflight.want(t, 405, personal.CodeMethodNotAllowed)
@@ -65,12 +65,12 @@ func TestOtherOriginsAreServedWithoutCORS(t *testing.T) {
 	}
 }
 
-func TestPreflightTellsWhatMayBeSent(t *testing.T) {
+func TestPreflight_ListsAllowedMethodsAndHeaders(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{CORSOrigins: []string{origin}, AlwaysOK: true})
 	for path, allow := range contractRoutes {
 		a := s.do("OPTIONS", prefix+path+"/", "", "", "Origin", origin, "Access-Control-Request-Method", "POST")
 		if a.Status != 204 || a.Body != "" {
-			t.Errorf("%s answers %d %q", path, a.Status, a.Body)
+			t.Errorf("%s: got %d %q, want 204 without a body", path, a.Status, a.Body)
 		}
 		for name, want := range map[string]string{
 			"Access-Control-Allow-Origin":  origin,
@@ -80,7 +80,7 @@ func TestPreflightTellsWhatMayBeSent(t *testing.T) {
 			"Vary":                         "Origin",
 		} {
 			if got := a.Header.Get(name); got != want {
-				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
+				t.Errorf("%s: got %s %q, want %q", path, name, got, want)
 			}
 		}
 	}

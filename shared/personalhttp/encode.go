@@ -6,31 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// answer is what a request came to: an error, or what the operation returned.
-type answer struct {
-	done done
-	data any
-	bare bool // data itself is sent
-	err  error
-}
-
-// content is what is sent of a success.
-func (a answer) content(t texts) any {
-	if a.bare {
-		return a.data
-	}
-	return envelope{Success: 1, Result: result{Type: "OK", Message: t.done[a.done]}, Data: a.data}
-}
-
-func failure(code personal.Code) answer {
-	return answer{err: personal.NewError(code, nil)}
-}
-
-// envelope is the form of every answer but openapi.json's: HTTP contract, section 2.
+// envelope is the form of every response except openapi.json (HTTP contract, section 2).
 type envelope struct {
 	Success int    `json:"success"`
 	Result  result `json:"result"`
@@ -44,58 +25,186 @@ type result struct {
 	Fields  map[string]FieldError `json:"FIELDS,omitempty"`
 }
 
-// write is the one encoder of answers. It returns the status and, for errors,
-// the code.
-func (h *Handler) write(w http.ResponseWriter, r *http.Request, a answer) (int, personal.Code) {
+// write sends the response: of a success the message and the data, or the error. It
+// returns the status of the contract and, for an error, the code.
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, message string, data any, err error) (int, personal.Code) {
 	var body []byte
-	if a.err == nil {
-		body, a.err = marshal(a.content(h.texts(r)))
-	}
-	status, code := http.StatusOK, personal.Code("")
-	if a.err != nil {
-		x := h.Explain(r, a.err)
-		if x.RetryAfter > 0 {
-			w.Header().Set("Retry-After", strconv.FormatInt(x.RetryAfter, 10))
+	if err == nil {
+		if _, bare := data.(json.RawMessage); !bare {
+			data = envelope{Success: 1, Result: result{Type: "OK", Message: message}, Data: data}
 		}
-		status, code = x.Status, x.Code
-		body, _ = marshal(failed(x)) // texts alone: it cannot fail
-	}
-	sent := status
-	if h.alwaysOK {
-		sent = http.StatusOK
+		body, err = marshal(data)
 	}
 	header := w.Header()
-	confine(header)
+	status, code := http.StatusOK, personal.Code("")
+	if err != nil {
+		x := h.Explain(r, err)
+		if x.RetryAfter > 0 {
+			header.Set("Retry-After", strconv.FormatInt(x.RetryAfter, 10))
+		}
+		status, code = x.Status, x.Code
+		body, _ = marshal(envelope{Result: result{Type: "ERROR", Message: x.Message, Code: x.Code, Fields: x.Fields}}) // texts only: it cannot fail
+	}
+	setSecurityHeaders(header)
 	header.Set("Content-Type", "application/json; charset=utf-8")
 	header.Add("Vary", "Accept-Language")
-	w.WriteHeader(sent)
-	_, _ = w.Write(body) // an error means that nobody listens any more
+	if h.options.AlwaysOK {
+		w.WriteHeader(http.StatusOK)
+	} else {
+		w.WriteHeader(status)
+	}
+	_, _ = w.Write(body) // on an error the client is gone
 	return status, code
 }
 
-// answerPolicy is for a browser that is made to show an answer as a page: it loads
-// nothing, and stands in no frame.
-const answerPolicy = "default-src 'none'; frame-ancestors 'none'"
-
-// confine sets what every answer has, a preflight's too: it is kept by no cache,
-// and taken for nothing but what it is.
-func confine(header http.Header) {
+// setSecurityHeaders sets the headers of every response, preflights included: it is
+// not cached, its type is not guessed, and a browser that shows it as a page loads
+// nothing and shows it in no frame.
+func setSecurityHeaders(header http.Header) {
 	header.Set("Cache-Control", "no-store")
-	header.Set("Content-Security-Policy", answerPolicy)
+	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	header.Set("X-Content-Type-Options", "nosniff")
 }
 
-func failed(x Explanation) envelope {
-	return envelope{Result: result{Type: "ERROR", Message: x.Message, Code: x.Code, Fields: x.Fields}}
-}
-
-// marshal writes JSON without the escapes that only HTML needs.
+// marshal encodes JSON without the escapes that only HTML needs.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("writing an answer: %w", err)
+		return nil, fmt.Errorf("encoding a response: %w", err)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// The following types are the data of responses (HTTP contract, section 3).
+
+type credentialsData struct {
+	UserID   int64  `json:"user_id"`
+	UserHash string `json:"user_hash"`
+}
+
+func newCredentialsData(c personal.Credentials) credentialsData {
+	return credentialsData{UserID: c.UserID, UserHash: c.UserHash}
+}
+
+type profileOnlyData struct {
+	Profile profileData `json:"user_profile"`
+}
+
+type signedInData struct {
+	credentialsData
+	profileOnlyData
+}
+
+func newSignedInData(s personal.SignedIn) signedInData {
+	return signedInData{newCredentialsData(s.Credentials), profileOnlyData{profileData(s.Profile)}}
+}
+
+// profileData is an object whose members have the order of the contract: login, name,
+// email, then the user fields in the order of the schema.
+type profileData personal.Profile
+
+// MarshalJSON returns an error for a value of a type that no user field has.
+func (p profileData) MarshalJSON() ([]byte, error) {
+	o := newObject()
+	o.set("login", p.Login)
+	o.set("name", p.Name)
+	o.set("email", p.Email)
+	for _, f := range p.Fields {
+		switch v := f.Value.(type) {
+		case nil, bool, int64, float64, string:
+			o.set(f.Name, v)
+		case []string:
+			o.set(f.Name, append([]string{}, v...)) // an empty list is [], never null
+		default:
+			return nil, fmt.Errorf("user field %s has a value of type %T", f.Name, v)
+		}
+	}
+	return o.MarshalJSON()
+}
+
+type sessionsData struct {
+	Sessions []sessionData `json:"sessions"`
+}
+
+type sessionData struct {
+	ID       string `json:"id"`
+	Created  string `json:"created"` // RFC 3339 in UTC, like the other times
+	LastSeen string `json:"last_seen"`
+	Expires  string `json:"expires"`
+	Address  string `json:"address"`
+	Agent    string `json:"agent"`
+	Current  bool   `json:"current"`
+}
+
+func newSessionsData(list []personal.Session) sessionsData {
+	d := sessionsData{Sessions: make([]sessionData, 0, len(list))}
+	for _, s := range list {
+		d.Sessions = append(d.Sessions, sessionData{
+			ID:       s.ID,
+			Created:  s.Created.UTC().Format(time.RFC3339),
+			LastSeen: s.LastSeen.UTC().Format(time.RFC3339),
+			Expires:  s.Expires.UTC().Format(time.RFC3339),
+			Address:  s.Address,
+			Agent:    s.Agent,
+			Current:  s.Current,
+		})
+	}
+	return d
+}
+
+type fieldsData struct {
+	Fields []fieldData `json:"fields"`
+}
+
+// fieldData is what a client needs to know of a user field to show a form. Unset
+// members are left out.
+type fieldData struct {
+	Name      string             `json:"name"`
+	Type      personal.FieldType `json:"type"`
+	Label     string             `json:"label"` // in the caller's language
+	Required  bool               `json:"required"`
+	Default   personal.Input     `json:"default,omitzero"`
+	MaxLength int                `json:"max_length,omitempty"`
+	MaxItems  int                `json:"max_items,omitempty"`
+	Min       *float64           `json:"min,omitempty"`
+	Max       *float64           `json:"max,omitempty"`
+	Pattern   string             `json:"pattern,omitempty"`
+	Options   []optionData       `json:"options,omitempty"`
+	ReadOnly  bool               `json:"read_only"`
+	Order     int                `json:"order,omitempty"`
+	Group     string             `json:"group,omitempty"`
+}
+
+type optionData struct {
+	Value string `json:"value"`
+	Label string `json:"label"`
+}
+
+func newFieldsData(list []personal.Field, l *labels) fieldsData {
+	d := fieldsData{Fields: make([]fieldData, 0, len(list))}
+	for _, f := range list {
+		var options []optionData
+		for _, o := range f.Options {
+			options = append(options, optionData{Value: o.Value, Label: l.choose(o.Label, o.Value)})
+		}
+		d.Fields = append(d.Fields, fieldData{
+			Name:      f.Name,
+			Type:      f.Type,
+			Label:     l.choose(f.Label, f.Name),
+			Required:  f.Required,
+			Default:   f.Default,
+			MaxLength: f.EffectiveMaxLength(),
+			MaxItems:  f.MaxItems(),
+			Min:       f.Min,
+			Max:       f.Max,
+			Pattern:   f.Pattern,
+			Options:   options,
+			ReadOnly:  f.ReadOnly,
+			Order:     f.Order,
+			Group:     f.Group,
+		})
+	}
+	return d
 }

@@ -8,24 +8,27 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
-// failing answers GET fields/ with an error.
+// failing is a service that returns an error for GET fields/.
 func failing(err error) *personaltest.Service {
 	s := everything()
 	s.FieldsFunc = func(context.Context) ([]personal.Field, error) { return nil, err }
 	return s
 }
 
-func TestErrorsOfTheServiceBecomeTheirStatus(t *testing.T) {
+func TestErrors_StatusOfServiceErrors(t *testing.T) {
 	var none *personal.Error
 	for _, c := range []struct {
 		name   string
@@ -44,37 +47,37 @@ func TestErrorsOfTheServiceBecomeTheirStatus(t *testing.T) {
 		{"too_many_attempts", personal.NewError("too_many_attempts", nil), 429, "too_many_attempts"},
 		{"internal", personal.NewError("internal", nil), 500, "internal"},
 		{"unavailable", personal.NewError("unavailable", nil), 503, "unavailable"},
-		{"a wrapped error", fmt.Errorf("asking: %w", personal.NewError("unauthenticated", nil)), 401, "unauthenticated"},
-		{"an error of no code", errors.New("secret cause"), 500, "internal"},
-		{"a code made up later", personal.NewError("teapot", nil), 500, "internal"},
-		{"an error that is none", none, 500, "internal"},
-		{"a deadline", fmt.Errorf("asking: %w", context.DeadlineExceeded), 503, "unavailable"},
-		{"a deadline behind an internal error", personal.NewError("internal", context.DeadlineExceeded), 503, "unavailable"},
-		{"a deadline behind a denial", personal.NewError("unauthenticated", context.DeadlineExceeded), 401, "unauthenticated"},
+		{"wrapped error", fmt.Errorf("calling: %w", personal.NewError("unauthenticated", nil)), 401, "unauthenticated"},
+		{"other error", errors.New("secret cause"), 500, "internal"},
+		{"unknown code", personal.NewError("teapot", nil), 500, "internal"},
+		{"nil *personal.Error", none, 500, "internal"},
+		{"deadline", fmt.Errorf("calling: %w", context.DeadlineExceeded), 503, "unavailable"},
+		{"deadline as the cause of an internal error", personal.NewError("internal", context.DeadlineExceeded), 503, "unavailable"},
+		{"deadline as the cause of a denial", personal.NewError("unauthenticated", context.DeadlineExceeded), 401, "unauthenticated"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newSite(t, failing(c.err), personalhttp.Options{}).do("GET", prefix+"fields", "", "")
 			a.want(t, c.status, c.code)
 			if strings.Contains(a.Body, "secret") {
-				t.Errorf("the cause is shown: %s", a.Body)
+				t.Errorf("got the cause in the response: %s", a.Body)
 			}
 			always := newSite(t, failing(c.err), personalhttp.Options{AlwaysOK: true}).do("GET", prefix+"fields", "", "")
 			if always.want(t, 200, c.code); always.Body != a.Body {
-				t.Errorf("with HTTP 200 the envelope is %s\nwant %s", always.Body, a.Body)
+				t.Errorf("always 200: got %s\nwant %s", always.Body, a.Body)
 			}
 		})
 	}
 }
 
-func TestAlwaysOKKeepsTheOtherHeaders(t *testing.T) {
+func TestAlwaysOK_KeepsOtherHeaders(t *testing.T) {
 	a := newSite(t, noService(), personalhttp.Options{AlwaysOK: true}).do("PUT", prefix+"profile", "", "")
 	a.want(t, 200, personal.CodeMethodNotAllowed)
 	if a.Header.Get("Allow") != "GET, POST" {
-		t.Errorf("Allow is %q", a.Header.Get("Allow"))
+		t.Errorf("got Allow %q, want %q", a.Header.Get("Allow"), "GET, POST")
 	}
 }
 
-func TestRetryAfterIsInWholeSeconds(t *testing.T) {
+func TestRetryAfter_WholeSeconds(t *testing.T) {
 	for _, c := range []struct {
 		code     personal.Code
 		after    time.Duration
@@ -92,12 +95,12 @@ func TestRetryAfterIsInWholeSeconds(t *testing.T) {
 		s := failing(&personal.Error{Code: c.code, RetryAfter: c.after})
 		a := newSite(t, s, personalhttp.Options{}).do("GET", prefix+"fields", "", "")
 		if got, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil || got < c.min || got > c.max {
-			t.Errorf("%s after %s: Retry-After is %q, want %d to %d", c.code, c.after, a.Header.Get("Retry-After"), c.min, c.max)
+			t.Errorf("%s with RetryAfter %s: got Retry-After %q, want %d to %d", c.code, c.after, a.Header.Get("Retry-After"), c.min, c.max)
 		}
 	}
 }
 
-func TestACallHasADeadlineAndWhatTravelsWithIt(t *testing.T) {
+func TestCall_HasDeadlineAndMetadata(t *testing.T) {
 	var got personal.Call
 	s := everything()
 	s.FieldsFunc = func(ctx context.Context) ([]personal.Field, error) {
@@ -110,11 +113,11 @@ func TestACallHasADeadlineAndWhatTravelsWithIt(t *testing.T) {
 	a.want(t, 503, personal.CodeUnavailable)
 	want := personal.Call{RequestID: "r-1", Locale: "ru", Address: got.Address, Agent: "Ab" + strings.Repeat("я", 253)}
 	if got != want || got.Address.String() != "127.0.0.1" {
-		t.Errorf("the call is %+v, want %+v", got, want)
+		t.Errorf("got call %+v, want %+v", got, want)
 	}
 }
 
-func TestRequestIDsAreTheCallersIfShortAndClean(t *testing.T) {
+func TestRequestID_ValidIDIsKept(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{})
 	seen := map[string]bool{}
 	for _, c := range []struct {
@@ -139,40 +142,40 @@ func TestRequestIDsAreTheCallersIfShortAndClean(t *testing.T) {
 		}
 		got := s.do("GET", prefix+"fields", "", "", headers...).Header.Get("X-Request-Id")
 		if kept := len(c.ids) > 0 && got == c.ids[0]; kept != c.kept || seen[got] {
-			t.Errorf("ids %q gave %q", c.ids, got)
+			t.Errorf("ids %q: got %q, want it kept: %t", c.ids, got, c.kept)
 		}
 		seen[got] = true
 	}
 }
 
-func TestAPanicIsAnInternalErrorWithItsStackInTheLog(t *testing.T) {
+func TestPanic_IsInternalErrorWithLoggedStack(t *testing.T) {
 	var log bytes.Buffer
 	s := everything()
-	s.FieldsFunc = func(context.Context) ([]personal.Field, error) { panic("at the disco") }
+	s.FieldsFunc = func(context.Context) ([]personal.Field, error) { panic("secret value") }
 	server := newSite(t, s, personalhttp.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	a := server.do("GET", prefix+"fields", "", "", "X-Request-Id", "r-1")
 	a.want(t, 500, personal.CodeInternal)
-	server.Close() // whatever is logged has been
-	for _, want := range []string{"panic=string", "request_id=r-1", "TestAPanic", "level=ERROR"} {
+	server.Close() // all requests are logged now
+	for _, want := range []string{"panic=string", "request_id=r-1", "TestPanic_", "level=ERROR"} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("no %q in the log: %s", want, log.String())
+			t.Errorf("got log %s, want %q in it", log.String(), want)
 		}
 	}
-	if strings.Contains(a.Body+log.String(), "disco") {
-		t.Errorf("what may be a secret is shown, or logged: %s", a.Body)
+	if strings.Contains(a.Body+log.String(), "secret value") {
+		t.Errorf("got the panic's value in the response or the log: %s", a.Body)
 	}
 }
 
-func TestAnAbortedHandlerCutsTheConnection(t *testing.T) {
+func TestPanic_ErrAbortHandlerClosesConnection(t *testing.T) {
 	s := everything()
 	s.FieldsFunc = func(context.Context) ([]personal.Field, error) { panic(http.ErrAbortHandler) }
 	if res, err := http.Get(newSite(t, s, personalhttp.Options{}).URL + prefix + "fields"); err == nil {
 		res.Body.Close()
-		t.Errorf("answered %d", res.StatusCode)
+		t.Errorf("got status %d, want a closed connection", res.StatusCode)
 	}
 }
 
-func TestAnAnswerThatHasNoJSONFormIsInternal(t *testing.T) {
+func TestEncode_UnsupportedValueIsInternalError(t *testing.T) {
 	for _, value := range []any{math.NaN(), struct{}{}, int32(1)} {
 		s := everything()
 		s.ProfileFunc = func(context.Context, personal.Credentials) (personal.Profile, error) {
@@ -182,7 +185,7 @@ func TestAnAnswerThatHasNoJSONFormIsInternal(t *testing.T) {
 	}
 }
 
-func TestTheLogHoldsNoValuesThatACallerSent(t *testing.T) {
+func TestLog_ContainsNoCallerValues(t *testing.T) {
 	var log bytes.Buffer
 	s := failing(errors.New("disk on fire"))
 	s.AuthorizeFunc = func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
@@ -198,14 +201,77 @@ func TestTheLogHoldsNoValuesThatACallerSent(t *testing.T) {
 	server.do("GET", prefix+"fields", "", "", "X-Request-Id", "r-7").want(t, 500, personal.CodeInternal)
 	server.Close()
 	if strings.Contains(strings.ToLower(log.String()), "hunter") {
-		t.Errorf("the log holds a caller's value: %s", log.String())
+		t.Errorf("got a caller's value in the log: %s", log.String())
 	}
 	for _, want := range []string{"disk on fire", "request_id=r-7", "route=/api/v1/personal/auth/", "code=invalid_credentials", "status=401", "method=other"} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("no %s in the log: %s", want, log.String())
+			t.Errorf("got log %s, want %s in it", log.String(), want)
 		}
 	}
 	if lines := strings.Count(log.String(), `msg="personal-account request"`); lines != 6 {
-		t.Errorf("%d access lines for 6 requests", lines)
+		t.Errorf("got %d access lines, want 6", lines)
+	}
+}
+
+func TestExplain_MatchesAPIResponse(t *testing.T) {
+	var log bytes.Buffer
+	h, err := personalhttp.New(noService(), personalhttp.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r = r.WithContext(personal.WithCall(r.Context(), personal.Call{RequestID: "r-1", Locale: "ru"}))
+	for _, tt := range []struct {
+		err    error
+		want   personalhttp.Explanation
+		logged bool
+	}{
+		{personal.FieldErrors{"login": personal.FieldErrorTaken}.Err(), personalhttp.Explanation{
+			Status: 422, Code: personal.CodeValidationFailed, Message: "Проверьте введённые данные.",
+			Fields: map[string]personalhttp.FieldError{"login": {Code: personal.FieldErrorTaken, Message: "Уже занято."}},
+		}, false},
+		{&personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: 1500 * time.Millisecond}, personalhttp.Explanation{
+			Status: 429, Code: personal.CodeTooManyAttempts, Message: "Слишком много попыток. Попробуйте позже.", RetryAfter: 2,
+		}, false},
+		{errors.New("boom"), personalhttp.Explanation{
+			Status: 500, Code: personal.CodeInternal, Message: "На нашей стороне произошла ошибка. Попробуйте позже.",
+		}, true},
+	} {
+		log.Reset()
+		if diff := cmp.Diff(tt.want, h.Explain(r, tt.err)); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", tt.err, diff)
+		}
+		if got := strings.Contains(log.String(), "request_id=r-1"); got != tt.logged {
+			t.Errorf("%v: got log %q, want an entry: %t", tt.err, log.String(), tt.logged)
+		}
+	}
+}
+
+func TestConfirm_MatchesAPIMessage(t *testing.T) {
+	h, err := personalhttp.New(noService(), personalhttp.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	for operation, want := range map[string]string{"profile": "Your profile has been saved.", "auth_refresh": "", "sessions": "", "made_up": ""} {
+		if got := h.Confirm(r, operation); got != want {
+			t.Errorf("%s: got %q, want %q", operation, got, want)
+		}
+	}
+}
+
+func TestLabels_UseCallersLanguage(t *testing.T) {
+	h, err := personalhttp.New(noService(), personalhttp.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("Accept-Language", "kk, ru;q=0.5")
+	labels := h.Labels(r)
+	if got := labels(personal.LocalText{"en": "City", "kk": "Қала"}, "city"); got != "Қала" {
+		t.Errorf("got %q, want %q", got, "Қала")
+	}
+	if got := labels(nil, "city"); got != "city" {
+		t.Errorf("label without texts: got %q, want the fallback", got)
 	}
 }

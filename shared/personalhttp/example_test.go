@@ -10,9 +10,8 @@ import (
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
-// A content management system mounts the API in front of its own router,
-// because routers clean paths and redirect, and guards its own pages with
-// RequireUser.
+// A content management system mounts the API in front of its own router, because
+// routers clean paths and redirect, and protects its own pages with RequireUser.
 func Example() {
 	service := &personaltest.Service{} // in earnest: the client of the plugin
 	api, err := personalhttp.New(service, personalhttp.Options{DefaultLocale: "en"})
@@ -33,9 +32,9 @@ func Example() {
 		pages.ServeHTTP(w, r)
 	})
 
-	answer := httptest.NewRecorder()
-	site.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/my/orders", nil))
-	fmt.Println(answer.Code, answer.Body)
+	recorder := httptest.NewRecorder()
+	site.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/my/orders", nil))
+	fmt.Println(recorder.Code, recorder.Body)
 	// Output:
 	// 401 {"success":0,"result":{"TYPE":"ERROR","MESSAGE":"You are not signed in, or your session has ended. Please sign in.","CODE":"unauthenticated"}}
 }

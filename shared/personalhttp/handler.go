@@ -1,7 +1,23 @@
+// Package personalhttp connects a content management system to its personal-account
+// module: an [http.Handler] serves {base_url}/api/v1/personal/ with any
+// [personal.Service], as the HTTP contract describes, and [Handler.RequireUser]
+// protects the host's own routes.
+//
+// The handler matches paths itself, with and without their final slash, and never
+// redirects, because a redirected POST loses its body. Routers such as
+// [http.ServeMux] redirect before a handler sees the request: call
+// [Handler.Matches] first, and pass only the other requests to the router.
+//
+// The handler serves its own description, openapi.yaml completed with the host's
+// user fields and options, as openapi.json. [Handler.Document] returns it for pages.
+//
+// This package decodes requests, calls the service and encodes responses. Only this
+// package knows HTTP, and what the operations do is decided by the service alone.
 package personalhttp
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,166 +25,274 @@ import (
 	"net/url"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp/clientip"
 )
 
-// apiPath is where the routes live under the host's base path.
+// apiPath is the path of the API under the host's base path.
 const apiPath = "/api/v1/personal"
+
+const headerRequestID = "X-Request-Id"
+
+// The limits of texts that callers send and that logs and sessions store.
+const (
+	maxRequestID = 64  // bytes
+	maxAgent     = 255 // characters
+)
 
 // Handler serves the personal-account API. It is safe for concurrent use.
 type Handler struct {
 	service  personal.Service
-	prefix   string // base path and apiPath, without a final slash
-	routes   []*route
+	options  Options           // with defaults
+	prefix   string            // base path and apiPath, without a final slash
+	routes   map[string]*route // by name
 	document func() (*document, error)
 	locales  *locales
 	clients  *clientip.Resolver
 	cors     cors
-	alwaysOK bool
-	timeout  time.Duration
-	log      *slog.Logger
-	observe  func(Observation)
 }
 
-// New returns the handler for a service, or an error that names every option
-// that cannot work.
+// New returns the handler for a service. The error names every invalid option.
 func New(service personal.Service, o Options) (*Handler, error) {
 	if service == nil {
 		return nil, errors.New("personalhttp: no service")
 	}
-	o, err := o.withDefaults()
+	o = o.withDefaults()
 	locales, errLocale := newLocales(o.DefaultLocale)
 	clients, errProxies := clientip.New(o.TrustedProxies, o.ForwardedHeader, o.Log)
-	if err := errors.Join(err, errLocale, errProxies); err != nil {
-		return nil, errors.Join(errors.New("personalhttp: options"), err)
+	if err := errors.Join(o.check(), errLocale, errProxies); err != nil {
+		return nil, fmt.Errorf("personalhttp: options: %w", err)
 	}
 	h := &Handler{
-		service:  service,
-		prefix:   o.BasePath + apiPath,
-		routes:   newRoutes(),
-		locales:  locales,
-		clients:  clients,
-		cors:     newCORS(o.CORSOrigins),
-		alwaysOK: o.AlwaysOK,
-		timeout:  o.Timeout,
-		log:      o.Log,
-		observe:  o.Observe,
+		service: service,
+		options: o,
+		prefix:  o.BasePath + apiPath,
+		routes:  newRoutes(),
+		locales: locales,
+		clients: clients,
+		cors:    newCORS(o.CORSOrigins),
 	}
-	h.document = sync.OnceValues(func() (*document, error) { return newDocument(h.prefix, h.cors.origins(), h.alwaysOK) })
+	h.document = sync.OnceValues(func() (*document, error) { return newDocument(h.prefix, h.cors, o.AlwaysOK) })
 	return h, nil
 }
 
-// UntrustedProxy reports whether a request has come from a private sender with
-// X-Forwarded-For or Forwarded while [Options.TrustedProxies] is empty. If that is
-// a proxy, all clients share its address in sessions and events; limits per
+// UntrustedProxy reports whether a request has come from a private address with
+// X-Forwarded-For or Forwarded while [Options.TrustedProxies] is empty. If the sender
+// is a proxy, all its clients share its address in sessions and events; limits per
 // address are ten times as wide for such requests. The log names the first sender.
 func (h *Handler) UntrustedProxy() bool { return h.clients.UntrustedProxy() }
 
-// Matches reports whether the request's path is under the handler's prefix. A
-// host asks before any router that cleans paths, and then calls ServeHTTP:
-// whatever is wrong with such a path is answered by the handler's envelope.
+// OverHTTPS reports whether the browser's connection to the site is encrypted:
+// either TLS terminates here, or a trusted proxy (see [Options.TrustedProxies])
+// sends X-Forwarded-Proto: https or the proto parameter of Forwarded. Each of the
+// two headers that is present must have exactly one value: of several values the
+// first may come from a client. Headers of other senders are ignored.
+//
+// It is for the host's own pages, their cookies and Strict-Transport-Security.
+// The API is the same over both schemes.
+func (h *Handler) OverHTTPS(r *http.Request) bool { return h.clients.OverHTTPS(r) }
+
+// Matches reports whether the request's path is under the handler's prefix. Call it
+// before any router that cleans paths, and pass matching requests to ServeHTTP, which
+// responds to invalid paths with an envelope as well.
 func (h *Handler) Matches(r *http.Request) bool {
 	rest, ok := strings.CutPrefix(r.URL.Path, h.prefix)
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// ServeHTTP answers every request with the envelope of the HTTP contract,
-// section 2, paths outside the prefix included; only openapi.json is answered by
-// itself, and a CORS preflight has no body.
+// ServeHTTP responds to every request with the envelope of the HTTP contract,
+// section 2, including paths outside the prefix. The exceptions are openapi.json and
+// CORS preflights, which have no body.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	began := time.Now()
+	started := time.Now()
 	r = h.withCall(w, r)
-	route := h.find(r.URL)
-	origin := h.cors.allow(w, r)
-	if origin && route != nil && isPreflight(r) {
-		h.cors.preflight(w, route)
-		h.account(r, route, http.StatusNoContent, "", began)
+	route := h.findRoute(r.URL)
+	allowed := h.cors.allow(w, r)
+	if allowed && route != nil && isPreflight(r) {
+		writePreflight(w, route)
+		h.logRequest(r, route, http.StatusNoContent, "", started)
 		return
 	}
-	a := h.handle(w, r, route)
-	status, code := h.write(w, r, a)
-	h.account(r, route, status, code, began)
+	data, err := h.handle(w, r, route)
+	status, code := h.write(w, r, h.successMessage(r, route), data, err)
+	h.logRequest(r, route, status, code, started)
 }
 
-// find returns the route of a path, nil if there is none. A path that was
-// written in any but its plain form has none: nothing is cleaned here.
-func (h *Handler) find(u *url.URL) *route {
+// findRoute returns the route of a path, or nil. Paths are compared exactly: one with
+// an unusual encoding has no route.
+func (h *Handler) findRoute(u *url.URL) *route {
 	name, ok := strings.CutPrefix(u.Path, h.prefix+"/")
 	if !ok || u.RawPath != "" {
 		return nil
 	}
-	return h.named(strings.TrimSuffix(name, "/"))
+	return h.routes[strings.TrimSuffix(name, "/")]
 }
 
-// named returns the route of a name, nil if there is none.
-func (h *Handler) named(name string) *route {
-	i := slices.IndexFunc(h.routes, func(r *route) bool { return r.name == name })
-	if i < 0 {
-		return nil
-	}
-	return h.routes[i]
-}
-
-// handle judges the faults that HTTP itself can have, in the contract's order:
-// 404, 405, 415, 413, 400. All others are the service's.
-func (h *Handler) handle(w http.ResponseWriter, r *http.Request, route *route) (a answer) {
-	defer recovered(&a.err)
+// handle returns the data of a successful response. It checks for the errors of HTTP
+// itself in the order of the contract: 404, 405, 415, 413, 400. The service checks
+// for all others.
+func (h *Handler) handle(w http.ResponseWriter, r *http.Request, route *route) (data any, err error) {
+	defer recoverPanic(&err)
 	release := h.limitReading(w, r)
 	if route == nil {
-		return failure(personal.CodeNotFound)
+		return nil, personal.NewError(personal.CodeNotFound, nil)
 	}
-	op, ok := route.operation(r.Method)
+	call, ok := route.operations[r.Method]
 	if !ok {
 		w.Header().Set("Allow", route.allow)
-		return failure(personal.CodeMethodNotAllowed)
+		return nil, personal.NewError(personal.CodeMethodNotAllowed, nil)
 	}
 	params, err := readParams(w, r)
 	if err != nil {
-		return answer{err: err}
+		return nil, err
 	}
 	release()
-	ctx, cancel := context.WithTimeout(r.Context(), h.timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), h.options.Timeout)
 	defer cancel()
-	data, err := op.call(ctx, h.service, h.newInput(r, params))
-	return answer{done: op.done, data: data, bare: op.bare, err: err}
-}
-
-func (h *Handler) newInput(r *http.Request, p params) *input {
-	credentials, _ := FromHeaders(r) // without a readable pair the service says unauthenticated, in its turn
-	return &input{
+	credentials, _ := FromHeaders(r) // the service rejects the zero pair, after other checks
+	return call(ctx, h.service, &input{
 		credentials: credentials,
-		params:      p,
+		params:      params,
 		labels:      h.locales.labels(r),
 		document:    h.document,
-	}
+	})
 }
 
-// panicked is the cause of an internal error that was a panic.
-type panicked struct {
+// WithCall gives the host's own routes the same call as the API's: a [personal.Call]
+// in the request's context, and its request id in the response header X-Request-Id.
+// It keeps a call that the context already has.
+func (h *Handler) WithCall(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, h.withCall(w, r))
+	})
+}
+
+// withCall is the one place where a request's Call is made.
+func (h *Handler) withCall(w http.ResponseWriter, r *http.Request) *http.Request {
+	c := personal.CallFrom(r.Context())
+	if c.RequestID == "" {
+		address, shared := h.clients.Client(r)
+		c = personal.Call{
+			RequestID: requestID(r),
+			Locale:    h.locales.choose(r),
+			Address:   address,
+			Shared:    shared,
+			Agent:     cleanAgent(r.UserAgent()),
+		}
+		r = r.WithContext(personal.WithCall(r.Context(), c))
+	}
+	w.Header().Set(headerRequestID, c.RequestID)
+	return r
+}
+
+// requestID returns the caller's id if it is valid, or a new one.
+func requestID(r *http.Request) string {
+	ids := r.Header.Values(headerRequestID)
+	if len(ids) == 1 && ids[0] != "" && len(ids[0]) <= maxRequestID && strings.IndexFunc(ids[0], notInRequestID) < 0 {
+		return ids[0]
+	}
+	return rand.Text()
+}
+
+func notInRequestID(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune("._-", r) }
+
+// cleanAgent returns a User-Agent as a list of sessions may show it: without control
+// characters and invalid UTF-8, at most maxAgent characters.
+func cleanAgent(agent string) string {
+	var b strings.Builder
+	kept := 0
+	for i, r := range agent {
+		if kept == maxAgent {
+			break
+		}
+		if unicode.IsControl(r) || r == unicode.ReplacementChar && !strings.HasPrefix(agent[i:], "\uFFFD") {
+			continue
+		}
+		b.WriteRune(r)
+		kept++
+	}
+	return b.String()
+}
+
+// logFailure logs the cause of an error of the server. The codes of all other errors
+// are in the access log.
+func (h *Handler) logFailure(r *http.Request, e *personal.Error) {
+	level := slog.LevelError
+	switch {
+	case e.Code == personal.CodeUnavailable && r.Context().Err() != nil:
+		level = slog.LevelDebug // the caller went away
+	case e.Code == personal.CodeUnavailable:
+		level = slog.LevelWarn
+	case e.Code != personal.CodeInternal:
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("request_id", personal.CallFrom(r.Context()).RequestID),
+		slog.String("error", e.Error()),
+	}
+	var p *panicError
+	if errors.As(e, &p) {
+		attrs = append(attrs, slog.String("panic", p.text()), slog.String("stack", string(p.stack)))
+	}
+	h.options.Log.LogAttrs(r.Context(), level, "personal-account request failed", attrs...)
+}
+
+// logRequest writes the access log's line of a request and calls Observe. The line has
+// the route instead of the path. The request id, which is clean, is its only value
+// that the caller chose.
+func (h *Handler) logRequest(r *http.Request, route *route, status int, code personal.Code, started time.Time) {
+	o := Observation{Status: status, Code: code, Took: time.Since(started)}
+	pattern := ""
+	if route != nil {
+		o.Operation = route.name
+		pattern = h.prefix + route.path()
+	}
+	h.options.Observe(o)
+	h.options.Log.LogAttrs(r.Context(), slog.LevelInfo, "personal-account request",
+		slog.String("request_id", personal.CallFrom(r.Context()).RequestID),
+		slog.String("method", knownMethod(r.Method)),
+		slog.String("route", pattern),
+		slog.Int("status", status),
+		slog.String("code", string(code)),
+		slog.Duration("duration", o.Took))
+}
+
+// knownMethod returns "other" for a method that HTTP does not define, because callers
+// can choose any text.
+func knownMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return method
+	}
+	return "other"
+}
+
+// panicError is the cause of an internal error that was a panic.
+type panicError struct {
 	value any
 	stack []byte
 }
 
-func (p *panicked) Error() string { return "panic" }
+func (p *panicError) Error() string { return "panic" }
 
-// text tells the panic without what may be a secret: a value that a library
-// panicked with can hold its input.
-func (p *panicked) text() string {
+// text describes the panic without secrets: except for runtime errors only the type
+// is shown, because the value may contain a library's input.
+func (p *panicError) text() string {
 	if err, ok := p.value.(runtime.Error); ok {
 		return err.Error()
 	}
 	return fmt.Sprintf("%T", p.value)
 }
 
-// recovered, deferred, turns a panic into an internal error. The panic of
-// [http.ErrAbortHandler] goes on: it is how a handler cuts a connection.
-func recovered(err *error) {
+// recoverPanic is deferred and turns a panic into an internal error. It repeats the
+// panic of [http.ErrAbortHandler], with which a handler closes a connection.
+func recoverPanic(err *error) {
 	v := recover()
 	if v == nil {
 		return
@@ -176,5 +300,5 @@ func recovered(err *error) {
 	if v == http.ErrAbortHandler {
 		panic(v)
 	}
-	*err = personal.NewError(personal.CodeInternal, &panicked{value: v, stack: debug.Stack()})
+	*err = personal.NewError(personal.CodeInternal, &panicError{value: v, stack: debug.Stack()})
 }

@@ -27,11 +27,11 @@ const (
 
 var hash = strings.Repeat("aB3_-", 8) + "xyz" // 43 characters
 
-// site is a server with the handler mounted over a service.
+// site is a server with a handler and a service.
 type site struct {
 	*httptest.Server
 	t         *testing.T
-	described *openapitest.Document // what each answer is held against; nil where the fake answers what no service would
+	described *openapitest.Document // if not nil, every response must conform to it
 }
 
 func newSite(t *testing.T, s personal.Service, o personalhttp.Options) *site {
@@ -48,7 +48,7 @@ func newSite(t *testing.T, s personal.Service, o personalhttp.Options) *site {
 	return &site{Server: server, t: t}
 }
 
-// reply is an answer that has been read.
+// reply is a response with its decoded envelope.
 type reply struct {
 	Status int
 	Header http.Header
@@ -88,7 +88,7 @@ func (s *site) do(method, path, mediaType, body string, headers ...string) reply
 	a := s.read(res)
 	if s.described != nil {
 		if err := s.described.Check(a.asDescribed(r)); err != nil {
-			s.t.Errorf("%s %s answers %d %s, against the document:\n%v", method, path, a.Status, a.Body, err)
+			s.t.Errorf("%s %s: got %d %s, which the document does not describe:\n%v", method, path, a.Status, a.Body, err)
 		}
 	}
 	return a
@@ -98,7 +98,7 @@ func (a reply) asDescribed(r *http.Request) openapitest.Answer {
 	return openapitest.Answer{Method: r.Method, Path: r.URL.EscapedPath(), Status: a.Status, Header: a.Header, Body: []byte(a.Body)}
 }
 
-// raw sends bytes that no well-behaved client would.
+// raw sends a request that an HTTP client could not send.
 func (s *site) raw(request string) reply {
 	s.t.Helper()
 	conn, err := net.Dial("tcp", s.Listener.Addr().String())
@@ -134,7 +134,7 @@ func (s *site) read(res *http.Response) reply {
 			Data    json.RawMessage `json:"data"`
 		}{Success: &a.Success, Result: &a.Result}
 		if err := d.Decode(&envelope); err != nil {
-			s.t.Fatalf("no envelope: %v: %s", err, body)
+			s.t.Fatalf("got no envelope: %v: %s", err, body)
 		}
 		a.Data = envelope.Data
 	}
@@ -142,10 +142,10 @@ func (s *site) read(res *http.Response) reply {
 	return a
 }
 
-// isDocument tells the one answer that is no envelope.
+// isDocument reports whether the response is openapi.json, the only one without envelope.
 func (a reply) isDocument() bool { return strings.HasPrefix(a.Body, `{"openapi":`) }
 
-// checkHeaders holds for every answer, whatever it is.
+// checkHeaders checks what every response must have.
 func checkHeaders(t *testing.T, a reply) {
 	t.Helper()
 	want := map[string]string{
@@ -156,37 +156,37 @@ func checkHeaders(t *testing.T, a reply) {
 	}
 	for name, value := range want {
 		if got := a.Header.Values(name); len(got) != 1 || got[0] != value {
-			t.Errorf("%s is %q, want %q", name, got, value)
+			t.Errorf("got %s %q, want %q", name, got, value)
 		}
 	}
 	if a.Header.Get("X-Request-Id") == "" {
-		t.Error("no X-Request-Id")
+		t.Error("got no X-Request-Id, want one")
 	}
-	again := a.Result.Code == "too_many_attempts" || a.Result.Code == "unavailable"
-	if (a.Header.Get("Retry-After") != "") != again {
-		t.Errorf("Retry-After is %q with code %q", a.Header.Get("Retry-After"), a.Result.Code)
+	retry := a.Result.Code == "too_many_attempts" || a.Result.Code == "unavailable"
+	if (a.Header.Get("Retry-After") != "") != retry {
+		t.Errorf("got Retry-After %q with code %q, want it: %t", a.Header.Get("Retry-After"), a.Result.Code, retry)
 	}
 	if a.Result.Type == "ERROR" && (a.Success != 0 || a.Data != nil || a.Result.Message == "" || a.Result.Code == "") {
-		t.Errorf("not an error envelope: %s", a.Body)
+		t.Errorf("got %s, want an error envelope", a.Body)
 	}
 	if a.Result.Type == "OK" && (a.Success != 1 || a.Result.Code != "" || a.Result.Fields != nil) {
-		t.Errorf("not a success envelope: %s", a.Body)
+		t.Errorf("got %s, want a success envelope", a.Body)
 	}
 }
 
 func (a reply) want(t *testing.T, status int, code personal.Code) {
 	t.Helper()
 	if a.Status != status || a.Result.Code != string(code) {
-		t.Errorf("answered %d %q, want %d %q: %s", a.Status, a.Result.Code, status, code, a.Body)
+		t.Errorf("got %d %q, want %d %q: %s", a.Status, a.Result.Code, status, code, a.Body)
 	}
 }
 
-// noService offers nothing.
+// noService is a service that offers no operation.
 func noService() *personaltest.Service { return &personaltest.Service{} }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// prefixes parses CIDRs; what cannot be parsed becomes the zero prefix.
+// prefixes parses CIDRs. An invalid one becomes the zero prefix.
 func prefixes(cidrs ...string) []netip.Prefix {
 	var list []netip.Prefix
 	for _, cidr := range cidrs {

@@ -2,64 +2,107 @@ package personalhttp
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/text/language"
+
+	"github.com/cms-personal/personal/shared/personal"
 )
 
-// maxAcceptLanguage bounds, in bytes, the Accept-Language that is looked at.
-// Longer ones, which no browser sends, count as none.
+// maxAcceptLanguage bounds the Accept-Language header, in bytes. A longer one, which
+// no browser sends, is ignored.
 const maxAcceptLanguage = 1 << 10
 
-// locales chooses the language of messages.
-type locales struct {
-	texts     map[string]texts // by locale
-	supported []string
-	offer     offer        // of supported, by index
-	standard  string       // one of supported: where the caller asks for none of them
-	host      language.Tag // the host's default as given; its labels may know more languages
+// languages is a set of languages to choose from.
+type languages struct {
+	keys    []string // as given
+	tags    []language.Tag
+	matcher language.Matcher
 }
 
-func newLocales(standard string) (*locales, error) {
-	host, err := language.Parse(standard)
+// newLanguages leaves out keys that are not language tags.
+func newLanguages(keys ...string) languages {
+	var l languages
+	for _, key := range keys {
+		if tag, err := language.Parse(key); err == nil && tag != language.Und {
+			l.keys, l.tags = append(l.keys, key), append(l.tags, tag)
+		}
+	}
+	l.matcher = language.NewMatcher(l.tags)
+	return l
+}
+
+// best returns the key of the best language for a caller who prefers these languages,
+// best first, or false. CLDR lists languages that speakers of another understand, such
+// as Russian for Kazakh. Such a substitute is used only if the set has none of the
+// languages that the caller named.
+func (l languages) best(preferred ...language.Tag) (key string, ok bool) {
+	for _, tag := range preferred {
+		_, i, confidence := l.matcher.Match(tag)
+		switch {
+		case confidence == language.No:
+		case confidence == language.Exact || sameLanguage(tag, l.tags[i]):
+			return l.keys[i], true
+		case !ok:
+			key, ok = l.keys[i], true
+		}
+	}
+	return key, ok
+}
+
+func sameLanguage(a, b language.Tag) bool {
+	baseA, _ := a.Base()
+	baseB, _ := b.Base()
+	return baseA == baseB
+}
+
+// locales chooses the languages of responses.
+type locales struct {
+	texts     map[string]texts // by locale
+	supported languages        // the keys of texts
+	fallback  string           // the supported locale for callers who prefer none of them
+	host      language.Tag     // the host's default, for labels, which may have more languages
+}
+
+func newLocales(fallback string) (*locales, error) {
+	host, err := language.Parse(fallback)
 	if err != nil {
-		return nil, fmt.Errorf("default locale %q is no BCP 47 tag: %w", standard, err)
+		return nil, fmt.Errorf("default locale %q is not a BCP 47 tag: %w", fallback, err)
 	}
 	l := &locales{
 		texts:     map[string]texts{"en": english(), "ru": russian()},
-		supported: []string{"en", "ru"},
-		offer:     newOffer(language.English, language.Russian),
+		supported: newLanguages("en", "ru"),
 		host:      host,
 	}
-	i, ok := l.offer.best(host)
-	if !ok {
-		return nil, fmt.Errorf("default locale %q: there are messages in %s only", standard, strings.Join(l.supported, ", "))
+	var ok bool
+	if l.fallback, ok = l.supported.best(host); !ok {
+		return nil, fmt.Errorf("default locale %q: messages exist in %s only", fallback, strings.Join(l.supported.keys, ", "))
 	}
-	l.standard = l.supported[i]
 	return l, nil
 }
 
-// choose returns the supported locale that the caller likes best, else the
-// host's default.
+// choose returns the locale of messages for the caller.
 func (l *locales) choose(r *http.Request) string {
-	if i, ok := l.offer.best(acceptedLanguages(r)...); ok {
-		return l.supported[i]
+	if locale, ok := l.supported.best(acceptedLanguages(r)...); ok {
+		return locale
 	}
-	return l.standard
+	return l.fallback
 }
 
-// textsIn returns the messages of a locale, those of the default if the host
-// put a locale of its own into the call.
-func (l *locales) textsIn(locale string) texts {
-	if t, ok := l.texts[locale]; ok {
+// texts returns the messages in the language of the request's call. A host can put a
+// locale without messages into the call: then they are in the default language.
+func (h *Handler) texts(r *http.Request) texts {
+	if t, ok := h.locales.texts[personal.CallFrom(r.Context()).Locale]; ok {
 		return t
 	}
-	return l.texts[l.standard]
+	return h.locales.texts[h.locales.fallback]
 }
 
-// acceptedLanguages returns the caller's languages, best first; none if the
-// header cannot be read.
+// acceptedLanguages returns the caller's languages, best first, or none if the header
+// is malformed.
 func acceptedLanguages(r *http.Request) []language.Tag {
 	header := strings.Join(r.Header.Values("Accept-Language"), ",")
 	if len(header) > maxAcceptLanguage {
@@ -70,4 +113,47 @@ func acceptedLanguages(r *http.Request) []language.Tag {
 		return nil
 	}
 	return tags
+}
+
+// labels chooses the language of the host's own texts for one caller. Labels and
+// messages may exist in different languages, so each label is matched with the
+// caller's whole Accept-Language.
+type labels struct {
+	preferred []language.Tag // the caller's, best first
+	host      language.Tag   // the host's default
+	sets      map[string]languages
+}
+
+func (l *locales) labels(r *http.Request) *labels {
+	return &labels{preferred: acceptedLanguages(r), host: l.host, sets: map[string]languages{}}
+}
+
+// Labels returns a function that chooses a label's text for the caller, as the API
+// does: in the caller's best language, else in the host's default language, else in
+// any. It returns the fallback for a label without texts.
+func (h *Handler) Labels(r *http.Request) func(label personal.LocalText, fallback string) string {
+	return h.locales.labels(r).choose
+}
+
+// choose implements [Handler.Labels]. The choice of any language is the same each
+// time.
+func (l *labels) choose(label personal.LocalText, fallback string) string {
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(label)), func(key string) bool { return label[key] == "" })
+	if len(keys) == 0 {
+		return fallback
+	}
+	id := strings.Join(keys, ",")
+	set, ok := l.sets[id] // most labels have the same languages
+	if !ok {
+		set = newLanguages(keys...)
+		l.sets[id] = set
+	}
+	key, ok := set.best(l.preferred...)
+	if !ok {
+		key, ok = set.best(l.host)
+	}
+	if !ok {
+		key = keys[0]
+	}
+	return label[key]
 }

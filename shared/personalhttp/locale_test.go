@@ -10,9 +10,9 @@ import (
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
-func TestMessagesAreInTheCallersLanguage(t *testing.T) {
+func TestMessages_UseCallersLanguage(t *testing.T) {
 	const english, russian = "This page or operation does not exist.", "Такой страницы или операции нет."
-	for _, c := range []struct{ standard, accept, want string }{
+	for _, c := range []struct{ fallback, accept, want string }{
 		{"", "", english},
 		{"ru", "", russian},
 		{"ru-RU", "*", russian},
@@ -31,34 +31,34 @@ func TestMessagesAreInTheCallersLanguage(t *testing.T) {
 		{"ru", "!!", russian},
 		{"ru", strings.Repeat("en,", 1000) + "en", russian},
 	} {
-		a := newSite(t, noService(), personalhttp.Options{DefaultLocale: c.standard}).do("GET", prefix, "", "", "Accept-Language", c.accept)
+		a := newSite(t, noService(), personalhttp.Options{DefaultLocale: c.fallback}).do("GET", prefix, "", "", "Accept-Language", c.accept)
 		if a.Result.Message != c.want {
-			t.Errorf("default %q, Accept-Language %.40q: %q", c.standard, c.accept, a.Result.Message)
+			t.Errorf("default %q, Accept-Language %.40q: got %q, want %q", c.fallback, c.accept, a.Result.Message, c.want)
 		}
 		if vary := a.Header.Values("Vary"); !strings.Contains(strings.Join(vary, ","), "Accept-Language") {
-			t.Errorf("Vary is %q", vary)
+			t.Errorf("got Vary %q, want Accept-Language", vary)
 		}
 	}
 }
 
-func TestLabelsAreInTheBestLanguageTheyHave(t *testing.T) {
+func TestLabels_UseBestAvailableLanguage(t *testing.T) {
 	for _, c := range []struct {
 		name, accept string
 		label        personal.LocalText
 		want         string
 	}{
-		{"the caller's", "ru", personal.LocalText{"en": "Age", "ru": "Возраст"}, "Возраст"},
-		{"the caller's, with no messages in it", "de", personal.LocalText{"en": "Age", "de": "Alter"}, "Alter"},
-		{"the caller's second", "fr, de;q=0.5", personal.LocalText{"en": "Age", "de": "Alter"}, "Alter"},
-		{"the caller's in another country", "pt-BR", personal.LocalText{"en": "Age", "pt": "Idade"}, "Idade"},
-		{"the caller's in another script", "zh-TW", personal.LocalText{"en": "Age", "zh": "年龄"}, "年龄"},
-		{"one the caller understands, before the default", "kk", personal.LocalText{"en": "Age", "ru": "Возраст"}, "Возраст"},
-		{"the default", "fr", personal.LocalText{"de": "Alter", "en": "Age"}, "Age"},
+		{"caller's", "ru", personal.LocalText{"en": "Age", "ru": "Возраст"}, "Возраст"},
+		{"caller's, without messages in it", "de", personal.LocalText{"en": "Age", "de": "Alter"}, "Alter"},
+		{"caller's second", "fr, de;q=0.5", personal.LocalText{"en": "Age", "de": "Alter"}, "Alter"},
+		{"caller's in another country", "pt-BR", personal.LocalText{"en": "Age", "pt": "Idade"}, "Idade"},
+		{"caller's in another script", "zh-TW", personal.LocalText{"en": "Age", "zh": "年龄"}, "年龄"},
+		{"related to the caller's, before the default", "kk", personal.LocalText{"en": "Age", "ru": "Возраст"}, "Возраст"},
+		{"default", "fr", personal.LocalText{"de": "Alter", "en": "Age"}, "Age"},
 		{"any", "fr", personal.LocalText{"ru": "Возраст", "de": "Alter"}, "Alter"},
-		{"an empty text is none", "de", personal.LocalText{"de": "", "en": "Age"}, "Age"},
-		{"a key that is no language", "de", personal.LocalText{"!": "?", "en": "Age"}, "Age"},
-		{"only a key that is no language", "de", personal.LocalText{"!": "?"}, "?"},
-		{"the name", "de", nil, "age"},
+		{"empty text is none", "de", personal.LocalText{"de": "", "en": "Age"}, "Age"},
+		{"key that is not a language tag", "de", personal.LocalText{"!": "?", "en": "Age"}, "Age"},
+		{"only a key that is not a language tag", "de", personal.LocalText{"!": "?"}, "?"},
+		{"name", "de", nil, "age"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := everything()
@@ -76,7 +76,7 @@ func TestLabelsAreInTheBestLanguageTheyHave(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := data.Fields[0].Label; got != c.want || data.Fields[1].Options[0].Label != c.want {
-				t.Errorf("label %q, option %q; want %q", got, data.Fields[1].Options[0].Label, c.want)
+				t.Errorf("got label %q, option %q; want %q", got, data.Fields[1].Options[0].Label, c.want)
 			}
 		})
 	}

@@ -1,34 +1,127 @@
 package personalhttp
 
-import "github.com/cms-personal/personal/shared/personal"
+import (
+	"net/http"
 
-// done says what a successful operation tells the user.
-type done string
-
-const (
-	doneSignedIn          done = "signed_in"
-	doneRegistered        done = "registered"
-	doneRecoveryRequested done = "recovery_requested"
-	donePasswordChanged   done = "password_changed"
-	doneProfileSaved      done = "profile_saved"
-	doneEmailRequested    done = "email_requested"
-	doneEmailChanged      done = "email_changed"
-	doneLoggedOut         done = "logged_out"
-	doneSessionEnded      done = "session_ended"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
-// texts are the messages of one language. They speak to end users, and the
-// same code always says the same: a message must not tell more than its code.
+// texts are the messages of one language. End users read them. Each code has one
+// text, because a text must not reveal more than its code.
 type texts struct {
-	done   map[done]string
-	codes  map[personal.Code]string
-	faults map[personal.FieldErrorCode]string
-	fault  string // for a fault code that a newer module made up
+	success         map[string]string // after a POST, by the route's name; others have no message
+	codes           map[personal.Code]string
+	fieldErrors     map[personal.FieldErrorCode]string
+	otherFieldError string // for a code that a newer module added
 }
 
-func (t texts) ofFault(code personal.FieldErrorCode) string {
-	if text, ok := t.faults[code]; ok {
-		return text
+// Confirm returns the API's message after a successful POST to an operation, such as
+// "profile", in the language of the request's call. It is empty if the operation has
+// no message or does not exist.
+func (h *Handler) Confirm(r *http.Request, operation string) string {
+	return h.texts(r).success[operation]
+}
+
+// successMessage returns the message for a success of the request.
+func (h *Handler) successMessage(r *http.Request, route *route) string {
+	if route == nil || r.Method != http.MethodPost {
+		return ""
 	}
-	return t.fault
+	return h.Confirm(r, route.name)
+}
+
+func english() texts {
+	return texts{
+		success: map[string]string{
+			"auth":            "You are signed in.",
+			"register":        "Your account has been created.",
+			"recover":         "If the account exists, an e-mail with further instructions is on its way.",
+			"recover_confirm": "Your password has been changed.",
+			"profile":         "Your profile has been saved.",
+			"password":        "Your password has been changed.",
+			"email":           "Please confirm the change by the e-mail sent to the new address.",
+			"email_confirm":   "Your e-mail address has been changed.",
+			"logout":          "You are signed out.",
+			"sessions_revoke": "The session has been ended.",
+		},
+		codes: map[personal.Code]string{
+			personal.CodeMalformedRequest:     "The request could not be read.",
+			personal.CodeInvalidCredentials:   "The login or the password is wrong.",
+			personal.CodeUnauthenticated:      "You are not signed in, or your session has ended. Please sign in.",
+			personal.CodeAccountDisabled:      "This account is disabled. Please contact the administrator of the site.",
+			personal.CodeNotFound:             "This page or operation does not exist.",
+			personal.CodeMethodNotAllowed:     "This operation cannot be called in this way.",
+			personal.CodeAlreadyExists:        "Such an account already exists.",
+			personal.CodeTooLarge:             "Too much data was sent.",
+			personal.CodeUnsupportedMediaType: "The data was sent in a format that is not supported.",
+			personal.CodeValidationFailed:     "Please check what you have entered.",
+			personal.CodeInvalidToken:         "This link or code is invalid or has expired. Please ask for a new one.",
+			personal.CodeTooManyAttempts:      "Too many attempts. Please try again later.",
+			personal.CodeInternal:             "Something went wrong on our side. Please try again later.",
+			personal.CodeUnavailable:          "The service is not available at the moment. Please try again shortly.",
+		},
+		fieldErrors: map[personal.FieldErrorCode]string{
+			personal.FieldErrorRequired:      "Please fill this in.",
+			personal.FieldErrorTooShort:      "This is too short.",
+			personal.FieldErrorTooLong:       "This is too long.",
+			personal.FieldErrorInvalidFormat: "This is not in the expected form.",
+			personal.FieldErrorInvalidType:   "A value of another type is expected here.",
+			personal.FieldErrorNotInList:     "Please choose one of the values on offer.",
+			personal.FieldErrorOutOfRange:    "This value is outside the allowed range.",
+			personal.FieldErrorMismatch:      "This does not match.",
+			personal.FieldErrorTaken:         "This is already taken.",
+			personal.FieldErrorTooCommon:     "This is too easy to guess.",
+			personal.FieldErrorUnknownField:  "There is no such field.",
+			personal.FieldErrorReadOnly:      "This field cannot be changed.",
+		},
+		otherFieldError: "This value is not accepted.",
+	}
+}
+
+func russian() texts {
+	return texts{
+		success: map[string]string{
+			"auth":            "Вход выполнен.",
+			"register":        "Учётная запись создана.",
+			"recover":         "Если такая учётная запись существует, на её адрес отправлено письмо с инструкциями.",
+			"recover_confirm": "Пароль изменён.",
+			"profile":         "Профиль сохранён.",
+			"password":        "Пароль изменён.",
+			"email":           "Подтвердите изменение: на новый адрес отправлено письмо.",
+			"email_confirm":   "Адрес электронной почты изменён.",
+			"logout":          "Вы вышли из учётной записи.",
+			"sessions_revoke": "Сеанс завершён.",
+		},
+		codes: map[personal.Code]string{
+			personal.CodeMalformedRequest:     "Не удалось прочитать запрос.",
+			personal.CodeInvalidCredentials:   "Неверный логин или пароль.",
+			personal.CodeUnauthenticated:      "Вы не вошли, или ваш сеанс завершён. Пожалуйста, войдите.",
+			personal.CodeAccountDisabled:      "Учётная запись отключена. Обратитесь к администратору сайта.",
+			personal.CodeNotFound:             "Такой страницы или операции нет.",
+			personal.CodeMethodNotAllowed:     "Эту операцию нельзя вызвать таким способом.",
+			personal.CodeAlreadyExists:        "Такая учётная запись уже существует.",
+			personal.CodeTooLarge:             "Отправлено слишком много данных.",
+			personal.CodeUnsupportedMediaType: "Данные отправлены в неподдерживаемом формате.",
+			personal.CodeValidationFailed:     "Проверьте введённые данные.",
+			personal.CodeInvalidToken:         "Ссылка или код недействительны либо устарели. Запросите новые.",
+			personal.CodeTooManyAttempts:      "Слишком много попыток. Попробуйте позже.",
+			personal.CodeInternal:             "На нашей стороне произошла ошибка. Попробуйте позже.",
+			personal.CodeUnavailable:          "Сервис сейчас недоступен. Попробуйте немного позже.",
+		},
+		fieldErrors: map[personal.FieldErrorCode]string{
+			personal.FieldErrorRequired:      "Заполните это поле.",
+			personal.FieldErrorTooShort:      "Слишком короткое значение.",
+			personal.FieldErrorTooLong:       "Слишком длинное значение.",
+			personal.FieldErrorInvalidFormat: "Неверный формат.",
+			personal.FieldErrorInvalidType:   "Здесь нужно значение другого типа.",
+			personal.FieldErrorNotInList:     "Выберите одно из предложенных значений.",
+			personal.FieldErrorOutOfRange:    "Значение вне допустимого диапазона.",
+			personal.FieldErrorMismatch:      "Не совпадает.",
+			personal.FieldErrorTaken:         "Уже занято.",
+			personal.FieldErrorTooCommon:     "Слишком легко угадать.",
+			personal.FieldErrorUnknownField:  "Такого поля нет.",
+			personal.FieldErrorReadOnly:      "Это поле нельзя изменить.",
+		},
+		otherFieldError: "Недопустимое значение.",
+	}
 }

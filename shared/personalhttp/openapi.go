@@ -6,7 +6,9 @@ import (
 	_ "embed" // the document
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,19 +20,18 @@ import (
 //go:embed openapi.json
 var openapiJSON []byte
 
-// document is the OpenAPI document as one handler serves it. The schemas that
-// user fields belong to are completed for each request.
+// document is the OpenAPI document of one handler. The schemas that contain user
+// fields are completed for each request.
 type document struct {
-	start []byte // the document's JSON up to the schemas below, which are its end
+	start []byte // the document's JSON before the schemas below, which end it
 
 	registerParameters *object
 	profileParameters  *object
 	userProfile        *object
 }
 
-// newDocument returns the document of a handler at the prefix. Without origins
-// CORS is off.
-func newDocument(prefix string, origins []string, alwaysOK bool) (*document, error) {
+// newDocument returns the document of a handler at the prefix.
+func newDocument(prefix string, origins cors, alwaysOK bool) (*document, error) {
 	root, err := parseObject(openapiJSON)
 	if err != nil {
 		return nil, fmt.Errorf("reading the embedded OpenAPI document: %w", err)
@@ -43,7 +44,7 @@ func newDocument(prefix string, origins []string, alwaysOK bool) (*document, err
 		root.removePrefixed("Access-Control-")
 	}
 	if alwaysOK {
-		answerOK(root, preflight.at("responses"))
+		alwaysOKResponses(root, preflight.at("responses"))
 	}
 	if len(origins) > 0 {
 		components.at("headers", "Access-Control-Allow-Origin", "schema").set("enum", origins)
@@ -67,29 +68,29 @@ func newDocument(prefix string, origins []string, alwaysOK bool) (*document, err
 	return d, err
 }
 
-// answerOK moves every response that has an envelope to HTTP 200.
-func answerOK(root, preflight *object) {
+// alwaysOKResponses moves every response with an envelope to HTTP 200.
+func alwaysOKResponses(root, preflight *object) {
 	info, components := root.at("info"), root.at("components")
-	info.set("description", info.text("description")+"\n\nThis site answers every envelope with HTTP 200, errors too.")
+	info.set("description", info.text("description")+"\n\nThis site sends every envelope with HTTP 200, errors included.")
 	components.at("headers", "Retry-After").set("required", false)
 	paths := root.at("paths")
 	for _, path := range paths.names {
 		for _, method := range paths.at(path).names {
-			gatherResponses(paths.at(path, method), components)
+			mergeResponses(paths.at(path, method), components)
 		}
 	}
 	preflight.set("200", preflight.remove("405"))
 	responses := components.at("responses")
 	for _, name := range slices.Clone(responses.names) {
-		if name != "not_found" && name != "method_not_allowed" { // no operation refers to the others any more
+		if name != "not_found" && name != "method_not_allowed" { // the others are part of the merged responses now
 			responses.remove(name)
 		}
 	}
 }
 
-// gatherResponses makes one response of all that an operation has, the success
-// first.
-func gatherResponses(operation, components *object) {
+// mergeResponses replaces the responses of an operation by one, which describes the
+// success first.
+func mergeResponses(operation, components *object) {
 	responses := operation.at("responses")
 	success := responses.at("200")
 	descriptions := []string{success.text("description")}
@@ -113,8 +114,8 @@ func gatherResponses(operation, components *object) {
 	success.at("content", "application/json").set("schema", map[string]any{"$ref": "#/components/schemas/" + name})
 }
 
-// with returns the document with these user fields.
-func (d *document) with(list []personal.Field, l *labels) ([]byte, error) {
+// with returns the document as JSON, completed with these user fields.
+func (d *document) with(list []personal.Field, l *labels) (json.RawMessage, error) {
 	schemas := newObject()
 	schemas.set("register_parameters", withParameters(d.registerParameters, list, l, true))
 	schemas.set("profile_parameters", withParameters(d.profileParameters, list, l, false))
@@ -126,31 +127,285 @@ func (d *document) with(list []personal.Field, l *labels) ([]byte, error) {
 	return fmt.Appendf(nil, "%s,%s}}", d.start, end[1:]), nil
 }
 
-// describe is the operation behind openapi.json.
-func describe(ctx context.Context, s personal.Service, in *input) (any, error) {
-	list, err := s.Fields(ctx)
+// Document returns the response of openapi.json to the request: an OpenAPI 3.1
+// document in JSON, with the current user fields and their labels in the caller's
+// language. It is for pages that show the document. An error is the service's, for
+// example [personal.CodeUnavailable].
+func (h *Handler) Document(r *http.Request) (_ []byte, err error) {
+	defer recoverPanic(&err)
+	ctx, cancel := context.WithTimeout(r.Context(), h.options.Timeout)
+	defer cancel()
+	document, err := describe(ctx, h.service, &input{labels: h.locales.labels(r), document: h.document})
 	if err != nil {
 		return nil, err
 	}
-	d, err := in.document()
-	if err != nil {
-		return nil, err
-	}
-	whole, err := d.with(list, in.labels)
-	return json.RawMessage(whole), err
+	return document.(json.RawMessage), nil
 }
 
-// Document returns what openapi.json responds to the request: the API as an
-// OpenAPI 3.1 document in JSON, with the user fields in force now and their
-// labels in the caller's language. It is for pages that show the document. An
-// error is the service's, for example [personal.CodeUnavailable].
-func (h *Handler) Document(r *http.Request) (_ []byte, err error) {
-	defer recovered(&err)
-	ctx, cancel := context.WithTimeout(r.Context(), h.timeout)
-	defer cancel()
-	whole, err := describe(ctx, h.service, &input{labels: h.locales.labels(r), document: h.document})
-	if err != nil {
-		return nil, err
+// schema is a JSON Schema, draft 2020-12.
+type schema map[string]any
+
+// withParameters returns a schema of parameters with the user fields that users may
+// set. At registration a required field must be sent unless it has a default.
+// Elsewhere it may be left out, but not cleared.
+func withParameters(parameters *object, list []personal.Field, l *labels, registering bool) *object {
+	properties := newObject()
+	var required []any
+	for _, f := range list {
+		if f.ReadOnly {
+			continue
+		}
+		s := restricted(labelled(f, l), f)
+		if !f.Required {
+			nullable(s)
+		}
+		if registering && !f.Default.IsZero() {
+			s["default"] = f.Default
+		} else if registering && f.Required {
+			required = append(required, f.Name)
+		}
+		properties.set(f.Name, s)
 	}
-	return whole.(json.RawMessage), nil
+	return withProperties(parameters, properties, required)
+}
+
+// withValues returns the schema of a profile with the user fields. It contains their
+// types only: values that were stored before a rule became stricter are still shown.
+func withValues(profile *object, list []personal.Field, l *labels) *object {
+	properties := newObject()
+	var required []any
+	for _, f := range list {
+		properties.set(f.Name, nullable(labelled(f, l)))
+		required = append(required, f.Name)
+	}
+	return withProperties(profile, properties, required)
+}
+
+// withProperties returns a copy of an object's schema with further properties.
+func withProperties(o, properties *object, required []any) *object {
+	all := o.at("properties").clone()
+	for _, name := range properties.names {
+		all.set(name, properties.values[name])
+	}
+	o = o.clone()
+	o.set("properties", all)
+	own, _ := o.values["required"].([]any)
+	if names := slices.Concat(own, required); len(names) > 0 {
+		o.set("required", names)
+	}
+	return o
+}
+
+// nullable admits null, which means "not set".
+func nullable(s schema) schema {
+	if s["type"] != nil { // without a type null is valid already
+		s["type"] = []any{s["type"], "null"}
+	}
+	if values, ok := s["enum"].([]any); ok {
+		s["enum"] = append(values, nil)
+	}
+	return s
+}
+
+// labelled returns a schema with a field's type and options, described by their
+// labels in the caller's language.
+func labelled(f personal.Field, l *labels) schema {
+	s := typeSchema(f.Type)
+	description := l.choose(f.Label, f.Name)
+	var values []any
+	for _, o := range f.Options {
+		values = append(values, o.Value)
+		description += fmt.Sprintf("\n`%s`: %s", o.Value, l.choose(o.Label, o.Value))
+	}
+	if values != nil {
+		s["enum"] = values
+	}
+	s["description"] = description
+	return s
+}
+
+// typeSchema returns the schema of a type's values in JSON (HTTP contract, section 4).
+// A type that this version does not know allows any value.
+func typeSchema(t personal.FieldType) schema {
+	switch t {
+	case personal.TypeText, personal.TypeLongText, personal.TypeEnum, personal.TypeFile, personal.TypeLink:
+		return schema{"type": "string"}
+	case personal.TypeDate:
+		return schema{"type": "string", "format": "date"}
+	case personal.TypeDateTime:
+		return schema{"type": "string", "format": "date-time"}
+	case personal.TypeBoolean:
+		return schema{"type": "boolean"}
+	case personal.TypeNumber:
+		return schema{"type": "number"}
+	case personal.TypeInteger: // every JSON reader represents these exactly
+		return schema{"type": "integer", "format": "int64", "minimum": int64(-maxUserID), "maximum": int64(maxUserID)}
+	case personal.TypeLinkSet, personal.TypeTags:
+		return schema{"type": "array", "items": schema{"type": "string"}}
+	}
+	return schema{}
+}
+
+// restricted adds the rules for new values of a field.
+func restricted(s schema, f personal.Field) schema {
+	if f.Min != nil {
+		s["minimum"] = *f.Min
+	}
+	if f.Max != nil {
+		s["maximum"] = *f.Max
+	}
+	item := s
+	if items, ok := s["items"].(schema); ok {
+		item = items
+		item["minLength"] = 1
+		if f.Required {
+			s["minItems"] = 1
+		}
+	} else if f.Required && f.Type != personal.TypeEnum && s["type"] == "string" {
+		s["minLength"] = 1
+	}
+	if n := f.MaxItems(); n > 0 {
+		s["maxItems"] = n
+	}
+	if n := f.EffectiveMaxLength(); n > 0 {
+		item["maxLength"] = n
+	}
+	if pattern := jsonPattern(f.Pattern); pattern != "" {
+		item["pattern"] = pattern
+	}
+	return s
+}
+
+// commonPattern matches patterns that mean the same in RE2, which the user-field
+// schema uses, and in ECMA-262, which JSON Schema uses: plain characters, groups,
+// classes without nested classes, repetitions, and the escapes that both define.
+var commonPattern = regexp.MustCompile(`^(?:[^\\\[\]{}]|\\[dDwWtnr.*+?()\[\]{}|^$/\\]|\[\^?(?:[^\\\[\]]|\\[dDwWtnr.*+?()\[\]{}|^$/\\-])+\]|\{[0-9]+(?:,[0-9]*)?\})*$`)
+
+// jsonPattern returns a field's pattern for JSON Schema, or "" if it cannot be
+// expressed there. The operation fields/ returns the pattern itself.
+func jsonPattern(re2 string) string {
+	flagged := strings.Contains(strings.ReplaceAll(re2, "(?:", "("), "(?")
+	if re2 == "" || flagged || !commonPattern.MatchString(re2) {
+		return ""
+	}
+	return "^(?:" + re2 + ")$"
+}
+
+// object is a JSON object whose members keep their order. A value is an *object, an
+// []any, or anything that encoding/json can encode.
+type object struct {
+	names  []string
+	values map[string]any
+}
+
+func newObject() *object { return &object{values: map[string]any{}} }
+
+// parseObject parses an object and the objects in it.
+func parseObject(data []byte) (*object, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	v, err := parseValue(d)
+	if o, ok := v.(*object); ok || err != nil {
+		return o, err
+	}
+	return nil, fmt.Errorf("want an object, got %T", v)
+}
+
+func parseValue(d *json.Decoder) (any, error) {
+	token, err := d.Token()
+	switch token {
+	case json.Delim('{'):
+		o := newObject()
+		for d.More() {
+			name, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			value, err := parseValue(d)
+			if err != nil {
+				return nil, err
+			}
+			o.set(name.(string), value)
+		}
+		_, err = d.Token()
+		return o, err
+	case json.Delim('['):
+		list := []any{}
+		for d.More() {
+			value, err := parseValue(d)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, value)
+		}
+		_, err = d.Token()
+		return list, err
+	}
+	return token, err
+}
+
+// at returns the object at a path of names, which must exist.
+func (o *object) at(names ...string) *object {
+	for _, name := range names {
+		o = o.values[name].(*object)
+	}
+	return o
+}
+
+// text returns a string member, which must exist.
+func (o *object) text(name string) string { return o.values[name].(string) }
+
+// set replaces a member, or adds it as the last.
+func (o *object) set(name string, value any) {
+	if _, known := o.values[name]; !known {
+		o.names = append(o.names, name)
+	}
+	o.values[name] = value
+}
+
+// remove removes a member that is an object and returns it.
+func (o *object) remove(name string) *object {
+	removed := o.at(name)
+	delete(o.values, name)
+	o.names = slices.DeleteFunc(o.names, func(n string) bool { return n == name })
+	return removed
+}
+
+// removePrefixed removes every object member whose name has the prefix, at any depth.
+func (o *object) removePrefixed(prefix string) {
+	for _, name := range slices.Clone(o.names) {
+		below, ok := o.values[name].(*object)
+		switch {
+		case ok && strings.HasPrefix(name, prefix):
+			o.remove(name)
+		case ok:
+			below.removePrefixed(prefix)
+		}
+	}
+}
+
+// clone returns a copy with the same values.
+func (o *object) clone() *object {
+	return &object{names: slices.Clone(o.names), values: maps.Clone(o.values)}
+}
+
+// MarshalJSON encodes the members in their order.
+func (o *object) MarshalJSON() ([]byte, error) {
+	b := []byte("{")
+	for i, name := range o.names {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		for j, part := range []any{name, o.values[name]} {
+			if j > 0 {
+				b = append(b, ':')
+			}
+			text, err := marshal(part)
+			if err != nil {
+				return nil, err
+			}
+			b = append(b, text...)
+		}
+	}
+	return append(b, '}'), nil
 }

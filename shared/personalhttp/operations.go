@@ -2,14 +2,128 @@ package personalhttp
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
 
+// operation calls the service for one row of the HTTP contract, section 3, and
+// returns the data of the response, or nil if it has none. A [json.RawMessage] is the
+// whole response, without an envelope.
+type operation func(context.Context, personal.Service, *input) (data any, err error)
+
+// route is one path with the operations of its methods.
+type route struct {
+	name       string // the path under the prefix, without slashes
+	operations map[string]operation
+	allow      string // the methods, for the headers Allow and Access-Control-Allow-Methods
+}
+
+// newRoutes returns the operations of the HTTP contract, section 3, by name.
+// openapi.yaml describes them, and messages.go has their success messages.
+func newRoutes() map[string]*route {
+	const (
+		get  = http.MethodGet
+		post = http.MethodPost
+	)
+	routes := map[string]*route{}
+	for name, operations := range map[string]map[string]operation{
+		"auth":            {post: authorize},
+		"auth_refresh":    {get: refresh, post: refresh},
+		"register":        {post: register},
+		"recover":         {post: recoverPassword},
+		"recover_confirm": {post: confirmRecovery},
+		"profile":         {get: profile, post: updateProfile},
+		"password":        {post: changePassword},
+		"email":           {post: changeEmail},
+		"email_confirm":   {post: confirmEmail},
+		"logout":          {post: logout},
+		"sessions":        {get: sessions},
+		"sessions_revoke": {post: revokeSession},
+		"fields":          {get: fields},
+		"openapi.json":    {get: describe},
+	} {
+		allow := strings.Join(slices.Sorted(maps.Keys(operations)), ", ")
+		routes[name] = &route{name: name, operations: operations, allow: allow}
+	}
+	return routes
+}
+
+// path returns the route's canonical path under the prefix. A file has no final slash.
+func (r *route) path() string {
+	if strings.Contains(r.name, ".") {
+		return "/" + r.name
+	}
+	return "/" + r.name + "/"
+}
+
+// input is a decoded request. Its methods read the parameters that the contract
+// defines and collect field errors. The service reports these together with its own,
+// after checks such as those for 429 and 401. A repeated scalar makes the whole
+// request malformed.
+type input struct {
+	credentials personal.Credentials // zero unless the headers have a well-formed pair
+	params      params
+	labels      *labels
+	document    func() (*document, error)
+
+	fieldErrors personal.FieldErrors
+	malformed   error
+}
+
+// text returns a text parameter, or "" if it is unset or invalid.
+func (in *input) text(name string) string {
+	switch p := in.params[name]; p.Kind {
+	case personal.InputUnset:
+	case personal.InputText:
+		return p.Text
+	default:
+		in.reject(name, p.Kind)
+	}
+	return ""
+}
+
+// boolean returns a boolean parameter in any form of the HTTP contract, section 1, or
+// false if it is unset or invalid.
+func (in *input) boolean(name string) bool {
+	p := in.params[name]
+	switch p.Kind {
+	case personal.InputUnset:
+		return false
+	case personal.InputText, personal.InputBoolean:
+		switch p.Text {
+		case "true", "1", "on":
+			return true
+		case "false", "0", "off":
+			return false
+		}
+	}
+	in.reject(name, p.Kind)
+	return false
+}
+
+func (in *input) reject(name string, kind personal.InputKind) {
+	if kind == personal.InputRepeated {
+		in.malformed = malformed(errors.New("a parameter that is not a list was repeated"))
+		return
+	}
+	in.fieldErrors.Add(name, personal.FieldErrorInvalidType)
+}
+
+// done stores the field errors in a request, or returns the error of a malformed
+// request. Call it after all parameters are read.
+func (in *input) done(fieldErrors *personal.FieldErrors) error {
+	*fieldErrors = in.fieldErrors
+	return in.malformed
+}
+
 func authorize(ctx context.Context, s personal.Service, in *input) (any, error) {
-	p := reader{params: in.params}
-	r := personal.AuthorizeRequest{Login: p.text("login"), Password: p.text("password")}
-	if err := p.done(&r.FieldErrors); err != nil {
+	r := personal.AuthorizeRequest{Login: in.text("login"), Password: in.text("password")}
+	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	signedIn, err := s.Authorize(ctx, r)
@@ -22,15 +136,14 @@ func refresh(ctx context.Context, s personal.Service, in *input) (any, error) {
 }
 
 func register(ctx context.Context, s personal.Service, in *input) (any, error) {
-	p := reader{params: in.params}
 	r := personal.RegisterRequest{
-		Login:           p.text("login"),
-		Password:        p.text("password"),
-		ConfirmPassword: p.text("confirm_password"),
-		Email:           p.text("email"),
-		Fields:          in.params.except("login", "password", "confirm_password", "email"),
+		Login:           in.text("login"),
+		Password:        in.text("password"),
+		ConfirmPassword: in.text("confirm_password"),
+		Email:           in.text("email"),
+		Fields:          in.params.without("login", "password", "confirm_password", "email"),
 	}
-	if err := p.done(&r.FieldErrors); err != nil {
+	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	signedIn, err := s.Register(ctx, r)
@@ -38,49 +151,46 @@ func register(ctx context.Context, s personal.Service, in *input) (any, error) {
 }
 
 func recoverPassword(ctx context.Context, s personal.Service, in *input) (any, error) {
-	p := reader{params: in.params}
-	r := personal.RecoverRequest{Login: p.text("login"), Email: p.text("email")}
-	if err := p.done(&r.FieldErrors); err != nil {
+	r := personal.RecoverRequest{Login: in.text("login"), Email: in.text("email")}
+	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	return nil, s.Recover(ctx, r)
 }
 
 func confirmRecovery(ctx context.Context, s personal.Service, in *input) (any, error) {
-	p := reader{params: in.params}
 	r := personal.RecoverConfirmRequest{
-		Token:           p.text("token"),
-		Password:        p.text("password"),
-		ConfirmPassword: p.text("confirm_password"),
+		Token:           in.text("token"),
+		Password:        in.text("password"),
+		ConfirmPassword: in.text("confirm_password"),
 	}
-	if err := p.done(&r.FieldErrors); err != nil {
+	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	return nil, s.RecoverConfirm(ctx, r)
 }
 
 func profile(ctx context.Context, s personal.Service, in *input) (any, error) {
-	found, err := s.Profile(ctx, in.credentials)
-	return profileOnlyData{profileData(found)}, err
+	p, err := s.Profile(ctx, in.credentials)
+	return profileOnlyData{profileData(p)}, err
 }
 
 func updateProfile(ctx context.Context, s personal.Service, in *input) (any, error) {
-	saved, err := s.UpdateProfile(ctx, personal.UpdateProfileRequest{
+	p, err := s.UpdateProfile(ctx, personal.UpdateProfileRequest{
 		Credentials: in.credentials,
-		Fields:      in.params.except(),
+		Fields:      in.params.without(),
 	})
-	return profileOnlyData{profileData(saved)}, err
+	return profileOnlyData{profileData(p)}, err
 }
 
 func changePassword(ctx context.Context, s personal.Service, in *input) (any, error) {
-	p := reader{params: in.params}
 	r := personal.ChangePasswordRequest{
 		Credentials:     in.credentials,
-		OldPassword:     p.text("old_password"),
-		Password:        p.text("password"),
-		ConfirmPassword: p.text("confirm_password"),
+		OldPassword:     in.text("old_password"),
+		Password:        in.text("password"),
+		ConfirmPassword: in.text("confirm_password"),
 	}
-	if err := p.done(&r.FieldErrors); err != nil {
+	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	c, err := s.ChangePassword(ctx, r)
@@ -88,31 +198,28 @@ func changePassword(ctx context.Context, s personal.Service, in *input) (any, er
 }
 
 func changeEmail(ctx context.Context, s personal.Service, in *input) (any, error) {
-	p := reader{params: in.params}
 	r := personal.ChangeEmailRequest{
 		Credentials: in.credentials,
-		Password:    p.text("password"),
-		Email:       p.text("email"),
+		Password:    in.text("password"),
+		Email:       in.text("email"),
 	}
-	if err := p.done(&r.FieldErrors); err != nil {
+	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	return nil, s.ChangeEmail(ctx, r)
 }
 
 func confirmEmail(ctx context.Context, s personal.Service, in *input) (any, error) {
-	p := reader{params: in.params}
-	r := personal.ConfirmEmailRequest{Token: p.text("token")}
-	if err := p.done(&r.FieldErrors); err != nil {
+	r := personal.ConfirmEmailRequest{Token: in.text("token")}
+	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	return nil, s.ConfirmEmail(ctx, r)
 }
 
 func logout(ctx context.Context, s personal.Service, in *input) (any, error) {
-	p := reader{params: in.params}
-	r := personal.LogoutRequest{Credentials: in.credentials, All: p.boolean("all")}
-	if err := p.done(&r.FieldErrors); err != nil {
+	r := personal.LogoutRequest{Credentials: in.credentials, All: in.boolean("all")}
+	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	return nil, s.Logout(ctx, r)
@@ -124,9 +231,8 @@ func sessions(ctx context.Context, s personal.Service, in *input) (any, error) {
 }
 
 func revokeSession(ctx context.Context, s personal.Service, in *input) (any, error) {
-	p := reader{params: in.params}
-	r := personal.RevokeSessionRequest{Credentials: in.credentials, ID: p.text("id")}
-	if err := p.done(&r.FieldErrors); err != nil {
+	r := personal.RevokeSessionRequest{Credentials: in.credentials, ID: in.text("id")}
+	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
 	return nil, s.RevokeSession(ctx, r)
@@ -135,4 +241,16 @@ func revokeSession(ctx context.Context, s personal.Service, in *input) (any, err
 func fields(ctx context.Context, s personal.Service, in *input) (any, error) {
 	list, err := s.Fields(ctx)
 	return newFieldsData(list, in.labels), err
+}
+
+func describe(ctx context.Context, s personal.Service, in *input) (any, error) {
+	list, err := s.Fields(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d, err := in.document()
+	if err != nil {
+		return nil, err
+	}
+	return d.with(list, in.labels)
 }

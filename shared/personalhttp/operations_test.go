@@ -16,7 +16,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
-// recorder is a service that keeps the request it was asked with.
+// recorder is a service that records the request of the last call.
 func recorder(got *any) *personaltest.Service {
 	s := everything()
 	s.AuthorizeFunc = func(_ context.Context, r personal.AuthorizeRequest) (_ personal.SignedIn, _ error) { *got = r; return }
@@ -41,9 +41,9 @@ func recorder(got *any) *personaltest.Service {
 	return s
 }
 
-func TestParametersReachTheService(t *testing.T) {
+func TestOperations_PassParametersToService(t *testing.T) {
 	pair := personal.Credentials{UserID: 42, UserHash: hash}
-	type faults = personal.FieldErrors
+	type fieldErrors = personal.FieldErrors
 	type fields = map[string]personal.Input
 	for _, c := range []struct {
 		name, method, path, media, body string
@@ -55,11 +55,11 @@ func TestParametersReachTheService(t *testing.T) {
 		{"auth with an odd password", "POST", "auth/", asJSON, `{"login":"a","password":" \u0000\n"}`,
 			personal.AuthorizeRequest{Login: "a", Password: " \x00\n"}},
 		{"auth with other types", "POST", "auth/", asJSON, `{"login":1,"password":true}`,
-			personal.AuthorizeRequest{FieldErrors: faults{"login": personal.FieldErrorInvalidType, "password": personal.FieldErrorInvalidType}}},
+			personal.AuthorizeRequest{FieldErrors: fieldErrors{"login": personal.FieldErrorInvalidType, "password": personal.FieldErrorInvalidType}}},
 		{"auth with a list and an object", "POST", "auth/", asJSON, `{"login":["a"],"password":{}}`,
-			personal.AuthorizeRequest{FieldErrors: faults{"login": personal.FieldErrorInvalidType, "password": personal.FieldErrorInvalidType}}},
+			personal.AuthorizeRequest{FieldErrors: fieldErrors{"login": personal.FieldErrorInvalidType, "password": personal.FieldErrorInvalidType}}},
 		{"auth with a list in a form", "POST", "auth/", form, "login[]=a&password=b",
-			personal.AuthorizeRequest{Password: "b", FieldErrors: faults{"login": personal.FieldErrorInvalidType}}},
+			personal.AuthorizeRequest{Password: "b", FieldErrors: fieldErrors{"login": personal.FieldErrorInvalidType}}},
 		{"auth with a repeated login", "POST", "auth/", form, "login=a&login=a&password=b", nil},
 		{"auth with a repeated empty login", "POST", "auth/", form, "login=&login=", nil},
 		{"auth_refresh by GET", "GET", "auth_refresh/", "", "", pair},
@@ -85,7 +85,7 @@ func TestParametersReachTheService(t *testing.T) {
 		{"email repeated", "POST", "email/", form, "email=b&email=c", nil},
 		{"email_confirm", "POST", "email_confirm/", form, "token=a", personal.ConfirmEmailRequest{Token: "a"}},
 		{"email_confirm with a number", "POST", "email_confirm/", asJSON, `{"token":1}`,
-			personal.ConfirmEmailRequest{FieldErrors: faults{"token": personal.FieldErrorInvalidType}}},
+			personal.ConfirmEmailRequest{FieldErrors: fieldErrors{"token": personal.FieldErrorInvalidType}}},
 		{"email_confirm repeated", "POST", "email_confirm/", form, "token=b&token=c", nil},
 		{"logout", "POST", "logout/", "", "", personal.LogoutRequest{Credentials: pair}},
 		{"logout of all: true", "POST", "logout/", form, "all=true", personal.LogoutRequest{Credentials: pair, All: true}},
@@ -97,9 +97,9 @@ func TestParametersReachTheService(t *testing.T) {
 		{"logout of all: JSON true", "POST", "logout/", asJSON, `{"all":true}`, personal.LogoutRequest{Credentials: pair, All: true}},
 		{"logout of all: JSON false", "POST", "logout/", asJSON, `{"all":false}`, personal.LogoutRequest{Credentials: pair}},
 		{"logout of all: yes", "POST", "logout/", form, "all=yes",
-			personal.LogoutRequest{Credentials: pair, FieldErrors: faults{"all": personal.FieldErrorInvalidType}}},
+			personal.LogoutRequest{Credentials: pair, FieldErrors: fieldErrors{"all": personal.FieldErrorInvalidType}}},
 		{"logout of all: a number", "POST", "logout/", asJSON, `{"all":1}`,
-			personal.LogoutRequest{Credentials: pair, FieldErrors: faults{"all": personal.FieldErrorInvalidType}}},
+			personal.LogoutRequest{Credentials: pair, FieldErrors: fieldErrors{"all": personal.FieldErrorInvalidType}}},
 		{"logout repeated", "POST", "logout/", form, "all=1&all=1", nil},
 		{"sessions", "GET", "sessions/", "", "", pair},
 		{"sessions_revoke", "POST", "sessions_revoke/", form, "id=s", personal.RevokeSessionRequest{Credentials: pair, ID: "s"}},
@@ -115,13 +115,13 @@ func TestParametersReachTheService(t *testing.T) {
 				a.want(t, 200, "")
 			}
 			if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("the service was asked (-want +got):\n%s", diff)
+				t.Errorf("request (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestDataHasTheFormOfTheContract(t *testing.T) {
+func TestOperations_ReturnContractData(t *testing.T) {
 	name := "Ann <&> \u2028"
 	pair := personal.Credentials{UserID: 1<<53 - 1, UserHash: hash}
 	ann := personal.Profile{Login: "ann", Name: &name, Email: "a@example.com", Fields: []personal.ProfileField{
@@ -162,15 +162,15 @@ func TestDataHasTheFormOfTheContract(t *testing.T) {
 		method, path, _ := strings.Cut(route, " ")
 		a := server.do(method, prefix+path, "", "")
 		if got := string(a.Data); got != want {
-			t.Errorf("%s answers %s\nwant %s", route, got, want)
+			t.Errorf("%s: got %s\nwant %s", route, got, want)
 		}
 		if method == "POST" && path != "auth_refresh/" && a.Result.Message == "" {
-			t.Errorf("%s has no message", route)
+			t.Errorf("%s: got no message, want one", route)
 		}
 	}
 }
 
-func TestEnvelopesAreExact(t *testing.T) {
+func TestEnvelope_ExactJSON(t *testing.T) {
 	s := everything()
 	s.AuthorizeFunc = func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
 		return personal.SignedIn{}, personal.FieldErrors{"password": "required", "login": "too_long", "x": "made_up_later"}.Err()
@@ -186,12 +186,12 @@ func TestEnvelopesAreExact(t *testing.T) {
 	} {
 		method, path, _ := strings.Cut(route, " ")
 		if got := server.do(method, prefix+path, "", "").Body; got != want {
-			t.Errorf("%s answers %s\nwant %s", route, got, want)
+			t.Errorf("%s: got %s\nwant %s", route, got, want)
 		}
 	}
 }
 
-func TestSessionsAreListedInUTC(t *testing.T) {
+func TestSessions_TimesAreUTC(t *testing.T) {
 	s := everything()
 	created := time.Date(2026, 1, 2, 3, 4, 5, 678, time.FixedZone("", 3600))
 	s.SessionsFunc = func(context.Context, personal.Credentials) ([]personal.Session, error) {
@@ -201,11 +201,11 @@ func TestSessionsAreListedInUTC(t *testing.T) {
 	const want = `{"sessions":[{"id":"s","created":"2026-01-02T02:04:05Z","last_seen":"2026-01-02T03:04:05Z",` +
 		`"expires":"2026-01-02T04:04:05Z","address":"::1","agent":"x","current":true}]}`
 	if got := string(newSite(t, s, personalhttp.Options{}).do("GET", prefix+"sessions", "", "").Data); got != want {
-		t.Errorf("sessions are %s\nwant %s", got, want)
+		t.Errorf("got sessions %s\nwant %s", got, want)
 	}
 }
 
-func TestFieldsLeaveOutWhatIsUnset(t *testing.T) {
+func TestFields_OmitUnsetMembers(t *testing.T) {
 	low, high := 5.0, 1e6
 	s := everything()
 	s.FieldsFunc = func(context.Context) ([]personal.Field, error) {
@@ -222,11 +222,11 @@ func TestFieldsLeaveOutWhatIsUnset(t *testing.T) {
 		`{"name":"size","type":"enum","label":"size","required":false,"max_length":9,"pattern":"^<a>&",` +
 		`"options":[{"value":"s","label":"Small"},{"value":"l","label":"l"}],"read_only":true}]}`
 	if got := string(newSite(t, s, personalhttp.Options{}).do("GET", prefix+"fields/", "", "").Data); got != want {
-		t.Errorf("fields are %s\nwant %s", got, want)
+		t.Errorf("got fields %s\nwant %s", got, want)
 	}
 }
 
-func TestFields_TellTheLimitsInForce(t *testing.T) {
+func TestFields_IncludeEffectiveLimits(t *testing.T) {
 	list := []personal.Field{
 		{Name: "phone", Type: personal.TypeText},
 		{Name: "about", Type: personal.TypeLongText, MaxLength: 30000},
@@ -239,7 +239,7 @@ func TestFields_TellTheLimitsInForce(t *testing.T) {
 		`{"name":"friends","type":"link_set","label":"friends","required":false,"max_length":255,"max_items":1000,"read_only":false},` +
 		`{"name":"born","type":"date","label":"born","required":false,"read_only":false}]}`
 	if got := string(site.do("GET", prefix+"fields/", "", "").Data); got != want {
-		t.Errorf("fields are %s\nwant %s", got, want)
+		t.Errorf("got fields %s\nwant %s", got, want)
 	}
 	type limits struct {
 		MaxLength, MaxItems int
@@ -265,40 +265,40 @@ func TestFields_TellTheLimitsInForce(t *testing.T) {
 	}
 }
 
-func TestOnlyAWellFormedPairOfHeadersIdentifies(t *testing.T) {
+func TestFromHeaders_WellFormedPairOnly(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		headers []string
 		ok      bool
 	}{
-		{"a pair", []string{"User-Id", "42", "User-Hash", hash}, true},
-		{"the largest id", []string{"User-Id", "9007199254740991", "User-Hash", hash}, true},
+		{"pair", []string{"User-Id", "42", "User-Hash", hash}, true},
+		{"largest id", []string{"User-Id", "9007199254740991", "User-Hash", hash}, true},
 		{"nothing", nil, false},
 		{"no hash", []string{"User-Id", "42"}, false},
 		{"no id", []string{"User-Hash", hash}, false},
-		{"an id given twice", []string{"User-Id", "42", "User-Id", "42", "User-Hash", hash}, false},
-		{"a hash given twice", []string{"User-Id", "42", "User-Hash", hash, "User-Hash", hash}, false},
-		{"a list of ids", []string{"User-Id", "42, 42", "User-Hash", hash}, false},
-		{"a list of hashes", []string{"User-Id", "42", "User-Hash", hash + "," + hash}, false},
-		{"an id of nought", []string{"User-Id", "0", "User-Hash", hash}, false},
-		{"a negative id", []string{"User-Id", "-1", "User-Hash", hash}, false},
-		{"an id with a sign", []string{"User-Id", "+1", "User-Hash", hash}, false},
-		{"an id with a leading zero", []string{"User-Id", "042", "User-Hash", hash}, false},
-		{"an id in other digits", []string{"User-Id", "٤٢", "User-Hash", hash}, false},
-		{"an id with a fraction", []string{"User-Id", "42.0", "User-Hash", hash}, false},
-		{"an id in hexadecimal", []string{"User-Id", "0x2a", "User-Hash", hash}, false},
-		{"an id too large", []string{"User-Id", "9007199254740992", "User-Hash", hash}, false},
-		{"an id beyond 64 bits", []string{"User-Id", "18446744073709551658", "User-Hash", hash}, false},
-		{"a short hash", []string{"User-Id", "42", "User-Hash", hash[1:]}, false},
-		{"a long hash", []string{"User-Id", "42", "User-Hash", hash + "A"}, false},
-		{"a padded hash", []string{"User-Id", "42", "User-Hash", hash[1:] + "="}, false},
-		{"a hash in the other alphabet", []string{"User-Id", "42", "User-Hash", hash[1:] + "+"}, false},
+		{"id given twice", []string{"User-Id", "42", "User-Id", "42", "User-Hash", hash}, false},
+		{"hash given twice", []string{"User-Id", "42", "User-Hash", hash, "User-Hash", hash}, false},
+		{"list of ids", []string{"User-Id", "42, 42", "User-Hash", hash}, false},
+		{"list of hashes", []string{"User-Id", "42", "User-Hash", hash + "," + hash}, false},
+		{"id zero", []string{"User-Id", "0", "User-Hash", hash}, false},
+		{"negative id", []string{"User-Id", "-1", "User-Hash", hash}, false},
+		{"id with a sign", []string{"User-Id", "+1", "User-Hash", hash}, false},
+		{"id with a leading zero", []string{"User-Id", "042", "User-Hash", hash}, false},
+		{"id in other digits", []string{"User-Id", "٤٢", "User-Hash", hash}, false},
+		{"id with a fraction", []string{"User-Id", "42.0", "User-Hash", hash}, false},
+		{"id in hexadecimal", []string{"User-Id", "0x2a", "User-Hash", hash}, false},
+		{"id too large", []string{"User-Id", "9007199254740992", "User-Hash", hash}, false},
+		{"id beyond 64 bits", []string{"User-Id", "18446744073709551658", "User-Hash", hash}, false},
+		{"short hash", []string{"User-Id", "42", "User-Hash", hash[1:]}, false},
+		{"long hash", []string{"User-Id", "42", "User-Hash", hash + "A"}, false},
+		{"padded hash", []string{"User-Id", "42", "User-Hash", hash[1:] + "="}, false},
+		{"hash in the other alphabet", []string{"User-Id", "42", "User-Hash", hash[1:] + "+"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got any
 			newSite(t, recorder(&got), personalhttp.Options{}).do("GET", prefix+"profile", "", "", c.headers...).want(t, 200, "")
 			if known := got != (personal.Credentials{}); known != c.ok {
-				t.Errorf("the service was shown %v", got)
+				t.Errorf("got %v, want credentials: %t", got, c.ok)
 			}
 		})
 	}
@@ -314,15 +314,15 @@ func FuzzIdentity(f *testing.F) {
 		c, ok := personalhttp.FromHeaders(r)
 		if !ok {
 			if c != (personal.Credentials{}) {
-				t.Errorf("%q %q: refused and yet %v", id, userHash, c)
+				t.Errorf("%q %q: got %v with false, want zero credentials", id, userHash, c)
 			}
 			return
 		}
 		if c.UserID < 1 || c.UserID > 1<<53-1 || len(c.UserHash) != 43 || strings.ContainsAny(c.UserHash, "=+/, ") {
-			t.Errorf("%q %q: accepted", id, userHash)
+			t.Errorf("%q %q: got true, want false", id, userHash)
 		}
 		if again, ok := personalhttp.ParseUserID(id); !ok || again != c.UserID {
-			t.Errorf("%q is no id by itself", id)
+			t.Errorf("ParseUserID(%q): got %d, %t; want %d", id, again, ok, c.UserID)
 		}
 	})
 }

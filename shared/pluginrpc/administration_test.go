@@ -16,31 +16,30 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
 
-// wantNoAdministration checks that every operation answers not_found, whatever
-// it is asked.
+// wantNoAdministration checks that every operation returns not_found.
 func wantNoAdministration(t *testing.T, conn grpc.ClientConnInterface) {
 	t.Helper()
 	client := newClient(conn, newFakeHost("1"))
 	administration := reflect.TypeFor[personal.Administration]()
 	for i := range administration.NumMethod() {
 		m := administration.Method(i)
-		if _, err := call(t.Context(), client, m, filled(m.Type.In(1))); personal.CodeOf(err) != personal.CodeNotFound {
+		if _, err := callOperation(t.Context(), client, m, filled(m.Type.In(1))); personal.CodeOf(err) != personal.CodeNotFound {
 			t.Errorf("%s: got %v, want not_found", m.Name, err)
 		}
 	}
 }
 
-func TestAModuleWithoutAnAdministrationOffersNone(t *testing.T) {
+func TestAdministration_ModuleWithoutOneIsNotFound(t *testing.T) {
 	serviceAlone := struct{ personal.Service }{fixed(nil)}
 	conn := pluginrpctest.NewConn(t, func(personal.Host) personal.Service { return serviceAlone }, newFakeHost("1"))
 	wantNoAdministration(t, conn)
 	if _, err := pluginrpc.NewService(conn, newFakeHost("1")).Profile(t.Context(), pair); err != nil {
-		t.Errorf("its service: %v", err)
+		t.Errorf("the service of the same module: %v", err)
 	}
 }
 
-// A plugin from before there was an administration does not know its name.
-func TestAnOlderPluginOffersNoAdministration(t *testing.T) {
+// A plugin of a version without an administration does not know the gRPC service.
+func TestAdministration_OlderPluginIsNotFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "old.sock")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
@@ -63,19 +62,19 @@ func TestAnOlderPluginOffersNoAdministration(t *testing.T) {
 	wantNoAdministration(t, conn)
 }
 
-func TestAUserOfNoIDIsNoAnswer(t *testing.T) {
-	nobody := stub{answer: func(context.Context, string, any) (any, error) {
+func TestUser_WithoutIDIsInternalError(t *testing.T) {
+	withoutID := stub{handle: func(context.Context, string, any) (any, error) {
 		return personal.UserRecord{User: personal.User{Login: "anna"}}, nil
 	}}
-	record, err := serve(t, nobody, newFakeHost("1")).User(t.Context(), 7)
+	record, err := serve(t, withoutID, newFakeHost("1")).User(t.Context(), 7)
 	if personal.CodeOf(err) != personal.CodeInternal || !reflect.ValueOf(record).IsZero() {
 		t.Errorf("got %v, %v; want internal", record, err)
 	}
 }
 
-func TestWhatAUserLacksStaysOut(t *testing.T) {
+func TestUser_UnsetValuesStayUnset(t *testing.T) {
 	want := personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}, Fields: []personal.ProfileField{{Name: "town"}}}
-	bare := stub{answer: func(context.Context, string, any) (any, error) { return want, nil }}
+	bare := stub{handle: func(context.Context, string, any) (any, error) { return want, nil }}
 	got, err := serve(t, bare, newFakeHost("1")).User(t.Context(), 7)
 	if err != nil {
 		t.Fatal(err)

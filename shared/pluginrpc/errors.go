@@ -3,6 +3,7 @@ package pluginrpc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -15,70 +16,88 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// retryAfter is what a caller is told when nobody knows better.
-const retryAfter = time.Second
+// defaultRetryAfter is the RetryAfter of an unavailable error where no better value
+// is known.
+const defaultRetryAfter = time.Second
 
 var errPanic = errors.New("panic")
 
-// Unavailable returns a status error that [NewService] turns into
-// personal.CodeUnavailable with retryAfter: for whoever stands between a service
-// and its plugin process and has none to send a call to. The reason goes to the
-// log of the caller, not to users.
+// grpcCodes are the gRPC codes of contract errors, for gRPC's own tools; the other
+// process reads the detail. Codes that are not listed are InvalidArgument.
+var grpcCodes = map[personal.Code]codes.Code{
+	personal.CodeInvalidCredentials: codes.Unauthenticated,
+	personal.CodeUnauthenticated:    codes.Unauthenticated,
+	personal.CodeAccountDisabled:    codes.PermissionDenied,
+	personal.CodeNotFound:           codes.NotFound,
+	personal.CodeAlreadyExists:      codes.AlreadyExists,
+	personal.CodeTooManyAttempts:    codes.ResourceExhausted,
+	personal.CodeInternal:           codes.Internal,
+	personal.CodeUnavailable:        codes.Unavailable,
+}
+
+// Unavailable returns a status error that [NewService] converts to
+// personal.CodeUnavailable with retryAfter. It is for a connection that forwards
+// calls and has no plugin process to forward to. The reason is the error's cause: it
+// is logged and not shown to users.
 func Unavailable(retryAfter time.Duration, reason string) error {
-	return statusOf(codes.Unavailable, reason, &personalv1.ErrorDetail{
+	return newStatus(codes.Unavailable, reason, &personalv1.ErrorDetail{
 		Code:       string(personal.CodeUnavailable),
 		RetryAfter: durationpb.New(retryAfter),
 	})
 }
 
-// contractStatus returns the status by which err crosses to the caller of a
-// service, and logs what does not cross.
+// contractStatus converts the error of a contract call to the status that crosses to
+// the caller. It logs the cause, which does not cross.
 func contractStatus(ctx context.Context, log *slog.Logger, err error) error {
-	e := contractOf(ctx, err)
+	e := asContractError(ctx, err)
 	logCause(ctx, log, e)
 	detail := &personalv1.ErrorDetail{
 		Code:      string(e.Code),
-		Fields:    mapTexts[string](e.FieldErrors),
+		Fields:    convertTexts[string](e.FieldErrors),
 		RequestId: requestID(ctx),
 	}
 	if e.RetryAfter > 0 {
 		detail.RetryAfter = durationpb.New(e.RetryAfter)
 	}
-	return statusOf(statusCode(e.Code), string(e.Code), detail)
+	code, ok := grpcCodes[e.Code]
+	if !ok {
+		code = codes.InvalidArgument
+	}
+	return newStatus(code, string(e.Code), detail)
 }
 
-// callbackStatus is [contractStatus] for callbacks to the host: a
-// [*personal.MailRefusedError] crosses too, cleaned and bounded. It is logged as
-// a warning, because the relay has failed and not the host.
+// callbackStatus is [contractStatus] for callbacks to the host. In addition a
+// [*personal.MailRefusedError] crosses, with a cleaned reason. It is logged as a
+// warning, because the relay refused the mail and the host did not fail.
 func callbackStatus(ctx context.Context, log *slog.Logger, err error) error {
 	var refused *personal.MailRefusedError
 	if !errors.As(err, &refused) {
 		return contractStatus(ctx, log, err)
 	}
 	reason := personal.NewMailRefusedError(refused.Reason).Reason
-	log.WarnContext(ctx, "mail refused for good", "reason", reason)
-	return statusOf(codes.Internal, string(personal.CodeInternal), &personalv1.ErrorDetail{
+	log.WarnContext(ctx, "mail refused permanently", "reason", reason)
+	return newStatus(codes.Internal, string(personal.CodeInternal), &personalv1.ErrorDetail{
 		Code:        string(personal.CodeInternal),
 		RequestId:   requestID(ctx),
 		MailRefused: &reason,
 	})
 }
 
-// contractOf returns err as an error of the contract. An internal failure in a
-// call whose time is up, or whose caller went away, is put down to that.
-func contractOf(ctx context.Context, err error) *personal.Error {
+// asContractError returns err as an error of the contract. An internal error of a
+// call whose deadline passed or whose caller went away is reported as unavailable.
+func asContractError(ctx context.Context, err error) *personal.Error {
 	var e *personal.Error
 	if !errors.As(err, &e) {
 		e = personal.NewError(personal.CodeInternal, err)
 	}
 	if e.Code == personal.CodeInternal && !errors.Is(err, errPanic) && (ctx.Err() != nil || isContextError(err)) {
-		return &personal.Error{Code: personal.CodeUnavailable, RetryAfter: retryAfter, Cause: err}
+		return &personal.Error{Code: personal.CodeUnavailable, RetryAfter: defaultRetryAfter, Cause: err}
 	}
 	return e
 }
 
 func logCause(ctx context.Context, log *slog.Logger, e *personal.Error) {
-	if e.Cause == nil || errors.Is(e.Cause, errPanic) { // a panic is logged with its stack
+	if e.Cause == nil || errors.Is(e.Cause, errPanic) { // a panic is already logged, with its stack
 		return
 	}
 	level := slog.LevelDebug
@@ -92,13 +111,13 @@ func logCause(ctx context.Context, log *slog.Logger, e *personal.Error) {
 	log.Log(ctx, level, "call failed", "code", string(e.Code), "error", e.Cause.Error())
 }
 
-// lifecycleStatus returns the status by which err crosses to the host's
-// administrator: with its text.
+// lifecycleStatus converts the error of a lifecycle call to the status that crosses
+// to the host. Its text crosses, because the host shows it to an administrator.
 func lifecycleStatus(ctx context.Context, log *slog.Logger, err error) error {
-	log.DebugContext(ctx, "lifecycle call failed", "error", err.Error()) // the host is told, and tells
-	var refusal *PermanentError
-	if errors.As(err, &refusal) {
-		return status.Error(codes.FailedPrecondition, refusal.Reason)
+	log.DebugContext(ctx, "lifecycle call failed", "error", err.Error()) // the host logs it at its own level
+	var permanent *PermanentError
+	if errors.As(err, &permanent) {
+		return status.Error(codes.FailedPrecondition, permanent.Reason)
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
 		return status.Error(codes.DeadlineExceeded, err.Error())
@@ -110,32 +129,88 @@ func isContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-func statusOf(code codes.Code, message string, detail *personalv1.ErrorDetail) error {
+// newStatus returns a status error with a detail. The detail is dropped if it cannot
+// be encoded because a text is not valid UTF-8: the call still fails.
+func newStatus(code codes.Code, message string, detail *personalv1.ErrorDetail) error {
 	bare := status.New(code, message)
 	full, err := bare.WithDetails(protoadapt.MessageV1Of(detail))
-	if err != nil { // a text that is no valid UTF-8: the status alone still denies
+	if err != nil {
 		return bare.Err()
 	}
 	return full.Err()
 }
 
-// statusCode is for gRPC's own tools; the other side goes by the detail.
-func statusCode(code personal.Code) codes.Code {
-	switch code {
-	case personal.CodeInvalidCredentials, personal.CodeUnauthenticated:
-		return codes.Unauthenticated
-	case personal.CodeAccountDisabled:
-		return codes.PermissionDenied
-	case personal.CodeNotFound:
-		return codes.NotFound
-	case personal.CodeAlreadyExists:
-		return codes.AlreadyExists
-	case personal.CodeTooManyAttempts:
-		return codes.ResourceExhausted
-	case personal.CodeInternal:
-		return codes.Internal
-	case personal.CodeUnavailable:
-		return codes.Unavailable
+// contractError converts the error of a call to an error of the contract; nil stays
+// nil. An error of unknown meaning is internal.
+func contractError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
 	}
-	return codes.InvalidArgument
+	var known *personal.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	if s, ok := status.FromError(err); ok {
+		if e := fromDetail(s); e != nil {
+			return e
+		}
+	}
+	e := &personal.Error{Code: personal.CodeInternal, RequestID: requestID(ctx), Cause: withContextError(ctx, err)}
+	code := status.Code(err)
+	switch {
+	case code == codes.Unimplemented:
+		e.Code = personal.CodeNotFound
+	case code == codes.Unavailable, code == codes.Canceled, code == codes.DeadlineExceeded, code == codes.ResourceExhausted, isContextError(err):
+		e.Code, e.RetryAfter = personal.CodeUnavailable, defaultRetryAfter
+	}
+	return e
+}
+
+// fromDetail returns the contract error in the detail of a status, or nil.
+func fromDetail(s *status.Status) *personal.Error {
+	for _, detail := range s.Details() {
+		d, ok := detail.(*personalv1.ErrorDetail)
+		if !ok || d.GetCode() == "" {
+			continue
+		}
+		e := &personal.Error{
+			Code:        personal.Code(d.GetCode()),
+			FieldErrors: convertTexts[personal.FieldErrorCode](d.GetFields()),
+			RetryAfter:  max(0, d.GetRetryAfter().AsDuration()),
+			RequestID:   d.GetRequestId(),
+		}
+		switch {
+		case d.MailRefused != nil:
+			e.Cause = personal.NewMailRefusedError(d.GetMailRefused())
+		case s.Message() != d.GetCode():
+			e.Cause = s.Err()
+		}
+		return e
+	}
+	return nil
+}
+
+// lifecycleError converts the error of a lifecycle call; nil stays nil.
+func lifecycleError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	s := status.Convert(err)
+	switch s.Code() {
+	case codes.FailedPrecondition:
+		return &PermanentError{Reason: s.Message()}
+	case codes.Unimplemented:
+		return &PermanentError{Reason: "the plugin does not know this step: " + s.Message()}
+	case codes.DeadlineExceeded: // the plugin may notice it before the host does
+		return fmt.Errorf("%w: %s", context.DeadlineExceeded, s.Message())
+	}
+	return withContextError(ctx, errors.New(s.Message()))
+}
+
+// withContextError wraps err and the error of ctx, if ctx is done.
+func withContextError(ctx context.Context, err error) error {
+	if cause := ctx.Err(); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// contract is all that a module may offer.
+// contract is everything that a module may offer.
 type contract interface {
 	personal.Service
 	personal.Administration
@@ -30,123 +30,123 @@ func newClient(conn grpc.ClientConnInterface, host personal.Host) contract {
 	return client{pluginrpc.NewService(conn, host), pluginrpc.NewAdministration(conn, host)}
 }
 
-// stub is a module's contract whose every operation notes what it was asked, in seen, and
-// answers with the result of answer, of the operation's own type.
+// stub is a module whose operations all call handle. They return its result if it has
+// the operation's result type.
 type stub struct {
-	answer func(ctx context.Context, operation string, request any) (any, error)
+	handle func(ctx context.Context, operation string, request any) (any, error)
 }
 
-func ask[T any](ctx context.Context, s stub, operation string, request any) (T, error) {
-	answer, err := s.answer(ctx, operation, request)
-	result, _ := answer.(T)
-	return result, err
+func call[T any](ctx context.Context, s stub, operation string, request any) (T, error) {
+	result, err := s.handle(ctx, operation, request)
+	typed, _ := result.(T)
+	return typed, err
 }
 
-func tell(ctx context.Context, s stub, operation string, request any) error {
-	_, err := s.answer(ctx, operation, request)
+func callNoResult(ctx context.Context, s stub, operation string, request any) error {
+	_, err := s.handle(ctx, operation, request)
 	return err
 }
 
 func (s stub) Authorize(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
-	return ask[personal.SignedIn](ctx, s, "Authorize", r)
+	return call[personal.SignedIn](ctx, s, "Authorize", r)
 }
 
 func (s stub) Refresh(ctx context.Context, c personal.Credentials) (personal.Credentials, error) {
-	return ask[personal.Credentials](ctx, s, "Refresh", c)
+	return call[personal.Credentials](ctx, s, "Refresh", c)
 }
 
 func (s stub) Register(ctx context.Context, r personal.RegisterRequest) (personal.SignedIn, error) {
-	return ask[personal.SignedIn](ctx, s, "Register", r)
+	return call[personal.SignedIn](ctx, s, "Register", r)
 }
 
 func (s stub) Recover(ctx context.Context, r personal.RecoverRequest) error {
-	return tell(ctx, s, "Recover", r)
+	return callNoResult(ctx, s, "Recover", r)
 }
 
 func (s stub) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) error {
-	return tell(ctx, s, "RecoverConfirm", r)
+	return callNoResult(ctx, s, "RecoverConfirm", r)
 }
 
 func (s stub) Profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
-	return ask[personal.Profile](ctx, s, "Profile", c)
+	return call[personal.Profile](ctx, s, "Profile", c)
 }
 
 func (s stub) UpdateProfile(ctx context.Context, r personal.UpdateProfileRequest) (personal.Profile, error) {
-	return ask[personal.Profile](ctx, s, "UpdateProfile", r)
+	return call[personal.Profile](ctx, s, "UpdateProfile", r)
 }
 
 func (s stub) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
-	return ask[personal.Credentials](ctx, s, "ChangePassword", r)
+	return call[personal.Credentials](ctx, s, "ChangePassword", r)
 }
 
 func (s stub) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest) error {
-	return tell(ctx, s, "ChangeEmail", r)
+	return callNoResult(ctx, s, "ChangeEmail", r)
 }
 
 func (s stub) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) error {
-	return tell(ctx, s, "ConfirmEmail", r)
+	return callNoResult(ctx, s, "ConfirmEmail", r)
 }
 
 func (s stub) Logout(ctx context.Context, r personal.LogoutRequest) error {
-	return tell(ctx, s, "Logout", r)
+	return callNoResult(ctx, s, "Logout", r)
 }
 
 func (s stub) Sessions(ctx context.Context, c personal.Credentials) ([]personal.Session, error) {
-	return ask[[]personal.Session](ctx, s, "Sessions", c)
+	return call[[]personal.Session](ctx, s, "Sessions", c)
 }
 
 func (s stub) RevokeSession(ctx context.Context, r personal.RevokeSessionRequest) error {
-	return tell(ctx, s, "RevokeSession", r)
+	return callNoResult(ctx, s, "RevokeSession", r)
 }
 
 func (s stub) Fields(ctx context.Context) ([]personal.Field, error) {
-	return ask[[]personal.Field](ctx, s, "Fields", nil)
+	return call[[]personal.Field](ctx, s, "Fields", nil)
 }
 
 func (s stub) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
-	return ask[personal.UserPage](ctx, s, "FindUsers", r)
+	return call[personal.UserPage](ctx, s, "FindUsers", r)
 }
 
 func (s stub) User(ctx context.Context, id int64) (personal.UserRecord, error) {
-	return ask[personal.UserRecord](ctx, s, "User", id)
+	return call[personal.UserRecord](ctx, s, "User", id)
 }
 
 func (s stub) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) error {
-	return tell(ctx, s, "UpdateUser", r)
+	return callNoResult(ctx, s, "UpdateUser", r)
 }
 
 func (s stub) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
-	return tell(ctx, s, "SetEmail", r)
+	return callNoResult(ctx, s, "SetEmail", r)
 }
 
 func (s stub) DisableUser(ctx context.Context, id int64) error {
-	return tell(ctx, s, "DisableUser", id)
+	return callNoResult(ctx, s, "DisableUser", id)
 }
 
 func (s stub) EnableUser(ctx context.Context, id int64) error {
-	return tell(ctx, s, "EnableUser", id)
+	return callNoResult(ctx, s, "EnableUser", id)
 }
 
 func (s stub) UserSessions(ctx context.Context, id int64) ([]personal.Session, error) {
-	return ask[[]personal.Session](ctx, s, "UserSessions", id)
+	return call[[]personal.Session](ctx, s, "UserSessions", id)
 }
 
 func (s stub) RevokeUserSessions(ctx context.Context, id int64) error {
-	return tell(ctx, s, "RevokeUserSessions", id)
+	return callNoResult(ctx, s, "RevokeUserSessions", id)
 }
 
 func (s stub) DeleteUser(ctx context.Context, id int64) error {
-	return tell(ctx, s, "DeleteUser", id)
+	return callNoResult(ctx, s, "DeleteUser", id)
 }
 
 func (s stub) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
-	return ask[personal.AuditPage](ctx, s, "AuditEntries", r)
+	return call[personal.AuditPage](ctx, s, "AuditEntries", r)
 }
 
-// fakeHost answers with a schema that a test may change, and counts.
+// fakeHost returns a schema that a test can change, and counts the calls for it.
 type fakeHost struct {
 	schema atomic.Pointer[personal.Schema]
-	asked  atomic.Int64
+	calls  atomic.Int64
 	onMail func(ctx context.Context, m personal.Mail) error
 	events chan personal.Event
 }
@@ -162,13 +162,13 @@ func (h *fakeHost) use(revision string) {
 }
 
 func (h *fakeHost) UserFields(context.Context) (personal.Schema, error) {
-	h.asked.Add(1)
+	h.calls.Add(1)
 	return *h.schema.Load(), nil
 }
 
 func (h *fakeHost) SendMail(ctx context.Context, m personal.Mail) error {
 	if h.onMail == nil {
-		return errors.New("no mail is expected")
+		return errors.New("unexpected mail")
 	}
 	return h.onMail(ctx, m)
 }
@@ -178,7 +178,7 @@ func (h *fakeHost) PublishEvent(_ context.Context, e personal.Event) error {
 	return nil
 }
 
-// module is a module whose steps a test may replace.
+// module is a module whose steps a test can replace.
 type module struct {
 	service   personal.Service
 	preflight func(context.Context) (pluginrpc.Report, error)
@@ -212,7 +212,7 @@ func (m *module) Quiesce(ctx context.Context) error  { return m.run(ctx, "Quiesc
 func (m *module) Health(ctx context.Context) error   { return m.run(ctx, "Health") }
 func (m *module) Close() error                       { return m.run(context.Background(), "Close") }
 
-// logBuffer is a log that several goroutines write and a test reads.
+// logBuffer is a log that goroutines may write and a test may read concurrently.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// filled returns a value of type t in which nothing is zero, and no two texts or
-// numbers are the same: what a converter forgets, or mixes up, shows.
+// filled returns a value of type t without zero values and without equal texts or
+// numbers, so that a field that a converter forgets or confuses makes a difference.
 func filled(t reflect.Type) any { return new(filler).value(t).Interface() }
 
 type filler struct{ n int }
@@ -51,18 +51,18 @@ func (f *filler) value(t reflect.Type) reflect.Value {
 	case reflect.Interface:
 		v.Set(reflect.ValueOf(f.any()))
 	default:
-		panic("no value for a " + t.String())
+		panic("cannot fill type " + t.String())
 	}
 	return v
 }
 
-// any returns one of the types that a user field's value has.
+// any returns a value of one of the types that values of user fields have.
 func (f *filler) any() any {
 	text := "any " + strconv.Itoa(f.n)
 	return []any{true, int64(f.n), float64(f.n) + 0.5, text, []string{text}}[f.n%5]
 }
 
-// integer keeps within the named values of an enumeration.
+// integer uses only the named values of an enumeration.
 func (f *filler) integer(v reflect.Value) {
 	if v.Type().Name() == "InputKind" {
 		v.SetInt(int64(f.n%6 + 1))

@@ -16,25 +16,25 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
 
-// serveCallback serves a service whose every operation calls back, and returns
-// it with the host as the module sees it.
+// serveCallback serves a service whose operations all call callback. It returns the
+// service and the host as the module sees it.
 func serveCallback(t *testing.T, host personal.Host, callback func(ctx context.Context, host personal.Host) error) (service personal.Service, module personal.Host) {
 	t.Helper()
 	service = pluginrpctest.NewService(t, func(h personal.Host) personal.Service {
 		module = h
-		return stub{answer: func(ctx context.Context, operation string, _ any) (any, error) {
+		return stub{handle: func(ctx context.Context, operation string, _ any) (any, error) {
 			return results[operation], callback(ctx, h)
 		}}
 	}, host)
 	return service, module
 }
 
-func askForFields(ctx context.Context, host personal.Host) error {
+func userFields(ctx context.Context, host personal.Host) error {
 	_, err := host.UserFields(ctx)
 	return err
 }
 
-func TestCall_CarriesTheRevisionOfTheSchemaInForce(t *testing.T) {
+func TestCall_CarriesCurrentSchemaRevision(t *testing.T) {
 	host := newFakeHost("1")
 	var seen string
 	service, _ := serveCallback(t, host, func(ctx context.Context, _ personal.Host) error {
@@ -54,10 +54,10 @@ func TestCall_CarriesTheRevisionOfTheSchemaInForce(t *testing.T) {
 
 func TestUserFields_EachCallAsksTheHost(t *testing.T) {
 	host := newFakeHost("1")
-	_, module := serveCallback(t, host, askForFields)
+	_, module := serveCallback(t, host, userFields)
 	for _, revision := range []string{"1", "2", "2"} {
 		host.use(revision)
-		before := host.asked.Load()
+		before := host.calls.Load()
 		got, err := module.UserFields(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -65,17 +65,17 @@ func TestUserFields_EachCallAsksTheHost(t *testing.T) {
 		if diff := cmp.Diff(*host.schema.Load(), got); diff != "" {
 			t.Errorf("revision %s (-host +module):\n%s", revision, diff)
 		}
-		if asked := host.asked.Load() - before; asked != 1 {
-			t.Errorf("revision %s: asked %d times, want 1", revision, asked)
+		if calls := host.calls.Load() - before; calls != 1 {
+			t.Errorf("revision %s: got %d calls, want 1", revision, calls)
 		}
 	}
 }
 
-func TestACallbackCarriesEveryFieldOfTheContract(t *testing.T) {
+func TestCallbacks_ConvertEveryField(t *testing.T) {
 	host := newFakeHost("1")
 	mails := make(chan personal.Mail, 1)
 	host.onMail = func(_ context.Context, m personal.Mail) error { mails <- m; return nil }
-	_, module := serveCallback(t, host, askForFields)
+	_, module := serveCallback(t, host, userFields)
 
 	mail, _ := filled(reflect.TypeFor[personal.Mail]()).(personal.Mail)
 	if err := module.SendMail(t.Context(), mail); err != nil {
@@ -102,7 +102,7 @@ func TestACallbackCarriesEveryFieldOfTheContract(t *testing.T) {
 	}
 }
 
-func TestACallbackBelongsToItsCall(t *testing.T) {
+func TestCallbacks_CarryTheirCall(t *testing.T) {
 	host := newFakeHost("1")
 	var seen personal.Call
 	var bounded bool
@@ -122,20 +122,20 @@ func TestACallbackBelongsToItsCall(t *testing.T) {
 		t.Errorf("got %+v, want %+v", seen, sent)
 	}
 	if err := module.SendMail(context.Background(), personal.Mail{}); err != nil || !bounded {
-		t.Errorf("a callback without a deadline got none: %v", err)
+		t.Errorf("callback without a deadline: got error %v, deadline %t; want a default deadline", err, bounded)
 	}
 }
 
-func TestAnErrorOfTheHostReachesTheModule(t *testing.T) {
+func TestCallbacks_ReturnHostError(t *testing.T) {
 	tests := map[string]struct {
 		err  error
 		code personal.Code
 	}{
-		"of the contract": {&personal.Error{Code: personal.CodeUnavailable, RetryAfter: time.Minute}, personal.CodeUnavailable},
-		"of no contract":  {errors.New("disk full"), personal.CodeInternal},
+		"error of the contract": {&personal.Error{Code: personal.CodeUnavailable, RetryAfter: time.Minute}, personal.CodeUnavailable},
+		"other error":           {errors.New("disk full"), personal.CodeInternal},
 	}
 	host := newFakeHost("1")
-	_, module := serveCallback(t, host, askForFields)
+	_, module := serveCallback(t, host, userFields)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			host.onMail = func(context.Context, personal.Mail) error { return tt.err }
@@ -146,19 +146,19 @@ func TestAnErrorOfTheHostReachesTheModule(t *testing.T) {
 	}
 }
 
-func TestSendMail_RefusalForGoodReachesTheModule(t *testing.T) {
+func TestSendMail_PermanentRefusalReachesModule(t *testing.T) {
 	host := newFakeHost("1")
-	_, module := serveCallback(t, host, askForFields)
+	_, module := serveCallback(t, host, userFields)
 	const reply = "550 5.1.1 no such mailbox"
 	tests := map[string]struct {
 		err    error
 		reason string
 	}{
-		"plain":                         {personal.NewMailRefusedError(reply), reply},
-		"wrapped":                       {fmt.Errorf("mail 17: %w", personal.NewMailRefusedError(reply)), reply},
-		"as the cause of another error": {personal.NewError(personal.CodeUnavailable, personal.NewMailRefusedError(reply)), reply},
-		"without a reason":              {&personal.MailRefusedError{}, ""},
-		"a reason that breaks the rules is mended": {
+		"plain refusal":                         {personal.NewMailRefusedError(reply), reply},
+		"wrapped refusal":                       {fmt.Errorf("mail 17: %w", personal.NewMailRefusedError(reply)), reply},
+		"refusal as the cause of another error": {personal.NewError(personal.CodeUnavailable, personal.NewMailRefusedError(reply)), reply},
+		"refusal without a reason":              {&personal.MailRefusedError{}, ""},
+		"invalid reason is cleaned": {
 			&personal.MailRefusedError{Reason: "550 no\r\nsuch \x1bbox \xff" + strings.Repeat("é", 300)},
 			"550 no such box \uFFFD" + strings.Repeat("é", 240),
 		},
@@ -169,7 +169,7 @@ func TestSendMail_RefusalForGoodReachesTheModule(t *testing.T) {
 			err := module.SendMail(t.Context(), personal.Mail{})
 			var refused *personal.MailRefusedError
 			if !errors.As(err, &refused) {
-				t.Fatalf("got %v, want a refusal for good", err)
+				t.Fatalf("got %v, want a permanent refusal", err)
 			}
 			if refused.Reason != tt.reason {
 				t.Errorf("got reason %q, want %q", refused.Reason, tt.reason)
@@ -180,13 +180,13 @@ func TestSendMail_RefusalForGoodReachesTheModule(t *testing.T) {
 
 func TestSendMail_OtherErrorsAreNoRefusal(t *testing.T) {
 	host := newFakeHost("1")
-	_, module := serveCallback(t, host, askForFields)
+	_, module := serveCallback(t, host, userFields)
 	for _, failure := range []error{errors.New("550 disk full"), personal.NewError(personal.CodeUnavailable, nil), context.DeadlineExceeded} {
 		host.onMail = func(context.Context, personal.Mail) error { return failure }
 		err := module.SendMail(t.Context(), personal.Mail{})
 		var refused *personal.MailRefusedError
 		if err == nil || errors.As(err, &refused) {
-			t.Errorf("%v arrives as %v, want an error that is no refusal", failure, err)
+			t.Errorf("host returned %v: got %v, want an error that is not a refusal", failure, err)
 		}
 	}
 }

@@ -2,55 +2,62 @@ package pluginrpc
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
 
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// Configuration is what a host hands a plugin process before anything else.
-// Both parts may hold secrets; they cross in the Configure call alone, never on
-// a command line or in the environment.
+// Configuration is the first thing a host sends to a plugin process. Both parts may
+// contain secrets; they travel in the Configure call only, never on a command line
+// or in the environment.
 type Configuration struct {
 	DatabaseURL string // sqlite://PATH or postgres://…
-	Settings    []byte // the plugin's own TOML, unread by the host; may be empty
+	Settings    []byte // the plugin's own TOML, not read by the host; may be empty
 }
 
 // Builder makes the module of this process from its configuration. It is called
-// at most once. It opens what the module needs but changes nothing: migrations
-// belong to Migrate, background work to Activate. An error that no retry can
-// mend (a bad setting) is a [*PermanentError].
+// at most once. It opens what the module needs and changes nothing: migrations
+// belong to Migrate, background work to Activate. It returns a [*PermanentError]
+// for an error that no retry can fix, such as an invalid setting.
 type Builder func(ctx context.Context, c Configuration, host personal.Host) (Module, error)
 
 // Module is a configured personal-account module in a plugin process.
 type Module interface {
-	// Service returns what visitors' requests are answered by.
+	// Service returns the service that handles visitors' requests.
 	Service() personal.Service
-	// Preflight reports whether this version can run here; it changes nothing.
+	// Preflight reports whether this version can run here. It changes nothing.
 	Preflight(ctx context.Context) (Report, error)
-	// Migrate brings the database to the schema this version needs, additively.
+	// Migrate migrates the database to the schema this version needs. Migrations
+	// are additive.
 	Migrate(ctx context.Context) error
-	// Activate starts background work: mail, events, pruning. Calling it twice
-	// is the same as once.
+	// Activate starts background work: mail, events, pruning. A second call has no
+	// effect.
 	Activate(ctx context.Context) error
-	// Quiesce stops background work and waits for what is under way, as long as
-	// ctx allows. Requests are still answered.
+	// Quiesce stops background work and waits until running work has finished or
+	// ctx is done. Requests are still served.
 	Quiesce(ctx context.Context) error
-	// Health does one cheap read through everything a request needs.
+	// Health makes one cheap read through everything a request needs.
 	Health(ctx context.Context) error
-	// Close releases everything. No call is under way any more.
+	// Close releases all resources. No call is running any more.
 	Close() error
 }
 
-// ModuleWithAdministration is a module that offers an administration as well, which
-// not every one does: of another each of its operations answers
-// personal.CodeNotFound.
+// ModuleWithAdministration is a module that also offers an administration. Without
+// one every operation of the administration returns personal.CodeNotFound.
 type ModuleWithAdministration interface {
 	Module
-	// Administration returns what the host's own code asks about users.
+	// Administration returns the operations that the host offers to administrators.
 	Administration() personal.Administration
 }
 
 // Lifecycle is how a host drives a plugin process: the module's life cycle as
-// seen from the other side of the boundary.
+// seen from the host. A [Connection] implements it.
 type Lifecycle interface {
 	Configure(ctx context.Context, c Configuration) error
 	Preflight(ctx context.Context) (Report, error)
@@ -60,27 +67,116 @@ type Lifecycle interface {
 	Health(ctx context.Context) error
 }
 
-// Report is the answer to a preflight.
+// Report is the result of a preflight.
 type Report struct {
 	Version          string  // of the module
 	SchemaFound      int     // version of the database's schema; 0 for an empty database
 	SchemaMinimum    int     // the oldest schema this version can migrate from or run on
 	SchemaTarget     int     // the schema this version migrates to
-	SchemaCompatible int     // the least SchemaTarget of a version that can work on the schema after the migration; 0 if untold
-	Checks           []Check // what was looked at, in order
+	SchemaCompatible int     // the lowest SchemaTarget of a version that can run on the migrated schema; 0 if unknown
+	Checks           []Check // in the order in which they ran
 }
 
 // Check is one finding of a preflight.
 type Check struct {
-	Name    string // protocol, schema, settings, database, mail
+	Name    string // protocol, schema, settings, database or mail
 	Passed  bool
-	Warning bool   // failed, but no reason to refuse
-	Reason  string // why it failed; holds no secret
+	Warning bool   // failed, but not a reason to refuse the version
+	Reason  string // why it failed; contains no secret
 }
 
-// PermanentError is an error that trying again will not mend. Its reason is meant for
-// an administrator and holds no secret.
+// PermanentError is an error that no retry can fix. Its reason is shown to an
+// administrator and contains no secret.
 type PermanentError struct{ Reason string }
 
 // Error returns the reason.
 func (r *PermanentError) Error() string { return r.Reason }
+
+// Connection is a host's connection to one plugin process.
+//
+// Errors of its lifecycle calls are meant for an administrator. A [*PermanentError]
+// says that another process of the same version fails as well. An error wraps
+// context.DeadlineExceeded if the call's time ran out.
+type Connection struct {
+	lifecycle  personalv1.LifecycleServiceClient
+	ctx        context.Context // cancelled after the process has ended
+	broker     *plugin.GRPCBroker
+	conn       *grpc.ClientConn
+	host       personal.Host
+	log        *slog.Logger
+	callbacks  atomic.Int64
+	configured atomic.Bool
+}
+
+var _ Lifecycle = (*Connection)(nil)
+
+// Conn returns the connection for [NewService] and [NewAdministration].
+func (c *Connection) Conn() grpc.ClientConnInterface { return c.conn }
+
+// Done returns a channel that is closed after the process has ended.
+func (c *Connection) Done() <-chan struct{} { return c.ctx.Done() }
+
+// Callbacks returns how many calls from the plugin to the host are running.
+func (c *Connection) Callbacks() int { return int(c.callbacks.Load()) }
+
+// Configure sends the configuration and starts to serve the plugin's callbacks,
+// which it does until the process ends. It returns nil once the module is built and
+// has made its first callback. It can be called once: after a failed configuration
+// the process cannot be used any more.
+func (c *Connection) Configure(ctx context.Context, configuration Configuration) error {
+	if c.configured.Swap(true) {
+		return errors.New("the plugin process is already configured")
+	}
+	id := c.broker.NextId()
+	go c.broker.AcceptAndServe(id, c.newHostServer)
+	_, err := c.lifecycle.Configure(ctx, configureToPB(configuration, id))
+	return lifecycleError(ctx, err)
+}
+
+// newHostServer returns the server for callbacks. It stops when the process ends,
+// whether or not the host closes its client.
+func (c *Connection) newHostServer(options []grpc.ServerOption) *grpc.Server {
+	server := newServer(options, c.interceptCallback)
+	personalv1.RegisterHostServiceServer(server, &hostServer{host: c.host})
+	context.AfterFunc(c.ctx, server.Stop)
+	return server
+}
+
+func (c *Connection) interceptCallback(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	c.callbacks.Add(1)
+	defer c.callbacks.Add(-1)
+	return interceptor{log: c.log, level: slog.LevelDebug, status: callbackStatus}.intercept(ctx, request, info, next)
+}
+
+// Preflight asks whether this version can run here.
+func (c *Connection) Preflight(ctx context.Context) (Report, error) {
+	response, err := c.lifecycle.Preflight(ctx, &personalv1.PreflightRequest{})
+	if err != nil {
+		return Report{}, lifecycleError(ctx, err)
+	}
+	return reportFromPB(response), nil
+}
+
+// Migrate migrates the database to the schema that this version needs.
+func (c *Connection) Migrate(ctx context.Context) error {
+	_, err := c.lifecycle.Migrate(ctx, &personalv1.MigrateRequest{})
+	return lifecycleError(ctx, err)
+}
+
+// Activate starts background work.
+func (c *Connection) Activate(ctx context.Context) error {
+	_, err := c.lifecycle.Activate(ctx, &personalv1.ActivateRequest{})
+	return lifecycleError(ctx, err)
+}
+
+// Quiesce stops background work and waits until running work has finished.
+func (c *Connection) Quiesce(ctx context.Context) error {
+	_, err := c.lifecycle.Quiesce(ctx, &personalv1.QuiesceRequest{})
+	return lifecycleError(ctx, err)
+}
+
+// Health makes one cheap read through everything a request needs.
+func (c *Connection) Health(ctx context.Context) error {
+	_, err := c.lifecycle.Health(ctx, &personalv1.HealthRequest{})
+	return lifecycleError(ctx, err)
+}

@@ -21,18 +21,18 @@ import (
 
 func start(t *testing.T, m *module) *pluginrpc.Connection {
 	t.Helper()
-	connection := pluginrpctest.Start(t, building(m), newFakeHost("1"), new(logBuffer).logger())
+	connection := pluginrpctest.Start(t, builderOf(m), newFakeHost("1"), new(logBuffer).logger())
 	if err := connection.Configure(t.Context(), pluginrpc.Configuration{}); err != nil {
 		t.Fatal(err)
 	}
 	return connection
 }
 
-func building(m *module) pluginrpc.Builder {
+func builderOf(m *module) pluginrpc.Builder {
 	return func(context.Context, pluginrpc.Configuration, personal.Host) (pluginrpc.Module, error) { return m, nil }
 }
 
-func TestTheConfigurationReachesTheBuilderWhole(t *testing.T) {
+func TestConfigure_PassesWholeConfiguration(t *testing.T) {
 	var seen pluginrpc.Configuration
 	build := func(_ context.Context, c pluginrpc.Configuration, _ personal.Host) (pluginrpc.Module, error) {
 		seen = c
@@ -48,7 +48,7 @@ func TestTheConfigurationReachesTheBuilderWhole(t *testing.T) {
 	}
 }
 
-func TestAReportReachesTheHostWhole(t *testing.T) {
+func TestPreflight_ReturnsWholeReport(t *testing.T) {
 	report, _ := filled(reflect.TypeFor[pluginrpc.Report]()).(pluginrpc.Report)
 	connection := start(t, &module{preflight: func(context.Context) (pluginrpc.Report, error) { return report, nil }})
 	got, err := connection.Preflight(t.Context())
@@ -60,7 +60,7 @@ func TestAReportReachesTheHostWhole(t *testing.T) {
 	}
 }
 
-// steps are the lifecycle's steps without a result.
+// steps are the steps of the lifecycle without a result.
 var steps = map[string]func(pluginrpc.Lifecycle, context.Context) error{
 	"Migrate":  pluginrpc.Lifecycle.Migrate,
 	"Activate": pluginrpc.Lifecycle.Activate,
@@ -68,33 +68,34 @@ var steps = map[string]func(pluginrpc.Lifecycle, context.Context) error{
 	"Health":   pluginrpc.Lifecycle.Health,
 }
 
-func TestAStepIsTakenByTheModuleAndFailsWithItsReason(t *testing.T) {
-	var taken string
+func TestLifecycle_StepReturnsModuleError(t *testing.T) {
+	var called string
 	var fail error
 	connection := start(t, &module{step: func(_ context.Context, name string) error {
-		taken = name
+		called = name
 		return fail
 	}})
 	for name, step := range steps {
 		t.Run(name, func(t *testing.T) {
-			if fail = nil; step(connection, t.Context()) != nil || taken != name {
-				t.Errorf("the module took %s", taken)
+			fail = nil
+			if err := step(connection, t.Context()); err != nil || called != name {
+				t.Errorf("got error %v after step %s, want none after %s", err, called, name)
 			}
 			fail = errors.New("the database is away")
 			err := step(connection, t.Context())
-			var refusal *pluginrpc.PermanentError
-			if err == nil || err.Error() != "the database is away" || errors.As(err, &refusal) {
+			var permanent *pluginrpc.PermanentError
+			if err == nil || err.Error() != "the database is away" || errors.As(err, &permanent) {
 				t.Errorf("got %v, want the module's error", err)
 			}
 			fail = fmt.Errorf("migrating: %w", &pluginrpc.PermanentError{Reason: "the schema is too new"})
-			if err := step(connection, t.Context()); !errors.As(err, &refusal) || refusal.Reason != "the schema is too new" {
-				t.Errorf("got %v, want the refusal", err)
+			if err := step(connection, t.Context()); !errors.As(err, &permanent) || permanent.Reason != "the schema is too new" {
+				t.Errorf("got %v, want the permanent error", err)
 			}
 		})
 	}
 }
 
-func TestAStepIsBoundedByItsContext(t *testing.T) {
+func TestLifecycle_StepIsBoundedByContext(t *testing.T) {
 	connection := start(t, &module{step: func(ctx context.Context, name string) error {
 		if name != "Health" {
 			return nil
@@ -109,60 +110,60 @@ func TestAStepIsBoundedByItsContext(t *testing.T) {
 	}
 }
 
-func TestBeforeItsConfigurationAProcessAnswersNothing(t *testing.T) {
-	connection := pluginrpctest.Start(t, building(&module{service: fixed(nil)}), newFakeHost("1"), new(logBuffer).logger())
+func TestProcess_UnconfiguredFailsEveryCall(t *testing.T) {
+	connection := pluginrpctest.Start(t, builderOf(&module{service: fixed(nil)}), newFakeHost("1"), new(logBuffer).logger())
 	service := newClient(connection.Conn(), newFakeHost("1"))
 	for _, m := range operations() {
-		if _, err := call(t.Context(), service, m, nil); personal.CodeOf(err) != personal.CodeUnavailable {
+		if _, err := callOperation(t.Context(), service, m, nil); personal.CodeOf(err) != personal.CodeUnavailable {
 			t.Errorf("%s: got %v, want unavailable", m.Name, err)
 		}
 	}
 	for name, step := range steps {
 		if err := step(connection, t.Context()); err == nil {
-			t.Errorf("%s succeeded", name)
+			t.Errorf("%s: got no error, want one", name)
 		}
 	}
 	if _, err := connection.Preflight(t.Context()); err == nil {
-		t.Error("Preflight succeeded")
+		t.Error("Preflight: got no error, want one")
 	}
 }
 
-func TestAModuleThatRefusesItsConfigurationIsNotServed(t *testing.T) {
+func TestConfigure_FailedConfigurationIsFinal(t *testing.T) {
 	build := func(context.Context, pluginrpc.Configuration, personal.Host) (pluginrpc.Module, error) {
 		return nil, &pluginrpc.PermanentError{Reason: "session.idle: not a duration"}
 	}
 	connection := pluginrpctest.Start(t, build, newFakeHost("1"), new(logBuffer).logger())
-	var refusal *pluginrpc.PermanentError
+	var permanent *pluginrpc.PermanentError
 	err := connection.Configure(t.Context(), pluginrpc.Configuration{})
-	if !errors.As(err, &refusal) || refusal.Reason != "session.idle: not a duration" {
-		t.Errorf("got %v, want the refusal", err)
+	if !errors.As(err, &permanent) || permanent.Reason != "session.idle: not a duration" {
+		t.Errorf("got %v, want the permanent error", err)
 	}
 	if err := connection.Configure(t.Context(), pluginrpc.Configuration{}); err == nil {
-		t.Error("a second configuration succeeded")
+		t.Error("second configuration: got no error, want one")
 	}
 	if err := connection.Health(t.Context()); err == nil {
-		t.Error("the process is healthy")
+		t.Error("Health: got no error, want one")
 	}
 }
 
-func TestAPanickingStepIsAnErrorAndTheProcessLives(t *testing.T) {
+func TestLifecycle_PanicIsErrorAndProcessSurvives(t *testing.T) {
 	panics := true
 	connection := start(t, &module{step: func(context.Context, string) error {
 		if panics {
-			panic("out of mind")
+			panic("secret value")
 		}
 		return nil
 	}})
-	if err := connection.Activate(t.Context()); err == nil || strings.Contains(err.Error(), "out of mind") {
+	if err := connection.Activate(t.Context()); err == nil || strings.Contains(err.Error(), "secret value") {
 		t.Errorf("got %v, want an error without the panic's value", err)
 	}
 	panics = false
 	if err := connection.Activate(t.Context()); err != nil {
-		t.Errorf("the next step: %v", err)
+		t.Errorf("next step: %v", err)
 	}
 }
 
-func TestAMethodThatThePluginDoesNotOfferIsNotFound(t *testing.T) {
+func TestService_UnknownMethodIsNotFound(t *testing.T) {
 	connection := start(t, &module{})
 	err := connection.Conn().Invoke(t.Context(), "/personal.v1.PersonalService/Dance", &emptypb.Empty{}, &emptypb.Empty{})
 	if status.Code(err) != codes.Unimplemented {
@@ -173,7 +174,7 @@ func TestAMethodThatThePluginDoesNotOfferIsNotFound(t *testing.T) {
 	}
 }
 
-func TestCallbacksUnderWayAreCounted(t *testing.T) {
+func TestCallbacks_CountsRunningCallbacks(t *testing.T) {
 	host := newFakeHost("1")
 	entered, release := make(chan struct{}), make(chan struct{})
 	host.onMail = func(context.Context, personal.Mail) error {
@@ -198,13 +199,13 @@ func TestCallbacksUnderWayAreCounted(t *testing.T) {
 	go func() { done <- connection.Health(t.Context()) }()
 	<-entered
 	if n := connection.Callbacks(); n != 1 {
-		t.Errorf("%d callbacks under way, want 1", n)
+		t.Errorf("got %d running callbacks, want 1", n)
 	}
 	close(release)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	if n := connection.Callbacks(); n != 0 {
-		t.Errorf("%d callbacks under way, want none", n)
+		t.Errorf("got %d running callbacks, want 0", n)
 	}
 }

@@ -11,15 +11,14 @@ import (
 	"strings"
 )
 
-// maxLogLine is the longest line of a log, in bytes: go-plugin splits lines of
-// 64 KiB.
+// maxLogLine bounds a log line, in bytes: go-plugin splits lines of 64 KiB.
 const maxLogLine = 60 << 10
 
-// NewLogger returns a logger whose lines go-plugin's host reads as what they
-// are, with level and attributes, if w is the plugin's standard error. It has to
-// be made before [Serve], which lends os.Stderr another meaning. A line longer
-// than 60 KiB loses its attributes. What is logged with the context of a call
-// bears the call's request id.
+// NewLogger returns a logger in the format that go-plugin's host parses, so that
+// levels and attributes are preserved when w is the plugin's standard error. Make it
+// before calling [Serve], which redirects os.Stderr. A line longer than 60 KiB loses
+// its attributes. Lines that are logged with the context of a call have the call's
+// request id.
 func NewLogger(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(logHandler{Handler: slog.NewJSONHandler(lineWriter{w}, &slog.HandlerOptions{
 		Level:       level,
@@ -27,11 +26,11 @@ func NewLogger(w io.Writer, level slog.Leveler) *slog.Logger {
 	})})
 }
 
-// LogLevelEnv names the environment variable by which a host says from which
-// level on it has a use for its plugin's log, as slog writes levels.
+// LogLevelEnv names the environment variable by which a host sets the lowest level
+// that its plugin logs, as text that slog.Level can parse.
 const LogLevelEnv = "PERSONAL_LOG_LEVEL"
 
-// LogLevel returns the level that the host asked for, or else slog.LevelInfo.
+// LogLevel returns the level that the host set, or slog.LevelInfo without a valid one.
 func LogLevel() slog.Level {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(os.Getenv(LogLevelEnv))); err != nil {
@@ -42,18 +41,18 @@ func LogLevel() slog.Level {
 
 const requestIDKey = "request_id"
 
-// logHandler keeps the names that go-plugin gives a meaning to for itself: a
-// host crashes on a line whose @message or @level is no text.
+// logHandler renames attributes whose names have a meaning for go-plugin: a host
+// crashes on a line whose @message or @level is not a string.
 type logHandler struct {
 	slog.Handler
-	identified bool // every line bears a request id already
+	identified bool // the attributes already include a request id
 }
 
 // Handle writes one line.
 func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 	renamed := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
 	r.Attrs(func(a slog.Attr) bool {
-		renamed.AddAttrs(yield(a))
+		renamed.AddAttrs(rename(a))
 		return true
 	})
 	if id := requestID(ctx); id != "" && !h.identified {
@@ -66,14 +65,14 @@ func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	renamed := slices.Clone(attrs)
 	for i, a := range renamed {
-		renamed[i] = yield(a)
+		renamed[i] = rename(a)
 		h.identified = h.identified || a.Key == requestIDKey
 	}
 	h.Handler = h.Handler.WithAttrs(renamed)
 	return h
 }
 
-// WithGroup returns a handler that puts what follows into a group.
+// WithGroup returns a handler that puts later attributes into a group.
 func (h logHandler) WithGroup(name string) slog.Handler {
 	if name == "" {
 		return h
@@ -82,9 +81,9 @@ func (h logHandler) WithGroup(name string) slog.Handler {
 	return h
 }
 
-// yield renames an attribute that has the name of a built-in one. A group
-// without a name stands for its members.
-func yield(a slog.Attr) slog.Attr {
+// rename renames an attribute that has the name of a built-in one. A group without
+// a name is inlined by slog, so its members are renamed.
+func rename(a slog.Attr) slog.Attr {
 	a.Key = freeName(a.Key)
 	if a.Key != "" {
 		return a
@@ -93,7 +92,7 @@ func yield(a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindGroup {
 		members := slices.Clone(a.Value.Group())
 		for i, member := range members {
-			members[i] = yield(member)
+			members[i] = rename(member)
 		}
 		a.Value = slog.GroupValue(members...)
 	}
@@ -111,8 +110,8 @@ func freeName(name string) string {
 	return name
 }
 
-// renameBuiltin gives the built-in attributes, the only ones left with these
-// names at the top, those of go-plugin.
+// renameBuiltin renames the built-in attributes to go-plugin's names. No other
+// top-level attribute has their names any more.
 func renameBuiltin(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) > 0 {
 		return a
@@ -141,7 +140,7 @@ func levelName(level slog.Level) string {
 	return "error"
 }
 
-// lineWriter passes on lines that are not too long; every Write is one line.
+// lineWriter shortens lines that are too long. Every Write is one line.
 type lineWriter struct{ w io.Writer }
 
 func (l lineWriter) Write(line []byte) (int, error) {
@@ -155,8 +154,8 @@ func (l lineWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// shortLine returns a line of the same time and level, with the beginning of the
-// message and without attributes.
+// shortLine returns a line with the same time and level, the start of the message
+// and no attributes.
 func shortLine(line []byte) []byte {
 	var kept struct {
 		Timestamp string `json:"@timestamp"`

@@ -11,28 +11,73 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// The keys of a call's metadata. Users have a hand in the values, so they travel
-// as binary: a gRPC header holds printable ASCII only.
+// The keys of a call's metadata that are not in callTexts. All values are binary:
+// users control some of them, and a gRPC text header holds printable ASCII only.
 const (
-	keyRequestID = "personal-request-id-bin"
-	keyLocale    = "personal-locale-bin"
-	keyAddress   = "personal-address-bin"
-	keyShared    = "personal-address-shared-bin" // "1", or not there
-	keyAgent     = "personal-agent-bin"
-	keyRevision  = "personal-revision-bin"
-	keyAdmin     = "personal-administrator-bin"
+	keyAddress = "personal-address-bin"
+	keyShared  = "personal-address-shared-bin" // "1", or absent
 )
 
-// The longest values taken over from the other side, in characters.
-const (
-	maxRequestID = 128
-	maxLocale    = 64
-	maxAgent     = 255
-	maxRevision  = 256
-	maxAdmin     = 100
-)
+// maxAddress bounds the text of an address, in characters.
+const maxAddress = 255
 
-// withRevision returns a context whose call carries the revision of a schema.
+// callText is one text of a personal.Call in the metadata.
+type callText struct {
+	key   string
+	max   int // characters; longer values from the other process are cut
+	value *string
+}
+
+// callTexts returns the texts of c.
+func callTexts(c *personal.Call) []callText {
+	return []callText{
+		{"personal-request-id-bin", 128, &c.RequestID},
+		{"personal-locale-bin", 64, &c.Locale},
+		{"personal-agent-bin", 255, &c.Agent},
+		{"personal-revision-bin", 256, &c.SchemaRevision},
+		{"personal-administrator-bin", 100, &c.Administrator},
+	}
+}
+
+// outgoing returns a context whose outgoing metadata is the personal.Call of ctx, and
+// nothing else.
+func outgoing(ctx context.Context) context.Context {
+	call := personal.CallFrom(ctx)
+	md := metadata.MD{}
+	for _, t := range callTexts(&call) {
+		if *t.value != "" {
+			md.Set(t.key, *t.value)
+		}
+	}
+	if call.Shared {
+		md.Set(keyShared, "1")
+	}
+	if call.Address.IsValid() {
+		md.Set(keyAddress, call.Address.String())
+	}
+	return metadata.NewOutgoingContext(ctx, md)
+}
+
+// incoming returns a context with the personal.Call of the incoming metadata. It
+// ignores an invalid address and a value that was sent more than once.
+func incoming(ctx context.Context) context.Context {
+	md, _ := metadata.FromIncomingContext(ctx)
+	read := func(key string, limit int) string {
+		if values := md.Get(key); len(values) == 1 {
+			return shorten(values[0], limit)
+		}
+		return ""
+	}
+	var call personal.Call
+	for _, t := range callTexts(&call) {
+		*t.value = read(t.key, t.max)
+	}
+	call.Shared = read(keyShared, 1) == "1"
+	call.Address, _ = netip.ParseAddr(read(keyAddress, maxAddress)) // the zero Addr on an error
+	return personal.WithCall(ctx, call)
+}
+
+// withRevision returns a context whose call has this schema revision.
 func withRevision(ctx context.Context, revision string) context.Context {
 	call := personal.CallFrom(ctx)
 	call.SchemaRevision = revision
@@ -40,56 +85,6 @@ func withRevision(ctx context.Context, revision string) context.Context {
 }
 
 func requestID(ctx context.Context) string { return personal.CallFrom(ctx).RequestID }
-
-// outgoing returns a context whose call carries what ctx does, and no metadata
-// besides.
-func outgoing(ctx context.Context) context.Context {
-	call := personal.CallFrom(ctx)
-	md := metadata.MD{}
-	set := func(key, value string) {
-		if value != "" {
-			md.Set(key, value)
-		}
-	}
-	set(keyRequestID, call.RequestID)
-	set(keyLocale, call.Locale)
-	set(keyAgent, call.Agent)
-	set(keyRevision, call.SchemaRevision)
-	set(keyAdmin, call.Administrator)
-	if call.Shared {
-		set(keyShared, "1")
-	}
-	if call.Address.IsValid() {
-		set(keyAddress, call.Address.String())
-	}
-	return metadata.NewOutgoingContext(ctx, md)
-}
-
-// incoming returns a context with what travelled with the call that ctx belongs
-// to. A value that cannot be what it should be is dropped.
-func incoming(ctx context.Context) context.Context {
-	md, _ := metadata.FromIncomingContext(ctx)
-	text := func(key string, limit int) string {
-		if values := md.Get(key); len(values) == 1 {
-			return shorten(values[0], limit)
-		}
-		return ""
-	}
-	address, err := netip.ParseAddr(text(keyAddress, maxAgent))
-	if err != nil {
-		address = netip.Addr{}
-	}
-	return personal.WithCall(ctx, personal.Call{
-		RequestID: text(keyRequestID, maxRequestID),
-		Locale:    text(keyLocale, maxLocale),
-		Address:   address,
-		Shared:    text(keyShared, 1) == "1",
-		Agent:     text(keyAgent, maxAgent),
-
-		SchemaRevision: text(keyRevision, maxRevision),
-		Administrator:  text(keyAdmin, maxAdmin),
-	})
-}
 
 // shorten returns s as valid UTF-8 of at most limit characters.
 func shorten(s string, limit int) string {

@@ -1,9 +1,25 @@
+// Package pluginrpc carries the contract of package personal between a host and a
+// plugin process, with go-plugin and gRPC.
+//
+// A plugin's main calls [Serve] with a [Builder]. A host starts the process with
+// go-plugin, using [Handshake], [VersionedPlugins] and [DialOptions], and dispenses
+// [PluginName] to get a [Connection], through which it drives the module's life
+// cycle. [NewService] returns a personal.Service over a connection, or over anything
+// that forwards calls to one; [NewAdministration] returns a personal.Administration.
+//
+// The values of personal.Call travel as gRPC metadata. An error of the contract
+// crosses completely except for its cause, which is logged in the process where it
+// arose. Any other error crosses as an internal one, without its text. An unclear
+// outcome is always an error, never a success.
+//
+// No other package sees protobuf types. The package requires Unix.
 package pluginrpc
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
@@ -12,30 +28,97 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// hostSide is the host's half of go-plugin's plugin.
+const (
+	// PluginName is the name a host dispenses to get a [*Connection].
+	PluginName = "personal"
+
+	// ProtocolVersion is the version of the protocol between host and plugin. It
+	// increases only when one side can no longer talk to an older one; compatible
+	// additions do not change it.
+	ProtocolVersion = 1
+
+	// MaxMessageSize bounds every message between host and plugin, in both
+	// directions, in bytes.
+	MaxMessageSize = 4 << 20
+)
+
+// Handshake returns the values that host and plugin must share before they talk.
+// The cookie is not a secret: it prevents starting a plugin by mistake.
+func Handshake() plugin.HandshakeConfig {
+	return plugin.HandshakeConfig{
+		ProtocolVersion:  ProtocolVersion,
+		MagicCookieKey:   "PERSONAL_PLUGIN_COOKIE",
+		MagicCookieValue: "7f0c1d52-personal-account-module",
+	}
+}
+
+// UnderHandshake reports whether a host started this process as its plugin. A
+// plugin that is run by hand can print its help instead.
+func UnderHandshake() bool {
+	h := Handshake()
+	return os.Getenv(h.MagicCookieKey) == h.MagicCookieValue
+}
+
+// VersionedPlugins returns the host's side for plugin.ClientConfig. The plugin's
+// callbacks are served by host; failures of callbacks are logged to log.
+func VersionedPlugins(host personal.Host, log *slog.Logger) map[int]plugin.PluginSet {
+	return map[int]plugin.PluginSet{
+		ProtocolVersion: {PluginName: &hostSide{host: host, log: log}},
+	}
+}
+
+// DialOptions returns the options for plugin.ClientConfig.GRPCDialOptions.
+func DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithIdleTimeout(0),
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(MaxMessageSize),
+			grpc.MaxCallSendMsgSize(MaxMessageSize),
+		),
+	}
+}
+
+// newServer returns a gRPC server with the package's message limits, whose calls go
+// through the interceptor.
+func newServer(options []grpc.ServerOption, interceptor grpc.UnaryServerInterceptor) *grpc.Server {
+	return grpc.NewServer(append(options,
+		grpc.MaxRecvMsgSize(MaxMessageSize),
+		grpc.MaxSendMsgSize(MaxMessageSize),
+		grpc.UnaryInterceptor(interceptor),
+	)...)
+}
+
+// hostSide is the host's half of the go-plugin plugin.
 type hostSide struct {
 	plugin.NetRPCUnsupportedPlugin
 	host personal.Host
 	log  *slog.Logger
 }
 
-// GRPCClient returns a *Connection. ctx ends after the process has ended.
+// GRPCClient returns a *Connection. ctx is cancelled after the process has ended.
 func (s *hostSide) GRPCClient(ctx context.Context, broker *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
-	return newConnection(ctx, broker, conn, s.host, s.log), nil
+	return &Connection{
+		lifecycle: personalv1.NewLifecycleServiceClient(conn),
+		ctx:       ctx,
+		broker:    broker,
+		conn:      conn,
+		host:      s.host,
+		log:       s.log,
+	}, nil
 }
 
-// GRPCServer is not for a host.
+// GRPCServer fails: a host dispenses the plugin and does not serve it.
 func (s *hostSide) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
-	return errors.New("the host's side of the plugin cannot serve it")
+	return errors.New("the host's side cannot serve the plugin")
 }
 
-// pluginSide is the plugin's half.
+// pluginSide is the plugin's half of the go-plugin plugin.
 type pluginSide struct {
 	plugin.NetRPCUnsupportedPlugin
 	process *process
 }
 
-// GRPCServer registers what the plugin serves.
+// GRPCServer registers the services of the plugin.
 func (s *pluginSide) GRPCServer(broker *plugin.GRPCBroker, server *grpc.Server) error {
 	personalv1.RegisterPersonalServiceServer(server, &serviceServer{process: s.process})
 	personalv1.RegisterAdministrationServiceServer(server, &administrationServer{process: s.process})
@@ -43,7 +126,7 @@ func (s *pluginSide) GRPCServer(broker *plugin.GRPCBroker, server *grpc.Server) 
 	return nil
 }
 
-// GRPCClient is not for a plugin.
+// GRPCClient fails: a plugin serves and does not dispense itself.
 func (s *pluginSide) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
-	return nil, errors.New("the plugin's side of the plugin cannot dispense it")
+	return nil, errors.New("the plugin's side cannot dispense the plugin")
 }

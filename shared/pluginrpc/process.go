@@ -6,32 +6,95 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
 	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// closeTime is how long a process may take to close. go-plugin kills it two
-// seconds after asking it to end.
-const closeTime = 1800 * time.Millisecond
+const (
+	// closeTimeout bounds closing the module. go-plugin kills the process two seconds
+	// after asking it to stop.
+	closeTimeout = 1800 * time.Millisecond
+
+	// How long a plugin may run on after its host is gone: orphanQuiesceTimeout for
+	// background work, orphanTimeout in total.
+	orphanQuiesceTimeout = time.Second
+	orphanTimeout        = 1900 * time.Millisecond
+)
+
+// LifelineEnv names the environment variable by which a host passes a lifeline to its
+// plugin: the number of the file descriptor of the read end of a pipe (3 for the
+// first of exec.Cmd.ExtraFiles). The host writes nothing and keeps the other end
+// open. When the pipe closes, the host is gone, and the plugin stops within two
+// seconds. Without the variable there is no lifeline.
+const LifelineEnv = "PERSONAL_LIFELINE"
 
 var errNotConfigured = errors.New("the plugin is not configured")
 
-// process is the state of a plugin process: first without a module, then with
-// one, until it ends.
-type process struct {
-	build   Builder
-	log     *slog.Logger
-	calls   gate
-	claimed atomic.Bool
-	parts   atomic.Pointer[parts]
+// ServeOptions are the options of [Serve].
+type ServeOptions struct {
+	Logger *slog.Logger // nil for NewLogger(os.Stderr, LogLevel())
+
+	// Test, if not nil, serves within the process of a test, as go-plugin's own
+	// test mode does: Serve then leaves the process itself unchanged.
+	Test *plugin.ServeTestConfig
 }
 
-// parts is what a configured process consists of.
+// Serve serves the module that build makes until the host stops the process or is
+// gone itself, and closes the module. Call it at the end of a plugin's main, if
+// [UnderHandshake] is true. Nothing may be written to standard output before. The
+// process exits if it was not started by a host.
+//
+// Serve disables core dumps, which would contain secrets, and sets a umask that
+// keeps new files private to the process's user.
+func Serve(build Builder, o ServeOptions) {
+	if o.Logger == nil {
+		o.Logger = NewLogger(os.Stderr, LogLevel())
+	}
+	p := &process{build: build, log: o.Logger}
+	if o.Test == nil {
+		p.harden()
+		p.watchHost()
+		o.Logger.Debug("plugin starts")
+	}
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig: Handshake(),
+		VersionedPlugins: map[int]plugin.PluginSet{
+			ProtocolVersion: {PluginName: &pluginSide{process: p}},
+		},
+		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
+			server := newServer(options, p.intercept)
+			p.server.Store(server)
+			return server
+		},
+		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: os.Stderr, JSONFormat: true}),
+		Test:   o.Test,
+	})
+	p.close()
+}
+
+// process is the state of a plugin process. It has no module until it is configured.
+type process struct {
+	build      Builder
+	log        *slog.Logger
+	server     atomic.Pointer[grpc.Server] // nil until plugin.Serve made it
+	calls      gate
+	configured atomic.Bool           // Configure was called
+	parts      atomic.Pointer[parts] // nil until Configure succeeded
+}
+
+// parts are the parts of a configured process.
 type parts struct {
 	module         Module
 	service        personal.Service
@@ -39,12 +102,71 @@ type parts struct {
 	host           io.Closer               // the connection to the host
 }
 
-// claimConfiguration reports whether the caller is the one who may configure.
-func (p *process) claimConfiguration() bool { return !p.claimed.Swap(true) }
+// harden changes what the process inherited. SIGPIPE is ignored because standard
+// error is a broken pipe once the host is gone, and the plugin must still stop in
+// order.
+func (p *process) harden() {
+	syscall.Umask(0o077)
+	signal.Ignore(syscall.SIGPIPE)
+	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}); err != nil {
+		p.log.Warn("core dumps cannot be disabled", "error", err)
+	}
+}
 
-// configure makes the module, after a first round trip to the host.
+// watchHost stops the process after its host is gone. Its goroutine lives as long as
+// the process.
+func (p *process) watchHost() {
+	lifeline, err := openLifeline()
+	if err != nil {
+		p.log.Error("opening the lifeline", "error", err)
+		os.Exit(1)
+	}
+	if lifeline == nil {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, lifeline) // a read error ends the lifeline too: it cannot be relied on
+		p.stopWithoutHost()
+	}()
+}
+
+// openLifeline returns the pipe from the host, or nil if there is none. Processes
+// that this one starts do not inherit it.
+func openLifeline() (*os.File, error) {
+	value := os.Getenv(LifelineEnv)
+	if value == "" {
+		return nil, nil
+	}
+	_ = os.Unsetenv(LifelineEnv)
+	descriptor, err := strconv.Atoi(value)
+	if err != nil || descriptor <= syscall.Stderr {
+		return nil, fmt.Errorf("%s is %q, want the number of a file descriptor above 2", LifelineEnv, value)
+	}
+	syscall.CloseOnExec(descriptor)
+	return os.NewFile(uintptr(descriptor), "lifeline"), nil
+}
+
+// stopWithoutHost stops the process when there is no host to do it.
+func (p *process) stopWithoutHost() {
+	time.AfterFunc(orphanTimeout, func() { os.Exit(1) })
+	ctx, cancel := context.WithTimeoutCause(context.Background(), orphanQuiesceTimeout, errors.New("the host is gone"))
+	defer cancel()
+	if parts := p.parts.Load(); parts != nil {
+		if err := parts.module.Quiesce(ctx); err != nil {
+			p.log.Warn("stopping background work", "error", err)
+		}
+	}
+	if server := p.server.Load(); server != nil {
+		server.Stop() // Serve continues and closes the module
+		return
+	}
+	os.Exit(0)
+}
+
+// configure builds the module, after one callback that proves that the host can be
+// reached.
 func (p *process) configure(ctx context.Context, c Configuration, conn *grpc.ClientConn) error {
-	host := newHostClient(conn)
+	host := &hostClient{client: personalv1.NewHostServiceClient(toHost(conn))}
 	if _, err := host.UserFields(ctx); err != nil {
 		return fmt.Errorf("asking the host for the user fields: %w", err)
 	}
@@ -52,41 +174,44 @@ func (p *process) configure(ctx context.Context, c Configuration, conn *grpc.Cli
 	if err != nil {
 		return err
 	}
-	made := &parts{module: module, service: module.Service(), host: conn}
+	built := &parts{module: module, service: module.Service(), host: conn}
 	if m, ok := module.(ModuleWithAdministration); ok {
-		made.administration = m.Administration()
+		built.administration = m.Administration()
 	}
-	p.parts.Store(made)
+	p.parts.Store(built)
 	return nil
 }
 
-// answer is the interceptor of every unary call to the plugin. Calls to
-// go-plugin's own services pass untouched.
-func (p *process) answer(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	switch serviceOf(info.FullMethod) {
-	case personalv1.PersonalService_ServiceDesc.ServiceName:
-		return answerer{log: p.log, level: slog.LevelInfo, status: contractStatus}.answer(ctx, request, info, p.serving(next))
-	case personalv1.AdministrationService_ServiceDesc.ServiceName:
-		return answerer{log: p.log, level: slog.LevelInfo, status: contractStatus}.answer(ctx, request, info, p.administering(next))
-	case personalv1.LifecycleService_ServiceDesc.ServiceName:
-		return answerer{log: p.log, level: slog.LevelDebug, status: lifecycleStatus}.answer(ctx, request, info, p.counted(next))
+// intercept is the interceptor of every unary call to the plugin. Calls to
+// go-plugin's own services pass unchanged.
+func (p *process) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	i := interceptor{log: p.log, level: slog.LevelInfo, status: contractStatus}
+	switch info.Server.(type) {
+	case *serviceServer:
+		next = p.requireModule(next)
+	case *administrationServer:
+		next = p.requireAdministration(next)
+	case *lifecycleServer:
+		i.level, i.status = slog.LevelDebug, lifecycleStatus
+	default:
+		return next(ctx, request)
 	}
-	return next(ctx, request)
+	return i.intercept(ctx, request, info, p.countCall(next))
 }
 
-// serving lets calls through once there is a module to answer them.
-func (p *process) serving(next grpc.UnaryHandler) grpc.UnaryHandler {
-	return p.counted(func(ctx context.Context, request any) (any, error) {
+// requireModule fails with unavailable until there is a module.
+func (p *process) requireModule(next grpc.UnaryHandler) grpc.UnaryHandler {
+	return func(ctx context.Context, request any) (any, error) {
 		if p.parts.Load() == nil {
-			return nil, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: retryAfter, Cause: errNotConfigured}
+			return nil, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: defaultRetryAfter, Cause: errNotConfigured}
 		}
 		return next(ctx, request)
-	})
+	}
 }
 
-// administering lets calls through if the module has an administration.
-func (p *process) administering(next grpc.UnaryHandler) grpc.UnaryHandler {
-	return p.serving(func(ctx context.Context, request any) (any, error) {
+// requireAdministration fails with not_found if the module has no administration.
+func (p *process) requireAdministration(next grpc.UnaryHandler) grpc.UnaryHandler {
+	return p.requireModule(func(ctx context.Context, request any) (any, error) {
 		if p.parts.Load().administration == nil {
 			return nil, personal.NewError(personal.CodeNotFound, nil)
 		}
@@ -94,35 +219,24 @@ func (p *process) administering(next grpc.UnaryHandler) grpc.UnaryHandler {
 	})
 }
 
-// counted keeps the module open while a call is under way.
-func (p *process) counted(next grpc.UnaryHandler) grpc.UnaryHandler {
+// countCall keeps the module open while a call is running.
+func (p *process) countCall(next grpc.UnaryHandler) grpc.UnaryHandler {
 	return func(ctx context.Context, request any) (any, error) {
 		if !p.calls.enter() {
-			return nil, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: retryAfter}
+			return nil, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: defaultRetryAfter}
 		}
 		defer p.calls.leave()
 		return next(ctx, request)
 	}
 }
 
-// quiesce stops the module's background work, if there is a module.
-func (p *process) quiesce(ctx context.Context) {
-	parts := p.parts.Load()
-	if parts == nil {
-		return
-	}
-	if err := parts.module.Quiesce(ctx); err != nil {
-		p.log.Warn("stopping background work", "error", err)
-	}
-}
-
-// close waits for the calls under way and closes the module, as long as
-// closeTime allows. The calls' contexts have ended before.
+// close waits for running calls, whose contexts are already cancelled, and closes the
+// module, both within closeTimeout.
 func (p *process) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	if err := p.calls.shut(ctx); err != nil {
-		p.log.Error("calls are still under way, the module is left as it is")
+	if err := p.calls.close(ctx); err != nil {
+		p.log.Error("calls are still running, the module is not closed")
 		return
 	}
 	parts := p.parts.Load()
@@ -137,6 +251,54 @@ func (p *process) close() {
 			p.log.Error("closing the module", "error", err)
 		}
 	case <-ctx.Done():
-		p.log.Error("the module does not close in time")
+		p.log.Error("closing the module takes too long")
+	}
+}
+
+// gate counts running calls until it is closed. The zero gate is open.
+type gate struct {
+	mu     sync.Mutex
+	inside int
+	empty  chan struct{} // nil while the gate is open; closed when no call is running
+}
+
+// enter counts a call in, or reports false if the gate is closed.
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.empty != nil {
+		return false
+	}
+	g.inside++
+	return true
+}
+
+// leave counts a call out.
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inside--
+	g.signalLocked()
+}
+
+// close closes the gate and waits until no call is running, or returns the error of
+// ctx. It may be called once.
+func (g *gate) close(ctx context.Context) error {
+	g.mu.Lock()
+	g.empty = make(chan struct{})
+	g.signalLocked()
+	g.mu.Unlock()
+
+	select {
+	case <-g.empty:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (g *gate) signalLocked() {
+	if g.empty != nil && g.inside == 0 {
+		close(g.empty)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,8 +21,8 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// The test binary is also the plugin and, to be killed, a host. It tells what
-// becomes of the plugin through a pipe, which ends with the process.
+// The test binary is also the plugin, and a host that a test can kill. The plugin
+// reports what it does through a pipe, which closes with the process.
 const (
 	hostEnv     = "PERSONAL_TEST_HOST"
 	behaviorEnv = "PERSONAL_TEST_BEHAVIOR"
@@ -43,18 +44,18 @@ func TestMain(m *testing.M) {
 func runPlugin(behavior string) {
 	record := os.NewFile(recordFD, "record")
 	log := pluginrpc.NewLogger(os.Stderr, slog.LevelInfo)
-	note := func(what string) {
+	report := func(what string) {
 		_, _ = fmt.Fprintln(record, what)
-		log.Warn("noted", "what", what)
+		log.Warn("reported", "what", what)
 	}
 	build := func(_ context.Context, _ pluginrpc.Configuration, h personal.Host) (pluginrpc.Module, error) {
 		return &module{
-			service: stub{answer: func(ctx context.Context, operation string, _ any) (any, error) {
-				if operation == "Logout" { // a call that does not end by itself
-					note("called")
+			service: stub{handle: func(ctx context.Context, operation string, _ any) (any, error) {
+				if operation == "Logout" { // a call that runs until it is cancelled
+					report("called")
 					<-ctx.Done()
-					_, _ = h.UserFields(context.Background()) // takes a while, and may fail
-					note("cancelled")
+					_, _ = h.UserFields(context.Background()) // takes time and may fail
+					report("cancelled")
 					return nil, ctx.Err()
 				}
 				_, err := h.UserFields(ctx)
@@ -62,8 +63,8 @@ func runPlugin(behavior string) {
 			}},
 			preflight: func(context.Context) (pluginrpc.Report, error) { return selfReport(), nil },
 			step: func(_ context.Context, name string) error {
-				note(name)
-				if name == behavior { // stuck, and deaf to its context
+				report(name)
+				if name == behavior { // hangs and ignores its context
 					select {}
 				}
 				return nil
@@ -71,10 +72,10 @@ func runPlugin(behavior string) {
 		}, nil
 	}
 	pluginrpc.Serve(build, pluginrpc.ServeOptions{Logger: log})
-	note("served")
+	report("served")
 }
 
-// selfReport tells what a plugin process sees of itself.
+// selfReport returns what a plugin process sees of itself.
 func selfReport() pluginrpc.Report {
 	var limit syscall.Rlimit
 	_ = syscall.Getrlimit(syscall.RLIMIT_CORE, &limit)
@@ -93,16 +94,16 @@ func selfReport() pluginrpc.Report {
 type child struct {
 	client   *plugin.Client
 	lifeline *os.File // the host's end
-	record   *os.File // what the plugin noted; ends with the process
+	record   *os.File // what the plugin reported; closes with the process
 	log      *logBuffer
 	service  personal.Service
 	*pluginrpc.Connection
 }
 
-func (c *child) end() { c.client.Kill() }
+func (c *child) stop() { c.client.Kill() }
 
-// noted returns what the plugin noted, after it has ended.
-func (c *child) noted(t *testing.T) []string {
+// reported returns what the plugin reported until it stopped.
+func (c *child) reported(t *testing.T) []string {
 	t.Helper()
 	text, err := io.ReadAll(c.record)
 	if err != nil {
@@ -111,7 +112,7 @@ func (c *child) noted(t *testing.T) []string {
 	return strings.Fields(string(text))
 }
 
-// startProcess starts a plugin as a host does.
+// startProcess starts a plugin like a host.
 func startProcess(t *testing.T, behavior string, multiplex bool) *child {
 	t.Helper()
 	reader, writer := pipe(t)
@@ -121,7 +122,7 @@ func startProcess(t *testing.T, behavior string, multiplex bool) *child {
 	if c.client, c.lifeline, c.Connection, err = launch(host, c.log, writer, socketDir(t), behavior, multiplex); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.end)
+	t.Cleanup(c.stop)
 	_ = writer.Close()
 	c.service = pluginrpc.NewService(c.Conn(), host)
 	return c
@@ -136,7 +137,7 @@ func configured(t *testing.T, behavior string) *child {
 	return c
 }
 
-// socketDir returns a folder whose name is short enough for sockets.
+// socketDir returns a folder whose path is short enough for sockets.
 func socketDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "personal")
@@ -186,7 +187,7 @@ func dispense(client *plugin.Client) (*pluginrpc.Connection, error) {
 	}
 	connection, ok := dispensed.(*pluginrpc.Connection)
 	if !ok {
-		return nil, errors.New("dispensed something else")
+		return nil, errors.New("dispensed something else than a connection")
 	}
 	return connection, nil
 }
@@ -201,7 +202,7 @@ func pipe(t *testing.T) (reader, writer *os.File) {
 	return reader, writer
 }
 
-// runHost starts and configures a plugin, says so, and waits to be killed.
+// runHost starts and configures a plugin, prints the result and waits to be killed.
 func runHost() {
 	client, lifeline, connection, err := launch(newFakeHost("1"), new(logBuffer), os.NewFile(3, "record"), os.TempDir(), "", false)
 	if err == nil {
@@ -209,10 +210,11 @@ func runHost() {
 	}
 	fmt.Println("host ready:", err == nil)
 	<-connection.Done()
-	_, _ = client, lifeline
+	runtime.KeepAlive(client)
+	runtime.KeepAlive(lifeline) // a collected file is closed, and the plugin stops
 }
 
-func TestAProcessServesOverEitherKindOfBroker(t *testing.T) {
+func TestProcess_ServesOverBothBrokers(t *testing.T) {
 	for name, multiplex := range map[string]bool{"a socket per direction": false, "one socket": true} {
 		t.Run(name, func(t *testing.T) {
 			c := startProcess(t, "", multiplex)
@@ -220,13 +222,13 @@ func TestAProcessServesOverEitherKindOfBroker(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, err := c.service.Refresh(t.Context(), pair); err != nil || got != pair {
-				t.Errorf("got %v, %v", got, err)
+				t.Errorf("got %v, %v; want %v", got, err, pair)
 			}
 		})
 	}
 }
 
-func TestAProcessKeepsItsSecretsToItself(t *testing.T) {
+func TestProcess_ExposesNoSecrets(t *testing.T) {
 	c := configured(t, "")
 	report, err := c.Preflight(t.Context())
 	if err != nil {
@@ -235,43 +237,43 @@ func TestAProcessKeepsItsSecretsToItself(t *testing.T) {
 	want := map[string]string{"core": "0 0", "umask": "077"}
 	for _, check := range report.Checks {
 		if expected, ok := want[check.Name]; ok && check.Reason != expected {
-			t.Errorf("%s is %s, want %s", check.Name, check.Reason, expected)
+			t.Errorf("%s: got %s, want %s", check.Name, check.Reason, expected)
 		}
 		if strings.Contains(check.Reason, secret) {
-			t.Errorf("the configuration shows in %q", check.Reason)
+			t.Errorf("got the configuration in %q", check.Reason)
 		}
 		if strings.HasPrefix(check.Reason, pluginrpc.LifelineEnv) {
-			t.Errorf("children would inherit %q", check.Reason)
+			t.Errorf("got %q in the environment, want it removed", check.Reason)
 		}
 	}
-	c.end()
+	c.stop()
 	if strings.Contains(c.log.String(), secret) {
-		t.Errorf("the configuration shows in the log: %s", c.log)
+		t.Errorf("got the configuration in the log: %s", c.log)
 	}
 }
 
-func TestTheLogOfAPluginKeepsItsLevels(t *testing.T) {
+func TestLog_LevelsReachTheHost(t *testing.T) {
 	c := configured(t, "")
 	if err := c.Activate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c.end()
+	c.stop()
 	for line := range strings.Lines(c.log.String()) {
-		if strings.Contains(line, "noted") && strings.Contains(line, "what=Activate") {
+		if strings.Contains(line, "reported") && strings.Contains(line, "what=Activate") {
 			if !strings.Contains(line, "[WARN]") {
-				t.Errorf("another level than warn: %s", line)
+				t.Errorf("got %s, want level warn", line)
 			}
 			return
 		}
 	}
-	t.Errorf("the plugin's line is missing: %s", c.log)
+	t.Errorf("got log %s, want the plugin's line in it", c.log)
 }
 
-func TestAKilledProcessFailsItsCallsAndIsDone(t *testing.T) {
+func TestProcess_KillFailsRunningCalls(t *testing.T) {
 	c := configured(t, "")
 	failed := make(chan error, 1)
 	go func() { failed <- c.service.Logout(context.Background(), personal.LogoutRequest{}) }()
-	awaitNote(t, c.record, "called")
+	wantReport(t, c.record, "called")
 	if err := syscall.Kill(c.client.ReattachConfig().Pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -280,43 +282,43 @@ func TestAKilledProcessFailsItsCallsAndIsDone(t *testing.T) {
 	}
 	<-c.Done()
 	if _, err := c.service.Refresh(t.Context(), pair); personal.CodeOf(err) != personal.CodeUnavailable {
-		t.Errorf("a later call: got %v, want unavailable", err)
+		t.Errorf("later call: got %v, want unavailable", err)
 	}
 }
 
-// awaitNote reads the first note, which is to be this one.
-func awaitNote(t *testing.T, record io.Reader, note string) {
+// wantReport reads one report, which must be this one.
+func wantReport(t *testing.T, record io.Reader, want string) {
 	t.Helper()
-	got := make([]byte, len(note)+1)
-	if _, err := io.ReadFull(record, got); err != nil || string(got) != note+"\n" {
-		t.Fatalf("noted %q, %v; want %q", got, err, note)
+	got := make([]byte, len(want)+1)
+	if _, err := io.ReadFull(record, got); err != nil || string(got) != want+"\n" {
+		t.Fatalf("got report %q, %v; want %q", got, err, want)
 	}
 }
 
-func TestAProcessThatIsEndedCancelsItsCallsAndClosesItsModule(t *testing.T) {
+func TestProcess_StopCancelsCallsAndClosesModule(t *testing.T) {
 	c := configured(t, "")
 	failed := make(chan error, 1)
 	go func() { failed <- c.service.Logout(context.Background(), personal.LogoutRequest{}) }()
-	awaitNote(t, c.record, "called")
-	c.end()
+	wantReport(t, c.record, "called")
+	c.stop()
 	if err := <-failed; personal.CodeOf(err) != personal.CodeUnavailable {
 		t.Errorf("got %v, want unavailable", err)
 	}
-	if got, want := c.noted(t), []string{"cancelled", "Close", "served"}; !slices.Equal(got, want) {
-		t.Errorf("noted %q, want %q", got, want)
+	if got, want := c.reported(t), []string{"cancelled", "Close", "served"}; !slices.Equal(got, want) {
+		t.Errorf("got reports %q, want %q", got, want)
 	}
 }
 
-func TestAProcessEndsWithItsLifeline(t *testing.T) {
+func TestLifeline_ClosingStopsProcess(t *testing.T) {
 	tests := map[string]struct {
 		behavior  string
 		configure bool
 		want      []string
 	}{
-		"before its configuration":   {"", false, []string{"served"}},
-		"in order":                   {"", true, []string{"Quiesce", "Close", "served"}},
-		"though its work won't stop": {"Quiesce", true, []string{"Quiesce"}},
-		"though it won't close":      {"Close", true, []string{"Quiesce", "Close", "served"}},
+		"not configured":           {"", false, []string{"served"}},
+		"configured":               {"", true, []string{"Quiesce", "Close", "served"}},
+		"quiescing takes too long": {"Quiesce", true, []string{"Quiesce"}},
+		"closing takes too long":   {"Close", true, []string{"Quiesce", "Close", "served"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -331,14 +333,14 @@ func TestAProcessEndsWithItsLifeline(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-c.Done()
-			if got := c.noted(t); !slices.Equal(got, tt.want) {
-				t.Errorf("noted %q, want %q", got, tt.want)
+			if got := c.reported(t); !slices.Equal(got, tt.want) {
+				t.Errorf("got reports %q, want %q", got, tt.want)
 			}
 		})
 	}
 }
 
-func TestAProcessEndsInOrderWhenItsHostIsKilled(t *testing.T) {
+func TestLifeline_KilledHostStopsProcess(t *testing.T) {
 	record, writer := pipe(t)
 	output, hostOutput := pipe(t)
 	host := exec.Command(os.Args[0])
@@ -349,23 +351,23 @@ func TestAProcessEndsInOrderWhenItsHostIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = writer.Close(), hostOutput.Close()
-	awaitNote(t, output, "host ready: true")
+	wantReport(t, output, "host ready: true")
 	if err := host.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = host.Wait()
 	want := []string{"Quiesce", "Close", "served"}
-	if got := (&child{record: record}).noted(t); !slices.Equal(got, want) {
-		t.Errorf("noted %q, want %q", got, want)
+	if got := (&child{record: record}).reported(t); !slices.Equal(got, want) {
+		t.Errorf("got reports %q, want %q", got, want)
 	}
 }
 
-func TestAProcessStartedByHandIsNotUnderTheHandshake(t *testing.T) {
+func TestUnderHandshake_FalseWithoutHost(t *testing.T) {
 	if pluginrpc.UnderHandshake() {
-		t.Error("a test is taken for a plugin")
+		t.Error("got true in a test, want false")
 	}
 	t.Setenv(pluginrpc.Handshake().MagicCookieKey, pluginrpc.Handshake().MagicCookieValue)
 	if !pluginrpc.UnderHandshake() {
-		t.Error("a plugin is not taken for one")
+		t.Error("got false with the cookie, want true")
 	}
 }

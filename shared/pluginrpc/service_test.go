@@ -24,7 +24,7 @@ var (
 	profile = personal.Profile{Login: "anna", Email: "anna@example.org"}
 )
 
-// results are what a stub answers with, by operation; the others answer nothing.
+// results are the results of a stub, by operation. Other operations have none.
 var results = map[string]any{
 	"Authorize":      personal.SignedIn{Credentials: pair, Profile: profile},
 	"Register":       personal.SignedIn{Credentials: pair, Profile: profile},
@@ -38,7 +38,7 @@ var results = map[string]any{
 }
 
 func fixed(err error) stub {
-	return stub{answer: func(_ context.Context, operation string, _ any) (any, error) {
+	return stub{handle: func(_ context.Context, operation string, _ any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
@@ -75,8 +75,8 @@ func operations() []reflect.Method {
 	return methods
 }
 
-// call calls an operation with zero parameters, or with the given request.
-func call(ctx context.Context, s contract, m reflect.Method, request any) (any, error) {
+// callOperation calls an operation with the given request, or with a zero one.
+func callOperation(ctx context.Context, s contract, m reflect.Method, request any) (any, error) {
 	arguments := []reflect.Value{reflect.ValueOf(ctx)}
 	if m.Type.NumIn() == 2 {
 		in := reflect.New(m.Type.In(1)).Elem()
@@ -93,10 +93,10 @@ func call(ctx context.Context, s contract, m reflect.Method, request any) (any, 
 	return out[0].Interface(), err
 }
 
-// Every field of the contract crosses, one that is added later too.
-func TestEveryOperationCarriesItsRequestAndItsAnswer(t *testing.T) {
+// The test covers every field of the contract, including fields that are added later.
+func TestOperations_ConvertEveryField(t *testing.T) {
 	var seen, given any
-	service := serve(t, stub{answer: func(_ context.Context, _ string, request any) (any, error) {
+	service := serve(t, stub{handle: func(_ context.Context, _ string, request any) (any, error) {
 		seen = request
 		return given, nil
 	}}, newFakeHost("1"))
@@ -110,27 +110,27 @@ func TestEveryOperationCarriesItsRequestAndItsAnswer(t *testing.T) {
 			if m.Type.NumOut() == 2 {
 				given = filled(m.Type.Out(0))
 			}
-			answer, err := call(t.Context(), service, m, request)
+			result, err := callOperation(t.Context(), service, m, request)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(request, seen); diff != "" {
 				t.Errorf("request (-sent +received):\n%s", diff)
 			}
-			if diff := cmp.Diff(given, answer); diff != "" {
-				t.Errorf("answer (-sent +received):\n%s", diff)
+			if diff := cmp.Diff(given, result); diff != "" {
+				t.Errorf("result (-sent +received):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestEveryKindOfValueCrosses(t *testing.T) {
+func TestProfile_ConvertsEveryValueType(t *testing.T) {
 	values := []any{nil, true, false, int64(0), int64(1<<53 - 1), -0.5, 0.0, "", "text", []string{}, []string{"a", "b"}}
 	sent := profile
 	for _, value := range values {
 		sent.Fields = append(sent.Fields, personal.ProfileField{Name: "f", Value: value})
 	}
-	service := serve(t, stub{answer: func(context.Context, string, any) (any, error) { return sent, nil }}, newFakeHost("1"))
+	service := serve(t, stub{handle: func(context.Context, string, any) (any, error) { return sent, nil }}, newFakeHost("1"))
 	got, err := service.Profile(t.Context(), pair)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestEveryKindOfValueCrosses(t *testing.T) {
 	}
 }
 
-func TestEveryKindOfInputCrosses(t *testing.T) {
+func TestUpdateProfile_ConvertsEveryInputKind(t *testing.T) {
 	sent := map[string]personal.Input{
 		"unset":    {},
 		"text":     personal.Text("a"),
@@ -152,7 +152,7 @@ func TestEveryKindOfInputCrosses(t *testing.T) {
 		"other":    {Kind: personal.InputOther},
 	}
 	var seen any
-	service := serve(t, stub{answer: func(_ context.Context, operation string, request any) (any, error) {
+	service := serve(t, stub{handle: func(_ context.Context, operation string, request any) (any, error) {
 		seen = request
 		return results[operation], nil
 	}}, newFakeHost("1"))
@@ -165,7 +165,7 @@ func TestEveryKindOfInputCrosses(t *testing.T) {
 	}
 }
 
-func TestEveryOperationFailsWithTheErrorOfItsModule(t *testing.T) {
+func TestOperations_ReturnModuleError(t *testing.T) {
 	sent := &personal.Error{
 		Code:        personal.CodeTooManyAttempts,
 		FieldErrors: personal.FieldErrors{"login": personal.FieldErrorTaken},
@@ -177,29 +177,29 @@ func TestEveryOperationFailsWithTheErrorOfItsModule(t *testing.T) {
 	want := &personal.Error{Code: sent.Code, FieldErrors: sent.FieldErrors, RetryAfter: sent.RetryAfter, RequestID: "r1"}
 	for _, m := range operations() {
 		t.Run(m.Name, func(t *testing.T) {
-			answer, err := call(ctx, service, m, nil)
+			result, err := callOperation(ctx, service, m, nil)
 			var got *personal.Error
 			if !errors.As(err, &got) {
-				t.Fatalf("got %v", err)
+				t.Fatalf("got %v, want a *personal.Error", err)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
-			if answer != nil && !reflect.ValueOf(answer).IsZero() {
-				t.Errorf("an answer came with the error: %v", answer)
+			if result != nil && !reflect.ValueOf(result).IsZero() {
+				t.Errorf("got result %v with the error, want none", result)
 			}
 		})
 	}
 }
 
-func TestAnInternalCauseIsLoggedUnderTheRequestIDAndDoesNotCross(t *testing.T) {
+func TestErrors_CauseIsLoggedAndDoesNotCross(t *testing.T) {
 	tests := map[string]struct {
 		err  error
 		code personal.Code
 	}{
-		"an error of no contract":   {errors.New("table broken"), personal.CodeInternal},
-		"an internal error":         {personal.NewError(personal.CodeInternal, errors.New("table broken")), personal.CodeInternal},
-		"an unavailable dependency": {personal.NewError(personal.CodeUnavailable, errors.New("table broken")), personal.CodeUnavailable},
+		"other error":            {errors.New("table broken"), personal.CodeInternal},
+		"internal error":         {personal.NewError(personal.CodeInternal, errors.New("table broken")), personal.CodeInternal},
+		"unavailable dependency": {personal.NewError(personal.CodeUnavailable, errors.New("table broken")), personal.CodeUnavailable},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -211,20 +211,20 @@ func TestAnInternalCauseIsLoggedUnderTheRequestIDAndDoesNotCross(t *testing.T) {
 				t.Errorf("got %v, want %s", err, tt.code)
 			}
 			if strings.Contains(err.Error(), "table broken") {
-				t.Errorf("the cause crossed: %v", err)
+				t.Errorf("got the cause in %v", err)
 			}
 			if !strings.Contains(log.String(), "table broken") || !strings.Contains(log.String(), "r-17") {
-				t.Errorf("the log lacks the cause or the request: %s", &log)
+				t.Errorf("got log %s, want the cause and the request id", &log)
 			}
 		})
 	}
 }
 
-func TestAPanicFailsItsCallAndNoOther(t *testing.T) {
+func TestPanic_FailsOnlyItsCall(t *testing.T) {
 	var log logBuffer
-	service := serveLogged(t, stub{answer: func(_ context.Context, operation string, _ any) (any, error) {
+	service := serveLogged(t, stub{handle: func(_ context.Context, operation string, _ any) (any, error) {
 		if operation == "Refresh" {
-			panic("out of mind")
+			panic("secret value")
 		}
 		return results[operation], nil
 	}}, &log)
@@ -234,39 +234,39 @@ func TestAPanicFailsItsCallAndNoOther(t *testing.T) {
 		t.Errorf("got %v, want internal", err)
 	}
 	if _, err := service.Profile(ctx, pair); err != nil {
-		t.Errorf("the next call: %v", err)
+		t.Errorf("next call: %v", err)
 	}
 	for _, part := range []string{`"panic":"string"`, "r-18", "service_test.go"} {
 		if !strings.Contains(log.String(), part) {
-			t.Errorf("the log lacks %q", part)
+			t.Errorf("got log %s, want %q in it", &log, part)
 		}
 	}
-	if strings.Contains(log.String(), "out of mind") {
-		t.Error("the log holds a value that may be a secret")
+	if strings.Contains(log.String(), "secret value") {
+		t.Error("got the panic's value in the log, which may be a secret")
 	}
 }
 
-func TestWhatBelongsToACallTravelsWithIt(t *testing.T) {
+func TestCall_CrossesAsMetadata(t *testing.T) {
 	tests := map[string]struct{ sent, want personal.Call }{
-		"nothing": {},
-		"everything": {
+		"empty call": {},
+		"full call": {
 			personal.Call{RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1", Shared: true, SchemaRevision: "0"},
 			personal.Call{RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("2001:db8::1"), Agent: "Browser/1", Shared: true},
 		},
-		"texts that are no header": {
+		"texts that are invalid in headers": {
 			personal.Call{RequestID: "r\r\nx: y", Agent: "обозреватель\x00\n"},
 			personal.Call{RequestID: "r\r\nx: y", Agent: "обозреватель\x00\n"},
 		},
-		"texts that are no text": {
+		"invalid UTF-8": {
 			personal.Call{Agent: "a\xffb"}, personal.Call{Agent: "a\uFFFDb"},
 		},
-		"texts that are too long": {
+		"texts above the limits": {
 			personal.Call{RequestID: strings.Repeat("r", 1000), Agent: strings.Repeat("ж", 1000)},
 			personal.Call{RequestID: strings.Repeat("r", 128), Agent: strings.Repeat("ж", 255)},
 		},
 	}
 	var seen personal.Call
-	service := serve(t, stub{answer: func(ctx context.Context, operation string, _ any) (any, error) {
+	service := serve(t, stub{handle: func(ctx context.Context, operation string, _ any) (any, error) {
 		seen = personal.CallFrom(ctx)
 		return results[operation], nil
 	}}, newFakeHost("1"))
@@ -275,7 +275,7 @@ func TestWhatBelongsToACallTravelsWithIt(t *testing.T) {
 			if _, err := service.Refresh(personal.WithCall(t.Context(), tt.sent), pair); err != nil {
 				t.Fatal(err)
 			}
-			tt.want.SchemaRevision = "1" // the host's, whatever was sent
+			tt.want.SchemaRevision = "1" // always the host's
 			if seen != tt.want {
 				t.Errorf("got %+v, want %+v", seen, tt.want)
 			}
@@ -283,8 +283,8 @@ func TestWhatBelongsToACallTravelsWithIt(t *testing.T) {
 	}
 }
 
-func TestTheDeadlineOfACallReachesTheModule(t *testing.T) {
-	service := serve(t, stub{answer: func(ctx context.Context, _ string, _ any) (any, error) {
+func TestCall_DeadlineReachesModule(t *testing.T) {
+	service := serve(t, stub{handle: func(ctx context.Context, _ string, _ any) (any, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}, newFakeHost("1"))
@@ -296,10 +296,10 @@ func TestTheDeadlineOfACallReachesTheModule(t *testing.T) {
 	}
 }
 
-func TestACallerWhoGoesAwayEndsTheCallAndIsNoFailure(t *testing.T) {
+func TestCall_CancellationIsNoFailure(t *testing.T) {
 	var log logBuffer
 	entered, left := make(chan struct{}), make(chan struct{})
-	service := serveLogged(t, stub{answer: func(ctx context.Context, _ string, _ any) (any, error) {
+	service := serveLogged(t, stub{handle: func(ctx context.Context, _ string, _ any) (any, error) {
 		close(entered)
 		<-ctx.Done()
 		defer close(left)
@@ -309,25 +309,25 @@ func TestACallerWhoGoesAwayEndsTheCallAndIsNoFailure(t *testing.T) {
 	go func() { <-entered; cancel() }()
 	_, err := service.Refresh(ctx, pair)
 	if personal.CodeOf(err) != personal.CodeUnavailable || !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want unavailable as the caller went away", err)
+		t.Errorf("got %v, want unavailable because of the cancellation", err)
 	}
 	<-left
 	if strings.Contains(log.String(), `"@level":"error"`) {
-		t.Errorf("logged as a failure: %s", &log)
+		t.Errorf("got log %s, want no error", &log)
 	}
 }
 
-func TestAnAnswerThatLacksAPartIsNoSuccess(t *testing.T) {
+func TestOperations_IncompleteResponseIsInternalError(t *testing.T) {
 	whole := personal.SignedIn{Credentials: pair, Profile: profile}
 	noUser, noHash, noLogin := whole, whole, whole
 	noUser.Credentials.UserID = 0
 	noHash.Credentials.UserHash = ""
 	noLogin.Profile.Login = ""
 	tests := map[string]struct {
-		answer                      personal.SignedIn
+		result                      personal.SignedIn
 		signedIn, renewed, profiled bool
 	}{
-		"whole":    {whole, true, true, true},
+		"complete": {whole, true, true, true},
 		"empty":    {personal.SignedIn{}, false, false, false},
 		"no user":  {noUser, false, false, true},
 		"no hash":  {noHash, false, false, true},
@@ -335,14 +335,14 @@ func TestAnAnswerThatLacksAPartIsNoSuccess(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			service := serve(t, stub{answer: func(_ context.Context, operation string, _ any) (any, error) {
+			service := serve(t, stub{handle: func(_ context.Context, operation string, _ any) (any, error) {
 				switch operation {
 				case "Authorize", "Register":
-					return tt.answer, nil
+					return tt.result, nil
 				case "Refresh", "ChangePassword":
-					return tt.answer.Credentials, nil
+					return tt.result.Credentials, nil
 				}
-				return tt.answer.Profile, nil
+				return tt.result.Profile, nil
 			}}, newFakeHost("1"))
 			for operation, succeeds := range map[string]bool{
 				"Authorize": tt.signedIn, "Register": tt.signedIn,
@@ -350,30 +350,30 @@ func TestAnAnswerThatLacksAPartIsNoSuccess(t *testing.T) {
 				"Profile": tt.profiled, "UpdateProfile": tt.profiled,
 			} {
 				m, _ := reflect.TypeFor[personal.Service]().MethodByName(operation)
-				answer, err := call(t.Context(), service, m, nil)
+				result, err := callOperation(t.Context(), service, m, nil)
 				want := personal.CodeInternal
 				if succeeds {
 					want = ""
 				}
-				if personal.CodeOf(err) != want || (err != nil && !reflect.ValueOf(answer).IsZero()) {
-					t.Errorf("%s: got %v, %v; want %q", operation, answer, err, want)
+				if personal.CodeOf(err) != want || (err != nil && !reflect.ValueOf(result).IsZero()) {
+					t.Errorf("%s: got %v, %v; want %q", operation, result, err, want)
 				}
 			}
 		})
 	}
 }
 
-func TestAValueThatNoFieldHasIsAnInternalFailure(t *testing.T) {
-	odd := stub{answer: func(context.Context, string, any) (any, error) {
+func TestProfile_UnsupportedValueIsInternalError(t *testing.T) {
+	unsupported := stub{handle: func(context.Context, string, any) (any, error) {
 		return personal.Profile{Login: "anna", Fields: []personal.ProfileField{{Name: "age", Value: int32(3)}}}, nil
 	}}
-	_, err := serve(t, odd, newFakeHost("1")).Profile(t.Context(), pair)
+	_, err := serve(t, unsupported, newFakeHost("1")).Profile(t.Context(), pair)
 	if personal.CodeOf(err) != personal.CodeInternal {
 		t.Errorf("got %v, want internal", err)
 	}
 }
 
-// failing is a connection to nowhere.
+// failing is a connection whose calls all fail.
 type failing struct{ err error }
 
 func (f failing) Invoke(context.Context, string, any, any, ...grpc.CallOption) error { return f.err }
@@ -382,22 +382,22 @@ func (f failing) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.Ca
 	return nil, f.err
 }
 
-func TestAConnectionThatFailsNeverLooksLikeAnAnswer(t *testing.T) {
+func TestConnectionFailure_NeverLooksLikeSuccess(t *testing.T) {
 	tests := map[string]struct {
 		err   error
 		code  personal.Code
 		retry time.Duration
 	}{
-		"no process":               {pluginrpc.Unavailable(3*time.Second, "starting"), personal.CodeUnavailable, 3 * time.Second},
-		"a dead process":           {status.Error(codes.Unavailable, "EOF"), personal.CodeUnavailable, time.Second},
-		"a closed connection":      {status.Error(codes.Canceled, "closing"), personal.CodeUnavailable, time.Second},
-		"a deadline":               {status.Error(codes.DeadlineExceeded, "late"), personal.CodeUnavailable, time.Second},
-		"a bare deadline":          {context.DeadlineExceeded, personal.CodeUnavailable, time.Second},
-		"too large a message":      {status.Error(codes.ResourceExhausted, "large"), personal.CodeUnavailable, time.Second},
-		"an unknown operation":     {status.Error(codes.Unimplemented, "unknown"), personal.CodeNotFound, 0},
-		"an undetailed refusal":    {status.Error(codes.Unauthenticated, "who?"), personal.CodeInternal, 0},
-		"an error of no status":    {errors.New("odd"), personal.CodeInternal, 0},
-		"an error of the contract": {personal.NewError(personal.CodeTooLarge, nil), personal.CodeTooLarge, 0},
+		"no process":            {pluginrpc.Unavailable(3*time.Second, "starting"), personal.CodeUnavailable, 3 * time.Second},
+		"dead process":          {status.Error(codes.Unavailable, "EOF"), personal.CodeUnavailable, time.Second},
+		"closed connection":     {status.Error(codes.Canceled, "closing"), personal.CodeUnavailable, time.Second},
+		"deadline status":       {status.Error(codes.DeadlineExceeded, "late"), personal.CodeUnavailable, time.Second},
+		"deadline error":        {context.DeadlineExceeded, personal.CodeUnavailable, time.Second},
+		"message too large":     {status.Error(codes.ResourceExhausted, "large"), personal.CodeUnavailable, time.Second},
+		"unknown operation":     {status.Error(codes.Unimplemented, "unknown"), personal.CodeNotFound, 0},
+		"status without detail": {status.Error(codes.Unauthenticated, "who?"), personal.CodeInternal, 0},
+		"error without status":  {errors.New("odd"), personal.CodeInternal, 0},
+		"contract error":        {personal.NewError(personal.CodeTooLarge, nil), personal.CodeTooLarge, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -405,10 +405,10 @@ func TestAConnectionThatFailsNeverLooksLikeAnAnswer(t *testing.T) {
 			signedIn, err := service.Authorize(t.Context(), personal.AuthorizeRequest{})
 			var got *personal.Error
 			if !errors.As(err, &got) || got.Code != tt.code || got.RetryAfter != tt.retry {
-				t.Errorf("got %#v, want %s after %v", err, tt.code, tt.retry)
+				t.Errorf("got %#v, want %s with RetryAfter %v", err, tt.code, tt.retry)
 			}
 			if !reflect.ValueOf(signedIn).IsZero() {
-				t.Errorf("signed in as %v", signedIn.Credentials.UserID)
+				t.Errorf("got user %d, want none", signedIn.Credentials.UserID)
 			}
 		})
 	}

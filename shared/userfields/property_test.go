@@ -26,7 +26,7 @@ func fieldOf(t personal.FieldType) personal.Field {
 	return f
 }
 
-// again returns an accepted value as a client would send it back.
+// again returns a value as a client would send it.
 func again(v any) personal.Input {
 	switch v := v.(type) {
 	case bool:
@@ -43,14 +43,13 @@ func again(v any) personal.Input {
 	return personal.Input{}
 }
 
-// checkStable fails unless what the schema accepts survives storage, shows in a
-// profile, and is accepted again as the same value. It returns whether the input
-// was accepted.
+// checkStable checks that a value that the schema accepts is unchanged by storage, is
+// shown in a profile, and is accepted again. It returns whether the input was accepted.
 func checkStable(t rapid.TB, s *Schema, in personal.Input) bool {
 	t.Helper()
-	var faults personal.FieldErrors
-	values := s.Register(map[string]personal.Input{"x": in}, &faults)
-	if len(faults) > 0 {
+	var errs personal.FieldErrors
+	values := s.Register(map[string]personal.Input{"x": in}, &errs)
+	if len(errs) > 0 {
 		return false
 	}
 	data, err := values.Encode()
@@ -62,17 +61,17 @@ func checkStable(t rapid.TB, s *Schema, in personal.Input) bool {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(values, stored); diff != "" {
-		t.Fatalf("storage changed the value (-want +got):\n%s", diff)
+		t.Fatalf("stored value (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(values["x"], s.Profile(stored)[0].Value); diff != "" {
-		t.Fatalf("the profile shows another value (-want +got):\n%s", diff)
+		t.Fatalf("value in the profile (-want +got):\n%s", diff)
 	}
-	repeated := s.Register(map[string]personal.Input{"x": again(values["x"])}, &faults)
-	if len(faults) > 0 {
-		t.Fatalf("an accepted value was refused the second time: %v", faults)
+	repeated := s.Register(map[string]personal.Input{"x": again(values["x"])}, &errs)
+	if len(errs) > 0 {
+		t.Fatalf("accepted value sent again: got errors %v, want none", errs)
 	}
 	if diff := cmp.Diff(values, repeated); diff != "" {
-		t.Fatalf("the second reading differs (-want +got):\n%s", diff)
+		t.Fatalf("value sent again (-want +got):\n%s", diff)
 	}
 	return true
 }
@@ -90,7 +89,7 @@ func inputs() *rapid.Generator[personal.Input] {
 	})
 }
 
-func TestAcceptedValuesAreAcceptedAgainAsTheyAre(t *testing.T) {
+func TestRegister_AcceptedValuesAreStable(t *testing.T) {
 	accepted := 0
 	rapid.Check(t, func(t *rapid.T) {
 		s := mustCompile(t, fieldOf(rapid.SampledFrom(allTypes).Draw(t, "type")))
@@ -99,7 +98,7 @@ func TestAcceptedValuesAreAcceptedAgainAsTheyAre(t *testing.T) {
 		}
 	})
 	if accepted == 0 {
-		t.Error("no input was accepted: the property was not tried")
+		t.Error("got no accepted input, want some")
 	}
 }
 
@@ -117,7 +116,7 @@ func FuzzRegister(f *testing.F) {
 		}
 		s, err := Compile([]personal.Field{field})
 		if err != nil {
-			return // not a schema
+			return // not a valid schema
 		}
 		in := personal.Input{Kind: personal.InputKind(kind % 7), Text: text}
 		for _, item := range bytes.Split([]byte(text), []byte{1}) {
@@ -144,7 +143,7 @@ func FuzzParseJSON(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s: %v", written, err)
 		}
-		// An empty label or list of options says what a missing one says.
+		// An empty label or list of options is equal to a missing one.
 		if diff := cmp.Diff(fields, again, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}

@@ -1,17 +1,47 @@
+// Package userfields turns a host's user-field schema into checks, and what
+// callers send into typed values (HTTP contract, section 4).
+//
+// A schema is compiled once ([Compile], [ParseJSON]) and is then safe for
+// concurrent use. Hosts use the same package to reject an invalid schema before they
+// apply it.
 package userfields
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
 
+// parameterNames are the parameters of the operations, which no field may have as its
+// name (HTTP contract, section 3). All of them are scalars.
+var parameterNames = []string{"login", "password", "confirm_password", "email", "name", "token", "old_password", "all", "id"}
+
+// systemNames are the names of values that only the system sets (HTTP contract,
+// section 3, register). A parameter with such a name is read-only instead of unknown:
+// a caller must not believe that they have set their groups.
+var systemNames = []string{"id", "user_id", "user_hash", "login_key", "groups", "roles", "disabled", "created", "updated", "token"}
+
+var (
+	snakeCase = regexp.MustCompile(`\A[a-z][a-z0-9]*(_[a-z0-9]+)*\z`)
+	lowerKey  = regexp.MustCompile(`\A[a-z_]+\z`)
+
+	// languageTag is the form of a BCP 47 tag. It does not check that subtags are
+	// registered.
+	languageTag = regexp.MustCompile(`\A[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*\z`)
+)
+
 // Schema is a checked set of fields. Its methods are safe for concurrent use.
 type Schema struct {
-	fields []*field // in the order they are shown
+	fields []*field // in the order in which they are shown
 	byName map[string]*field
 }
 
@@ -22,14 +52,14 @@ type field struct {
 	pattern *regexp.Regexp // nil if none
 }
 
-// SchemaError says why a schema is refused.
+// SchemaError says why a schema is invalid.
 type SchemaError struct {
-	Field    string // the field's name, or its position from 1 as "#1"; empty if the whole is at fault
-	Property string // the field's, by its name in JSON, "max_length" say; empty if no single one is at fault
+	Field    string // the field's name, or its position from 1 as "#1"; empty if the error is not in one field
+	Property string // the property's name in JSON, such as "max_length"; empty if the error is not in one property
 	Problem  string
 }
 
-// Error names the field and the reason.
+// Error names the field and the problem.
 func (e *SchemaError) Error() string {
 	if e.Field == "" {
 		return "user fields: " + e.Problem
@@ -37,18 +67,19 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("user field %s: %s", e.Field, e.Problem)
 }
 
-// Compile checks a schema's fields and prepares them: HTTP contract, section 4.
-// The error is a [*SchemaError] for the first field at fault. The fields must
-// not be changed afterwards.
+// Compile checks and prepares a schema's fields (HTTP contract, section 4). It returns
+// a [*SchemaError] for the first invalid field. The fields must not be changed
+// afterwards.
 func Compile(fields []personal.Field) (*Schema, error) {
 	s := &Schema{byName: make(map[string]*field, len(fields))}
 	for i, f := range fields {
-		compiled, fault := compile(f)
-		if fault == nil && s.byName[f.Name] != nil {
-			fault = at("name", "the name is given twice")
+		compiled, err := compile(f)
+		if err == nil && s.byName[f.Name] != nil {
+			err = invalid("name", "the name is used twice")
 		}
-		if fault != nil {
-			return nil, &SchemaError{Field: title(f, i), Property: fault.property, Problem: fault.problem}
+		if err != nil {
+			err.Field = title(f, i)
+			return nil, err
 		}
 		s.fields = append(s.fields, compiled)
 		s.byName[f.Name] = compiled
@@ -57,7 +88,7 @@ func Compile(fields []personal.Field) (*Schema, error) {
 	return s, nil
 }
 
-// title names a field in an error.
+// title returns how an error refers to a field.
 func title(f personal.Field, i int) string {
 	if f.Name == "" {
 		return fmt.Sprintf("#%d", i+1)
@@ -65,22 +96,230 @@ func title(f personal.Field, i int) string {
 	return f.Name
 }
 
-// Fields returns every field, hidden ones too, in the order they are shown.
+// Fields returns every field, including hidden ones, in the order in which they are
+// shown.
 func (s *Schema) Fields() []personal.Field {
-	return s.list(func(*field) bool { return true })
-}
-
-// Visible returns the fields that are not hidden, in the order they are shown.
-func (s *Schema) Visible() []personal.Field {
-	return s.list(func(f *field) bool { return !f.Hidden })
-}
-
-func (s *Schema) list(want func(*field) bool) []personal.Field {
 	list := make([]personal.Field, 0, len(s.fields))
 	for _, f := range s.fields {
-		if want(f) {
-			list = append(list, f.Field)
-		}
+		list = append(list, f.Field)
 	}
 	return list
+}
+
+// Visible returns the fields that are not hidden, in the order in which they are
+// shown.
+func (s *Schema) Visible() []personal.Field {
+	return slices.DeleteFunc(s.Fields(), func(f personal.Field) bool { return f.Hidden })
+}
+
+// invalid returns an error for a property of a field. The caller adds the field.
+func invalid(property, format string, args ...any) *SchemaError {
+	return &SchemaError{Property: property, Problem: fmt.Sprintf(format, args...)}
+}
+
+// compile checks one field.
+func compile(f personal.Field) (*field, *SchemaError) {
+	k, known := kindOf(f)
+	switch {
+	case f.Name == "":
+		return nil, invalid("name", "it has no name")
+	case !snakeCase.MatchString(f.Name):
+		return nil, invalid("name", "the name is not in lower snake case")
+	case slices.Contains(systemNames, f.Name):
+		return nil, invalid("name", "the name is a system name")
+	case slices.Contains(parameterNames, f.Name):
+		return nil, invalid("name", "the name is that of a parameter")
+	case f.Type == "":
+		return nil, invalid("type", "it has no type")
+	case !known:
+		return nil, invalid("type", "unknown type %q", f.Type)
+	}
+	for _, check := range []func(personal.Field, kind) *SchemaError{checkRules, checkOptions, checkLabels} {
+		if err := check(f, k); err != nil {
+			return nil, err
+		}
+	}
+	compiled := &field{Field: f, kind: k}
+	var err error
+	if compiled.pattern, err = wholeMatch(f.Pattern); err != nil {
+		return nil, invalid("pattern", "bad pattern: %v", err)
+	}
+	if preset := normalise(f.Default); !preset.IsZero() {
+		if _, code := compiled.read(preset); code != "" {
+			return nil, invalid("default", "the field's own rules refuse its default: %s", code)
+		}
+	}
+	return compiled, nil
+}
+
+func checkRules(f personal.Field, k kind) *SchemaError {
+	switch {
+	case f.Required && f.ReadOnly:
+		return invalid("required", "required together with read_only: users could not fill it in")
+	case f.Required && f.Hidden:
+		return invalid("required", "required together with hidden: users could not fill it in")
+	case !k.ranged && f.Min != nil:
+		return invalid("min", "type %s has no min and max", f.Type)
+	case !k.ranged && f.Max != nil:
+		return invalid("max", "type %s has no min and max", f.Type)
+	case !k.textual && f.Pattern != "":
+		return invalid("pattern", "type %s has no pattern", f.Type)
+	case !k.textual && f.MaxLength != 0:
+		return invalid("max_length", "type %s has no max_length", f.Type)
+	case f.MaxLength < 0:
+		return invalid("max_length", "max_length is negative")
+	case !finite(f.Min):
+		return invalid("min", "min and max must be finite")
+	case !finite(f.Max):
+		return invalid("max", "min and max must be finite")
+	case f.Min != nil && f.Max != nil && *f.Min > *f.Max:
+		return invalid("min", "min is above max")
+	}
+	return nil
+}
+
+func finite(limit *float64) bool {
+	return limit == nil || !math.IsNaN(*limit) && !math.IsInf(*limit, 0)
+}
+
+func checkOptions(f personal.Field, _ kind) *SchemaError {
+	isEnum := f.Type == personal.TypeEnum
+	switch {
+	case isEnum && len(f.Options) == 0:
+		return invalid("options", "an enum needs options")
+	case !isEnum && len(f.Options) > 0:
+		return invalid("options", "type %s has no options", f.Type)
+	}
+	seen := make(map[string]bool, len(f.Options))
+	for _, o := range f.Options {
+		switch _, code := readText(o.Value); {
+		case o.Value == "":
+			return invalid("options", "an option has no value")
+		case code != "":
+			return invalid("options", "option %q is not plain text", o.Value)
+		case seen[o.Value]:
+			return invalid("options", "option %q is given twice", o.Value)
+		}
+		seen[o.Value] = true
+	}
+	return nil
+}
+
+func checkLabels(f personal.Field, _ kind) *SchemaError {
+	if err := checkLabel("label", f.Label); err != nil {
+		return err
+	}
+	for _, o := range f.Options {
+		if err := checkLabel("options", o.Label); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkLabel(property string, label personal.LocalText) *SchemaError {
+	for tag := range label {
+		if !languageTag.MatchString(tag) {
+			return invalid(property, "label: %q is not a language tag", tag)
+		}
+	}
+	return nil
+}
+
+// wholeMatch compiles a pattern so that it must match the whole value. The pattern
+// must be valid on its own too: "a)(b" would be valid only when wrapped.
+func wholeMatch(pattern string) (*regexp.Regexp, error) {
+	if pattern == "" {
+		return nil, nil
+	}
+	if _, err := regexp.Compile(pattern); err != nil {
+		return nil, err
+	}
+	return regexp.Compile(`\A(?:` + pattern + `)\z`)
+}
+
+// ParseJSON parses and compiles a host's user-fields.json, an array of fields. It
+// returns the fields in the order of the file, and the schema. Unknown keys, repeated
+// keys and data after the array are errors. The error is a [*SchemaError].
+func ParseJSON(data []byte) ([]personal.Field, *Schema, error) {
+	if !utf8.Valid(data) {
+		return nil, nil, &SchemaError{Problem: "not UTF-8"}
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(data, &items); err != nil {
+		var wrongType *json.UnmarshalTypeError
+		if errors.As(err, &wrongType) {
+			return nil, nil, &SchemaError{Problem: "not a JSON array but of type " + wrongType.Value}
+		}
+		return nil, nil, &SchemaError{Problem: "not a JSON array: " + err.Error()}
+	}
+	if items == nil {
+		return nil, nil, &SchemaError{Problem: "not a JSON array but null"}
+	}
+	fields := make([]personal.Field, len(items))
+	for i, item := range items {
+		if err := decodeField(item, &fields[i]); err != nil {
+			return nil, nil, &SchemaError{Field: title(fields[i], i), Problem: err.Error()}
+		}
+	}
+	schema, err := Compile(fields)
+	if err != nil {
+		return nil, nil, err
+	}
+	return fields, schema, nil
+}
+
+func decodeField(data json.RawMessage, f *personal.Field) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(f); err != nil {
+		return err
+	}
+	return checkKeys(json.NewDecoder(bytes.NewReader(data)), false)
+}
+
+// checkKeys returns an error for keys that encoding/json tolerates: repeated keys, and
+// keys in another case. inLabel says that the next object is a label, whose keys are
+// language tags.
+func checkKeys(d *json.Decoder, inLabel bool) error {
+	token, err := d.Token()
+	if err != nil {
+		return fmt.Errorf("reading the keys: %w", err)
+	}
+	switch token {
+	case json.Delim('{'):
+		return checkObject(d, inLabel)
+	case json.Delim('['):
+		for d.More() {
+			if err := checkKeys(d, inLabel); err != nil {
+				return err
+			}
+		}
+		_, err = d.Token()
+	}
+	return err
+}
+
+func checkObject(d *json.Decoder, isLabel bool) error {
+	seen := map[string]bool{}
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return fmt.Errorf("reading a key: %w", err)
+		}
+		key, _ := token.(string)
+		folded := strings.ToLower(key)
+		switch {
+		case seen[folded]:
+			return fmt.Errorf("key %q is given twice", key)
+		case !isLabel && !lowerKey.MatchString(key):
+			return fmt.Errorf("unknown key %q", key)
+		}
+		seen[folded] = true
+		if err := checkKeys(d, key != "options"); err != nil {
+			return err
+		}
+	}
+	_, err := d.Token()
+	return err
 }

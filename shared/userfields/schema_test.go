@@ -39,7 +39,7 @@ func mustCompile(t rapid.TB, fields ...personal.Field) *Schema {
 	return s
 }
 
-func TestAFaultySchemaIsRefusedWithFieldAndReason(t *testing.T) {
+func TestCompile_RejectsInvalidField(t *testing.T) {
 	option := func(values ...string) (options []personal.Option) {
 		for _, v := range values {
 			options = append(options, personal.Option{Value: v})
@@ -50,64 +50,64 @@ func TestAFaultySchemaIsRefusedWithFieldAndReason(t *testing.T) {
 		field   personal.Field
 		problem string
 	}{
-		"no name":                     {personal.Field{Type: "text"}, "no name"},
-		"upper case":                  {personal.Field{Name: "City", Type: "text"}, "snake"},
-		"hyphen":                      {personal.Field{Name: "home-city", Type: "text"}, "snake"},
-		"digit first":                 {personal.Field{Name: "1st", Type: "text"}, "snake"},
-		"trailing newline":            {personal.Field{Name: "city\n", Type: "text"}, "snake"},
-		"other letters":               {personal.Field{Name: "город", Type: "text"}, "snake"},
-		"parameter":                   {personal.Field{Name: "old_password", Type: "text"}, "parameter"},
-		"built-in name":               {personal.Field{Name: "name", Type: "text"}, "parameter"},
-		"system name":                 {personal.Field{Name: "groups", Type: "tags"}, "system name"},
-		"system name and parameter":   {personal.Field{Name: "token", Type: "text"}, "system name"},
-		"no type":                     {personal.Field{Name: "x"}, "no type"},
-		"unknown type":                {personal.Field{Name: "x", Type: "colour"}, "unknown type"},
-		"enum without options":        {personal.Field{Name: "x", Type: "enum"}, "options"},
-		"doubled option":              {personal.Field{Name: "x", Type: "enum", Options: option("a", "b", "a")}, "twice"},
-		"empty option":                {personal.Field{Name: "x", Type: "enum", Options: option("")}, "no value"},
-		"option of two lines":         {personal.Field{Name: "x", Type: "enum", Options: option("a\nb")}, "plain text"},
-		"options of a text":           {personal.Field{Name: "x", Type: "text", Options: option("a")}, "no options"},
-		"bad pattern":                 {personal.Field{Name: "x", Type: "text", Pattern: "("}, "pattern"},
-		"pattern right when wrapped":  {personal.Field{Name: "x", Type: "text", Pattern: "a)(b"}, "pattern"},
-		"pattern with open quotation": {personal.Field{Name: "x", Type: "text", Pattern: `\Qa`}, "pattern"},
-		"pattern of an integer":       {personal.Field{Name: "x", Type: "integer", Pattern: "4.*"}, "no pattern"},
-		"max_length of a date":        {personal.Field{Name: "x", Type: "date", MaxLength: 3}, "no max_length"},
-		"negative max_length":         {personal.Field{Name: "x", Type: "text", MaxLength: -1}, "negative"},
-		"min of a text":               {personal.Field{Name: "x", Type: "text", Min: ptr(1.0)}, "no min"},
-		"max of a boolean":            {personal.Field{Name: "x", Type: "boolean", Max: ptr(1.0)}, "no min"},
-		"min above max":               {personal.Field{Name: "x", Type: "number", Min: ptr(2.0), Max: ptr(1.0)}, "above"},
-		"infinite max":                {personal.Field{Name: "x", Type: "number", Max: ptr(math.Inf(1))}, "finite"},
-		"min that is no number":       {personal.Field{Name: "x", Type: "number", Min: ptr(math.NaN())}, "finite"},
-		"required and read-only":      {personal.Field{Name: "x", Type: "text", Required: true, ReadOnly: true}, "read_only"},
-		"required and hidden":         {personal.Field{Name: "x", Type: "text", Required: true, Hidden: true}, "hidden"},
-		"default of another type":     {personal.Field{Name: "x", Type: "integer", Default: personal.Text("many")}, "default"},
-		"default out of range":        {personal.Field{Name: "x", Type: "integer", Min: ptr(5.0), Default: number("4")}, "default"},
-		"default not in the list":     {personal.Field{Name: "x", Type: "enum", Options: option("a"), Default: personal.Text("b")}, "default"},
-		"default list of a scalar":    {personal.Field{Name: "x", Type: "text", Default: list("a")}, "default"},
-		"empty default of a required": {personal.Field{Name: "x", Type: "tags", Required: true, Default: list()}, "default"},
-		"bad locale of a label":       {personal.Field{Name: "x", Type: "text", Label: personal.LocalText{"en_GB": "x"}}, "language tag"},
+		"no name":                          {personal.Field{Type: "text"}, "no name"},
+		"upper case":                       {personal.Field{Name: "City", Type: "text"}, "snake"},
+		"hyphen":                           {personal.Field{Name: "home-city", Type: "text"}, "snake"},
+		"digit first":                      {personal.Field{Name: "1st", Type: "text"}, "snake"},
+		"trailing newline":                 {personal.Field{Name: "city\n", Type: "text"}, "snake"},
+		"other letters":                    {personal.Field{Name: "город", Type: "text"}, "snake"},
+		"parameter":                        {personal.Field{Name: "old_password", Type: "text"}, "parameter"},
+		"built-in name":                    {personal.Field{Name: "name", Type: "text"}, "parameter"},
+		"system name":                      {personal.Field{Name: "groups", Type: "tags"}, "system name"},
+		"system name and parameter":        {personal.Field{Name: "token", Type: "text"}, "system name"},
+		"no type":                          {personal.Field{Name: "x"}, "no type"},
+		"unknown type":                     {personal.Field{Name: "x", Type: "colour"}, "unknown type"},
+		"enum without options":             {personal.Field{Name: "x", Type: "enum"}, "options"},
+		"doubled option":                   {personal.Field{Name: "x", Type: "enum", Options: option("a", "b", "a")}, "twice"},
+		"empty option":                     {personal.Field{Name: "x", Type: "enum", Options: option("")}, "no value"},
+		"option of two lines":              {personal.Field{Name: "x", Type: "enum", Options: option("a\nb")}, "plain text"},
+		"options of a text":                {personal.Field{Name: "x", Type: "text", Options: option("a")}, "no options"},
+		"bad pattern":                      {personal.Field{Name: "x", Type: "text", Pattern: "("}, "pattern"},
+		"pattern valid when wrapped":       {personal.Field{Name: "x", Type: "text", Pattern: "a)(b"}, "pattern"},
+		"pattern with open quotation":      {personal.Field{Name: "x", Type: "text", Pattern: `\Qa`}, "pattern"},
+		"pattern of an integer":            {personal.Field{Name: "x", Type: "integer", Pattern: "4.*"}, "no pattern"},
+		"max_length of a date":             {personal.Field{Name: "x", Type: "date", MaxLength: 3}, "no max_length"},
+		"negative max_length":              {personal.Field{Name: "x", Type: "text", MaxLength: -1}, "negative"},
+		"min of a text":                    {personal.Field{Name: "x", Type: "text", Min: ptr(1.0)}, "no min"},
+		"max of a boolean":                 {personal.Field{Name: "x", Type: "boolean", Max: ptr(1.0)}, "no min"},
+		"min above max":                    {personal.Field{Name: "x", Type: "number", Min: ptr(2.0), Max: ptr(1.0)}, "above"},
+		"infinite max":                     {personal.Field{Name: "x", Type: "number", Max: ptr(math.Inf(1))}, "finite"},
+		"min that is not a number":         {personal.Field{Name: "x", Type: "number", Min: ptr(math.NaN())}, "finite"},
+		"required and read-only":           {personal.Field{Name: "x", Type: "text", Required: true, ReadOnly: true}, "read_only"},
+		"required and hidden":              {personal.Field{Name: "x", Type: "text", Required: true, Hidden: true}, "hidden"},
+		"default of another type":          {personal.Field{Name: "x", Type: "integer", Default: personal.Text("many")}, "default"},
+		"default out of range":             {personal.Field{Name: "x", Type: "integer", Min: ptr(5.0), Default: number("4")}, "default"},
+		"default not in the list":          {personal.Field{Name: "x", Type: "enum", Options: option("a"), Default: personal.Text("b")}, "default"},
+		"default list of a scalar":         {personal.Field{Name: "x", Type: "text", Default: list("a")}, "default"},
+		"empty default of a required list": {personal.Field{Name: "x", Type: "tags", Required: true, Default: list()}, "default"},
+		"bad locale of a label":            {personal.Field{Name: "x", Type: "text", Label: personal.LocalText{"en_GB": "x"}}, "language tag"},
 		"bad locale of an option": {personal.Field{Name: "x", Type: "enum",
 			Options: []personal.Option{{Value: "a", Label: personal.LocalText{"": "x"}}}}, "language tag"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := Compile([]personal.Field{{Name: "good", Type: "text"}, test.field})
-			var refused *SchemaError
-			if !errors.As(err, &refused) {
+			var schemaErr *SchemaError
+			if !errors.As(err, &schemaErr) {
 				t.Fatalf("got %v, want a *SchemaError", err)
 			}
 			want := test.field.Name
 			if want == "" {
 				want = "#2"
 			}
-			if refused.Field != want || !strings.Contains(refused.Problem, test.problem) {
-				t.Errorf("got %+v, want field %s and a problem with %q", *refused, want, test.problem)
+			if schemaErr.Field != want || !strings.Contains(schemaErr.Problem, test.problem) {
+				t.Errorf("got %+v, want field %s and a problem with %q", *schemaErr, want, test.problem)
 			}
 		})
 	}
 }
 
-func TestASchemaErrorNamesThePropertyAtFault(t *testing.T) {
+func TestSchemaError_NamesProperty(t *testing.T) {
 	choice := []personal.Option{{Value: "a"}, {Value: "a"}}
 	for property, field := range map[string]personal.Field{
 		"name":       {Name: "City", Type: "text"},
@@ -122,32 +122,32 @@ func TestASchemaErrorNamesThePropertyAtFault(t *testing.T) {
 		"label":      {Name: "x", Type: "text", Label: personal.LocalText{"en_GB": "x"}},
 	} {
 		_, err := Compile([]personal.Field{field})
-		var refused *SchemaError
-		if !errors.As(err, &refused) || refused.Property != property {
-			t.Errorf("got %v of %+v, want a fault of %s", err, refused, property)
+		var schemaErr *SchemaError
+		if !errors.As(err, &schemaErr) || schemaErr.Property != property {
+			t.Errorf("got %v (%+v), want an error of property %s", err, schemaErr, property)
 		}
 	}
 }
 
-func TestADoubleNameIsRefused(t *testing.T) {
+func TestCompile_RejectsRepeatedName(t *testing.T) {
 	_, err := Compile([]personal.Field{{Name: "x", Type: "text"}, {Name: "x", Type: "tags"}})
-	var refused *SchemaError
-	if !errors.As(err, &refused) || refused.Field != "x" || refused.Property != "name" || !strings.Contains(refused.Problem, "twice") {
-		t.Errorf("got %v", err)
+	var schemaErr *SchemaError
+	if !errors.As(err, &schemaErr) || schemaErr.Field != "x" || schemaErr.Property != "name" || !strings.Contains(schemaErr.Problem, "twice") {
+		t.Errorf("got %v, want an error of the name of field x", err)
 	}
 }
 
-func TestEveryReservedNameIsRefused(t *testing.T) {
+func TestCompile_RejectsReservedNames(t *testing.T) {
 	reserved := strings.Fields(`login password confirm_password email name token old_password all id
 		user_id user_hash login_key groups roles disabled created updated`)
 	for _, name := range reserved {
 		if _, err := Compile([]personal.Field{{Name: name, Type: "text"}}); err == nil {
-			t.Errorf("%s was accepted", name)
+			t.Errorf("%s: got no error, want one", name)
 		}
 	}
 }
 
-func TestFieldsStandInTheirOrderAndEqualOnesAsGiven(t *testing.T) {
+func TestFields_SortedByOrder(t *testing.T) {
 	s := mustCompile(t,
 		personal.Field{Name: "c", Type: "text", Order: 2},
 		personal.Field{Name: "b", Type: "text", Order: 1, Hidden: true},
@@ -155,10 +155,10 @@ func TestFieldsStandInTheirOrderAndEqualOnesAsGiven(t *testing.T) {
 		personal.Field{Name: "a", Type: "text"},
 	)
 	if got := names(s.Fields()); got != "a b c d" {
-		t.Errorf("fields: %s", got)
+		t.Errorf("got fields %s, want a b c d", got)
 	}
 	if got := names(s.Visible()); got != "a c d" {
-		t.Errorf("visible: %s", got)
+		t.Errorf("got visible fields %s, want a c d", got)
 	}
 }
 
@@ -170,7 +170,7 @@ func names(fields []personal.Field) string {
 	return strings.Join(all, " ")
 }
 
-func TestParseJSONReadsAWholeField(t *testing.T) {
+func TestParseJSON_ReadsEveryProperty(t *testing.T) {
 	const text = `[{"name":"size","type":"enum","label":{"en":"Size","pt-BR":"Tamanho"},"required":true,"default":"m",
 		"options":[{"value":"m","label":{"en":"Medium"}},{"value":"l"}],"order":3,"group":"shop"},
 		{"name":"age","type":"integer","min":0,"max":150,"default":18,"hidden":true}]`
@@ -188,11 +188,11 @@ func TestParseJSONReadsAWholeField(t *testing.T) {
 		t.Errorf("fields (-want +got):\n%s", diff)
 	}
 	if got := names(schema.Fields()); got != "age size" {
-		t.Errorf("in order: %s", got)
+		t.Errorf("got fields %s, want age size", got)
 	}
 }
 
-func TestParseJSONIsStrict(t *testing.T) {
+func TestParseJSON_RejectsInvalidFiles(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing":               ``,
 		"null":                  `null`,
@@ -210,26 +210,26 @@ func TestParseJSONIsStrict(t *testing.T) {
 		"fractional order":      `[{"name":"x","type":"text","order":1.5}]`,
 		"object as default":     `[{"name":"x","type":"text","default":{}}]`,
 		"not UTF-8":             "[{\"name\":\"x\",\"type\":\"text\",\"group\":\"\xff\"}]",
-		"faulty schema":         `[{"name":"x","type":"enum"}]`,
+		"invalid schema":        `[{"name":"x","type":"enum"}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := ParseJSON([]byte(text))
-			var refused *SchemaError
-			if !errors.As(err, &refused) {
+			var schemaErr *SchemaError
+			if !errors.As(err, &schemaErr) {
 				t.Errorf("got %v, want a *SchemaError", err)
 			}
 		})
 	}
 }
 
-func TestAnEmptySchemaIsGood(t *testing.T) {
+func TestParseJSON_EmptySchemaIsValid(t *testing.T) {
 	fields, schema, err := ParseJSON([]byte(" [] "))
 	if err != nil || len(fields) != 0 || len(schema.Fields()) != 0 {
-		t.Errorf("got %v, %v, %v", fields, schema, err)
+		t.Errorf("got %v, %v, %v; want no fields", fields, schema, err)
 	}
 }
 
-func TestASchemaErrorReadsAsASentence(t *testing.T) {
+func TestSchemaError_Text(t *testing.T) {
 	for want, err := range map[string]error{
 		"user field size: it has no type": &SchemaError{Field: "size", Problem: "it has no type"},
 		"user field #2: it has no name":   &SchemaError{Field: "#2", Problem: "it has no name"},

@@ -9,14 +9,14 @@ import (
 
 const maxNameLength = 200 // characters of an account's display name
 
-// Malformed returns, sorted, the names of inputs that were sent more than once
-// although they are scalars: malformed_request in the HTTP contract, section 1.
-// Of names outside the schema it knows the operations' own parameters.
+// Malformed returns, sorted, the names of scalars that were sent more than once: they
+// make a request malformed (HTTP contract, section 1). It checks the fields of the
+// schema and the operations' own parameters.
 func (s *Schema) Malformed(in map[string]personal.Input) []string {
 	var names []string
 	for name, input := range in {
 		f := s.byName[name]
-		scalar := isParameter(name) || f != nil && !f.kind.list
+		scalar := slices.Contains(parameterNames, name) || f != nil && !f.kind.list
 		if scalar && input.Kind == personal.InputRepeated {
 			names = append(names, name)
 		}
@@ -25,59 +25,57 @@ func (s *Schema) Malformed(in map[string]personal.Input) []string {
 	return names
 }
 
-// Register reads the values of a new account: HTTP contract, section 3. Defaults
-// stand in for what is not set, whether or not users may set it. Every fault is
-// noted at once; the values are of use only if there is none.
+// Register returns the values of a new account (HTTP contract, section 3). A default
+// replaces an unset value, also in fields that users may not set. It adds all errors
+// to errs; the values are valid only if there are none.
 //
-// The built-in parameters are the caller's, who takes them out first.
-func (s *Schema) Register(in map[string]personal.Input, faults *personal.FieldErrors) Values {
-	s.refuse(in, faults, (*field).settable, func(string) bool { return false })
+// The caller removes the operation's own parameters from in.
+func (s *Schema) Register(in map[string]personal.Input, errs *personal.FieldErrors) Values {
+	s.checkNames(in, errs, (*field).settable)
 	values := Values{}
 	for _, f := range s.fields {
 		input := f.Default
 		if sent := normalise(in[f.Name]); f.settable() && !sent.IsZero() {
 			input = sent
 		}
-		if input = normalise(input); input.IsZero() {
-			if f.Required {
-				faults.Add(f.Name, personal.FieldErrorRequired)
-			}
-			continue
+		if input = normalise(input); !input.IsZero() {
+			values.set(f, input, errs)
+		} else if f.Required {
+			errs.Add(f.Name, personal.FieldErrorRequired)
 		}
-		values.set(f, input, faults)
 	}
 	return values
 }
 
-// Update reads a partial change: what was sent and nothing else. An unset value
-// clears the field, which is then nil in the result. Every fault is noted at
-// once; the values are of use only if there is none.
+// Update returns the values of the fields that were sent. An unset input clears its
+// field, whose value is then nil. It adds all errors to errs; the values are valid
+// only if there are none.
 //
-// "name" is the caller's, who takes it out first; login and e-mail are shown in
-// a profile but changed elsewhere, so they are read-only here.
-func (s *Schema) Update(in map[string]personal.Input, faults *personal.FieldErrors) Values {
-	return s.update(in, faults, (*field).settable)
+// The caller removes "name" from in. The login and the e-mail are part of a profile
+// and read-only here, because other operations change them.
+func (s *Schema) Update(in map[string]personal.Input, errs *personal.FieldErrors) Values {
+	return s.update(in, errs, (*field).settable)
 }
 
-// Administer is [Schema.Update] by an administrator, who may set every field.
-func (s *Schema) Administer(in map[string]personal.Input, faults *personal.FieldErrors) Values {
-	return s.update(in, faults, func(*field) bool { return true })
+// Administer is [Schema.Update] for an administrator, who may set every field.
+func (s *Schema) Administer(in map[string]personal.Input, errs *personal.FieldErrors) Values {
+	return s.update(in, errs, func(*field) bool { return true })
 }
 
-func (s *Schema) update(in map[string]personal.Input, faults *personal.FieldErrors, may func(*field) bool) Values {
-	s.refuse(in, faults, may, func(name string) bool { return name == "login" || name == "email" })
+func (s *Schema) update(in map[string]personal.Input, errs *personal.FieldErrors, settable func(*field) bool) Values {
+	s.checkNames(in, errs, settable, "login", "email")
 	values := Values{}
 	for _, f := range s.fields {
 		input, sent := in[f.Name]
-		if !sent || !may(f) {
+		if !sent || !settable(f) {
 			continue
 		}
 		input = normalise(input)
 		switch {
 		case !input.IsZero():
-			values.set(f, input, faults)
+			values.set(f, input, errs)
 		case f.Required:
-			faults.Add(f.Name, personal.FieldErrorRequired)
+			errs.Add(f.Name, personal.FieldErrorRequired)
 		default:
 			values[f.Name] = nil
 		}
@@ -85,18 +83,17 @@ func (s *Schema) update(in map[string]personal.Input, faults *personal.FieldErro
 	return values
 }
 
-// refuse notes the names that may not be sent: fields that may not be set, and
-// what is no field. shown tells further names that are shown but not set.
-func (s *Schema) refuse(
-	in map[string]personal.Input, faults *personal.FieldErrors, may func(*field) bool, shown func(name string) bool,
-) {
+// checkNames adds an error for each name that may not be sent: read_only for fields
+// that are not settable, system names and the names in readOnly, unknown_field for all
+// others.
+func (s *Schema) checkNames(in map[string]personal.Input, errs *personal.FieldErrors, settable func(*field) bool, readOnly ...string) {
 	for name := range in {
 		switch f := s.byName[name]; {
-		case f != nil && may(f):
-		case f != nil, isSystem(name), shown(name):
-			faults.Add(name, personal.FieldErrorReadOnly)
+		case f != nil && settable(f):
+		case f != nil, slices.Contains(systemNames, name), slices.Contains(readOnly, name):
+			errs.Add(name, personal.FieldErrorReadOnly)
 		default:
-			faults.Add(name, personal.FieldErrorUnknownField)
+			errs.Add(name, personal.FieldErrorUnknownField)
 		}
 	}
 }
@@ -104,38 +101,129 @@ func (s *Schema) refuse(
 // settable reports whether users may set the field.
 func (f *field) settable() bool { return !f.Hidden && !f.ReadOnly }
 
-func (v Values) set(f *field, in personal.Input, faults *personal.FieldErrors) {
-	value, fault := f.read(in)
-	if fault != "" {
-		faults.Add(f.Name, fault)
+func (v Values) set(f *field, in personal.Input, errs *personal.FieldErrors) {
+	value, code := f.read(in)
+	if code != "" {
+		errs.Add(f.Name, code)
 		return
 	}
 	v[f.Name] = value
 }
 
-// ParseName reads the built-in parameter "name", the account's display name:
-// 1–200 characters without control characters, or nil if it is not set.
-func ParseName(in personal.Input, faults *personal.FieldErrors) *string {
+// ParseName reads the parameter "name", the account's display name: 1 to 200
+// characters without control characters. It returns nil if the name is unset, or
+// invalid, which it adds to errs.
+func ParseName(in personal.Input, errs *personal.FieldErrors) *string {
 	in = normalise(in)
 	if in.IsZero() {
 		return nil
 	}
-	if fault := nameFault(in); fault != "" {
-		faults.Add("name", fault)
+	_, code := readText(in.Text)
+	switch {
+	case in.Kind != personal.InputText:
+		code = personal.FieldErrorInvalidType
+	case code == "" && utf8.RuneCountInString(in.Text) > maxNameLength:
+		code = personal.FieldErrorTooLong
+	}
+	if code != "" {
+		errs.Add("name", code)
 		return nil
 	}
 	return &in.Text
 }
 
-func nameFault(in personal.Input) personal.FieldErrorCode {
-	if in.Kind != personal.InputText {
-		return personal.FieldErrorInvalidType
+// read returns a value that is set as one of the field's type, or an error code.
+func (f *field) read(in personal.Input) (any, personal.FieldErrorCode) {
+	if f.kind.list {
+		return f.readList(in)
 	}
-	if _, fault := readText(in.Text); fault != "" {
-		return fault
+	if in.Kind != personal.InputText && in.Kind != f.kind.native {
+		return nil, personal.FieldErrorInvalidType
 	}
-	if utf8.RuneCountInString(in.Text) > maxNameLength {
-		return personal.FieldErrorTooLong
+	return f.readOne(in.Text)
+}
+
+func (f *field) readList(in personal.Input) (any, personal.FieldErrorCode) {
+	texts := in.List
+	switch in.Kind {
+	case personal.InputText:
+		texts = []string{in.Text}
+	case personal.InputList, personal.InputRepeated:
+	default:
+		return nil, personal.FieldErrorInvalidType
+	}
+	if len(texts) > f.MaxItems() {
+		return nil, personal.FieldErrorTooLong
+	}
+	list := make([]string, 0, len(texts))
+	seen := make(map[string]bool, len(texts))
+	for _, text := range texts {
+		if text == "" {
+			return nil, personal.FieldErrorTooShort
+		}
+		if _, code := f.readOne(text); code != "" {
+			return nil, code
+		}
+		if !seen[text] {
+			seen[text] = true
+			list = append(list, text)
+		}
+	}
+	if len(list) == 0 && f.Required {
+		return nil, personal.FieldErrorRequired
+	}
+	return list, ""
+}
+
+// readOne reads a scalar or an item of a list, and applies the field's rules.
+func (f *field) readOne(text string) (any, personal.FieldErrorCode) {
+	v, code := f.kind.read(text)
+	if code != "" {
+		return nil, code
+	}
+	switch v := v.(type) {
+	case int64:
+		code = f.checkRange(float64(v)) // exact up to 2^53
+	case float64:
+		code = f.checkRange(v)
+	case string:
+		code = f.checkText(v)
+	}
+	if code != "" {
+		return nil, code
+	}
+	return v, ""
+}
+
+func (f *field) checkRange(n float64) personal.FieldErrorCode {
+	if f.Min != nil && n < *f.Min || f.Max != nil && n > *f.Max {
+		return personal.FieldErrorOutOfRange
 	}
 	return ""
+}
+
+func (f *field) checkText(s string) personal.FieldErrorCode {
+	if limit := f.EffectiveMaxLength(); limit > 0 && utf8.RuneCountInString(s) > limit {
+		return personal.FieldErrorTooLong
+	}
+	if f.pattern != nil && !f.pattern.MatchString(s) {
+		return personal.FieldErrorInvalidFormat
+	}
+	return ""
+}
+
+// normalise removes empty texts, which mean "not set" in forms. A repeated name with
+// empty values only is unset too.
+func normalise(in personal.Input) personal.Input {
+	switch in.Kind {
+	case personal.InputText:
+		return personal.Text(in.Text)
+	case personal.InputRepeated:
+		items := slices.DeleteFunc(slices.Clone(in.List), func(s string) bool { return s == "" })
+		if len(items) == 0 {
+			return personal.Input{}
+		}
+		return personal.Input{Kind: personal.InputRepeated, List: items}
+	}
+	return in
 }

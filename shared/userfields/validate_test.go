@@ -11,7 +11,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-func TestValuesAreReadByTheirType(t *testing.T) {
+func TestRegister_ReadsValuesByType(t *testing.T) {
 	text := personal.Text
 	field := func(t personal.FieldType) personal.Field { return personal.Field{Type: t} }
 	enum := personal.Field{Type: personal.TypeEnum, Options: []personal.Option{{Value: "s"}, {Value: "m"}}}
@@ -127,10 +127,10 @@ func TestValuesAreReadByTheirType(t *testing.T) {
 			for kind, read := range map[string]func(map[string]personal.Input, *personal.FieldErrors) Values{
 				"register": s.Register, "update": s.Update,
 			} {
-				var faults personal.FieldErrors
-				values := read(map[string]personal.Input{"x": test.in}, &faults)
-				var got any = faults["x"]
-				if len(faults) == 0 {
+				var errs personal.FieldErrors
+				values := read(map[string]personal.Input{"x": test.in}, &errs)
+				var got any = errs["x"]
+				if len(errs) == 0 {
 					got = values["x"]
 				}
 				if diff := cmp.Diff(test.want, got); diff != "" {
@@ -141,7 +141,7 @@ func TestValuesAreReadByTheirType(t *testing.T) {
 	}
 }
 
-func TestAFileIsAWebAddressOrACleanRelativePath(t *testing.T) {
+func TestRegister_FileIsWebURLOrCleanPath(t *testing.T) {
 	s := mustCompile(t, personal.Field{Name: "x", Type: "file"})
 	for value, good := range map[string]bool{
 		"https://example.com/a.png?v=1#top": true,
@@ -180,10 +180,10 @@ func TestAFileIsAWebAddressOrACleanRelativePath(t *testing.T) {
 		"a%00b":                             false,
 		"\xff":                              false,
 	} {
-		var faults personal.FieldErrors
-		s.Register(map[string]personal.Input{"x": personal.Text(value)}, &faults)
-		if got := len(faults) == 0; got != good {
-			t.Errorf("%q: accepted %v, faults %v", value, got, faults)
+		var errs personal.FieldErrors
+		s.Register(map[string]personal.Input{"x": personal.Text(value)}, &errs)
+		if got := len(errs) == 0; got != good {
+			t.Errorf("%q: got accepted %t, errors %v; want accepted %t", value, got, errs, good)
 		}
 	}
 }
@@ -196,97 +196,97 @@ var account = []personal.Field{
 	{Name: "interests", Type: "tags", Required: true, Default: list("news")},
 }
 
-func TestRegisterNotesEveryFaultAtOnce(t *testing.T) {
+func TestRegister_ReportsAllErrors(t *testing.T) {
 	s := mustCompile(t, account...)
-	var faults personal.FieldErrors
+	var errs personal.FieldErrors
 	s.Register(map[string]personal.Input{
 		"age": personal.Text("old"), "plan": personal.Text("gold"), "score": {}, "groups": list("admin"), "token": {},
 		"password": personal.Text("x"), "City": personal.Text("x"),
-	}, &faults)
+	}, &errs)
 	want := personal.FieldErrors{
 		"city": personal.FieldErrorRequired, "age": personal.FieldErrorInvalidType, "plan": personal.FieldErrorReadOnly,
 		"score": personal.FieldErrorReadOnly, "groups": personal.FieldErrorReadOnly, "token": personal.FieldErrorReadOnly,
 		"password": personal.FieldErrorUnknownField, "City": personal.FieldErrorUnknownField,
 	}
-	if diff := cmp.Diff(want, faults); diff != "" {
-		t.Errorf("faults (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, errs); diff != "" {
+		t.Errorf("errors (-want +got):\n%s", diff)
 	}
 }
 
-func TestRegisterAppliesDefaultsWhereNothingIsSet(t *testing.T) {
+func TestRegister_AppliesDefaults(t *testing.T) {
 	s := mustCompile(t, account...)
-	var faults personal.FieldErrors
-	got := s.Register(map[string]personal.Input{"city": personal.Text("Riga"), "age": {}, "interests": repeated("", "")}, &faults)
+	var errs personal.FieldErrors
+	got := s.Register(map[string]personal.Input{"city": personal.Text("Riga"), "age": {}, "interests": repeated("", "")}, &errs)
 	want := Values{"city": "Riga", "plan": "free", "score": int64(1), "interests": []string{"news"}}
-	if diff := cmp.Diff(want, got); diff != "" || faults != nil {
-		t.Errorf("faults %v, values (-want +got):\n%s", faults, diff)
+	if diff := cmp.Diff(want, got); diff != "" || errs != nil {
+		t.Errorf("got errors %v, want none; values (-want +got):\n%s", errs, diff)
 	}
 }
 
-func TestUpdateTouchesOnlyWhatWasSent(t *testing.T) {
+func TestUpdate_ChangesOnlySentFields(t *testing.T) {
 	s := mustCompile(t, account...)
 	tests := map[string]struct {
-		in     map[string]personal.Input
-		want   Values
-		faults personal.FieldErrors
+		in   map[string]personal.Input
+		want Values
+		errs personal.FieldErrors
 	}{
-		"nothing":                  {nil, Values{}, nil},
-		"one value":                {map[string]personal.Input{"age": number("7")}, Values{"age": int64(7)}, nil},
-		"null clears":              {map[string]personal.Input{"age": {}}, Values{"age": nil}, nil},
-		"an empty text clears":     {map[string]personal.Input{"age": {Kind: personal.InputText}}, Values{"age": nil}, nil},
-		"a required one stays set": {map[string]personal.Input{"city": {}}, Values{}, personal.FieldErrors{"city": personal.FieldErrorRequired}},
-		"a required list stays filled": {map[string]personal.Input{"interests": repeated("")}, Values{},
+		"nothing":                          {nil, Values{}, nil},
+		"one value":                        {map[string]personal.Input{"age": number("7")}, Values{"age": int64(7)}, nil},
+		"null clears a value":              {map[string]personal.Input{"age": {}}, Values{"age": nil}, nil},
+		"empty text clears a value":        {map[string]personal.Input{"age": {Kind: personal.InputText}}, Values{"age": nil}, nil},
+		"required value cannot be cleared": {map[string]personal.Input{"city": {}}, Values{}, personal.FieldErrors{"city": personal.FieldErrorRequired}},
+		"required list cannot be cleared": {map[string]personal.Input{"interests": repeated("")}, Values{},
 			personal.FieldErrors{"interests": personal.FieldErrorRequired}},
-		"what is shown but not set": {map[string]personal.Input{"login": personal.Text("a"), "email": {}, "plan": {}, "id": number("1")}, Values{},
+		"read-only names": {map[string]personal.Input{"login": personal.Text("a"), "email": {}, "plan": {}, "id": number("1")}, Values{},
 			personal.FieldErrors{"login": personal.FieldErrorReadOnly, "email": personal.FieldErrorReadOnly, "plan": personal.FieldErrorReadOnly, "id": personal.FieldErrorReadOnly}},
-		"what is unknown": {map[string]personal.Input{"password": personal.Text("a"), "old_password": {}, "x": {}}, Values{},
+		"unknown names": {map[string]personal.Input{"password": personal.Text("a"), "old_password": {}, "x": {}}, Values{},
 			personal.FieldErrors{"password": personal.FieldErrorUnknownField, "old_password": personal.FieldErrorUnknownField, "x": personal.FieldErrorUnknownField}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var faults personal.FieldErrors
-			got := s.Update(test.in, &faults)
+			var errs personal.FieldErrors
+			got := s.Update(test.in, &errs)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("values (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(test.faults, faults); diff != "" {
-				t.Errorf("faults (-want +got):\n%s", diff)
+			if diff := cmp.Diff(test.errs, errs); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestAnAdministratorSetsEveryFieldByItsRules(t *testing.T) {
+func TestAdminister_SetsEveryField(t *testing.T) {
 	s := mustCompile(t, account...)
-	var faults personal.FieldErrors
-	got := s.Administer(map[string]personal.Input{"plan": personal.Text("gold"), "score": number("7"), "age": {}}, &faults)
+	var errs personal.FieldErrors
+	got := s.Administer(map[string]personal.Input{"plan": personal.Text("gold"), "score": number("7"), "age": {}}, &errs)
 	want := Values{"plan": "gold", "score": int64(7), "age": nil}
-	if diff := cmp.Diff(want, got); diff != "" || faults != nil {
-		t.Errorf("faults %v, values (-want +got):\n%s", faults, diff)
+	if diff := cmp.Diff(want, got); diff != "" || errs != nil {
+		t.Errorf("got errors %v, want none; values (-want +got):\n%s", errs, diff)
 	}
 	s.Administer(map[string]personal.Input{
 		"score": personal.Text("high"), "city": {}, "login": personal.Text("a"), "groups": list("admin"), "x": {},
-	}, &faults)
-	wantFaults := personal.FieldErrors{
+	}, &errs)
+	wantErrs := personal.FieldErrors{
 		"score": personal.FieldErrorInvalidType, "city": personal.FieldErrorRequired, "login": personal.FieldErrorReadOnly,
 		"groups": personal.FieldErrorReadOnly, "x": personal.FieldErrorUnknownField,
 	}
-	if diff := cmp.Diff(wantFaults, faults); diff != "" {
-		t.Errorf("faults (-want +got):\n%s", diff)
+	if diff := cmp.Diff(wantErrs, errs); diff != "" {
+		t.Errorf("errors (-want +got):\n%s", diff)
 	}
 }
 
-func TestFaultsFoundBeforeAreKept(t *testing.T) {
+func TestRegister_KeepsEarlierErrors(t *testing.T) {
 	s := mustCompile(t, account...)
-	faults := personal.FieldErrors{"city": personal.FieldErrorTooLong, "password": personal.FieldErrorTooShort}
-	s.Register(nil, &faults)
+	errs := personal.FieldErrors{"city": personal.FieldErrorTooLong, "password": personal.FieldErrorTooShort}
+	s.Register(nil, &errs)
 	want := personal.FieldErrors{"city": personal.FieldErrorTooLong, "password": personal.FieldErrorTooShort}
-	if !maps.Equal(faults, want) {
-		t.Errorf("got %v", faults)
+	if !maps.Equal(errs, want) {
+		t.Errorf("got %v, want %v", errs, want)
 	}
 }
 
-func TestARepeatedScalarIsMalformed(t *testing.T) {
+func TestMalformed_RepeatedScalar(t *testing.T) {
 	s := mustCompile(t, account...)
 	got := s.Malformed(map[string]personal.Input{
 		"score": repeated("1", "2"), "age": repeated("1", "1"), "city": list("a"), "interests": repeated("a", "b"),
@@ -297,35 +297,35 @@ func TestARepeatedScalarIsMalformed(t *testing.T) {
 	}
 }
 
-func TestADisplayNameIsOneLineOf200Characters(t *testing.T) {
+func TestParseName_OneLineOf200Characters(t *testing.T) {
 	longest := strings.Repeat("ж", 200)
 	tests := map[string]struct {
-		in    personal.Input
-		want  *string
-		fault personal.FieldErrorCode
+		in   personal.Input
+		want *string
+		code personal.FieldErrorCode
 	}{
-		"unset":       {personal.Input{}, nil, ""},
-		"empty":       {personal.Input{Kind: personal.InputText}, nil, ""},
-		"plain":       {personal.Text("Zoë"), ptr("Zoë"), ""},
-		"the longest": {personal.Text(longest), &longest, ""},
-		"too long":    {personal.Text(longest + "ж"), nil, personal.FieldErrorTooLong},
-		"two lines":   {personal.Text("a\nb"), nil, personal.FieldErrorInvalidFormat},
-		"not UTF-8":   {personal.Text("\xff"), nil, personal.FieldErrorInvalidFormat},
-		"a number":    {number("1"), nil, personal.FieldErrorInvalidType},
-		"a list":      {list("a"), nil, personal.FieldErrorInvalidType},
+		"unset":     {personal.Input{}, nil, ""},
+		"empty":     {personal.Input{Kind: personal.InputText}, nil, ""},
+		"plain":     {personal.Text("Zoë"), ptr("Zoë"), ""},
+		"longest":   {personal.Text(longest), &longest, ""},
+		"too long":  {personal.Text(longest + "ж"), nil, personal.FieldErrorTooLong},
+		"two lines": {personal.Text("a\nb"), nil, personal.FieldErrorInvalidFormat},
+		"not UTF-8": {personal.Text("\xff"), nil, personal.FieldErrorInvalidFormat},
+		"number":    {number("1"), nil, personal.FieldErrorInvalidType},
+		"list":      {list("a"), nil, personal.FieldErrorInvalidType},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var faults personal.FieldErrors
-			got := ParseName(test.in, &faults)
-			if diff := cmp.Diff(test.want, got); diff != "" || faults["name"] != test.fault {
-				t.Errorf("fault %q, (-want +got):\n%s", faults["name"], diff)
+			var errs personal.FieldErrors
+			got := ParseName(test.in, &errs)
+			if diff := cmp.Diff(test.want, got); diff != "" || errs["name"] != test.code {
+				t.Errorf("got error %q, want %q; name (-want +got):\n%s", errs["name"], test.code, diff)
 			}
 		})
 	}
 }
 
-func TestLimits_OfFieldsWithoutMaxLength(t *testing.T) {
+func TestLimits_FieldWithoutMaxLength(t *testing.T) {
 	for fieldType, limit := range map[personal.FieldType]int{
 		personal.TypeText: 1000, personal.TypeLongText: 20000, personal.TypeFile: 2048, personal.TypeLink: 255,
 		personal.TypeTags: 255, personal.TypeLinkSet: 255,
@@ -342,14 +342,14 @@ func TestLimits_OfFieldsWithoutMaxLength(t *testing.T) {
 			}{
 				{"at the limit", own, limit, ""},
 				{"above the limit", own, limit + 1, personal.FieldErrorTooLong},
-				{"a larger max_length wins", longer, limit + 1, ""},
+				{"larger max_length applies", longer, limit + 1, ""},
 				{"above a larger max_length", longer, limit + 2, personal.FieldErrorTooLong},
-				{"a smaller max_length wins", shorter, 2, personal.FieldErrorTooLong},
+				{"smaller max_length applies", shorter, 2, personal.FieldErrorTooLong},
 			} {
 				value := strings.Repeat("ж", test.length)
 				for name, in := range map[string]personal.Input{"text": personal.Text(value), "list": list("a", value)} {
-					if _, fault := judged(test.schema, in); (name == "text" || test.schema.fields[0].kind.list) && fault != test.want {
-						t.Errorf("%s, as %s: got fault %q, want %q", test.name, name, fault, test.want)
+					if _, code := setEach(test.schema, in); (name == "text" || test.schema.fields[0].kind.list) && code != test.want {
+						t.Errorf("%s as %s: got error %q, want %q", test.name, name, code, test.want)
 					}
 				}
 			}
@@ -357,30 +357,30 @@ func TestLimits_OfFieldsWithoutMaxLength(t *testing.T) {
 	}
 }
 
-// judged returns a value as every way to set it judges it alike.
-func judged(s *Schema, in personal.Input) (value any, fault personal.FieldErrorCode) {
+// setEach sets a value by each operation. It returns the value, or the first error.
+func setEach(s *Schema, in personal.Input) (value any, code personal.FieldErrorCode) {
 	for _, read := range []func(map[string]personal.Input, *personal.FieldErrors) Values{s.Register, s.Update, s.Administer} {
-		var faults personal.FieldErrors
-		value, fault = read(map[string]personal.Input{"x": in}, &faults)["x"], faults["x"]
-		if fault != "" {
-			return nil, fault
+		var errs personal.FieldErrors
+		value, code = read(map[string]personal.Input{"x": in}, &errs)["x"], errs["x"]
+		if code != "" {
+			return nil, code
 		}
 	}
 	return value, ""
 }
 
-func TestLimits_OfItemsInAList(t *testing.T) {
+func TestLimits_ListItems(t *testing.T) {
 	items := make([]string, 1001)
 	for i := range items {
 		items[i] = fmt.Sprint(i)
 	}
 	for _, fieldType := range []personal.FieldType{personal.TypeTags, personal.TypeLinkSet} {
 		s := mustCompile(t, personal.Field{Name: "x", Type: fieldType, MaxLength: 500}) // of an item, not of the list
-		if _, fault := judged(s, list(items[:1000]...)); fault != "" {
-			t.Errorf("%s: 1000 items are refused as %q", fieldType, fault)
+		if _, code := setEach(s, list(items[:1000]...)); code != "" {
+			t.Errorf("%s: 1000 items: got error %q, want none", fieldType, code)
 		}
-		if _, fault := judged(s, list(items...)); fault != personal.FieldErrorTooLong {
-			t.Errorf("%s: 1001 items: got fault %q, want %q", fieldType, fault, personal.FieldErrorTooLong)
+		if _, code := setEach(s, list(items...)); code != personal.FieldErrorTooLong {
+			t.Errorf("%s: 1001 items: got error %q, want %q", fieldType, code, personal.FieldErrorTooLong)
 		}
 	}
 }

@@ -7,18 +7,20 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // Values are an account's user fields by name: nil, bool, int64, float64, string
-// or []string. As read from storage they may also hold a [json.RawMessage]: a
-// value that is none of these, which is kept as it is. Names that the schema no
-// longer has are kept too.
+// or []string. Values from storage may also be a [json.RawMessage], which is any other
+// JSON and is preserved. Fields that the schema no longer has are preserved too.
 type Values map[string]any
 
-// Merge returns v with a change of [Schema.Update] applied; v stays as it is.
-// Cleared fields are left out.
+// Merge returns a copy of v with the change that [Schema.Update] returned. Cleared
+// fields are removed.
 func (v Values) Merge(change Values) Values {
 	merged := maps.Clone(v)
 	if merged == nil {
@@ -34,9 +36,9 @@ func (v Values) Merge(change Values) Values {
 	return merged
 }
 
-// Encode writes the values as a JSON object with sorted names. A float64 is
-// written with a point or an exponent, which tells it from an int64. The error
-// is for a float64 that is not finite.
+// Encode returns the values as a JSON object with sorted names. A float64 always has a
+// point or an exponent, which distinguishes it from an int64. Encode returns an error
+// for a float64 that is not finite.
 func (v Values) Encode() ([]byte, error) {
 	object := make(map[string]any, len(v))
 	for name, value := range v {
@@ -58,7 +60,7 @@ func (v Values) Encode() ([]byte, error) {
 
 func floatLiteral(n float64) (json.Number, error) {
 	if math.IsNaN(n) || math.IsInf(n, 0) {
-		return "", errors.New("number is not finite")
+		return "", errors.New("the number is not finite")
 	}
 	s := strconv.FormatFloat(n, 'g', -1, 64)
 	if !isFloat(s) {
@@ -69,7 +71,7 @@ func floatLiteral(n float64) (json.Number, error) {
 
 func isFloat(literal string) bool { return strings.ContainsAny(literal, ".eE") }
 
-// DecodeValues reads what [Values.Encode] wrote, and any other JSON object.
+// DecodeValues decodes the result of [Values.Encode], or any other JSON object.
 func DecodeValues(data []byte) (Values, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {
@@ -82,7 +84,8 @@ func DecodeValues(data []byte) (Values, error) {
 	return values, nil
 }
 
-// DecodeValue reads one value, which is valid JSON, or keeps it raw.
+// DecodeValue decodes one value from valid JSON. It returns raw for JSON that is not a
+// value of a user field.
 func DecodeValue(raw json.RawMessage) any {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -124,4 +127,59 @@ func decodeList(items []any) ([]string, bool) {
 		list = append(list, text)
 	}
 	return list, true
+}
+
+// Profile returns stored values as a profile's fields: the visible fields in order,
+// nil if unset. A stored value of another type than the field's is nil as well: the
+// schema has changed since, and clients rely on the type. A value that breaks another
+// rule (length, range, pattern) is still shown.
+func (s *Schema) Profile(stored Values) []personal.ProfileField {
+	return slices.DeleteFunc(s.Record(stored), func(f personal.ProfileField) bool { return s.byName[f.Name].Hidden })
+}
+
+// Record is [Schema.Profile] with the hidden fields, for administrators.
+func (s *Schema) Record(stored Values) []personal.ProfileField {
+	fields := make([]personal.ProfileField, 0, len(s.fields))
+	for _, f := range s.fields {
+		fields = append(fields, personal.ProfileField{Name: f.Name, Value: f.show(stored[f.Name])})
+	}
+	return fields
+}
+
+// show returns a stored value if it has the field's type, or nil.
+func (f *field) show(stored any) any {
+	if list, ok := stored.([]string); ok {
+		if !f.kind.list || slices.ContainsFunc(list, func(item string) bool { _, code := f.kind.read(item); return code != "" }) {
+			return nil
+		}
+		return list
+	}
+	text, native, ok := literal(stored)
+	if !ok || f.kind.list || native != f.kind.native {
+		return nil
+	}
+	v, code := f.kind.read(text)
+	if code != "" {
+		return nil
+	}
+	return v
+}
+
+// literal returns a stored scalar as a client would send it, and the native kind of
+// the types that store such values. A database may rewrite 42.0 as 42, so integers and
+// numbers are read alike.
+func literal(stored any) (text string, native personal.InputKind, ok bool) {
+	switch v := stored.(type) {
+	case string:
+		return v, personal.InputUnset, true
+	case bool:
+		return strconv.FormatBool(v), personal.InputBoolean, true
+	case int64:
+		return strconv.FormatInt(v, 10), personal.InputNumber, true
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64), personal.InputNumber, true
+	case json.RawMessage: // an integer that is too large for an int64
+		return string(v), personal.InputNumber, true
+	}
+	return "", personal.InputUnset, false
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-func TestValuesKeepTheirTypesInStorage(t *testing.T) {
+func TestValues_TypesSurviveStorage(t *testing.T) {
 	want := Values{
 		"null": nil, "yes": true, "integer": int64(maxInteger), "large": int64(math.MaxInt64), "whole": 42.0, "huge": 1e300,
 		"tiny": 5e-324, "text": "<b>\u2028\"", "list": []string{"a", ""}, "empty": []string{},
@@ -30,7 +30,7 @@ func TestValuesKeepTheirTypesInStorage(t *testing.T) {
 	}
 }
 
-func TestWhatOthersStoredIsKeptAsItIs(t *testing.T) {
+func TestValues_UnknownJSONIsPreserved(t *testing.T) {
 	const stored = `{"list":[1,"a"],"number":123456789012345678901234567890,"object":{"b":1,"a":[2.50]},"out":1e999}`
 	values, err := DecodeValues([]byte(stored))
 	if err != nil {
@@ -38,25 +38,25 @@ func TestWhatOthersStoredIsKeptAsItIs(t *testing.T) {
 	}
 	got, err := values.Encode()
 	if err != nil || string(got) != stored {
-		t.Errorf("got %s, %v", got, err)
+		t.Errorf("got %s, %v; want %s", got, err, stored)
 	}
 }
 
-func TestOnlyObjectsAreValues(t *testing.T) {
+func TestDecodeValues_ObjectsOnly(t *testing.T) {
 	for _, data := range []string{``, `[]`, `1`, `{"a":1} {}`, `{"a":}`} {
 		if v, err := DecodeValues([]byte(data)); err == nil {
-			t.Errorf("%q: %v", data, v)
+			t.Errorf("%q: got %v, want an error", data, v)
 		}
 	}
 	if data, err := Values(nil).Encode(); err != nil || string(data) != "{}" {
-		t.Errorf("no values: %s, %v", data, err)
+		t.Errorf("no values: got %s, %v; want {}", data, err)
 	}
 	if _, err := (Values{"x": math.NaN()}).Encode(); err == nil {
-		t.Error("a number that is none was encoded")
+		t.Error("NaN: got no error, want one")
 	}
 }
 
-func TestMergeClearsAndKeeps(t *testing.T) {
+func TestMerge_SetsClearsAndKeeps(t *testing.T) {
 	before := Values{"a": "1", "b": "2", "removed_field": json.RawMessage(`{}`)}
 	got := before.Merge(Values{"a": nil, "c": int64(3)})
 	want := Values{"b": "2", "c": int64(3), "removed_field": json.RawMessage(`{}`)}
@@ -64,14 +64,14 @@ func TestMergeClearsAndKeeps(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if before["a"] != "1" {
-		t.Error("merging changed the receiver")
+		t.Errorf("got receiver %v, want it unchanged", before)
 	}
 	if diff := cmp.Diff(Values{"c": true}, Values(nil).Merge(Values{"c": true})); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestAProfileShowsVisibleFieldsInOrderAndARecordAll(t *testing.T) {
+func TestProfile_VisibleFieldsInOrder(t *testing.T) {
 	s := mustCompile(t,
 		personal.Field{Name: "b", Type: "text", Order: 1},
 		personal.Field{Name: "a", Type: "integer", ReadOnly: true},
@@ -85,11 +85,11 @@ func TestAProfileShowsVisibleFieldsInOrderAndARecordAll(t *testing.T) {
 	}
 	want = slices.Insert(want, 1, personal.ProfileField{Name: "secret", Value: "x"})
 	if diff := cmp.Diff(want, s.Record(stored)); diff != "" {
-		t.Errorf("for an administrator (-want +got):\n%s", diff)
+		t.Errorf("record (-want +got):\n%s", diff)
 	}
 }
 
-func TestAStoredValueOfAnotherTypeIsNotShown(t *testing.T) {
+func TestProfile_HidesValuesOfOtherTypes(t *testing.T) {
 	tests := []struct {
 		field  personal.FieldType
 		stored any
@@ -130,14 +130,14 @@ func TestAStoredValueOfAnotherTypeIsNotShown(t *testing.T) {
 	}
 }
 
-func TestTightenedRulesHideNothing(t *testing.T) {
+func TestProfile_ShowsValuesThatBreakNewRules(t *testing.T) {
 	s := mustCompile(t, personal.Field{Name: "x", Type: "text", MaxLength: 1, Pattern: "a"})
 	if got := s.Profile(Values{"x": "longer"})[0].Value; got != "longer" {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want %q", got, "longer")
 	}
 }
 
-func TestProfile_ShowsWhatIsLongerThanTheTypesLimit(t *testing.T) {
+func TestProfile_ShowsValuesAboveTypeLimit(t *testing.T) {
 	long := strings.Repeat("x", 30000)
 	for fieldType, stored := range map[personal.FieldType]any{
 		"text": long, "long_text": long, "file": long, "link": long, "tags": []string{long}, "link_set": slices.Repeat([]string{"7"}, 300),
@@ -146,13 +146,13 @@ func TestProfile_ShowsWhatIsLongerThanTheTypesLimit(t *testing.T) {
 		if diff := cmp.Diff(stored, s.Profile(Values{"x": stored})[0].Value); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", fieldType, diff)
 		}
-		var faults personal.FieldErrors
-		change := s.Update(map[string]personal.Input{"y": personal.Text("new")}, &faults)
-		if len(faults) > 0 {
-			t.Errorf("%s: a change of another field is refused: %v", fieldType, faults)
+		var errs personal.FieldErrors
+		change := s.Update(map[string]personal.Input{"y": personal.Text("new")}, &errs)
+		if len(errs) > 0 {
+			t.Errorf("%s: change of another field: got errors %v, want none", fieldType, errs)
 		}
 		if diff := cmp.Diff(Values{"x": stored, "y": "new"}, Values{"x": stored}.Merge(change)); diff != "" {
-			t.Errorf("%s after a change of another field (-want +got):\n%s", fieldType, diff)
+			t.Errorf("%s: after a change of another field (-want +got):\n%s", fieldType, diff)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 )
 
-func TestAnOperationWithoutAFunctionIsNotOffered(t *testing.T) {
+func TestService_MissingFunctionIsNotFound(t *testing.T) {
 	ctx, s := t.Context(), &personaltest.Service{}
 	_, authorize := s.Authorize(ctx, personal.AuthorizeRequest{})
 	_, fields := s.Fields(ctx)
@@ -20,21 +20,21 @@ func TestAnOperationWithoutAFunctionIsNotOffered(t *testing.T) {
 		"disabling": new(personaltest.Administration).DisableUser(ctx, 1),
 	} {
 		if got := personal.CodeOf(err); got != personal.CodeNotFound {
-			t.Errorf("%s answers %q, want not_found", name, got)
+			t.Errorf("%s: got %q, want not_found", name, got)
 		}
 	}
 }
 
-func TestTheHostKeepsWhatItTakesAndNothingElse(t *testing.T) {
-	refusal := errors.New("mailbox full")
+func TestHost_RecordsAcceptedDeliveries(t *testing.T) {
+	rejection := errors.New("mailbox full")
 	h := &personaltest.Host{SendMailFunc: func(_ context.Context, m personal.Mail) error {
-		if m.ID == "refused" {
-			return refusal
+		if m.ID == "rejected" {
+			return rejection
 		}
 		return nil
 	}}
-	if err := h.SendMail(t.Context(), personal.Mail{ID: "refused"}); !errors.Is(err, refusal) {
-		t.Errorf("error %v, want the function's", err)
+	if err := h.SendMail(t.Context(), personal.Mail{ID: "rejected"}); !errors.Is(err, rejection) {
+		t.Errorf("got error %v, want the function's", err)
 	}
 	go func() {
 		_ = h.PublishEvent(context.Background(), personal.Event{ID: "e"})
@@ -42,17 +42,17 @@ func TestTheHostKeepsWhatItTakesAndNothingElse(t *testing.T) {
 	}()
 	mails, err := h.AwaitMails(t.Context(), 1)
 	if err != nil || len(mails) != 1 || mails[0].ID != "taken" {
-		t.Errorf("kept %v, %v; want the mail that was taken", mails, err)
+		t.Errorf("got %v, %v; want the accepted mail", mails, err)
 	}
 	if events, err := h.AwaitEvents(t.Context(), 1); err != nil || len(events) != 1 {
-		t.Errorf("kept %v, %v; want the event", events, err)
+		t.Errorf("got %v, %v; want the event", events, err)
 	}
 }
 
-func TestAwaitingEndsWithItsContext(t *testing.T) {
+func TestHost_AwaitStopsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := new(personaltest.Host).AwaitMails(ctx, 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want the context's", err)
+		t.Errorf("got error %v, want the context's", err)
 	}
 }

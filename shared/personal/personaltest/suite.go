@@ -14,48 +14,48 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// Start makes the Service under test, with the given host, and sees to its end.
-// Its settings are the defaults, but hashing a password may be made cheap;
+// Start starts the Service under test with the given host, and stops it when the test
+// ends. The service has the default settings, but may hash passwords cheaply, and its
 // background work (mail) runs.
 type Start func(t *testing.T, host personal.Host) personal.Service
 
-// Run tests that a Service keeps the contract. The same suite runs against the
-// domain itself, over gRPC within a process, and against a plugin process.
+// Run tests that a Service conforms to the contract. The same suite runs against the
+// module itself, over gRPC within a process, and against a plugin process.
 //
-// It needs a store of its own, and takes a few seconds: passwords are hashed.
+// It needs a store of its own and takes a few seconds, because it hashes passwords.
 func Run(t *testing.T, start Start) {
 	fields := &fieldSet{}
 	fields.set(sampleFields())
 	host := &Host{UserFieldsFunc: fields.schema}
 	s := &suite{service: start(t, host), host: host, fields: fields}
 	for name, test := range map[string]func(*testing.T, *suite){
-		"registering answers a pair and the whole profile":         testRegister,
-		"every fault is reported at once":                          testAllFaults,
-		"a taken login is named, the e-mail only if that is free":  testTaken,
-		"of 32 registrations of one login one succeeds":            testRegistrationRace,
-		"what users may not set is refused":                        testReadOnly,
-		"a repeated scalar is malformed":                           testRepeatedScalar,
-		"a sign-in by login and by e-mail":                         testAuthorize,
-		"an unknown login and a wrong password are answered alike": testInvalidCredentials,
-		"credentials that are nobody's are refused":                testUnauthenticated,
-		"a refresh rotates and an old hash answers the newest":     testRefresh,
-		"32 refreshes of one pair give one successor":              testRefreshRace,
-		"a profile update changes what was sent and nothing else":  testUpdateProfile,
-		"a changed schema judges the next request":                 testSchemaChange,
-		"a new password ends every other session":                  testChangePassword,
-		"signing out ends this session or all":                     testLogout,
-		"sessions are listed and revoked":                          testSessions,
-		"a recovery sets a new password and ends every session":    testRecovery,
-		"a recovery of nobody's account sends nothing":             testRecoveryOfNobody,
-		"an e-mail changes when its new address is confirmed":      testChangeEmail,
-		"fields are all but the hidden ones":                       testFields,
-		"a deadline that has passed is no success":                 testDeadline,
+		"registration returns credentials and the whole profile":          testRegister,
+		"all field errors are reported at once":                           testAllFieldErrors,
+		"taken login is reported, taken e-mail only if the login is free": testTaken,
+		"only one of 32 concurrent registrations of a login succeeds":     testRegistrationRace,
+		"fields that users may not set are read-only":                     testReadOnly,
+		"repeated scalar is malformed":                                    testRepeatedScalar,
+		"login and e-mail both sign in":                                   testAuthorize,
+		"unknown login and wrong password get the same error":             testInvalidCredentials,
+		"invalid credentials are unauthenticated":                         testUnauthenticated,
+		"refresh rotates, and a superseded hash returns the current one":  testRefresh,
+		"32 concurrent refreshes return one new hash":                     testRefreshRace,
+		"profile update changes only the fields that were sent":           testUpdateProfile,
+		"changed schema applies to the next request":                      testSchemaChange,
+		"password change ends every other session":                        testChangePassword,
+		"logout ends one session or all":                                  testLogout,
+		"sessions are listed and revoked":                                 testSessions,
+		"recovery sets a new password and ends every session":             testRecovery,
+		"recovery without a matching account sends no mail":               testRecoveryWithoutMatch,
+		"e-mail changes when the new address is confirmed":                testChangeEmail,
+		"fields include all but the hidden ones":                          testFields,
+		"passed deadline is an error":                                     testDeadline,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}
 }
 
-// suite is the Service under test and what surrounds it.
+// suite is the Service under test with its host.
 type suite struct {
 	service personal.Service
 	host    *Host
@@ -63,7 +63,7 @@ type suite struct {
 	users   atomic.Int64
 }
 
-// Password is a good one; what is tested is seldom the password.
+// Password is a valid password.
 const Password = "correct horse battery"
 
 // user is an account made for one test.
@@ -77,7 +77,7 @@ func (s *suite) newLogin() (login, email string) {
 	return fmt.Sprintf("user%d", n), fmt.Sprintf("user%d@example.com", n)
 }
 
-// register makes an account.
+// register creates an account.
 func (s *suite) register(t *testing.T) user {
 	t.Helper()
 	login, email := s.newLogin()
@@ -91,7 +91,7 @@ func (s *suite) register(t *testing.T) user {
 	return user{login, email, in}
 }
 
-// signIn opens another session of the account.
+// signIn creates another session of the account.
 func (s *suite) signIn(t *testing.T, login, password string) personal.Credentials {
 	t.Helper()
 	in, err := s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: login, Password: password})
@@ -101,18 +101,18 @@ func (s *suite) signIn(t *testing.T, login, password string) personal.Credential
 	return in.Credentials
 }
 
-// alive tells whether the pair is somebody's.
+// alive reports whether the credentials are valid.
 func (s *suite) alive(t *testing.T, c personal.Credentials) bool {
 	t.Helper()
 	_, err := s.service.Profile(t.Context(), c)
 	if err != nil && personal.CodeOf(err) != personal.CodeUnauthenticated {
-		t.Fatalf("asking for a profile: %v", err)
+		t.Fatalf("reading the profile: %v", err)
 	}
 	return err == nil
 }
 
-// mailTo waits for the n-th mail to an address. Mail is sent behind the caller's
-// back, and may come twice.
+// mailTo waits for the n-th mail to an address. Mail is sent in the background and may
+// be delivered twice.
 func (s *suite) mailTo(t *testing.T, address string, n int) personal.Mail {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -134,7 +134,7 @@ func (s *suite) mailTo(t *testing.T, address string, n int) personal.Mail {
 	}
 }
 
-// tokenIn finds the token: alone on a line.
+// tokenIn returns the token of a mail, which is alone on a line.
 func tokenIn(t *testing.T, m personal.Mail) string {
 	t.Helper()
 	for line := range strings.Lines(m.Text) {
@@ -142,18 +142,18 @@ func tokenIn(t *testing.T, m personal.Mail) string {
 			return line
 		}
 	}
-	t.Fatal("the mail has no token alone on a line")
+	t.Fatal("got a mail without a token alone on a line")
 	return ""
 }
 
 func wantCode(t *testing.T, err error, want personal.Code) {
 	t.Helper()
 	if got := personal.CodeOf(err); got != want {
-		t.Fatalf("code %q (%v), want %q", got, err, want)
+		t.Fatalf("got code %q (%v), want %q", got, err, want)
 	}
 }
 
-func wantFaults(t *testing.T, err error, code personal.Code, want personal.FieldErrors) {
+func wantFieldErrors(t *testing.T, err error, code personal.Code, want personal.FieldErrors) {
 	t.Helper()
 	wantCode(t, err, code)
 	var got personal.FieldErrors
@@ -161,7 +161,7 @@ func wantFaults(t *testing.T, err error, code personal.Code, want personal.Field
 		got = e.FieldErrors
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("faults (-want +got):\n%s", diff)
+		t.Fatalf("field errors (-want +got):\n%s", diff)
 	}
 }
 
@@ -186,10 +186,10 @@ func (f *fieldSet) schema(context.Context) (personal.Schema, error) {
 }
 
 func sampleFields() []personal.Field {
-	least, most := 0.0, 150.0
+	minAge, maxAge := 0.0, 150.0
 	return []personal.Field{
 		{Name: "phone", Type: personal.TypeText, Pattern: `\+?[0-9 ]{5,20}`},
-		{Name: "age", Type: personal.TypeInteger, Min: &least, Max: &most},
+		{Name: "age", Type: personal.TypeInteger, Min: &minAge, Max: &maxAge},
 		{Name: "height", Type: personal.TypeNumber},
 		{Name: "newsletter", Type: personal.TypeBoolean, Default: personal.Input{Kind: personal.InputBoolean, Text: "false"}},
 		{Name: "city", Type: personal.TypeEnum, Required: true, Options: []personal.Option{{Value: "riga"}, {Value: "oslo"}}},

@@ -34,7 +34,7 @@ func testRegister(t *testing.T, s *suite) {
 		t.Fatalf("registering: %v", err)
 	}
 	if c := in.Credentials; c.UserID < 1 || c.UserID > 1<<53-1 || len(c.UserHash) != 43 {
-		t.Fatalf("user_id %d with a hash of %d characters", c.UserID, len(c.UserHash))
+		t.Fatalf("got user_id %d and a hash of %d characters, want 1 … 2^53−1 and 43", c.UserID, len(c.UserHash))
 	}
 	name := "Ada Lovelace"
 	want := personal.Profile{Login: strings.ToUpper(login), Name: &name, Email: email, Fields: []personal.ProfileField{
@@ -46,14 +46,14 @@ func testRegister(t *testing.T, s *suite) {
 	}
 	again, err := s.service.Profile(t.Context(), in.Credentials)
 	if err != nil {
-		t.Fatalf("asking for the profile: %v", err)
+		t.Fatalf("reading the profile: %v", err)
 	}
 	if diff := cmp.Diff(want, again); diff != "" {
-		t.Fatalf("profile as stored (-want +got):\n%s", diff)
+		t.Fatalf("stored profile (-want +got):\n%s", diff)
 	}
 }
 
-func testAllFaults(t *testing.T, s *suite) {
+func testAllFieldErrors(t *testing.T, s *suite) {
 	_, err := s.service.Register(t.Context(), personal.RegisterRequest{
 		Login: "a@b", Password: "short", ConfirmPassword: "other", Email: "nowhere",
 		Fields: map[string]personal.Input{
@@ -61,14 +61,14 @@ func testAllFaults(t *testing.T, s *suite) {
 			"shoe_size": personal.Text("40"), "name": personal.Text("a\x00b"),
 		},
 	})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{
 		"login": personal.FieldErrorInvalidFormat, "password": personal.FieldErrorTooShort, "confirm_password": personal.FieldErrorMismatch,
 		"email": personal.FieldErrorInvalidFormat, "phone": personal.FieldErrorInvalidFormat, "age": personal.FieldErrorOutOfRange,
 		"interests": personal.FieldErrorInvalidType, "shoe_size": personal.FieldErrorUnknownField, "name": personal.FieldErrorInvalidFormat,
 		"city": personal.FieldErrorRequired,
 	})
 	_, err = s.service.Authorize(t.Context(), personal.AuthorizeRequest{FieldErrors: personal.FieldErrors{"login": personal.FieldErrorInvalidType}})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{
 		"login": personal.FieldErrorInvalidType, "password": personal.FieldErrorRequired,
 	})
 }
@@ -80,15 +80,15 @@ func testTaken(t *testing.T, s *suite) {
 		login, email string
 		want         personal.FieldErrors
 	}{
-		"both":       {strings.ToUpper(u.login), strings.ToUpper(u.email), personal.FieldErrors{"login": personal.FieldErrorTaken}},
-		"the login":  {u.login, freeEmail, personal.FieldErrors{"login": personal.FieldErrorTaken}},
-		"the e-mail": {free, u.email, personal.FieldErrors{"email": personal.FieldErrorTaken}},
+		"both":   {strings.ToUpper(u.login), strings.ToUpper(u.email), personal.FieldErrors{"login": personal.FieldErrorTaken}},
+		"login":  {u.login, freeEmail, personal.FieldErrors{"login": personal.FieldErrorTaken}},
+		"e-mail": {free, u.email, personal.FieldErrors{"email": personal.FieldErrorTaken}},
 	} {
 		_, err := s.service.Register(t.Context(), personal.RegisterRequest{
 			Login: test.login, Password: Password, ConfirmPassword: Password, Email: test.email,
 			Fields: map[string]personal.Input{"city": personal.Text("riga")},
 		})
-		t.Run(name, func(t *testing.T) { wantFaults(t, err, personal.CodeAlreadyExists, test.want) })
+		t.Run(name, func(t *testing.T) { wantFieldErrors(t, err, personal.CodeAlreadyExists, test.want) })
 	}
 }
 
@@ -107,11 +107,11 @@ func testRegistrationRace(t *testing.T, s *suite) {
 		counts[code]++
 	}
 	if diff := cmp.Diff(map[personal.Code]int{"": 1, personal.CodeAlreadyExists: callers - 1}, counts); diff != "" {
-		t.Fatalf("answers (-want +got):\n%s", diff)
+		t.Fatalf("results by code (-want +got):\n%s", diff)
 	}
 }
 
-// together runs f n times at once.
+// together calls f n times concurrently.
 func together[T any](n int, f func(i int) T) []T {
 	results := make([]T, n)
 	var gate, running sync.WaitGroup
@@ -132,20 +132,20 @@ func testReadOnly(t *testing.T, s *suite) {
 	sent := map[string]personal.Input{"number": personal.Text("1"), "note": personal.Text("x"), "groups": personal.Text("admin"), "user_id": personal.Text("1")}
 	want := personal.FieldErrors{"number": personal.FieldErrorReadOnly, "note": personal.FieldErrorReadOnly, "groups": personal.FieldErrorReadOnly, "user_id": personal.FieldErrorReadOnly}
 	_, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{Credentials: u.Credentials, Fields: sent})
-	wantFaults(t, err, personal.CodeValidationFailed, want)
+	wantFieldErrors(t, err, personal.CodeValidationFailed, want)
 
 	login, email := s.newLogin()
 	sent["city"] = personal.Text("riga")
 	_, err = s.service.Register(t.Context(), personal.RegisterRequest{
 		Login: login, Password: Password, ConfirmPassword: Password, Email: email, Fields: sent,
 	})
-	wantFaults(t, err, personal.CodeValidationFailed, want)
+	wantFieldErrors(t, err, personal.CodeValidationFailed, want)
 }
 
 func testRepeatedScalar(t *testing.T, s *suite) {
 	twice := map[string]personal.Input{"phone": {Kind: personal.InputRepeated, List: []string{"12345", "67890"}}}
 	_, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{Fields: twice})
-	wantCode(t, err, personal.CodeMalformedRequest) // judged before who asks
+	wantCode(t, err, personal.CodeMalformedRequest) // checked before the credentials
 	_, err = s.service.Register(t.Context(), personal.RegisterRequest{Fields: twice})
 	wantCode(t, err, personal.CodeMalformedRequest)
 }
@@ -169,13 +169,13 @@ func testUpdateProfile(t *testing.T, s *suite) {
 		Credentials: u.Credentials,
 		Fields:      map[string]personal.Input{"age": personal.Text("30"), "city": {}, "login": personal.Text("x")},
 	})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{"city": personal.FieldErrorRequired, "login": personal.FieldErrorReadOnly})
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"city": personal.FieldErrorRequired, "login": personal.FieldErrorReadOnly})
 	after, err := s.service.Profile(t.Context(), u.Credentials)
 	if err != nil {
-		t.Fatalf("asking for the profile: %v", err)
+		t.Fatalf("reading the profile: %v", err)
 	}
 	if diff := cmp.Diff(want, after); diff != "" {
-		t.Fatalf("a refused update left a trace (-want +got):\n%s", diff)
+		t.Fatalf("profile after a rejected update (-want +got):\n%s", diff)
 	}
 }
 
@@ -188,26 +188,26 @@ func testSchemaChange(t *testing.T, s *suite) {
 		Credentials: u.Credentials, Fields: map[string]personal.Input{"company": personal.Text("Analytical")},
 	})
 	if err != nil {
-		t.Fatalf("setting a field that was just added: %v", err)
+		t.Fatalf("setting an added field: %v", err)
 	}
 	if last := p.Fields[len(p.Fields)-1]; last.Name != "company" || last.Value != "Analytical" {
-		t.Fatalf("the added field shows as %v", last)
+		t.Fatalf("got %v as the last field, want the added one", last)
 	}
 	for _, f := range p.Fields {
 		if f.Name == "phone" {
-			t.Fatal("a removed field is still shown")
+			t.Fatal("got a removed field in the profile")
 		}
 	}
 	_, err = s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{
 		Credentials: u.Credentials, Fields: map[string]personal.Input{"phone": personal.Text("12345")},
 	})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{"phone": personal.FieldErrorUnknownField})
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"phone": personal.FieldErrorUnknownField})
 }
 
 func testFields(t *testing.T, s *suite) {
 	fields, err := s.service.Fields(t.Context())
 	if err != nil {
-		t.Fatalf("asking for the fields: %v", err)
+		t.Fatalf("reading the fields: %v", err)
 	}
 	all := sampleFields()
 	if diff := cmp.Diff(all[:len(all)-1], fields); diff != "" {

@@ -16,9 +16,8 @@ import (
 // StartAdministration is [Start] for a Service with its Administration.
 type StartAdministration func(t *testing.T, host personal.Host) (personal.Service, personal.Administration)
 
-// RunAdministration tests that an Administration keeps the contract, by what it
-// does to the users of the Service beside it. Like [Run] it runs against each
-// form of the two, and needs a store of its own.
+// RunAdministration tests that an Administration conforms to the contract, by its
+// effects on the users of its Service. Like [Run] it needs a store of its own.
 func RunAdministration(t *testing.T, start StartAdministration) {
 	fields := &fieldSet{}
 	fields.set(sampleFields())
@@ -26,28 +25,28 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 	service, administration := start(t, host)
 	s := &administrationSuite{suite{service: service, host: host, fields: fields}, administration}
 	for name, test := range map[string]func(*testing.T, *administrationSuite){
-		"users are found by login, e-mail, name and id":                    testFindUsers,
-		"users are listed the newest first, page by page":                  testUserPages,
-		"users are found by whether they are disabled":                     testUserStates,
-		"a search that cannot be is refused with every fault":              testSearchFaults,
-		"a record shows what its user does not see":                        testUserRecord,
-		"an administrator sets every field, by its rules":                  testUpdateUser,
-		"an e-mail that is set counts at once, and voids what was mailed":  testSetEmail,
-		"an e-mail that cannot be set leaves everything as it was":         testSetEmailFaults,
-		"a disabled user is out at once, and an enabled one may come back": testDisableUser,
-		"a disabled user's mailed tokens are void":                         testDisabledTokens,
-		"a user's sessions are listed and ended":                           testUserSessions,
-		"a deleted user is gone, and his login and e-mail are free":        testDeleteUser,
-		"what happens to a user is told in its order":                      testEvents,
-		"audit entries are listed newest first, page by page, by filters":  testAuditEntries,
-		"audit entries by impossible filters are refused":                  testAuditFaults,
-		"nobody's id is not found":                                         testUnknownUser,
+		"search finds login, e-mail, name and id":                  testFindUsers,
+		"users are listed newest first in pages":                   testUserPages,
+		"search by state":                                          testUserStates,
+		"invalid search reports all field errors":                  testInvalidSearch,
+		"record includes hidden fields":                            testUserRecord,
+		"update sets every field by its rules":                     testUpdateUser,
+		"set e-mail applies at once and invalidates mailed tokens": testSetEmail,
+		"invalid e-mail changes nothing":                           testSetInvalidEmail,
+		"disabled user is signed out, enabled user may sign in":    testDisableUser,
+		"disabling invalidates mailed tokens":                      testDisabledTokens,
+		"sessions are listed and revoked":                          testUserSessions,
+		"deletion removes the user and frees login and e-mail":     testDeleteUser,
+		"events of a user arrive in order":                         testEvents,
+		"audit entries are listed newest first by filters":         testAuditEntries,
+		"invalid audit filters report all field errors":            testInvalidAuditFilters,
+		"unknown id is not found":                                  testUnknownUser,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}
 }
 
-// administrationSuite is the Administration under test and what surrounds it.
+// administrationSuite is the Administration under test with its Service and host.
 type administrationSuite struct {
 	suite
 	administration personal.Administration
@@ -70,12 +69,12 @@ func (s *administrationSuite) record(t *testing.T, id int64) personal.UserRecord
 	t.Helper()
 	record, err := s.administration.User(t.Context(), id)
 	if err != nil {
-		t.Fatalf("asking for a user: %v", err)
+		t.Fatalf("reading a user: %v", err)
 	}
 	return record
 }
 
-// awaitEvents waits until a user has had an event of every type, in any order.
+// awaitEvents waits until a user has an event of each type, in any order.
 func (s *administrationSuite) awaitEvents(t *testing.T, userID int64, want ...personal.EventType) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -83,7 +82,7 @@ func (s *administrationSuite) awaitEvents(t *testing.T, userID int64, want ...pe
 	for known := 0; ; {
 		events, err := s.host.AwaitEvents(ctx, known+1)
 		if err != nil {
-			t.Fatalf("no events %v: %v", want, err)
+			t.Fatalf("waiting for events %v: %v", want, err)
 		}
 		known = len(events)
 		var got []personal.EventType
@@ -107,31 +106,31 @@ func testFindUsers(t *testing.T, s *administrationSuite) {
 	if err != nil {
 		t.Fatalf("registering: %v", err)
 	}
-	s.register(t) // somebody else
+	s.register(t) // another user
 	id := in.Credentials.UserID
 	for name, search := range map[string]string{
-		"the login":               "Ünter_" + login,
-		"the login in capitals":   "ÜNTER_" + strings.ToUpper(login),
-		"a part of the login":     "nter_",
-		"the e-mail":              "find.me+" + email,
-		"a part of the e-mail":    "FIND.ME",
-		"a part of the name":      "лавл",
-		"the name in capitals":    "ЛАВЛЕЙС",
-		"the name as it is":       "Ада Лавлейс",
-		"a per cent sign":         "0%",
-		"spaces around":           "  find.me ",
-		"the id, among whatever ": strconv.FormatInt(id, 10),
+		"the login":                 "Ünter_" + login,
+		"the login in capitals":     "ÜNTER_" + strings.ToUpper(login),
+		"a part of the login":       "nter_",
+		"the e-mail":                "find.me+" + email,
+		"a part of the e-mail":      "FIND.ME",
+		"a part of the name":        "лавл",
+		"the name in capitals":      "ЛАВЛЕЙС",
+		"the name as it is":         "Ада Лавлейс",
+		"a per cent sign":           "0%",
+		"spaces around":             "  find.me ",
+		"the id, and texts with it": strconv.FormatInt(id, 10),
 	} {
 		ids, next := s.find(t, personal.FindUsersRequest{Search: search})
 		if !slices.Contains(ids, id) || next != 0 {
 			t.Errorf("by %s: found %v, want %d", name, ids, id)
 		}
 		if len(ids) != 1 && !strings.Contains(name, "id") {
-			t.Errorf("by %s: found %v, want %d alone", name, ids, id)
+			t.Errorf("by %s: found %v, want only %d", name, ids, id)
 		}
 	}
 	for name, search := range map[string]string{
-		"what nobody has":    "nobody at all",
+		"an unknown text":    "nobody at all",
 		"a wildcard":         "find%me",
 		"another wildcard":   "f_nd.me",
 		"a quote":            "'",
@@ -139,7 +138,7 @@ func testFindUsers(t *testing.T, s *administrationSuite) {
 		"the id and more":    strconv.FormatInt(id, 10) + " x",
 	} {
 		if ids, _ := s.find(t, personal.FindUsersRequest{Search: search}); len(ids) > 0 {
-			t.Errorf("by %s: found %v", name, ids)
+			t.Errorf("by %s: found %v, want none", name, ids)
 		}
 	}
 }
@@ -159,10 +158,10 @@ func testUserPages(t *testing.T, s *administrationSuite) {
 	}
 	all, next := s.find(t, personal.FindUsersRequest{Limit: 100})
 	if next != 0 {
-		t.Fatalf("%d users, and a page after them", len(all))
+		t.Fatalf("got next %d after a page of %d users, want 0", next, len(all))
 	}
 	if last, next := s.find(t, personal.FindUsersRequest{Limit: len(all)}); next != 0 || len(last) != len(all) {
-		t.Fatalf("a page that holds them all has one behind it: %d of %d, next %d", len(last), len(all), next)
+		t.Fatalf("got %d of %d users and next %d, want all and 0", len(last), len(all), next)
 	}
 }
 
@@ -178,22 +177,22 @@ func testUserStates(t *testing.T, s *administrationSuite) {
 		for email, want := range map[string]bool{active.email: test.active, disabled.email: test.disabled} {
 			ids, _ := s.find(t, personal.FindUsersRequest{Search: email, State: test.state})
 			if got := len(ids) == 1; got != want {
-				t.Errorf("state %q: found %v by %s", test.state, ids, email)
+				t.Errorf("state %q: found %v by %s, want it found: %t", test.state, ids, email, want)
 			}
 		}
 	}
 }
 
-func testSearchFaults(t *testing.T, s *administrationSuite) {
+func testInvalidSearch(t *testing.T, s *administrationSuite) {
 	_, err := s.administration.FindUsers(t.Context(), personal.FindUsersRequest{
 		Search: strings.Repeat("x", 255), State: "asleep", After: -1, Limit: 101,
 	})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{
 		"search": personal.FieldErrorTooLong, "state": personal.FieldErrorNotInList,
 		"after": personal.FieldErrorOutOfRange, "limit": personal.FieldErrorOutOfRange,
 	})
 	_, err = s.administration.FindUsers(t.Context(), personal.FindUsersRequest{Search: "a\x00b", Limit: -1})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{
 		"search": personal.FieldErrorInvalidFormat, "limit": personal.FieldErrorOutOfRange,
 	})
 }
@@ -212,13 +211,13 @@ func testUserRecord(t *testing.T, s *administrationSuite) {
 		t.Fatalf("record (-want +got):\n%s", diff)
 	}
 	if age := time.Since(got.Created); age.Abs() > time.Hour || got.Created.Location() != time.UTC {
-		t.Fatalf("created %v", got.Created)
+		t.Fatalf("got created %v, want about now in UTC", got.Created)
 	}
 	page, err := s.administration.FindUsers(t.Context(), personal.FindUsersRequest{Search: u.email})
 	if err != nil {
 		t.Fatalf("finding the user: %v", err)
 	}
 	if diff := cmp.Diff([]personal.User{want.User}, page.Users); diff != "" {
-		t.Fatalf("as listed (-want +got):\n%s", diff)
+		t.Fatalf("listed user (-want +got):\n%s", diff)
 	}
 }

@@ -17,29 +17,29 @@ func testAuthorize(t *testing.T, s *suite) {
 			t.Fatalf("signing in as %q: %v", login, err)
 		}
 		if in.Credentials.UserID != u.Credentials.UserID || in.Credentials.UserHash == u.Credentials.UserHash {
-			t.Fatalf("signing in as %q did not open a session of its own", login)
+			t.Fatalf("signing in as %q: got %v, want a new session of user %d", login, in.Credentials.UserID, u.Credentials.UserID)
 		}
 		if diff := cmp.Diff(u.Profile, in.Profile); diff != "" {
 			t.Fatalf("profile (-want +got):\n%s", diff)
 		}
 	}
 	if !s.alive(t, u.Credentials) {
-		t.Fatal("a sign-in ended an earlier session")
+		t.Fatal("signing in ended an earlier session")
 	}
 }
 
 func testInvalidCredentials(t *testing.T, s *suite) {
 	u := s.register(t)
 	for name, r := range map[string]personal.AuthorizeRequest{
-		"wrong password":          {Login: u.login, Password: "wrong horse battery"},
-		"unknown login":           {Login: "nobody-at-all", Password: Password},
-		"unknown e-mail":          {Login: "nobody@example.com", Password: Password},
-		"what can be no login":    {Login: "a\x00b", Password: Password},
-		"what can be no password": {Login: u.login, Password: strings.Repeat("x", 5000)},
-		"a login of great length": {Login: strings.Repeat("x", 5000), Password: Password},
+		"wrong password":      {Login: u.login, Password: "wrong horse battery"},
+		"unknown login":       {Login: "nobody-at-all", Password: Password},
+		"unknown e-mail":      {Login: "nobody@example.com", Password: Password},
+		"impossible login":    {Login: "a\x00b", Password: Password},
+		"impossible password": {Login: u.login, Password: strings.Repeat("x", 5000)},
+		"very long login":     {Login: strings.Repeat("x", 5000), Password: Password},
 	} {
 		_, err := s.service.Authorize(t.Context(), r)
-		t.Run(name, func(t *testing.T) { wantFaults(t, err, personal.CodeInvalidCredentials, nil) })
+		t.Run(name, func(t *testing.T) { wantFieldErrors(t, err, personal.CodeInvalidCredentials, nil) })
 	}
 }
 
@@ -49,10 +49,10 @@ func testUnauthenticated(t *testing.T, s *suite) {
 	flipped := []byte(u.Credentials.UserHash)
 	flipped[20] ^= 1
 	for name, c := range map[string]personal.Credentials{
-		"nothing":          {},
-		"another's id":     {UserID: other.Credentials.UserID, UserHash: u.Credentials.UserHash},
-		"a changed hash":   {UserID: u.Credentials.UserID, UserHash: string(flipped)},
-		"a shortened hash": {UserID: u.Credentials.UserID, UserHash: u.Credentials.UserHash[:42]},
+		"none":              {},
+		"another user's id": {UserID: other.Credentials.UserID, UserHash: u.Credentials.UserHash},
+		"changed hash":      {UserID: u.Credentials.UserID, UserHash: string(flipped)},
+		"shortened hash":    {UserID: u.Credentials.UserID, UserHash: u.Credentials.UserHash[:42]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
@@ -73,12 +73,12 @@ func testUnauthenticated(t *testing.T, s *suite) {
 				"RevokeSession": func() error { return s.service.RevokeSession(ctx, personal.RevokeSessionRequest{Credentials: c}) },
 			} {
 				err := call()
-				t.Run(operation, func(t *testing.T) { wantFaults(t, err, personal.CodeUnauthenticated, nil) })
+				t.Run(operation, func(t *testing.T) { wantFieldErrors(t, err, personal.CodeUnauthenticated, nil) })
 			}
 		})
 	}
 	if !s.alive(t, u.Credentials) {
-		t.Fatal("a forged hash ended a session")
+		t.Fatal("an invalid hash ended a session")
 	}
 }
 
@@ -89,46 +89,46 @@ func testRefresh(t *testing.T, s *suite) {
 		t.Fatalf("refreshing: %v", err)
 	}
 	if first == u.Credentials || first.UserID != u.Credentials.UserID {
-		t.Fatal("the refresh did not rotate")
+		t.Fatal("got the same hash or another user, want a rotated hash")
 	}
 	again, err := s.service.Refresh(t.Context(), u.Credentials)
 	if err != nil {
-		t.Fatalf("refreshing with the hash before: %v", err)
+		t.Fatalf("refreshing with the superseded hash: %v", err)
 	}
 	if again != first {
-		t.Fatal("a repeated refresh answered another hash")
+		t.Fatal("got another hash from a repeated refresh, want the same")
 	}
 	second, err := s.service.Refresh(t.Context(), first)
 	if err != nil {
 		t.Fatalf("refreshing again: %v", err)
 	}
 	for _, old := range []personal.Credentials{u.Credentials, first} {
-		if newest, err := s.service.Refresh(t.Context(), old); err != nil || newest != second {
-			t.Fatalf("a hash from within the grace does not answer the newest: %v", err)
+		if current, err := s.service.Refresh(t.Context(), old); err != nil || current != second {
+			t.Fatalf("refreshing within the grace period: got another hash or error %v, want the current hash", err)
 		}
 	}
 }
 
 func testRefreshRace(t *testing.T, s *suite) {
 	u := s.register(t)
-	type answer struct {
+	type result struct {
 		c   personal.Credentials
 		err error
 	}
-	answers := together(32, func(int) answer {
+	results := together(32, func(int) result {
 		c, err := s.service.Refresh(t.Context(), u.Credentials)
-		return answer{c, err}
+		return result{c, err}
 	})
-	for _, a := range answers {
-		if a.err != nil {
-			t.Fatalf("a refresh failed: %v", a.err)
+	for _, r := range results {
+		if r.err != nil {
+			t.Fatalf("refreshing: %v", r.err)
 		}
-		if a.c != answers[0].c {
-			t.Fatal("two successors of one hash")
+		if r.c != results[0].c {
+			t.Fatal("got two new hashes, want one")
 		}
 	}
-	if !s.alive(t, answers[0].c) || !s.alive(t, u.Credentials) {
-		t.Fatal("the client was logged out")
+	if !s.alive(t, results[0].c) || !s.alive(t, u.Credentials) {
+		t.Fatal("concurrent refreshes ended the session")
 	}
 }
 
@@ -139,7 +139,7 @@ func testChangePassword(t *testing.T, s *suite) {
 	_, err := s.service.ChangePassword(t.Context(), personal.ChangePasswordRequest{
 		Credentials: u.Credentials, OldPassword: "not the old one", Password: "short", ConfirmPassword: "shorter",
 	})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{
 		"old_password": personal.FieldErrorMismatch, "password": personal.FieldErrorTooShort, "confirm_password": personal.FieldErrorMismatch,
 	})
 	pair, err := s.service.ChangePassword(t.Context(), personal.ChangePasswordRequest{
@@ -149,13 +149,13 @@ func testChangePassword(t *testing.T, s *suite) {
 		t.Fatalf("changing the password: %v", err)
 	}
 	if !s.alive(t, pair) {
-		t.Fatal("the fresh pair is refused")
+		t.Fatal("the new credentials are invalid")
 	}
 	if s.alive(t, other) || s.alive(t, u.Credentials) {
-		t.Fatal("an old hash outlived the password")
+		t.Fatal("a hash from before the password change is still valid")
 	}
 	if !s.alive(t, pair) {
-		t.Fatal("showing the old hash ended the session")
+		t.Fatal("using the old hash ended the session")
 	}
 	_, err = s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: u.login, Password: Password})
 	wantCode(t, err, personal.CodeInvalidCredentials)
@@ -169,13 +169,13 @@ func testLogout(t *testing.T, s *suite) {
 		t.Fatalf("signing out: %v", err)
 	}
 	if s.alive(t, second) || !s.alive(t, third) || !s.alive(t, u.Credentials) {
-		t.Fatal("signing out of one session did not end that one alone")
+		t.Fatal("signing out did not end exactly one session")
 	}
 	if err := s.service.Logout(t.Context(), personal.LogoutRequest{Credentials: third, All: true}); err != nil {
 		t.Fatalf("signing out everywhere: %v", err)
 	}
 	if s.alive(t, third) || s.alive(t, u.Credentials) {
-		t.Fatal("a session outlived signing out everywhere")
+		t.Fatal("a session is still valid after signing out everywhere")
 	}
 }
 
@@ -187,7 +187,7 @@ func testSessions(t *testing.T, s *suite) {
 		t.Fatalf("listing sessions: %v", err)
 	}
 	if len(sessions) != 2 {
-		t.Fatalf("%d sessions, want 2", len(sessions))
+		t.Fatalf("got %d sessions, want 2", len(sessions))
 	}
 	var first personal.Session
 	current := 0
@@ -199,30 +199,30 @@ func testSessions(t *testing.T, s *suite) {
 		first = session
 	}
 	if current != 1 {
-		t.Fatalf("%d sessions are the current one", current)
+		t.Fatalf("got %d current sessions, want 1", current)
 	}
 	if !first.Expires.After(first.Created) || first.LastSeen.Before(first.Created) {
-		t.Fatalf("created %v, last seen %v, expires %v", first.Created, first.LastSeen, first.Expires)
+		t.Fatalf("got created %v, last seen %v, expires %v; want them in this order", first.Created, first.LastSeen, first.Expires)
 	}
-	stranger := s.register(t)
+	other := s.register(t)
 	for _, r := range []personal.RevokeSessionRequest{
-		{Credentials: stranger.Credentials, ID: first.ID},
+		{Credentials: other.Credentials, ID: first.ID},
 		{Credentials: second, ID: "999999999"},
 		{Credentials: second, ID: "no id at all"},
 	} {
 		if err := s.service.RevokeSession(t.Context(), r); err != nil {
-			t.Fatalf("revoking what is not his: %v", err)
+			t.Fatalf("revoking an unknown session: %v", err)
 		}
 	}
 	if !s.alive(t, u.Credentials) {
-		t.Fatal("a stranger revoked a session")
+		t.Fatal("another user revoked the session")
 	}
 	if err := s.service.RevokeSession(t.Context(), personal.RevokeSessionRequest{Credentials: second, ID: first.ID}); err != nil {
 		t.Fatalf("revoking a session: %v", err)
 	}
 	if s.alive(t, u.Credentials) || !s.alive(t, second) {
-		t.Fatal("revoking a session did not end that one alone")
+		t.Fatal("revoking did not end exactly one session")
 	}
 	err = s.service.RevokeSession(t.Context(), personal.RevokeSessionRequest{Credentials: second})
-	wantFaults(t, err, personal.CodeValidationFailed, personal.FieldErrors{"id": personal.FieldErrorRequired})
+	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"id": personal.FieldErrorRequired})
 }

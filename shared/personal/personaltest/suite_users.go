@@ -1,6 +1,7 @@
 package personaltest
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,7 +19,7 @@ func testUpdateUser(t *testing.T, s *administrationSuite) {
 	if err := update(nil); err != nil {
 		t.Fatalf("changing nothing: %v", err)
 	}
-	wantFaults(t, update(map[string]personal.Input{
+	wantFieldErrors(t, update(map[string]personal.Input{
 		"name": personal.Text("Ada"), "age": personal.Text("200"), "city": {}, "number": {Kind: personal.InputOther},
 		"login": personal.Text("x"), "email": personal.Text("x@example.com"), "disabled": personal.Text("1"), "shoe_size": personal.Text("40"),
 	}), personal.CodeValidationFailed, personal.FieldErrors{
@@ -29,7 +30,7 @@ func testUpdateUser(t *testing.T, s *administrationSuite) {
 	twice := map[string]personal.Input{"number": {Kind: personal.InputRepeated, List: []string{"1", "2"}}}
 	wantCode(t, update(twice), personal.CodeMalformedRequest)
 	if diff := cmp.Diff(before, s.record(t, id)); diff != "" {
-		t.Fatalf("a refused change left a trace (-want +got):\n%s", diff)
+		t.Fatalf("record after a rejected change (-want +got):\n%s", diff)
 	}
 
 	if err := update(map[string]personal.Input{
@@ -46,14 +47,14 @@ func testUpdateUser(t *testing.T, s *administrationSuite) {
 		t.Fatalf("record (-want +got):\n%s", diff)
 	}
 	if !after.Updated.After(before.Updated) {
-		t.Fatalf("updated %v, before %v", after.Updated, before.Updated)
+		t.Fatalf("got updated %v, want later than %v", after.Updated, before.Updated)
 	}
 	profile, err := s.service.Profile(t.Context(), u.Credentials)
 	if err != nil {
-		t.Fatalf("asking for the profile: %v", err)
+		t.Fatalf("reading the profile: %v", err)
 	}
 	if diff := cmp.Diff(want.Fields[:len(want.Fields)-1], profile.Fields); diff != "" {
-		t.Fatalf("as the user sees it (-want +got):\n%s", diff)
+		t.Fatalf("profile (-want +got):\n%s", diff)
 	}
 }
 
@@ -80,7 +81,7 @@ func testDisableUser(t *testing.T, s *administrationSuite) {
 	if err := s.administration.DisableUser(t.Context(), id); err != nil {
 		t.Fatalf("disabling: %v", err)
 	}
-	wantOut(t, s, pairs)
+	wantSignedOut(t, s, pairs)
 	signIn := func(password string) error {
 		_, err := s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: u.login, Password: password})
 		return err
@@ -88,7 +89,7 @@ func testDisableUser(t *testing.T, s *administrationSuite) {
 	wantCode(t, signIn(Password), personal.CodeAccountDisabled)
 	wantCode(t, signIn("not the password"), personal.CodeInvalidCredentials)
 	if record := s.record(t, id); !record.Disabled || !record.LastSeen.IsZero() {
-		t.Fatalf("record of a disabled user: %+v", record.User)
+		t.Fatalf("got record %+v, want disabled and never seen", record.User)
 	}
 	if err := s.administration.DisableUser(t.Context(), id); err != nil {
 		t.Fatalf("disabling again: %v", err)
@@ -98,23 +99,23 @@ func testDisableUser(t *testing.T, s *administrationSuite) {
 		t.Fatalf("enabling: %v", err)
 	}
 	s.awaitEvents(t, id, personal.EventUserDisabled, personal.EventUserEnabled)
-	wantOut(t, s, pairs)
+	wantSignedOut(t, s, pairs)
 	if !s.alive(t, s.signIn(t, u.login, Password)) || !s.alive(t, other.Credentials) {
-		t.Fatal("a session that should live does not")
+		t.Fatal("a session that should be valid is not")
 	}
 	for _, e := range s.host.Events() {
 		if e.UserID == id && e.Type == personal.EventSessionTheft {
-			t.Fatal("a hash from before was taken for a stolen one")
+			t.Fatal("a hash from before the disabling counted as stolen")
 		}
 	}
 }
 
-// wantOut checks that the pairs are nobody's.
-func wantOut(t *testing.T, s *administrationSuite, pairs []personal.Credentials) {
+// wantSignedOut checks that the credentials are invalid.
+func wantSignedOut(t *testing.T, s *administrationSuite, pairs []personal.Credentials) {
 	t.Helper()
 	for _, pair := range pairs {
 		if s.alive(t, pair) {
-			t.Fatal("a session is still good")
+			t.Fatal("a session is still valid")
 		}
 		_, err := s.service.Refresh(t.Context(), pair)
 		wantCode(t, err, personal.CodeUnauthenticated)
@@ -124,15 +125,15 @@ func wantOut(t *testing.T, s *administrationSuite, pairs []personal.Credentials)
 func testDisabledTokens(t *testing.T, s *administrationSuite) {
 	u := s.register(t)
 	id := u.Credentials.UserID
-	wantVoid := s.mailTokens(t, u)
+	wantInvalid := s.mailTokens(t, u)
 	if err := s.administration.DisableUser(t.Context(), id); err != nil {
 		t.Fatalf("disabling: %v", err)
 	}
-	wantVoid()
+	wantInvalid()
 	if err := s.administration.EnableUser(t.Context(), id); err != nil {
 		t.Fatalf("enabling: %v", err)
 	}
-	wantVoid()
+	wantInvalid()
 	s.signIn(t, u.login, Password)
 }
 
@@ -155,14 +156,14 @@ func testUserSessions(t *testing.T, s *administrationSuite) {
 		t.Fatalf("sessions (-want +got):\n%s", diff)
 	}
 	if err := s.administration.RevokeUserSessions(t.Context(), id); err != nil {
-		t.Fatalf("ending sessions: %v", err)
+		t.Fatalf("revoking sessions: %v", err)
 	}
-	wantOut(t, s, []personal.Credentials{u.Credentials, second})
+	wantSignedOut(t, s, []personal.Credentials{u.Credentials, second})
 	if got, err := s.administration.UserSessions(t.Context(), id); err != nil || len(got) != 0 {
-		t.Fatalf("%d sessions are left, error %v", len(got), err)
+		t.Fatalf("got %d sessions, error %v; want none", len(got), err)
 	}
 	if !s.alive(t, other.Credentials) || !s.alive(t, s.signIn(t, u.login, Password)) {
-		t.Fatal("a session that should live does not")
+		t.Fatal("a session that should be valid is not")
 	}
 }
 
@@ -170,21 +171,21 @@ func testDeleteUser(t *testing.T, s *administrationSuite) {
 	u, other := s.register(t), s.register(t)
 	id := u.Credentials.UserID
 	if err := s.service.Recover(t.Context(), personal.RecoverRequest{Login: u.login}); err != nil {
-		t.Fatalf("asking for a recovery: %v", err)
+		t.Fatalf("requesting a recovery: %v", err)
 	}
 	token := tokenIn(t, s.mailTo(t, u.email, 1))
 	if err := s.administration.DeleteUser(t.Context(), id); err != nil {
 		t.Fatalf("deleting: %v", err)
 	}
 	s.awaitEvents(t, id, personal.EventUserDeleted)
-	wantOut(t, s, []personal.Credentials{u.Credentials})
+	wantSignedOut(t, s, []personal.Credentials{u.Credentials})
 	_, err := s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: u.login, Password: Password})
 	wantCode(t, err, personal.CodeInvalidCredentials)
 	wantCode(t, s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
 		Token: token, Password: Password + "!", ConfirmPassword: Password + "!",
 	}), personal.CodeInvalidToken)
 	if ids, _ := s.find(t, personal.FindUsersRequest{Search: u.email}); len(ids) > 0 {
-		t.Fatalf("found %v", ids)
+		t.Fatalf("found %v, want none", ids)
 	}
 	_, err = s.administration.User(t.Context(), id)
 	wantCode(t, err, personal.CodeNotFound)
@@ -195,14 +196,14 @@ func testDeleteUser(t *testing.T, s *administrationSuite) {
 		Fields: map[string]personal.Input{"city": personal.Text("riga")},
 	})
 	if err != nil {
-		t.Fatalf("registering with what is free again: %v", err)
+		t.Fatalf("registering the deleted user's login and e-mail: %v", err)
 	}
 	if newID := again.Credentials.UserID; newID <= other.Credentials.UserID {
-		t.Fatalf("id %d after %d and %d", newID, id, other.Credentials.UserID)
+		t.Fatalf("got id %d, want one above %d", newID, other.Credentials.UserID)
 	}
-	wantOut(t, s, []personal.Credentials{u.Credentials})
+	wantSignedOut(t, s, []personal.Credentials{u.Credentials})
 	if !s.alive(t, other.Credentials) {
-		t.Fatal("somebody else was signed out")
+		t.Fatal("another user was signed out")
 	}
 }
 
@@ -226,5 +227,93 @@ func testUnknownUser(t *testing.T, s *administrationSuite) {
 		} {
 			t.Run(operation, func(t *testing.T) { wantCode(t, err, personal.CodeNotFound) })
 		}
+	}
+}
+
+func testSetEmail(t *testing.T, s *administrationSuite) {
+	u, other := s.register(t), s.register(t)
+	id := u.Credentials.UserID
+	_, fresh := s.newLogin()
+	wantInvalid := s.mailTokens(t, u)
+	before := s.record(t, id)
+	s.setEmail(t, id, "Mixed.Case."+fresh)
+	s.awaitEvents(t, id, personal.EventEmailChanged)
+	after := s.record(t, id)
+	want := before
+	want.Email, want.Updated = "Mixed.Case."+fresh, after.Updated
+	if diff := cmp.Diff(want, after); diff != "" {
+		t.Fatalf("record (-want +got):\n%s", diff)
+	}
+	if !after.Updated.After(before.Updated) {
+		t.Fatalf("got updated %v, want later than %v", after.Updated, before.Updated)
+	}
+	wantInvalid()
+	s.mailTo(t, u.email, 2) // after the recovery's: the old address gets a notice
+	if !s.alive(t, u.Credentials) {
+		t.Fatal("a session ended")
+	}
+	s.signIn(t, strings.ToUpper("mixed.case."+fresh), Password)
+	_, err := s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: u.email, Password: Password})
+	wantCode(t, err, personal.CodeInvalidCredentials)
+
+	s.setEmail(t, other.Credentials.UserID, u.email) // which is available again
+	s.setEmail(t, id, "")
+	if got := s.record(t, id); got.Email != "" || got.Login != u.login {
+		t.Fatalf("got record %+v, want no e-mail and login %s", got.User, u.login)
+	}
+	s.setEmail(t, id, "")
+	s.signIn(t, u.login, Password)
+	s.setEmail(t, id, fresh)
+	s.signIn(t, fresh, Password)
+}
+
+func testSetInvalidEmail(t *testing.T, s *administrationSuite) {
+	u, other := s.register(t), s.register(t)
+	id := u.Credentials.UserID
+	before := s.record(t, id)
+	for _, test := range []struct {
+		email string
+		code  personal.Code
+		want  personal.FieldErrorCode
+	}{
+		{"nowhere", personal.CodeValidationFailed, personal.FieldErrorInvalidFormat},
+		{"a@" + strings.Repeat("x.", 130) + "example.com", personal.CodeValidationFailed, personal.FieldErrorTooLong},
+		{strings.ToUpper(other.email), personal.CodeAlreadyExists, personal.FieldErrorTaken},
+	} {
+		err := s.administration.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id, Email: test.email})
+		wantFieldErrors(t, err, test.code, personal.FieldErrors{"email": test.want})
+	}
+	if diff := cmp.Diff(before, s.record(t, id)); diff != "" {
+		t.Fatalf("record after a rejected change (-want +got):\n%s", diff)
+	}
+}
+
+func (s *administrationSuite) setEmail(t *testing.T, id int64, email string) {
+	t.Helper()
+	if err := s.administration.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id, Email: email}); err != nil {
+		t.Fatalf("setting an e-mail: %v", err)
+	}
+}
+
+// mailTokens requests a mailed token of each purpose for a user. It returns a function
+// that checks that both are invalid.
+func (s *administrationSuite) mailTokens(t *testing.T, u user) (wantInvalid func()) {
+	t.Helper()
+	_, fresh := s.newLogin()
+	if err := s.service.Recover(t.Context(), personal.RecoverRequest{Login: u.login}); err != nil {
+		t.Fatalf("requesting a recovery: %v", err)
+	}
+	recovery := tokenIn(t, s.mailTo(t, u.email, 1))
+	err := s.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: u.Credentials, Password: Password, Email: fresh})
+	if err != nil {
+		t.Fatalf("requesting an e-mail change: %v", err)
+	}
+	email := tokenIn(t, s.mailTo(t, fresh, 1))
+	return func() {
+		t.Helper()
+		wantCode(t, s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
+			Token: recovery, Password: Password + "!", ConfirmPassword: Password + "!",
+		}), personal.CodeInvalidToken)
+		wantCode(t, s.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: email}), personal.CodeInvalidToken)
 	}
 }

@@ -12,27 +12,27 @@ import (
 	"sync/atomic"
 )
 
-// The headers in which a proxy can tell the client's address.
+// The headers in which a proxy can send the client's address.
 const (
-	XForwardedFor = "X-Forwarded-For" // what most proxies set
+	XForwardedFor = "X-Forwarded-For" // set by most proxies
 	Forwarded     = "Forwarded"       // RFC 7239
 )
 
 // Resolver finds client addresses. It is safe for concurrent use.
 type Resolver struct {
 	trusted       []netip.Prefix
-	header, other string
+	header, other string // the header that is believed, and the other one
 	log           *slog.Logger
 
-	otherAlone, untrusted atomic.Bool // seen, and logged
+	otherAlone, untrusted atomic.Bool // the condition has occurred and is logged
 }
 
 // New returns a resolver that believes one header of the trusted proxies:
-// [XForwardedFor], also if header is empty, or [Forwarded], in any case.
+// [XForwardedFor], which is the default, or [Forwarded], in any case.
 func New(trusted []netip.Prefix, header string, log *slog.Logger) (*Resolver, error) {
 	for _, p := range trusted {
 		if !p.IsValid() || p.Addr().Is4In6() {
-			return nil, fmt.Errorf("trusted proxy %s is no plain IPv4 or IPv6 prefix", p)
+			return nil, fmt.Errorf("trusted proxy %s is not an IPv4 or IPv6 prefix", p)
 		}
 	}
 	c := &Resolver{trusted: slices.Clone(trusted), log: log}
@@ -47,25 +47,22 @@ func New(trusted []netip.Prefix, header string, log *slog.Logger) (*Resolver, er
 	return c, nil
 }
 
-// Trusts reports whether a request's connection comes from a trusted proxy.
-func (c *Resolver) Trusts(r *http.Request) bool { return c.trusts(parseNode(r.RemoteAddr)) }
-
 func (c *Resolver) trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(c.trusted, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// UntrustedProxy reports whether [Resolver.Client] has found a shared address so
-// far. The log holds one warning about it.
+// UntrustedProxy reports whether [Resolver.Client] has returned a shared address so
+// far. The log has one warning about it.
 func (c *Resolver) UntrustedProxy() bool { return c.untrusted.Load() }
 
-// Client returns the client's address: that of the connection, or, when that is a
-// trusted proxy, the rightmost hop that is not one. It is the zero Addr where the
-// connection has none. A hop that cannot be read ends the walk at the proxy that
-// reported it. A trusted proxy that sends only the header that is not believed is
-// logged once.
+// Client returns the client's address: that of the connection, or, if that is a
+// trusted proxy, the rightmost hop in the header that is not one. It is the zero Addr
+// if the connection has no IP address. An unreadable hop ends the search at the proxy
+// that reported it. A trusted proxy that sends only the header that is not believed
+// is logged once.
 //
-// The address is shared if many clients seem to have it: no proxy is trusted, but
-// the request comes from a private sender with one of the two headers.
+// The address is probably shared by many clients if no proxy is trusted, but the
+// request comes from a private address and has one of the two headers.
 func (c *Resolver) Client(r *http.Request) (address netip.Addr, shared bool) {
 	address = parseNode(r.RemoteAddr)
 	believed, other := r.Header.Values(c.header), r.Header.Values(c.other)
@@ -73,20 +70,21 @@ func (c *Resolver) Client(r *http.Request) (address netip.Addr, shared bool) {
 		shared = len(c.trusted) == 0 && len(believed)+len(other) > 0 && isPrivate(address)
 		if shared && !c.untrusted.Swap(true) {
 			c.log.WarnContext(r.Context(), "a private sender sets X-Forwarded-For or Forwarded, but no proxy is trusted: "+
-				"if it is a proxy, all clients share its address; name it as a trusted proxy", slog.String("address", spell(address)))
+				"if it is a proxy, all clients share its address; name it as a trusted proxy", slog.String("address", senderText(address)))
 		}
 		return address, shared
 	}
 	if len(believed) == 0 && len(other) > 0 && !c.otherAlone.Swap(true) {
 		c.log.WarnContext(r.Context(), "a trusted proxy sends only a forwarded header that is not believed: all its clients share its address; "+
 			"name the header that it sets as the forwarded header",
-			slog.String("address", spell(address)), slog.String("believed", c.header), slog.String("sent", c.other))
+			slog.String("address", senderText(address)), slog.String("believed", c.header), slog.String("sent", c.other))
 	}
-	hops := forwardedFor(believed)
-	if c.header == XForwardedFor {
-		hops = xForwardedFor(believed)
+	hops := listValues(believed)
+	if c.header == Forwarded {
+		hops = forwardedValues(believed, "for")
 	}
-	for _, hop := range slices.Backward(hops) {
+	for _, node := range slices.Backward(hops) {
+		hop := parseNode(node)
 		if !c.trusts(address) || !hop.IsValid() {
 			break
 		}
@@ -95,36 +93,49 @@ func (c *Resolver) Client(r *http.Request) (address netip.Addr, shared bool) {
 	return address, false
 }
 
-// isPrivate reports whether a sender is of this site, not of the internet at
-// large. The zero Addr is one: a unix socket has none.
+// OverHTTPS reports whether the client's connection is encrypted: it is the request's
+// own TLS connection, or a trusted proxy sends X-Forwarded-Proto: https or the proto
+// parameter of Forwarded. Each of the two that is present must have exactly one value.
+func (c *Resolver) OverHTTPS(r *http.Request) bool {
+	if r.TLS != nil || !c.trusts(parseNode(r.RemoteAddr)) {
+		return r.TLS != nil
+	}
+	schemes := listValues(r.Header.Values("X-Forwarded-Proto"))
+	forwarded := forwardedValues(r.Header.Values(Forwarded), "proto")
+	if !slices.ContainsFunc(forwarded, func(scheme string) bool { return scheme != "" }) {
+		forwarded = nil // Forwarded without proto says nothing about the scheme
+	}
+	switch {
+	case len(schemes) == 0:
+		return isHTTPS(forwarded)
+	case len(forwarded) == 0:
+		return isHTTPS(schemes)
+	}
+	return isHTTPS(schemes) && isHTTPS(forwarded)
+}
+
+func isHTTPS(schemes []string) bool {
+	return len(schemes) == 1 && strings.EqualFold(schemes[0], "https")
+}
+
+// isPrivate reports whether a sender is in a private network. The zero Addr, of a
+// Unix socket, counts as private.
 func isPrivate(sender netip.Addr) bool {
 	carrierGrade := netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64}), 10) // RFC 6598; load balancers use it too
 	return !sender.IsValid() || sender.IsPrivate() || sender.IsLoopback() || sender.IsLinkLocalUnicast() || carrierGrade.Contains(sender)
 }
 
-// spell writes a sender for the log.
-func spell(sender netip.Addr) string {
+// senderText returns a sender for the log.
+func senderText(sender netip.Addr) string {
 	if !sender.IsValid() {
 		return "a unix socket"
 	}
 	return sender.String()
 }
 
-// xForwardedFor returns the hops of the header's lines, first to last; the zero
-// Addr for one that cannot be read.
-func xForwardedFor(lines []string) []netip.Addr {
-	var hops []netip.Addr
-	for _, line := range lines {
-		for node := range strings.SplitSeq(line, ",") {
-			hops = append(hops, parseNode(strings.Trim(node, " \t")))
-		}
-	}
-	return hops
-}
-
-// parseNode reads an address with or without a port, an IPv6 one with or
-// without brackets. Zones are dropped and IPv4 in IPv6 is IPv4, so that one
-// client has one address.
+// parseNode parses an address with or without a port, an IPv6 one with or without
+// brackets. It removes zones and turns IPv4 in IPv6 into IPv4, so that each client has
+// one address. It returns the zero Addr for any other text.
 func parseNode(s string) netip.Addr {
 	a, err := netip.ParseAddr(s)
 	if err != nil && strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
@@ -138,4 +149,110 @@ func parseNode(s string) netip.Addr {
 		a = withPort.Addr()
 	}
 	return a.WithZone("").Unmap()
+}
+
+// listValues returns the comma-separated values of header lines, first to last.
+func listValues(lines []string) []string {
+	var values []string
+	for _, line := range lines {
+		for value := range strings.SplitSeq(line, ",") {
+			values = append(values, strings.Trim(value, " \t"))
+		}
+	}
+	return values
+}
+
+// unreadable is the value of a line that breaks the grammar. It is neither an address
+// nor a scheme.
+const unreadable = "?"
+
+// forwardedValues returns a parameter of every element of Forwarded (RFC 7239), first
+// to last, empty for an element without it.
+//
+// Each line is parsed separately, and a line that breaks the grammar is a single
+// unreadable element: a quote that a client leaves open must not hide what a proxy
+// adds on another line.
+func forwardedValues(lines []string, parameter string) []string {
+	var all []string
+	for _, line := range lines {
+		values, ok := parseForwarded(line, parameter)
+		if !ok {
+			values = []string{unreadable}
+		}
+		all = append(all, values...)
+	}
+	return all
+}
+
+// parseForwarded returns a parameter of every element of a line, or false if the line
+// breaks the grammar.
+func parseForwarded(s, parameter string) (values []string, ok bool) {
+	value, found := "", false
+	for {
+		s = strings.TrimLeft(s, " \t")
+		if name, text, rest, ok := cutPair(s); ok {
+			if strings.EqualFold(name, parameter) {
+				if found {
+					return nil, false
+				}
+				value, found = text, true
+			}
+			s = strings.TrimLeft(rest, " \t")
+		}
+		switch {
+		case s == "":
+			return append(values, value), true
+		case s[0] == ',':
+			values, value, found = append(values, value), "", false
+		case s[0] != ';':
+			return nil, false
+		}
+		s = s[1:]
+	}
+}
+
+// cutPair cuts name=value off s; the value is a token or a quoted string.
+func cutPair(s string) (name, value, rest string, ok bool) {
+	name, rest = cutToken(s)
+	if name == "" || !strings.HasPrefix(rest, "=") {
+		return "", "", s, false
+	}
+	rest = rest[1:]
+	if strings.HasPrefix(rest, `"`) {
+		value, rest, ok = cutQuoted(rest)
+		return name, value, rest, ok
+	}
+	value, rest = cutToken(rest)
+	return name, value, rest, value != ""
+}
+
+func cutToken(s string) (token, rest string) {
+	end := strings.IndexFunc(s, notInToken)
+	if end < 0 {
+		end = len(s)
+	}
+	return s[:end], s[end:]
+}
+
+// notInToken follows RFC 9110, section 5.6.2, but admits a colon: many proxies do not
+// quote an address with a port.
+func notInToken(r rune) bool {
+	return r <= ' ' || r > '~' || strings.ContainsRune(`"(),/;<=>?@[\]{}`, r)
+}
+
+// cutQuoted cuts a quoted string off s, which starts with the quote.
+func cutQuoted(s string) (value, rest string, ok bool) {
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return b.String(), s[i+1:], true
+		case '\\':
+			if i++; i == len(s) {
+				return "", "", false
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return "", "", false
 }

@@ -1,5 +1,5 @@
-// Package pluginrpctest serves a module over go-plugin and gRPC within the
-// process of a test: everything is as in production but the process.
+// Package pluginrpctest serves a module over go-plugin and gRPC within the process of a
+// test. Except for the process, everything is as in production.
 package pluginrpctest
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// NewService returns the service that build makes, at the other end of a
-// connection; host answers its callbacks. All ends with the test.
+// NewService serves the service that build makes and returns a client of it. host
+// serves its callbacks. Everything stops when the test ends.
 func NewService(t testing.TB, build func(host personal.Host) personal.Service, host personal.Host) personal.Service {
 	t.Helper()
 	return pluginrpc.NewService(NewConn(t, build, host), host)
 }
 
-// NewConn is NewService, for what goes over the connection. A service that is a
-// personal.Administration too offers that as well.
+// NewConn is [NewService] but returns the connection. It also serves the
+// personal.Administration of a service that implements one.
 func NewConn(t testing.TB, build func(host personal.Host) personal.Service, host personal.Host) grpc.ClientConnInterface {
 	t.Helper()
 	builder := func(_ context.Context, _ pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
@@ -37,14 +37,14 @@ func NewConn(t testing.TB, build func(host personal.Host) personal.Service, host
 	return connection.Conn()
 }
 
-// Start serves what build makes, and returns the host's connection, not yet
-// configured. Both sides log to log. All ends with the test.
+// Start serves the module that build makes and returns the host's connection, which is
+// not configured yet. Both sides log to log. Everything stops when the test ends.
 func Start(t testing.TB, build pluginrpc.Builder, host personal.Host, log *slog.Logger) *pluginrpc.Connection {
 	t.Helper()
-	ended := make(chan struct{})
+	stopped := make(chan struct{})
 	ready := make(chan *plugin.ReattachConfig, 1)
 	go func() {
-		defer close(ended)
+		defer close(stopped)
 		pluginrpc.Serve(build, pluginrpc.ServeOptions{
 			Logger: log,
 			Test:   &plugin.ServeTestConfig{ReattachConfigCh: ready},
@@ -53,15 +53,15 @@ func Start(t testing.TB, build pluginrpc.Builder, host personal.Host, log *slog.
 	var address *plugin.ReattachConfig
 	select {
 	case address = <-ready:
-	case <-ended:
-		t.Fatal("the plugin does not serve")
+	case <-stopped:
+		t.Fatal("the plugin stopped before it served")
 	}
-	address.ReattachFunc = func() (runner.AttachedRunner, error) { return attached{ended: ended}, nil }
+	address.ReattachFunc = func() (runner.AttachedRunner, error) { return attached{stopped: stopped}, nil }
 
 	protocol := connect(t, address, pluginrpc.VersionedPlugins(host, log))
 	t.Cleanup(func() {
-		_ = protocol.Close() // asks the plugin to end
-		<-ended
+		_ = protocol.Close() // asks the plugin to stop
+		<-stopped
 	})
 	dispensed, err := protocol.Dispense(pluginrpc.PluginName)
 	if err != nil {
@@ -69,7 +69,7 @@ func Start(t testing.TB, build pluginrpc.Builder, host personal.Host, log *slog.
 	}
 	connection, ok := dispensed.(*pluginrpc.Connection)
 	if !ok {
-		t.Fatalf("dispensed a %T", dispensed)
+		t.Fatalf("dispensing the plugin: got %T, want a connection", dispensed)
 	}
 	return connection
 }
@@ -90,13 +90,13 @@ func connect(t testing.TB, address *plugin.ReattachConfig, plugins map[int]plugi
 	return protocol
 }
 
-// attached stands for the process, which is the test's own: it has ended when
-// Serve has returned.
-type attached struct{ ended <-chan struct{} }
+// attached stands for the plugin process, which is the test's own process: it counts as
+// stopped when Serve has returned.
+type attached struct{ stopped <-chan struct{} }
 
 func (a attached) Wait(ctx context.Context) error {
 	select {
-	case <-a.ended:
+	case <-a.stopped:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -115,7 +115,7 @@ func (a attached) HostToPlugin(network, address string) (string, string, error) 
 	return network, address, nil
 }
 
-// bareModule is a module that is a service and nothing else.
+// bareModule is a module with a service and steps that do nothing.
 type bareModule struct{ service personal.Service }
 
 func (m bareModule) Service() personal.Service { return m.service }

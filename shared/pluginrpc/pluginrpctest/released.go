@@ -18,10 +18,9 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// Released returns a connection that lets through only what the protocol of the
-// last release knows, as if one of the two sides were of that release: operations
-// it does not know are Unimplemented, fields it does not know are lost. image is
-// the file of its descriptors, proto/released.binpb.
+// Released returns a connection that is limited to the protocol of the last release, as
+// if one side were of that release: other operations are Unimplemented, and other
+// fields are dropped. image is the file with its descriptors, proto/released.binpb.
 func Released(t testing.TB, conn grpc.ClientConnInterface, image string) grpc.ClientConnInterface {
 	t.Helper()
 	data, err := os.ReadFile(image)
@@ -53,20 +52,20 @@ func (r released) Invoke(ctx context.Context, method string, args, reply any, op
 		return status.Errorf(codes.Unimplemented, "the last release does not know %s", method)
 	}
 	request := proto.Clone(args.(proto.Message))
-	if err := forget(request, known.Input()); err != nil {
+	if err := dropUnknown(request, known.Input()); err != nil {
 		return fmt.Errorf("sending %s: %w", method, err)
 	}
 	if err := r.ClientConnInterface.Invoke(ctx, method, request, reply, opts...); err != nil {
 		return err
 	}
-	if err := forget(reply.(proto.Message), known.Output()); err != nil {
+	if err := dropUnknown(reply.(proto.Message), known.Output()); err != nil {
 		return fmt.Errorf("receiving %s: %w", method, err)
 	}
 	return nil
 }
 
-// forget takes out of a message what the descriptor does not know.
-func forget(m proto.Message, known protoreflect.MessageDescriptor) error {
+// dropUnknown removes the fields that the descriptor does not have from a message.
+func dropUnknown(m proto.Message, known protoreflect.MessageDescriptor) error {
 	data, err := proto.Marshal(m)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
 
-// newer is a connection to a plugin that knows more than the last release did.
+// newer is a connection to a plugin that is newer than the last release.
 type newer struct {
 	grpc.ClientConnInterface
 	t testing.TB
@@ -21,11 +21,11 @@ type newer struct {
 
 func (n newer) Invoke(_ context.Context, _ string, args, reply any, _ ...grpc.CallOption) error {
 	if request := args.(*personalv1.AuthorizeRequest); len(request.ProtoReflect().GetUnknown()) > 0 || request.GetLogin() != "anna" {
-		n.t.Errorf("the plugin got %v", request)
+		n.t.Errorf("plugin: got %v, want login anna and no unknown fields", request)
 	}
-	answer := reply.(*personalv1.AuthorizeResponse)
-	answer.Credentials = &personalv1.Credentials{UserId: 7}
-	answer.ProtoReflect().SetUnknown(unknown())
+	response := reply.(*personalv1.AuthorizeResponse)
+	response.Credentials = &personalv1.Credentials{UserId: 7}
+	response.ProtoReflect().SetUnknown(unknown())
 	return nil
 }
 
@@ -33,19 +33,19 @@ func unknown() []byte {
 	return protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1)
 }
 
-func TestWhatTheLastReleaseDidNotKnowIsLost(t *testing.T) {
+func TestReleased_DropsUnknownFieldsAndMethods(t *testing.T) {
 	conn := pluginrpctest.Released(t, newer{t: t}, "../../../proto/released.binpb")
 	request := &personalv1.AuthorizeRequest{Login: "anna"}
 	request.ProtoReflect().SetUnknown(unknown())
-	answer := &personalv1.AuthorizeResponse{}
-	if err := conn.Invoke(t.Context(), personalv1.PersonalService_Authorize_FullMethodName, request, answer); err != nil {
+	response := &personalv1.AuthorizeResponse{}
+	if err := conn.Invoke(t.Context(), personalv1.PersonalService_Authorize_FullMethodName, request, response); err != nil {
 		t.Fatal(err)
 	}
-	if len(answer.ProtoReflect().GetUnknown()) > 0 || answer.GetCredentials().GetUserId() != 7 {
-		t.Errorf("the host got %v", answer)
+	if len(response.ProtoReflect().GetUnknown()) > 0 || response.GetCredentials().GetUserId() != 7 {
+		t.Errorf("host: got %v, want user 7 and no unknown fields", response)
 	}
-	err := conn.Invoke(t.Context(), "/personal.v1.PersonalService/Teleport", request, answer)
+	err := conn.Invoke(t.Context(), "/personal.v1.PersonalService/Teleport", request, response)
 	if status.Code(err) != codes.Unimplemented {
-		t.Errorf("an operation of later: %v", err)
+		t.Errorf("operation of a later version: got %v, want unimplemented", err)
 	}
 }

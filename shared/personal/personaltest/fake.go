@@ -1,0 +1,306 @@
+// Package personaltest has test helpers for the contract of package personal: fakes of
+// [personal.Service], [personal.Administration] and [personal.Host], and the test
+// suites that every Service and Administration must pass.
+package personaltest
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// Service is a fake [personal.Service] that calls its functions. An operation whose
+// function is nil returns not_found, like a module that does not offer it. Set the
+// functions before the first call.
+type Service struct {
+	AuthorizeFunc      func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error)
+	RefreshFunc        func(context.Context, personal.Credentials) (personal.Credentials, error)
+	RegisterFunc       func(context.Context, personal.RegisterRequest) (personal.SignedIn, error)
+	RecoverFunc        func(context.Context, personal.RecoverRequest) error
+	RecoverConfirmFunc func(context.Context, personal.RecoverConfirmRequest) error
+	ProfileFunc        func(context.Context, personal.Credentials) (personal.Profile, error)
+	UpdateProfileFunc  func(context.Context, personal.UpdateProfileRequest) (personal.Profile, error)
+	ChangePasswordFunc func(context.Context, personal.ChangePasswordRequest) (personal.Credentials, error)
+	ChangeEmailFunc    func(context.Context, personal.ChangeEmailRequest) error
+	ConfirmEmailFunc   func(context.Context, personal.ConfirmEmailRequest) error
+	LogoutFunc         func(context.Context, personal.LogoutRequest) error
+	SessionsFunc       func(context.Context, personal.Credentials) ([]personal.Session, error)
+	RevokeSessionFunc  func(context.Context, personal.RevokeSessionRequest) error
+	FieldsFunc         func(context.Context) ([]personal.Field, error)
+}
+
+var _ personal.Service = (*Service)(nil)
+
+func call[In, Out any](ctx context.Context, f func(context.Context, In) (Out, error), in In) (Out, error) {
+	if f == nil {
+		var none Out
+		return none, personal.NewError(personal.CodeNotFound, nil)
+	}
+	return f(ctx, in)
+}
+
+func callNoResult[In any](ctx context.Context, f func(context.Context, In) error, in In) error {
+	if f == nil {
+		return personal.NewError(personal.CodeNotFound, nil)
+	}
+	return f(ctx, in)
+}
+
+// Authorize calls AuthorizeFunc.
+func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
+	return call(ctx, s.AuthorizeFunc, r)
+}
+
+// Refresh calls RefreshFunc.
+func (s *Service) Refresh(ctx context.Context, c personal.Credentials) (personal.Credentials, error) {
+	return call(ctx, s.RefreshFunc, c)
+}
+
+// Register calls RegisterFunc.
+func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (personal.SignedIn, error) {
+	return call(ctx, s.RegisterFunc, r)
+}
+
+// Recover calls RecoverFunc.
+func (s *Service) Recover(ctx context.Context, r personal.RecoverRequest) error {
+	return callNoResult(ctx, s.RecoverFunc, r)
+}
+
+// RecoverConfirm calls RecoverConfirmFunc.
+func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) error {
+	return callNoResult(ctx, s.RecoverConfirmFunc, r)
+}
+
+// Profile calls ProfileFunc.
+func (s *Service) Profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
+	return call(ctx, s.ProfileFunc, c)
+}
+
+// UpdateProfile calls UpdateProfileFunc.
+func (s *Service) UpdateProfile(ctx context.Context, r personal.UpdateProfileRequest) (personal.Profile, error) {
+	return call(ctx, s.UpdateProfileFunc, r)
+}
+
+// ChangePassword calls ChangePasswordFunc.
+func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
+	return call(ctx, s.ChangePasswordFunc, r)
+}
+
+// ChangeEmail calls ChangeEmailFunc.
+func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest) error {
+	return callNoResult(ctx, s.ChangeEmailFunc, r)
+}
+
+// ConfirmEmail calls ConfirmEmailFunc.
+func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) error {
+	return callNoResult(ctx, s.ConfirmEmailFunc, r)
+}
+
+// Logout calls LogoutFunc.
+func (s *Service) Logout(ctx context.Context, r personal.LogoutRequest) error {
+	return callNoResult(ctx, s.LogoutFunc, r)
+}
+
+// Sessions calls SessionsFunc.
+func (s *Service) Sessions(ctx context.Context, c personal.Credentials) ([]personal.Session, error) {
+	return call(ctx, s.SessionsFunc, c)
+}
+
+// RevokeSession calls RevokeSessionFunc.
+func (s *Service) RevokeSession(ctx context.Context, r personal.RevokeSessionRequest) error {
+	return callNoResult(ctx, s.RevokeSessionFunc, r)
+}
+
+// Fields calls FieldsFunc.
+func (s *Service) Fields(ctx context.Context) ([]personal.Field, error) {
+	if s.FieldsFunc == nil {
+		return nil, personal.NewError(personal.CodeNotFound, nil)
+	}
+	return s.FieldsFunc(ctx)
+}
+
+// Administration is a fake [personal.Administration] that calls its functions, as
+// [Service] does.
+type Administration struct {
+	FindUsersFunc          func(context.Context, personal.FindUsersRequest) (personal.UserPage, error)
+	UserFunc               func(context.Context, int64) (personal.UserRecord, error)
+	UpdateUserFunc         func(context.Context, personal.UpdateUserRequest) error
+	SetEmailFunc           func(context.Context, personal.SetEmailRequest) error
+	DisableUserFunc        func(context.Context, int64) error
+	EnableUserFunc         func(context.Context, int64) error
+	UserSessionsFunc       func(context.Context, int64) ([]personal.Session, error)
+	RevokeUserSessionsFunc func(context.Context, int64) error
+	DeleteUserFunc         func(context.Context, int64) error
+	AuditEntriesFunc       func(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error)
+}
+
+var _ personal.Administration = (*Administration)(nil)
+
+// FindUsers calls FindUsersFunc.
+func (a *Administration) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
+	return call(ctx, a.FindUsersFunc, r)
+}
+
+// User calls UserFunc.
+func (a *Administration) User(ctx context.Context, id int64) (personal.UserRecord, error) {
+	return call(ctx, a.UserFunc, id)
+}
+
+// UpdateUser calls UpdateUserFunc.
+func (a *Administration) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) error {
+	return callNoResult(ctx, a.UpdateUserFunc, r)
+}
+
+// SetEmail calls SetEmailFunc.
+func (a *Administration) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
+	return callNoResult(ctx, a.SetEmailFunc, r)
+}
+
+// DisableUser calls DisableUserFunc.
+func (a *Administration) DisableUser(ctx context.Context, id int64) error {
+	return callNoResult(ctx, a.DisableUserFunc, id)
+}
+
+// EnableUser calls EnableUserFunc.
+func (a *Administration) EnableUser(ctx context.Context, id int64) error {
+	return callNoResult(ctx, a.EnableUserFunc, id)
+}
+
+// UserSessions calls UserSessionsFunc.
+func (a *Administration) UserSessions(ctx context.Context, id int64) ([]personal.Session, error) {
+	return call(ctx, a.UserSessionsFunc, id)
+}
+
+// RevokeUserSessions calls RevokeUserSessionsFunc.
+func (a *Administration) RevokeUserSessions(ctx context.Context, id int64) error {
+	return callNoResult(ctx, a.RevokeUserSessionsFunc, id)
+}
+
+// DeleteUser calls DeleteUserFunc.
+func (a *Administration) DeleteUser(ctx context.Context, id int64) error {
+	return callNoResult(ctx, a.DeleteUserFunc, id)
+}
+
+// AuditEntries calls AuditEntriesFunc.
+func (a *Administration) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
+	return call(ctx, a.AuditEntriesFunc, r)
+}
+
+// Host is a fake [personal.Host] that records mails and events. The zero value has no
+// user fields and accepts everything. A function that is set is called first; a mail
+// or event for which it returns an error is not recorded. Set the functions before
+// the first call. All methods are safe for concurrent use.
+type Host struct {
+	UserFieldsFunc   func(context.Context) (personal.Schema, error)
+	SendMailFunc     func(context.Context, personal.Mail) error
+	PublishEventFunc func(context.Context, personal.Event) error
+
+	mu      sync.Mutex
+	mails   []personal.Mail
+	events  []personal.Event
+	changed chan struct{} // closed and reset when something is recorded; nil until a caller waits
+}
+
+var _ personal.Host = (*Host)(nil)
+
+// UserFields calls UserFieldsFunc, or returns a schema without fields if it is nil.
+func (h *Host) UserFields(ctx context.Context) (personal.Schema, error) {
+	if h.UserFieldsFunc == nil {
+		return personal.Schema{Revision: "empty"}, nil
+	}
+	return h.UserFieldsFunc(ctx)
+}
+
+// SendMail records the mail, unless SendMailFunc returns an error.
+func (h *Host) SendMail(ctx context.Context, m personal.Mail) error {
+	if h.SendMailFunc != nil {
+		if err := h.SendMailFunc(ctx, m); err != nil {
+			return err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mails = append(h.mails, m)
+	h.wakeLocked()
+	return nil
+}
+
+// PublishEvent records the event, unless PublishEventFunc returns an error.
+func (h *Host) PublishEvent(ctx context.Context, e personal.Event) error {
+	if h.PublishEventFunc != nil {
+		if err := h.PublishEventFunc(ctx, e); err != nil {
+			return err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.events = append(h.events, e)
+	h.wakeLocked()
+	return nil
+}
+
+// Mails returns the recorded mails, including repeated deliveries.
+func (h *Host) Mails() []personal.Mail {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.mails)
+}
+
+// Events returns the recorded events, including repeated deliveries.
+func (h *Host) Events() []personal.Event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.events)
+}
+
+// AwaitMails waits until n mails are recorded and returns all of them, or the
+// context's error.
+func (h *Host) AwaitMails(ctx context.Context, n int) ([]personal.Mail, error) {
+	for {
+		changed := h.watch()
+		if mails := h.Mails(); len(mails) >= n {
+			return mails, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// AwaitEvents waits until n events are recorded and returns all of them, or the
+// context's error.
+func (h *Host) AwaitEvents(ctx context.Context, n int) ([]personal.Event, error) {
+	for {
+		changed := h.watch()
+		if events := h.Events(); len(events) >= n {
+			return events, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// watch returns a channel that is closed when something is recorded.
+func (h *Host) watch() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.changed == nil {
+		h.changed = make(chan struct{})
+	}
+	return h.changed
+}
+
+// wakeLocked wakes the waiting callers.
+func (h *Host) wakeLocked() {
+	if h.changed != nil {
+		close(h.changed)
+		h.changed = nil
+	}
+}

@@ -1,0 +1,105 @@
+package personalhttp
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// statuses are the HTTP statuses of the contract's codes (HTTP contract, section 2).
+var statuses = map[personal.Code]int{
+	personal.CodeMalformedRequest:     http.StatusBadRequest,
+	personal.CodeInvalidCredentials:   http.StatusUnauthorized,
+	personal.CodeUnauthenticated:      http.StatusUnauthorized,
+	personal.CodeAccountDisabled:      http.StatusForbidden,
+	personal.CodeNotFound:             http.StatusNotFound,
+	personal.CodeMethodNotAllowed:     http.StatusMethodNotAllowed,
+	personal.CodeAlreadyExists:        http.StatusConflict,
+	personal.CodeTooLarge:             http.StatusRequestEntityTooLarge,
+	personal.CodeUnsupportedMediaType: http.StatusUnsupportedMediaType,
+	personal.CodeValidationFailed:     http.StatusUnprocessableEntity,
+	personal.CodeInvalidToken:         http.StatusUnprocessableEntity,
+	personal.CodeTooManyAttempts:      http.StatusTooManyRequests,
+	personal.CodeInternal:             http.StatusInternalServerError,
+	personal.CodeUnavailable:          http.StatusServiceUnavailable,
+}
+
+// FieldError says what is wrong with one parameter. Its JSON form is that of FIELDS in
+// the HTTP contract, section 2.
+type FieldError struct {
+	Code    personal.FieldErrorCode `json:"CODE"`
+	Message string                  `json:"MESSAGE"` // in the caller's language
+}
+
+// Explanation is the API's response to an error, for hosts whose own pages call the
+// service.
+type Explanation struct {
+	Status     int // HTTP status
+	Code       personal.Code
+	Message    string                // in the caller's language
+	Fields     map[string]FieldError // by parameter; nil if no parameter is invalid
+	RetryAfter int64                 // seconds; 0 if a retry does not help
+}
+
+// Explain returns the API's response to an error of the service, in the language of
+// the request's [personal.Call]. Like the API it logs the cause of internal and
+// unavailable errors, so explain each error only once.
+func (h *Handler) Explain(r *http.Request, err error) Explanation {
+	e := classify(err)
+	h.logFailure(r, e)
+	t := h.texts(r)
+	x := Explanation{Status: statuses[e.Code], Code: e.Code, Message: t.codes[e.Code], RetryAfter: retryAfter(e)}
+	if len(e.FieldErrors) > 0 {
+		x.Fields = make(map[string]FieldError, len(e.FieldErrors))
+	}
+	for name, code := range e.FieldErrors {
+		text, ok := t.fieldErrors[code]
+		if !ok {
+			text = t.otherFieldError
+		}
+		x.Fields[name] = FieldError{Code: code, Message: text}
+	}
+	return x
+}
+
+// classify returns err as an error of the contract. Any other error is internal, or
+// unavailable if the call ran out of time.
+func classify(err error) *personal.Error {
+	var e *personal.Error
+	known := errors.As(err, &e)
+	if known && e == nil { // a nil pointer in an error: its methods would panic
+		return personal.NewError(personal.CodeInternal, errors.New("the service returned a nil *personal.Error"))
+	}
+	if known {
+		_, known = statuses[e.Code]
+	}
+	late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	switch {
+	case late && (!known || e.Code == personal.CodeInternal):
+		return personal.NewError(personal.CodeUnavailable, err)
+	case !known:
+		return personal.NewError(personal.CodeInternal, err)
+	}
+	return e
+}
+
+// retryAfter returns the seconds for Retry-After, rounded up and at least 1, or 0 for
+// codes without the header. Without a RetryAfter an unavailable service is retried
+// after 1 to 5 seconds, at random, so that its callers do not retry at the same time.
+func retryAfter(e *personal.Error) int64 {
+	switch {
+	case e.Code != personal.CodeUnavailable && e.Code != personal.CodeTooManyAttempts:
+		return 0
+	case e.Code == personal.CodeUnavailable && e.RetryAfter <= 0:
+		return 1 + rand.Int64N(5)
+	}
+	seconds := int64(e.RetryAfter / time.Second)
+	if e.RetryAfter%time.Second > 0 {
+		seconds++
+	}
+	return max(1, seconds)
+}

@@ -1,0 +1,230 @@
+package personalhttp_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhttp"
+)
+
+// contractRoutes is the table of the HTTP contract, section 3.
+var contractRoutes = map[string]string{
+	"auth": "POST", "auth_refresh": "GET, POST", "register": "POST", "recover": "POST",
+	"recover_confirm": "POST", "profile": "GET, POST", "password": "POST", "email": "POST",
+	"email_confirm": "POST", "logout": "POST", "sessions": "GET", "sessions_revoke": "POST", "fields": "GET",
+	"openapi.json": "GET",
+}
+
+func TestRouting_PathsAcceptOnlyTheirMethods(t *testing.T) {
+	for _, base := range []string{"", "/x", "/a/b-c"} {
+		s := newSite(t, everything(), personalhttp.Options{BasePath: base})
+		for name, allow := range contractRoutes {
+			for _, slash := range []string{"", "/"} {
+				path := base + prefix + name + slash
+				for _, method := range []string{"GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "FOO"} {
+					a := s.do(method, path, "", "")
+					if strings.Contains(allow, method) {
+						a.want(t, 200, "")
+						continue
+					}
+					if method == "HEAD" {
+						a.Result.Code = "method_not_allowed" // a HEAD response has no body
+					}
+					a.want(t, 405, personal.CodeMethodNotAllowed)
+					if got := a.Header.Get("Allow"); got != allow {
+						t.Errorf("%s %s: got Allow %q, want %q", method, path, got, allow)
+					}
+				}
+			}
+		}
+	}
+}
+
+// everything is a service whose operations all succeed.
+func everything() *personaltest.Service {
+	return &personaltest.Service{
+		AuthorizeFunc:      func(context.Context, personal.AuthorizeRequest) (_ personal.SignedIn, _ error) { return },
+		RefreshFunc:        func(context.Context, personal.Credentials) (_ personal.Credentials, _ error) { return },
+		RegisterFunc:       func(context.Context, personal.RegisterRequest) (_ personal.SignedIn, _ error) { return },
+		RecoverFunc:        func(context.Context, personal.RecoverRequest) error { return nil },
+		RecoverConfirmFunc: func(context.Context, personal.RecoverConfirmRequest) error { return nil },
+		ProfileFunc:        func(context.Context, personal.Credentials) (_ personal.Profile, _ error) { return },
+		UpdateProfileFunc:  func(context.Context, personal.UpdateProfileRequest) (_ personal.Profile, _ error) { return },
+		ChangePasswordFunc: func(context.Context, personal.ChangePasswordRequest) (_ personal.Credentials, _ error) { return },
+		ChangeEmailFunc:    func(context.Context, personal.ChangeEmailRequest) error { return nil },
+		ConfirmEmailFunc:   func(context.Context, personal.ConfirmEmailRequest) error { return nil },
+		LogoutFunc:         func(context.Context, personal.LogoutRequest) error { return nil },
+		SessionsFunc:       func(context.Context, personal.Credentials) (_ []personal.Session, _ error) { return },
+		RevokeSessionFunc:  func(context.Context, personal.RevokeSessionRequest) error { return nil },
+		FieldsFunc:         func(context.Context) (_ []personal.Field, _ error) { return },
+	}
+}
+
+func TestRouting_UnusualPathIsNotFound(t *testing.T) {
+	s := newSite(t, everything(), personalhttp.Options{})
+	for _, path := range []string{
+		"/api/v1/personal", "/api/v1/personal/", "/api/v1/personal//", "/api/v1/personal//auth/",
+		"/api/v1/personal/auth//", "/api/v1/personal/./auth/", "/api/v1/personal/x/../auth/",
+		"/api/v1/personal/%61uth/", "/api/v1/personal%2Fauth/", "/api/v1/personal/auth%2F", "/api/v1/personal/auth%2f",
+		"/api/v1/personal/..%2fauth", "/api/v1/personal/auth/x", "/api/v1/personal/Auth/", "/api/v1/personal/auth;x",
+		"/api/v1/personal/auth%00", "/api/v1/personal/nothing/", "/api/v1/personal/auth%20", "/%61pi/v1/personal/auth/",
+		"//api/v1/personal/auth/", "/api/v1/personalauth/", "/elsewhere",
+	} {
+		a := s.raw(fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", path))
+		if a.want(t, 404, personal.CodeNotFound); t.Failed() {
+			t.Fatalf("path %s", path)
+		}
+	}
+}
+
+func TestMatches_PrefixOnly(t *testing.T) {
+	h, err := personalhttp.New(noService(), personalhttp.Options{BasePath: "/x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{
+		"/x/api/v1/personal":           true,
+		"/x/api/v1/personal/":          true,
+		"/x/api/v1/personal//auth":     true,
+		"/x/api/v1/personal/../admin":  true,
+		"/x/api/v1/personal%2Fauth":    true,
+		"/x/api/v1/personal/nothing":   true,
+		"/x/api/v1/personality":        false,
+		"/x/api/v1/":                   false,
+		"/api/v1/personal/auth/":       false,
+		"/x/x/api/v1/personal/auth":    false,
+		"/?/x/api/v1/personal/auth":    false,
+		"/x//api/v1/personal/register": false,
+	} {
+		if got := h.Matches(httptest.NewRequest(http.MethodGet, path, nil)); got != want {
+			t.Errorf("%s: got %t, want %t", path, got, want)
+		}
+	}
+}
+
+func TestNew_RejectsInvalidOptions(t *testing.T) {
+	for name, o := range map[string]personalhttp.Options{
+		"base path without slash":    {BasePath: "x"},
+		"base path with final slash": {BasePath: "/x/"},
+		"base path of a slash":       {BasePath: "/"},
+		"base path with dots":        {BasePath: "/.."},
+		"base path with an escape":   {BasePath: "/%78"},
+		"base path with a newline":   {BasePath: "/x\n"},
+		"no locale":                  {DefaultLocale: "!"},
+		"locale without messages":    {DefaultLocale: "de"},
+		"any origin":                 {CORSOrigins: []string{"*"}},
+		"null origin":                {CORSOrigins: []string{"null"}},
+		"origin pattern":             {CORSOrigins: []string{"https://*.example.com"}},
+		"origin with a path":         {CORSOrigins: []string{"https://example.com/"}},
+		"origin with capitals":       {CORSOrigins: []string{"https://Example.com"}},
+		"origin with default port":   {CORSOrigins: []string{"https://example.com:443"}},
+		"origin with a user":         {CORSOrigins: []string{"https://u@example.com"}},
+		"empty origin":               {CORSOrigins: []string{""}},
+		"zero prefix":                {TrustedProxies: prefixes("", "")},
+		"mapped prefix":              {TrustedProxies: prefixes("::ffff:10.0.0.0/104")},
+		"forwarded header":           {ForwardedHeader: "X-Real-IP"},
+		"negative timeout":           {Timeout: -1},
+	} {
+		if _, err := personalhttp.New(noService(), o); err == nil {
+			t.Errorf("%s: got no error, want one", name)
+		}
+	}
+	if _, err := personalhttp.New(nil, personalhttp.Options{}); err == nil {
+		t.Error("no service: got no error, want one")
+	}
+	for _, locale := range []string{"", "en", "ru", "en-GB", "ru-RU"} {
+		if _, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: locale}); err != nil {
+			t.Errorf("locale %q: %v", locale, err)
+		}
+	}
+}
+
+func TestCall_ClientAddress(t *testing.T) {
+	for name, c := range map[string]struct {
+		options   personalhttp.Options
+		address   string
+		untrusted bool
+	}{
+		"no trusted proxy":            {personalhttp.Options{}, "10.0.0.1", true},
+		"trusted proxy":               {personalhttp.Options{TrustedProxies: prefixes("10.0.0.0/8")}, "192.0.2.7", false},
+		"trusted proxy, by Forwarded": {personalhttp.Options{TrustedProxies: prefixes("10.0.0.0/8"), ForwardedHeader: "Forwarded"}, "192.0.2.8", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got personal.Call
+			s := everything()
+			s.FieldsFunc = func(ctx context.Context) ([]personal.Field, error) {
+				got = personal.CallFrom(ctx)
+				return nil, nil
+			}
+			c.options.Log = quiet()
+			h, err := personalhttp.New(s, c.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := httptest.NewRequest(http.MethodGet, prefix+"fields/", nil)
+			r.RemoteAddr = "10.0.0.1:1"
+			r.Header = http.Header{"X-Forwarded-For": {"192.0.2.7"}, "Forwarded": {"for=192.0.2.8"}}
+			h.ServeHTTP(httptest.NewRecorder(), r)
+			if got.Address != netip.MustParseAddr(c.address) || got.Shared != c.untrusted || h.UntrustedProxy() != c.untrusted {
+				t.Errorf("got %s, shared %t, untrusted proxy %t; want %s, %[5]t, %[5]t", got.Address, got.Shared, h.UntrustedProxy(), c.address, c.untrusted)
+			}
+		})
+	}
+}
+
+func TestOverHTTPS_TrustedProxy(t *testing.T) {
+	for sender, want := range map[string]bool{"10.0.0.1:1": true, "192.0.2.1:1": false} {
+		h, err := personalhttp.New(noService(), personalhttp.Options{TrustedProxies: prefixes("10.0.0.0/8"), Log: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = sender
+		r.Header.Set("X-Forwarded-Proto", "https")
+		if got := h.OverHTTPS(r); got != want {
+			t.Errorf("request from %s: got %t, want %t", sender, got, want)
+		}
+	}
+}
+
+func TestObserve_ReportsContractStatusAndCode(t *testing.T) {
+	for name, alwaysOK := range map[string]bool{"statuses": false, "always 200": true} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var got []personalhttp.Observation
+			s := newSite(t, failing(personal.NewError(personal.CodeUnavailable, nil)), personalhttp.Options{
+				AlwaysOK: alwaysOK,
+				Observe: func(o personalhttp.Observation) {
+					mu.Lock()
+					defer mu.Unlock()
+					if o.Took <= 0 {
+						t.Errorf("got %+v, want a positive duration", o)
+					}
+					o.Took = 0
+					got = append(got, o)
+				},
+			})
+			s.do("GET", prefix+"fields/", "", "")
+			s.do("GET", prefix+"auth", "", "")
+			s.do("GET", prefix+"made-up", "", "")
+			s.Close() // the last request has finished
+			want := []personalhttp.Observation{
+				{Operation: "fields", Status: 503, Code: personal.CodeUnavailable},
+				{Operation: "auth", Status: 405, Code: personal.CodeMethodNotAllowed},
+				{Status: 404, Code: personal.CodeNotFound},
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+}

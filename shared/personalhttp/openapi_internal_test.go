@@ -1,0 +1,331 @@
+package personalhttp
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+)
+
+// rows are the table of the HTTP contract, section 3, with the codes of section 2 that
+// not every operation returns.
+var rows = map[string]struct {
+	identified bool
+	parameters string // * required
+	codes      string
+}{
+	"post auth":            {parameters: "login* password*", codes: "invalid_credentials account_disabled validation_failed"},
+	"get auth_refresh":     {identified: true},
+	"post auth_refresh":    {identified: true},
+	"post register":        {parameters: "login* password* confirm_password* email* name", codes: "validation_failed already_exists"},
+	"post recover":         {parameters: "login email", codes: "validation_failed"},
+	"post recover_confirm": {parameters: "token* password* confirm_password*", codes: "validation_failed invalid_token"},
+	"get profile":          {identified: true},
+	"post profile":         {identified: true, parameters: "name", codes: "validation_failed"},
+	"post password":        {identified: true, parameters: "old_password* password* confirm_password*", codes: "validation_failed"},
+	"post email":           {identified: true, parameters: "password* email*", codes: "validation_failed already_exists"},
+	"post email_confirm":   {parameters: "token*", codes: "validation_failed invalid_token already_exists"},
+	"post logout":          {identified: true, parameters: "all", codes: "validation_failed"},
+	"get sessions":         {identified: true},
+	"post sessions_revoke": {identified: true, parameters: "id*", codes: "validation_failed"},
+	"get fields":           {},
+	"get openapi.json":     {},
+}
+
+const commonCodes = " malformed_request not_found too_large unsupported_media_type too_many_attempts internal unavailable"
+
+// described is an operation in the document.
+type described struct {
+	OperationID string
+	Security    []map[string][]string
+	Parameters  []struct {
+		Ref string `json:"$ref"`
+	}
+	RequestBody *struct {
+		Required bool
+		Content  map[string]struct{ Schema describedSchema }
+	}
+	Responses map[string]describedResponse
+}
+
+type describedResponse struct {
+	Ref     string `json:"$ref"`
+	Content map[string]struct{ Schema describedSchema }
+}
+
+// describedSchema is a schema in the document.
+type describedSchema struct {
+	Ref        string `json:"$ref"`
+	Const      any
+	Enum       []string
+	Properties map[string]describedSchema
+	Required   []string
+	OneOf      []describedSchema
+	AnyOf      []describedSchema
+}
+
+type describedAPI struct {
+	Paths      map[string]map[string]described
+	Components struct {
+		Responses map[string]describedResponse
+		Schemas   map[string]describedSchema
+	}
+}
+
+// readDocument returns the document of a handler, without user fields.
+func readDocument(t *testing.T, origins []string, alwaysOK bool) describedAPI {
+	t.Helper()
+	d, err := newDocument("/x", origins, alwaysOK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := d.with(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var api describedAPI
+	if err := json.Unmarshal(text, &api); err != nil {
+		t.Fatal(err)
+	}
+	return api
+}
+
+func (a describedAPI) schema(s describedSchema) describedSchema {
+	if s.Ref != "" {
+		return a.Components.Schemas[strings.TrimPrefix(s.Ref, "#/components/schemas/")]
+	}
+	return s
+}
+
+// codes returns the codes of a response.
+func (a describedAPI) codes(r describedResponse) []string {
+	if r.Ref != "" {
+		r = a.Components.Responses[strings.TrimPrefix(r.Ref, "#/components/responses/")]
+	}
+	return a.codesOf(r.Content["application/json"].Schema)
+}
+
+func (a describedAPI) codesOf(s describedSchema) []string {
+	s = a.schema(s)
+	var list []string
+	if code, ok := a.schema(s.Properties["result"]).Properties["CODE"]; ok {
+		list = append(list, code.Const.(string))
+	}
+	for _, form := range s.OneOf {
+		list = append(list, a.codesOf(form)...)
+	}
+	return list
+}
+
+// body returns the schema of an operation's parameters, which is the same in
+// every media type.
+func (a describedAPI) body(t *testing.T, op described) describedSchema {
+	t.Helper()
+	if op.RequestBody == nil {
+		return describedSchema{}
+	}
+	want := []string{mediaJSON, mediaForm, mediaMultipart}
+	if got := slices.Sorted(maps.Keys(op.RequestBody.Content)); !slices.Equal(got, want) {
+		t.Errorf("%s: got media types %q, want %q", op.OperationID, got, want)
+	}
+	schema := op.RequestBody.Content["application/json"].Schema
+	for mediaType, content := range op.RequestBody.Content {
+		if content.Schema.Ref != schema.Ref {
+			t.Errorf("%s: got another schema for %s, want one for all media types", op.OperationID, mediaType)
+		}
+	}
+	return a.schema(schema)
+}
+
+func TestOpenAPI_DescribesExactlyTheRoutes(t *testing.T) {
+	var routed []string
+	for name, r := range newRoutes() {
+		for method := range r.operations {
+			routed = append(routed, strings.ToLower(method)+" "+name)
+		}
+	}
+	slices.Sort(routed)
+	if known := slices.Sorted(maps.Keys(rows)); !slices.Equal(routed, known) {
+		t.Errorf("got routes %q, want %q", routed, known)
+	}
+	for _, origins := range [][]string{nil, {"https://example.com"}} {
+		var got []string
+		ids := map[string]bool{}
+		for path, item := range readDocument(t, origins, false).Paths {
+			if canonical := (&route{name: strings.Trim(path, "/")}).path(); path != canonical {
+				t.Errorf("got path %s, want %s", path, canonical)
+			}
+			for method, op := range item {
+				if ids[op.OperationID] {
+					t.Errorf("got operationId %s twice", op.OperationID)
+				}
+				ids[op.OperationID] = true
+				if method != "options" {
+					got = append(got, method+" "+strings.Trim(path, "/"))
+				}
+			}
+			if _, preflight := item["options"]; preflight != (origins != nil) {
+				t.Errorf("%s: got a preflight: %t, want %t", path, preflight, origins != nil)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, routed) {
+			t.Errorf("got operations %q, want %q", got, routed)
+		}
+	}
+}
+
+func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
+	api := readDocument(t, nil, false)
+	oneStatus := readDocument(t, nil, true)
+	for name, row := range rows {
+		method, path, _ := strings.Cut(name, " ")
+		path = (&route{name: path}).path()
+		op := api.Paths[path][method]
+		if want := method + "_" + strings.ReplaceAll(strings.Trim(path, "/"), ".", "_"); op.OperationID != want {
+			t.Errorf("%s: got operationId %s, want %s", name, op.OperationID, want)
+		}
+		if (len(op.Security) > 0) != row.identified {
+			t.Errorf("%s: got security %v, want some: %t", name, op.Security, row.identified)
+		}
+		if len(op.Parameters) != 2 {
+			t.Errorf("%s: got header parameters %v, want 2", name, op.Parameters)
+		}
+
+		body := api.body(t, op)
+		parameters := map[string]bool{} // required?
+		for _, p := range strings.Fields(row.parameters) {
+			parameters[strings.TrimSuffix(p, "*")] = strings.HasSuffix(p, "*")
+		}
+		got := map[string]bool{}
+		for p := range body.Properties {
+			got[p] = slices.Contains(body.Required, p)
+		}
+		if diff := cmp.Diff(parameters, got); diff != "" {
+			t.Errorf("%s: parameters, and whether they are required (-want +got):\n%s", name, diff)
+		}
+		if required := op.RequestBody != nil && op.RequestBody.Required; required != (len(body.Required)+len(body.AnyOf) > 0) {
+			t.Errorf("%s: got a required body: %t, want %t", name, required, !required)
+		}
+
+		want := map[string][]string{"200": nil}
+		codes := row.codes + commonCodes
+		if row.identified {
+			codes += " unauthenticated"
+		}
+		for _, code := range strings.Fields(codes) {
+			status := strconv.Itoa(statuses[personal.Code(code)])
+			want[status] = append(want[status], code)
+		}
+		described := map[string][]string{}
+		for status, r := range op.Responses {
+			described[status] = api.codes(r)
+		}
+		if diff := cmp.Diff(want, described); diff != "" {
+			t.Errorf("%s: codes by status (-want +got):\n%s", name, diff)
+		}
+
+		responses := oneStatus.Paths[path][method].Responses
+		all, wantAll := oneStatus.codes(responses["200"]), strings.Fields(codes)
+		slices.Sort(all)
+		slices.Sort(wantAll)
+		if len(responses) != 1 || !slices.Equal(all, wantAll) {
+			t.Errorf("%s: always 200: got %d statuses, codes %q; want 1, %q", name, len(responses), all, wantAll)
+		}
+	}
+}
+
+// TestOpenAPI_DescribesReadParameters sends each parameter that is described, or that
+// any operation reads, as a repeated one: an operation that reads it returns
+// malformed_request.
+func TestOpenAPI_DescribesReadParameters(t *testing.T) {
+	api := readDocument(t, nil, false)
+	names := map[string]bool{}
+	source, err := os.ReadFile("operations.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, read := range regexp.MustCompile(`\bin\.[a-z]+\("([a-z_]+)"\)`).FindAllSubmatch(source, -1) {
+		names[string(read[1])] = true
+	}
+	for _, item := range api.Paths {
+		for _, op := range item {
+			for name := range api.body(t, op).Properties {
+				names[name] = true
+			}
+		}
+	}
+	for _, r := range newRoutes() {
+		for method, call := range r.operations {
+			body := api.body(t, api.Paths[r.path()][strings.ToLower(method)])
+			takesFields := method == http.MethodPost && (r.name == "register" || r.name == "profile")
+			for name := range names {
+				in := &input{params: params{name: {Kind: personal.InputRepeated}}}
+				_, err := call(t.Context(), &personaltest.Service{}, in)
+				reads := personal.CodeOf(err) == personal.CodeMalformedRequest
+				reads = reads || name == "name" && takesFields // the service reads it
+				if _, described := body.Properties[name]; reads != described {
+					t.Errorf("%s %s: parameter %s: read: %t, described: %t", method, r.name, name, reads, described)
+				}
+			}
+		}
+	}
+}
+
+func TestOpenAPI_DescribesContractConstants(t *testing.T) {
+	schemas := readDocument(t, nil, false).Components.Schemas
+	types := constants[string](t, "../personal/schema.go", "FieldType")
+	if got := schemas["field"].Properties["type"].Enum; !slices.Equal(got, types) {
+		t.Errorf("got types of user fields %q, want %q", got, types)
+	}
+	for _, fieldType := range types {
+		if typeSchema(personal.FieldType(fieldType))["type"] == nil {
+			t.Errorf("type %s: got no JSON type", fieldType)
+		}
+	}
+	fieldErrors := slices.DeleteFunc(constants[string](t, "../personal/error.go", "FieldErrorCode"), func(code string) bool { return code == "taken" })
+	slices.Sort(fieldErrors)
+	if got := schemas["field_error"].Properties["CODE"].Enum; !slices.Equal(got, fieldErrors) {
+		t.Errorf("got codes of field errors %q, want %q", got, fieldErrors)
+	}
+	for _, code := range constants[string](t, "../personal/error.go", "Code") {
+		if got := schemas["error_"+code].Properties["result"].Properties["CODE"].Const; got != code {
+			t.Errorf("error_%s: got code %v", code, got)
+		}
+	}
+}
+
+func TestJSONPattern_PortablePatternsOnly(t *testing.T) {
+	for re2, want := range map[string]string{
+		``:                             ``,
+		`[a-z]+`:                       `^(?:[a-z]+)$`,
+		`\+?[0-9][0-9 ()-]{4,18}[0-9]`: `^(?:\+?[0-9][0-9 ()-]{4,18}[0-9])$`,
+		`a|(?:b|c)d*`:                  `^(?:a|(?:b|c)d*)$`,
+		`[^\]]\.\d`:                    `^(?:[^\]]\.\d)$`,
+		`\(?x`:                         ``,
+		`(?i)a`:                        ``,
+		`(?P<year>[0-9]{4})`:           ``,
+		`[[:alpha:]]`:                  ``,
+		`\pL+`:                         ``,
+		`\p{Greek}`:                    ``,
+		`\s`:                           ``,
+		`\Aa\z`:                        ``,
+		`\Qa.b\E`:                      ``,
+		`a{,3}`:                        ``,
+		`]`:                            ``,
+	} {
+		if got := jsonPattern(re2); got != want {
+			t.Errorf("%s: got %q, want %q", re2, got, want)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package personalhttp
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// The headers that identify a session.
+const (
+	headerUserID   = "User-Id"
+	headerUserHash = "User-Hash"
+)
+
+// maxUserID is the largest integer that every JSON reader represents exactly.
+const maxUserID = 1<<53 - 1
+
+// hashLength is the length of 32 bytes in unpadded base64url.
+const hashLength = 43
+
+// User is the user of a request.
+type User struct {
+	ID      int64 // 1 … 2^53−1
+	Profile personal.Profile
+}
+
+type userKey struct{}
+
+// UserFrom returns the user of a request that passed [Handler.RequireUser], or false.
+func UserFrom(ctx context.Context) (User, bool) {
+	u, ok := ctx.Value(userKey{}).(User)
+	return u, ok
+}
+
+// Extractor returns the credentials of a request, or false if it has none.
+type Extractor func(*http.Request) (personal.Credentials, bool)
+
+// ErrorHandler responds to a request that RequireUser rejects. Pass the error to
+// [Handler.Explain] to get the status and the message.
+type ErrorHandler func(w http.ResponseWriter, r *http.Request, err error)
+
+// RequireOption changes how [Handler.RequireUser] works.
+type RequireOption func(*requireOptions)
+
+type requireOptions struct {
+	extract Extractor
+	reject  ErrorHandler
+}
+
+// WithExtractor takes the credentials from elsewhere than [FromHeaders] does, for
+// example from a cookie. A host that uses cookies must itself prevent cross-site
+// request forgery.
+func WithExtractor(e Extractor) RequireOption {
+	return func(o *requireOptions) { o.extract = e }
+}
+
+// WithErrorHandler responds to rejected requests in another way than with the
+// envelope, for example with a page.
+func WithErrorHandler(reject ErrorHandler) RequireOption {
+	return func(o *requireOptions) { o.reject = reject }
+}
+
+// RequireUser passes requests of authenticated users to next, which gets the user
+// from [UserFrom]. It asks the service about each request, so that a revoked session
+// ends at once. Other requests get the envelope, or the response of
+// [WithErrorHandler]: 401 unauthenticated, or the service's error, such as 503.
+//
+// The request's context has a [personal.Call] as with [Handler.WithCall]. The
+// verification may take as long as [Options].Timeout, which does not bound next.
+func (h *Handler) RequireUser(next http.Handler, options ...RequireOption) http.Handler {
+	o := requireOptions{
+		extract: FromHeaders,
+		reject:  func(w http.ResponseWriter, r *http.Request, err error) { h.write(w, r, "", nil, err) },
+	}
+	for _, option := range options {
+		option(&o)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = h.withCall(w, r)
+		user, err := h.verify(r, o.extract)
+		if err != nil {
+			o.reject(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
+	})
+}
+
+func (h *Handler) verify(r *http.Request, extract Extractor) (user User, err error) {
+	defer recoverPanic(&err)
+	c, ok := extract(r)
+	if !ok || !wellFormed(c) {
+		return User{}, personal.NewError(personal.CodeUnauthenticated, nil)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), h.options.Timeout)
+	defer cancel()
+	p, err := h.service.Profile(ctx, c)
+	if err != nil {
+		return User{}, err
+	}
+	return User{ID: c.UserID, Profile: p}, nil
+}
+
+// FromHeaders is the [Extractor] of the API: it returns User-Id and User-Hash if each
+// is sent once and well formed.
+func FromHeaders(r *http.Request) (personal.Credentials, bool) {
+	ids, hashes := r.Header.Values(headerUserID), r.Header.Values(headerUserHash)
+	if len(ids) != 1 || len(hashes) != 1 {
+		return personal.Credentials{}, false
+	}
+	id, _ := ParseUserID(ids[0])
+	c := personal.Credentials{UserID: id, UserHash: hashes[0]}
+	if !wellFormed(c) {
+		return personal.Credentials{}, false
+	}
+	return c, true
+}
+
+// ParseUserID parses a user id from 1 to 2^53−1 in canonical decimal: digits only,
+// without a leading zero.
+func ParseUserID(s string) (int64, bool) {
+	if s == "" || s[0] < '1' || s[0] > '9' { // ParseInt admits signs and leading zeros
+		return 0, false
+	}
+	id, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || id > maxUserID {
+		return 0, false
+	}
+	return id, true
+}
+
+// wellFormed reports whether the pair has the form of credentials. The service never
+// sees any other pair.
+func wellFormed(c personal.Credentials) bool {
+	return 0 < c.UserID && c.UserID <= maxUserID &&
+		len(c.UserHash) == hashLength && strings.IndexFunc(c.UserHash, notBase64URL) < 0
+}
+
+func notBase64URL(r rune) bool { return !isAlphanumeric(r) && r != '-' && r != '_' }
+
+func isAlphanumeric(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}

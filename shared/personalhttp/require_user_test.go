@@ -1,0 +1,194 @@
+package personalhttp_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhttp"
+)
+
+// guarded is a site with one route of the host behind RequireUser.
+func guarded(t *testing.T, s personal.Service, options ...personalhttp.RequireOption) *site {
+	t.Helper()
+	h, err := personalhttp.New(s, personalhttp.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u, ok := personalhttp.UserFrom(r.Context())
+		if !ok || personal.CallFrom(r.Context()).RequestID == "" {
+			t.Errorf("got user %v, %t and call %v, want both", u, ok, personal.CallFrom(r.Context()))
+		}
+		_, _ = io.WriteString(w, "hello "+u.Profile.Login)
+	})
+	server := httptest.NewServer(h.RequireUser(page, options...))
+	t.Cleanup(server.Close)
+	return &site{Server: server, t: t}
+}
+
+// annOnly is a service with one session.
+func annOnly(calls *[]personal.Call) *personaltest.Service {
+	return &personaltest.Service{ProfileFunc: func(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
+		*calls = append(*calls, personal.CallFrom(ctx))
+		if c != (personal.Credentials{UserID: 42, UserHash: hash}) {
+			return personal.Profile{}, personal.NewError(personal.CodeUnauthenticated, nil)
+		}
+		return personal.Profile{Login: "ann"}, nil
+	}}
+}
+
+func TestRequireUser_PassesAuthenticatedUsersOnly(t *testing.T) {
+	var calls []personal.Call
+	s := guarded(t, annOnly(&calls))
+	s.do("GET", "/page", "", "", "User-Id", "41", "User-Hash", hash, "Accept-Language", "ru", "X-Request-Id", "r-1").want(t, 401, personal.CodeUnauthenticated)
+	if len(calls) != 1 || calls[0].RequestID != "r-1" || calls[0].Locale != "ru" || !calls[0].Address.IsValid() {
+		t.Errorf("got calls %+v, want one with the request's id, locale and address", calls)
+	}
+	s.do("GET", "/page", "", "").want(t, 401, personal.CodeUnauthenticated)
+	s.do("GET", "/page", "", "", "User-Id", "42", "User-Id", "42", "User-Hash", hash).want(t, 401, personal.CodeUnauthenticated)
+	if len(calls) != 1 {
+		t.Errorf("got %d calls, want none for malformed credentials", len(calls)-1)
+	}
+
+	r, _ := http.NewRequest("GET", s.URL+"/page", nil)
+	r.Header.Set("User-Id", "42")
+	r.Header.Set("User-Hash", hash)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if body, _ := io.ReadAll(res.Body); string(body) != "hello ann" || res.Header.Get("X-Request-Id") != calls[1].RequestID {
+		t.Errorf("got %s %v, want hello ann and the request id", body, res.Header)
+	}
+}
+
+func TestRequireUser_WithExtractor(t *testing.T) {
+	var calls []personal.Call
+	cookie := func(r *http.Request) (personal.Credentials, bool) {
+		c, err := r.Cookie("session")
+		if err != nil {
+			return personal.Credentials{}, false
+		}
+		return personal.Credentials{UserID: 42, UserHash: c.Value}, true
+	}
+	s := guarded(t, annOnly(&calls), personalhttp.WithExtractor(cookie))
+	s.do("GET", "/", "", "", "User-Id", "42", "User-Hash", hash).want(t, 401, personal.CodeUnauthenticated)
+	s.do("GET", "/", "", "", "Cookie", "session=short").want(t, 401, personal.CodeUnauthenticated)
+	r, _ := http.NewRequest("GET", s.URL, nil)
+	r.AddCookie(&http.Cookie{Name: "session", Value: hash})
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Body.Close(); res.StatusCode != 200 || len(calls) != 1 {
+		t.Errorf("got status %d after %d calls, want 200 after 1", res.StatusCode, len(calls))
+	}
+}
+
+func TestRequireUser_WithErrorHandler(t *testing.T) {
+	var calls []personal.Call
+	h, err := personalhttp.New(annOnly(&calls), personalhttp.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reject := func(w http.ResponseWriter, r *http.Request, err error) {
+		x := h.Explain(r, err)
+		http.Error(w, x.Message, x.Status)
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("Accept-Language", "ru")
+	w := httptest.NewRecorder()
+	h.RequireUser(http.NotFoundHandler(), personalhttp.WithErrorHandler(reject)).ServeHTTP(w, r)
+	if w.Code != 401 || w.Body.String() != "Вы не вошли, или ваш сеанс завершён. Пожалуйста, войдите.\n" {
+		t.Errorf("got %d %s, want 401 and the message in Russian", w.Code, w.Body)
+	}
+}
+
+func TestRequireUser_DeniesOnServiceFailure(t *testing.T) {
+	for code, profile := range map[personal.Code]func(context.Context, personal.Credentials) (personal.Profile, error){
+		personal.CodeUnavailable: func(context.Context, personal.Credentials) (personal.Profile, error) {
+			return personal.Profile{}, personal.NewError(personal.CodeUnavailable, nil)
+		},
+		personal.CodeInternal: func(context.Context, personal.Credentials) (personal.Profile, error) { panic("x") },
+		personal.CodeNotFound: nil,
+	} {
+		s := guarded(t, &personaltest.Service{ProfileFunc: profile})
+		if a := s.do("GET", "/", "", "", "User-Id", "42", "User-Hash", hash); a.Status < 400 || a.Result.Code != string(code) {
+			t.Errorf("got %d %q, want %q", a.Status, a.Result.Code, code)
+		}
+	}
+}
+
+func TestWithCall_KeepsHostsCall(t *testing.T) {
+	var calls []personal.Call
+	s := annOnly(&calls)
+	s.FieldsFunc = func(ctx context.Context) ([]personal.Field, error) {
+		calls = append(calls, personal.CallFrom(ctx))
+		return nil, nil
+	}
+	h, err := personalhttp.New(s, personalhttp.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := personal.Call{RequestID: "mine", Locale: "ru", Agent: "a"}
+	r := httptest.NewRequest("GET", prefix+"fields", nil)
+	r = r.WithContext(personal.WithCall(r.Context(), mine))
+	r.Header.Set("User-Id", "42")
+	r.Header.Set("User-Hash", hash)
+	for name, handler := range map[string]http.Handler{"the routes": h, "RequireUser": h.RequireUser(h), "WithCall": h.WithCall(h)} {
+		calls = nil
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if got := w.Header().Values("X-Request-Id"); len(got) != 1 || got[0] != "mine" || len(calls) == 0 {
+			t.Errorf("%s: got X-Request-Id %q after %d calls, want the host's", name, got, len(calls))
+		}
+		for _, got := range calls {
+			if got != mine {
+				t.Errorf("%s: got call %+v, want %+v", name, got, mine)
+			}
+		}
+	}
+}
+
+func TestMessages_UnsupportedLocaleUsesDefault(t *testing.T) {
+	h, err := personalhttp.New(noService(), personalhttp.Options{DefaultLocale: "ru", Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", prefix, nil)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r.WithContext(personal.WithCall(r.Context(), personal.Call{RequestID: "x", Locale: "de"})))
+	if !strings.Contains(w.Body.String(), "Такой страницы") {
+		t.Errorf("got %s, want the message in Russian", w.Body)
+	}
+}
+
+func TestUserFrom_NoUserOutsideRequireUser(t *testing.T) {
+	if u, ok := personalhttp.UserFrom(t.Context()); ok {
+		t.Errorf("got %v, want none", u)
+	}
+}
+
+func BenchmarkAuthRefresh(b *testing.B) {
+	s := everything()
+	s.RefreshFunc = func(_ context.Context, c personal.Credentials) (personal.Credentials, error) { return c, nil }
+	h, err := personalhttp.New(s, personalhttp.Options{Log: quiet()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", prefix+"auth_refresh/", nil)
+	r.Header.Set("User-Id", "42")
+	r.Header.Set("User-Hash", hash)
+	r.Header.Set("Accept-Language", "ru-RU,ru;q=0.9,en;q=0.8")
+	b.ReportAllocs()
+	for b.Loop() {
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+}

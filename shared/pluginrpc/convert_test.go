@@ -1,0 +1,55 @@
+package pluginrpc
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// Both directions use the same tables, so only fixed values show a change that other
+// versions do not understand.
+
+func TestInputKinds_KeepTheirProtobufValues(t *testing.T) {
+	for kind, want := range map[personal.InputKind]string{
+		personal.InputUnset:     "INPUT_KIND_UNSPECIFIED",
+		personal.InputText:      "INPUT_KIND_TEXT",
+		personal.InputNumber:    "INPUT_KIND_NUMBER",
+		personal.InputBoolean:   "INPUT_KIND_BOOLEAN",
+		personal.InputList:      "INPUT_KIND_LIST",
+		personal.InputRepeated:  "INPUT_KIND_REPEATED",
+		personal.InputOther:     "INPUT_KIND_OTHER",
+		personal.InputOther + 1: "INPUT_KIND_OTHER",
+	} {
+		message := inputToPB(personal.Input{Kind: kind})
+		if got := message.GetKind().String(); got != want {
+			t.Errorf("kind %d: got %s, want %s", kind, got, want)
+		}
+		if got := inputFromPB(message).Kind; got != min(kind, personal.InputOther) {
+			t.Errorf("kind %d: got %d back", kind, got)
+		}
+	}
+}
+
+func TestOutgoing_KeepsItsMetadataKeys(t *testing.T) {
+	ctx := personal.WithCall(t.Context(), personal.Call{
+		RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("192.0.2.1"), Shared: true, Agent: "Browser/1",
+		SchemaRevision: "1", Administrator: "Ada",
+	})
+	got, _ := metadata.FromOutgoingContext(outgoing(ctx))
+	want := metadata.MD{
+		"personal-request-id-bin":     {"r"},
+		"personal-locale-bin":         {"ru"},
+		"personal-address-bin":        {"192.0.2.1"},
+		"personal-address-shared-bin": {"1"},
+		"personal-agent-bin":          {"Browser/1"},
+		"personal-revision-bin":       {"1"},
+		"personal-administrator-bin":  {"Ada"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,294 @@
+package pluginrpc
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// maxStack bounds the stack that is logged after a panic, in bytes.
+const maxStack = 16 << 10
+
+// interceptor handles calls from the other process: it puts the call's metadata into
+// the context, recovers from panics and converts errors to statuses. A response
+// beside an error is dropped.
+type interceptor struct {
+	log    *slog.Logger
+	level  slog.Level // at which every call is logged
+	status func(ctx context.Context, log *slog.Logger, err error) error
+}
+
+func (i interceptor) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	ctx = incoming(ctx)
+	started := time.Now()
+	response, err := i.callAndRecover(ctx, info, request, next)
+	if err != nil {
+		err = i.status(ctx, i.callLog(ctx, info), err)
+	}
+	if i.log.Enabled(ctx, i.level) {
+		i.callLog(ctx, info).Log(ctx, i.level, "call", "status", status.Code(err).String(), "duration", time.Since(started).String())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return response, nil
+}
+
+// callLog returns the log for one call. It is costly, so it is made on demand.
+func (i interceptor) callLog(ctx context.Context, info *grpc.UnaryServerInfo) *slog.Logger {
+	return i.log.With("method", info.FullMethod, requestIDKey, requestID(ctx))
+}
+
+// callAndRecover turns a panic into an error that does not contain its value.
+func (i interceptor) callAndRecover(ctx context.Context, info *grpc.UnaryServerInfo, request any, next grpc.UnaryHandler) (response any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			stack := debug.Stack()
+			i.callLog(ctx, info).ErrorContext(ctx, "panic in a call", "panic", panicText(p), "stack", string(stack[:min(len(stack), maxStack)]))
+			response, err = nil, errPanic
+		}
+	}()
+	return next(ctx, request)
+}
+
+// panicText describes a panic without secrets: except for runtime errors only the
+// type is shown, because the value may contain a library's input.
+func panicText(p any) string {
+	if err, ok := p.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("%T", p)
+}
+
+// serviceServer serves the service of a process. Its methods run only if there is
+// one, see process.requireModule.
+type serviceServer struct {
+	personalv1.UnimplementedPersonalServiceServer
+	process *process
+}
+
+func (s *serviceServer) service() personal.Service { return s.process.parts.Load().service }
+
+func (s *serviceServer) Authorize(ctx context.Context, in *personalv1.AuthorizeRequest) (*personalv1.AuthorizeResponse, error) {
+	signedIn, err := s.service().Authorize(ctx, authorizeFromPB(in))
+	profile, err := profileOrError(signedIn.Profile, err)
+	return &personalv1.AuthorizeResponse{Credentials: credentialsToPB(signedIn.Credentials), Profile: profile}, err
+}
+
+func (s *serviceServer) Refresh(ctx context.Context, in *personalv1.RefreshRequest) (*personalv1.RefreshResponse, error) {
+	credentials, err := s.service().Refresh(ctx, credentialsFromPB(in.GetCredentials()))
+	return &personalv1.RefreshResponse{Credentials: credentialsToPB(credentials)}, err
+}
+
+func (s *serviceServer) Register(ctx context.Context, in *personalv1.RegisterRequest) (*personalv1.RegisterResponse, error) {
+	signedIn, err := s.service().Register(ctx, registerFromPB(in))
+	profile, err := profileOrError(signedIn.Profile, err)
+	return &personalv1.RegisterResponse{Credentials: credentialsToPB(signedIn.Credentials), Profile: profile}, err
+}
+
+func (s *serviceServer) Recover(ctx context.Context, in *personalv1.RecoverRequest) (*personalv1.RecoverResponse, error) {
+	return &personalv1.RecoverResponse{}, s.service().Recover(ctx, recoverFromPB(in))
+}
+
+func (s *serviceServer) RecoverConfirm(ctx context.Context, in *personalv1.RecoverConfirmRequest) (*personalv1.RecoverConfirmResponse, error) {
+	return &personalv1.RecoverConfirmResponse{}, s.service().RecoverConfirm(ctx, recoverConfirmFromPB(in))
+}
+
+func (s *serviceServer) Profile(ctx context.Context, in *personalv1.ProfileRequest) (*personalv1.ProfileResponse, error) {
+	profile, err := profileOrError(s.service().Profile(ctx, credentialsFromPB(in.GetCredentials())))
+	return &personalv1.ProfileResponse{Profile: profile}, err
+}
+
+func (s *serviceServer) UpdateProfile(ctx context.Context, in *personalv1.UpdateProfileRequest) (*personalv1.UpdateProfileResponse, error) {
+	profile, err := profileOrError(s.service().UpdateProfile(ctx, updateProfileFromPB(in)))
+	return &personalv1.UpdateProfileResponse{Profile: profile}, err
+}
+
+func (s *serviceServer) ChangePassword(ctx context.Context, in *personalv1.ChangePasswordRequest) (*personalv1.ChangePasswordResponse, error) {
+	credentials, err := s.service().ChangePassword(ctx, changePasswordFromPB(in))
+	return &personalv1.ChangePasswordResponse{Credentials: credentialsToPB(credentials)}, err
+}
+
+func (s *serviceServer) ChangeEmail(ctx context.Context, in *personalv1.ChangeEmailRequest) (*personalv1.ChangeEmailResponse, error) {
+	return &personalv1.ChangeEmailResponse{}, s.service().ChangeEmail(ctx, changeEmailFromPB(in))
+}
+
+func (s *serviceServer) ConfirmEmail(ctx context.Context, in *personalv1.ConfirmEmailRequest) (*personalv1.ConfirmEmailResponse, error) {
+	return &personalv1.ConfirmEmailResponse{}, s.service().ConfirmEmail(ctx, confirmEmailFromPB(in))
+}
+
+func (s *serviceServer) Logout(ctx context.Context, in *personalv1.LogoutRequest) (*personalv1.LogoutResponse, error) {
+	return &personalv1.LogoutResponse{}, s.service().Logout(ctx, logoutFromPB(in))
+}
+
+func (s *serviceServer) Sessions(ctx context.Context, in *personalv1.SessionsRequest) (*personalv1.SessionsResponse, error) {
+	sessions, err := s.service().Sessions(ctx, credentialsFromPB(in.GetCredentials()))
+	return &personalv1.SessionsResponse{Sessions: convertAll(sessions, sessionToPB)}, err
+}
+
+func (s *serviceServer) RevokeSession(ctx context.Context, in *personalv1.RevokeSessionRequest) (*personalv1.RevokeSessionResponse, error) {
+	return &personalv1.RevokeSessionResponse{}, s.service().RevokeSession(ctx, revokeSessionFromPB(in))
+}
+
+func (s *serviceServer) Fields(ctx context.Context, _ *personalv1.FieldsRequest) (*personalv1.FieldsResponse, error) {
+	fields, err := s.service().Fields(ctx)
+	return &personalv1.FieldsResponse{Fields: convertAll(fields, fieldToPB)}, err
+}
+
+// profileOrError converts a profile that was returned with err, if err is nil.
+func profileOrError(p personal.Profile, err error) (*personalv1.UserProfile, error) {
+	if err != nil {
+		return nil, err
+	}
+	return profileToPB(p)
+}
+
+// administrationServer serves the administration of a process. Its methods run only
+// if there is one, see process.requireAdministration.
+type administrationServer struct {
+	personalv1.UnimplementedAdministrationServiceServer
+	process *process
+}
+
+func (s *administrationServer) administration() personal.Administration {
+	return s.process.parts.Load().administration
+}
+
+func (s *administrationServer) FindUsers(ctx context.Context, in *personalv1.FindUsersRequest) (*personalv1.FindUsersResponse, error) {
+	page, err := s.administration().FindUsers(ctx, findUsersFromPB(in))
+	return userPageToPB(page), err
+}
+
+func (s *administrationServer) User(ctx context.Context, in *personalv1.UserRequest) (*personalv1.UserResponse, error) {
+	record, err := s.administration().User(ctx, in.GetId())
+	if err != nil {
+		return nil, err
+	}
+	return userRecordToPB(record)
+}
+
+func (s *administrationServer) UpdateUser(ctx context.Context, in *personalv1.UpdateUserRequest) (*personalv1.UpdateUserResponse, error) {
+	return &personalv1.UpdateUserResponse{}, s.administration().UpdateUser(ctx, updateUserFromPB(in))
+}
+
+func (s *administrationServer) SetEmail(ctx context.Context, in *personalv1.SetEmailRequest) (*personalv1.SetEmailResponse, error) {
+	return &personalv1.SetEmailResponse{}, s.administration().SetEmail(ctx, setEmailFromPB(in))
+}
+
+func (s *administrationServer) DisableUser(ctx context.Context, in *personalv1.DisableUserRequest) (*personalv1.DisableUserResponse, error) {
+	return &personalv1.DisableUserResponse{}, s.administration().DisableUser(ctx, in.GetId())
+}
+
+func (s *administrationServer) EnableUser(ctx context.Context, in *personalv1.EnableUserRequest) (*personalv1.EnableUserResponse, error) {
+	return &personalv1.EnableUserResponse{}, s.administration().EnableUser(ctx, in.GetId())
+}
+
+func (s *administrationServer) UserSessions(ctx context.Context, in *personalv1.UserSessionsRequest) (*personalv1.UserSessionsResponse, error) {
+	sessions, err := s.administration().UserSessions(ctx, in.GetId())
+	return &personalv1.UserSessionsResponse{Sessions: convertAll(sessions, sessionToPB)}, err
+}
+
+func (s *administrationServer) EndUserSessions(ctx context.Context, in *personalv1.EndUserSessionsRequest) (*personalv1.EndUserSessionsResponse, error) {
+	return &personalv1.EndUserSessionsResponse{}, s.administration().RevokeUserSessions(ctx, in.GetId())
+}
+
+func (s *administrationServer) DeleteUser(ctx context.Context, in *personalv1.DeleteUserRequest) (*personalv1.DeleteUserResponse, error) {
+	return &personalv1.DeleteUserResponse{}, s.administration().DeleteUser(ctx, in.GetId())
+}
+
+func (s *administrationServer) AuditEntries(ctx context.Context, in *personalv1.AuditEntriesRequest) (*personalv1.AuditEntriesResponse, error) {
+	page, err := s.administration().AuditEntries(ctx, auditEntriesFromPB(in))
+	return auditPageToPB(page), err
+}
+
+// lifecycleServer lets the host drive the module of a process.
+type lifecycleServer struct {
+	personalv1.UnimplementedLifecycleServiceServer
+	process *process
+	broker  *plugin.GRPCBroker
+}
+
+// Configure dials the host before anything else, because the broker forgets the
+// host's address after a few seconds.
+func (s *lifecycleServer) Configure(ctx context.Context, in *personalv1.ConfigureRequest) (*personalv1.ConfigureResponse, error) {
+	if s.process.configured.Swap(true) {
+		return nil, &PermanentError{Reason: "the process is already configured"}
+	}
+	conn, err := s.broker.DialWithOptions(in.GetHostBrokerId(), DialOptions()...)
+	if err != nil {
+		return nil, fmt.Errorf("dialling the host: %w", err)
+	}
+	if err := s.process.configure(ctx, configurationFromPB(in), conn); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return &personalv1.ConfigureResponse{}, nil
+}
+
+func (s *lifecycleServer) Preflight(ctx context.Context, _ *personalv1.PreflightRequest) (*personalv1.PreflightResponse, error) {
+	return withModule(s, func(m Module) (*personalv1.PreflightResponse, error) {
+		report, err := m.Preflight(ctx)
+		return reportToPB(report), err
+	})
+}
+
+func (s *lifecycleServer) Migrate(ctx context.Context, _ *personalv1.MigrateRequest) (*personalv1.MigrateResponse, error) {
+	return withModule(s, func(m Module) (*personalv1.MigrateResponse, error) {
+		return &personalv1.MigrateResponse{}, m.Migrate(ctx)
+	})
+}
+
+func (s *lifecycleServer) Activate(ctx context.Context, _ *personalv1.ActivateRequest) (*personalv1.ActivateResponse, error) {
+	return withModule(s, func(m Module) (*personalv1.ActivateResponse, error) {
+		return &personalv1.ActivateResponse{}, m.Activate(ctx)
+	})
+}
+
+func (s *lifecycleServer) Quiesce(ctx context.Context, _ *personalv1.QuiesceRequest) (*personalv1.QuiesceResponse, error) {
+	return withModule(s, func(m Module) (*personalv1.QuiesceResponse, error) {
+		return &personalv1.QuiesceResponse{}, m.Quiesce(ctx)
+	})
+}
+
+func (s *lifecycleServer) Health(ctx context.Context, _ *personalv1.HealthRequest) (*personalv1.HealthResponse, error) {
+	return withModule(s, func(m Module) (*personalv1.HealthResponse, error) {
+		return &personalv1.HealthResponse{}, m.Health(ctx)
+	})
+}
+
+func withModule[T any](s *lifecycleServer, step func(Module) (T, error)) (T, error) {
+	if p := s.process.parts.Load(); p != nil {
+		return step(p.module)
+	}
+	var none T
+	return none, errNotConfigured
+}
+
+// hostServer serves the callbacks of a plugin.
+type hostServer struct {
+	personalv1.UnimplementedHostServiceServer
+	host personal.Host
+}
+
+func (s *hostServer) UserFields(ctx context.Context, _ *personalv1.UserFieldsRequest) (*personalv1.UserFieldsResponse, error) {
+	schema, err := s.host.UserFields(ctx)
+	return schemaToPB(schema), err
+}
+
+func (s *hostServer) SendMail(ctx context.Context, in *personalv1.SendMailRequest) (*personalv1.SendMailResponse, error) {
+	return &personalv1.SendMailResponse{}, s.host.SendMail(ctx, mailFromPB(in))
+}
+
+func (s *hostServer) PublishEvent(ctx context.Context, in *personalv1.PublishEventRequest) (*personalv1.PublishEventResponse, error) {
+	return &personalv1.PublishEventResponse{}, s.host.PublishEvent(ctx, eventFromPB(in))
+}

@@ -1,0 +1,195 @@
+package userfields
+
+import (
+	"math"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// kind is what all fields of one type have in common.
+type kind struct {
+	list    bool               // has several items
+	textual bool               // may have max_length and pattern
+	ranged  bool               // may have min and max
+	native  personal.InputKind // the JSON kind of its values, besides text
+	read    func(string) (any, personal.FieldErrorCode)
+}
+
+// kinds are the kinds of the types. That of an enum depends on its options too.
+var kinds = map[personal.FieldType]kind{
+	personal.TypeText:     {textual: true, read: readText},
+	personal.TypeLongText: {textual: true, read: readLongText},
+	personal.TypeInteger:  {ranged: true, native: personal.InputNumber, read: readInteger},
+	personal.TypeNumber:   {ranged: true, native: personal.InputNumber, read: readNumber},
+	personal.TypeBoolean:  {native: personal.InputBoolean, read: readBoolean},
+	personal.TypeDate:     {read: readDate},
+	personal.TypeDateTime: {read: readDateTime},
+	personal.TypeEnum:     {},
+	personal.TypeFile:     {textual: true, read: readFile},
+	personal.TypeLink:     {textual: true, read: readLink},
+	personal.TypeLinkSet:  {textual: true, list: true, read: readLink},
+	personal.TypeTags:     {textual: true, list: true, read: readText},
+}
+
+// kindOf returns the kind of a field, or false if its type is unknown.
+func kindOf(f personal.Field) (k kind, known bool) {
+	k, known = kinds[f.Type]
+	if f.Type == personal.TypeEnum {
+		k.read = func(s string) (any, personal.FieldErrorCode) {
+			if !slices.ContainsFunc(f.Options, func(o personal.Option) bool { return o.Value == s }) {
+				return nil, personal.FieldErrorNotInList
+			}
+			return s, ""
+		}
+	}
+	return k, known
+}
+
+// readRunes reads UTF-8 without the forbidden characters.
+func readRunes(s string, forbidden func(rune) bool) (any, personal.FieldErrorCode) {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, forbidden) {
+		return nil, personal.FieldErrorInvalidFormat
+	}
+	return s, ""
+}
+
+func readText(s string) (any, personal.FieldErrorCode) { return readRunes(s, unicode.IsControl) }
+
+// readLongText reads a text of several lines.
+func readLongText(s string) (any, personal.FieldErrorCode) {
+	return readRunes(s, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r) })
+}
+
+// readLink reads the id of an object of the CMS. Ids are opaque.
+func readLink(s string) (any, personal.FieldErrorCode) {
+	return readRunes(s, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) })
+}
+
+func readBoolean(s string) (any, personal.FieldErrorCode) {
+	switch s {
+	case "true", "1", "on":
+		return true, ""
+	case "false", "0", "off":
+		return false, ""
+	}
+	return nil, personal.FieldErrorInvalidType
+}
+
+func readDate(s string) (any, personal.FieldErrorCode) {
+	if _, err := time.Parse(time.DateOnly, s); err != nil {
+		return nil, personal.FieldErrorInvalidFormat
+	}
+	return s, ""
+}
+
+// rfc3339 is stricter than time.Parse, which also admits one-digit hours, commas and
+// offsets of a day.
+var rfc3339 = regexp.MustCompile(`\A[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])\z`)
+
+// readDateTime reads RFC 3339 and returns the time in UTC, to the nanosecond.
+func readDateTime(s string) (any, personal.FieldErrorCode) {
+	if !rfc3339.MatchString(s) {
+		return nil, personal.FieldErrorInvalidFormat
+	}
+	t, err := time.Parse(time.RFC3339, strings.ToUpper(s))
+	if err != nil {
+		return nil, personal.FieldErrorInvalidFormat
+	}
+	utc, err := t.UTC().MarshalText() // fails if the year in UTC does not have the four digits of RFC 3339
+	if err != nil {
+		return nil, personal.FieldErrorInvalidFormat
+	}
+	return string(utc), ""
+}
+
+// maxInteger is the largest integer that every JSON reader represents exactly: 2^53−1
+// (RFC 8259, section 6).
+const maxInteger = 1<<53 - 1
+
+// numberLiteral is a JSON number in its parts (RFC 8259, section 6). A number that is
+// sent as text has the same form.
+var numberLiteral = regexp.MustCompile(`\A(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?\z`)
+
+// readInteger reads an integral number in any notation: 42, 42.0, 4.2e1. It works on
+// the digits: a float64 would round, and 1e999999999 as digits does not fit into
+// memory.
+func readInteger(s string) (any, personal.FieldErrorCode) {
+	part := numberLiteral.FindStringSubmatch(s)
+	if part == nil {
+		return nil, personal.FieldErrorInvalidType
+	}
+	sign, whole, fraction := part[1], part[2], part[3]
+	// On an error the exponent is 0 if there is none, or the nearest int32 if it is out
+	// of range. That is good enough, since no literal has as many digits.
+	exponent, _ := strconv.ParseInt(part[4], 10, 32)
+	digits := strings.TrimLeft(whole+fraction, "0")
+	exponent -= int64(len(fraction))
+	significant := strings.TrimRight(digits, "0")
+	exponent += int64(len(digits) - len(significant))
+
+	switch {
+	case significant == "":
+		return int64(0), ""
+	case exponent < 0:
+		return nil, personal.FieldErrorInvalidType
+	case int64(len(significant))+exponent > int64(len("9007199254740991")):
+		return nil, personal.FieldErrorOutOfRange
+	}
+	n, err := strconv.ParseInt(sign+significant+strings.Repeat("0", int(exponent)), 10, 64)
+	if err != nil || n < -maxInteger || n > maxInteger {
+		return nil, personal.FieldErrorOutOfRange
+	}
+	return n, ""
+}
+
+// readNumber reads a finite float64.
+func readNumber(s string) (any, personal.FieldErrorCode) {
+	if !numberLiteral.MatchString(s) {
+		return nil, personal.FieldErrorInvalidType
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsInf(n, 0) {
+		return nil, personal.FieldErrorOutOfRange
+	}
+	return n, ""
+}
+
+// readFile reads an http or https URL, or a clean relative path. It rejects anything
+// else that a browser or a file system could follow (other schemes, "//host", "..",
+// drives), because pages show the value as a link.
+func readFile(s string) (any, personal.FieldErrorCode) {
+	if !isWebURL(s) && !isCleanPath(s) {
+		return nil, personal.FieldErrorInvalidFormat
+	}
+	return readRunes(s, func(r rune) bool { return unicode.IsControl(r) || r == '\\' })
+}
+
+func isWebURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&
+		u.User == nil && !strings.ContainsFunc(s, unicode.IsSpace)
+}
+
+// isCleanPath also checks the path as a browser reads it, where "%2e%2e" is "..".
+func isCleanPath(s string) bool {
+	if !staysBelow(s) {
+		return false
+	}
+	decoded, err := url.PathUnescape(s)
+	return err != nil || staysBelow(decoded)
+}
+
+func staysBelow(p string) bool {
+	first, _, _ := strings.Cut(p, "/")
+	return path.Clean(p) == p && p != "." && first != "" && first != ".." &&
+		!strings.Contains(first, ":") && !strings.ContainsFunc(p, unicode.IsControl) && !strings.Contains(p, `\`)
+}

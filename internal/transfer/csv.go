@@ -115,7 +115,7 @@ func (c *csvRecords) readHeader(schema *userfields.Schema) error {
 	for _, name := range header {
 		switch {
 		case seen[name]:
-			return fmt.Errorf("column %q is there twice", name)
+			return fmt.Errorf("column %q is repeated", name)
 		case !isColumn(name) && !fields[name]:
 			return fmt.Errorf("unknown column %.40q: the columns are %s, and the user fields given with --fields", name, columnNames)
 		}
@@ -123,7 +123,7 @@ func (c *csvRecords) readHeader(schema *userfields.Schema) error {
 	}
 	for _, name := range []string{columnLogin, columnHash} {
 		if !seen[name] {
-			return fmt.Errorf("there is no column %q", name)
+			return fmt.Errorf("the column %q is missing", name)
 		}
 	}
 	c.header = header
@@ -181,9 +181,9 @@ func (c *csvRecords) parse() (values []string, invalid string, err error) {
 	case c.ended:
 		return nil, "", fmt.Errorf("line %d: a quote is opened and not closed before the end of the file", c.first)
 	case c.lines.number > c.first: // a quote opened by mistake swallows the rows up to the next quote
-		return nil, fmt.Sprintf("quotes in the wrong place, which made one row of lines %d to %d", c.first, c.lines.number), nil
+		return nil, fmt.Sprintf("misplaced quotes, which joined lines %d to %d into one row", c.first, c.lines.number), nil
 	}
-	return nil, "quotes in the wrong place", nil
+	return nil, "misplaced quotes", nil
 }
 
 // Read passes one line at a time to the parser, so that the parser never reads beyond

@@ -230,8 +230,8 @@ type exportedSession struct {
 
 // ExportPerson writes the stored data of one user, found by login, e-mail or id, as
 // one JSON object. The error is accounts.ErrNotFound if there is no such user.
-func ExportPerson(ctx context.Context, from PersonSource, who string, w io.Writer) error {
-	a, err := findAccount(ctx, from, who)
+func ExportPerson(ctx context.Context, from PersonSource, query string, w io.Writer) error {
+	a, err := findAccount(ctx, from, query)
 	if err != nil {
 		return fmt.Errorf("finding the account: %w", err)
 	}
@@ -296,20 +296,20 @@ func (e exportedEvent) forUser() exportedEvent {
 
 // findAccount finds an account by a text with an @ as its e-mail, or else as its
 // login, and by a number as its login, or else as its id.
-func findAccount(ctx context.Context, from PersonSource, who string) (accounts.Account, error) {
-	login := who // a login with an @ that is not its account's e-mail has no key of its own
-	if key, code := accounts.LoginKey(who); code == "" {
+func findAccount(ctx context.Context, from PersonSource, query string) (accounts.Account, error) {
+	login := query // a login with an @ that is not its account's e-mail has no key of its own
+	if key, code := accounts.LoginKey(query); code == "" {
 		login = key
 	}
 	a, err := accounts.Account{}, accounts.ErrNotFound
-	if email, code := accounts.ParseEmail(who); code == "" {
+	if email, code := accounts.ParseEmail(query); code == "" {
 		login = email.Key
 		a, err = from.FindAccount(ctx, accounts.AccountQuery{EmailKey: email.Key})
 	}
 	if errors.Is(err, accounts.ErrNotFound) {
 		a, err = from.FindAccount(ctx, accounts.AccountQuery{LoginKey: login})
 	}
-	if id, notID := strconv.ParseInt(who, 10, 64); errors.Is(err, accounts.ErrNotFound) && notID == nil {
+	if id, notID := strconv.ParseInt(query, 10, 64); errors.Is(err, accounts.ErrNotFound) && notID == nil {
 		a.ID, err = id, nil
 	}
 	if err != nil {

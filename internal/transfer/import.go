@@ -74,7 +74,7 @@ func (o Outcome) reason() string {
 	}{{columnEmail, o.Taken.Email}, {columnID, o.Taken.ID}, {columnLogin, o.Taken.Login}} {
 		switch {
 		case taken.by == anotherRow:
-			list = append(list, taken.column+": taken by a row before")
+			list = append(list, taken.column+": taken by an earlier row")
 		case taken.by != 0:
 			list = append(list, fmt.Sprintf("%s: taken by the account %d", taken.column, taken.by))
 		}

@@ -114,18 +114,18 @@ func TestImport_RefusesNDJSONRowWithReasons(t *testing.T) {
 		"ids out of range":                               {`{"login":"anna","id":9007199254740992,"password_hash":"` + bcrypt + `"}`, "id: out_of_range"},
 		"times out of range":                             {`{"login":"anna","created":"1969-01-01","updated":"1970-01-01","password_hash":"` + bcrypt + `"}`, "created: out_of_range; updated: out_of_range"},
 		"user fields":                                    {`{"login":"anna","city":"nowhere","age":1.5,"groups":"admin","other":1,"password_hash":"` + bcrypt + `"}`, "age: invalid_type; city: not_in_list; groups: read_only; other: unknown_field"},
-		"exported fields":                                {`{"login":"anna","fields":{"a":{}},"password_hash":"` + bcrypt + `"}`, "fields: a value is of no kind that user fields have"},
+		"exported fields":                                {`{"login":"anna","fields":{"a":{}},"password_hash":"` + bcrypt + `"}`, "fields: a value has no type of user fields"},
 		"exported and checked":                           {`{"login":"anna","fields":{"city":"nowhere","gone":"nowhere"},"password_hash":"` + bcrypt + `"}`, "city: not_in_list"},
-		"a field twice":                                  {`{"login":"anna","city":"kazan","fields":{"city":"kazan"},"password_hash":"` + bcrypt + `"}`, `"city" is there twice`},
+		"a field twice":                                  {`{"login":"anna","city":"kazan","fields":{"city":"kazan"},"password_hash":"` + bcrypt + `"}`, `"city" is repeated`},
 		"no way to sign in":                              {`{"login":"anna","password_hash":"!"}`, "email: required"},
-		"a NUL":                                          {`{"login":"anna","fields":{"a":"\u0000"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL can't store"},
-		"a NUL in a list":                                {`{"login":"anna","fields":{"a":["b","\u0000"]},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL can't store"},
-		"a NUL in a name":                                {`{"login":"anna","fields":{"\u0000":"a"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL can't store"},
+		"a NUL":                                          {`{"login":"anna","fields":{"a":"\u0000"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL cannot store"},
+		"a NUL in a list":                                {`{"login":"anna","fields":{"a":["b","\u0000"]},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL cannot store"},
+		"a NUL in a name":                                {`{"login":"anna","fields":{"\u0000":"a"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL cannot store"},
 		"an endless line":                                {strings.Repeat("x", 3<<20), "longer than 1048576 bytes"},
 		"an array":                                       {`["login"]`, "not a JSON object"},
 		"truncated":                                      {`{"login":"anna"`, "not a JSON object"},
-		"trailing object":                                {`{"login":"anna"} {}`, "something follows the JSON object"},
-		"a name twice":                                   {`{"login":"anna","login":"anna"}`, `"login" is there twice`},
+		"trailing object":                                {`{"login":"anna"} {}`, "text follows the JSON object"},
+		"a name twice":                                   {`{"login":"anna","login":"anna"}`, `"login" is repeated`},
 		"not UTF-8":                                      {"{\"login\":\"\xff\"}", "not UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,9 +150,9 @@ func TestImport_RefusesCSVRowWithReason(t *testing.T) {
 		"invalid JSON for a list": {"anna," + bcrypt + ",\"[\"\"a\"\",]\",", "2: interests: invalid_type"},
 		"a single item":           {"anna," + bcrypt + ",a,", "2: interests: invalid_type"},
 		"too few columns":         {"anna," + bcrypt, "2: 2 columns, the first line has 4"},
-		"a quote within a value":  {"an\"na," + bcrypt + ",,", "2: quotes in the wrong place"},
-		"text after a quote":      {"\"an\"na," + bcrypt + ",,", "2: quotes in the wrong place"},
-		"a quote that swallows":   {"anna,\"" + bcrypt + ",,\nboris," + bcrypt + ",,\"\"\nclara,\"x,,", "2: quotes in the wrong place, which made one row of lines 2 to 4"},
+		"a quote within a value":  {"an\"na," + bcrypt + ",,", "2: misplaced quotes"},
+		"text after a quote":      {"\"an\"na," + bcrypt + ",,", "2: misplaced quotes"},
+		"a quote that swallows":   {"anna,\"" + bcrypt + ",,\nboris," + bcrypt + ",,\"\"\nclara,\"x,,", "2: misplaced quotes, which joined lines 2 to 4 into one row"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for after, imported := range map[string]int64{"": 0, "\n": 0, "\n\nlast," + bcrypt + ",,": 1} {
@@ -170,9 +170,9 @@ func TestImport_RefusesUnreadableFile(t *testing.T) {
 	for name, test := range map[string]struct{ file, want string }{
 		"empty":              {"", "name the columns"},
 		"an unknown column":  {"login,password_hash,phone\n", `"phone"`},
-		"a column twice":     {"login,login,password_hash\n", `"login" is there twice`},
-		"no login":           {"email,password_hash\n", `no column "login"`},
-		"no hash":            {"email,login\n", `no column "password_hash"`},
+		"a column twice":     {"login,login,password_hash\n", `"login" is repeated`},
+		"no login":           {"email,password_hash\n", `the column "login" is missing`},
+		"no hash":            {"email,login\n", `the column "password_hash" is missing`},
 		"another separator":  {"login;password_hash\n", `"login;password_hash"`},
 		"an open last value": {"login,password_hash\nanna,\"x", "line 2: a quote is opened and not closed before the end"},
 		"an open quote":      {"login,password_hash\n\"anna,x\nboris,y\n", "line 2: a quote is opened and not closed before the end"},
@@ -207,7 +207,7 @@ func TestImport_ReportsConflictsAndMergesNothing(t *testing.T) {
 		const want = "2: login: taken by the account 1\n3: email: taken by the account 1\n" +
 			"4: email: taken by the account 1; login: taken by the account 1\n7: login: taken by "
 		dryRun := newRun(t, transfer.DryRun{Store: openStore(t, testkit.SQLite(t)), Real: s})
-		if done := dryRun.file(t, transfer.CSV, file); done.Imported != 1 || dryRun.report.String() != want+"a row before\n" {
+		if done := dryRun.file(t, transfer.CSV, file); done.Imported != 1 || dryRun.report.String() != want+"an earlier row\n" {
 			t.Errorf("the dry run: got %+v and refused\n%s", done, dryRun.report.String())
 		}
 		if export(t, s) != before {

@@ -67,7 +67,7 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 			return r, errNoObject
 		}
 		if seen[name] {
-			return r, fmt.Errorf("%.40q is there twice", name)
+			return r, fmt.Errorf("%.40q is repeated", name)
 		}
 		seen[name] = true
 		if name == columnFields {
@@ -83,7 +83,7 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 		return r, errNoObject
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return r, errors.New("something follows the JSON object")
+		return r, errors.New("text follows the JSON object")
 	}
 	return r, nil
 }
@@ -91,7 +91,7 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 // set sets a column. A name may be in the object or in its fields, but not in both.
 func (r *record) set(name string, value json.RawMessage) error {
 	if _, twice := r.columns[name]; twice {
-		return fmt.Errorf("%.40q is there twice", name)
+		return fmt.Errorf("%.40q is repeated", name)
 	}
 	var in personal.Input
 	if err := json.Unmarshal(value, &in); err != nil {
@@ -128,14 +128,14 @@ func (j *jsonRecords) readFields(r *record, value json.RawMessage) (err error) {
 func storable(name string, value any) (any, error) {
 	value, err := plain(value)
 	if err != nil {
-		return nil, errors.New("fields: a value is of no kind that user fields have")
+		return nil, errors.New("fields: a value has no type of user fields")
 	}
 	texts, _ := value.([]string)
 	if text, ok := value.(string); ok {
 		texts = []string{text}
 	}
 	if slices.ContainsFunc(append(texts, name), func(s string) bool { return strings.Contains(s, "\x00") }) {
-		return nil, errors.New("fields: a NUL, which PostgreSQL can't store")
+		return nil, errors.New("fields: a NUL, which PostgreSQL cannot store")
 	}
 	return value, nil
 }

@@ -39,7 +39,7 @@ func isColumn(name string) bool {
 // field can have.
 func CheckSchema(schema *userfields.Schema) error {
 	if names := fieldNames(schema); names[columnHash] || names[columnFields] {
-		return errors.New("a user field named password_hash or fields can't be imported: that is a column of its own")
+		return errors.New("a user field named password_hash or fields cannot be imported: a column has this name")
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -357,6 +358,21 @@ func TestImport_RowsBeforeOpenQuoteAreImported(t *testing.T) {
 		}
 		if all, _, err := s.CountAccounts(t.Context()); err != nil || all != n*9/10 || done.Imported != all {
 			t.Errorf("got %d accounts and %+v, %v, want %d", all, done, err, n*9/10)
+		}
+	})
+}
+
+// The formats decide how long failed sign-ins take, see password.Hasher.Measure.
+func TestImport_StoresFormatsOfAddedHashes(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		r := newRun(t, s)
+		r.Later = true
+		r.file(t, transfer.CSV, "login,email,password_hash\nanna,,"+md5+"\nboris,,"+bcrypt+"\nclara,clara@example.com,!\nANNA,,$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/\n")
+		got, err := s.Formats(t.Context())
+		slices.Sort(got)
+		if want := []string{"!", "$2y$05$", "$md5-bare$"}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("got %q, %v, want %q", got, err, want)
 		}
 	})
 }

@@ -174,7 +174,7 @@ func (c statusCommand) Run(ctx context.Context, w io.Writer) error {
 	fmt.Fprintf(&text, "schema    %d; this program is made for %d\naccounts  %d\nto wrap   %d MD5 hashes, done in the background while a plugin serves\n",
 		found, store.SchemaTarget, all, bare)
 	if len(misplaced) > 0 {
-		text.WriteString("\nThese logins contain an @ and are not the e-mail of their account. Nobody can sign in with them.\n" +
+		text.WriteString("\nThese logins contain an @ and are not the e-mail of their account. No user can sign in with them.\n" +
 			"If the user owns the address, set it as the e-mail of the account. Otherwise the user signs in with the e-mail\n" +
 			"that the account has (login.with_email); consider deleting an account that has none:\n")
 	}

@@ -133,16 +133,16 @@ func (s settings) check() error {
 			invalid = append(invalid, fmt.Errorf("%s: %s", key, rule))
 		}
 	}
-	atLeastASecond := func(key string, d duration) {
+	minSecond := func(key string, d duration) {
 		require(time.Duration(d) >= time.Second, key, "must be 1s or longer")
 	}
 	between := func(key string, v, low, high int) {
 		require(v >= low && v <= high, key, fmt.Sprintf("must be from %d to %d", low, high))
 	}
-	atLeastASecond("session.idle", s.Session.Idle)
-	atLeastASecond("session.absolute", s.Session.Absolute)
-	atLeastASecond("session.grace", s.Session.Grace)
-	atLeastASecond("recovery.lifetime", s.Recovery.Lifetime)
+	minSecond("session.idle", s.Session.Idle)
+	minSecond("session.absolute", s.Session.Absolute)
+	minSecond("session.grace", s.Session.Grace)
+	minSecond("recovery.lifetime", s.Recovery.Lifetime)
 	between("password.min_length", s.Password.MinLength, 8, 256)
 	for _, err := range []error{password.ValidateWords(s.Password.Words), s.password().Validate()} {
 		if err != nil {
@@ -153,7 +153,7 @@ func (s settings) check() error {
 	require(validLink(s.Email.URL), "email.url", "must be empty or an http(s) URL with {token} once, after a #")
 	checkLimit := func(key string, l limit) {
 		between("throttle."+key+".burst", l.Burst, 1, 100_000)
-		atLeastASecond("throttle."+key+".every", l.Every)
+		minSecond("throttle."+key+".every", l.Every)
 		require(time.Duration(l.Every) <= 24*time.Hour, "throttle."+key+".every", "must be 24h or shorter")
 	}
 	checkLimit("guess", s.Throttle.Guess)

@@ -24,8 +24,8 @@ type Params struct {
 	Threads   uint8
 }
 
-// The limits of the costs of a hash. They keep whoever can write a hash from
-// exhausting the process.
+// The limits of the costs of a hash. Without them a hash written by an attacker could
+// exhaust the process.
 const (
 	maxMemoryKiB = 256 * 1024
 	maxTime      = 16

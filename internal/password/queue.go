@@ -142,7 +142,7 @@ func (q *queue) leave() {
 // waiter is a caller that waits for a turn.
 type waiter struct {
 	from    Source
-	arrival uint64     // sequence number
+	number  uint64     // in the order of arrival
 	outcome chan error // gets one value: nil for a turn, or [ErrBusy]
 }
 
@@ -174,7 +174,7 @@ type waiter struct {
 type backlog struct {
 	places   int
 	size     int        // waiters
-	arrivals uint64     // waiters that ever joined
+	joined   uint64     // waiters that ever joined
 	networks []*network // those with waiters, the next to be served first
 }
 
@@ -223,8 +223,8 @@ func (b *backlog) join(w *waiter) (displaced *waiter, ok bool) {
 		displaced = largest.newest()
 		b.remove(displaced)
 	}
-	b.arrivals++
-	w.arrival = b.arrivals
+	b.joined++
+	w.number = b.joined
 	b.add(own, w)
 	return displaced, true
 }
@@ -335,7 +335,7 @@ func (b *backlog) largest(fits func(*network) bool) (largest *network) {
 func (n *network) newest() *waiter {
 	var newest *waiter
 	for _, s := range n.subnets {
-		if w := s.waiters[len(s.waiters)-1]; newest == nil || w.arrival > newest.arrival {
+		if w := s.waiters[len(s.waiters)-1]; newest == nil || w.number > newest.number {
 			newest = w
 		}
 	}

@@ -161,7 +161,7 @@ func TestMeasure_MeasuresNewFormatsOnly(t *testing.T) {
 	var order []string
 	h.timings.measure = func(s stored) time.Duration {
 		order = append(order, s.format)
-		return time.Duration(len(order)) * 100 * time.Millisecond // each takes longer than the one before
+		return time.Duration(len(order)) * 100 * time.Millisecond // each takes longer than the previous one
 	}
 	for i, step := range []struct {
 		formats, measured []string
@@ -500,7 +500,7 @@ func TestVerify_FloorStartsWithTurnAndWaitsOutsideQueue(t *testing.T) {
 		synctest.Wait()
 		mustVerify(t, h, barePrefix+md5Hex(phrase), phrase, Result{Match: true, Rehash: true})
 		if took := time.Since(start); took != time.Second {
-			t.Errorf("the right password while a wrong one waits: got %v, want %v", took, time.Second)
+			t.Errorf("the correct password while a wrong one waits: got %v, want %v", took, time.Second)
 		}
 		if took, want := <-done, time.Second+300*time.Millisecond; took != want {
 			t.Errorf("the wrong password: got %v, want %v", took, want)

@@ -53,9 +53,9 @@ func PluginVersion(t testing.TB, version string) string {
 	return path
 }
 
-// OtherPlugin returns a plugin of another version than the given one, to swap with,
-// and its version: the last release's plugin if ReleasedVariable names it, else a
-// newly built one.
+// OtherPlugin returns a plugin of another version than the given version, to swap
+// with, and its version: the last release's plugin if ReleasedVariable names it, else
+// a newly built one.
 func OtherPlugin(t testing.TB, than string) (binary, version string) {
 	t.Helper()
 	if released := os.Getenv(ReleasedVariable); released != "" {

@@ -18,8 +18,7 @@ import (
 
 // Source is what an export of all accounts reads.
 type Source interface {
-	// AccountsAfter returns up to n accounts with ids above the given one, in the
-	// order of ids.
+	// AccountsAfter returns up to n accounts with ids above id, in the order of ids.
 	AccountsAfter(ctx context.Context, id int64, n int) ([]accounts.Account, error)
 }
 
@@ -72,8 +71,8 @@ func Export(ctx context.Context, from Source, w io.Writer) (n int64, err error) 
 // pageSize is how many accounts, or audit entries, are in memory at once.
 const pageSize = 1000
 
-// eachOfPages reads pages, each after the last element of the one before, until one
-// is not full, and calls do for every element.
+// eachOfPages reads pages, each after the last element of the previous page, until a
+// page is not full, and calls do for every element.
 func eachOfPages[T any](last T, read func(last T) ([]T, error), do func(T) error) error {
 	for {
 		page, err := read(last)

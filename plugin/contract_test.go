@@ -15,8 +15,8 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// The built binary, as a process, started as a host starts it.
-func TestThePluginProcessKeepsTheContract(t *testing.T) {
+// These tests start the built binary like a host.
+func TestPlugin_Contract(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 			return pluginrpc.NewService(startPlugin(t, url, host), host)
@@ -24,7 +24,7 @@ func TestThePluginProcessKeepsTheContract(t *testing.T) {
 	})
 }
 
-func TestThePluginProcessKeepsTheContractOfAdministration(t *testing.T) {
+func TestPlugin_AdministrationContract(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
 			manager := startPlugin(t, url, host)
@@ -55,7 +55,7 @@ func startPlugin(t *testing.T, url string, host personal.Host) *pluginmanager.Ma
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
-		t.Fatalf("making a manager: %v", err)
+		t.Fatalf("creating a manager: %v", err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/transfer"
@@ -17,40 +19,42 @@ import (
 type importCommand struct {
 	databaseFlag
 	File     string `arg:"" type:"existingfile" help:"CSV with a header row, or NDJSON."`
-	Format   string `enum:",csv,ndjson" default:"" help:"csv or ndjson; by default what the file's name ends in."`
-	Fields   string `type:"existingfile" placeholder:"FILE" help:"The host's user-fields.json: its fields may be columns."`
-	Settings string `type:"existingfile" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
-	Wrap     string `enum:"now,later" default:"now" help:"When MD5 hashes are wrapped in Argon2id: now, or later by the running plugin."`
+	Format   string `enum:",csv,ndjson" default:"" help:"csv or ndjson (default: the extension of the file)."`
+	Fields   []byte `type:"filecontent" placeholder:"FILE" help:"The host's user-fields.json, if the file has columns of user fields."`
+	Settings []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
+	Wrap     string `enum:"now,later" default:"now" help:"When to wrap MD5 hashes in Argon2id: now, or later in the running plugin."`
 	DryRun   bool   `help:"Check every row and change nothing."`
-	Report   string `placeholder:"FILE" help:"Where refused rows are listed, appended; by default on standard error."`
+	Report   string `placeholder:"FILE" help:"Append the refused rows to this file (default: standard error)."`
 }
 
-// Help says what the columns are.
+// Help describes the columns.
 func (importCommand) Help() string {
-	return `Columns: login and password_hash; email, name, disabled, created, updated and id may be missing, and user fields
-may follow. A list is written as JSON in CSV, ["a","b"]. Times are RFC 3339, as SQL writes them, or seconds since 1970.
-Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, Django's PBKDF2 and scrypt, $scrypt$, phpass, WordPress 6.8; ! where there
-is none to be had: its owner recovers a password by mail.
-Run again, after it was cut short or with rows mended, it skips the accounts that are there already.`
+	return `Columns: login and password_hash are required; email, name, disabled, created, updated, id and user fields are optional. A list
+in CSV is JSON: ["a","b"]. Times are RFC 3339, SQL timestamps, or seconds since 1970.
+Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, Django's PBKDF2 and scrypt, $scrypt$, phpass, WordPress 6.8. Write ! if
+there is no usable hash: the user then recovers a password by mail.
+A rerun, after an interruption or with corrected rows, skips the accounts that exist already.`
 }
 
 // Run imports a file.
 func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWriter) error {
-	format, err := c.format()
-	if err != nil {
-		return err
+	format := transfer.Format(c.Format)
+	if format == "" {
+		format = transfer.Format(strings.ToLower(strings.TrimPrefix(filepath.Ext(c.File), ".")))
+	}
+	if format != transfer.CSV && format != transfer.NDJSON {
+		return errors.New("--format: the name of the file ends in neither .csv nor .ndjson: give the format")
 	}
 	job, err := c.job()
 	if err != nil {
 		return err
 	}
-	target, closeTarget, err := c.target(ctx)
-	if err != nil {
+	var done transfer.Progress
+	err = c.withStore(ctx, func(s transfer.Store) (err error) {
+		job.Store = s
+		done, err = c.importFile(ctx, job, format, stderr.Writer)
 		return err
-	}
-	defer closeTarget()
-	job.Store = target
-	done, err := c.importFile(ctx, job, format, stderr)
+	})
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("stopped")
 	}
@@ -60,12 +64,83 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 	if err != nil {
 		return err
 	}
-	return c.summarise(out, done)
+	verb := "imported"
+	if c.DryRun {
+		verb = "would be imported"
+	}
+	_, err = fmt.Fprintf(out, "%d accounts %s, %d were there already, %d rows refused\n", done.Imported, verb, done.Existing, done.Refused)
+	if err == nil && c.Wrap == "later" && !c.DryRun {
+		_, err = fmt.Fprintln(out, "The running plugin wraps the MD5 hashes; `personal status` prints how many are left.")
+	}
+	return err
 }
 
-// importFile does the import, and shows how far it is and what it refuses.
+// job returns the import without its store and its reports.
+func (c importCommand) job() (*transfer.Import, error) {
+	settings, err := readSettings(c.Settings)
+	if err != nil {
+		return nil, err
+	}
+	hasher, err := password.New(settings.password(), 0)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := userfields.Compile(nil)
+	if c.Fields != nil {
+		_, schema, err = userfields.ParseJSON(c.Fields)
+	}
+	if err == nil {
+		err = transfer.CheckSchema(schema)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--fields: %w", err)
+	}
+	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later"}, nil
+}
+
+// withStore calls use with the database, or in a dry run with a temporary one that
+// looks for conflicts in the real one, if that exists.
+func (c importCommand) withStore(ctx context.Context, use func(transfer.Store) error) error {
+	if !c.DryRun {
+		db, err := c.openMigrated(ctx)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		return use(db)
+	}
+	folder, err := os.MkdirTemp("", "personal-dry-run-")
+	if err != nil {
+		return fmt.Errorf("creating a database for the dry run: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	temporary, err := databaseFlag{Database: "sqlite://" + filepath.Join(folder, "personal.db")}.openMigrated(ctx)
+	if err != nil {
+		return fmt.Errorf("creating a database for the dry run: %w", err)
+	}
+	defer temporary.Close()
+	target := transfer.DryRun{Store: temporary}
+	db, err := c.openExisting(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		return use(target)
+	}
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	found, _, err := db.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if found > 0 {
+		target.Real = db
+	}
+	return use(target)
+}
+
+// importFile runs the import, shows its progress and reports refused rows.
 func (c importCommand) importFile(
-	ctx context.Context, job *transfer.Import, format transfer.Format, stderr errorWriter,
+	ctx context.Context, job *transfer.Import, format transfer.Format, stderr io.Writer,
 ) (done transfer.Progress, err error) {
 	file, err := os.Open(c.File)
 	if err != nil {
@@ -77,16 +152,20 @@ func (c importCommand) importFile(
 		return done, fmt.Errorf("opening the file: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return done, fmt.Errorf("%s is no regular file, which the same command can read again: save what comes from it first", c.File)
+		return done, fmt.Errorf("%s is not a regular file, which a rerun could read again: save its content first", c.File)
 	}
-	line := newProgressLine(stderr.Writer, info.Size())
+	report := stderr
+	if c.Report != "" { // refused rows hold no values
+		f, err := os.OpenFile(c.Report, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return done, fmt.Errorf("--report: %w", err)
+		}
+		defer f.Close()
+		report = f
+	}
+	line := newProgressLine(stderr, info.Size())
 	defer line.clear()
 	job.Progress = line.show
-	report, closeReport, err := c.report(stderr)
-	if err != nil {
-		return done, err
-	}
-	defer closeReport()
 	job.Refused = func(number int, reason string) error {
 		line.clear()
 		_, err := fmt.Fprintf(report, "line %d: %s\n", number, reason)
@@ -95,84 +174,38 @@ func (c importCommand) importFile(
 	return job.Run(ctx, file, format)
 }
 
-func (c importCommand) format() (transfer.Format, error) {
-	name := c.Format
-	if name == "" {
-		name = strings.ToLower(strings.TrimPrefix(filepath.Ext(c.File), "."))
-	}
-	switch f := transfer.Format(name); f {
-	case transfer.CSV, transfer.NDJSON:
-		return f, nil
-	}
-	return "", fmt.Errorf("--format: the file's name ends in neither .csv nor .ndjson: say which it is")
+// progressLine is a line on a terminal that is overwritten with the progress.
+type progressLine struct {
+	w     io.Writer // the terminal; io.Discard if there is none
+	size  int64     // of the file
+	start time.Time
 }
 
-// job is the import, but for what it reads and where it stores.
-func (c importCommand) job() (*transfer.Import, error) {
-	settings, err := c.settings()
-	if err != nil {
-		return nil, err
-	}
-	hasher, err := password.New(settings.password(), 0)
-	if err != nil {
-		return nil, err
-	}
-	schema, err := c.schema()
-	if err != nil {
-		return nil, err
-	}
-	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later"}, nil
-}
-
-func (c importCommand) settings() (settings, error) {
-	var file []byte
-	if c.Settings != "" {
-		var err error
-		if file, err = os.ReadFile(c.Settings); err != nil {
-			return settings{}, fmt.Errorf("--settings: %w", err)
+// newProgressLine returns a line that writes to w if w is a terminal.
+func newProgressLine(w io.Writer, size int64) *progressLine {
+	p := &progressLine{w: io.Discard, size: size, start: time.Now()}
+	if f, ok := w.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			p.w = w
 		}
 	}
-	return readSettings(file)
+	return p
 }
 
-func (c importCommand) schema() (*userfields.Schema, error) {
-	if c.Fields == "" {
-		return userfields.Compile(nil)
-	}
-	data, err := os.ReadFile(c.Fields)
-	if err != nil {
-		return nil, fmt.Errorf("--fields: %w", err)
-	}
-	_, schema, err := userfields.ParseJSON(data)
-	if err != nil {
-		return nil, fmt.Errorf("--fields: %w", err)
-	}
-	if err := transfer.CheckSchema(schema); err != nil {
-		return nil, fmt.Errorf("--fields: %w", err)
-	}
-	return schema, nil
+// show writes the progress, the rate and the remaining time.
+func (p *progressLine) show(now transfer.Progress) {
+	fmt.Fprint(p.w, "\r\x1b[K"+p.text(now, time.Since(p.start)))
 }
 
-// report opens the list of refused rows, which holds no values of theirs.
-func (c importCommand) report(otherwise io.Writer) (w io.Writer, closeReport func(), err error) {
-	if c.Report == "" {
-		return otherwise, func() {}, nil
+func (p *progressLine) text(now transfer.Progress, took time.Duration) string {
+	rows := now.Imported + now.Existing + now.Refused
+	text := fmt.Sprintf("%3d %%  %d rows", 100*now.Offset/max(p.size, 1), rows)
+	if now.Offset > 0 && took > 0 {
+		left := time.Duration(float64(took) / float64(now.Offset) * float64(p.size-now.Offset))
+		text += fmt.Sprintf("  %.0f rows/s  %v left", float64(rows)/took.Seconds(), left.Round(time.Second))
 	}
-	f, err := os.OpenFile(c.Report, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--report: %w", err)
-	}
-	return f, func() { _ = f.Close() }, nil
+	return text
 }
 
-func (c importCommand) summarise(out io.Writer, done transfer.Progress) error {
-	verb := "imported"
-	if c.DryRun {
-		verb = "would be imported"
-	}
-	_, err := fmt.Fprintf(out, "%d accounts %s, %d were there already, %d rows refused\n", done.Imported, verb, done.There, done.Refused)
-	if err == nil && c.Wrap == "later" && !c.DryRun {
-		_, err = fmt.Fprintln(out, "MD5 hashes are wrapped while a plugin serves; `personal status` tells how many are left")
-	}
-	return err
-}
+// clear erases the line.
+func (p *progressLine) clear() { fmt.Fprint(p.w, "\r\x1b[K") }

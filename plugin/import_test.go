@@ -30,7 +30,7 @@ const (
 	importedBcrypt = "$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy"
 )
 
-// command runs one and returns what it printed.
+// command runs a command and returns what it printed.
 func command(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -56,7 +56,7 @@ func write(t *testing.T, name, text string) (path string) {
 	return path
 }
 
-// accountRows is a CSV file of so many accounts.
+// accountRows returns a CSV file of n accounts.
 func accountRows(n int, hash string) string {
 	var b strings.Builder
 	b.WriteString("login,email,name,password_hash\n")
@@ -66,112 +66,112 @@ func accountRows(n int, hash string) string {
 	return b.String()
 }
 
-func TestImportExportAndStatusByHand(t *testing.T) {
+func TestCommands_ImportExportAuditStatus(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		file := write(t, "users.csv", "login,email,password_hash,city\nada,ada@example.com,"+importedBcrypt+",kazan\nbob,,hunter2hunter2,\n")
 		fields := write(t, "user-fields.json", `[{"name":"city","type":"text"}]`)
 		if _, _, err := command(t, "import", file); err == nil || !strings.Contains(err.Error(), `"city"`) {
-			t.Errorf("an unknown column: %v", err)
+			t.Errorf("an unknown column: got %v, want an error with its name", err)
 		}
 		const reason = "line 3: password_hash: bad password hash: unknown format\n"
 		out, errs := mustCommand(t, "import", file, "--fields", fields, "--dry-run")
 		if out != "1 accounts would be imported, 0 were there already, 1 rows refused\n" || errs != reason {
-			t.Errorf("a dry run: %s%s", out, errs)
+			t.Errorf("a dry run: got %s%s", out, errs)
 		}
 		report := filepath.Join(t.TempDir(), "refused.txt")
 		out, errs = mustCommand(t, "import", file, "--fields", fields, "--report", report)
 		if out != "1 accounts imported, 0 were there already, 1 rows refused\n" || errs != "" {
-			t.Errorf("the import: %s%s", out, errs)
+			t.Errorf("the import: got %s%s", out, errs)
 		}
 		wantFile(t, report, reason)
 		target := filepath.Join(t.TempDir(), "users.ndjson")
 		if _, errs = mustCommand(t, "export", "-o", target); !strings.Contains(errs, "password hash") {
-			t.Errorf("no warning: %s", errs)
+			t.Errorf("the export: got no warning in %s", errs)
 		}
 		exported := wantFile(t, target, "")
 		if !strings.Contains(exported, importedBcrypt) || !strings.Contains(exported, `"fields":{"city":"kazan"}`) {
-			t.Errorf("exported %s", exported)
+			t.Errorf("the export: got %s, want the hash and the fields", exported)
 		}
 		if _, _, err := command(t, "export", "-o", target); err == nil {
-			t.Error("a file was overwritten")
+			t.Error("an export to an existing file: got no error")
 		}
 		if out, _ = mustCommand(t, "export", "--user", "ADA"); !strings.Contains(out, `"city": "kazan"`) || strings.Contains(out, "$2y$") {
-			t.Errorf("one user: %s", out)
+			t.Errorf("the export of one user: got %s", out)
 		}
 		if out, _ = mustCommand(t, "audit", "--since", "24h"); out != "" {
-			t.Errorf("the audit log of an import: %s", out)
+			t.Errorf("the audit log of an import: got %s, want no entry", out)
 		}
 		if out, _ = mustCommand(t, "status"); !strings.Contains(out, "accounts  1\n") || strings.Contains(out, "@") {
-			t.Errorf("status: %s", out)
+			t.Errorf("status: got %s", out)
 		}
 	})
 }
 
-// wantFile returns the text of a file, which must be for its owner only.
+// wantFile returns the text of a file, and checks it and the mode 0600.
 func wantFile(t *testing.T, path, want string) string {
 	t.Helper()
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info.Mode(), err)
+		t.Errorf("got mode %v, %v, want 0600", info.Mode(), err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil || want != "" && string(text) != want {
-		t.Errorf("got %s, %v", text, err)
+		t.Errorf("got %s, %v, want %s", text, err, want)
 	}
 	return string(text)
 }
 
-func TestWhatCannotBeImportedIsSaidAtOnce(t *testing.T) {
+func TestCommands_RefuseInvalidArguments(t *testing.T) {
 	t.Setenv("PERSONAL_DATABASE", testkit.SQLite(t))
 	users := write(t, "users.csv", "login,password_hash\n")
 	for name, test := range map[string]struct {
 		args []string
 		want string
 	}{
-		"no such file":     {[]string{"import", "nowhere.csv"}, "nowhere.csv"},
-		"no known ending":  {[]string{"import", write(t, "users.txt", "")}, "--format"},
-		"a faulty schema":  {[]string{"import", users, "--fields", write(t, "f.json", `[{"name":"x"}]`)}, "--fields: user field x: it has no type"},
-		"a column's name":  {[]string{"import", users, "--fields", write(t, "f.json", `[{"name":"password_hash","type":"text"}]`)}, "--fields"},
-		"faulty settings":  {[]string{"import", users, "--settings", write(t, "s.toml", "[password]\ntime = 99")}, "password.time"},
-		"a password shown": {[]string{"import", users, "--database", "postgres://u:hunter2hunter2@localhost/x"}, "PERSONAL_DATABASE"},
-		"no database":      {[]string{"status", "--database", "sqlite:///nowhere/personal.db"}, "--database: stat /nowhere"},
-		"no such user":     {[]string{"export", "--user", "nobody"}, "--user"},
-		"a folder":         {[]string{"import", t.TempDir(), "--format", "csv"}, "directory"},
-		"a device":         {[]string{"import", os.DevNull, "--format", "csv"}, "no regular file"},
+		"no such file":      {[]string{"import", "missing.csv"}, "missing.csv"},
+		"no extension":      {[]string{"import", write(t, "users.txt", "")}, "--format"},
+		"an invalid schema": {[]string{"import", users, "--fields", write(t, "f.json", `[{"name":"x"}]`)}, "--fields: user field x: it has no type"},
+		"a reserved name":   {[]string{"import", users, "--fields", write(t, "f.json", `[{"name":"password_hash","type":"text"}]`)}, "--fields"},
+		"invalid settings":  {[]string{"import", users, "--settings", write(t, "s.toml", "[password]\ntime = 99")}, "password.time"},
+		"a shown password":  {[]string{"import", users, "--database", "postgres://u:hunter2hunter2@localhost/x"}, "PERSONAL_DATABASE"},
+		"no database":       {[]string{"status", "--database", "sqlite:///nowhere/personal.db"}, "--database: stat /nowhere"},
+		"no such user":      {[]string{"export", "--user", "nobody"}, "--user"},
+		"a folder":          {[]string{"import", t.TempDir(), "--format", "csv"}, "directory"},
+		"a device":          {[]string{"import", os.DevNull, "--format", "csv"}, "not a regular file"},
 	} {
 		if name == "no such user" {
 			mustCommand(t, "migrate")
 		}
 		_, _, err := command(t, test.args...)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want it to contain %q and no password", name, err, test.want)
 		}
 	}
 }
 
-func TestADryRunMakesNoDatabase(t *testing.T) {
+func TestImport_DryRunCreatesNoDatabase(t *testing.T) {
 	t.Setenv("PERSONAL_DATABASE", "sqlite://"+filepath.Join(t.TempDir(), "personal.db"))
 	scratch := t.TempDir()
 	t.Setenv("TMPDIR", scratch)
 	out, _ := mustCommand(t, "import", write(t, "users.csv", accountRows(2, importedMD5)+"user1,,,!\n"), "--dry-run")
 	if want := "2 accounts would be imported, 0 were there already, 1 rows refused\n"; out != want {
-		t.Errorf("got %s", out)
+		t.Errorf("got %s, want %s", out, want)
 	}
 	if _, err := os.Stat(strings.TrimPrefix(os.Getenv("PERSONAL_DATABASE"), "sqlite://")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the database file: %v", err)
+		t.Errorf("the database file: got %v, want fs.ErrNotExist", err)
 	}
 	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
-		t.Errorf("%v is left behind, %v", left, err)
+		t.Errorf("got temporary files %v, %v, want none", left, err)
 	}
 }
 
-// writerFunc is standard error whose reader takes his time.
+// writerFunc is standard error with a slow reader.
 type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-func TestWhoReadsTheRefusedRowsSlowlyKeepsNobodyFromWriting(t *testing.T) {
+func TestImport_SlowReaderDoesNotBlockWrites(t *testing.T) {
 	url := testkit.SQLite(t)
 	t.Setenv("PERSONAL_DATABASE", url)
 	mustCommand(t, "migrate")
@@ -180,21 +180,20 @@ func TestWhoReadsTheRefusedRowsSlowlyKeepsNobodyFromWriting(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	told := 0
+	reported := 0
 	slow := writerFunc(func(p []byte) (int, error) {
-		told += bytes.Count(p, []byte("line "))
-		return len(p), db.ReplaceHash(t.Context(), 0, "", "") // takes the lock for writing
+		reported += bytes.Count(p, []byte("line "))
+		return len(p), db.ReplaceHash(t.Context(), 0, "", "") // takes the write lock
 	})
 	if err := run(t.Context(), []string{"import", write(t, "users.csv", accountRows(10, "plain"))}, io.Discard, slow); err != nil {
 		t.Error(err)
 	}
-	if told != 10 {
-		t.Errorf("%d rows were told", told)
+	if reported != 10 {
+		t.Errorf("got %d reported rows, want 10", reported)
 	}
 }
 
-// The process is killed while it imports, more than once, and started anew.
-func TestAKilledImportGoesOnAndStoresNothingTwice(t *testing.T) {
+func TestImport_RerunAfterKillImportsRest(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		const n = 20_000
 		t.Setenv("PERSONAL_DATABASE", url)
@@ -218,14 +217,14 @@ func TestAKilledImportGoesOnAndStoresNothingTwice(t *testing.T) {
 		}
 		stored, _, err := db.CountAccounts(t.Context())
 		if err != nil || stored >= n || stored%1000 != 0 {
-			t.Fatalf("%d accounts after the kills, %v", stored, err)
+			t.Fatalf("got %d accounts after the kills, %v, want whole batches", stored, err)
 		}
 		out, errs := mustCommand(t, "import", file)
 		if want := fmt.Sprintf("%d accounts imported, %d were there already, 0 rows refused\n", n-stored, stored); out != want || errs != "" {
-			t.Errorf("got %s%s", out, errs)
+			t.Errorf("got %s%s, want %s", out, errs, want)
 		}
 		if all, _, err := db.CountAccounts(t.Context()); err != nil || all != n {
-			t.Errorf("%d accounts, %v", all, err)
+			t.Errorf("got %d accounts, %v, want %d", all, err, n)
 		}
 	})
 }
@@ -246,8 +245,8 @@ func awaitAccounts(t *testing.T, db *store.Store, n int64) {
 	}
 }
 
-// Sign-ins work before a hash is wrapped, and after, and replace it.
-func TestAServingPluginWrapsWhatWasImportedBare(t *testing.T) {
+// A sign-in works before and after a hash is wrapped, and replaces it.
+func TestPlugin_WrapsBareHashes(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		out, _ := mustCommand(t, "import", write(t, "users.csv", accountRows(200, importedMD5)), "--wrap", "later")
@@ -264,7 +263,7 @@ func TestAServingPluginWrapsWhatWasImportedBare(t *testing.T) {
 		defer cancel()
 		for out := ""; !strings.Contains(out, "to wrap   0 "); out, _ = mustCommand(t, "status") {
 			if ctx.Err() != nil {
-				t.Fatalf("not wrapped: %s", out)
+				t.Fatalf("got %s after a minute, want no hash left to wrap", out)
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -272,7 +271,7 @@ func TestAServingPluginWrapsWhatWasImportedBare(t *testing.T) {
 		signIn(t, service, "user199")
 		out, _ = mustCommand(t, "export")
 		if own, wrapped := strings.Count(out, `"$argon2id$v=19$`), strings.Count(out, `"$argon2id-md5$v=19$`); own != 2 || wrapped != 198 {
-			t.Errorf("%d hashes are of the current kind, %d are wrapped", own, wrapped)
+			t.Errorf("got %d current and %d wrapped hashes, want 2 and 198", own, wrapped)
 		}
 	})
 }
@@ -281,23 +280,23 @@ func signIn(t *testing.T, service personal.Service, login string) {
 	t.Helper()
 	_, err := service.Authorize(t.Context(), personal.AuthorizeRequest{Login: login, Password: importedPhrase})
 	if err != nil {
-		t.Errorf("%s: %v", login, err)
+		t.Errorf("%s: got %v, want a sign-in", login, err)
 	}
 	_, err = service.Authorize(t.Context(), personal.AuthorizeRequest{Login: login, Password: "wrong"})
 	if personal.CodeOf(err) != personal.CodeInvalidCredentials {
-		t.Errorf("%s with a wrong password: %v", login, err)
+		t.Errorf("%s with a wrong password: got %v, want invalid credentials", login, err)
 	}
 }
 
-func TestTheProgressLineTellsTheRateAndTheTimeLeft(t *testing.T) {
+func TestProgressLine_ShowsRateAndTimeLeft(t *testing.T) {
 	p := newProgressLine(&bytes.Buffer{}, 1000)
-	got := p.text(transfer.Progress{Offset: 400, Imported: 20, There: 5, Refused: 5}, 10*time.Second)
+	got := p.text(transfer.Progress{Offset: 400, Imported: 20, Existing: 5, Refused: 5}, 10*time.Second)
 	if want := " 40 %  30 rows  3 rows/s  15s left"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestStatus_ListsLoginsThatAreNotTheirOwnEmail(t *testing.T) {
+func TestStatus_ListsMisplacedLogins(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		mustCommand(t, "migrate")
@@ -322,7 +321,7 @@ func TestStatus_ListsLoginsThatAreNotTheirOwnEmail(t *testing.T) {
 		}
 		out, _ := mustCommand(t, "status")
 		if !strings.Contains(out, `account 3  "victim＠example.com"`) || !strings.Contains(out, `account 4  "none@example.com"`) || strings.Contains(out, "own@") {
-			t.Errorf("status:\n%s", out)
+			t.Errorf("status: got\n%s", out)
 		}
 	})
 }

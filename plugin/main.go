@@ -1,21 +1,25 @@
-// Command personal is the plugin binary: the personal-account module of a
-// content management system, as a process of its own. A host starts it and
-// speaks to it over go-plugin; run by hand it offers an administrator a few
-// commands and never serves.
+// Command personal is the plugin binary: the personal-account module of a content
+// management system, as a separate process. A host starts it and calls it over
+// go-plugin. Run by hand, it offers commands for administrators and does not serve.
 package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
@@ -32,38 +36,38 @@ func main() {
 	}
 }
 
-// serve answers the host that started this process. The log must be made first:
-// go-plugin lends standard error another meaning.
+// serve serves the host that started this process. The logger must be made first,
+// because go-plugin redirects standard error.
 func serve() {
 	log := pluginrpc.NewLogger(os.Stderr, pluginrpc.LogLevel())
 	v, err := ownVersion()
 	if err != nil {
-		log.Error("the plugin can't tell its version", slog.Any("error", err))
+		log.Error("the plugin cannot determine its version", slog.Any("error", err))
 		os.Exit(1)
 	}
 	pluginrpc.Serve(builder(v, log), pluginrpc.ServeOptions{Logger: log})
 }
 
-// commands are what an administrator may run by hand.
+// commands are the commands for administrators.
 type commands struct {
 	Version  versionCommand  `cmd:"" help:"Print the version of this binary."`
-	Manifest manifestCommand `cmd:"" help:"Print the manifest of this binary, as a catalogue keeps it."`
-	Settings settingsCommand `cmd:"" help:"Print every setting with its default and what it means, as a settings file."`
-	Migrate  migrateCommand  `cmd:"" help:"Bring a database to the schema this version needs. A host does so by itself at start."`
-	Import   importCommand   `cmd:"" help:"Bring accounts in from elsewhere, with their password hashes."`
-	Export   exportCommand   `cmd:"" help:"Write all accounts as NDJSON, which import takes back, or one user's data."`
-	Audit    auditCommand    `cmd:"" help:"Print what happened to accounts as NDJSON, the oldest first."`
-	Status   statusCommand   `cmd:"" help:"Print what is in a database, and what is still to be done."`
+	Manifest manifestCommand `cmd:"" help:"Print the manifest of this binary for a catalogue."`
+	Settings settingsCommand `cmd:"" help:"Print a settings file with the default and the meaning of every setting."`
+	Migrate  migrateCommand  `cmd:"" help:"Migrate a database to the schema of this version. A host does this at start."`
+	Import   importCommand   `cmd:"" help:"Import accounts from another system with their password hashes."`
+	Export   exportCommand   `cmd:"" help:"Write all accounts as NDJSON, which import accepts, or the data of one user."`
+	Audit    auditCommand    `cmd:"" help:"Print the audit log as NDJSON, the oldest entry first."`
+	Status   statusCommand   `cmd:"" help:"Print the state of a database and its pending work."`
 }
 
-// errorWriter is standard error, where it is told from standard output.
+// errorWriter is standard error; its type distinguishes it from standard output.
 type errorWriter struct{ io.Writer }
 
 const description = `The personal-account module of a content management system.
 
-This program is a plugin: a host loads it (see "host-sample serve --plugin"), it does not serve by itself.`
+This program is a plugin: a host loads it (see "host-sample serve --plugin"). It does not serve by itself.`
 
-// run does one command of an administrator's.
+// run runs one command for an administrator.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var exit *int
 	parser, err := kong.New(&commands{},
@@ -79,7 +83,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	command, err := parser.Parse(args)
 	if exit != nil && *exit == 0 {
-		return nil // help was asked for and printed
+		return nil // it printed help
 	}
 	if err != nil {
 		return err
@@ -99,22 +103,50 @@ func (versionCommand) Run(w io.Writer) error {
 	return err
 }
 
+// version is set at build time by -ldflags "-X main.version=1.2.3".
+var version string
+
+// ownVersion returns the version set at build time, or one derived from the binary:
+// two development builds never have the same version.
+func ownVersion() (string, error) {
+	if version != "" {
+		return version, nil
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("finding this program: %w", err)
+	}
+	binary, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("reading this program: %w", err)
+	}
+	sum := sha256.Sum256(binary)
+	return "0.0.0-dev+" + hex.EncodeToString(sum[:])[:12], nil
+}
+
 type manifestCommand struct{}
 
 // Run prints the manifest.
 func (manifestCommand) Run(w io.Writer) error {
-	m, err := ownManifest()
+	v, err := ownVersion()
 	if err != nil {
 		return err
 	}
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
-	return out.Encode(m)
+	return out.Encode(plugincatalogue.Manifest{
+		Name:     plugincatalogue.Name,
+		Version:  v,
+		Protocol: plugincatalogue.Range{Min: pluginrpc.ProtocolVersion, Max: pluginrpc.ProtocolVersion},
+		Schema:   plugincatalogue.Range{Min: store.SchemaMinimum, Max: store.SchemaTarget},
+		OS:       runtime.GOOS,
+		Arch:     runtime.GOARCH,
+	})
 }
 
 type settingsCommand struct{}
 
-// Run prints the documented defaults.
+// Run prints the settings file with all defaults.
 func (settingsCommand) Run(w io.Writer) error {
 	_, err := w.Write(defaultSettings)
 	return err

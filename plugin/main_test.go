@@ -10,7 +10,7 @@ import (
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
-func TestRunByHandItHelps(t *testing.T) {
+func TestRun_PrintsHelpAndDescriptions(t *testing.T) {
 	for args, want := range map[string]string{
 		"":           "It does not serve by itself",
 		"--help":     "settings",
@@ -23,12 +23,12 @@ func TestRunByHandItHelps(t *testing.T) {
 			t.Errorf("%q: %v", args, err)
 		}
 		if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
-			t.Errorf("%q prints no %q:\n%s", args, want, out.String())
+			t.Errorf("%q: got %s, want it to contain %q", args, out.String(), want)
 		}
 	}
 }
 
-func TestItsManifestIsGood(t *testing.T) {
+func TestManifest_IsValid(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"manifest"}, &out, &out); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestItsManifestIsGood(t *testing.T) {
 	}
 }
 
-func TestMigrateWorksByHandAndTwice(t *testing.T) {
+func TestMigrate_CanBeRepeated(t *testing.T) {
 	url := "sqlite://" + filepath.Join(t.TempDir(), "personal.db")
 	for range 2 {
 		var out bytes.Buffer
@@ -52,16 +52,16 @@ func TestMigrateWorksByHandAndTwice(t *testing.T) {
 	}
 }
 
-func TestAPasswordOnTheCommandLineIsRefusedAndNotRepeated(t *testing.T) {
+func TestDatabaseFlag_RefusesPasswordWithoutRepeatingIt(t *testing.T) {
 	const secret = "hunter2hunter2"
 	for _, url := range []string{"postgres://ada:" + secret + "@127.0.0.1:1/db", "postgres://127.0.0.1:1/db?password=" + secret} {
 		var out bytes.Buffer
 		err := run(t.Context(), []string{"migrate", "--database", url}, &out, &out)
 		if err == nil || !strings.Contains(err.Error(), "PERSONAL_DATABASE") {
-			t.Errorf("error %v", err)
+			t.Errorf("got %v, want an error that names PERSONAL_DATABASE", err)
 		}
 		if strings.Contains(out.String(), secret) || err != nil && strings.Contains(err.Error(), secret) {
-			t.Error("the password was repeated")
+			t.Errorf("got %v and %s, want no password", err, out.String())
 		}
 	}
 }

@@ -17,44 +17,42 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// How often a node measures its clock against the database's, and how often an
-// active one removes what has expired and looks for what an import has left.
+// The intervals of background work. Every process measures its clock against the
+// database's and reads the stored formats of hashes. Active ones also prune, scan
+// stored hashes, and look for hashes to wrap.
 const (
-	syncEvery  = time.Minute
-	pruneEvery = time.Minute
-	wrapEvery  = 10 * time.Second
-)
-
-// How often a node looks for formats of hashes that an import elsewhere has noted,
-// and an active one whether the daily scan for them is due.
-const (
+	syncEvery    = time.Minute
 	formatsEvery = time.Minute
-	scanEvery    = time.Hour
+	pruneEvery   = time.Minute
+	scanEvery    = time.Hour // the store scans once a day
+	wrapEvery    = 10 * time.Second
 )
 
-// healthTime is half of what a host grants a health check by default.
-const healthTime = time.Second
+// healthTimeout is half of the default timeout of a host's health check.
+const healthTimeout = time.Second
 
-// module is the whole of a configured plugin process.
+// module is a configured plugin process.
 type module struct {
-	version string
-	service *accounts.Service
-	store   *store.Store
-	worker  *outbox.Worker
-	wrapper *outbox.Worker // apart, so that no mail waits behind a million hashes
-	hasher  *password.Hasher
-	rules   settings
-	log     *slog.Logger
+	version  string
+	service  *accounts.Service
+	store    *store.Store
+	worker   *outbox.Worker
+	wrapper  *outbox.Worker // separate, so that mails do not wait for the hashes of an import
+	hasher   *password.Hasher
+	settings settings
+	log      *slog.Logger
 
-	learn     chan struct{} // wakes the goroutine that learns which formats of hashes are stored
-	stopClock func()        // ends the clock's and that goroutine and waits for them
+	learn    chan struct{} // wakes learnFormats
+	stopBase func()        // stops the work that inactive processes do, too
 
 	mu       sync.Mutex
 	active   bool
-	stopWork func() // ends background work and waits for it; may be called again
+	stopWork func() // stops the work of an active process; may be called again
 }
 
-// builder returns the function that makes the module of this process.
+var _ pluginrpc.ModuleWithAdministration = (*module)(nil)
+
+// builder returns the function that builds the module of this process.
 func builder(version string, log *slog.Logger) pluginrpc.Builder {
 	return func(ctx context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
 		s, err := readSettings(c.Settings)
@@ -73,30 +71,27 @@ func builder(version string, log *slog.Logger) pluginrpc.Builder {
 		if err != nil {
 			return nil, fmt.Errorf("opening the database: %w", err)
 		}
-		return newModule(version, s, db, hasher, host, log), nil
+		m := &module{version: version, store: db, hasher: hasher, settings: s, log: log, learn: make(chan struct{}, 1)}
+		m.worker = &outbox.Worker{Store: db, Log: log, Insist: []outbox.Kind{accounts.KindEvent}}
+		m.service = accounts.New(s.accounts(), db, hasher, host, log, m.worker.Wake)
+		m.worker.Handlers = m.service.Jobs()
+		wrapping := &transfer.Wrapping{Store: db, Wrapper: hasher}
+		m.wrapper = &outbox.Worker{
+			Store: db, Log: log, Parallel: 1, Poll: wrapEvery, Insist: []outbox.Kind{transfer.KindWrap},
+			Handlers: map[outbox.Kind]outbox.Handler{transfer.KindWrap: wrapping.Do},
+		}
+		m.stopBase = start(m.syncClock, m.learnFormats)
+		return m, nil
 	}
 }
 
-var _ pluginrpc.ModuleWithAdministration = (*module)(nil)
-
-func newModule(version string, s settings, db *store.Store, hasher *password.Hasher, host personal.Host, log *slog.Logger) *module {
-	m := &module{version: version, store: db, hasher: hasher, rules: s, log: log, learn: make(chan struct{}, 1)}
-	m.worker = &outbox.Worker{Store: db, Log: log, Insist: []outbox.Kind{accounts.KindEvent}}
-	m.service = accounts.New(s.accounts(), db, hasher, host, log, m.worker.Wake)
-	m.worker.Handlers = m.service.Jobs()
-	m.wrapper = newWrapper(db, hasher, log)
-	stopSync := start(func(ctx context.Context) {
-		every(ctx, syncEvery, func() { m.report(ctx, "measuring the database's clock", db.SyncClock(ctx)) })
-	})
-	stopLearning := start(m.learnFormats)
-	m.stopClock = func() { stopSync(); stopLearning() }
-	return m
+func (m *module) syncClock(ctx context.Context) {
+	every(ctx, syncEvery, func() { m.logFailure(ctx, "measuring the database's clock", m.store.SyncClock(ctx)) })
 }
 
-// learnFormats keeps the hasher informed which formats of hashes are stored, so that
-// the time of a failed sign-in does not reveal the format of the account's hash. It
-// begins when the schema is there, and measures in the background: the plugin serves
-// meanwhile.
+// learnFormats tells the hasher which formats of hashes are stored, so that the time
+// of a failed sign-in does not reveal the format of the account's hash. It begins
+// when the schema exists. The plugin serves while it measures.
 func (m *module) learnFormats(ctx context.Context) {
 	var tick <-chan time.Time
 	for {
@@ -107,11 +102,10 @@ func (m *module) learnFormats(ctx context.Context) {
 		case <-tick:
 		}
 		formats, err := m.store.Formats(ctx)
-		if err != nil {
-			m.report(ctx, "reading the formats of stored hashes", err)
-		} else {
+		if err == nil {
 			m.hasher.Measure(ctx, formats)
 		}
+		m.logFailure(ctx, "reading the formats of stored hashes", err)
 		tick = time.After(formatsEvery)
 	}
 }
@@ -123,19 +117,11 @@ func (m *module) wakeLearning() {
 	}
 }
 
-// scanFormats notes the formats of stored hashes, once a day.
+// scanFormats stores the formats of all hashes, once a day.
 func (m *module) scanFormats(ctx context.Context) {
-	m.report(ctx, "scanning stored hashes for their formats", m.store.ScanFormats(ctx, m.rules.password().Format(), password.Format))
+	err := m.store.ScanFormats(ctx, m.settings.password().Format(), password.Format)
+	m.logFailure(ctx, "scanning stored hashes for their formats", err)
 	m.wakeLearning()
-}
-
-// newWrapper wraps the MD5 hashes of an import, one at a time, for as long as it takes.
-func newWrapper(db *store.Store, hasher *password.Hasher, log *slog.Logger) *outbox.Worker {
-	wrapping := &transfer.Wrapping{Store: db, Wrapper: hasher}
-	return &outbox.Worker{
-		Store: db, Log: log, Parallel: 1, Poll: wrapEvery, Insist: []outbox.Kind{transfer.KindWrap},
-		Handlers: map[outbox.Kind]outbox.Handler{transfer.KindWrap: wrapping.Do},
-	}
 }
 
 // Service implements [pluginrpc.Module].
@@ -150,7 +136,7 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 		Version:       m.version,
 		SchemaMinimum: store.SchemaMinimum,
 		SchemaTarget:  store.SchemaTarget,
-		// Whoever asks speaks the protocol, and a module exists only of good settings.
+		// Only a host of the same protocol calls this, and only valid settings make a module.
 		Checks: []pluginrpc.Check{{Name: "protocol", Passed: true}, {Name: "settings", Passed: true}},
 	}
 	found, compatible, err := m.store.CheckSchema(ctx)
@@ -185,21 +171,17 @@ func (m *module) Activate(context.Context) error {
 	if m.active {
 		return nil
 	}
-	stopJobs, stopWrapping := start(m.worker.Run), start(m.wrapper.Run)
-	stopPruning := start(func(ctx context.Context) {
-		every(ctx, pruneEvery, func() { m.report(ctx, "removing what has expired", m.prune(ctx)) })
-	})
-	stopScanning := start(func(ctx context.Context) {
+	prune := func(ctx context.Context) {
+		every(ctx, pruneEvery, func() {
+			m.logFailure(ctx, "removing expired data", m.store.Prune(ctx, m.settings.prune(m.store.Now())))
+		})
+	}
+	scan := func(ctx context.Context) {
 		m.scanFormats(ctx)
 		every(ctx, scanEvery, func() { m.scanFormats(ctx) })
-	})
-	m.active, m.stopWork = true, func() { stopJobs(); stopWrapping(); stopPruning(); stopScanning() }
+	}
+	m.active, m.stopWork = true, start(m.worker.Run, m.wrapper.Run, prune, scan)
 	return nil
-}
-
-// prune removes what is of no use any more.
-func (m *module) prune(ctx context.Context) error {
-	return m.store.Prune(ctx, m.rules.keep(m.store.Now()))
 }
 
 // Quiesce implements [pluginrpc.Module].
@@ -209,17 +191,17 @@ func (m *module) Quiesce(ctx context.Context) error {
 	if m.stopWork == nil {
 		return nil
 	}
-	m.active = false // even if what was begun takes longer: no more is claimed
+	m.active = false // even if running jobs take longer: no further ones are claimed
 	if err := within(ctx, m.stopWork); err != nil {
 		return fmt.Errorf("stopping background work: %w", err)
 	}
 	return nil
 }
 
-// Health implements [pluginrpc.Module]. It answers before the host loses its
-// patience: a database that hangs must not look like a process that does.
+// Health implements [pluginrpc.Module]. It returns before the host's timeout, so that
+// a database that hangs does not look like a process that hangs.
 func (m *module) Health(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	return m.store.Health(ctx)
 }
@@ -229,32 +211,34 @@ func (m *module) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	quiesced := m.Quiesce(ctx)
-	m.stopClock()
+	m.stopBase()
 	return errors.Join(quiesced, m.store.Close())
 }
 
-// report logs what background work could not do; it will try again.
-func (m *module) report(ctx context.Context, doing string, err error) {
+// logFailure logs an error of background work, which is repeated later.
+func (m *module) logFailure(ctx context.Context, doing string, err error) {
 	if err != nil && ctx.Err() == nil {
 		m.log.WarnContext(ctx, doing+" failed", slog.Any("error", err))
 	}
 }
 
-// start runs f in a goroutine of its own until stop is called; stop waits for
-// its end.
-func start(f func(context.Context)) (stop func()) {
+// start runs each function in a goroutine of its own. stop cancels their context and
+// waits until they have returned.
+func start(functions ...func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { f(ctx) })
+	for _, f := range functions {
+		running.Go(func() { f(ctx) })
+	}
 	return func() {
 		cancel()
 		running.Wait()
 	}
 }
 
-// every calls f now and then until ctx ends.
-func every(ctx context.Context, pause time.Duration, f func()) {
-	ticker := time.NewTicker(pause)
+// every calls f at an interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -266,7 +250,7 @@ func every(ctx context.Context, pause time.Duration, f func()) {
 	}
 }
 
-// within waits for f as long as ctx allows; f goes on to its end all the same.
+// within waits for f until ctx ends. It does not interrupt f.
 func within(ctx context.Context, f func()) error {
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -18,8 +19,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// defaultSettings documents every key and is where the defaults come from: what
-// is printed is what is in force.
+// defaultSettings documents every key and defines the defaults.
 //
 //go:embed settings.toml
 var defaultSettings []byte
@@ -65,7 +65,7 @@ type settings struct {
 	} `toml:"throttle"`
 	Audit struct {
 		Retention  duration `toml:"retention"`
-		Most       int      `toml:"most"`
+		MaxEntries int      `toml:"most"`
 		PerAccount int      `toml:"per_account"`
 	} `toml:"audit"`
 }
@@ -82,23 +82,24 @@ type duration time.Duration
 func (d *duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("%q is no duration; write it like 90s, 15m or 24h", text)
+		return fmt.Errorf("%q is not a duration; write it like 90s, 15m or 24h", text)
 	}
 	*d = duration(parsed)
 	return nil
 }
 
-// readSettings lays a settings file over the defaults. Its errors name the keys
-// at fault, all of them at once.
+// readSettings returns the defaults with the changes of a settings file. Its error
+// names every invalid key.
 func readSettings(file []byte) (settings, error) {
 	var s settings
 	if err := decodeSettings(defaultSettings, &s); err != nil {
 		return s, fmt.Errorf("default settings: %w", err)
 	}
-	if err := decodeSettings(file, &s); err != nil {
-		return s, fmt.Errorf("settings: %w", err)
+	err := decodeSettings(file, &s)
+	if err == nil {
+		err = s.check()
 	}
-	if err := s.check(); err != nil {
+	if err != nil {
 		return s, fmt.Errorf("settings: %w", err)
 	}
 	return s, nil
@@ -114,7 +115,7 @@ func decodeSettings(file []byte, s *settings) error {
 		for _, e := range unknown.Errors {
 			names = append(names, keyName(e.Key()))
 		}
-		return fmt.Errorf("unknown: %s (`personal settings` lists what there is)", strings.Join(names, ", "))
+		return fmt.Errorf("unknown: %s (`personal settings` prints all settings)", strings.Join(names, ", "))
 	case errors.As(err, &wrong):
 		line, column := wrong.Position()
 		return fmt.Errorf("%s: line %d, column %d: %s", keyName(wrong.Key()), line, column, wrong.Error())
@@ -122,69 +123,65 @@ func decodeSettings(file []byte, s *settings) error {
 	return err
 }
 
-func keyName(k toml.Key) string {
-	if len(k) == 0 {
-		return "file"
-	}
-	return strings.Join(k, ".")
-}
+func keyName(k toml.Key) string { return cmp.Or(strings.Join(k, "."), "file") }
 
-// check finds values that are readable but not sensible.
+// check returns an error for every value out of its range.
 func (s settings) check() error {
-	var faults []error
-	fault := func(ok bool, key, rule string) {
+	var invalid []error
+	require := func(ok bool, key, rule string) {
 		if !ok {
-			faults = append(faults, fmt.Errorf("%s: %s", key, rule))
+			invalid = append(invalid, fmt.Errorf("%s: %s", key, rule))
 		}
 	}
-	atLeastASecond := func(key string, d duration) {
-		fault(time.Duration(d) >= time.Second, key, "must be 1s or longer")
+	minSecond := func(key string, d duration) {
+		require(time.Duration(d) >= time.Second, key, "must be 1s or longer")
 	}
-	between := func(key string, v, least, most int) {
-		fault(v >= least && v <= most, key, fmt.Sprintf("must be from %d to %d", least, most))
+	between := func(key string, v, low, high int) {
+		require(v >= low && v <= high, key, fmt.Sprintf("must be from %d to %d", low, high))
 	}
-	atLeastASecond("session.idle", s.Session.Idle)
-	atLeastASecond("session.absolute", s.Session.Absolute)
-	atLeastASecond("session.grace", s.Session.Grace)
-	atLeastASecond("recovery.lifetime", s.Recovery.Lifetime)
+	minSecond("session.idle", s.Session.Idle)
+	minSecond("session.absolute", s.Session.Absolute)
+	minSecond("session.grace", s.Session.Grace)
+	minSecond("recovery.lifetime", s.Recovery.Lifetime)
 	between("password.min_length", s.Password.MinLength, 8, 256)
 	for _, err := range []error{password.ValidateWords(s.Password.Words), s.password().Validate()} {
 		if err != nil {
-			faults = append(faults, fmt.Errorf("password.%w", err))
+			invalid = append(invalid, fmt.Errorf("password.%w", err))
 		}
 	}
-	fault(linkOK(s.Recovery.URL), "recovery.url", "must be empty or an http(s) URL with {token} once, behind a #")
-	fault(linkOK(s.Email.URL), "email.url", "must be empty or an http(s) URL with {token} once, behind a #")
-	throttled := func(key string, l limit) {
+	require(validLink(s.Recovery.URL), "recovery.url", "must be empty or an http(s) URL with {token} once, after a #")
+	require(validLink(s.Email.URL), "email.url", "must be empty or an http(s) URL with {token} once, after a #")
+	checkLimit := func(key string, l limit) {
 		between("throttle."+key+".burst", l.Burst, 1, 100_000)
-		atLeastASecond("throttle."+key+".every", l.Every)
-		fault(time.Duration(l.Every) <= 24*time.Hour, "throttle."+key+".every", "must be 24h or shorter")
+		minSecond("throttle."+key+".every", l.Every)
+		require(time.Duration(l.Every) <= 24*time.Hour, "throttle."+key+".every", "must be 24h or shorter")
 	}
-	throttled("guess", s.Throttle.Guess)
-	throttled("guess_address", s.Throttle.GuessAddress)
-	throttled("guess_account", s.Throttle.GuessAccount)
-	throttled("sign_in_address", s.Throttle.SignInAddress)
-	throttled("sign_in_account", s.Throttle.SignInAccount)
-	throttled("session_writes", s.Throttle.SessionWrites)
-	throttled("register", s.Throttle.Register)
-	throttled("taken_email", s.Throttle.TakenEmail)
-	throttled("recover", s.Throttle.Recover)
-	throttled("recover_all", s.Throttle.RecoverAll)
-	throttled("confirm", s.Throttle.Confirm)
-	fault(time.Duration(s.Audit.Retention) >= time.Hour, "audit.retention", "must be 1h or longer: events wait for the host no longer than that")
-	between("audit.most", s.Audit.Most, 1000, 1_000_000_000)
+	checkLimit("guess", s.Throttle.Guess)
+	checkLimit("guess_address", s.Throttle.GuessAddress)
+	checkLimit("guess_account", s.Throttle.GuessAccount)
+	checkLimit("sign_in_address", s.Throttle.SignInAddress)
+	checkLimit("sign_in_account", s.Throttle.SignInAccount)
+	checkLimit("session_writes", s.Throttle.SessionWrites)
+	checkLimit("register", s.Throttle.Register)
+	checkLimit("taken_email", s.Throttle.TakenEmail)
+	checkLimit("recover", s.Throttle.Recover)
+	checkLimit("recover_all", s.Throttle.RecoverAll)
+	checkLimit("confirm", s.Throttle.Confirm)
+	require(time.Duration(s.Audit.Retention) >= time.Hour, "audit.retention", "must be 1h or longer: events also wait for the host only this long")
+	between("audit.most", s.Audit.MaxEntries, 1000, 1_000_000_000)
 	between("audit.per_account", s.Audit.PerAccount, 10, 1_000_000)
-	fault(len(s.Login.Reserved) <= maxReserved, "login.reserved", fmt.Sprintf("must be %d logins at most", maxReserved))
+	require(len(s.Login.Reserved) <= maxReserved, "login.reserved", fmt.Sprintf("must be %d logins at most", maxReserved))
 	for _, login := range s.Login.Reserved {
 		_, code := accounts.LoginKey(login)
-		fault(code == "" || code == personal.FieldErrorTooShort, "login.reserved", fmt.Sprintf("%q cannot be a login (%s): leave it out", login, code))
+		require(code == "" || code == personal.FieldErrorTooShort, "login.reserved", fmt.Sprintf("%q cannot be a login (%s): remove it", login, code))
 	}
-	return errors.Join(faults...)
+	return errors.Join(invalid...)
 }
 
-// linkOK keeps tokens out of servers' logs and of Referer headers: a fragment is
-// not sent.
-func linkOK(template string) bool {
+// validLink reports whether a template of links is valid. The token must be in the
+// fragment, which browsers do not send: so it is in no server's log and no Referer
+// header.
+func validLink(template string) bool {
 	if template == "" {
 		return true
 	}
@@ -194,7 +191,7 @@ func linkOK(template string) bool {
 		!strings.Contains(before, "{token}") && strings.Count(fragment, "{token}") == 1
 }
 
-// accounts are the settings of the domain.
+// accounts returns the settings of the accounts service.
 func (s settings) accounts() accounts.Settings {
 	return accounts.Settings{
 		SessionIdle:     time.Duration(s.Session.Idle),
@@ -227,35 +224,31 @@ func (s settings) accounts() accounts.Settings {
 // maxReserved bounds login.reserved.
 const maxReserved = 1000
 
-// reservedKeys are the reserved logins in the form in which logins are compared.
+// reservedKeys returns the reserved logins in the form in which logins are compared.
 func (s settings) reservedKeys() (keys []string) {
 	for _, login := range s.Login.Reserved {
-		if key, fault := accounts.LoginKey(login); fault == "" { // a shorter one cannot be registered anyway
+		if key, code := accounts.LoginKey(login); code == "" { // shorter ones cannot be registered anyway
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
 
-// keep says what may be removed by now.
-func (s settings) keep(now time.Time) store.PruneOptions {
+// prune returns what may be removed at a time.
+func (s settings) prune(now time.Time) store.PruneOptions {
 	return store.PruneOptions{
 		Lifetimes:   s.accounts().Lifetimes(now),
 		MailsBefore: now.Add(-accounts.MailWindow),
 		PlacesSeen:  now.Add(-s.accounts().PlaceLife()),
 		AuditBefore: now.Add(-time.Duration(s.Audit.Retention)),
-		AuditMost:   s.Audit.Most,
+		AuditMost:   s.Audit.MaxEntries,
 		AuditEach:   s.Audit.PerAccount,
 	}
 }
 
-// password are the parameters of new hashes.
+// password returns the costs of new hashes.
 func (s settings) password() password.Params {
-	return password.Params{
-		MemoryKiB: s.Password.MemoryKiB,
-		Time:      s.Password.Time,
-		Threads:   s.Password.Threads,
-	}
+	return password.Params{MemoryKiB: s.Password.MemoryKiB, Time: s.Password.Time, Threads: s.Password.Threads}
 }
 
 func (l limit) limit() throttle.Limit {

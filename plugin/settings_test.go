@@ -9,7 +9,7 @@ import (
 	"github.com/cms-personal/personal/internal/throttle"
 )
 
-func TestTheDocumentedDefaultsAreGood(t *testing.T) {
+func TestSettings_Defaults(t *testing.T) {
 	s, err := readSettings(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -17,10 +17,10 @@ func TestTheDocumentedDefaultsAreGood(t *testing.T) {
 	rules := s.accounts()
 	if rules.SessionIdle != 24*time.Hour || rules.SessionAbsolute != 720*time.Hour || rules.SessionGrace != 30*time.Second ||
 		rules.MailLifetime != 30*time.Minute || rules.MinPassword != 8 || !rules.LoginWithEmail || !rules.Throttle.Enabled || len(rules.PasswordWords) > 0 {
-		t.Fatalf("defaults: %+v", rules)
+		t.Fatalf("got %+v, want the defaults", rules)
 	}
-	if most := 2 * rules.Throttle.Guess.Burst; most > 30 { // an account has two names
-		t.Errorf("%d guesses at one account from one address", most)
+	if guesses := 2 * rules.Throttle.Guess.Burst; guesses > 30 { // an account has a login and an e-mail
+		t.Errorf("got %d guesses at one account from one address, want at most 30", guesses)
 	}
 	for name, test := range map[string]struct{ got, want throttle.Limit }{
 		"guess_address":   {rules.Throttle.GuessAddress, throttle.Limit{Burst: 100, Every: 5 * time.Second}},
@@ -31,18 +31,18 @@ func TestTheDocumentedDefaultsAreGood(t *testing.T) {
 		"taken_email":     {rules.Throttle.TakenEmail, throttle.Limit{Burst: 30, Every: time.Minute}},
 	} {
 		if test.got != test.want {
-			t.Errorf("throttle.%s is %+v, want %+v", name, test.got, test.want)
+			t.Errorf("throttle.%s: got %+v, want %+v", name, test.got, test.want)
 		}
 	}
 	if !slices.Contains(rules.ReservedLogins, "admin") || !slices.Contains(rules.ReservedLogins, "postmaster") {
-		t.Errorf("reserved logins are %q", rules.ReservedLogins)
+		t.Errorf("got reserved logins %q, want admin and postmaster among them", rules.ReservedLogins)
 	}
 	if p := s.password(); p.MemoryKiB != 19456 || p.Time != 2 || p.Threads != 1 {
-		t.Fatalf("defaults: %+v", p)
+		t.Fatalf("got %+v, want the default costs", p)
 	}
 }
 
-func TestAFileChangesWhatItNamesAndNothingElse(t *testing.T) {
+func TestSettings_FileChangesOnlyItsKeys(t *testing.T) {
 	s, err := readSettings([]byte("[session]\nidle = \"2h\"\n[throttle.guess]\nburst = 3\n[recovery]\nurl = \"https://cms.example/r#token={token}\"\n[password]\nwords = [\"Казань\"]"))
 	if err != nil {
 		t.Fatal(err)
@@ -51,58 +51,58 @@ func TestAFileChangesWhatItNamesAndNothingElse(t *testing.T) {
 	if rules.SessionIdle != 2*time.Hour || rules.SessionAbsolute != 720*time.Hour ||
 		rules.Throttle.Guess.Burst != 3 || rules.Throttle.Guess.Every != time.Minute ||
 		rules.MinPassword != 8 || !slices.Equal(rules.PasswordWords, []string{"Казань"}) {
-		t.Fatalf("settings: %+v", rules)
+		t.Fatalf("got %+v, want the settings of the file", rules)
 	}
 }
 
-func TestFaultySettingsAreNamed(t *testing.T) {
+func TestSettings_NamesInvalidKeys(t *testing.T) {
 	for name, test := range map[string]struct{ file, want string }{
 		"an unknown key":                {"[session]\nidel = \"1h\"", "session.idel"},
 		"an unknown section":            {"[sessions]\nidle = \"1h\"", "sessions"},
-		"no duration":                   {"[session]\nidle = \"soon\"", "session.idle"},
+		"an invalid duration":           {"[session]\nidle = \"soon\"", "session.idle"},
 		"a number for a duration":       {"[session]\nidle = 5", "session.idle"},
 		"below a second":                {"[session]\ngrace = \"10ms\"", "session.grace"},
 		"a reserved login with a space": {"[login]\nreserved = [\"root\", \"the root\"]", `login.reserved: "the root"`},
-		"more reserved logins than fit": {"[login]\nreserved = [" + strings.Repeat("\"admin\",", 1001) + "]", "login.reserved: must be 1000"},
+		"too many reserved logins":      {"[login]\nreserved = [" + strings.Repeat("\"admin\",", 1001) + "]", "login.reserved: must be 1000"},
 		"too few entries of an account": {"[audit]\nper_account = 9", "audit.per_account"},
 		"a limit without a burst":       {"[throttle.sign_in_address]\nburst = 0", "throttle.sign_in_address.burst"},
 		"a limit below a second":        {"[throttle.taken_email]\nevery = \"1ms\"", "throttle.taken_email.every"},
 		"a limit of more than a day":    {"[throttle.session_writes]\nevery = \"25h\"", "throttle.session_writes.every"},
-		"no limit of sign-ins":          {"[throttle.sign_in_account]\nburst = -1", "throttle.sign_in_account.burst"},
-		"below the least length":        {"[password]\nmin_length = 4", "password.min_length"},
+		"a negative burst":              {"[throttle.sign_in_account]\nburst = -1", "throttle.sign_in_account.burst"},
+		"below the minimum length":      {"[password]\nmin_length = 4", "password.min_length"},
 		"an empty word":                 {"[password]\nwords = [\"\"]", "password.words"},
 		"a word of two characters":      {"[password]\nwords = [\"example\", \"we\"]", `password.words: "we"`},
-		"a word that no one can type":   {"[password]\nwords = [\"exa\\u0000mple\"]", "password.words"},
-		"a word of a page":              {"[password]\nwords = [\"" + strings.Repeat("a", 65) + "\"]", "password.words"},
-		"more words than fit":           {"[password]\nwords = [" + strings.Repeat("\"example\",", 101) + "]", "password.words: 101"},
-		"a word that is no list":        {"[password]\nwords = \"example\"", "password.words"},
+		"a word with a NUL":             {"[password]\nwords = [\"exa\\u0000mple\"]", "password.words"},
+		"a word that is too long":       {"[password]\nwords = [\"" + strings.Repeat("a", 65) + "\"]", "password.words"},
+		"too many words":                {"[password]\nwords = [" + strings.Repeat("\"example\",", 101) + "]", "password.words: got 101"},
+		"a text for a list of words":    {"[password]\nwords = \"example\"", "password.words"},
 		"too much memory":               {"[password]\nmemory_kib = 10000000", "password.memory_kib"},
 		"too much memory and time":      {"[password]\nmemory_kib = 100000\ntime = 16", "password.memory_kib"},
 		"too little memory for lanes":   {"[password]\nmemory_kib = 16\nthreads = 4", "password.memory_kib"},
-		"more lanes than fit the type":  {"[password]\nthreads = 1000", "password.threads"},
+		"lanes beyond the type":         {"[password]\nthreads = 1000", "password.threads"},
 		"negative passes":               {"[password]\ntime = -1", "password.time"},
 		"a token in the query":          {"[recovery]\nurl = \"https://cms.example/?token={token}\"", "recovery.url"},
 		"a link without a token":        {"[email]\nurl = \"https://cms.example/\"", "email.url"},
-		"a link that is no web page":    {"[email]\nurl = \"javascript:alert(1)#{token}\"", "email.url"},
-		"a burst of nothing":            {"[throttle.guess]\nburst = 0", "throttle.guess.burst"},
+		"a link of another scheme":      {"[email]\nurl = \"javascript:alert(1)#{token}\"", "email.url"},
+		"a burst of 0":                  {"[throttle.guess]\nburst = 0", "throttle.guess.burst"},
 		"a limit of years":              {"[throttle.guess]\nevery = \"9000h\"", "throttle.guess.every"},
-		"an audit log of nothing":       {"[audit]\nmost = 0", "audit.most"},
-		"no TOML":                       {"session {", "line 1"},
+		"an audit log of 0 entries":     {"[audit]\nmost = 0", "audit.most"},
+		"invalid TOML":                  {"session {", "line 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := readSettings([]byte(test.file))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Fatalf("error %v, want it to name %s", err, test.want)
+				t.Fatalf("got error %v, want it to name %s", err, test.want)
 			}
 		})
 	}
 }
 
-func TestEveryFaultIsReportedAtOnce(t *testing.T) {
+func TestSettings_ReportsAllInvalidKeys(t *testing.T) {
 	_, err := readSettings([]byte("[session]\nidle = \"1ms\"\nabsolute = \"1ms\"\n[password]\nmin_length = 1"))
 	for _, key := range []string{"session.idle", "session.absolute", "password.min_length"} {
 		if err == nil || !strings.Contains(err.Error(), key) {
-			t.Errorf("error %v does not name %s", err, key)
+			t.Errorf("got error %v, want it to name %s", err, key)
 		}
 	}
 }

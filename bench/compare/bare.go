@@ -17,13 +17,13 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// echoArgument makes this program the echo plugin.
+// echoArgument makes this program run as the echo plugin.
 const echoArgument = "echo-plugin"
 
 var echoHandshake = plugin.HandshakeConfig{ProtocolVersion: 1, MagicCookieKey: "PERSONAL_BENCH_ECHO", MagicCookieValue: "echo"}
 
-// echoService returns what it is sent. It has no generated code: its messages are
-// a well-known type.
+// echoService returns every message unchanged. It needs no generated code, because its
+// messages have a well-known type.
 var echoService = grpc.ServiceDesc{
 	ServiceName: "bench.Echo",
 	HandlerType: (*any)(nil),
@@ -36,7 +36,7 @@ var echoService = grpc.ServiceDesc{
 	}},
 }
 
-// echoPlugin is both ends of the smallest go-plugin.
+// echoPlugin is the client and the server of a minimal go-plugin.
 type echoPlugin struct{ plugin.NetRPCUnsupportedPlugin }
 
 func (echoPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
@@ -57,8 +57,8 @@ func serveEcho() {
 	})
 }
 
-// startEcho starts the echo plugin and returns a measurement of it with one caller
-// and a payload of size bytes each way.
+// startEcho starts the echo plugin. measure measures it with one caller and a payload of
+// size bytes in each direction.
 func startEcho(size int) (measure func(context.Context, span) (sample, error), stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -97,7 +97,8 @@ func dispense(client *plugin.Client) (*grpc.ClientConn, error) {
 	return conn.(*grpc.ClientConn), nil
 }
 
-// argon2id measures the plugin's default password hash alone on all processors.
+// argon2id measures the plugin's default password hash, without a server, on all
+// processors.
 func argon2id(ctx context.Context, s span) (sample, error) {
 	return repeat(ctx, runtime.GOMAXPROCS(0), s, func() error {
 		argon2.IDKey([]byte(password), make([]byte, 16), 2, 19*1024, 1, 32)
@@ -105,7 +106,7 @@ func argon2id(ctx context.Context, s span) (sample, error) {
 	})
 }
 
-// repeat measures a function that n callers call again and again.
+// repeat measures a function that n callers call in a loop.
 func repeat(ctx context.Context, n int, s span, do func() error) (sample, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -14,26 +14,26 @@ import (
 )
 
 // load is HTTP load on one server: each caller has one keep-alive connection and
-// sends its next request when the response to the last one has arrived. It writes
-// to the connection itself instead of using [http.Client], whose share of the
-// processors would exceed the server's on a page that costs nothing.
+// sends its next request after the response to the previous one. It writes to the
+// connection directly: on a cheap page [http.Client] would take more processor time
+// than the server.
 type load struct {
 	addr    string
 	callers int
 	request func(caller, n int) []byte             // the n-th request of a caller
-	accept  func(caller, n int, body []byte) error // of a 200; may be nil
+	accept  func(caller, n int, body []byte) error // gets the body of a 200; may be nil
 }
 
-// span is how long a load lasts. What finishes in the counted time is counted: at
-// both ends of it requests are under way.
+// span is the duration of a load. Requests that finish in the counted time count;
+// some are running when it begins and ends.
 type span struct {
 	warmup   time.Duration // before requests are counted
 	counted  time.Duration
-	requests int // if positive, so many per caller instead of a time
+	requests int // if positive, the number of requests of each caller instead of a time
 }
 
-// drive returns the rate and the latencies. A response other than 200 ends it with
-// an error: figures of failures are of no use.
+// drive runs the load and returns the rate and the latencies. It returns an error at
+// the first response other than 200, because figures of failures mean nothing.
 func (l load) drive(ctx context.Context, s span) (sample, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -55,14 +55,14 @@ func (l load) drive(ctx context.Context, s span) (sample, error) {
 	return newSample(slices.Concat(latencies...), s.counted), nil
 }
 
-// call is one caller.
+// call runs one caller.
 func (l load) call(ctx context.Context, caller int, start time.Time, s span) ([]time.Duration, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", l.addr)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends a read
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // interrupts a read
 	var latencies []time.Duration
 	var body bytes.Buffer
 	responses, end := bufio.NewReader(conn), start.Add(s.counted)

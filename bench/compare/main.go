@@ -1,10 +1,10 @@
 // Command compare compares the speed of the sample host and its plugin with that
 // of PocketBase, or of another commit of this repository, side by side on this
-// machine. README.md of this module says how to read what it prints.
+// machine. README.md of this module explains the output.
 //
-// It runs in the root of the repository, and leaves nothing there but bin. A
-// PostgreSQL server is expected in PERSONAL_TEST_POSTGRES; without one its figures
-// are left out.
+// Run it in the root of the repository; it leaves only bin there. Set
+// PERSONAL_TEST_POSTGRES to the URL of a PostgreSQL server; without it the figures of
+// PostgreSQL are left out.
 package main
 
 import (
@@ -32,13 +32,13 @@ type options struct {
 func parse() options {
 	var o options
 	flag.StringVar(&o.base, "base", "", "the `commit` to compare this tree with")
-	flag.BoolVar(&o.pocketBase, "pocketbase", false, "measure PocketBase too where -base is given")
-	flag.StringVar(&o.settings, "settings", "", "a `file` with further plugin settings for this tree; throttling is always off")
-	flag.IntVar(&o.rounds, "rounds", 5, "how often everything is measured")
-	flag.Float64Var(&o.seconds, "seconds", 1.3, "how long one figure is measured in one round")
-	flag.DurationVar(&o.idle, "idle", 5*time.Second, "how long servers are idle before their memory is read")
-	flag.IntVar(&o.callers.all, "callers", 32, "how many callers send requests at once")
-	flag.IntVar(&o.callers.signIn, "sign-in-callers", 8, "the same for sign-ins")
+	flag.BoolVar(&o.pocketBase, "pocketbase", false, "measure PocketBase also with -base")
+	flag.StringVar(&o.settings, "settings", "", "a `file` with more plugin settings for this tree; throttling is always off")
+	flag.IntVar(&o.rounds, "rounds", 5, "number of measurements of each figure")
+	flag.Float64Var(&o.seconds, "seconds", 1.3, "duration of one measurement")
+	flag.DurationVar(&o.idle, "idle", 5*time.Second, "idle time of servers before their memory is read")
+	flag.IntVar(&o.callers.all, "callers", 32, "number of concurrent callers")
+	flag.IntVar(&o.callers.signIn, "sign-in-callers", 8, "number of concurrent callers of sign-ins")
 	flag.Parse()
 	o.pocketBase = o.pocketBase || o.base == ""
 	if flag.NArg() > 0 || o.rounds < 1 || o.seconds <= 0 || o.idle < 0 || o.callers.all < 1 || o.callers.signIn < 1 {
@@ -63,7 +63,7 @@ func main() {
 	}
 }
 
-// run stops and removes everything that it made before it returns.
+// run compares. Before it returns it stops and removes everything that it has made.
 func run(ctx context.Context, o options) error {
 	c, err := prepare(ctx, o)
 	defer c.close()
@@ -82,9 +82,8 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// measure is one round. Measurements of the same figure follow each other; the
-// order of the subjects is reversed from round to round, so that none profits from
-// its place.
+// measure runs one round. Measurements of the same figure follow each other. The order
+// of the subjects is reversed in every other round, so that none profits from it.
 func (c *comparison) measure(ctx context.Context, number int) (round, error) {
 	r := round{}
 	for _, figure := range figures {

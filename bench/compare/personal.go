@@ -15,7 +15,7 @@ const (
 	api      = "/api/v1/personal/"
 )
 
-// The figures, as the tables name them.
+// The names of the figures in the tables.
 const (
 	figureStart      = "start to ready"
 	figureMemory     = "idle memory"
@@ -29,26 +29,27 @@ const (
 	figureEcho       = "echo, 1 caller"
 )
 
-// callers is how many send requests at once.
+// callers is the number of concurrent callers.
 type callers struct{ all, signIn int }
 
-// Every caller has two users for pages, the first of which it also refreshes, and
-// four to sign in. No two callers share a user.
+// Every caller has two users for pages, of which it also refreshes the first, and four
+// users for sign-ins. No two callers share a user.
 func (c callers) pageUsers() int   { return 2 * c.all }
 func (c callers) signInUsers() int { return 4 * c.signIn }
 
-// pageUser is the number of the user for a caller's n-th page; for the first it is
-// the caller's own number.
+// pageUser returns the number of the user for a caller's n-th page. For the first page
+// it is the caller's number.
 func (c callers) pageUser(caller, n int) int { return caller + n%2*c.all }
 
-// signInUser is the same for sign-ins. These users come after those for pages.
+// signInUser returns the number of the user for a caller's n-th sign-in. These numbers
+// follow those of the users for pages.
 func (c callers) signInUser(caller, n int) int { return c.pageUsers() + caller + n%4*c.signIn }
 
-// each has a function called for the numbers of all users, divided among four
-// callers. The response belongs to the user of that number.
+// each sends one request for each user, by four callers, and passes the response to
+// accept if the user is one for pages.
 func (c callers) each(ctx context.Context, addr string, request func(user int) []byte, accept func(user int, body []byte) error) error {
 	const at = 4
-	users := c.pageUsers() + c.signInUsers() // a multiple of at, or some more are made
+	users := c.pageUsers() + c.signInUsers() // rounded up to a multiple of at
 	per := (users + at - 1) / at
 	_, err := load{addr: addr, callers: at,
 		request: func(caller, n int) []byte { return request(caller*per + n) },
@@ -67,8 +68,8 @@ type personal struct {
 	host, plugin string
 }
 
-// program runs the host on a data folder, with the plugin installed at its first
-// start. The database is a URL, empty for SQLite in the folder.
+// program returns the host with a data folder. The first start installs the plugin.
+// database is a URL, or empty for SQLite in the folder.
 func (b personal) program(folder, settings, database string) program {
 	return program{ready: "/readyz", log: folder + ".log", command: func(addr string) *exec.Cmd {
 		args := []string{"serve", "--addr", addr, "--data", folder, "--settings", settings}
@@ -88,7 +89,7 @@ func (b personal) program(folder, settings, database string) program {
 	}}
 }
 
-// memory returns what the host and its plugin take.
+// memory returns the memory of the host and its plugin in MB.
 func (s *process) memory(ctx context.Context) (float64, error) {
 	pids := []int{s.cmd.Process.Pid}
 	body, err := s.get(ctx, s.ready)
@@ -105,7 +106,7 @@ func (s *process) memory(ctx context.Context) (float64, error) {
 	return pss(pids...)
 }
 
-// session is what identifies a user.
+// session holds the credentials of a signed-in user.
 type session struct {
 	ID   int64  `json:"user_id"`
 	Hash string `json:"user_hash"`
@@ -115,7 +116,7 @@ func (s session) header() string {
 	return fmt.Sprintf("User-Id: %d\r\nUser-Hash: %s\r\n", s.ID, s.Hash)
 }
 
-// read takes the session from a response.
+// read sets the session from a response.
 func (s *session) read(body []byte) error {
 	var envelope struct{ Data session }
 	if err := json.Unmarshal(body, &envelope); err != nil {
@@ -125,7 +126,7 @@ func (s *session) read(body []byte) error {
 	return nil
 }
 
-// personalLoads registers users and returns the loads on a host.
+// personalLoads registers users and returns the loads on a host by figure.
 func personalLoads(ctx context.Context, addr string, c callers) (map[string]load, error) {
 	sessions := make([]session, c.pageUsers())
 	err := c.each(ctx, addr,

@@ -7,14 +7,14 @@ import (
 	"os/exec"
 )
 
-// pocketBase runs PocketBase on a data folder.
+// pocketBase returns PocketBase with a data folder.
 func pocketBase(binary, folder string) program {
 	return program{ready: "/api/health", log: folder + ".log", command: func(addr string) *exec.Cmd {
 		return exec.Command(binary, "serve", "--http", addr, "--dir", folder)
 	}}
 }
 
-// pocketUser is a signed-in record of PocketBase's own collection users.
+// pocketUser is a signed-in record of PocketBase's built-in collection users.
 type pocketUser struct {
 	Token  string
 	Record struct{ ID string }
@@ -22,8 +22,8 @@ type pocketUser struct {
 
 func (u pocketUser) header() string { return "Authorization: " + u.Token + "\r\n" }
 
-// pocketLoads registers users and returns the loads on PocketBase that are
-// comparable with those of [personalLoads].
+// pocketLoads registers users and returns the loads on PocketBase that can be compared
+// with those of [personalLoads].
 func pocketLoads(ctx context.Context, addr string, c callers) (map[string]load, error) {
 	const collection = "/api/collections/users/"
 	users := make([]pocketUser, c.pageUsers())

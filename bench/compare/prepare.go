@@ -17,8 +17,7 @@ import (
 	"github.com/uptrace/bun/driver/pgdriver"
 )
 
-// The subjects, as the tables name them. Those of another commit have its name
-// behind theirs.
+// The names of the subjects in the tables. Those of another commit have a suffix.
 const (
 	sqlite          = "SQLite"
 	postgres        = "PostgreSQL"
@@ -33,16 +32,16 @@ type job struct {
 	measure func(context.Context) (sample, error)
 }
 
-// comparison is everything that is built and started.
+// comparison holds everything that is built and started.
 type comparison struct {
 	options  options
 	span     span
 	postgres string // URL of a server; empty if there is none
 	dir      string // temporary
 	builds   []build
-	pocket   string // the program; empty if it is left out
+	pocket   string // path of PocketBase; empty: it is not measured
 	jobs     map[string][]job
-	fields   int   // bytes in the response to fields/
+	fields   int   // bytes of the response to fields/
 	idle     round // the idle memory, measured once
 	closers  []func()
 }
@@ -50,12 +49,12 @@ type comparison struct {
 // build is a build of a commit, or of this tree.
 type build struct {
 	personal
-	name     string // as a part of file names
+	name     string // in file names
 	suffix   string // of its subjects
-	settings string // a file
+	settings string // path
 }
 
-// prepare builds and starts everything. What it made before an error is left to
+// prepare builds and starts everything. After an error, too, the caller must call
 // close.
 func prepare(ctx context.Context, o options) (*comparison, error) {
 	counted := time.Duration(o.seconds * float64(time.Second))
@@ -78,7 +77,7 @@ func prepare(ctx context.Context, o options) (*comparison, error) {
 
 func (c *comparison) onClose(f func()) { c.closers = append(c.closers, f) }
 
-// close stops and removes everything, the latest first.
+// close stops and removes everything in reverse order.
 func (c *comparison) close() {
 	for _, f := range slices.Backward(c.closers) {
 		f()
@@ -112,7 +111,7 @@ func (c *comparison) build(ctx context.Context) error {
 	return nil
 }
 
-// buildPersonal has a tree's own Makefile build it.
+// buildPersonal builds a tree with its own Makefile.
 func (c *comparison) buildPersonal(ctx context.Context, tree, name, suffix string, settings []byte) error {
 	progress("building %s", tree)
 	if err := command(ctx, "make", "-C", tree, "build"); err != nil {
@@ -127,11 +126,11 @@ func (c *comparison) buildPersonal(ctx context.Context, tree, name, suffix strin
 	return os.WriteFile(b.settings, append([]byte("[throttle]\nenabled = false\n"), settings...), 0o600)
 }
 
-// buildBase builds the other commit in a work tree of its own.
+// buildBase builds the other commit in a temporary work tree.
 func (c *comparison) buildBase(ctx context.Context) error {
 	tree := filepath.Join(c.dir, "base-tree")
-	c.onClose(func() { // the repository would remember the work tree
-		_ = command(context.WithoutCancel(ctx), "git", "worktree", "remove", "--force", tree) // there may be none
+	c.onClose(func() { // else the repository would keep a reference to the work tree
+		_ = command(context.WithoutCancel(ctx), "git", "worktree", "remove", "--force", tree) // it may not exist
 	})
 	if err := command(ctx, "git", "worktree", "add", "--quiet", "--detach", tree, c.options.base); err != nil {
 		return err
@@ -141,7 +140,7 @@ func (c *comparison) buildBase(ctx context.Context) error {
 
 func (c *comparison) baseSuffix() string { return " at " + c.options.base }
 
-// subjects calls a function for every build on every database that there is.
+// subjects calls a function for every build with every available database.
 func (c *comparison) subjects(do func(b build, database, subject string) error) error {
 	for _, database := range []string{sqlite, postgres} {
 		if database == postgres && c.postgres == "" {
@@ -156,7 +155,7 @@ func (c *comparison) subjects(do func(b build, database, subject string) error) 
 	return nil
 }
 
-// program returns a program with an empty data folder and an empty database.
+// program returns a host with an empty data folder and an empty database.
 func (c *comparison) program(ctx context.Context, b build, database, purpose string) (program, error) {
 	name := strings.ToLower(purpose + "_" + database + "_" + b.name)
 	if database == sqlite {
@@ -166,10 +165,9 @@ func (c *comparison) program(ctx context.Context, b build, database, purpose str
 	return b.program(filepath.Join(c.dir, name), b.settings, database), err
 }
 
-// measureIdle reads the memory of servers that have only been started, and leaves
-// their folders for measurements of how long a start takes. The first start, which
-// installs the plugin, is not looked at. One server of a build runs at a time:
-// several would share memory.
+// measureIdle measures the memory of servers without load, and keeps their folders to
+// measure the time of a start. It ignores the first start, which installs the plugin.
+// Only one server of a build runs at a time, because several would share memory.
 func (c *comparison) measureIdle(ctx context.Context) error {
 	progress("measuring idle memory")
 	measure := func(p program, subject string) error {
@@ -213,7 +211,7 @@ func (c *comparison) measureIdle(ctx context.Context) error {
 	return measure(p, pocketBaseTitle)
 }
 
-// addStart adds the measurement of how long a start takes.
+// addStart adds the measurement of the time of a start.
 func (c *comparison) addStart(subject string, p program) {
 	c.add(figureStart, subject, func(ctx context.Context) (sample, error) {
 		s, took, err := p.start(ctx)
@@ -231,7 +229,7 @@ func (c *comparison) add(figure, subject string, measure func(context.Context) (
 	c.jobs[figure] = append(c.jobs[figure], job{subject, measure})
 }
 
-// startServers starts the servers that are put under load.
+// startServers starts the servers for the loads.
 func (c *comparison) startServers(ctx context.Context) error {
 	progress("starting servers and registering users")
 	err := c.subjects(func(b build, database, subject string) error {
@@ -240,7 +238,7 @@ func (c *comparison) startServers(ctx context.Context) error {
 			return err
 		}
 		s, err := c.underLoad(ctx, p, subject, personalLoads, func(figure string) bool {
-			return database != sqlite && (figure == figureBareSingle || figure == figureFields) // no database is involved
+			return database != sqlite && (figure == figureBareSingle || figure == figureFields) // they use no database
 		})
 		if err != nil {
 			return err
@@ -257,7 +255,7 @@ func (c *comparison) startServers(ctx context.Context) error {
 	return err
 }
 
-// underLoad starts a server and adds its measurements, except those to be skipped.
+// underLoad starts a server and adds its measurements, except skipped ones.
 func (c *comparison) underLoad(ctx context.Context, p program, subject string,
 	loads func(context.Context, string, callers) (map[string]load, error), skip func(figure string) bool) (*process, error) {
 	s, _, err := p.start(ctx)
@@ -277,8 +275,8 @@ func (c *comparison) underLoad(ctx context.Context, p program, subject string,
 	return s, nil
 }
 
-// startBare starts the echo plugin. Its payload is as long as the response to
-// fields/.
+// startBare adds the measurements without a server: a bare hash, and an echo whose
+// payload has the size of the response to fields/.
 func (c *comparison) startBare(ctx context.Context) error {
 	c.add(figureSignIn, argon2Title, func(ctx context.Context) (sample, error) { return argon2id(ctx, c.span) })
 	measure, stop, err := startEcho(c.fields)
@@ -290,7 +288,7 @@ func (c *comparison) startBare(ctx context.Context) error {
 	return nil
 }
 
-// createDatabase returns the URL of a new database, dropped on close.
+// createDatabase returns the URL of a new database, which close drops.
 func (c *comparison) createDatabase(ctx context.Context, name string) (string, error) {
 	administer := func(ctx context.Context, statement string) error {
 		db := sql.OpenDB(pgdriver.NewConnector(pgdriver.WithDSN(c.postgres)))
@@ -307,20 +305,20 @@ func (c *comparison) createDatabase(ctx context.Context, name string) (string, e
 	})
 	u, err := url.Parse(c.postgres)
 	if err != nil {
-		return "", errors.New("the URL in PERSONAL_TEST_POSTGRES cannot be read")
+		return "", errors.New("the URL in PERSONAL_TEST_POSTGRES is invalid")
 	}
 	u.Path = "/" + name
 	return u.String(), nil
 }
 
-// command runs a command that ends, with all it started, when ctx does.
+// command runs a command. When ctx ends, it stops the command and its children.
 func command(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "MAKE") && !strings.HasPrefix(v, "MFLAGS=") { // of the make that runs this
+		if !strings.HasPrefix(v, "MAKE") && !strings.HasPrefix(v, "MFLAGS=") { // set by the make that runs this program
 			cmd.Env = append(cmd.Env, v)
 		}
 	}

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	readyTime = time.Minute      // a server may take so long to be ready
-	stopTime  = 30 * time.Second // and so long to stop
+	readyTime = time.Minute      // maximum time until a server is ready
+	stopTime  = 30 * time.Second // maximum time until it has stopped
 )
 
-// program is how a server is started.
+// program describes how to start a server.
 type program struct {
 	command func(addr string) *exec.Cmd
-	ready   string // the path that answers 200 when it is ready
-	log     string // a file
+	ready   string // path that responds with 200 when the server is ready
+	log     string // path of the log file
 }
 
-// process is a running server in a process group of its own, which a Ctrl-C does
-// not reach: it is stopped by us.
+// process is a running server. It has its own process group, so that a Ctrl-C does not
+// reach it.
 type process struct {
 	addr  string
 	ready string
@@ -37,8 +37,8 @@ type process struct {
 	ended chan struct{}
 }
 
-// start starts a server on a free port of the loopback and returns how long it
-// took to be ready.
+// start starts a server on a free port of 127.0.0.1 and returns the time until it was
+// ready.
 func (p program) start(ctx context.Context) (*process, time.Duration, error) {
 	addr, err := freeAddr()
 	if err != nil {
@@ -58,7 +58,7 @@ func (p program) start(ctx context.Context) (*process, time.Duration, error) {
 	}
 	s := &process{addr: addr, ready: p.ready, cmd: cmd, ended: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // its log says why
+		_ = cmd.Wait() // the reason is in its log
 		close(s.ended)
 	}()
 	if err := s.await(ctx); err != nil {
@@ -86,7 +86,7 @@ func (s *process) await(ctx context.Context) error {
 	}
 }
 
-// get returns the body of a 200.
+// get returns the body of a response, which must be a 200.
 func (s *process) get(ctx context.Context, path string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+path, nil)
 	if err != nil {
@@ -104,9 +104,9 @@ func (s *process) get(ctx context.Context, path string) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// stop stops the server, or kills it and what is in its group.
+// stop stops the server. After stopTime it kills the process group.
 func (s *process) stop() {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have stopped already
 	select {
 	case <-s.ended:
 	case <-time.After(stopTime):
@@ -126,7 +126,7 @@ func pss(pids ...int) (float64, error) {
 		_, rest, _ := strings.Cut(string(text), "\nPss:")
 		fields := strings.Fields(rest)
 		if len(fields) == 0 {
-			return 0, fmt.Errorf("process %d: smaps_rollup has no line Pss", pid)
+			return 0, fmt.Errorf("process %d: smaps_rollup has no Pss", pid)
 		}
 		kib, err := strconv.ParseFloat(fields[0], 64)
 		if err != nil {
@@ -145,7 +145,7 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// explain adds the end of the server's log to an error that is no interruption.
+// explain adds the end of the server's log to an error, unless ctx has ended.
 func (p program) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err

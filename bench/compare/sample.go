@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// sample is what one measurement found; what it did not look at is NaN.
+// sample is the result of one measurement. Values that were not measured are NaN.
 type sample struct {
 	rate, p50, p99 float64 // per second, and milliseconds
 	memory         float64 // MB
@@ -33,13 +33,13 @@ func p50(s sample) float64    { return s.p50 }
 func p99(s sample) float64    { return s.p99 }
 func memory(s sample) float64 { return s.memory }
 
-// key names a measurement: what was measured, and on what.
+// key identifies a measurement.
 type key struct{ figure, subject string }
 
-// round is what one round of measurements found.
+// round holds the results of one round.
 type round map[key]sample
 
-// value is NaN where there was no such measurement.
+// value returns a value of a measurement, or NaN if there is none.
 func (r round) value(k key, of func(sample) float64) float64 {
 	if s, ok := r[k]; ok {
 		return of(s)
@@ -47,10 +47,10 @@ func (r round) value(k key, of func(sample) float64) float64 {
 	return math.NaN()
 }
 
-// spread is the lowest, the median and the highest value over rounds.
+// spread is the range and the median of a value over rounds.
 type spread struct{ low, median, high float64 }
 
-// over returns false if no round has a value.
+// over returns the spread of a value over rounds, or false if no round has it.
 func over(rounds []round, value func(round) float64) (spread, bool) {
 	var values []float64
 	for _, r := range rounds {

@@ -6,14 +6,14 @@ import (
 	"runtime"
 )
 
-// figures in the order in which they are measured and printed: those that are
+// figures holds the figures in the order of measuring and printing. Figures that are
 // compared with each other are neighbours.
 var figures = []string{
 	figureBare, figureRequire, figureProfile, figureRefresh, figureSignIn,
 	figureBareSingle, figureFields, figureEcho, figureStart, figureMemory,
 }
 
-// ratio is a quotient of two measurements of one round.
+// ratio is a named quotient of measurements of one round.
 type ratio struct {
 	name  string
 	value func(round) float64
@@ -23,7 +23,7 @@ func quotient(name string, of func(sample) float64, a, b key) ratio {
 	return ratio{name, func(r round) float64 { return r.value(a, of) / r.value(b, of) }}
 }
 
-// ratios returns those within a build and with what is not ours.
+// ratios returns the ratios within a build, and to PocketBase, Argon2id and go-plugin.
 func ratios(suffix string) []ratio {
 	var all []ratio
 	for _, database := range []string{sqlite, postgres} {
@@ -50,7 +50,7 @@ func ratios(suffix string) []ratio {
 	}})
 }
 
-// ratiosToBase returns those of this tree to another commit.
+// ratiosToBase returns the ratios of this tree to another commit.
 func ratiosToBase(suffix string) []ratio {
 	var all []ratio
 	for _, figure := range figures {
@@ -68,13 +68,13 @@ func ratiosToBase(suffix string) []ratio {
 	return all
 }
 
-// print prints the medians over rounds, and the ratios.
+// print prints the medians over rounds and the ratios.
 func (c *comparison) print(w io.Writer, rounds []round) {
 	o := c.options
 	fmt.Fprintf(w, "%d processors, %d rounds of %g s per figure, %d callers (sign-in: %d), throttling off, medians\n\n",
 		runtime.NumCPU(), o.rounds, o.seconds, o.callers.all, o.callers.signIn)
 	if c.postgres == "" {
-		fmt.Fprint(w, "PostgreSQL is left out: PERSONAL_TEST_POSTGRES names no server.\n\n")
+		fmt.Fprint(w, "PostgreSQL is left out: PERSONAL_TEST_POSTGRES is not set.\n\n")
 	}
 	const line = "%-22s %-22s %11s %9s %9s %7s\n"
 	fmt.Fprintf(w, line, "figure", "of", "per second", "p50 ms", "p99 ms", "MB")
@@ -102,7 +102,7 @@ func (c *comparison) print(w io.Writer, rounds []round) {
 	}
 }
 
-// subjectsOf returns what a figure was measured on.
+// subjectsOf returns the subjects of a figure.
 func (c *comparison) subjectsOf(figure string) []string {
 	var subjects []string
 	for _, j := range c.jobs[figure] {

@@ -1,4 +1,4 @@
-// Command pocketbase is PocketBase with its own defaults, for comparison:
+// Command pocketbase is PocketBase with its defaults, for comparison:
 //
 //	pocketbase serve --http 127.0.0.1:8090 --dir FOLDER
 package main

@@ -1,17 +1,101 @@
 package password
 
 import (
+	"context"
+	"crypto/md5"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 
 	"golang.org/x/crypto/argon2"
 )
 
-// The sizes of what we make, and the sizes that are read.
+// Params are the costs of Argon2id (RFC 9106). A hash with other costs is due for
+// replacement: lower costs are weaker, and higher ones make every failed verification
+// take as long as theirs, see [Hasher.Measure].
+type Params struct {
+	MemoryKiB uint32 // memory of one hashing, in KiB
+	Time      uint32 // passes over the memory
+	Threads   uint8
+}
+
+// The limits of the costs of a hash. Without them a hash written by an attacker could
+// exhaust the process.
+const (
+	maxMemoryKiB = 256 * 1024
+	maxTime      = 16
+	maxThreads   = 16
+	maxWork      = 4 * maxMemoryKiB // memory times passes of a hash to be made or imported: one to two seconds
+)
+
+// Validate returns an error that names the parameter beyond the limits of hashes to
+// be made or imported: memory_kib 8 per thread … 262144, time 1 … 16, threads
+// 1 … 16, and memory_kib times time 1048576 at most.
+func (p Params) Validate() error {
+	if err := p.validateStored(); err != nil {
+		return err
+	}
+	if p.MemoryKiB*p.Time > maxWork {
+		return fmt.Errorf("memory_kib: %d times %d passes (time) are more than %d", p.MemoryKiB, p.Time, maxWork)
+	}
+	return nil
+}
+
+// validateStored is Validate for stored hashes. It has no limit of the work: version
+// 0.1.0 may have made hashes beyond it.
+func (p Params) validateStored() error {
+	switch minMemory := 8 * max(uint32(p.Threads), 1); {
+	case p.Threads < 1 || p.Threads > maxThreads:
+		return fmt.Errorf("threads: %d is not in 1 … %d", p.Threads, maxThreads)
+	case p.Time < 1 || p.Time > maxTime:
+		return fmt.Errorf("time: %d is not in 1 … %d", p.Time, maxTime)
+	case p.MemoryKiB < minMemory || p.MemoryKiB > maxMemoryKiB:
+		return fmt.Errorf("memory_kib: %d is not in %d … %d", p.MemoryKiB, minMemory, maxMemoryKiB)
+	}
+	return nil
+}
+
+// Format returns the format of hashes that are made with the costs, see [Format].
+func (p Params) Format() string { return argon2Hash{function: argon2id, params: p}.format() }
+
+// upTo returns the costs of a hashing that, after one with p, makes both together
+// take as long as one with the current costs; zero if p takes that long itself.
+func (p Params) upTo(current Params) Params {
+	short := current.duration() - p.duration()
+	if short <= 0 {
+		return Params{}
+	}
+	return current.withMemory(short * float64(current.lanes()) / float64(current.Time))
+}
+
+// part returns the costs of a hashing that takes a fraction, at most 1, of the time
+// of one with p; zero if the fraction is not positive.
+func (p Params) part(fraction float64) Params {
+	if fraction <= 0 {
+		return Params{}
+	}
+	return p.withMemory(fraction * float64(p.MemoryKiB))
+}
+
+func (p Params) withMemory(kib float64) Params {
+	p.MemoryKiB = max(uint32(kib), 8*uint32(p.Threads))
+	return p
+}
+
+// duration returns how long a hashing takes, in passes over a KiB: in Argon2 every
+// pass over every block costs the same, and lanes are computed in parallel.
+func (p Params) duration() float64 {
+	return float64(p.MemoryKiB) * float64(p.Time) / float64(p.lanes())
+}
+
+func (p Params) lanes() int { return min(int(p.Threads), runtime.GOMAXPROCS(0)) }
+
+// The sizes of new hashes, and the limits of stored ones.
 const (
 	saltBytes = 16
 	keyBytes  = 32
@@ -20,8 +104,7 @@ const (
 	minKeyBytes, maxKeyBytes   = 16, 64
 )
 
-// The functions of the Argon2 family (RFC 9106) that are read. New hashes are
-// made with argon2id.
+// The supported functions of the Argon2 family (RFC 9106). New hashes are argon2id.
 const (
 	argon2id = "argon2id"
 	argon2i  = "argon2i"
@@ -54,17 +137,6 @@ func (h argon2Hash) matches(password string) bool {
 	return subtle.ConstantTimeCompare(h.derive(password, len(h.key)), h.key) == 1
 }
 
-func (h argon2Hash) outdated(current Params) bool {
-	return h.function != argon2id || h.params != current || len(h.salt) < saltBytes || len(h.key) < keyBytes
-}
-
-func (h argon2Hash) effort(string) float64 { return 1 }
-
-func (h argon2Hash) costs() Params { return h.params }
-
-// argon2Family are the formats whose comparison is one Argon2 of known costs.
-type argon2Family interface{ costs() Params }
-
 func (h argon2Hash) format() string {
 	return fmt.Sprintf("$%s$v=%d$m=%d,t=%d,p=%d$", h.function, argon2.Version, h.params.MemoryKiB, h.params.Time, h.params.Threads)
 }
@@ -74,42 +146,56 @@ func (h argon2Hash) String() string {
 	return h.format() + encode(h.salt) + "$" + encode(h.key)
 }
 
-// parseArgon2 reads a hash of which every part is within the limits above. It
-// takes the one canonical way of writing each.
+func (h argon2Hash) stored() stored {
+	s := stored{format: h.format(), matches: h.matches, argon2: &h.params}
+	if h.function == argon2id {
+		s.made = &h
+	}
+	return s
+}
+
 func parseArgon2(encoded string) (stored, error) {
+	h, err := readArgon2(encoded)
+	if err != nil {
+		return stored{}, fmt.Errorf("%w: %w", ErrBadHash, err)
+	}
+	return h.stored(), nil
+}
+
+// readArgon2 parses a hash within the limits above, in its canonical text.
+func readArgon2(encoded string) (h argon2Hash, err error) {
 	parts := strings.Split(encoded, "$")
 	if len(parts) != 6 {
-		return nil, fmt.Errorf("%w: not in the PHC format", ErrBadHash)
+		return h, errors.New("not in the PHC format")
 	}
-	h := argon2Hash{function: parts[1]}
+	h.function = parts[1]
 	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.params.MemoryKiB, &h.params.Time, &h.params.Threads); err != nil {
-		return nil, fmt.Errorf("%w: costs can't be read", ErrBadHash)
+		return h, errors.New("invalid costs")
 	}
-	if err := h.params.readable(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBadHash, err)
+	if err := h.params.validateStored(); err != nil {
+		return h, err
 	}
-	var err error
 	if h.salt, err = decode(parts[4], minSaltBytes, maxSaltBytes); err != nil {
-		return nil, fmt.Errorf("%w: salt: %w", ErrBadHash, err)
+		return h, fmt.Errorf("salt: %w", err)
 	}
 	if h.key, err = decode(parts[5], minKeyBytes, maxKeyBytes); err != nil {
-		return nil, fmt.Errorf("%w: key: %w", ErrBadHash, err)
+		return h, fmt.Errorf("key: %w", err)
 	}
-	// What the steps above let pass (another version, leading zeros, line ends in
-	// the base64) does not survive being written again.
+	// This finds what the steps above accept: another version, leading zeros, line
+	// ends in the base64.
 	if h.String() != encoded {
-		return nil, fmt.Errorf("%w: not written in the canonical way", ErrBadHash)
+		return h, errors.New("not the canonical text")
 	}
 	return h, nil
 }
 
-func decode(text string, least, most int) ([]byte, error) {
+func decode(text string, minBytes, maxBytes int) ([]byte, error) {
 	data, err := base64.RawStdEncoding.DecodeString(text)
 	if err != nil {
 		return nil, errors.New("not base64")
 	}
-	if len(data) < least || len(data) > most {
-		return nil, fmt.Errorf("%d bytes are not in %d … %d", len(data), least, most)
+	if len(data) < minBytes || len(data) > maxBytes {
+		return nil, fmt.Errorf("%d bytes are not in %d … %d", len(data), minBytes, maxBytes)
 	}
 	return data, nil
 }
@@ -118,4 +204,68 @@ func random(n int) []byte {
 	data := make([]byte, n)
 	rand.Read(data) // never fails, see its documentation
 	return data
+}
+
+// The module's own encodings of an imported MD5. A wrapped one,
+// $argon2id-md5$v=19$m=…,t=…,p=…$SALT$KEY, is the Argon2id of its 32 lower-case
+// hexadecimal digits. A bare one, $md5-bare$DIGITS, still waits to be wrapped.
+const (
+	wrappedPrefix = "$argon2id-md5$"
+	barePrefix    = "$md5-bare$"
+)
+
+func parseWrapped(encoded string) (stored, error) {
+	s, err := parseArgon2("$" + argon2id + "$" + strings.TrimPrefix(encoded, wrappedPrefix))
+	if err != nil {
+		return s, err
+	}
+	inner := s.matches
+	s.format, s.made = wrap(s.format), nil
+	s.matches = func(password string) bool { return inner(md5Hex(password)) }
+	return s, nil
+}
+
+// wrap replaces the prefix of an Argon2id by that of a wrapped MD5.
+func wrap(text string) string {
+	return wrappedPrefix + strings.TrimPrefix(text, "$"+argon2id+"$")
+}
+
+func parseBare(encoded string) (stored, error) {
+	digits := strings.TrimPrefix(encoded, barePrefix)
+	if again, ok := bareMD5(digits); !ok || again != encoded {
+		return stored{}, fmt.Errorf("%w: not an MD5 of 32 lower-case hexadecimal digits", ErrBadHash)
+	}
+	return stored{format: barePrefix, matches: func(password string) bool { return equal(md5Hex(password), digits) }}, nil
+}
+
+// bareMD5 returns the bare form of 32 hexadecimal digits in either case.
+func bareMD5(digits string) (encoded string, ok bool) {
+	if len(digits) != hex.EncodedLen(md5.Size) {
+		return "", false
+	}
+	sum, err := hex.DecodeString(digits)
+	return barePrefix + hex.EncodeToString(sum), err == nil
+}
+
+func md5Hex(password string) string {
+	sum := md5.Sum([]byte(password))
+	return hex.EncodeToString(sum[:])
+}
+
+// IsBare reports whether a stored hash is an MD5 that is not wrapped yet.
+func IsBare(encoded string) bool { return strings.HasPrefix(encoded, barePrefix) }
+
+// Wrap returns a bare MD5 wrapped in an Argon2id of the current costs. It is
+// background work: requests of users are served first. The error is [ErrBadHash] if
+// encoded is not a bare MD5.
+func (h *Hasher) Wrap(ctx context.Context, encoded string) (wrapped string, err error) {
+	digits := strings.TrimPrefix(encoded, barePrefix)
+	if s, err := parse(encoded); err != nil || s.format != barePrefix {
+		return "", fmt.Errorf("wrapping a hash: %w: not a bare MD5", ErrBadHash)
+	}
+	err = h.queue.run(ctx, Source{background: true}, func() { wrapped = wrap(newArgon2id(h.params, digits).String()) })
+	if err != nil {
+		return "", fmt.Errorf("wrapping a hash: %w", err)
+	}
+	return wrapped, nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Published by the reference implementation: phc-winner-argon2, src/test.c.
-func TestArgon2idAgreesWithTheReferenceImplementation(t *testing.T) {
+func TestArgon2id_AgreesWithReferenceImplementation(t *testing.T) {
 	for _, v := range []struct{ encoded, key, password string }{
 		{"$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
 			"9dfeb910e80bad0311fee20f9c0e2b12c17987b4cac90c2ef54d5b3021c68bfe", "password"},
@@ -19,15 +19,15 @@ func TestArgon2idAgreesWithTheReferenceImplementation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := s.(argon2Hash)
+		h := *s.made
 		if got := hex.EncodeToString(h.key); got != v.key {
-			t.Errorf("%s: key %s", v.encoded, got)
+			t.Errorf("%s: got key %s, want %s", v.encoded, got, v.key)
 		}
 		if !h.matches(v.password) {
-			t.Errorf("%s: the password does not match", v.encoded)
+			t.Errorf("%s: got no match of its password", v.encoded)
 		}
 		if h.matches("Password") {
-			t.Errorf("%s: another password matches", v.encoded)
+			t.Errorf("%s: got a match of another password", v.encoded)
 		}
 	}
 }
@@ -37,13 +37,13 @@ const (
 	key32  = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY"
 )
 
-func TestAHashOutsideTheLimitsIsRefused(t *testing.T) {
+func TestParse_RefusesArgon2OutsideLimits(t *testing.T) {
 	const good = "$argon2id$v=19$m=64,t=1,p=1$" + salt16 + "$" + key32
 	if _, err := parse(good); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := parse(strings.Replace(good, "m=64,t=1", "m=65536,t=16", 1)); err != nil {
-		t.Errorf("the most that is taken: %v", err)
+		t.Errorf("the maximum costs: %v", err)
 	}
 	for name, encoded := range map[string]string{
 		"empty":                  "",
@@ -72,14 +72,14 @@ func TestAHashOutsideTheLimitsIsRefused(t *testing.T) {
 		"endless":                good + strings.Repeat("A", 1<<20),
 	} {
 		if _, err := parse(encoded); !errors.Is(err, ErrBadHash) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want ErrBadHash", name, err)
 		}
 	}
 }
 
-func TestErrorsHoldNoPartOfTheHash(t *testing.T) {
+func TestParse_ErrorsHoldNoPartOfHash(t *testing.T) {
 	_, err := parse("$argon2id$v=19$m=64,t=1,p=1$" + salt16 + "$" + key32 + "!")
 	if err == nil || strings.Contains(err.Error(), key32[:6]) || strings.Contains(err.Error(), salt16[:6]) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error without a part of the hash", err)
 	}
 }

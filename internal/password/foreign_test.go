@@ -1,13 +1,14 @@
 package password
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
-	"unsafe"
 )
 
 const (
@@ -15,10 +16,10 @@ const (
 	cyrillic = "пароль и слово"
 )
 
-// digits80 is longer than what bcrypt looks at.
+// digits80 is longer than the 72 bytes that count for bcrypt.
 var digits80 = strings.Repeat("0123456789", 8)
 
-// What the original implementations made of known passwords, at low costs.
+// foreignVectors are hashes by the original implementations, at low costs.
 var foreignVectors = []struct{ maker, password, encoded string }{
 	{"PHP 8.2, md5", phrase, "3cb4e732631f47e6eb961f34554b7cde"},
 	{"PHP 8.2, md5", cyrillic, "E0D2469E3CCAEAA78FA6CEADDF41272B"},
@@ -50,7 +51,7 @@ var foreignVectors = []struct{ maker, password, encoded string }{
 	{"Django 5, ScryptPasswordHasher", cyrillic, "scrypt$512$urMUQfxFqAfgvhDWdnJzqa$4$1$W1WqLqjUrYvEZJR+5DfNtdREGnJF1dYE4/C81VztGvmV3vm7RA2Uf3iK+0vtBq0BUE4XjdYJRXkgvnZIzRCacw=="},
 }
 
-func TestAHashOfAnotherSystemTakesItsPasswordAndIsDueForARehash(t *testing.T) {
+func TestVerify_ForeignHashMatchesAndIsDueForRehash(t *testing.T) {
 	h := newHasher(t, cheap)
 	for _, v := range foreignVectors {
 		t.Run(v.maker+" "+v.encoded[:8], func(t *testing.T) {
@@ -69,47 +70,47 @@ func TestAHashOfAnotherSystemTakesItsPasswordAndIsDueForARehash(t *testing.T) {
 func mustVerify(t *testing.T, h *Hasher, encoded, entered string, want Result) {
 	t.Helper()
 	if got, err := h.Verify(t.Context(), user, encoded, entered); err != nil || got != want {
-		t.Errorf("entered %.20q: %+v, %v, want %+v", entered, got, err, want)
+		t.Errorf("entered %.20q: got %+v, %v, want %+v", entered, got, err, want)
 	}
 }
 
-func TestTheRulesOfTheOldSystemHoldForItsHashes(t *testing.T) {
+func TestVerify_FollowsRulesOfForeignSystem(t *testing.T) {
 	h := newHasher(t, cheap)
 	for name, test := range map[string]struct {
 		encoded, entered string
 		want             bool
 	}{
-		"bcrypt looks at 72 bytes":         {"$2y$05$Np.awW9G5CiMUVfsGgSp9.JBi99mjzCk6RMJtr4GT8e6j/Yw79Pga", digits80[:72] + "else", true},
-		"and at no fewer":                  {"$2y$05$Np.awW9G5CiMUVfsGgSp9.JBi99mjzCk6RMJtr4GT8e6j/Yw79Pga", digits80[:71] + "else", false},
-		"WordPress 6.8 looks at all":       {"$wp$2y$05$HoKaV5kM1S5lZ7un9YyHFO8VKPgLNh7KTBAb7WmmFxMIiDwxGWubK", digits80 + "y", false},
-		"WordPress 6.8 trims":              {"$wp$2y$05$WhyxBDhSo/YsdMropMgla.QkyuKoFDnW1GX/uk6MQu5kvNFoYYq5S", " correct horse\t", true},
-		"WordPress before trims too":       {"$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/", " correct horse ", true},
-		"phpBB does not":                   {"$H$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/", " correct horse ", false},
-		"MD5 of the empty password is not": {barePrefix + "d41d8cd98f00b204e9800998ecf8427e", "", false},
+		"72 bytes count for bcrypt":         {"$2y$05$Np.awW9G5CiMUVfsGgSp9.JBi99mjzCk6RMJtr4GT8e6j/Yw79Pga", digits80[:72] + "else", true},
+		"no fewer bytes count for bcrypt":   {"$2y$05$Np.awW9G5CiMUVfsGgSp9.JBi99mjzCk6RMJtr4GT8e6j/Yw79Pga", digits80[:71] + "else", false},
+		"all bytes count for WordPress 6.8": {"$wp$2y$05$HoKaV5kM1S5lZ7un9YyHFO8VKPgLNh7KTBAb7WmmFxMIiDwxGWubK", digits80 + "y", false},
+		"WordPress 6.8 trims":               {"$wp$2y$05$WhyxBDhSo/YsdMropMgla.QkyuKoFDnW1GX/uk6MQu5kvNFoYYq5S", " correct horse\t", true},
+		"WordPress before 6.8 trims too":    {"$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/", " correct horse ", true},
+		"phpBB does not trim":               {"$H$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/", " correct horse ", false},
+		"MD5 of the empty password fails":   {barePrefix + "d41d8cd98f00b204e9800998ecf8427e", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := h.Verify(t.Context(), user, test.encoded, test.entered)
 			if err != nil || got.Match != test.want {
-				t.Errorf("got %+v, %v", got, err)
+				t.Errorf("got %+v, %v, want match %v", got, err, test.want)
 			}
 		})
 	}
 }
 
-// PHP made these of the decomposed form and of a text with a tab, which no
-// canonical form has.
-func TestTheVeryBytesThatWereEnteredAreTriedToo(t *testing.T) {
+// Other systems hash forms that are not canonical: a decomposed text, or one with a
+// tab.
+func TestVerify_TriesBytesAsEntered(t *testing.T) {
 	h := newHasher(t, cheap)
 	const decomposed, composed, tab = "cafe\u0301 au lait", "caf\u00e9 au lait", "one\ttwo three"
 	ofDecomposed, ofTab := barePrefix+md5Hex(decomposed), barePrefix+md5Hex(tab)
 	mustVerify(t, h, ofDecomposed, decomposed, Result{Match: true, Rehash: true})
 	mustVerify(t, h, ofDecomposed, composed, Result{})
-	mustVerify(t, h, ofTab, tab, Result{Match: true}) // nothing to rehash: a sign-in could not prepare it
+	mustVerify(t, h, ofTab, tab, Result{Match: true}) // no rehash: the text has no canonical form
 	raw := newArgon2id(cheap, decomposed).String()
 	mustVerify(t, h, raw, decomposed, Result{Match: true, Rehash: true})
 }
 
-func TestAnMD5IsWrappedAndStillTakesItsPassword(t *testing.T) {
+func TestWrap_WrappedMD5Matches(t *testing.T) {
 	h := newHasher(t, cheap)
 	bare, err := Adopt("3CB4E732631F47E6EB961F34554B7CDE")
 	if err != nil || !IsBare(bare) {
@@ -122,16 +123,16 @@ func TestAnMD5IsWrappedAndStillTakesItsPassword(t *testing.T) {
 	mustVerify(t, h, wrapped, phrase, Result{Match: true, Rehash: true})
 	mustVerify(t, h, wrapped, "3cb4e732631f47e6eb961f34554b7cde", Result{})
 	if again, err := Adopt(wrapped); err != nil || again != wrapped {
-		t.Errorf("it is not taken back: %v", err)
+		t.Errorf("adopting the wrapped hash: got %q, %v, want it unchanged", again, err)
 	}
 	for _, encoded := range []string{wrapped, h.dummy.String(), "", barePrefix} {
 		if _, err := h.Wrap(t.Context(), encoded); !errors.Is(err, ErrBadHash) {
-			t.Errorf("%q was wrapped: %v", encoded, err)
+			t.Errorf("%q: got %v, want ErrBadHash", encoded, err)
 		}
 	}
 }
 
-func TestNoPasswordMatchesAnUnusableHash(t *testing.T) {
+func TestVerify_UnusableHashMatchesNothing(t *testing.T) {
 	h := newHasher(t, cheap)
 	for _, encoded := range []string{"!", "!vUkA1dR2sN0p"} { // as Django writes them
 		adopted, err := Adopt(encoded)
@@ -143,11 +144,11 @@ func TestNoPasswordMatchesAnUnusableHash(t *testing.T) {
 		}
 	}
 	if _, err := h.Verify(t.Context(), user, "!more", phrase); !errors.Is(err, ErrBadHash) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want ErrBadHash", err)
 	}
 }
 
-func TestAForeignHashOutsideTheLimitsIsRefused(t *testing.T) {
+func TestAdopt_RefusesHashesOutsideLimits(t *testing.T) {
 	const sum = "bVpqm+CHHjqQF7nMJoWDg4CZlat+lk5aiYohLM2SyuY"
 	for _, encoded := range []string{
 		"", "plain", "*", "3cb4e732631f47e6eb961f34554b7cd", "3cb4e732631f47e6eb961f34554b7cdg",
@@ -159,7 +160,7 @@ func TestAForeignHashOutsideTheLimitsIsRefused(t *testing.T) {
 		"$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkR",
 		"$wp$2y$31$WhyxBDhSo/YsdMropMgla.QkyuKoFDnW1GX/uk6MQu5kvNFoYYq5S",
 		"$argon2i$v=19$m=64,t=99,p=1$" + salt16 + "$" + key32,
-		"$argon2id$v=19$m=65537,t=16,p=1$" + salt16 + "$" + key32, // readable, if 0.1.0 has made it
+		"$argon2id$v=19$m=65537,t=16,p=1$" + salt16 + "$" + key32, // valid if stored: 0.1.0 may have made it
 		wrappedPrefix + "v=19$m=65537,t=16,p=1$" + salt16 + "$" + key32,
 		"$argon2i$v=19$m=262144,t=5,p=1$" + salt16 + "$" + key32,
 		"$P$4fEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$RfEAVu23ObjBkUbr6.1RaiASnSr9u9/", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9", "$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9*",
@@ -172,15 +173,15 @@ func TestAForeignHashOutsideTheLimitsIsRefused(t *testing.T) {
 		strings.Repeat("a", 1<<20),
 	} {
 		if _, err := Adopt(encoded); !errors.Is(err, ErrBadHash) {
-			t.Errorf("%.60q: %v", encoded, err)
+			t.Errorf("%.60q: got %v, want ErrBadHash", encoded, err)
 		} else if len(encoded) > 8 && strings.Contains(err.Error(), encoded[len(encoded)-8:]) {
-			t.Errorf("the error holds a part of the hash: %v", err)
+			t.Errorf("got %v, want an error without a part of the hash", err)
 		}
 	}
 }
 
-// FuzzParse holds that whatever is read is within the limits, and what is cheap
-// can be compared with.
+// FuzzParse checks that every adopted hash is within the limits, and that cheap ones
+// can be compared.
 func FuzzParse(f *testing.F) {
 	f.Add("$argon2id$v=19$m=4294967295,t=4294967295,p=255$" + salt16 + "$" + key32)
 	f.Add("$argon2id$v=19$m=262144,t=16,p=16$" + salt16 + "$" + key32)
@@ -197,14 +198,14 @@ func FuzzParse(f *testing.F) {
 		}
 		s, err := parse(adopted)
 		if err != nil {
-			t.Fatalf("adopted, but not read: %v", err)
+			t.Fatalf("Adopt accepted what parse refuses: %v", err)
 		}
 		if !utf8.ValidString(adopted) || strings.ContainsFunc(adopted, unicode.IsControl) {
-			t.Fatalf("%q is no text for a database", adopted)
+			t.Fatalf("got %q, which no database can store as text", adopted)
 		}
-		memory, time := costs(t, s)
+		memory, time := costs(t, s.format)
 		if memory > 256<<20 || time > 1 {
-			t.Fatalf("%T asks for %d bytes and %v of the most time", s, memory, time)
+			t.Fatalf("%s takes %d bytes and %v of the maximum time", s.format, memory, time)
 		}
 		if memory <= 1<<20 && time < 1e-3 {
 			s.matches("a password")
@@ -213,32 +214,33 @@ func FuzzParse(f *testing.F) {
 }
 
 // costs returns the memory that a comparison takes, in bytes, and its time as a
-// part of the most that the format may take.
-func costs(t *testing.T, s stored) (memory uint64, time float64) {
-	switch s := s.(type) {
-	case argon2Hash:
-		if err := s.params.Validate(); err != nil || len(s.salt) > maxSaltBytes || len(s.key) > maxKeyBytes {
-			t.Fatalf("%v, salt %d, key %d", err, len(s.salt), len(s.key))
+// fraction of the maximum for the format.
+func costs(t *testing.T, format string) (memory uint64, time float64) {
+	parameters := strings.Split(strings.Trim(format, "$"), "$")
+	last := parameters[len(parameters)-1]
+	number := func(form string) (n [3]uint64) {
+		args := []any{&n[0], &n[1], &n[2]}[:strings.Count(form, "%")]
+		if _, err := fmt.Sscanf(last, form, args...); err != nil {
+			t.Fatalf("%s: %v", format, err)
 		}
-		return uint64(s.params.MemoryKiB) << 10, float64(s.params.MemoryKiB) * float64(s.params.Time) / (1 << 20)
-	case wrapped:
-		return costs(t, s.argon2Hash)
-	case unusableHash:
-		return 0, 0
-	case bare:
-		return uint64(unsafe.Sizeof(s)), 0
-	case bcryptHash:
-		cost := int(s.encoded[4]-'0')*10 + int(s.encoded[5]-'0')
-		return 4096, math.Exp2(float64(cost - maxBcryptCost))
-	case wordPressHash:
-		return costs(t, s.bcryptHash)
-	case phpassHash:
-		return maxRawBytes, float64(int(1)<<s.cost) / (1 << maxPhpassCost)
-	case pbkdf2Hash:
-		return uint64(len(s.sum)), float64(s.iterations) / maxPBKDF2Iterations
-	case scryptHash:
-		return 128 * uint64(s.n) * uint64(s.r), float64(s.n*s.r*s.p) / maxScryptWork
+		return n
 	}
-	t.Fatalf("%T is unknown", s)
+	switch parameters[0] {
+	case "argon2id", "argon2i", "argon2id-md5":
+		n := number("m=%d,t=%d,p=%d")
+		return n[0] << 10, float64(n[0]*n[1]) / maxWork
+	case "!", "md5-bare":
+		return 0, 0
+	case "2a", "2b", "2y", "wp":
+		return 4096, math.Exp2(float64(number("%d")[0]) - maxBcryptCost)
+	case "P", "H":
+		return maxRawBytes, math.Exp2(float64(strings.Index(phpassDigits, last) - maxPhpassCost))
+	case "pbkdf2_sha256", "pbkdf2_sha1":
+		return sha256.Size, float64(number("%d")[0]) / maxPBKDF2Iterations
+	case "scrypt":
+		n := number("ln=%d,r=%d,p=%d")
+		return 128 << n[0] * n[1], float64(1<<n[0]*n[1]*n[2]) / maxScryptWork
+	}
+	t.Fatalf("%s is unknown", format)
 	return 0, 0
 }

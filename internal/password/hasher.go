@@ -1,3 +1,13 @@
+// Package password hashes and verifies passwords, checks new ones against a
+// policy, and bounds the work that this takes.
+//
+// [Policy.Check] checks a new password and returns its canonical form; [Canonical]
+// returns that of a password entered at sign-in. A [Hasher] makes Argon2id hashes of
+// canonical passwords. It also verifies hashes that other systems made, which [Adopt]
+// imports (formats.go, argon2.go and foreign.go). A Hasher serves the sources of
+// requests in turn (queue.go), and makes every failed verification take as long as
+// one with the slowest stored format (timing.go). Errors never hold a password or a
+// hash.
 package password
 
 import (
@@ -10,17 +20,17 @@ import (
 var (
 	// ErrBusy means that too many passwords are being hashed: try again later.
 	ErrBusy = errors.New("too many passwords are being hashed")
-	// ErrBadHash means that a stored hash is in no known format or asks for more
-	// than the limits allow.
+	// ErrBadHash means that a stored hash has an unknown format or costs beyond the
+	// limits.
 	ErrBadHash = errors.New("bad password hash")
 )
 
-// Hasher makes and compares password hashes, a bounded number at once. It is
-// safe for concurrent use and needs no closing.
+// Hasher makes and verifies password hashes, a bounded number at once. It is safe
+// for concurrent use and needs no closing.
 //
-// Its methods wait for their turn for 5 s at most and not beyond the context's
-// end. Sources are served in turn. The error is [ErrBusy] when too many wait or
-// the wait is too long, and the context's error when that ends first.
+// Its methods wait for their turn, for 5 s at most, until the context ends. Sources
+// are served in turn. The error is [ErrBusy] if too many callers wait or the wait is
+// too long, and the context's error if the context ends first.
 type Hasher struct {
 	params  Params
 	queue   *queue
@@ -28,23 +38,23 @@ type Hasher struct {
 	timings *timings
 }
 
-// Result is the outcome of comparing a password with a stored hash.
+// Result is the outcome of a verification.
 type Result struct {
 	Match bool
-	// Rehash says that the hash is of another kind or other costs than new ones, or
-	// was made of another form of the password than the canonical one: replace it
-	// while the password is known.
+	// Rehash means that the hash has another format or other costs than new hashes,
+	// or was made of another form of the password than the canonical one. Replace
+	// the hash while the password is known.
 	Rehash bool
 }
 
 // New returns a Hasher that makes hashes with p and computes at most parallel
-// of them at once; 0 means as many as there are processors. The error is that of
+// hashes at once; 0 means one for each processor. The error is that of
 // [Params.Validate].
 func New(p Params, parallel int) (*Hasher, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("password hashing: %w", err)
 	}
-	// No password has a random key for its hash.
+	// The key is random, so no password matches the dummy.
 	dummy := argon2Hash{function: argon2id, params: p, salt: random(saltBytes), key: random(keyBytes)}
 	return &Hasher{params: p, queue: newQueue(parallel), dummy: dummy, timings: newTimings(dummy)}, nil
 }
@@ -58,13 +68,13 @@ func (h *Hasher) Hash(ctx context.Context, from Source, prepared string) (encode
 	return encoded, nil
 }
 
-// Verify compares a password, as it was entered, with a stored hash. The error
-// is [ErrBadHash] if the hash can't be used; nothing is computed for such a one.
+// Verify compares a password, as the user entered it, with a stored hash. The error
+// is [ErrBadHash], without any computation, if the hash is invalid.
 //
 // A mismatch takes at least as long as with a new hash, and [Hasher.Floor] for each
 // form of the password; the time in the queue does not count. If ctx ends meanwhile,
 // Verify returns the mismatch at once and no error: callers must charge the attempt
-// even if the client has hung up.
+// even if the client has disconnected.
 func (h *Hasher) Verify(ctx context.Context, from Source, encoded, entered string) (Result, error) {
 	s, err := parse(encoded)
 	if err != nil {
@@ -76,12 +86,12 @@ func (h *Hasher) Verify(ctx context.Context, from Source, encoded, entered strin
 // VerifyDummy does the work of Verify for an account that does not exist, and
 // takes as long, so that the time of a response does not reveal whether one does.
 func (h *Hasher) VerifyDummy(ctx context.Context, from Source, entered string) error {
-	_, err := h.compare(ctx, from, h.dummy, entered)
+	_, err := h.compare(ctx, from, h.dummy.stored(), entered)
 	return err
 }
 
-// compare waits for a turn, tries the entered password, and holds a failure to the
-// floor after the turn has ended.
+// compare waits for a turn, compares the entered password, and delays a failure to
+// the floor after the turn has ended.
 func (h *Hasher) compare(ctx context.Context, from Source, s stored, entered string) (Result, error) {
 	var began time.Time
 	var result Result
@@ -99,39 +109,42 @@ func (h *Hasher) compare(ctx context.Context, from Source, s stored, entered str
 	return result, nil
 }
 
-// try compares every form of the password that was entered, and returns how many
-// there are. That depends on the password alone, so it reveals nothing about the
-// account.
+// try compares every form of the entered password that a hash may have been made of:
+// the canonical one, of which all our hashes are, and the bytes as entered, which
+// other systems hash. It returns the number of forms. That depends on the password
+// alone, so it reveals nothing about the account.
 func (h *Hasher) try(s stored, entered string) (result Result, tried int) {
 	prepared, preparable := Canonical(entered)
-	forms := formsOf(entered, prepared)
-	if len(forms) == 0 { // no account has this password; the work is that of a wrong one
-		s, forms = h.dummy, []string{""}
+	var forms []string
+	if preparable {
+		forms = append(forms, prepared)
+	}
+	if entered != prepared && len(entered) <= maxRawBytes {
+		forms = append(forms, entered)
+	}
+	if len(forms) == 0 { // matches no account; do the work of a wrong password
+		s, forms = h.dummy.stored(), []string{""}
 	}
 	for _, form := range forms {
 		if s.matches(form) {
-			return Result{Match: true, Rehash: preparable && (form != prepared || s.outdated(h.params))}, len(forms)
+			return Result{Match: true, Rehash: preparable && (form != prepared || !s.current(h.params))}, len(forms)
 		}
-		h.topUp(s, form)
+		if missing := h.missing(s, form); missing != (Params{}) {
+			rest := h.dummy
+			rest.params = missing
+			rest.matches(form)
+		}
 	}
 	return Result{}, len(forms)
 }
 
-// topUp spends the time that a failed comparison with a cheaper hash has left.
-func (h *Hasher) topUp(s stored, form string) {
-	rest := h.dummy
-	if rest.params = h.missing(s, form); rest.params != (Params{}) {
-		rest.matches(form)
-	}
-}
-
 // missing returns the costs of an Argon2id that makes a failed comparison take as
-// long as one with a new hash; zero if it takes that long. They are computed
-// within the Argon2 family, and follow from the measured time of every other
-// format. A format that is not measured is topped up in full.
+// long as one with a new hash; zero if the comparison takes that long itself. Within
+// the Argon2 family they are computed, for other formats they follow from the
+// measured time. Without a measurement they are the full costs.
 func (h *Hasher) missing(s stored, form string) Params {
-	if a, ok := s.(argon2Family); ok {
-		return a.costs().upTo(h.params)
+	if s.argon2 != nil {
+		return s.argon2.upTo(h.params)
 	}
-	return h.params.part(1 - h.timings.part(s.format())*s.effort(form))
+	return h.params.part(1 - h.timings.part(s.format)*s.effort(form))
 }

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// owasp are the costs that the OWASP Password Storage Cheat Sheet names first.
+// owasp are the first costs in the OWASP Password Storage Cheat Sheet.
 var owasp = Params{MemoryKiB: 19 * 1024, Time: 2, Threads: 1}
 
 var cheap = Params{MemoryKiB: 16, Time: 1, Threads: 1}
@@ -25,7 +25,7 @@ func newHasher(t testing.TB, p Params) *Hasher {
 	return h
 }
 
-func TestAPasswordMatchesItsOwnHashOnly(t *testing.T) {
+func TestVerify_MatchesOnlyTheHashedPassword(t *testing.T) {
 	h := newHasher(t, cheap)
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune("aAé\u0301\u3000 가\u1100\u1161Ж")), 1, 20, -1)
@@ -45,13 +45,13 @@ func TestAPasswordMatchesItsOwnHashOnly(t *testing.T) {
 			}
 			prepared, _ := Canonical(entered)
 			if want := (Result{Match: prepared == password}); got != want {
-				t.Fatalf("entered %q: %+v, want %+v", entered, got, want)
+				t.Fatalf("entered %q: got %+v, want %+v", entered, got, want)
 			}
 		}
 	})
 }
 
-func TestEveryHashHasItsOwnSaltAndTheCurrentCosts(t *testing.T) {
+func TestHash_HasNewSaltAndCurrentCosts(t *testing.T) {
 	h := newHasher(t, owasp)
 	one, err1 := h.Hash(t.Context(), user, "password")
 	two, err2 := h.Hash(t.Context(), user, "password")
@@ -59,17 +59,17 @@ func TestEveryHashHasItsOwnSaltAndTheCurrentCosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if one == two {
-		t.Error("the same hash twice")
+		t.Errorf("got the hash %s twice", one)
 	}
 	if !strings.HasPrefix(one, "$argon2id$v=19$m=19456,t=2,p=1$") {
-		t.Errorf("got %s", one)
+		t.Errorf("got %s, want the costs of owasp", one)
 	}
 	if salt, key := len(strings.Split(one, "$")[4]), len(strings.Split(one, "$")[5]); salt != 22 || key != 43 {
-		t.Errorf("salt of %d characters, key of %d", salt, key)
+		t.Errorf("got a salt of %d characters and a key of %d, want 22 and 43", salt, key)
 	}
 }
 
-func TestAHashWithOtherCostsIsDueForARehash(t *testing.T) {
+func TestVerify_OtherCostsAreDueForRehash(t *testing.T) {
 	current := Params{MemoryKiB: 64, Time: 2, Threads: 2}
 	for name, test := range map[string]struct {
 		made Params
@@ -95,13 +95,13 @@ func TestAHashWithOtherCostsIsDueForARehash(t *testing.T) {
 		})
 	}
 	short := "$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc"
-	got, err := newHasher(t, current).Verify(t.Context(), user, short, "password")
+	got, err := newHasher(t, Params{MemoryKiB: 256, Time: 2, Threads: 2}).Verify(t.Context(), user, short, "password")
 	if want := (Result{Match: true, Rehash: true}); err != nil || got != want {
-		t.Errorf("a short salt: got %+v, %v", got, err)
+		t.Errorf("a short salt: got %+v, %v, want %+v", got, err, want)
 	}
 }
 
-func TestWhatACheaperHashLacksIsMadeUpFor(t *testing.T) {
+func TestParams_UpToReturnsMissingCosts(t *testing.T) {
 	current := Params{MemoryKiB: 1024, Time: 2, Threads: 1}
 	for name, test := range map[string]struct{ made, want Params }{
 		"the same":       {current, Params{}},
@@ -112,14 +112,14 @@ func TestWhatACheaperHashLacksIsMadeUpFor(t *testing.T) {
 		"almost nothing": {Params{MemoryKiB: 1023, Time: 2, Threads: 1}, Params{MemoryKiB: 8, Time: 2, Threads: 1}},
 	} {
 		if got := test.made.upTo(current); got != test.want {
-			t.Errorf("%s: got %+v", name, got)
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
 		}
 	}
 }
 
-// The quickest of several answers is compared, and more are asked for while it is
-// not what it should be: what else the machine does can only slow one down.
-func TestAWrongPasswordIsAnsweredNoSoonerForACheaperHash(t *testing.T) {
+// The test compares the fastest of several attempts, and makes more while the
+// difference is too large: other work on the machine can only slow one down.
+func TestVerify_FailureOfCheaperHashIsNotFaster(t *testing.T) {
 	h := newHasher(t, owasp)
 	older := newHasher(t, Params{MemoryKiB: owasp.MemoryKiB / 4, Time: 1, Threads: 1})
 	ofOlder, err := older.Hash(t.Context(), user, phrase)
@@ -134,7 +134,7 @@ func TestAWrongPasswordIsAnsweredNoSoonerForACheaperHash(t *testing.T) {
 		unknown, known := time.Hour, time.Hour
 		for round := 0; round < 5 || known < unknown*9/10; round++ {
 			if round == 200 {
-				t.Errorf("%s: %v, for an unknown account %v", name, known, unknown)
+				t.Errorf("%s: got %v, want no less than the %v of an unknown account", name, known, unknown)
 				break
 			}
 			unknown = min(unknown, elapsed(func() { _ = h.VerifyDummy(t.Context(), user, "wrong") }))
@@ -147,7 +147,7 @@ func TestAWrongPasswordIsAnsweredNoSoonerForACheaperHash(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s, _ := parse(encoded); h.missing(s, "wrong") == (Params{}) {
-			t.Errorf("%s: a failure is not topped up", v.maker)
+			t.Errorf("%s: got no missing costs", v.maker)
 		}
 	}
 }
@@ -158,17 +158,17 @@ func elapsed(f func()) time.Duration {
 	return time.Since(start)
 }
 
-func TestTheDummyIsHashedWithTheCurrentCosts(t *testing.T) {
+func TestNew_DummyHasCurrentCosts(t *testing.T) {
 	h := newHasher(t, cheap)
 	if h.dummy.params != cheap || len(h.dummy.salt) != saltBytes || len(h.dummy.key) != keyBytes {
-		t.Errorf("got %v", h.dummy.params)
+		t.Errorf("got %v, want %v", h.dummy.params, cheap)
 	}
 	if err := h.VerifyDummy(t.Context(), user, ""); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestABusyHasherSaysSo(t *testing.T) {
+func TestHasher_FullQueueIsBusy(t *testing.T) {
 	h := newHasher(t, cheap)
 	fill(h.queue)
 	_, hash := h.Hash(t.Context(), user, "password")
@@ -176,15 +176,15 @@ func TestABusyHasherSaysSo(t *testing.T) {
 	dummy := h.VerifyDummy(t.Context(), user, "password")
 	for name, err := range map[string]error{"Hash": hash, "Verify": verify, "VerifyDummy": dummy} {
 		if !errors.Is(err, ErrBusy) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want ErrBusy", name, err)
 		}
 	}
 	if _, err := h.Verify(t.Context(), user, "plain", "plain"); !errors.Is(err, ErrBadHash) {
-		t.Errorf("a bad hash: %v", err)
+		t.Errorf("a bad hash: got %v, want ErrBadHash", err)
 	}
 }
 
-func TestAHasherIsSharedByManyCallers(t *testing.T) {
+func TestHasher_ServesManyCallers(t *testing.T) {
 	h, err := New(cheap, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -197,17 +197,17 @@ func TestAHasherIsSharedByManyCallers(t *testing.T) {
 	for range 18 { // as many as may run and wait
 		callers.Go(func() {
 			if r, err := h.Verify(t.Context(), user, encoded, "password"); err != nil || !r.Match {
-				t.Errorf("got %+v, %v", r, err)
+				t.Errorf("got %+v, %v, want a match", r, err)
 			}
 		})
 	}
 	callers.Wait()
 	if h.queue.held != 0 || h.queue.backlog.size != 0 {
-		t.Error("turns were not given back")
+		t.Errorf("got %d turns held and %d waiters at the end, want none", h.queue.held, h.queue.backlog.size)
 	}
 }
 
-func TestCostsOutOfRangeAreRefusedByName(t *testing.T) {
+func TestNew_NamesCostsOutOfRange(t *testing.T) {
 	for _, test := range []struct {
 		params Params
 		name   string
@@ -221,7 +221,7 @@ func TestCostsOutOfRangeAreRefusedByName(t *testing.T) {
 		{Params{MemoryKiB: 1 << 18, Time: 5, Threads: 1}, "memory_kib"},
 	} {
 		if _, err := New(test.params, 0); err == nil || !strings.Contains(err.Error(), test.name) {
-			t.Errorf("%+v: %v, want an error naming %s", test.params, err, test.name)
+			t.Errorf("%+v: got %v, want an error naming %s", test.params, err, test.name)
 		}
 	}
 }

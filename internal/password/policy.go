@@ -1,35 +1,42 @@
 package password
 
 import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
+	"golang.org/x/text/cases"
 	"golang.org/x/text/secure/precis"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
 
 const (
-	// maxBytes bounds a prepared password: HTTP contract, section 3, register.
+	// maxBytes is the maximum length of a prepared password: HTTP contract, section 3,
+	// register.
 	maxBytes = 1024
-	// maxRawBytes bounds what is prepared at all. Preparation shortens at most to
-	// a third (an ideographic space, three Hangul jamo), so that nothing above
-	// this could come out within maxBytes.
+	// maxRawBytes is the maximum length of a password before preparation. Preparation
+	// shortens a text to a third at most (an ideographic space, three Hangul jamo), so
+	// no longer text can fit into maxBytes.
 	maxRawBytes = 4 * maxBytes
 )
 
-// Policy says which new passwords are good enough. There are no rules of
-// composition: NIST SP 800-63B advises against them.
+// Policy decides which new passwords are acceptable. It has no composition rules:
+// NIST SP 800-63B advises against them.
 type Policy struct {
 	MinLength int      // characters, after preparation
-	Words     []string // of the site: with no more than 7 characters besides, they are no password
+	Words     []string // of the site; a password that holds one must have 8 more characters
 }
 
-// Check prepares a new password and judges it. personalWords are what the
-// password must not be equal to: the login, the e-mail address, and so on; empty
-// ones are ignored. The fault is "" for a good one, else required, too_short,
-// too_long, invalid_format (PRECIS allows no such text) or too_common.
-func (p Policy) Check(password string, personalWords ...string) (prepared string, fault personal.FieldErrorCode) {
+// Check checks a new password and returns its prepared form. The password must
+// differ from personalWords: the login, the e-mail address, and so on; empty ones are
+// ignored. The code is "" for an acceptable password, else required, too_short,
+// too_long, invalid_format (PRECIS does not allow the text) or too_common.
+func (p Policy) Check(password string, personalWords ...string) (prepared string, code personal.FieldErrorCode) {
 	if password == "" {
 		return "", personal.FieldErrorRequired
 	}
@@ -40,20 +47,21 @@ func (p Policy) Check(password string, personalWords ...string) (prepared string
 	if !ok {
 		return "", personal.FieldErrorInvalidFormat
 	}
+	isPersonal := func(word string) bool { return strings.EqualFold(prepared, word) }
 	switch {
 	case utf8.RuneCountInString(prepared) < p.MinLength:
 		return "", personal.FieldErrorTooShort
 	case len(prepared) > maxBytes:
 		return "", personal.FieldErrorTooLong
-	case isCommon(prepared) || isPersonal(prepared, personalWords) || isMainlyOf(prepared, p.Words):
+	case isCommon(prepared) || slices.ContainsFunc(personalWords, isPersonal) || isMainlyOf(prepared, p.Words):
 		return "", personal.FieldErrorTooCommon
 	}
 	return prepared, ""
 }
 
-// Canonical prepares a password that was entered, with PRECIS OpaqueString
-// (RFC 8265): the same password typed on another device has the same form. It
-// returns false if no stored password can match. Its work is bounded.
+// Canonical returns the prepared form of a password that a user entered: that of
+// PRECIS OpaqueString (RFC 8265), so that the same password typed on another device
+// is the same. It returns false if no stored password can match. Its work is bounded.
 func Canonical(password string) (string, bool) {
 	if len(password) > maxRawBytes {
 		return "", false
@@ -65,21 +73,8 @@ func Canonical(password string) (string, bool) {
 	return prepared, true
 }
 
-// formsOf returns the forms of an entered password that a stored hash may have
-// been made of: the prepared one, if there is one, which every hash of ours is of,
-// and the very bytes, which other systems hashed.
-func formsOf(entered, prepared string) (forms []string) {
-	if prepared != "" {
-		forms = append(forms, prepared)
-	}
-	if entered != prepared && len(entered) <= maxRawBytes {
-		forms = append(forms, entered)
-	}
-	return forms
-}
-
-// prepare refuses bytes that are not UTF-8 itself: PRECIS would make U+FFFD of
-// them, and different passwords equal.
+// prepare refuses invalid UTF-8 itself: PRECIS would replace it by U+FFFD and make
+// different passwords equal.
 func prepare(password string) (string, bool) {
 	if !utf8.ValidString(password) {
 		return "", false
@@ -88,11 +83,68 @@ func prepare(password string) (string, bool) {
 	return prepared, err == nil
 }
 
-func isPersonal(password string, words []string) bool {
+// commonText holds common passwords in lower case, sorted by bytes, one a line.
+// common/LICENSE.txt names its source and licence.
+//
+//go:embed common/passwords.txt
+var commonText string
+
+var commonList = sync.OnceValue(func() []string {
+	return strings.Split(strings.TrimSuffix(commonText, "\n"), "\n")
+})
+
+// isCommon reports whether a password is a common one, in any case.
+func isCommon(password string) bool {
+	_, found := slices.BinarySearch(commonList(), strings.ToLower(password))
+	return found
+}
+
+const (
+	maxWords      = 100
+	minWordLength = 3  // characters; shorter words are part of too many others
+	maxWordLength = 64 // characters
+	// minBesideWords is how many characters a password must have besides the site's
+	// words: the minimum length that any site can set.
+	minBesideWords = 8
+)
+
+// ValidateWords returns an error that names the first word that is invalid as one of
+// the site's words, see [Policy.Words]. There may be 100 words, of 3 to 64 characters
+// that passwords may have.
+func ValidateWords(words []string) error {
+	if len(words) > maxWords {
+		return fmt.Errorf("words: got %d, the maximum is %d", len(words), maxWords)
+	}
 	for _, word := range words {
-		if strings.EqualFold(password, word) {
-			return true
+		folded, ok := foldedWord(word)
+		if n := utf8.RuneCountInString(folded); !ok || n < minWordLength || n > maxWordLength {
+			return fmt.Errorf("words: %q must have %d to %d characters, none of them a control character", word, minWordLength, maxWordLength)
 		}
 	}
-	return false
+	return nil
+}
+
+// isMainlyOf reports whether a prepared password holds some of the words and too
+// little besides, in any case.
+func isMainlyOf(password string, words []string) bool {
+	var folded, pairs []string
+	for _, word := range words {
+		if f, ok := foldedWord(word); ok {
+			folded = append(folded, f)
+		}
+	}
+	// The longest is replaced first, so that a word within it does not break it up.
+	slices.SortFunc(folded, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	for _, word := range folded {
+		pairs = append(pairs, word, "")
+	}
+	whole := cases.Fold().String(password)
+	beside := strings.NewReplacer(pairs...).Replace(whole)
+	return beside != whole && utf8.RuneCountInString(beside) < minBesideWords
+}
+
+// foldedWord prepares a word like a password and removes differences of case.
+func foldedWord(word string) (string, bool) {
+	prepared, ok := prepare(word)
+	return cases.Fold().String(prepared), ok
 }

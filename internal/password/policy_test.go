@@ -13,11 +13,11 @@ import (
 
 var policy = Policy{MinLength: 8}
 
-func TestANewPasswordIsJudgedAfterPreparation(t *testing.T) {
+func TestPolicy_ChecksPreparedPassword(t *testing.T) {
 	long := strings.Repeat("ab", 512) // 1024 bytes
 	tests := map[string]struct {
 		password, prepared string
-		fault              personal.FieldErrorCode
+		code               personal.FieldErrorCode
 	}{
 		"empty":                             {"", "", personal.FieldErrorRequired},
 		"a phrase":                          {"correct horse battery staple", "correct horse battery staple", ""},
@@ -29,7 +29,7 @@ func TestANewPasswordIsJudgedAfterPreparation(t *testing.T) {
 		"composed":                          {"xqe\u0301kwvzpm", "xq\u00e9kwvzpm", ""},
 		"other spaces":                      {"zv\u00a0w\u3000qm", "", personal.FieldErrorTooShort},
 		"other spaces, long enough":         {"zvx\u00a0wk\u3000qm", "zvx wk qm", ""},
-		"case stays":                        {"ZvWkQmXp", "ZvWkQmXp", ""},
+		"case is kept":                      {"ZvWkQmXp", "ZvWkQmXp", ""},
 		"the longest":                       {long, long, ""},
 		"one byte too long":                 {long + "c", "", personal.FieldErrorTooLong},
 		"long before but not after":         {strings.Repeat("\u3000a", 400), strings.Repeat(" a", 400), ""},
@@ -46,40 +46,40 @@ func TestANewPasswordIsJudgedAfterPreparation(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			prepared, fault := policy.Check(test.password, "grigori.z", "gz@example.com", "")
-			if prepared != test.prepared || fault != test.fault {
-				t.Errorf("got %q, %q", prepared, fault)
+			prepared, code := policy.Check(test.password, "grigori.z", "gz@example.com", "")
+			if prepared != test.prepared || code != test.code {
+				t.Errorf("got %q, %q, want %q, %q", prepared, code, test.prepared, test.code)
 			}
 		})
 	}
 }
 
-func TestWhatWasAcceptedCanBeEnteredAgain(t *testing.T) {
+func TestCanonical_AcceptsWhatPolicyAccepted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		password := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.SampledFrom([]rune("aé\u0301\u3000 가\u1100\u1161\u11a8")), 0, 700, -1)).Draw(t, "password")
-		prepared, fault := policy.Check(password)
-		if fault != "" {
+		prepared, code := policy.Check(password)
+		if code != "" {
 			return
 		}
 		for _, entered := range []string{password, prepared, norm.NFD.String(prepared)} {
 			if got, ok := Canonical(entered); !ok || got != prepared {
-				t.Fatalf("%q was prepared as %q and now as %q, %v", password, prepared, got, ok)
+				t.Fatalf("%q: got %q, %v, want %q", password, got, ok, prepared)
 			}
 		}
 	})
 }
 
-// The bound on what is prepared at all rests on this.
-func TestPreparationShortensToAThirdAtMost(t *testing.T) {
+// maxRawBytes relies on this.
+func TestPrepare_ShortensToAThirdAtMost(t *testing.T) {
 	for r := rune(1); r <= 0x3ffff; r++ {
 		decomposed := norm.NFD.String(string(r))
 		if prepared := norm.NFC.String(decomposed); 3*len(prepared) < len(decomposed) {
-			t.Errorf("%U: %d bytes become %d", r, len(decomposed), len(prepared))
+			t.Errorf("%U: got %d bytes of %d, want at least a third", r, len(prepared), len(decomposed))
 		}
 	}
 }
 
-func TestWhatNobodyCanHaveIsNotPrepared(t *testing.T) {
+func TestCanonical_RefusesImpossiblePasswords(t *testing.T) {
 	for name, entered := range map[string]string{
 		"empty":     "",
 		"too long":  strings.Repeat("a", 1025),
@@ -88,34 +88,34 @@ func TestWhatNobodyCanHaveIsNotPrepared(t *testing.T) {
 		"not UTF-8": "\xff",
 	} {
 		if got, ok := Canonical(entered); ok || got != "" {
-			t.Errorf("%s: %.20q, %v", name, got, ok)
+			t.Errorf("%s: got %.20q, %v, want none", name, got, ok)
 		}
 	}
 	megabyte := strings.Repeat("a", 1<<20)
 	if allocs := testing.AllocsPerRun(10, func() { Canonical(megabyte) }); allocs > 0 {
-		t.Errorf("%v allocations for what is refused by its length", allocs)
+		t.Errorf("got %v allocations for a password that is too long, want 0", allocs)
 	}
 }
 
-func TestTheCommonListIsLargeSortedAndInLowerCase(t *testing.T) {
+func TestCommonList_IsLargeSortedAndLowerCase(t *testing.T) {
 	list := commonList()
 	if len(list) < 30000 || !slices.IsSorted(list) {
-		t.Errorf("%d entries, sorted: %v", len(list), slices.IsSorted(list))
+		t.Errorf("got %d entries, sorted: %v, want 30000 sorted ones", len(list), slices.IsSorted(list))
 	}
 	if len(slices.Compact(slices.Clone(list))) != len(list) || slices.Contains(list, "") {
-		t.Error("an entry is doubled or empty")
+		t.Error("an entry is repeated or empty")
 	}
 	if commonText != strings.ToLower(commonText) {
 		t.Error("an entry is not in lower case, so it would never be found")
 	}
 	for _, word := range []string{list[0], list[len(list)-1], "password", "12345678", "PASSWORD1", "chocolate"} {
 		if !isCommon(word) {
-			t.Errorf("%q is not found", word)
+			t.Errorf("%q: got not common", word)
 		}
 	}
 	for _, word := range []string{"", "zvwkqmxp", "password\n12345678", "пароль"} {
 		if isCommon(word) {
-			t.Errorf("%q is found", word)
+			t.Errorf("%q: got common", word)
 		}
 	}
 }

@@ -13,28 +13,28 @@ const (
 	placesPerTurn = 64 // callers that may wait, for each hashing that may run
 )
 
-// Source is where a request for a hashing comes from. Sources are told apart by
-// their network and served in turn; within a network, its subnets are.
+// Source is the origin of a request for a hashing. Networks are served in turn, and
+// within a network its subnets.
 type Source struct {
 	Network string // IPv4 address, or the /48 of an IPv6 address; "" if unknown
 	Subnet  string // the /64 within an IPv6 network; "" otherwise
-	// Shared says that many clients share the network, or that it is unknown: it
-	// may hold more than a quarter of the places, but all shared ones together no
-	// more than half.
+	// Shared means that many clients share the network, or that it is unknown. A
+	// shared network may hold more than a quarter of the places, but all shared
+	// networks together at most half.
 	Shared bool
 
 	background bool // no user waits for the result; Network and Subnet are ""
 }
 
-// same reports whether two sources are of one network.
+// same reports whether two sources are in one network.
 func (s Source) same(other Source) bool {
 	s.Subnet, other.Subnet = "", ""
 	return s == other
 }
 
-// queue bounds how many hashings run at once, how many callers wait for a turn,
-// and how long: Argon2 would exhaust the memory otherwise. Invariants, whenever
-// the mutex is free:
+// queue limits how many hashings run at once, how many callers wait for a turn, and
+// for how long. Otherwise Argon2 would exhaust the memory. Invariants, whenever the
+// mutex is free:
 //
 //   - At most parallel turns are held, and at most backlog.places callers wait.
 //   - Callers wait only while every turn is held. A turn that ends goes to the
@@ -42,7 +42,7 @@ func (s Source) same(other Source) bool {
 //   - A waiter is either in the backlog or has exactly one outcome: its turn, or
 //     [ErrBusy]. A waiter that withdraws after it got its turn passes it on.
 //
-// The order of service and who gets a place are the backlog's decision.
+// The backlog decides the order of service and which callers get a place.
 type queue struct {
 	parallel int
 
@@ -51,7 +51,7 @@ type queue struct {
 	backlog backlog
 }
 
-// newQueue returns a queue of parallel turns; 0 means as many as there are processors.
+// newQueue returns a queue of parallel turns; 0 means one for each processor.
 func newQueue(parallel int) *queue {
 	if parallel <= 0 {
 		parallel = runtime.GOMAXPROCS(0)
@@ -69,9 +69,9 @@ func (q *queue) run(ctx context.Context, from Source, f func()) error {
 	return nil
 }
 
-// enter waits for a turn, which the caller ends by calling leave once. The error
-// is [ErrBusy] if there is no place, another source takes the place, or the wait
-// exceeds maxWait; it is the context's if that ends first.
+// enter waits for a turn, which the caller ends by calling leave once. The error is
+// [ErrBusy] if there is no place, another source takes the place, or the wait exceeds
+// maxWait, and the context's error if the context ends first.
 func (q *queue) enter(ctx context.Context, from Source) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -97,8 +97,8 @@ func (q *queue) enter(ctx context.Context, from Source) error {
 	return err
 }
 
-// arrive takes a free turn and returns nil, or returns a waiter, which has its
-// outcome already if there is no place for it.
+// arrive takes a free turn and returns nil, or returns a waiter. If there is no place
+// for the waiter, it has its outcome already.
 func (q *queue) arrive(from Source) *waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -117,8 +117,8 @@ func (q *queue) arrive(from Source) *waiter {
 	return w
 }
 
-// withdraw ends a wait and returns the reason, or the waiter's outcome if that
-// came first.
+// withdraw ends a wait and returns the reason, or the waiter's outcome if it has one
+// already.
 func (q *queue) withdraw(w *waiter, reason error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -128,7 +128,7 @@ func (q *queue) withdraw(w *waiter, reason error) error {
 	return <-w.outcome
 }
 
-// leave ends a turn and gives it to the next waiter.
+// leave ends a turn and passes it to the next waiter.
 func (q *queue) leave() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -139,42 +139,42 @@ func (q *queue) leave() {
 	q.held--
 }
 
-// waiter is one caller that waits for a turn.
+// waiter is a caller that waits for a turn.
 type waiter struct {
 	from    Source
-	arrival uint64     // number in the order of arrival
-	outcome chan error // takes one value: nil for a turn, or [ErrBusy]
+	number  uint64     // in the order of arrival
+	outcome chan error // gets one value: nil for a turn, or [ErrBusy]
 }
 
 // backlog holds the waiters and decides the order of service:
 //
 //   - Networks are served in turn, within a network its subnets in turn, within a
-//     subnet the waiters in the order of arrival. A newcomer's network is served
-//     after at most one hashing of every other network.
+//     subnet the waiters in the order of arrival. A new network is served after at
+//     most one hashing of every other network.
 //   - Background hashing is a network of its own. It is served only when no other
-//     one waits.
+//     network waits.
 //
-// It also decides who gets one of the places:
+// It also decides which callers get one of the places:
 //
 //   - The bound of a network is a quarter of the places, that of all shared networks
-//     together half of them. Who has reached it takes no further place while others
-//     wait. Background hashing does not count as one of the others, nor does one
+//     together half of them. A network at its bound gets no further place while
+//     others wait. Background hashing does not count as another network, nor does one
 //     shared network for another.
 //   - When all places are taken, a network without a waiter displaces the newest
-//     waiter of the largest network, of several the one to be served last. A shared
-//     one also does, among the shared ones, when these have reached their bound. If
-//     every network holds one place only, the newcomer gets none. Background hashing
-//     displaces no waiter.
-//   - When all places are taken, a network with less than a quarter of them
-//     displaces likewise, but only among those beyond their bound, and no shared one
-//     another. Any other network with a waiter gets no further place.
+//     waiter of the largest network; of several, of the one to be served last. A
+//     shared network without a waiter also displaces one of a shared network when
+//     these have reached their bound. If every network holds only one place, the
+//     newcomer gets none. Background hashing displaces no waiter.
+//   - When all places are taken, a network with less than a quarter of them also
+//     displaces a waiter, but only of a network beyond its bound, and no shared
+//     network displaces another. Any other network with a waiter gets no further place.
 //
-// Scans are linear: the places are a few hundred at most, and a hashing takes
+// Scans are linear: there are a few hundred places at most, and a hashing takes
 // milliseconds.
 type backlog struct {
 	places   int
 	size     int        // waiters
-	arrivals uint64     // waiters that ever joined
+	joined   uint64     // waiters that ever joined
 	networks []*network // those with waiters, the next to be served first
 }
 
@@ -190,7 +190,7 @@ type subnet struct{ waiters []*waiter }
 func (s *subnet) source() Source  { return s.waiters[0].from }
 func (n *network) source() Source { return n.subnets[0].source() }
 
-// join gives w a place. A displaced waiter has left the backlog.
+// join gives w a place and removes the waiter that it displaces, if any.
 func (b *backlog) join(w *waiter) (displaced *waiter, ok bool) {
 	own, quarter, half, shared := b.find(w.from), b.places/4, b.places/2, b.shared()
 	size := 0
@@ -223,13 +223,13 @@ func (b *backlog) join(w *waiter) (displaced *waiter, ok bool) {
 		displaced = largest.newest()
 		b.remove(displaced)
 	}
-	b.arrivals++
-	w.arrival = b.arrivals
+	b.joined++
+	w.number = b.joined
 	b.add(own, w)
 	return displaced, true
 }
 
-// add appends w to its network, or to a new one that is served last.
+// add appends w to its network own, or to a new one, to be served last, if own is nil.
 func (b *backlog) add(own *network, w *waiter) {
 	if own == nil {
 		own = &network{}
@@ -246,8 +246,8 @@ func (b *backlog) add(own *network, w *waiter) {
 	own.subnets = append(own.subnets, &subnet{[]*waiter{w}})
 }
 
-// next removes and returns the waiter whose turn it is; nil if there is none. Its
-// network and its subnet move behind the others.
+// next removes and returns the waiter to be served, nil if there is none, and moves
+// its network and its subnet behind the others.
 func (b *backlog) next() *waiter {
 	if b.size == 0 {
 		return nil
@@ -267,7 +267,7 @@ func toBack[E any](list []E, i int) E {
 	return e
 }
 
-// remove takes w out, and reports false if it is not there.
+// remove removes w, or returns false if w is not in the backlog.
 func (b *backlog) remove(w *waiter) bool {
 	n := b.find(w.from)
 	if n == nil {
@@ -291,7 +291,7 @@ func (b *backlog) remove(w *waiter) bool {
 	return false
 }
 
-// find returns the network of a source, nil if it has no waiter.
+// find returns the network of a source, or nil if it has no waiter.
 func (b *backlog) find(from Source) *network {
 	for _, n := range b.networks {
 		if n.source().same(from) {
@@ -301,8 +301,8 @@ func (b *backlog) find(from Source) *network {
 	return nil
 }
 
-// othersWait reports whether users of another network than that of from wait, for
-// a shared one of another that is not shared.
+// othersWait reports whether another network than that of from has waiters. Background
+// hashing does not count, nor does a shared network if from is shared.
 func (b *backlog) othersWait(from Source) bool {
 	return slices.ContainsFunc(b.networks, func(n *network) bool {
 		other := n.source()
@@ -310,7 +310,7 @@ func (b *backlog) othersWait(from Source) bool {
 	})
 }
 
-// shared returns how many places the shared networks hold.
+// shared returns the number of places that shared networks hold.
 func (b *backlog) shared() (places int) {
 	for _, n := range b.networks {
 		if n.source().Shared {
@@ -320,8 +320,8 @@ func (b *backlog) shared() (places int) {
 	return places
 }
 
-// largest returns the network with the most waiters of those that fit, of several
-// the one that is served last; nil if there is none.
+// largest returns the network with the most waiters of those that fit; of several the
+// one to be served last, and nil if none fits.
 func (b *backlog) largest(fits func(*network) bool) (largest *network) {
 	for _, n := range b.networks {
 		if fits(n) && (largest == nil || n.size >= largest.size) {
@@ -335,7 +335,7 @@ func (b *backlog) largest(fits func(*network) bool) (largest *network) {
 func (n *network) newest() *waiter {
 	var newest *waiter
 	for _, s := range n.subnets {
-		if w := s.waiters[len(s.waiters)-1]; newest == nil || w.arrival > newest.arrival {
+		if w := s.waiters[len(s.waiters)-1]; newest == nil || w.number > newest.number {
 			newest = w
 		}
 	}

@@ -17,10 +17,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// user is the source of tests in which it does not matter.
+// user is the source in tests that do not depend on it.
 var user = Source{Network: "192.0.2.1"}
 
-// waitersOf reads sources from a text: "a a/1 s* bg" are network a, its subnet 1,
+// waitersOf parses sources: "a a/1 s* bg" are network a, its subnet 1,
 // the shared network s, and background hashing.
 func waitersOf(text string) (waiters []*waiter) {
 	for _, word := range strings.Fields(text) {
@@ -55,7 +55,7 @@ func newBacklog(t *testing.T, places int, waiting string) (*backlog, []*waiter) 
 	waiters := waitersOf(waiting)
 	for i, w := range waiters {
 		if displaced, ok := b.join(w); !ok || displaced != nil {
-			t.Fatalf("waiter %d (%v) got no place of its own", i, w)
+			t.Fatalf("waiter %d (%v) got no free place", i, w)
 		}
 	}
 	return b, waiters
@@ -79,19 +79,19 @@ func TestBacklog_OrderOfService(t *testing.T) {
 				order = append(order, strconv.Itoa(slices.Index(waiters, w)))
 			}
 			if got := strings.Join(order, " "); got != test.want {
-				t.Errorf("served %s, want %s", got, test.want)
+				t.Errorf("got order %s, want %s", got, test.want)
 			}
 			if b.size != 0 || len(b.networks) != 0 {
-				t.Errorf("%d waiters of %d networks are left", b.size, len(b.networks))
+				t.Errorf("got %d waiters and %d networks left, want none", b.size, len(b.networks))
 			}
 		})
 	}
 }
 
-func TestBacklog_SourceThatReturnsIsServedAfterTheOthers(t *testing.T) {
+func TestBacklog_ReturningSourceIsServedAfterOthers(t *testing.T) {
 	b, waiters := newBacklog(t, 64, "a b b")
 	if w := b.next(); w != waiters[0] {
-		t.Fatalf("got %v first", w)
+		t.Fatalf("got %v first, want %v", w, waiters[0])
 	}
 	again := waitersOf("a")[0]
 	b.join(again)
@@ -111,42 +111,42 @@ func TestBacklog_Places(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		waiting, newcomer string
-		want              int // number of the waiter that is displaced, or one of the above
+		want              int // number of the displaced waiter, or one of the constants
 	}{
-		"a first one waits":                                     {unchanged, "a", admitted},
-		"alone, a source takes more than a quarter":             {"a a a", "a", admitted},
-		"alone, a source takes the last place":                  {"a a a a a a a", "a", admitted},
-		"alone, a source has no more than the places":           {"a a a a a a a a", "a", refused},
-		"beside others, a source takes a quarter":               {"b a", "a", admitted},
-		"beside others, a source takes no more":                 {"b a a", "a", refused},
-		"subnets share the quarter of their network":            {"b a/1 a/2", "a/3", refused},
-		"beside others, a shared one takes more":                {"b s* s* s*", "s*", admitted},
-		"beside others, unknown addresses take more":            {"b * * *", "*", admitted},
-		"beside others, a shared one takes no more than half":   {"b s* s* s* s*", "s*", refused},
-		"beside others, shared ones share the half":             {"b s* s* t* *", "t*", refused},
-		"at the half, a new shared one displaces a shared one":  {"b b s* s* s* t*", "*", 4},
-		"at the half, a new shared one displaces no single one": {"b b s* t* u* v*", "*", refused},
-		"beside one another, shared ones take more than half":   {"s* s* s* t* t* t*", "t*", admitted},
-		"beside background, a shared one takes more than half":  {"bg s* s* s* s*", "s*", admitted},
-		"one network, shared and not, is two":                   {"b a a", "a*", admitted},
-		"background hashing is not one of the others":           {"bg a a a", "a", admitted},
-		"beside others, background takes no more":               {"a bg bg", "bg", refused},
-		"full, a newcomer displaces the newest":                 {"a a a a a a a a", "b", 7},
-		"full, the largest source loses a place":                {"s* b b s* s* c d e", "f", 4},
-		"full, the newest counts across subnets":                {"a/1 a/2 a/2 a/1 a/3 a/2 a/1 a/2", "b", 7},
-		"full, of two the one to be served last":                {"a b a b c d e f", "g", 3},
-		"full, of two the one to be served last, reordered":     {"b a b a c d e f", "g", 3},
-		"full of single places, a newcomer is refused":          {"a b c d e f g h", "i", refused},
-		"full, a source that waits is refused":                  {"a a b c s* s* s* s*", "b", refused},
-		"full, a source that waits displaces beyond a quarter":  {"a a a b c d e f", "b", 2},
-		"full, a source that waits displaces beyond the half":   {"s* s* s* t* t* a b b", "a", 2},
-		"full, a quarter displaces none beyond the half":        {"s* s* s* s* s* a b b", "b", refused},
-		"full, a shared source that waits is refused":           {"s* s* s* s* s* s* a a", "s*", refused},
-		"full, a shared one below the half displaces":           {"a a a b c d e s*", "s*", 2},
-		"full, shared ones displace none of each other":         {"s* s* s* s* s* s* s* t*", "t*", refused},
-		"full, a shared newcomer displaces":                     {"a a a a a a a a", "s*", 7},
-		"full, background is displaced like any other":          {"bg bg bg bg bg bg bg bg", "a", 7},
-		"full, background displaces none":                       {"a a a a a a a a", "bg", refused},
+		"the first waits": {unchanged, "a", admitted},
+		"alone, a source takes more than a quarter":            {"a a a", "a", admitted},
+		"alone, a source takes the last place":                 {"a a a a a a a", "a", admitted},
+		"alone, a source gets no more than the places":         {"a a a a a a a a", "a", refused},
+		"beside others, a source takes a quarter":              {"b a", "a", admitted},
+		"beside others, a source takes no more":                {"b a a", "a", refused},
+		"subnets share the quarter of their network":           {"b a/1 a/2", "a/3", refused},
+		"beside others, a shared one takes more":               {"b s* s* s*", "s*", admitted},
+		"beside others, unknown addresses take more":           {"b * * *", "*", admitted},
+		"beside others, a shared one takes no more than half":  {"b s* s* s* s*", "s*", refused},
+		"beside others, shared ones share the half":            {"b s* s* t* *", "t*", refused},
+		"at the half, a new shared one displaces a shared one": {"b b s* s* s* t*", "*", 4},
+		"at the half, a new shared one displaces no other":     {"b b s* t* u* v*", "*", refused},
+		"beside one another, shared ones take more than half":  {"s* s* s* t* t* t*", "t*", admitted},
+		"beside background, a shared one takes more than half": {"bg s* s* s* s*", "s*", admitted},
+		"a shared and a private source of a network are two":   {"b a a", "a*", admitted},
+		"background hashing is not one of the others":          {"bg a a a", "a", admitted},
+		"beside others, background takes no more":              {"a bg bg", "bg", refused},
+		"full, a newcomer displaces the newest":                {"a a a a a a a a", "b", 7},
+		"full, the largest source loses a place":               {"s* b b s* s* c d e", "f", 4},
+		"full, the newest counts across subnets":               {"a/1 a/2 a/2 a/1 a/3 a/2 a/1 a/2", "b", 7},
+		"full, of two the one to be served last":               {"a b a b c d e f", "g", 3},
+		"full, of two the one to be served last, reordered":    {"b a b a c d e f", "g", 3},
+		"full of single places, a newcomer is refused":         {"a b c d e f g h", "i", refused},
+		"full, a source that waits is refused":                 {"a a b c s* s* s* s*", "b", refused},
+		"full, a source that waits displaces beyond a quarter": {"a a a b c d e f", "b", 2},
+		"full, a source that waits displaces beyond the half":  {"s* s* s* t* t* a b b", "a", 2},
+		"full, a quarter displaces none beyond the half":       {"s* s* s* s* s* a b b", "b", refused},
+		"full, a shared source that waits is refused":          {"s* s* s* s* s* s* a a", "s*", refused},
+		"full, a shared one below the half displaces":          {"a a a b c d e s*", "s*", 2},
+		"full, shared ones displace none of each other":        {"s* s* s* s* s* s* s* t*", "t*", refused},
+		"full, a shared newcomer displaces":                    {"a a a a a a a a", "s*", 7},
+		"full, background is displaced like any other":         {"bg bg bg bg bg bg bg bg", "a", 7},
+		"full, background displaces none":                      {"a a a a a a a a", "bg", refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, waiters := newBacklog(t, ofPlaces, test.waiting)
@@ -162,13 +162,13 @@ func TestBacklog_Places(t *testing.T) {
 				t.Errorf("got %d, want %d", got, test.want)
 			}
 			if want := len(waiters) + 1; got == admitted && b.size != want || got != admitted && b.size != len(waiters) {
-				t.Errorf("%d wait after %d", b.size, len(waiters))
+				t.Errorf("got %d waiters, had %d before", b.size, len(waiters))
 			}
 		})
 	}
 }
 
-func TestQueue_NewcomerFollowsOneHashingOfAFlood(t *testing.T) {
+func TestQueue_NewcomerFollowsOneHashingOfFlood(t *testing.T) {
 	q := newQueue(1)
 	for range 1 + q.backlog.places { // one runs, the others take every place
 		q.arrive(Source{Network: "flood"})
@@ -178,17 +178,17 @@ func TestQueue_NewcomerFollowsOneHashingOfAFlood(t *testing.T) {
 		select {
 		case err := <-newcomer.outcome:
 			if err != nil || turns > 2 {
-				t.Errorf("the newcomer got %v after %d turns", err, turns)
+				t.Errorf("the newcomer: got %v after %d turns, want its turn after two", err, turns)
 			}
 			return
 		default:
 			q.leave()
 		}
 	}
-	t.Error("the newcomer was not served after one hashing of the other source")
+	t.Error("the newcomer: got no turn after one hashing of the other source")
 }
 
-// fill takes every turn and every place, each for another source.
+// fill takes every turn, and every place for another source.
 func fill(q *queue) {
 	q.held = q.parallel
 	for i := range q.backlog.places {
@@ -198,7 +198,7 @@ func fill(q *queue) {
 
 func TestQueue_DefaultIsOneTurnPerProcessor(t *testing.T) {
 	if q := newQueue(0); q.parallel != runtime.GOMAXPROCS(0) || q.backlog.places != placesPerTurn*q.parallel {
-		t.Errorf("got %d turns and %d places", q.parallel, q.backlog.places)
+		t.Errorf("got %d turns and %d places, want one turn for each processor", q.parallel, q.backlog.places)
 	}
 }
 
@@ -211,7 +211,7 @@ func TestQueue_FullQueueIsBusyAtOnce(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if waited := time.Since(start); waited != 0 {
-			t.Errorf("waited %v", waited)
+			t.Errorf("waited %v, want no wait", waited)
 		}
 	})
 }
@@ -230,22 +230,22 @@ func TestQueue_DisplacedWaiterIsBusyAtOnce(t *testing.T) {
 		go func() { results <- q.enter(t.Context(), user) }()
 		synctest.Wait()
 		if err := <-results; !errors.Is(err, ErrBusy) || time.Since(start) != 0 {
-			t.Errorf("got %v after %v", err, time.Since(start))
+			t.Errorf("got %v after %v, want ErrBusy at once", err, time.Since(start))
 		}
 		for range 2 {
 			q.leave()
 			if err := <-results; err != nil {
-				t.Errorf("another waiter got %v", err)
+				t.Errorf("another waiter: got %v, want its turn", err)
 			}
 		}
 		q.leave()
 		if q.held != 0 {
-			t.Errorf("%d turns are held", q.held)
+			t.Errorf("got %d turns held, want none", q.held)
 		}
 	})
 }
 
-func TestQueue_WaitEnds(t *testing.T) {
+func TestQueue_WaitEndsAfterTimeoutOrContext(t *testing.T) {
 	for name, test := range map[string]struct {
 		timeout time.Duration // of the context
 		want    error
@@ -269,28 +269,28 @@ func TestQueue_WaitEnds(t *testing.T) {
 					t.Errorf("waited %v, want %v", waited, test.after)
 				}
 				if q.backlog.size != 0 {
-					t.Error("the place is still taken")
+					t.Error("the place was not released")
 				}
 				if q.leave(); q.held != 0 {
-					t.Error("the turn is lost")
+					t.Error("the turn was not released")
 				}
 			})
 		})
 	}
 }
 
-func TestQueue_EndedContextGetsNoFreeTurn(t *testing.T) {
+func TestQueue_EndedContextGetsNoTurn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	q := newQueue(1)
 	if err := q.enter(ctx, user); !errors.Is(err, context.Canceled) || q.held != 0 {
-		t.Errorf("got %v, %d turns are held", err, q.held)
+		t.Errorf("got %v with %d turns held, want context.Canceled and none", err, q.held)
 	}
 }
 
-// The waiter's context ends and its turn comes before it runs again.
-func TestQueue_TurnOfACancelledWaiterIsPassedOn(t *testing.T) {
-	for range 50 { // select chooses at random
+// The waiter's context ends, and it gets its turn before it runs again.
+func TestQueue_TurnOfCancelledWaiterIsPassedOn(t *testing.T) {
+	for range 50 { // select picks a ready case at random
 		synctest.Test(t, func(t *testing.T) {
 			q := newQueue(1)
 			q.held = 1
@@ -300,39 +300,38 @@ func TestQueue_TurnOfACancelledWaiterIsPassedOn(t *testing.T) {
 			synctest.Wait()
 			go func() { second <- q.enter(t.Context(), user) }()
 			synctest.Wait()
-			q.mu.Lock() // keeps the first from withdrawing
+			q.mu.Lock() // prevents the first from withdrawing
 			cancel()
 			q.backlog.next().outcome <- nil
 			q.mu.Unlock()
 			if err := <-first; !errors.Is(err, context.Canceled) {
-				t.Errorf("the cancelled waiter got %v", err)
+				t.Errorf("the cancelled waiter: got %v, want context.Canceled", err)
 			}
 			if err := <-second; err != nil {
-				t.Errorf("the next waiter got %v", err)
+				t.Errorf("the next waiter: got %v, want its turn", err)
 			}
 			if q.leave(); q.held != 0 {
-				t.Errorf("%d turns are held", q.held)
+				t.Errorf("got %d turns held, want none", q.held)
 			}
 		})
 	}
 }
 
-// A waiter that is displaced while it withdraws is answered once.
 func TestQueue_WithdrawnWaiterKeepsItsOutcome(t *testing.T) {
 	q := newQueue(1)
 	q.held = 1
 	w := q.arrive(user)
 	q.leave()
 	if err := q.withdraw(w, ErrBusy); err != nil {
-		t.Errorf("got %v, although its turn had come", err)
+		t.Errorf("got %v, want its turn", err)
 	}
 }
 
-// TestQueue_Model has callers of several sources arrive, end, and give up in any
-// order, one step at a time, and checks the invariants after each.
+// TestQueue_Model lets callers of several sources arrive, finish and cancel in any
+// order, and checks the invariants after each step.
 func TestQueue_Model(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hidden := struct{ rapid.TB }{t} // a bubble has no Deadline, which rapid would ask for
+		hidden := struct{ rapid.TB }{t} // rapid would call Deadline, which panics in a bubble
 		rapid.Check(hidden, func(t *rapid.T) {
 			m := &queueModel{q: newQueue(rapid.IntRange(1, 3).Draw(t, "parallel"))}
 			m.q.backlog.places = rapid.IntRange(1, 12).Draw(t, "places")
@@ -348,7 +347,7 @@ func TestQueue_Model(t *testing.T) {
 				m.check(t)
 			}
 			if len(m.waiting) != 0 || m.q.held != 0 {
-				t.Fatalf("%d callers wait and %d turns are held after all have left", len(m.waiting), m.q.held)
+				t.Fatalf("got %d callers waiting and %d turns held at the end, want none", len(m.waiting), m.q.held)
 			}
 		})
 	})
@@ -364,11 +363,11 @@ type modelCaller struct {
 	from   Source
 	cancel context.CancelFunc
 	result chan error
-	alone  bool           // no caller of its network waited when it arrived
-	before map[string]int // turns that other networks have had since
+	alone  bool           // none of its network waited when it arrived
+	before map[string]int // turns of other networks since
 }
 
-// end cancels the callers that a failure has left.
+// end cancels the callers that are left after a failure.
 func (m *queueModel) end() {
 	for _, c := range m.waiting {
 		c.cancel()
@@ -385,16 +384,16 @@ func (m *queueModel) arrive(t *rapid.T) {
 	shared, bounded := m.shared(), m.bounded()
 	go func() { c.result <- m.q.enter(ctx, c.from) }()
 	m.waiting = append(m.waiting, c)
-	answered := m.settle(t)
+	done := m.collect(t)
 	switch {
-	case len(answered) > 1:
-		t.Fatalf("%d callers were answered by one arrival", len(answered))
-	case full && len(answered) == 0:
-		t.Fatal("a caller waits beyond the places")
-	case len(answered) == 1 && answered[0] != c && m.waitingOf(answered[0].from) == 0:
-		t.Fatalf("%v displaced the only one of %v", c.from, answered[0].from)
+	case len(done) > 1:
+		t.Fatalf("got %d outcomes of one arrival", len(done))
+	case full && len(done) == 0:
+		t.Fatal("got more waiters than places")
+	case len(done) == 1 && done[0] != c && m.waitingOf(done[0].from) == 0:
+		t.Fatalf("%v displaced the only waiter of %v", c.from, done[0].from)
 	case bounded && m.shared() > max(shared, m.q.backlog.places/2):
-		t.Fatalf("shared networks take %d of %d places after %d", m.shared(), m.q.backlog.places, shared)
+		t.Fatalf("got %d of %d places taken by shared networks, had %d", m.shared(), m.q.backlog.places, shared)
 	}
 }
 
@@ -408,7 +407,7 @@ func (m *queueModel) shared() (n int) {
 	return n
 }
 
-// bounded reports whether others wait beside shared networks.
+// bounded reports whether callers of private networks wait.
 func (m *queueModel) bounded() bool {
 	return slices.ContainsFunc(m.waiting, func(c *modelCaller) bool { return !c.from.Shared && !c.from.background })
 }
@@ -420,8 +419,8 @@ func (m *queueModel) leave(t *rapid.T) {
 	had := len(m.waiting)
 	m.running--
 	m.q.leave()
-	if answered := m.settle(t); len(answered) != min(had, 1) {
-		t.Fatalf("%d turns were given for one, %d callers waited", len(answered), had)
+	if done := m.collect(t); len(done) != min(had, 1) {
+		t.Fatalf("got %d turns after one ended with %d callers waiting", len(done), had)
 	}
 }
 
@@ -431,19 +430,19 @@ func (m *queueModel) cancel(t *rapid.T) {
 	}
 	c := rapid.SampledFrom(m.waiting).Draw(t, "caller")
 	c.cancel()
-	if answered := m.settle(t); len(answered) != 1 || answered[0] != c {
-		t.Fatalf("%d callers were answered by one cancellation", len(answered))
+	if done := m.collect(t); len(done) != 1 || done[0] != c {
+		t.Fatalf("got %d outcomes of one cancellation, want 1", len(done))
 	}
 }
 
-// settle returns the callers that were answered, and counts the turns.
-func (m *queueModel) settle(t *rapid.T) (answered []*modelCaller) {
+// collect returns the callers that got an outcome, and counts the turns.
+func (m *queueModel) collect(t *rapid.T) (done []*modelCaller) {
 	synctest.Wait()
 	m.waiting = slices.DeleteFunc(m.waiting, func(c *modelCaller) bool {
 		select {
 		case err := <-c.result:
 			c.cancel()
-			answered = append(answered, c)
+			done = append(done, c)
 			if err == nil {
 				m.running++
 				m.fair(t, c)
@@ -453,14 +452,14 @@ func (m *queueModel) settle(t *rapid.T) (answered []*modelCaller) {
 			return false
 		}
 	})
-	return answered
+	return done
 }
 
-// fair checks the turns that c had to wait for, and notes its turn with the others.
+// fair checks how many turns c waited for, and counts its turn for the others.
 func (m *queueModel) fair(t *rapid.T, c *modelCaller) {
 	for network, turns := range c.before {
 		if c.alone && turns > 1 && !c.from.background {
-			t.Fatalf("%v was served after %d hashings of %s", c.from, turns, network)
+			t.Fatalf("%v was served after %d hashings of %s, want at most 1", c.from, turns, network)
 		}
 	}
 	for _, other := range m.waiting {
@@ -491,7 +490,7 @@ func (m *queueModel) check(t *rapid.T) {
 			inSubnets += len(s.waiters)
 		}
 		if n.size == 0 || n.size != inSubnets {
-			t.Fatalf("a network of %d holds %d waiters", n.size, inSubnets)
+			t.Fatalf("got a network of size %d with %d waiters", n.size, inSubnets)
 		}
 		sum += n.size
 	}
@@ -505,8 +504,8 @@ func (m *queueModel) check(t *rapid.T) {
 	}
 }
 
-// TestQueue_ManyCallersAtOnce is for the race detector: callers arrive, run and
-// give up as the scheduler has it.
+// TestQueue_ManyCallersAtOnce is for the race detector: callers arrive, run and cancel
+// in any order.
 func TestQueue_ManyCallersAtOnce(t *testing.T) {
 	q := newQueue(2)
 	q.backlog.places = 8
@@ -522,7 +521,7 @@ func TestQueue_ManyCallersAtOnce(t *testing.T) {
 				}
 				err := q.run(ctx, from, func() {
 					if now := running.Add(1); now > 2 {
-						t.Errorf("%d run at once", now)
+						t.Errorf("got %d at once, want at most 2", now)
 					}
 					runtime.Gosched()
 					running.Add(-1)
@@ -540,6 +539,6 @@ func TestQueue_ManyCallersAtOnce(t *testing.T) {
 		t.Error("no caller got a turn")
 	}
 	if q.held != 0 || q.backlog.size != 0 || len(q.backlog.networks) != 0 {
-		t.Errorf("%d turns are held and %d callers wait at the end", q.held, q.backlog.size)
+		t.Errorf("got %d turns held and %d callers waiting at the end, want none", q.held, q.backlog.size)
 	}
 }

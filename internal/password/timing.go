@@ -13,31 +13,17 @@ import (
 const (
 	maxFloor    = 2 * time.Second
 	maxMeasured = 64                     // formats
-	longRun     = 200 * time.Millisecond // a longer comparison is measured once
-	remeasure   = 60                     // calls of Measure after which all formats are measured again
+	longRun     = 200 * time.Millisecond // a comparison that takes longer is measured once
+	remeasure   = 60                     // calls of Measure until all formats are measured again
 )
 
-// longest is the password for which every format takes its longest: phpass
-// depends on the length, and compares twice if there is something to trim.
+// longest is the password for which a comparison takes longest in every format: that
+// of phpass depends on the length, and is done twice if the password can be trimmed.
 var longest = strings.Repeat("a", maxRawBytes-1) + " "
 
-// Format returns what of a stored hash determines how long a comparison takes: its
-// text up to the salt, such as "$2y$12$". Both forms of a scrypt have that of the
-// PHC format. The result is "" if the hash can't be parsed.
-func Format(encoded string) string {
-	s, err := parse(encoded)
-	if err != nil {
-		return ""
-	}
-	return s.format()
-}
-
-// Format returns the format of hashes that are made with the costs.
-func (p Params) Format() string { return argon2Hash{function: argon2id, params: p}.format() }
-
-// completions make a hash of a format: one of them fits each.
+// completions turn a format into a hash; one of them fits each format.
 var completions = []string{
-	"",                             // unusable
+	"",                             // unusable hash
 	strings.Repeat("0", 32),        // bare MD5
 	strings.Repeat(".", 53),        // bcrypt, WordPress
 	strings.Repeat(".", 30),        // phpass
@@ -46,30 +32,30 @@ var completions = []string{
 	zeroSalt + "$" + zeroSum[:len(zeroSum)-16] + "=", // PBKDF2 with SHA-1
 }
 
-// In base64: 16 bytes, and 32.
+// 16 and 32 zero bytes in base64.
 const (
 	zeroSalt = "AAAAAAAAAAAAAAAAAAAAAA"
 	zeroSum  = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 )
 
-// dummyOf returns a hash of a format, or false if there is no such format.
+// dummyOf returns a hash of a format, or false if the format does not exist.
 func dummyOf(format string) (stored, bool) {
 	for _, completion := range completions {
-		if s, err := parse(format + completion); err == nil && s.format() == format {
+		if s, err := parse(format + completion); err == nil && s.format == format {
 			return s, true
 		}
 	}
-	return nil, false
+	return stored{}, false
 }
 
-// Measure makes formats, as [Format] returns them, those that are stored in the
-// database now, and measures how long failed comparisons with them take. It
-// ignores unknown formats, those with the costs of new hashes, and all beyond 64.
-// Every 60th call measures all of them again, and the shortest time of each counts:
-// other work on the machine can only make one longer. Measure runs outside
-// the queue, one comparison at a time, and may take seconds for each format. If
-// ctx ends first, the floor stays at 2 s until a later call measures the rest. It
-// is safe for concurrent use; the formats of the last call count.
+// Measure sets the formats, as [Format] returns them, that the database now stores,
+// and measures how long failed comparisons with them take. It ignores unknown
+// formats, those with the costs of new hashes, and all beyond 64. Every 60th call
+// measures all of them again. The shortest time of a format counts, because other
+// work on the machine can only make a comparison longer. Measure runs outside the
+// queue, one comparison at a time, and may take seconds for each format. If ctx ends
+// first, the floor stays at 2 s until a later call measures the rest. Measure is safe
+// for concurrent use; the formats of the last call count.
 func (h *Hasher) Measure(ctx context.Context, formats []string) {
 	t := h.timings
 	t.replace(formats)
@@ -84,51 +70,50 @@ func (h *Hasher) Measure(ctx context.Context, formats []string) {
 		if !ok {
 			return
 		}
-		dummy, _ := dummyOf(format) // there is one, or it would not be stored
-		t.note(format, t.measure(dummy))
+		dummy, _ := dummyOf(format) // replace checked that it exists
+		t.record(format, t.measure(dummy))
 	}
 }
 
-// Floor returns how long a failed verification takes at least, for each form of
-// the password that is compared: 2 s while stored formats are unmeasured, later
-// 1.25 times the slowest of those that take longer than new hashes, 2 s at most;
-// 0 if there are none. See [Hasher.Measure].
+// Floor returns the minimum time of a failed verification, for each form of the
+// password that is compared: 2 s while a stored format is not measured, later 1.25
+// times that of the slowest format, at most 2 s, or 0 if none is slower than that of
+// new hashes. See [Hasher.Measure].
 func (h *Hasher) Floor() time.Duration {
-	if p := h.timings.published.Load(); p != nil {
-		return p.floor
-	}
-	return 0
+	return h.timings.published.Load().floor
 }
 
-// timings are the formats in the database and how long they take. Verifications
-// read what is published, without a lock.
+// timings holds the formats in the database and how long comparisons with them take.
+// Verifications read the published result without a lock.
 type timings struct {
 	current   string                     // format of new hashes
 	costs     Params                     // of new hashes
-	measure   func(stored) time.Duration // replaced by tests
-	measuring chan struct{}              // holds one value while a comparison is measured
+	measure   func(stored) time.Duration // tests replace it
+	measuring chan struct{}              // holds a value during a measurement
 	published atomic.Pointer[published]
 
 	mu     sync.Mutex
-	stored []string // formats in the database with other costs than new hashes
-	took   map[string]time.Duration
-	calls  int             // of replace
-	fresh  map[string]bool // formats measured since all were last due
+	stored []string                 // formats in the database with other costs than new hashes
+	took   map[string]time.Duration // shortest measured time by format
+	calls  int                      // of replace
+	fresh  map[string]bool          // formats measured since all were last due
 }
 
 // published is immutable.
 type published struct {
 	floor time.Duration
-	parts map[string]float64 // time of the measured formats, in times of the current one
+	parts map[string]float64 // time of each measured format relative to the current one
 }
 
-// newTimings returns those of a Hasher that makes hashes like current.
+// newTimings returns the timings of a Hasher that makes hashes like current.
 func newTimings(current argon2Hash) *timings {
-	return &timings{
+	t := &timings{
 		current: current.format(), costs: current.params,
 		measure: measure, measuring: make(chan struct{}, 1),
 		took: map[string]time.Duration{}, fresh: map[string]bool{},
 	}
+	t.published.Store(&published{})
+	return t
 }
 
 // replace sets the formats in the database.
@@ -144,7 +129,7 @@ func (t *timings) replace(formats []string) {
 		if !known || slices.Contains(t.stored, format) || len(t.stored) == maxMeasured {
 			continue
 		}
-		if a, ok := dummy.(argon2Family); ok && a.costs() == t.costs {
+		if dummy.argon2 != nil && *dummy.argon2 == t.costs {
 			continue // it takes as long as the current one
 		}
 		t.stored = append(t.stored, format)
@@ -174,8 +159,9 @@ func (t *timings) unmeasured() (format string, ok bool) {
 	return "", false
 }
 
-// note sets how long a format takes, unless it is no longer stored.
-func (t *timings) note(format string, took time.Duration) {
+// record stores the measured time of a format, unless the database no longer holds
+// the format.
+func (t *timings) record(format string, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if format == t.current || slices.Contains(t.stored, format) {
@@ -187,7 +173,7 @@ func (t *timings) note(format string, took time.Duration) {
 	}
 }
 
-// publishLocked publishes what follows from the measured times.
+// publishLocked publishes the result of the measured times. The caller holds the mutex.
 func (t *timings) publishLocked() {
 	own := t.took[t.current]
 	p := &published{parts: map[string]float64{}}
@@ -211,18 +197,14 @@ func (t *timings) publishLocked() {
 	t.published.Store(p)
 }
 
-// part returns how long a format takes, in times of the current one; 0 if it is
-// not measured.
+// part returns how long a format takes relative to the current one; 0 if it is not
+// measured.
 func (t *timings) part(format string) float64 {
-	p := t.published.Load()
-	if p == nil {
-		return 0
-	}
-	return p.parts[format]
+	return t.published.Load().parts[format]
 }
 
-// measure returns how long a comparison takes at its longest: the shortest of
-// three runs, as other work on the machine can only make one longer.
+// measure returns how long a comparison with the longest password takes: the shortest
+// of three runs, because other work on the machine can only make a run longer.
 func measure(s stored) time.Duration {
 	shortest := time.Duration(math.MaxInt64)
 	for range 3 {
@@ -236,14 +218,10 @@ func measure(s stored) time.Duration {
 	return shortest
 }
 
-// hold waits until a failed verification of some forms has taken as long as the
-// floor asks, or ctx ends.
+// hold waits until a failed verification has taken the floor for each compared form,
+// or ctx ends.
 func (h *Hasher) hold(ctx context.Context, began time.Time, forms int) {
-	floor := h.Floor()
-	if floor == 0 {
-		return
-	}
-	rest := time.NewTimer(time.Duration(forms)*floor - time.Since(began))
+	rest := time.NewTimer(time.Duration(forms)*h.Floor() - time.Since(began))
 	defer rest.Stop()
 	select {
 	case <-rest.C:

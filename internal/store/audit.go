@@ -5,7 +5,6 @@ import (
 
 	"github.com/uptrace/bun"
 
-	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -20,23 +19,16 @@ func addAudit(ctx context.Context, db bun.IDB, e personal.Event, gone bool) erro
 	return err
 }
 
-// AuditLines returns a page of audit lines, see transfer.AuditSource.
-func (s *Store) AuditLines(ctx context.Context, accountID int64, behind transfer.AuditLine, n int) ([]transfer.AuditLine, error) {
+// AuditEntriesAfter returns a page of the audit log, see transfer.AuditSource.
+func (s *Store) AuditEntriesAfter(ctx context.Context, accountID int64, after personal.AuditEntry, n int) ([]personal.AuditEntry, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	var rows []auditRow
-	query := s.read.NewSelect().Model(&rows).Where("(time, id) > (?, ?)", at(behind.Time), behind.ID).Order("time", "id").Limit(int64(n))
+	query := s.read.NewSelect().Model(&rows).Where("(time, id) > (?, ?)", at(after.Time), after.Cursor).Order("time", "id").Limit(int64(n))
 	if accountID != 0 {
 		query.Where("account_id = ?", accountID)
 	}
-	if err := query.Scan(ctx); err != nil {
-		return nil, fault(ctx, "read audit lines", err)
-	}
-	lines := make([]transfer.AuditLine, len(rows))
-	for i, r := range rows {
-		lines[i] = transfer.AuditLine{ID: r.ID, Type: r.Type, Time: r.Time.time(), UserID: r.AccountID, Address: r.Address, RequestID: r.RequestID, Actor: r.Actor, ActorName: r.ActorName}
-	}
-	return lines, nil
+	return readEntries(ctx, query, &rows)
 }
 
 // AuditEntries returns entries of the audit log, see accounts.AdministrationStore.
@@ -65,11 +57,16 @@ func (s *Store) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest
 	if r.Text != "" {
 		query.Where("(address ?0 ?1 ESCAPE '!' OR request_id ?0 ?1 ESCAPE '!' OR actor_name ?0 ?1 ESCAPE '!')", s.like, containing(r.Text))
 	}
+	return readEntries(ctx, query, &rows)
+}
+
+// readEntries runs a query into rows and converts them.
+func readEntries(ctx context.Context, query *bun.SelectQuery, rows *[]auditRow) ([]personal.AuditEntry, error) {
 	if err := query.Scan(ctx); err != nil {
 		return nil, fault(ctx, "read audit entries", err)
 	}
-	entries := make([]personal.AuditEntry, len(rows))
-	for i, row := range rows {
+	entries := make([]personal.AuditEntry, len(*rows))
+	for i, row := range *rows {
 		entries[i] = personal.AuditEntry{Cursor: row.ID, Event: personal.Event{
 			ID: row.EventID, Type: row.Type, Time: row.Time.time(), UserID: row.AccountID,
 			Address: row.Address, RequestID: row.RequestID, Actor: row.Actor, ActorName: row.ActorName,

@@ -101,7 +101,7 @@ func removeJob(ctx context.Context, tx bun.Tx, id int64) error {
 func (s *Store) emptyLog(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	emptied, err := s.pools.EmptyLog(ctx)
+	emptied, err := s.pools.TruncateWAL(ctx)
 	if err == nil && !emptied {
 		err = errLogInUse
 	}

@@ -41,8 +41,8 @@ func TestFormats_AreNotedByImportsAndByADailyScan(t *testing.T) {
 		add := func(login, hash string, noted ...string) {
 			t.Helper()
 			batch := []accounts.Account{{Login: login, LoginKey: login, PasswordHash: hash}}
-			_, err := s.AddAccounts(t.Context(), batch, func([]transfer.Outcome) transfer.Settlement {
-				return transfer.Settlement{Formats: noted}
+			_, err := s.AddAccounts(t.Context(), batch, func([]transfer.Outcome) transfer.FollowUp {
+				return transfer.FollowUp{Formats: noted}
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -41,7 +41,7 @@ type Store struct {
 	fixed       bool                          // clock is the database's by definition
 	offset      atomic.Pointer[time.Duration] // of the database's clock from ours
 	auditPruned atomic.Int64                  // up to which entry accounts were looked at, see pruneAccounts
-	gaveWay     atomic.Int64                  // when an import last let others write, in ms since 1970
+	lastYield   atomic.Int64                  // when an import last left the write lock to others, in ms since 1970
 }
 
 var (

@@ -26,7 +26,9 @@ func (s *Store) Traces(ctx context.Context, accountID int64) (transfer.Traces, e
 		}
 	}
 	return transfer.Traces{
-		Places: traces(places, func(r traceRow) transfer.Place { return transfer.Place{Place: r.Text, LastSeen: r.Time.time()} }),
+		KnownAddresses: traces(places, func(r traceRow) transfer.KnownAddress {
+			return transfer.KnownAddress{Address: r.Text, LastSeen: r.Time.time()}
+		}),
 		Mails: traces(mails, func(r traceRow) transfer.SentMail {
 			return transfer.SentMail{Purpose: accounts.MailPurpose(r.Text), Sent: r.Time.time()}
 		}),

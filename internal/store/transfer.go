@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -12,72 +14,254 @@ import (
 )
 
 var (
-	_ transfer.Store     = (*Store)(nil)
-	_ transfer.Source    = (*Store)(nil)
-	_ transfer.BareStore = (*Store)(nil)
+	_ transfer.Store        = (*Store)(nil)
+	_ transfer.Source       = (*Store)(nil)
+	_ transfer.PersonSource = (*Store)(nil)
+	_ transfer.BareStore    = (*Store)(nil)
 )
 
-// AddAccounts stores accounts from elsewhere, see transfer.Store. Of many calls in a
-// row some take longer, so that other processes can write as well.
-func (s *Store) AddAccounts(ctx context.Context, batch []accounts.Account, settle transfer.Settle) (outcomes []transfer.Outcome, err error) {
+// AddAccounts stores imported accounts, see transfer.Store. Of several calls in a row
+// some take longer, so that other processes get the write lock, too.
+func (s *Store) AddAccounts(
+	ctx context.Context, batch []accounts.Account, followUp func([]transfer.Outcome) transfer.FollowUp,
+) (outcomes []transfer.Outcome, err error) {
 	err = s.inTx(ctx, "add accounts", func(ctx context.Context, tx bun.Tx) (err error) {
 		if outcomes, err = s.addAccounts(ctx, tx, batch); err != nil {
 			return err
 		}
-		settled := settle(outcomes)
-		if err := noteFormats(ctx, tx, settled.Formats, s.Now()); err != nil {
+		follow := followUp(outcomes)
+		if err := noteFormats(ctx, tx, follow.Formats, s.Now()); err != nil {
 			return err
 		}
-		return s.addJobs(ctx, tx, settled.Jobs)
+		return s.addJobs(ctx, tx, follow.Jobs)
 	})
-	s.giveWay(ctx)
+	s.yieldWriteLock(ctx)
 	return outcomes, err
 }
 
-// giveWay leaves the lock for writing to other processes now and then. Whoever
-// waits for SQLite's looks for it every 100 ms in the end, and would never find it
-// free between transactions that follow one another.
-func (s *Store) giveWay(ctx context.Context) {
+// yieldWriteLock leaves the write lock to other processes now and then. A process
+// that waits for SQLite's lock polls it, at last every 100 ms, and would never find
+// it free between transactions that follow each other closely.
+func (s *Store) yieldWriteLock(ctx context.Context) {
 	const every, pause = 400 * time.Millisecond, 110 * time.Millisecond
-	s.gaveWay.CompareAndSwap(0, time.Now().UnixMilli()) // the first call has kept nobody waiting
-	if !s.pollsLock || time.Since(time.UnixMilli(s.gaveWay.Load())) < every {
+	s.lastYield.CompareAndSwap(0, time.Now().UnixMilli()) // the first call need not yield
+	if !s.pollsLock || time.Since(time.UnixMilli(s.lastYield.Load())) < every {
 		return
 	}
 	select {
 	case <-ctx.Done():
 	case <-time.After(pause):
 	}
-	s.gaveWay.Store(time.Now().UnixMilli())
+	s.lastYield.Store(time.Now().UnixMilli())
 }
 
-// addAccounts inserts what is in nobody's way, and explains the rest. What can't
-// be explained was in the way of an account that is gone again, and is tried anew.
+// addAccounts inserts the accounts without a conflict and finds the conflicts of the
+// others. If there is none, it was with an account that has been deleted meanwhile,
+// and the insert is repeated.
 func (s *Store) addAccounts(ctx context.Context, tx bun.Tx, batch []accounts.Account) ([]transfer.Outcome, error) {
 	outcomes := make([]transfer.Outcome, len(batch))
-	rest := make([]int, len(batch))
-	for i := range rest {
-		rest[i] = i
-	}
+	open := openIndexes(outcomes)
 	for range insertTries {
-		if err := s.insertAccounts(ctx, tx, batch, rest, outcomes); err != nil {
+		if err := s.insertAccounts(ctx, tx, batch, open, outcomes); err != nil {
 			return nil, err
 		}
-		rest = unsettled(outcomes)
-		if err := conflicts(ctx, tx, batch, rest, outcomes); err != nil {
+		if err := findConflicts(ctx, tx, batch, outcomes); err != nil {
 			return nil, err
 		}
-		if rest = unsettled(outcomes); len(rest) == 0 {
+		if open = openIndexes(outcomes); len(open) == 0 {
 			return outcomes, nil
 		}
 	}
 	return nil, errors.New("the values in conflict keep changing")
 }
 
-func unsettled(outcomes []transfer.Outcome) (rest []int) {
+// openIndexes returns the indexes of the accounts without an outcome.
+func openIndexes(outcomes []transfer.Outcome) (open []int) {
 	for i, o := range outcomes {
 		if o == (transfer.Outcome{}) {
-			rest = append(rest, i)
+			open = append(open, i)
 		}
 	}
-	return rest
+	return open
+}
+
+// identity distinguishes the accounts of a batch: of two with the same identity, the
+// database takes the first whose id is free.
+type identity struct{ LoginKey, EmailKey string }
+
+func identityOf(a accounts.Account) identity { return identity{a.LoginKey, a.Email.Key} }
+
+// insertAccounts inserts the accounts of a batch with the given indexes and sets the
+// outcomes of those that were inserted.
+func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.Account, indexes []int, outcomes []transfer.Outcome) error {
+	if len(indexes) == 0 {
+		return nil
+	}
+	const columns = "id, login, login_key, name, email, email_key, password_hash, credential_version, fields, disabled, created, updated"
+	var rows []string
+	var args []any
+	var maxID int64
+	for _, i := range indexes {
+		row, err := newAccountRow(batch[i])
+		if err != nil {
+			return err
+		}
+		id := any(s.nextID)
+		if batch[i].ID != 0 {
+			id = batch[i].ID
+		}
+		rows = append(rows, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+		args = append(args, id, row.Login, row.LoginKey, row.Name, row.Email, bun.NullZero(row.EmailKey),
+			row.PasswordHash, row.CredentialVersion, row.Fields, row.Disabled, row.Created, row.Updated)
+		maxID = max(maxID, batch[i].ID)
+	}
+	if maxID > 0 && s.raiseID != "" { // else the database could assign an imported id again
+		if _, err := exec(ctx, tx, s.raiseID, maxID, maxID); err != nil {
+			return err
+		}
+	}
+	var added []struct {
+		ID int64
+		identity
+	}
+	query := "INSERT INTO personal_accounts (" + columns + ") " + string(s.givenID) + " VALUES " + strings.Join(rows, ", ") +
+		" ON CONFLICT DO NOTHING RETURNING id, login_key, coalesce(email_key, '') AS email_key"
+	if err := tx.NewRaw(query, args...).Scan(ctx, &added); err != nil {
+		return err
+	}
+	ids := make(map[identity]int64, len(added))
+	for _, a := range added {
+		ids[a.identity] = a.ID
+	}
+	for _, i := range indexes {
+		id := ids[identityOf(batch[i])]
+		if batch[i].ID != 0 && batch[i].ID != id { // another account of this identity, whose id was free
+			continue
+		}
+		outcomes[i].ID = id
+		delete(ids, identityOf(batch[i]))
+	}
+	return nil
+}
+
+// Conflicts returns the outcomes that accounts would have, see transfer.Conflicts.
+func (s *Store) Conflicts(ctx context.Context, batch []accounts.Account) ([]transfer.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	outcomes := make([]transfer.Outcome, len(batch))
+	return outcomes, fault(ctx, "look for conflicts", findConflicts(ctx, s.read, batch, outcomes))
+}
+
+// spelling identifies a row that was imported before. If only the keys are equal, the
+// account may belong to another person.
+type spelling struct{ Login, Email string }
+
+// findConflicts sets the outcomes of the accounts that have none and are in conflict
+// with stored ones.
+func findConflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, outcomes []transfer.Outcome) error {
+	open := openIndexes(outcomes)
+	if len(open) == 0 {
+		return nil
+	}
+	ids, logins, emails := []int64{0}, []string{""}, []string{""} // of no account; a list must not be empty
+	for _, i := range open {
+		logins, emails = append(logins, batch[i].LoginKey), append(emails, batch[i].Email.Key)
+		if batch[i].ID != 0 {
+			ids = append(ids, batch[i].ID)
+		}
+	}
+	var found []struct {
+		ID int64
+		identity
+		spelling
+	}
+	err := db.NewRaw(`SELECT id, login_key, coalesce(email_key, '') AS email_key, login, email FROM personal_accounts
+		WHERE id IN (?) OR login_key IN (?) OR email_key IN (?)`, bun.List(ids), bun.List(logins), bun.List(emails)).Scan(ctx, &found)
+	if err != nil {
+		return err
+	}
+	byID, byLogin, byEmail, bySpelling := map[int64]int64{}, map[string]int64{}, map[string]int64{}, map[spelling]int64{}
+	for _, f := range found {
+		byID[f.ID], byLogin[f.LoginKey] = f.ID, f.ID
+		if f.EmailKey != "" {
+			byEmail[f.EmailKey] = f.ID
+		}
+		// An account of this batch was not imported before.
+		if !slices.ContainsFunc(outcomes, func(o transfer.Outcome) bool { return o.ID == f.ID }) {
+			bySpelling[f.spelling] = f.ID
+		}
+	}
+	for _, i := range open {
+		a := batch[i]
+		id, exists := bySpelling[spelling{a.Login, a.Email.Address}]
+		if exists && (a.ID == 0 || a.ID == id) {
+			outcomes[i].Exists = true
+			continue
+		}
+		outcomes[i].Taken = transfer.Taken{ID: byID[a.ID], Login: byLogin[a.LoginKey], Email: byEmail[a.Email.Key]}
+	}
+	return nil
+}
+
+// AccountsAfter returns a page of accounts, see transfer.Source.
+func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]accounts.Account, error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	var rows []accountRow
+	err := s.read.NewSelect().Model(&rows).Where("a.id > ?", id).Order("a.id").Limit(int64(n)).Scan(ctx)
+	page := make([]accounts.Account, len(rows))
+	for i := 0; i < len(rows) && err == nil; i++ {
+		page[i], err = rows[i].account()
+	}
+	return page, fault(ctx, "read accounts", err)
+}
+
+// isBare is the condition for a hash that is not wrapped yet.
+const isBare = "password_hash LIKE '$md5-bare$%'"
+
+// BareHashes returns the bare hashes of a range, see transfer.BareStore.
+func (s *Store) BareHashes(ctx context.Context, from, to int64) (map[int64]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	var rows []hashRow
+	err := s.read.NewRaw("SELECT id, password_hash AS hash FROM personal_accounts WHERE id BETWEEN ? AND ? AND "+isBare, from, to).Scan(ctx, &rows)
+	hashes := make(map[int64]string, len(rows))
+	for _, r := range rows {
+		hashes[r.ID] = r.Hash
+	}
+	return hashes, fault(ctx, "find bare hashes", err)
+}
+
+// ReplaceHash replaces a hash by one of the same password, see transfer.BareStore.
+func (s *Store) ReplaceHash(ctx context.Context, id int64, from, to string) error {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	_, err := exec(ctx, s.write, "UPDATE personal_accounts SET password_hash = ? WHERE id = ? AND password_hash = ?", to, id, from)
+	return fault(ctx, "replace a hash", err)
+}
+
+// MisplacedLogin is an account whose login has an @ and is not its own e-mail, which
+// an earlier release allowed. Its user cannot sign in with the login.
+type MisplacedLogin struct {
+	ID    int64
+	Login string
+}
+
+// MisplacedLogins returns up to n such accounts, in the order of ids. It reads the
+// whole table.
+func (s *Store) MisplacedLogins(ctx context.Context, n int) (found []MisplacedLogin, err error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	err = s.read.NewRaw(`SELECT id, login FROM personal_accounts WHERE login_key LIKE '%@%' AND login_key <> coalesce(email_key, '')
+		ORDER BY id LIMIT ?`, n).Scan(ctx, &found)
+	return found, fault(ctx, "look for logins that are e-mails", err)
+}
+
+// CountAccounts returns the number of accounts, and of those with a bare hash. It
+// reads the whole table.
+func (s *Store) CountAccounts(ctx context.Context) (all, bare int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	err = s.read.NewRaw("SELECT count(*), count(CASE WHEN "+isBare+" THEN 1 END) FROM personal_accounts").Scan(ctx, &all, &bare)
+	return all, bare, fault(ctx, "count accounts", err)
 }

@@ -13,37 +13,37 @@ import (
 	"testing"
 )
 
-// BinariesVariable names the environment variable with a folder that already
-// holds host-sample and personal, as make build leaves them in bin.
+// BinariesVariable is the environment variable with a directory that holds the
+// programs host-sample and personal, such as bin after make build.
 const BinariesVariable = "PERSONAL_TEST_BINARIES"
 
-// ReleasedVariable names the environment variable with the plugin of the last
-// release, see .ci/skew.
+// ReleasedVariable is the environment variable with the path of the last release's
+// plugin, see .ci/skew.
 const ReleasedVariable = "PERSONAL_TEST_RELEASED"
 
 const module = "github.com/cms-personal/personal"
 
-// Paths are the programs under test.
+// Paths are the paths of the programs under test.
 type Paths struct {
 	Host   string // the sample host
 	Plugin string // the plugin
 
-	folder io.Closer // its end removes what was built
+	folder io.Closer // keeps the built programs while it is open
 }
 
-// Binaries returns the sample host and the plugin: those that BinariesVariable
-// names, or ones built at the first call, with the race detector if this test
-// has it. What was built goes with the test binary's process.
+// Binaries returns the sample host and the plugin: those that BinariesVariable names,
+// or ones built at the first call, with the race detector if this test has it. Built
+// programs are removed when the process of the test binary ends.
 func Binaries(t testing.TB) Paths {
 	t.Helper()
 	paths, err := binaries()
 	if err != nil {
-		t.Fatalf("the programs to test: %v", err)
+		t.Fatalf("building the programs under test: %v", err)
 	}
 	return paths
 }
 
-// PluginVersion builds the plugin stamped with a version and returns its path.
+// PluginVersion builds the plugin with a version and returns its path.
 func PluginVersion(t testing.TB, version string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "personal")
@@ -53,8 +53,9 @@ func PluginVersion(t testing.TB, version string) string {
 	return path
 }
 
-// OtherPlugin returns another plugin than the one of the given version, to swap
-// with, and its version: the last release's, if ReleasedVariable names it.
+// OtherPlugin returns a plugin of another version than the given version, to swap
+// with, and its version: the last release's plugin if ReleasedVariable names it, else
+// a newly built one.
 func OtherPlugin(t testing.TB, than string) (binary, version string) {
 	t.Helper()
 	if released := os.Getenv(ReleasedVariable); released != "" {
@@ -101,8 +102,8 @@ func build(binary, pkg string, flags ...string) error {
 	return nil
 }
 
-// removeAtExit leaves a child behind that removes the folder once this process
-// has ended, however it ends: the child's standard input ends with it.
+// removeAtExit starts a child that removes the folder when this process has ended,
+// even if it was killed: the child then reads the end of its standard input.
 func removeAtExit(folder string) (io.Closer, error) {
 	cmd := exec.Command("/bin/sh", "-c", `read -r _; rm -rf "$1"`, "sh", folder)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -1,3 +1,3 @@
-// Package testkit provides the real parts that tests run against: a PostgreSQL
-// server of their own and the built binaries.
+// Package testkit provides what tests run against: databases, a PostgreSQL server and
+// the built programs.
 package testkit

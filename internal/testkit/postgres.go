@@ -17,54 +17,55 @@ import (
 	"github.com/cms-personal/personal/internal/store/dbconn"
 )
 
-// PostgresVariable names the environment variable with the URL of a server to
-// test on. Its user must be allowed to create databases.
+// PostgresVariable is the environment variable with the URL of a server for tests. Its
+// user must be allowed to create databases.
 const PostgresVariable = "PERSONAL_TEST_POSTGRES"
 
 const adminTimeout = 30 * time.Second
 
-// Databases runs f as a subtest on a new, empty database of every kind.
+// Databases runs f as a subtest on a new, empty database of each system.
 func Databases(t *testing.T, f func(t *testing.T, url string)) {
 	t.Helper()
 	t.Run("SQLite", func(t *testing.T) { f(t, SQLite(t)) })
 	t.Run("PostgreSQL", func(t *testing.T) { f(t, Postgres(t)) })
 }
 
-// SQLite returns the URL of a new database file that goes with the test.
+// SQLite returns the URL of a database file that does not exist yet. It is removed
+// when the test ends.
 func SQLite(t testing.TB) string {
 	t.Helper()
 	return "sqlite://" + filepath.Join(t.TempDir(), "personal.db")
 }
 
-// Postgres returns the URL of a new, empty PostgreSQL database, dropped when
-// the test ends. The server is the one that PostgresVariable names, or one that
-// the test binary starts for itself at the first call. Where there is neither,
-// the test fails: it is never skipped.
+// Postgres returns the URL of a new, empty PostgreSQL database. It is dropped when the
+// test ends. The server is the one that PostgresVariable names, or one that the test
+// binary starts at the first call. If that is impossible, the test fails; it is never
+// skipped.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	server, err := testServer()
 	if err != nil {
-		t.Fatalf("a PostgreSQL server to test on: %v", err)
+		t.Fatalf("finding a PostgreSQL server for tests: %v", err)
 	}
 	name := "personal_test_" + strings.ToLower(rand.Text())
 	if err := administer(server, "CREATE DATABASE "+name); err != nil {
-		t.Fatalf("create a test database: %v", err)
+		t.Fatalf("creating a test database: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := administer(server, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
-			t.Errorf("drop the test database: %v", err)
+			t.Errorf("dropping the test database: %v", err)
 		}
 	})
 	u, err := url.Parse(server)
 	if err != nil {
-		t.Fatal("the URL in " + PostgresVariable + " cannot be read")
+		t.Fatal("the URL in " + PostgresVariable + " is invalid")
 	}
 	u.Path = "/" + name
 	return u.String()
 }
 
-// testServer is the URL of the server shared by all tests of the binary. A
-// server started here ends with the process, see StartPostgres.
+// testServer returns the URL of the server that all tests of the binary share. A
+// server started here stops with the process, see StartPostgres.
 var testServer = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv(PostgresVariable); given != "" {
 		return given, nil
@@ -98,7 +99,7 @@ func onServer(server string, f func(*sql.DB) error) error {
 	return errors.Join(f(pools.Write), pools.Close())
 }
 
-// waitUntilUp waits for the server to answer.
+// waitUntilUp waits until the server accepts connections.
 func waitUntilUp(ctx context.Context, server string, ended <-chan struct{}) error {
 	return onServer(server, func(db *sql.DB) error {
 		for {
@@ -108,9 +109,9 @@ func waitUntilUp(ctx context.Context, server string, ended <-chan struct{}) erro
 			}
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("it does not answer: %w", err)
+				return fmt.Errorf("it does not respond: %w", err)
 			case <-ended:
-				return errors.New("it ended at once")
+				return errors.New("it stopped at once")
 			case <-time.After(20 * time.Millisecond):
 			}
 		}

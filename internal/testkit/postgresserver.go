@@ -16,18 +16,17 @@ import (
 	"syscall"
 )
 
-// PostgresServer is a PostgreSQL server in a temporary folder.
+// PostgresServer is a PostgreSQL server in a temporary directory.
 type PostgresServer struct {
 	URL      string
-	lifeline io.Closer     // its end is the server's end
-	ended    chan struct{} // closed when the server has stopped and the folder is gone
+	lifeline io.Closer     // stops the server when it is closed
+	ended    chan struct{} // closed when the server has stopped and its folder is removed
 }
 
-// The keeper runs as a child and outlives its parent by a moment: it ends the
-// server when its standard input ends, which happens at Stop and also when the
-// parent is killed, and then removes the folder. Tests need no TestMain for it.
-// Unless told otherwise, it flushes nothing to disk: a test's database does not
-// outlive a crash. TLS is there for those that ask for it.
+// keeper is the script of a child that runs the server. When its standard input ends,
+// at Stop or because the parent was killed, it stops the server and removes the
+// folder. So tests need no TestMain. By default the server does not flush to disk: a
+// test's database need not survive a crash. The server accepts TLS.
 const keeper = `
 exec 3<&0 </dev/null
 bin=$1 dir=$2 port=$3
@@ -41,19 +40,19 @@ wait $server
 rm -rf "$dir"
 `
 
-// StartPostgres starts a server on a free port of the loopback. It runs until
-// Stop or the end of this process, however that comes. As root, which PostgreSQL
-// refuses to run as, it becomes the user postgres or nobody.
+// StartPostgres starts a server on a free port of 127.0.0.1. The server runs until Stop
+// or until this process ends, even if that is killed. PostgreSQL refuses to run as
+// root, so for root the server runs as the user postgres or nobody.
 func StartPostgres(ctx context.Context) (*PostgresServer, error) { return startPostgres(ctx) }
 
-// StartDurablePostgres is [StartPostgres] for measurements: the server flushes to
-// disk, as it does by default.
+// StartDurablePostgres is [StartPostgres] for measurements: the server flushes to disk,
+// which is PostgreSQL's default.
 func StartDurablePostgres(ctx context.Context) (*PostgresServer, error) {
 	return startPostgres(ctx, "-c", "fsync=on", "-c", "full_page_writes=on", "-c", "synchronous_commit=on")
 }
 
-// startPostgres adds arguments to the server's, the later of two equal settings
-// counts.
+// startPostgres starts a server with further arguments. Of two equal settings the
+// later one counts.
 func startPostgres(ctx context.Context, args ...string) (*PostgresServer, error) {
 	bin, err := postgresBinaries(ctx)
 	if err != nil {
@@ -72,7 +71,7 @@ func startPostgres(ctx context.Context, args ...string) (*PostgresServer, error)
 	return nil, err
 }
 
-// Stop ends the server and waits until it has gone.
+// Stop stops the server and waits until its folder is removed.
 func (s *PostgresServer) Stop() error {
 	err := s.lifeline.Close()
 	<-s.ended
@@ -101,8 +100,8 @@ func start(ctx context.Context, bin string, owner *syscall.Credential, args []st
 	return s, nil
 }
 
-// keep starts the keeper. Neither our signals nor our output are the server's:
-// go test waits for whoever holds its standard output.
+// keep starts the keeper. The server gets neither this process's signals nor its
+// standard output, for whose end go test would wait.
 func keep(bin, folder string, port int, owner *syscall.Credential, args []string) (*PostgresServer, error) {
 	cmd := exec.Command("/bin/sh", append([]string{"-c", keeper, "sh", bin, folder, strconv.Itoa(port)}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: owner}
@@ -120,7 +119,7 @@ func keep(bin, folder string, port int, owner *syscall.Credential, args []string
 		ended:    make(chan struct{}),
 	}
 	go func() {
-		_ = cmd.Wait() // a server that was told to quit says so
+		_ = cmd.Wait() // returns an error because the server was told to quit
 		close(s.ended)
 	}()
 	return s, nil
@@ -146,7 +145,7 @@ func freePort() (int, error) {
 	return port, l.Close()
 }
 
-// serverOwner is who the server runs as, nil for ourselves.
+// serverOwner returns the user that the server runs as; nil for the current user.
 func serverOwner() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -185,14 +184,14 @@ func postgresBinaries(ctx context.Context) (string, error) {
 		return bin, nil
 	}
 	if apt, err := exec.LookPath("apt-get"); err == nil && os.Geteuid() == 0 {
-		// A new machine may have no lists of packages, or old ones.
+		// The lists of packages may be missing or old.
 		install := exec.CommandContext(ctx, "/bin/sh", "-c", `"$0" update && "$0" install -y --no-install-recommends postgresql`, apt)
 		install.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		out, err := install.CombinedOutput()
 		if bin := findPostgres(ctx); bin != "" {
 			return bin, nil
 		}
-		return "", fmt.Errorf("apt-get install postgresql did not help (%v): %s", err, out)
+		return "", fmt.Errorf("apt-get install postgresql failed (%v): %s", err, out)
 	}
 	return "", errors.New("initdb and postgres are not installed: install the package postgresql (Debian, Ubuntu), " +
 		"postgresql-server (Fedora) or postgresql (Homebrew), or set " + PostgresVariable + " to the URL of a server")
@@ -217,7 +216,7 @@ func findPostgres(ctx context.Context) string {
 	return ""
 }
 
-// version reads the number in /usr/lib/postgresql/15/bin.
+// version returns the number in a path like /usr/lib/postgresql/15/bin.
 func version(bin string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin)))
 	return n

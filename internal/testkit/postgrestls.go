@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// The server's certificate, which signs itself and names 127.0.0.1, and its key,
-// in the server's folder.
+// The files of the server's self-signed certificate for 127.0.0.1 and its key, in the
+// server's folder.
 const (
 	certFile = "server.crt"
 	keyFile  = "server.key"
 )
 
-// writeCertificate makes both, as files of the server's own user.
+// writeCertificate creates both files, owned by the server's user.
 func writeCertificate(folder string, owner *syscall.Credential) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return fmt.Errorf("make a key: %w", err)
+		return fmt.Errorf("creating a key: %w", err)
 	}
 	now := time.Now()
 	template := &x509.Certificate{
@@ -36,11 +36,11 @@ func writeCertificate(folder string, owner *syscall.Credential) error {
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return fmt.Errorf("make a certificate: %w", err)
+		return fmt.Errorf("creating a certificate: %w", err)
 	}
 	keyBytes, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return fmt.Errorf("write a key: %w", err)
+		return fmt.Errorf("encoding a key: %w", err)
 	}
 	for name, block := range map[string]pem.Block{
 		certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "PRIVATE KEY", Bytes: keyBytes},

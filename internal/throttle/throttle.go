@@ -1,35 +1,40 @@
-// Package throttle decides whether one more attempt is allowed now. Decisions
-// are pure functions of a limit, a moment and one stored time; the store keeps
-// that time, so limits survive a swap of the plugin and are shared by nodes.
+// Package throttle implements rate limits. A decision is a pure function of a
+// limit, the current time and one stored time. Limits whose times the store keeps
+// survive a swap of the plugin and are shared by nodes; [Memory] keeps its own.
 package throttle
 
-import "time"
+import (
+	"maps"
+	"sync"
+	"time"
+)
 
 // Limit allows Burst attempts at once and one more every Every.
 //
-// It is the generic cell rate algorithm: the whole state is the moment at which
-// the attempts charged so far will have been regained (the theoretical arrival
-// time, TAT). With Burst 3 and Every 10s:
+// It is the generic cell rate algorithm: its whole state is the theoretical arrival
+// time (TAT), the time at which all attempts charged so far are regained. With
+// Burst 3 and Every 10s:
 //
 //	t=0s   allowed, allowed, allowed, refused (wait 10s)
 //	t=9s   refused (wait 1s)
 //	t=10s  allowed, refused (wait 10s)
 //	t=70s  allowed, allowed, allowed, refused
 //
-// A TAT further ahead than any attempt can have put it is of a clock that was
-// set back, or of another limit. It counts as a burst used up but for one: that
-// one is allowed, and with it the TAT is right again.
+// A TAT further ahead than attempts can move it is left from a clock that was set
+// back, or from another limit. Then one attempt is allowed, and the TAT is set to
+// that of an exhausted burst.
 type Limit struct {
 	Burst int
 	Every time.Duration
 }
 
-// Slack is how far ahead of what is possible a TAT is still believed: nodes'
-// clocks differ, and an attempt may be charged later than it was made.
+// Slack is how far beyond the reach of attempts a TAT still counts: the clocks of
+// nodes differ, and an attempt may be charged later than it was made.
 const Slack = time.Minute
 
-// Take charges one attempt at now. It returns the new TAT to be stored, or, when
-// the attempt is refused, the wait until one is allowed and the TAT unchanged.
+// Take charges one attempt at now. If the attempt is allowed, it returns the new TAT
+// to store and no wait; if not, the TAT unchanged and the wait until an attempt is
+// allowed.
 func (l Limit) Take(tat, now time.Time) (next time.Time, wait time.Duration) {
 	whole := time.Duration(l.Burst) * l.Every
 	switch {
@@ -47,14 +52,38 @@ func (l Limit) Take(tat, now time.Time) (next time.Time, wait time.Duration) {
 
 // Charge is one attempt counted against one key.
 type Charge struct {
-	Key   [32]byte // a digest: what users typed is not kept, and every key has one size
+	Key   [32]byte // a digest: what users typed is not stored, and every key has one size
 	Limit Limit
-	Look  bool // only looked at: refused while the limit is used up, but not counted
+	Look  bool // check only: the attempt is refused while the limit is exhausted, but not counted
 }
 
-// All stands for every attempt that was charged to the key under the limit: once
-// it is given back, the key is as new.
+// All returns the charge of a whole burst. A refund of it resets the key.
 func (c Charge) All() Charge {
 	c.Limit.Every *= time.Duration(c.Limit.Burst)
 	return c
+}
+
+// Memory counts attempts in the memory of this process, for limits that need not
+// be shared by nodes or survive a swap. The zero value is ready to use, and safe for
+// concurrent use. It holds one entry for each key with attempts that still count.
+type Memory struct {
+	mu    sync.Mutex
+	tats  map[int64]time.Time
+	sweep time.Time // when expired entries are next removed
+}
+
+// Take charges one attempt of the key at now. It returns 0 if the attempt is
+// allowed, and else the wait until one is.
+func (m *Memory) Take(key int64, l Limit, now time.Time) (wait time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.tats == nil {
+		m.tats = map[int64]time.Time{}
+	}
+	if now.After(m.sweep) {
+		maps.DeleteFunc(m.tats, func(_ int64, tat time.Time) bool { return tat.Before(now) })
+		m.sweep = now.Add(time.Minute)
+	}
+	m.tats[key], wait = l.Take(m.tats[key], now)
+	return wait
 }

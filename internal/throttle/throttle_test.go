@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestLimitOnATimeline(t *testing.T) {
+func TestLimit_RegainsAttemptsOverTime(t *testing.T) {
 	limit := Limit{Burst: 3, Every: 10 * time.Second}
 	start := time.Unix(1_000_000, 0)
 	var tat time.Time
@@ -21,35 +21,35 @@ func TestLimitOnATimeline(t *testing.T) {
 	} {
 		next, wait := limit.Take(tat, start.Add(step.at))
 		if wait != step.wait {
-			t.Fatalf("at %v: wait %v, want %v", step.at, wait, step.wait)
+			t.Fatalf("at %v: got wait %v, want %v", step.at, wait, step.wait)
 		}
 		tat = next
 	}
 }
 
-func TestATimeThatNoAttemptCanHaveLeftLocksNobodyOut(t *testing.T) {
+func TestLimit_ResetsImpossibleTAT(t *testing.T) {
 	limit := Limit{Burst: 3, Every: 10 * time.Second}
 	now := time.Unix(1_000_000, 0)
 	for _, ahead := range []time.Duration{30*time.Second + Slack + 1, 48 * time.Hour} {
 		tat, wait := limit.Take(now.Add(ahead), now)
 		if wait != 0 {
-			t.Errorf("%v ahead: wait %v", ahead, wait)
+			t.Errorf("TAT %v ahead: got wait %v, want none", ahead, wait)
 		}
 		if _, wait = limit.Take(tat, now); wait != limit.Every {
-			t.Errorf("%v ahead, the second attempt: wait %v, want %v", ahead, wait, limit.Every)
+			t.Errorf("TAT %v ahead, second attempt: got wait %v, want %v", ahead, wait, limit.Every)
 		}
 	}
-	// A clock that is a little behind another makes no room.
+	// A TAT that is ahead by the difference of two clocks counts in full.
 	for _, ahead := range []time.Duration{30 * time.Second, 30*time.Second + Slack} {
 		if _, wait := limit.Take(now.Add(ahead), now); wait != ahead-20*time.Second {
-			t.Errorf("%v ahead: wait %v", ahead, wait)
+			t.Errorf("TAT %v ahead: got wait %v, want %v", ahead, wait, ahead-20*time.Second)
 		}
 	}
 }
 
-// In any window the attempts allowed are at most the burst and what the window
-// regains.
-func TestNoScheduleExceedsTheLimit(t *testing.T) {
+// In any window, at most the burst and the attempts regained in the window are
+// allowed.
+func TestLimit_NoScheduleExceedsIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := Limit{Burst: rapid.IntRange(1, 20).Draw(t, "burst"), Every: time.Duration(rapid.IntRange(1, 60).Draw(t, "every")) * time.Second}
 		now := time.Unix(1_000_000, 0)
@@ -61,7 +61,7 @@ func TestNoScheduleExceedsTheLimit(t *testing.T) {
 			tat = next
 			if wait > 0 {
 				if _, again := limit.Take(tat, now.Add(wait)); again != 0 {
-					t.Fatalf("still refused after the wait of %v", wait)
+					t.Fatalf("got another refusal after the wait of %v", wait)
 				}
 				continue
 			}
@@ -69,11 +69,39 @@ func TestNoScheduleExceedsTheLimit(t *testing.T) {
 		}
 		for i, from := range allowed {
 			for j := i; j < len(allowed); j++ {
-				most := limit.Burst + int(allowed[j].Sub(from)/limit.Every)
-				if n := j - i + 1; n > most {
-					t.Fatalf("%d attempts within %v, at most %d", n, allowed[j].Sub(from), most)
+				maxAllowed := limit.Burst + int(allowed[j].Sub(from)/limit.Every)
+				if n := j - i + 1; n > maxAllowed {
+					t.Fatalf("got %d attempts within %v, want at most %d", n, allowed[j].Sub(from), maxAllowed)
 				}
 			}
 		}
 	})
+}
+
+func TestMemory_CountsKeysSeparately(t *testing.T) {
+	var m Memory
+	limit, now := Limit{Burst: 2, Every: time.Second}, time.Unix(1000, 0)
+	for i, want := range []time.Duration{0, 0, time.Second, time.Second} {
+		if got := m.Take(1, limit, now); got != want {
+			t.Errorf("attempt %d: got wait %v, want %v", i+1, got, want)
+		}
+	}
+	if got := m.Take(2, limit, now); got != 0 {
+		t.Errorf("another key: got wait %v, want none", got)
+	}
+	if got := m.Take(1, limit, now.Add(time.Second)); got != 0 {
+		t.Errorf("after the wait: got wait %v, want none", got)
+	}
+}
+
+func TestMemory_RemovesExpiredKeys(t *testing.T) {
+	var m Memory
+	limit, now := Limit{Burst: 2, Every: time.Second}, time.Unix(1000, 0)
+	for key := range int64(1000) {
+		m.Take(key, limit, now)
+	}
+	m.Take(1, limit, now.Add(time.Hour))
+	if n := len(m.tats); n != 1 {
+		t.Errorf("got %d keys, want 1", n)
+	}
 }

@@ -2,31 +2,30 @@ package token
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"fmt"
 	"hash"
 )
 
-// Selector finds a session. It is random but no secret, and stays the same for
-// the session's life.
+// Selector identifies a session in the database. It is random but not secret, and
+// does not change while the session lasts.
 type Selector [8]byte
 
-// Secret proves the right to a session: 192 random bits. Each rotation replaces
-// it by the next of its chain. It prints as a placeholder.
+// Secret authenticates a session: 192 random bits. Each rotation replaces it by the
+// next secret of its chain. Formatted or marshalled, it is a placeholder.
 type Secret [24]byte
 
-// ChainKey makes the chain of a session's secrets. Without a secret of the chain
-// it makes nothing. It prints as a placeholder.
+// ChainKey derives the chain of a session's secrets. It is useless without a secret
+// of the chain. Formatted or marshalled, it is a placeholder.
 type ChainKey [32]byte
 
-// NewSession makes what identifies a new session.
-func NewSession() (Selector, Secret, ChainKey) {
-	var selector Selector
-	var secret Secret
-	var key ChainKey
-	fill(selector[:])
-	fill(secret[:])
-	fill(key[:])
+// NewSession returns the random parts of a new session.
+func NewSession() (selector Selector, secret Secret, key ChainKey) {
+	for _, part := range [][]byte{selector[:], secret[:], key[:]} {
+		rand.Read(part) // never fails, see its documentation
+	}
 	return selector, secret, key
 }
 
@@ -39,7 +38,7 @@ func FormatHash(selector Selector, secret Secret) string {
 	return encoding.EncodeToString(b[:])
 }
 
-// ParseHash reads a user_hash in the one form that [FormatHash] writes.
+// ParseHash parses a user_hash. It accepts only the text that [FormatHash] returns.
 func ParseHash(text string) (selector Selector, secret Secret, ok bool) {
 	b, ok := decode(text)
 	if !ok {
@@ -50,8 +49,8 @@ func ParseHash(text string) (selector Selector, secret Secret, ok bool) {
 	return selector, secret, true
 }
 
-// Next returns the secret that follows: HMAC-SHA-256 of the secret under the
-// chain key, cut to the secret's length.
+// Next returns the secret that replaces s: the HMAC-SHA-256 of s under the chain
+// key, truncated to the length of a secret.
 func (s Secret) Next(key ChainKey) Secret { return s.next(hmac.New(sha256.New, key[:])) }
 
 func (s Secret) next(mac hash.Hash) Secret {
@@ -62,15 +61,15 @@ func (s Secret) next(mac hash.Hash) Secret {
 	return Secret(sum[:len(s)])
 }
 
-// Digest returns the SHA-256 of the secret, which is what is stored.
+// Digest returns the SHA-256 of the secret, which is what the database stores.
 func (s Secret) Digest() [32]byte { return sha256.Sum256(s[:]) }
 
 // Distance walks the chain forward from s, at most maxSteps steps, to the secret
-// with the given digest. It returns the number of steps, 0 if s is the current
-// secret itself, and the current secret; ok is false if the walk did not reach it.
-// A step takes about a third of a microsecond.
+// with the given digest. It returns the number of steps, 0 if s itself is the current
+// secret, and the current secret; ok is false if the walk did not reach it. A step
+// takes about a third of a microsecond.
 func Distance(key ChainKey, s Secret, current [32]byte, maxSteps int64) (steps int64, currentSecret Secret, ok bool) {
-	if s.is(current) { // nearly always, and without an allocation
+	if s.is(current) { // the usual case; it allocates nothing
 		return 0, s, true
 	}
 	return walk(key, s, current, maxSteps)
@@ -90,3 +89,18 @@ func (s Secret) is(digest [32]byte) bool {
 	own := s.Digest()
 	return subtle.ConstantTimeCompare(own[:], digest[:]) == 1
 }
+
+// redacted is what secrets and chain keys are formatted as.
+const redacted = "[secret]"
+
+// Format writes a placeholder for every verb.
+func (Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, redacted) }
+
+// MarshalText returns a placeholder, also to structured logs.
+func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
+
+// Format writes a placeholder for every verb.
+func (ChainKey) Format(f fmt.State, _ rune) { fmt.Fprint(f, redacted) }
+
+// MarshalText returns a placeholder, also to structured logs.
+func (ChainKey) MarshalText() ([]byte, error) { return []byte(redacted), nil }

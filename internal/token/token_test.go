@@ -17,8 +17,8 @@ import (
 // zero is the text of 32 zero bytes.
 var zero = strings.Repeat("A", 43)
 
-// misspelt are texts that are no token, each for another reason.
-var misspelt = map[string]string{
+// malformed are texts that are not tokens, each for another reason.
+var malformed = map[string]string{
 	"empty":              "",
 	"short":              zero[:42],
 	"long":               zero + "A",
@@ -32,45 +32,45 @@ var misspelt = map[string]string{
 	"other letters":      strings.Repeat("Ж", 21) + "A",
 }
 
-func TestAMailTokenIsKnownByItsDigest(t *testing.T) {
+func TestMailDigest_ReturnsDigestOfNewToken(t *testing.T) {
 	text, digest := NewMailToken()
 	if len(text) != 43 {
-		t.Errorf("%d characters", len(text))
+		t.Errorf("got %d characters, want 43", len(text))
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(raw) != 32 || sha256.Sum256(raw) != digest {
-		t.Errorf("the digest is not that of the 32 bytes: %v", err)
+		t.Errorf("got digest %x of %x (%v), want the SHA-256 of 32 bytes", digest, raw, err)
 	}
 	if got, ok := MailDigest(text); !ok || got != digest {
-		t.Errorf("read again: %x, %v", got, ok)
+		t.Errorf("got %x, %v, want %x", got, ok, digest)
 	}
 	if other, _ := NewMailToken(); other == text {
-		t.Error("the same token twice")
+		t.Errorf("got the token %s twice", text)
 	}
 }
 
-func TestAMisspeltTokenIsNone(t *testing.T) {
-	for name, text := range misspelt {
+func TestDecode_RefusesMalformedTokens(t *testing.T) {
+	for name, text := range malformed {
 		if digest, ok := MailDigest(text); ok || digest != [32]byte{} {
-			t.Errorf("%s: accepted as a mailed token", name)
+			t.Errorf("%s: MailDigest accepted it", name)
 		}
 		if selector, secret, ok := ParseHash(text); ok || selector != (Selector{}) || secret != (Secret{}) {
-			t.Errorf("%s: accepted as a user_hash", name)
+			t.Errorf("%s: ParseHash accepted it", name)
 		}
 	}
 	if _, _, ok := ParseHash(zero); !ok {
-		t.Error("32 zero bytes were refused")
+		t.Error("ParseHash refused 32 zero bytes")
 	}
 }
 
-func TestEverySessionHasItsOwnRandomParts(t *testing.T) {
+func TestNewSession_PartsAreRandom(t *testing.T) {
 	selector1, secret1, key1 := NewSession()
 	selector2, secret2, key2 := NewSession()
 	if selector1 == selector2 || secret1 == secret2 || key1 == key2 {
-		t.Error("the same parts twice")
+		t.Error("two sessions share a part")
 	}
 	if selector1 == (Selector{}) || secret1 == (Secret{}) || key1 == (ChainKey{}) {
-		t.Error("a part is not random")
+		t.Error("a part is zero")
 	}
 }
 
@@ -78,23 +78,23 @@ func bytesOf(t *rapid.T, n int, label string) []byte {
 	return rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, label)
 }
 
-func TestAUserHashIsReadAsItWasWritten(t *testing.T) {
+func TestParseHash_ReadsWhatFormatHashWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		selector, secret := Selector(bytesOf(t, 8, "selector")), Secret(bytesOf(t, 24, "secret"))
 		text := FormatHash(selector, secret)
 		if len(text) != 43 {
-			t.Fatalf("%d characters", len(text))
+			t.Fatalf("got %d characters, want 43", len(text))
 		}
 		gotSelector, gotSecret, ok := ParseHash(text)
 		if !ok || gotSelector != selector || gotSecret != secret {
-			t.Fatalf("%s was read as something else", text)
+			t.Fatalf("%s: got %x, %x, %v, want %x, %x", text, gotSelector[:], gotSecret[:], ok, selector[:], secret[:])
 		}
 	})
 }
 
-// The key and the data of RFC 4231, test case 2, do not fit the lengths here, so
-// this value was computed with another implementation (Python's hmac).
-func TestTheNextSecretIsTheHMACOfThisOne(t *testing.T) {
+// The key and the data of RFC 4231, test case 2, have other lengths, so these values
+// come from another implementation (Python's hmac).
+func TestNext_IsHMACOfTheSecret(t *testing.T) {
 	var key ChainKey
 	var secret Secret
 	for i := range key {
@@ -105,11 +105,11 @@ func TestTheNextSecretIsTheHMACOfThisOne(t *testing.T) {
 	}
 	next := secret.Next(key)
 	if got := hex.EncodeToString(next[:]); got != "2522b255aaea1970c73eb500df0d2ec6b300a5458c9f3c04" {
-		t.Errorf("next: %s", got)
+		t.Errorf("got next secret %s", got)
 	}
 	digest := secret.Digest()
 	if got := hex.EncodeToString(digest[:]); got != "caaa103f63119c936c7ef540cf0ef850a93f0a7d1a3faffcfc1e9ff87280704c" {
-		t.Errorf("digest: %s", got)
+		t.Errorf("got digest %s", got)
 	}
 }
 
@@ -120,44 +120,44 @@ func stepsOn(key ChainKey, s Secret, steps int) Secret {
 	return s
 }
 
-func TestAnEarlierSecretLeadsToTheNewest(t *testing.T) {
+func TestDistance_FindsCurrentSecretWithinMaxSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key, first := ChainKey(bytesOf(t, 32, "key")), Secret(bytesOf(t, 24, "secret"))
 		want := rapid.IntRange(0, 200).Draw(t, "steps")
 		maxSteps := rapid.IntRange(0, 200).Draw(t, "max steps")
-		newest := stepsOn(key, first, want)
-		steps, secret, ok := Distance(key, first, newest.Digest(), int64(maxSteps))
+		current := stepsOn(key, first, want)
+		steps, secret, ok := Distance(key, first, current.Digest(), int64(maxSteps))
 		if want > maxSteps {
 			if ok || steps != 0 || secret != (Secret{}) {
-				t.Fatalf("%d steps behind, and accepted as %d", want, steps)
+				t.Fatalf("got %d steps, %v beyond the maximum of %d, want none", steps, ok, maxSteps)
 			}
 			return
 		}
-		if !ok || steps != int64(want) || secret != newest {
-			t.Fatalf("got %d steps, %v; want %d", steps, ok, want)
+		if !ok || steps != int64(want) || secret != current {
+			t.Fatalf("got %d steps, %v, want %d", steps, ok, want)
 		}
 	})
 }
 
-func TestNothingElseLeadsToTheNewest(t *testing.T) {
+func TestDistance_RefusesSecretsOutsideTheChain(t *testing.T) {
 	_, first, key := NewSession()
-	_, stranger, otherKey := NewSession()
-	newest := stepsOn(key, first, 3)
+	_, other, otherKey := NewSession()
+	current := stepsOn(key, first, 3)
 	for name, test := range map[string]struct {
 		key    ChainKey
 		secret Secret
 	}{
-		"a stranger's secret": {key, stranger},
-		"another chain key":   {otherKey, first},
-		"a later secret":      {key, newest.Next(key)},
+		"the secret of another session": {key, other},
+		"another chain key":             {otherKey, first},
+		"a later secret":                {key, current.Next(key)},
 	} {
-		if _, secret, ok := Distance(test.key, test.secret, newest.Digest(), 64); ok || secret != (Secret{}) {
-			t.Errorf("%s was accepted", name)
+		if _, secret, ok := Distance(test.key, test.secret, current.Digest(), 64); ok || secret != (Secret{}) {
+			t.Errorf("%s: accepted", name)
 		}
 	}
 }
 
-func TestSecretsDoNotPrint(t *testing.T) {
+func TestSecret_IsRedactedWhenFormatted(t *testing.T) {
 	_, secret, key := NewSession()
 	type row struct {
 		Secret Secret
@@ -165,9 +165,7 @@ func TestSecretsDoNotPrint(t *testing.T) {
 		Keys   map[string]ChainKey
 	}
 	holder := row{secret, &key, map[string]ChainKey{"a": key}}
-	forms := []string{
-		secret.String(), secret.GoString(), key.String(), key.GoString(),
-	}
+	var forms []string
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%b"} {
 		for _, v := range []any{secret, key, holder, []Secret{secret}} {
 			forms = append(forms, fmt.Sprintf(verb, v))
@@ -189,29 +187,29 @@ func TestSecretsDoNotPrint(t *testing.T) {
 				fmt.Sprintf("%d,%d,%d,%d", hidden[0], hidden[1], hidden[2], hidden[3]), base64.StdEncoding.EncodeToString(hidden[:6]),
 			} {
 				if strings.Contains(form, spelling) {
-					t.Errorf("a secret shows in %q", form)
+					t.Errorf("%q reveals a secret", form)
 				}
 			}
 		}
 		if !strings.Contains(form, redacted) && !strings.Contains(form, "0x") {
-			t.Errorf("no placeholder in %q", form)
+			t.Errorf("got %q, want a placeholder in it", form)
 		}
 	}
 }
 
-func TestReadingAHashAllocatesNothing(t *testing.T) {
+func TestParseHash_DoesNotAllocate(t *testing.T) {
 	selector, secret, key := NewSession()
-	text, newest := FormatHash(selector, secret), secret.Digest()
+	text, current := FormatHash(selector, secret), secret.Digest()
 	if n := testing.AllocsPerRun(100, func() { ParseHash(text) }); n > 0 {
-		t.Errorf("ParseHash: %v allocations", n)
+		t.Errorf("ParseHash: got %v allocations, want 0", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { Distance(key, secret, newest, 64) }); n > 0 {
-		t.Errorf("Distance of the newest: %v allocations", n)
+	if n := testing.AllocsPerRun(100, func() { Distance(key, secret, current, 64) }); n > 0 {
+		t.Errorf("Distance of the current secret: got %v allocations, want 0", n)
 	}
 }
 
 func FuzzParseHash(f *testing.F) {
-	for _, text := range misspelt {
+	for _, text := range malformed {
 		f.Add(text)
 	}
 	f.Add(zero)
@@ -219,13 +217,13 @@ func FuzzParseHash(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		selector, secret, ok := ParseHash(text)
 		if _, isMail := MailDigest(text); isMail != ok {
-			t.Fatal("the two kinds of token differ in form")
+			t.Fatal("MailDigest and ParseHash accept different texts")
 		}
 		if ok && FormatHash(selector, secret) != text {
-			t.Fatalf("%q is not the one text of its bytes", text)
+			t.Fatalf("%q is not the canonical text of its bytes", text)
 		}
 		if !ok && (selector != Selector{} || secret != Secret{}) {
-			t.Fatal("a refused text left something behind")
+			t.Fatal("a refused text returned a selector or a secret")
 		}
 	})
 }
@@ -242,11 +240,11 @@ func BenchmarkParseHash(b *testing.B) {
 func BenchmarkDistance(b *testing.B) {
 	_, secret, key := NewSession()
 	for _, steps := range []int{0, 1, 64, 65_536} {
-		newest := stepsOn(key, secret, steps).Digest()
+		current := stepsOn(key, secret, steps).Digest()
 		b.Run(fmt.Sprint(steps), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Distance(key, secret, newest, 65_536)
+				Distance(key, secret, current, 65_536)
 			}
 		})
 	}

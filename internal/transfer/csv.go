@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
@@ -14,6 +15,67 @@ import (
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
+// records reads a file, one record after another, to io.EOF. Any other error ends the
+// import.
+type records interface {
+	next() (record, error)
+}
+
+// record is one row of a file.
+type record struct {
+	line    int   // its first line, from 1
+	end     int64 // offset of the next record
+	columns map[string]personal.Input
+	stored  userfields.Values // user fields of an export that are imported unchecked
+	invalid string            // why the row is refused; "": it can be read
+}
+
+// maxRecord is the maximum length of a record in bytes. It bounds the memory.
+const maxRecord = 1 << 20
+
+// lines reads a file line by line and keeps its position.
+type lines struct {
+	r      *bufio.Reader
+	number int   // of the last line, from 1
+	offset int64 // of the next line
+}
+
+func newLines(file io.Reader) *lines {
+	l := &lines{r: bufio.NewReaderSize(file, maxRecord)}
+	if mark, _ := l.r.Peek(3); string(mark) == "\ufeff" { // Excel writes it
+		n, _ := l.r.Discard(len(mark))
+		l.offset = int64(n)
+	}
+	return l
+}
+
+// errTooLong means that a line is longer than maxRecord. The line has been skipped.
+var errTooLong = fmt.Errorf("longer than %d bytes", maxRecord)
+
+// next returns the next line with its line break, valid until the next call, or
+// io.EOF, or errTooLong.
+func (l *lines) next() ([]byte, error) {
+	line, err := l.r.ReadSlice('\n')
+	l.offset += int64(len(line))
+	tooLong := false
+	for errors.Is(err, bufio.ErrBufferFull) {
+		tooLong = true
+		line, err = l.r.ReadSlice('\n')
+		l.offset += int64(len(line))
+	}
+	switch {
+	case errors.Is(err, io.EOF) && len(line) == 0 && !tooLong:
+		return nil, io.EOF
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("reading the file: %w", err)
+	}
+	l.number++
+	if tooLong {
+		return nil, errTooLong
+	}
+	return line, nil
+}
+
 // csvRecords reads CSV (RFC 4180) whose first record names the columns.
 type csvRecords struct {
 	lines  *lines
@@ -21,11 +83,11 @@ type csvRecords struct {
 	header []string
 	lists  map[string]bool // user fields that are lists
 
-	// Of the record that is being read:
+	// Of the current record:
 	first int    // its line
-	size  int    // bytes that the parser was given of it
-	rest  []byte // of its latest line: what the parser has not taken yet
-	ended bool   // the file has come to its end
+	size  int    // bytes passed to the parser
+	rest  []byte // of the current line: bytes not yet passed to the parser
+	ended bool   // the end of the file has been read
 }
 
 func newCSV(file io.Reader, schema *userfields.Schema) (*csvRecords, error) {
@@ -34,26 +96,26 @@ func newCSV(file io.Reader, schema *userfields.Schema) (*csvRecords, error) {
 		c.lists[f.Name] = f.Type == personal.TypeTags || f.Type == personal.TypeLinkSet
 	}
 	c.parser = csv.NewReader(c)
-	c.parser.FieldsPerRecord = -1 // next reports them
+	c.parser.FieldsPerRecord = -1 // next checks the number
 	return c, c.readHeader(schema)
 }
 
 func (c *csvRecords) readHeader(schema *userfields.Schema) error {
-	header, fault, err := c.parse()
+	header, invalid, err := c.parse()
 	if errors.Is(err, io.EOF) {
 		return errors.New("the file is empty; its first line must name the columns")
 	}
 	if err != nil {
 		return err
 	}
-	if fault != "" {
-		return fmt.Errorf("the first line, which must name the columns: %s", fault)
+	if invalid != "" {
+		return fmt.Errorf("the first line, which must name the columns: %s", invalid)
 	}
 	seen, fields := map[string]bool{}, fieldNames(schema)
 	for _, name := range header {
 		switch {
 		case seen[name]:
-			return fmt.Errorf("column %q is there twice", name)
+			return fmt.Errorf("column %q is repeated", name)
 		case !isColumn(name) && !fields[name]:
 			return fmt.Errorf("unknown column %.40q: the columns are %s, and the user fields given with --fields", name, columnNames)
 		}
@@ -61,7 +123,7 @@ func (c *csvRecords) readHeader(schema *userfields.Schema) error {
 	}
 	for _, name := range []string{columnLogin, columnHash} {
 		if !seen[name] {
-			return fmt.Errorf("there is no column %q", name)
+			return fmt.Errorf("the column %q is missing", name)
 		}
 	}
 	c.header = header
@@ -69,35 +131,29 @@ func (c *csvRecords) readHeader(schema *userfields.Schema) error {
 }
 
 func (c *csvRecords) next() (record, error) {
-	values, fault, err := c.parse()
+	values, invalid, err := c.parse()
 	if err != nil {
 		return record{}, err
 	}
-	r := record{line: c.first, end: c.lines.offset, fault: fault}
-	switch {
-	case fault != "":
-	case len(values) != len(c.header):
-		r.fault = fmt.Sprintf("%d columns, the first line has %d", len(values), len(c.header))
-	default:
-		r.columns = c.name(values)
+	r := record{line: c.first, end: c.lines.offset, invalid: invalid, columns: map[string]personal.Input{}}
+	if invalid == "" && len(values) != len(c.header) {
+		r.invalid = fmt.Sprintf("%d columns, the first line has %d", len(values), len(c.header))
+	}
+	if r.invalid != "" {
+		return r, nil
+	}
+	for i, name := range c.header {
+		r.columns[name] = personal.Text(values[i])
+		if c.lists[name] && values[i] != "" {
+			r.columns[name] = parseList(values[i])
+		}
 	}
 	return r, nil
 }
 
-// name makes columns of a record. A list is written as JSON, ["a","b"]: another
-// text is a mistake more likely than the only item.
-func (c *csvRecords) name(values []string) map[string]personal.Input {
-	named := make(map[string]personal.Input, len(values))
-	for i, name := range c.header {
-		named[name] = personal.Text(values[i])
-		if c.lists[name] && values[i] != "" {
-			named[name] = readList(values[i])
-		}
-	}
-	return named
-}
-
-func readList(text string) personal.Input {
+// parseList parses a list, which is written as JSON: ["a","b"]. Other text is invalid:
+// it is more likely a mistake than a list of one item.
+func parseList(text string) personal.Input {
 	var list personal.Input
 	if json.Unmarshal([]byte(text), &list) != nil || list.Kind != personal.InputList {
 		return personal.Input{Kind: personal.InputOther}
@@ -105,9 +161,9 @@ func readList(text string) personal.Input {
 	return list
 }
 
-// parse returns the values of the next record, or why it has none. The error says
-// why nothing can be read behind it.
-func (c *csvRecords) parse() (values []string, fault string, err error) {
+// parse returns the values of the next record, or why it is invalid. An error means
+// that no further record can be read.
+func (c *csvRecords) parse() (values []string, invalid string, err error) {
 	c.size = 0
 	values, err = c.parser.Read()
 	var malformed *csv.ParseError
@@ -124,14 +180,14 @@ func (c *csvRecords) parse() (values []string, fault string, err error) {
 		return nil, "", fmt.Errorf("line %d: %w", c.lines.number, err)
 	case c.ended:
 		return nil, "", fmt.Errorf("line %d: a quote is opened and not closed before the end of the file", c.first)
-	case c.lines.number > c.first: // a quote opened by mistake swallows the rows up to the next one
-		return nil, fmt.Sprintf("quotes in the wrong place, which made one row of lines %d to %d", c.first, c.lines.number), nil
+	case c.lines.number > c.first: // a quote opened by mistake swallows the rows up to the next quote
+		return nil, fmt.Sprintf("misplaced quotes, which joined lines %d to %d into one row", c.first, c.lines.number), nil
 	}
-	return nil, "quotes in the wrong place", nil
+	return nil, "misplaced quotes", nil
 }
 
-// Read gives the parser one line at a time, so that it takes no more of the file
-// than its record, whose place is known and whose length is bounded.
+// Read passes one line at a time to the parser, so that the parser never reads beyond
+// the current record. This gives the position of every record and bounds its length.
 func (c *csvRecords) Read(p []byte) (n int, err error) {
 	for len(c.rest) == 0 {
 		line, err := c.lines.next()
@@ -144,11 +200,11 @@ func (c *csvRecords) Read(p []byte) (n int, err error) {
 			return 0, err
 		case c.size+len(line) > maxRecord:
 			return 0, errTooLong
-		case c.size == 0 && len(bytes.TrimRight(line, "\r\n")) == 0: // before a record
+		case c.size == 0 && len(bytes.TrimRight(line, "\r\n")) == 0: // an empty line before a record
 			continue
 		}
 		c.size += len(line)
-		if c.rest = line; line[len(line)-1] != '\n' { // the last: only an open quote asks for more
+		if c.rest = line; line[len(line)-1] != '\n' { // the last line: only an open quote reads beyond it
 			c.rest = append(bytes.Clone(line), '\n')
 		}
 	}

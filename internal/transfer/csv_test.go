@@ -14,9 +14,9 @@ import (
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// What encoding/csv writes is read as it was, and every record knows its line and
-// where it ends.
-func TestCSV_RecordsAreReadWithTheirPlaces(t *testing.T) {
+// What encoding/csv writes is read unchanged, with the line and the end of every
+// record.
+func TestCSV_ReadsRecordsWithPositions(t *testing.T) {
 	schema, err := userfields.Compile(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -39,18 +39,18 @@ func TestCSV_RecordsAreReadWithTheirPlaces(t *testing.T) {
 			ends = append(ends, int64(file.Len()))
 		}
 		text := file.String()
-		if rapid.Bool().Draw(t, "last line without an end") {
+		if rapid.Bool().Draw(t, "last line without a line break") {
 			text = strings.TrimRight(text, "\r\n")
 			ends[len(ends)-1] = int64(len(text))
 		}
 		all := readAll(t, text, schema)
 		if len(all) != len(rows) {
-			t.Fatalf("%d records of %d in %q", len(all), len(rows), text)
+			t.Fatalf("got %d records of %q, want %d", len(all), text, len(rows))
 		}
 		for i, r := range all {
 			got := []string{r.columns[columnLogin].Text, r.columns[columnName].Text, r.columns[columnHash].Text}
-			if r.fault != "" || !cmp.Equal(got, rows[i]) || r.line != lines[i] || r.end != ends[i] {
-				t.Fatalf("record %d of %q: %+v, want it on line %d, to byte %d", i, text, r, lines[i], ends[i])
+			if r.invalid != "" || !cmp.Equal(got, rows[i]) || r.line != lines[i] || r.end != ends[i] {
+				t.Fatalf("record %d of %q: got %+v, want %q on line %d, to byte %d", i, text, r, rows[i], lines[i], ends[i])
 			}
 		}
 	})

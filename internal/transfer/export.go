@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,15 +13,12 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
-// exportPage is how many accounts are in memory at once.
-const exportPage = 1000
-
-// Source is what an export reads.
+// Source is what an export of all accounts reads.
 type Source interface {
-	// AccountsAfter returns up to n accounts with ids above the given one, the
-	// lowest first.
+	// AccountsAfter returns up to n accounts with ids above id, in the order of ids.
 	AccountsAfter(ctx context.Context, id int64, n int) ([]accounts.Account, error)
 }
 
@@ -37,36 +35,59 @@ type exported struct {
 	Fields       json.RawMessage `json:"fields,omitempty"`
 }
 
-// Export writes every account as NDJSON, hashes included, in the order of ids,
-// and returns how many. Accounts that change meanwhile are written as they were
-// or as they are.
+// Export writes every account as NDJSON, password hashes included, in the order of
+// ids, and returns the number of accounts. An account that changes meanwhile is
+// written in its state before or after the change.
 func Export(ctx context.Context, from Source, w io.Writer) (n int64, err error) {
 	out := bufio.NewWriter(w)
 	encoder := newEncoder(out)
-	for after := int64(0); ; {
-		page, err := from.AccountsAfter(ctx, after, exportPage)
+	read := func(last accounts.Account) ([]accounts.Account, error) {
+		page, err := from.AccountsAfter(ctx, last.ID, pageSize)
 		if err != nil {
-			return n, fmt.Errorf("reading accounts: %w", err)
+			return nil, fmt.Errorf("reading accounts: %w", err)
 		}
-		for _, a := range page {
-			line, err := export(a)
-			if err != nil {
-				return n, err
-			}
-			if err := encoder.Encode(line); err != nil {
-				return n, fmt.Errorf("writing an account: %w", err)
-			}
-			after = a.ID
-			n++
+		return page, nil
+	}
+	err = eachOfPages(accounts.Account{}, read, func(a accounts.Account) error {
+		line, err := export(a)
+		if err == nil {
+			err = encoder.Encode(line)
 		}
-		if len(page) < exportPage {
-			break
+		if err != nil {
+			return fmt.Errorf("writing the account %d: %w", a.ID, err)
 		}
+		n++
+		return nil
+	})
+	if err != nil {
+		return n, err
 	}
 	if err := out.Flush(); err != nil {
 		return n, fmt.Errorf("writing accounts: %w", err)
 	}
 	return n, nil
+}
+
+// pageSize is how many accounts, or audit entries, are in memory at once.
+const pageSize = 1000
+
+// eachOfPages reads pages, each after the last element of the previous page, until a
+// page is not full, and calls do for every element.
+func eachOfPages[T any](last T, read func(last T) ([]T, error), do func(T) error) error {
+	for {
+		page, err := read(last)
+		if err != nil {
+			return err
+		}
+		for _, last = range page {
+			if err := do(last); err != nil {
+				return err
+			}
+		}
+		if len(page) < pageSize {
+			return nil
+		}
+	}
 }
 
 func newEncoder(w io.Writer) *json.Encoder {
@@ -77,7 +98,7 @@ func newEncoder(w io.Writer) *json.Encoder {
 
 func export(a accounts.Account) (line exported, err error) {
 	for name, v := range a.Fields {
-		if p, err := plain(v); err == nil { // else it is written as it was stored
+		if p, err := plain(v); err == nil { // else it is written as stored
 			a.Fields[name] = p
 		}
 	}
@@ -86,18 +107,14 @@ func export(a accounts.Account) (line exported, err error) {
 		Disabled: a.Disabled, Created: a.Created, Updated: a.Updated,
 	}
 	if len(a.Fields) > 0 {
-		if line.Fields, err = a.Fields.Encode(); err != nil {
-			return line, fmt.Errorf("writing the account %d: %w", a.ID, err)
-		}
+		line.Fields, err = a.Fields.Encode()
 	}
-	return line, nil
+	return line, err
 }
 
-var errNotPlain = errors.New("not a value of a user field")
-
-// plain returns a stored value as one of the kinds that user fields have. A
-// database may write numbers in another way than they were stored: what is an
-// integer of the contract is always one here, and every other number a float64.
+// plain converts a stored value to a type that user fields have. A database may
+// return a number in another form than it was stored: an integer of the contract's
+// range becomes an int64, every other number a float64.
 func plain(v any) (any, error) {
 	switch n := v.(type) {
 	case int64:
@@ -111,9 +128,192 @@ func plain(v any) (any, error) {
 	case json.RawMessage:
 		f, err := strconv.ParseFloat(string(n), 64)
 		if err != nil {
-			return nil, errNotPlain
+			return nil, errors.New("not a value of a user field")
 		}
 		return f, nil
 	}
 	return v, nil
+}
+
+// AuditSource is what an export of the audit log reads.
+type AuditSource interface {
+	// AuditEntriesAfter returns up to n entries of an account, or of all accounts if
+	// its id is 0, in the order of their times. They begin after the given entry, or
+	// with the first after the zero value.
+	AuditEntriesAfter(ctx context.Context, accountID int64, after personal.AuditEntry, n int) ([]personal.AuditEntry, error)
+}
+
+// exportedEvent is an audit entry as a line of an export.
+type exportedEvent struct {
+	Time      time.Time          `json:"time"`
+	Type      personal.EventType `json:"type"`
+	UserID    int64              `json:"user_id,omitempty"`
+	Address   string             `json:"address,omitempty"`
+	RequestID string             `json:"request_id,omitempty"`
+	Actor     personal.Actor     `json:"actor,omitempty"`
+	ActorName string             `json:"actor_name,omitempty"`
+}
+
+// ExportAudit writes the audit log since a time as NDJSON, the oldest entry first.
+func ExportAudit(ctx context.Context, from AuditSource, since time.Time, w io.Writer) error {
+	out := bufio.NewWriter(w)
+	encoder := json.NewEncoder(out)
+	err := eachEvent(ctx, from, 0, since, func(e exportedEvent) error { return encoder.Encode(e) })
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("writing the audit log: %w", err)
+	}
+	return nil
+}
+
+func eachEvent(ctx context.Context, from AuditSource, accountID int64, since time.Time, do func(exportedEvent) error) error {
+	read := func(last personal.AuditEntry) ([]personal.AuditEntry, error) {
+		return from.AuditEntriesAfter(ctx, accountID, last, pageSize)
+	}
+	return eachOfPages(personal.AuditEntry{Event: personal.Event{Time: since}}, read, func(e personal.AuditEntry) error {
+		return do(exportedEvent{e.Time, e.Type, e.UserID, e.Address, e.RequestID, e.Actor, e.ActorName})
+	})
+}
+
+// PersonSource is what the export of one user's data reads.
+type PersonSource interface {
+	FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.Account, error)
+	Account(ctx context.Context, id int64) (accounts.SeenAccount, error)
+	Sessions(ctx context.Context, accountID int64, l accounts.Lifetimes) ([]accounts.Session, error)
+	// Traces returns the other stored data of an account, in the order of time.
+	Traces(ctx context.Context, accountID int64) (Traces, error)
+	AuditSource
+}
+
+// Traces is the data that the use of an account leaves, besides sessions and events.
+type Traces struct {
+	KnownAddresses []KnownAddress `json:"places"`
+	Mails          []SentMail     `json:"mails"`
+	NewEmails      []NewEmail     `json:"new_emails"`
+}
+
+// KnownAddress is an address, or a network, that the user has signed in from.
+type KnownAddress struct {
+	Address  string    `json:"place"`
+	LastSeen time.Time `json:"last_seen"` // to the day
+}
+
+// SentMail is a mail that counts towards the limit of mails.
+type SentMail struct {
+	Purpose accounts.MailPurpose `json:"purpose"`
+	Sent    time.Time            `json:"sent"`
+}
+
+// NewEmail is a new address that the user has not confirmed yet.
+type NewEmail struct {
+	Email   string    `json:"email"`
+	Expires time.Time `json:"expires"` // when the confirmation expires
+}
+
+// person is the stored data of one user, without the password hash. The member events
+// follows it; there may be too many events to hold in memory.
+type person struct {
+	exported
+	Sessions []exportedSession `json:"sessions"`
+	Traces
+}
+
+type exportedSession struct {
+	Created  time.Time `json:"created"`
+	LastSeen time.Time `json:"last_seen"`
+	Address  string    `json:"address,omitempty"`
+	Agent    string    `json:"agent,omitempty"`
+}
+
+// ExportPerson writes the stored data of one user, found by login, e-mail or id, as
+// one JSON object. The error is accounts.ErrNotFound if there is no such user.
+func ExportPerson(ctx context.Context, from PersonSource, query string, w io.Writer) error {
+	a, err := findAccount(ctx, from, query)
+	if err != nil {
+		return fmt.Errorf("finding the account: %w", err)
+	}
+	a.PasswordHash = ""
+	data := person{Sessions: []exportedSession{}}
+	if data.exported, err = export(a); err != nil {
+		return fmt.Errorf("writing the account: %w", err)
+	}
+	sessions, err := from.Sessions(ctx, a.ID, accounts.Lifetimes{})
+	if err != nil {
+		return fmt.Errorf("reading sessions: %w", err)
+	}
+	for _, s := range sessions {
+		data.Sessions = append(data.Sessions, exportedSession{s.Created, s.LastSeen, s.Address, s.Agent})
+	}
+	if data.Traces, err = from.Traces(ctx, a.ID); err != nil {
+		return fmt.Errorf("reading known addresses and mails: %w", err)
+	}
+	var object bytes.Buffer
+	encoder := newEncoder(&object)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(data); err != nil {
+		return fmt.Errorf("writing the account: %w", err)
+	}
+	out := bufio.NewWriter(w)
+	out.Write(bytes.TrimSuffix(object.Bytes(), []byte("\n}\n")))
+	out.WriteString(",\n  \"events\": [")
+	separator := "\n    "
+	err = eachEvent(ctx, from, a.ID, time.Time{}, func(e exportedEvent) error {
+		line, err := json.Marshal(e.forUser())
+		out.WriteString(separator)
+		out.Write(line)
+		separator = ",\n    "
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("writing events: %w", err)
+	}
+	out.WriteString("\n  ]\n}\n")
+	if err := out.Flush(); err != nil { // returns the first error of writing
+		return fmt.Errorf("writing the account: %w", err)
+	}
+	return nil
+}
+
+// forUser returns the event as it may be handed to its user: without names, without
+// the id, which the export holds once, and without addresses that may belong to
+// others. Failed attempts, and those that need no password, may be by others.
+func (e exportedEvent) forUser() exportedEvent {
+	e.UserID, e.ActorName = 0, ""
+	switch e.Type {
+	case personal.EventRegistered, personal.EventSignedIn, personal.EventPasswordChanged, personal.EventRecovered:
+		return e // only the user can do that
+	case personal.EventEmailChanged:
+		if e.Actor == personal.ActorUser {
+			return e
+		}
+	}
+	e.Address = ""
+	return e
+}
+
+// findAccount finds an account by a text with an @ as its e-mail, or else as its
+// login, and by a number as its login, or else as its id.
+func findAccount(ctx context.Context, from PersonSource, query string) (accounts.Account, error) {
+	login := query // a login with an @ that is not its account's e-mail has no key of its own
+	if key, code := accounts.LoginKey(query); code == "" {
+		login = key
+	}
+	a, err := accounts.Account{}, accounts.ErrNotFound
+	if email, code := accounts.ParseEmail(query); code == "" {
+		login = email.Key
+		a, err = from.FindAccount(ctx, accounts.AccountQuery{EmailKey: email.Key})
+	}
+	if errors.Is(err, accounts.ErrNotFound) {
+		a, err = from.FindAccount(ctx, accounts.AccountQuery{LoginKey: login})
+	}
+	if id, notID := strconv.ParseInt(query, 10, 64); errors.Is(err, accounts.ErrNotFound) && notID == nil {
+		a.ID, err = id, nil
+	}
+	if err != nil {
+		return accounts.Account{}, err
+	}
+	seen, err := from.Account(ctx, a.ID)
+	return seen.Account, err
 }

@@ -21,8 +21,7 @@ import (
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// Both ways, with all that an account can hold.
-func TestWhatIsExportedComesBackTheSameFromTheOtherDatabase(t *testing.T) {
+func TestExport_ImportsUnchangedIntoOtherDatabase(t *testing.T) {
 	pairs := map[string][2]func(testing.TB) string{
 		"SQLite to PostgreSQL": {testkit.SQLite, testkit.Postgres},
 		"PostgreSQL to SQLite": {testkit.Postgres, testkit.SQLite},
@@ -39,7 +38,7 @@ func TestWhatIsExportedComesBackTheSameFromTheOtherDatabase(t *testing.T) {
 			r := newRun(t, to)
 			done := r.file(t, transfer.NDJSON, before)
 			if r.report.Len() > 0 || done.Imported != int64(number) {
-				t.Fatalf("%+v of %d\n%s", done, number, r.report.String())
+				t.Fatalf("got %+v, want all %d accounts; refused:\n%s", done, number, r.report.String())
 			}
 			if diff := cmp.Diff(before, export(t, to)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -48,18 +47,20 @@ func TestWhatIsExportedComesBackTheSameFromTheOtherDatabase(t *testing.T) {
 	}
 }
 
+func noFollowUp([]transfer.Outcome) transfer.FollowUp { return transfer.FollowUp{} }
+
 func fill(t *testing.T, s *store.Store, a accounts.Account) {
 	t.Helper()
-	outcomes, err := s.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.Settlement { return transfer.Settlement{} })
+	outcomes, err := s.AddAccounts(t.Context(), []accounts.Account{a}, noFollowUp)
 	if err != nil || outcomes[0].ID == 0 {
-		t.Fatalf("not added: %+v, %v", outcomes, err)
+		t.Fatalf("got %+v, %v, want the account added", outcomes, err)
 	}
 }
 
 func drawAccount(t *rapid.T, number int) accounts.Account {
 	login := fmt.Sprintf("%s%d", rapid.SampledFrom([]string{"User", "ада", "o'neil", "x<&>"}).Draw(t, "login"), number)
-	key, fault := accounts.LoginKey(login)
-	if fault != "" {
+	key, code := accounts.LoginKey(login)
+	if code != "" {
 		login, key = fmt.Sprint("user", number), fmt.Sprint("user", number)
 	}
 	a := accounts.Account{
@@ -85,8 +86,8 @@ func drawAccount(t *rapid.T, number int) accounts.Account {
 	return a
 }
 
-// Of three pages, stored in another order than that of time.
-func TestOnePersonsDataHoldsEveryEventInTheOrderOfTime(t *testing.T) {
+// The events fill three pages and are stored in another order than that of time.
+func TestExportPerson_HoldsEveryEventInOrderOfTime(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		fill(t, s, accounts.Account{ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1})
@@ -94,10 +95,10 @@ func TestOnePersonsDataHoldsEveryEventInTheOrderOfTime(t *testing.T) {
 		const n = 2005
 		var jobs []accounts.NewJob
 		for i := range n {
-			second := int64(i*7%n + 1) // each once, as 7 and n have no divisor in common
+			second := int64(i*7%n + 1) // each second once: 7 and n have no common divisor
 			jobs = append(jobs, happened(7, second, fmt.Sprint("r", second)))
 		}
-		jobs = append(jobs, happened(8, 1, "bob's"), happened(0, 1, "nobody's"))
+		jobs = append(jobs, happened(8, 1, "of bob"), happened(0, 1, "of no account"))
 		addJobs(t, s, jobs)
 
 		var out bytes.Buffer
@@ -122,7 +123,7 @@ func TestOnePersonsDataHoldsEveryEventInTheOrderOfTime(t *testing.T) {
 	})
 }
 
-// happened is an event of an account, so many seconds after 1970.
+// happened returns the job of an event of an account, with its time in Unix seconds.
 func happened(account, second int64, requestID string) accounts.NewJob {
 	return accounts.NewJob{Kind: accounts.KindEvent, AccountID: account, Event: &personal.Event{
 		ID: requestID, Type: personal.EventSignedIn, Time: time.Unix(second, 0), UserID: account, Address: "192.0.2.1", RequestID: requestID,
@@ -131,13 +132,13 @@ func happened(account, second int64, requestID string) accounts.NewJob {
 
 func addJobs(t *testing.T, s *store.Store, jobs []accounts.NewJob) {
 	t.Helper()
-	_, err := s.AddAccounts(t.Context(), nil, func([]transfer.Outcome) transfer.Settlement { return transfer.Settlement{Jobs: jobs} })
+	_, err := s.AddAccounts(t.Context(), nil, func([]transfer.Outcome) transfer.FollowUp { return transfer.FollowUp{Jobs: jobs} })
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestOnePersonsDataIsWithoutTheHash(t *testing.T) {
+func TestExportPerson_HoldsEverythingButTheHash(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		a := accounts.Account{Login: "Ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1, Created: s.Now(), Updated: s.Now()}
@@ -157,20 +158,20 @@ func TestOnePersonsDataIsWithoutTheHash(t *testing.T) {
 			text := out.String()
 			for _, want := range []string{`"login": "Ada"`, "192.0.2.7", "a browser", "2001:db8::/64", `"purpose": "email"`, "new@example.com"} {
 				if !strings.Contains(text, want) {
-					t.Errorf("%s: no %s in\n%s", who, want, text)
+					t.Errorf("%s: got no %s in\n%s", who, want, text)
 				}
 			}
 			if strings.Contains(text, "$2y$") || strings.Contains(text, "password") || strings.Contains(text, "other") {
-				t.Errorf("%s: too much in\n%s", who, text)
+				t.Errorf("%s: got a password, a hash or another account in\n%s", who, text)
 			}
 		}
 		if err := transfer.ExportPerson(t.Context(), s, "nobody", &bytes.Buffer{}); !errors.Is(err, accounts.ErrNotFound) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want accounts.ErrNotFound", err)
 		}
 	})
 }
 
-// leaveTraces notes a place of an account, and an e-mail that is to be confirmed.
+// leaveTraces stores a known address, a mail and an unconfirmed e-mail of an account.
 func leaveTraces(t *testing.T, s *store.Store, id int64) {
 	t.Helper()
 	if err := s.NotePlace(t.Context(), id, "2001:db8::/64", 9); err != nil {
@@ -189,7 +190,7 @@ func leaveTraces(t *testing.T, s *store.Store, id int64) {
 	}
 }
 
-// happenedTo is an event of a type and an actor, from an address of its own.
+// happenedTo returns the job of an event with the given type, actor and address.
 func happenedTo(account int64, kind personal.EventType, by personal.Actor, address string) accounts.NewJob {
 	return accounts.NewJob{Kind: accounts.KindEvent, AccountID: account, Event: &personal.Event{
 		ID: address, Type: kind, Time: time.Unix(1_000_000, 0), UserID: account, Address: address, Actor: by, ActorName: "Olga",
@@ -221,21 +222,21 @@ func TestExportPerson_LeavesOutAddressesAndNamesOfOthers(t *testing.T) {
 		}
 		for _, j := range own {
 			if !strings.Contains(out.String(), j.Event.Address) {
-				t.Errorf("%s by %q: the user's own address is missing", j.Event.Type, j.Event.Actor)
+				t.Errorf("%s by %q: got no address, want the user's own", j.Event.Type, j.Event.Actor)
 			}
 		}
 		for _, j := range others {
 			if strings.Contains(out.String(), j.Event.Address) || !strings.Contains(out.String(), string(j.Event.Type)) {
-				t.Errorf("%s by %q: the entry is missing, or holds an address that may be another's", j.Event.Type, j.Event.Actor)
+				t.Errorf("%s by %q: got no entry, or one with an address that may be another's", j.Event.Type, j.Event.Actor)
 			}
 		}
 		if strings.Contains(out.String(), "Olga") {
-			t.Error("an administrator is named")
+			t.Error("got the name of an administrator")
 		}
 	})
 }
 
-func TestExportPerson_ByEmailMeansItsOwner(t *testing.T) {
+func TestExportPerson_EmailFindsItsOwner(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		owner := accounts.Account{Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1}
@@ -248,7 +249,7 @@ func TestExportPerson_ByEmailMeansItsOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), `"login": "ada"`) {
-			t.Errorf("not the owner's data:\n%s", out.String())
+			t.Errorf("got other data than the owner's:\n%s", out.String())
 		}
 	})
 }

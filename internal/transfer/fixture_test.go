@@ -60,7 +60,7 @@ func schema(t *testing.T) *userfields.Schema {
 	return s
 }
 
-// run is an import with what it said.
+// run is an import with its reports.
 type run struct {
 	transfer.Import
 	report strings.Builder

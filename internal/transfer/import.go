@@ -1,25 +1,126 @@
+// Package transfer imports accounts from CSV and NDJSON files, wraps MD5 hashes that
+// were imported bare, and exports accounts, the audit log, and the data of one user.
+//
+// An import is a pipeline: records are read from the file (csv.go, ndjson.go), turned
+// into accounts or refused (row.go), collected into batches without the accounts that
+// exist already, and stored, one batch in each transaction (this file).
 package transfer
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// Format is how a file is written.
+// Store stores imported accounts. Each method is one transaction.
+type Store interface {
+	// Now returns the database's time.
+	Now() time.Time
+	Conflicts
+	// AddAccounts stores new accounts, with the ids that some of them have, and what
+	// followUp returns for their outcomes; on an error nothing. It returns the
+	// outcomes in the order of the accounts.
+	AddAccounts(ctx context.Context, batch []accounts.Account, followUp func([]Outcome) FollowUp) ([]Outcome, error)
+}
+
+// Conflicts looks for conflicts of accounts with existing ones.
+type Conflicts interface {
+	// Conflicts returns the outcome that each account would have if it were added:
+	// Exists, Taken, or the zero value for no conflict.
+	Conflicts(ctx context.Context, batch []accounts.Account) ([]Outcome, error)
+}
+
+// FollowUp is what is stored in the transaction of a batch.
+type FollowUp struct {
+	Jobs    []accounts.NewJob
+	Formats []string // of the added hashes, see [password.Format]
+}
+
+// Outcome is the result of adding one account.
+type Outcome struct {
+	ID     int64 // of the added account; 0: it was not added
+	Exists bool  // an account with the same login and e-mail, in the same spelling, and the same id, if one is given, existed before
+	Taken  Taken // else: the values that belong to other accounts
+}
+
+// Taken holds the ids of the accounts that own unique values of an account; 0 for a
+// free value.
+type Taken struct{ ID, Login, Email int64 }
+
+// anotherRow is the owner of a value, in a dry run, that an earlier row has.
+const anotherRow = -1
+
+// reason says why an account was not added.
+func (o Outcome) reason() string {
+	var list []string
+	for _, taken := range []struct {
+		column string
+		by     int64
+	}{{columnEmail, o.Taken.Email}, {columnID, o.Taken.ID}, {columnLogin, o.Taken.Login}} {
+		switch {
+		case taken.by == anotherRow:
+			list = append(list, taken.column+": taken by an earlier row")
+		case taken.by != 0:
+			list = append(list, fmt.Sprintf("%s: taken by the account %d", taken.column, taken.by))
+		}
+	}
+	return strings.Join(list, "; ")
+}
+
+// DryRun is the store of a dry run. It looks for conflicts in the real database and
+// adds the unique values of accounts to a temporary one, so that rows in conflict
+// with each other are found as well. It does not predict the ids that the real
+// database would assign.
+type DryRun struct {
+	Store           // the temporary database
+	Real  Conflicts // the real database; nil: it does not exist yet
+}
+
+// Conflicts implements [Store].
+func (r DryRun) Conflicts(ctx context.Context, batch []accounts.Account) ([]Outcome, error) {
+	if r.Real == nil {
+		return make([]Outcome, len(batch)), nil
+	}
+	return r.Real.Conflicts(ctx, batch)
+}
+
+// AddAccounts implements [Store].
+func (r DryRun) AddAccounts(ctx context.Context, batch []accounts.Account, followUp func([]Outcome) FollowUp) ([]Outcome, error) {
+	unique := make([]accounts.Account, len(batch))
+	for i, a := range batch { // hashes are not written, not even to this database
+		unique[i] = accounts.Account{ID: a.ID, Login: a.Login, LoginKey: a.LoginKey, Email: a.Email}
+	}
+	outcomes, err := r.Store.AddAccounts(ctx, unique, followUp)
+	for i := range outcomes {
+		taken := &outcomes[i].Taken
+		for _, owner := range []*int64{&taken.ID, &taken.Login, &taken.Email} {
+			if *owner != 0 {
+				*owner = anotherRow
+			}
+		}
+	}
+	return outcomes, err
+}
+
+// Format is a file format.
 type Format string
 
-// The formats that can be read.
+// The formats of imports.
 const (
 	CSV    Format = "csv"
 	NDJSON Format = "ndjson"
@@ -30,36 +131,69 @@ type Wrapper interface {
 	Wrap(ctx context.Context, encoded string) (string, error)
 }
 
-var _ Wrapper = (*password.Hasher)(nil)
-
-// Import brings the accounts of a file in, a batch in each transaction. Run again,
-// after it was cut short or with rows that were mended, it skips what is there: no
-// row is stored twice or in part.
+// Import imports the accounts of a file, a batch in each transaction. A rerun, after
+// an interruption or with corrected rows, skips the accounts that exist. A row is
+// never stored twice or partly.
 type Import struct {
 	Store   Store
-	Schema  *userfields.Schema // user fields that are columns of their own
+	Schema  *userfields.Schema // the user fields that are columns
 	Wrapper Wrapper
-	Later   bool // MD5 hashes are stored bare, with jobs that wrap them (see [Wrapping])
+	Later   bool // store MD5 hashes bare, with jobs that wrap them, see [Wrapping]
 
-	// Refused is told of each row that is not imported, in the order of the file.
-	// The reason names columns, never a value.
+	// Refused is called for each row that is not imported, in the order of the file.
+	// The reason names columns and holds no values.
 	Refused func(line int, reason string) error
-	// Progress is told how far the import is, after each batch.
+	// Progress is called at the start and after each batch.
 	Progress func(Progress)
 }
 
-// Progress is how far a run of an import is.
+// Progress is the state of a running import.
 type Progress struct {
 	Offset   int64 // bytes of the file that are done
 	Imported int64 // rows
-	There    int64 // rows that are there already
+	Existing int64 // rows whose accounts existed already
 	Refused  int64 // rows
 }
 
-// Run imports a file and returns what became of it. What comes before an error is
-// imported.
+// A batch is one transaction. It ends at the first of these limits, so that neither
+// the memory nor the work lost by a crash grows with the file.
+const (
+	batchRows  = 1000
+	batchBytes = 4 << 20
+	batchWraps = 100 // MD5 hashes to wrap, which take seconds
+)
+
+// batch is a part of the file: accounts to add, and the results of its other rows.
+type batch struct {
+	accounts []accounts.Account
+	lines    []int // of the accounts
+	existing int64 // rows
+	refused  []refusal
+	end      int64 // offset of the next batch
+}
+
+type refusal struct {
+	line   int
+	reason string
+}
+
+// leaveOut counts a row that is not added.
+func (b *batch) leaveOut(line int, o Outcome) {
+	if o.Exists {
+		b.existing++
+		return
+	}
+	b.refused = append(b.refused, refusal{line, o.reason()})
+}
+
+// Run imports a file and returns the final state. Rows before an error are imported.
 func (m *Import) Run(ctx context.Context, file io.Reader, format Format) (done Progress, err error) {
-	from, err := m.open(file, format)
+	var from records
+	if format == CSV {
+		from, err = newCSV(file, m.Schema)
+	} else {
+		from = newNDJSON(file, m.Schema)
+	}
 	if err != nil {
 		return done, err
 	}
@@ -72,7 +206,7 @@ func (m *Import) Run(ctx context.Context, file io.Reader, format Format) (done P
 	})
 	work.Go(func() error {
 		for b := range batches {
-			// Not with the context that ends with the reading: what was read is stored.
+			// An error of the reader cancels working; the batches it has sent are stored.
 			if err := m.add(ctx, b, &done); err != nil {
 				return err
 			}
@@ -84,35 +218,111 @@ func (m *Import) Run(ctx context.Context, file io.Reader, format Format) (done P
 	return done, err
 }
 
-func (m *Import) open(file io.Reader, format Format) (records, error) {
-	if format == CSV {
-		return newCSV(file, m.Schema)
+// read sends the file in batches, with wrapped hashes. If reading ends with an error,
+// it first sends the rows before it.
+func (m *Import) read(ctx context.Context, from records, out chan<- batch) error {
+	for start := int64(0); ; {
+		b, end := m.fill(from, start)
+		start = b.end
+		if err := m.leaveOutConflicts(ctx, &b); err != nil {
+			return err
+		}
+		if !m.Later {
+			if err := m.wrap(ctx, b.accounts); err != nil {
+				return err
+			}
+		}
+		select {
+		case out <- b:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if errors.Is(end, io.EOF) {
+			return nil
+		}
+		if end != nil {
+			return end
+		}
 	}
-	return newNDJSON(file, m.Schema), nil
 }
 
-// add stores a batch and what follows from it, counts what became of its rows, and
-// reports the refused ones.
+// fill reads one batch. An error, io.EOF at the end of the file, means that it is
+// the last.
+func (m *Import) fill(from records, start int64) (batch, error) {
+	b := batch{end: start}
+	for bare := 0; len(b.accounts)+len(b.refused) < batchRows && b.end-start < batchBytes && bare < batchWraps; {
+		r, err := from.next()
+		if err != nil {
+			return b, err
+		}
+		b.end = r.end
+		account, reason := row(r, m.Schema, m.Store.Now())
+		if reason != "" {
+			b.refused = append(b.refused, refusal{r.line, reason})
+			continue
+		}
+		if !m.Later && password.IsBare(account.PasswordHash) {
+			bare++
+		}
+		b.accounts, b.lines = append(b.accounts, account), append(b.lines, r.line)
+	}
+	return b, nil
+}
+
+// leaveOutConflicts removes the accounts that exist or are in conflict, so that none
+// of their hashes is wrapped.
+func (m *Import) leaveOutConflicts(ctx context.Context, b *batch) error {
+	outcomes, err := m.Store.Conflicts(ctx, b.accounts)
+	if err != nil {
+		return fmt.Errorf("looking for existing accounts: %w", err)
+	}
+	all, lines := b.accounts, b.lines
+	b.accounts, b.lines = nil, nil
+	for i, o := range outcomes {
+		if o != (Outcome{}) {
+			b.leaveOut(lines[i], o)
+			continue
+		}
+		b.accounts, b.lines = append(b.accounts, all[i]), append(b.lines, lines[i])
+	}
+	return nil
+}
+
+// wrap wraps the bare hashes of a batch, in parallel.
+func (m *Import) wrap(ctx context.Context, batch []accounts.Account) error {
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range batch {
+		if hash := &batch[i].PasswordHash; password.IsBare(*hash) {
+			work.Go(func() (err error) {
+				*hash, err = m.Wrapper.Wrap(ctx, *hash)
+				return err
+			})
+		}
+	}
+	if err := work.Wait(); err != nil {
+		return fmt.Errorf("wrapping the hashes of a batch: %w", err)
+	}
+	return nil
+}
+
+// add stores a batch, counts the results of its rows, and reports the refused ones.
 func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
-	var outcomes []Outcome
-	if len(b.accounts) > 0 { // a rerun keeps nobody from writing
-		var err error
-		outcomes, err = m.Store.AddAccounts(ctx, b.accounts, func(outcomes []Outcome) Settlement {
-			return Settlement{Jobs: wrapJobs(b.accounts, outcomes), Formats: formatsOf(b.accounts, outcomes)}
-		})
+	if len(b.accounts) > 0 { // a batch of existing accounts takes no write lock
+		outcomes, err := m.Store.AddAccounts(ctx, b.accounts, func(outcomes []Outcome) FollowUp { return followUp(b.accounts, outcomes) })
 		if err != nil {
 			return fmt.Errorf("storing accounts: %w", err)
 		}
-	}
-	for i, o := range outcomes {
-		if o.ID != 0 {
-			done.Imported++
-			continue
+		for i, o := range outcomes {
+			if o.ID != 0 {
+				done.Imported++
+				continue
+			}
+			b.leaveOut(b.lines[i], o)
 		}
-		b.leaveOut(b.lines[i], o)
 	}
 	done.Offset = b.end
-	done.There += b.there
+	done.Existing += b.existing
 	done.Refused += int64(len(b.refused))
 	slices.SortFunc(b.refused, func(a, b refusal) int { return cmp.Compare(a.line, b.line) })
 	for _, r := range b.refused {
@@ -123,31 +333,79 @@ func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
 	return nil
 }
 
-// formatsOf lists the formats of the hashes that were added.
-func formatsOf(batch []accounts.Account, outcomes []Outcome) []string {
-	formats := map[string]bool{}
-	for i, o := range outcomes {
-		if o.ID != 0 {
-			formats[password.Format(batch[i].PasswordHash)] = true
-		}
-	}
-	delete(formats, "") // of none
-	return slices.Sorted(maps.Keys(formats))
+// KindWrap is the job that wraps the bare hashes of a range of accounts.
+const KindWrap outbox.Kind = "wrap"
+
+// wrapsPerJob keeps a job short: a plugin that is replaced by another version first
+// finishes its jobs.
+const wrapsPerJob = 100
+
+// idRange is the payload of a job: the first and the last id.
+type idRange struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
 }
 
-// reason says why an account was not added.
-func (o Outcome) reason() string {
-	var list []string
-	for _, taken := range []struct {
-		column string
-		by     int64
-	}{{columnEmail, o.Taken.Email}, {columnID, o.Taken.ID}, {columnLogin, o.Taken.Login}} {
-		switch {
-		case taken.by == anotherRow:
-			list = append(list, taken.column+": taken by a row before")
-		case taken.by != 0:
-			list = append(list, fmt.Sprintf("%s: taken by the account %d", taken.column, taken.by))
+// followUp returns the formats of the added hashes, and the jobs that wrap the bare
+// ones.
+func followUp(batch []accounts.Account, outcomes []Outcome) (f FollowUp) {
+	var bare []int64
+	formats := map[string]bool{}
+	for i, o := range outcomes {
+		if o.ID == 0 {
+			continue
+		}
+		if format := password.Format(batch[i].PasswordHash); format != "" {
+			formats[format] = true
+		}
+		if password.IsBare(batch[i].PasswordHash) {
+			bare = append(bare, o.ID)
 		}
 	}
-	return strings.Join(list, "; ")
+	f.Formats = slices.Sorted(maps.Keys(formats))
+	slices.Sort(bare)
+	for ids := range slices.Chunk(bare, wrapsPerJob) {
+		payload, _ := json.Marshal(idRange{ids[0], ids[len(ids)-1]}) // cannot fail
+		f.Jobs = append(f.Jobs, accounts.NewJob{Kind: KindWrap, Payload: payload})
+	}
+	return f
+}
+
+// BareStore holds accounts whose hash is a bare MD5.
+type BareStore interface {
+	// BareHashes returns the bare hashes of the accounts with ids from from to to,
+	// both included.
+	BareHashes(ctx context.Context, from, to int64) (map[int64]string, error)
+	// ReplaceHash replaces the hash of an account if the account still has the hash
+	// from. Both hashes are of the same password, so the credential version stays.
+	ReplaceHash(ctx context.Context, id int64, from, to string) error
+}
+
+// Wrapping wraps hashes that were imported bare, in the background.
+type Wrapping struct {
+	Store   BareStore
+	Wrapper Wrapper
+}
+
+// Do does one job of [KindWrap]. It may be repeated: hashes that are wrapped already
+// are not touched.
+func (w *Wrapping) Do(ctx context.Context, j outbox.Job) error {
+	var r idRange
+	if err := json.Unmarshal(j.Payload, &r); err != nil {
+		return fmt.Errorf("reading a wrapping job: %w", err)
+	}
+	hashes, err := w.Store.BareHashes(ctx, r.From, r.To)
+	if err != nil {
+		return fmt.Errorf("finding bare hashes: %w", err)
+	}
+	for id, bare := range hashes {
+		wrapped, err := w.Wrapper.Wrap(ctx, bare)
+		if err != nil {
+			return err
+		}
+		if err := w.Store.ReplaceHash(ctx, id, bare, wrapped); err != nil {
+			return fmt.Errorf("storing a wrapped hash: %w", err)
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,7 +20,7 @@ import (
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
-func TestAccountsMoveInFromCSV(t *testing.T) {
+func TestImport_CSV(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
@@ -29,7 +30,7 @@ func TestAccountsMoveInFromCSV(t *testing.T) {
 			"bob@example.com,BOB@example.com,,"+md5+`,1,1600000000,,,,"[""chess""]",,`+"\n"+
 			"x,,,,,,,,,,,")
 		if done.Imported != 2 || r.report.String() != "6: login: too_short; password_hash: required\n" {
-			t.Fatalf("%+v\n%s", done, r.report.String())
+			t.Fatalf("got %+v and refused\n%s", done, r.report.String())
 		}
 		name := `Lovelace, "Ada"`
 		if diff := cmp.Diff(accounts.Account{
@@ -45,7 +46,7 @@ func TestAccountsMoveInFromCSV(t *testing.T) {
 		bob := account(t, s, "bob@example.com")
 		got, err := cheapHasher(t).Verify(t.Context(), password.Source{}, bob.PasswordHash, phrase)
 		if err != nil || !got.Match || password.IsBare(bob.PasswordHash) {
-			t.Errorf("the wrapped hash: %+v, %v", got, err)
+			t.Errorf("the wrapped hash: got %+v, %v, want a match", got, err)
 		}
 		bob.PasswordHash = ""
 		if diff := cmp.Diff(accounts.Account{
@@ -59,7 +60,7 @@ func TestAccountsMoveInFromCSV(t *testing.T) {
 	})
 }
 
-func TestAccountsMoveInFromNDJSON(t *testing.T) {
+func TestImport_NDJSON(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
@@ -79,7 +80,7 @@ func TestAccountsMoveInFromNDJSON(t *testing.T) {
 	})
 }
 
-func TestTimesAreReadAsDatabasesWriteThem(t *testing.T) {
+func TestImport_ReadsTimesOfDatabases(t *testing.T) {
 	s := openStore(t, testkit.SQLite(t))
 	const want = "2019-05-04T10:00:00Z"
 	for i, text := range []string{
@@ -90,21 +91,21 @@ func TestTimesAreReadAsDatabasesWriteThem(t *testing.T) {
 		r := newRun(t, s)
 		r.file(t, transfer.CSV, "login,password_hash,created\n"+login+","+bcrypt+","+text+"\n")
 		if r.report.Len() > 0 {
-			t.Errorf("%s: %s", text, r.report.String())
+			t.Errorf("%s: got refused: %s", text, r.report.String())
 		} else if got := account(t, s, login).Created.Format(time.RFC3339Nano); got != want {
-			t.Errorf("%s is read as %s", text, got)
+			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
 	}
-	before := time.Now().Add(-time.Hour) // the database's clock is this machine's
+	before := time.Now().Add(-time.Hour) // SQLite uses the clock of this machine
 	newRun(t, s).file(t, transfer.CSV, "login,password_hash,created\nmysql,"+bcrypt+",0000-00-00 00:00:00\n")
 	if got := account(t, s, "mysql").Created; got.Before(before) {
-		t.Errorf("no time is read as %v", got)
+		t.Errorf("the zero date of MySQL: got %v, want the current time", got)
 	}
 }
 
-func TestARowIsRefusedWithItsLineAndReasons(t *testing.T) {
+func TestImport_RefusesNDJSONRowWithReasons(t *testing.T) {
 	for name, test := range map[string]struct{ row, want string }{
-		"nothing":                   {`{}`, "login: required; password_hash: required"},
+		"an empty object":           {`{}`, "login: required; password_hash: required"},
 		"all at once":               {`{"login":"a","email":"b","name":"\u0007","password_hash":"c","disabled":"maybe","created":"soon","id":"x"}`, "created: invalid_format; disabled: invalid_type; email: invalid_format; id: invalid_type; login: too_short; name: invalid_format; password_hash: bad password hash: unknown format"},
 		"other types":               {`{"login":1,"email":[],"password_hash":true,"disabled":[true]}`, "disabled: invalid_type; email: invalid_type; login: invalid_type; password_hash: invalid_type"},
 		"a name that forges a line": {`{"login":"anna","x\u001b[31m\nline 9: ok":1,"password_hash":"` + bcrypt + `"}`, `"x\x1b[31m\nline 9: ok": unknown_field`},
@@ -114,18 +115,18 @@ func TestARowIsRefusedWithItsLineAndReasons(t *testing.T) {
 		"ids out of range":                               {`{"login":"anna","id":9007199254740992,"password_hash":"` + bcrypt + `"}`, "id: out_of_range"},
 		"times out of range":                             {`{"login":"anna","created":"1969-01-01","updated":"1970-01-01","password_hash":"` + bcrypt + `"}`, "created: out_of_range; updated: out_of_range"},
 		"user fields":                                    {`{"login":"anna","city":"nowhere","age":1.5,"groups":"admin","other":1,"password_hash":"` + bcrypt + `"}`, "age: invalid_type; city: not_in_list; groups: read_only; other: unknown_field"},
-		"exported fields":                                {`{"login":"anna","fields":{"a":{}},"password_hash":"` + bcrypt + `"}`, "fields: a value is of no kind that user fields have"},
+		"exported fields":                                {`{"login":"anna","fields":{"a":{}},"password_hash":"` + bcrypt + `"}`, "fields: a value has no type of user fields"},
 		"exported and checked":                           {`{"login":"anna","fields":{"city":"nowhere","gone":"nowhere"},"password_hash":"` + bcrypt + `"}`, "city: not_in_list"},
-		"a field twice":                                  {`{"login":"anna","city":"kazan","fields":{"city":"kazan"},"password_hash":"` + bcrypt + `"}`, `"city" is there twice`},
+		"a field twice":                                  {`{"login":"anna","city":"kazan","fields":{"city":"kazan"},"password_hash":"` + bcrypt + `"}`, `"city" is repeated`},
 		"no way to sign in":                              {`{"login":"anna","password_hash":"!"}`, "email: required"},
-		"a NUL":                                          {`{"login":"anna","fields":{"a":"\u0000"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL can't store"},
-		"a NUL in a list":                                {`{"login":"anna","fields":{"a":["b","\u0000"]},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL can't store"},
-		"a NUL in a name":                                {`{"login":"anna","fields":{"\u0000":"a"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL can't store"},
-		"a line without end":                             {strings.Repeat("x", 3<<20), "longer than 1048576 bytes"},
-		"no object":                                      {`["login"]`, "not a JSON object"},
-		"cut short":                                      {`{"login":"anna"`, "not a JSON object"},
-		"more behind it":                                 {`{"login":"anna"} {}`, "something follows the JSON object"},
-		"a name twice":                                   {`{"login":"anna","login":"anna"}`, `"login" is there twice`},
+		"a NUL":                                          {`{"login":"anna","fields":{"a":"\u0000"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL cannot store"},
+		"a NUL in a list":                                {`{"login":"anna","fields":{"a":["b","\u0000"]},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL cannot store"},
+		"a NUL in a name":                                {`{"login":"anna","fields":{"\u0000":"a"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL cannot store"},
+		"an endless line":                                {strings.Repeat("x", 3<<20), "longer than 1048576 bytes"},
+		"an array":                                       {`["login"]`, "not a JSON object"},
+		"truncated":                                      {`{"login":"anna"`, "not a JSON object"},
+		"trailing object":                                {`{"login":"anna"} {}`, "text follows the JSON object"},
+		"a name twice":                                   {`{"login":"anna","login":"anna"}`, `"login" is repeated`},
 		"not UTF-8":                                      {"{\"login\":\"\xff\"}", "not UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,43 +137,43 @@ func TestARowIsRefusedWithItsLineAndReasons(t *testing.T) {
 				t.Errorf("got  %swant %s", got, want)
 			}
 			if got := export(t, s); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"login":"last"`) {
-				t.Errorf("stored is %s", got)
+				t.Errorf("got stored accounts %s, want the last row only", got)
 			}
 		})
 	}
 }
 
-func TestARowOfCSVIsRefusedWithItsReason(t *testing.T) {
+func TestImport_RefusesCSVRowWithReason(t *testing.T) {
 	for name, test := range map[string]struct{ row, want string }{
-		"not UTF-8":              {"anna,\xff,,", "2: not UTF-8"},
-		"a line without end":     {"anna," + strings.Repeat("x", 3<<20), "2: longer than 1048576 bytes"},
-		"a list that is none":    {"anna," + bcrypt + ",\"a,b\",", "2: interests: invalid_type"},
-		"a list that is broken":  {"anna," + bcrypt + ",\"[\"\"a\"\",]\",", "2: interests: invalid_type"},
-		"a single item":          {"anna," + bcrypt + ",a,", "2: interests: invalid_type"},
-		"too few columns":        {"anna," + bcrypt, "2: 2 columns, the first line has 4"},
-		"a quote within a value": {"an\"na," + bcrypt + ",,", "2: quotes in the wrong place"},
-		"text behind a quote":    {"\"an\"na," + bcrypt + ",,", "2: quotes in the wrong place"},
-		"a quote that swallows":  {"anna,\"" + bcrypt + ",,\nboris," + bcrypt + ",,\"\"\nclara,\"x,,", "2: quotes in the wrong place, which made one row of lines 2 to 4"},
+		"not UTF-8":               {"anna,\xff,,", "2: not UTF-8"},
+		"an endless line":         {"anna," + strings.Repeat("x", 3<<20), "2: longer than 1048576 bytes"},
+		"text for a list":         {"anna," + bcrypt + ",\"a,b\",", "2: interests: invalid_type"},
+		"invalid JSON for a list": {"anna," + bcrypt + ",\"[\"\"a\"\",]\",", "2: interests: invalid_type"},
+		"a single item":           {"anna," + bcrypt + ",a,", "2: interests: invalid_type"},
+		"too few columns":         {"anna," + bcrypt, "2: 2 columns, the first line has 4"},
+		"a quote within a value":  {"an\"na," + bcrypt + ",,", "2: misplaced quotes"},
+		"text after a quote":      {"\"an\"na," + bcrypt + ",,", "2: misplaced quotes"},
+		"a quote that swallows":   {"anna,\"" + bcrypt + ",,\nboris," + bcrypt + ",,\"\"\nclara,\"x,,", "2: misplaced quotes, which joined lines 2 to 4 into one row"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for behind, imported := range map[string]int64{"": 0, "\n": 0, "\n\nlast," + bcrypt + ",,": 1} {
+			for after, imported := range map[string]int64{"": 0, "\n": 0, "\n\nlast," + bcrypt + ",,": 1} {
 				r := newRun(t, openStore(t, testkit.SQLite(t)))
-				done := r.file(t, transfer.CSV, "login,password_hash,interests,city\n"+test.row+behind)
+				done := r.file(t, transfer.CSV, "login,password_hash,interests,city\n"+test.row+after)
 				if got := r.report.String(); got != test.want+"\n" || done.Refused != 1 || done.Imported != imported {
-					t.Errorf("with %q behind it: got  %swant %s, %+v", behind, got, test.want, done)
+					t.Errorf("followed by %q: got  %swant %s, %+v", after, got, test.want, done)
 				}
 			}
 		})
 	}
 }
 
-func TestAFileThatCannotBeReadIsRefusedAsAWhole(t *testing.T) {
+func TestImport_RefusesUnreadableFile(t *testing.T) {
 	for name, test := range map[string]struct{ file, want string }{
 		"empty":              {"", "name the columns"},
 		"an unknown column":  {"login,password_hash,phone\n", `"phone"`},
-		"a column twice":     {"login,login,password_hash\n", `"login" is there twice`},
-		"no login":           {"email,password_hash\n", `no column "login"`},
-		"no hash":            {"email,login\n", `no column "password_hash"`},
+		"a column twice":     {"login,login,password_hash\n", `"login" is repeated`},
+		"no login":           {"email,password_hash\n", `the column "login" is missing`},
+		"no hash":            {"email,login\n", `the column "password_hash" is missing`},
 		"another separator":  {"login;password_hash\n", `"login;password_hash"`},
 		"an open last value": {"login,password_hash\nanna,\"x", "line 2: a quote is opened and not closed before the end"},
 		"an open quote":      {"login,password_hash\n\"anna,x\nboris,y\n", "line 2: a quote is opened and not closed before the end"},
@@ -184,13 +185,13 @@ func TestAFileThatCannotBeReadIsRefusedAsAWhole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := newRun(t, openStore(t, testkit.SQLite(t))).Run(t.Context(), strings.NewReader(test.file), transfer.CSV)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v", err)
+				t.Errorf("got %v, want it to contain %q", err, test.want)
 			}
 		})
 	}
 }
 
-func TestCollisionsAreReportedAndNeverMerged(t *testing.T) {
+func TestImport_ReportsConflictsAndMergesNothing(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
@@ -206,57 +207,56 @@ func TestCollisionsAreReportedAndNeverMerged(t *testing.T) {
 			"Clara,clara2@example.com," + bcrypt + "\n"
 		const want = "2: login: taken by the account 1\n3: email: taken by the account 1\n" +
 			"4: email: taken by the account 1; login: taken by the account 1\n7: login: taken by "
-		rehearsal := newRun(t, transfer.Rehearsal{Store: openStore(t, testkit.SQLite(t)), Real: s})
-		if done := rehearsal.file(t, transfer.CSV, file); done.Imported != 1 || rehearsal.report.String() != want+"a row before\n" {
-			t.Errorf("a dry run: %+v\n%s", done, rehearsal.report.String())
+		dryRun := newRun(t, transfer.DryRun{Store: openStore(t, testkit.SQLite(t)), Real: s})
+		if done := dryRun.file(t, transfer.CSV, file); done.Imported != 1 || dryRun.report.String() != want+"an earlier row\n" {
+			t.Errorf("the dry run: got %+v and refused\n%s", done, dryRun.report.String())
 		}
 		if export(t, s) != before {
-			t.Error("the dry run changed something")
+			t.Error("the dry run changed the database")
 		}
 		if done := r.file(t, transfer.CSV, file); done.Imported != 1 || r.report.String() != fmt.Sprintf("%sthe account %d\n", want, account(t, s, "clara").ID) {
-			t.Errorf("%+v\n%s", done, r.report.String())
+			t.Errorf("got %+v and refused\n%s", done, r.report.String())
 		}
 		if after := export(t, s); !strings.HasPrefix(after, before) || strings.Count(after, "\n") != 2 {
-			t.Errorf("before\n%safter\n%s", before, after)
+			t.Errorf("got\n%s\nwant one line after\n%s", after, before)
 		}
 	})
 }
 
-// Without e-mails nothing but the letters tells them from one row imported twice.
-func TestTwoPeopleOfOneLoginAreNotTakenForOne(t *testing.T) {
+func TestImport_SpellingDistinguishesAccountsWithoutEmail(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		const head = "login,password_hash\n"
 		r := newRun(t, s)
 		r.file(t, transfer.CSV, head+"Anna,"+bcrypt+"\nanna,"+md5+"\nAnna,"+md5+"\n")
 		if want := "3: login: taken by the account 1\n4: login: taken by the account 1\n"; r.report.String() != want {
-			t.Errorf("in one batch: %s", r.report.String())
+			t.Errorf("in one batch: got %s, want %s", r.report.String(), want)
 		}
 		r = newRun(t, s)
 		done := r.file(t, transfer.CSV, head+"anna,"+md5+"\nAnna,"+bcrypt+"\n")
-		if want := "2: login: taken by the account 1\n"; r.report.String() != want || done.There != 1 {
-			t.Errorf("later: %+v, %s", done, r.report.String())
+		if want := "2: login: taken by the account 1\n"; r.report.String() != want || done.Existing != 1 {
+			t.Errorf("in a later import: got %+v and %s, want %s", done, r.report.String(), want)
 		}
 	})
 }
 
-// rows is a CSV file of so many accounts, of which every tenth is refused.
+// rows returns a CSV file of n accounts, of which every tenth is invalid.
 func rows(n int, hash string) string {
 	var b strings.Builder
 	b.WriteString("login,email,name,password_hash\n")
 	for i := range n {
 		email := fmt.Sprintf("user%d@example.com", i)
 		if i%10 == 9 {
-			email = "nobody"
+			email = "invalid"
 		}
 		fmt.Fprintf(&b, "user%d,%s,User %d,%s\n", i, email, i, hash)
 	}
 	return b.String()
 }
 
-var errCut = errors.New("cut")
+var errCut = errors.New("cut short")
 
-func TestImport_RerunAfterACancelBringsTheRest(t *testing.T) {
+func TestImport_RerunAfterCancelImportsRest(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		const n = 5000
@@ -270,11 +270,11 @@ func TestImport_RerunAfterACancelBringsTheRest(t *testing.T) {
 		}
 		cut, err := first.Run(ctx, strings.NewReader(file), transfer.CSV)
 		if !errors.Is(err, context.Canceled) || cut.Imported < 1500 || cut.Imported >= n*9/10 {
-			t.Fatalf("%+v, %v", cut, err)
+			t.Fatalf("got %+v, %v, want context.Canceled and a part of the rows", cut, err)
 		}
 		second := newRun(t, s)
 		done := second.file(t, transfer.CSV, file)
-		want := transfer.Progress{Offset: int64(len(file)), Imported: n*9/10 - cut.Imported, There: cut.Imported, Refused: n / 10}
+		want := transfer.Progress{Offset: int64(len(file)), Imported: n*9/10 - cut.Imported, Existing: cut.Imported, Refused: n / 10}
 		if done != want {
 			t.Errorf("got %+v, want %+v", done, want)
 		}
@@ -286,12 +286,12 @@ func TestImport_RerunAfterACancelBringsTheRest(t *testing.T) {
 			t.Errorf("refused (-want +got):\n%.2000s", diff)
 		}
 		if got := strings.Count(export(t, s), "\n"); got != n*9/10 {
-			t.Errorf("%d accounts", got)
+			t.Errorf("got %d accounts, want %d", got, n*9/10)
 		}
 	})
 }
 
-// countingWrapper counts the hashes that it wraps.
+// countingWrapper counts calls of Wrap.
 type countingWrapper struct {
 	transfer.Wrapper
 	wrapped atomic.Int64
@@ -302,7 +302,7 @@ func (w *countingWrapper) Wrap(ctx context.Context, hash string) (string, error)
 	return w.Wrapper.Wrap(ctx, hash)
 }
 
-func TestImport_RerunHashesNothingThatIsThereOrTaken(t *testing.T) {
+func TestImport_RerunWrapsNoExistingOrTakenRow(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		const n = 500
@@ -313,91 +313,106 @@ func TestImport_RerunHashesNothingThatIsThereOrTaken(t *testing.T) {
 		wrapper := &countingWrapper{Wrapper: again.Wrapper}
 		again.Wrapper = wrapper
 		done := again.file(t, transfer.CSV, file+"USER1,other@example.com,,"+md5+"\nnew,new@example.com,,"+md5+"\n")
-		if done.Imported != 1 || done.There != n*9/10 || done.Refused != n/10+1 {
+		if done.Imported != 1 || done.Existing != n*9/10 || done.Refused != n/10+1 {
 			t.Errorf("got %+v", done)
 		}
 		if got := wrapper.wrapped.Load(); got != 1 {
-			t.Errorf("%d hashes were wrapped, want that of the new row", got)
+			t.Errorf("got %d hashes wrapped, want 1, of the new row", got)
 		}
 		if after := export(t, s); !strings.HasPrefix(after, before) || strings.Count(after, "\n") != n*9/10+1 {
-			t.Error("what was there has changed")
+			t.Error("existing accounts have changed")
 		}
 	})
 }
 
-// racing is a store whose accounts are added behind the back of its lookups.
+// racing is a store whose existing accounts are added after the lookup.
 type racing struct{ transfer.Store }
 
 func (racing) Conflicts(_ context.Context, batch []accounts.Account) ([]transfer.Outcome, error) {
 	return make([]transfer.Outcome, len(batch)), nil
 }
 
-func TestImport_InsertDecidesOnAccountsAddedMeanwhile(t *testing.T) {
+func TestImport_InsertFindsAccountsAddedMeanwhile(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		newRun(t, s).file(t, transfer.CSV, rows(20, bcrypt))
 		before := export(t, s)
 		r := newRun(t, racing{s})
 		done := r.file(t, transfer.CSV, "login,email,name,password_hash\nuser0,user0@example.com,,"+bcrypt+"\nUSER1,other@example.com,,"+bcrypt+"\n")
-		if done.There != 1 || done.Refused != 1 || r.report.String() != "3: login: taken by the account 2\n" {
+		if done.Existing != 1 || done.Refused != 1 || r.report.String() != "3: login: taken by the account 2\n" {
 			t.Errorf("got %+v\n%s", done, r.report.String())
 		}
 		if export(t, s) != before {
-			t.Error("what was there has changed")
+			t.Error("existing accounts have changed")
 		}
 	})
 }
 
-func TestImport_RowsBeforeAnOpenQuoteAreIn(t *testing.T) {
+func TestImport_RowsBeforeOpenQuoteAreImported(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		const n = 2500
 		done, err := newRun(t, s).Run(t.Context(), strings.NewReader(rows(n, bcrypt)+"\"anna,anna@example.com,,"+bcrypt+"\n"), transfer.CSV)
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("line %d: a quote is opened and not closed", n+2)) {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want an error on line %d", err, n+2)
 		}
 		if all, _, err := s.CountAccounts(t.Context()); err != nil || all != n*9/10 || done.Imported != all {
-			t.Errorf("%d accounts and %+v, %v", all, done, err)
+			t.Errorf("got %d accounts and %+v, %v, want %d", all, done, err, n*9/10)
 		}
 	})
 }
 
-func TestMD5IsWrappedInTheBackground(t *testing.T) {
+// The formats decide how long failed sign-ins take, see password.Hasher.Measure.
+func TestImport_StoresFormatsOfAddedHashes(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		r := newRun(t, s)
+		r.Later = true
+		r.file(t, transfer.CSV, "login,email,password_hash\nanna,,"+md5+"\nboris,,"+bcrypt+"\nclara,clara@example.com,!\nANNA,,$P$BfEAVu23ObjBkUbr6.1RaiASnSr9u9/\n")
+		got, err := s.Formats(t.Context())
+		slices.Sort(got)
+		if want := []string{"!", "$2y$05$", "$md5-bare$"}; err != nil || !slices.Equal(got, want) {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	})
+}
+
+func TestWrapping_WrapsImportedMD5(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
 		r.Later = true
 		r.file(t, transfer.CSV, rows(200, md5))
 		if all, bare, err := s.CountAccounts(t.Context()); err != nil || all != 180 || bare != 180 {
-			t.Fatalf("%d of %d are bare, %v", bare, all, err)
+			t.Fatalf("got %d bare of %d, %v, want all of 180", bare, all, err)
 		}
 		jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{transfer.KindWrap}, s.Now().Add(time.Minute), 100)
 		if err != nil || len(jobs) != 2 {
-			t.Fatalf("%d jobs, %v", len(jobs), err)
+			t.Fatalf("got %d jobs, %v, want 2", len(jobs), err)
 		}
 		wrapping := transfer.Wrapping{Store: s, Wrapper: cheapHasher(t)}
-		for _, j := range append(jobs, jobs[0]) { // one of them twice
+		for _, j := range append(jobs, jobs[0]) { // one of them repeated
 			if err := wrapping.Do(t.Context(), j); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if _, bare, err := s.CountAccounts(t.Context()); err != nil || bare != 0 {
-			t.Errorf("%d are bare, %v", bare, err)
+			t.Errorf("got %d bare hashes, %v, want none", bare, err)
 		}
 		got, err := cheapHasher(t).Verify(t.Context(), password.Source{}, account(t, s, "user0").PasswordHash, phrase)
 		if err != nil || !got.Match {
-			t.Errorf("got %+v, %v", got, err)
+			t.Errorf("got %+v, %v, want a match", got, err)
 		}
 	})
 }
 
-func TestImport_ValuesLongerThanTheTypesLimitAreRefused(t *testing.T) {
+func TestImport_RefusesValuesBeyondTypeLimit(t *testing.T) {
 	s := openStore(t, testkit.SQLite(t))
 	r := newRun(t, s)
 	done := r.file(t, transfer.CSV, "login,password_hash,street\n"+
 		"anna,"+bcrypt+","+strings.Repeat("ж", 20_000)+"\n"+
 		"boris,"+bcrypt+","+strings.Repeat("ж", 20_001)+"\n")
 	if done.Imported != 1 || r.report.String() != "3: street: too_long\n" {
-		t.Errorf("%+v\n%s", done, r.report.String())
+		t.Errorf("got %+v and refused\n%s", done, r.report.String())
 	}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// jsonRecords reads NDJSON: an object on each line.
+// jsonRecords reads NDJSON: one object on each line.
 type jsonRecords struct {
 	lines  *lines
-	fields map[string]bool // that are columns
+	fields map[string]bool // user fields that are columns
 }
 
 func newNDJSON(file io.Reader, schema *userfields.Schema) *jsonRecords {
@@ -28,7 +28,7 @@ func (j *jsonRecords) next() (record, error) {
 	for {
 		line, err := j.lines.next()
 		if errors.Is(err, errTooLong) {
-			return record{line: j.lines.number, end: j.lines.offset, fault: err.Error()}, nil
+			return record{line: j.lines.number, end: j.lines.offset, invalid: err.Error()}, nil
 		}
 		if err != nil {
 			return record{}, err
@@ -38,7 +38,7 @@ func (j *jsonRecords) next() (record, error) {
 		}
 		r, err := j.parse(line)
 		if err != nil {
-			r.fault = err.Error()
+			r.invalid = err.Error()
 		}
 		r.line, r.end = j.lines.number, j.lines.offset
 		return r, nil
@@ -47,8 +47,8 @@ func (j *jsonRecords) next() (record, error) {
 
 var errNoObject = errors.New("not a JSON object")
 
-// parse reads an object by its tokens: the package would let a repeated name
-// pass. Errors hold no value.
+// parse parses an object by its tokens, because encoding/json accepts repeated names.
+// Errors hold no values.
 func (j *jsonRecords) parse(line []byte) (r record, err error) {
 	if !utf8.Valid(line) {
 		return r, errors.New("not UTF-8")
@@ -67,10 +67,15 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 			return r, errNoObject
 		}
 		if seen[name] {
-			return r, fmt.Errorf("%.40q is there twice", name)
+			return r, fmt.Errorf("%.40q is repeated", name)
 		}
 		seen[name] = true
-		if err := j.read(&r, name, value); err != nil {
+		if name == columnFields {
+			err = j.readFields(&r, value)
+		} else {
+			err = r.set(name, value)
+		}
+		if err != nil {
 			return r, err
 		}
 	}
@@ -78,22 +83,15 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 		return r, errNoObject
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return r, errors.New("something follows the JSON object")
+		return r, errors.New("text follows the JSON object")
 	}
 	return r, nil
 }
 
-func (j *jsonRecords) read(r *record, name string, value json.RawMessage) error {
-	if name == columnFields {
-		return j.readFields(r, value)
-	}
-	return r.set(name, value)
-}
-
-// set sets a column, which may be named in the object and in its fields.
+// set sets a column. A name may be in the object or in its fields, but not in both.
 func (r *record) set(name string, value json.RawMessage) error {
 	if _, twice := r.columns[name]; twice {
-		return fmt.Errorf("%.40q is there twice", name)
+		return fmt.Errorf("%.40q is repeated", name)
 	}
 	var in personal.Input
 	if err := json.Unmarshal(value, &in); err != nil {
@@ -103,9 +101,9 @@ func (r *record) set(name string, value json.RawMessage) error {
 	return nil
 }
 
-// readFields reads the user fields as an export writes them. Those of the schema
-// are columns, to be checked; all others are taken as they are: the schema may
-// have changed since they were stored.
+// readFields reads the user fields of an export. Those of the schema are columns and
+// are checked. All others are imported unchecked: the schema may have changed since
+// they were stored.
 func (j *jsonRecords) readFields(r *record, value json.RawMessage) (err error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(value, &fields) != nil {
@@ -125,19 +123,19 @@ func (j *jsonRecords) readFields(r *record, value json.RawMessage) (err error) {
 	return nil
 }
 
-// storable returns a value that is taken as it is, unless no database could keep
-// it.
+// storable returns a value that is imported unchecked, or an error if a database
+// cannot store it.
 func storable(name string, value any) (any, error) {
 	value, err := plain(value)
 	if err != nil {
-		return nil, errors.New("fields: a value is of no kind that user fields have")
+		return nil, errors.New("fields: a value has no type of user fields")
 	}
 	texts, _ := value.([]string)
 	if text, ok := value.(string); ok {
 		texts = []string{text}
 	}
 	if slices.ContainsFunc(append(texts, name), func(s string) bool { return strings.Contains(s, "\x00") }) {
-		return nil, errors.New("fields: a NUL, which PostgreSQL can't store")
+		return nil, errors.New("fields: a NUL, which PostgreSQL cannot store")
 	}
 	return value, nil
 }

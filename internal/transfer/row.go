@@ -15,8 +15,8 @@ import (
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// The columns that are not user fields. Fields is of NDJSON only, as an export
-// writes it.
+// The columns that are not user fields. Only NDJSON has fields, as an export writes
+// it.
 const (
 	columnID       = "id"
 	columnLogin    = "login"
@@ -35,10 +35,11 @@ func isColumn(name string) bool {
 	return slices.Contains(strings.Split(columnNames, ", "), name)
 }
 
-// CheckSchema returns an error if a user field has the name of a column.
+// CheckSchema returns an error if a user field has the name of a column that no user
+// field can have.
 func CheckSchema(schema *userfields.Schema) error {
 	if names := fieldNames(schema); names[columnHash] || names[columnFields] {
-		return errors.New("a user field named password_hash or fields can't be imported: that is a column of its own")
+		return errors.New("a user field named password_hash or fields cannot be imported: a column has this name")
 	}
 	return nil
 }
@@ -53,11 +54,11 @@ func fieldNames(schema *userfields.Schema) map[string]bool {
 
 const maxID = 1<<53 - 1 // the highest id, and integer, of the HTTP contract
 
-// row makes an account of a record. The reason names every column at fault and
-// no value; it is "" if there is none.
+// row returns the account of a record, or the reason to refuse it. The reason names
+// every invalid column and holds no values.
 func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account, reason string) {
-	if r.fault != "" {
-		return a, r.fault
+	if r.invalid != "" {
+		return a, r.invalid
 	}
 	in := maps.Clone(r.columns)
 	take := func(name string) personal.Input {
@@ -65,37 +66,37 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 		delete(in, name)
 		return v
 	}
-	var faults personal.FieldErrors
-	a = accounts.Account{CredentialVersion: 1, ID: readID(take(columnID), &faults)}
-	a.Email = readEmail(take(columnEmail), &faults)
-	a.Login = readText(columnLogin, take(columnLogin), &faults)
-	a.LoginKey = loginKey(a, &faults)
-	a.Name = userfields.ParseName(take(columnName), &faults)
-	a.Disabled = readBoolean(take(columnDisabled), &faults)
-	a.Created = readTime(columnCreated, take(columnCreated), now, &faults)
-	a.Updated = readTime(columnUpdated, take(columnUpdated), a.Created, &faults)
+	var invalid personal.FieldErrors
+	a = accounts.Account{CredentialVersion: 1, ID: readID(take(columnID), &invalid)}
+	a.Email = readEmail(take(columnEmail), &invalid)
+	a.Login = readText(columnLogin, take(columnLogin), &invalid)
+	a.LoginKey = loginKey(a, &invalid)
+	a.Name = userfields.ParseName(take(columnName), &invalid)
+	a.Disabled = readBoolean(take(columnDisabled), &invalid)
+	a.Created = readTime(columnCreated, take(columnCreated), now, &invalid)
+	a.Updated = readTime(columnUpdated, take(columnUpdated), a.Created, &invalid)
 	var badHash error
 	switch hash := take(columnHash); hash.Kind {
 	case personal.InputUnset:
-		faults.Add(columnHash, personal.FieldErrorRequired)
+		invalid.Add(columnHash, personal.FieldErrorRequired)
 	case personal.InputText:
 		a.PasswordHash, badHash = password.Adopt(hash.Text)
 	default:
-		faults.Add(columnHash, personal.FieldErrorInvalidType)
+		invalid.Add(columnHash, personal.FieldErrorInvalidType)
 	}
-	if password.IsUnusable(a.PasswordHash) && a.Email.Key == "" { // nobody could ever sign in
-		faults.Add(columnEmail, personal.FieldErrorRequired)
+	if password.IsUnusable(a.PasswordHash) && a.Email.Key == "" { // no one could ever sign in
+		invalid.Add(columnEmail, personal.FieldErrorRequired)
 	}
-	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // not set
-	a.Fields = r.stored.Merge(schema.Administer(in, &faults))
-	return a, reasons(faults, badHash)
+	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // unset values
+	a.Fields = r.stored.Merge(schema.Administer(in, &invalid))
+	return a, reasons(invalid, badHash)
 }
 
-// reasons lists what is wrong, sorted.
-func reasons(faults personal.FieldErrors, badHash error) string {
+// reasons lists the errors of columns, sorted by name, and that of the hash.
+func reasons(invalid personal.FieldErrors, badHash error) string {
 	var list []string
-	for _, name := range slices.Sorted(maps.Keys(faults)) {
-		list = append(list, shown(name)+": "+string(faults[name]))
+	for _, name := range slices.Sorted(maps.Keys(invalid)) {
+		list = append(list, shown(name)+": "+string(invalid[name]))
 	}
 	if badHash != nil {
 		list = append(list, columnHash+": "+badHash.Error())
@@ -103,7 +104,7 @@ func reasons(faults personal.FieldErrors, badHash error) string {
 	return strings.Join(list, "; ")
 }
 
-// shown is a column's name in a report, where one made up to forge a line does not.
+// shown returns a column's name for a report: quoted if it could forge a line.
 func shown(name string) string {
 	if quoted := fmt.Sprintf("%.40q", name); quoted != `"`+name+`"` {
 		return quoted
@@ -111,58 +112,58 @@ func shown(name string) string {
 	return name
 }
 
-func readText(column string, in personal.Input, faults *personal.FieldErrors) string {
+func readText(column string, in personal.Input, invalid *personal.FieldErrors) string {
 	if !in.IsZero() && in.Kind != personal.InputText {
-		faults.Add(column, personal.FieldErrorInvalidType)
+		invalid.Add(column, personal.FieldErrorInvalidType)
 	}
 	return in.Text
 }
 
-func readID(in personal.Input, faults *personal.FieldErrors) int64 {
+func readID(in personal.Input, invalid *personal.FieldErrors) int64 {
 	if in.IsZero() {
 		return 0
 	}
 	id, err := strconv.ParseInt(in.Text, 10, 64)
 	switch {
 	case err != nil || strconv.FormatInt(id, 10) != in.Text:
-		faults.Add(columnID, personal.FieldErrorInvalidType)
+		invalid.Add(columnID, personal.FieldErrorInvalidType)
 	case id < 1 || id > maxID:
-		faults.Add(columnID, personal.FieldErrorOutOfRange)
+		invalid.Add(columnID, personal.FieldErrorOutOfRange)
 	}
 	return id
 }
 
-// readEmail reads an address; an account from elsewhere may have none.
-func readEmail(in personal.Input, faults *personal.FieldErrors) accounts.Email {
-	text := readText(columnEmail, in, faults)
+// readEmail reads an address. An imported account may have none.
+func readEmail(in personal.Input, invalid *personal.FieldErrors) accounts.Email {
+	text := readText(columnEmail, in, invalid)
 	if text == "" {
 		return accounts.Email{}
 	}
-	email, fault := accounts.ParseEmail(text)
-	if fault != "" {
-		faults.Add(columnEmail, fault)
+	email, code := accounts.ParseEmail(text)
+	if code != "" {
+		invalid.Add(columnEmail, code)
 	}
 	return email
 }
 
-// loginKey allows an @ in the account's own e-mail only (HTTP contract, section
-// 3, register).
-func loginKey(a accounts.Account, faults *personal.FieldErrors) string {
+// loginKey returns the key of a login. A login with an @ must be the account's own
+// e-mail (HTTP contract, section 3, register).
+func loginKey(a accounts.Account, invalid *personal.FieldErrors) string {
 	if strings.Contains(a.Login, "@") {
-		email, fault := accounts.ParseEmail(a.Login)
-		if fault != "" || email.Key != a.Email.Key {
-			faults.Add(columnLogin, personal.FieldErrorInvalidFormat)
+		email, code := accounts.ParseEmail(a.Login)
+		if code != "" || email.Key != a.Email.Key {
+			invalid.Add(columnLogin, personal.FieldErrorInvalidFormat)
 		}
 		return email.Key
 	}
-	key, fault := accounts.LoginKey(a.Login)
-	if fault != "" {
-		faults.Add(columnLogin, fault)
+	key, code := accounts.LoginKey(a.Login)
+	if code != "" {
+		invalid.Add(columnLogin, code)
 	}
 	return key
 }
 
-func readBoolean(in personal.Input, faults *personal.FieldErrors) bool {
+func readBoolean(in personal.Input, invalid *personal.FieldErrors) bool {
 	if in.IsZero() {
 		return false
 	}
@@ -172,28 +173,28 @@ func readBoolean(in personal.Input, faults *personal.FieldErrors) bool {
 	case "true", "1", "on", "yes", "t", "y":
 		return true
 	}
-	faults.Add(columnDisabled, personal.FieldErrorInvalidType)
+	invalid.Add(columnDisabled, personal.FieldErrorInvalidType)
 	return false
 }
 
-// timeForms are what databases and programs write; without a zone it is UTC. A
-// fraction of a second is read whether or not a form has one.
-var timeForms = []string{
+// timeLayouts are common forms of times. Without a zone a time is UTC. A fraction of
+// a second is accepted with every layout.
+var timeLayouts = []string{
 	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07", "2006-01-02 15:04:05Z07:00", time.DateTime, time.DateOnly,
 }
 
-const noTime = "0000-00-00 00:00:00" // as MySQL writes it
+const noTime = "0000-00-00 00:00:00" // of MySQL
 
-// readTime reads a time in one of the forms above or in seconds since 1970.
-func readTime(column string, in personal.Input, otherwise time.Time, faults *personal.FieldErrors) time.Time {
+// readTime reads a time in one of the layouts above or in seconds since 1970.
+func readTime(column string, in personal.Input, otherwise time.Time, invalid *personal.FieldErrors) time.Time {
 	if in.IsZero() || in.Text == noTime {
 		return otherwise
 	}
 	t, ok := parseTime(in.Text)
 	if !ok {
-		faults.Add(column, personal.FieldErrorInvalidFormat)
+		invalid.Add(column, personal.FieldErrorInvalidFormat)
 	} else if year := t.Year(); year < 1970 || year > 9999 || t.UnixMicro() <= 0 {
-		faults.Add(column, personal.FieldErrorOutOfRange)
+		invalid.Add(column, personal.FieldErrorOutOfRange)
 	}
 	return t
 }
@@ -202,8 +203,8 @@ func parseTime(text string) (time.Time, bool) {
 	if seconds, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return time.Unix(seconds, 0).UTC(), true
 	}
-	for _, form := range timeForms {
-		if t, err := time.Parse(form, text); err == nil {
+	for _, layout := range timeLayouts {
+		if t, err := time.Parse(layout, text); err == nil {
 			return t.UTC().Truncate(time.Microsecond), true
 		}
 	}

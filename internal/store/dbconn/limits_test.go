@@ -40,7 +40,7 @@ func mustExec(t *testing.T, db interface {
 	}
 }
 
-func TestAWaitForALockEndsAndLeavesTheConnectionGood(t *testing.T) {
+func TestLimits_LockTimeoutKeepsConnectionUsable(t *testing.T) {
 	limits := dbconn.RequestLimits
 	limits.Lock = 50 * time.Millisecond
 	db := open(t, testkit.Postgres(t), limits).Write
@@ -61,7 +61,7 @@ func TestAWaitForALockEndsAndLeavesTheConnectionGood(t *testing.T) {
 		_, err = second.ExecContext(t.Context(), "UPDATE t SET id = 3")
 		var reported pgdriver.Error
 		if !errors.As(err, &reported) || reported.Field('C') != "55P03" {
-			t.Fatalf("error is %v, want lock_not_available", err)
+			t.Fatalf("got error %v, want lock_not_available", err)
 		}
 		if err := second.Rollback(); err != nil {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func TestAWaitForALockEndsAndLeavesTheConnectionGood(t *testing.T) {
 	}
 }
 
-func TestLimitsHoldForATransactionOnly(t *testing.T) {
+func TestLimits_ApplyToTransactionsOnly(t *testing.T) {
 	db := open(t, testkit.Postgres(t), dbconn.RequestLimits).Write
 	db.SetMaxOpenConns(1)
 	setting := func(q interface {
@@ -89,17 +89,17 @@ func TestLimitsHoldForATransactionOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := setting(tx); got != "5s" {
-		t.Errorf("inside: %s", got)
+		t.Errorf("in the transaction: got lock_timeout %s, want 5s", got)
 	}
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if got := setting(db); got != "0" {
-		t.Errorf("afterwards: %s", got)
+		t.Errorf("after the transaction: got lock_timeout %s, want 0", got)
 	}
 }
 
-func TestAServerThatRestartedCostsNoRequest(t *testing.T) {
+func TestPostgres_ReplacesConnectionClosedByServer(t *testing.T) {
 	url := testkit.Postgres(t)
 	db, admin := open(t, url, dbconn.RequestLimits).Write, open(t, url, dbconn.RequestLimits).Write
 	db.SetMaxOpenConns(1)
@@ -112,24 +112,24 @@ func TestAServerThatRestartedCostsNoRequest(t *testing.T) {
 		t.Fatal(ended, err)
 	}
 	if err := db.PingContext(t.Context()); err != nil {
-		t.Errorf("the first use afterwards: %v", err)
+		t.Errorf("the first use after the server closed the connection: %v", err)
 	}
 }
 
-func TestADeadlineEndsAQueryAndTheConnection(t *testing.T) {
+func TestPostgres_DeadlineEndsQueryAndConnection(t *testing.T) {
 	db := open(t, testkit.Postgres(t), dbconn.RequestLimits).Write
 	db.SetMaxOpenConns(1)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := db.ExecContext(ctx, "SELECT pg_sleep(60)"); !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("error is %v", err)
+		t.Fatalf("got error %v, want that of a deadline", err)
 	}
-	if err := db.PingContext(t.Context()); err != nil { // on a new connection, as there is only one
+	if err := db.PingContext(t.Context()); err != nil { // on a new connection: the pool has only one
 		t.Error(err)
 	}
 }
 
-func TestSQLiteIsDurable(t *testing.T) {
+func TestSQLite_ConnectionsHavePragmas(t *testing.T) {
 	pools := open(t, testkit.SQLite(t), dbconn.RequestLimits)
 	for _, pool := range []*sql.DB{pools.Write, pools.Read} {
 		for pragma, want := range map[string]string{
@@ -137,13 +137,13 @@ func TestSQLiteIsDurable(t *testing.T) {
 		} {
 			var got string
 			if err := pool.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
-				t.Errorf("%s is %s (error %v), want %s", pragma, got, err, want)
+				t.Errorf("PRAGMA %s: got %s, %v, want %s", pragma, got, err, want)
 			}
 		}
 	}
 }
 
-func TestSQLiteFilesAreTheirOwnersOnly(t *testing.T) {
+func TestSQLite_FilesArePrivate(t *testing.T) {
 	for _, existing := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "x.db")
 		if existing {
@@ -159,14 +159,14 @@ func TestSQLiteFilesAreTheirOwnersOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 			if info.Mode().Perm() != 0o600 {
-				t.Errorf("%s has mode %v", filepath.Base(name), info.Mode())
+				t.Errorf("%s: got mode %v, want 0600", filepath.Base(name), info.Mode())
 			}
 		}
 	}
 }
 
-// Who may not change a file, as on a file system that is read only, may look into it.
-func TestASQLiteFileThatIsItsOwnersOnlyIsNotTouched(t *testing.T) {
+// A file on a read-only file system cannot be changed but can be read.
+func TestSQLite_PrivateFileIsNotChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -175,24 +175,24 @@ func TestASQLiteFileThatIsItsOwnersOnlyIsNotTouched(t *testing.T) {
 	if err := unix.Stat(path, &before); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(20 * time.Millisecond) // for a file system whose clock is coarse
+	time.Sleep(20 * time.Millisecond) // some file systems have a coarse clock
 	open(t, "sqlite://"+path, dbconn.RequestLimits)
 	if err := unix.Stat(path, &after); err != nil {
 		t.Fatal(err)
 	}
 	if before.Ctim != after.Ctim {
-		t.Error("the file's mode was set anew")
+		t.Error("got a change of the file's metadata, want none")
 	}
 }
 
-func TestSQLiteDoesNotCreateFolders(t *testing.T) {
+func TestSQLite_DoesNotCreateFolders(t *testing.T) {
 	_, err := dbconn.Open("sqlite://"+filepath.Join(t.TempDir(), "none", "x.db"), dbconn.RequestLimits)
 	if !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("error is %v", err)
+		t.Errorf("got error %v, want fs.ErrNotExist", err)
 	}
 }
 
-func TestSQLiteReadersDoNotWaitForTheWriterAndCannotWrite(t *testing.T) {
+func TestSQLite_ReadersDoNotWaitAndCannotWrite(t *testing.T) {
 	pools := open(t, testkit.SQLite(t), dbconn.RequestLimits)
 	mustExec(t, pools.Write, "CREATE TABLE t (id INTEGER)")
 	tx, err := pools.Write.BeginTx(t.Context(), nil)
@@ -202,12 +202,12 @@ func TestSQLiteReadersDoNotWaitForTheWriterAndCannotWrite(t *testing.T) {
 	mustExec(t, tx, "INSERT INTO t VALUES (1)")
 	var n int
 	if err := pools.Read.QueryRowContext(t.Context(), "SELECT count(*) FROM t").Scan(&n); err != nil || n != 0 {
-		t.Errorf("read %d, error %v", n, err)
+		t.Errorf("got %d rows, %v, want 0", n, err)
 	}
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := pools.Read.ExecContext(t.Context(), "INSERT INTO t VALUES (2)"); err == nil {
-		t.Error("a reader wrote")
+		t.Error("a connection of the read pool could write")
 	}
 }

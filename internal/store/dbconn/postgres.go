@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/uptrace/bun/driver/pgdriver"
@@ -19,15 +20,15 @@ const (
 	keepAlive             = 30 * time.Second
 )
 
-// Limits bound what a PostgreSQL connection may take. pgdriver does not notice a
-// cancelled context; it applies a context's deadline, or Read if that is sooner,
-// to reading an answer, and gives the connection up when it passes. So the
-// server's own limits are shorter than Read: a wait for a lock then ends with an
-// error on a connection that can be used again.
+// Limits bound the time that work on a PostgreSQL connection may take. pgdriver does
+// not notice a cancelled context. It waits for a response until the context's
+// deadline or for Read, whichever is sooner, and then gives the connection up. The
+// server's limits are therefore shorter than Read: a wait for a lock ends with an
+// error, and the connection remains usable.
 type Limits struct {
 	Lock      time.Duration // wait for one lock, in a transaction
 	Statement time.Duration // one statement, in a transaction
-	Read      time.Duration // wait for an answer
+	Read      time.Duration // wait for a response
 }
 
 // The limits for requests, and those for migrations.
@@ -43,22 +44,22 @@ func openPostgres(c *pgdriver.Config, l Limits) *sql.DB {
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
 	db.SetConnMaxIdleTime(5 * time.Minute)
-	db.SetConnMaxLifetime(time.Hour) // so that a changed address or password takes hold
+	db.SetConnMaxLifetime(time.Hour) // a changed address or password takes effect within it
 	return db
 }
 
-// begin opens a transaction with the limits in force until its end. They are
-// set with the transaction, not with the session, which behind PgBouncer in
-// transaction mode belongs to others. The last one frees the locks of a node
-// that was frozen, or cut off, in the middle.
+// begin returns the statements that begin a transaction with the limits. The limits
+// are set for the transaction and not for the session, which behind PgBouncer in
+// transaction mode is shared with other clients. The last one releases the locks of a
+// node that hangs, or is cut off, within the transaction.
 func (l Limits) begin() string {
 	return fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; SET LOCAL statement_timeout = %d; "+
 		"SET LOCAL idle_in_transaction_session_timeout = %d",
 		l.Lock.Milliseconds(), l.Statement.Milliseconds(), l.Read.Milliseconds())
 }
 
-// connector connects like pgdriver's, which leaves the socket open when TLS or
-// the log-in fails.
+// connector connects like pgdriver's connector, but closes the socket if TLS or the
+// log-in fails.
 type connector struct {
 	config *pgdriver.Config
 	begin  string
@@ -85,37 +86,61 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &conn{Conn: made.(*pgdriver.Conn), socket: socket, begin: c.begin}, nil
 }
 
-// conn is pgdriver's with limited transactions and a look at the socket before
-// it is used again.
+// conn is a pgdriver connection with limited transactions and a check of the socket
+// before reuse.
 type conn struct {
 	*pgdriver.Conn
 	socket net.Conn
 	begin  string
 }
 
-// BeginTx begins a transaction in one round trip. Only the default isolation,
-// READ COMMITTED, is in use.
+// BeginTx begins a transaction with the connection's limits in one round trip. It
+// supports the default isolation only, which is READ COMMITTED.
 func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	if o != (driver.TxOptions{}) {
 		return nil, errors.New("begin a transaction: no options are supported")
 	}
 	if _, err := c.ExecContext(ctx, c.begin, nil); err != nil {
-		_ = c.Close() // it may stand inside the transaction
+		_ = c.Close() // it may be inside the transaction
 		return nil, err
 	}
 	return tx{c}, nil
 }
 
-// ResetSession refuses a connection that the server has closed while it lay
-// idle, so that a restarted server costs no request.
+// ResetSession returns driver.ErrBadConn if the server has closed the connection
+// while it was idle, so that a restart of the server fails no request.
 func (c *conn) ResetSession(ctx context.Context) error {
-	if !quiet(c.socket) {
+	if !isQuiet(c.socket) {
 		return driver.ErrBadConn
 	}
 	return c.Conn.ResetSession(ctx)
 }
 
-// tx ends a transaction. Its methods have no context; Limits.Read bounds them.
+// isQuiet reports whether an idle socket is open and has nothing to read. A server
+// that closes a connection sends its reason, then the end of the stream.
+func isQuiet(c net.Conn) bool {
+	source, ok := c.(syscall.Conn)
+	if !ok {
+		return true
+	}
+	raw, err := source.SyscallConn()
+	if err != nil {
+		return false
+	}
+	// The deadline of the last use may have passed.
+	if err := c.SetReadDeadline(time.Time{}); err != nil {
+		return false
+	}
+	var peeked error
+	err = raw.Read(func(fd uintptr) bool {
+		var one [1]byte
+		_, _, peeked = syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		return true
+	})
+	return err == nil && (errors.Is(peeked, syscall.EAGAIN) || errors.Is(peeked, syscall.EWOULDBLOCK))
+}
+
+// tx ends a transaction. Its methods get no context; Limits.Read bounds them.
 type tx struct{ c *conn }
 
 func (t tx) Commit() error   { return t.end("COMMIT") }

@@ -10,12 +10,11 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// Against PostgreSQL itself, where other tests have a listener that speaks enough
-// of its protocol.
-func TestARealServerIsSpokenToByTLS(t *testing.T) {
+// The other tests of TLS use a listener that implements a part of the protocol.
+func TestTLS_ConnectsToRealServer(t *testing.T) {
 	url := testkit.Postgres(t)
 	root, ok := certificateOf(t, url)
-	if !ok { // a given server may have no TLS, or be elsewhere
+	if !ok { // the server of the tests may have no TLS, or run on another machine
 		server, err := testkit.StartPostgres(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +35,7 @@ func TestARealServerIsSpokenToByTLS(t *testing.T) {
 		{"require", "true"},
 		{"verify-ca&sslrootcert=" + root, "true"},
 		{"verify-full&sslrootcert=" + root, "true"},
-		{"verify-full", ""}, // nobody has signed it that the system knows
+		{"verify-full", ""}, // the system trusts no issuer of it
 		{"verify-full&sslrootcert=" + other, ""},
 	} {
 		t.Run(strings.ReplaceAll(test.mode, root, "ROOT"), func(t *testing.T) {
@@ -47,14 +46,14 @@ func TestARealServerIsSpokenToByTLS(t *testing.T) {
 				err = pools.Read.QueryRowContext(t.Context(), "SELECT ssl::text FROM pg_stat_ssl WHERE pid = pg_backend_pid()").Scan(&got)
 			}
 			if got != test.want || (err == nil) != (test.want != "") {
-				t.Errorf("encrypted: %q, %v", got, err)
+				t.Errorf("got encrypted %q, %v, want %q", got, err, test.want)
 			}
 		})
 	}
 }
 
-// certificateOf returns the path of a server's certificate, which signs itself;
-// false if it has none that can be read here.
+// certificateOf returns the path of a server's self-signed certificate, or false if
+// there is none on this machine.
 func certificateOf(t *testing.T, url string) (path string, ok bool) {
 	t.Helper()
 	var on string

@@ -16,13 +16,14 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// busyTimeout is how long a connection waits for other processes at the same file.
-// Within this one writers queue for their single connection instead.
+// busyTimeout is how long a connection waits for other processes that use the file.
+// Within this process writers queue for their single connection instead.
 const busyTimeout = 5 * time.Second
 
-// The settings of every SQLite connection. FULL makes a commit outlive a power
-// cut also in WAL mode. What is deleted is overwritten: a user who is gone is not
-// to be found in the file either, see EmptyLog for its log.
+// sqlitePragmas are set on every connection. With synchronous(full) a commit
+// survives a power failure also in WAL mode. With secure_delete(1) deleted content is
+// overwritten, so that no data of a deleted user remains in the file; for the WAL see
+// [Pools.TruncateWAL].
 var sqlitePragmas = []string{
 	fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
 	"journal_mode(wal)",
@@ -32,29 +33,25 @@ var sqlitePragmas = []string{
 	"secure_delete(1)",
 }
 
-func sqlitePath(path string) (string, error) {
+// openSQLite opens a pool of one writer and a pool of readers. In WAL mode readers
+// neither block the writer nor wait for it. The writer's transactions begin
+// IMMEDIATE, so that none fails halfway because it cannot get the write lock.
+func openSQLite(path string) (Pools, error) {
 	switch {
 	case path == "":
-		return "", wrong("it names no file: sqlite://PATH")
+		return Pools{}, wrong("it names no file: sqlite://PATH")
 	case strings.HasPrefix(path, ":memory:"):
-		return "", wrong("a database in memory would be another one on each connection; name a file")
+		return Pools{}, wrong("each connection would open its own database in memory; name a file")
 	case strings.ContainsAny(path, "?#\x00"):
-		return "", wrong("a SQLite path takes no parameters")
+		return Pools{}, wrong("a SQLite path takes no parameters")
 	case strings.HasSuffix(path, "/"):
-		return "", wrong("it names a folder, not a file")
+		return Pools{}, wrong("it names a folder, not a file")
 	}
-	return path, nil
-}
-
-// openSQLite opens a pool of one writer, whose transactions begin IMMEDIATE so
-// that none has to be given up half-way, and one of readers, which in WAL mode
-// neither block the writer nor are blocked.
-func openSQLite(path string) (Pools, error) {
 	path, err := filepath.Abs(path)
-	if err != nil {
-		return Pools{}, fmt.Errorf("open the database file: %w", err)
+	if err == nil {
+		err = keepPrivate(path)
 	}
-	if err := keepPrivate(path); err != nil {
+	if err != nil {
 		return Pools{}, fmt.Errorf("open the database file: %w", err)
 	}
 	write, err := openFile(path, "_txlock=immediate")
@@ -73,37 +70,6 @@ func openSQLite(path string) (Pools, error) {
 	return Pools{Kind: SQLite, Write: write, Read: read}, nil
 }
 
-// logPatience is how long emptying the log of writes waits for others at the file.
-// Nobody can write meanwhile.
-const logPatience = 100 * time.Millisecond
-
-// EmptyLog moves what stands in SQLite's log of writes (the -wal file) into the
-// database and leaves the log empty: until then it holds what has been deleted
-// since, and what is overwritten in the database alone. It is false when somebody
-// who reads kept it from that. PostgreSQL has no such file of its users.
-func (p Pools) EmptyLog(ctx context.Context) (emptied bool, err error) {
-	if p.Kind != SQLite {
-		return true, nil
-	}
-	conn, err := p.Write.Conn(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer conn.Close()
-	if err := waitForOthers(ctx, conn, logPatience); err != nil {
-		return false, err
-	}
-	var busy bool
-	var frames, moved int
-	err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
-	return !busy, errors.Join(err, waitForOthers(context.WithoutCancel(ctx), conn, busyTimeout))
-}
-
-func waitForOthers(ctx context.Context, conn *sql.Conn, d time.Duration) error {
-	_, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", d.Milliseconds()))
-	return err
-}
-
 func openFile(path, option string) (*sql.DB, error) {
 	name := (&url.URL{Scheme: "file", Path: path}).String()
 	name += "?_pragma=" + strings.Join(sqlitePragmas, "&_pragma=") + "&" + option
@@ -114,14 +80,15 @@ func openFile(path, option string) (*sql.DB, error) {
 	return db, nil
 }
 
-// keepPrivate creates the file for its owner only, or takes the others' access
-// away. What is its owner's alone already is not touched: it may be read only.
-// SQLite gives its -wal and -shm files the mode of the database.
+// keepPrivate creates the database file with mode 0600, or removes the access of
+// others from an existing one. A file that is private already is not changed, as it
+// may be on a read-only file system. SQLite gives its -wal and -shm files the mode of
+// the database.
 //
-// A file that is there is not opened: this process may have it open already, and
-// to close any descriptor of a file drops all locks that a process has on it
-// (fcntl, POSIX.1). The next program to look at the database would take itself for
-// the only one, and what is written from then on would be lost.
+// An existing file must not be opened: this process may already have it open, and
+// closing any descriptor of a file drops all locks that the process holds on it
+// (fcntl, POSIX.1). The next program to open the database would then find it unlocked,
+// and later writes of this process would be lost.
 func keepPrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
@@ -140,4 +107,35 @@ func keepPrivate(path string) error {
 		}
 	}
 	return nil
+}
+
+// walTimeout is how long TruncateWAL waits for other users of the file. All writers
+// wait meanwhile.
+const walTimeout = 100 * time.Millisecond
+
+// TruncateWAL moves the content of SQLite's write-ahead log (the -wal file) into the
+// database and truncates the log. Until then the log holds copies of content that
+// was deleted or overwritten in the database. It returns false if a reader prevented
+// it. On PostgreSQL it does nothing and returns true.
+func (p Pools) TruncateWAL(ctx context.Context) (truncated bool, err error) {
+	if p.Kind != SQLite {
+		return true, nil
+	}
+	conn, err := p.Write.Conn(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	if err := setBusyTimeout(ctx, conn, walTimeout); err != nil {
+		return false, err
+	}
+	var busy bool
+	var frames, moved int
+	err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
+	return !busy, errors.Join(err, setBusyTimeout(context.WithoutCancel(ctx), conn, busyTimeout))
+}
+
+func setBusyTimeout(ctx context.Context, conn *sql.Conn, d time.Duration) error {
+	_, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", d.Milliseconds()))
+	return err
 }

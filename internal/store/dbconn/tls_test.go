@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// A server whose certificate names db.test, at an address by another name.
-func TestServersAreVerifiedAsTheModeSays(t *testing.T) {
+// The server is at 127.0.0.1 and its certificate is for db.test.
+func TestTLS_VerifiesServerAsSSLModeSays(t *testing.T) {
 	cert, root := certificate(t, "db.test")
 	_, otherRoot := certificate(t, "db.test")
 	for _, c := range []struct {
@@ -30,7 +30,7 @@ func TestServersAreVerifiedAsTheModeSays(t *testing.T) {
 		{"verify-ca accepts another name", "sslmode=verify-ca&sslrootcert=" + root, true},
 		{"verify-ca does not accept another root", "sslmode=verify-ca&sslrootcert=" + otherRoot, false},
 		{"verify-full does not accept another name", "sslmode=verify-full&sslrootcert=" + root, false},
-		{"the system's roots do not know it", "sslmode=verify-full", false},
+		{"verify-full with the system's roots does not accept it", "sslmode=verify-full", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			address, accepted := tlsServer(t, cert)
@@ -41,16 +41,16 @@ func TestServersAreVerifiedAsTheModeSays(t *testing.T) {
 			db := openPostgres(conf, RequestLimits)
 			defer db.Close()
 			if err := db.PingContext(t.Context()); err == nil {
-				t.Fatal("a server that hangs up was reached")
+				t.Fatal("got a connection, want an error")
 			}
 			if got := <-accepted; got != c.accepted {
-				t.Errorf("accepted: %v, want %v", got, c.accepted)
+				t.Errorf("accepted the certificate: got %v, want %v", got, c.accepted)
 			}
 		})
 	}
 }
 
-func TestNoPasswordGoesToAServerWithoutTLS(t *testing.T) {
+func TestTLS_SendsNothingToServerWithoutTLS(t *testing.T) {
 	l := listen(t)
 	sent := make(chan []byte, 1)
 	go func() {
@@ -71,14 +71,14 @@ func TestNoPasswordGoesToAServerWithoutTLS(t *testing.T) {
 	db := openPostgres(conf, RequestLimits)
 	defer db.Close()
 	if err := db.PingContext(t.Context()); err == nil {
-		t.Fatal("connected")
+		t.Fatal("got a connection, want an error")
 	}
-	if rest := <-sent; len(rest) > 0 { // it ends: a failed connection is closed
-		t.Errorf("%d bytes were sent in the clear", len(rest))
+	if rest := <-sent; len(rest) > 0 { // ReadAll returns because a failed connection is closed
+		t.Errorf("got %d bytes without TLS, want none", len(rest))
 	}
 }
 
-// tlsServer accepts one connection and reports whether the client went on after
+// tlsServer accepts one connection and reports whether the client continues after
 // the handshake.
 func tlsServer(t *testing.T, cert tls.Certificate) (address string, accepted <-chan bool) {
 	l := listen(t)
@@ -107,7 +107,7 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-// certificate makes a certificate that signs itself, and a file that holds it.
+// certificate returns a self-signed certificate and a file that holds it.
 func certificate(t *testing.T, host string) (cert tls.Certificate, file string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestPostgresURLs(t *testing.T) {
+func TestParsePostgres_AcceptsValidURLs(t *testing.T) {
 	_, root := certificate(t, "127.0.0.1")
 	for _, c := range []struct {
 		name, url                       string
@@ -17,18 +17,18 @@ func TestPostgresURLs(t *testing.T) {
 		tls, verifiesName, verifiesRoot bool
 		timeout                         time.Duration
 	}{
-		{name: "no sslmode on loopback is no TLS", url: "postgres://u:p@127.0.0.1/db",
+		{name: "loopback without sslmode has no TLS", url: "postgres://u:p@127.0.0.1/db",
 			user: "u", password: "p", database: "db", network: "tcp", address: "127.0.0.1:5432"},
 		{name: "localhost is loopback", url: "postgresql://u@localhost:6432/db",
 			user: "u", database: "db", network: "tcp", address: "localhost:6432"},
-		{name: "so is ::1", url: "postgres://u@[::1]/db",
+		{name: "::1 is loopback", url: "postgres://u@[::1]/db",
 			user: "u", database: "db", network: "tcp", address: "[::1]:5432"},
-		{name: "a unix socket is no TLS", url: "postgres://u@/db?host=/run/postgresql",
+		{name: "a unix socket has no TLS", url: "postgres://u@/db?host=/run/postgresql",
 			user: "u", database: "db", network: "unix", address: "/run/postgresql/.s.PGSQL.5432"},
-		{name: "a unix socket has a port too", url: "postgres:///db?host=/tmp&port=5433&connect_timeout=7", user: "", timeout: 7 * time.Second},
+		{name: "a unix socket needs a user", url: "postgres:///db?host=/tmp&port=5433&connect_timeout=7", user: "", timeout: 7 * time.Second},
 		{name: "a unix socket with a user and a port", url: "postgres://u@/db?host=/tmp&port=5433&connect_timeout=7",
 			user: "u", database: "db", network: "unix", address: "/tmp/.s.PGSQL.5433", timeout: 7 * time.Second},
-		{name: "no sslmode elsewhere is verified in full", url: "postgres://u:p%40%2F%3A@db.example.org/db",
+		{name: "another host without sslmode is verified in full", url: "postgres://u:p%40%2F%3A@db.example.org/db",
 			user: "u", password: "p@/:", database: "db", network: "tcp", address: "db.example.org:5432",
 			tls: true, verifiesName: true, verifiesRoot: true},
 		{name: "disable", url: "postgres://u@db.example.org/db?sslmode=disable",
@@ -37,7 +37,7 @@ func TestPostgresURLs(t *testing.T) {
 			user: "u", database: "db", network: "tcp", address: "10.0.0.1:5432", tls: true},
 		{name: "require with a root verifies the chain", url: "postgres://u@10.0.0.1/db?sslmode=require&sslrootcert=" + root,
 			user: "u", database: "db", network: "tcp", address: "10.0.0.1:5432", tls: true, verifiesRoot: true},
-		{name: "no sslmode on loopback, but a root, is verified in full", url: "postgres://u@127.0.0.1/db?sslrootcert=" + root,
+		{name: "loopback without sslmode, but with a root, is verified in full", url: "postgres://u@127.0.0.1/db?sslrootcert=" + root,
 			user: "u", database: "db", network: "tcp", address: "127.0.0.1:5432", tls: true, verifiesName: true, verifiesRoot: true},
 		{name: "verify-ca verifies the chain", url: "postgres://u@127.0.0.1/db?sslmode=verify-ca&sslrootcert=" + root,
 			user: "u", database: "db", network: "tcp", address: "127.0.0.1:5432", tls: true, verifiesRoot: true},
@@ -48,7 +48,7 @@ func TestPostgresURLs(t *testing.T) {
 			got, err := parsePostgres(c.url)
 			if c.user == "" {
 				if err == nil {
-					t.Fatal("accepted without a user")
+					t.Fatal("got no error without a user")
 				}
 				return
 			}
@@ -57,41 +57,41 @@ func TestPostgresURLs(t *testing.T) {
 			}
 			if got.User != c.user || got.Password != c.password || got.Database != c.database ||
 				got.Network != c.network || got.Addr != c.address {
-				t.Errorf("got %s %s %s %s %s", got.User, got.Password, got.Database, got.Network, got.Addr)
+				t.Errorf("got %+v, want %+v", got, c)
 			}
 			if c.timeout == 0 {
 				c.timeout = defaultConnectTimeout
 			}
 			if got.DialTimeout != c.timeout {
-				t.Errorf("time-out %v, want %v", got.DialTimeout, c.timeout)
+				t.Errorf("got timeout %v, want %v", got.DialTimeout, c.timeout)
 			}
 			if (got.TLSConfig != nil) != c.tls {
-				t.Fatalf("TLS: %v, want %v", got.TLSConfig != nil, c.tls)
+				t.Fatalf("got TLS %v, want %v", got.TLSConfig != nil, c.tls)
 			}
 			if !c.tls {
 				return
 			}
 			if verifies := !got.TLSConfig.InsecureSkipVerify; verifies != c.verifiesName {
-				t.Errorf("verifies the name: %v", verifies)
+				t.Errorf("verifies the name: got %v, want %v", verifies, c.verifiesName)
 			}
 			if verifies := !got.TLSConfig.InsecureSkipVerify || got.TLSConfig.VerifyConnection != nil; verifies != c.verifiesRoot {
-				t.Errorf("verifies the chain: %v", verifies)
+				t.Errorf("verifies the chain: got %v, want %v", verifies, c.verifiesRoot)
 			}
 		})
 	}
 }
 
-func TestURLsThatAreRefused(t *testing.T) {
+func TestOpen_RefusesInvalidURLs(t *testing.T) {
 	const secret = "s3cret"
 	folder := t.TempDir()
 	for _, c := range []struct{ name, url, want string }{
-		{"an empty one", "", "begin with"},
-		{"another database's", "mysql://u:s3cret@h/db", "begin with"},
+		{"an empty URL", "", "begin with"},
+		{"another database system", "mysql://u:s3cret@h/db", "begin with"},
 		{"a bare path", "/var/lib/s3cret.db", "begin with"},
-		{"a password that was not escaped: %", "postgres://u:s3cret%zz@h/db", "percent-encoded"},
-		{"a password that was not escaped: /", "postgres://u:s3cret/x@h/db", "percent-encoded"},
-		{"a password that was not escaped: ?", "postgres://u:12?s3cret@h/db", "parameter"},
-		{"a password that was not escaped: #", "postgres://u:12#s3cret@h/db", "parameters"},
+		{"a password without escapes: %", "postgres://u:s3cret%zz@h/db", "percent-encoded"},
+		{"a password without escapes: /", "postgres://u:s3cret/x@h/db", "percent-encoded"},
+		{"a password without escapes: ?", "postgres://u:12?s3cret@h/db", "parameter"},
+		{"a password without escapes: #", "postgres://u:12#s3cret@h/db", "parameters"},
 		{"allow", "postgres://u:s3cret@h/db?sslmode=allow", "sslmode allow is refused: "},
 		{"prefer", "postgres://u:s3cret@h/db?sslmode=prefer", "sslmode prefer is refused: "},
 		{"an unknown mode", "postgres://u:s3cret@h/db?sslmode=s3cret", "sslmode must be"},
@@ -101,18 +101,18 @@ func TestURLsThatAreRefused(t *testing.T) {
 		{"two databases", "postgres://u:s3cret@h/a/b", "one database"},
 		{"no host", "postgres://u:s3cret@/db", "no host"},
 		{"several hosts", "postgres://u:s3cret@/db?host=a,b", "several hosts"},
-		{"a port that is none", "postgres://u:s3cret@h/db?port=s3cret", "port"},
+		{"an invalid port", "postgres://u:s3cret@h/db?port=s3cret", "port"},
 		{"a port out of range", "postgres://u:s3cret@h:70000/db", "port"},
 		{"a session setting", "postgres://u:s3cret@h/db?search_path=x", "unknown parameter; known are application_name"},
 		{"a parameter given twice", "postgres://u:s3cret@h/db?host=a&host=b", "twice"},
-		{"a time-out that is none", "postgres://u:s3cret@h/db?connect_timeout=s3cret", "connect_timeout"},
-		{"verify-ca by any public authority", "postgres://u:s3cret@h/db?sslmode=verify-ca", "needs a root of your own"},
-		{"verify-ca by the system's", "postgres://u:s3cret@h/db?sslmode=verify-ca&sslrootcert=system", "needs a root of your own"},
-		{"require by the system's", "postgres://u:s3cret@h/db?sslmode=require&sslrootcert=system", "needs a root of your own"},
+		{"an invalid timeout", "postgres://u:s3cret@h/db?connect_timeout=s3cret", "connect_timeout"},
+		{"verify-ca without a root", "postgres://u:s3cret@h/db?sslmode=verify-ca", "needs a root of your own"},
+		{"verify-ca with the system's roots", "postgres://u:s3cret@h/db?sslmode=verify-ca&sslrootcert=system", "needs a root of your own"},
+		{"require with the system's roots", "postgres://u:s3cret@h/db?sslmode=require&sslrootcert=system", "needs a root of your own"},
 		{"a root over a unix socket", "postgres://u:s3cret@/db?host=/tmp&sslrootcert=system", "unix socket"},
-		{"a root on loopback that is not there", "postgres://u:s3cret@127.0.0.1/db?sslrootcert=/s3cret", "sslrootcert cannot be read"},
-		{"a root that is not there", "postgres://u:s3cret@h/db?sslrootcert=/s3cret", "sslrootcert cannot be read"},
-		{"a root that is none", "postgres://u:s3cret@h/db?sslrootcert=/dev/null", "no certificate"},
+		{"a missing root file on loopback", "postgres://u:s3cret@127.0.0.1/db?sslrootcert=/s3cret", "sslrootcert cannot be read"},
+		{"a missing root file", "postgres://u:s3cret@h/db?sslrootcert=/s3cret", "sslrootcert cannot be read"},
+		{"a root file without a certificate", "postgres://u:s3cret@h/db?sslrootcert=/dev/null", "no certificate"},
 		{"a client certificate without a key", "postgres://u:s3cret@h/db?sslcert=/s3cret", "pair"},
 		{"SQLite in memory", "sqlite://:memory:", "memory"},
 		{"SQLite without a file", "sqlite://", "no file"},
@@ -123,19 +123,19 @@ func TestURLsThatAreRefused(t *testing.T) {
 			_, err := Open(c.url, RequestLimits)
 			var wrong *URLError
 			if !errors.As(err, &wrong) {
-				t.Fatalf("error is %v", err)
+				t.Fatalf("got error %v, want a *URLError", err)
 			}
 			if !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%q does not say %q", err, c.want)
+				t.Errorf("got %q, want it to contain %q", err, c.want)
 			}
 			if strings.Contains(err.Error(), secret) {
-				t.Errorf("%q tells the secret", err)
+				t.Errorf("got %q, want it without the secret", err)
 			}
 		})
 	}
 }
 
-func FuzzURLErrorsTellNoPassword(f *testing.F) {
+func FuzzOpen_ErrorsHoldNoPartOfTheURL(f *testing.F) {
 	const secret = "zqxjkv"
 	for _, seed := range []string{"postgres://u:%s@h/db", "postgres://u:%s", "sqlite://%s?", "postgres://u:1?%s=2@h/db", "%s"} {
 		before, after, _ := strings.Cut(seed, "%s")
@@ -151,12 +151,12 @@ func FuzzURLErrorsTellNoPassword(f *testing.F) {
 			return
 		}
 		if strings.Contains(err.Error(), secret) {
-			t.Errorf("%q tells the secret", err)
+			t.Errorf("got %q, want it without the secret", err)
 		}
 	})
 }
 
-func TestAnyFileNameIsAnSQLitePath(t *testing.T) {
+func TestOpen_SQLitePathMayHoldAnyCharacters(t *testing.T) {
 	for _, name := range []string{"plain.db", "with space.db", "50%25.db", "ü&=+;.db", "a:b.db"} {
 		path := filepath.Join(t.TempDir(), name)
 		pools, err := Open("sqlite://"+path, RequestLimits)
@@ -168,7 +168,7 @@ func TestAnyFileNameIsAnSQLitePath(t *testing.T) {
 			t.Fatal(err)
 		}
 		if file != path {
-			t.Errorf("opened %q, want %q", file, path)
+			t.Errorf("got file %q, want %q", file, path)
 		}
 		if err := pools.Close(); err != nil {
 			t.Error(err)

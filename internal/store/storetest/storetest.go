@@ -20,7 +20,7 @@ import (
 type Store interface {
 	accounts.Store
 	outbox.Store
-	movingStore
+	transferStore
 	Prune(ctx context.Context, o store.PruneOptions) error
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 var transferCases = []testCase{
-	{"accounts are added as they are", func(t *testing.T, w *world) {
+	{"accounts are added unchanged", func(t *testing.T, w *world) {
 		name := "Ada ' \\ ? Лавлейс"
 		full, bare := w.newAccount(), w.newAccount()
 		full.Name, full.Disabled = &name, true
@@ -29,95 +29,95 @@ var transferCases = []testCase{
 			w.wantAccount(want)
 		}
 	}},
-	{"an id is kept, and no later account gets it", func(t *testing.T, w *world) {
+	{"a given id is kept and never assigned again", func(t *testing.T, w *world) {
 		given := w.newAccount()
 		given.ID = 1
 		far := w.newAccount()
 		far.ID = 1000
 		if got := w.add(far, given); got[0].ID != 1000 || got[1].ID != 1 {
-			t.Fatalf("got %+v", got)
+			t.Fatalf("got %+v, want the ids 1000 and 1", got)
 		}
 		if a, _ := w.createAny(); a.ID <= 1000 {
-			t.Errorf("a new account has id %d", a.ID)
+			t.Errorf("a new account: got id %d, want one above 1000", a.ID)
 		}
 		if got := w.add(w.newAccount()); got[0].ID <= 1001 {
-			t.Errorf("an account without an id has %d", got[0].ID)
+			t.Errorf("an account without an id: got id %d, want one above 1001", got[0].ID)
 		}
 	}},
-	{"what is taken is told, of each other and of those there are, and nothing is merged", func(t *testing.T, w *world) {
-		there, _ := w.createAny()
+	{"taken values name their owners, in the batch and before, and nothing is merged", func(t *testing.T, w *world) {
+		existing, _ := w.createAny()
 		same, login, email, both, id := w.newAccount(), w.newAccount(), w.newAccount(), w.newAccount(), w.newAccount()
-		same.Login, same.LoginKey, same.Email, same.PasswordHash = there.Login, there.LoginKey, there.Email, "another"
-		login.LoginKey = there.LoginKey
-		email.Email = there.Email
+		same.Login, same.LoginKey, same.Email, same.PasswordHash = existing.Login, existing.LoginKey, existing.Email, "another"
+		login.LoginKey = existing.LoginKey
+		email.Email = existing.Email
 		first := w.newAccount()
-		both.LoginKey, both.Email = first.LoginKey, there.Email
-		id.ID = there.ID
+		both.LoginKey, both.Email = first.LoginKey, existing.Email
+		id.ID = existing.ID
 		again := first
 		elsewhere := same
-		elsewhere.ID = there.ID + 1
+		elsewhere.ID = existing.ID + 1
 		got := w.add(same, login, email, first, both, id, again, elsewhere)
 		added := got[3].ID
 		if added == 0 {
-			t.Fatal("the one without a conflict was not added")
+			t.Fatal("got no id for the account without a conflict")
 		}
 		want := []transfer.Outcome{
-			{There: true}, {Taken: transfer.Taken{Login: there.ID}}, {Taken: transfer.Taken{Email: there.ID}}, {ID: added},
-			{Taken: transfer.Taken{Login: added, Email: there.ID}}, {Taken: transfer.Taken{ID: there.ID}}, {Taken: transfer.Taken{Login: added, Email: added}},
-			{Taken: transfer.Taken{Login: there.ID, Email: there.ID}},
+			{Exists: true}, {Taken: transfer.Taken{Login: existing.ID}}, {Taken: transfer.Taken{Email: existing.ID}}, {ID: added},
+			{Taken: transfer.Taken{Login: added, Email: existing.ID}}, {Taken: transfer.Taken{ID: existing.ID}}, {Taken: transfer.Taken{Login: added, Email: added}},
+			{Taken: transfer.Taken{Login: existing.ID, Email: existing.ID}},
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("got %+v", got)
+			t.Errorf("got %+v, want %+v", got, want)
 		}
-		w.wantAccount(there)
+		w.wantAccount(existing)
 	}},
-	{"of two with one login the second comes in if the id of the first is taken", func(t *testing.T, w *world) {
-		there, _ := w.createAny()
+	{"of two with one login the second is added if the id of the first is taken", func(t *testing.T, w *world) {
+		existing, _ := w.createAny()
 		first := w.newAccount()
 		second := first
-		first.ID, second.ID = there.ID, there.ID+1000
-		want := []transfer.Outcome{{Taken: transfer.Taken{ID: there.ID, Login: second.ID, Email: second.ID}}, {ID: second.ID}}
+		first.ID, second.ID = existing.ID, existing.ID+1000
+		want := []transfer.Outcome{{Taken: transfer.Taken{ID: existing.ID, Login: second.ID, Email: second.ID}}, {ID: second.ID}}
 		if got := w.add(first, second); !slices.Equal(got, want) {
-			t.Errorf("got %+v", got)
+			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}},
-	{"conflicts are foreseen", func(t *testing.T, w *world) {
-		there, _ := w.createAny()
+	{"conflicts are found before an insert", func(t *testing.T, w *world) {
+		existing, _ := w.createAny()
 		free, taken := w.newAccount(), w.newAccount()
-		taken.Email = there.Email
-		got, err := w.Conflicts(t.Context(), []accounts.Account{free, taken, there})
+		taken.Email = existing.Email
+		got, err := w.Conflicts(t.Context(), []accounts.Account{free, taken, existing})
 		w.must(err)
-		if want := []transfer.Outcome{{}, {Taken: transfer.Taken{Email: there.ID}}, {There: true}}; !slices.Equal(got, want) {
-			t.Errorf("got %+v", got)
+		if want := []transfer.Outcome{{}, {Taken: transfer.Taken{Email: existing.ID}}, {Exists: true}}; !slices.Equal(got, want) {
+			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}},
-	{"a batch and its jobs are stored together or not at all", func(t *testing.T, w *world) {
-		settle := func([]transfer.Outcome) transfer.Settlement {
-			return transfer.Settlement{Jobs: []accounts.NewJob{job("mail")}}
+	{"a batch and its jobs are stored in one transaction", func(t *testing.T, w *world) {
+		followUp := func([]transfer.Outcome) transfer.FollowUp {
+			return transfer.FollowUp{Jobs: []accounts.NewJob{job("mail")}}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := w.AddAccounts(ctx, []accounts.Account{w.newAccount()}, func(outcomes []transfer.Outcome) transfer.Settlement {
-			cancel() // once the accounts are added
-			return settle(outcomes)
+		_, err := w.AddAccounts(ctx, []accounts.Account{w.newAccount()}, func(outcomes []transfer.Outcome) transfer.FollowUp {
+			cancel() // after the accounts are inserted
+			return followUp(outcomes)
 		})
 		w.wantError(err, context.Canceled)
-		_, err = w.AddAccounts(t.Context(), []accounts.Account{w.newAccount()}, settle)
+		_, err = w.AddAccounts(t.Context(), []accounts.Account{w.newAccount()}, followUp)
 		w.must(err)
 		if kinds := w.kindsDue(); !slices.Equal(kinds, []outbox.Kind{"mail"}) {
-			t.Errorf("jobs %v", kinds)
+			t.Errorf("got jobs %v, want one mail", kinds)
 		}
 		if all, err := w.AccountsAfter(t.Context(), 0, 10); err != nil || len(all) != 1 {
-			t.Errorf("%d accounts, %v", len(all), err)
+			t.Errorf("got %d accounts, %v, want 1", len(all), err)
 		}
 	}},
-	{"pruning removes how far imports of earlier releases were, and no other job", func(t *testing.T, w *world) {
+	{"pruning removes the notes of imports by earlier releases, and no other job", func(t *testing.T, w *world) {
 		const note = "import csv 0123abcd"
 		w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: note}))
 		w.must(w.Enqueue(t.Context(), job("mail")))
 		w.must(w.Prune(t.Context(), store.PruneOptions{}))
 		left, err := w.ClaimJobs(t.Context(), []outbox.Kind{note, "mail"}, w.Now().Add(time.Minute), 10)
 		if err != nil || len(left) != 1 || left[0].Kind != "mail" {
-			t.Errorf("jobs %v, %v", left, err)
+			t.Errorf("got jobs %v, %v, want the mail", left, err)
 		}
 	}},
 	{"accounts are read page by page", func(t *testing.T, w *world) {
@@ -132,11 +132,11 @@ var transferCases = []testCase{
 				got = append(got, p.ID)
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("after %d: %v, want %v", after, got, want)
+				t.Errorf("after %d: got %v, want %v", after, got, want)
 			}
 		}
 	}},
-	{"an account's audit lines are read page by page by their time, and those of one time as they were stored", func(t *testing.T, w *world) {
+	{"audit entries are read page by page in the order of time, then of storage", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b, _ := w.createAny()
 		for i, c := range []struct{ account, second int64 }{
@@ -154,8 +154,8 @@ var transferCases = []testCase{
 			0:    {"1 1 b" + what, "4 1 a" + what, "5 1 -" + what, "0 2 a" + what, "2 2 a" + what, "3 2 a" + what},
 		} {
 			var got []string
-			for last := (transfer.AuditLine{}); ; {
-				page, err := w.AuditLines(t.Context(), account, last, 2)
+			for last := (personal.AuditEntry{}); ; {
+				page, err := w.AuditEntriesAfter(t.Context(), account, last, 2)
 				w.must(err)
 				for _, last = range page {
 					whose := map[int64]string{a.ID: "a", b.ID: "b", 0: "-"}[last.UserID]
@@ -170,36 +170,36 @@ var transferCases = []testCase{
 			}
 		}
 	}},
-	{"a bare hash is found and replaced while it is there", func(t *testing.T, w *world) {
+	{"a bare hash is found and replaced unless it has changed", func(t *testing.T, w *world) {
 		const bare = "$md5-bare$3cb4e732631f47e6eb961f34554b7cde"
 		a, b, other := w.newAccount(), w.newAccount(), w.newAccount()
 		a.PasswordHash, b.PasswordHash = bare, bare
 		got := w.add(a, other, b)
 		hashes, err := w.BareHashes(t.Context(), got[0].ID, got[1].ID)
 		if err != nil || len(hashes) != 1 || hashes[got[0].ID] != bare {
-			t.Fatalf("got %v, %v", hashes, err)
+			t.Fatalf("got %v, %v, want one bare hash", hashes, err)
 		}
 		w.must(w.ReplaceHash(t.Context(), got[0].ID, bare, "wrapped"))
 		w.must(w.ReplaceHash(t.Context(), got[0].ID, bare, "too late"))
 		if found := w.account(got[0].ID); found.PasswordHash != "wrapped" || found.CredentialVersion != a.CredentialVersion {
-			t.Errorf("got %+v", found)
+			t.Errorf("got %+v, want the wrapped hash and an unchanged credential version", found)
 		}
 		if all, left, err := w.CountAccounts(t.Context()); err != nil || all != 3 || left != 1 {
-			t.Errorf("%d of %d are bare, %v", left, all, err)
+			t.Errorf("got %d bare hashes of %d, %v, want 1 of 3", left, all, err)
 		}
 	}},
 }
 
-// add adds accounts and returns what became of them.
+// add adds accounts and returns their outcomes.
 func (w *world) add(batch ...accounts.Account) []transfer.Outcome {
 	w.t.Helper()
-	outcomes, err := w.AddAccounts(w.t.Context(), batch, func([]transfer.Outcome) transfer.Settlement { return transfer.Settlement{} })
+	outcomes, err := w.AddAccounts(w.t.Context(), batch, func([]transfer.Outcome) transfer.FollowUp { return transfer.FollowUp{} })
 	w.must(err)
 	return outcomes
 }
 
-// movingStore is what the import and the export need.
-type movingStore interface {
+// transferStore is what imports and exports need.
+type transferStore interface {
 	transfer.Store
 	transfer.Source
 	transfer.PersonSource

@@ -1,5 +1,5 @@
-// Package openapitest holds the answers of an API against its own OpenAPI 3.1
-// document: whatever the document does not say is a fault, of one or the other.
+// Package openapitest checks the responses of an API against its OpenAPI 3.1 document.
+// Anything that the document does not describe is an error.
 package openapitest
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// location is where the compiler knows the document by.
+// location is the name of the document in the compiler.
 const location = "openapi.json"
 
-// Document is one that answers can be checked by. It is safe for concurrent use.
+// Document is a parsed OpenAPI document. It is safe for concurrent use.
 type Document struct {
 	root   node
 	prefix string // of all paths
@@ -28,7 +28,7 @@ type Document struct {
 	schemas  map[string]*jsonschema.Schema // by pointer
 }
 
-// Parse reads a document that has one server.
+// Parse parses a document, which must name exactly one server.
 func Parse(data []byte) (*Document, error) {
 	content, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
@@ -42,44 +42,47 @@ func Parse(data []byte) (*Document, error) {
 	}
 	servers, _ := d.root.member("servers").value.([]any)
 	if len(servers) != 1 {
-		return nil, errors.New("the document has not one server")
+		return nil, errors.New("the document must name exactly one server")
 	}
 	server, _ := servers[0].(map[string]any)
 	d.prefix, _ = server["url"].(string)
 	return d, nil
 }
 
-// Answer is one that was given.
-type Answer struct {
-	Method string
-	Path   string // as it was sent
+// Response is a response of the API to check.
+type Response struct {
+	Method string // of the request
+	Path   string // of the request, as sent
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Check says in what the answer is not as described.
-func (d *Document) Check(a Answer) error {
-	response, err := d.response(a)
+// Answer is the former name of [Response].
+type Answer = Response
+
+// Check returns an error for every difference between a response and its description.
+func (d *Document) Check(r Response) error {
+	described, err := d.description(r)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.checkHeaders(response, a.Header), d.checkBody(response, a))
+	return errors.Join(d.checkHeaders(described, r.Header), d.checkBody(described, r))
 }
 
-// response finds the description of the answer.
-func (d *Document) response(a Answer) (node, error) {
-	item, known := d.item(a.Path)
+// description returns the description of a response.
+func (d *Document) description(r Response) (node, error) {
+	item, known := d.item(r.Path)
 	if !known {
 		return d.root.member("components").member("responses").member("not_found"), nil
 	}
-	operation := item.member(strings.ToLower(a.Method))
+	operation := item.member(strings.ToLower(r.Method))
 	if !operation.exists() {
 		return d.root.member("components").member("responses").member("method_not_allowed"), nil
 	}
-	response := operation.member("responses").member(fmt.Sprint(a.Status))
+	response := operation.member("responses").member(fmt.Sprint(r.Status))
 	if !response.exists() {
-		return node{}, fmt.Errorf("status %d is not described", a.Status)
+		return node{}, fmt.Errorf("status %d is not described", r.Status)
 	}
 	return response, nil
 }
@@ -95,7 +98,7 @@ func (d *Document) item(path string) (node, bool) {
 	return node{}, false
 }
 
-// httpHeaders are those that no document speaks of: they are about the connection.
+// httpHeaders are headers of the connection, which no document describes.
 var httpHeaders = []string{"Connection", "Content-Length", "Content-Type", "Date", "Strict-Transport-Security", "Transfer-Encoding"}
 
 func (d *Document) checkHeaders(response node, header http.Header) error {
@@ -121,31 +124,31 @@ func (d *Document) checkHeaders(response node, header http.Header) error {
 	return errors.Join(errs...)
 }
 
-// headerValue reads a header as the type that its schema wants.
+// headerValue converts a header to the type of its schema.
 func headerValue(schema node, text string) any {
 	if schema.member("type").value != "integer" {
 		return text
 	}
 	n, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
-		return text // which is of the wrong type
+		return text // validation then fails
 	}
 	return n
 }
 
-func (d *Document) checkBody(response node, a Answer) error {
+func (d *Document) checkBody(response node, r Response) error {
 	content := response.member("content")
 	switch {
-	case a.Method == http.MethodHead:
+	case r.Method == http.MethodHead:
 		return nil
-	case !content.exists() && len(a.Body) == 0:
+	case !content.exists() && len(r.Body) == 0:
 		return nil
 	}
-	mediaType, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || !content.member(mediaType).exists() {
-		return fmt.Errorf("a body of type %q is not described", a.Header.Get("Content-Type"))
+		return fmt.Errorf("a body of type %q is not described", r.Header.Get("Content-Type"))
 	}
-	body, err := jsonschema.UnmarshalJSON(bytes.NewReader(a.Body))
+	body, err := jsonschema.UnmarshalJSON(bytes.NewReader(r.Body))
 	if err != nil {
 		return fmt.Errorf("reading the body: %w", err)
 	}

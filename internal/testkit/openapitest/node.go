@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// node is a part of a document, the zero node one that is not there.
+// node is a part of a document. The zero node is a missing part.
 type node struct {
 	root    any
 	pointer string // RFC 6901
@@ -15,13 +15,13 @@ type node struct {
 
 func (n node) exists() bool { return n.value != nil }
 
-// names are those of an object's members, sorted.
+// names returns the sorted names of an object's members.
 func (n node) names() []string {
 	object, _ := n.value.(map[string]any)
 	return slices.Sorted(maps.Keys(object))
 }
 
-// member returns a member of an object. A reference is followed.
+// member returns a member of an object, or the target of its $ref.
 func (n node) member(name string) node {
 	object, _ := n.value.(map[string]any)
 	value, known := object[name]
@@ -36,7 +36,7 @@ func (n node) member(name string) node {
 	return m
 }
 
-// follow returns what a reference within the document leads to.
+// follow returns the target of a reference within the document.
 func (n node) follow(ref string) node {
 	at := node{root: n.root, value: n.root}
 	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {

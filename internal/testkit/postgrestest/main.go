@@ -1,10 +1,10 @@
-// Command postgrestest runs a command with a PostgreSQL server to test on:
+// Command postgrestest runs a command with a PostgreSQL server for tests:
 //
 //	go run ./internal/testkit/postgrestest -- go test ./...
 //
-// It starts a temporary server, unless PERSONAL_TEST_POSTGRES names one, tells
-// the command of it in that variable, and stops it afterwards. Its exit code is
-// the command's. With -durable before the -- the server flushes to disk.
+// It starts a temporary server, unless PERSONAL_TEST_POSTGRES names one, sets that
+// variable for the command, and stops the server afterwards. Its exit code is that of
+// the command. With -durable before the -- the server flushes to disk.
 package main
 
 import (
@@ -49,8 +49,8 @@ func run(args []string) (int, error) {
 	return code, errors.Join(err, server.Stop())
 }
 
-// command runs the command to its end. A Ctrl-C reaches it by itself, a
-// termination is passed on; either way the server outlives it.
+// command runs the command to its end. It passes a SIGTERM on; the terminal itself
+// sends a SIGINT to the command. The server outlives the command in both cases.
 func command(args, environ []string) (int, error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

@@ -1,23 +1,29 @@
-// Command bundle builds bundles of the plugin for catalogues, signed if given a
-// key, and makes keys. The keys are minisign's; a secret key with a password
-// needs it in the environment, as MINISIGN_PASSWORD.
+// Command bundle builds bundles of the plugin for catalogues, signs them if it is
+// given a key, and creates keys. The keys are minisign keys; the environment variable
+// MINISIGN_PASSWORD holds the password of an encrypted secret key.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
+	"aead.dev/minisign"
 	"github.com/alecthomas/kong"
+
+	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
-// commands are what a developer may run.
+// commands are the commands for developers.
 type commands struct {
 	Build  buildCommand  `cmd:"" help:"Build the plugin from source and make a bundle of it."`
-	Keygen keygenCommand `cmd:"" help:"Make a key pair: the secret key in FILE, the public one in FILE.pub."`
+	Keygen keygenCommand `cmd:"" help:"Create a key pair: the secret key in FILE, the public one in FILE.pub."`
 }
 
 func main() {
@@ -29,7 +35,7 @@ func main() {
 	}
 }
 
-// run does one command and prints what it made to stdout.
+// run runs one command, which prints the path of its result to stdout.
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	parser, err := kong.New(&commands{}, kong.Name("bundle"),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(stdout, (*io.Writer)(nil)))
@@ -41,4 +47,148 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	return command.Run()
+}
+
+type buildCommand struct {
+	Version string `required:"" placeholder:"1.2.3" help:"The version, in the form of SemVer 2.0.0 without a leading v."`
+	Key     string `placeholder:"FILE" help:"The minisign secret key; without one the bundle is not signed."`
+	Notes   string `placeholder:"TEXT" help:"What has changed, for administrators."`
+	Out     string `default:"dist" placeholder:"DIR" help:"The directory of the bundle (${default})."`
+	Package string `arg:"" default:"./plugin" help:"The plugin's main package (${default})."`
+}
+
+// Run builds a bundle and prints its path.
+func (b *buildCommand) Run(ctx context.Context, stdout io.Writer) error {
+	// The version becomes part of a command line and of a path.
+	if !plugincatalogue.ValidVersion(b.Version) {
+		return fmt.Errorf("VERSION: %.100q is not a SemVer 2.0.0 version, such as 1.2.3 or 2.0.0-rc.1", b.Version)
+	}
+	sign, err := signer(b.Key, b.Version)
+	if err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp("", "personal-bundle-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	binary := filepath.Join(temp, plugincatalogue.Name)
+	// The binary depends on the source and the toolchain only: not on paths of this
+	// machine, nor on a C library.
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-X main.version="+b.Version, "-o", binary, b.Package)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("building %s: %w", b.Package, err)
+	}
+	path, err := b.pack(ctx, binary, sign)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout, path)
+	return err
+}
+
+// pack makes a bundle of the binary and returns its path. The bundle gets its name
+// when it is complete.
+func (b *buildCommand) pack(ctx context.Context, binary string, sign func([]byte) ([]byte, error)) (string, error) {
+	m, err := plugincatalogue.ManifestOf(ctx, binary)
+	if err != nil {
+		return "", err
+	}
+	if m.Version != b.Version {
+		return "", fmt.Errorf("the binary reports version %s: is main.version a string variable without a value?", m.Version)
+	}
+	m.Notes = b.Notes
+	if err := os.MkdirAll(b.Out, 0o755); err != nil {
+		return "", err
+	}
+	path := filepath.Join(b.Out, fmt.Sprintf("%s-%s-%s-%s.tar.gz", m.Name, m.Version, m.OS, m.Arch))
+	draft, err := os.CreateTemp(b.Out, ".bundle-")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(draft.Name())
+	err = errors.Join(plugincatalogue.WriteBundle(draft, binary, m, sign), draft.Chmod(0o644), draft.Sync(), draft.Close())
+	if err != nil {
+		return "", err
+	}
+	return path, os.Rename(draft.Name(), path)
+}
+
+// passwordKey is the environment variable with the secret key's password.
+const passwordKey = "MINISIGN_PASSWORD"
+
+// signer returns a function that signs manifests with the key in a file, or nil if
+// file is empty. The signed comment holds the version and no time, so that the same
+// source gives the same bundle.
+func signer(file, version string) (func([]byte) ([]byte, error), error) {
+	if file == "" {
+		return nil, nil
+	}
+	key, err := readSecretKey(file)
+	if err != nil {
+		return nil, fmt.Errorf("KEY: reading the secret key %s: %w", file, err)
+	}
+	return func(manifest []byte) ([]byte, error) {
+		return minisign.SignWithComments(key, manifest, "personal "+version,
+			fmt.Sprintf("signature from minisign secret key %016X", key.ID())), nil
+	}, nil
+}
+
+func readSecretKey(file string) (key minisign.PrivateKey, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return key, err
+	}
+	if !minisign.IsEncrypted(text) {
+		return key, key.UnmarshalText(text)
+	}
+	password, given := os.LookupEnv(passwordKey)
+	if !given {
+		return key, errors.New("it is encrypted: set its password in " + passwordKey)
+	}
+	return minisign.DecryptKey(password, text)
+}
+
+type keygenCommand struct {
+	File string `arg:"" help:"The file of the secret key. If MINISIGN_PASSWORD is set, the key is encrypted with it."`
+}
+
+// Run creates a key pair and prints the paths of the keys. It never overwrites a file.
+func (k *keygenCommand) Run(stdout io.Writer) error {
+	public, secret, err := minisign.GenerateKey(nil)
+	if err != nil {
+		return fmt.Errorf("creating a key: %w", err)
+	}
+	encode := secret.MarshalText
+	if password := os.Getenv(passwordKey); password != "" {
+		encode = func() ([]byte, error) { return minisign.EncryptKey(password, secret) }
+	}
+	secretText, err := encode()
+	if err != nil {
+		return fmt.Errorf("creating a key: %w", err)
+	}
+	publicText, err := public.MarshalText()
+	if err != nil {
+		return fmt.Errorf("creating a key: %w", err)
+	}
+	if err := create(k.File, 0o600, secretText); err != nil {
+		return err
+	}
+	if err := create(k.File+".pub", 0o644, publicText); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "secret key: %s\npublic key: %s.pub\n", k.File, k.File)
+	return err
+}
+
+// create writes a file that must not exist yet.
+func create(path string, mode os.FileMode, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	return errors.Join(err, f.Sync(), f.Close())
 }

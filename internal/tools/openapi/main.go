@@ -1,10 +1,11 @@
 // Command openapi converts the OpenAPI document from YAML to JSON: openapi
-// FROM.yaml TO.json. Members keep their order, anchors and merge keys are
-// resolved, and top-level members named x-… are left out.
+// FROM.yaml TO.json. It keeps the order of members, resolves anchors and merge keys,
+// and leaves out top-level members named x-….
 package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,8 +44,9 @@ func convert(source []byte) ([]byte, error) {
 	if err := yaml.Unmarshal(source, &document); err != nil {
 		return nil, err
 	}
-	if document.Kind != yaml.DocumentNode || document.Content[0].Kind != yaml.MappingNode {
-		return nil, errors.New("not a mapping")
+	// This finds what a Node accepts: repeated members, and a document of another type.
+	if err := document.Decode(&map[string]any{}); err != nil || document.IsZero() {
+		return nil, cmp.Or(err, errors.New("the document is empty"))
 	}
 	list, err := members(document.Content[0])
 	if err != nil {
@@ -68,28 +70,24 @@ type member struct {
 	value *yaml.Node
 }
 
-// members returns the members of a mapping in their order, merge keys being
-// replaced by what they merge. A mapping's own members win over merged ones.
+// members returns the members of a mapping in their order, with the members of a
+// merged mapping in place of the merge key. A mapping's own members win over merged
+// ones.
 func members(mapping *yaml.Node) ([]member, error) {
 	var list []member
-	place := map[string]int{} // of a name in list
-	own := map[string]bool{}
-	add := func(m member) {
-		if i, known := place[m.name]; known {
+	add := func(m member, replace bool) {
+		i := slices.IndexFunc(list, func(other member) bool { return other.name == m.name })
+		switch {
+		case i < 0:
+			list = append(list, m)
+		case replace:
 			list[i] = m
-			return
 		}
-		place[m.name] = len(list)
-		list = append(list, m)
 	}
-	for i := 0; i < len(mapping.Content); i += 2 {
-		key, value := mapping.Content[i], resolve(mapping.Content[i+1])
+	for pair := range slices.Chunk(mapping.Content, 2) {
+		key, value := pair[0], resolve(pair[1])
 		if key.Tag != "!!merge" {
-			if own[key.Value] {
-				return nil, fmt.Errorf("line %d: a second %s", key.Line, key.Value)
-			}
-			own[key.Value] = true
-			add(member{key.Value, value})
+			add(member{key.Value, value}, true)
 			continue
 		}
 		if value.Kind != yaml.MappingNode {
@@ -100,9 +98,7 @@ func members(mapping *yaml.Node) ([]member, error) {
 			return nil, err
 		}
 		for _, m := range merged {
-			if !own[m.name] {
-				add(m)
-			}
+			add(m, false)
 		}
 	}
 	return list, nil
@@ -164,5 +160,5 @@ func writeObject(b *bytes.Buffer, list []member) error {
 func writeScalar(b *bytes.Buffer, v any) error {
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
-	return e.Encode(v) // the line break it adds is not kept by json.Indent
+	return e.Encode(v) // json.Indent removes the line break that it adds
 }

@@ -1,31 +1,32 @@
-// Package dbconn opens the databases that the store works on, from a URL:
+// Package dbconn opens the store's database from a URL:
 //
-//	sqlite://data/personal.db              a file, relative to the working folder
+//	sqlite://data/personal.db              a file, relative to the working directory
 //	sqlite:///var/lib/cms/personal.db      a file
 //	postgres://user:password@host/database PostgreSQL over TCP
 //	postgres://user@/database?host=/run/postgresql
 //
-// It knows drivers and connections, and nothing of tables.
+// It handles drivers and connections; tables are the store's.
 package dbconn
 
 import (
 	"database/sql"
+	"errors"
 	"strings"
 )
 
-// URLError says what is wrong with a database URL. It never holds a part of the
-// URL, because any part may be a piece of a password that was not escaped.
+// URLError says why a database URL is refused. It never holds a part of the URL,
+// because any part may be a piece of a password that was not escaped.
 type URLError struct{ Reason string }
 
-// Error says what is wrong.
+// Error returns the reason.
 func (e *URLError) Error() string { return "database URL: " + e.Reason }
 
 func wrong(reason string) error { return &URLError{Reason: reason} }
 
-// Kind is a kind of database.
+// Kind is a database system.
 type Kind string
 
-// The kinds of databases there are.
+// The supported database systems.
 const (
 	SQLite     Kind = "sqlite"
 	PostgreSQL Kind = "postgres"
@@ -34,31 +35,24 @@ const (
 // Pools are the connections to one database.
 type Pools struct {
 	Kind        Kind
-	Write, Read *sql.DB // the same one on PostgreSQL
+	Write, Read *sql.DB // on PostgreSQL the same pool
 }
 
 // Close closes both pools.
 func (p Pools) Close() error {
-	err := p.Write.Close()
-	if p.Read != p.Write {
-		if readErr := p.Read.Close(); err == nil {
-			err = readErr
-		}
+	if p.Read == p.Write {
+		return p.Write.Close()
 	}
-	return err
+	return errors.Join(p.Write.Close(), p.Read.Close())
 }
 
-// Open makes the pools for a URL. On PostgreSQL it does not connect yet. A URL
-// that is no good gives *URLError.
+// Open makes the pools for a URL. On PostgreSQL it does not connect yet. The error
+// is a *[URLError] if the URL is invalid.
 func Open(url string, l Limits) (Pools, error) {
 	scheme, rest, _ := strings.Cut(url, "://")
 	switch scheme {
 	case "sqlite":
-		path, err := sqlitePath(rest)
-		if err != nil {
-			return Pools{}, err
-		}
-		return openSQLite(path)
+		return openSQLite(rest)
 	case "postgres", "postgresql":
 		conf, err := parsePostgres(url)
 		if err != nil {

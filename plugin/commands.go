@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/transfer"
+)
+
+// databaseFlag names the database of a command.
+type databaseFlag struct {
+	Database string `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…. Give a URL with a password in the environment only: other users can read command lines."`
+}
+
+// openExisting opens the database. The error is fs.ErrNotExist if its file does not
+// exist, so that a mistyped path creates no file.
+func (f databaseFlag) openExisting(ctx context.Context) (*store.Store, error) {
+	if path, ok := strings.CutPrefix(f.Database, "sqlite://"); ok {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("--database: %w", err)
+		}
+	}
+	return f.open(ctx)
+}
+
+// open opens the database and creates its file if it does not exist. The caller
+// closes the store.
+func (f databaseFlag) open(ctx context.Context) (*store.Store, error) {
+	if f.Database == "" {
+		return nil, errors.New("--database: name the database, here or in PERSONAL_DATABASE")
+	}
+	if f.Database != os.Getenv("PERSONAL_DATABASE") && hasPassword(f.Database) {
+		return nil, errors.New("--database: give a URL with a password in PERSONAL_DATABASE only: other users can read command lines")
+	}
+	db, err := store.Open(ctx, f.Database, store.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, fmt.Errorf("opening the database: %w", err)
+	}
+	return db, nil
+}
+
+// openMigrated opens the database like open and migrates it.
+func (f databaseFlag) openMigrated(ctx context.Context) (*store.Store, error) {
+	db, err := f.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Migrate(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("migrating the database: %w", err), db.Close())
+	}
+	return db, nil
+}
+
+// hasPassword reports whether a URL, well-formed or not, contains a password.
+func hasPassword(url string) bool {
+	_, rest, _ := strings.Cut(url, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	at := strings.LastIndexByte(authority, '@')
+	return at >= 0 && strings.Contains(authority[:at], ":") || strings.Contains(url, "password=")
+}
+
+type migrateCommand struct{ databaseFlag }
+
+// Run migrates the database.
+func (c migrateCommand) Run(ctx context.Context, w io.Writer) error {
+	db, err := c.openMigrated(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = fmt.Fprintf(w, "The database is at schema %d.\n", store.SchemaTarget)
+	return err
+}
+
+type exportCommand struct {
+	databaseFlag
+	Output string `short:"o" placeholder:"FILE" help:"A new file, readable by its owner only (default: standard output)."`
+	User   string `placeholder:"LOGIN-OR-ID" help:"Write the stored data of this user only, without the password hash, to hand over to the user."`
+}
+
+// Run exports all accounts, or the data of one user.
+func (c exportCommand) Run(ctx context.Context, out io.Writer, stderr errorWriter) error {
+	db, err := c.openExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if c.Output == "" {
+		return c.write(ctx, db, out, stderr)
+	}
+	file, err := os.OpenFile(c.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("--output: %w", err)
+	}
+	if err := errors.Join(c.write(ctx, db, file, stderr), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(c.Output)) // leave no incomplete file
+	}
+	return nil
+}
+
+func (c exportCommand) write(ctx context.Context, db *store.Store, w, stderr io.Writer) error {
+	if c.User != "" {
+		err := transfer.ExportPerson(ctx, db, c.User, w)
+		if errors.Is(err, accounts.ErrNotFound) {
+			return errors.New("--user: there is no such account")
+		}
+		return err
+	}
+	fmt.Fprintln(stderr, "This export holds every password hash: keep it as you keep the database.")
+	n, err := transfer.Export(ctx, db, w)
+	if err != nil {
+		return fmt.Errorf("the export is incomplete: %w", err)
+	}
+	fmt.Fprintf(stderr, "%d accounts exported\n", n)
+	return nil
+}
+
+type auditCommand struct {
+	databaseFlag
+	Since time.Duration `placeholder:"DURATION" help:"Print only entries of this last period, such as 24h (default: all; audit.retention says how long entries are kept)."`
+}
+
+// Run prints the audit log.
+func (c auditCommand) Run(ctx context.Context, w io.Writer) error {
+	db, err := c.openExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var since time.Time
+	if c.Since > 0 {
+		since = db.Now().Add(-c.Since)
+	}
+	return transfer.ExportAudit(ctx, db, since, w)
+}
+
+type statusCommand struct{ databaseFlag }
+
+// maxMisplaced is the maximum number of logins that status lists.
+const maxMisplaced = 100
+
+// Run prints the state of the database.
+func (c statusCommand) Run(ctx context.Context, w io.Writer) error {
+	db, err := c.openExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	found, _, err := db.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if found == 0 {
+		_, err = fmt.Fprintln(w, "The database has no schema yet.")
+		return err
+	}
+	all, bare, err := db.CountAccounts(ctx)
+	if err != nil {
+		return err
+	}
+	misplaced, err := db.MisplacedLogins(ctx, maxMisplaced+1)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "schema    %d; this program is made for %d\naccounts  %d\nto wrap   %d MD5 hashes, done in the background while a plugin serves\n",
+		found, store.SchemaTarget, all, bare)
+	if len(misplaced) > 0 {
+		text.WriteString("\nThese logins contain an @ and are not the e-mail of their account. No user can sign in with them.\n" +
+			"If the user owns the address, set it as the e-mail of the account. Otherwise the user signs in with the e-mail\n" +
+			"that the account has (login.with_email); consider deleting an account that has none:\n")
+	}
+	for _, m := range misplaced[:min(len(misplaced), maxMisplaced)] {
+		fmt.Fprintf(&text, "  account %d  %q\n", m.ID, m.Login)
+	}
+	if len(misplaced) > maxMisplaced {
+		text.WriteString("  and more\n")
+	}
+	_, err = io.WriteString(w, text.String())
+	return err
+}

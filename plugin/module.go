@@ -81,7 +81,7 @@ var _ pluginrpc.ModuleWithAdministration = (*module)(nil)
 
 func newModule(version string, s settings, db *store.Store, hasher *password.Hasher, host personal.Host, log *slog.Logger) *module {
 	m := &module{version: version, store: db, hasher: hasher, rules: s, log: log, learn: make(chan struct{}, 1)}
-	m.worker = &outbox.Worker{Store: db, Log: log, Insist: []outbox.Kind{accounts.KindEvent}}
+	m.worker = &outbox.Worker{Store: db, Log: log, KeepTrying: []outbox.Kind{accounts.KindEvent}}
 	m.service = accounts.New(s.accounts(), db, hasher, host, log, m.worker.Wake)
 	m.worker.Handlers = m.service.Jobs()
 	m.wrapper = newWrapper(db, hasher, log)
@@ -133,7 +133,7 @@ func (m *module) scanFormats(ctx context.Context) {
 func newWrapper(db *store.Store, hasher *password.Hasher, log *slog.Logger) *outbox.Worker {
 	wrapping := &transfer.Wrapping{Store: db, Wrapper: hasher}
 	return &outbox.Worker{
-		Store: db, Log: log, Parallel: 1, Poll: wrapEvery, Insist: []outbox.Kind{transfer.KindWrap},
+		Store: db, Log: log, Parallel: 1, Poll: wrapEvery, KeepTrying: []outbox.Kind{transfer.KindWrap},
 		Handlers: map[outbox.Kind]outbox.Handler{transfer.KindWrap: wrapping.Do},
 	}
 }

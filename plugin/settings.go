@@ -240,12 +240,12 @@ func (s settings) reservedKeys() (keys []string) {
 // keep says what may be removed by now.
 func (s settings) keep(now time.Time) store.PruneOptions {
 	return store.PruneOptions{
-		Lifetimes:   s.accounts().Lifetimes(now),
-		MailsBefore: now.Add(-accounts.MailWindow),
-		PlacesSeen:  now.Add(-s.accounts().PlaceLife()),
-		AuditBefore: now.Add(-time.Duration(s.Audit.Retention)),
-		AuditMost:   s.Audit.Most,
-		AuditEach:   s.Audit.PerAccount,
+		Lifetimes:       s.accounts().Lifetimes(now),
+		MailsBefore:     now.Add(-accounts.MailWindow),
+		AddressesBefore: now.Add(-s.accounts().KnownAddressLifetime()),
+		AuditBefore:     now.Add(-time.Duration(s.Audit.Retention)),
+		MaxAudit:        s.Audit.Most,
+		MaxPerAccount:   s.Audit.PerAccount,
 	}
 }
 

@@ -120,11 +120,11 @@ func (s *failing) TouchSession(ctx context.Context, id int64, newest [32]byte, u
 	return s.Store.TouchSession(ctx, id, newest, used, now)
 }
 
-func (s *failing) EndStolen(ctx context.Context, session accounts.Session, jobs ...accounts.NewJob) error {
+func (s *failing) RevokeStolenSession(ctx context.Context, session accounts.Session, jobs ...accounts.NewJob) error {
 	if s.end != nil {
 		return s.end
 	}
-	return s.Store.EndStolen(ctx, session, jobs...)
+	return s.Store.RevokeStolenSession(ctx, session, jobs...)
 }
 
 func TestProfile_SucceedsWhenTheUseCannotBeStored(t *testing.T) {
@@ -176,7 +176,7 @@ func TestRefresh_EndsASessionAfterSoManyRotations(t *testing.T) {
 		}
 		session.Rotations = accounts.MaxRotations - 1
 		session.Marks = []accounts.RotationMark{{Time: session.Rotated, Count: session.Rotations}}
-		if err := f.store.RotateSession(t.Context(), session.Newest, session); err != nil {
+		if err := f.store.RotateSession(t.Context(), session.Current, session); err != nil {
 			t.Fatal(err)
 		}
 		last := f.refreshTimes(t, in, 1, time.Second)
@@ -591,9 +591,9 @@ func TestRefresh_AfterRotationsByAnOlderRelease(t *testing.T) {
 				t.Fatal(err)
 			}
 			after := before
-			after.Newest = secret.Next(before.ChainKey).Digest()
+			after.Current = secret.Next(before.ChainKey).Digest()
 			after.Rotated, after.LastSeen, after.Used = f.clock.Now(), f.clock.Now(), time.Time{}
-			if err := f.store.RotateSession(t.Context(), before.Newest, after); err != nil {
+			if err := f.store.RotateSession(t.Context(), before.Current, after); err != nil {
 				t.Fatal(err)
 			}
 			return personal.Credentials{UserID: c.UserID, UserHash: token.FormatHash(selector, secret.Next(before.ChainKey))}

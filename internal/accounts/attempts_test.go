@@ -126,8 +126,8 @@ func TestAPlaceIsForgottenAfterThreeMonths(t *testing.T) {
 func TestAPlaceIsKnownWhenALongSessionEndsThere(t *testing.T) {
 	for _, absolute := range []time.Duration{time.Hour, 720 * time.Hour, 365 * 24 * time.Hour} {
 		s := accounts.Settings{SessionAbsolute: absolute}
-		if s.PlaceLife() < 2*absolute || s.PlaceLife() < 90*24*time.Hour {
-			t.Errorf("a session of %v: a place is known for %v", absolute, s.PlaceLife())
+		if s.KnownAddressLifetime() < 2*absolute || s.KnownAddressLifetime() < 90*24*time.Hour {
+			t.Errorf("a session of %v: a place is known for %v", absolute, s.KnownAddressLifetime())
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestOfManyPlacesTheLongestUnseenIsForgotten(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.register(t, "ada")
-		for i := range accounts.MostPlaces + 1 {
+		for i := range accounts.MaxKnownAddresses + 1 {
 			f.wantTry(t, fmt.Sprintf("203.0.113.%d", i), "ada", goodPassword, "")
 			f.clock.Advance(time.Minute)
 		}

@@ -25,7 +25,7 @@ func TestJudge_ByAgeAndSuccessor(t *testing.T) {
 		session Session
 		behind  int64
 		now     time.Duration
-		want    standing
+		want    verdict
 	}{
 		"current hash": {session, 0, 100 * time.Hour, current},
 		"two behind, superseded within the grace period":      {session, 2, 10*time.Second + grace - 1, superseded},
@@ -43,7 +43,7 @@ func TestJudge_ByAgeAndSuccessor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := judge(test.session, test.behind, at(test.now), grace); got != test.want {
-				t.Fatalf("standing %v, want %v", got, test.want)
+				t.Fatalf("verdict %v, want %v", got, test.want)
 			}
 		})
 	}
@@ -71,9 +71,9 @@ func TestRotate_KeepsTheGracePeriodOfEveryHash(t *testing.T) {
 			age := now.Sub(rotations[len(rotations)-int(behind)])
 			switch got := judge(s, behind, now, grace); {
 			case age < grace && got != superseded:
-				t.Fatalf("%d behind, superseded %v ago: standing %v", behind, age, got)
+				t.Fatalf("%d behind, superseded %v ago: verdict %v", behind, age, got)
 			case age > grace+grace/32 && got != stolen:
-				t.Fatalf("%d behind, superseded %v ago: standing %v", behind, age, got)
+				t.Fatalf("%d behind, superseded %v ago: verdict %v", behind, age, got)
 			}
 		}
 	})

@@ -176,7 +176,7 @@ func TestFields_FaultySchemaLeavesTheLastGoodOneInForce(t *testing.T) {
 					t.Errorf("got %v, %v, want field_1", fields, err)
 				}
 			}
-			if told := strings.Count(log.String(), "user fields are faulty"); told != 1 {
+			if told := strings.Count(log.String(), "user fields are invalid"); told != 1 {
 				t.Errorf("the fault was logged %d times, want once", told)
 			}
 		})

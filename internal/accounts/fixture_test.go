@@ -80,7 +80,7 @@ func newFixture(t testing.TB, url string, adjust ...func(*accounts.Settings)) *f
 	if err != nil {
 		t.Fatalf("making a hasher: %v", err)
 	}
-	f.worker = &outbox.Worker{Store: f.store, Log: log, Poll: 10 * time.Millisecond, Insist: []outbox.Kind{accounts.KindEvent}}
+	f.worker = &outbox.Worker{Store: f.store, Log: log, Poll: 10 * time.Millisecond, KeepTrying: []outbox.Kind{accounts.KindEvent}}
 	f.service = f.serve(f.store, hasher)
 	f.worker.Handlers = f.service.Jobs()
 	return f

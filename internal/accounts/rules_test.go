@@ -28,9 +28,9 @@ type spy struct {
 	disabled bool   // as if somebody had written so into the database
 }
 
-func (s *spy) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.Account, error) {
+func (s *spy) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error) {
 	if s.findErr != nil {
-		return accounts.Account{}, s.findErr
+		return accounts.LoginAccount{}, s.findErr
 	}
 	a, err := s.Store.FindAccount(ctx, q)
 	a.Disabled = a.Disabled || s.disabled
@@ -51,7 +51,7 @@ func (s *spy) FindSession(ctx context.Context, selector token.Selector) (account
 	return session, a, err
 }
 
-func (s *spy) Charge(ctx context.Context, c []throttle.Charge, now time.Time, jobs ...accounts.NewJob) (time.Duration, error) {
+func (s *spy) Charge(ctx context.Context, c []throttle.Charge, now time.Time, jobs ...accounts.NewJob) error {
 	s.charges++
 	return s.Store.Charge(ctx, c, now, jobs...)
 }
@@ -334,7 +334,7 @@ func TestTheHundredAndFirstSessionReplacesTheLongestUnused(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
-		for range accounts.MostSessions {
+		for range accounts.MaxSessions {
 			f.clock.Advance(time.Second)
 			if _, err := f.signIn("ada", goodPassword); err != nil {
 				t.Fatal(err)

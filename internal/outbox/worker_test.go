@@ -151,7 +151,7 @@ func TestWhatAWorkerInsistsOnIsTriedForMonths(t *testing.T) {
 		m := &memory{}
 		m.add("mail")
 		began := time.Now()
-		w := &Worker{Store: m, Insist: []Kind{"mail"}, Poll: time.Minute, Log: slog.New(slog.DiscardHandler)}
+		w := &Worker{Store: m, KeepTrying: []Kind{"mail"}, Poll: time.Minute, Log: slog.New(slog.DiscardHandler)}
 		w.Handlers = map[Kind]Handler{"mail": func(context.Context, Job) error {
 			if time.Since(began) < 60*24*time.Hour {
 				return errors.New("the host is away")

@@ -48,17 +48,17 @@ func TestEventsOfADeletedAccountAreAnonymousLines(t *testing.T) {
 		if err := s.Enqueue(t.Context(), accounts.NewJob{Kind: "mail", AccountID: ada}); err != nil {
 			t.Fatal(err)
 		}
-		without := func(j outbox.Job) []byte {
+		without := func(_ accounts.Account, j outbox.Job) []byte {
 			if j.Kind == "mail" {
 				return nil
 			}
 			return bytes.ToUpper(j.Payload)
 		}
-		if err := s.DeleteAccount(t.Context(), ada, accounts.Erasure{Left: without}, eventOf(ada, 3)); err != nil {
+		if err := s.DeleteAccount(t.Context(), ada, without, eventOf(ada, 3)); err != nil {
 			t.Fatal(err)
 		}
 		// As one whose password was being judged while the account went.
-		if _, err := s.Charge(t.Context(), nil, s.Now(), eventOf(ada, 4)); err != nil {
+		if err := s.Charge(t.Context(), nil, s.Now(), eventOf(ada, 4)); err != nil {
 			t.Fatal(err)
 		}
 		got := value[string](t, url, `SELECT `+joined(url, `event_id || ' ' || coalesce(account_id, 0) || ' ' || address || request_id`)+` FROM personal_audit`)
@@ -86,7 +86,7 @@ func TestOldAuditLinesGoAndSoDoTooMany(t *testing.T) {
 		}{
 			{store.PruneOptions{}, "20: e000-e019"},
 			{store.PruneOptions{AuditBefore: time.Unix(5, 0), Batch: 2}, "15: e005-e019"},
-			{store.PruneOptions{AuditMost: 6, Batch: 2}, "6: e014-e019"},
+			{store.PruneOptions{MaxAudit: 6, Batch: 2}, "6: e014-e019"},
 		} {
 			if err := s.Prune(t.Context(), step.keep); err != nil {
 				t.Fatal(err)
@@ -117,7 +117,7 @@ func TestAFloodOfSignInsPushesNothingElseOutOfTheAuditLog(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := s.Prune(t.Context(), store.PruneOptions{AuditMost: 3, Batch: 2}); err != nil {
+		if err := s.Prune(t.Context(), store.PruneOptions{MaxAudit: 3, Batch: 2}); err != nil {
 			t.Fatal(err)
 		}
 		got := value[string](t, url, `SELECT `+joined(url, `type`)+` FROM personal_audit`)
@@ -148,8 +148,8 @@ func TestEventsThatWaitAreAsManyAsTheAuditLogMayHold(t *testing.T) {
 			logs string
 		}{
 			{store.PruneOptions{}, "20 from e000", ""},
-			{store.PruneOptions{AuditBefore: time.Unix(1005, 0), AuditMost: 15, Batch: 2}, "15 from e005", "events=5"},
-			{store.PruneOptions{AuditBefore: time.Unix(1005, 0), AuditMost: 6, Batch: 2}, "6 from e014", "events=9"},
+			{store.PruneOptions{AuditBefore: time.Unix(1005, 0), MaxAudit: 15, Batch: 2}, "15 from e005", "events=5"},
+			{store.PruneOptions{AuditBefore: time.Unix(1005, 0), MaxAudit: 6, Batch: 2}, "6 from e014", "events=9"},
 		} {
 			log.Reset()
 			if err := s.Prune(t.Context(), step.keep); err != nil {
@@ -204,7 +204,7 @@ func TestPrune_BoundsTheAuditLogOfOneAccountByType(t *testing.T) {
 		}
 		prune := func(each int) {
 			t.Helper()
-			if err := s.Prune(t.Context(), store.PruneOptions{AuditEach: each, Batch: 2}); err != nil {
+			if err := s.Prune(t.Context(), store.PruneOptions{MaxPerAccount: each, Batch: 2}); err != nil {
 				t.Fatal(err)
 			}
 		}

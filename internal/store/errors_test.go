@@ -75,7 +75,7 @@ func TestWhatEndsWithItsContextSaysSo(t *testing.T) {
 		if _, err := s.FindAccount(ctx, accounts.AccountQuery{LoginKey: "a"}); !errors.Is(err, context.Canceled) {
 			t.Errorf("a query: %v", err)
 		}
-		if err := s.EndSessions(ctx, 1); !errors.Is(err, context.Canceled) {
+		if err := s.RevokeSessions(ctx, 1); !errors.Is(err, context.Canceled) {
 			t.Errorf("a transaction: %v", err)
 		}
 		if err := s.Health(t.Context()); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/transfer"
@@ -65,10 +66,10 @@ func TestFormats_AreNotedByImportsAndByADailyScan(t *testing.T) {
 		scan("slow:") // other costs now
 		want("current", "slower")
 		now = now.Add(25 * time.Hour)
-		if _, err := s.UpdateProfile(t.Context(), 1, func(*accounts.Account) error { return nil }); err != nil {
+		if _, err := s.UpdateProfile(t.Context(), 1, func(*accounts.Account) {}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.DeleteAccount(t.Context(), 4, accounts.Erasure{}); err != nil {
+		if err := s.DeleteAccount(t.Context(), 4, func(accounts.Account, outbox.Job) []byte { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		scan("slow:")

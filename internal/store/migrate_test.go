@@ -71,7 +71,7 @@ func TestANewerSchemaIsToleratedWhereItSaysSo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.UpdateProfile(t.Context(), id, func(*accounts.Account) error { return nil }); err != nil {
+		if _, err := s.UpdateProfile(t.Context(), id, func(*accounts.Account) {}); err != nil {
 			t.Error(err)
 		}
 		if _, _, err := s.FindSession(t.Context(), accounts.Session{}.Selector); err != nil {

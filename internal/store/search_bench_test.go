@@ -28,7 +28,7 @@ func BenchmarkSearchAccounts(b *testing.B) {
 			{"nobody who is disabled", accounts.AccountSearch{Disabled: &disabled}, 0},
 		} {
 			b.Run(search.name, func(b *testing.B) {
-				search.q.Most = 50
+				search.q.Limit = 50
 				for b.Loop() {
 					found, err := s.SearchAccounts(b.Context(), search.q)
 					if err != nil || len(found) != search.want {

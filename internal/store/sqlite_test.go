@@ -113,7 +113,7 @@ func TestWhatAReaderKeptInTheLogGoesWithTheNextPrune(t *testing.T) {
 	if err := reading.QueryRowContext(t.Context(), "SELECT count(*) FROM personal_accounts").Scan(&accountsRead); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.DeleteAccount(t.Context(), id, accounts.Erasure{}); err != nil {
+	if err := s.DeleteAccount(t.Context(), id, func(accounts.Account, outbox.Job) []byte { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	inLog := func() bool {

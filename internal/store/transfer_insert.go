@@ -31,10 +31,7 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 	var args []any
 	var highest int64
 	for _, i := range places {
-		row, err := newAccountRow(batch[i])
-		if err != nil {
-			return err
-		}
+		row := newAccountRow(batch[i])
 		rows = append(rows, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 		args = append(args, s.idOr(batch[i].ID), row.Login, row.LoginKey, row.Name, row.Email, bun.NullZero(row.EmailKey),
 			row.PasswordHash, row.CredentialVersion, row.Fields, row.Disabled, row.Created, row.Updated)
@@ -90,7 +87,7 @@ func (s *Store) Conflicts(ctx context.Context, batch []accounts.Account) ([]tran
 	defer cancel()
 	outcomes := make([]transfer.Outcome, len(batch))
 	err := conflicts(ctx, s.read, batch, unsettled(outcomes), outcomes)
-	return outcomes, fault(ctx, "look for conflicts", err)
+	return outcomes, wrap(ctx, "look for conflicts", err)
 }
 
 // conflicts explains why accounts can't be inserted.

@@ -12,16 +12,9 @@ func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]accounts.
 	defer cancel()
 	var rows []accountRow
 	if err := s.read.NewSelect().Model(&rows).Where("a.id > ?", id).Order("a.id").Limit(int64(n)).Scan(ctx); err != nil {
-		return nil, fault(ctx, "read accounts", err)
+		return nil, wrap(ctx, "read accounts", err)
 	}
-	page := make([]accounts.Account, len(rows))
-	for i := range rows {
-		var err error
-		if page[i], err = rows[i].account(); err != nil {
-			return nil, fault(ctx, "read accounts", err)
-		}
-	}
-	return page, nil
+	return convert(rows, (*accountRow).account), nil
 }
 
 // isBare is the condition for a hash that has not been wrapped.
@@ -37,7 +30,7 @@ func (s *Store) BareHashes(ctx context.Context, from, to int64) (map[int64]strin
 	}
 	err := s.read.NewRaw("SELECT id, password_hash FROM personal_accounts WHERE id BETWEEN ? AND ? AND "+isBare, from, to).Scan(ctx, &rows)
 	if err != nil {
-		return nil, fault(ctx, "find bare hashes", err)
+		return nil, wrap(ctx, "find bare hashes", err)
 	}
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range rows {
@@ -51,7 +44,7 @@ func (s *Store) ReplaceHash(ctx context.Context, id int64, from, to string) erro
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	_, err := exec(ctx, s.write, "UPDATE personal_accounts SET password_hash = ? WHERE id = ? AND password_hash = ?", to, id, from)
-	return fault(ctx, "replace a hash", err)
+	return wrap(ctx, "replace a hash", err)
 }
 
 // MisplacedLogin is an account whose login has an @ and is not its own e-mail, which
@@ -68,7 +61,7 @@ func (s *Store) MisplacedLogins(ctx context.Context, most int) (found []Misplace
 	defer cancel()
 	err = s.read.NewRaw(`SELECT id, login FROM personal_accounts WHERE login_key LIKE '%@%' AND login_key <> coalesce(email_key, '')
 		ORDER BY id LIMIT ?`, most).Scan(ctx, &found)
-	return found, fault(ctx, "look for logins that are e-mails", err)
+	return found, wrap(ctx, "look for logins that are e-mails", err)
 }
 
 // CountAccounts returns how many accounts there are, and how many of them have a
@@ -77,5 +70,5 @@ func (s *Store) CountAccounts(ctx context.Context) (all, bare int64, err error) 
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	err = s.read.NewRaw("SELECT count(*), count(CASE WHEN "+isBare+" THEN 1 END) FROM personal_accounts").Scan(ctx, &all, &bare)
-	return all, bare, fault(ctx, "count accounts", err)
+	return all, bare, wrap(ctx, "count accounts", err)
 }

@@ -173,10 +173,10 @@ func TestOnePersonsDataIsWithoutTheHash(t *testing.T) {
 // leaveTraces notes a place of an account, and an e-mail that is to be confirmed.
 func leaveTraces(t *testing.T, s *store.Store, id int64) {
 	t.Helper()
-	if err := s.NotePlace(t.Context(), id, "2001:db8::/64", 9); err != nil {
+	if err := s.AddKnownAddress(t.Context(), id, "2001:db8::/64", 9); err != nil {
 		t.Fatal(err)
 	}
-	reserve := accounts.MailReservation{MailID: "m", AccountID: id, Purpose: accounts.PurposeEmail, Most: 1}
+	reserve := accounts.MailReservation{MailID: "m", AccountID: id, Purpose: accounts.PurposeEmail, Max: 1}
 	if wait, err := s.ReserveMail(t.Context(), reserve); err != nil || wait > 0 {
 		t.Fatal(wait, err)
 	}

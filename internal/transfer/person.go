@@ -16,7 +16,7 @@ import (
 
 // PersonSource is what the export of one person's data reads.
 type PersonSource interface {
-	FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.Account, error)
+	FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error)
 	Account(ctx context.Context, id int64) (accounts.SeenAccount, error)
 	Sessions(ctx context.Context, accountID int64, l accounts.Lifetimes) ([]accounts.Session, error)
 	// Traces returns what else is kept of an account, in the order of time.
@@ -132,7 +132,7 @@ func find(ctx context.Context, from PersonSource, who string) (accounts.Account,
 	if key, fault := accounts.LoginKey(who); fault == "" {
 		q.LoginKey = key
 	}
-	a, err := accounts.Account{}, accounts.ErrNotFound
+	a, err := accounts.LoginAccount{}, accounts.ErrNotFound
 	if email, fault := accounts.ParseEmail(who); fault == "" {
 		q.LoginKey = email.Key
 		a, err = from.FindAccount(ctx, accounts.AccountQuery{EmailKey: email.Key})

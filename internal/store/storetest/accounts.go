@@ -32,16 +32,14 @@ var accountCases = []testCase{
 		want, _ := w.createAny()
 		found, err := w.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: want.LoginKey})
 		w.must(err)
-		if len(found.Fields) != 0 {
-			t.Errorf("fields %v", found.Fields)
+		wantFound := accounts.LoginAccount{ID: want.ID, Email: want.Email, PasswordHash: want.PasswordHash, CredentialVersion: 1}
+		if diff := cmp.Diff(wantFound, found); diff != "" {
+			t.Error(diff)
 		}
-		got, err := w.Store.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(found.ID), CredentialVersion: 1, Rehash: "a new hash", Most: 9})
+		got, err := w.Store.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(found.ID), CredentialVersion: 1, Rehash: "a new hash", MaxSessions: 9})
 		w.must(err)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
-		}
-		if found.Fields = want.Fields; !cmp.Equal(want, found) {
-			t.Error(cmp.Diff(want, found))
 		}
 	}},
 	{"an account is found by either key, and never by an empty one", func(t *testing.T, w *world) {
@@ -178,13 +176,12 @@ var accountCases = []testCase{
 		name := "New Name"
 		want := a
 		want.Name, want.Fields, want.Updated = &name, userfields.Values{"city": "Perm", "n": int64(7)}, a.Updated.Add(time.Hour)
-		got, err := w.UpdateProfile(t.Context(), a.ID, func(now *accounts.Account) error {
+		got, err := w.UpdateProfile(t.Context(), a.ID, func(now *accounts.Account) {
 			if diff := cmp.Diff(a, *now); diff != "" {
 				t.Error(diff)
 			}
 			*now = want
 			now.Login, now.LoginKey, now.PasswordHash, now.Disabled, now.CredentialVersion = "x", "x", "x", true, 9
-			return nil
 		})
 		w.must(err)
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -199,26 +196,14 @@ var accountCases = []testCase{
 		name := "Anna"
 		a.Name = &name
 		a, _ = w.create(a)
-		_, err := w.UpdateProfile(t.Context(), a.ID, func(a *accounts.Account) error { a.Name = nil; return nil })
+		_, err := w.UpdateProfile(t.Context(), a.ID, func(a *accounts.Account) { a.Name = nil })
 		w.must(err)
 		if got := w.account(a.ID).Name; got != nil {
 			t.Errorf("name is %q, want none", *got)
 		}
 	}},
-	{"a profile update that fails stores nothing and says why", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		reason := errors.New("no such city")
-		_, err := w.UpdateProfile(t.Context(), a.ID, func(a *accounts.Account) error {
-			a.Fields = userfields.Values{"city": "nowhere"}
-			return reason
-		})
-		w.wantError(err, reason)
-		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
-			t.Error(diff)
-		}
-	}},
 	{"the profile of an unknown account is not found", func(t *testing.T, w *world) {
-		_, err := w.UpdateProfile(t.Context(), 99, func(*accounts.Account) error { return nil })
+		_, err := w.UpdateProfile(t.Context(), 99, func(*accounts.Account) {})
 		w.wantError(err, accounts.ErrNotFound)
 	}},
 	{"a new password ends all sessions but one, which gets new secrets, voids tokens and stores jobs", func(t *testing.T, w *world) {
@@ -252,7 +237,7 @@ var accountCases = []testCase{
 		off.Disabled = true
 		disabled, disabledSession := w.create(off)
 		ended := w.open(a)
-		w.must(w.EndSession(t.Context(), a.ID, ended.ID))
+		w.must(w.RevokeSession(t.Context(), a.ID, ended.ID))
 		for _, c := range []struct {
 			account accounts.Account
 			version int64

@@ -122,11 +122,11 @@ var administrationCases = []testCase{
 		for range 5 {
 			ids = append(ids, w.createID(w.newAccount()))
 		}
-		first := w.search(accounts.AccountSearch{Most: 2})
+		first := w.search(accounts.AccountSearch{Limit: 2})
 		w.createID(w.newAccount())
 		w.must(w.DeleteAccount(t.Context(), ids[3], removed))
-		second := w.search(accounts.AccountSearch{Most: 2, Before: ids[3]})
-		third := w.search(accounts.AccountSearch{Most: 2, Before: ids[1]})
+		second := w.search(accounts.AccountSearch{Limit: 2, Before: ids[3]})
+		third := w.search(accounts.AccountSearch{Limit: 2, Before: ids[1]})
 		got := [][]int64{first, second, third}
 		if diff := cmp.Diff([][]int64{{ids[4], ids[3]}, {ids[2], ids[1]}, {ids[0]}}, got); diff != "" {
 			t.Error(diff)
@@ -156,10 +156,10 @@ var administrationCases = []testCase{
 		a, s := w.createAny()
 		w.open(a)
 		w.pass(time.Hour)
-		w.must(w.TouchSession(t.Context(), s.ID, s.Newest, false, w.Now()))
+		w.must(w.TouchSession(t.Context(), s.ID, s.Current, false, w.Now()))
 		want := accounts.SeenAccount{Account: a, LastSeen: w.Now()}
 		w.wantSeen(want)
-		w.must(w.EndSessions(t.Context(), a.ID))
+		w.must(w.RevokeSessions(t.Context(), a.ID))
 		w.wantSeen(accounts.SeenAccount{Account: a})
 		_, err := w.Account(t.Context(), a.ID+1)
 		w.wantError(err, accounts.ErrNotFound)
@@ -247,13 +247,13 @@ var administrationCases = []testCase{
 		w.must(w.SetDisabled(t.Context(), a.ID, true, job("event")))
 		a.Disabled, a.CredentialVersion, a.Updated = true, 2, w.Now()
 		w.wantAfter(a)
-		err := w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 2, Most: 9})
+		err := w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 2, MaxSessions: 9})
 		w.wantError(err, accounts.ErrStale)
 		w.pass(time.Minute)
 		w.must(w.SetDisabled(t.Context(), a.ID, false, job("mail")))
 		a.Disabled, a.CredentialVersion, a.Updated = false, 3, w.Now()
 		w.wantAfter(a)
-		err = w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 9})
+		err = w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 9})
 		w.wantError(err, accounts.ErrStale) // a sign-in from before
 		w.open(a)
 		w.wantSessions(b.ID, strangers)
@@ -306,9 +306,9 @@ var administrationCases = []testCase{
 	}},
 	{"a profile update stores its jobs with it, or neither", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
-		_, err := w.UpdateProfile(t.Context(), a.ID, func(*accounts.Account) error { return nil }, job("event"))
+		_, err := w.UpdateProfile(t.Context(), a.ID, func(*accounts.Account) {}, job("event"))
 		w.must(err)
-		_, err = w.UpdateProfile(t.Context(), 99, func(*accounts.Account) error { return nil }, job("mail"))
+		_, err = w.UpdateProfile(t.Context(), 99, func(*accounts.Account) {}, job("mail"))
 		w.wantError(err, accounts.ErrNotFound)
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
@@ -329,8 +329,8 @@ func text(s string) accounts.AccountSearch { return accounts.AccountSearch{Text:
 // search returns the ids of what is found, of ten at most unless q says else.
 func (w *world) search(q accounts.AccountSearch) (ids []int64) {
 	w.t.Helper()
-	if q.Most == 0 {
-		q.Most = 10
+	if q.Limit == 0 {
+		q.Limit = 10
 	}
 	found, err := w.SearchAccounts(w.t.Context(), q)
 	w.must(err)
@@ -355,7 +355,7 @@ func (w *world) wantSeen(want accounts.SeenAccount) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		w.t.Errorf("by id: %s", diff)
 	}
-	found, err := w.SearchAccounts(w.t.Context(), accounts.AccountSearch{Most: 9})
+	found, err := w.SearchAccounts(w.t.Context(), accounts.AccountSearch{Limit: 9})
 	w.must(err)
 	if diff := cmp.Diff([]accounts.SeenAccount{want}, found); diff != "" {
 		w.t.Errorf("by a search: %s", diff)

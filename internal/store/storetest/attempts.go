@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -70,7 +71,7 @@ var attemptCases = []testCase{
 	{"jobs are stored with an attempt that is allowed, and with no other", func(t *testing.T, w *world) {
 		c := []throttle.Charge{limited(1, 2, time.Minute)}
 		for range 5 {
-			_, err := w.Charge(t.Context(), c, w.Now(), job("event"))
+			_, err := waitOf(w.Charge(t.Context(), c, w.Now(), job("event")))
 			w.must(err)
 		}
 		if n := len(w.kindsDue()); n != 2 {
@@ -81,8 +82,8 @@ var attemptCases = []testCase{
 		a, _ := w.createAny()
 		b, _ := w.createAny()
 		noted := w.Now()
-		w.must(w.NotePlace(t.Context(), a.ID, "192.0.2.1", 5))
-		w.must(w.NotePlace(t.Context(), 99, "192.0.2.1", 5)) // gone
+		w.must(w.AddKnownAddress(t.Context(), a.ID, "192.0.2.1", 5))
+		w.must(w.AddKnownAddress(t.Context(), 99, "192.0.2.1", 5)) // gone
 		w.pass(time.Hour)
 		for _, c := range []struct {
 			q     accounts.AccountQuery
@@ -97,7 +98,7 @@ var attemptCases = []testCase{
 			{accounts.AccountQuery{LoginKey: b.LoginKey, EmailKey: b.Email.Key}, "192.0.2.1", noted.Add(-1), false},
 			{accounts.AccountQuery{}, "192.0.2.1", noted.Add(-1), false},
 		} {
-			if got, err := w.KnownPlace(t.Context(), c.q, c.place, c.since); err != nil || got != c.want {
+			if got, err := w.IsKnownAddress(t.Context(), c.q, c.place, c.since); err != nil || got != c.want {
 				t.Errorf("%+v: %v, error %v", c, got, err)
 			}
 		}
@@ -108,7 +109,7 @@ var attemptCases = []testCase{
 			t.Helper()
 			var got []string
 			for _, place := range []string{"1", "2", "3", "4"} {
-				known, err := w.KnownPlace(t.Context(), accounts.AccountQuery{LoginKey: a.LoginKey}, place, time.Time{})
+				known, err := w.IsKnownAddress(t.Context(), accounts.AccountQuery{LoginKey: a.LoginKey}, place, time.Time{})
 				w.must(err)
 				if known {
 					got = append(got, place)
@@ -119,11 +120,11 @@ var attemptCases = []testCase{
 			}
 		}
 		for _, place := range []string{"1", "2", "3", "1", "4"} {
-			w.must(w.NotePlace(t.Context(), a.ID, place, 3))
+			w.must(w.AddKnownAddress(t.Context(), a.ID, place, 3))
 			w.pass(25 * time.Hour)
 		}
 		wantKnown("1", "3", "4")
-		w.must(w.Prune(t.Context(), store.PruneOptions{PlacesSeen: w.Now().Add(-51 * time.Hour), Batch: 1}))
+		w.must(w.Prune(t.Context(), store.PruneOptions{AddressesBefore: w.Now().Add(-51 * time.Hour), Batch: 1}))
 		wantKnown("1", "4")
 	}},
 	{"a time that no attempt can have left locks nobody out", func(t *testing.T, w *world) {
@@ -146,11 +147,11 @@ var attemptCases = []testCase{
 			for range rapid.IntRange(1, 8).Draw(r, "attempts") {
 				w.pass(time.Duration(pauses.Draw(r, "pause µs")) * time.Microsecond)
 				next, want := c.Limit.Take(tat, w.Now())
-				foreseen, err := w.Wait(t.Context(), []throttle.Charge{c}, w.Now())
+				foreseen, err := waitOf(w.CheckLimits(t.Context(), []throttle.Charge{c}, w.Now()))
 				if err != nil || foreseen != want {
 					r.Fatalf("would wait %v, error %v, want %v", foreseen, err, want)
 				}
-				got, err := w.Charge(t.Context(), []throttle.Charge{c}, w.Now())
+				got, err := waitOf(w.Charge(t.Context(), []throttle.Charge{c}, w.Now()))
 				if err != nil || got != want {
 					r.Fatalf("waits %v, error %v, want %v", got, err, want)
 				}
@@ -172,11 +173,20 @@ func limited(key, burst int, every time.Duration) throttle.Charge {
 	return throttle.Charge{Key: digest("throttle", key), Limit: throttle.Limit{Burst: burst, Every: every}}
 }
 
+// waitOf returns the wait of a *accounts.WaitError, and any other error.
+func waitOf(err error) (time.Duration, error) {
+	var limited *accounts.WaitError
+	if errors.As(err, &limited) {
+		return limited.Wait, nil
+	}
+	return 0, err
+}
+
 func (w *world) wantWait(want time.Duration, c []throttle.Charge) {
 	w.t.Helper()
-	foreseen, err := w.Wait(w.t.Context(), c, w.Now())
+	foreseen, err := waitOf(w.CheckLimits(w.t.Context(), c, w.Now()))
 	w.must(err)
-	got, err := w.Charge(w.t.Context(), c, w.Now())
+	got, err := waitOf(w.Charge(w.t.Context(), c, w.Now()))
 	w.must(err)
 	if foreseen != got {
 		w.t.Errorf("waits %v, but %v was foreseen", got, foreseen)

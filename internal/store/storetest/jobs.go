@@ -180,7 +180,7 @@ var jobCases = []testCase{
 			t.Fatalf("%d jobs", len(first))
 		}
 		w.pass(time.Hour)
-		w.must(w.Prune(t.Context(), store.PruneOptions{AuditMost: 3})) // the first, which is leased
+		w.must(w.Prune(t.Context(), store.PruneOptions{MaxAudit: 3})) // the first, which is leased
 		again := w.claim(10)
 		if len(again) != 2 || string(again[0].Payload) != "1" {
 			t.Errorf("jobs %v", again)
@@ -198,8 +198,7 @@ func (w *world) backlog(n int) {
 		jobs = append(jobs, accounts.NewJob{Kind: "event", Payload: fmt.Append(nil, i), AccountID: many.ID})
 	}
 	jobs = append(jobs, accounts.NewJob{Kind: "event", Payload: []byte("other"), AccountID: other.ID})
-	_, err := w.Charge(w.t.Context(), nil, w.Now(), jobs...)
-	w.must(err)
+	w.must(w.Charge(w.t.Context(), nil, w.Now(), jobs...))
 }
 
 var pruneCases = []testCase{
@@ -207,7 +206,7 @@ var pruneCases = []testCase{
 		a, idle := w.createAny()
 		old := w.newSession(a.ID)
 		old.Created = w.Now().Add(-100 * time.Hour)
-		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: old, CredentialVersion: 1, Most: 100}))
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: old, CredentialVersion: 1, MaxSessions: 100}))
 		for i := range 7 {
 			w.addToken(a, accounts.PurposeRecovery, i)
 			w.open(a)
@@ -217,7 +216,7 @@ var pruneCases = []testCase{
 		slow, quick := limited(1, 1, 3*time.Hour), limited(2, 1, time.Hour)
 		w.wantWait(0, []throttle.Charge{slow, quick})
 		w.pass(2 * time.Hour)
-		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Newest, false, w.Now()))
+		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Current, false, w.Now()))
 		living := w.open(a)
 		w.addToken(a, accounts.PurposeRecovery, 100)
 

@@ -64,7 +64,7 @@ var mailCases = []testCase{
 		b, _ := w.createAny()
 		ask := func(key string) (time.Duration, error) {
 			r := reservation("1", a, accounts.PurposeEmail)
-			r.NewEmailKey, r.Taken = key, []throttle.Charge{limited(1, 1, time.Minute)}
+			r.NewEmailKey, r.OnTaken = key, []throttle.Charge{limited(1, 1, time.Minute)}
 			return w.ReserveMail(t.Context(), r, job("mail"))
 		}
 		_, err := ask(b.Email.Key)
@@ -98,7 +98,7 @@ var mailCases = []testCase{
 		w.must(err)
 		var got []string
 		for _, j := range jobs {
-			got = append(got, fmt.Sprintf("%s of %d", j.Kind, j.Account))
+			got = append(got, fmt.Sprintf("%s of %d", j.Kind, j.AccountID))
 		}
 		want := []string{fmt.Sprintf("event of %d", a.ID), fmt.Sprintf("mail of %d", b.ID), fmt.Sprintf("mail of %d", a.ID)}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -262,7 +262,7 @@ var mailCases = []testCase{
 }
 
 func reservation(id string, a accounts.Account, p accounts.MailPurpose) accounts.MailReservation {
-	return accounts.MailReservation{MailID: id, AccountID: a.ID, Purpose: p, Gap: time.Minute, Most: 3, Window: time.Hour}
+	return accounts.MailReservation{MailID: id, AccountID: a.ID, Purpose: p, Gap: time.Minute, Max: 3, Window: time.Hour}
 }
 
 func (w *world) newToken(a accounts.Account, p accounts.MailPurpose, n int) accounts.MailToken {

@@ -92,13 +92,13 @@ var raceCases = []testCase{
 	{"of many rotations of one session one succeeds, and the others are stale", func(t *testing.T, w *world) {
 		_, s := w.createAny()
 		errs := atOnce(contenders, func(i int) error {
-			return w.RotateSession(t.Context(), s.Newest, rotated(s, digest("next", i), w.Now()))
+			return w.RotateSession(t.Context(), s.Current, rotated(s, digest("next", i), w.Now()))
 		})
 		if won, stale := count(errs, nil), count(errs, accounts.ErrStale); won != 1 || stale != contenders-1 {
 			t.Errorf("%d succeeded, %d were stale: %v", won, stale, errors.Join(errs...))
 		}
 		for i, err := range errs {
-			if err == nil && w.session(s).Newest != digest("next", i) {
+			if err == nil && w.session(s).Current != digest("next", i) {
 				t.Error("the stored digest is not the winner's")
 			}
 		}
@@ -110,7 +110,7 @@ var raceCases = []testCase{
 				if i == contenders/2 {
 					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", s)
 				}
-				o := accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 100}
+				o := accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100}
 				if i%2 == 0 {
 					o.Rehash = "stronger first"
 				}
@@ -135,7 +135,7 @@ var raceCases = []testCase{
 					return w.RedeemRecovery(t.Context(), digest("token", round), fmt.Sprint("hash ", i))
 				}
 				return w.OpenSession(t.Context(), accounts.OpenSession{
-					Session: w.newSession(a.ID), CredentialVersion: 1, Most: 100,
+					Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100,
 				})
 			})
 			if count(errs[:recoveries], nil) != 1 || count(errs[:recoveries], accounts.ErrNotFound) != recoveries-1 {
@@ -187,7 +187,7 @@ var raceCases = []testCase{
 	{"many sign-ins at once leave no more sessions than allowed", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		errs := atOnce(contenders, func(int) error {
-			return w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 5})
+			return w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 5})
 		})
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
@@ -242,7 +242,7 @@ var raceCases = []testCase{
 			if i%2 == 0 {
 				c[0], c[1] = c[1], c[0]
 			}
-			waits[i], err = w.Charge(t.Context(), c, w.Now())
+			waits[i], err = waitOf(w.Charge(t.Context(), c, w.Now()))
 			return err
 		})
 		if err := errors.Join(errs...); err != nil {
@@ -261,9 +261,8 @@ var raceCases = []testCase{
 	{"profile updates at once lose none of the fields", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		errs := atOnce(contenders, func(i int) error {
-			_, err := w.UpdateProfile(t.Context(), a.ID, func(a *accounts.Account) error {
+			_, err := w.UpdateProfile(t.Context(), a.ID, func(a *accounts.Account) {
 				a.Fields = a.Fields.Merge(userfields.Values{fmt.Sprint("field", i): "x"})
-				return nil
 			})
 			return err
 		})
@@ -325,7 +324,7 @@ var raceCases = []testCase{
 						CredentialVersion: a.CredentialVersion, AccountEmailKey: a.Email.Key, Expires: w.Now().Add(time.Hour),
 					})
 				}
-				return w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: contenders})
+				return w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: contenders})
 			})
 			if ok, stale := count(errs, nil), count(errs, accounts.ErrStale); ok+stale != contenders {
 				t.Fatal(errors.Join(errs...))
@@ -342,19 +341,19 @@ var raceCases = []testCase{
 			var err error
 			switch i % 13 {
 			case 0, 1:
-				err = w.OpenSession(ctx, accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 3})
+				err = w.OpenSession(ctx, accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 3})
 			case 2:
-				err = w.EndSessions(ctx, a.ID)
+				err = w.RevokeSessions(ctx, a.ID)
 			case 3:
-				err = w.TouchSession(ctx, s.ID, s.Newest, true, w.Now())
+				err = w.TouchSession(ctx, s.ID, s.Current, true, w.Now())
 			case 4:
-				err = w.RotateSession(ctx, s.Newest, rotated(s, digest("next", i), w.Now()))
+				err = w.RotateSession(ctx, s.Current, rotated(s, digest("next", i), w.Now()))
 			case 5:
 				_, err = w.ReserveMail(ctx, reservation(fmt.Sprint(i), a, accounts.PurposeEmail))
 			case 6:
 				err = w.ReplacePassword(ctx, a.ID, 1, "second hash", s)
 			case 7:
-				err = w.EndStolen(ctx, s, job("event"))
+				err = w.RevokeStolenSession(ctx, s, job("event"))
 			case 8:
 				err = w.SetDisabled(ctx, a.ID, true, job("event"))
 			case 9:
@@ -364,10 +363,10 @@ var raceCases = []testCase{
 					err = w.DeleteAccount(ctx, a.ID, removed, job("event"))
 				}
 			case 11:
-				err = w.NotePlace(ctx, a.ID, fmt.Sprint(i), 3)
+				err = w.AddKnownAddress(ctx, a.ID, fmt.Sprint(i), 3)
 			case 12:
 				told := personal.Event{ID: fmt.Sprint(i), Type: personal.EventSignInFailed, Time: w.Now(), UserID: a.ID}
-				_, err = w.Charge(ctx, []throttle.Charge{limited(1, 1000, time.Second)}, w.Now(),
+				err = w.Charge(ctx, []throttle.Charge{limited(1, 1000, time.Second)}, w.Now(),
 					accounts.NewJob{Kind: accounts.KindEvent, AccountID: a.ID, Event: &told})
 			}
 			if errors.Is(err, accounts.ErrStale) || errors.Is(err, accounts.ErrNotFound) {

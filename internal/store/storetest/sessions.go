@@ -18,7 +18,7 @@ var sessionCases = []testCase{
 		a, _ := w.createAny()
 		want := w.newSession(a.ID)
 		want.Used, want.Agent = w.Now().Add(time.Microsecond), "it's ? $1 🙂"
-		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: want, CredentialVersion: 1, Most: 2}))
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: want, CredentialVersion: 1, MaxSessions: 2}))
 		got, account, err := w.FindSession(t.Context(), want.Selector)
 		w.must(err)
 		want.ID = got.ID
@@ -39,7 +39,7 @@ var sessionCases = []testCase{
 	{"a sign-in stores its jobs and the new hash, and leaves the version", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		w.must(w.OpenSession(t.Context(), accounts.OpenSession{
-			Session: w.newSession(a.ID), CredentialVersion: 1, Most: 2, Rehash: "stronger", Jobs: []accounts.NewJob{job("event")},
+			Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 2, Rehash: "stronger", Jobs: []accounts.NewJob{job("event")},
 		}))
 		want := a
 		want.PasswordHash = "stronger"
@@ -59,7 +59,7 @@ var sessionCases = []testCase{
 			for _, rehash := range []string{"", "stronger"} {
 				s := w.newSession(c.account)
 				err := w.OpenSession(t.Context(), accounts.OpenSession{
-					Session: s, CredentialVersion: c.version, Most: 2, Rehash: rehash, Jobs: []accounts.NewJob{job("event")},
+					Session: s, CredentialVersion: c.version, MaxSessions: 2, Rehash: rehash, Jobs: []accounts.NewJob{job("event")},
 				})
 				w.wantError(err, accounts.ErrStale)
 				_, _, err = w.FindSession(t.Context(), s.Selector)
@@ -78,17 +78,17 @@ var sessionCases = []testCase{
 		_, strangers := w.createAny()
 		w.pass(time.Minute)
 		second := w.open(a)
-		w.must(w.TouchSession(t.Context(), first.ID, first.Newest, true, w.Now().Add(time.Hour)))
+		w.must(w.TouchSession(t.Context(), first.ID, first.Current, true, w.Now().Add(time.Hour)))
 		third := w.newSession(a.ID)
 		third.LastSeen = first.Created.Add(-time.Hour)
-		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: third, CredentialVersion: 1, Most: 2}))
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: third, CredentialVersion: 1, MaxSessions: 2}))
 		w.wantSessions(a.ID, first, w.session(third))
 		_, _, err := w.FindSession(t.Context(), second.Selector)
 		w.wantError(err, accounts.ErrNotFound)
 		w.wantSessions(strangers.AccountID, strangers)
 
 		fourth := w.newSession(a.ID)
-		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: fourth, CredentialVersion: 1, Most: 1}))
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: fourth, CredentialVersion: 1, MaxSessions: 1}))
 		w.wantSessions(a.ID, fourth)
 	}},
 	{"sessions that have expired go at a sign-in", func(t *testing.T, w *world) {
@@ -96,19 +96,19 @@ var sessionCases = []testCase{
 		idle := w.open(a)
 		old := w.newSession(a.ID)
 		old.Created = w.Now().Add(-100 * time.Hour)
-		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: old, CredentialVersion: 1, Most: 100}))
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: old, CredentialVersion: 1, MaxSessions: 100}))
 		w.pass(2 * time.Hour)
-		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Newest, false, w.Now()))
+		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Current, false, w.Now()))
 		fresh := w.newSession(a.ID)
 		w.must(w.OpenSession(t.Context(), accounts.OpenSession{
-			Session: fresh, CredentialVersion: 1, Most: 100,
+			Session: fresh, CredentialVersion: 1, MaxSessions: 100,
 			Lifetimes: accounts.Lifetimes{SeenAfter: idle.LastSeen, CreatedAfter: old.Created},
 		}))
 		w.wantSessions(a.ID, fresh)
 	}},
 	{"a sign-in beyond a limit waits, and stores nothing", func(t *testing.T, w *world) {
 		a, first := w.createAny()
-		o := accounts.OpenSession{CredentialVersion: 1, Most: 9, Charges: []throttle.Charge{limited(1, 1, time.Minute)},
+		o := accounts.OpenSession{CredentialVersion: 1, MaxSessions: 9, Charges: []throttle.Charge{limited(1, 1, time.Minute)},
 			Jobs: []accounts.NewJob{job("event")}}
 		o.Session = w.newSession(a.ID)
 		w.must(w.OpenSession(t.Context(), o))
@@ -130,7 +130,7 @@ var sessionCases = []testCase{
 		a, s := w.createAny()
 		worn := rotated(s, digest("next", 1), w.Now())
 		worn.Rotations = accounts.MaxRotations
-		w.must(w.RotateSession(t.Context(), s.Newest, worn))
+		w.must(w.RotateSession(t.Context(), s.Current, worn))
 		list, err := w.Sessions(t.Context(), a.ID, accounts.Lifetimes{})
 		w.must(err)
 		if len(list) != 0 {
@@ -139,15 +139,15 @@ var sessionCases = []testCase{
 	}},
 	{"a rotation replaces the digest it was made from, once", func(t *testing.T, w *world) {
 		_, s := w.createAny()
-		w.must(w.TouchSession(t.Context(), s.ID, s.Newest, true, w.Now()))
+		w.must(w.TouchSession(t.Context(), s.ID, s.Current, true, w.Now()))
 		w.pass(time.Minute)
 		next := digest("next", 1)
 		want := rotated(s, next, w.Now())
-		w.must(w.RotateSession(t.Context(), s.Newest, want))
+		w.must(w.RotateSession(t.Context(), s.Current, want))
 		if diff := cmp.Diff(want, w.session(s)); diff != "" {
 			t.Error(diff)
 		}
-		w.wantError(w.RotateSession(t.Context(), s.Newest, rotated(s, digest("other", 1), w.Now())), accounts.ErrStale)
+		w.wantError(w.RotateSession(t.Context(), s.Current, rotated(s, digest("other", 1), w.Now())), accounts.ErrStale)
 		gone := rotated(s, digest("other", 1), w.Now())
 		gone.ID += 99
 		w.wantError(w.RotateSession(t.Context(), next, gone), accounts.ErrStale)
@@ -163,10 +163,10 @@ var sessionCases = []testCase{
 			used   bool
 			want   func(now time.Time)
 		}{
-			{"not used", s.Newest, false, func(time.Time) {}},
+			{"not used", s.Current, false, func(time.Time) {}},
 			{"another hash", digest("earlier", 1), true, func(time.Time) {}},
-			{"first use", s.Newest, true, func(now time.Time) { s.Used = now }},
-			{"second use", s.Newest, true, func(time.Time) {}},
+			{"first use", s.Current, true, func(now time.Time) { s.Used = now }},
+			{"second use", s.Current, true, func(time.Time) {}},
 		} {
 			w.pass(time.Minute)
 			w.must(w.TouchSession(t.Context(), s.ID, c.newest, c.used, w.Now()))
@@ -212,23 +212,23 @@ var sessionCases = []testCase{
 		a, first := w.createAny()
 		second := w.open(a)
 		b, _ := w.createAny()
-		w.must(w.EndSession(t.Context(), b.ID, first.ID))
+		w.must(w.RevokeSession(t.Context(), b.ID, first.ID))
 		w.wantSessions(a.ID, first, second)
-		w.must(w.EndSession(t.Context(), a.ID, first.ID))
-		w.must(w.EndSession(t.Context(), a.ID, first.ID))
+		w.must(w.RevokeSession(t.Context(), a.ID, first.ID))
+		w.must(w.RevokeSession(t.Context(), a.ID, first.ID))
 		w.wantSessions(a.ID, second)
 	}},
 	{"a stolen session is ended as it was judged, once, and not after a rotation", func(t *testing.T, w *world) {
 		a, judged := w.createAny()
 		fresh := rotated(judged, digest("next", 0), w.Now())
-		w.must(w.RotateSession(t.Context(), judged.Newest, fresh))
-		if err := w.EndStolen(t.Context(), judged, job("event")); !errors.Is(err, accounts.ErrStale) {
+		w.must(w.RotateSession(t.Context(), judged.Current, fresh))
+		if err := w.RevokeStolenSession(t.Context(), judged, job("event")); !errors.Is(err, accounts.ErrStale) {
 			t.Errorf("after a rotation: %v", err)
 		}
 		w.wantSessions(a.ID, fresh)
-		w.must(w.EndStolen(t.Context(), fresh, job("event")))
+		w.must(w.RevokeStolenSession(t.Context(), fresh, job("event")))
 		w.wantSessions(a.ID)
-		if err := w.EndStolen(t.Context(), fresh, job("event")); !errors.Is(err, accounts.ErrStale) {
+		if err := w.RevokeStolenSession(t.Context(), fresh, job("event")); !errors.Is(err, accounts.ErrStale) {
 			t.Errorf("a second time: %v", err)
 		}
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
@@ -239,8 +239,8 @@ var sessionCases = []testCase{
 		a, _ := w.createAny()
 		w.open(a)
 		b, strangers := w.createAny()
-		w.must(w.EndSessions(t.Context(), a.ID))
-		w.must(w.EndSessions(t.Context(), 99))
+		w.must(w.RevokeSessions(t.Context(), a.ID))
+		w.must(w.RevokeSessions(t.Context(), 99))
 		w.wantSessions(a.ID)
 		w.wantSessions(b.ID, strangers)
 	}},
@@ -248,7 +248,7 @@ var sessionCases = []testCase{
 
 // rotated is a session after one more rotation.
 func rotated(s accounts.Session, digest [32]byte, now time.Time) accounts.Session {
-	s.Newest, s.Rotated, s.LastSeen, s.Used = digest, now, now, time.Time{}
+	s.Current, s.Rotated, s.LastSeen, s.Used = digest, now, now, time.Time{}
 	s.Rotations++
 	s.Marks = append(slices.Clone(s.Marks), accounts.RotationMark{Time: now, Count: s.Rotations})
 	return s

@@ -108,7 +108,7 @@ func (w *world) newAccount() accounts.Account {
 
 func (w *world) newSession(account int64) accounts.Session {
 	s := accounts.Session{
-		AccountID: account, Newest: digest("newest", w.number()),
+		AccountID: account, Current: digest("newest", w.number()),
 		Created: w.Now(), Rotated: w.Now(), LastSeen: w.Now(),
 		Address: "192.0.2.1", Agent: "a browser",
 		Marks: []accounts.RotationMark{{Time: w.Now()}},
@@ -137,7 +137,7 @@ func (w *world) createAny() (accounts.Account, accounts.Session) {
 
 func (w *world) account(id int64) accounts.Account {
 	w.t.Helper()
-	a, err := w.UpdateProfile(w.t.Context(), id, func(*accounts.Account) error { return nil })
+	a, err := w.UpdateProfile(w.t.Context(), id, func(*accounts.Account) {})
 	w.must(err)
 	return a
 }
@@ -162,7 +162,7 @@ func (w *world) OpenSession(ctx context.Context, o accounts.OpenSession) error {
 func (w *world) open(a accounts.Account) accounts.Session {
 	w.t.Helper()
 	s := w.newSession(a.ID)
-	w.must(w.OpenSession(w.t.Context(), accounts.OpenSession{Session: s, CredentialVersion: a.CredentialVersion, Most: 100}))
+	w.must(w.OpenSession(w.t.Context(), accounts.OpenSession{Session: s, CredentialVersion: a.CredentialVersion, MaxSessions: 100}))
 	return w.session(s)
 }
 
@@ -246,5 +246,10 @@ func count(errs []error, target error) (n int) {
 	return n
 }
 
-// removed leaves nothing of the account's jobs, and those that are nobody's.
-var removed = accounts.Erasure{Left: func(outbox.Job) []byte { return nil }}
+// removed removes the account's jobs, and keeps those of no account.
+func removed(_ accounts.Account, j outbox.Job) []byte {
+	if j.AccountID == 0 {
+		return j.Payload
+	}
+	return nil
+}

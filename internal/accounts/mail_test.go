@@ -3,6 +3,7 @@ package accounts_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -217,6 +218,69 @@ func TestConfirmEmail_TakenAddressKeepsTheToken(t *testing.T) {
 		for range 2 {
 			err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: f.tokens()[0]})
 			wantCode(t, err, personal.CodeAlreadyExists)
+		}
+	})
+}
+
+func TestChangeEmail_ReplacesAWaitingChange(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		c := f.register(t, "ada").Credentials
+		f.drain(t)
+		var sent []string
+		f.host.SendMailFunc = func(_ context.Context, m personal.Mail) error {
+			sent = append(sent, m.To)
+			if strings.HasPrefix(m.To, "typo") {
+				return errors.New("not now")
+			}
+			return nil
+		}
+		ask := func(email string) {
+			t.Helper()
+			wantCode(t, f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: c, Password: goodPassword, Email: email}), "")
+			f.drain(t)
+		}
+		ask("typo@example.com")
+		f.clock.Advance(2 * time.Minute)
+		ask("right@example.com")
+		if last := sent[len(sent)-1]; last != "right@example.com" {
+			t.Fatalf("got mails to %v, want the last to the newer address", sent)
+		}
+		before := len(sent)
+		f.clock.Advance(time.Hour)
+		f.drain(t)
+		if len(sent) > before {
+			t.Errorf("got mails to %v, want no retry of the older change", sent)
+		}
+	})
+}
+
+func TestMail_RefusedForGoodIsDroppedWithAnEvent(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		c := f.register(t, "ada").Credentials
+		tries := 0
+		f.host.SendMailFunc = func(context.Context, personal.Mail) error {
+			tries++
+			return fmt.Errorf("delivering: %w", personal.NewMailRefusedError("550 5.1.1 no such user"))
+		}
+		wantCode(t, f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: c, Password: goodPassword, Email: "typo@example.com"}), "")
+		wantCode(t, f.service.Recover(t.Context(), personal.RecoverRequest{Login: "ada"}), "")
+		for range 3 {
+			f.drain(t)
+			f.clock.Advance(time.Hour)
+		}
+		if tries != 2 {
+			t.Errorf("got %d attempts for two mails, want 2", tries)
+		}
+		sent := 0
+		for _, e := range f.host.Events() {
+			if e.Type == personal.EventMailRefused && e.UserID == c.UserID && e.Actor == personal.ActorSystem {
+				sent++
+			}
+		}
+		if sent != 2 {
+			t.Errorf("got %d mail_refused events, want 2", sent)
 		}
 	})
 }

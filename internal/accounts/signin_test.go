@@ -424,3 +424,62 @@ func TestSession_OfADisabledAccountIsRevoked(t *testing.T) {
 	_, err = f.service.Profile(t.Context(), in.Credentials)
 	wantCode(t, err, personal.CodeUnauthenticated)
 }
+
+func TestSignIn_LoginThatIsAnotherAccountsEmailIsIgnored(t *testing.T) {
+	for name, withEmail := range map[string]bool{"e-mails accepted as logins": true, "e-mails not accepted": false} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Databases(t, func(t *testing.T, url string) {
+				f := newFixture(t, url, func(s *accounts.Settings) { s.LoginWithEmail = withEmail })
+				f.register(t, "victim")
+				for _, login := range []string{"victim＠example.com", "victim\uFE6Bexample.com", "victim@example.com"} {
+					_, err := f.service.Register(t.Context(), personal.RegisterRequest{
+						Login: login, Password: otherPassword, ConfirmPassword: otherPassword, Email: "thief@example.com",
+					})
+					wantCode(t, err, personal.CodeValidationFailed)
+				}
+				squat(t, f, "victim@example.com")
+				_, err := f.signIn("victim@example.com", otherPassword)
+				wantCode(t, err, personal.CodeInvalidCredentials)
+				want := personal.CodeInvalidCredentials
+				if withEmail {
+					want = ""
+				}
+				_, err = f.signIn("victim@example.com", goodPassword)
+				wantCode(t, err, want)
+			})
+		})
+	}
+}
+
+// squat stores an account with otherPassword whose login is the e-mail of another
+// account, as version 0.1.0 allowed.
+func squat(t *testing.T, f *fixture, login string) {
+	t.Helper()
+	hash, err := mustHasher(t, cheap).Hash(t.Context(), password.Source{}, otherPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := accounts.Account{Login: login, LoginKey: login, Email: accounts.Email{Address: "thief@example.com", Key: "thief@example.com"},
+		PasswordHash: hash, CredentialVersion: 1, Created: f.clock.Now(), Updated: f.clock.Now()}
+	session := accounts.Session{Selector: token.Selector{1}}
+	if _, err := f.store.CreateAccount(t.Context(), a, session, func(int64) []accounts.NewJob { return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRegister_ReservedLoginIsTakenInAnyCase(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	f.register(t, "root") // from before it was reserved
+	f.settings.ReservedLogins = []string{"admin", "root"}
+	f.service = f.serve(f.store, mustHasher(t, cheap))
+	for _, login := range []string{"admin", "ADMIN", "ａｄｍｉｎ"} {
+		_, err := f.service.Register(t.Context(), personal.RegisterRequest{
+			Login: login, Password: goodPassword, ConfirmPassword: goodPassword, Email: "a@example.com",
+		})
+		wantCode(t, err, personal.CodeAlreadyExists)
+	}
+	f.register(t, "admins")
+	if _, err := f.signIn("root", goodPassword); err != nil {
+		t.Errorf("signing in with a login that was reserved later: %v", err)
+	}
+}

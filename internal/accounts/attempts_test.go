@@ -428,3 +428,99 @@ func TestLimits_MailOperationsPerAddress(t *testing.T) {
 		})
 	}
 }
+
+// threeGuesses allows three guesses for one login from one address.
+func threeGuesses(s *accounts.Settings) {
+	s.Throttle = accounts.Throttle{
+		Enabled:      true,
+		Guess:        throttle.Limit{Burst: 3, Every: time.Minute},
+		GuessAddress: throttle.Limit{Burst: 100, Every: time.Second},
+		Register:     throttle.Limit{Burst: 100, Every: time.Second},
+		TakenEmail:   throttle.Limit{Burst: 3, Every: time.Minute},
+	}
+}
+
+func TestGuesses_AreLimitedByLoginAndAddress(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url, threeGuesses)
+		in := f.register(t, "ada")
+		from := func(address string) context.Context {
+			return personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr(address)})
+		}
+		guess := func(ctx context.Context, login, password string) personal.Code {
+			_, err := f.service.Authorize(ctx, personal.AuthorizeRequest{Login: login, Password: password})
+			return personal.CodeOf(err)
+		}
+		attacker, owner := from("203.0.113.1"), from("203.0.113.2")
+		for range 10 { // right passwords cost nothing
+			if code := guess(attacker, "ada", goodPassword); code != "" {
+				t.Fatalf("a right password: %q", code)
+			}
+		}
+		verified := 0
+		for i := range 10 {
+			login := []string{"ada", "ADA", "Ada"}[i%3] // the same login
+			if guess(attacker, login, otherPassword) == personal.CodeInvalidCredentials {
+				verified++
+			}
+		}
+		if verified != 3 {
+			t.Fatalf("got %d verified guesses, want 3", verified)
+		}
+		if code := guess(attacker, "ada", goodPassword); code != personal.CodeTooManyAttempts {
+			t.Fatalf("the right password after too many wrong ones: %q", code)
+		}
+		if code := guess(owner, "ada", goodPassword); code != "" {
+			t.Fatalf("the owner elsewhere: %q", code)
+		}
+		_, err := f.service.ChangePassword(attacker, personal.ChangePasswordRequest{Credentials: in.Credentials, OldPassword: goodPassword})
+		wantCode(t, err, personal.CodeTooManyAttempts) // every way to guess counts towards the same limit
+		var e *personal.Error
+		if !errors.As(err, &e) || e.RetryAfter <= 0 {
+			t.Fatalf("got error %v, want a wait", err)
+		}
+		f.clock.Advance(e.RetryAfter)
+		if code := guess(attacker, "ada", goodPassword); code != "" {
+			t.Fatalf("after the wait: %q", code)
+		}
+	})
+}
+
+// Counting must not reveal whose e-mail it is: a login and an e-mail are counted
+// apart, whether or not they belong to the same account.
+func TestGuesses_LoginAndEmailAreCountedApart(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t), threeGuesses)
+	f.register(t, "ada")
+	for _, login := range []string{"ada", "bob"} { // bob has no account
+		var codes []personal.Code
+		for i := range 8 {
+			_, err := f.signIn([]string{login, login + "@example.com"}[i/4], otherPassword)
+			codes = append(codes, personal.CodeOf(err))
+		}
+		wrong, many := personal.CodeInvalidCredentials, personal.CodeTooManyAttempts
+		if want := []personal.Code{wrong, wrong, wrong, many, wrong, wrong, wrong, many}; !slices.Equal(codes, want) {
+			t.Errorf("%s: %v, want %v", login, codes, want)
+		}
+	}
+}
+
+func TestGuesses_OutageIsRefunded(t *testing.T) {
+	f, s, _ := spied(t, testkit.SQLite(t), cheap)
+	f.settings.Throttle = accounts.Throttle{
+		Enabled:      true,
+		Guess:        throttle.Limit{Burst: 1, Every: time.Hour},
+		GuessAddress: throttle.Limit{Burst: 1, Every: time.Hour},
+		Register:     throttle.Limit{Burst: 1, Every: time.Hour},
+	}
+	f.service = f.serve(s, &hasher{Hasher: mustHasher(t, cheap)})
+	f.register(t, "ada")
+	s.findErr = accounts.ErrUnavailable
+	for range 3 {
+		_, err := f.signIn("ada", goodPassword)
+		wantCode(t, err, personal.CodeUnavailable)
+	}
+	s.findErr = nil
+	if _, err := f.signIn("ada", goodPassword); err != nil {
+		t.Fatalf("after the outage: %v", err)
+	}
+}

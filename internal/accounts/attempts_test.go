@@ -454,7 +454,7 @@ func TestGuesses_AreLimitedByLoginAndAddress(t *testing.T) {
 		attacker, owner := from("203.0.113.1"), from("203.0.113.2")
 		for range 10 { // right passwords cost nothing
 			if code := guess(attacker, "ada", goodPassword); code != "" {
-				t.Fatalf("a right password: %q", code)
+				t.Fatalf("a right password: got code %q, want success", code)
 			}
 		}
 		verified := 0
@@ -468,10 +468,10 @@ func TestGuesses_AreLimitedByLoginAndAddress(t *testing.T) {
 			t.Fatalf("got %d verified guesses, want 3", verified)
 		}
 		if code := guess(attacker, "ada", goodPassword); code != personal.CodeTooManyAttempts {
-			t.Fatalf("the right password after too many wrong ones: %q", code)
+			t.Fatalf("the right password after too many wrong ones: got code %q, want too_many_attempts", code)
 		}
 		if code := guess(owner, "ada", goodPassword); code != "" {
-			t.Fatalf("the owner elsewhere: %q", code)
+			t.Fatalf("the right password from another address: got code %q, want success", code)
 		}
 		_, err := f.service.ChangePassword(attacker, personal.ChangePasswordRequest{Credentials: in.Credentials, OldPassword: goodPassword})
 		wantCode(t, err, personal.CodeTooManyAttempts) // every way to guess counts towards the same limit
@@ -481,7 +481,7 @@ func TestGuesses_AreLimitedByLoginAndAddress(t *testing.T) {
 		}
 		f.clock.Advance(e.RetryAfter)
 		if code := guess(attacker, "ada", goodPassword); code != "" {
-			t.Fatalf("after the wait: %q", code)
+			t.Fatalf("after the wait: got code %q, want success", code)
 		}
 	})
 }
@@ -499,7 +499,7 @@ func TestGuesses_LoginAndEmailAreCountedApart(t *testing.T) {
 		}
 		wrong, many := personal.CodeInvalidCredentials, personal.CodeTooManyAttempts
 		if want := []personal.Code{wrong, wrong, wrong, many, wrong, wrong, wrong, many}; !slices.Equal(codes, want) {
-			t.Errorf("%s: %v, want %v", login, codes, want)
+			t.Errorf("%s: got %v, want %v", login, codes, want)
 		}
 	}
 }

@@ -91,19 +91,19 @@ func TestLoginKey_IsStable(t *testing.T) {
 			rapid.StringN(0, 20, 100).Draw(t, "rest")
 		if key, code := LoginKey(text); code == "" {
 			if again, code := LoginKey(key); again != key || code != "" {
-				t.Fatalf("login %q maps to %q, that to %q (%s)", text, key, again, code)
+				t.Fatalf("login %q: got %q, and %q (code %q) for that, want them equal", text, key, again, code)
 			}
 			if strings.Contains(key, "@") {
-				t.Fatalf("login %q maps to %q, which looks like an e-mail", text, key)
+				t.Fatalf("login %q: got %q, want no @ in it", text, key)
 			}
 		}
 		domain := rapid.StringMatching(`[A-Za-zа-яё0-9-]{1,20}\.[a-zа-я]{2,6}`).Draw(t, "domain")
 		if email, code := ParseEmail("ada@" + domain); code == "" {
 			if strings.ContainsFunc(email.Address, func(r rune) bool { return r > 127 }) {
-				t.Fatalf("e-mail at %q is %q", domain, email.Address)
+				t.Fatalf("e-mail at %q: got %q, want ASCII", domain, email.Address)
 			}
 			if again, code := ParseEmail(email.Address); again.Key != email.Key || code != "" {
-				t.Fatalf("e-mail at %q is %q, that %q (%s)", domain, email.Key, again.Key, code)
+				t.Fatalf("e-mail at %q: got key %q, and %q (code %q) for its address, want them equal", domain, email.Key, again.Key, code)
 			}
 		}
 	})

@@ -120,7 +120,7 @@ var cheap = password.Params{MemoryKiB: 8, Time: 1, Threads: 1}
 func wantCode(t *testing.T, err error, want personal.Code) {
 	t.Helper()
 	if got := personal.CodeOf(err); got != want {
-		t.Fatalf("code %q (%v), want %q", got, err, want)
+		t.Fatalf("got code %q (%v), want %q", got, err, want)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestSignIn_UnknownLoginCostsAHash(t *testing.T) {
 		_, err := f.signIn(login, goodPassword)
 		wantCode(t, err, personal.CodeInvalidCredentials)
 		if h.dummies != 1 {
-			t.Errorf("%q: %d dummy hashes, want 1", login, h.dummies)
+			t.Errorf("%q: got %d dummy hashes, want 1", login, h.dummies)
 		}
 	}
 }
@@ -297,7 +297,7 @@ func TestSession_LastSeenIsStoredOnceAMinute(t *testing.T) {
 		f.clock.Advance(time.Second)
 	}
 	if s.touches != 2 { // the first use of the hash, and once after a minute
-		t.Fatalf("%d writes in a minute, want 2", s.touches)
+		t.Fatalf("got %d writes in a minute, want 2", s.touches)
 	}
 }
 

@@ -72,12 +72,12 @@ func builder(version string, log *slog.Logger) pluginrpc.Builder {
 			return nil, fmt.Errorf("opening the database: %w", err)
 		}
 		m := &module{version: version, store: db, hasher: hasher, settings: s, log: log, learn: make(chan struct{}, 1)}
-		m.worker = &outbox.Worker{Store: db, Log: log, Insist: []outbox.Kind{accounts.KindEvent}}
+		m.worker = &outbox.Worker{Store: db, Log: log, KeepTrying: []outbox.Kind{accounts.KindEvent}}
 		m.service = accounts.New(s.accounts(), db, hasher, host, log, m.worker.Wake)
 		m.worker.Handlers = m.service.Jobs()
 		wrapping := &transfer.Wrapping{Store: db, Wrapper: hasher}
 		m.wrapper = &outbox.Worker{
-			Store: db, Log: log, Parallel: 1, Poll: wrapEvery, Insist: []outbox.Kind{transfer.KindWrap},
+			Store: db, Log: log, Parallel: 1, Poll: wrapEvery, KeepTrying: []outbox.Kind{transfer.KindWrap},
 			Handlers: map[outbox.Kind]outbox.Handler{transfer.KindWrap: wrapping.Do},
 		}
 		m.stopBase = start(m.syncClock, m.learnFormats)

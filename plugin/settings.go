@@ -237,12 +237,12 @@ func (s settings) reservedKeys() (keys []string) {
 // prune returns what may be removed at a time.
 func (s settings) prune(now time.Time) store.PruneOptions {
 	return store.PruneOptions{
-		Lifetimes:   s.accounts().Lifetimes(now),
-		MailsBefore: now.Add(-accounts.MailWindow),
-		PlacesSeen:  now.Add(-s.accounts().PlaceLife()),
-		AuditBefore: now.Add(-time.Duration(s.Audit.Retention)),
-		AuditMost:   s.Audit.MaxEntries,
-		AuditEach:   s.Audit.PerAccount,
+		Lifetimes:       s.accounts().Lifetimes(now),
+		MailsBefore:     now.Add(-accounts.MailWindow),
+		AddressesBefore: now.Add(-s.accounts().KnownAddressLifetime()),
+		AuditBefore:     now.Add(-time.Duration(s.Audit.Retention)),
+		MaxAudit:        s.Audit.MaxEntries,
+		MaxPerAccount:   s.Audit.PerAccount,
 	}
 }
 

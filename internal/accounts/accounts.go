@@ -1,13 +1,12 @@
 // Package accounts is the domain: what signing in, refreshing, registering,
-// recovering and the rest of the personal account mean. It implements
-// personal.Service and personal.Administration over the ports in ports.go and
-// knows neither HTTP nor gRPC nor SQL.
+// recovering and the other operations on a personal account do. It implements
+// personal.Service and personal.Administration. Its ports are declared beside the
+// operations that use them; it knows neither HTTP nor gRPC nor SQL.
 //
-// Each operation has a file of its own and reads from top to bottom in the order
-// in which the HTTP contract judges errors: what can't be read (400), limits by
-// address and login (429), who asks (401), limits by session and account (429), a
-// disabled account (403), what is wrong with the parameters (422), what is taken
-// (409).
+// Each operation reads from top to bottom in the order in which the HTTP contract
+// judges errors: unreadable parameters (400), limits by address and login (429),
+// the caller's identity (401), limits by session and account (429), a disabled
+// account (403), invalid parameters (422), values that are taken (409).
 package accounts
 
 import (
@@ -21,36 +20,101 @@ import (
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/userfields"
 )
-
-// MostSessions is how many sessions an account may have; the longest unused
-// goes when another one is opened (HTTP contract, section 3).
-const MostSessions = 100
 
 // Settings are the rules an administrator may change.
 type Settings struct {
-	SessionIdle     time.Duration // a session ends when it is not used for so long
-	SessionAbsolute time.Duration // a session ends so long after its sign-in, used or not
+	SessionIdle     time.Duration // an unused session expires after this time
+	SessionAbsolute time.Duration // any session expires this long after its sign-in
 	SessionGrace    time.Duration // how long superseded hashes of a session stay valid
 	MinPassword     int           // characters a new password must have
 	PasswordWords   []string      // words of the site, see [password.Policy]
-	ReservedLogins  []string      // logins that users may not register, in any case
-	MailLifetime    time.Duration // how long a mailed token is good for
-	RecoveryURL     string        // link of recovery mails, {token} within; "" for none
-	EmailURL        string        // link of e-mail confirmations, likewise
+	ReservedLogins  []string      // mapped logins (see [LoginKey]) that users may not register
+	MailLifetime    time.Duration // how long a mailed token is valid
+	RecoveryURL     string        // link in recovery mails, with the placeholder {token}; "" for no link
+	EmailURL        string        // link in e-mail confirmations, likewise
 	LoginWithEmail  bool          // whether an e-mail is accepted as login at sign-in
 	Throttle        Throttle
 }
 
-// Hasher hashes and verifies passwords. Implemented by [password.Hasher], which
-// bounds how many hashes run at once.
+// Store keeps everything that outlives a process. Each method is one transaction:
+// it takes effect as a whole or not at all. All times are the database clock's
+// (Now), in UTC, exact to the microsecond.
+//
+// A database that cannot be reached or is overloaded is ErrUnavailable. Errors that
+// are neither that nor named at a method mean that the database failed.
+type Store interface {
+	SignInStore
+	SessionStore
+	RegistrationStore
+	ProfileStore
+	PasswordStore
+	MailStore
+	RecoveryStore
+	EmailStore
+	AdministrationStore
+	AttemptStore
+	JobStore
+
+	// Now is the database's time. Nodes measure their offset from it, so that
+	// lifetimes are the same on all of them.
+	Now() time.Time
+}
+
+// The errors that a Store reports and the domain decides by.
+var (
+	// ErrNotFound means that the row does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrStale means that what the caller read has changed meanwhile; nothing was
+	// written.
+	ErrStale = errors.New("changed meanwhile")
+	// ErrUnavailable means that the database cannot be used at the moment. It may be
+	// unknown whether a write took place.
+	ErrUnavailable = errors.New("database unavailable")
+)
+
+// TakenError says which unique value belongs to another account: the login, or, if
+// the login is free, the e-mail. Nothing but charges was written.
+type TakenError struct{ Login, Email bool }
+
+// Error names the columns, never their values.
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("taken by another account (login: %t, e-mail: %t)", e.Login, e.Email)
+}
+
+// WaitError says that a limit is used up for now. Nothing was written.
+type WaitError struct{ Wait time.Duration }
+
+// Error returns the wait.
+func (e *WaitError) Error() string { return fmt.Sprintf("too many attempts, wait %v", e.Wait) }
+
+// Account is a stored account.
+type Account struct {
+	ID                int64 // 1 … 2^53−1, never reused
+	Login             string
+	LoginKey          string // the mapped form, which is unique
+	Name              *string
+	Email             Email
+	PasswordHash      string // encoded by package password
+	CredentialVersion int64  // raised by every change of the password, and by disabling and enabling the account
+	Fields            userfields.Values
+	Disabled          bool
+	Created, Updated  time.Time
+}
+
+// Email is an address as shown and as matched.
+type Email struct{ Address, Key string }
+
+// Hasher hashes and verifies passwords. It is implemented by [password.Hasher],
+// which limits how many hashes run at once.
 type Hasher interface {
 	Hash(ctx context.Context, from password.Source, prepared string) (string, error)
 	Verify(ctx context.Context, from password.Source, encoded, entered string) (password.Result, error)
 	VerifyDummy(ctx context.Context, from password.Source, entered string) error
 }
 
-// Service is the domain. Its zero value is of no use; see [New].
+// Service is the domain. Use [New] to make one; the zero value does not work.
 type Service struct {
 	settings Settings
 	store    Store
@@ -59,11 +123,11 @@ type Service struct {
 	host     personal.Host
 	schema   schemaCache
 	log      *slog.Logger
-	logKey   [32]byte // of digests in the log
-	wake     func()   // tells the outbox worker that a job was stored
+	logKey   [32]byte // key of digests in the log
+	wake     func()   // wakes the outbox worker after a job was stored
 
 	sessionWrites throttle.Memory // by session id
-	useWarnings   throttle.Memory // one key: warnings in the log about last uses that were lost
+	useWarnings   throttle.Memory // one key: limits the log warnings about last uses that were not stored
 }
 
 var (
@@ -71,8 +135,8 @@ var (
 	_ personal.Administration = (*Service)(nil)
 )
 
-// New returns the domain over its ports. wake is called after a job was stored;
-// it must not block.
+// New returns the domain on top of its ports. It calls wake after a job was stored;
+// wake must not block.
 func New(settings Settings, store Store, hasher Hasher, host personal.Host, log *slog.Logger, wake func()) *Service {
 	s := &Service{
 		settings: settings,
@@ -88,19 +152,32 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 	return s
 }
 
-// Retry-After of an answer that the database or the hashing queue caused.
+// retryAfter is the Retry-After of errors that the database or the hashing queue
+// has caused.
 const retryAfter = 2 * time.Second
 
-// fail turns what went wrong beneath an operation into the contract's error. A
-// failure is never mistaken for "not found": an outage must not look like a
-// wrong password.
+// fail turns an error beneath an operation into the contract's error; nil stays
+// nil. An outage is never reported as "not found": it must not look like a wrong
+// password.
 func fail(doing string, err error) error {
-	var known *personal.Error
-	if errors.As(err, &known) {
-		return err
+	if err == nil {
+		return nil
 	}
+	var known *personal.Error
+	var taken *TakenError
 	cause := fmt.Errorf("%s: %w", doing, err)
 	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &taken):
+		e := &personal.Error{Code: personal.CodeAlreadyExists}
+		if taken.Login {
+			e.FieldErrors.Add("login", personal.FieldErrorTaken)
+		}
+		if taken.Email {
+			e.FieldErrors.Add("email", personal.FieldErrorTaken)
+		}
+		return e
 	case errors.Is(err, ErrUnavailable), errors.Is(err, password.ErrBusy),
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &personal.Error{Code: personal.CodeUnavailable, RetryAfter: retryAfter, Cause: cause}
@@ -108,15 +185,39 @@ func fail(doing string, err error) error {
 	return personal.NewError(personal.CodeInternal, cause)
 }
 
-// refusal is an error that needs no cause: the code says it all.
+// failWith is fail, but returns the code for ErrNotFound and ErrStale.
+func failWith(code personal.Code, doing string, err error) error {
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrStale) {
+		return refusal(code)
+	}
+	return fail(doing, err)
+}
+
+// committed wakes the worker after a write that has stored jobs. An error of the
+// write is handled by failWith.
+func (s *Service) committed(code personal.Code, doing string, err error) error {
+	if err == nil {
+		s.wake()
+	}
+	return failWith(code, doing, err)
+}
+
+// refusal is an error without a cause: the code says everything.
 func refusal(code personal.Code) error { return personal.NewError(code, nil) }
 
-// newID returns a random identifier for what must be told apart when repeated.
+// newID returns a random identifier, by which a receiver recognises a repetition.
 func newID() string { return rand.Text() }
 
-// require notes a missing parameter.
-func require(faults *personal.FieldErrors, name, value string) {
+// check adds a field error, unless the code is empty.
+func check(invalid *personal.FieldErrors, parameter string, code personal.FieldErrorCode) {
+	if code != "" {
+		invalid.Add(parameter, code)
+	}
+}
+
+// require adds a field error if the parameter is missing.
+func require(invalid *personal.FieldErrors, parameter, value string) {
 	if value == "" {
-		faults.Add(name, personal.FieldErrorRequired)
+		invalid.Add(parameter, personal.FieldErrorRequired)
 	}
 }

@@ -3,79 +3,126 @@ package accounts
 import (
 	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
+// AdministrationStore searches, shows, changes and deletes accounts for
+// administrators, and reads the audit log.
+type AdministrationStore interface {
+	// SearchAccounts returns the accounts that match the search, the highest id
+	// first.
+	SearchAccounts(ctx context.Context, q AccountSearch) ([]SeenAccount, error)
+	// Account returns an account by its id. ErrNotFound.
+	Account(ctx context.Context, id int64) (SeenAccount, error)
+	// SetEmail sets the account's e-mail, or removes it if it is the zero value,
+	// changes the login along if that is the old e-mail, voids every token, and stores
+	// the jobs. It calls jobs under a lock with the account before the change; an error
+	// of jobs cancels the change. Setting the present e-mail changes nothing.
+	// ErrNotFound, *TakenError.
+	SetEmail(ctx context.Context, id int64, email Email, jobs func(before Account) ([]NewJob, error)) error
+	// SetDisabled disables or enables an account, raises the credential version,
+	// ends every session, voids every mailed token and stores the jobs. If the account
+	// is in that state already it changes nothing. ErrNotFound.
+	SetDisabled(ctx context.Context, id int64, disabled bool, jobs ...NewJob) error
+	// DeleteAccount removes an account with its sessions, tokens, mails and known
+	// addresses, anonymises its audit entries, and stores the jobs. It calls remains for
+	// each waiting job of the account and each waiting KindRecovery job: the result
+	// replaces the job's payload, and nil removes the job. ErrNotFound.
+	DeleteAccount(ctx context.Context, id int64, remains func(Account, outbox.Job) []byte, jobs ...NewJob) error
+	// AuditEntries returns the entries of the audit log that match the request,
+	// the highest cursor first, at most Limit.
+	AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) ([]personal.AuditEntry, error)
+}
+
+// AccountSearch says which accounts to search for.
+type AccountSearch struct {
+	Text     string // part of the name, in any case; "" matches every account
+	Key      string // part of the login's or the e-mail's key
+	ID       int64  // the whole id; 0: none
+	Disabled *bool  // nil: either
+	Before   int64  // only lower ids; 0: any
+	Limit    int
+}
+
+// SeenAccount is an account with the time of its last use.
+type SeenAccount struct {
+	Account
+	LastSeen time.Time // the latest of its sessions that are still stored; zero without any
+}
+
 // FindUsers implements [personal.Administration].
 func (s *Service) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
-	q, err := search(r)
+	q, err := accountSearch(r)
 	if err != nil {
 		return personal.UserPage{}, err
 	}
-	wanted := q.Most
-	q.Most++ // one more tells whether there is another page
+	limit := q.Limit
+	q.Limit++ // one more shows whether there is another page
 	found, err := s.store.SearchAccounts(ctx, q)
 	if err != nil {
 		return personal.UserPage{}, fail("searching accounts", err)
 	}
-	page := personal.UserPage{Users: make([]personal.User, 0, wanted)}
-	for _, a := range found[:min(wanted, len(found))] {
+	page := personal.UserPage{Users: make([]personal.User, 0, limit)}
+	for _, a := range found[:min(limit, len(found))] {
 		page.Users = append(page.Users, userOf(a))
 	}
-	if len(found) > wanted {
-		page.Next = found[wanted-1].ID
+	if len(found) > limit {
+		page.Next = found[limit-1].ID
 	}
 	return page, nil
 }
 
-// search reads a request. Logins and e-mails are looked for by their keys; an
-// e-mail with a domain in Unicode has its A-label there.
-func search(r personal.FindUsersRequest) (AccountSearch, error) {
+// accountSearch checks a request. It searches logins and e-mails by their keys, in
+// which the domain of an e-mail is an A-label.
+func accountSearch(r personal.FindUsersRequest) (AccountSearch, error) {
 	text := strings.TrimSpace(r.Search)
-	q := AccountSearch{Text: text, Before: r.After, Most: r.Limit}
-	var faults personal.FieldErrors
-	checkSearched(&faults, "search", text)
+	q := AccountSearch{Text: text, Before: r.After, Limit: cmp.Or(r.Limit, personal.DefaultUserLimit)}
+	var invalid personal.FieldErrors
+	checkSearched(&invalid, "search", text)
 	switch disabled := r.State == personal.UserDisabled; r.State {
 	case "":
 	case personal.UserActive, personal.UserDisabled:
 		q.Disabled = &disabled
 	default:
-		faults.Add("state", personal.FieldErrorNotInList)
+		invalid.Add("state", personal.FieldErrorNotInList)
 	}
-	if r.After < 0 {
-		faults.Add("after", personal.FieldErrorOutOfRange)
-	}
-	if q.Most == 0 {
-		q.Most = personal.DefaultUserLimit
-	}
-	if q.Most < 0 || q.Most > personal.MaxUserLimit {
-		faults.Add("limit", personal.FieldErrorOutOfRange)
-	}
+	checkRange(&invalid, "after", r.After, 0)
+	checkRange(&invalid, "limit", int64(q.Limit), personal.MaxUserLimit)
 	q.Key = strings.ToLower(norm.NFC.String(text))
-	if email, fault := ParseEmail(text); fault == "" {
+	if email, code := ParseEmail(text); code == "" {
 		q.Key = email.Key
 	}
 	if id, err := strconv.ParseInt(text, 10, 64); err == nil {
 		q.ID = id
 	}
-	return q, faults.Err()
+	return q, invalid.Err()
 }
 
-// checkSearched adds the fault of a text that is searched for.
-func checkSearched(faults *personal.FieldErrors, parameter, text string) {
+// checkSearched adds the field error of a text to search for.
+func checkSearched(invalid *personal.FieldErrors, parameter, text string) {
 	switch {
 	case utf8.RuneCountInString(text) > personal.MaxSearchLength:
-		faults.Add(parameter, personal.FieldErrorTooLong)
+		invalid.Add(parameter, personal.FieldErrorTooLong)
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		faults.Add(parameter, personal.FieldErrorInvalidFormat)
+		invalid.Add(parameter, personal.FieldErrorInvalidFormat)
+	}
+}
+
+// checkRange adds a field error unless n is between 0 and the maximum; 0 for no
+// maximum.
+func checkRange(invalid *personal.FieldErrors, parameter string, n, maximum int64) {
+	if n < 0 || maximum > 0 && n > maximum {
+		invalid.Add(parameter, personal.FieldErrorOutOfRange)
 	}
 }
 
@@ -100,7 +147,7 @@ func (s *Service) User(ctx context.Context, id int64) (personal.UserRecord, erro
 	}
 	account, err := s.store.Account(ctx, id)
 	if err != nil {
-		return personal.UserRecord{}, nobody("finding an account", err)
+		return personal.UserRecord{}, failWith(personal.CodeNotFound, "finding an account", err)
 	}
 	return personal.UserRecord{User: userOf(account), Fields: schema.Record(account.Fields)}, nil
 }
@@ -114,27 +161,24 @@ func (s *Service) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) 
 	if len(schema.Malformed(r.Fields)) > 0 {
 		return refusal(personal.CodeMalformedRequest)
 	}
-	change, err := s.change(r.Fields, schema.Administer)
+	change, err := s.profileChange(r.Fields, schema.Administer)
 	if err != nil {
 		return err
 	}
 	if len(r.Fields) == 0 {
 		return s.mustExist(ctx, r.UserID)
 	}
-	if _, err := s.store.UpdateProfile(ctx, r.UserID, change, s.event(ctx, personal.ActorAdministrator, personal.EventUserUpdated, r.UserID)); err != nil {
-		return nobody("updating an account", err)
-	}
-	s.wake()
-	return nil
+	_, err = s.store.UpdateProfile(ctx, r.UserID, change, s.event(ctx, personal.ActorAdministrator, personal.EventUserUpdated, r.UserID))
+	return s.committed(personal.CodeNotFound, "updating an account", err)
 }
 
 // SetEmail implements [personal.Administration].
 func (s *Service) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
 	var email Email
 	if r.Email != "" {
-		var fault personal.FieldErrorCode
-		if email, fault = ParseEmail(r.Email); fault != "" {
-			return personal.FieldErrors{"email": fault}.Err()
+		var code personal.FieldErrorCode
+		if email, code = ParseEmail(r.Email); code != "" {
+			return personal.FieldErrors{"email": code}.Err()
 		}
 	}
 	err := s.store.SetEmail(ctx, r.UserID, email, func(before Account) ([]NewJob, error) {
@@ -143,15 +187,7 @@ func (s *Service) SetEmail(ctx context.Context, r personal.SetEmailRequest) erro
 		}
 		return s.emailChanged(ctx, personal.ActorAdministrator, before), nil
 	})
-	var taken *TakenError
-	if errors.As(err, &taken) {
-		return alreadyExists(taken)
-	}
-	if err != nil {
-		return nobody("setting an e-mail", err)
-	}
-	s.wake()
-	return nil
+	return s.committed(personal.CodeNotFound, "setting an e-mail", err)
 }
 
 // DisableUser implements [personal.Administration].
@@ -165,11 +201,8 @@ func (s *Service) EnableUser(ctx context.Context, id int64) error {
 }
 
 func (s *Service) setDisabled(ctx context.Context, id int64, disabled bool, t personal.EventType) error {
-	if err := s.store.SetDisabled(ctx, id, disabled, s.event(ctx, personal.ActorAdministrator, t, id)); err != nil {
-		return nobody("disabling or enabling an account", err)
-	}
-	s.wake()
-	return nil
+	err := s.store.SetDisabled(ctx, id, disabled, s.event(ctx, personal.ActorAdministrator, t, id))
+	return s.committed(personal.CodeNotFound, "disabling or enabling an account", err)
 }
 
 // UserSessions implements [personal.Administration].
@@ -185,32 +218,69 @@ func (s *Service) RevokeUserSessions(ctx context.Context, id int64) error {
 	if err := s.mustExist(ctx, id); err != nil {
 		return err
 	}
-	if err := s.store.EndSessions(ctx, id); err != nil {
-		return fail("ending an account's sessions", err)
+	return fail("revoking an account's sessions", s.store.RevokeSessions(ctx, id))
+}
+
+func (s *Service) mustExist(ctx context.Context, id int64) error {
+	_, err := s.store.Account(ctx, id)
+	return failWith(personal.CodeNotFound, "finding an account", err)
+}
+
+// DeleteUser implements [personal.Administration].
+func (s *Service) DeleteUser(ctx context.Context, id int64) error {
+	err := s.store.DeleteAccount(ctx, id, s.remains, s.event(ctx, personal.ActorAdministrator, personal.EventUserDeleted, id))
+	return s.committed(personal.CodeNotFound, "deleting an account", err)
+}
+
+// remains returns the payload that is left of a waiting job when the account is
+// deleted, nil for none. Of an event it is what happened, which the host has not
+// received yet; mails are dropped. A recovery of another account is left as it is.
+func (s *Service) remains(a Account, j outbox.Job) []byte {
+	switch j.Kind {
+	case KindEvent:
+		var e personal.Event
+		if json.Unmarshal(j.Payload, &e) != nil {
+			return nil
+		}
+		e.Address, e.RequestID = "", ""
+		return newJob(KindEvent, e).Payload
+	case KindRecovery:
+		var r recoveryJob
+		if json.Unmarshal(j.Payload, &r) != nil || !s.names(r, a) {
+			return j.Payload
+		}
 	}
 	return nil
+}
+
+// names reports whether a waiting recovery holds the account's login or e-mail,
+// whether or not the recovery would find the account by it.
+func (s *Service) names(r recoveryJob, a Account) bool {
+	for _, typed := range []string{r.Login, r.Email} {
+		if email, code := ParseEmail(typed); code == "" && (email.Key == a.Email.Key || email.Key == a.LoginKey) {
+			return true
+		}
+		if q := s.loginQuery(typed); q.LoginKey != "" && q.LoginKey == a.LoginKey {
+			return true
+		}
+	}
+	return false
 }
 
 // AuditEntries implements [personal.Administration].
 func (s *Service) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
 	r.Text = strings.TrimSpace(r.Text)
 	limit := cmp.Or(r.Limit, personal.DefaultAuditLimit)
-	var faults personal.FieldErrors
-	checkSearched(&faults, "type", string(r.Type))
-	checkSearched(&faults, "text", r.Text)
-	if r.UserID < 0 {
-		faults.Add("user_id", personal.FieldErrorOutOfRange)
-	}
-	if r.After < 0 {
-		faults.Add("after", personal.FieldErrorOutOfRange)
-	}
-	if limit < 0 || limit > personal.MaxAuditLimit {
-		faults.Add("limit", personal.FieldErrorOutOfRange)
-	}
-	if err := faults.Err(); err != nil {
+	var invalid personal.FieldErrors
+	checkSearched(&invalid, "type", string(r.Type))
+	checkSearched(&invalid, "text", r.Text)
+	checkRange(&invalid, "user_id", r.UserID, 0)
+	checkRange(&invalid, "after", r.After, 0)
+	checkRange(&invalid, "limit", int64(limit), personal.MaxAuditLimit)
+	if err := invalid.Err(); err != nil {
 		return personal.AuditPage{}, err
 	}
-	r.Limit = limit + 1 // one more tells whether there is another page
+	r.Limit = limit + 1 // one more shows whether there is another page
 	entries, err := s.store.AuditEntries(ctx, r)
 	if err != nil {
 		return personal.AuditPage{}, fail("reading the audit log", err)
@@ -219,19 +289,4 @@ func (s *Service) AuditEntries(ctx context.Context, r personal.AuditEntriesReque
 		return personal.AuditPage{Entries: entries}, nil
 	}
 	return personal.AuditPage{Entries: entries[:limit], Next: entries[limit-1].Cursor}, nil
-}
-
-func (s *Service) mustExist(ctx context.Context, id int64) error {
-	if _, err := s.store.Account(ctx, id); err != nil {
-		return nobody("finding an account", err)
-	}
-	return nil
-}
-
-// nobody answers not_found for an id that is no account's.
-func nobody(doing string, err error) error {
-	if errors.Is(err, ErrNotFound) {
-		return refusal(personal.CodeNotFound)
-	}
-	return fail(doing, err)
 }

@@ -27,8 +27,8 @@ func (f *fixture) delete(t *testing.T, id int64) {
 	}
 }
 
-// departures are the ways in which an account can be taken from its user.
-var departures = map[string]func(f *fixture, t *testing.T, id int64){
+// losses are the ways in which a user can lose their account.
+var losses = map[string]func(f *fixture, t *testing.T, id int64){
 	"disabled": (*fixture).disable,
 	"deleted":  (*fixture).delete,
 	"disabled and enabled again": func(f *fixture, t *testing.T, id int64) {
@@ -39,7 +39,7 @@ var departures = map[string]func(f *fixture, t *testing.T, id int64){
 	},
 }
 
-// wantNoJobs checks that no job waits to be tried again.
+// wantNoJobs checks that no job waits to be retried.
 func (f *fixture) wantNoJobs(t *testing.T) {
 	t.Helper()
 	f.clock.Advance(time.Hour)
@@ -48,17 +48,17 @@ func (f *fixture) wantNoJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, j := range jobs {
-		t.Errorf("a job of kind %s is left after %d tries", j.Kind, j.Attempts-1)
+		t.Errorf("got a job of kind %s after %d attempts, want none", j.Kind, j.Attempts-1)
 	}
 }
 
-func TestAMailForAnAccountThatIsGoneIsDroppedAtOnce(t *testing.T) {
-	for name, depart := range departures {
+func TestMail_OfALostAccountIsDropped(t *testing.T) {
+	for name, lose := range losses {
 		t.Run(name, func(t *testing.T) {
 			testkit.Databases(t, func(t *testing.T, url string) {
 				f := newFixture(t, url)
 				in := f.register(t, "ada")
-				if name != "disabled and enabled again" { // who may sign in again may recover
+				if name != "disabled and enabled again" { // there a recovery is sent
 					if err := f.service.Recover(t.Context(), personal.RecoverRequest{Login: "ada"}); err != nil {
 						t.Fatal(err)
 					}
@@ -67,10 +67,10 @@ func TestAMailForAnAccountThatIsGoneIsDroppedAtOnce(t *testing.T) {
 				if err := f.service.ChangeEmail(t.Context(), change); err != nil {
 					t.Fatal(err)
 				}
-				depart(f, t, in.Credentials.UserID)
+				lose(f, t, in.Credentials.UserID)
 				f.drain(t)
 				if mails := f.host.Mails(); len(mails) > 0 {
-					t.Errorf("%d mails were sent", len(mails))
+					t.Errorf("got %d mails, want none", len(mails))
 				}
 				f.wantNoJobs(t)
 			})
@@ -78,28 +78,28 @@ func TestAMailForAnAccountThatIsGoneIsDroppedAtOnce(t *testing.T) {
 	}
 }
 
-func TestAMailWhoseAccountGoesWhileItIsMadeHoldsNoTokenAndIsNotTriedAgain(t *testing.T) {
+func TestMail_AccountLostDuringRecoverySendsNothing(t *testing.T) {
 	for _, name := range []string{"disabled", "deleted"} {
 		t.Run(name, func(t *testing.T) {
 			f, s, _ := spied(t, testkit.SQLite(t), cheap)
 			id := f.register(t, "ada").Credentials.UserID
-			f.worker.Handlers = f.service.Jobs() // which look at the store through the spy
-			s.found = func() { departures[name](f, t, id) }
+			f.worker.Handlers = f.service.Jobs() // which use the spy
+			s.found = func() { losses[name](f, t, id) }
 			f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
 			if s.found != nil {
-				t.Fatal("the account was not looked for")
+				t.Fatal("the account was not searched for")
 			}
 			if mails := f.host.Mails(); len(mails) > 0 {
-				t.Errorf("%d mails were sent", len(mails))
+				t.Errorf("got %d mails, want none", len(mails))
 			}
 			f.wantNoJobs(t)
 		})
 	}
 }
 
-// What an account's user has begun when it is taken from him fails like any call
-// of his, and leaves nothing behind.
-func TestACallThatMeetsTheEndOfItsAccountIsRefused(t *testing.T) {
+// A call in progress while its user loses the account fails like any later call,
+// and writes nothing.
+func TestSession_AccountLostDuringACallIsUnauthenticated(t *testing.T) {
 	ctx := context.Background()
 	calls := map[string]func(f *fixture, c personal.Credentials) error{
 		"refresh": func(f *fixture, c personal.Credentials) error {
@@ -113,23 +113,23 @@ func TestACallThatMeetsTheEndOfItsAccountIsRefused(t *testing.T) {
 			return err
 		},
 	}
-	for name, depart := range departures {
+	for name, lose := range losses {
 		for operation, call := range calls {
-			t.Run(operation+" of an account "+name, func(t *testing.T) {
+			t.Run(operation+", account "+name, func(t *testing.T) {
 				f, s, _ := spied(t, testkit.SQLite(t), cheap)
 				c := f.register(t, "ada").Credentials
-				s.looked = func() { depart(f, t, c.UserID) }
+				s.looked = func() { lose(f, t, c.UserID) }
 				wantCode(t, call(f, c), personal.CodeUnauthenticated)
 				wantCode(t, call(f, c), personal.CodeUnauthenticated)
 				if _, err := f.signIn("ada", otherPassword); err == nil {
-					t.Error("the new password was stored")
+					t.Error("got a sign-in with the new password, want an error")
 				}
 			})
 		}
 	}
 }
 
-func TestNothingElseIsWrittenToAnAccountThatWasDeletedMeanwhile(t *testing.T) {
+func TestDeleteUser_ConcurrentCallsWriteNothing(t *testing.T) {
 	ctx := context.Background()
 	name := map[string]personal.Input{"name": personal.Text("Ada")}
 	for operation, test := range map[string]struct {
@@ -158,42 +158,42 @@ func TestNothingElseIsWrittenToAnAccountThatWasDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-func TestASignInThatWasHashingWhileItsAccountWasTakenFails(t *testing.T) {
-	for name, depart := range departures {
+func TestSignIn_AccountLostWhileHashingFails(t *testing.T) {
+	for name, lose := range losses {
 		t.Run(name, func(t *testing.T) {
 			f, _, h := spied(t, testkit.SQLite(t), cheap)
 			id := f.register(t, "ada").Credentials.UserID
-			h.while = func() { depart(f, t, id) }
+			h.while = func() { lose(f, t, id) }
 			_, err := f.signIn("ada", goodPassword)
 			wantCode(t, err, personal.CodeInvalidCredentials)
 		})
 	}
 }
 
-// An old hash of a session that was ended for its account is no theft.
-func TestAnOldHashOfADisabledAccountRaisesNoAlarm(t *testing.T) {
+// An old hash of a session that ended with its account is no theft.
+func TestDisableUser_OldHashIsNoTheft(t *testing.T) {
 	f := newFixture(t, testkit.SQLite(t))
 	c := f.register(t, "ada").Credentials
-	newest := c
+	current := c
 	for range 3 {
 		var err error
-		if newest, err = f.service.Refresh(t.Context(), newest); err != nil {
+		if current, err = f.service.Refresh(t.Context(), current); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f.clock.Advance(time.Hour) // beyond every grace
+	f.clock.Advance(time.Hour) // after every grace period
 	f.disable(t, c.UserID)
 	_, err := f.service.Refresh(t.Context(), c)
 	wantCode(t, err, personal.CodeUnauthenticated)
 	f.drain(t)
 	for _, e := range f.host.Events() {
 		if e.Type == personal.EventSessionTheft {
-			t.Error("a theft was told")
+			t.Error("got a session_theft event, want none")
 		}
 	}
 }
 
-func TestWhatAnAdministratorDoesIsToldOnceWithItsRequest(t *testing.T) {
+func TestAdministration_EachChangeSendsOneEvent(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.register(t, "ada").Credentials.UserID
@@ -204,8 +204,8 @@ func TestWhatAnAdministratorDoesIsToldOnceWithItsRequest(t *testing.T) {
 		another := personal.SetEmailRequest{UserID: id, Email: "another@example.com"}
 		var want []personal.Event
 		for _, step := range []struct {
-			does func() error
-			told personal.EventType // "" for nothing
+			run  func() error
+			want personal.EventType // "" for none
 		}{
 			{func() error { return f.service.UpdateUser(ctx, personal.UpdateUserRequest{UserID: id}) }, ""},
 			{func() error { return f.service.UpdateUser(ctx, change) }, personal.EventUserUpdated},
@@ -217,12 +217,12 @@ func TestWhatAnAdministratorDoesIsToldOnceWithItsRequest(t *testing.T) {
 			{func() error { return f.service.EnableUser(ctx, id) }, personal.EventUserEnabled},
 			{func() error { return f.service.DeleteUser(ctx, id) }, personal.EventUserDeleted},
 		} {
-			if err := step.does(); err != nil {
+			if err := step.run(); err != nil {
 				t.Fatal(err)
 			}
-			f.drain(t) // what was not told before its user is deleted names no address
-			if step.told != "" {
-				want = append(want, personal.Event{Type: step.told, Time: f.clock.Now(), UserID: id, Address: "192.0.2.7", RequestID: "r",
+			f.drain(t) // an event sent after the deletion would have no address
+			if step.want != "" {
+				want = append(want, personal.Event{Type: step.want, Time: f.clock.Now(), UserID: id, Address: "192.0.2.7", RequestID: "r",
 					Actor: personal.ActorAdministrator, ActorName: "Olga"})
 			}
 		}

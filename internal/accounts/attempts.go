@@ -16,96 +16,109 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// Throttle says how often something may be tried. The zero value allows
-// everything.
+// AttemptStore counts attempts and keeps known addresses.
+type AttemptStore interface {
+	// Charge counts one attempt against every key and stores the jobs. If any limit
+	// is used up it does neither and returns *WaitError with the longest wait.
+	Charge(ctx context.Context, charges []throttle.Charge, now time.Time, jobs ...NewJob) error
+	// CheckLimits returns the *WaitError that Charge would return, and counts nothing.
+	CheckLimits(ctx context.Context, charges []throttle.Charge, now time.Time) error
+	// Refund takes one attempt off every key.
+	Refund(ctx context.Context, charges []throttle.Charge) error
+	// IsKnownAddress reports whether the account that q finds has signed in from the
+	// address since the given time.
+	IsKnownAddress(ctx context.Context, q AccountQuery, address string, since time.Time) (bool, error)
+	// AddKnownAddress stores, to the day, that the account's user is at the address.
+	// Of more addresses than the limit, the ones unused for longest are removed. A
+	// missing account is no error.
+	AddKnownAddress(ctx context.Context, accountID int64, address string, limit int) error
+}
+
+// Throttle holds the rate limits. The zero value allows everything.
 type Throttle struct {
 	Enabled       bool
-	Guess         throttle.Limit // passwords for one login from one address, right ones under way included
-	GuessAddress  throttle.Limit // passwords of all accounts, and hashes of no session, from one address
+	Guess         throttle.Limit // passwords for one login from one address, including right ones still in progress
+	GuessAddress  throttle.Limit // passwords for all accounts, and hashes of no session, from one address
 	GuessAccount  throttle.Limit // passwords for one login from all addresses that are not known addresses of the account
 	SignInAddress throttle.Limit // sign-in attempts from one address, right or wrong
 	SignInAccount throttle.Limit // sign-ins with the right password to one account
 	Register      throttle.Limit // registrations from one address
 	TakenEmail    throttle.Limit // e-mail addresses found to be taken from one address
-	Recover       throttle.Limit // recoveries asked for from one address
-	RecoverAll    throttle.Limit // recoveries that wait at once: each is a row until it is done
+	Recover       throttle.Limit // recovery requests from one address
+	RecoverAll    throttle.Limit // recoveries waiting at once: each is a row until it is done
 	Confirm       throttle.Limit // mailed tokens presented from one address
 	SessionWrites throttle.Limit // refreshes and other writing operations of one session, counted by each node
 }
 
-// MostPlaces is how many places of an account are known. Its owner is not locked
-// out from where he has been lately, whoever guesses elsewhere. The longest unseen
-// goes.
-const MostPlaces = 20
+// MaxKnownAddresses is how many known addresses an account has. Guesses from
+// elsewhere never lock a user out at a known address. Above the limit, the address
+// unused for longest is forgotten.
+const MaxKnownAddresses = 20
 
-// PlaceLife is how long a place is known after the last sign-in there: for longer
-// than a session lives, so that nobody is a stranger where his has just ended.
-func (s Settings) PlaceLife() time.Duration {
+// KnownAddressLifetime is how long an address is known after the last sign-in from
+// it: 90 days, and always longer than a session, so that the address is still known
+// when the session that began there expires.
+func (s Settings) KnownAddressLifetime() time.Duration {
 	return max(90*24*time.Hour, 2*s.SessionAbsolute)
 }
 
-// guess charges one password tried for a login, or an e-mail, from the caller's
-// address, and the further charges. It returns those that may be refunded. A
-// request in which nothing is to be judged is refused like another, but charged
-// nothing and spared the writing.
-func (s *Service) guess(ctx context.Context, login string, judged bool, further []throttle.Charge) ([]throttle.Charge, error) {
+// guess charges one password entered for a login or e-mail, and the further
+// charges. It returns the charges that may be refunded; the first one is that of
+// the login and the address. An attempt without anything to verify is refused like
+// any other, but is not charged.
+//
+// It charges the login as typed, whether or not an account has it: a count shared
+// by a login and an e-mail would reveal that they belong to the same account.
+func (s *Service) guess(ctx context.Context, login string, verify bool, further []throttle.Charge) ([]throttle.Charge, error) {
 	if !s.settings.Throttle.Enabled {
 		return nil, nil
 	}
-	attempt, err := s.guessCharges(ctx, login)
+	limits, q := s.settings.Throttle, s.loginQuery(login)
+	target, from := cmp.Or(q.LoginKey, q.EmailKey, login), source(ctx)
+	known, err := s.store.IsKnownAddress(ctx, q, from, s.store.Now().Add(-s.settings.KnownAddressLifetime()))
 	if err != nil {
-		return nil, err
+		return nil, fail("looking for a known address", err)
+	}
+	attempt := append(s.limit(limits.Guess, "guess", from, target), s.perNetwork(ctx, "guess", limits.GuessAddress)...)
+	if known || target == "" {
+		// Not limited (a zero limit never refuses), but with a key and a query all the
+		// same: the response time must not reveal whose known address this is.
+		attempt = append(attempt, s.limit(throttle.Limit{}, "guess at a known address", from, target)...)
+	} else {
+		attempt = append(attempt, s.limit(limits.GuessAccount, "guess of", target)...)
 	}
 	all := slices.Concat(attempt, further)
-	if !judged {
-		return nil, s.look(ctx, all)
+	if !verify {
+		return nil, s.checkLimits(ctx, all)
 	}
 	return attempt, s.charge(ctx, all)
 }
 
-// guessCharges are what a guess is counted by; the first is the login and the
-// address. It is the login as typed, whether or not an account has it: a count
-// that a login and an e-mail share would tell that they are one account's.
-func (s *Service) guessCharges(ctx context.Context, login string) ([]throttle.Charge, error) {
-	limits, q := s.settings.Throttle, s.loginQuery(login)
-	target, from := cmp.Or(q.LoginKey, q.EmailKey, login), source(ctx)
-	known, err := s.store.KnownPlace(ctx, q, from, s.store.Now().Add(-s.settings.PlaceLife()))
-	if err != nil {
-		return nil, fail("looking for a place", err)
+// limit returns the charge of one attempt, or nothing if throttling is off.
+func (s *Service) limit(l throttle.Limit, key ...string) []throttle.Charge {
+	if !s.settings.Throttle.Enabled {
+		return nil
 	}
-	attempt := []throttle.Charge{{Key: chargeKey("guess", from, target), Limit: limits.Guess}}
-	attempt = append(attempt, perNetwork(ctx, "guess", limits.GuessAddress)...)
-	of := throttle.Charge{Key: chargeKey("guess of", target), Limit: limits.GuessAccount}
-	if known || target == "" {
-		// Not charged, but with a key and a query all the same: how long it takes must
-		// not tell whose known address this is. A limit of zero never refuses.
-		of = throttle.Charge{Key: chargeKey("guess at a known address", from, target)}
-	}
-	return append(attempt, of), nil
+	return []throttle.Charge{{Key: chargeKey(key...), Limit: l}}
 }
 
-// sharedBy is how many times as much is allowed of an address that many callers
-// seem to share: enough not to lock a site out whose proxy nobody listed, and a
-// bound for who makes his address look like one.
-const sharedBy = 10
-
-// perAddress charges an attempt to the caller's address. One that is unknown is
-// not charged: its limit would lock out everybody without an address.
-func perAddress(ctx context.Context, what string, limit throttle.Limit) []throttle.Charge {
+// perAddress charges an attempt to the caller's address. An unknown address is not
+// charged: its limit would lock out everybody without an address.
+func (s *Service) perAddress(ctx context.Context, what string, l throttle.Limit) []throttle.Charge {
 	call := personal.CallFrom(ctx)
 	if call.Shared {
-		limit = wider(limit)
+		l = wider(l)
 	} else if !call.Address.IsValid() {
 		return nil
 	}
-	return []throttle.Charge{{Key: chargeKey(what, source(ctx)), Limit: limit}}
+	return s.limit(l, what, source(ctx))
 }
 
-// perNetwork is perAddress, and for IPv6 charges the /48 of the address besides,
-// whose limit is ten times as wide: one customer may have 65,536 networks of /64
-// (HTTP contract, section 5).
-func perNetwork(ctx context.Context, what string, limit throttle.Limit) []throttle.Charge {
-	charges := perAddress(ctx, what, limit)
+// perNetwork is perAddress, and for IPv6 also charges the /48 of the address with a
+// limit ten times as wide: one customer may have 65,536 networks of /64 (HTTP
+// contract, section 5).
+func (s *Service) perNetwork(ctx context.Context, what string, l throttle.Limit) []throttle.Charge {
+	charges := s.perAddress(ctx, what, l)
 	if site, ok := sourceSite(ctx); ok {
 		for _, c := range charges {
 			charges = append(charges, throttle.Charge{Key: chargeKey(what, site), Limit: wider(c.Limit)})
@@ -114,27 +127,19 @@ func perNetwork(ctx context.Context, what string, limit throttle.Limit) []thrott
 	return charges
 }
 
+// wider is a limit for an address that many callers seem to share: wide enough not
+// to lock out a site whose proxy is not configured, and still a limit for callers
+// who fake a shared address.
 func wider(l throttle.Limit) throttle.Limit {
-	return throttle.Limit{Burst: l.Burst * sharedBy, Every: l.Every / sharedBy}
+	const times = 10
+	return throttle.Limit{Burst: l.Burst * times, Every: l.Every / times}
 }
 
-// chargeRegistration charges a registration. One in which nothing is to be judged
-// is refused like another, but charged nothing.
-func (s *Service) chargeRegistration(ctx context.Context, judged bool) error {
-	attempt := append(perNetwork(ctx, "register", s.settings.Throttle.Register), s.takenEmail(ctx, true)...)
-	if !judged {
-		return s.look(ctx, attempt)
-	}
-	return s.charge(ctx, attempt)
-}
-
-// takenEmail charges the discovery that an e-mail is taken, which tells that its
-// owner has an account. With look it only refuses while the limit is used up.
+// takenEmail charges the discovery that an e-mail is taken, which reveals that its
+// owner has an account. With look it is not counted, only refused while the limit is
+// used up.
 func (s *Service) takenEmail(ctx context.Context, look bool) []throttle.Charge {
-	if !s.settings.Throttle.Enabled {
-		return nil
-	}
-	charges := perNetwork(ctx, "taken email", s.settings.Throttle.TakenEmail)
+	charges := s.perNetwork(ctx, "taken email", s.settings.Throttle.TakenEmail)
 	for i := range charges {
 		charges[i].Look = look
 	}
@@ -143,109 +148,88 @@ func (s *Service) takenEmail(ctx context.Context, look bool) []throttle.Charge {
 
 // signInAccount charges a sign-in to the account whose password was right.
 func (s *Service) signInAccount(accountID int64) []throttle.Charge {
-	if !s.settings.Throttle.Enabled {
-		return nil
-	}
-	return []throttle.Charge{{Key: chargeKey("sign in of", strconv.FormatInt(accountID, 10)), Limit: s.settings.Throttle.SignInAccount}}
+	return s.limit(s.settings.Throttle.SignInAccount, "sign in of", strconv.FormatInt(accountID, 10))
 }
 
-// chargeWrite charges a writing operation to the caller's session. The count is in
-// memory: it protects the database.
+// waitingRecovery charges a recovery to the waiting ones. It is refunded when the
+// recovery is done.
+func (s *Service) waitingRecovery() []throttle.Charge {
+	return s.limit(s.settings.Throttle.RecoverAll, "recover")
+}
+
+// chargeConfirmation charges the presentation of a mailed token.
+func (s *Service) chargeConfirmation(ctx context.Context) error {
+	return s.charge(ctx, s.perAddress(ctx, "confirm", s.settings.Throttle.Confirm))
+}
+
+// chargeWrite charges a writing operation to the caller's session. It counts in
+// memory, because the limit protects the database.
 func (s *Service) chargeWrite(ctx context.Context, who caller) error {
 	if !s.settings.Throttle.Enabled {
 		return nil
 	}
 	wait := s.sessionWrites.Take(who.session.ID, s.settings.Throttle.SessionWrites, s.store.Now())
-	return s.admit(ctx, wait, nil)
-}
-
-func (s *Service) chargeRecovery(ctx context.Context) error {
-	return s.charge(ctx, append(perNetwork(ctx, "recover", s.settings.Throttle.Recover), s.waitingRecovery()...))
-}
-
-// waitingRecovery charges a recovery to those that wait. It is given back once
-// there is none: what nobody has to wait for keeps nobody from asking.
-func (s *Service) waitingRecovery() []throttle.Charge {
-	if !s.settings.Throttle.Enabled {
-		return nil
-	}
-	return []throttle.Charge{{Key: chargeKey("recover"), Limit: s.settings.Throttle.RecoverAll}}
-}
-
-func (s *Service) chargeConfirmation(ctx context.Context) error {
-	return s.charge(ctx, perAddress(ctx, "confirm", s.settings.Throttle.Confirm))
-}
-
-// charge counts an attempt, or refuses it before any costly work is done.
-func (s *Service) charge(ctx context.Context, attempt []throttle.Charge) error {
-	if !s.settings.Throttle.Enabled {
-		return nil
-	}
-	wait, err := s.store.Charge(ctx, attempt, s.store.Now())
-	return s.admit(ctx, wait, err)
-}
-
-// look refuses what charge would refuse, and counts nothing.
-func (s *Service) look(ctx context.Context, attempt []throttle.Charge) error {
-	if !s.settings.Throttle.Enabled || len(attempt) == 0 {
-		return nil
-	}
-	wait, err := s.store.Wait(ctx, attempt, s.store.Now())
-	return s.admit(ctx, wait, err)
-}
-
-// admit refuses an attempt that has to wait.
-func (s *Service) admit(ctx context.Context, wait time.Duration, err error) error {
-	var refused *WaitError
-	if errors.As(err, &refused) {
-		wait, err = refused.Wait, nil
-	}
-	if err != nil {
-		return fail("counting an attempt", err)
-	}
 	if wait > 0 {
-		s.throttled(ctx)
-		return &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: wait}
+		return s.admit(ctx, "", &WaitError{Wait: wait})
 	}
 	return nil
 }
 
-// refund gives an attempt back that was no guess, or a right one, whether or not
-// the caller still waits for an answer. One that is lost costs him an attempt and
-// nothing else.
+// charge counts an attempt, or refuses it before any costly work is done.
+func (s *Service) charge(ctx context.Context, attempt []throttle.Charge) error {
+	return s.admit(ctx, "counting an attempt", s.store.Charge(ctx, attempt, s.store.Now()))
+}
+
+// checkLimits refuses what charge would refuse, and counts nothing.
+func (s *Service) checkLimits(ctx context.Context, attempt []throttle.Charge) error {
+	return s.admit(ctx, "counting an attempt", s.store.CheckLimits(ctx, attempt, s.store.Now()))
+}
+
+// admit is fail, but refuses an attempt for which the store returned *WaitError,
+// and reports that.
+func (s *Service) admit(ctx context.Context, doing string, err error) error {
+	var limited *WaitError
+	if !errors.As(err, &limited) {
+		return fail(doing, err)
+	}
+	s.throttled(ctx)
+	return &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: limited.Wait}
+}
+
+// refund takes back an attempt that was no guess, or a right one, even if the
+// caller has hung up. A failed refund costs the user one attempt and nothing else.
 func (s *Service) refund(ctx context.Context, attempt []throttle.Charge) {
 	if len(attempt) == 0 {
 		return
 	}
 	if err := s.store.Refund(context.WithoutCancel(ctx), attempt); err != nil {
-		s.log.WarnContext(ctx, "an attempt could not be given back", slog.Any("error", err))
+		s.log.WarnContext(ctx, "an attempt could not be refunded", slog.Any("error", err))
 	}
 }
 
-// forgive gives a guess back that was right, and with it all that were made for
-// the same login from the same address.
-func (s *Service) forgive(ctx context.Context, attempt []throttle.Charge) {
+// refundAll takes back a right guess, and with it all guesses for the same login
+// from the same address.
+func (s *Service) refundAll(ctx context.Context, attempt []throttle.Charge) {
 	if len(attempt) > 0 {
 		attempt[0] = attempt[0].All()
 	}
 	s.refund(ctx, attempt)
 }
 
-// remember notes the caller's address as a known address of the account, even if
-// the caller has hung up meanwhile and with throttling off, too: it may be switched
-// on later. One that is lost may cost the user a wait while others guess their
-// password.
-func (s *Service) remember(ctx context.Context, accountID int64) {
+// addKnownAddress stores the caller's address as a known address of the account,
+// even if the caller has hung up, and with throttling off, which may be switched on
+// later. A failure may cost the user a wait while others guess their password.
+func (s *Service) addKnownAddress(ctx context.Context, accountID int64) {
 	if !personal.CallFrom(ctx).Address.IsValid() {
 		return
 	}
-	if err := s.store.NotePlace(context.WithoutCancel(ctx), accountID, source(ctx), MostPlaces); err != nil {
-		s.log.WarnContext(ctx, "a place could not be remembered", slog.Any("error", err))
+	if err := s.store.AddKnownAddress(context.WithoutCancel(ctx), accountID, source(ctx), MaxKnownAddresses); err != nil {
+		s.log.WarnContext(ctx, "a known address could not be stored", slog.Any("error", err))
 	}
 }
 
-// source is where a call comes from: the address, or the network that one
-// customer has of IPv6 (HTTP contract, section 5).
+// source is the origin of a call: the IPv4 address, or the /64 of an IPv6 address,
+// which one customer has (HTTP contract, section 5).
 func source(ctx context.Context) string {
 	address := fromNAT64(personal.CallFrom(ctx).Address.Unmap())
 	if address.Is6() {
@@ -254,8 +238,7 @@ func source(ctx context.Context) string {
 	return address.String()
 }
 
-// sourceSite is the /48 of an IPv6 address, which is what a site usually gets (RFC
-// 6177).
+// sourceSite is the /48 of an IPv6 address, which a site usually gets (RFC 6177).
 func sourceSite(ctx context.Context) (string, bool) {
 	address := fromNAT64(personal.CallFrom(ctx).Address.Unmap())
 	if !address.Is6() {
@@ -264,8 +247,9 @@ func sourceSite(ctx context.Context) (string, bool) {
 	return netip.PrefixFrom(address, 48).Masked().String(), true
 }
 
-// hashSource is the source of a call's hashing: the IPv4 address, or the /48 of an
-// IPv6 address and the /64 within it. All calls with an unknown address share one.
+// hashSource is the source by which the hasher shares out its turns: the IPv4
+// address, or the /48 of an IPv6 address and the /64 within it. All calls with an
+// unknown address share one.
 func hashSource(ctx context.Context) password.Source {
 	call := personal.CallFrom(ctx)
 	if !call.Address.IsValid() {
@@ -277,8 +261,9 @@ func hashSource(ctx context.Context) password.Source {
 	return password.Source{Network: source(ctx), Shared: call.Shared}
 }
 
-// fromNAT64 returns the IPv4 address that is written as one of 64:ff9b::/96 (RFC
-// 6052), and any other as it is: all of IPv4 is in that one network.
+// fromNAT64 returns the IPv4 address that an address in 64:ff9b::/96 (RFC 6052)
+// embeds, and any other address as it is: otherwise all IPv4 clients of a NAT64
+// would share one network.
 func fromNAT64(address netip.Addr) netip.Addr {
 	bytes := address.As16()
 	if [12]byte(bytes[:]) != [12]byte{0x00, 0x64, 0xff, 0x9b} {
@@ -287,7 +272,8 @@ func fromNAT64(address netip.Addr) netip.Addr {
 	return netip.AddrFrom4([4]byte(bytes[12:]))
 }
 
-// chargeKey digests what an attempt is counted against: nothing typed is kept.
+// chargeKey is a digest of what an attempt is counted against: nothing that a user
+// typed is stored.
 func chargeKey(parts ...string) [32]byte {
 	h := sha256.New()
 	for _, part := range parts {

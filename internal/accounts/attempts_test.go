@@ -15,7 +15,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// guarded is a fixture with limits like the defaults, which counts its hashes.
+// guarded is a fixture with limits like the defaults that counts its hashes.
 func guarded(t *testing.T, url string) (*fixture, *hasher) {
 	f, s, h := spied(t, url, cheap)
 	f.settings.Throttle = accounts.Throttle{
@@ -51,54 +51,34 @@ func (f *fixture) try(t *testing.T, address, login, password string) personal.Co
 func (f *fixture) wantTry(t *testing.T, address, login, password string, want personal.Code) {
 	t.Helper()
 	if got := f.try(t, address, login, password); got != want {
-		t.Fatalf("%s from %s is answered %q, want %q", login, address, got, want)
+		t.Fatalf("%s from %s: got code %q, want %q", login, address, got, want)
 	}
-}
-
-func TestOf300GuessesByEveryNameOfAnAccountAtMost30AreHashed(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		f, h := guarded(t, url)
-		f.register(t, "ada")
-		for i := range 300 {
-			f.try(t, "203.0.113.1", []string{"ada", "ADA", "ada@example.com", "Ada@Example.com"}[i%4], otherPassword)
-			f.clock.Advance(100 * time.Millisecond)
-		}
-		if n := h.verified + h.dummies; n > 30 || n < 20 {
-			t.Errorf("%d guesses were judged, want 30 at most", n)
-		}
-		before := h.verified
-		f.wantTry(t, "203.0.113.1", "ada", goodPassword, personal.CodeTooManyAttempts)
-		if h.verified != before {
-			t.Error("a refused attempt was hashed")
-		}
-		f.wantTry(t, "203.0.113.2", "ada", goodPassword, "")
-	})
 }
 
 // guessFromEverywhere guesses from a hundred addresses and returns how many
-// guesses were judged.
-func (f *fixture) guessFromEverywhere(t *testing.T, login string) (judged int) {
+// guesses were verified.
+func (f *fixture) guessFromEverywhere(t *testing.T, login string) (verified int) {
 	for i := range 100 {
 		if f.try(t, fmt.Sprintf("198.51.100.%d", i), login, otherPassword) == personal.CodeInvalidCredentials {
-			judged++
+			verified++
 		}
 	}
-	return judged
+	return verified
 }
 
-func TestGuessesFromManyAddressesLockNobodyOutWhereHeHasBeen(t *testing.T) {
+func TestGuesses_KnownAddressIsNotLockedOut(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.register(t, "ada")
 		f.wantTry(t, "2001:db8:1:2::1", "ada@example.com", goodPassword, "")
 		known := f.guessFromEverywhere(t, "ada")
 		if unknown := f.guessFromEverywhere(t, "nobody"); known != 50 || unknown != 50 {
-			t.Fatalf("of a known account %d guesses were judged, of an unknown one %d, want 50", known, unknown)
+			t.Fatalf("got %d verified guesses for an account and %d for an unknown login, want 50 each", known, unknown)
 		}
 		f.wantTry(t, "203.0.113.1", "ada", goodPassword, personal.CodeTooManyAttempts)
-		f.wantTry(t, "2001:db8:1:2:ffff::9", "ada", goodPassword, "") // of the same network
+		f.wantTry(t, "2001:db8:1:2:ffff::9", "ada", goodPassword, "") // in the same network
 		f.wantTry(t, "2001:db8:1:2::1", "nobody", goodPassword, personal.CodeTooManyAttempts)
-		// There, too, the limit per account and address is in force.
+		// The limit by login and address holds there, too.
 		for range 14 {
 			f.wantTry(t, "2001:db8:1:2::1", "ada", otherPassword, personal.CodeInvalidCredentials)
 		}
@@ -108,35 +88,35 @@ func TestGuessesFromManyAddressesLockNobodyOutWhereHeHasBeen(t *testing.T) {
 	})
 }
 
-func TestAPlaceIsForgottenAfterThreeMonths(t *testing.T) {
+func TestKnownAddresses_AreForgottenAfter90Days(t *testing.T) {
 	f, _ := guarded(t, testkit.SQLite(t))
 	f.register(t, "ada")
-	for _, stay := range []struct {
+	for _, step := range []struct {
 		time time.Duration
 		want personal.Code
 	}{{89 * 24 * time.Hour, ""}, {90*24*time.Hour + time.Second, personal.CodeTooManyAttempts}} {
 		f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
-		f.clock.Advance(stay.time)
+		f.clock.Advance(step.time)
 		f.guessFromEverywhere(t, "ada")
-		f.wantTry(t, "203.0.113.1", "ada", goodPassword, stay.want)
+		f.wantTry(t, "203.0.113.1", "ada", goodPassword, step.want)
 	}
 }
 
-// TestAPlaceIsKnownWhenALongSessionEndsThere: places are noted at sign-in alone.
-func TestAPlaceIsKnownWhenALongSessionEndsThere(t *testing.T) {
+// Addresses are stored at sign-in only.
+func TestKnownAddressLifetime_ExceedsTheSession(t *testing.T) {
 	for _, absolute := range []time.Duration{time.Hour, 720 * time.Hour, 365 * 24 * time.Hour} {
 		s := accounts.Settings{SessionAbsolute: absolute}
-		if s.PlaceLife() < 2*absolute || s.PlaceLife() < 90*24*time.Hour {
-			t.Errorf("a session of %v: a place is known for %v", absolute, s.PlaceLife())
+		if s.KnownAddressLifetime() < 2*absolute || s.KnownAddressLifetime() < 90*24*time.Hour {
+			t.Errorf("sessions of %v: got an address lifetime of %v, want twice as long and 90 days or more", absolute, s.KnownAddressLifetime())
 		}
 	}
 }
 
-func TestOfManyPlacesTheLongestUnseenIsForgotten(t *testing.T) {
+func TestKnownAddresses_LongestUnusedIsReplaced(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.register(t, "ada")
-		for i := range accounts.MostPlaces + 1 {
+		for i := range accounts.MaxKnownAddresses + 1 {
 			f.wantTry(t, fmt.Sprintf("203.0.113.%d", i), "ada", goodPassword, "")
 			f.clock.Advance(time.Minute)
 		}
@@ -146,7 +126,7 @@ func TestOfManyPlacesTheLongestUnseenIsForgotten(t *testing.T) {
 	})
 }
 
-func TestARecoveryLetsItsOwnerInWhoeverGuesses(t *testing.T) {
+func TestRecoverConfirm_MakesTheAddressKnown(t *testing.T) {
 	f, _ := guarded(t, testkit.SQLite(t))
 	f.register(t, "ada")
 	f.guessFromEverywhere(t, "ada")
@@ -163,7 +143,7 @@ func TestARecoveryLetsItsOwnerInWhoeverGuesses(t *testing.T) {
 	f.wantTry(t, "203.0.113.5", "ada", otherPassword, "")
 }
 
-func TestASuccessClearsItsOwnAccountAndAddressAlone(t *testing.T) {
+func TestGuesses_SuccessRefundsItsLoginAndAddressOnly(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.register(t, "ada")
@@ -185,12 +165,12 @@ func TestASuccessClearsItsOwnAccountAndAddressAlone(t *testing.T) {
 	})
 }
 
-// TestWhatIsNoWrongGuessCostsNothing asks more often than guesses are allowed.
-func TestWhatIsNoWrongGuessCostsNothing(t *testing.T) {
+// It makes more requests than guesses are allowed.
+func TestGuesses_OtherErrorsAreNotCharged(t *testing.T) {
 	for name, test := range map[string]struct {
-		ask    func(context.Context, *fixture, personal.Credentials) error
+		call   func(context.Context, *fixture, personal.Credentials) error
 		want   personal.Code
-		writes bool // is charged, until the password was found right
+		writes bool // charged first, and refunded when the password is right
 	}{
 		"a sign-in without a password": {func(ctx context.Context, f *fixture, _ personal.Credentials) error {
 			_, err := f.service.Authorize(ctx, personal.AuthorizeRequest{Login: "ada"})
@@ -226,10 +206,10 @@ func TestWhatIsNoWrongGuessCostsNothing(t *testing.T) {
 			c := f.register(t, "ada").Credentials
 			before := s.charges
 			for range 20 {
-				wantCode(t, test.ask(at(t, "203.0.113.1"), f, c), test.want)
+				wantCode(t, test.call(at(t, "203.0.113.1"), f, c), test.want)
 			}
 			if wrote := s.charges > before; wrote != test.writes {
-				t.Errorf("%d charges", s.charges-before)
+				t.Errorf("got %d charges, want some: %t", s.charges-before, test.writes)
 			}
 			for range 14 {
 				f.wantTry(t, "203.0.113.1", "ada", otherPassword, personal.CodeInvalidCredentials)
@@ -240,7 +220,7 @@ func TestWhatIsNoWrongGuessCostsNothing(t *testing.T) {
 	}
 }
 
-func TestAnEmailForWhichThereIsNoMailNowCostsNoGuess(t *testing.T) {
+func TestChangeEmail_SecondWithinAMinuteWaitsAndIsRefunded(t *testing.T) {
 	f, _ := guarded(t, testkit.SQLite(t))
 	c := f.register(t, "ada").Credentials
 	ask := func() error {
@@ -248,14 +228,18 @@ func TestAnEmailForWhichThereIsNoMailNowCostsNoGuess(t *testing.T) {
 	}
 	wantCode(t, ask(), "")
 	for range 20 {
-		wantCode(t, ask(), personal.CodeTooManyAttempts)
+		err := ask()
+		var e *personal.Error
+		if !errors.As(err, &e) || e.Code != personal.CodeTooManyAttempts || e.RetryAfter != time.Minute {
+			t.Fatalf("got %v, want too_many_attempts with a wait of a minute", err)
+		}
 	}
 	for range 14 {
 		f.wantTry(t, "203.0.113.1", "ada", otherPassword, personal.CodeInvalidCredentials)
 	}
 }
 
-func TestWhereSomebodyRegisteredHeIsKnown(t *testing.T) {
+func TestRegister_MakesTheAddressKnown(t *testing.T) {
 	f, _ := guarded(t, testkit.SQLite(t))
 	_, err := f.service.Register(at(t, "203.0.113.1"), personal.RegisterRequest{
 		Login: "ada", Password: goodPassword, ConfirmPassword: goodPassword, Email: "ada@example.com",
@@ -265,9 +249,8 @@ func TestWhereSomebodyRegisteredHeIsKnown(t *testing.T) {
 	f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
 }
 
-// TestWhoHangsUpIsCountedLikeWhoWaits lets the caller go away while his password
-// is hashed, or before he is answered.
-func TestWhoHangsUpIsCountedLikeWhoWaits(t *testing.T) {
+// The caller hangs up while their password is hashed, or before the response.
+func TestSignIn_CanceledCallIsCountedLikeAnyOther(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		id := f.register(t, "ada").Credentials.UserID
@@ -278,29 +261,29 @@ func TestWhoHangsUpIsCountedLikeWhoWaits(t *testing.T) {
 			*when = cancel
 			f.service.Authorize(ctx, personal.AuthorizeRequest{Login: "ada", Password: password})
 			if ctx.Err() == nil {
-				t.Fatal("the caller is still there")
+				t.Fatal("the call was not canceled")
 			}
 		}
-		for range 20 { // right ones are given back
+		for range 20 { // right passwords are refunded
 			cutOff(&h.while, goodPassword)
 		}
 		cutOff(&h.while, otherPassword)
 		f.drain(t)
-		told := slices.ContainsFunc(f.host.Events(), func(e personal.Event) bool {
+		sent := slices.ContainsFunc(f.host.Events(), func(e personal.Event) bool {
 			return e.Type == personal.EventSignInFailed && e.UserID == id
 		})
-		if !told {
-			t.Error("a failure was not told")
+		if !sent {
+			t.Error("got no sign_in_failed event, want one")
 		}
 		cutOff(&s.opened, goodPassword)
 		f.guessFromEverywhere(t, "ada")
-		f.wantTry(t, "203.0.113.1", "ada", goodPassword, "") // the place was remembered
+		f.wantTry(t, "203.0.113.1", "ada", goodPassword, "") // the address is known
 	})
 }
 
-// TestWhereTheAddressTellsNothingNobodyIsLockedOutByIt: a proxy that nobody has
-// listed is the address of everybody, and a unix socket has none.
-func TestWhereTheAddressTellsNothingNobodyIsLockedOutByIt(t *testing.T) {
+// Behind a proxy that is not configured as trusted, all callers have one address; on
+// a unix socket they have none.
+func TestGuesses_SharedOrUnknownAddressIsNotLockedOut(t *testing.T) {
 	f, _ := guarded(t, testkit.SQLite(t))
 	f.register(t, "ada")
 	for name, call := range map[string]personal.Call{
@@ -323,11 +306,11 @@ func TestWhereTheAddressTellsNothingNobodyIsLockedOutByIt(t *testing.T) {
 		}
 		_, err := f.service.Authorize(ctx, personal.AuthorizeRequest{Login: "ada", Password: goodPassword})
 		wantCode(t, err, personal.CodeTooManyAttempts)
-		f.clock.Advance(15 * time.Minute) // two of them have no address to be told by
+		f.clock.Advance(15 * time.Minute) // two of the three calls share a source
 	}
 }
 
-func TestAddressesThatAreOneCustomersShareALimit(t *testing.T) {
+func TestGuesses_AddressesOfOneCustomerShareALimit(t *testing.T) {
 	for _, test := range []struct {
 		name, one, other string
 		shared           bool
@@ -337,7 +320,7 @@ func TestAddressesThatAreOneCustomersShareALimit(t *testing.T) {
 		{"IPv4 and the same mapped", "192.0.2.1", "::ffff:192.0.2.1", true},
 		{"IPv4 and the same by NAT64", "192.0.2.1", "64:ff9b::192.0.2.1", true},
 		{"two of NAT64", "64:ff9b::192.0.2.1", "64:ff9b::192.0.2.2", false},
-		{"what NAT64 is not", "64:ff9b:1::192.0.2.1", "64:ff9b:1::192.0.2.2", true},
+		{"an address outside the NAT64 prefix", "64:ff9b:1::192.0.2.1", "64:ff9b:1::192.0.2.2", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f, _ := guarded(t, testkit.SQLite(t))
@@ -353,7 +336,7 @@ func TestAddressesThatAreOneCustomersShareALimit(t *testing.T) {
 	}
 }
 
-func TestASharedAddressMayDoTenTimesAsMuchAndNoMore(t *testing.T) {
+func TestLimits_SharedAddressIsTenTimesAsWide(t *testing.T) {
 	f, _ := guarded(t, testkit.SQLite(t))
 	for name, call := range map[string]personal.Call{
 		"an address": {Address: netip.MustParseAddr("10.0.0.1"), Shared: true},
@@ -366,21 +349,21 @@ func TestASharedAddressMayDoTenTimesAsMuchAndNoMore(t *testing.T) {
 			}
 			for i := range 20 { // the limit is 2, and one a minute
 				if got := confirm(); got != personal.CodeValidationFailed {
-					t.Fatalf("attempt %d is answered %q", i+1, got)
+					t.Fatalf("attempt %d: got code %q, want validation_failed", i+1, got)
 				}
 			}
 			if got := confirm(); got != personal.CodeTooManyAttempts {
-				t.Errorf("one more is answered %q", got)
+				t.Errorf("attempt 21: got code %q, want too_many_attempts", got)
 			}
 			f.clock.Advance(6 * time.Second)
 			if got := confirm(); got != personal.CodeValidationFailed {
-				t.Errorf("after six seconds one is answered %q", got)
+				t.Errorf("after six seconds: got code %q, want validation_failed", got)
 			}
 		})
 	}
 }
 
-func TestRecoveriesFromEverywhereFillNothing(t *testing.T) {
+func TestRecover_WaitingRequestsAreLimited(t *testing.T) {
 	f, _ := guarded(t, testkit.SQLite(t))
 	for i := range 30 {
 		want := personal.Code("")
@@ -392,9 +375,8 @@ func TestRecoveriesFromEverywhereFillNothing(t *testing.T) {
 	}
 }
 
-// TestRecoveriesThatAreDoneKeepNobodyFromAsking: the limit of all is of those that
-// wait. What comes of one makes no difference.
-func TestRecoveriesThatAreDoneKeepNobodyFromAsking(t *testing.T) {
+// The limit is on waiting recoveries, whatever their outcome.
+func TestRecover_DoneRequestsAreRefunded(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.register(t, "ada")
@@ -411,16 +393,16 @@ func TestRecoveriesThatAreDoneKeepNobodyFromAsking(t *testing.T) {
 			f.drain(t)
 		}
 		if n := len(f.host.Mails()); n != 1 {
-			t.Fatalf("%d mails, want 1", n)
+			t.Fatalf("got %d mails, want 1", n)
 		}
-		// One that fails waits still: the clock stands still, so none is tried again.
+		// A failed one still waits: the clock does not move, so it is not retried.
 		f.register(t, "bob")
 		f.host.SendMailFunc = func(context.Context, personal.Mail) error { return errors.New("not now") }
 		for range 20 {
 			ask(personal.RecoverRequest{Login: "bob"}, "")
 		}
 		ask(personal.RecoverRequest{Login: "nobody"}, personal.CodeTooManyAttempts)
-		f.drain(t) // the mail of one is reserved, and fails; there is none for the others
+		f.drain(t) // one mail is reserved, and fails; the limit allows no others
 		for range 19 {
 			ask(personal.RecoverRequest{Login: "nobody"}, "")
 		}
@@ -428,7 +410,7 @@ func TestRecoveriesThatAreDoneKeepNobodyFromAsking(t *testing.T) {
 	})
 }
 
-func TestEveryOperationThatTakesASecretIsLimitedPerAddress(t *testing.T) {
+func TestLimits_MailOperationsPerAddress(t *testing.T) {
 	f, _ := guarded(t, testkit.SQLite(t))
 	for name, ask := range map[string]func(context.Context) error{
 		"recover": func(ctx context.Context) error { return f.service.Recover(ctx, personal.RecoverRequest{}) },
@@ -444,5 +426,101 @@ func TestEveryOperationThatTakesASecretIsLimitedPerAddress(t *testing.T) {
 			wantCode(t, ask(at(t, "203.0.113.1")), personal.CodeTooManyAttempts)
 			wantCode(t, ask(at(t, "203.0.113.2")), personal.CodeValidationFailed)
 		})
+	}
+}
+
+// threeGuesses allows three guesses for one login from one address.
+func threeGuesses(s *accounts.Settings) {
+	s.Throttle = accounts.Throttle{
+		Enabled:      true,
+		Guess:        throttle.Limit{Burst: 3, Every: time.Minute},
+		GuessAddress: throttle.Limit{Burst: 100, Every: time.Second},
+		Register:     throttle.Limit{Burst: 100, Every: time.Second},
+		TakenEmail:   throttle.Limit{Burst: 3, Every: time.Minute},
+	}
+}
+
+func TestGuesses_AreLimitedByLoginAndAddress(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url, threeGuesses)
+		in := f.register(t, "ada")
+		from := func(address string) context.Context {
+			return personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr(address)})
+		}
+		guess := func(ctx context.Context, login, password string) personal.Code {
+			_, err := f.service.Authorize(ctx, personal.AuthorizeRequest{Login: login, Password: password})
+			return personal.CodeOf(err)
+		}
+		attacker, owner := from("203.0.113.1"), from("203.0.113.2")
+		for range 10 { // right passwords cost nothing
+			if code := guess(attacker, "ada", goodPassword); code != "" {
+				t.Fatalf("a right password: got code %q, want success", code)
+			}
+		}
+		verified := 0
+		for i := range 10 {
+			login := []string{"ada", "ADA", "Ada"}[i%3] // the same login
+			if guess(attacker, login, otherPassword) == personal.CodeInvalidCredentials {
+				verified++
+			}
+		}
+		if verified != 3 {
+			t.Fatalf("got %d verified guesses, want 3", verified)
+		}
+		if code := guess(attacker, "ada", goodPassword); code != personal.CodeTooManyAttempts {
+			t.Fatalf("the right password after too many wrong ones: got code %q, want too_many_attempts", code)
+		}
+		if code := guess(owner, "ada", goodPassword); code != "" {
+			t.Fatalf("the right password from another address: got code %q, want success", code)
+		}
+		_, err := f.service.ChangePassword(attacker, personal.ChangePasswordRequest{Credentials: in.Credentials, OldPassword: goodPassword})
+		wantCode(t, err, personal.CodeTooManyAttempts) // every way to guess counts towards the same limit
+		var e *personal.Error
+		if !errors.As(err, &e) || e.RetryAfter <= 0 {
+			t.Fatalf("got error %v, want a wait", err)
+		}
+		f.clock.Advance(e.RetryAfter)
+		if code := guess(attacker, "ada", goodPassword); code != "" {
+			t.Fatalf("after the wait: got code %q, want success", code)
+		}
+	})
+}
+
+// Counting must not reveal whose e-mail it is: a login and an e-mail are counted
+// apart, whether or not they belong to the same account.
+func TestGuesses_LoginAndEmailAreCountedApart(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t), threeGuesses)
+	f.register(t, "ada")
+	for _, login := range []string{"ada", "bob"} { // bob has no account
+		var codes []personal.Code
+		for i := range 8 {
+			_, err := f.signIn([]string{login, login + "@example.com"}[i/4], otherPassword)
+			codes = append(codes, personal.CodeOf(err))
+		}
+		wrong, many := personal.CodeInvalidCredentials, personal.CodeTooManyAttempts
+		if want := []personal.Code{wrong, wrong, wrong, many, wrong, wrong, wrong, many}; !slices.Equal(codes, want) {
+			t.Errorf("%s: got %v, want %v", login, codes, want)
+		}
+	}
+}
+
+func TestGuesses_OutageIsRefunded(t *testing.T) {
+	f, s, _ := spied(t, testkit.SQLite(t), cheap)
+	f.settings.Throttle = accounts.Throttle{
+		Enabled:      true,
+		Guess:        throttle.Limit{Burst: 1, Every: time.Hour},
+		GuessAddress: throttle.Limit{Burst: 1, Every: time.Hour},
+		Register:     throttle.Limit{Burst: 1, Every: time.Hour},
+	}
+	f.service = f.serve(s, &hasher{Hasher: mustHasher(t, cheap)})
+	f.register(t, "ada")
+	s.findErr = accounts.ErrUnavailable
+	for range 3 {
+		_, err := f.signIn("ada", goodPassword)
+		wantCode(t, err, personal.CodeUnavailable)
+	}
+	s.findErr = nil
+	if _, err := f.signIn("ada", goodPassword); err != nil {
+		t.Fatalf("after the outage: %v", err)
 	}
 }

@@ -7,17 +7,66 @@ import (
 	"strings"
 
 	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// Authorize implements [personal.Service]. An unknown login takes the same road
-// as a wrong password: the same queries, a hash of the same cost, the same answer.
+// MaxSessions is how many sessions an account may have. Above the limit, a new
+// session replaces the one unused for longest (HTTP contract, section 3).
+const MaxSessions = 100
+
+// SignInStore finds accounts by login and opens sessions.
+type SignInStore interface {
+	// FindAccount returns the account that the query finds. It does not read the
+	// user fields: the time of a wrong password would reveal how many the user has
+	// filled in. ErrNotFound.
+	FindAccount(ctx context.Context, q AccountQuery) (LoginAccount, error)
+	// OpenSession stores a session and returns its account as it was before. If the
+	// account has another credential version or is disabled, it returns ErrStale: a
+	// sign-in that was hashing while the password changed must not succeed. On the same
+	// condition a non-empty Rehash replaces the password hash, without raising the
+	// version. It removes the account's expired sessions, and those unused for longest
+	// above MaxSessions. *WaitError if the charges, which are made in the same
+	// transaction, are refused.
+	OpenSession(ctx context.Context, o OpenSession) (Account, error)
+}
+
+// AccountQuery finds an account by its login or by its e-mail. An empty key matches
+// no account.
+type AccountQuery struct {
+	LoginKey string
+	EmailKey string
+	OwnEmail bool // EmailKey matches only an account whose login it is, too
+}
+
+// LoginAccount is the part of an account that signing in and recovery need.
+type LoginAccount struct {
+	ID                int64
+	Email             Email
+	PasswordHash      string
+	CredentialVersion int64
+	Disabled          bool
+}
+
+// OpenSession is what a sign-in stores.
+type OpenSession struct {
+	Session           Session
+	CredentialVersion int64
+	Rehash            string // "" leaves the hash as it is
+	MaxSessions       int    // sessions the account may have, including this one
+	Lifetimes         Lifetimes
+	Charges           []throttle.Charge
+	Jobs              []NewJob
+}
+
+// Authorize implements [personal.Service]. An unknown login costs the same as a
+// wrong password: the same queries, a hash of the same cost, the same response.
 func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
-	faults := maps.Clone(r.FieldErrors)
-	require(&faults, "login", r.Login)
-	require(&faults, "password", r.Password)
-	invalid := faults.Err()
-	attempt, err := s.guess(ctx, r.Login, invalid == nil, perNetwork(ctx, "sign in", s.settings.Throttle.SignInAddress))
+	fields := maps.Clone(r.FieldErrors)
+	require(&fields, "login", r.Login)
+	require(&fields, "password", r.Password)
+	invalid := fields.Err()
+	attempt, err := s.guess(ctx, r.Login, invalid == nil, s.perNetwork(ctx, "sign in", s.settings.Throttle.SignInAddress))
 	if err != nil {
 		return personal.SignedIn{}, err
 	}
@@ -27,133 +76,101 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 	account, rehash, err := s.checkLogin(ctx, r.Login, r.Password)
 	switch {
 	case personal.CodeOf(err) == personal.CodeInvalidCredentials:
-		s.failed(ctx, r.Login, account)
+		s.failed(ctx, r.Login, account.ID)
 		return personal.SignedIn{}, err
-	case err != nil: // an outage kept it from being judged
+	case err != nil: // the password has not been verified
 		s.refund(ctx, attempt)
 		return personal.SignedIn{}, err
 	}
-	s.forgive(ctx, attempt)
+	s.refundAll(ctx, attempt)
 	if account.Disabled {
-		if err := s.charge(ctx, s.signInAccount(account.ID)); err != nil { // else it is charged with the session
+		if err := s.charge(ctx, s.signInAccount(account.ID)); err != nil { // otherwise OpenSession charges it
 			return personal.SignedIn{}, err
 		}
-		s.failed(ctx, r.Login, account)
+		s.failed(ctx, r.Login, account.ID)
 		return personal.SignedIn{}, refusal(personal.CodeAccountDisabled)
 	}
 	return s.signIn(ctx, account, rehash)
 }
 
-// checkLogin returns the account that the login means, even if the password is
-// not its own, and a new hash when the stored one is not as the settings ask.
-func (s *Service) checkLogin(ctx context.Context, login, entered string) (account Account, rehash string, err error) {
-	account, known, err := s.findByLogin(ctx, login)
-	if err != nil {
-		return Account{}, "", err
-	}
-	rehash, err = s.checkPassword(ctx, account, known, entered)
-	return account, rehash, err
-}
-
-// findByLogin finds the account that a login, or an e-mail where the settings
-// allow it, means. One that is not there is no error: known is false.
-func (s *Service) findByLogin(ctx context.Context, login string) (account Account, known bool, err error) {
-	q := s.loginQuery(login)
-	account, err = s.store.FindAccount(ctx, q)
-	if errors.Is(err, ErrNotFound) {
-		return Account{}, false, nil
-	}
-	if err != nil {
-		return Account{}, false, fail("finding an account", err)
-	}
-	return account, true, nil
-}
-
-// loginQuery asks for a login as typed. One with an @ means the account with that
-// e-mail, or, where e-mails are no logins, the account whose e-mail and (imported)
-// login it is: another one's login with an @ counts for nothing (HTTP contract,
-// section 3, register). What cannot be a login asks for nothing, but asks all the
-// same.
+// loginQuery returns the query for a login as typed. A login with an @ finds the
+// account with that e-mail; if the settings do not accept e-mails, only an account
+// whose (imported) login equals its e-mail. It never finds another account whose
+// login has an @ (HTTP contract, section 3, register). An invalid login becomes an
+// empty query, which is run all the same.
 func (s *Service) loginQuery(login string) AccountQuery {
 	if strings.Contains(login, "@") {
 		email, _ := ParseEmail(login)
 		return AccountQuery{EmailKey: email.Key, OwnEmail: !s.settings.LoginWithEmail}
 	}
-	key, fault := LoginKey(login)
-	if fault != "" {
+	key, code := LoginKey(login)
+	if code != "" {
 		return AccountQuery{}
 	}
 	return AccountQuery{LoginKey: key}
 }
 
-// checkPassword returns invalid_credentials unless the password is the
-// account's, and a new hash when the stored one is not as the settings ask.
-func (s *Service) checkPassword(ctx context.Context, account Account, known bool, entered string) (rehash string, err error) {
-	if !known {
-		if err := s.hasher.VerifyDummy(ctx, hashSource(ctx), entered); err != nil {
-			return "", fail("hashing a password", err)
-		}
-		return "", refusal(personal.CodeInvalidCredentials)
+// findAccount is the store's FindAccount, but a missing account is no error.
+func (s *Service) findAccount(ctx context.Context, q AccountQuery) (account LoginAccount, found bool, err error) {
+	account, err = s.store.FindAccount(ctx, q)
+	if errors.Is(err, ErrNotFound) {
+		return LoginAccount{}, false, nil
 	}
-	result, err := s.hasher.Verify(ctx, hashSource(ctx), account.PasswordHash, entered)
-	if err != nil {
-		return "", fail("verifying a password", err)
-	}
-	if !result.Match {
-		return "", refusal(personal.CodeInvalidCredentials)
-	}
-	if !result.Rehash {
-		return "", nil
-	}
-	return s.hashAnew(ctx, entered)
+	return account, err == nil, fail("finding an account", err)
 }
 
-// hashAnew returns the new hash of a password that was right. One for which there
-// is no turn now is left to another sign-in.
-func (s *Service) hashAnew(ctx context.Context, entered string) (rehash string, err error) {
-	prepared, _ := password.Canonical(entered) // there is a form, or no rehash would be due
-	rehash, err = s.hasher.Hash(ctx, hashSource(ctx), prepared)
-	if errors.Is(err, password.ErrBusy) {
-		return "", nil
-	}
+// checkLogin returns the account of a login, even if the password is wrong, and a
+// new hash if the stored one does not meet the settings.
+func (s *Service) checkLogin(ctx context.Context, login, entered string) (account LoginAccount, rehash string, err error) {
+	account, found, err := s.findAccount(ctx, s.loginQuery(login))
 	if err != nil {
-		return "", fail("hashing a password anew", err)
+		return account, "", err
 	}
-	return rehash, nil
+	var result password.Result
+	if found {
+		result, err = s.hasher.Verify(ctx, hashSource(ctx), account.PasswordHash, entered)
+	} else {
+		err = s.hasher.VerifyDummy(ctx, hashSource(ctx), entered)
+	}
+	switch {
+	case err != nil:
+		return account, "", fail("verifying a password", err)
+	case !result.Match:
+		return account, "", refusal(personal.CodeInvalidCredentials)
+	case !result.Rehash:
+		return account, "", nil
+	}
+	prepared, _ := password.Canonical(entered) // the password has a canonical form, or no rehash would be due
+	rehash, err = s.hasher.Hash(ctx, hashSource(ctx), prepared)
+	if errors.Is(err, password.ErrBusy) { // leave it to another sign-in
+		return account, "", nil
+	}
+	return account, rehash, fail("rehashing a password", err)
 }
 
 // signIn opens a session for an account whose password was right.
-func (s *Service) signIn(ctx context.Context, account Account, rehash string) (personal.SignedIn, error) {
-	fields, err := s.userFields(ctx)
+func (s *Service) signIn(ctx context.Context, found LoginAccount, rehash string) (personal.SignedIn, error) {
+	schema, err := s.userFields(ctx)
 	if err != nil {
 		return personal.SignedIn{}, err
 	}
-	session, secret := s.newSession(ctx, account.ID)
-	account, err = s.store.OpenSession(ctx, OpenSession{
+	session, secret := s.newSession(ctx, found.ID)
+	account, err := s.store.OpenSession(ctx, OpenSession{
 		Session:           session,
-		CredentialVersion: account.CredentialVersion,
+		CredentialVersion: found.CredentialVersion,
 		Rehash:            rehash,
-		Most:              MostSessions,
+		MaxSessions:       MaxSessions,
 		Lifetimes:         s.settings.Lifetimes(session.Created),
-		Charges:           s.signInAccount(account.ID),
-		Jobs:              []NewJob{s.event(ctx, personal.ActorUser, personal.EventSignedIn, account.ID)},
+		Charges:           s.signInAccount(found.ID),
+		Jobs:              []NewJob{s.event(ctx, personal.ActorUser, personal.EventSignedIn, found.ID)},
 	})
 	if errors.Is(err, ErrStale) {
-		// While this one was being verified the password changed, and it is wrong
-		// now; or the account was disabled or deleted.
+		// While this password was being verified it was changed, so it is wrong now; or
+		// the account was disabled or deleted.
 		return personal.SignedIn{}, refusal(personal.CodeInvalidCredentials)
 	}
-	var refused *WaitError
-	if errors.As(err, &refused) {
-		return personal.SignedIn{}, s.admit(ctx, refused.Wait, nil)
-	}
 	if err != nil {
-		return personal.SignedIn{}, fail("opening a session", err)
+		return personal.SignedIn{}, s.admit(ctx, "opening a session", err)
 	}
-	s.wake()
-	s.remember(ctx, account.ID)
-	return personal.SignedIn{
-		Credentials: credentials(account.ID, session.Selector, secret),
-		Profile:     profile(account, fields),
-	}, nil
+	return s.signedIn(ctx, account, session, secret, schema), nil
 }

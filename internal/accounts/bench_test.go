@@ -19,7 +19,7 @@ func BenchmarkRefresh(b *testing.B) {
 	}
 }
 
-// BenchmarkProfile is what RequireUser costs a page of the CMS's.
+// BenchmarkProfile measures what RequireUser costs a page of the CMS.
 func BenchmarkProfile(b *testing.B) {
 	f := newFixture(b, testkit.SQLite(b))
 	c := f.register(b, "ada").Credentials

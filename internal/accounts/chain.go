@@ -5,42 +5,41 @@ import (
 	"time"
 )
 
-// standing is the verdict on a presented hash of a session.
-type standing int
+// verdict is the judgement on a presented hash of a session.
+type verdict int
 
 const (
-	current    standing = iota // the hash that the session has now
-	superseded                 // an earlier one that is still valid: a response was lost or doubled
-	stolen                     // an earlier one that only a thief, or the thief's victim, still presents
+	current    verdict = iota // the session's hash
+	superseded                // an earlier hash that is still valid: a response was lost, or a request repeated
+	stolen                    // an earlier hash that only a thief, or the thief's victim, still presents
 )
 
-// MaxRotations is how many rotations a session lives for. It bounds the walk along
-// the chain (HTTP contract, section 3, auth_refresh).
+// MaxRotations is how many rotations a session lasts. It limits the walk along the
+// hash chain (HTTP contract, section 3, auth_refresh).
 const MaxRotations = 65_536
 
-// marksPerGrace is how many rotation marks fall into a grace period: superseded
-// hashes are judged as exactly as that, in the user's favour.
+// marksPerGrace is how many rotation marks fall into a grace period. It is the
+// precision with which superseded hashes are judged, in the user's favour.
 const marksPerGrace = 32
 
-// uncountedRotations is the allowance for rotations by version 0.1.0, which does
-// not count them.
+// uncountedRotations is how many rotations by version 0.1.0, which does not count
+// them, are allowed for.
 const uncountedRotations = 4096
 
-// RotationMark says that the session had been rotated Count times at Time, the
-// last of them just then.
+// RotationMark says that rotation number Count of the session was at Time.
 type RotationMark struct {
 	Time  time.Time
 	Count int64
 }
 
-// judge returns the verdict on a hash that is so many rotations behind the current
-// one and is presented at now (HTTP contract, section 3, auth_refresh).
+// judge returns the verdict on a hash that is presented at now and is a number of
+// rotations behind the current one (HTTP contract, section 3, auth_refresh).
 //
-// A superseded hash is valid for the grace period. The immediate predecessor is
-// valid for longer: until its successor is used, because until then its holder may
-// never have received the successor, and for the grace period after that first
-// use, because requests overtake each other.
-func judge(s Session, behind int64, now time.Time, grace time.Duration) standing {
+// A superseded hash is valid for the grace period. The immediate predecessor of the
+// current hash is valid for longer: until the current hash is used, because its
+// holder may never have received the current one, and for the grace period after
+// that first use, because requests overtake each other.
+func judge(s Session, behind int64, now time.Time, grace time.Duration) verdict {
 	switch {
 	case behind == 0:
 		return current
@@ -52,36 +51,38 @@ func judge(s Session, behind int64, now time.Time, grace time.Duration) standing
 	return stolen
 }
 
-// supersededAt returns when the hash that is so many rotations behind was
-// superseded, or up to 1/32 of a grace period later.
+// supersededAt returns when the hash that is behind the current one by that many
+// rotations was superseded, or a time up to 1/32 of a grace period later.
 func (s Session) supersededAt(behind int64) time.Time {
 	if !s.counted() {
 		return s.Rotated
 	}
 	rotation := s.Rotations - behind + 1
 	first := slices.IndexFunc(s.Marks, func(m RotationMark) bool { return m.Count >= rotation })
-	return s.Marks[first].Time // the last mark counts all rotations
+	return s.Marks[first].Time // found: the last mark counts all rotations
 }
 
-// counted reports whether the last rotation is among those that were counted.
-// Version 0.1.0 sets the time of a rotation and leaves the marks as they are.
+// counted reports whether the last rotation was counted. Version 0.1.0 sets the time
+// of a rotation but leaves the marks unchanged.
 func (s Session) counted() bool {
 	return len(s.Marks) > 0 && s.Marks[len(s.Marks)-1].Time.Equal(s.Rotated)
 }
 
-// maxBehind is how many rotations behind the current hash another one of the
-// session can be.
+// maxBehind is how many rotations a hash of the session can be behind the current
+// one.
 func (s Session) maxBehind() int64 {
 	if s.counted() {
 		return s.Rotations
 	}
-	// An allowance alone does not end a session, however often releases alternate.
+	// The allowance alone must not end a session, however often releases alternate.
 	return min(s.Rotations+uncountedRotations, max(s.Rotations, MaxRotations/2))
 }
 
 // rotate returns the session with its next hash, made at now.
 func (s Session) rotate(digest [32]byte, now time.Time, grace time.Duration) Session {
-	now = later(now, s.Rotated) // nodes' clocks differ a little
+	if now.Before(s.Rotated) { // nodes' clocks differ a little
+		now = s.Rotated
+	}
 	marks := s.Marks
 	if !s.counted() {
 		marks = []RotationMark{{s.Rotated, s.maxBehind()}}
@@ -92,34 +93,27 @@ func (s Session) rotate(digest [32]byte, now time.Time, grace time.Duration) Ses
 	if now.Truncate(step).Equal(marks[kept-1].Time.Truncate(step)) {
 		kept-- // one mark for each part of the grace period
 	}
-	// Of the marks as old as the grace period only the last one is needed.
+	// Of the marks that are as old as the grace period, only the last is needed.
 	old := 0
 	for old+1 < kept && now.Sub(marks[old+1].Time) >= grace {
 		old++
 	}
 	s.Marks = append(slices.Clone(marks[old:kept]), next)
-	s.Rotations, s.Newest = next.Count, digest
+	s.Rotations, s.Current = next.Count, digest
 	s.Rotated, s.LastSeen, s.Used = now, now, time.Time{}
 	return s
 }
 
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
-// Lifetimes says which sessions are alive at now.
+// Lifetimes returns the limits for sessions that are alive at now.
 func (s Settings) Lifetimes(now time.Time) Lifetimes {
 	return Lifetimes{
-		// What was last seen may have been used again shortly after, unwritten.
+		// A session may have been used later than its stored last use.
 		SeenAfter:    now.Add(-s.SessionIdle - s.seenEvery()),
 		CreatedAfter: now.Add(-s.SessionAbsolute),
 	}
 }
 
-// expiry is when a session ends if it is not used any more.
+// expiry is when a session expires if it is not used any more.
 func (s Settings) expiry(of Session) time.Time {
 	idle, absolute := of.LastSeen.Add(s.SessionIdle), of.Created.Add(s.SessionAbsolute)
 	if idle.Before(absolute) {
@@ -128,9 +122,8 @@ func (s Settings) expiry(of Session) time.Time {
 	return absolute
 }
 
-// seenEvery is how often a session's last use is written: at most once a minute.
-// A session may live that much longer than it should. Where that would be long
-// beside its life, last uses are written more often.
+// seenEvery is the interval at which a session's last use is stored: a minute, or
+// less for short-lived sessions. A session may live longer by this interval.
 func (s Settings) seenEvery() time.Duration {
 	if s.SessionIdle < 10*time.Minute {
 		return s.SessionIdle / 100

@@ -25,7 +25,7 @@ func TestJudge_ByAgeAndSuccessor(t *testing.T) {
 		session Session
 		behind  int64
 		now     time.Duration
-		want    standing
+		want    verdict
 	}{
 		"current hash": {session, 0, 100 * time.Hour, current},
 		"two behind, superseded within the grace period":      {session, 2, 10*time.Second + grace - 1, superseded},
@@ -43,14 +43,14 @@ func TestJudge_ByAgeAndSuccessor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := judge(test.session, test.behind, at(test.now), grace); got != test.want {
-				t.Fatalf("standing %v, want %v", got, test.want)
+				t.Fatalf("got verdict %v, want %v", got, test.want)
 			}
 		})
 	}
 }
 
-// At any rate of rotation a superseded hash is valid for the grace period, and for
-// 1/32 of it longer at most.
+// At any rate of rotation, a superseded hash is valid for the grace period, and at
+// most 1/32 of it longer.
 func TestRotate_KeepsTheGracePeriodOfEveryHash(t *testing.T) {
 	const grace = 32 * time.Second
 	rapid.Check(t, func(t *rapid.T) {
@@ -64,16 +64,16 @@ func TestRotate_KeepsTheGracePeriodOfEveryHash(t *testing.T) {
 			rotations = append(rotations, now)
 		}
 		if len(s.Marks) > marksPerGrace+3 {
-			t.Fatalf("%d marks are kept", len(s.Marks))
+			t.Fatalf("got %d marks, want at most %d", len(s.Marks), marksPerGrace+3)
 		}
-		s.Used = now.Add(-time.Hour) // the predecessor gets no more than its grace period
+		s.Used = now.Add(-time.Hour) // so that the predecessor is valid for the grace period only
 		for behind := int64(1); behind <= int64(len(rotations)); behind++ {
 			age := now.Sub(rotations[len(rotations)-int(behind)])
 			switch got := judge(s, behind, now, grace); {
 			case age < grace && got != superseded:
-				t.Fatalf("%d behind, superseded %v ago: standing %v", behind, age, got)
+				t.Fatalf("%d behind, superseded %v ago: verdict %v", behind, age, got)
 			case age > grace+grace/32 && got != stolen:
-				t.Fatalf("%d behind, superseded %v ago: standing %v", behind, age, got)
+				t.Fatalf("%d behind, superseded %v ago: verdict %v", behind, age, got)
 			}
 		}
 	})
@@ -83,14 +83,14 @@ func TestRotate_CountsAnAllowanceForRotationsNotCounted(t *testing.T) {
 	start := time.Unix(1_000_000, 0)
 	s := Session{Rotated: start}
 	if got := s.maxBehind(); got != uncountedRotations {
-		t.Errorf("%d behind at most, want %d", got, uncountedRotations)
+		t.Errorf("got %d as the maximum behind, want %d", got, uncountedRotations)
 	}
 	for i := range 1000 { // releases alternate
 		s = s.rotate([32]byte{}, start.Add(time.Duration(i)*time.Minute), time.Second)
 		s.Rotated = s.Rotated.Add(time.Second) // by version 0.1.0
 	}
 	if s.Rotations >= MaxRotations/2+1000 {
-		t.Errorf("after 1000 changes of release %d rotations are counted", s.Rotations)
+		t.Errorf("got %d rotations after 1000 changes of release, want fewer than %d", s.Rotations, MaxRotations/2+1000)
 	}
 }
 
@@ -99,11 +99,11 @@ func TestRotate_ToleratesAClockThatIsBehind(t *testing.T) {
 	s := Session{Rotated: start, Marks: []RotationMark{{Time: start}}}
 	s = s.rotate([32]byte{}, start.Add(-time.Second), time.Minute)
 	if !s.Rotated.Equal(start) || s.Rotations != 1 || !s.counted() {
-		t.Errorf("rotated at %v, %d rotations, counted %v", s.Rotated, s.Rotations, s.counted())
+		t.Errorf("got rotated at %v, %d rotations, counted %v; want %v, 1, true", s.Rotated, s.Rotations, s.counted(), start)
 	}
 }
 
-func TestSeenEvery_IsAMinuteOrLessForShortLives(t *testing.T) {
+func TestSeenEvery_IsShorterForShortSessions(t *testing.T) {
 	for idle, want := range map[time.Duration]time.Duration{
 		24 * time.Hour:   time.Minute,
 		10 * time.Minute: time.Minute,
@@ -111,7 +111,7 @@ func TestSeenEvery_IsAMinuteOrLessForShortLives(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(idle), func(t *testing.T) {
 			if got := (Settings{SessionIdle: idle}).seenEvery(); got != want {
-				t.Errorf("every %v, want %v", got, want)
+				t.Errorf("got %v, want %v", got, want)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
 
-func TestTheDomainKeepsTheContract(t *testing.T) {
+func TestService_Contract(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 			return newDomain(t, url, host)
@@ -23,16 +23,16 @@ func TestTheDomainKeepsTheContract(t *testing.T) {
 	})
 }
 
-func TestTheDomainKeepsTheContractOverGRPC(t *testing.T) {
+func TestService_ContractOverGRPC(t *testing.T) {
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
 		return pluginrpctest.NewService(t, build, host)
 	})
 }
 
-// TestTheContractIsKeptAcrossReleases has one side know no more than the last
-// release did. (.ci/skew does it with that release's program.)
-func TestTheContractIsKeptAcrossReleases(t *testing.T) {
+// One side knows only the protocol of the last release. (.ci/skew runs the released
+// program instead.)
+func TestService_ContractWithReleasedProtocol(t *testing.T) {
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
 		conn := pluginrpctest.NewConn(t, build, host)
@@ -40,7 +40,7 @@ func TestTheContractIsKeptAcrossReleases(t *testing.T) {
 	})
 }
 
-func TestTheDomainKeepsTheContractOfAdministration(t *testing.T) {
+func TestAdministration_Contract(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
 			domain := newDomain(t, url, host)
@@ -49,7 +49,7 @@ func TestTheDomainKeepsTheContractOfAdministration(t *testing.T) {
 	})
 }
 
-func TestTheDomainKeepsTheContractOfAdministrationOverGRPC(t *testing.T) {
+func TestAdministration_ContractOverGRPC(t *testing.T) {
 	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
 		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
 		conn := pluginrpctest.NewConn(t, build, host)
@@ -57,7 +57,7 @@ func TestTheDomainKeepsTheContractOfAdministrationOverGRPC(t *testing.T) {
 	})
 }
 
-// newDomain returns the domain on the database's own clock, its jobs running.
+// newDomain returns the domain with the database's clock and a running worker.
 func newDomain(t *testing.T, url string, host personal.Host) *accounts.Service {
 	log := slog.New(slog.DiscardHandler)
 	db, err := store.Open(t.Context(), url, store.Options{Log: log})

@@ -2,31 +2,31 @@ package accounts
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"time"
 
-	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// The jobs of an e-mail change.
-const (
-	KindEmailChange outbox.Kind = "email_change"  // mails a token to the new address
-	KindEmailNotice outbox.Kind = "email_changed" // tells the old address afterwards
-)
+// EmailStore confirms e-mail changes.
+type EmailStore interface {
+	// RedeemEmail uses up an e-mail token: it sets the account's e-mail, changes the
+	// login along if that is the old e-mail, voids every token and stores the jobs.
+	// ErrNotFound if the token is void, expired or unknown by now, or the account
+	// disabled; *TakenError if the address has been taken meanwhile, which does not use
+	// up the token.
+	RedeemEmail(ctx context.Context, digest [32]byte, jobs ...NewJob) error
+}
 
-// emailJob is an e-mail change that was asked for.
+// emailJob is a requested e-mail change.
 type emailJob struct {
 	AccountID int64  `json:"account_id"`
-	From      string `json:"from"`    // the account's e-mail when the change was asked for, "" if it had none
+	From      string `json:"from"`    // the account's e-mail key at the time of the request, "" for none
 	To        string `json:"to"`      // the new address
 	Version   int64  `json:"version"` // the account's credential version then: a new password voids the change
-	Locale    string `json:"locale,omitempty"`
-	RequestID string `json:"request_id,omitempty"`
-	MailID    string `json:"mail_id"`
+	mailRequest
 }
 
 // ChangeEmail implements [personal.Service].
@@ -35,19 +35,18 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	if err != nil {
 		return err
 	}
-	job, reserve := s.emailChange(ctx, who.account)
+	request := newMailRequest(ctx)
+	reserve := reservation(request, who.account.ID, PurposeEmail)
 	if wait, err := s.store.MailWait(ctx, reserve); err != nil || wait > 0 {
 		s.refund(ctx, attempt)
 		return s.mailRefused(ctx, wait, err)
 	}
-	faults := maps.Clone(r.FieldErrors)
-	email, fault := ParseEmail(r.Email)
-	if fault != "" {
-		faults.Add("email", fault)
-	}
-	guessed, err := s.confirmIdentity(ctx, who.account, &faults, "password", r.Password)
+	invalid := maps.Clone(r.FieldErrors)
+	email, code := ParseEmail(r.Email)
+	check(&invalid, "email", code)
+	guessed, err := s.confirmIdentity(ctx, who.account, &invalid, "password", r.Password)
 	if err == nil {
-		err = faults.Err()
+		err = invalid.Err()
 	}
 	if err != nil {
 		if !guessed {
@@ -55,15 +54,16 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 		}
 		return err
 	}
-	job.To = email.Address
-	// A mail that could not be redeemed is not sent. Whether the address is free
-	// then, the database decides.
-	reserve.NewEmailKey, reserve.Taken = email.Key, s.takenEmail(ctx, false)
-	change := jobOf(who.account.ID, KindEmailChange, job)
-	change.Replaces = true // an address that was mistyped may never take its mail
+	// A mail that could not be redeemed is not sent. Whether the address is still free
+	// at confirmation, the database decides then.
+	reserve.NewEmailKey, reserve.OnTaken = email.Key, s.takenEmail(ctx, false)
+	change := jobOf(who.account.ID, KindEmailChange, emailJob{
+		AccountID: who.account.ID, From: who.account.Email.Key, To: email.Address, Version: who.account.CredentialVersion, mailRequest: request,
+	})
+	change.Replaces = true // a mistyped address may never accept its mail
 	wait, err := s.store.ReserveMail(ctx, reserve, change)
 	var taken *TakenError
-	if !errors.As(err, &taken) { // learning that an address is taken costs an attempt, besides
+	if !errors.As(err, &taken) { // learning that an address is taken also costs a guess
 		s.refund(ctx, attempt)
 	}
 	if err != nil || wait > 0 {
@@ -73,18 +73,7 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	return nil
 }
 
-// emailChange returns the job of an e-mail change, but for the new address, and
-// the reservation of its mail.
-func (s *Service) emailChange(ctx context.Context, account Account) (emailJob, MailReservation) {
-	call := personal.CallFrom(ctx)
-	job := emailJob{
-		AccountID: account.ID, From: account.Email.Key, Version: account.CredentialVersion,
-		Locale: call.Locale, RequestID: call.RequestID, MailID: newID(),
-	}
-	return job, reservation(job.MailID, account.ID, PurposeEmail)
-}
-
-// mailRefused is why there is no room for one more mail.
+// mailRefused is the error of a mail that could not be reserved.
 func (s *Service) mailRefused(ctx context.Context, wait time.Duration, err error) error {
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -95,14 +84,9 @@ func (s *Service) mailRefused(ctx context.Context, wait time.Duration, err error
 	return &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: wait}
 }
 
-// sendEmailToken mails a token to the new address, unless the account's e-mail
-// has changed since it was asked for.
-func (s *Service) sendEmailToken(ctx context.Context, j outbox.Job) error {
-	var r emailJob
-	if err := json.Unmarshal(j.Payload, &r); err != nil {
-		return fmt.Errorf("reading an e-mail job: %w", err)
-	}
-	ctx = personal.WithCall(ctx, personal.Call{RequestID: r.RequestID, Locale: r.Locale})
+// sendEmailToken mails a token to the new address, unless the account's e-mail or
+// password has changed since the request.
+func (s *Service) sendEmailToken(ctx context.Context, _ int64, r emailJob) error {
 	account, err := s.store.Account(ctx, r.AccountID)
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -114,9 +98,8 @@ func (s *Service) sendEmailToken(ctx context.Context, j outbox.Job) error {
 		return nil
 	}
 	email, _ := ParseEmail(r.To)
-	return s.mailToken(ctx, mailing{
-		mailID: r.MailID, account: account.Account, purpose: PurposeEmail,
-		to: email, url: s.settings.EmailURL, template: emailChangeMail, locale: r.Locale,
+	return s.mailToken(ctx, emailChangeMail, r.mailRequest, email.Address, s.settings.EmailURL, MailToken{
+		AccountID: r.AccountID, Purpose: PurposeEmail, CredentialVersion: r.Version, AccountEmailKey: r.From, Email: email,
 	})
 }
 
@@ -125,9 +108,9 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 	if err := s.chargeConfirmation(ctx); err != nil {
 		return err
 	}
-	faults := maps.Clone(r.FieldErrors)
-	require(&faults, "token", r.Token)
-	if err := faults.Err(); err != nil {
+	invalid := maps.Clone(r.FieldErrors)
+	require(&invalid, "token", r.Token)
+	if err := invalid.Err(); err != nil {
 		return err
 	}
 	digest, account, err := s.findMailToken(ctx, PurposeEmail, r.Token)
@@ -135,47 +118,25 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 		return err
 	}
 	err = s.store.RedeemEmail(ctx, digest, s.emailChanged(ctx, personal.ActorUser, account)...)
-	var taken *TakenError
-	if errors.As(err, &taken) {
-		return alreadyExists(taken)
-	}
-	if err != nil {
-		return redeemError("redeeming an e-mail token", err)
-	}
-	s.wake()
-	return nil
+	return s.committed(personal.CodeInvalidToken, "redeeming an e-mail token", err)
 }
 
-// emailChanged are the jobs that follow: the event, and the notice to the old
-// address, whose owner may not be who changed it.
+// emailChanged are the jobs that follow a change: the event, and the notice to the
+// old address, whose owner may not have made the change.
 func (s *Service) emailChanged(ctx context.Context, by personal.Actor, account Account) []NewJob {
 	jobs := []NewJob{s.event(ctx, by, personal.EventEmailChanged, account.ID)}
 	if account.Email.Address != "" {
-		call := personal.CallFrom(ctx)
-		notice := noticeJob{To: account.Email.Address, Locale: call.Locale, RequestID: call.RequestID, MailID: newID()}
-		jobs = append(jobs, jobOf(account.ID, KindEmailNotice, notice))
+		jobs = append(jobs, jobOf(account.ID, KindEmailNotice, noticeJob{To: account.Email.Address, mailRequest: newMailRequest(ctx)}))
 	}
 	return jobs
 }
 
-// noticeJob tells an address that it is an account's no more.
+// noticeJob notifies the former address of an account.
 type noticeJob struct {
-	To        string `json:"to"`
-	Locale    string `json:"locale,omitempty"`
-	RequestID string `json:"request_id,omitempty"`
-	MailID    string `json:"mail_id"`
+	To string `json:"to"`
+	mailRequest
 }
 
-func (s *Service) sendEmailNotice(ctx context.Context, j outbox.Job) error {
-	var r noticeJob
-	if err := json.Unmarshal(j.Payload, &r); err != nil {
-		return fmt.Errorf("reading an e-mail notice: %w", err)
-	}
-	ctx = personal.WithCall(ctx, personal.Call{RequestID: r.RequestID, Locale: r.Locale})
-	m, err := emailNoticeMail.write(r.Locale, letter{})
-	if err != nil {
-		return err
-	}
-	m.ID, m.To = r.MailID, r.To
-	return s.send(ctx, j.Account, m)
+func (s *Service) sendEmailNotice(ctx context.Context, accountID int64, r noticeJob) error {
+	return s.send(ctx, accountID, emailNoticeMail, r.mailRequest, r.To, letter{})
 }

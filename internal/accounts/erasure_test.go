@@ -18,9 +18,9 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// TestADeletedUserLeavesNoTrace fills all that is kept about a user with texts
-// that stand nowhere else, and looks for them in every column of the database.
-func TestADeletedUserLeavesNoTrace(t *testing.T) {
+// It fills everything stored about a user with unique texts, and searches every
+// column of the database for them.
+func TestDeleteUser_LeavesNoTrace(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		f.host.UserFieldsFunc = func(context.Context) (personal.Schema, error) {
@@ -33,7 +33,7 @@ func TestADeletedUserLeavesNoTrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer pools.Close()
-		f.register(t, "bob") // who stays
+		f.register(t, "bob") // stays
 		id := f.leaveTraces(t)
 		f.ask(t, personal.RecoverRequest{Login: "bob"}, "203.0.113.1")
 		traces := []string{
@@ -41,33 +41,33 @@ func TestADeletedUserLeavesNoTrace(t *testing.T) {
 			"mottomarker", "notemarker", "203.0.113.77", "agentmarker", "requestmarker", "another_marker", "198.51.100.",
 		}
 		if missing := slices.DeleteFunc(slices.Clone(traces), func(trace string) bool { return len(find(t, pools, trace)) > 0 }); len(missing) > 0 {
-			t.Fatalf("not even there before: %q", missing)
+			t.Fatalf("got no trace of %q before the deletion", missing)
 		}
 		if err := f.service.DeleteUser(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 		for _, trace := range traces {
 			if where := find(t, pools, trace); len(where) > 0 {
-				t.Errorf("%q is still in %v", trace, where)
+				t.Errorf("got %q in %v, want it nowhere", trace, where)
 			}
 		}
-		if asked := dump(t, pools)["personal_jobs.kind"]; !slices.Contains(asked, "recovery") {
-			t.Errorf("bob's recovery is gone: %v", asked)
+		if kinds := dump(t, pools)["personal_jobs.kind"]; !slices.Contains(kinds, "recovery") {
+			t.Errorf("got jobs %v, want bob's recovery among them", kinds)
 		}
 		f.drain(t)
 		for where, rows := range dump(t, pools) {
 			if table, column, _ := strings.Cut(where, "."); column == "account_id" && slices.Contains(rows, fmt.Sprint(id)) {
-				t.Errorf("%s still names the user", table)
+				t.Errorf("got the user's id in %s, want it nowhere", table)
 			}
 		}
 		wantNotInFiles(t, url, traces)
-		if lines := dump(t, pools)["personal_audit.type"]; !slices.Contains(lines, "user_deleted") || !slices.Contains(lines, "sign_in_failed") {
-			t.Errorf("the audit lines left are %v", lines)
+		if types := dump(t, pools)["personal_audit.type"]; !slices.Contains(types, "user_deleted") || !slices.Contains(types, "sign_in_failed") {
+			t.Errorf("got audit entries %v, want user_deleted and sign_in_failed among them", types)
 		}
 	})
 }
 
-// leaveTraces makes a user, and lets him do all that leaves something behind.
+// leaveTraces makes a user who does everything that is stored.
 func (f *fixture) leaveTraces(t *testing.T) (id int64) {
 	t.Helper()
 	call := personal.WithCall(t.Context(), personal.Call{
@@ -81,12 +81,12 @@ func (f *fixture) leaveTraces(t *testing.T) (id int64) {
 		t.Fatal(err)
 	}
 	id = in.Credentials.UserID
-	for _, does := range []func() error{
+	for _, step := range []func() error{
 		func() error {
 			return f.service.UpdateUser(call, personal.UpdateUserRequest{UserID: id, Fields: map[string]personal.Input{"secret_note": personal.Text("notemarker")}})
 		},
 		func() error { return f.service.Recover(call, personal.RecoverRequest{Login: "ada_marker"}) },
-		func() error { f.drain(t); return nil }, // a mail, its token, events told
+		func() error { f.drain(t); return nil }, // a mail, its token, sent events
 		func() error {
 			_, err := f.service.Authorize(call, personal.AuthorizeRequest{Login: "ada_marker", Password: goodPassword})
 			return err
@@ -95,7 +95,7 @@ func (f *fixture) leaveTraces(t *testing.T) (id int64) {
 			return f.service.ChangeEmail(call, personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "ada_new@marker.example"})
 		},
 	} {
-		if err := does(); err != nil {
+		if err := step(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,14 +103,14 @@ func (f *fixture) leaveTraces(t *testing.T) (id int64) {
 		{Login: "Ada_Marker"}, {Login: "ADA_address@marker.example"}, {Email: "ada_address@marker.example"},
 		{Login: "ada_marker", Email: "another_marker@marker.example"},
 	} {
-		f.ask(t, r, fmt.Sprint("198.51.100.", i)) // nobody has looked whose they are
+		f.ask(t, r, fmt.Sprint("198.51.100.", i)) // waits: its account is not known yet
 	}
 	_, err = f.service.Authorize(call, personal.AuthorizeRequest{Login: "ada_address@marker.example", Password: otherPassword})
 	wantCode(t, err, personal.CodeInvalidCredentials)
 	return id
 }
 
-// ask asks for a recovery that waits.
+// ask requests a recovery, which waits.
 func (f *fixture) ask(t *testing.T, r personal.RecoverRequest, address string) {
 	t.Helper()
 	if err := f.service.Recover(at(t, address), r); err != nil {
@@ -118,7 +118,7 @@ func (f *fixture) ask(t *testing.T, r personal.RecoverRequest, address string) {
 	}
 }
 
-// find returns the columns that hold a text somewhere.
+// find returns the columns that contain a text.
 func find(t *testing.T, pools dbconn.Pools, text string) (where []string) {
 	t.Helper()
 	for column, rows := range dump(t, pools) {
@@ -129,8 +129,8 @@ func find(t *testing.T, pools dbconn.Pools, text string) (where []string) {
 	return where
 }
 
-// wantNotInFiles looks for texts in the files themselves, on SQLite, where deleted
-// rows could lie about, as they are while the database is open.
+// wantNotInFiles searches the files of SQLite, which could still hold deleted rows,
+// while the database is open.
 func wantNotInFiles(t *testing.T, url string, texts []string) {
 	t.Helper()
 	path, isFile := strings.CutPrefix(url, "sqlite://")
@@ -144,7 +144,7 @@ func wantNotInFiles(t *testing.T, url string, texts []string) {
 		}
 		for _, text := range texts {
 			if n := bytes.Count(data, []byte(text)); n > 0 {
-				t.Errorf("%q is in %s %d times", text, filepath.Base(name), n)
+				t.Errorf("got %q %d times in %s, want it nowhere", text, n, filepath.Base(name))
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func dump(t *testing.T, pools dbconn.Pools) map[string][]string {
 	return all
 }
 
-// columns returns what a query finds, by column, as text.
+// columns returns the result of a query as texts by column.
 func columns(t *testing.T, db *sql.DB, query string) map[string][]string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), query)
@@ -180,11 +180,11 @@ func columns(t *testing.T, db *sql.DB, query string) map[string][]string {
 	}
 	found := map[string][]string{}
 	for rows.Next() {
-		cells, places := make([]any, len(names)), make([]any, len(names))
+		cells, dest := make([]any, len(names)), make([]any, len(names))
 		for i := range cells {
-			places[i] = &cells[i]
+			dest[i] = &cells[i]
 		}
-		if err := rows.Scan(places...); err != nil {
+		if err := rows.Scan(dest...); err != nil {
 			t.Fatal(err)
 		}
 		for i, cell := range cells {
@@ -201,23 +201,22 @@ func columns(t *testing.T, db *sql.DB, query string) map[string][]string {
 	return found
 }
 
-// TestWhatIsToldLastOfAUserIsThatHeWasDeleted: his password is still being judged
-// when he goes.
-func TestWhatIsToldLastOfAUserIsThatHeWasDeleted(t *testing.T) {
+// The account is deleted while a password for it is verified.
+func TestDeleteUser_IsTheLastEventOfAUser(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, _, h := spied(t, url, cheap)
 		id := f.register(t, "ada").Credentials.UserID
 		h.while = func() { f.delete(t, id) }
 		if code := f.try(t, "203.0.113.77", "ada", otherPassword); code != personal.CodeInvalidCredentials {
-			t.Fatalf("the answer is %q", code)
+			t.Fatalf("got code %q, want invalid_credentials", code)
 		}
 		f.drain(t)
-		var told []personal.EventType
+		var sent []personal.EventType
 		for _, e := range f.host.Events() {
-			told = append(told, e.Type)
+			sent = append(sent, e.Type)
 		}
-		if want := []personal.EventType{personal.EventRegistered, personal.EventUserDeleted}; !slices.Equal(told, want) {
-			t.Errorf("told is %v, want %v", told, want)
+		if want := []personal.EventType{personal.EventRegistered, personal.EventUserDeleted}; !slices.Equal(sent, want) {
+			t.Errorf("got events %v, want %v", sent, want)
 		}
 		pools, err := dbconn.Open(url, dbconn.RequestLimits)
 		if err != nil {
@@ -225,7 +224,7 @@ func TestWhatIsToldLastOfAUserIsThatHeWasDeleted(t *testing.T) {
 		}
 		defer pools.Close()
 		if where := find(t, pools, "203.0.113.77"); len(where) > 0 {
-			t.Errorf("his address is in %v", where)
+			t.Errorf("got the caller's address in %v, want it nowhere", where)
 		}
 	})
 }

@@ -1,20 +1,23 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"log/slog"
+	"time"
 
-	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// KindEvent is the job that hands an event to the host.
-const KindEvent outbox.Kind = "event"
-
-// event returns the job that tells the host, and the audit log, what happened to
-// an account. It is stored in the transaction of what happened, so that neither
-// is without the other.
+// event returns the job that reports what happened to an account to the host and
+// to the audit log. It is stored in the transaction of what happened, so neither
+// exists without the other.
 func (s *Service) event(ctx context.Context, by personal.Actor, t personal.EventType, accountID int64) NewJob {
 	call := personal.CallFrom(ctx)
 	e := personal.Event{ID: newID(), Type: t, Time: s.store.Now().UTC(), UserID: accountID, Actor: by, RequestID: call.RequestID}
@@ -24,36 +27,75 @@ func (s *Service) event(ctx context.Context, by personal.Actor, t personal.Event
 	if call.Address.IsValid() {
 		e.Address = call.Address.String()
 	}
-	job := newJob(KindEvent, e)
-	job.AccountID, job.Event = accountID, &e
-	return job
-}
-
-// newJob returns a job with a payload of texts, numbers and times of this age,
-// which always has a JSON form.
-func newJob(k outbox.Kind, payload any) NewJob {
-	data, err := json.Marshal(payload)
-	if err != nil {
-		panic(fmt.Sprintf("a payload that JSON can't hold: %v", err))
-	}
-	return NewJob{Kind: k, Payload: data}
-}
-
-// jobOf returns a job that goes when the account does.
-func jobOf(accountID int64, k outbox.Kind, payload any) NewJob {
-	job := newJob(k, payload)
-	job.AccountID = accountID
+	job := jobOf(accountID, KindEvent, e)
+	job.Event = &e
 	return job
 }
 
 // publish hands a stored event to the host.
-func (s *Service) publish(ctx context.Context, j outbox.Job) error {
-	var e personal.Event
-	if err := json.Unmarshal(j.Payload, &e); err != nil {
-		return fmt.Errorf("reading an event: %w", err)
-	}
+func (s *Service) publish(ctx context.Context, _ int64, e personal.Event) error {
 	if err := s.host.PublishEvent(ctx, e); err != nil {
 		return fmt.Errorf("handing an event to the host: %w", err)
 	}
 	return nil
+}
+
+// FloodEvents are the events that anyone can cause as often as they like. Their
+// number in the audit log is limited, so that they push out no other event.
+var FloodEvents = []personal.EventType{
+	personal.EventSignInFailed, personal.EventThrottled, personal.EventSignedIn, personal.EventEmailTaken,
+}
+
+// Refused attempts are reported in part only, so that an attacker can neither fill
+// the database nor slow it down: the first few for one target from one address,
+// and at most 86,400 a day of each type.
+var (
+	oncePerMinute = throttle.Limit{Burst: 1, Every: time.Minute}
+	reportsEach   = throttle.Limit{Burst: 5, Every: time.Minute}
+	reportsAll    = throttle.Limit{Burst: 100, Every: time.Second}
+)
+
+// failed reports that a password was wrong or its account disabled; accountID is 0
+// if the login has no account. The log gets the address, for tools that ban by it,
+// and a digest of the login with a key that lasts as long as the process: people
+// type passwords into the login field.
+func (s *Service) failed(ctx context.Context, login string, accountID int64) {
+	q := s.loginQuery(login)
+	target := cmp.Or(q.LoginKey, q.EmailKey, login)
+	digest := hmac.New(sha256.New, s.logKey[:])
+	digest.Write([]byte(target))
+	s.log.InfoContext(ctx, "authentication failed", address(ctx), slog.String("identifier", hex.EncodeToString(digest.Sum(nil)[:8])))
+	s.report(ctx, personal.EventSignInFailed, accountID, target)
+}
+
+// throttled reports that there were too many attempts. The log gets as many of
+// these as the host, because such an attempt costs the attacker nothing.
+func (s *Service) throttled(ctx context.Context) {
+	if s.report(ctx, personal.EventThrottled, 0, "") {
+		s.log.InfoContext(ctx, "too many attempts", address(ctx))
+	}
+}
+
+func address(ctx context.Context) slog.Attr {
+	return slog.Any("address", personal.CallFrom(ctx).Address)
+}
+
+// report sends an event about a refused attempt, unless there were too many of its
+// type lately, and returns whether it did. It does so even if the caller has hung
+// up. A failure is only logged.
+func (s *Service) report(ctx context.Context, t personal.EventType, accountID int64, target string) (sent bool) {
+	err := s.store.Charge(context.WithoutCancel(ctx), []throttle.Charge{
+		{Key: chargeKey("note", string(t), source(ctx), target), Limit: reportsEach},
+		{Key: chargeKey("note", string(t)), Limit: reportsAll},
+	}, s.store.Now(), s.event(ctx, personal.ActorUser, t, accountID))
+	var limited *WaitError
+	if errors.As(err, &limited) {
+		return false
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "an event could not be stored", slog.String("type", string(t)), slog.Any("error", err))
+		return false
+	}
+	s.wake()
+	return true
 }

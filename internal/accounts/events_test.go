@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -19,9 +20,8 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// TestEventsOfAUserComeInTheirOrder lets the host refuse a third of them, and
-// several workers hand them over.
-func TestEventsOfAUserComeInTheirOrder(t *testing.T) {
+// The host refuses a third of the events, and two workers hand them over.
+func TestEvents_OfOneUserArriveInOrder(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		var mu sync.Mutex
@@ -40,13 +40,13 @@ func TestEventsOfAUserComeInTheirOrder(t *testing.T) {
 			want[id] = []string{"registered"}
 			for range 3 {
 				for _, step := range []struct {
-					does error
-					told string
+					err  error
+					want string
 				}{{f.service.DisableUser(t.Context(), id), "user_disabled"}, {f.service.EnableUser(t.Context(), id), "user_enabled"}} {
-					if step.does != nil {
-						t.Fatal(step.does)
+					if step.err != nil {
+						t.Fatal(step.err)
 					}
-					want[id] = append(want[id], step.told)
+					want[id] = append(want[id], step.want)
 				}
 			}
 			if err := f.service.DeleteUser(t.Context(), id); err != nil {
@@ -62,7 +62,7 @@ func TestEventsOfAUserComeInTheirOrder(t *testing.T) {
 		defer cancel()
 		events, err := f.host.AwaitEvents(ctx, 24)
 		if err != nil {
-			t.Fatalf("%d events: %v", len(events), err)
+			t.Fatalf("got %d events, want 24: %v", len(events), err)
 		}
 		got := map[int64][]string{}
 		for _, e := range events {
@@ -77,11 +77,11 @@ func TestEventsOfAUserComeInTheirOrder(t *testing.T) {
 func wantRefused(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
-		t.Fatal("it was not refused")
+		t.Fatal("got no error, want one")
 	}
 }
 
-// tick lets the clock run, quickly, until stop is called: what failed is due again.
+// tick runs the clock fast until stop is called, so that failed jobs become due.
 func (f *fixture) tick() (stop func()) {
 	done := make(chan struct{})
 	var running sync.WaitGroup
@@ -98,7 +98,7 @@ func (f *fixture) tick() (stop func()) {
 	return func() { close(done); running.Wait() }
 }
 
-func TestFailedAndThrottledAttemptsAreToldInPart(t *testing.T) {
+func TestEvents_RefusedAttemptsAreLimited(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
 		id := f.register(t, "ada").Credentials.UserID
@@ -124,9 +124,8 @@ func TestFailedAndThrottledAttemptsAreToldInPart(t *testing.T) {
 	})
 }
 
-// TestAWrongPasswordOfWhoIsSignedInIsTold: a thief of a session looks for the
-// password where it is asked for again.
-func TestAWrongPasswordOfWhoIsSignedInIsTold(t *testing.T) {
+// The thief of a session may guess the password where an operation requires it.
+func TestEvents_WrongPasswordOfASignedInUser(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
 		var log bytes.Buffer
@@ -154,29 +153,29 @@ func TestAWrongPasswordOfWhoIsSignedInIsTold(t *testing.T) {
 			t.Error(diff)
 		}
 		if woken != 10 {
-			t.Errorf("the worker was woken %d times for 10 events", woken)
+			t.Errorf("got %d wake-ups, want 10, one for each event", woken)
 		}
 		if n := strings.Count(log.String(), `msg="authentication failed" address=203.0.113.1 identifier=`); n != 14 {
-			t.Errorf("%d lines of failures, want 14:\n%s", n, &log)
+			t.Errorf("got %d log lines of failures, want 14:\n%s", n, &log)
 		}
 		if n := strings.Count(log.String(), `msg="too many attempts" address=203.0.113.1`+"\n"); n != 5 {
-			t.Errorf("%d lines of throttled attempts, want 5:\n%s", n, &log)
+			t.Errorf("got %d log lines of throttled attempts, want 5:\n%s", n, &log)
 		}
 	})
 }
 
-func TestAnAttackFromEverywhereFillsNothing(t *testing.T) {
+func TestEvents_DistributedGuessesAreLimited(t *testing.T) {
 	f, _ := guarded(t, testkit.SQLite(t))
 	for i := range 300 {
 		f.try(t, fmt.Sprintf("2001:db8:0:%x::1", i), fmt.Sprint("user", i), otherPassword)
 	}
 	jobs, err := f.store.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindEvent}, f.clock.Now().Add(time.Minute), 1000)
 	if err != nil || len(jobs) != 100 {
-		t.Errorf("%d events of 300 failures, error %v, want 100", len(jobs), err)
+		t.Errorf("got %d events after 300 failures (error %v), want 100", len(jobs), err)
 	}
 }
 
-func TestADisabledUserWhoSignsInIsTold(t *testing.T) {
+func TestSignIn_DisabledAccountIsRevealedByTheRightPasswordOnly(t *testing.T) {
 	f := newFixture(t, testkit.SQLite(t))
 	id := f.register(t, "ada").Credentials.UserID
 	f.disable(t, id)
@@ -192,13 +191,13 @@ func TestADisabledUserWhoSignsInIsTold(t *testing.T) {
 		}
 	}
 	if failed != 2 {
-		t.Errorf("%d failures were told, want 2", failed)
+		t.Errorf("got %d sign_in_failed events, want 2", failed)
 	}
 }
 
-// TestTheLogOfFailedSignInsTellsNothingTyped: what is typed as a login may be a
-// password. One login is told from another all the same.
-func TestTheLogOfFailedSignInsTellsNothingTyped(t *testing.T) {
+// A user may type a password into the login field. The log still tells logins
+// apart.
+func TestSignIn_LogHoldsNothingTyped(t *testing.T) {
 	f := newFixture(t, testkit.SQLite(t))
 	var lines [2]bytes.Buffer
 	for i := range lines {
@@ -218,17 +217,17 @@ func TestTheLogOfFailedSignInsTellsNothingTyped(t *testing.T) {
 	}
 	one, other := identifiers(lines[0].String()), identifiers(lines[1].String())
 	if len(one) != 3 || one[0] != one[1] || one[0] == one[2] {
-		t.Errorf("identifiers %v", one)
+		t.Errorf("got identifiers %v, want the first two equal and the third another", one)
 	}
 	if len(other) != 3 || one[0] == other[0] {
-		t.Errorf("another process has the same digests: %v, %v", one, other)
+		t.Errorf("got digests %v and %v, want others in another process", one, other)
 	}
 	if text := strings.ToLower(lines[0].String()); strings.Contains(text, "hunter2") || strings.Contains(text, otherPassword) {
-		t.Errorf("the log tells what was typed:\n%s", text)
+		t.Errorf("got a log with typed texts:\n%s", text)
 	}
 }
 
-func TestARecoveryIsToldWithTheAddressThatAskedForIt(t *testing.T) {
+func TestRecover_EventHasTheRequestsAddress(t *testing.T) {
 	f := newFixture(t, testkit.SQLite(t))
 	f.register(t, "ada")
 	if err := f.service.Recover(at(t, "203.0.113.7"), personal.RecoverRequest{Login: "ada"}); err != nil {
@@ -237,6 +236,30 @@ func TestARecoveryIsToldWithTheAddressThatAskedForIt(t *testing.T) {
 	f.drain(t)
 	events := f.host.Events()
 	if last := events[len(events)-1]; last.Type != personal.EventRecoveryRequested || last.Address != "203.0.113.7" {
-		t.Errorf("told is %+v", last)
+		t.Errorf("got %+v, want recovery_requested from 203.0.113.7", last)
 	}
+}
+
+func TestEvents_NameTheirActor(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		in := f.register(t, "ada").Credentials
+		f.refreshTimes(t, in, 2, time.Minute)
+		_, err := f.service.Refresh(t.Context(), in)
+		wantCode(t, err, personal.CodeUnauthenticated)
+		ctx := personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr("192.0.2.7"), Administrator: "Olga"})
+		wantCode(t, f.service.DisableUser(ctx, in.UserID), "")
+		f.drain(t)
+		got := map[personal.EventType]string{}
+		for _, e := range f.host.Events() {
+			got[e.Type] = string(e.Actor) + " " + e.ActorName
+		}
+		for kind, want := range map[personal.EventType]string{
+			personal.EventRegistered: "user ", personal.EventSessionTheft: "system ", personal.EventUserDisabled: "administrator Olga",
+		} {
+			if got[kind] != want {
+				t.Errorf("%s: got actor %q, want %q", kind, got[kind], want)
+			}
+		}
+	})
 }

@@ -19,15 +19,15 @@ func (s *Service) Fields(ctx context.Context) ([]personal.Field, error) {
 	return schema.Visible(), nil
 }
 
-// userFields returns the host's schema: that of the call's revision if it is known,
-// or else the one in force.
+// userFields returns the host's schema: that of the call's revision if it is cached,
+// else the host's current one.
 func (s *Service) userFields(ctx context.Context) (*userfields.Schema, error) {
-	const doing = "asking the host for its user fields"
+	const doing = "requesting the host's user fields"
 	if revision := personal.CallFrom(ctx).SchemaRevision; revision != "" {
 		if schema := s.schema.lookup(revision); schema != nil {
 			return schema, nil
 		}
-		select { // calls that meet a new revision together share one question
+		select { // calls that meet a new revision at the same time share one request
 		case s.schema.asking <- struct{}{}:
 			defer func() { <-s.schema.asking }()
 		case <-ctx.Done():
@@ -41,44 +41,43 @@ func (s *Service) userFields(ctx context.Context) (*userfields.Schema, error) {
 	if err != nil {
 		return nil, fail(doing, err)
 	}
-	schema, faulty := s.schema.compile(given)
-	if faulty != nil {
-		s.log.ErrorContext(ctx, "the host's user fields are faulty",
-			slog.String("revision", given.Revision), slog.Any("error", faulty), slog.Bool("previous_kept", schema != nil))
+	schema, invalid := s.schema.compile(given)
+	if invalid != nil {
+		s.log.ErrorContext(ctx, "the host's user fields are invalid",
+			slog.String("revision", given.Revision), slog.Any("error", invalid), slog.Bool("previous_kept", schema != nil))
 	}
 	if schema == nil {
-		return nil, fail("reading the host's user fields", faulty)
+		return nil, fail("reading the host's user fields", invalid)
 	}
 	return schema, nil
 }
 
-// keptSchemas is how many revisions are kept: calls that began before a change
-// of the schema are still under way after it.
-const keptSchemas = 4
+// maxSchemas is how many revisions are cached: calls that began before a change of
+// the schema may still be in progress after it.
+const maxSchemas = 4
 
-// schemaCache keeps the schemas of the last revisions, so that each is asked for
-// and compiled once. A faulty one leaves the last good one in force.
+// schemaCache holds the schemas of the last revisions, so that each is requested
+// and compiled once. After an invalid schema the last valid one stays in force.
 type schemaCache struct {
-	asking chan struct{} // holds one while a call asks the host for a revision
+	asking chan struct{} // holds one value while a call requests a revision
 	mu     sync.Mutex
-	kept   []keptSchema // the latest last
+	cached []cachedSchema // the latest last
 }
 
-type keptSchema struct {
+type cachedSchema struct {
 	revision string
-	schema   *userfields.Schema // in force; an earlier one if that of the revision is faulty
+	schema   *userfields.Schema // in force: a previous one if that of the revision is invalid
 }
 
-// lookup returns the schema kept for a revision, or nil.
+// lookup returns the cached schema of a revision, or nil.
 func (c *schemaCache) lookup(revision string) *userfields.Schema {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.find(revision)
+	return c.lookupLocked(revision)
 }
 
-// find is lookup while mu is held.
-func (c *schemaCache) find(revision string) *userfields.Schema {
-	for _, k := range c.kept {
+func (c *schemaCache) lookupLocked(revision string) *userfields.Schema {
+	for _, k := range c.cached {
 		if k.revision == revision && revision != "" {
 			return k.schema
 		}
@@ -86,22 +85,22 @@ func (c *schemaCache) find(revision string) *userfields.Schema {
 	return nil
 }
 
-// compile returns the schema in force and, if the given one is faulty, why. The
-// fault is told again while there is no good schema, else once per revision.
+// compile returns the schema in force and, if the given one is invalid, the error:
+// each time while there is no valid schema, else once per revision.
 func (c *schemaCache) compile(given personal.Schema) (*userfields.Schema, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if schema := c.find(given.Revision); schema != nil {
+	if schema := c.lookupLocked(given.Revision); schema != nil {
 		return schema, nil
 	}
 	schema, err := userfields.Compile(given.Fields)
 	if err != nil {
 		err = fmt.Errorf("user fields of revision %q: %w", given.Revision, err)
-		if len(c.kept) == 0 {
+		if len(c.cached) == 0 {
 			return nil, err
 		}
-		schema = c.kept[len(c.kept)-1].schema
+		schema = c.cached[len(c.cached)-1].schema
 	}
-	c.kept = append(c.kept[max(0, len(c.kept)+1-keptSchemas):], keptSchema{given.Revision, schema})
+	c.cached = append(c.cached[max(0, len(c.cached)+1-maxSchemas):], cachedSchema{given.Revision, schema})
 	return schema, err
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 )
 
-// schemaHost answers with a schema that a test may change, and counts.
+// schemaHost returns a schema that the test may change, and counts requests.
 type schemaHost struct {
 	personaltest.Host
 	schema atomic.Pointer[personal.Schema]
 	asked  atomic.Int64
 }
 
-// fieldsOf returns a service that needs its host alone.
+// fieldsOf returns a service that needs only its host.
 func fieldsOf(h personal.Host, log *slog.Logger) *accounts.Service {
 	return accounts.New(accounts.Settings{}, nil, nil, h, log, func() {})
 }
@@ -39,7 +39,7 @@ func withRevision(ctx context.Context, revision string) context.Context {
 	return personal.WithCall(ctx, personal.Call{SchemaRevision: revision})
 }
 
-func TestFields_EachRevisionIsAskedForOnce(t *testing.T) {
+func TestFields_EachRevisionIsRequestedOnce(t *testing.T) {
 	host := &schemaHost{}
 	service := fieldsOf(host, slog.New(slog.DiscardHandler))
 	for i, step := range []struct {
@@ -56,12 +56,12 @@ func TestFields_EachRevisionIsAskedForOnce(t *testing.T) {
 			t.Errorf("step %d: got %v, want %s", i, fields, want)
 		}
 		if asked := host.asked.Load() - before; asked != step.asked {
-			t.Errorf("step %d: the host was asked %d times, want %d", i, asked, step.asked)
+			t.Errorf("step %d: got %d requests to the host, want %d", i, asked, step.asked)
 		}
 	}
 }
 
-func TestFields_WithoutARevisionTheHostIsAskedEachTime(t *testing.T) {
+func TestFields_WithoutARevisionEachCallAsksTheHost(t *testing.T) {
 	host := &schemaHost{}
 	service := fieldsOf(host, slog.New(slog.DiscardHandler))
 	for _, revision := range []string{"1", "2", "2", "1"} {
@@ -75,11 +75,11 @@ func TestFields_WithoutARevisionTheHostIsAskedEachTime(t *testing.T) {
 		}
 	}
 	if asked := host.asked.Load(); asked != 4 {
-		t.Errorf("asked %d times, want 4", asked)
+		t.Errorf("got %d requests to the host, want 4", asked)
 	}
 }
 
-// slowHost holds back its answers until release is closed, or the caller leaves.
+// slowHost responds when release is closed, or the call is canceled.
 type slowHost struct {
 	schemaHost
 	entered chan struct{}
@@ -102,7 +102,7 @@ func newSlowHost() (*slowHost, *accounts.Service) {
 	return host, fieldsOf(host, slog.New(slog.DiscardHandler))
 }
 
-func TestFields_CallsThatMeetANewRevisionShareOneQuestion(t *testing.T) {
+func TestFields_ConcurrentCallsShareOneRequest(t *testing.T) {
 	host, service := newSlowHost()
 	var calls sync.WaitGroup
 	for range 8 {
@@ -116,13 +116,13 @@ func TestFields_CallsThatMeetANewRevisionShareOneQuestion(t *testing.T) {
 	close(host.release)
 	calls.Wait()
 	if more := len(host.entered); more > 0 {
-		t.Errorf("%d more questions than one", more)
+		t.Errorf("got %d requests to the host, want 1", more+1)
 	}
 }
 
-func TestFields_CallerThatLeavesDoesNotSpoilTheAnswerForOthers(t *testing.T) {
+func TestFields_CanceledCallDoesNotAffectOthers(t *testing.T) {
 	host, service := newSlowHost()
-	asking, leave := context.WithCancel(withRevision(t.Context(), "1"))
+	asking, stop := context.WithCancel(withRevision(t.Context(), "1"))
 	var calls sync.WaitGroup
 	want := func(ctx context.Context, code personal.Code) {
 		calls.Go(func() {
@@ -133,19 +133,19 @@ func TestFields_CallerThatLeavesDoesNotSpoilTheAnswerForOthers(t *testing.T) {
 	}
 	want(asking, personal.CodeUnavailable)
 	<-host.entered
-	gone, cancel := context.WithCancel(withRevision(t.Context(), "1"))
+	canceled, cancel := context.WithCancel(withRevision(t.Context(), "1"))
 	cancel()
-	if _, err := service.Fields(gone); personal.CodeOf(err) != personal.CodeUnavailable {
-		t.Errorf("while another asks: got %v, want unavailable", err)
+	if _, err := service.Fields(canceled); personal.CodeOf(err) != personal.CodeUnavailable {
+		t.Errorf("during another call's request: got %v, want unavailable", err)
 	}
 	want(withRevision(t.Context(), "1"), "")
-	leave()
+	stop()
 	<-host.entered
 	close(host.release)
 	calls.Wait()
 }
 
-func TestFields_FaultySchemaLeavesTheLastGoodOneInForce(t *testing.T) {
+func TestFields_InvalidSchemaKeepsTheLastValidOne(t *testing.T) {
 	for name, inPlugin := range map[string]bool{"in a plugin": true, "in the host's process": false} {
 		t.Run(name, func(t *testing.T) {
 			host := &schemaHost{}
@@ -158,11 +158,11 @@ func TestFields_FaultySchemaLeavesTheLastGoodOneInForce(t *testing.T) {
 				}
 				return service.Fields(ctx)
 			}
-			faulty := &personal.Schema{Revision: "f", Fields: []personal.Field{{Name: "x"}}}
-			host.schema.Store(faulty)
+			invalid := &personal.Schema{Revision: "f", Fields: []personal.Field{{Name: "x"}}}
+			host.schema.Store(invalid)
 			for range 2 {
 				if _, err := ask("f"); personal.CodeOf(err) != personal.CodeInternal {
-					t.Errorf("without a good one: got %v, want internal", err)
+					t.Errorf("without a valid schema: got %v, want internal", err)
 				}
 			}
 			host.use("1")
@@ -170,14 +170,14 @@ func TestFields_FaultySchemaLeavesTheLastGoodOneInForce(t *testing.T) {
 				t.Fatal(err)
 			}
 			log.Reset()
-			host.schema.Store(faulty)
+			host.schema.Store(invalid)
 			for range 2 {
 				if fields, err := ask("f"); err != nil || len(fields) != 1 || fields[0].Name != "field_1" {
 					t.Errorf("got %v, %v, want field_1", fields, err)
 				}
 			}
-			if told := strings.Count(log.String(), "user fields are faulty"); told != 1 {
-				t.Errorf("the fault was logged %d times, want once", told)
+			if logged := strings.Count(log.String(), "user fields are invalid"); logged != 1 {
+				t.Errorf("got %d log lines about the schema, want 1", logged)
 			}
 		})
 	}

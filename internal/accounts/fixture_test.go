@@ -19,7 +19,7 @@ import (
 
 const goodPassword = personaltest.Password
 
-// clock is the database's clock as a test moves it.
+// clock is the database's clock, moved by the test.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -37,8 +37,8 @@ func (c *clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// fixture is the domain on a real database, with a clock that stands still until
-// it is moved and passwords that are cheap to hash.
+// fixture is the domain on a real database, with a clock that moves only by Advance
+// and passwords that are cheap to hash.
 type fixture struct {
 	service  *accounts.Service
 	store    *store.Store
@@ -80,13 +80,13 @@ func newFixture(t testing.TB, url string, adjust ...func(*accounts.Settings)) *f
 	if err != nil {
 		t.Fatalf("making a hasher: %v", err)
 	}
-	f.worker = &outbox.Worker{Store: f.store, Log: log, Poll: 10 * time.Millisecond, Insist: []outbox.Kind{accounts.KindEvent}}
+	f.worker = &outbox.Worker{Store: f.store, Log: log, Poll: 10 * time.Millisecond, KeepTrying: []outbox.Kind{accounts.KindEvent}}
 	f.service = f.serve(f.store, hasher)
 	f.worker.Handlers = f.service.Jobs()
 	return f
 }
 
-// serve makes a service of the fixture's parts and the given ones.
+// serve makes a service from the given store and hasher and the fixture's parts.
 func (f *fixture) serve(s accounts.Store, h accounts.Hasher) *accounts.Service {
 	return accounts.New(f.settings, s, h, f.host, slog.New(slog.DiscardHandler), f.worker.Wake)
 }

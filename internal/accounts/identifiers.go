@@ -12,39 +12,39 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// Bounds of the identifiers (HTTP contract, section 3, register).
+// Limits of the identifiers (HTTP contract, section 3, register).
 const (
-	shortestLogin = 3   // characters
-	longestLogin  = 64  // characters
-	longestEmail  = 254 // bytes; RFC 5321, section 4.5.3.1.3
-	longestLocal  = 64  // bytes; RFC 5321, section 4.5.3.1.1
+	minLogin     = 3   // characters
+	maxLogin     = 64  // characters
+	maxEmail     = 254 // bytes; RFC 5321, section 4.5.3.1.3
+	maxLocalPart = 64  // bytes; RFC 5321, section 4.5.3.1.1
 )
 
-// LoginKey returns the mapped form by which a login is unique and matched: PRECIS
-// UsernameCaseMapped (RFC 8265). The fault is "" if the login may be registered.
-func LoginKey(login string) (key string, fault personal.FieldErrorCode) {
+// LoginKey returns the mapped form by which logins are unique and matched: PRECIS
+// UsernameCaseMapped (RFC 8265). The code is "" if the login may be registered.
+func LoginKey(login string) (key string, code personal.FieldErrorCode) {
 	switch {
 	case login == "":
 		return "", personal.FieldErrorRequired
 	case !utf8.ValidString(login):
 		return "", personal.FieldErrorInvalidFormat
-	case utf8.RuneCountInString(login) > 4*longestLogin: // mapping may shorten it, but not for ever
+	case utf8.RuneCountInString(login) > 4*maxLogin: // mapping may shorten it, but not that much
 		return "", personal.FieldErrorTooLong
 	}
 	key, ok := mapLogin(login)
 	switch {
-	case !ok || mixesScripts(key) || strings.Contains(key, "@"): // of a full-width @, too
+	case !ok || mixesScripts(key) || strings.Contains(key, "@"): // the @ may have been full-width
 		return "", personal.FieldErrorInvalidFormat
-	case utf8.RuneCountInString(key) < shortestLogin:
+	case utf8.RuneCountInString(key) < minLogin:
 		return "", personal.FieldErrorTooShort
-	case utf8.RuneCountInString(key) > longestLogin:
+	case utf8.RuneCountInString(key) > maxLogin:
 		return "", personal.FieldErrorTooLong
 	}
 	return key, ""
 }
 
-// mapLogin applies the profile until it changes nothing more: one pass does not
-// always reach the form that a second one would (RFC 8264, section 7).
+// mapLogin applies the profile until nothing changes: one pass does not always reach
+// the stable form (RFC 8264, section 7).
 func mapLogin(login string) (string, bool) {
 	const passes = 4
 	for range passes {
@@ -60,27 +60,24 @@ func mapLogin(login string) (string, bool) {
 	return "", false
 }
 
-// mixesScripts reports whether Latin letters stand with Cyrillic or Greek ones,
-// many of which look the same.
+// mixesScripts reports whether a text has both Latin letters and Cyrillic or Greek
+// ones, many of which look the same.
 func mixesScripts(s string) bool {
-	var latin, alike bool
-	for _, r := range s {
-		latin = latin || unicode.Is(unicode.Latin, r)
-		alike = alike || unicode.In(r, unicode.Cyrillic, unicode.Greek)
-	}
-	return latin && alike
+	return strings.ContainsFunc(s, func(r rune) bool { return unicode.Is(unicode.Latin, r) }) &&
+		strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, unicode.Cyrillic, unicode.Greek) })
 }
 
 // localPart is a dot-atom (RFC 5322, section 3.2.3).
 var localPart = regexp.MustCompile(`^[A-Za-z0-9!#$%&'*+/=?^_{|}~\x60-]+(\.[A-Za-z0-9!#$%&'*+/=?^_{|}~\x60-]+)*$`)
 
-// ParseEmail reads one plain address. A domain in Unicode is kept as its A-label
-// (RFC 5891); the key is the address in lower case.
-func ParseEmail(s string) (email Email, fault personal.FieldErrorCode) {
+// ParseEmail parses one plain address. It converts a Unicode domain to its A-label
+// (RFC 5891); the key is the address in lower case. The code is "" if the address is
+// valid.
+func ParseEmail(s string) (email Email, code personal.FieldErrorCode) {
 	if s == "" {
 		return Email{}, personal.FieldErrorRequired
 	}
-	if utf8.RuneCountInString(s) > longestEmail { // its ASCII form is never shorter
+	if utf8.RuneCountInString(s) > maxEmail { // its ASCII form is never shorter
 		return Email{}, personal.FieldErrorTooLong
 	}
 	at := strings.LastIndexByte(s, '@')
@@ -93,17 +90,13 @@ func ParseEmail(s string) (email Email, fault personal.FieldErrorCode) {
 		return Email{}, personal.FieldErrorInvalidFormat
 	}
 	shown := ascii
-	if isASCII(domain) {
+	if !strings.ContainsFunc(domain, func(r rune) bool { return r > unicode.MaxASCII }) {
 		shown = domain // as it was typed
 	}
-	if len(local) > longestLocal || len(local)+1+len(ascii) > longestEmail {
+	if len(local) > maxLocalPart || len(local)+1+len(ascii) > maxEmail {
 		return Email{}, personal.FieldErrorTooLong
 	}
 	return Email{Address: local + "@" + shown, Key: strings.ToLower(local) + "@" + strings.ToLower(ascii)}, ""
-}
-
-func isASCII(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r > unicode.MaxASCII }) < 0
 }
 
 // asciiDomain returns the A-label form of a domain that has at least two labels.
@@ -122,5 +115,5 @@ func asciiDomain(domain string) (string, bool) {
 		}
 	}
 	top := labels[len(labels)-1]
-	return ascii, strings.Trim(top, "0123456789") != "" // an IP address is no domain
+	return ascii, strings.Trim(top, "0123456789") != "" // an IP address is not a domain
 }

@@ -11,81 +11,80 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// caller is who a pair of credentials belongs to.
+// caller is the user to whom a pair of credentials belongs.
 type caller struct {
-	account  Account
-	session  Session
-	standing standing
-	secret   token.Secret // the session's current one; to be returned, never stored
+	account Account
+	session Session
+	verdict verdict
+	secret  token.Secret // the session's current secret; to be returned, never stored
 }
 
-// identify finds out who shows the credentials. It writes nothing but what the
-// rules of the session need: that the session is in use, that its current hash
-// has been used, or that a superseded one was stolen.
+// identify returns the caller of an operation. It writes only what the session's
+// rules require: the last use of the session, the first use of its current hash,
+// and the end of a session whose hash was stolen.
 func (s *Service) identify(ctx context.Context, c personal.Credentials) (caller, error) {
 	now := s.store.Now()
-	who, err := s.recognise(ctx, c, now)
+	who, err := s.verify(ctx, c, now)
 	if err != nil {
 		return caller{}, err
 	}
-	s.noteUse(ctx, who, now)
+	s.touch(ctx, who, now)
 	return who, nil
 }
 
-// noteUse writes that a session is in use, where that is not known already. The
-// caller is identified whether or not it can be written: a full disk must not sign
-// everybody out. What is lost favours the user: the predecessor of a hash whose
-// first use is not known stays valid.
-func (s *Service) noteUse(ctx context.Context, who caller, now time.Time) {
-	firstUse := who.standing == current && who.session.Used.IsZero()
+// touch stores that a session is in use, if that is news. A failure does not matter
+// to the caller: a full disk must not sign everybody out. It favours the user: the
+// predecessor of a hash whose first use is unknown stays valid.
+func (s *Service) touch(ctx context.Context, who caller, now time.Time) {
+	firstUse := who.verdict == current && who.session.Used.IsZero()
 	if !firstUse && now.Sub(who.session.LastSeen) < s.settings.seenEvery() {
 		return
 	}
-	err := s.store.TouchSession(ctx, who.session.ID, who.session.Newest, firstUse, now)
+	err := s.store.TouchSession(ctx, who.session.ID, who.session.Current, firstUse, now)
 	if err != nil && s.useWarnings.Take(0, oncePerMinute, now) == 0 {
 		s.log.WarnContext(ctx, "the use of a session could not be stored; users are identified all the same", slog.Any("error", err))
 	}
 }
 
-// What was read may have changed by the time of the write that follows from it.
-// That takes somebody else's success every time; so many in a row mean that
-// something else is wrong.
+// tries is how often an operation starts again because a session has changed
+// between its read and its write. Each time another request has succeeded, so more
+// repetitions mean that something else is wrong.
 const tries = 8
 
-// recognise judges the credentials. It ends a session whose hash was stolen and
+// verify checks the credentials. It revokes a session whose hash was stolen and
 // writes nothing else.
-func (s *Service) recognise(ctx context.Context, c personal.Credentials, now time.Time) (caller, error) {
+func (s *Service) verify(ctx context.Context, c personal.Credentials, now time.Time) (caller, error) {
 	for range tries {
 		who, err := s.judge(ctx, c, now)
-		if err != nil || who.standing != stolen {
+		if err != nil || who.verdict != stolen {
 			return who, err
 		}
-		if err := s.endStolen(ctx, who); !errors.Is(err, ErrStale) {
+		if err := s.revokeStolen(ctx, who); !errors.Is(err, ErrStale) {
 			return caller{}, err
 		}
 	}
 	return caller{}, fail("judging a session", ErrUnavailable)
 }
 
-// judge returns the verdict on the credentials by the session as it is. Of the
-// session it writes nothing.
+// judge returns the verdict on the credentials by the session as it is stored.
 func (s *Service) judge(ctx context.Context, c personal.Credentials, now time.Time) (caller, error) {
 	selector, secret, ok := token.ParseHash(c.UserHash)
 	if !ok {
 		return caller{}, refusal(personal.CodeUnauthenticated)
 	}
 	session, account, err := s.store.FindSession(ctx, selector)
-	if errors.Is(err, ErrNotFound) {
-		return caller{}, refusal(personal.CodeUnauthenticated)
-	}
 	if err != nil {
-		return caller{}, fail("finding a session", err)
+		return caller{}, failWith(personal.CodeUnauthenticated, "finding a session", err)
 	}
 	if account.ID != c.UserID || !s.settings.Lifetimes(now).Alive(session) || session.Rotations >= MaxRotations {
 		return caller{}, refusal(personal.CodeUnauthenticated)
 	}
 	if account.Disabled {
-		return caller{}, s.endDisabled(ctx, session)
+		// Revoked, so that the session does not work again when the account is enabled.
+		if err := s.store.RevokeSession(ctx, account.ID, session.ID); err != nil {
+			return caller{}, fail("revoking a session of a disabled account", err)
+		}
+		return caller{}, refusal(personal.CodeUnauthenticated)
 	}
 	behind, currentSecret, err := s.walk(ctx, session, secret)
 	if err != nil {
@@ -94,26 +93,26 @@ func (s *Service) judge(ctx context.Context, c personal.Credentials, now time.Ti
 	return caller{account, session, judge(session, behind, now, s.settings.SessionGrace), currentSecret}, nil
 }
 
-// shortWalk is how many steps along a chain cost next to nothing: a hash that is
-// presented in good faith is nearer than that.
+// shortWalk is how many steps along a hash chain cost next to nothing. Hashes that
+// are presented in good faith are nearer than that.
 const shortWalk = 64
 
-// walk finds how many rotations a presented secret is behind the current one. One
-// that is not of the session's chain is unauthenticated and a guess: the session is
-// not affected by it, and an address that presents many such is refused before the
-// long walk.
+// walk returns how many rotations a presented secret is behind the current one. A
+// secret that is not of the session's chain is unauthenticated and charged as a
+// guess; it does not affect the session. An address that presents many of them is
+// refused before the long walk.
 func (s *Service) walk(ctx context.Context, session Session, secret token.Secret) (behind int64, currentSecret token.Secret, err error) {
 	maxBehind := session.maxBehind()
-	behind, currentSecret, ok := token.Distance(session.ChainKey, secret, session.Newest, min(maxBehind, shortWalk))
+	behind, currentSecret, ok := token.Distance(session.ChainKey, secret, session.Current, min(maxBehind, shortWalk))
 	if ok {
 		return behind, currentSecret, nil
 	}
-	guess := perNetwork(ctx, "guess", s.settings.Throttle.GuessAddress)
+	guess := s.perNetwork(ctx, "guess", s.settings.Throttle.GuessAddress)
 	if maxBehind > shortWalk {
-		if err := s.look(ctx, guess); err != nil {
+		if err := s.checkLimits(ctx, guess); err != nil {
 			return 0, token.Secret{}, err
 		}
-		behind, currentSecret, ok = token.Distance(session.ChainKey, secret, session.Newest, maxBehind)
+		behind, currentSecret, ok = token.Distance(session.ChainKey, secret, session.Current, maxBehind)
 		if ok {
 			return behind, currentSecret, nil
 		}
@@ -124,39 +123,32 @@ func (s *Service) walk(ctx context.Context, session Session, secret token.Secret
 	return 0, token.Secret{}, refusal(personal.CodeUnauthenticated)
 }
 
-// endDisabled ends a session of a disabled account, so that it does not live
-// again when the account is enabled.
-func (s *Service) endDisabled(ctx context.Context, session Session) error {
-	if err := s.store.EndSession(ctx, session.AccountID, session.ID); err != nil {
-		return fail("ending a session of a disabled account", err)
-	}
-	return refusal(personal.CodeUnauthenticated)
-}
-
-// endStolen ends a session of which an old hash came back, and says so. The
-// session must be gone before the answer is: a thief gets no second try. If it
-// was rotated meanwhile the old hash may be within the grace now: ErrStale.
-func (s *Service) endStolen(ctx context.Context, who caller) error {
+// revokeStolen revokes a session of which an old hash was presented, and reports
+// that. It does so before the response, because a thief must get no second try. If
+// the session was rotated meanwhile, the old hash may be within the grace period
+// now: ErrStale.
+func (s *Service) revokeStolen(ctx context.Context, who caller) error {
 	event := s.event(ctx, personal.ActorSystem, personal.EventSessionTheft, who.account.ID)
-	if err := s.store.EndStolen(ctx, who.session, event); err != nil {
-		if errors.Is(err, ErrStale) {
-			return err
-		}
-		// Whatever kept it from being stored may pass; until then nobody gets in.
-		return &personal.Error{Code: personal.CodeUnavailable, RetryAfter: retryAfter, Cause: fmt.Errorf("ending a stolen session: %w", err)}
+	err := s.store.RevokeStolenSession(ctx, who.session, event)
+	if errors.Is(err, ErrStale) {
+		return err
+	}
+	if err != nil {
+		// Whatever the cause, it may pass; until then the session is refused.
+		return &personal.Error{Code: personal.CodeUnavailable, RetryAfter: retryAfter, Cause: fmt.Errorf("revoking a stolen session: %w", err)}
 	}
 	s.wake()
-	s.log.WarnContext(ctx, "an old session hash came back; the session was ended",
+	s.log.WarnContext(ctx, "an old session hash came back; the session was revoked",
 		slog.Int64("user_id", who.account.ID), slog.Int64("session_id", who.session.ID))
 	return refusal(personal.CodeUnauthenticated)
 }
 
-// credentials are the pair to be answered for a session's secret.
+// credentials returns the pair for a session's secret.
 func credentials(accountID int64, selector token.Selector, secret token.Secret) personal.Credentials {
 	return personal.Credentials{UserID: accountID, UserHash: token.FormatHash(selector, secret)}
 }
 
-// newSession returns a session that starts now, with its first secret.
+// newSession returns a session that starts now, and its first secret.
 func (s *Service) newSession(ctx context.Context, accountID int64) (Session, token.Secret) {
 	selector, secret, key := token.NewSession()
 	call, now := personal.CallFrom(ctx), s.store.Now()
@@ -164,7 +156,7 @@ func (s *Service) newSession(ctx context.Context, accountID int64) (Session, tok
 		AccountID: accountID,
 		Selector:  selector,
 		ChainKey:  key,
-		Newest:    secret.Digest(),
+		Current:   secret.Digest(),
 		Created:   now,
 		Rotated:   now,
 		LastSeen:  now,

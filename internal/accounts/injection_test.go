@@ -10,8 +10,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// hostile are texts that would be more than text to a database that they reach
-// as a part of a query, or of a pattern whose signs nobody escaped.
+// hostile are texts with a meaning in a query or a pattern, if they are not escaped.
 var hostile = []string{
 	`'`, `''`, `' OR '1'='1`, `' OR 1=1 --`, `'; DROP TABLE personal_accounts; --`, `"; DROP TABLE personal_accounts; --`,
 	`x') UNION SELECT 1 --`, `'||(SELECT password_hash FROM personal_accounts LIMIT 1)||'`, `/* */`, `--`, `;`,
@@ -20,12 +19,12 @@ var hostile = []string{
 	strings.Repeat(`'%_\`, personal.MaxSearchLength/4), strings.Repeat("я", personal.MaxSearchLength),
 }
 
-func TestWhatAdministratorsSearchForIsFoundLiterally(t *testing.T) {
+func TestFindUsers_HostileTextsAreLiteral(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		names := map[int64]string{}
 		for i, text := range append(slices.Clone(hostile), "abcz", "plain", `a\z`) {
-			if name := "<" + text + ">"; len(name) <= 200 { // as long as a name may be
+			if name := "<" + text + ">"; len(name) <= 200 { // the maximum length of a name
 				names[f.registerNamed(t, fmt.Sprint("user", i), name)] = name
 			}
 		}
@@ -43,18 +42,18 @@ func TestWhatAdministratorsSearchForIsFoundLiterally(t *testing.T) {
 				continue
 			}
 			if got := idsOf(page); !slices.Equal(got, want) {
-				t.Errorf("%q finds %v, want %v", text, got, want)
+				t.Errorf("searching %q: got %v, want %v", text, got, want)
 			}
 		}
 		for _, text := range []string{"'\x00", "\x00; DROP TABLE personal_accounts", "\xff'", strings.Repeat("'", personal.MaxSearchLength+1), strings.Repeat("%", 1<<20)} {
 			_, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Search: text})
 			if personal.CodeOf(err) != personal.CodeValidationFailed {
-				t.Errorf("%.20q: %v", text, err)
+				t.Errorf("searching %.20q: got %v, want validation_failed", text, err)
 			}
 		}
 		page, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Limit: personal.MaxUserLimit})
 		if err != nil || len(page.Users) != len(names) {
-			t.Errorf("%d users are left of %d, %v", len(page.Users), len(names), err)
+			t.Errorf("got %d users (error %v), want %d", len(page.Users), err, len(names))
 		}
 	})
 }

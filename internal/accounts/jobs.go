@@ -1,15 +1,71 @@
 package accounts
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
-// Jobs are the handlers of everything the domain leaves to be done later.
+// The kinds of jobs that the domain stores.
+const (
+	KindEvent       outbox.Kind = "event"         // hands an event to the host
+	KindRecovery    outbox.Kind = "recovery"      // finds the account of a recovery request and mails a token
+	KindEmailChange outbox.Kind = "email_change"  // mails a token to the new address
+	KindEmailNotice outbox.Kind = "email_changed" // notifies the old address
+)
+
+// JobStore stores jobs that no other write causes.
+type JobStore interface {
+	// Enqueue stores a job on its own.
+	Enqueue(ctx context.Context, j NewJob) error
+}
+
+// NewJob is a job to be stored. The job of a deleted account is not stored, and
+// of its event the audit log gets only type and time.
+type NewJob struct {
+	Kind      outbox.Kind
+	Payload   []byte
+	AccountID int64           // jobs of one account and kind run one after another; 0: of no account
+	Event     *personal.Event // becomes an audit entry, too; nil: none
+	Replaces  bool            // replaces the account's waiting jobs of this kind
+}
+
+// newJob returns a job of no account. The payload must have a JSON form.
+func newJob(k outbox.Kind, payload any) NewJob {
+	data, err := json.Marshal(payload)
+	if err != nil {
+		panic(fmt.Sprintf("a job's payload has no JSON form: %v", err))
+	}
+	return NewJob{Kind: k, Payload: data}
+}
+
+// jobOf returns a job of an account, which is removed when the account is deleted.
+func jobOf(accountID int64, k outbox.Kind, payload any) NewJob {
+	job := newJob(k, payload)
+	job.AccountID = accountID
+	return job
+}
+
+// Jobs returns the handler of each kind of job that the domain stores.
 func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 	return map[outbox.Kind]outbox.Handler{
-		KindEvent:       s.publish,
-		KindRecovery:    s.doRecovery,
-		KindEmailChange: s.sendEmailToken,
-		KindEmailNotice: s.sendEmailNotice,
+		KindEvent:       handler(s.publish),
+		KindRecovery:    handler(s.runRecovery),
+		KindEmailChange: handler(s.sendEmailToken),
+		KindEmailNotice: handler(s.sendEmailNotice),
+	}
+}
+
+// handler returns a handler that decodes a job's payload and calls run.
+func handler[T any](run func(ctx context.Context, accountID int64, payload T) error) outbox.Handler {
+	return func(ctx context.Context, j outbox.Job) error {
+		var payload T
+		if err := json.Unmarshal(j.Payload, &payload); err != nil {
+			return fmt.Errorf("reading a job of kind %s: %w", j.Kind, err)
+		}
+		return run(ctx, j.AccountID, payload)
 	}
 }

@@ -1,86 +1,141 @@
 package accounts
 
 import (
+	"bytes"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
+	"html/template"
 	"log/slog"
+	"net/netip"
 	"strings"
+	texttemplate "text/template"
 	"time"
 
+	"golang.org/x/text/language"
+
+	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// MailWindow is how long a mail counts towards the most that an account gets of
-// one purpose (HTTP contract, section 3), whoever asks for them and however.
-const MailWindow = time.Hour
-
-const (
-	mailGap  = time.Minute
-	mailMost = 5 // within MailWindow
-)
-
-func reservation(mailID string, accountID int64, p MailPurpose) MailReservation {
-	return MailReservation{
-		MailID: mailID, AccountID: accountID, Purpose: p,
-		Gap: mailGap, Most: mailMost, Window: MailWindow,
-	}
+// MailStore limits mails and keeps the digests of mailed tokens.
+type MailStore interface {
+	// ReserveMail records that a mail of this purpose is about to be sent to the
+	// account, if the limits allow it, and stores the jobs. A repeated reservation with
+	// the same MailID is granted and not counted again. If a limit is used up it
+	// returns the wait, at least one second, and stores nothing. ErrNotFound;
+	// *TakenError if NewEmailKey is another account's, which charges OnTaken in the same
+	// transaction, or *WaitError if that is refused.
+	ReserveMail(ctx context.Context, r MailReservation, jobs ...NewJob) (wait time.Duration, err error)
+	// MailWait is the wait that ReserveMail would return now.
+	MailWait(ctx context.Context, r MailReservation) (wait time.Duration, err error)
+	// AddMailToken stores one more token of a reserved mail. Earlier tokens stay
+	// valid. ErrStale if the account's password or e-mail is not the one that the token
+	// was made for any more, or the account is disabled or deleted.
+	AddMailToken(ctx context.Context, t MailToken) error
+	// FindMailToken returns the account of a token that is neither void nor
+	// expired. ErrNotFound.
+	FindMailToken(ctx context.Context, p MailPurpose, digest [32]byte) (Account, error)
 }
 
-// mailing is one mail that brings a token.
-type mailing struct {
-	mailID   string
-	account  Account
-	purpose  MailPurpose
-	to       Email
-	url      string // {token} within; "" for no link
-	template mailTemplate
-	locale   string
+// MailPurpose is what a mailed token is for.
+type MailPurpose string
+
+// The purposes of mailed tokens.
+const (
+	PurposeRecovery MailPurpose = "recovery"
+	PurposeEmail    MailPurpose = "email"
+)
+
+// MailReservation is a request to send one mail.
+type MailReservation struct {
+	MailID    string
+	AccountID int64
+	Purpose   MailPurpose
+	Gap       time.Duration // since the last mail of the purpose to the account
+	Max       int           // mails of the purpose to the account within Window
+	Window    time.Duration
+
+	NewEmailKey string            // an e-mail that must not be another account's; "": none
+	OnTaken     []throttle.Charge // charged if it is another account's
+}
+
+// MailToken is a token that was mailed.
+type MailToken struct {
+	AccountID         int64
+	Purpose           MailPurpose
+	Digest            [32]byte
+	CredentialVersion int64  // the account's when the token was made
+	AccountEmailKey   string // likewise
+	Email             Email  // PurposeEmail: the new address
+	Expires           time.Time
+}
+
+// MailWindow is how long a mail counts towards the limit of mails of one purpose to
+// an account (HTTP contract, section 3), whoever requests them.
+const MailWindow = time.Hour
+
+// reservation returns the reservation of a mail with the limits of the contract: one
+// a minute and five within MailWindow.
+func reservation(r mailRequest, accountID int64, p MailPurpose) MailReservation {
+	return MailReservation{MailID: r.MailID, AccountID: accountID, Purpose: p, Gap: time.Minute, Max: 5, Window: MailWindow}
+}
+
+// mailRequest is what the job of a mail keeps of the call that caused it.
+type mailRequest struct {
+	Locale    string     `json:"locale,omitempty"`
+	RequestID string     `json:"request_id,omitempty"`
+	Address   netip.Addr `json:"address,omitzero"` // for the event of a recovery
+	MailID    string     `json:"mail_id"`
+}
+
+func newMailRequest(ctx context.Context) mailRequest {
+	call := personal.CallFrom(ctx)
+	return mailRequest{Locale: call.Locale, RequestID: call.RequestID, MailID: newID()}
+}
+
+// withCall returns a context with the call that caused the mail.
+func (r mailRequest) withCall(ctx context.Context) context.Context {
+	return personal.WithCall(ctx, personal.Call{RequestID: r.RequestID, Locale: r.Locale, Address: r.Address})
 }
 
 // mailToken makes a token, stores its digest and mails it. The token exists in
-// clear only here and in the mail: a job that is tried again makes another.
-func (s *Service) mailToken(ctx context.Context, m mailing) error {
-	text, digest := token.NewMailToken()
-	stored := MailToken{
-		AccountID:         m.account.ID,
-		Purpose:           m.purpose,
-		Digest:            digest,
-		CredentialVersion: m.account.CredentialVersion,
-		AccountEmailKey:   m.account.Email.Key,
-		Expires:           s.store.Now().Add(s.settings.MailLifetime),
-	}
-	if m.purpose == PurposeEmail {
-		stored.Email = m.to
-	}
-	err := s.store.AddMailToken(ctx, stored)
+// clear only here and in the mail: a retry makes another one. A URL of "" means no
+// link.
+func (s *Service) mailToken(ctx context.Context, template mailTemplate, r mailRequest, to, url string, t MailToken) error {
+	var text string
+	text, t.Digest = token.NewMailToken()
+	t.Expires = s.store.Now().Add(s.settings.MailLifetime)
+	err := s.store.AddMailToken(ctx, t)
 	if errors.Is(err, ErrStale) {
-		return nil // the account has moved on; nobody is to be mailed any more
+		return nil // the account has changed since the request: send no mail
 	}
 	if err != nil {
 		return fmt.Errorf("storing a mailed token: %w", err)
 	}
-	mail, err := m.template.write(m.locale, letter{
+	return s.send(ctx, t.AccountID, template, r, to, letter{
 		Token:   text,
-		Link:    strings.ReplaceAll(m.url, "{token}", text),
+		Link:    strings.ReplaceAll(url, "{token}", text),
 		Minutes: int(s.settings.MailLifetime / time.Minute),
 	})
+}
+
+// send writes a mail and hands it to the host. A mail that the host refuses for good
+// is dropped, with an event; after any other error the job is retried.
+func (s *Service) send(ctx context.Context, accountID int64, template mailTemplate, r mailRequest, to string, l letter) error {
+	ctx = r.withCall(ctx)
+	mail, err := template.write(r.Locale, l)
 	if err != nil {
 		return err
 	}
-	mail.ID, mail.To = m.mailID, m.to.Address
-	return s.send(ctx, m.account.ID, mail)
-}
-
-// send hands a mail to the host. One that is refused for good is given up, with an
-// event; any other error means that it is to be tried again.
-func (s *Service) send(ctx context.Context, accountID int64, m personal.Mail) error {
-	err := s.host.SendMail(ctx, m)
+	mail.ID, mail.To = r.MailID, to
+	err = s.host.SendMail(ctx, mail)
 	var refused *personal.MailRefusedError
 	if errors.As(err, &refused) {
-		// Not the relay's words: they often name the address, and the host has them.
-		s.log.WarnContext(ctx, "a mail was refused for good and is given up", slog.Int64("user_id", accountID))
+		// Without the relay's text: it often names the address, and the host has it.
+		s.log.WarnContext(ctx, "a mail was refused for good and is dropped", slog.Int64("user_id", accountID))
 		err = s.store.Enqueue(ctx, s.event(ctx, personal.ActorSystem, personal.EventMailRefused, accountID))
 		if err == nil {
 			s.wake()
@@ -90,4 +145,60 @@ func (s *Service) send(ctx context.Context, accountID int64, m personal.Mail) er
 		return fmt.Errorf("handing a mail to the host: %w", err)
 	}
 	return nil
+}
+
+// findMailToken finds the account of a token as it was mailed.
+func (s *Service) findMailToken(ctx context.Context, p MailPurpose, text string) ([32]byte, Account, error) {
+	digest, ok := token.MailDigest(text)
+	if !ok {
+		return digest, Account{}, refusal(personal.CodeInvalidToken)
+	}
+	account, err := s.store.FindMailToken(ctx, p, digest)
+	return digest, account, failWith(personal.CodeInvalidToken, "finding a mailed token", err)
+}
+
+// Each mail has a text and an HTML form in each language. The first line of the
+// text form is the subject.
+//
+//go:embed mails
+var mailFiles embed.FS
+
+var (
+	mailTexts = texttemplate.Must(texttemplate.ParseFS(mailFiles, "mails/*.txt"))
+	mailPages = template.Must(template.ParseFS(mailFiles, "mails/*.html"))
+)
+
+// mailTemplate names a mail.
+type mailTemplate string
+
+// The mails that the module sends.
+const (
+	recoveryMail    mailTemplate = "recovery"
+	emailChangeMail mailTemplate = "email_change"
+	emailNoticeMail mailTemplate = "email_notice"
+)
+
+// letter holds the variable parts of a mail. None of them was typed by a user.
+type letter struct {
+	Token   string
+	Link    string // "" for none
+	Minutes int    // for which the token is valid, rounded down
+}
+
+// mailLocales are the languages of the mails; the first one is the default.
+var mailLocales = []language.Tag{language.English, language.Russian}
+
+// write fills the mail in the language that fits the locale best.
+func (m mailTemplate) write(locale string, l letter) (personal.Mail, error) {
+	_, index := language.MatchStrings(language.NewMatcher(mailLocales), locale)
+	name := string(m) + "." + mailLocales[index].String()
+	var text, html bytes.Buffer
+	if err := mailTexts.ExecuteTemplate(&text, name+".txt", l); err != nil {
+		return personal.Mail{}, fmt.Errorf("writing mail %s: %w", name, err)
+	}
+	if err := mailPages.ExecuteTemplate(&html, name+".html", l); err != nil {
+		return personal.Mail{}, fmt.Errorf("writing mail %s: %w", name, err)
+	}
+	subject, body, _ := strings.Cut(text.String(), "\n")
+	return personal.Mail{Subject: subject, Text: strings.TrimLeft(body, "\n"), HTML: html.String()}, nil
 }

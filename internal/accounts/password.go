@@ -2,38 +2,59 @@ package accounts
 
 import (
 	"context"
-	"errors"
 	"maps"
 
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// ChangePassword implements [personal.Service].
+// PasswordStore replaces passwords.
+type PasswordStore interface {
+	// ReplacePassword sets the hash, raises the credential version, voids the
+	// account's mailed tokens, ends every session but keep, whose secrets it replaces
+	// (the id and the creation stay), and stores the jobs. ErrStale if the credential
+	// version is not the given one any more, the account is disabled, or the session
+	// has ended.
+	ReplacePassword(ctx context.Context, accountID, credentialVersion int64, hash string, keep Session, jobs ...NewJob) error
+}
+
+// ChangePassword implements [personal.Service]. The caller's session continues with
+// fresh secrets, so that its earlier hashes are void.
 func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
 	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.OldPassword, nil)
 	if err != nil {
 		return personal.Credentials{}, err
 	}
-	faults := maps.Clone(r.FieldErrors)
-	guessed, err := s.confirmIdentity(ctx, who.account, &faults, "old_password", r.OldPassword)
+	invalid := maps.Clone(r.FieldErrors)
+	guessed, err := s.confirmIdentity(ctx, who.account, &invalid, "old_password", r.OldPassword)
 	if !guessed {
 		s.refund(ctx, attempt)
 	}
 	if err != nil {
 		return personal.Credentials{}, err
 	}
-	prepared := s.newPassword(&faults, r.Password, r.ConfirmPassword, personalWords(who.account)...)
-	if err := faults.Err(); err != nil {
+	prepared := s.newPassword(&invalid, r.Password, r.ConfirmPassword, personalWords(who.account)...)
+	if err := invalid.Err(); err != nil {
 		return personal.Credentials{}, err
 	}
-	return s.replacePassword(ctx, who, prepared)
+	hash, err := s.hasher.Hash(ctx, hashSource(ctx), prepared)
+	if err != nil {
+		return personal.Credentials{}, fail("hashing a password", err)
+	}
+	event := s.event(ctx, personal.ActorUser, personal.EventPasswordChanged, who.account.ID)
+	keep, secret := s.newSession(ctx, who.account.ID)
+	keep.ID = who.session.ID
+	err = s.store.ReplacePassword(ctx, who.account.ID, who.account.CredentialVersion, hash, keep, event)
+	if err := s.committed(personal.CodeUnauthenticated, "replacing a password", err); err != nil {
+		return personal.Credentials{}, err
+	}
+	return credentials(who.account.ID, keep.Selector, secret), nil
 }
 
-// identifyGuess identifies the caller of an operation that also asks for their
-// password, and charges the attempt and the further charges; it returns those that
-// may be refunded. A throttled attempt is refused whoever makes it; one without an
-// identity or a password is no guess and costs nothing.
+// identifyGuess identifies the caller of an operation that also requires their
+// password, and charges the attempt and the further charges. It returns the charges
+// that may be refunded. A throttled attempt is refused whoever makes it; an attempt
+// without an identity or a password is no guess and costs nothing.
 func (s *Service) identifyGuess(
 	ctx context.Context, c personal.Credentials, entered string, further []throttle.Charge,
 ) (caller, []throttle.Charge, error) {
@@ -55,12 +76,12 @@ func (s *Service) identifyGuess(
 	return who, attempt, nil
 }
 
-// confirmIdentity notes a fault unless the entered password is the account's. It
-// returns whether that was a wrong guess, which is told as at a sign-in and is to
-// be paid for; a missing password is none.
-func (s *Service) confirmIdentity(ctx context.Context, a Account, faults *personal.FieldErrors, parameter, entered string) (guessed bool, err error) {
+// confirmIdentity adds a field error unless the entered password is the account's.
+// It returns whether that was a wrong guess, which is reported like a failed sign-in
+// and must not be refunded; a missing password is none.
+func (s *Service) confirmIdentity(ctx context.Context, a Account, invalid *personal.FieldErrors, parameter, entered string) (guessed bool, err error) {
 	if entered == "" {
-		faults.Add(parameter, personal.FieldErrorRequired)
+		invalid.Add(parameter, personal.FieldErrorRequired)
 		return false, nil
 	}
 	result, err := s.hasher.Verify(ctx, hashSource(ctx), a.PasswordHash, entered)
@@ -68,29 +89,25 @@ func (s *Service) confirmIdentity(ctx context.Context, a Account, faults *person
 		return false, fail("verifying a password", err)
 	}
 	if !result.Match {
-		faults.Add(parameter, personal.FieldErrorMismatch)
-		s.failed(ctx, a.LoginKey, a)
+		invalid.Add(parameter, personal.FieldErrorMismatch)
+		s.failed(ctx, a.LoginKey, a.ID)
 	}
 	return !result.Match, nil
 }
 
-// replacePassword stores the new password. The session that asks lives on with
-// fresh secrets, so that none of its earlier hashes is good for anything.
-func (s *Service) replacePassword(ctx context.Context, who caller, prepared string) (personal.Credentials, error) {
-	hash, err := s.hasher.Hash(ctx, hashSource(ctx), prepared)
-	if err != nil {
-		return personal.Credentials{}, fail("hashing a password", err)
+// newPassword checks a new password and its confirmation and returns it prepared
+// for hashing.
+func (s *Service) newPassword(invalid *personal.FieldErrors, entered, confirm string, words ...string) string {
+	prepared, code := s.policy.Check(entered, words...)
+	check(invalid, "password", code)
+	require(invalid, "confirm_password", confirm)
+	if confirm != entered {
+		invalid.Add("confirm_password", personal.FieldErrorMismatch) // unless it is missing
 	}
-	event := s.event(ctx, personal.ActorUser, personal.EventPasswordChanged, who.account.ID)
-	keep, secret := s.newSession(ctx, who.account.ID)
-	keep.ID = who.session.ID
-	err = s.store.ReplacePassword(ctx, who.account.ID, who.account.CredentialVersion, hash, keep, event)
-	if errors.Is(err, ErrStale) {
-		return personal.Credentials{}, refusal(personal.CodeUnauthenticated)
-	}
-	if err != nil {
-		return personal.Credentials{}, fail("replacing a password", err)
-	}
-	s.wake()
-	return credentials(who.account.ID, keep.Selector, secret), nil
+	return prepared
+}
+
+// personalWords are the words that the account's password must not consist of.
+func personalWords(a Account) []string {
+	return []string{a.Login, a.LoginKey, a.Email.Address, a.Email.Key}
 }

@@ -2,12 +2,18 @@ package accounts
 
 import (
 	"context"
-	"errors"
 	"maps"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
+
+// ProfileStore changes profiles.
+type ProfileStore interface {
+	// UpdateProfile runs change on the stored account, under a lock, and stores Name,
+	// Fields, Updated and the jobs. It returns the changed account. ErrNotFound.
+	UpdateProfile(ctx context.Context, id int64, change func(*Account), jobs ...NewJob) (Account, error)
+}
 
 // Profile implements [personal.Service].
 func (s *Service) Profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
@@ -22,8 +28,8 @@ func (s *Service) Profile(ctx context.Context, c personal.Credentials) (personal
 	return profile(who.account, schema), nil
 }
 
-// UpdateProfile implements [personal.Service]. What is not sent stays as it is,
-// also when another change of the same profile runs at the same time.
+// UpdateProfile implements [personal.Service]. Fields that are not sent stay as
+// they are, even if another request changes the same profile at the same time.
 func (s *Service) UpdateProfile(ctx context.Context, r personal.UpdateProfileRequest) (personal.Profile, error) {
 	schema, err := s.userFields(ctx)
 	if err != nil {
@@ -32,14 +38,11 @@ func (s *Service) UpdateProfile(ctx context.Context, r personal.UpdateProfileReq
 	if len(schema.Malformed(r.Fields)) > 0 {
 		return personal.Profile{}, refusal(personal.CodeMalformedRequest)
 	}
-	who, err := s.identify(ctx, r.Credentials)
-	if err == nil {
-		err = s.chargeWrite(ctx, who)
-	}
+	who, err := s.identifyWrite(ctx, r.Credentials)
 	if err != nil {
 		return personal.Profile{}, err
 	}
-	change, err := s.change(r.Fields, schema.Update)
+	change, err := s.profileChange(r.Fields, schema.Update)
 	if err != nil {
 		return personal.Profile{}, err
 	}
@@ -47,37 +50,30 @@ func (s *Service) UpdateProfile(ctx context.Context, r personal.UpdateProfileReq
 		return profile(who.account, schema), nil
 	}
 	account, err := s.store.UpdateProfile(ctx, who.account.ID, change)
-	if errors.Is(err, ErrNotFound) {
-		return personal.Profile{}, refusal(personal.CodeUnauthenticated)
-	}
 	if err != nil {
-		return personal.Profile{}, fail("updating a profile", err)
+		return personal.Profile{}, failWith(personal.CodeUnauthenticated, "updating a profile", err)
 	}
 	return profile(account, schema), nil
 }
 
-// change reads what was sent to change a profile; read does so for the user
-// fields. What it returns changes an account accordingly.
-func (s *Service) change(
+// profileChange checks the parameters of a change, the user fields with read, and
+// returns a function that applies the change to an account.
+func (s *Service) profileChange(
 	in map[string]personal.Input, read func(map[string]personal.Input, *personal.FieldErrors) userfields.Values,
-) (func(*Account) error, error) {
-	var faults personal.FieldErrors
+) (func(*Account), error) {
+	var invalid personal.FieldErrors
 	fields := maps.Clone(in)
 	sentName, changeName := fields["name"]
-	name := userfields.ParseName(sentName, &faults)
+	name := userfields.ParseName(sentName, &invalid)
 	delete(fields, "name")
-	values := read(fields, &faults)
-	if err := faults.Err(); err != nil {
-		return nil, err
-	}
-	return func(a *Account) error {
+	values := read(fields, &invalid)
+	return func(a *Account) {
 		if changeName {
 			a.Name = name
 		}
 		a.Fields = a.Fields.Merge(values)
 		a.Updated = s.store.Now()
-		return nil
-	}, nil
+	}, invalid.Err()
 }
 
 func profile(a Account, schema *userfields.Schema) personal.Profile {

@@ -7,13 +7,12 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 )
 
-// chainModel is what the HTTP contract says about one session's hashes, written
-// down as plainly as it is said there: all hashes there ever were, and when what
-// happened to them.
+// chainModel is a direct transcription of what the HTTP contract says about the
+// hashes of one session. It keeps every hash, and the times of all changes.
 type chainModel struct {
 	rules      accounts.Settings
 	hashes     []string    // the current one last
-	superseded []time.Time // when each but the last was
+	superseded []time.Time // of each hash but the last
 	used       time.Time   // first use of the current one; zero if none
 	created    time.Time
 	seen       time.Time
@@ -24,18 +23,18 @@ func newChain(rules accounts.Settings, first string, now time.Time) chainModel {
 	return chainModel{rules: rules, hashes: []string{first}, created: now, seen: now}
 }
 
-func (m chainModel) newest() string { return m.hashes[len(m.hashes)-1] }
+func (m chainModel) current() string { return m.hashes[len(m.hashes)-1] }
 
 type verdict int
 
 const (
-	accepted verdict = iota // the newest was shown
-	repeated                // an earlier one was shown and is borne with
+	accepted verdict = iota // the current hash was presented
+	repeated                // an earlier hash was presented, which is still valid
 	refused                 // 401, nothing changes
 	theft                   // 401, the session ends
 )
 
-// judge says what showing a hash means now.
+// judge returns the verdict on a hash that is presented now.
 func (m chainModel) judge(hash string, now time.Time) verdict {
 	behind := len(m.hashes) - 1 - slices.Index(m.hashes, hash)
 	switch {
@@ -51,53 +50,50 @@ func (m chainModel) judge(hash string, now time.Time) verdict {
 	return theft
 }
 
-// age is how long ago a hash that is not the current one was superseded.
+// age is the time since a hash was superseded.
 func (m chainModel) age(hash string, now time.Time) time.Duration {
 	return now.Sub(m.superseded[slices.Index(m.hashes, hash)])
 }
 
-// unsureOf tells that a hash was superseded so close to a grace period ago that
-// the coarseness of what a session keeps, 1/32 of it, matters: both verdicts are
-// right then.
+// unsureOf reports whether a hash was superseded a grace period ago, give or take
+// the precision of the rotation marks, 1/32 of it. Both verdicts are right then.
 func (m chainModel) unsureOf(hash string, now time.Time) bool {
-	if hash == m.newest() {
+	if hash == m.current() {
 		return false
 	}
 	over := m.age(hash, now) - m.rules.SessionGrace
 	return over >= 0 && over <= m.rules.SessionGrace/32
 }
 
-// unsure tells that the moment is so close behind the end of the session that the
-// coarseness of last-seen, a minute, matters: the model says nothing then.
+// unsure reports whether the session has expired within the precision of its last
+// use, a minute. The model gives no verdict then.
 func (m chainModel) unsure(now time.Time) bool {
 	unseen := now.Sub(m.seen)
 	return unseen >= m.rules.SessionIdle && unseen < m.rules.SessionIdle+time.Minute
 }
 
-// mayRefuse tells whether the holder of a hash that was answered last may be
-// refused now although nobody did him any harm.
+// mayRefuse reports whether an honest client may be refused now.
 func (m chainModel) mayRefuse(now time.Time) bool {
 	return m.ended || m.unsure(now) || now.Sub(m.seen) >= m.rules.SessionIdle || now.Sub(m.created) >= m.rules.SessionAbsolute
 }
 
-// show is one call that showed a hash, and what came of it.
-type show struct {
-	hash    string
-	refresh bool
-	ok      bool
-	answer  string // of a refresh that was accepted
+// presentation is one call with a hash, and its result.
+type presentation struct {
+	hash     string
+	refresh  bool
+	ok       bool
+	response string // hash of an accepted refresh
 }
 
-// play returns the model after a call, and whether the call's answer is the one
-// that the model gives.
-func (m chainModel) play(s show, now time.Time) (chainModel, bool) {
+// play returns the model after a call, and whether the call's result is the model's.
+func (m chainModel) play(s presentation, now time.Time) (chainModel, bool) {
 	switch m.judge(s.hash, now) {
 	case accepted:
 		switch {
-		case s.refresh && slices.Contains(m.hashes, s.answer):
-			return m, false // a rotation must not answer what was there before
+		case s.refresh && slices.Contains(m.hashes, s.response):
+			return m, false // a rotation must return a new hash
 		case s.refresh:
-			m.hashes = append(slices.Clone(m.hashes), s.answer)
+			m.hashes = append(slices.Clone(m.hashes), s.response)
 			m.superseded = append(slices.Clone(m.superseded), now)
 			m.used = time.Time{}
 		case m.used.IsZero():
@@ -107,16 +103,16 @@ func (m chainModel) play(s show, now time.Time) (chainModel, bool) {
 		return m, s.ok
 	case repeated:
 		m.seen = now
-		return m, s.ok && (!s.refresh || s.answer == m.newest())
+		return m, s.ok && (!s.refresh || s.response == m.current())
 	case theft:
 		m.ended = true
 	}
 	return m, !s.ok
 }
 
-// explain looks for an order of the calls, made at once, in which the model gives
-// every one of their answers.
-func (m chainModel) explain(calls []show, now time.Time) (chainModel, bool) {
+// explain searches for an order of concurrent calls in which the model gives each of
+// their results.
+func (m chainModel) explain(calls []presentation, now time.Time) (chainModel, bool) {
 	if len(calls) == 0 {
 		return m, true
 	}

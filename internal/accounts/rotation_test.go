@@ -14,8 +14,8 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// rotationMachine plays one account's client, and a thief who has seen every
-// hash, against the service and the model.
+// rotationMachine runs one account's client, and a thief who has seen every hash,
+// against the service and the model.
 type rotationMachine struct {
 	*fixture
 	login  string
@@ -35,11 +35,11 @@ func (m *rotationMachine) begin(hash string) {
 	m.held, m.stolen, m.honest = hash, "", true
 }
 
-// call makes calls at once and looks for an order of them that the model
-// explains: that is what linearizable means. It returns their outcomes.
-func (m *rotationMachine) call(t *rapid.T, calls ...show) []show {
+// call makes calls at once and searches for an order of them that the model explains
+// (they must be linearizable). It returns their results.
+func (m *rotationMachine) call(t *rapid.T, calls ...presentation) []presentation {
 	now := m.clock.Now()
-	if m.model.unsure(now) || slices.ContainsFunc(calls, func(s show) bool { return m.model.unsureOf(s.hash, now) }) {
+	if m.model.unsure(now) || slices.ContainsFunc(calls, func(s presentation) bool { return m.model.unsureOf(s.hash, now) }) {
 		return nil
 	}
 	errs := make([]error, len(calls))
@@ -63,40 +63,39 @@ func (m *rotationMachine) call(t *rapid.T, calls ...show) []show {
 	return calls
 }
 
-func (m *rotationMachine) make(s *show) error {
+func (m *rotationMachine) make(s *presentation) error {
 	if s.refresh {
 		fresh, err := m.service.Refresh(context.Background(), m.pair(s.hash))
-		s.answer = fresh.UserHash
+		s.response = fresh.UserHash
 		return err
 	}
 	_, err := m.service.Profile(context.Background(), m.pair(s.hash))
 	return err
 }
 
-// client makes calls with the hash that the honest client holds, and must not be
-// refused unless its session may have ended. Of the answers that arrive it keeps
-// the last.
-func (m *rotationMachine) client(t *rapid.T, arrives bool, calls ...show) {
+// client makes calls with the hash that the honest client holds. They must not be
+// refused unless the session may have ended. The client keeps the hash of the last
+// response that arrives.
+func (m *rotationMachine) client(t *rapid.T, arrives bool, calls ...presentation) {
 	mayRefuse := !m.honest || m.model.mayRefuse(m.clock.Now())
 	for _, s := range m.call(t, calls...) {
 		if !s.ok && !mayRefuse {
-			t.Fatal("an honest client was logged out")
+			t.Fatal("got a refused honest client, want it signed in")
 		}
 		if s.ok && s.refresh && arrives {
-			m.held = s.answer
+			m.held = s.response
 		}
 	}
 }
 
-func (m *rotationMachine) anyShow(t *rapid.T) show {
-	return show{
+func (m *rotationMachine) anyPresentation(t *rapid.T) presentation {
+	return presentation{
 		hash:    rapid.SampledFrom(m.model.hashes).Draw(t, "hash"),
 		refresh: rapid.Bool().Draw(t, "refresh"),
 	}
 }
 
-// ends makes a call that ends the session or gives it new secrets, in place of a
-// plain use.
+// ends makes a call that ends the session or replaces its secrets.
 func (m *rotationMachine) ends(t *rapid.T, call func() error) (done bool) {
 	now := m.clock.Now()
 	if m.model.unsure(now) || m.model.unsureOf(m.held, now) {
@@ -105,7 +104,7 @@ func (m *rotationMachine) ends(t *rapid.T, call func() error) (done bool) {
 	want := m.model.judge(m.held, now)
 	err := call()
 	if code := personal.CodeOf(err); (err == nil) != (want <= repeated) || err != nil && code != personal.CodeUnauthenticated {
-		t.Fatalf("answer %q, the model's verdict is %d", code, want)
+		t.Fatalf("got code %q, want the model's verdict %d", code, want)
 	}
 	m.model.ended = m.model.ended || want != refused
 	return err == nil
@@ -117,8 +116,8 @@ func (m *rotationMachine) logout(t *rapid.T) {
 	})
 }
 
-// changePassword also checks that the hashes from before are dead, each without
-// an alarm: the fresh one is good after all of them were shown.
+// changePassword also checks that all earlier hashes are refused, and that none is
+// taken for a theft: the fresh hash is valid after all of them were presented.
 func (m *rotationMachine) changePassword(t *rapid.T) {
 	var fresh personal.Credentials
 	done := m.ends(t, func() (err error) {
@@ -138,7 +137,7 @@ func (m *rotationMachine) changePassword(t *rapid.T) {
 			t.Fatalf("a hash from before the password change: %v", err)
 		}
 	}
-	m.client(t, true, show{hash: m.held})
+	m.client(t, true, presentation{hash: m.held})
 }
 
 func (m *rotationMachine) signIn(t *rapid.T) {
@@ -149,45 +148,45 @@ func (m *rotationMachine) signIn(t *rapid.T) {
 	m.begin(in.Credentials.UserHash)
 }
 
-// steal lets the thief, who begins with the current hash, refresh again and again
-// at a pace of their own. Every refresh follows the model.
+// steal lets the thief, who begins with the current hash, refresh repeatedly with
+// the given pause.
 func (m *rotationMachine) steal(t *rapid.T, steps int, pause time.Duration) {
 	m.honest = false
 	if m.stolen == "" {
-		m.stolen = m.model.newest()
+		m.stolen = m.model.current()
 	}
 	for range steps {
 		m.clock.Advance(pause)
-		for _, s := range m.call(t, show{hash: m.stolen, refresh: true}) {
+		for _, s := range m.call(t, presentation{hash: m.stolen, refresh: true}) {
 			if !s.ok {
 				m.stolen = ""
 				return
 			}
-			m.stolen = s.answer
+			m.stolen = s.response
 		}
 	}
 }
 
 func (m *rotationMachine) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"client refreshes": func(t *rapid.T) { m.client(t, true, show{hash: m.held, refresh: true}) },
-		"client refreshes, the answer is lost": func(t *rapid.T) {
-			m.client(t, false, show{hash: m.held, refresh: true})
+		"client refreshes": func(t *rapid.T) { m.client(t, true, presentation{hash: m.held, refresh: true}) },
+		"client refreshes, the response is lost": func(t *rapid.T) {
+			m.client(t, false, presentation{hash: m.held, refresh: true})
 		},
 		"client refreshes in three tabs at once": func(t *rapid.T) {
-			m.client(t, true, slices.Repeat([]show{{hash: m.held, refresh: true}}, 3)...)
+			m.client(t, true, slices.Repeat([]presentation{{hash: m.held, refresh: true}}, 3)...)
 		},
 		"client refreshes, and a request overtakes it": func(t *rapid.T) {
-			m.client(t, true, show{hash: m.held, refresh: true}, show{hash: m.held})
+			m.client(t, true, presentation{hash: m.held, refresh: true}, presentation{hash: m.held})
 		},
-		"client uses its hash": func(t *rapid.T) { m.client(t, true, show{hash: m.held}) },
-		"thief shows any hash": func(t *rapid.T) {
+		"client uses its hash": func(t *rapid.T) { m.client(t, true, presentation{hash: m.held}) },
+		"thief presents any hash": func(t *rapid.T) {
 			m.honest = false
-			m.call(t, m.anyShow(t))
+			m.call(t, m.anyPresentation(t))
 		},
 		"thief and client at once": func(t *rapid.T) {
 			m.honest = false
-			m.client(t, true, show{hash: m.held, refresh: true}, m.anyShow(t), m.anyShow(t))
+			m.client(t, true, presentation{hash: m.held, refresh: true}, m.anyPresentation(t), m.anyPresentation(t))
 		},
 		"thief refreshes fast": func(t *rapid.T) {
 			m.steal(t, rapid.SampledFrom([]int{1, 1, 1, 70, 300}).Draw(t, "steps"), 40*time.Millisecond)
@@ -210,9 +209,9 @@ func (m *rotationMachine) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// Whatever a client does and however many answers it loses, it is never logged
-// out; and every theft that the rules name is caught.
-func TestRotationFollowsThePlainModel(t *testing.T) {
+// An honest client is never signed out, however many responses it loses, and every
+// theft that the rules name is detected.
+func TestRotation_MatchesTheModel(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		number := 0

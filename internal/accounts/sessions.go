@@ -2,11 +2,106 @@ package accounts
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strconv"
+	"time"
 
+	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/userfields"
 )
+
+// SessionStore finds, rotates, lists and revokes sessions.
+type SessionStore interface {
+	// FindSession returns a session and its account by the token's selector.
+	// ErrNotFound.
+	FindSession(ctx context.Context, s token.Selector) (Session, Account, error)
+	// RotateSession stores what a rotation changes of a session (Current, Rotated,
+	// Used, LastSeen, Rotations, Marks), if its current digest is still the given one;
+	// else ErrStale.
+	RotateSession(ctx context.Context, before [32]byte, rotated Session) error
+	// TouchSession sets LastSeen to now. If used is set, it also stores now as the
+	// first use of the current hash, if the digest is still the given one and unused.
+	TouchSession(ctx context.Context, id int64, current [32]byte, used bool, now time.Time) error
+	// Sessions returns the account's sessions that are alive by the given limits, the
+	// last used first.
+	Sessions(ctx context.Context, accountID int64, l Lifetimes) ([]Session, error)
+	// RevokeSession removes one session of the account; a missing one is no error.
+	RevokeSession(ctx context.Context, accountID, id int64) error
+	// RevokeStolenSession removes a session and stores the jobs, if its current digest
+	// is still that of s; else ErrStale.
+	RevokeStolenSession(ctx context.Context, s Session, jobs ...NewJob) error
+	// RevokeSessions removes every session of the account.
+	RevokeSessions(ctx context.Context, accountID int64) error
+}
+
+// Session is a stored session. It holds no usable token: the current secret is
+// stored as a digest, and the chain key derives nothing without a secret.
+type Session struct {
+	ID        int64
+	AccountID int64
+	Selector  token.Selector
+	ChainKey  token.ChainKey
+	Current   [32]byte  // digest of the current secret
+	Created   time.Time // at sign-in
+	Rotated   time.Time // when the current secret was made
+	Used      time.Time // first use of the current secret; zero if it has not been used
+	LastSeen  time.Time
+	Address   string
+	Agent     string
+	Rotations int64          // since the sign-in, as far as they were counted
+	Marks     []RotationMark // the oldest first; the last one is the last counted rotation
+}
+
+// Lifetimes are the limits for sessions that are alive: last seen after SeenAfter
+// and created after CreatedAfter.
+type Lifetimes struct{ SeenAfter, CreatedAfter time.Time }
+
+// Alive reports whether s has not expired.
+func (l Lifetimes) Alive(s Session) bool {
+	return s.LastSeen.After(l.SeenAfter) && s.Created.After(l.CreatedAfter)
+}
+
+// signedIn completes a sign-in or a registration whose session is stored.
+func (s *Service) signedIn(ctx context.Context, a Account, session Session, secret token.Secret, schema *userfields.Schema) personal.SignedIn {
+	s.wake()
+	s.addKnownAddress(ctx, a.ID)
+	return personal.SignedIn{
+		Credentials: credentials(a.ID, session.Selector, secret),
+		Profile:     profile(a, schema),
+	}
+}
+
+// Refresh implements [personal.Service].
+func (s *Service) Refresh(ctx context.Context, c personal.Credentials) (personal.Credentials, error) {
+	for try := range tries {
+		now := s.store.Now()
+		who, err := s.verify(ctx, c, now)
+		if err == nil && try == 0 {
+			err = s.chargeWrite(ctx, who)
+		}
+		if err != nil {
+			return personal.Credentials{}, err
+		}
+		if who.verdict == superseded {
+			// A response was lost, or a request repeated: every caller gets the same
+			// current hash, and nothing is rotated.
+			s.touch(ctx, who, now)
+			return credentials(who.account.ID, who.session.Selector, who.secret), nil
+		}
+		next := who.secret.Next(who.session.ChainKey)
+		err = s.store.RotateSession(ctx, who.session.Current, who.session.rotate(next.Digest(), now, s.settings.SessionGrace))
+		if errors.Is(err, ErrStale) {
+			continue // another request has rotated: the hash is the predecessor now
+		}
+		if err != nil {
+			return personal.Credentials{}, fail("rotating a session", err)
+		}
+		return credentials(who.account.ID, who.session.Selector, next), nil
+	}
+	return personal.Credentials{}, fail("rotating a session", ErrUnavailable)
+}
 
 // Sessions implements [personal.Service].
 func (s *Service) Sessions(ctx context.Context, c personal.Credentials) ([]personal.Session, error) {
@@ -17,8 +112,8 @@ func (s *Service) Sessions(ctx context.Context, c personal.Credentials) ([]perso
 	return s.sessionsOf(ctx, who.account.ID, who.session.ID)
 }
 
-// sessionsOf lists an account's living sessions; current is the id of the one
-// that asks, 0 if none does.
+// sessionsOf lists an account's sessions that are alive; current is the id of the
+// caller's own, 0 for none.
 func (s *Service) sessionsOf(ctx context.Context, accountID, current int64) ([]personal.Session, error) {
 	stored, err := s.store.Sessions(ctx, accountID, s.settings.Lifetimes(s.store.Now()))
 	if err != nil {
@@ -41,44 +136,43 @@ func (s *Service) sessionsOf(ctx context.Context, accountID, current int64) ([]p
 
 // RevokeSession implements [personal.Service].
 func (s *Service) RevokeSession(ctx context.Context, r personal.RevokeSessionRequest) error {
-	who, err := s.identify(ctx, r.Credentials)
-	if err == nil {
-		err = s.chargeWrite(ctx, who)
-	}
+	who, err := s.identifyWrite(ctx, r.Credentials)
 	if err != nil {
 		return err
 	}
-	faults := maps.Clone(r.FieldErrors)
-	require(&faults, "id", r.ID)
-	if err := faults.Err(); err != nil {
+	invalid := maps.Clone(r.FieldErrors)
+	require(&invalid, "id", r.ID)
+	if err := invalid.Err(); err != nil {
 		return err
 	}
 	id, err := strconv.ParseInt(r.ID, 10, 64)
 	if err != nil {
-		return nil // nobody's session has such an id
+		return nil // no session has such an id
 	}
-	if err := s.store.EndSession(ctx, who.account.ID, id); err != nil {
-		return fail("ending a session", err)
+	return fail("revoking a session", s.store.RevokeSession(ctx, who.account.ID, id))
+}
+
+// identifyWrite is identify, and charges a writing operation to the session.
+func (s *Service) identifyWrite(ctx context.Context, c personal.Credentials) (caller, error) {
+	who, err := s.identify(ctx, c)
+	if err == nil {
+		err = s.chargeWrite(ctx, who)
 	}
-	return nil
+	return who, err
 }
 
 // Logout implements [personal.Service].
 func (s *Service) Logout(ctx context.Context, r personal.LogoutRequest) error {
 	who, err := s.identify(ctx, r.Credentials)
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.FieldErrors.Err()
 	}
-	if err := r.FieldErrors.Err(); err != nil {
-		return err
+	switch {
+	case err != nil:
+	case r.All:
+		err = s.store.RevokeSessions(ctx, who.account.ID)
+	default:
+		err = s.store.RevokeSession(ctx, who.account.ID, who.session.ID)
 	}
-	if r.All {
-		err = s.store.EndSessions(ctx, who.account.ID)
-	} else {
-		err = s.store.EndSession(ctx, who.account.ID, who.session.ID)
-	}
-	if err != nil {
-		return fail("signing out", err)
-	}
-	return nil
+	return fail("signing out", err)
 }

@@ -18,7 +18,7 @@ func (f *fixture) setEmail(t *testing.T, id int64, email string) {
 	}
 }
 
-// recipients are the addresses that were mailed, in the order of the mails.
+// recipients returns the addresses of the sent mails, in order.
 func (f *fixture) recipients() (to []string) {
 	for _, m := range f.host.Mails() {
 		to = append(to, m.To)
@@ -26,7 +26,7 @@ func (f *fixture) recipients() (to []string) {
 	return to
 }
 
-// imported makes an account as another system may have had it.
+// imported makes an account like one imported from another system.
 func (f *fixture) imported(t *testing.T, login, email string) int64 {
 	t.Helper()
 	in := f.register(t, "imported")
@@ -45,24 +45,24 @@ func (f *fixture) imported(t *testing.T, login, email string) int64 {
 	return id
 }
 
-func TestALoginThatIsTheEmailFollowsItAndKeepsItFromBeingTakenAway(t *testing.T) {
+func TestSetEmail_LoginThatIsTheEmailFollowsIt(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.imported(t, "ada@example.com", "ada@example.com")
 		err := f.service.SetEmail(t.Context(), personal.SetEmailRequest{UserID: id})
 		var refused *personal.Error
 		if !errors.As(err, &refused) || refused.Code != personal.CodeValidationFailed || refused.FieldErrors["email"] != personal.FieldErrorRequired {
-			t.Errorf("taking it away: %v", err)
+			t.Errorf("removing the e-mail: got %v, want a missing email", err)
 		}
 		f.setEmail(t, id, "Ada@Example.org")
 		record, err := f.service.User(t.Context(), id)
 		if err != nil || record.Login != "Ada@Example.org" || record.Email != "Ada@Example.org" {
-			t.Errorf("%+v, %v", record.User, err)
+			t.Errorf("got %+v (error %v), want the new e-mail as login", record.User, err)
 		}
 	})
 }
 
-func TestWhatWasAskedForBeforeAnEmailWasSetIsNotMailed(t *testing.T) {
+func TestSetEmail_EarlierRequestsAreNotMailed(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		c := f.register(t, "ada").Credentials
@@ -76,25 +76,25 @@ func TestWhatWasAskedForBeforeAnEmailWasSetIsNotMailed(t *testing.T) {
 		f.setEmail(t, c.UserID, "ada@example.org")
 		f.drain(t)
 		if diff := cmp.Diff([]string{"ada@example.com"}, f.recipients()); diff != "" || len(f.tokens()) > 0 {
-			t.Errorf("%d tokens; mailed, but for the notice: %s", len(f.tokens()), diff)
+			t.Errorf("got %d tokens, want none; mails besides the notice: %s", len(f.tokens()), diff)
 		}
 		f.wantNoJobs(t)
 	})
 }
 
-func TestAnEmailThatIsSetWhileAMailIsMadeGetsNoToken(t *testing.T) {
+func TestSetEmail_DuringRecoverySendsNothing(t *testing.T) {
 	f, s, _ := spied(t, testkit.SQLite(t), cheap)
 	id := f.register(t, "ada").Credentials.UserID
-	f.worker.Handlers = f.service.Jobs() // which look at the store through the spy
+	f.worker.Handlers = f.service.Jobs() // which use the spy
 	s.found = func() { f.setEmail(t, id, "ada@example.org") }
 	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
 	if tokens := f.tokens(); s.found != nil || len(tokens) > 0 {
-		t.Errorf("%d tokens were mailed", len(tokens))
+		t.Errorf("got %d mailed tokens, want none", len(tokens))
 	}
 }
 
-// Who was imported without an e-mail, and has forgotten the password, gets in.
-func TestWhoGetsAnEmailMayRecoverByIt(t *testing.T) {
+// A user who was imported without an e-mail can recover a forgotten password.
+func TestSetEmail_AllowsRecovery(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.imported(t, "ada", "")
@@ -113,7 +113,7 @@ func TestWhoGetsAnEmailMayRecoverByIt(t *testing.T) {
 	})
 }
 
-func TestWhoHasNoEmailMayGiveHimselfOne(t *testing.T) {
+func TestChangeEmail_WorksWithoutAnEmail(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		f.imported(t, "ada", "")

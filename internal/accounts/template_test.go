@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestMailsSpeakTheCallersLanguage(t *testing.T) {
+func TestMailTemplate_UsesTheCallersLanguage(t *testing.T) {
 	for _, template := range []mailTemplate{recoveryMail, emailChangeMail, emailNoticeMail} {
 		for locale, russian := range map[string]bool{"en": false, "ru": true, "ru-RU": true, "de": false, "": false, "none of these": false} {
 			m, err := template.write(locale, letter{Token: "TOKEN", Link: "https://cms.example/#TOKEN", Minutes: 30})
@@ -13,16 +13,16 @@ func TestMailsSpeakTheCallersLanguage(t *testing.T) {
 				t.Fatalf("%s in %q: %v", template, locale, err)
 			}
 			if got := strings.ContainsAny(m.Subject, "абвгдеопн"); got != russian {
-				t.Errorf("%s in %q: subject %q", template, locale, m.Subject)
+				t.Errorf("%s in %q: got subject %q, want Russian: %t", template, locale, m.Subject, russian)
 			}
 			if strings.Contains(m.Subject, "\n") || m.Text == "" || !strings.Contains(m.HTML, "<p>") {
-				t.Errorf("%s in %q is not whole", template, locale)
+				t.Errorf("%s in %q: got %+v, want a subject, a text and an HTML form", template, locale, m)
 			}
 		}
 	}
 }
 
-func TestATokenStandsAloneOnItsLine(t *testing.T) {
+func TestMailTemplate_TokenHasItsOwnLine(t *testing.T) {
 	for _, template := range []mailTemplate{recoveryMail, emailChangeMail} {
 		for _, locale := range []string{"en", "ru"} {
 			for _, link := range []string{"", "https://cms.example/recover#token=TOKEN"} {
@@ -31,10 +31,10 @@ func TestATokenStandsAloneOnItsLine(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !strings.Contains(m.Text, "\n\nTOKEN\n\n") {
-					t.Errorf("%s in %s: no line of the token's own:\n%s", template, locale, m.Text)
+					t.Errorf("%s in %s: got no line with only the token:\n%s", template, locale, m.Text)
 				}
 				if or := strings.Contains(m.Text+m.HTML, "Or ") || strings.Contains(m.Text+m.HTML, "Или "); or != (link != "") {
-					t.Errorf("%s in %s, link %q, offers a choice: %v", template, locale, link, or)
+					t.Errorf("%s in %s, link %q: got the word for \"or\": %t", template, locale, link, or)
 				}
 				if has := strings.Contains(m.Text, "https://") && strings.Contains(m.HTML, `<a href="https://cms.example/recover#token=TOKEN">`); has != (link != "") {
 					t.Errorf("%s in %s, link %q:\n%s", template, locale, link, m.HTML)

@@ -11,12 +11,12 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-func TestNoNewPasswordIsMainlyAWordOfTheSite(t *testing.T) {
+func TestNewPassword_WordOfTheSiteIsTooCommon(t *testing.T) {
 	f := newFixture(t, testkit.SQLite(t), func(s *accounts.Settings) { s.PasswordWords = []string{"example"} })
 	ada := f.register(t, "ada")
 	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
 	const guessable = "Example2026"
-	for name, set := range map[string]func() error{
+	for name, call := range map[string]func() error{
 		"registering": func() error {
 			_, err := f.service.Register(t.Context(), personal.RegisterRequest{
 				Login: "bob", Email: "bob@m.example", Password: guessable, ConfirmPassword: guessable,
@@ -36,7 +36,7 @@ func TestNoNewPasswordIsMainlyAWordOfTheSite(t *testing.T) {
 		},
 	} {
 		var refused *personal.Error
-		if err := set(); !errors.As(err, &refused) {
+		if err := call(); !errors.As(err, &refused) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}

@@ -1,6 +1,13 @@
+// Package outbox runs work that must happen although it can fail: mails and
+// events. A job is written in the transaction of what caused it, leased by a
+// worker, and retried until it succeeds: for a day, or, for the worker's KeepTrying
+// kinds, for as long as the store holds it. When a lease expires because the worker
+// died, the job is due again, so no job stays in progress for ever, and jobs of
+// KeepTrying kinds run at least once.
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -12,20 +19,47 @@ import (
 	"time"
 )
 
-// Handler does one job. A nil error means it is done for good; any other, that
-// it is to be tried again.
+// Kind names what a job is for.
+type Kind string
+
+// Job is one piece of work.
+type Job struct {
+	ID        int64
+	Kind      Kind
+	Payload   []byte // JSON; holds no secret that could be used by a reader of the database
+	Created   time.Time
+	Attempts  int   // started attempts, including the running one
+	Lease     int64 // of this claim; a later claim of the same job has another
+	AccountID int64 // the job's account; 0: none
+}
+
+// Store keeps jobs. Times are the database clock's.
+type Store interface {
+	// ClaimJobs leases up to n due jobs of the given kinds, the oldest first, until
+	// the given time. No other claim gets them before. A store may hold a job back
+	// until another one that comes before it is done.
+	ClaimJobs(ctx context.Context, kinds []Kind, until time.Time, n int) ([]Job, error)
+	// FinishJob removes a job, unless another claim holds it by now.
+	FinishJob(ctx context.Context, j Job) error
+	// RetryJob ends the lease and makes the job due at the given time.
+	RetryJob(ctx context.Context, j Job, due time.Time) error
+	// Now is the database's time.
+	Now() time.Time
+}
+
+// Handler runs one job. After an error the job is retried.
 type Handler func(ctx context.Context, j Job) error
 
-// Worker claims due jobs and does them. It may be run on several nodes at once.
+// Worker claims due jobs and runs them. Several nodes may run workers on one store.
 type Worker struct {
 	Store    Store
 	Handlers map[Kind]Handler
 	Log      *slog.Logger
 
-	Parallel int           // jobs at once; 4 if 0
-	Poll     time.Duration // how often to look without being woken; 1s if 0
-	Lease    time.Duration // what a job may take, also its deadline; 1m if 0
-	Insist   []Kind        // kinds that are tried for as long as the store keeps them; others for a day
+	Parallel   int           // jobs at once; 0: 4
+	Poll       time.Duration // interval of looking for jobs without being woken; 0: 1s
+	Lease      time.Duration // lease and deadline of a job; 0: 1m
+	KeepTrying []Kind        // kinds that are retried for as long as the store holds them; others for a day
 
 	once sync.Once
 	wake chan struct{}
@@ -34,21 +68,13 @@ type Worker struct {
 func (w *Worker) init() {
 	w.once.Do(func() {
 		w.wake = make(chan struct{}, 1)
-		w.Parallel = orElse(w.Parallel, 4)
-		w.Poll = orElse(w.Poll, time.Second)
-		w.Lease = orElse(w.Lease, time.Minute)
+		w.Parallel = cmp.Or(w.Parallel, 4)
+		w.Poll = cmp.Or(w.Poll, time.Second)
+		w.Lease = cmp.Or(w.Lease, time.Minute)
 	})
 }
 
-func orElse[T comparable](v, fallback T) T {
-	var zero T
-	if v == zero {
-		return fallback
-	}
-	return v
-}
-
-// Wake says that a job was stored. It never blocks, and may be called whether or
+// Wake makes the worker look for jobs. It never blocks, and may be called whether or
 // not the worker runs.
 func (w *Worker) Wake() {
 	w.init()
@@ -58,13 +84,14 @@ func (w *Worker) Wake() {
 	}
 }
 
-// Run does jobs until ctx ends. It then claims no more and waits for those under
-// way, each of which may take as long as its lease: what was begun, a mail say,
-// is better finished than done twice.
+// Run runs jobs until ctx ends. It then claims no more and waits for the running
+// ones, each of which may take as long as its lease: finishing a mail is better than
+// sending it twice.
 func (w *Worker) Run(ctx context.Context) {
 	w.init()
 	var running sync.WaitGroup
 	defer running.Wait()
+	kinds := slices.Collect(maps.Keys(w.Handlers))
 	free := make(chan struct{}, w.Parallel)
 	for range w.Parallel {
 		free <- struct{}{}
@@ -74,22 +101,22 @@ func (w *Worker) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		jobs, err := w.Store.ClaimJobs(ctx, w.kinds(), w.Store.Now().Add(w.Lease), slots)
+		jobs, err := w.Store.ClaimJobs(ctx, kinds, w.Store.Now().Add(w.Lease), slots)
 		if err != nil && ctx.Err() == nil {
 			w.Log.WarnContext(ctx, "the outbox could not be read", slog.Any("error", err))
 		}
 		for _, j := range jobs {
 			running.Go(func() {
-				w.do(context.WithoutCancel(ctx), j)
+				w.run(context.WithoutCancel(ctx), j)
 				free <- struct{}{}
-				w.Wake() // another may have waited for this one
+				w.Wake() // another job may have waited for this one
 			})
 		}
 		for range slots - len(jobs) {
 			free <- struct{}{}
 		}
 		if len(jobs) == slots {
-			continue // there may be more, as soon as there is room
+			continue // there may be more jobs
 		}
 		select {
 		case <-ctx.Done():
@@ -99,9 +126,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-func (w *Worker) kinds() []Kind { return slices.Collect(maps.Keys(w.Handlers)) }
-
-// takeAll waits until there is room for a job and returns for how many there is.
+// takeAll waits for a free slot and takes all that are free.
 func takeAll(ctx context.Context, free <-chan struct{}) (slots int) {
 	select {
 	case <-free:
@@ -117,27 +142,35 @@ func takeAll(ctx context.Context, free <-chan struct{}) (slots int) {
 	}
 }
 
-// do does one job and settles it.
-func (w *Worker) do(ctx context.Context, j Job) {
+// run runs one job and finishes it or schedules its retry.
+func (w *Worker) run(ctx context.Context, j Job) {
+	const (
+		storeTimeout = 5 * time.Second
+		giveUp       = 24 * time.Hour // the age at which a failing job is dropped
+	)
 	err := w.handle(ctx, j)
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	if err == nil {
-		w.report(ctx, j, "a job that was done could not be removed", w.Store.FinishJob(ctx, j))
-		return
+	log := w.Log.With(slog.String("kind", string(j.Kind)), slog.Int64("job", j.ID), slog.Int("attempts", j.Attempts))
+	now := w.Store.Now()
+	var stored error
+	switch {
+	case err == nil:
+		stored = w.Store.FinishJob(ctx, j)
+	case slices.Contains(w.KeepTrying, j.Kind) || now.Sub(j.Created) < giveUp:
+		log.WarnContext(ctx, "a job failed and will be retried", slog.Any("error", err))
+		stored = w.Store.RetryJob(ctx, j, now.Add(backoff(j.Attempts)))
+	default:
+		log.ErrorContext(ctx, "a job failed too often and was dropped", slog.Any("error", err))
+		stored = w.Store.FinishJob(ctx, j)
 	}
-	log := w.Log.With(slog.String("kind", string(j.Kind)), slog.Int64("job", j.ID), slog.Int("attempts", j.Attempts), slog.Any("error", err))
-	if now := w.Store.Now(); slices.Contains(w.Insist, j.Kind) || now.Sub(j.Created) < giveUp {
-		log.WarnContext(ctx, "a job failed and will be tried again")
-		w.report(ctx, j, "a failed job could not be put back", w.Store.RetryJob(ctx, j, now.Add(backoff(j.Attempts))))
-		return
+	if stored != nil {
+		log.WarnContext(ctx, "the result of a job could not be stored; it will run again", slog.Any("error", stored))
 	}
-	log.ErrorContext(ctx, "a job failed too often and was dropped")
-	w.report(ctx, j, "a dropped job could not be removed", w.Store.FinishJob(ctx, j))
 }
 
-// handle runs the job's handler within its lease. A panic is a failure of this
-// job alone.
+// handle calls the job's handler with the lease as its deadline. A panic fails only
+// this job.
 func (w *Worker) handle(ctx context.Context, j Job) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.Lease)
 	defer cancel()
@@ -149,21 +182,9 @@ func (w *Worker) handle(ctx context.Context, j Job) (err error) {
 	return w.Handlers[j.Kind](ctx, j)
 }
 
-func (w *Worker) report(ctx context.Context, j Job, what string, err error) {
-	if err != nil {
-		w.Log.WarnContext(ctx, what, slog.Int64("job", j.ID), slog.Any("error", err))
-	}
-}
-
-const (
-	settleTime = 5 * time.Second // what settling a job may take
-	giveUp     = 24 * time.Hour  // the age at which a failing job is dropped
-)
-
-// backoff is the pause before another try: twice as long after each, from a
-// second to ten minutes, and never quite the same, so that jobs which failed
-// together do not come back together.
+// backoff is the delay before a retry: it doubles from a second to ten minutes, and
+// is random by half, so that jobs that failed together are not retried together.
 func backoff(attempts int) time.Duration {
-	pause := min(time.Second<<min(attempts-1, 20), 10*time.Minute)
-	return pause/2 + rand.N(pause/2)
+	delay := min(time.Second<<min(attempts-1, 20), 10*time.Minute)
+	return delay/2 + rand.N(delay/2)
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// memory is a store whose clock is the test's bubble.
+// memory is a store with the clock of the synctest bubble.
 type memory struct {
 	mu   sync.Mutex
 	next int64
@@ -85,7 +85,7 @@ func run(m *memory, h Handler) (w *Worker, stop func()) {
 	return w, func() { cancel(); running.Wait() }
 }
 
-func TestAJobIsDoneAtOnceWhenTheWorkerIsWoken(t *testing.T) {
+func TestWorker_WakeRunsAJobAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		w, stop := run(m, func(context.Context, Job) error { return nil })
@@ -96,19 +96,19 @@ func TestAJobIsDoneAtOnceWhenTheWorkerIsWoken(t *testing.T) {
 		w.Wake()
 		synctest.Wait()
 		if m.left() != 0 || time.Since(before) != 0 {
-			t.Fatalf("%d jobs left after %v", m.left(), time.Since(before))
+			t.Fatalf("got %d jobs after %v, want none at once", m.left(), time.Since(before))
 		}
 	})
 }
 
-func TestAJobThatFailsOrPanicsIsTriedAgainWithLongerPauses(t *testing.T) {
+func TestWorker_FailedJobIsRetriedWithBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		m.add("mail")
-		var tries []time.Time
+		var attempts []time.Time
 		_, stop := run(m, func(context.Context, Job) error {
-			tries = append(tries, time.Now())
-			switch len(tries) {
+			attempts = append(attempts, time.Now())
+			switch len(attempts) {
 			case 1, 2, 3:
 				return errors.New("no mail server")
 			case 4:
@@ -118,18 +118,18 @@ func TestAJobThatFailsOrPanicsIsTriedAgainWithLongerPauses(t *testing.T) {
 		})
 		time.Sleep(time.Minute) // in the bubble: no time passes outside
 		stop()
-		if m.left() != 0 || len(tries) != 5 {
-			t.Fatalf("%d jobs left after %d tries", m.left(), len(tries))
+		if m.left() != 0 || len(attempts) != 5 {
+			t.Fatalf("got %d jobs after %d attempts, want none after 5", m.left(), len(attempts))
 		}
-		for i := 2; i < len(tries); i++ {
-			if first, then := tries[1].Sub(tries[0]), tries[i].Sub(tries[i-1]); then < first {
-				t.Errorf("pause %d is %v, shorter than the first of %v", i, then, first)
+		for i := 2; i < len(attempts); i++ {
+			if first, then := attempts[1].Sub(attempts[0]), attempts[i].Sub(attempts[i-1]); then < first {
+				t.Errorf("backoff %d: got %v, want at least the first of %v", i, then, first)
 			}
 		}
 	})
 }
 
-func TestAJobThatNeverSucceedsIsDroppedInTheEnd(t *testing.T) {
+func TestWorker_FailingJobIsDroppedAfterADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		m.add("mail")
@@ -137,21 +137,21 @@ func TestAJobThatNeverSucceedsIsDroppedInTheEnd(t *testing.T) {
 		defer stop()
 		time.Sleep(23 * time.Hour)
 		if m.left() != 1 {
-			t.Fatal("dropped too early")
+			t.Fatal("got no job after 23 hours, want it retried")
 		}
 		time.Sleep(2 * time.Hour)
 		if m.left() != 0 {
-			t.Fatal("never dropped")
+			t.Fatal("got a job after 25 hours, want it dropped")
 		}
 	})
 }
 
-func TestWhatAWorkerInsistsOnIsTriedForMonths(t *testing.T) {
+func TestWorker_KeepTryingKindIsRetriedForMonths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		m.add("mail")
 		began := time.Now()
-		w := &Worker{Store: m, Insist: []Kind{"mail"}, Poll: time.Minute, Log: slog.New(slog.DiscardHandler)}
+		w := &Worker{Store: m, KeepTrying: []Kind{"mail"}, Poll: time.Minute, Log: slog.New(slog.DiscardHandler)}
 		w.Handlers = map[Kind]Handler{"mail": func(context.Context, Job) error {
 			if time.Since(began) < 60*24*time.Hour {
 				return errors.New("the host is away")
@@ -165,16 +165,16 @@ func TestWhatAWorkerInsistsOnIsTriedForMonths(t *testing.T) {
 		defer cancel()
 		time.Sleep(59 * 24 * time.Hour)
 		if m.left() != 1 {
-			t.Fatal("dropped")
+			t.Fatal("got no job after 59 days, want it retried")
 		}
 		time.Sleep(2 * 24 * time.Hour)
 		if m.left() != 0 {
-			t.Fatal("not done, although it could be")
+			t.Fatal("got a job although its handler succeeds, want none")
 		}
 	})
 }
 
-func TestAWorkerThatIsStoppedFinishesWhatItBegan(t *testing.T) {
+func TestWorker_StopFinishesRunningJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		m.add("mail")
@@ -188,12 +188,12 @@ func TestAWorkerThatIsStoppedFinishesWhatItBegan(t *testing.T) {
 		m.add("mail")
 		stop()
 		if m.left() != 1 {
-			t.Fatalf("%d jobs left, want the one that was not begun", m.left())
+			t.Fatalf("got %d jobs, want the one that was not started", m.left())
 		}
 	})
 }
 
-func TestASlowJobHoldsUpNoOther(t *testing.T) {
+func TestWorker_SlowJobsDoNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		for range 3 {
@@ -215,12 +215,12 @@ func TestASlowJobHoldsUpNoOther(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		if m.left() != 3 {
-			t.Fatalf("%d jobs left, want the three slow ones", m.left())
+			t.Fatalf("got %d jobs, want the three slow ones", m.left())
 		}
 	})
 }
 
-func TestAKindThatHasNoHandlerIsLeftAlone(t *testing.T) {
+func TestWorker_KindWithoutHandlerIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		m.add("of a newer version")
@@ -228,7 +228,7 @@ func TestAKindThatHasNoHandlerIsLeftAlone(t *testing.T) {
 		time.Sleep(time.Minute)
 		stop()
 		if m.left() != 1 {
-			t.Fatal("a job that this version does not know is gone")
+			t.Fatal("got no job, want the one of an unknown kind")
 		}
 	})
 }

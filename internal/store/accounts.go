@@ -11,42 +11,37 @@ import (
 	"github.com/cms-personal/personal/internal/throttle"
 )
 
-// insertTries bounds how often an insert is repeated whose conflict was gone
-// when it was looked at.
+// insertTries bounds how often an insert is repeated when the conflicting row has
+// disappeared before it could be read.
 const insertTries = 3
 
-// FindAccount finds an account by its login or e-mail key, see accounts.AccountStore.
-func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.Account, error) {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	row := accountRow{Fields: "{}"} // the stored ones are not read
-	err := s.read.NewSelect().Model(&row).ExcludeColumn("fields").Where("?", meant(q)).Limit(1).Scan(ctx)
-	if err != nil {
-		return accounts.Account{}, fault(ctx, "find an account", err)
-	}
-	a, err := row.account()
-	return a, fault(ctx, "find an account", err)
+// FindAccount implements accounts.SignInStore.
+func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error) {
+	var row accountRow
+	err := scan(ctx, "find an account", s.read.NewSelect().Model(&row).
+		Column("id", "email", "email_key", "password_hash", "credential_version", "disabled").Where("?", matches(q)).Limit(1))
+	return accounts.LoginAccount{
+		ID: row.ID, Email: accounts.Email{Address: row.Email, Key: row.EmailKey},
+		PasswordHash: row.PasswordHash, CredentialVersion: row.CredentialVersion, Disabled: row.Disabled,
+	}, err
 }
 
-// meant is the condition for the accounts that a query means.
-func meant(q accounts.AccountQuery) schema.QueryWithArgs {
+// matches is the condition for the account that a query finds.
+func matches(q accounts.AccountQuery) schema.QueryWithArgs {
 	return bun.SafeQuery("(a.login_key = ? OR a.email_key = ? AND (NOT ? OR a.login_key = a.email_key))",
 		bun.NullZero(q.LoginKey), bun.NullZero(q.EmailKey), q.OwnEmail)
 }
 
-// CreateAccount stores a new account, see accounts.AccountStore.
+// CreateAccount implements accounts.RegistrationStore.
 func (s *Store) CreateAccount(
-	ctx context.Context, a accounts.Account, first accounts.Session, jobs func(id int64) []accounts.NewJob, charges ...throttle.Charge,
+	ctx context.Context, a accounts.Account, first accounts.Session, jobs func(id int64) []accounts.NewJob, onTaken ...throttle.Charge,
 ) (id int64, err error) {
-	row, err := newAccountRow(a)
-	if err != nil {
-		return 0, fault(ctx, "create an account", err)
-	}
+	row := newAccountRow(a)
 	var taken *accounts.TakenError
 	err = s.inTx(ctx, "create an account", func(ctx context.Context, tx bun.Tx) error {
 		err := insertAccount(ctx, tx, &row)
 		if errors.As(err, &taken) && taken.Email {
-			return chargeAll(ctx, tx, charges, s.Now())
+			return chargeAll(ctx, tx, onTaken, s.Now())
 		}
 		if err != nil {
 			return err
@@ -68,15 +63,12 @@ func (s *Store) CreateAccount(
 }
 
 // insertAccount inserts the row and sets its id, or returns *TakenError. SQLite
-// names no constraint in its errors, and PostgreSQL only the first, so a conflict
-// inserts nothing and is looked up.
+// names no constraint in its errors, and PostgreSQL only the first one, so the
+// statement inserts nothing on a conflict and the taken column is queried.
 func insertAccount(ctx context.Context, tx bun.Tx, row *accountRow) error {
 	for range insertTries {
-		result, err := tx.NewInsert().Model(row).On("CONFLICT DO NOTHING").Returning("id").Exec(ctx)
-		if err != nil {
-			return err
-		}
-		if n, err := result.RowsAffected(); err != nil || n == 1 {
+		n, err := rowsAffected(tx.NewInsert().Model(row).On("CONFLICT DO NOTHING").Returning("id").Exec(ctx))
+		if err != nil || n == 1 {
 			return err
 		}
 		var taken accounts.TakenError
@@ -91,35 +83,24 @@ func insertAccount(ctx context.Context, tx bun.Tx, row *accountRow) error {
 			return &taken
 		}
 	}
-	return errors.New("the values in conflict keep changing")
+	return errors.New("the conflicting values keep changing")
 }
 
-// UpdateProfile changes name and fields, see accounts.AccountStore. The change
-// must not use the store, whose only writer on SQLite it holds.
+// UpdateProfile implements accounts.ProfileStore. The change must not use the
+// store: on SQLite the transaction holds its only writing connection.
 func (s *Store) UpdateProfile(
-	ctx context.Context, id int64, change func(*accounts.Account) error, jobs ...accounts.NewJob,
+	ctx context.Context, id int64, change func(*accounts.Account), jobs ...accounts.NewJob,
 ) (changed accounts.Account, err error) {
 	err = s.inTx(ctx, "update a profile", func(ctx context.Context, tx bun.Tx) error {
 		row, err := s.lockAccount(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		wish, err := row.account()
-		if err != nil {
-			return err
-		}
-		if err := change(&wish); err != nil {
-			return err
-		}
-		fields, err := wish.Fields.Encode()
-		if err != nil {
-			return err
-		}
-		row.Name, row.Fields, row.Updated = wish.Name, string(fields), at(wish.Updated)
+		changed = row.account()
+		change(&changed)
+		row.Name, row.Fields, row.Updated = changed.Name, fieldValues(changed.Fields), at(changed.Updated)
+		changed = row.account() // without any other changes
 		if _, err := tx.NewUpdate().Model(&row).Column("name", "fields", "updated").WherePK().Exec(ctx); err != nil {
-			return err
-		}
-		if changed, err = row.account(); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
@@ -127,12 +108,12 @@ func (s *Store) UpdateProfile(
 	return changed, err
 }
 
-// ReplacePassword sets a new password, see accounts.AccountStore.
+// ReplacePassword implements accounts.PasswordStore.
 //
-// Its first statement is the condition and takes the account's row in one. A
-// sign-in that was first has been committed then, and the statement that ends
-// the sessions, with a newer view, sees its session; one that comes later finds
-// another credential version. So no session of the old password survives.
+// Its first statement checks the condition and locks the account's row. A sign-in
+// that locked the row before has been committed by then, and the statement that
+// ends the sessions sees its session; a later sign-in finds another credential
+// version. So no session of the old password survives.
 func (s *Store) ReplacePassword(
 	ctx context.Context, accountID, credentialVersion int64, hash string, keep accounts.Session, jobs ...accounts.NewJob,
 ) error {
@@ -148,14 +129,11 @@ func (s *Store) ReplacePassword(
 		err = execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_sessions
 			SET selector = ?, chain_key = ?, newest = ?, rotated = ?, used = ?, last_seen = ?, rotations = ?, marks = ?
 			WHERE id = ? AND account_id = ?`,
-			kept.Selector, kept.ChainKey, kept.Newest, kept.Rotated, kept.Used, kept.LastSeen, kept.Rotations, kept.Marks, kept.ID, accountID)
+			kept.Selector, kept.ChainKey, kept.Current, kept.Rotated, kept.Used, kept.LastSeen, kept.Rotations, kept.Marks, kept.ID, accountID)
 		if err != nil {
 			return err
 		}
-		if _, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ? AND id <> ?", accountID, kept.ID); err != nil {
-			return err
-		}
-		if err := voidMailTokens(ctx, tx, accountID); err != nil {
+		if err := revokeAll(ctx, tx, accountID, kept.ID); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
@@ -163,8 +141,17 @@ func (s *Store) ReplacePassword(
 }
 
 // lockAccount reads an account and keeps others from changing it until the end
-// of the transaction. On SQLite the transaction has begun with that lock.
+// of the transaction. On SQLite the transaction itself is that lock.
 func (s *Store) lockAccount(ctx context.Context, tx bun.Tx, id int64) (row accountRow, err error) {
 	err = tx.NewRaw("SELECT * FROM personal_accounts WHERE id = ? ?", id, s.forUpdate).Scan(ctx, &row)
 	return row, err
+}
+
+// revokeAll ends every session of the account but one (0: every one) and voids
+// all its mailed tokens.
+func revokeAll(ctx context.Context, tx bun.Tx, accountID, keptSession int64) error {
+	if _, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ? AND id <> ?", accountID, keptSession); err != nil {
+		return err
+	}
+	return voidMailTokens(ctx, tx, accountID)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"time"
@@ -13,31 +14,62 @@ import (
 	"github.com/cms-personal/personal/internal/throttle"
 )
 
-// Charge counts an attempt, see accounts.AttemptStore. It looks first without a
-// lock: what is refused then is refused, and a flood of such attempts does not
-// keep others from writing.
-func (s *Store) Charge(ctx context.Context, charges []throttle.Charge, now time.Time, jobs ...accounts.NewJob) (wait time.Duration, err error) {
+// Charge implements accounts.AttemptStore. It checks the limits without a lock
+// first, so that a flood of refused attempts does not keep others from writing.
+func (s *Store) Charge(ctx context.Context, charges []throttle.Charge, now time.Time, jobs ...accounts.NewJob) error {
 	if len(charges) == 0 && len(jobs) == 0 {
-		return 0, nil
+		return nil
 	}
-	if wait, err := s.Wait(ctx, charges, now); err != nil || wait > 0 {
-		return wait, err
+	if err := s.CheckLimits(ctx, charges, now); err != nil {
+		return err
 	}
-	err = s.inTx(ctx, "count an attempt", func(ctx context.Context, tx bun.Tx) error {
+	return s.inTx(ctx, "count an attempt", func(ctx context.Context, tx bun.Tx) error {
 		if err := chargeAll(ctx, tx, charges, now); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
 	})
-	var refused *accounts.WaitError
-	if errors.As(err, &refused) {
-		return refused.Wait, nil
-	}
-	return 0, err
 }
 
-// chargeAll counts one attempt against every key that is not only looked at, or
-// returns *accounts.WaitError and is to be rolled back.
+// CheckLimits implements accounts.AttemptStore.
+func (s *Store) CheckLimits(ctx context.Context, charges []throttle.Charge, now time.Time) error {
+	if len(charges) == 0 {
+		return nil
+	}
+	var keys [][]byte
+	for i := range charges {
+		keys = append(keys, charges[i].Key[:])
+	}
+	var rows []struct {
+		Key []byte
+		Tat micros
+	}
+	err := scan(ctx, "look at earlier attempts", s.read.NewRaw("SELECT key, tat FROM personal_throttle WHERE key IN (?)", bun.List(keys)), &rows)
+	if err != nil {
+		return err
+	}
+	tats := map[[32]byte]time.Time{}
+	for _, row := range rows {
+		tats[[32]byte(row.Key)] = row.Tat.time()
+	}
+	var wait time.Duration
+	for _, c := range charges {
+		next, w := c.Limit.Take(tats[c.Key], now)
+		tats[c.Key], wait = next, max(wait, w)
+	}
+	return waitError(wait)
+}
+
+func waitError(wait time.Duration) error {
+	if wait > 0 {
+		return &accounts.WaitError{Wait: wait}
+	}
+	return nil
+}
+
+// chargeAll counts one attempt against every key that is not only looked at. If a
+// limit is used up it returns *accounts.WaitError, and the transaction must be
+// rolled back.
 func chargeAll(ctx context.Context, tx bun.Tx, charges []throttle.Charge, now time.Time) error {
 	var wait time.Duration
 	for _, c := range inOrder(charges) {
@@ -50,42 +82,11 @@ func chargeAll(ctx context.Context, tx bun.Tx, charges []throttle.Charge, now ti
 		}
 		wait = max(wait, w)
 	}
-	if wait > 0 {
-		return &accounts.WaitError{Wait: wait}
-	}
-	return nil
+	return waitError(wait)
 }
 
-// Wait is the wait that stands in the way of the charges as things are, see
-// accounts.AttemptStore.
-func (s *Store) Wait(ctx context.Context, charges []throttle.Charge, now time.Time) (wait time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	var keys [][]byte
-	for i := range charges {
-		keys = append(keys, charges[i].Key[:])
-	}
-	var rows []struct {
-		Key []byte
-		Tat micros
-	}
-	err = s.read.NewRaw("SELECT key, tat FROM personal_throttle WHERE key IN (?)", bun.List(keys)).Scan(ctx, &rows)
-	if err != nil {
-		return 0, fault(ctx, "look at earlier attempts", err)
-	}
-	tats := map[[32]byte]time.Time{}
-	for _, row := range rows {
-		tats[[32]byte(row.Key)] = row.Tat.time()
-	}
-	for _, c := range charges {
-		next, w := c.Limit.Take(tats[c.Key], now)
-		tats[c.Key], wait = next, max(wait, w)
-	}
-	return wait, nil
-}
-
-// charge is throttle.Limit.Take in one statement, which also locks the row. A
-// charge that goes too far returns the wait and is to be rolled back.
+// charge is throttle.Limit.Take as one statement, which also locks the row. It
+// stores the attempt even if the limit is used up, and then returns the wait.
 func charge(ctx context.Context, tx bun.Tx, c throttle.Charge, now time.Time) (wait time.Duration, err error) {
 	every, whole := c.Limit.Every, time.Duration(c.Limit.Burst)*c.Limit.Every
 	var next micros
@@ -96,10 +97,10 @@ func charge(ctx context.Context, tx bun.Tx, c throttle.Charge, now time.Time) (w
 	return max(0, next.time().Sub(now)-whole), err
 }
 
-// Refund gives an attempt back, see accounts.AttemptStore. A key that counts
-// nothing any more goes, so that attempts which cost nobody anything leave nothing.
+// Refund implements accounts.AttemptStore. It removes a key without attempts, so
+// that refunded attempts leave no rows.
 func (s *Store) Refund(ctx context.Context, charges []throttle.Charge) error {
-	return s.inTx(ctx, "give an attempt back", func(ctx context.Context, tx bun.Tx) error {
+	return s.inTx(ctx, "refund an attempt", func(ctx context.Context, tx bun.Tx) error {
 		now := at(s.Now())
 		for _, c := range inOrder(charges) {
 			every := c.Limit.Every.Microseconds()
@@ -114,9 +115,48 @@ func (s *Store) Refund(ctx context.Context, charges []throttle.Charge) error {
 	})
 }
 
-// inOrder sorts by key: who locks rows in one order never waits in a circle.
+// inOrder sorts by key: transactions that lock rows in the same order cannot
+// deadlock.
 func inOrder(charges []throttle.Charge) []throttle.Charge {
 	return slices.SortedFunc(slices.Values(charges), func(a, b throttle.Charge) int {
 		return bytes.Compare(a.Key[:], b.Key[:])
+	})
+}
+
+// IsKnownAddress implements accounts.AttemptStore.
+func (s *Store) IsKnownAddress(ctx context.Context, q accounts.AccountQuery, address string, since time.Time) (known bool, err error) {
+	err = scan(ctx, "look for a known address", s.read.NewRaw(`SELECT EXISTS (SELECT 1 FROM personal_places WHERE place = ? AND seen > ?
+			AND account_id IN (SELECT a.id FROM personal_accounts a WHERE ?))`, address, at(since), matches(q)), &known)
+	return known, err
+}
+
+// AddKnownAddress implements accounts.AttemptStore. The stored time is exact to the
+// day: a second sign-in from an address within 24 hours writes nothing.
+func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, address string, limit int) error {
+	now := s.Now()
+	var fresh bool
+	err := scan(ctx, "look for a known address", s.read.NewRaw(
+		"SELECT EXISTS (SELECT 1 FROM personal_places WHERE account_id = ? AND place = ? AND seen > ?)",
+		accountID, address, at(now.Add(-24*time.Hour))), &fresh)
+	if err != nil || fresh {
+		return err
+	}
+	return s.inTx(ctx, "store a known address", func(ctx context.Context, tx bun.Tx) error {
+		_, err := s.lockAccount(ctx, tx, accountID)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		_, err = exec(ctx, tx, `INSERT INTO personal_places (account_id, place, seen) VALUES (?, ?, ?)
+			ON CONFLICT (account_id, place) DO UPDATE SET seen = excluded.seen`, accountID, address, at(now))
+		if err != nil {
+			return err
+		}
+		_, err = exec(ctx, tx, `DELETE FROM personal_places WHERE account_id = ? AND place NOT IN (
+			SELECT place FROM personal_places WHERE account_id = ? ORDER BY seen DESC, place LIMIT ?)`,
+			accountID, accountID, limit)
+		return err
 	})
 }

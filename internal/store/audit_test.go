@@ -15,8 +15,8 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// auditLines are what the audit log holds, in its order.
-const auditLines = "SELECT count(*) || ': ' || coalesce(min(event_id) || '-' || max(event_id), '') FROM personal_audit"
+// auditSummary queries the number of audit entries and the first and last of them.
+const auditSummary = "SELECT count(*) || ': ' || coalesce(min(event_id) || '-' || max(event_id), '') FROM personal_audit"
 
 func eventOf(account int64, number int) accounts.NewJob {
 	e := personal.Event{ID: fmt.Sprintf("e%03d", number), Type: personal.EventSignedIn, Time: time.Unix(int64(number+1), 0),
@@ -36,7 +36,7 @@ func newAccount(t *testing.T, s *store.Store, login string, jobs ...accounts.New
 	return id
 }
 
-func TestEventsOfADeletedAccountAreAnonymousLines(t *testing.T) {
+func TestDeleteAccount_AnonymisesAuditEntries(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		ada, bob := newAccount(t, s, "ada"), newAccount(t, s, "bob")
@@ -48,31 +48,31 @@ func TestEventsOfADeletedAccountAreAnonymousLines(t *testing.T) {
 		if err := s.Enqueue(t.Context(), accounts.NewJob{Kind: "mail", AccountID: ada}); err != nil {
 			t.Fatal(err)
 		}
-		without := func(j outbox.Job) []byte {
+		remains := func(_ accounts.Account, j outbox.Job) []byte {
 			if j.Kind == "mail" {
 				return nil
 			}
 			return bytes.ToUpper(j.Payload)
 		}
-		if err := s.DeleteAccount(t.Context(), ada, accounts.Erasure{Left: without}, eventOf(ada, 3)); err != nil {
+		if err := s.DeleteAccount(t.Context(), ada, remains, eventOf(ada, 3)); err != nil {
 			t.Fatal(err)
 		}
-		// As one whose password was being judged while the account went.
-		if _, err := s.Charge(t.Context(), nil, s.Now(), eventOf(ada, 4)); err != nil {
+		// As of a failed sign-in that was verified while the account was deleted.
+		if err := s.Charge(t.Context(), nil, s.Now(), eventOf(ada, 4)); err != nil {
 			t.Fatal(err)
 		}
 		got := value[string](t, url, `SELECT `+joined(url, `event_id || ' ' || coalesce(account_id, 0) || ' ' || address || request_id`)+` FROM personal_audit`)
 		if want := fmt.Sprintf("e000 0 ,e001 %d 192.0.2.1r,e002 0 192.0.2.1r,e003 0 192.0.2.1r,e004 0 ", bob); got != want {
-			t.Errorf("audit lines %q, want %q", got, want)
+			t.Errorf("got audit entries %q, want %q", got, want)
 		}
 		jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{"mail", accounts.KindEvent}, s.Now().Add(time.Minute), 10)
 		if err != nil || len(jobs) != 3 || string(jobs[0].Payload) != "E000" {
-			t.Errorf("jobs %v, error %v", jobs, err)
+			t.Errorf("got jobs %v (error %v), want three events, the first without an address", jobs, err)
 		}
 	})
 }
 
-func TestOldAuditLinesGoAndSoDoTooMany(t *testing.T) {
+func TestPrune_AuditEntriesByAgeAndNumber(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		for i := range 20 {
@@ -81,26 +81,26 @@ func TestOldAuditLinesGoAndSoDoTooMany(t *testing.T) {
 			}
 		}
 		for _, step := range []struct {
-			keep store.PruneOptions
-			want string
+			options store.PruneOptions
+			want    string
 		}{
 			{store.PruneOptions{}, "20: e000-e019"},
 			{store.PruneOptions{AuditBefore: time.Unix(5, 0), Batch: 2}, "15: e005-e019"},
-			{store.PruneOptions{AuditMost: 6, Batch: 2}, "6: e014-e019"},
+			{store.PruneOptions{MaxAudit: 6, Batch: 2}, "6: e014-e019"},
 		} {
-			if err := s.Prune(t.Context(), step.keep); err != nil {
+			if err := s.Prune(t.Context(), step.options); err != nil {
 				t.Fatal(err)
 			}
-			if got := value[string](t, url, auditLines); got != step.want {
-				t.Errorf("%+v leaves %s, want %s", step.keep, got, step.want)
+			if got := value[string](t, url, auditSummary); got != step.want {
+				t.Errorf("%+v: got %s, want %s", step.options, got, step.want)
 			}
 		}
 	})
 }
 
-// TestAFloodOfSignInsPushesNothingElseOutOfTheAuditLog: who guesses, or has an
-// account of his own to sign in to, must not be able to empty it.
-func TestAFloodOfSignInsPushesNothingElseOutOfTheAuditLog(t *testing.T) {
+// Guessing passwords, or signing in to one's own account, must not push other entries
+// out of the audit log.
+func TestPrune_FloodEventsPushNothingElseOut(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		types := []personal.EventType{
@@ -117,19 +117,18 @@ func TestAFloodOfSignInsPushesNothingElseOutOfTheAuditLog(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := s.Prune(t.Context(), store.PruneOptions{AuditMost: 3, Batch: 2}); err != nil {
+		if err := s.Prune(t.Context(), store.PruneOptions{MaxAudit: 3, Batch: 2}); err != nil {
 			t.Fatal(err)
 		}
 		got := value[string](t, url, `SELECT `+joined(url, `type`)+` FROM personal_audit`)
 		if want := "registered,password_changed,session_theft,user_deleted,throttled,signed_in,sign_in_failed"; got != want {
-			t.Errorf("left are %s, want %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	})
 }
 
-// A host that takes no events for a month: the oldest go first, and those of the
-// nearest past wait.
-func TestEventsThatWaitAreAsManyAsTheAuditLogMayHold(t *testing.T) {
+// When the host takes no events for a month, the oldest are dropped first.
+func TestPrune_WaitingEventsAreLimitedLikeTheAuditLog(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		var log bytes.Buffer
 		now := time.Unix(1000, 0)
@@ -143,16 +142,16 @@ func TestEventsThatWaitAreAsManyAsTheAuditLogMayHold(t *testing.T) {
 			}
 		}
 		for _, step := range []struct {
-			keep store.PruneOptions
-			want string
-			logs string
+			options store.PruneOptions
+			want    string
+			logs    string
 		}{
 			{store.PruneOptions{}, "20 from e000", ""},
-			{store.PruneOptions{AuditBefore: time.Unix(1005, 0), AuditMost: 15, Batch: 2}, "15 from e005", "events=5"},
-			{store.PruneOptions{AuditBefore: time.Unix(1005, 0), AuditMost: 6, Batch: 2}, "6 from e014", "events=9"},
+			{store.PruneOptions{AuditBefore: time.Unix(1005, 0), MaxAudit: 15, Batch: 2}, "15 from e005", "events=5"},
+			{store.PruneOptions{AuditBefore: time.Unix(1005, 0), MaxAudit: 6, Batch: 2}, "6 from e014", "events=9"},
 		} {
 			log.Reset()
-			if err := s.Prune(t.Context(), step.keep); err != nil {
+			if err := s.Prune(t.Context(), step.options); err != nil {
 				t.Fatal(err)
 			}
 			jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindEvent}, now, 100)
@@ -160,20 +159,20 @@ func TestEventsThatWaitAreAsManyAsTheAuditLogMayHold(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := fmt.Sprintf("%d from %s", len(jobs), jobs[0].Payload); got != step.want {
-				t.Errorf("%+v leaves %s, want %s", step.keep, got, step.want)
+				t.Errorf("%+v: got %s, want %s", step.options, got, step.want)
 			}
 			if !strings.Contains(log.String(), step.logs) || step.logs == "" && log.Len() > 0 {
-				t.Errorf("%+v logs %q, want %q", step.keep, log.String(), step.logs)
+				t.Errorf("%+v: got log %q, want %q", step.options, log.String(), step.logs)
 			}
 		}
 		mails, err := s.ClaimJobs(t.Context(), []outbox.Kind{"mail"}, now, 100)
 		if err != nil || len(mails) != 20 {
-			t.Errorf("%d mails are left, error %v", len(mails), err)
+			t.Errorf("got %d mails (error %v), want all 20", len(mails), err)
 		}
 	})
 }
 
-// joined is the expression that joins the texts of all rows, in the order of ids.
+// joined is the SQL expression that joins the texts of all rows in the order of ids.
 func joined(url, text string) string {
 	if url[:6] == "sqlite" {
 		return "group_concat(" + text + ", ',' ORDER BY id)"
@@ -181,7 +180,7 @@ func joined(url, text string) string {
 	return "string_agg(" + text + ", ',' ORDER BY id)"
 }
 
-func TestPrune_BoundsTheAuditLogOfOneAccountByType(t *testing.T) {
+func TestPrune_LimitsTheAuditEntriesOfOneAccountByType(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		ada, bob := newAccount(t, s, "ada"), newAccount(t, s, "bob")
@@ -199,27 +198,27 @@ func TestPrune_BoundsTheAuditLogOfOneAccountByType(t *testing.T) {
 			add(bob, 101+i, personal.EventSignedIn)
 			add(0, 201+i, personal.EventSignInFailed)
 		}
-		lines := func() string {
+		summary := func() string {
 			return value[string](t, url, "SELECT count(*) || ': ' || count(account_id) || ', ' || min(CASE WHEN type = 'password_changed' THEN event_id END) FROM personal_audit")
 		}
 		prune := func(each int) {
 			t.Helper()
-			if err := s.Prune(t.Context(), store.PruneOptions{AuditEach: each, Batch: 2}); err != nil {
+			if err := s.Prune(t.Context(), store.PruneOptions{MaxPerAccount: each, Batch: 2}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		prune(0)
-		if got, want := lines(), "31: 21, e001"; got != want {
-			t.Errorf("without a bound: %s, want %s", got, want)
+		if got, want := summary(), "31: 21, e001"; got != want {
+			t.Errorf("without a limit: got %s, want %s", got, want)
 		}
 		prune(3)
-		if got, want := lines(), "17: 7, e008"; got != want {
-			t.Errorf("pruned: %s, want %s", got, want)
+		if got, want := summary(), "17: 7, e008"; got != want {
+			t.Errorf("pruned: got %s, want %s", got, want)
 		}
 		add(ada, 11, personal.EventPasswordChanged)
 		prune(3)
-		if got, want := lines(), "17: 7, e009"; got != want {
-			t.Errorf("pruned again: %s, want %s", got, want)
+		if got, want := summary(), "17: 7, e009"; got != want {
+			t.Errorf("pruned again: got %s, want %s", got, want)
 		}
 	})
 }

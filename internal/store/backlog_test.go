@@ -12,8 +12,8 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// TestOfABacklogOnlyTheNextIsInTheWayOfClaims: what is due is what a claim looks at.
-func TestOfABacklogOnlyTheNextIsInTheWayOfClaims(t *testing.T) {
+// A claim looks at every due job.
+func TestClaimJobs_OnlyTheFrontOfABacklogIsDue(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		now := time.Unix(1_000_000, 0)
 		s := migrated(t, url, store.Options{Clock: func() time.Time { return now }})
@@ -27,14 +27,14 @@ func TestOfABacklogOnlyTheNextIsInTheWayOfClaims(t *testing.T) {
 			t.Helper()
 			due := value[int](t, url, "SELECT count(*) FROM personal_jobs WHERE due <= 1000000000000")
 			if due != want {
-				t.Errorf("%s %d are due, want %d", when, due, want)
+				t.Errorf("%s: got %d due jobs, want %d", when, due, want)
 			}
 		}
 		claim := func() outbox.Job {
 			t.Helper()
 			jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindEvent}, now.Add(time.Minute), 4)
 			if err != nil || len(jobs) != 1 {
-				t.Fatalf("%d jobs, error %v", len(jobs), err)
+				t.Fatalf("got %d jobs, error %v", len(jobs), err)
 			}
 			return jobs[0]
 		}
@@ -44,20 +44,20 @@ func TestOfABacklogOnlyTheNextIsInTheWayOfClaims(t *testing.T) {
 		if err := s.RetryJob(t.Context(), first, now); err != nil {
 			t.Fatal(err)
 		}
-		wantDue("when the first is to be tried again", 1)
+		wantDue("when the first is to be retried", 1)
 		for range 99 {
 			if err := s.FinishJob(t.Context(), claim()); err != nil {
 				t.Fatal(err)
 			}
-			wantDue("when one is done", 1)
+			wantDue("after a finished job", 1)
 		}
 	})
 }
 
-// TestAClaimTakesNoLongerByOldStatistics: PostgreSQL plans by what it last knew of
-// the table, which a backlog has changed since. Walking the table for the front of
-// each queue would take tens of times as long.
-func TestAClaimTakesNoLongerByOldStatistics(t *testing.T) {
+// PostgreSQL plans by the last statistics of the table, which a backlog has made
+// wrong. Walking the table for the front of each queue would take tens of times as
+// long.
+func TestClaimJobs_IsFastWithOldStatistics(t *testing.T) {
 	url := testkit.Postgres(t)
 	s := migrated(t, url, store.Options{})
 	pools, err := dbconn.Open(url, dbconn.MigrationLimits)
@@ -79,7 +79,7 @@ func TestAClaimTakesNoLongerByOldStatistics(t *testing.T) {
 		began := time.Now()
 		jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindEvent}, time.Now().Add(time.Minute), 4)
 		if err != nil || len(jobs) != 2 {
-			t.Fatalf("%d jobs, error %v", len(jobs), err)
+			t.Fatalf("got %d jobs, error %v", len(jobs), err)
 		}
 		return time.Since(began)
 	}
@@ -90,8 +90,8 @@ func TestAClaimTakesNoLongerByOldStatistics(t *testing.T) {
 	do("UPDATE personal_jobs SET due = 1")
 	do("ANALYZE personal_jobs")
 	if fresh := claim(); old > 10*fresh {
-		t.Errorf("by old statistics a claim takes %v, by fresh ones %v", old, fresh)
+		t.Errorf("got a claim of %v with old statistics and %v with fresh ones, want at most ten times as long", old, fresh)
 	} else {
-		t.Logf("by old statistics a claim takes %v, by fresh ones %v", old, fresh)
+		t.Logf("a claim takes %v with old statistics, %v with fresh ones", old, fresh)
 	}
 }

@@ -65,9 +65,9 @@ func BenchmarkFindSessionAtOnce(b *testing.B) {
 func BenchmarkRotateSession(b *testing.B) {
 	benchmark(b, func(b *testing.B, _ string, s *store.Store, session accounts.Session) {
 		for b.Loop() {
-			before := session.Newest
+			before := session.Current
 			session.Rotations++
-			binary.BigEndian.PutUint64(session.Newest[:], uint64(session.Rotations))
+			binary.BigEndian.PutUint64(session.Current[:], uint64(session.Rotations))
 			if err := s.RotateSession(b.Context(), before, session); err != nil {
 				b.Fatal(err)
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/cms-personal/personal/internal/store/dbconn"
 )
 
-// clockStore is a store on a machine whose clock is wrong, with a database that
-// has the given time, in microseconds.
+// clockStore is a store with the given clock of its machine, and a query for the
+// database's time in microseconds.
 func clockStore(t *testing.T, ours func() time.Time, query string) *Store {
 	t.Helper()
 	pools, err := dbconn.Open("sqlite://"+t.TempDir()+"/clock.db", dbconn.RequestLimits)
@@ -23,7 +23,7 @@ func clockStore(t *testing.T, ours func() time.Time, query string) *Store {
 	return &Store{dialect: dialect{readClock: query}, read: bun.NewDB(pools.Read, sqlitedialect.New()), clock: ours}
 }
 
-func TestNowIsTheDatabasesTime(t *testing.T) {
+func TestNow_IsTheDatabasesTime(t *testing.T) {
 	ours := time.Date(2020, 1, 1, 0, 0, 0, 999, time.FixedZone("", 3600))
 	s := clockStore(t, func() time.Time { return ours }, "SELECT 1772366400000007")
 	if err := s.SyncClock(t.Context()); err != nil {
@@ -32,13 +32,13 @@ func TestNowIsTheDatabasesTime(t *testing.T) {
 	ours = ours.Add(time.Minute)
 	want := time.Date(2026, 3, 1, 12, 1, 0, 7000, time.UTC)
 	if got := s.Now(); got != want {
-		t.Errorf("now is %v, want %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
-func TestTheFastestReadingOfTheClockCounts(t *testing.T) {
-	// Each reading asks our clock before and after; the second takes 10 s, the
-	// others 20 s, and the answer is half-way.
+func TestSyncClock_UsesTheFastestReading(t *testing.T) {
+	// Each sample reads our clock before and after; the second takes 10 s, the others
+	// 20 s, and the database's time is taken as of half-way.
 	start := time.UnixMicro(0).UTC()
 	calls := []int{0, 20, 100, 110, 200, 220}
 	i := 0
@@ -51,11 +51,11 @@ func TestTheFastestReadingOfTheClockCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := *s.offset.Load(), (1000-105)*time.Second; got != want {
-		t.Errorf("offset is %v, want %v", got, want)
+		t.Errorf("got offset %v, want %v", got, want)
 	}
 }
 
-func TestAClockThatCannotBeReadKeepsTheLastOffset(t *testing.T) {
+func TestSyncClock_FailureKeepsTheLastOffset(t *testing.T) {
 	s := clockStore(t, time.Now, "SELECT 1")
 	if err := s.SyncClock(t.Context()); err != nil {
 		t.Fatal(err)
@@ -64,14 +64,14 @@ func TestAClockThatCannotBeReadKeepsTheLastOffset(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.SyncClock(ctx); err == nil {
-		t.Error("read without a context")
+		t.Error("got no error with a canceled context, want one")
 	}
 	if after := *s.offset.Load(); after != before {
-		t.Errorf("offset went from %v to %v", before, after)
+		t.Errorf("got offset %v, want %v", after, before)
 	}
 }
 
-func TestTimesAreStoredToTheMicrosecond(t *testing.T) {
+func TestMicros_RoundTrip(t *testing.T) {
 	for _, want := range []time.Time{
 		{},
 		time.Date(2026, 3, 1, 12, 0, 0, 1000, time.UTC),
@@ -79,7 +79,7 @@ func TestTimesAreStoredToTheMicrosecond(t *testing.T) {
 		time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
 	} {
 		if got := at(want).time(); got != want {
-			t.Errorf("%v came back as %v", want, got)
+			t.Errorf("got %v, want %v", got, want)
 		}
 	}
 }

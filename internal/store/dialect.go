@@ -18,25 +18,25 @@ import (
 	"github.com/cms-personal/personal/internal/store/dbconn"
 )
 
-// dialect is all in which the queries for the two databases differ.
+// dialect holds every difference between the queries for the two databases.
 type dialect struct {
 	bun        func() schema.Dialect
 	migrations string   // folder of the migration files
-	readClock  string   // query for the time in microseconds; "": ours is the database's
-	hasTable   string   // query whether a table, the one argument, exists
-	migrating  string   // query that takes the migration lock if it is free
+	readClock  string   // query for the time in microseconds; "": the database uses this machine's clock
+	hasTable   string   // query whether the table named by the argument exists
+	migrating  string   // query that takes the migration lock if it is free, and returns whether it did
 	forUpdate  bun.Safe // locks selected rows until the end of the transaction
 	keep       bun.Safe // keeps selected rows from being deleted until then
-	skipLocked bun.Safe // like forUpdate, but leaves out rows that others have locked
-	pollsLock  bool     // processes look now and then whether they may write, and don't queue
-	givenID    bun.Safe // lets an INSERT set the id that else the database gives
-	nextID     bun.Safe // in an INSERT: the database gives the id
-	raiseID    string   // query that makes the next id of an account at least one above the argument, given twice; "": an INSERT does so itself
-	like       bun.Safe // compares with a pattern in any case, of ASCII at least
+	skipLocked bun.Safe // like forUpdate, but skips rows that others have locked
+	pollsLock  bool     // processes that wait to write poll for the lock instead of queueing
+	givenID    bun.Safe // lets an INSERT set the id that the database would generate
+	nextID     bun.Safe // in an INSERT: the database generates the id
+	raiseID    string   // query that raises the next account id above the argument, which is given twice; "": an INSERT does so itself
+	like       bun.Safe // operator that matches a pattern and ignores case, at least of ASCII letters
 }
 
-// The lock of a migration is one of the transaction: the server frees it when
-// the node dies, and behind PgBouncer no session is needed to hold it.
+// The migration lock belongs to the transaction: the server frees it when the node
+// dies, and it works behind PgBouncer, which shares sessions.
 var postgres = dialect{
 	bun:        func() schema.Dialect { return pgdialect.New() },
 	migrations: "migrations/postgres",
@@ -53,8 +53,8 @@ var postgres = dialect{
 	like: "ILIKE",
 }
 
-// On SQLite a transaction begins with the lock for writing, see dbconn, and so
-// needs no other.
+// On SQLite a transaction takes the write lock when it begins (see dbconn) and
+// needs no other lock.
 var sqliteDialect = dialect{
 	bun:        func() schema.Dialect { return sqlitedialect.New() },
 	migrations: "migrations/sqlite",
@@ -72,7 +72,7 @@ func dialectOf(k dbconn.Kind) dialect {
 	return sqliteDialect
 }
 
-// isUniqueViolation reports whether err says that a unique value exists already.
+// isUniqueViolation reports whether a unique value exists already.
 func isUniqueViolation(err error) bool {
 	var pg pgdriver.Error
 	if errors.As(err, &pg) {
@@ -83,21 +83,21 @@ func isUniqueViolation(err error) bool {
 		(lite.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 }
 
-// db puts bun on a pool. Columns that a newer schema has added are no error.
+// db puts bun on a pool. It ignores columns that a newer schema has added.
 func (d dialect) db(pool *sql.DB) *bun.DB {
 	return bun.NewDB(pool, d.bun(), bun.WithDiscardUnknownColumns())
 }
 
-// isUnavailable reports whether the database can't be reached or used just now,
-// for a reason that is likely to pass.
+// isUnavailable reports whether the database cannot be reached or used for a
+// reason that is likely to pass.
 func isUnavailable(err error) bool {
 	var pg pgdriver.Error
 	if errors.As(err, &pg) {
-		return passes(pg.Field('C'))
+		return isTransient(pg.Field('C'))
 	}
 	var lite *sqlite.Error
 	if errors.As(err, &lite) {
-		switch lite.Code() & 0xff { // the rest tells the particular kind
+		switch lite.Code() & 0xff { // the higher bits are the extended code
 		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
 			return true
 		}
@@ -108,10 +108,10 @@ func isUnavailable(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// passes reports whether the cause of a SQLSTATE is likely to pass: connection
-// and resource trouble, a server that is stopping, starting, failing over or
-// read-only meanwhile, and transactions that lost to others.
-func passes(state string) bool {
+// isTransient reports whether the cause of a SQLSTATE is likely to pass: failed
+// connections, exhausted resources, a server that is stopping, starting, failing
+// over or read-only, and transactions that lost against others.
+func isTransient(state string) bool {
 	switch state[:min(2, len(state))] {
 	case "08", "40", "53", "57", "58":
 		return true

@@ -14,17 +14,17 @@ import (
 	"github.com/cms-personal/personal/internal/store/dbconn"
 )
 
-// URLError says what is wrong with a database URL, without a part of it.
+// URLError says what is wrong with a database URL. It holds no part of the URL.
 type URLError = dbconn.URLError
 
 // ServerError is an error that PostgreSQL reported.
 type ServerError struct {
 	State      string // SQLSTATE
-	Constraint string // the constraint, or the column, that was violated, if one was
-	Message    string // empty where it could quote values
+	Constraint string // the violated constraint or column, if any
+	Message    string // empty if it could quote values
 }
 
-// Error gives the code, and the server's text where that holds no values.
+// Error returns the code, and the server's message if that holds no values.
 func (e *ServerError) Error() string {
 	text := "the database reports SQLSTATE " + e.State
 	if e.Constraint != "" {
@@ -36,9 +36,10 @@ func (e *ServerError) Error() string {
 	return text
 }
 
-// fault explains an error by what was being done, nil staying nil. What the
-// domain knows stays what it is; the rest is stripped of values.
-func fault(ctx context.Context, doing string, err error) error {
+// wrap adds what was being done to an error and removes values from it. It
+// classifies errors of the drivers as accounts.ErrNotFound or ErrUnavailable; the
+// domain's own errors pass through. A nil error stays nil.
+func wrap(ctx context.Context, doing string, err error) error {
 	var pg pgdriver.Error
 	switch {
 	case err == nil:
@@ -56,8 +57,8 @@ func fault(ctx context.Context, doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, withContext(ctx, err))
 }
 
-// withContext adds the context's error to one that came of it: drivers report a
-// deadline as a network time-out or an interrupted statement.
+// withContext adds the context's error to one that it caused: drivers report a
+// deadline as a network timeout or an interrupted statement.
 func withContext(ctx context.Context, err error) error {
 	cause := ctx.Err()
 	if cause == nil && errors.Is(err, os.ErrDeadlineExceeded) {
@@ -72,7 +73,7 @@ func withContext(ctx context.Context, err error) error {
 func serverError(e pgdriver.Error) error {
 	out := &ServerError{State: e.Field('C'), Constraint: cmp.Or(e.Field('n'), e.Field('c'))}
 	switch class := out.State[:min(2, len(out.State))]; class {
-	case "22", "23", "42": // about data and statements: they quote both
+	case "22", "23", "42": // errors in data and statements, which quote both
 	default:
 		out.Message = e.Field('M')
 	}

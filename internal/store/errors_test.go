@@ -16,7 +16,7 @@ import (
 
 const secret = "s3cret"
 
-func TestErrorsHoldNoValues(t *testing.T) {
+func TestErrors_HoldNoValues(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		session := accounts.Session{Address: secret}
@@ -25,20 +25,20 @@ func TestErrorsHoldNoValues(t *testing.T) {
 		if _, err := s.CreateAccount(t.Context(), a, session, none); err != nil {
 			t.Fatal(err)
 		}
-		// The same selector again breaks a constraint that is nobody's answer.
+		// The same selector violates a constraint for which there is no error of its own.
 		a.LoginKey, a.Email.Key = "b"+secret, "b"+secret
 		_, err := s.CreateAccount(t.Context(), a, session, none)
 		var taken *accounts.TakenError
 		if err == nil || errors.As(err, &taken) {
-			t.Fatalf("error is %v", err)
+			t.Fatalf("got error %v, want another than *TakenError", err)
 		}
 		if strings.Contains(err.Error(), secret) {
-			t.Errorf("%q holds a value", err)
+			t.Errorf("got %q, want no value in it", err)
 		}
 	})
 }
 
-func TestAServerThatCannotBeReachedIsNamedWithoutThePassword(t *testing.T) {
+func TestOpen_UnreachableServerErrorHasNoPassword(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -49,11 +49,11 @@ func TestAServerThatCannotBeReachedIsNamedWithoutThePassword(t *testing.T) {
 	}
 	_, err = store.Open(t.Context(), "postgres://u:"+secret+"@"+address+"/db", store.Options{})
 	if err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "open the database") {
-		t.Errorf("error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
-func TestAServerThatIsSilentIsGivenUp(t *testing.T) {
+func TestOpen_SilentServerTimesOut(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -63,20 +63,20 @@ func TestAServerThatIsSilentIsGivenUp(t *testing.T) {
 	defer cancel()
 	_, err = store.Open(ctx, "postgres://u@"+l.Addr().String()+"/db", store.Options{})
 	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error is %v", err)
+		t.Errorf("got error %v", err)
 	}
 }
 
-func TestWhatEndsWithItsContextSaysSo(t *testing.T) {
+func TestErrors_ContextErrorIsKept(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := s.FindAccount(ctx, accounts.AccountQuery{LoginKey: "a"}); !errors.Is(err, context.Canceled) {
-			t.Errorf("a query: %v", err)
+			t.Errorf("a query: got %v, want context.Canceled", err)
 		}
-		if err := s.EndSessions(ctx, 1); !errors.Is(err, context.Canceled) {
-			t.Errorf("a transaction: %v", err)
+		if err := s.RevokeSessions(ctx, 1); !errors.Is(err, context.Canceled) {
+			t.Errorf("a transaction: got %v, want context.Canceled", err)
 		}
 		if err := s.Health(t.Context()); err != nil {
 			t.Errorf("afterwards: %v", err)
@@ -84,7 +84,7 @@ func TestWhatEndsWithItsContextSaysSo(t *testing.T) {
 	})
 }
 
-func TestAClosedStoreFails(t *testing.T) {
+func TestClose_LaterCallsFail(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		if err := s.Close(); err != nil {
@@ -92,15 +92,15 @@ func TestAClosedStoreFails(t *testing.T) {
 		}
 		_, err := s.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: "a"})
 		if err == nil || errors.Is(err, accounts.ErrNotFound) {
-			t.Errorf("error is %v", err)
+			t.Errorf("got error %v", err)
 		}
 	})
 }
 
-func TestAnOutageIsUnavailableAndAMistakeIsNot(t *testing.T) {
+func TestErrors_OutageIsUnavailable(t *testing.T) {
 	_, err := store.Open(t.Context(), "postgres://u@127.0.0.1:1/db", store.Options{})
 	if !errors.Is(err, accounts.ErrUnavailable) {
-		t.Errorf("a server that is not there: %v", err)
+		t.Errorf("without a server: got %v, want ErrUnavailable", err)
 	}
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s, err := store.Open(t.Context(), url, store.Options{})
@@ -109,7 +109,7 @@ func TestAnOutageIsUnavailableAndAMistakeIsNot(t *testing.T) {
 		}
 		defer s.Close()
 		if err := s.Health(t.Context()); err == nil || errors.Is(err, accounts.ErrUnavailable) {
-			t.Errorf("a table that is not there: %v", err)
+			t.Errorf("without a table: got %v, want an error other than ErrUnavailable", err)
 		}
 	})
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/cms-personal/personal/internal/throttle"
 )
 
-// TestAFloodOfDistinctKeysLeavesNothing counts attempts of 10,000 addresses,
-// twice: once they count no more they go, and the second lot takes their room.
-func TestAFloodOfDistinctKeysLeavesNothing(t *testing.T) {
+// It counts attempts from 10,000 addresses, twice: they are removed when they no
+// longer count, and the second lot reuses their space.
+func TestPrune_FloodOfAttemptsLeavesNothing(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		now := time.Now()
 		s := migrated(t, url, store.Options{Clock: func() time.Time { return now }})
@@ -26,8 +26,8 @@ func TestAFloodOfDistinctKeysLeavesNothing(t *testing.T) {
 					charges[i].Limit = throttle.Limit{Burst: 1, Every: time.Minute}
 					binary.BigEndian.PutUint64(charges[i].Key[:], uint64(lot*len(charges)+i)*0x9e3779b97f4a7c15)
 				}
-				if wait, err := s.Charge(t.Context(), charges, now); err != nil || wait > 0 {
-					t.Fatalf("waits %v, error %v", wait, err)
+				if err := s.Charge(t.Context(), charges, now); err != nil {
+					t.Fatal(err)
 				}
 			}
 			now = now.Add(time.Minute)
@@ -37,7 +37,7 @@ func TestAFloodOfDistinctKeysLeavesNothing(t *testing.T) {
 			}
 			t.Logf("10,000 keys are removed within %v", time.Since(began))
 			if n := value[int](t, url, "SELECT count(*) FROM personal_throttle"); n != 0 {
-				t.Errorf("%d keys are left", n)
+				t.Errorf("got %d keys, want none", n)
 			}
 			if path, isFile := strings.CutPrefix(url, "sqlite://"); isFile {
 				info, err := os.Stat(path)
@@ -50,27 +50,27 @@ func TestAFloodOfDistinctKeysLeavesNothing(t *testing.T) {
 		if len(sizes) == 2 {
 			t.Logf("the file took %d KiB", sizes[0]>>10)
 			if sizes[1] > sizes[0]*11/10 {
-				t.Errorf("the second flood lets the file grow from %d to %d bytes", sizes[0], sizes[1])
+				t.Errorf("got a file of %d bytes after the second flood, want about the %d of the first", sizes[1], sizes[0])
 			}
 		}
 	})
 }
 
-func TestAnAttemptThatIsGivenBackLeavesNoRow(t *testing.T) {
+func TestRefund_LeavesNoRow(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		once := throttle.Charge{Limit: throttle.Limit{Burst: 3, Every: time.Minute}}
 		for _, charges := range []int{1, 3} {
 			for range charges {
-				if wait, err := s.Charge(t.Context(), []throttle.Charge{once}, s.Now()); err != nil || wait > 0 {
-					t.Fatalf("waits %v, error %v", wait, err)
+				if err := s.Charge(t.Context(), []throttle.Charge{once}, s.Now()); err != nil {
+					t.Fatal(err)
 				}
 			}
 			if err := s.Refund(t.Context(), []throttle.Charge{once.All()}); err != nil {
 				t.Fatal(err)
 			}
 			if n := value[int](t, url, "SELECT count(*) FROM personal_throttle"); n != 0 {
-				t.Errorf("%d rows after %d attempts were given back", n, charges)
+				t.Errorf("got %d rows after the refund of %d attempts, want none", n, charges)
 			}
 		}
 	})

@@ -9,27 +9,26 @@ import (
 	"github.com/uptrace/bun"
 )
 
-// The formats of stored password hashes are noted, so that a failed sign-in can be
-// made to take as long as the slowest of them (HTTP contract, section 3, auth). An
-// import notes those that it brings; a daily scan finds which there are.
+// The store keeps a list of the formats of stored password hashes, so that a
+// failed sign-in can take as long as the slowest of them (HTTP contract, section 3,
+// auth). An import adds the formats that it brings; a daily scan updates the list.
 
 const (
 	scanEvery = 24 * time.Hour
-	// scanMark begins the row that stands for the last scan. The rest of it is the
-	// format that the scan left out, the current one: another wants a new scan.
+	// scanMark begins the row of the last scan. The current format, which the scan
+	// skips, follows it: when the current format changes, a new scan is due.
 	scanMark = "scan "
-	scanPage = 10_000 // accounts looked at in one query
+	scanPage = 10_000 // accounts read in one query
 )
 
-// Formats returns the formats of hashes that were noted.
+// Formats returns the formats on the list.
 func (s *Store) Formats(ctx context.Context) (formats []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	err = s.read.NewRaw("SELECT format FROM personal_hash_formats WHERE format NOT LIKE ? ORDER BY format", scanMark+"%").Scan(ctx, &formats)
-	return formats, fault(ctx, "read the formats of hashes", err)
+	err = scan(ctx, "read the formats of hashes",
+		s.read.NewRaw("SELECT format FROM personal_hash_formats WHERE format NOT LIKE ? ORDER BY format", scanMark+"%"), &formats)
+	return formats, err
 }
 
-// noteFormats notes formats in the transaction that stores their hashes.
+// noteFormats adds formats to the list in the transaction that stores their hashes.
 func noteFormats(ctx context.Context, tx bun.Tx, formats []string, now time.Time) error {
 	for _, format := range formats {
 		_, err := exec(ctx, tx, `INSERT INTO personal_hash_formats (format, seen) VALUES (?, ?)
@@ -41,18 +40,26 @@ func noteFormats(ctx context.Context, tx bun.Tx, formats []string, now time.Time
 	return nil
 }
 
-// ScanFormats looks through all hashes, unless that was done within a day, and
-// notes exactly the formats that there are, but for the current one. format returns
-// that of a hash, "" for none.
+// ScanFormats reads all hashes, unless that was done within a day, and lists
+// exactly their formats, except the current one. The function format returns the
+// format of a hash, "" for none.
 func (s *Store) ScanFormats(ctx context.Context, current string, format func(hash string) string) error {
 	begun := s.Now()
-	due, err := s.scanDue(ctx, current, begun)
+	var due bool
+	err := scan(ctx, "read when hashes were scanned",
+		s.read.NewRaw("SELECT NOT EXISTS (SELECT 1 FROM personal_hash_formats WHERE format = ? AND seen > ?)",
+			scanMark+current, at(begun.Add(-scanEvery))), &due)
 	if err != nil || !due {
 		return err
 	}
 	found := map[string]bool{scanMark + current: true}
-	for last := int64(0); ; {
-		page, err := s.hashPage(ctx, current, last)
+	for last, more := int64(0), true; more; {
+		var page []struct {
+			ID   int64
+			Hash string // "" if it has the current format
+		}
+		err := scan(ctx, "scan hashes", s.read.NewRaw(`SELECT id, CASE WHEN substr(password_hash, 1, ?) = ? THEN '' ELSE password_hash END AS hash
+			FROM personal_accounts WHERE id > ? ORDER BY id LIMIT ?`, len(current), current, last, scanPage), &page)
 		if err != nil {
 			return err
 		}
@@ -62,39 +69,15 @@ func (s *Store) ScanFormats(ctx context.Context, current string, format func(has
 				found[f] = true
 			}
 		}
-		if len(page) < scanPage {
-			break
-		}
+		more = len(page) == scanPage
 	}
-	return s.inTx(ctx, "note the formats of hashes", func(ctx context.Context, tx bun.Tx) error {
+	return s.inTx(ctx, "store the formats of hashes", func(ctx context.Context, tx bun.Tx) error {
 		if err := noteFormats(ctx, tx, slices.Sorted(maps.Keys(found)), begun); err != nil {
 			return err
 		}
-		// What an import has noted since the scan began stays, even if its transaction
-		// began before.
+		// Formats that an import has added since the scan began remain, even if its
+		// transaction began earlier.
 		_, err := exec(ctx, tx, "DELETE FROM personal_hash_formats WHERE seen < ?", at(begun.Add(-operationTimeout)))
 		return err
 	})
-}
-
-func (s *Store) scanDue(ctx context.Context, current string, now time.Time) (due bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	err = s.read.NewRaw("SELECT NOT EXISTS (SELECT 1 FROM personal_hash_formats WHERE format = ? AND seen > ?)",
-		scanMark+current, at(now.Add(-scanEvery))).Scan(ctx, &due)
-	return due, fault(ctx, "read when hashes were scanned", err)
-}
-
-type hashRow struct {
-	ID   int64
-	Hash string // "" if it is of the current format
-}
-
-// hashPage returns the hashes of the accounts behind an id, scanPage at most.
-func (s *Store) hashPage(ctx context.Context, current string, behind int64) (rows []hashRow, err error) {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	err = s.read.NewRaw(`SELECT id, CASE WHEN substr(password_hash, 1, ?) = ? THEN '' ELSE password_hash END AS hash
-		FROM personal_accounts WHERE id > ? ORDER BY id LIMIT ?`, len(current), current, behind, scanPage).Scan(ctx, &rows)
-	return rows, fault(ctx, "scan hashes", err)
 }

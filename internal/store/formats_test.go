@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/transfer"
 )
 
-func TestFormats_AreNotedByImportsAndByADailyScan(t *testing.T) {
+func TestFormats_AreListedByImportsAndADailyScan(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 		s := migrated(t, url, store.Options{Clock: func() time.Time { return now }})
@@ -35,14 +36,14 @@ func TestFormats_AreNotedByImportsAndByADailyScan(t *testing.T) {
 			t.Helper()
 			got, err := s.Formats(t.Context())
 			if err != nil || !slices.Equal(got, formats) {
-				t.Errorf("formats %q, error %v, want %q", got, err, formats)
+				t.Errorf("got formats %q, error %v, want %q", got, err, formats)
 			}
 		}
-		add := func(login, hash string, noted ...string) {
+		add := func(login, hash string, listed ...string) {
 			t.Helper()
 			batch := []accounts.Account{{Login: login, LoginKey: login, PasswordHash: hash}}
 			_, err := s.AddAccounts(t.Context(), batch, func([]transfer.Outcome) transfer.FollowUp {
-				return transfer.FollowUp{Formats: noted}
+				return transfer.FollowUp{Formats: listed}
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -53,22 +54,22 @@ func TestFormats_AreNotedByImportsAndByADailyScan(t *testing.T) {
 		add("eve", "no format")
 		want()
 		scan("current:")
-		want("slow") // of a release that notes nothing
+		want("slow") // stored by a release without the list
 		add("kim", "slower:1", "slower")
 		want("slow", "slower")
 		scans = 0
 		now = now.Add(23 * time.Hour)
 		scan("current:")
 		if scans > 0 {
-			t.Error("hashes were scanned twice within a day")
+			t.Error("got a second scan within a day, want none")
 		}
-		scan("slow:") // other costs now
+		scan("slow:") // the costs have changed
 		want("current", "slower")
 		now = now.Add(25 * time.Hour)
-		if _, err := s.UpdateProfile(t.Context(), 1, func(*accounts.Account) error { return nil }); err != nil {
+		if _, err := s.UpdateProfile(t.Context(), 1, func(*accounts.Account) {}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.DeleteAccount(t.Context(), 4, accounts.Erasure{}); err != nil {
+		if err := s.DeleteAccount(t.Context(), 4, func(accounts.Account, outbox.Job) []byte { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		scan("slow:")

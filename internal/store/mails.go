@@ -9,9 +9,9 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 )
 
-// ReserveMail makes room for a mail, see accounts.MailTokenStore. The lock on the
-// account keeps two reservations from counting the same mails. A repeated one
-// stores no jobs: the first has stored them.
+// ReserveMail implements accounts.MailStore. The lock on the account keeps two
+// reservations from counting the same mails. A repeated reservation stores no
+// jobs: the first one has stored them.
 func (s *Store) ReserveMail(
 	ctx context.Context, r accounts.MailReservation, jobs ...accounts.NewJob,
 ) (wait time.Duration, err error) {
@@ -27,11 +27,15 @@ func (s *Store) ReserveMail(
 			return err
 		}
 		now := s.Now()
-		if taken, err = isTaken(ctx, tx, r); err != nil {
-			return err
-		}
-		if taken {
-			return chargeAll(ctx, tx, r.Taken, now)
+		if r.NewEmailKey != "" {
+			err := tx.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE email_key = ? AND id <> ?)", r.NewEmailKey, r.AccountID).
+				Scan(ctx, &taken)
+			if err != nil {
+				return err
+			}
+			if taken {
+				return chargeAll(ctx, tx, r.OnTaken, now)
+			}
 		}
 		if wait, err = mailWait(ctx, tx, r, now); err != nil || wait > 0 {
 			return err
@@ -49,34 +53,24 @@ func (s *Store) ReserveMail(
 	return wait, err
 }
 
-// isTaken reports whether the new e-mail of a reservation is another account's.
-func isTaken(ctx context.Context, tx bun.Tx, r accounts.MailReservation) (taken bool, err error) {
-	if r.NewEmailKey == "" {
-		return false, nil
-	}
-	err = tx.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE email_key = ? AND id <> ?)", r.NewEmailKey, r.AccountID).
-		Scan(ctx, &taken)
-	return taken, err
-}
-
-// MailWait looks at what ReserveMail would say, see accounts.MailTokenStore.
+// MailWait implements accounts.MailStore.
 func (s *Store) MailWait(ctx context.Context, r accounts.MailReservation) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	wait, err = mailWait(ctx, s.read, r, s.Now())
-	return wait, fault(ctx, "look at earlier mails", err)
+	return wait, wrap(ctx, "look at earlier mails", err)
 }
 
-// mailWait is how long one more mail has to wait, at least a second, or 0.
+// mailWait is how long one more mail has to wait: at least a second, or 0.
 func mailWait(ctx context.Context, db bun.IDB, r accounts.MailReservation, now time.Time) (time.Duration, error) {
-	var sent []micros // the newest first, as many as the window may hold
+	var sent []micros // the latest first, as many as the window may hold
 	err := db.NewRaw(`SELECT created FROM personal_mails WHERE account_id = ? AND purpose = ? ORDER BY created DESC LIMIT ?`,
-		r.AccountID, r.Purpose, max(r.Most, 1)).Scan(ctx, &sent)
+		r.AccountID, r.Purpose, max(r.Max, 1)).Scan(ctx, &sent)
 	if err != nil || len(sent) == 0 {
 		return 0, err
 	}
 	wait := sent[0].time().Add(r.Gap).Sub(now)
-	if len(sent) >= r.Most {
+	if len(sent) >= r.Max {
 		wait = max(wait, sent[len(sent)-1].time().Add(r.Window).Sub(now))
 	}
 	if wait <= 0 {
@@ -85,49 +79,45 @@ func mailWait(ctx context.Context, db bun.IDB, r accounts.MailReservation, now t
 	return max(wait, time.Second), nil
 }
 
-// AddMailToken stores a token, see accounts.MailTokenStore. The lock keeps a
-// change of password or e-mail from voiding the account's tokens between the condition and
-// the insert.
+// AddMailToken implements accounts.MailStore. The lock keeps a change of password
+// or e-mail, which voids all tokens, from slipping in before the insert.
 func (s *Store) AddMailToken(ctx context.Context, t accounts.MailToken) error {
 	return s.inTx(ctx, "add a mail token", func(ctx context.Context, tx bun.Tx) error {
-		if _, err := s.lockAccount(ctx, tx, t.AccountID); err != nil {
-			return staleIfGone(err)
+		account, err := s.lockAccount(ctx, tx, t.AccountID)
+		if err != nil {
+			return staleIfMissing(err)
 		}
-		return execOne(ctx, tx, accounts.ErrStale, `INSERT INTO personal_mail_tokens
-				(digest, account_id, purpose, credential_version, email, email_key, expires)
-			SELECT ?, a.id, ?, a.credential_version, ?, ?, ?
-			FROM personal_accounts a
-			WHERE a.id = ? AND a.credential_version = ? AND coalesce(a.email_key, '') = ? AND NOT a.disabled`,
-			t.Digest[:], t.Purpose, t.Email.Address, t.Email.Key, at(t.Expires),
-			t.AccountID, t.CredentialVersion, t.AccountEmailKey)
+		if account.CredentialVersion != t.CredentialVersion || account.EmailKey != t.AccountEmailKey || account.Disabled {
+			return accounts.ErrStale
+		}
+		_, err = tx.NewInsert().Model(&mailTokenRow{
+			Digest: t.Digest[:], AccountID: t.AccountID, Purpose: t.Purpose, CredentialVersion: t.CredentialVersion,
+			Email: t.Email.Address, EmailKey: t.Email.Key, Expires: at(t.Expires),
+		}).Exec(ctx)
+		return err
 	})
 }
 
-// FindMailToken finds the account of a token that is still good, see accounts.MailTokenStore.
+// FindMailToken implements accounts.MailStore.
 func (s *Store) FindMailToken(ctx context.Context, p accounts.MailPurpose, digest [32]byte) (accounts.Account, error) {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	row, err := s.findMailToken(ctx, s.read, p, digest)
-	if err != nil {
-		return accounts.Account{}, fault(ctx, "find a mail token", err)
+	var row mailTokenRow
+	if err := scan(ctx, "find a mail token", s.selectMailToken(s.read, &row, p, digest)); err != nil {
+		return accounts.Account{}, err
 	}
-	account, err := row.Account.account()
-	return account, fault(ctx, "find a mail token", err)
+	return row.Account.account(), nil
 }
 
-func (s *Store) findMailToken(
-	ctx context.Context, db bun.IDB, p accounts.MailPurpose, digest [32]byte,
-) (row mailTokenRow, err error) {
-	err = db.NewSelect().Model(&row).Relation("Account").
-		Where("t.digest = ?", digest[:]).Where("t.purpose = ?", p).Where("t.expires > ?", at(s.Now())).Scan(ctx)
-	return row, err
+// selectMailToken selects a token that has not expired, and its account.
+func (s *Store) selectMailToken(db bun.IDB, row *mailTokenRow, p accounts.MailPurpose, digest [32]byte) *bun.SelectQuery {
+	return db.NewSelect().Model(row).Relation("Account").
+		Where("t.digest = ?", digest[:]).Where("t.purpose = ?", p).Where("t.expires > ?", at(s.Now()))
 }
 
-// RedeemRecovery sets a new password by a mailed token, see
-// accounts.MailTokenStore. For why no session survives it, see ReplacePassword.
+// RedeemRecovery implements accounts.RecoveryStore. No session survives it, for
+// the reason given at ReplacePassword.
 func (s *Store) RedeemRecovery(ctx context.Context, digest [32]byte, hash string, jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "redeem a recovery token", func(ctx context.Context, tx bun.Tx) error {
-		row, err := s.useMailToken(ctx, tx, accounts.PurposeRecovery, digest)
+		row, err := s.redeem(ctx, tx, accounts.PurposeRecovery, digest)
 		if err != nil {
 			return err
 		}
@@ -137,17 +127,17 @@ func (s *Store) RedeemRecovery(ctx context.Context, digest [32]byte, hash string
 		if err != nil {
 			return err
 		}
-		if err := endSessions(ctx, tx, row.AccountID); err != nil {
+		if _, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ?", row.AccountID); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
 	})
 }
 
-// RedeemEmail sets a new address by a mailed token, see accounts.MailTokenStore.
+// RedeemEmail implements accounts.EmailStore.
 func (s *Store) RedeemEmail(ctx context.Context, digest [32]byte, jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "redeem an e-mail token", func(ctx context.Context, tx bun.Tx) error {
-		row, err := s.useMailToken(ctx, tx, accounts.PurposeEmail, digest)
+		row, err := s.redeem(ctx, tx, accounts.PurposeEmail, digest)
 		if err != nil {
 			return err
 		}
@@ -158,9 +148,9 @@ func (s *Store) RedeemEmail(ctx context.Context, digest [32]byte, jobs ...accoun
 	})
 }
 
-// setEmail gives the account an address, or none, and the same login where the
-// login is the old address. The condition answers for what is there; that the
-// address is taken in the same moment, the unique index finds.
+// setEmail gives the account an address, or none, and changes its login along if
+// that is the old address. The condition finds an address that is taken already;
+// the unique index finds one that is taken in the same moment.
 func (s *Store) setEmail(ctx context.Context, tx bun.Tx, accountID int64, email accounts.Email) error {
 	taken := &accounts.TakenError{Email: true}
 	key := bun.NullZero(email.Key)
@@ -177,14 +167,11 @@ func (s *Store) setEmail(ctx context.Context, tx bun.Tx, accountID int64, email 
 	return err
 }
 
-// useMailToken finds a good token of an account that is not disabled, locks the
-// account, and voids all its tokens. Of two that use the same token one waits
-// for the lock and then finds the token gone.
-func (s *Store) useMailToken(
-	ctx context.Context, tx bun.Tx, p accounts.MailPurpose, digest [32]byte,
-) (row mailTokenRow, err error) {
-	row, err = s.findMailToken(ctx, tx, p, digest)
-	if err != nil {
+// redeem finds a valid token of an account that is not disabled, locks the
+// account, and voids all its tokens. Of two transactions with the same token one
+// waits for the lock and then finds the token gone.
+func (s *Store) redeem(ctx context.Context, tx bun.Tx, p accounts.MailPurpose, digest [32]byte) (row mailTokenRow, err error) {
+	if err := s.selectMailToken(tx, &row, p, digest).Scan(ctx); err != nil {
 		return row, err
 	}
 	account, err := s.lockAccount(ctx, tx, row.AccountID)

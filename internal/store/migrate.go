@@ -19,8 +19,8 @@ const (
 	// SchemaMinimum is the oldest schema, besides an empty database, that Migrate
 	// can start from.
 	SchemaMinimum = 1
-	// schemaCompatible is the least SchemaTarget of a program that can work on
-	// our schema. Migrations only add, so it rises seldom.
+	// schemaCompatible is the lowest SchemaTarget of a program that can work on
+	// this schema. Migrations only add to the schema, so it rises seldom.
 	schemaCompatible = 1
 
 	migrationPoll = 100 * time.Millisecond
@@ -29,16 +29,16 @@ const (
 //go:embed migrations
 var migrations embed.FS
 
-// SchemaError says that a database's schema does not suit this program.
+// SchemaError means that this program cannot work on a database's schema.
 type SchemaError struct {
 	Found         int // the database's version
-	MinCompatible int // the least target that may work on it
+	MinCompatible int // the lowest SchemaTarget of a program that can work on it
 }
 
-// Error says what to do about it.
+// Error names the versions and says what to do.
 func (e *SchemaError) Error() string {
 	if e.Found < SchemaMinimum {
-		return fmt.Sprintf("the database has schema version %d, and this program can start from %d only: "+
+		return fmt.Sprintf("the database has schema version %d, and this program migrates from version %d or later: "+
 			"run a version in between first", e.Found, SchemaMinimum)
 	}
 	return fmt.Sprintf("the database has schema version %d, which needs a program that knows version %d; this one knows %d: "+
@@ -46,12 +46,12 @@ func (e *SchemaError) Error() string {
 }
 
 // SchemaVersion returns the version of the database's schema, 0 if it has none,
-// and the least SchemaTarget of a program that can work on it.
+// and the lowest SchemaTarget of a program that can work on it.
 func (s *Store) SchemaVersion(ctx context.Context) (found, minCompatible int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	found, minCompatible, err = s.schemaVersion(ctx, s.read)
-	return found, minCompatible, fault(ctx, "read the schema version", err)
+	return found, minCompatible, wrap(ctx, "read the schema version", err)
 }
 
 func (s *Store) schemaVersion(ctx context.Context, db bun.IDB) (found, minCompatible int, err error) {
@@ -64,11 +64,27 @@ func (s *Store) schemaVersion(ctx context.Context, db bun.IDB) (found, minCompat
 	return found, minCompatible, err
 }
 
-// Migrate brings the schema to SchemaTarget, each step in a transaction of its
-// own, and does nothing if it is there. Several nodes may do so at once. A newer
-// schema is left as it is, if this program can work on it; else *SchemaError.
+// CheckSchema is SchemaVersion for the time after a migration: compatible is the
+// lowest SchemaTarget of a program that can work on the schema once Migrate is
+// done. If this program can neither work on the schema nor migrate it, the error is
+// a [*SchemaError].
+func (s *Store) CheckSchema(ctx context.Context) (found, compatible int, err error) {
+	found, compatible, err = s.SchemaVersion(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	done, err := schemaDone(found, compatible)
+	if !done {
+		compatible = max(compatible, schemaCompatible)
+	}
+	return found, compatible, err
+}
+
+// Migrate brings the schema to SchemaTarget, each step in its own transaction.
+// Several nodes may call it at once. It accepts a newer schema that this program
+// can work on; other schemas are a *SchemaError.
 func (s *Store) Migrate(ctx context.Context) error {
-	// A read first: a node that only runs need not be allowed to create tables.
+	// Read first: a node that only runs needs no permission to create tables.
 	found, minCompatible, err := s.SchemaVersion(ctx)
 	if err != nil {
 		return err
@@ -76,7 +92,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if done, err := schemaDone(found, minCompatible); done || err != nil {
 		return err
 	}
-	// A connection of its own, as a step may take longer than a request may.
+	// On a connection of its own, because a step may take longer than a request.
 	pools, err := dbconn.Open(s.url, dbconn.MigrationLimits)
 	if err != nil {
 		return err
@@ -84,7 +100,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	defer func() { _ = pools.Close() }()
 	for done := false; !done; {
 		if done, err = s.step(ctx, s.db(pools.Write)); err != nil {
-			return fault(ctx, "migrate the database", err)
+			return wrap(ctx, "migrate the database", err)
 		}
 	}
 	return nil
@@ -98,9 +114,9 @@ func schemaDone(found, minCompatible int) (bool, error) {
 	return found >= SchemaTarget, nil
 }
 
-// step waits for the lock, which no crash leaves behind, and does the next
-// migration under it. It polls instead of waiting in the server: that would be
-// cut short by the time limits, which are meant for work.
+// step waits for the migration lock, which no crash leaves behind, and runs the
+// next migration under it. It polls: the time limits, which are meant for work,
+// would end a wait in the server.
 func (s *Store) step(ctx context.Context, db *bun.DB) (done bool, err error) {
 	for {
 		locked := false
@@ -135,7 +151,7 @@ func (s *Store) migrateNext(ctx context.Context, tx bun.Tx) (done bool, err erro
 	if err != nil {
 		return false, err
 	}
-	// Not through bun, which would look for arguments in the text.
+	// Not through bun, which would look for placeholders in the text.
 	if _, err := tx.Tx.ExecContext(ctx, statements); err != nil {
 		return false, err
 	}

@@ -15,12 +15,12 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-func TestAnEmptyDatabaseHasNoSchemaUntilItIsMigrated(t *testing.T) {
+func TestMigrate_EmptyDatabase(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := open(t, url, store.Options{})
 		wantVersion(t, s, 0, 0)
 		if err := s.Health(t.Context()); err == nil {
-			t.Error("healthy without a schema")
+			t.Error("got a healthy store without a schema, want an error")
 		}
 		for range 2 {
 			if err := s.Migrate(t.Context()); err != nil {
@@ -34,7 +34,7 @@ func TestAnEmptyDatabaseHasNoSchemaUntilItIsMigrated(t *testing.T) {
 	})
 }
 
-func TestManyNodesMigrateAtOnce(t *testing.T) {
+func TestMigrate_ConcurrentNodes(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		const nodes = 8
 		stores := make([]*store.Store, nodes)
@@ -51,12 +51,12 @@ func TestManyNodesMigrateAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := value[int](t, url, "SELECT count(*) FROM personal_schema"); n != store.SchemaTarget {
-			t.Errorf("%d migrations were noted, want %d", n, store.SchemaTarget)
+			t.Errorf("got %d migrations, want %d", n, store.SchemaTarget)
 		}
 	})
 }
 
-func TestANewerSchemaIsToleratedWhereItSaysSo(t *testing.T) {
+func TestMigrate_CompatibleNewerSchemaIsAccepted(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		execute(t, url, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (9, 1, 0)")
@@ -71,7 +71,7 @@ func TestANewerSchemaIsToleratedWhereItSaysSo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.UpdateProfile(t.Context(), id, func(*accounts.Account) error { return nil }); err != nil {
+		if _, err := s.UpdateProfile(t.Context(), id, func(*accounts.Account) {}); err != nil {
 			t.Error(err)
 		}
 		if _, _, err := s.FindSession(t.Context(), accounts.Session{}.Selector); err != nil {
@@ -80,22 +80,22 @@ func TestANewerSchemaIsToleratedWhereItSaysSo(t *testing.T) {
 	})
 }
 
-func TestANewerSchemaIsRefusedWhereItIsNotCompatible(t *testing.T) {
+func TestMigrate_IncompatibleNewerSchemaIsRefused(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
 		execute(t, url, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (9, 8, 0)")
 		err := s.Migrate(t.Context())
 		var refused *store.SchemaError
 		if !errors.As(err, &refused) || *refused != (store.SchemaError{Found: 9, MinCompatible: 8}) {
-			t.Fatalf("error is %v", err)
+			t.Fatalf("got error %v, want *SchemaError for 9 and 8", err)
 		}
 		if !strings.Contains(err.Error(), "run a newer version") {
-			t.Errorf("%q does not say what to do", err)
+			t.Errorf("got %q, want what to do in it", err)
 		}
 	})
 }
 
-func TestAMigrationWaitsForAnotherAsLongAsItMay(t *testing.T) {
+func TestMigrate_WaitsForTheLock(t *testing.T) {
 	url := testkit.Postgres(t)
 	s := open(t, url, store.Options{})
 	other := pools(t, url).Write
@@ -109,11 +109,11 @@ func TestAMigrationWaitsForAnotherAsLongAsItMay(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if err := s.Migrate(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("error is %v", err)
+		t.Fatalf("got error %v, want DeadlineExceeded", err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.Migrate(t.Context()) }()
-	if err := tx.Rollback(); err != nil { // as the server does for a node that died
+	if err := tx.Rollback(); err != nil { // as the server does when a node dies
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
@@ -121,8 +121,8 @@ func TestAMigrationWaitsForAnotherAsLongAsItMay(t *testing.T) {
 	}
 }
 
-// TestBothDatabasesHaveTheSameColumns: a migration is written once per database.
-func TestBothDatabasesHaveTheSameColumns(t *testing.T) {
+// Each migration is written once per database.
+func TestMigrations_BothDatabasesHaveTheSameColumns(t *testing.T) {
 	lite, pg := testkit.SQLite(t), testkit.Postgres(t)
 	migrated(t, lite, store.Options{})
 	migrated(t, pg, store.Options{})
@@ -132,19 +132,19 @@ func TestBothDatabasesHaveTheSameColumns(t *testing.T) {
 	want := value[string](t, pg, `SELECT string_agg(table_name || '.' || column_name, ' ' ORDER BY table_name COLLATE "C", ordinal_position)
 		FROM information_schema.columns WHERE table_schema = 'public'`)
 	if got != want {
-		t.Errorf("SQLite has\n%s\nPostgreSQL has\n%s", got, want)
+		t.Errorf("got on SQLite\n%s\nwant as on PostgreSQL\n%s", got, want)
 	}
 	stray := value[int](t, pg, `SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname NOT LIKE 'personal\_%'`)
 	if stray != 0 {
-		t.Errorf("%d names without our prefix", stray)
+		t.Errorf("got %d names without the prefix personal_, want none", stray)
 	}
 }
 
-func TestWhoCanWorkOnTheSchemaAfterAMigrationIsToldBeforeIt(t *testing.T) {
+func TestCheckSchema_IsTheSameBeforeAndAfterMigrate(t *testing.T) {
 	s := open(t, testkit.SQLite(t), store.Options{})
 	for _, when := range []string{"before", "after"} {
 		if _, compatible, err := s.CheckSchema(t.Context()); err != nil || compatible != 1 {
-			t.Errorf("%s: %d, error %v", when, compatible, err)
+			t.Errorf("%s: got %d (error %v), want 1", when, compatible, err)
 		}
 		if err := s.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
@@ -152,14 +152,14 @@ func TestWhoCanWorkOnTheSchemaAfterAMigrationIsToldBeforeIt(t *testing.T) {
 	}
 }
 
-func TestWhatANewerProgramLeftIsToldAsItIs(t *testing.T) {
+func TestCheckSchema_NewerSchemaIsReportedAsStored(t *testing.T) {
 	url := testkit.SQLite(t)
 	s := migrated(t, url, store.Options{})
 	for _, least := range []int{1, 8} {
 		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, %d, 0)", 9+least, least))
 		found, compatible, err := s.CheckSchema(t.Context())
 		if (err == nil) != (least == 1) || found != 9+least || compatible != least {
-			t.Errorf("version %d for %d, error %v", found, compatible, err)
+			t.Errorf("got version %d for %d, error %v; want version %d for %d", found, compatible, err, 9+least, least)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func wantVersion(t *testing.T, s *store.Store, version, minCompatible int) {
 	t.Helper()
 	found, least, err := s.SchemaVersion(t.Context())
 	if err != nil || found != version || least != minCompatible {
-		t.Errorf("version %d for %d, error %v, want %d for %d", found, least, err, version, minCompatible)
+		t.Errorf("got version %d for %d, error %v; want %d for %d", found, least, err, version, minCompatible)
 	}
 }
 

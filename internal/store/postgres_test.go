@@ -8,14 +8,14 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-func TestOnPostgreSQLNowIsTheServersTime(t *testing.T) {
+func TestNow_IsThePostgreSQLServersTime(t *testing.T) {
 	url := testkit.Postgres(t)
 	s := open(t, url, store.Options{})
 	before := s.Now()
-	theirs := time.UnixMicro(value[int64](t, url, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"))
+	server := time.UnixMicro(value[int64](t, url, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"))
 	after := s.Now()
 	const slack = time.Second // of the measurement
-	if theirs.Before(before.Add(-slack)) || theirs.After(after.Add(slack)) {
-		t.Errorf("the server's time %v is not between %v and %v", theirs, before, after)
+	if server.Before(before.Add(-slack)) || server.After(after.Add(slack)) {
+		t.Errorf("got %v to %v, want the server's time %v in between", before, after, server)
 	}
 }

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"database/sql/driver"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"time"
 
@@ -30,6 +32,31 @@ func (m micros) time() time.Time {
 	return time.UnixMicro(int64(m)).UTC()
 }
 
+// fieldValues is a column of user-field values, stored as a JSON object.
+type fieldValues userfields.Values
+
+// Value implements [driver.Valuer].
+func (v fieldValues) Value() (driver.Value, error) {
+	data, err := userfields.Values(v).Encode()
+	return string(data), err
+}
+
+// Scan implements [database/sql.Scanner].
+func (v *fieldValues) Scan(column any) error {
+	var data []byte
+	switch column := column.(type) {
+	case string:
+		data = []byte(column)
+	case []byte:
+		data = column
+	default:
+		return fmt.Errorf("decoding user fields: the column holds a %T", column)
+	}
+	values, err := userfields.DecodeValues(data)
+	*v = fieldValues(values)
+	return err
+}
+
 type accountRow struct {
 	bun.BaseModel `bun:"table:personal_accounts,alias:a"`
 
@@ -40,40 +67,34 @@ type accountRow struct {
 	EmailKey          string `bun:",nullzero"` // unique, but several accounts may have none
 	PasswordHash      string
 	CredentialVersion int64
-	Fields            string
+	Fields            fieldValues
 	Disabled          bool
 	Created, Updated  micros
-	LastSeen          micros `bun:",scanonly"` // of its sessions, where a query asks for it
+	LastSeen          micros `bun:",scanonly"` // the latest of its sessions, if the query asks for it
 }
 
-func newAccountRow(a accounts.Account) (accountRow, error) {
-	fields, err := a.Fields.Encode()
-	if err != nil {
-		return accountRow{}, err
-	}
+func newAccountRow(a accounts.Account) accountRow {
 	return accountRow{
 		Login: a.Login, LoginKey: a.LoginKey, Name: a.Name,
 		Email: a.Email.Address, EmailKey: a.Email.Key,
 		PasswordHash: a.PasswordHash, CredentialVersion: a.CredentialVersion,
-		Fields: string(fields), Disabled: a.Disabled,
+		Fields: fieldValues(a.Fields), Disabled: a.Disabled,
 		Created: at(a.Created), Updated: at(a.Updated),
-	}, nil
+	}
 }
 
-func (r *accountRow) account() (accounts.Account, error) {
-	fields, err := userfields.DecodeValues([]byte(r.Fields))
+func (r *accountRow) account() accounts.Account {
 	return accounts.Account{
 		ID: r.ID, Login: r.Login, LoginKey: r.LoginKey, Name: r.Name,
 		Email:        accounts.Email{Address: r.Email, Key: r.EmailKey},
 		PasswordHash: r.PasswordHash, CredentialVersion: r.CredentialVersion,
-		Fields: fields, Disabled: r.Disabled,
+		Fields: userfields.Values(r.Fields), Disabled: r.Disabled,
 		Created: r.Created.time(), Updated: r.Updated.time(),
-	}, err
+	}
 }
 
-func (r *accountRow) seen() (accounts.SeenAccount, error) {
-	a, err := r.account()
-	return accounts.SeenAccount{Account: a, LastSeen: r.LastSeen.time()}, err
+func (r *accountRow) seen() accounts.SeenAccount {
+	return accounts.SeenAccount{Account: r.account(), LastSeen: r.LastSeen.time()}
 }
 
 type sessionRow struct {
@@ -81,7 +102,8 @@ type sessionRow struct {
 
 	ID                               int64 `bun:",pk,autoincrement"`
 	AccountID                        int64
-	Selector, ChainKey, Newest       []byte
+	Selector, ChainKey               []byte
+	Current                          []byte `bun:"newest"`
 	Created, Rotated, Used, LastSeen micros
 	Address, Agent                   string
 	Rotations                        int64
@@ -93,34 +115,11 @@ type sessionRow struct {
 func newSessionRow(s accounts.Session) sessionRow {
 	return sessionRow{
 		ID: s.ID, AccountID: s.AccountID,
-		Selector: s.Selector[:], ChainKey: s.ChainKey[:], Newest: s.Newest[:],
+		Selector: s.Selector[:], ChainKey: s.ChainKey[:], Current: s.Current[:],
 		Created: at(s.Created), Rotated: at(s.Rotated), Used: at(s.Used), LastSeen: at(s.LastSeen),
 		Address: s.Address, Agent: s.Agent,
 		Rotations: s.Rotations, Marks: encodeMarks(s.Marks),
 	}
-}
-
-// encodeMarks writes each mark as two numbers of 8 bytes, big-endian: the time in
-// microseconds and the count.
-func encodeMarks(marks []accounts.RotationMark) []byte {
-	data := make([]byte, 0, markSize*len(marks))
-	for _, m := range marks {
-		data = binary.BigEndian.AppendUint64(data, uint64(at(m.Time)))
-		data = binary.BigEndian.AppendUint64(data, uint64(m.Count))
-	}
-	return data
-}
-
-const markSize = 16
-
-func decodeMarks(data []byte) (marks []accounts.RotationMark) {
-	for mark := range slices.Chunk(data[:len(data)/markSize*markSize], markSize) {
-		marks = append(marks, accounts.RotationMark{
-			Time:  micros(binary.BigEndian.Uint64(mark)).time(),
-			Count: int64(binary.BigEndian.Uint64(mark[8:])),
-		})
-	}
-	return marks
 }
 
 func (r *sessionRow) session() accounts.Session {
@@ -132,8 +131,31 @@ func (r *sessionRow) session() accounts.Session {
 	}
 	copy(s.Selector[:], r.Selector)
 	copy(s.ChainKey[:], r.ChainKey)
-	copy(s.Newest[:], r.Newest)
+	copy(s.Current[:], r.Current)
 	return s
+}
+
+const markSize = 16
+
+// encodeMarks encodes each mark as two big-endian numbers of 8 bytes: the time in
+// microseconds and the count.
+func encodeMarks(marks []accounts.RotationMark) []byte {
+	data := make([]byte, 0, markSize*len(marks))
+	for _, m := range marks {
+		data = binary.BigEndian.AppendUint64(data, uint64(at(m.Time)))
+		data = binary.BigEndian.AppendUint64(data, uint64(m.Count))
+	}
+	return data
+}
+
+func decodeMarks(data []byte) (marks []accounts.RotationMark) {
+	for mark := range slices.Chunk(data[:len(data)/markSize*markSize], markSize) {
+		marks = append(marks, accounts.RotationMark{
+			Time:  micros(binary.BigEndian.Uint64(mark)).time(),
+			Count: int64(binary.BigEndian.Uint64(mark[8:])),
+		})
+	}
+	return marks
 }
 
 type mailTokenRow struct {
@@ -157,7 +179,14 @@ type jobRow struct {
 	Payload         []byte
 	Created, Due    micros
 	Attempts, Lease int64
-	AccountID       int64 `bun:",nullzero"` // NULL: nobody's
+	AccountID       int64 `bun:",nullzero"` // NULL: of no account
+}
+
+func (r *jobRow) job() outbox.Job {
+	return outbox.Job{
+		ID: r.ID, Kind: r.Kind, Payload: r.Payload, Created: r.Created.time(),
+		Attempts: int(r.Attempts), Lease: r.Lease, AccountID: r.AccountID,
+	}
 }
 
 type auditRow struct {
@@ -167,15 +196,8 @@ type auditRow struct {
 	EventID            string
 	Type               personal.EventType
 	Time               micros
-	AccountID          int64 `bun:",nullzero"` // NULL: nobody's, or that of an account that is gone
+	AccountID          int64 `bun:",nullzero"` // NULL: of no account, or of a deleted one
 	Address, RequestID string
 	Actor              personal.Actor // "": written by version 0.1.0
 	ActorName          string
-}
-
-func (r *jobRow) job() outbox.Job {
-	return outbox.Job{
-		ID: r.ID, Kind: r.Kind, Payload: r.Payload, Created: r.Created.time(),
-		Attempts: int(r.Attempts), Lease: r.Lease, Account: r.AccountID,
-	}
 }

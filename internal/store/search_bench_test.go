@@ -8,8 +8,8 @@ import (
 	"github.com/cms-personal/personal/internal/store/dbconn"
 )
 
-// BenchmarkSearchAccounts looks through 100,000 accounts. The worst case is what
-// matches nothing, and so reads all of them.
+// BenchmarkSearchAccounts searches 100,000 accounts. The worst case is a search that
+// matches nothing and reads all of them.
 func BenchmarkSearchAccounts(b *testing.B) {
 	disabled := true
 	benchmark(b, func(b *testing.B, url string, s *store.Store, _ accounts.Session) {
@@ -25,10 +25,10 @@ func BenchmarkSearchAccounts(b *testing.B) {
 			{"the oldest login", accounts.AccountSearch{Text: "anna", Key: "anna"}, 1},
 			{"nothing", accounts.AccountSearch{Text: "nobody", Key: "nobody"}, 0},
 			{"nothing, in Cyrillic", accounts.AccountSearch{Text: "Никто", Key: "никто"}, 0},
-			{"nobody who is disabled", accounts.AccountSearch{Disabled: &disabled}, 0},
+			{"nothing, disabled only", accounts.AccountSearch{Disabled: &disabled}, 0},
 		} {
 			b.Run(search.name, func(b *testing.B) {
-				search.q.Most = 50
+				search.q.Limit = 50
 				for b.Loop() {
 					found, err := s.SearchAccounts(b.Context(), search.q)
 					if err != nil || len(found) != search.want {
@@ -40,7 +40,7 @@ func BenchmarkSearchAccounts(b *testing.B) {
 	})
 }
 
-// multiplyAccounts makes 100,000 accounts of the one there is.
+// multiplyAccounts makes 100,000 accounts from the existing one.
 func multiplyAccounts(b *testing.B, url string) {
 	b.Helper()
 	pools, err := dbconn.Open(url, dbconn.MigrationLimits)

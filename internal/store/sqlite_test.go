@@ -21,8 +21,8 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// As in a swap, where the old and the new plugin have one file open.
-func TestTwoStoresWriteToOneFile(t *testing.T) {
+// In a swap, the old and the new plugin have the same file open.
+func TestSQLite_TwoStoresWriteToOneFile(t *testing.T) {
 	const writers, each = 32, 5
 	url := testkit.SQLite(t)
 	stores := []*store.Store{migrated(t, url, store.Options{}), migrated(t, url, store.Options{})}
@@ -47,33 +47,33 @@ func TestTwoStoresWriteToOneFile(t *testing.T) {
 	}
 	jobs, err := stores[0].ClaimJobs(t.Context(), []outbox.Kind{"mail"}, stores[0].Now().Add(time.Minute), 1000)
 	if err != nil || len(jobs) != writers*each {
-		t.Errorf("%d jobs, error %v, want %d", len(jobs), err, writers*each)
+		t.Errorf("got %d jobs (error %v), want %d", len(jobs), err, writers*each)
 	}
 }
 
-// Where SQLite keeps the lock of those who have a database open, in its file
-// (SQLite's os.h): as long as somebody holds it, nobody takes himself for the last
-// one, who clears the log of writes away.
+// The bytes of the database file that SQLite locks while a connection is open (SQLite's
+// os.h). As long as they are locked, no other process takes itself for the last one,
+// which removes the write-ahead log.
 const (
 	sharedFirst = 0x40000000 + 2
 	sharedSize  = 510
 )
 
-// TestTheDatabaseStaysLockedWhileItIsOpen: the locks are the process's, and are
-// lost when it closes any descriptor of the file, as it might when it opens the
-// database once more to migrate it. Only another process can tell.
-func TestTheDatabaseStaysLockedWhileItIsOpen(t *testing.T) {
-	const lookAt = "TEST_LOOK_AT"
-	if path := os.Getenv(lookAt); path != "" {
+// The locks belong to the process, and are lost when it closes any descriptor of the
+// file, as it could when it opens the database again to migrate it. Only another
+// process can check them.
+func TestSQLite_StaysLockedWhileOpen(t *testing.T) {
+	const databaseToCheck = "TEST_LOOK_AT"
+	if path := os.Getenv(databaseToCheck); path != "" {
 		wantLocked(t, path)
 		return
 	}
 	url := testkit.SQLite(t)
 	migrated(t, url, store.Options{})
-	look := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	look.Env = append(os.Environ(), lookAt+"="+strings.TrimPrefix(url, "sqlite://"))
-	if out, err := look.CombinedOutput(); err != nil {
-		t.Errorf("looking at the database: %v\n%s", err, out)
+	checker := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	checker.Env = append(os.Environ(), databaseToCheck+"="+strings.TrimPrefix(url, "sqlite://"))
+	if out, err := checker.CombinedOutput(); err != nil {
+		t.Errorf("checking the locks: %v\n%s", err, out)
 	}
 }
 
@@ -89,13 +89,13 @@ func wantLocked(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	if lock.Type == unix.F_UNLCK {
-		t.Error("nobody has the database locked")
+		t.Error("got an unlocked database, want it locked")
 	}
 }
 
-// Who reads the database while an account is deleted keeps the log of writes from
-// being emptied.
-func TestWhatAReaderKeptInTheLogGoesWithTheNextPrune(t *testing.T) {
+// A reader during the deletion of an account keeps the write-ahead log from being
+// emptied.
+func TestSQLite_PruneEmptiesTheWriteAheadLogAfterReaders(t *testing.T) {
 	url := testkit.SQLite(t)
 	s := migrated(t, url, store.Options{})
 	pools, err := dbconn.Open(url, dbconn.RequestLimits)
@@ -113,7 +113,7 @@ func TestWhatAReaderKeptInTheLogGoesWithTheNextPrune(t *testing.T) {
 	if err := reading.QueryRowContext(t.Context(), "SELECT count(*) FROM personal_accounts").Scan(&accountsRead); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.DeleteAccount(t.Context(), id, accounts.Erasure{}); err != nil {
+	if err := s.DeleteAccount(t.Context(), id, func(accounts.Account, outbox.Job) []byte { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	inLog := func() bool {
@@ -124,12 +124,12 @@ func TestWhatAReaderKeptInTheLogGoesWithTheNextPrune(t *testing.T) {
 		return bytes.Contains(data, []byte("ada_marker"))
 	}
 	if err := s.Prune(t.Context(), store.PruneOptions{}); err != nil || !inLog() {
-		t.Fatalf("somebody reads, and the log of writes is empty; error %v", err)
+		t.Fatalf("got an empty write-ahead log during a read transaction (error %v), want the account in it", err)
 	}
 	if err := reading.Rollback(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Prune(t.Context(), store.PruneOptions{}); err != nil || inLog() {
-		t.Errorf("the account is in the log of writes: %v, error %v", inLog(), err)
+		t.Errorf("got the account in the write-ahead log: %t (error %v), want false", inLog(), err)
 	}
 }

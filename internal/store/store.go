@@ -1,14 +1,15 @@
-// Package store keeps accounts, sessions, mailed tokens, counted attempts and
-// jobs in PostgreSQL or SQLite. There is one set of queries for both; dialect.go
-// holds all that differs.
+// Package store keeps accounts, sessions, mailed tokens, counted attempts, the
+// audit log and jobs in PostgreSQL or SQLite. Both databases run the same
+// queries; dialect.go holds all that differs.
 //
-// Transactions run at READ COMMITTED on PostgreSQL. What one reads and then
-// writes by is therefore either locked first, always the account's row before
-// its sessions and tokens, or a condition of the writing statement itself.
+// Transactions run at READ COMMITTED on PostgreSQL. A value that a transaction
+// reads and then decides by is therefore locked first (the account's row always
+// before its sessions and tokens) or part of the writing statement's condition.
 package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -21,10 +22,11 @@ import (
 	"github.com/cms-personal/personal/internal/store/dbconn"
 )
 
-// operationTimeout bounds each method, whatever its context allows.
+// operationTimeout bounds each statement or transaction, even if the caller's
+// context allows more.
 const operationTimeout = 10 * time.Second
 
-// Options are settings of a store. The zero value is good.
+// Options are settings of a store. The zero value is ready to use.
 type Options struct {
 	Clock func() time.Time // in tests, instead of the database's
 	Log   *slog.Logger     // nil: slog's default
@@ -39,8 +41,8 @@ type Store struct {
 	log         *slog.Logger
 	clock       func() time.Time              // of this machine, or of a test
 	fixed       bool                          // clock is the database's by definition
-	offset      atomic.Pointer[time.Duration] // of the database's clock from ours
-	auditPruned atomic.Int64                  // up to which entry accounts were looked at, see pruneAccounts
+	offset      atomic.Pointer[time.Duration] // from our clock to the database's
+	auditPruned atomic.Int64                  // the last audit entry that pruneAccounts has looked at
 	lastYield   atomic.Int64                  // when an import last left the write lock to others, in ms since 1970
 }
 
@@ -49,9 +51,9 @@ var (
 	_ outbox.Store   = (*Store)(nil)
 )
 
-// Open connects to the database of a URL, see dbconn, and measures how far its
-// clock is from ours. It changes nothing in it; an SQLite file is created. A URL
-// that is no good gives *URLError.
+// Open connects to the database of a URL (for the forms see package dbconn) and
+// measures the offset of its clock. It changes nothing in the database, but
+// creates a missing SQLite file. An invalid URL is a *URLError.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	pools, err := dbconn.Open(url, dbconn.RequestLimits)
 	if err != nil {
@@ -79,7 +81,7 @@ func (s *Store) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	if err := s.write.PingContext(ctx); err != nil {
-		return fault(ctx, "open the database", err)
+		return wrap(ctx, "open the database", err)
 	}
 	return s.SyncClock(ctx)
 }
@@ -92,29 +94,76 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Health reads a row, as a request would.
+// Health reads one row over the connections that requests use.
 func (s *Store) Health(ctx context.Context) error {
+	var version int
+	return scan(ctx, "check the database", s.read.NewRaw("SELECT max(version) FROM personal_schema"), &version)
+}
+
+// Now is the database's time in UTC, to the microsecond.
+func (s *Store) Now() time.Time {
+	now := s.clock()
+	if offset := s.offset.Load(); offset != nil {
+		now = now.Add(*offset)
+	}
+	return now.UTC().Truncate(time.Microsecond)
+}
+
+// SyncClock measures the offset between this machine's clock and the database's.
+// Call it every few minutes, because clocks drift. On SQLite, where both are the
+// same clock, and with a test's clock it does nothing.
+func (s *Store) SyncClock(ctx context.Context) error {
+	if s.fixed {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	var version int
-	err := s.read.NewRaw("SELECT max(version) FROM personal_schema").Scan(ctx, &version)
-	return fault(ctx, "check the database", err)
+	const samples = 3 // the fastest reading is the most exact
+	var best, offset time.Duration
+	for i := range samples {
+		sent := s.clock()
+		var micro int64
+		if err := s.read.NewRaw(s.readClock).Scan(ctx, &micro); err != nil {
+			return wrap(ctx, "read the database's clock", err)
+		}
+		took := s.clock().Sub(sent)
+		if i == 0 || took < best {
+			best, offset = took, time.UnixMicro(micro).Sub(sent.Add(took/2))
+		}
+	}
+	s.offset.Store(&offset)
+	return nil
+}
+
+// scan runs a query on its own and scans the result into dest, or into the
+// query's model.
+func scan(ctx context.Context, doing string, query interface {
+	Scan(ctx context.Context, dest ...any) error
+}, dest ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	return wrap(ctx, doing, query.Scan(ctx, dest...))
+}
+
+// exec runs a writing statement on its own and returns how many rows it changed.
+func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	n, err := exec(ctx, s.write, query, args...)
+	return n, wrap(ctx, doing, err)
 }
 
 // inTx runs f in one transaction, which an error rolls back.
 func (s *Store) inTx(ctx context.Context, doing string, f func(context.Context, bun.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	return fault(ctx, doing, s.write.RunInTx(ctx, nil, f))
+	return wrap(ctx, doing, s.write.RunInTx(ctx, nil, f))
 }
 
-// exec runs one statement and returns how many rows it changed.
+// exec runs one statement, usually in a transaction, and returns how many rows it
+// changed.
 func exec(ctx context.Context, db bun.IDB, query string, args ...any) (int64, error) {
-	result, err := db.NewRaw(query, args...).Exec(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
+	return rowsAffected(db.NewRaw(query, args...).Exec(ctx))
 }
 
 // execOne runs one statement and returns otherwise if it changed no row.
@@ -124,4 +173,20 @@ func execOne(ctx context.Context, db bun.IDB, otherwise error, query string, arg
 		return otherwise
 	}
 	return err
+}
+
+func rowsAffected(result sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// convert returns what each row stands for. It never returns nil.
+func convert[R, T any](rows []R, to func(*R) T) []T {
+	all := make([]T, len(rows))
+	for i := range rows {
+		all[i] = to(&rows[i])
+	}
+	return all
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-func TestStoreOnSQLite(t *testing.T)     { runSuite(t, testkit.SQLite) }
-func TestStoreOnPostgreSQL(t *testing.T) { runSuite(t, testkit.Postgres) }
+func TestStore_SQLite(t *testing.T)     { runSuite(t, testkit.SQLite) }
+func TestStore_PostgreSQL(t *testing.T) { runSuite(t, testkit.Postgres) }
 
 func runSuite(t *testing.T, newDatabase func(testing.TB) string) {
 	storetest.Run(t, func(t *testing.T, clock func() time.Time) storetest.Store {

@@ -102,10 +102,7 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 	var args []any
 	var maxID int64
 	for _, i := range indexes {
-		row, err := newAccountRow(batch[i])
-		if err != nil {
-			return err
-		}
+		row := newAccountRow(batch[i])
 		id := any(s.nextID)
 		if batch[i].ID != 0 {
 			id = batch[i].ID
@@ -149,7 +146,7 @@ func (s *Store) Conflicts(ctx context.Context, batch []accounts.Account) ([]tran
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	outcomes := make([]transfer.Outcome, len(batch))
-	return outcomes, fault(ctx, "look for conflicts", findConflicts(ctx, s.read, batch, outcomes))
+	return outcomes, wrap(ctx, "look for conflicts", findConflicts(ctx, s.read, batch, outcomes))
 }
 
 // spelling identifies a row that was imported before. If only the keys are equal, the
@@ -205,15 +202,9 @@ func findConflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, ou
 
 // AccountsAfter returns a page of accounts, see transfer.Source.
 func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]accounts.Account, error) {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
 	var rows []accountRow
-	err := s.read.NewSelect().Model(&rows).Where("a.id > ?", id).Order("a.id").Limit(int64(n)).Scan(ctx)
-	page := make([]accounts.Account, len(rows))
-	for i := 0; i < len(rows) && err == nil; i++ {
-		page[i], err = rows[i].account()
-	}
-	return page, fault(ctx, "read accounts", err)
+	err := scan(ctx, "read accounts", s.read.NewSelect().Model(&rows).Where("a.id > ?", id).Order("a.id").Limit(int64(n)))
+	return convert(rows, (*accountRow).account), err
 }
 
 // isBare is the condition for a hash that is not wrapped yet.
@@ -221,23 +212,23 @@ const isBare = "password_hash LIKE '$md5-bare$%'"
 
 // BareHashes returns the bare hashes of a range, see transfer.BareStore.
 func (s *Store) BareHashes(ctx context.Context, from, to int64) (map[int64]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	var rows []hashRow
-	err := s.read.NewRaw("SELECT id, password_hash AS hash FROM personal_accounts WHERE id BETWEEN ? AND ? AND "+isBare, from, to).Scan(ctx, &rows)
+	var rows []struct {
+		ID   int64
+		Hash string
+	}
+	err := scan(ctx, "find bare hashes",
+		s.read.NewRaw("SELECT id, password_hash AS hash FROM personal_accounts WHERE id BETWEEN ? AND ? AND "+isBare, from, to), &rows)
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range rows {
 		hashes[r.ID] = r.Hash
 	}
-	return hashes, fault(ctx, "find bare hashes", err)
+	return hashes, err
 }
 
 // ReplaceHash replaces a hash by one of the same password, see transfer.BareStore.
 func (s *Store) ReplaceHash(ctx context.Context, id int64, from, to string) error {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	_, err := exec(ctx, s.write, "UPDATE personal_accounts SET password_hash = ? WHERE id = ? AND password_hash = ?", to, id, from)
-	return fault(ctx, "replace a hash", err)
+	_, err := s.exec(ctx, "replace a hash", "UPDATE personal_accounts SET password_hash = ? WHERE id = ? AND password_hash = ?", to, id, from)
+	return err
 }
 
 // MisplacedLogin is an account whose login has an @ and is not its own e-mail, which
@@ -250,18 +241,15 @@ type MisplacedLogin struct {
 // MisplacedLogins returns up to n such accounts, in the order of ids. It reads the
 // whole table.
 func (s *Store) MisplacedLogins(ctx context.Context, n int) (found []MisplacedLogin, err error) {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	err = s.read.NewRaw(`SELECT id, login FROM personal_accounts WHERE login_key LIKE '%@%' AND login_key <> coalesce(email_key, '')
-		ORDER BY id LIMIT ?`, n).Scan(ctx, &found)
-	return found, fault(ctx, "look for logins that are e-mails", err)
+	err = scan(ctx, "look for logins that are e-mails", s.read.NewRaw(`SELECT id, login FROM personal_accounts
+		WHERE login_key LIKE '%@%' AND login_key <> coalesce(email_key, '') ORDER BY id LIMIT ?`, n), &found)
+	return found, err
 }
 
 // CountAccounts returns the number of accounts, and of those with a bare hash. It
 // reads the whole table.
 func (s *Store) CountAccounts(ctx context.Context) (all, bare int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	err = s.read.NewRaw("SELECT count(*), count(CASE WHEN "+isBare+" THEN 1 END) FROM personal_accounts").Scan(ctx, &all, &bare)
-	return all, bare, fault(ctx, "count accounts", err)
+	err = scan(ctx, "count accounts",
+		s.read.NewRaw("SELECT count(*), count(CASE WHEN "+isBare+" THEN 1 END) FROM personal_accounts"), &all, &bare)
+	return all, bare, err
 }

@@ -179,7 +179,7 @@ func eachEvent(ctx context.Context, from AuditSource, accountID int64, since tim
 
 // PersonSource is what the export of one user's data reads.
 type PersonSource interface {
-	FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.Account, error)
+	FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error)
 	Account(ctx context.Context, id int64) (accounts.SeenAccount, error)
 	Sessions(ctx context.Context, accountID int64, l accounts.Lifetimes) ([]accounts.Session, error)
 	// Traces returns the other stored data of an account, in the order of time.
@@ -300,7 +300,7 @@ func findAccount(ctx context.Context, from PersonSource, query string) (accounts
 	if key, code := accounts.LoginKey(query); code == "" {
 		login = key
 	}
-	a, err := accounts.Account{}, accounts.ErrNotFound
+	a, err := accounts.LoginAccount{}, accounts.ErrNotFound
 	if email, code := accounts.ParseEmail(query); code == "" {
 		login = email.Key
 		a, err = from.FindAccount(ctx, accounts.AccountQuery{EmailKey: email.Key})

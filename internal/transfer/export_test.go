@@ -174,10 +174,10 @@ func TestExportPerson_HoldsEverythingButTheHash(t *testing.T) {
 // leaveTraces stores a known address, a mail and an unconfirmed e-mail of an account.
 func leaveTraces(t *testing.T, s *store.Store, id int64) {
 	t.Helper()
-	if err := s.NotePlace(t.Context(), id, "2001:db8::/64", 9); err != nil {
+	if err := s.AddKnownAddress(t.Context(), id, "2001:db8::/64", 9); err != nil {
 		t.Fatal(err)
 	}
-	reserve := accounts.MailReservation{MailID: "m", AccountID: id, Purpose: accounts.PurposeEmail, Most: 1}
+	reserve := accounts.MailReservation{MailID: "m", AccountID: id, Purpose: accounts.PurposeEmail, Max: 1}
 	if wait, err := s.ReserveMail(t.Context(), reserve); err != nil || wait > 0 {
 		t.Fatal(wait, err)
 	}

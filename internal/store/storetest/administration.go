@@ -14,7 +14,7 @@ import (
 )
 
 var administrationCases = []testCase{
-	{"audit entries are read newest first, by every filter and page", func(t *testing.T, w *world) {
+	{"audit entries are returned latest first, by every filter and page", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b, _ := w.createAny()
 		for i, e := range []personal.Event{
@@ -41,7 +41,7 @@ var administrationCases = []testCase{
 			"a request in any case":   {personal.AuditEntriesRequest{Text: "%_r!"}, "1"},
 			"a per cent sign alone":   {personal.AuditEntriesRequest{Text: "%"}, "1"},
 			"a name with a quote":     {personal.AuditEntriesRequest{Text: "'S ADA"}, "2"},
-			"what is in no entry":     {personal.AuditEntriesRequest{Text: "1_0"}, ""},
+			"a text in no entry":      {personal.AuditEntriesRequest{Text: "1_0"}, ""},
 			"a time and later":        {personal.AuditEntriesRequest{Since: at(3)}, "43"},
 			"before a time":           {personal.AuditEntriesRequest{Until: at(2)}, "10"},
 			"two entries":             {personal.AuditEntriesRequest{Limit: 2}, "43"},
@@ -57,7 +57,7 @@ var administrationCases = []testCase{
 				got += e.ID
 			}
 			if got != c.want {
-				t.Errorf("%s: entries %q, want %q", what, got, c.want)
+				t.Errorf("%s: got entries %q, want %q", what, got, c.want)
 			}
 		}
 		entries, err := w.AuditEntries(t.Context(), personal.AuditEntriesRequest{Limit: 3})
@@ -68,10 +68,10 @@ var administrationCases = []testCase{
 		}
 		rest, err := w.AuditEntries(t.Context(), personal.AuditEntriesRequest{After: entries[2].Cursor, Limit: 3})
 		if err != nil || len(rest) != 2 || rest[0].ID != "1" {
-			t.Errorf("behind the third: %v, %v; want entries 1 and 0", rest, err)
+			t.Errorf("after the third: got %v (error %v), want entries 1 and 0", rest, err)
 		}
 	}},
-	{"a search finds a part of a login, an e-mail or a name in any case, or a whole id", func(t *testing.T, w *world) {
+	{"a search matches a part of a login, an e-mail or a name in any case, or a whole id", func(t *testing.T, w *world) {
 		anna := w.named("Anna Ö'Neil", "anna_b", "a%b@example.org")
 		boris := w.named("Борис Ёлкин", "annaxb", "")
 		nameless := w.newAccount()
@@ -85,16 +85,16 @@ var administrationCases = []testCase{
 		}{
 			{"everything", accounts.AccountSearch{}, all},
 			{"a part of two logins", text("anna"), []int64{boris, anna}},
-			{"an underscore is itself", text("a_b"), []int64{anna}},
-			{"a per cent sign is itself", text("a%b"), []int64{anna}},
-			{"an exclamation mark is itself", text("ë!"), []int64{zoe}},
+			{"an underscore is literal", text("a_b"), []int64{anna}},
+			{"a per cent sign is literal", text("a%b"), []int64{anna}},
+			{"an exclamation mark is literal", text("ë!"), []int64{zoe}},
 			{"an e-mail's end", text("@example.org"), []int64{zoe, anna}},
-			{"a name in capitals", accounts.AccountSearch{Text: "ANNA", Key: "else"}, []int64{anna}},
+			{"a name in upper case", accounts.AccountSearch{Text: "ANNA", Key: "else"}, []int64{anna}},
 			{"a part of a name with a quote", text("'neil"), []int64{anna}},
-			{"a Cyrillic name in small letters", text("борис"), []int64{boris}},
-			{"a Cyrillic name of two words in small letters", text("борис ёлкин"), []int64{boris}},
+			{"a Cyrillic name in lower case", text("борис"), []int64{boris}},
+			{"a Cyrillic name of two words in lower case", text("борис ёлкин"), []int64{boris}},
 			{"the middle of a Cyrillic name", text("лки"), []int64{boris}},
-			{"a Cyrillic name as it is", text("Борис Ё"), []int64{boris}},
+			{"a Cyrillic name as stored", text("Борис Ё"), []int64{boris}},
 			{"an id", accounts.AccountSearch{Text: "else", Key: "else", ID: boris}, []int64{boris}},
 			{"nothing", text("nobody"), nil},
 		} {
@@ -103,13 +103,13 @@ var administrationCases = []testCase{
 			}
 		}
 	}},
-	{"a name all in capitals is found by small letters, of any script", func(t *testing.T, w *world) {
+	{"a name in upper case is found by lower case in any script", func(t *testing.T, w *world) {
 		anna := w.named("АННА", "a", "")
 		if diff := cmp.Diff([]int64{anna}, w.search(text("анна"))); diff != "" {
 			t.Error(diff)
 		}
 	}},
-	{"what a search holds is never a part of the query", func(t *testing.T, w *world) {
+	{"a searched text is never part of the query", func(t *testing.T, w *world) {
 		const odd = "it's \\ \\% ?0 $1 -- \" x"
 		id := w.named(odd, "a", "")
 		w.createAny()
@@ -117,22 +117,22 @@ var administrationCases = []testCase{
 			t.Error(diff)
 		}
 	}},
-	{"a search goes on where it ended, whatever came or went meanwhile", func(t *testing.T, w *world) {
+	{"a search continues where the last page ended, whatever was added or deleted meanwhile", func(t *testing.T, w *world) {
 		var ids []int64
 		for range 5 {
 			ids = append(ids, w.createID(w.newAccount()))
 		}
-		first := w.search(accounts.AccountSearch{Most: 2})
+		first := w.search(accounts.AccountSearch{Limit: 2})
 		w.createID(w.newAccount())
 		w.must(w.DeleteAccount(t.Context(), ids[3], removed))
-		second := w.search(accounts.AccountSearch{Most: 2, Before: ids[3]})
-		third := w.search(accounts.AccountSearch{Most: 2, Before: ids[1]})
+		second := w.search(accounts.AccountSearch{Limit: 2, Before: ids[3]})
+		third := w.search(accounts.AccountSearch{Limit: 2, Before: ids[1]})
 		got := [][]int64{first, second, third}
 		if diff := cmp.Diff([][]int64{{ids[4], ids[3]}, {ids[2], ids[1]}, {ids[0]}}, got); diff != "" {
 			t.Error(diff)
 		}
 	}},
-	{"accounts are told apart by whether they are disabled, also those that match", func(t *testing.T, w *world) {
+	{"a search can be limited to disabled or active accounts", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b, _ := w.createAny()
 		w.must(w.SetDisabled(t.Context(), a.ID, true))
@@ -156,15 +156,15 @@ var administrationCases = []testCase{
 		a, s := w.createAny()
 		w.open(a)
 		w.pass(time.Hour)
-		w.must(w.TouchSession(t.Context(), s.ID, s.Newest, false, w.Now()))
+		w.must(w.TouchSession(t.Context(), s.ID, s.Current, false, w.Now()))
 		want := accounts.SeenAccount{Account: a, LastSeen: w.Now()}
 		w.wantSeen(want)
-		w.must(w.EndSessions(t.Context(), a.ID))
+		w.must(w.RevokeSessions(t.Context(), a.ID))
 		w.wantSeen(accounts.SeenAccount{Account: a})
 		_, err := w.Account(t.Context(), a.ID+1)
 		w.wantError(err, accounts.ErrNotFound)
 	}},
-	{"an e-mail is set, another login and the sessions stay, every token is void, the jobs are stored", func(t *testing.T, w *world) {
+	{"setting an e-mail keeps another login and the sessions, voids every token and stores the jobs", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		w.addToken(a, accounts.PurposeEmail, 2)
@@ -175,7 +175,7 @@ var administrationCases = []testCase{
 			return []accounts.NewJob{job("event")}, nil
 		}))
 		if diff := cmp.Diff(a, before); diff != "" {
-			t.Errorf("the jobs were made for another account: %s", diff)
+			t.Errorf("the account given to jobs: %s", diff)
 		}
 		want := a
 		want.Email, want.Updated = newEmail, w.Now()
@@ -191,30 +191,30 @@ var administrationCases = []testCase{
 			t.Error(diff)
 		}
 	}},
-	{"a login that is the e-mail follows the one that is set", func(t *testing.T, w *world) {
+	{"a login that is the e-mail changes with it", func(t *testing.T, w *world) {
 		a := w.newAccount()
 		a.Login, a.LoginKey = a.Email.Address, a.Email.Key
 		a, _ = w.create(a)
 		w.must(w.SetEmail(t.Context(), a.ID, newEmail, jobs()))
 		got := w.account(a.ID)
 		if got.Login != newEmail.Address || got.LoginKey != newEmail.Key || got.Email != newEmail {
-			t.Errorf("login is %q (%q), e-mail %+v", got.Login, got.LoginKey, got.Email)
+			t.Errorf("got login %q (%q) and e-mail %+v, want the new e-mail", got.Login, got.LoginKey, got.Email)
 		}
 	}},
-	{"several accounts may lose their e-mail, and get one again", func(t *testing.T, w *world) {
+	{"several accounts may have their e-mail removed, and set again", func(t *testing.T, w *world) {
 		for range 2 {
 			a, _ := w.createAny()
 			w.must(w.SetEmail(t.Context(), a.ID, accounts.Email{}, jobs()))
 			if got := w.account(a.ID); got.Email != (accounts.Email{}) || got.Login != a.Login {
-				t.Errorf("login is %q, e-mail %+v", got.Login, got.Email)
+				t.Errorf("got login %q and e-mail %+v, want the login and no e-mail", got.Login, got.Email)
 			}
 			w.must(w.SetEmail(t.Context(), a.ID, a.Email, jobs()))
 			if got := w.account(a.ID).Email; got != a.Email {
-				t.Errorf("e-mail is %+v", got)
+				t.Errorf("got e-mail %+v, want the first one", got)
 			}
 		}
 	}},
-	{"an e-mail that is somebody's e-mail or login, or whose jobs are refused, is not set", func(t *testing.T, w *world) {
+	{"an e-mail is not set if it is another account's e-mail or login, or if the jobs fail", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		b, _ := w.createAny()
@@ -227,7 +227,7 @@ var administrationCases = []testCase{
 		refused := errors.New("refused")
 		err := w.SetEmail(t.Context(), a.ID, accounts.Email{}, func(accounts.Account) ([]accounts.NewJob, error) { return nil, refused })
 		w.wantError(err, refused)
-		w.must(w.SetEmail(t.Context(), a.ID, a.Email, jobs(job("event")))) // it is set already
+		w.must(w.SetEmail(t.Context(), a.ID, a.Email, jobs(job("event")))) // changes nothing
 		w.wantError(w.SetEmail(t.Context(), 99, newEmail, jobs(job("event"))), accounts.ErrNotFound)
 		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
 			t.Error(diff)
@@ -235,40 +235,40 @@ var administrationCases = []testCase{
 		_, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 1))
 		w.must(err)
 		if due := w.kindsDue(); len(due) > 0 {
-			t.Errorf("jobs %v, want none", due)
+			t.Errorf("got jobs %v, want none", due)
 		}
 	}},
-	{"disabling ends every session, voids every token and stores the jobs; enabling brings none back", func(t *testing.T, w *world) {
+	{"disabling ends every session, voids every token and stores the jobs; enabling restores none", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		w.open(a)
-		b, strangers := w.createAny()
+		b, foreign := w.createAny()
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		w.pass(time.Minute)
 		w.must(w.SetDisabled(t.Context(), a.ID, true, job("event")))
 		a.Disabled, a.CredentialVersion, a.Updated = true, 2, w.Now()
 		w.wantAfter(a)
-		err := w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 2, Most: 9})
+		err := w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 2, MaxSessions: 9})
 		w.wantError(err, accounts.ErrStale)
 		w.pass(time.Minute)
 		w.must(w.SetDisabled(t.Context(), a.ID, false, job("mail")))
 		a.Disabled, a.CredentialVersion, a.Updated = false, 3, w.Now()
 		w.wantAfter(a)
-		err = w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 9})
-		w.wantError(err, accounts.ErrStale) // a sign-in from before
+		err = w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 9})
+		w.wantError(err, accounts.ErrStale) // a sign-in from before the disabling
 		w.open(a)
-		w.wantSessions(b.ID, strangers)
+		w.wantSessions(b.ID, foreign)
 		if diff := cmp.Diff([]outbox.Kind{"event", "mail"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
 		}
 	}},
-	{"enabling ends what an account that was disabled in another way had left", func(t *testing.T, w *world) {
+	{"enabling ends the sessions of an account that was disabled in another way", func(t *testing.T, w *world) {
 		off := w.newAccount()
 		off.Disabled = true
 		a, _ := w.create(off)
 		w.must(w.SetDisabled(t.Context(), a.ID, false))
 		w.wantSessions(a.ID)
 	}},
-	{"what is disabled or enabled already stays as it is, and no job is stored", func(t *testing.T, w *world) {
+	{"disabling or enabling again changes nothing and stores no job", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		w.must(w.SetDisabled(t.Context(), a.ID, false, job("event")))
 		w.wantSessions(a.ID, s)
@@ -281,10 +281,10 @@ var administrationCases = []testCase{
 		}
 		w.wantError(w.SetDisabled(t.Context(), 99, true, job("event")), accounts.ErrNotFound)
 		if due := w.kindsDue(); len(due) > 0 {
-			t.Errorf("jobs %v, want none", due)
+			t.Errorf("got jobs %v, want none", due)
 		}
 	}},
-	{"a deleted account takes all it had with it, frees its keys and leaves its id unused", func(t *testing.T, w *world) {
+	{"deleting an account removes all its rows, frees its keys and never reuses its id", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		_, err := w.ReserveMail(t.Context(), reservation("m", a, accounts.PurposeRecovery))
@@ -298,17 +298,17 @@ var administrationCases = []testCase{
 		w.wantError(err, accounts.ErrNotFound)
 		w.wantError(w.DeleteAccount(t.Context(), a.ID, removed, job("event")), accounts.ErrNotFound)
 		if id := w.createID(a); id <= a.ID {
-			t.Errorf("id %d after %d", id, a.ID)
+			t.Errorf("got id %d after %d, want a higher one", id, a.ID)
 		}
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
 		}
 	}},
-	{"a profile update stores its jobs with it, or neither", func(t *testing.T, w *world) {
+	{"a profile update stores its jobs, or nothing", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
-		_, err := w.UpdateProfile(t.Context(), a.ID, func(*accounts.Account) error { return nil }, job("event"))
+		_, err := w.UpdateProfile(t.Context(), a.ID, func(*accounts.Account) {}, job("event"))
 		w.must(err)
-		_, err = w.UpdateProfile(t.Context(), 99, func(*accounts.Account) error { return nil }, job("mail"))
+		_, err = w.UpdateProfile(t.Context(), 99, func(*accounts.Account) {}, job("mail"))
 		w.wantError(err, accounts.ErrNotFound)
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
@@ -318,19 +318,19 @@ var administrationCases = []testCase{
 
 var newEmail = accounts.Email{Address: "New@Example.org", Key: "new@example.org"}
 
-// jobs makes the same jobs for whatever account.
+// jobs returns a function that returns the same jobs for any account.
 func jobs(made ...accounts.NewJob) func(accounts.Account) ([]accounts.NewJob, error) {
 	return func(accounts.Account) ([]accounts.NewJob, error) { return made, nil }
 }
 
-// text is the search for a text in small letters.
+// text is the search for a text in lower case.
 func text(s string) accounts.AccountSearch { return accounts.AccountSearch{Text: s, Key: s} }
 
-// search returns the ids of what is found, of ten at most unless q says else.
+// search returns the ids of the accounts found, at most ten by default.
 func (w *world) search(q accounts.AccountSearch) (ids []int64) {
 	w.t.Helper()
-	if q.Most == 0 {
-		q.Most = 10
+	if q.Limit == 0 {
+		q.Limit = 10
 	}
 	found, err := w.SearchAccounts(w.t.Context(), q)
 	w.must(err)
@@ -347,7 +347,7 @@ func (w *world) named(name, loginKey, emailKey string) int64 {
 	return w.createID(a)
 }
 
-// wantSeen checks what is found of an account, by its id and by a search.
+// wantSeen checks an account as found by its id and by a search.
 func (w *world) wantSeen(want accounts.SeenAccount) {
 	w.t.Helper()
 	got, err := w.Account(w.t.Context(), want.ID)
@@ -355,14 +355,14 @@ func (w *world) wantSeen(want accounts.SeenAccount) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		w.t.Errorf("by id: %s", diff)
 	}
-	found, err := w.SearchAccounts(w.t.Context(), accounts.AccountSearch{Most: 9})
+	found, err := w.SearchAccounts(w.t.Context(), accounts.AccountSearch{Limit: 9})
 	w.must(err)
 	if diff := cmp.Diff([]accounts.SeenAccount{want}, found); diff != "" {
 		w.t.Errorf("by a search: %s", diff)
 	}
 }
 
-// wantAfter checks an account that was disabled: no session, no token.
+// wantAfter checks an account after it was disabled: no session, no token.
 func (w *world) wantAfter(want accounts.Account) {
 	w.t.Helper()
 	if diff := cmp.Diff(want, w.account(want.ID)); diff != "" {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 )
 
 var attemptCases = []testCase{
-	{"one key allows its burst, then one at a time", func(t *testing.T, w *world) {
+	{"a key allows its burst, then one attempt per interval", func(t *testing.T, w *world) {
 		c := []throttle.Charge{limited(1, 3, 10*time.Second)}
 		for _, want := range []time.Duration{0, 0, 0, 10 * time.Second, 10 * time.Second} {
 			w.wantWait(want, c)
@@ -28,7 +29,7 @@ var attemptCases = []testCase{
 			w.wantWait(want, c)
 		}
 	}},
-	{"if one key refuses, none is charged and the longest wait is told", func(t *testing.T, w *world) {
+	{"if one key refuses, none is charged and the longest wait is returned", func(t *testing.T, w *world) {
 		narrow, narrower, wide := limited(1, 1, time.Minute), limited(2, 1, time.Hour), limited(3, 2, time.Minute)
 		w.wantWait(0, []throttle.Charge{narrow})
 		w.wantWait(0, []throttle.Charge{narrower})
@@ -45,7 +46,7 @@ var attemptCases = []testCase{
 		w.wantWait(time.Minute, []throttle.Charge{c, c})
 		w.wantWait(0, []throttle.Charge{c})
 	}},
-	{"what is only looked at refuses like a charge and counts nothing", func(t *testing.T, w *world) {
+	{"a key that is only looked at refuses like a charge and counts nothing", func(t *testing.T, w *world) {
 		c := limited(1, 1, time.Minute)
 		look := c
 		look.Look = true
@@ -56,9 +57,9 @@ var attemptCases = []testCase{
 		w.wantWait(time.Minute, []throttle.Charge{look, limited(2, 100, time.Second)})
 	}},
 	{"no charges are always allowed", func(t *testing.T, w *world) { w.wantWait(0, nil) }},
-	{"a refund gives the attempt back to every key", func(t *testing.T, w *world) {
+	{"a refund takes the attempt off every key", func(t *testing.T, w *world) {
 		c := []throttle.Charge{limited(1, 2, time.Minute), limited(2, 2, time.Minute)}
-		w.must(w.Refund(t.Context(), c)) // nothing to give back
+		w.must(w.Refund(t.Context(), c)) // nothing to refund
 		w.wantWait(0, c)
 		w.wantWait(0, c)
 		w.wantWait(time.Minute, c)
@@ -67,75 +68,75 @@ var attemptCases = []testCase{
 		w.wantWait(0, c[1:])
 		w.wantWait(time.Minute, c)
 	}},
-	{"jobs are stored with an attempt that is allowed, and with no other", func(t *testing.T, w *world) {
+	{"jobs are stored only with an allowed attempt", func(t *testing.T, w *world) {
 		c := []throttle.Charge{limited(1, 2, time.Minute)}
 		for range 5 {
-			_, err := w.Charge(t.Context(), c, w.Now(), job("event"))
+			_, err := waitOf(w.Charge(t.Context(), c, w.Now(), job("event")))
 			w.must(err)
 		}
 		if n := len(w.kindsDue()); n != 2 {
-			t.Errorf("%d jobs, want 2", n)
+			t.Errorf("got %d jobs, want 2", n)
 		}
 	}},
-	{"a place is known of its account, by either key, for as long as is asked", func(t *testing.T, w *world) {
+	{"a known address is found by either key of its account, and since the given time", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b, _ := w.createAny()
-		noted := w.Now()
-		w.must(w.NotePlace(t.Context(), a.ID, "192.0.2.1", 5))
-		w.must(w.NotePlace(t.Context(), 99, "192.0.2.1", 5)) // gone
+		added := w.Now()
+		w.must(w.AddKnownAddress(t.Context(), a.ID, "192.0.2.1", 5))
+		w.must(w.AddKnownAddress(t.Context(), 99, "192.0.2.1", 5)) // no such account
 		w.pass(time.Hour)
 		for _, c := range []struct {
-			q     accounts.AccountQuery
-			place string
-			since time.Time
-			want  bool
+			q       accounts.AccountQuery
+			address string
+			since   time.Time
+			want    bool
 		}{
-			{accounts.AccountQuery{LoginKey: a.LoginKey}, "192.0.2.1", noted.Add(-1), true},
-			{accounts.AccountQuery{EmailKey: a.Email.Key}, "192.0.2.1", noted.Add(-1), true},
-			{accounts.AccountQuery{LoginKey: a.LoginKey}, "192.0.2.1", noted, false},
-			{accounts.AccountQuery{LoginKey: a.LoginKey}, "192.0.2.2", noted.Add(-1), false},
-			{accounts.AccountQuery{LoginKey: b.LoginKey, EmailKey: b.Email.Key}, "192.0.2.1", noted.Add(-1), false},
-			{accounts.AccountQuery{}, "192.0.2.1", noted.Add(-1), false},
+			{accounts.AccountQuery{LoginKey: a.LoginKey}, "192.0.2.1", added.Add(-1), true},
+			{accounts.AccountQuery{EmailKey: a.Email.Key}, "192.0.2.1", added.Add(-1), true},
+			{accounts.AccountQuery{LoginKey: a.LoginKey}, "192.0.2.1", added, false},
+			{accounts.AccountQuery{LoginKey: a.LoginKey}, "192.0.2.2", added.Add(-1), false},
+			{accounts.AccountQuery{LoginKey: b.LoginKey, EmailKey: b.Email.Key}, "192.0.2.1", added.Add(-1), false},
+			{accounts.AccountQuery{}, "192.0.2.1", added.Add(-1), false},
 		} {
-			if got, err := w.KnownPlace(t.Context(), c.q, c.place, c.since); err != nil || got != c.want {
-				t.Errorf("%+v: %v, error %v", c, got, err)
+			if got, err := w.IsKnownAddress(t.Context(), c.q, c.address, c.since); err != nil || got != c.want {
+				t.Errorf("%+v: got %t, error %v", c, got, err)
 			}
 		}
 	}},
-	{"of an account's places the longest unseen go, and all that are old", func(t *testing.T, w *world) {
+	{"above the limit the address unused for longest is removed, and old addresses are pruned", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		wantKnown := func(want ...string) {
 			t.Helper()
 			var got []string
-			for _, place := range []string{"1", "2", "3", "4"} {
-				known, err := w.KnownPlace(t.Context(), accounts.AccountQuery{LoginKey: a.LoginKey}, place, time.Time{})
+			for _, address := range []string{"1", "2", "3", "4"} {
+				known, err := w.IsKnownAddress(t.Context(), accounts.AccountQuery{LoginKey: a.LoginKey}, address, time.Time{})
 				w.must(err)
 				if known {
-					got = append(got, place)
+					got = append(got, address)
 				}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
 		}
-		for _, place := range []string{"1", "2", "3", "1", "4"} {
-			w.must(w.NotePlace(t.Context(), a.ID, place, 3))
+		for _, address := range []string{"1", "2", "3", "1", "4"} {
+			w.must(w.AddKnownAddress(t.Context(), a.ID, address, 3))
 			w.pass(25 * time.Hour)
 		}
 		wantKnown("1", "3", "4")
-		w.must(w.Prune(t.Context(), store.PruneOptions{PlacesSeen: w.Now().Add(-51 * time.Hour), Batch: 1}))
+		w.must(w.Prune(t.Context(), store.PruneOptions{AddressesBefore: w.Now().Add(-51 * time.Hour), Batch: 1}))
 		wantKnown("1", "4")
 	}},
-	{"a time that no attempt can have left locks nobody out", func(t *testing.T, w *world) {
+	{"a stored time that no attempt can have caused locks nobody out", func(t *testing.T, w *world) {
 		c := limited(1, 3, 10*time.Second)
 		w.pass(48 * time.Hour)
 		w.wantWait(0, []throttle.Charge{c})
 		w.pass(-48 * time.Hour)
-		c.Limit.Burst = 2 // and the limit is another one
+		c.Limit.Burst = 2 // with another limit
 		w.wantWait(0, []throttle.Charge{c})
 		w.wantWait(10*time.Second, []throttle.Charge{c})
 	}},
-	{"any course of attempts is decided as throttle.Limit decides it", func(t *testing.T, w *world) {
+	{"any sequence of attempts is decided like throttle.Limit", func(t *testing.T, w *world) {
 		run := 0
 		rapid.Check(t, func(r *rapid.T) {
 			run++
@@ -146,21 +147,21 @@ var attemptCases = []testCase{
 			for range rapid.IntRange(1, 8).Draw(r, "attempts") {
 				w.pass(time.Duration(pauses.Draw(r, "pause µs")) * time.Microsecond)
 				next, want := c.Limit.Take(tat, w.Now())
-				foreseen, err := w.Wait(t.Context(), []throttle.Charge{c}, w.Now())
-				if err != nil || foreseen != want {
-					r.Fatalf("would wait %v, error %v, want %v", foreseen, err, want)
+				checked, err := waitOf(w.CheckLimits(t.Context(), []throttle.Charge{c}, w.Now()))
+				if err != nil || checked != want {
+					r.Fatalf("CheckLimits: got wait %v, error %v, want %v", checked, err, want)
 				}
-				got, err := w.Charge(t.Context(), []throttle.Charge{c}, w.Now())
+				got, err := waitOf(w.Charge(t.Context(), []throttle.Charge{c}, w.Now()))
 				if err != nil || got != want {
-					r.Fatalf("waits %v, error %v, want %v", got, err, want)
+					r.Fatalf("Charge: got wait %v, error %v, want %v", got, err, want)
 				}
 				if want > 0 {
 					continue
 				}
-				if tat = next; rapid.Bool().Draw(r, "give back") {
+				if tat = next; rapid.Bool().Draw(r, "refund") {
 					w.must(w.Refund(t.Context(), []throttle.Charge{c}))
 					if tat = tat.Add(-c.Limit.Every); !tat.After(w.Now()) {
-						tat = time.Time{} // nothing is left
+						tat = time.Time{} // the row is removed
 					}
 				}
 			}
@@ -172,16 +173,25 @@ func limited(key, burst int, every time.Duration) throttle.Charge {
 	return throttle.Charge{Key: digest("throttle", key), Limit: throttle.Limit{Burst: burst, Every: every}}
 }
 
+// waitOf returns the wait of a *accounts.WaitError, and any other error.
+func waitOf(err error) (time.Duration, error) {
+	var limited *accounts.WaitError
+	if errors.As(err, &limited) {
+		return limited.Wait, nil
+	}
+	return 0, err
+}
+
 func (w *world) wantWait(want time.Duration, c []throttle.Charge) {
 	w.t.Helper()
-	foreseen, err := w.Wait(w.t.Context(), c, w.Now())
+	checked, err := waitOf(w.CheckLimits(w.t.Context(), c, w.Now()))
 	w.must(err)
-	got, err := w.Charge(w.t.Context(), c, w.Now())
+	got, err := waitOf(w.Charge(w.t.Context(), c, w.Now()))
 	w.must(err)
-	if foreseen != got {
-		w.t.Errorf("waits %v, but %v was foreseen", got, foreseen)
+	if checked != got {
+		w.t.Errorf("Charge: got wait %v, want the %v of CheckLimits", got, checked)
 	}
 	if got != want {
-		w.t.Errorf("waits %v, want %v", got, want)
+		w.t.Errorf("got wait %v, want %v", got, want)
 	}
 }

@@ -21,7 +21,7 @@ var jobCases = []testCase{
 		w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: "mail", Payload: payload}))
 		got := w.claim(10)
 		if len(got) != 1 {
-			t.Fatalf("%d jobs", len(got))
+			t.Fatalf("got %d jobs, want 1", len(got))
 		}
 		want := outbox.Job{ID: got[0].ID, Kind: "mail", Payload: payload, Created: w.Now(), Attempts: 1, Lease: got[0].Lease}
 		if diff := cmp.Diff(want, got[0]); diff != "" {
@@ -31,10 +31,10 @@ var jobCases = []testCase{
 	{"a payload may be empty", func(t *testing.T, w *world) {
 		w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: "mail"}))
 		if got := w.claim(1); len(got) != 1 || len(got[0].Payload) != 0 {
-			t.Errorf("jobs %v", got)
+			t.Errorf("got jobs %v, want one with an empty payload", got)
 		}
 	}},
-	{"claims take the oldest of the wanted kinds first, up to the number", func(t *testing.T, w *world) {
+	{"a claim takes the oldest jobs of the given kinds, up to the number", func(t *testing.T, w *world) {
 		for _, kind := range []outbox.Kind{"other", "mail", "event", "mail", "event"} {
 			w.must(w.Enqueue(t.Context(), job(kind)))
 		}
@@ -44,7 +44,7 @@ var jobCases = []testCase{
 			for i, j := range jobs {
 				got = append(got, j.Kind)
 				if i > 0 && jobs[i-1].ID >= j.ID {
-					t.Error("not in order")
+					t.Error("got jobs out of order")
 				}
 			}
 			return got
@@ -62,45 +62,45 @@ var jobCases = []testCase{
 			}
 		}
 	}},
-	{"a lease that ends without a word makes the job due again, under another lease", func(t *testing.T, w *world) {
+	{"an expired lease makes the job due again, under another lease", func(t *testing.T, w *world) {
 		w.must(w.Enqueue(t.Context(), job("mail")))
 		first := w.claim(1)[0]
 		w.pass(time.Minute - time.Microsecond)
 		if again := w.claim(1); len(again) > 0 {
-			t.Fatal("claimed under a lease")
+			t.Fatal("got a leased job, want none")
 		}
 		w.pass(time.Microsecond)
 		second := w.claim(1)[0]
 		if second.ID != first.ID || second.Lease == first.Lease || second.Attempts != 2 {
-			t.Errorf("first %+v, second %+v", first, second)
+			t.Errorf("got %+v after %+v, want the same job under another lease", second, first)
 		}
-		// The first worker was only slow: the job is no longer its own.
+		// The first worker was only slow: it no longer holds the job.
 		w.must(w.FinishJob(t.Context(), first))
 		w.must(w.RetryJob(t.Context(), first, w.Now()))
 		if again := w.claim(1); len(again) > 0 {
-			t.Error("the retry of a passed lease made it due")
+			t.Error("got a job after the retry of an expired lease, want none")
 		}
 		w.must(w.FinishJob(t.Context(), second))
 		w.pass(time.Hour)
 		if again := w.claim(1); len(again) > 0 {
-			t.Error("a finished job came again")
+			t.Error("got a finished job, want none")
 		}
 	}},
-	{"a job to be retried is due when told, and its lease has ended", func(t *testing.T, w *world) {
+	{"a retry makes the job due at the given time and ends its lease", func(t *testing.T, w *world) {
 		w.must(w.Enqueue(t.Context(), job("mail")))
 		first := w.claim(1)[0]
 		w.must(w.RetryJob(t.Context(), first, w.Now().Add(time.Second)))
 		w.must(w.FinishJob(t.Context(), first)) // too late: no longer leased
 		if again := w.claim(1); len(again) > 0 {
-			t.Fatal("due at once")
+			t.Fatal("got the job at once, want none")
 		}
 		w.pass(time.Second)
 		again := w.claim(1)
 		if len(again) != 1 || again[0].Attempts != 2 || again[0].Lease == first.Lease {
-			t.Errorf("jobs %v", again)
+			t.Errorf("got jobs %v, want the second attempt under another lease", again)
 		}
 	}},
-	{"jobs of one kind and account are done one after another, others at once", func(t *testing.T, w *world) {
+	{"jobs of one kind and account run one after another, others at once", func(t *testing.T, w *world) {
 		of := func(kind outbox.Kind, account int64) accounts.NewJob {
 			return accounts.NewJob{Kind: kind, Payload: fmt.Appendf(nil, "%s %d", kind, account), AccountID: account}
 		}
@@ -124,13 +124,13 @@ var jobCases = []testCase{
 		first := wantClaim("event 1", "mail 1", "event 2", "event 0", "event 0")[0]
 		wantClaim() // the second waits while the first is leased
 		w.must(w.RetryJob(t.Context(), first, w.Now().Add(time.Second)))
-		wantClaim() // and while it is to be tried again
+		wantClaim() // and while its retry is not due
 		w.pass(time.Second)
 		w.must(w.FinishJob(t.Context(), wantClaim("event 1")[0]))
 		wantClaim("event 1")
 		wantClaim()
 	}},
-	{"a backlog of one account is done in its order and at once, by several who claim", func(t *testing.T, w *world) {
+	{"a backlog of one account is run in order by concurrent claims", func(t *testing.T, w *world) {
 		const n = 60
 		w.backlog(n)
 		var mu sync.Mutex
@@ -169,26 +169,26 @@ var jobCases = []testCase{
 		}
 		for i, payload := range got {
 			if payload != fmt.Sprint(i) {
-				t.Fatalf("done in the order %v", got)
+				t.Fatalf("got the order %v", got)
 			}
 		}
 	}},
-	{"what was put off behind a job that is gone without a word is due in the end", func(t *testing.T, w *world) {
+	{"jobs postponed behind a job that was removed become due", func(t *testing.T, w *world) {
 		w.backlog(3)
 		first := w.claim(10)
 		if len(first) != 2 {
-			t.Fatalf("%d jobs", len(first))
+			t.Fatalf("got %d jobs, want 2", len(first))
 		}
 		w.pass(time.Hour)
-		w.must(w.Prune(t.Context(), store.PruneOptions{AuditMost: 3})) // the first, which is leased
+		w.must(w.Prune(t.Context(), store.PruneOptions{MaxAudit: 3})) // removes the first, which is leased
 		again := w.claim(10)
 		if len(again) != 2 || string(again[0].Payload) != "1" {
-			t.Errorf("jobs %v", again)
+			t.Errorf("got jobs %v, want the second of the backlog and another", again)
 		}
 	}},
 }
 
-// backlog stores many events of one account, and one of another.
+// backlog stores n events of one account, and one of another.
 func (w *world) backlog(n int) {
 	w.t.Helper()
 	many, _ := w.createAny()
@@ -198,16 +198,15 @@ func (w *world) backlog(n int) {
 		jobs = append(jobs, accounts.NewJob{Kind: "event", Payload: fmt.Append(nil, i), AccountID: many.ID})
 	}
 	jobs = append(jobs, accounts.NewJob{Kind: "event", Payload: []byte("other"), AccountID: other.ID})
-	_, err := w.Charge(w.t.Context(), nil, w.Now(), jobs...)
-	w.must(err)
+	w.must(w.Charge(w.t.Context(), nil, w.Now(), jobs...))
 }
 
 var pruneCases = []testCase{
-	{"what has ended goes, in however small batches, and nothing else", func(t *testing.T, w *world) {
+	{"pruning removes what has expired, in batches of any size, and nothing else", func(t *testing.T, w *world) {
 		a, idle := w.createAny()
 		old := w.newSession(a.ID)
 		old.Created = w.Now().Add(-100 * time.Hour)
-		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: old, CredentialVersion: 1, Most: 100}))
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: old, CredentialVersion: 1, MaxSessions: 100}))
 		for i := range 7 {
 			w.addToken(a, accounts.PurposeRecovery, i)
 			w.open(a)
@@ -217,7 +216,7 @@ var pruneCases = []testCase{
 		slow, quick := limited(1, 1, 3*time.Hour), limited(2, 1, time.Hour)
 		w.wantWait(0, []throttle.Charge{slow, quick})
 		w.pass(2 * time.Hour)
-		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Newest, false, w.Now()))
+		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Current, false, w.Now()))
 		living := w.open(a)
 		w.addToken(a, accounts.PurposeRecovery, 100)
 
@@ -230,11 +229,11 @@ var pruneCases = []testCase{
 		w.must(err)
 		w.wantWait(time.Hour, []throttle.Charge{slow})
 		w.wantWait(0, []throttle.Charge{quick})
-		// The reservation is forgotten: the same mail is counted again.
+		// The reservation is removed: the same mail is counted again.
 		_, err = w.ReserveMail(t.Context(), reservation("1", a, accounts.PurposeRecovery))
 		w.must(err)
 		if wait, err := w.ReserveMail(t.Context(), reservation("2", a, accounts.PurposeRecovery)); err != nil || wait != time.Minute {
-			t.Errorf("waits %v, error %v", wait, err)
+			t.Errorf("got wait %v, error %v, want 1m", wait, err)
 		}
 	}},
 }

@@ -14,7 +14,7 @@ import (
 )
 
 var mailCases = []testCase{
-	{"mails keep their gap and their number in the window, per account and purpose", func(t *testing.T, w *world) {
+	{"mails are limited by gap and by number in the window, per account and purpose", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b, _ := w.createAny()
 		wantWait := func(want time.Duration, id string, account accounts.Account, p accounts.MailPurpose) {
@@ -22,7 +22,7 @@ var mailCases = []testCase{
 			got, err := w.ReserveMail(t.Context(), reservation(id, account, p))
 			w.must(err)
 			if got != want {
-				t.Errorf("%s waits %v, want %v", id, got, want)
+				t.Errorf("mail %s: got wait %v, want %v", id, got, want)
 			}
 		}
 		wantWait(0, "1", a, accounts.PurposeRecovery)
@@ -42,13 +42,13 @@ var mailCases = []testCase{
 		w.pass(time.Second)
 		wantWait(59*time.Second, "5", a, accounts.PurposeRecovery)
 	}},
-	{"a mail reserved again is granted, counted once, and its jobs are stored once", func(t *testing.T, w *world) {
+	{"a repeated reservation is granted and counted once, and its jobs are stored once", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		for range 10 {
 			wait, err := w.ReserveMail(t.Context(), reservation("1", a, accounts.PurposeRecovery), job("mail"))
 			w.must(err)
 			if wait != 0 {
-				t.Fatalf("it waits %v", wait)
+				t.Fatalf("got wait %v, want none", wait)
 			}
 		}
 		if diff := cmp.Diff([]outbox.Kind{"mail"}, w.kindsDue()); diff != "" {
@@ -56,33 +56,33 @@ var mailCases = []testCase{
 		}
 		w.pass(time.Minute)
 		if wait, err := w.ReserveMail(t.Context(), reservation("2", a, accounts.PurposeRecovery)); wait != 0 || err != nil {
-			t.Errorf("the next one waits %v, error %v", wait, err)
+			t.Errorf("the next one: got wait %v, error %v, want none", wait, err)
 		}
 	}},
-	{"a new e-mail of another account's is charged and reserves nothing", func(t *testing.T, w *world) {
+	{"a new e-mail that is another account's is charged and reserves nothing", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b, _ := w.createAny()
 		ask := func(key string) (time.Duration, error) {
 			r := reservation("1", a, accounts.PurposeEmail)
-			r.NewEmailKey, r.Taken = key, []throttle.Charge{limited(1, 1, time.Minute)}
+			r.NewEmailKey, r.OnTaken = key, []throttle.Charge{limited(1, 1, time.Minute)}
 			return w.ReserveMail(t.Context(), r, job("mail"))
 		}
 		_, err := ask(b.Email.Key)
 		w.wantTaken(err, accounts.TakenError{Email: true})
 		var refused *accounts.WaitError
 		if _, err := ask(b.Email.Key); !errors.As(err, &refused) || refused.Wait != time.Minute {
-			t.Errorf("a second time: %v, want a wait of 1m", err)
+			t.Errorf("a second time: got %v, want a wait of 1m", err)
 		}
 		if due := w.kindsDue(); len(due) > 0 {
-			t.Errorf("jobs %v, want none", due)
+			t.Errorf("got jobs %v, want none", due)
 		}
 		for _, free := range []string{a.Email.Key, "free@example.org"} {
 			if wait, err := ask(free); wait != 0 || err != nil {
-				t.Errorf("%s waits %v, error %v", free, wait, err)
+				t.Errorf("%s: got wait %v, error %v, want none", free, wait, err)
 			}
 		}
 	}},
-	{"a job that replaces others takes the place of those of its account and kind", func(t *testing.T, w *world) {
+	{"a replacing job removes the waiting jobs of its account and kind", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b, _ := w.createAny()
 		of := func(account int64, kind outbox.Kind) accounts.NewJob {
@@ -98,14 +98,14 @@ var mailCases = []testCase{
 		w.must(err)
 		var got []string
 		for _, j := range jobs {
-			got = append(got, fmt.Sprintf("%s of %d", j.Kind, j.Account))
+			got = append(got, fmt.Sprintf("%s of %d", j.Kind, j.AccountID))
 		}
 		want := []string{fmt.Sprintf("event of %d", a.ID), fmt.Sprintf("mail of %d", b.ID), fmt.Sprintf("mail of %d", a.ID)}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
 	}},
-	{"a refused mail stores no job and a mail to nobody is not found", func(t *testing.T, w *world) {
+	{"a refused mail stores no job, and a mail to an unknown account is not found", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		_, err := w.ReserveMail(t.Context(), reservation("1", a, accounts.PurposeRecovery))
 		w.must(err)
@@ -114,15 +114,15 @@ var mailCases = []testCase{
 		wait, err := w.ReserveMail(t.Context(), reservation("2", a, accounts.PurposeRecovery), job("mail"))
 		w.must(err)
 		if look != wait {
-			t.Errorf("the wait is said to be %v, and is %v", look, wait)
+			t.Errorf("got wait %v from MailWait, want the %v of ReserveMail", look, wait)
 		}
 		if due := w.kindsDue(); wait == 0 || len(due) > 0 {
-			t.Errorf("waits %v, jobs %v", wait, due)
+			t.Errorf("got wait %v and jobs %v, want a wait and no jobs", wait, due)
 		}
 		_, err = w.ReserveMail(t.Context(), reservation("1", accounts.Account{ID: 99}, accounts.PurposeRecovery))
 		w.wantError(err, accounts.ErrNotFound)
 	}},
-	{"a token is found until it expires, by its own purpose, with its account", func(t *testing.T, w *world) {
+	{"a token is found with its account until it expires, by its own purpose only", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		want := w.addToken(a, accounts.PurposeEmail, 1)
 		w.addToken(a, accounts.PurposeEmail, 2) // leaves the earlier one valid
@@ -140,7 +140,7 @@ var mailCases = []testCase{
 		_, err = w.FindMailToken(t.Context(), accounts.PurposeEmail, want.Digest)
 		w.wantError(err, accounts.ErrNotFound)
 	}},
-	{"a token may be made for an account without an e-mail, as long as it has none", func(t *testing.T, w *world) {
+	{"a token for an account without an e-mail is stale once it has one", func(t *testing.T, w *world) {
 		a := w.newAccount()
 		a.Email = accounts.Email{}
 		a, _ = w.create(a)
@@ -149,23 +149,23 @@ var mailCases = []testCase{
 		w.must(w.RedeemEmail(t.Context(), digest("token", 1)))
 		w.wantError(w.AddMailToken(t.Context(), w.newToken(a, accounts.PurposeEmail, 3)), accounts.ErrStale)
 	}},
-	{"a token is stale for another password, another e-mail, a disabled account or none", func(t *testing.T, w *world) {
+	{"a token is stale with another version, another e-mail, a disabled or an unknown account", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		off := w.newAccount()
 		off.Disabled = true
 		disabled, _ := w.create(off)
-		older, newer, moved, nobody := a, a, a, a
+		older, newer, moved, unknown := a, a, a, a
 		older.CredentialVersion, newer.CredentialVersion = 0, 2
 		moved.Email.Key = "before@example.org"
-		nobody.ID = 99
-		for _, of := range []accounts.Account{older, newer, moved, disabled, nobody} {
+		unknown.ID = 99
+		for _, of := range []accounts.Account{older, newer, moved, disabled, unknown} {
 			w.wantError(w.AddMailToken(t.Context(), w.newToken(of, accounts.PurposeRecovery, 1)), accounts.ErrStale)
 		}
 	}},
-	{"a recovery sets the hash, ends all sessions, voids all tokens, and happens once", func(t *testing.T, w *world) {
+	{"a recovery sets the hash, ends all sessions and voids all tokens, once", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		w.open(a)
-		b, strangers := w.createAny()
+		b, foreign := w.createAny()
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		w.addToken(a, accounts.PurposeRecovery, 2)
 		w.addToken(a, accounts.PurposeEmail, 3)
@@ -178,7 +178,7 @@ var mailCases = []testCase{
 			t.Error(diff)
 		}
 		w.wantSessions(a.ID)
-		w.wantSessions(b.ID, strangers)
+		w.wantSessions(b.ID, foreign)
 		for i := 1; i <= 2; i++ {
 			w.wantError(w.RedeemRecovery(t.Context(), digest("token", i), "third hash", job("event")), accounts.ErrNotFound)
 		}
@@ -188,7 +188,7 @@ var mailCases = []testCase{
 		}
 		w.must(w.RedeemRecovery(t.Context(), digest("token", 4), "hash"))
 	}},
-	{"an expired, unknown or e-mail token recovers nothing", func(t *testing.T, w *world) {
+	{"an expired, unknown or e-mail token does not recover", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		w.addToken(a, accounts.PurposeEmail, 2)
@@ -201,7 +201,7 @@ var mailCases = []testCase{
 		}
 		w.wantSessions(a.ID, s)
 	}},
-	{"an e-mail token sets the address, leaves another login and the sessions, voids all tokens", func(t *testing.T, w *world) {
+	{"an e-mail token sets the address, keeps another login and the sessions, and voids all tokens", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		w.addToken(a, accounts.PurposeEmail, 2)
@@ -227,10 +227,10 @@ var mailCases = []testCase{
 		w.must(w.RedeemEmail(t.Context(), digest("token", 1)))
 		got := w.account(a.ID)
 		if got.Login != "New1@Example.org" || got.LoginKey != "new1@example.org" || got.Email.Key != got.LoginKey {
-			t.Errorf("login is %q (%q), e-mail %+v", got.Login, got.LoginKey, got.Email)
+			t.Errorf("got login %q (%q) and e-mail %+v, want the new address", got.Login, got.LoginKey, got.Email)
 		}
 	}},
-	{"an address taken meanwhile uses up nothing", func(t *testing.T, w *world) {
+	{"an address taken meanwhile does not use up the token", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		w.addToken(a, accounts.PurposeEmail, 1)
 		w.addToken(a, accounts.PurposeRecovery, 2)
@@ -246,23 +246,23 @@ var mailCases = []testCase{
 			w.must(err)
 		}
 		if due := w.kindsDue(); len(due) > 0 {
-			t.Errorf("jobs %v, want none", due)
+			t.Errorf("got jobs %v, want none", due)
 		}
 	}},
-	{"an address that is the account's own already is no conflict", func(t *testing.T, w *world) {
+	{"the account's own address is no conflict", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		tok := w.newToken(a, accounts.PurposeEmail, 1)
 		tok.Email = accounts.Email{Address: "x" + a.Email.Address, Key: a.Email.Key}
 		w.must(w.AddMailToken(t.Context(), tok))
 		w.must(w.RedeemEmail(t.Context(), tok.Digest))
 		if got := w.account(a.ID).Email; got != tok.Email {
-			t.Errorf("e-mail is %+v", got)
+			t.Errorf("got e-mail %+v, want that of the token", got)
 		}
 	}},
 }
 
 func reservation(id string, a accounts.Account, p accounts.MailPurpose) accounts.MailReservation {
-	return accounts.MailReservation{MailID: id, AccountID: a.ID, Purpose: p, Gap: time.Minute, Most: 3, Window: time.Hour}
+	return accounts.MailReservation{MailID: id, AccountID: a.ID, Purpose: p, Gap: time.Minute, Max: 3, Window: time.Hour}
 }
 
 func (w *world) newToken(a accounts.Account, p accounts.MailPurpose, n int) accounts.MailToken {

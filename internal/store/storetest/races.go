@@ -20,7 +20,7 @@ const (
 )
 
 var raceCases = []testCase{
-	{"of many registrations of one login and address one succeeds, and the others name the login", func(t *testing.T, w *world) {
+	{"of concurrent registrations of one login and e-mail one succeeds, and the others report the login", func(t *testing.T, w *world) {
 		same := w.newAccount()
 		errs := atOnce(contenders, func(int) error {
 			_, err := w.CreateAccount(t.Context(), same, w.newSession(0), noJobs)
@@ -35,10 +35,10 @@ var raceCases = []testCase{
 			w.wantTaken(err, accounts.TakenError{Login: true})
 		}
 		if won != 1 {
-			t.Errorf("%d registrations succeeded", won)
+			t.Errorf("got %d registrations, want 1", won)
 		}
 	}},
-	{"of many accounts that are given one e-mail at once one gets it", func(t *testing.T, w *world) {
+	{"of accounts that are given one e-mail concurrently one gets it", func(t *testing.T, w *world) {
 		ids := make([]int64, contenders)
 		for i := range ids {
 			ids[i] = w.createID(w.newAccount())
@@ -53,10 +53,10 @@ var raceCases = []testCase{
 			w.wantTaken(err, accounts.TakenError{Email: true})
 		}
 		if won != 1 {
-			t.Errorf("%d accounts got it", won)
+			t.Errorf("got %d accounts with the e-mail, want 1", won)
 		}
 	}},
-	{"of many that find one e-mail taken at once no more are told than there is room for", func(t *testing.T, w *world) {
+	{"of concurrent requests with a taken e-mail as many learn it as the limit allows", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		charge := limited(1, 3, time.Minute)
 		errs := atOnce(contenders, func(int) error {
@@ -65,22 +65,22 @@ var raceCases = []testCase{
 			_, err := w.CreateAccount(t.Context(), n, w.newSession(0), noJobs, charge)
 			return err
 		})
-		told, refused := 0, 0
+		learned, refused := 0, 0
 		for _, err := range errs {
 			var taken *accounts.TakenError
 			var wait *accounts.WaitError
 			switch {
 			case errors.As(err, &taken):
-				told++
+				learned++
 			case errors.As(err, &wait):
 				refused++
 			}
 		}
-		if told != 3 || refused != contenders-3 {
-			t.Errorf("%d were told, %d refused: %v", told, refused, errors.Join(errs...))
+		if learned != 3 || refused != contenders-3 {
+			t.Errorf("got %d taken and %d refused, want 3 and %d: %v", learned, refused, contenders-3, errors.Join(errs...))
 		}
 	}},
-	{"many different registrations at once all succeed", func(t *testing.T, w *world) {
+	{"concurrent different registrations all succeed", func(t *testing.T, w *world) {
 		errs := atOnce(contenders, func(int) error {
 			_, err := w.CreateAccount(t.Context(), w.newAccount(), w.newSession(0), noJobs)
 			return err
@@ -89,28 +89,28 @@ var raceCases = []testCase{
 			t.Error(err)
 		}
 	}},
-	{"of many rotations of one session one succeeds, and the others are stale", func(t *testing.T, w *world) {
+	{"of concurrent rotations of one session one succeeds, and the others are stale", func(t *testing.T, w *world) {
 		_, s := w.createAny()
 		errs := atOnce(contenders, func(i int) error {
-			return w.RotateSession(t.Context(), s.Newest, rotated(s, digest("next", i), w.Now()))
+			return w.RotateSession(t.Context(), s.Current, rotated(s, digest("next", i), w.Now()))
 		})
 		if won, stale := count(errs, nil), count(errs, accounts.ErrStale); won != 1 || stale != contenders-1 {
-			t.Errorf("%d succeeded, %d were stale: %v", won, stale, errors.Join(errs...))
+			t.Errorf("got %d successes and %d stale, want 1 and %d: %v", won, stale, contenders-1, errors.Join(errs...))
 		}
 		for i, err := range errs {
-			if err == nil && w.session(s).Newest != digest("next", i) {
-				t.Error("the stored digest is not the winner's")
+			if err == nil && w.session(s).Current != digest("next", i) {
+				t.Error("got another digest than that of the successful rotation")
 			}
 		}
 	}},
-	{"no sign-in with the old password survives a change, and no rehash overwrites the new one", func(t *testing.T, w *world) {
+	{"no sign-in with the old password survives a change, and no rehash overwrites the new hash", func(t *testing.T, w *world) {
 		for range rounds {
 			a, s := w.createAny()
 			errs := atOnce(contenders+1, func(i int) error {
 				if i == contenders/2 {
 					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", s)
 				}
-				o := accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 100}
+				o := accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100}
 				if i%2 == 0 {
 					o.Rehash = "stronger first"
 				}
@@ -121,11 +121,11 @@ var raceCases = []testCase{
 			}
 			w.wantSessions(a.ID, s)
 			if got := w.account(a.ID); got.PasswordHash != "second hash" || got.CredentialVersion != 2 {
-				t.Errorf("hash %q, version %d", got.PasswordHash, got.CredentialVersion)
+				t.Errorf("got hash %q and version %d, want version 2", got.PasswordHash, got.CredentialVersion)
 			}
 		}
 	}},
-	{"no sign-in survives a recovery, which happens once", func(t *testing.T, w *world) {
+	{"no sign-in survives a recovery, and one token recovers once", func(t *testing.T, w *world) {
 		for round := range rounds {
 			a, _ := w.createAny()
 			w.addToken(a, accounts.PurposeRecovery, round)
@@ -135,7 +135,7 @@ var raceCases = []testCase{
 					return w.RedeemRecovery(t.Context(), digest("token", round), fmt.Sprint("hash ", i))
 				}
 				return w.OpenSession(t.Context(), accounts.OpenSession{
-					Session: w.newSession(a.ID), CredentialVersion: 1, Most: 100,
+					Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100,
 				})
 			})
 			if count(errs[:recoveries], nil) != 1 || count(errs[:recoveries], accounts.ErrNotFound) != recoveries-1 {
@@ -143,11 +143,11 @@ var raceCases = []testCase{
 			}
 			w.wantSessions(a.ID)
 			if got := w.account(a.ID); got.CredentialVersion != 2 {
-				t.Errorf("hash %q, version %d", got.PasswordHash, got.CredentialVersion)
+				t.Errorf("got hash %q and version %d, want version 2", got.PasswordHash, got.CredentialVersion)
 			}
 		}
 	}},
-	{"no token outlives a password change that it was added in the face of", func(t *testing.T, w *world) {
+	{"no token that is added during a password change survives it", func(t *testing.T, w *world) {
 		for round := range rounds {
 			a, s := w.createAny()
 			errs := atOnce(9, func(i int) error {
@@ -165,7 +165,7 @@ var raceCases = []testCase{
 			}
 		}
 	}},
-	{"no token outlives an e-mail change that it was added in the face of", func(t *testing.T, w *world) {
+	{"no token that is added during an e-mail change survives it", func(t *testing.T, w *world) {
 		for round := range rounds {
 			a, _ := w.createAny()
 			change := w.addToken(a, accounts.PurposeEmail, 100*round+50)
@@ -184,19 +184,19 @@ var raceCases = []testCase{
 			}
 		}
 	}},
-	{"many sign-ins at once leave no more sessions than allowed", func(t *testing.T, w *world) {
+	{"concurrent sign-ins leave no more sessions than the limit", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		errs := atOnce(contenders, func(int) error {
-			return w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 5})
+			return w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 5})
 		})
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(w.sessions(a.ID)); n != 5 {
-			t.Errorf("%d sessions, want 5", n)
+			t.Errorf("got %d sessions, want 5", n)
 		}
 	}},
-	{"of many accounts that confirm one address one gets it", func(t *testing.T, w *world) {
+	{"of accounts that confirm one address concurrently one gets it", func(t *testing.T, w *world) {
 		const n = 8
 		for i := range n {
 			a, _ := w.createAny()
@@ -206,7 +206,7 @@ var raceCases = []testCase{
 		}
 		errs := atOnce(n, func(i int) error { return w.RedeemEmail(t.Context(), digest("token", i)) })
 		if count(errs, nil) != 1 {
-			t.Errorf("%d got it", count(errs, nil))
+			t.Errorf("got %d successes, want 1", count(errs, nil))
 		}
 		for _, err := range errs {
 			if err != nil {
@@ -214,7 +214,7 @@ var raceCases = []testCase{
 			}
 		}
 	}},
-	{"of many reservations at once the limit allows one", func(t *testing.T, w *world) {
+	{"of concurrent reservations the limit allows one", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		waits := make([]time.Duration, contenders)
 		errs := atOnce(contenders, func(i int) (err error) {
@@ -231,10 +231,10 @@ var raceCases = []testCase{
 			}
 		}
 		if due := w.kindsDue(); granted != 1 || len(due) != 1 {
-			t.Errorf("%d granted, %d jobs", granted, len(due))
+			t.Errorf("got %d granted and %d jobs, want 1 each", granted, len(due))
 		}
 	}},
-	{"of many attempts at once the burst is admitted, whatever the order of the keys", func(t *testing.T, w *world) {
+	{"of concurrent attempts the burst is admitted, whatever the order of the keys", func(t *testing.T, w *world) {
 		address, account := limited(1, 10, time.Minute), limited(2, 40, time.Minute)
 		waits := make([]time.Duration, 50)
 		errs := atOnce(len(waits), func(i int) (err error) {
@@ -242,7 +242,7 @@ var raceCases = []testCase{
 			if i%2 == 0 {
 				c[0], c[1] = c[1], c[0]
 			}
-			waits[i], err = w.Charge(t.Context(), c, w.Now())
+			waits[i], err = waitOf(w.Charge(t.Context(), c, w.Now()))
 			return err
 		})
 		if err := errors.Join(errs...); err != nil {
@@ -255,15 +255,14 @@ var raceCases = []testCase{
 			}
 		}
 		if admitted != 10 {
-			t.Errorf("%d admitted, want 10", admitted)
+			t.Errorf("got %d admitted, want 10", admitted)
 		}
 	}},
-	{"profile updates at once lose none of the fields", func(t *testing.T, w *world) {
+	{"concurrent profile updates lose no field", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		errs := atOnce(contenders, func(i int) error {
-			_, err := w.UpdateProfile(t.Context(), a.ID, func(a *accounts.Account) error {
+			_, err := w.UpdateProfile(t.Context(), a.ID, func(a *accounts.Account) {
 				a.Fields = a.Fields.Merge(userfields.Values{fmt.Sprint("field", i): "x"})
-				return nil
 			})
 			return err
 		})
@@ -271,10 +270,10 @@ var raceCases = []testCase{
 			t.Fatal(err)
 		}
 		if n := len(w.account(a.ID).Fields); n != contenders+1 {
-			t.Errorf("%d fields, want %d", n, contenders+1)
+			t.Errorf("got %d fields, want %d", n, contenders+1)
 		}
 	}},
-	{"many workers claim each job once", func(t *testing.T, w *world) {
+	{"concurrent workers claim each job once", func(t *testing.T, w *world) {
 		const jobs = 100
 		for range jobs {
 			w.must(w.Enqueue(t.Context(), job("mail")))
@@ -300,19 +299,19 @@ var raceCases = []testCase{
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
-		// A worker that found the rest locked by others stopped early.
+		// A worker that finds the rest locked by others stops early.
 		rest, err := w.ClaimJobs(t.Context(), []outbox.Kind{"mail"}, w.Now().Add(time.Minute), jobs)
 		w.must(err)
 		if len(claimed)+len(rest) != jobs {
-			t.Errorf("%d jobs claimed, %d left, want %d", len(claimed), len(rest), jobs)
+			t.Errorf("got %d jobs claimed and %d left, want %d together", len(claimed), len(rest), jobs)
 		}
 		for id, n := range claimed {
 			if n != 1 {
-				t.Errorf("job %d was claimed %d times", id, n)
+				t.Errorf("job %d: got %d claims, want 1", id, n)
 			}
 		}
 	}},
-	{"no sign-in and no token outlives the disabling of its account", func(t *testing.T, w *world) {
+	{"no sign-in and no token survives the disabling of its account", func(t *testing.T, w *world) {
 		for range rounds {
 			a, _ := w.createAny()
 			errs := atOnce(contenders, func(i int) error {
@@ -325,7 +324,7 @@ var raceCases = []testCase{
 						CredentialVersion: a.CredentialVersion, AccountEmailKey: a.Email.Key, Expires: w.Now().Add(time.Hour),
 					})
 				}
-				return w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: contenders})
+				return w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: contenders})
 			})
 			if ok, stale := count(errs, nil), count(errs, accounts.ErrStale); ok+stale != contenders {
 				t.Fatal(errors.Join(errs...))
@@ -335,26 +334,26 @@ var raceCases = []testCase{
 			w.must(w.DeleteAccount(t.Context(), a.ID, removed))
 		}
 	}},
-	{"everything at once on one account deadlocks nowhere, even when it is deleted", func(t *testing.T, w *world) {
+	{"all operations at once on one account do not deadlock, even with its deletion", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		ctx := t.Context()
 		errs := atOnce(contenders, func(i int) error {
 			var err error
 			switch i % 13 {
 			case 0, 1:
-				err = w.OpenSession(ctx, accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, Most: 3})
+				err = w.OpenSession(ctx, accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 3})
 			case 2:
-				err = w.EndSessions(ctx, a.ID)
+				err = w.RevokeSessions(ctx, a.ID)
 			case 3:
-				err = w.TouchSession(ctx, s.ID, s.Newest, true, w.Now())
+				err = w.TouchSession(ctx, s.ID, s.Current, true, w.Now())
 			case 4:
-				err = w.RotateSession(ctx, s.Newest, rotated(s, digest("next", i), w.Now()))
+				err = w.RotateSession(ctx, s.Current, rotated(s, digest("next", i), w.Now()))
 			case 5:
 				_, err = w.ReserveMail(ctx, reservation(fmt.Sprint(i), a, accounts.PurposeEmail))
 			case 6:
 				err = w.ReplacePassword(ctx, a.ID, 1, "second hash", s)
 			case 7:
-				err = w.EndStolen(ctx, s, job("event"))
+				err = w.RevokeStolenSession(ctx, s, job("event"))
 			case 8:
 				err = w.SetDisabled(ctx, a.ID, true, job("event"))
 			case 9:
@@ -364,11 +363,11 @@ var raceCases = []testCase{
 					err = w.DeleteAccount(ctx, a.ID, removed, job("event"))
 				}
 			case 11:
-				err = w.NotePlace(ctx, a.ID, fmt.Sprint(i), 3)
+				err = w.AddKnownAddress(ctx, a.ID, fmt.Sprint(i), 3)
 			case 12:
-				told := personal.Event{ID: fmt.Sprint(i), Type: personal.EventSignInFailed, Time: w.Now(), UserID: a.ID}
-				_, err = w.Charge(ctx, []throttle.Charge{limited(1, 1000, time.Second)}, w.Now(),
-					accounts.NewJob{Kind: accounts.KindEvent, AccountID: a.ID, Event: &told})
+				e := personal.Event{ID: fmt.Sprint(i), Type: personal.EventSignInFailed, Time: w.Now(), UserID: a.ID}
+				err = w.Charge(ctx, []throttle.Charge{limited(1, 1000, time.Second)}, w.Now(),
+					accounts.NewJob{Kind: accounts.KindEvent, AccountID: a.ID, Event: &e})
 			}
 			if errors.Is(err, accounts.ErrStale) || errors.Is(err, accounts.ErrNotFound) {
 				return nil

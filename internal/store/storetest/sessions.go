@@ -18,7 +18,7 @@ var sessionCases = []testCase{
 		a, _ := w.createAny()
 		want := w.newSession(a.ID)
 		want.Used, want.Agent = w.Now().Add(time.Microsecond), "it's ? $1 🙂"
-		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: want, CredentialVersion: 1, Most: 2}))
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: want, CredentialVersion: 1, MaxSessions: 2}))
 		got, account, err := w.FindSession(t.Context(), want.Selector)
 		w.must(err)
 		want.ID = got.ID
@@ -28,18 +28,18 @@ var sessionCases = []testCase{
 		if diff := cmp.Diff(a, account); diff != "" {
 			t.Error(diff)
 		}
-		if got.ChainKey != want.ChainKey { // it is redacted in the difference
-			t.Error("another chain key")
+		if got.ChainKey != want.ChainKey { // redacted in the diff
+			t.Error("got another chain key")
 		}
 	}},
 	{"an unknown selector is not found", func(t *testing.T, w *world) {
 		_, _, err := w.FindSession(t.Context(), w.newSession(1).Selector)
 		w.wantError(err, accounts.ErrNotFound)
 	}},
-	{"a sign-in stores its jobs and the new hash, and leaves the version", func(t *testing.T, w *world) {
+	{"a sign-in stores its jobs and the new hash, and keeps the version", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		w.must(w.OpenSession(t.Context(), accounts.OpenSession{
-			Session: w.newSession(a.ID), CredentialVersion: 1, Most: 2, Rehash: "stronger", Jobs: []accounts.NewJob{job("event")},
+			Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 2, Rehash: "stronger", Jobs: []accounts.NewJob{job("event")},
 		}))
 		want := a
 		want.PasswordHash = "stronger"
@@ -50,7 +50,7 @@ var sessionCases = []testCase{
 			t.Error(diff)
 		}
 	}},
-	{"a sign-in with another version, into a disabled account or none, is stale and stores nothing", func(t *testing.T, w *world) {
+	{"a sign-in with another version, or to a disabled or unknown account, is stale and stores nothing", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		off := w.newAccount()
 		off.Disabled = true
@@ -59,7 +59,7 @@ var sessionCases = []testCase{
 			for _, rehash := range []string{"", "stronger"} {
 				s := w.newSession(c.account)
 				err := w.OpenSession(t.Context(), accounts.OpenSession{
-					Session: s, CredentialVersion: c.version, Most: 2, Rehash: rehash, Jobs: []accounts.NewJob{job("event")},
+					Session: s, CredentialVersion: c.version, MaxSessions: 2, Rehash: rehash, Jobs: []accounts.NewJob{job("event")},
 				})
 				w.wantError(err, accounts.ErrStale)
 				_, _, err = w.FindSession(t.Context(), s.Selector)
@@ -67,48 +67,48 @@ var sessionCases = []testCase{
 			}
 		}
 		if got := w.account(a.ID).PasswordHash; got != "first hash" {
-			t.Errorf("the hash is %q", got)
+			t.Errorf("got hash %q, want the first one", got)
 		}
 		if due := w.kindsDue(); len(due) > 0 {
-			t.Errorf("jobs %v, want none", due)
+			t.Errorf("got jobs %v, want none", due)
 		}
 	}},
-	{"beyond the most, the longest unused sessions go, and never the new one", func(t *testing.T, w *world) {
+	{"above the limit the sessions unused for longest are removed, but never the new one", func(t *testing.T, w *world) {
 		a, first := w.createAny()
-		_, strangers := w.createAny()
+		_, foreign := w.createAny()
 		w.pass(time.Minute)
 		second := w.open(a)
-		w.must(w.TouchSession(t.Context(), first.ID, first.Newest, true, w.Now().Add(time.Hour)))
+		w.must(w.TouchSession(t.Context(), first.ID, first.Current, true, w.Now().Add(time.Hour)))
 		third := w.newSession(a.ID)
 		third.LastSeen = first.Created.Add(-time.Hour)
-		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: third, CredentialVersion: 1, Most: 2}))
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: third, CredentialVersion: 1, MaxSessions: 2}))
 		w.wantSessions(a.ID, first, w.session(third))
 		_, _, err := w.FindSession(t.Context(), second.Selector)
 		w.wantError(err, accounts.ErrNotFound)
-		w.wantSessions(strangers.AccountID, strangers)
+		w.wantSessions(foreign.AccountID, foreign)
 
 		fourth := w.newSession(a.ID)
-		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: fourth, CredentialVersion: 1, Most: 1}))
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: fourth, CredentialVersion: 1, MaxSessions: 1}))
 		w.wantSessions(a.ID, fourth)
 	}},
-	{"sessions that have expired go at a sign-in", func(t *testing.T, w *world) {
+	{"a sign-in removes expired sessions", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		idle := w.open(a)
 		old := w.newSession(a.ID)
 		old.Created = w.Now().Add(-100 * time.Hour)
-		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: old, CredentialVersion: 1, Most: 100}))
+		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: old, CredentialVersion: 1, MaxSessions: 100}))
 		w.pass(2 * time.Hour)
-		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Newest, false, w.Now()))
+		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Current, false, w.Now()))
 		fresh := w.newSession(a.ID)
 		w.must(w.OpenSession(t.Context(), accounts.OpenSession{
-			Session: fresh, CredentialVersion: 1, Most: 100,
+			Session: fresh, CredentialVersion: 1, MaxSessions: 100,
 			Lifetimes: accounts.Lifetimes{SeenAfter: idle.LastSeen, CreatedAfter: old.Created},
 		}))
 		w.wantSessions(a.ID, fresh)
 	}},
-	{"a sign-in beyond a limit waits, and stores nothing", func(t *testing.T, w *world) {
+	{"a sign-in above the rate limit waits and stores nothing", func(t *testing.T, w *world) {
 		a, first := w.createAny()
-		o := accounts.OpenSession{CredentialVersion: 1, Most: 9, Charges: []throttle.Charge{limited(1, 1, time.Minute)},
+		o := accounts.OpenSession{CredentialVersion: 1, MaxSessions: 9, Charges: []throttle.Charge{limited(1, 1, time.Minute)},
 			Jobs: []accounts.NewJob{job("event")}}
 		o.Session = w.newSession(a.ID)
 		w.must(w.OpenSession(t.Context(), o))
@@ -116,38 +116,38 @@ var sessionCases = []testCase{
 		o.Session, o.Rehash = w.newSession(a.ID), "stronger"
 		var refused *accounts.WaitError
 		if err := w.OpenSession(t.Context(), o); !errors.As(err, &refused) || refused.Wait != time.Minute {
-			t.Errorf("the second sign-in: %v, want a wait of 1m", err)
+			t.Errorf("the second sign-in: got %v, want a wait of 1m", err)
 		}
 		w.wantSessions(a.ID, first, second)
 		if got := w.account(a.ID).PasswordHash; got != "first hash" {
-			t.Errorf("the hash is %q", got)
+			t.Errorf("got hash %q, want the first one", got)
 		}
 		if n := len(w.kindsDue()); n != 1 {
-			t.Errorf("%d jobs, want 1", n)
+			t.Errorf("got %d jobs, want 1", n)
 		}
 	}},
-	{"a session that was rotated as often as may be is listed no more", func(t *testing.T, w *world) {
+	{"a session with the maximum of rotations is not listed", func(t *testing.T, w *world) {
 		a, s := w.createAny()
-		worn := rotated(s, digest("next", 1), w.Now())
-		worn.Rotations = accounts.MaxRotations
-		w.must(w.RotateSession(t.Context(), s.Newest, worn))
+		last := rotated(s, digest("next", 1), w.Now())
+		last.Rotations = accounts.MaxRotations
+		w.must(w.RotateSession(t.Context(), s.Current, last))
 		list, err := w.Sessions(t.Context(), a.ID, accounts.Lifetimes{})
 		w.must(err)
 		if len(list) != 0 {
-			t.Errorf("%d sessions are listed", len(list))
+			t.Errorf("got %d sessions, want none", len(list))
 		}
 	}},
 	{"a rotation replaces the digest it was made from, once", func(t *testing.T, w *world) {
 		_, s := w.createAny()
-		w.must(w.TouchSession(t.Context(), s.ID, s.Newest, true, w.Now()))
+		w.must(w.TouchSession(t.Context(), s.ID, s.Current, true, w.Now()))
 		w.pass(time.Minute)
 		next := digest("next", 1)
 		want := rotated(s, next, w.Now())
-		w.must(w.RotateSession(t.Context(), s.Newest, want))
+		w.must(w.RotateSession(t.Context(), s.Current, want))
 		if diff := cmp.Diff(want, w.session(s)); diff != "" {
 			t.Error(diff)
 		}
-		w.wantError(w.RotateSession(t.Context(), s.Newest, rotated(s, digest("other", 1), w.Now())), accounts.ErrStale)
+		w.wantError(w.RotateSession(t.Context(), s.Current, rotated(s, digest("other", 1), w.Now())), accounts.ErrStale)
 		gone := rotated(s, digest("other", 1), w.Now())
 		gone.ID += 99
 		w.wantError(w.RotateSession(t.Context(), next, gone), accounts.ErrStale)
@@ -155,21 +155,21 @@ var sessionCases = []testCase{
 			t.Error(diff)
 		}
 	}},
-	{"a touch notes the first use of the newest hash only", func(t *testing.T, w *world) {
+	{"a touch stores the first use of the current hash only", func(t *testing.T, w *world) {
 		_, s := w.createAny()
 		for _, c := range []struct {
-			name   string
-			newest [32]byte
-			used   bool
-			want   func(now time.Time)
+			name    string
+			current [32]byte
+			used    bool
+			want    func(now time.Time)
 		}{
-			{"not used", s.Newest, false, func(time.Time) {}},
+			{"not used", s.Current, false, func(time.Time) {}},
 			{"another hash", digest("earlier", 1), true, func(time.Time) {}},
-			{"first use", s.Newest, true, func(now time.Time) { s.Used = now }},
-			{"second use", s.Newest, true, func(time.Time) {}},
+			{"first use", s.Current, true, func(now time.Time) { s.Used = now }},
+			{"second use", s.Current, true, func(time.Time) {}},
 		} {
 			w.pass(time.Minute)
-			w.must(w.TouchSession(t.Context(), s.ID, c.newest, c.used, w.Now()))
+			w.must(w.TouchSession(t.Context(), s.ID, c.current, c.used, w.Now()))
 			c.want(w.Now())
 			s.LastSeen = w.Now()
 			if diff := cmp.Diff(s, w.session(s)); diff != "" {
@@ -177,7 +177,7 @@ var sessionCases = []testCase{
 			}
 		}
 	}},
-	{"the list holds the account's living sessions, the latest used first", func(t *testing.T, w *world) {
+	{"the list holds the account's live sessions, the last used first", func(t *testing.T, w *world) {
 		a, first := w.createAny()
 		w.createAny()
 		w.pass(time.Minute)
@@ -200,7 +200,7 @@ var sessionCases = []testCase{
 			for _, s := range list {
 				got = append(got, s.ID)
 				if !l.Alive(s) {
-					t.Errorf("session %d is not alive", s.ID)
+					t.Errorf("got session %d, which is not alive", s.ID)
 				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -208,47 +208,47 @@ var sessionCases = []testCase{
 			}
 		}
 	}},
-	{"one session is ended by its own account only", func(t *testing.T, w *world) {
+	{"a session is revoked by its own account only", func(t *testing.T, w *world) {
 		a, first := w.createAny()
 		second := w.open(a)
 		b, _ := w.createAny()
-		w.must(w.EndSession(t.Context(), b.ID, first.ID))
+		w.must(w.RevokeSession(t.Context(), b.ID, first.ID))
 		w.wantSessions(a.ID, first, second)
-		w.must(w.EndSession(t.Context(), a.ID, first.ID))
-		w.must(w.EndSession(t.Context(), a.ID, first.ID))
+		w.must(w.RevokeSession(t.Context(), a.ID, first.ID))
+		w.must(w.RevokeSession(t.Context(), a.ID, first.ID))
 		w.wantSessions(a.ID, second)
 	}},
-	{"a stolen session is ended as it was judged, once, and not after a rotation", func(t *testing.T, w *world) {
+	{"a stolen session is revoked once, and not after a rotation", func(t *testing.T, w *world) {
 		a, judged := w.createAny()
 		fresh := rotated(judged, digest("next", 0), w.Now())
-		w.must(w.RotateSession(t.Context(), judged.Newest, fresh))
-		if err := w.EndStolen(t.Context(), judged, job("event")); !errors.Is(err, accounts.ErrStale) {
-			t.Errorf("after a rotation: %v", err)
+		w.must(w.RotateSession(t.Context(), judged.Current, fresh))
+		if err := w.RevokeStolenSession(t.Context(), judged, job("event")); !errors.Is(err, accounts.ErrStale) {
+			t.Errorf("after a rotation: got %v, want ErrStale", err)
 		}
 		w.wantSessions(a.ID, fresh)
-		w.must(w.EndStolen(t.Context(), fresh, job("event")))
+		w.must(w.RevokeStolenSession(t.Context(), fresh, job("event")))
 		w.wantSessions(a.ID)
-		if err := w.EndStolen(t.Context(), fresh, job("event")); !errors.Is(err, accounts.ErrStale) {
-			t.Errorf("a second time: %v", err)
+		if err := w.RevokeStolenSession(t.Context(), fresh, job("event")); !errors.Is(err, accounts.ErrStale) {
+			t.Errorf("a second time: got %v, want ErrStale", err)
 		}
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
 		}
 	}},
-	{"all sessions of one account can be ended", func(t *testing.T, w *world) {
+	{"all sessions of one account can be revoked", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		w.open(a)
-		b, strangers := w.createAny()
-		w.must(w.EndSessions(t.Context(), a.ID))
-		w.must(w.EndSessions(t.Context(), 99))
+		b, foreign := w.createAny()
+		w.must(w.RevokeSessions(t.Context(), a.ID))
+		w.must(w.RevokeSessions(t.Context(), 99))
 		w.wantSessions(a.ID)
-		w.wantSessions(b.ID, strangers)
+		w.wantSessions(b.ID, foreign)
 	}},
 }
 
 // rotated is a session after one more rotation.
 func rotated(s accounts.Session, digest [32]byte, now time.Time) accounts.Session {
-	s.Newest, s.Rotated, s.LastSeen, s.Used = digest, now, now, time.Time{}
+	s.Current, s.Rotated, s.LastSeen, s.Used = digest, now, now, time.Time{}
 	s.Rotations++
 	s.Marks = append(slices.Clone(s.Marks), accounts.RotationMark{Time: now, Count: s.Rotations})
 	return s

@@ -1,5 +1,4 @@
-// Package storetest is what every store has to do: one suite, run on each
-// database.
+// Package storetest is the contract suite of the store, which runs on each database.
 package storetest
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// Store is what is tested.
+// Store is the store under test.
 type Store interface {
 	accounts.Store
 	outbox.Store
@@ -56,7 +55,7 @@ func Run(t *testing.T, open Open) {
 }
 
 type testCase struct {
-	name string // a sentence
+	name string // a condition and its outcome
 	test func(t *testing.T, w *world)
 }
 
@@ -87,7 +86,7 @@ func (w *world) pass(d time.Duration) {
 	w.time = w.time.Add(d)
 }
 
-// number is another one at each call.
+// number returns a different number at each call.
 func (w *world) number() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +107,7 @@ func (w *world) newAccount() accounts.Account {
 
 func (w *world) newSession(account int64) accounts.Session {
 	s := accounts.Session{
-		AccountID: account, Newest: digest("newest", w.number()),
+		AccountID: account, Current: digest("newest", w.number()),
 		Created: w.Now(), Rotated: w.Now(), LastSeen: w.Now(),
 		Address: "192.0.2.1", Agent: "a browser",
 		Marks: []accounts.RotationMark{{Time: w.Now()}},
@@ -119,7 +118,7 @@ func (w *world) newSession(account int64) accounts.Session {
 	return s
 }
 
-// create stores a new account with a first session and returns both as found.
+// create stores a new account with a first session and returns both as stored.
 func (w *world) create(a accounts.Account) (accounts.Account, accounts.Session) {
 	w.t.Helper()
 	first := w.newSession(0)
@@ -137,12 +136,12 @@ func (w *world) createAny() (accounts.Account, accounts.Session) {
 
 func (w *world) account(id int64) accounts.Account {
 	w.t.Helper()
-	a, err := w.UpdateProfile(w.t.Context(), id, func(*accounts.Account) error { return nil })
+	a, err := w.UpdateProfile(w.t.Context(), id, func(*accounts.Account) {})
 	w.must(err)
 	return a
 }
 
-// always are lifetimes at which every session is alive.
+// always are the lifetimes with which every session is alive.
 var always = accounts.Lifetimes{}
 
 func (w *world) sessions(account int64) []accounts.Session {
@@ -152,17 +151,17 @@ func (w *world) sessions(account int64) []accounts.Session {
 	return s
 }
 
-// OpenSession is the store's, but for the account that comes with it.
+// OpenSession is the store's, without the account.
 func (w *world) OpenSession(ctx context.Context, o accounts.OpenSession) error {
 	_, err := w.Store.OpenSession(ctx, o)
 	return err
 }
 
-// open opens one more session of the account, which may have many.
+// open opens one more session of the account, with a high limit.
 func (w *world) open(a accounts.Account) accounts.Session {
 	w.t.Helper()
 	s := w.newSession(a.ID)
-	w.must(w.OpenSession(w.t.Context(), accounts.OpenSession{Session: s, CredentialVersion: a.CredentialVersion, Most: 100}))
+	w.must(w.OpenSession(w.t.Context(), accounts.OpenSession{Session: s, CredentialVersion: a.CredentialVersion, MaxSessions: 100}))
 	return w.session(s)
 }
 
@@ -196,7 +195,7 @@ func (w *world) must(err error) {
 func (w *world) wantError(got, want error) {
 	w.t.Helper()
 	if !errors.Is(got, want) {
-		w.t.Fatalf("error is %v, want %v", got, want)
+		w.t.Fatalf("got error %v, want %v", got, want)
 	}
 }
 
@@ -204,7 +203,7 @@ func (w *world) wantTaken(got error, want accounts.TakenError) {
 	w.t.Helper()
 	var taken *accounts.TakenError
 	if !errors.As(got, &taken) || *taken != want {
-		w.t.Fatalf("error is %v, want %v", got, &want)
+		w.t.Fatalf("got error %v, want %v", got, &want)
 	}
 }
 
@@ -220,7 +219,7 @@ func digest(what string, n int) (d [32]byte) {
 	return d
 }
 
-// atOnce runs f n times at once and returns the errors.
+// atOnce runs f n times concurrently and returns the errors.
 func atOnce(n int, f func(i int) error) []error {
 	start := make(chan struct{})
 	errs := make([]error, n)
@@ -246,5 +245,10 @@ func count(errs []error, target error) (n int) {
 	return n
 }
 
-// removed leaves nothing of the account's jobs, and those that are nobody's.
-var removed = accounts.Erasure{Left: func(outbox.Job) []byte { return nil }}
+// removed removes the account's jobs, and keeps those of no account.
+func removed(_ accounts.Account, j outbox.Job) []byte {
+	if j.AccountID == 0 {
+		return j.Payload
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package accounts_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/internal/token"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// A hash that is not of the chain is charged as a guess, and does not affect the
+// session.
+func TestRefresh_HashThatIsNotOfTheChainIsAGuess(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _ := guarded(t, url)
+		f.settings.Throttle.GuessAddress = throttle.Limit{Burst: 3, Every: time.Minute}
+		f.service = f.serve(f.store, mustHasher(t, cheap))
+		in := f.register(t, "ada").Credentials
+		selector, _, _ := token.ParseHash(in.UserHash)
+		forged := personal.Credentials{UserID: in.UserID, UserHash: token.FormatHash(selector, token.Secret{1})}
+		for i, want := range []personal.Code{personal.CodeUnauthenticated, personal.CodeUnauthenticated, personal.CodeUnauthenticated, personal.CodeTooManyAttempts} {
+			_, err := f.service.Refresh(at(t, "203.0.113.1"), forged)
+			if got := personal.CodeOf(err); got != want {
+				t.Errorf("forged hash %d: got code %q, want %q", i+1, got, want)
+			}
+		}
+		if _, err := f.service.Refresh(at(t, "203.0.113.1"), in); err != nil {
+			t.Errorf("the session itself: %v", err)
+		}
+		f.drain(t)
+		for _, e := range f.host.Events() {
+			if e.Type == personal.EventSessionTheft {
+				t.Error("got a session_theft event, want none")
+			}
+		}
+	})
+}
+
+// failing is a store in which some writes fail.
+type failing struct {
+	accounts.Store
+	touch, revoke error
+}
+
+func (s *failing) TouchSession(ctx context.Context, id int64, current [32]byte, used bool, now time.Time) error {
+	if s.touch != nil {
+		return s.touch
+	}
+	return s.Store.TouchSession(ctx, id, current, used, now)
+}
+
+func (s *failing) RevokeStolenSession(ctx context.Context, session accounts.Session, jobs ...accounts.NewJob) error {
+	if s.revoke != nil {
+		return s.revoke
+	}
+	return s.Store.RevokeStolenSession(ctx, session, jobs...)
+}
+
+func TestProfile_SucceedsWhenTheUseCannotBeStored(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	f.service = f.serve(&failing{Store: f.store, touch: fmt.Errorf("disk full: %w", accounts.ErrUnavailable)}, mustHasher(t, cheap))
+	in := f.register(t, "ada").Credentials
+	for range 2 {
+		if _, err := f.service.Profile(t.Context(), in); err != nil {
+			t.Errorf("profile: %v", err)
+		}
+		f.clock.Advance(time.Hour)
+	}
+}
+
+func TestRefresh_TheftThatCannotBeStoredIsUnavailable(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	s := &failing{Store: f.store, revoke: errors.New("attempt to write a readonly database")}
+	f.service = f.serve(s, mustHasher(t, cheap))
+	in := f.register(t, "ada").Credentials
+	f.refreshTimes(t, in, 2, time.Minute)
+	_, err := f.service.Refresh(t.Context(), in)
+	wantCode(t, err, personal.CodeUnavailable)
+	s.revoke = nil
+	_, err = f.service.Refresh(t.Context(), in)
+	wantCode(t, err, personal.CodeUnauthenticated)
+}
+
+func (f *fixture) refreshTimes(t *testing.T, c personal.Credentials, times int, pause time.Duration) personal.Credentials {
+	t.Helper()
+	for i := range times {
+		f.clock.Advance(pause)
+		fresh, err := f.service.Refresh(t.Context(), c)
+		if err != nil {
+			t.Fatalf("refresh %d: %v", i+1, err)
+		}
+		c = fresh
+	}
+	return c
+}
+
+func TestRefresh_SessionEndsAfterMaxRotations(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		in := f.register(t, "ada").Credentials
+		selector, _, _ := token.ParseHash(in.UserHash)
+		session, _, err := f.store.FindSession(t.Context(), selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		session.Rotations = accounts.MaxRotations - 1
+		session.Marks = []accounts.RotationMark{{Time: session.Rotated, Count: session.Rotations}}
+		if err := f.store.RotateSession(t.Context(), session.Current, session); err != nil {
+			t.Fatal(err)
+		}
+		last := f.refreshTimes(t, in, 1, time.Second)
+		_, err = f.service.Profile(t.Context(), last)
+		wantCode(t, err, personal.CodeUnauthenticated)
+		f.drain(t)
+		for _, e := range f.host.Events() {
+			if e.Type == personal.EventSessionTheft {
+				t.Error("got a session_theft event, want none")
+			}
+		}
+	})
+}
+
+func TestRefresh_CostsTwoRoundTrips(t *testing.T) {
+	f, proxy := counted(t)
+	in := f.refreshTimes(t, f.register(t, "ada").Credentials, 3, time.Second)
+	before := proxy.trips.Load()
+	f.refreshTimes(t, in, 10, time.Second)
+	if n := proxy.trips.Load() - before; n != 20 {
+		t.Errorf("got %d round trips for 10 refreshes, want 20", n)
+	}
+}
+
+// Under the default limits, an honest client is not signed out by a burst with a
+// straggler that presents the first hash within the grace period, nor by a lost
+// response followed by a week of sleep.
+func TestRefresh_HonestClientIsNeverSignedOut(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _ := guarded(t, url)
+		f.settings.SessionIdle = 30 * 24 * time.Hour
+		f.service = f.serve(f.store, mustHasher(t, cheap))
+		first := f.register(t, "ada").Credentials
+		last := f.refreshTimes(t, first, 20, time.Second)
+		got, err := f.service.Refresh(t.Context(), first)
+		if err != nil || got != last {
+			t.Fatalf("the straggler: got error %v, want the current hash", err)
+		}
+		lost, err := f.service.Refresh(t.Context(), last) // the response never arrives
+		wantCode(t, err, "")
+		f.clock.Advance(7 * 24 * time.Hour)
+		got, err = f.service.Refresh(t.Context(), last)
+		if err != nil || got != lost {
+			t.Fatalf("after a week: got error %v, want the hash of the lost response", err)
+		}
+	})
+}
+
+func TestRefresh_RacesAreChargedOnce(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _ := guarded(t, url)
+		in := f.register(t, "ada").Credentials
+		errs := make([]error, 60)
+		var running sync.WaitGroup
+		for i := range errs {
+			running.Go(func() { _, errs[i] = f.service.Refresh(context.Background(), in) })
+		}
+		running.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Errorf("60 refreshes at once, which is the limit: %v", err)
+		}
+	})
+}
+
+// Version 0.1.0 rotates without counting; both serve one database during a swap.
+func TestRefresh_AfterRotationsByAnOlderRelease(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		older := func(c personal.Credentials) personal.Credentials {
+			t.Helper()
+			selector, secret, _ := token.ParseHash(c.UserHash)
+			before, _, err := f.store.FindSession(t.Context(), selector)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after := before
+			after.Current = secret.Next(before.ChainKey).Digest()
+			after.Rotated, after.LastSeen, after.Used = f.clock.Now(), f.clock.Now(), time.Time{}
+			if err := f.store.RotateSession(t.Context(), before.Current, after); err != nil {
+				t.Fatal(err)
+			}
+			return personal.Credentials{UserID: c.UserID, UserHash: token.FormatHash(selector, secret.Next(before.ChainKey))}
+		}
+		first := f.register(t, "ada").Credentials
+		c := f.refreshTimes(t, first, 2, time.Minute)
+		for range 100 {
+			f.clock.Advance(time.Minute)
+			c = older(c)
+		}
+		got, err := f.service.Refresh(t.Context(), first) // not counted: as old as the last rotation
+		if err != nil || got != c {
+			t.Fatalf("within the grace period of the last rotation: got error %v, want the current hash", err)
+		}
+		c = f.refreshTimes(t, c, 2, time.Minute)
+		_, err = f.service.Refresh(t.Context(), first)
+		wantCode(t, err, personal.CodeUnauthenticated)
+		_, err = f.service.Profile(t.Context(), c)
+		wantCode(t, err, personal.CodeUnauthenticated) // the session was revoked for theft
+	})
+}

@@ -11,7 +11,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/cms-personal/personal/host-sample/adminentry"
+	"github.com/cms-personal/personal/host-sample/admin"
 	"github.com/cms-personal/personal/host-sample/fieldstore"
 	"github.com/cms-personal/personal/shared/userfields"
 )
@@ -25,11 +25,11 @@ type adminAPI struct {
 	fields *fieldstore.Store
 	plugin http.Handler  // without its path
 	link   func() string // a fresh one for a browser
-	record *adminentry.Record
+	record *admin.AccessLog
 	log    *slog.Logger
 }
 
-func newAdminAPI(token string, fields *fieldstore.Store, plugin http.Handler, link func() string, rec *adminentry.Record, log *slog.Logger) *adminAPI {
+func newAdminAPI(token string, fields *fieldstore.Store, plugin http.Handler, link func() string, rec *admin.AccessLog, log *slog.Logger) *adminAPI {
 	return &adminAPI{token: sha256.Sum256([]byte(token)), fields: fields, plugin: plugin, link: link, record: rec, log: log}
 }
 
@@ -126,7 +126,7 @@ func etag(revision string) string { return `"` + revision + `"` }
 
 // adminLink is the answer of /admin/api/link.
 type adminLink struct {
-	URL string `json:"url"` // good once, for [adminentry.LinkLife]
+	URL string `json:"url"` // good once, for [admin.LinkLife]
 }
 
 func (a *adminAPI) postLink(w http.ResponseWriter, r *http.Request) {

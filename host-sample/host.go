@@ -9,8 +9,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cms-personal/personal/host-sample/adminentry"
-	"github.com/cms-personal/personal/host-sample/adminpages"
+	"github.com/cms-personal/personal/host-sample/admin"
+	adminevents "github.com/cms-personal/personal/host-sample/admin/events"
+	adminfields "github.com/cms-personal/personal/host-sample/admin/fields"
+	adminmail "github.com/cms-personal/personal/host-sample/admin/mail"
+	adminplugin "github.com/cms-personal/personal/host-sample/admin/plugin"
+	adminusers "github.com/cms-personal/personal/host-sample/admin/users"
 	"github.com/cms-personal/personal/host-sample/fieldstore"
 	"github.com/cms-personal/personal/host-sample/mailbox"
 	"github.com/cms-personal/personal/host-sample/mailer"
@@ -27,7 +31,7 @@ type host struct {
 	drain    time.Duration
 	log      *slog.Logger
 	manager  *pluginmanager.Manager
-	entry    *adminentry.Entry
+	sessions *admin.Sessions
 	listener net.Listener
 	server   *http.Server
 	closers  []func() error // of what was opened, in order
@@ -35,7 +39,7 @@ type host struct {
 
 // openHost takes possession of the data folder and listens. It starts nothing.
 func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err error) {
-	h := &host{drain: c.drain, log: log, entry: adminentry.New()}
+	h := &host{drain: c.drain, log: log, sessions: admin.NewSessions()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.close())
@@ -100,20 +104,27 @@ func (h *host) newSite(ctx context.Context, c config, o opened) (http.Handler, e
 	bundles := uploads(o.catalogue, h.log)
 	plugin := pluginadmin.New(h.manager, o.catalogue, pluginadmin.Options{Uploads: bundles, EventLog: o.journal, Log: h.log})
 	recorder := traffic.NewRecorder()
-	record := adminentry.NewRecord(h.log)
+	access := admin.NewAccessLog(h.log)
+	users := pluginrpc.NewAdministration(h.manager, o.callbacks)
 	shim := c.shim
 	shim.Log = h.log
+	service := pluginrpc.NewService(h.manager, o.callbacks)
 	return newSite(siteParts{
-		service: pluginrpc.NewService(h.manager, o.callbacks),
+		service: service,
 		shim:    shim,
-		admin:   newAdminAPI(o.token, o.callbacks.fields, until(ctx, plugin), h.adminLink, record, h.log),
-		pages: adminpages.Options{
-			Guard: adminentry.NewGuard(h.entry, record, c.adminHosts...),
-			Plugin: adminpages.Plugin{
-				Manager: h.manager, Catalogue: o.catalogue, EventLog: o.journal, Uploads: bundles, Traffic: recorder, Bake: c.bake,
+		admin:   newAdminAPI(o.token, o.callbacks.fields, until(ctx, plugin), h.adminLink, access, h.log),
+		pages: admin.Options{
+			Guard: admin.NewGuard(h.sessions, access, c.adminHosts...),
+			Log:   h.log,
+			Pages: []admin.Pages{
+				&adminplugin.Pages{
+					Manager: h.manager, Catalogue: o.catalogue, EventLog: o.journal, Uploads: bundles, Traffic: recorder, Bake: c.bake,
+				},
+				&adminusers.Pages{Administration: users, Recovery: service, Fields: o.callbacks.fields},
+				&adminfields.Pages{Store: o.callbacks.fields},
+				&adminmail.Pages{Box: o.mails},
+				&adminevents.Pages{Administration: users, EventLog: o.journal},
 			},
-			Users:  pluginrpc.NewAdministration(h.manager, o.callbacks),
-			Fields: o.callbacks.fields, Mails: o.mails, Log: h.log,
 		},
 		traffic: recorder,
 		ready:   h.manager.Ready,

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/host-sample/adminentry"
+	"github.com/cms-personal/personal/host-sample/admin"
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
@@ -106,7 +106,7 @@ func announceFake(t *testing.T, manager pluginadmin.Manager) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin := newAdminAPI(token, nil, pluginadmin.New(manager, catalogue, pluginadmin.Options{Log: quietLog()}), noLink, adminentry.NewRecord(quietLog()), quietLog())
+	admin := newAdminAPI(token, nil, pluginadmin.New(manager, catalogue, pluginadmin.Options{Log: quietLog()}), noLink, admin.NewAccessLog(quietLog()), quietLog())
 	server := httptest.NewServer(admin.routes())
 	t.Cleanup(server.Close)
 	if err := folder.announce(server.URL); err != nil {

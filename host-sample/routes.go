@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"path"
 
-	"github.com/cms-personal/personal/host-sample/adminpages"
+	"github.com/cms-personal/personal/host-sample/admin"
 	"github.com/cms-personal/personal/host-sample/reference"
 	"github.com/cms-personal/personal/host-sample/traffic"
 	"github.com/cms-personal/personal/host-sample/ui"
@@ -20,7 +20,7 @@ type siteParts struct {
 	service personal.Service
 	shim    personalhttp.Options
 	admin   *adminAPI
-	pages   adminpages.Options
+	pages   admin.Options
 	traffic *traffic.Recorder
 	ready   func(context.Context) error // nil if the plugin serves
 	status  func() pluginmanager.Status
@@ -44,8 +44,8 @@ func newSite(p siteParts) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.pages.API, p.pages.Recovery = api, p.service
-	admin, err := adminpages.New(p.pages)
+	p.pages.API = api
+	administration, err := admin.New(p.pages)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func newSite(p siteParts) (http.Handler, error) {
 	mux.Handle(reference.Path+"/", described)
 	mux.Handle("GET /demo/greeting", recordPages(p.traffic, api.RequireUser(http.HandlerFunc(greet))))
 	mux.Handle("/admin/api/", p.admin.routes())
-	mux.Handle("/admin/", admin)
+	mux.Handle("/admin/", administration)
 	mux.HandleFunc("GET /healthz", healthz)
 	mux.HandleFunc("GET /readyz", readyz(p.ready, p.status, api.UntrustedProxy))
 	mux.Handle("GET /metrics", metrics.handler())

@@ -27,7 +27,7 @@ func serve(ctx context.Context, c config, out output) error {
 }
 
 // adminLink returns a link to the admin pages that is good once.
-func (h *host) adminLink() string { return h.url + "/admin/enter?code=" + h.entry.NewCode() }
+func (h *host) adminLink() string { return h.url + "/admin/enter?code=" + h.sessions.NewCode() }
 
 // introduce tells whoever started the host where everything is.
 func (h *host) introduce(w io.Writer, base, dataDir string) {

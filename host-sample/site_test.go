@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cms-personal/personal/host-sample/adminentry"
-	"github.com/cms-personal/personal/host-sample/adminpages"
+	"github.com/cms-personal/personal/host-sample/admin"
+	adminplugin "github.com/cms-personal/personal/host-sample/admin/plugin"
 	"github.com/cms-personal/personal/host-sample/fieldstore"
 	"github.com/cms-personal/personal/host-sample/traffic"
 	"github.com/cms-personal/personal/shared/personal"
@@ -61,13 +61,13 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 		}
 		return pluginmanager.Status{State: pluginmanager.StateServing, Version: "1.2.3", Generation: 7, PID: 99}
 	}
-	record := adminentry.NewRecord(slog.New(slog.NewTextHandler(&s.told, nil)))
+	record := admin.NewAccessLog(slog.New(slog.NewTextHandler(&s.told, nil)))
 	plugin := pluginadmin.New(fakeSwaps{status: status}, catalogue, pluginadmin.Options{Log: quietLog()})
 	handler, err := newSite(siteParts{
 		service: service,
 		shim:    personalhttp.Options{BasePath: basePath, TrustedProxies: proxies, Log: quietLog()},
 		admin:   newAdminAPI(adminToken, s.fields, plugin, noLink, record, quietLog()),
-		pages:   adminpages.Options{Guard: adminentry.NewGuard(adminentry.New(), record), Log: quietLog(), Fields: fields},
+		pages:   admin.Options{Guard: admin.NewGuard(admin.NewSessions(), record), Log: quietLog(), Pages: []admin.Pages{&adminplugin.Pages{}}},
 		traffic: s.traffic,
 		ready: func(context.Context) error {
 			if s.down {
@@ -256,7 +256,7 @@ func TestWhatTheAdminAPIRefusesIsToldWithTheAddressAndNoToken(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(s.told.String()), "\n")
 	for i, want := range []string{
-		`level=WARN msg="a request to administer was refused" address=192.0.2.7 `, `reason="no admin token, or a wrong one"`,
+		`level=WARN msg="admin request refused" address=192.0.2.7 `, `reason="no admin token, or a wrong one"`,
 		`reason="a page of another origin"`, `level=INFO msg="a link to the admin pages was given out" address=192.0.2.7 `,
 	} {
 		if len(lines) != 4 || !strings.Contains(lines[i], want) {

@@ -1,13 +1,13 @@
-// How the chart is drawn: two plots, one above the other, with what happened to
-// the plugin marked in both.
+// Draws the chart: two plots, one above the other, both with marks for the events of
+// the plugin.
 "use strict";
 
 const PLOTS = [
-  { name: "requests", keys: ["requests", "errors"], least: 5, labelled: true },
-  { name: "latency", keys: ["p50", "p99"], least: 2, labelled: false },
+  { name: "requests", keys: ["requests", "errors"], min: 5, labelled: true },
+  { name: "latency", keys: ["p50", "p99"], min: 2, labelled: false },
 ];
 
-// How a kind of event is marked; others like a refusal.
+// The marks by kind of event; any other kind gets the mark of a refusal.
 const MARKS = {
   switched: { sign: "→", colour: "--mark-switched" },
   rolled_back: { sign: "↩", colour: "--mark-rolled-back" },
@@ -44,8 +44,8 @@ const drawMarks = (traffic, labelled) => (plot) => {
   ctx.restore();
 };
 
-// labeller returns what writes a label above the plot, in the first row that has
-// room for it; if none has, the list below the chart must do.
+// labeller returns a function that writes a label above the plot, in the first row
+// with room for it. Without room it leaves the label out: the list below has it.
 const labeller = ({ ctx, bbox, root }) => {
   const ends = Array(LABEL_ROWS).fill(-Infinity); // of the labels in each row
   ctx.font = `600 ${12 * devicePixelRatio}px ${getComputedStyle(root).fontFamily}`;
@@ -61,7 +61,8 @@ const labeller = ({ ctx, bbox, root }) => {
   };
 };
 
-// Few errors among many requests are easily overlooked: each gets a dot.
+// Marks every second with errors by a dot, because few errors among many requests are
+// easily overlooked.
 const failures = () => ({
   show: true,
   size: 8,
@@ -69,9 +70,9 @@ const failures = () => ({
   filter: (plot, series) => plot.data[series].flatMap((value, i) => (value > 0 ? [i] : [])),
 });
 
-// newPlot draws one of PLOTS into an element. words are its texts in the page's
-// language, clock and count write times and numbers in it.
-const newPlot = ({ keys, least, labelled }, traffic, at, { words, clock, count }) => {
+// newPlot draws one of PLOTS into an element. words has its texts in the language of
+// the page; clock and count format times and numbers.
+const newPlot = ({ keys, min, labelled }, traffic, at, { words, clock, count }) => {
   const lines = { stroke: colour("--line"), width: 1 };
   const axis = { stroke: colour("--muted"), grid: lines, ticks: lines };
   const above = labelled ? LABEL_ROWS * LABEL_HEIGHT + 4 : 8;
@@ -82,7 +83,7 @@ const newPlot = ({ keys, least, labelled }, traffic, at, { words, clock, count }
     cursor: { sync: { key: "traffic" }, drag: { x: false, y: false } },
     scales: {
       x: { time: true, range: () => [traffic.until - WINDOW, traffic.until - 1] },
-      y: { range: (_plot, _least, most) => [0, Math.max(least, (most ?? 0) * 1.1)] },
+      y: { range: (_plot, _min, max) => [0, Math.max(min, (max ?? 0) * 1.1)] },
     },
     axes: [
       { ...axis, space: 76, values: (_plot, times) => times.map((time) => clock.format(time * 1000)) },
@@ -120,7 +121,7 @@ class Chart {
     this.#language.words = root.dataset;
   }
 
-  // build draws everything anew: colours are read once.
+  // build creates the plots again, with the current colours.
   build() {
     for (const { plot } of this.#plots) plot.destroy();
     this.#plots = PLOTS.map((kind) => {
@@ -129,8 +130,8 @@ class Chart {
     });
   }
 
-  // show draws an operation. The legend tells of the last second while nobody
-  // points at another.
+  // show draws an operation. The legend shows the last second unless the pointer is on
+  // another one.
   show(operation) {
     for (const { plot, kind } of this.#plots) {
       const columns = this.#traffic.columns(operation, kind.keys);

@@ -1,16 +1,16 @@
-// The page about the plugin: its chart, fed second by second, and the gist of what
-// happens for screen readers.
+// The page of the plugin: polls the numbers of the chart every second and announces
+// changes to screen readers.
 "use strict";
 
-// What is said is said once, when it changes.
+// Announces the summary once, when it changes.
 document.addEventListener("htmx:afterSettle", () => {
-  const heard = document.getElementById("plugin-said");
-  const said = document.querySelector("[data-said]");
-  if (said && heard.textContent !== said.textContent) heard.textContent = said.textContent;
+  const announced = document.getElementById("plugin-summary");
+  const summary = document.querySelector("[data-summary]");
+  if (summary && announced.textContent !== summary.textContent) announced.textContent = summary.textContent;
 });
 
-// everySecond calls work a second after it has ended, as long as it returns true
-// and the page is seen.
+// everySecond calls work again a second after it has returned, while it returns true
+// and the page is visible.
 const everySecond = (work) => {
   let timer = 0;
   let working = false;
@@ -18,9 +18,9 @@ const everySecond = (work) => {
     clearTimeout(timer);
     if (working || document.hidden) return;
     working = true;
-    const goOn = await work();
+    const again = await work();
     working = false;
-    if (goOn) timer = setTimeout(next, 1000);
+    if (again) timer = setTimeout(next, 1000);
   };
   document.addEventListener("visibilitychange", next);
   next();
@@ -59,7 +59,7 @@ const startChart = (root) => {
       offerOperations();
       draw();
     } catch {
-      say(root.dataset.reconnecting); // and again in a second
+      say(root.dataset.reconnecting); // polls again in a second
     }
     return true;
   };

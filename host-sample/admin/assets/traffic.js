@@ -1,12 +1,12 @@
-// What the chart shows: the seconds that the server told of, by operation.
+// The data of the chart: the seconds that the server has sent, by operation.
 "use strict";
 
 const WINDOW = 300; // seconds
 
-// Traffic holds the last seconds of every operation; "" is all of them.
+// Traffic holds the last seconds of every operation; "" is the sum of all.
 class Traffic {
   from = 0;
-  until = 0; // the second behind the last
+  until = 0; // the second after the last one
   marks = [];
   #operations = new Map();
 
@@ -14,22 +14,22 @@ class Traffic {
     return Array.from(this.#operations.keys()).filter(Boolean).sort();
   }
 
-  // add appends an answer of the server.
-  add(answer) {
-    if (answer.from > this.until) { // what lies between is forgotten
+  // add appends a response of the server.
+  add(response) {
+    if (response.from > this.until) { // a gap: drops what came before
       this.#operations.clear();
-      this.from = this.until = answer.from;
+      this.from = this.until = response.from;
     }
-    const known = this.until - answer.from;
-    for (const [name, series] of Object.entries({ "": answer.all, ...answer.operations })) {
+    const known = this.until - response.from;
+    for (const [name, series] of Object.entries({ "": response.all, ...response.operations })) {
       this.#append(name, series, known);
     }
-    this.marks.push(...answer.marks.filter((mark) => mark.at >= this.until));
-    this.until = Math.max(this.until, answer.until);
-    this.#forget(this.until - this.from - WINDOW);
+    this.marks.push(...response.marks.filter((mark) => mark.at >= this.until));
+    this.until = Math.max(this.until, response.until);
+    this.#dropOldest(this.until - this.from - WINDOW);
   }
 
-  // append adds the seconds behind those that are known.
+  // append adds the seconds after the known ones.
   #append(name, series, known) {
     if (!this.#operations.has(name)) {
       this.#operations.set(name, { requests: [], errors: [], p50: [], p99: [] });
@@ -40,9 +40,9 @@ class Traffic {
     }
   }
 
-  // forget drops the oldest seconds. An operation that did nothing lately gets
+  // dropOldest drops the oldest seconds. An operation without recent requests gets
   // zeros.
-  #forget(seconds) {
+  #dropOldest(seconds) {
     const over = Math.max(0, seconds);
     for (const own of this.#operations.values()) {
       for (const values of Object.values(own)) {
@@ -54,8 +54,8 @@ class Traffic {
     this.marks = this.marks.filter((mark) => mark.at >= this.from);
   }
 
-  // columns returns the seconds and what an operation did in them. Where nothing
-  // was answered there is no latency either.
+  // columns returns the seconds and the values of an operation in them. A latency is
+  // null in a second without requests.
   columns(operation, keys) {
     const own = this.#operations.get(operation);
     const times = Array.from({ length: this.until - this.from }, (_, i) => this.from + i);

@@ -172,7 +172,12 @@ func TestUser_DisableEnableAndRevokeSessions(t *testing.T) {
 			t.Errorf("%s of an unknown user: got status %d, want 404", path, w.Code)
 		}
 	}
-	p.DisableUserFunc = func(context.Context, int64) error { return personal.NewError(personal.CodeUnavailable, nil) }
+	p.DisableUserFunc = func(ctx context.Context, _ int64) error {
+		if got := personal.CallFrom(ctx).Administrator; got != "administrator" {
+			t.Errorf("got the administrator %q in the call, want %q", got, "administrator")
+		}
+		return personal.NewError(personal.CodeUnavailable, nil)
+	}
 	if w := b.post("/admin/users/42/disable", nil); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("disabling without a plugin: got status %d, want 503", w.Code)
 	}

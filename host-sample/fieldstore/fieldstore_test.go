@@ -24,7 +24,7 @@ func openTestFields(t *testing.T) *Store {
 	return s
 }
 
-func TestANewHostBeginsWithTheSampleFields(t *testing.T) {
+func TestOpen_CreatesSampleFields(t *testing.T) {
 	s := openTestFields(t)
 	file, err := os.ReadFile(s.path)
 	if err != nil || string(file) != string(sampleFields) {
@@ -59,7 +59,7 @@ func TestANewHostBeginsWithTheSampleFields(t *testing.T) {
 	}
 }
 
-func TestAChangeIsInForceAtOnceAndAfterTheNextStart(t *testing.T) {
+func TestPut_AppliesAtOnceAndAfterRestart(t *testing.T) {
 	s := openTestFields(t)
 	before := s.Get().Schema.Revision
 	if _, err := s.Put([]byte(oneField), always); err != nil {
@@ -80,7 +80,7 @@ func TestAChangeIsInForceAtOnceAndAfterTheNextStart(t *testing.T) {
 	}
 }
 
-func TestAFaultySchemaChangesNothing(t *testing.T) {
+func TestPut_InvalidSchemaChangesNothing(t *testing.T) {
 	s := openTestFields(t)
 	before := s.Get()
 	for _, source := range []string{
@@ -104,7 +104,7 @@ func TestAFaultySchemaChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAChangeThatCannotBeKeptIsNotInForce(t *testing.T) {
+func TestPut_FailedWriteChangesNothing(t *testing.T) {
 	s := openTestFields(t)
 	before := s.Get()
 	if err := os.RemoveAll(filepath.Dir(s.path)); err != nil {
@@ -118,7 +118,7 @@ func TestAChangeThatCannotBeKeptIsNotInForce(t *testing.T) {
 	}
 }
 
-func TestAHostWithFaultyFieldsDoesNotStart(t *testing.T) {
+func TestOpen_InvalidFileFails(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "user-fields.json")
 	if err := os.WriteFile(path, []byte(`[{"name":"city","type":"enum"}]`), 0o600); err != nil {
 		t.Fatal(err)

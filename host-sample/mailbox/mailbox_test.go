@@ -41,7 +41,7 @@ func names(mails []Mail) string {
 	return strings.Join(all, " ")
 }
 
-func TestWhatWasCapturedIsReadAsItWasSent(t *testing.T) {
+func TestList_ReadsCapturedMail(t *testing.T) {
 	dir := t.TempDir()
 	capture, err := mailer.NewCapture(dir, &mail.Address{Name: "Сайт", Address: "no-reply@example.org"})
 	if err != nil {
@@ -65,7 +65,7 @@ func TestWhatWasCapturedIsReadAsItWasSent(t *testing.T) {
 	}
 }
 
-func TestMailsAreListedFromTheNewestBackPageByPage(t *testing.T) {
+func TestList_PagesFromNewest(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 5 {
 		put(t, dir, fmt.Sprintf("%d.eml", i), "Subject: x\r\n\r\n")
@@ -89,7 +89,7 @@ func TestMailsAreListedFromTheNewestBackPageByPage(t *testing.T) {
 	}
 }
 
-func TestMailsGoOneByOneAndAllThatWereSeen(t *testing.T) {
+func TestDelete_OneAndAllSeen(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 4 {
 		put(t, dir, fmt.Sprintf("%d.eml", i), "")
@@ -109,7 +109,7 @@ func TestMailsGoOneByOneAndAllThatWereSeen(t *testing.T) {
 	}
 }
 
-func TestNamesDoNotLeadOutOfTheFolder(t *testing.T) {
+func TestRead_NamesStayInsideFolder(t *testing.T) {
 	outside := t.TempDir()
 	put(t, outside, "secret.eml", "Subject: secret\r\n\r\n")
 	dir := filepath.Join(outside, "mail")
@@ -133,7 +133,7 @@ func TestNamesDoNotLeadOutOfTheFolder(t *testing.T) {
 	}
 }
 
-func TestMailsOfAllShapesAreReadAsFarAsTheyGo(t *testing.T) {
+func TestParse_AsFarAsPossible(t *testing.T) {
 	nested := "Content-Type: multipart/mixed; boundary=a\r\n\r\n"
 	for range 30 {
 		nested += "--a\r\nContent-Type: multipart/mixed; boundary=a\r\n\r\n"

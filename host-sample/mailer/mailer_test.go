@@ -100,7 +100,7 @@ func aloneOnItsLine(raw []byte, text string) bool {
 	return slices.Contains(strings.Split(string(raw), "\r\n"), text)
 }
 
-func TestCapturedMailsAreMessagesAPersonCanRead(t *testing.T) {
+func TestCapture_WritesReadableMessages(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mail")
 	capture, err := NewCapture(dir, parsedFrom(t))
 	if err != nil {
@@ -121,7 +121,7 @@ func TestCapturedMailsAreMessagesAPersonCanRead(t *testing.T) {
 	}
 }
 
-func TestCapturedMailsSortByTime(t *testing.T) {
+func TestCapture_NamesSortByTime(t *testing.T) {
 	dir := t.TempDir()
 	capture, err := NewCapture(dir, parsedFrom(t))
 	if err != nil {
@@ -159,7 +159,7 @@ func captured(t *testing.T, dir string) (names []string, last []byte) {
 	return names, last
 }
 
-func TestMailIDsCannotLeaveTheFolderOrTheHeader(t *testing.T) {
+func TestCleanID_SafeForFilesAndHeaders(t *testing.T) {
 	for id, want := range map[string]string{
 		"../../etc/x":             "etcx",
 		"a\r\nBcc: b@example.com": "aBccbexamplecom",
@@ -175,7 +175,7 @@ func TestMailIDsCannotLeaveTheFolderOrTheHeader(t *testing.T) {
 	}
 }
 
-func TestMailsToAnythingButOnePlainAddressAreRefused(t *testing.T) {
+func TestCompose_RefusesAllButOnePlainAddress(t *testing.T) {
 	capture, err := NewCapture(t.TempDir(), parsedFrom(t))
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestMailsToAnythingButOnePlainAddressAreRefused(t *testing.T) {
 	}
 }
 
-func TestMailsGoOverSMTP(t *testing.T) {
+func TestSMTP_SendsMail(t *testing.T) {
 	relay := startRelay(t)
 	sender, err := NewSMTP("smtp://cms:s%40cr%C3%A9t@"+relay.addr, parsedFrom(t))
 	if err != nil {
@@ -213,7 +213,7 @@ func TestMailsGoOverSMTP(t *testing.T) {
 	}
 }
 
-func TestARelayThatFailsAtTheGoodByeHasTheMail(t *testing.T) {
+func TestSMTP_FailureAfterAcceptanceIsIgnored(t *testing.T) {
 	relay := startRelay(t)
 	relay.hangUpAfterData = true
 	sender, err := NewSMTP("smtp://"+relay.addr, parsedFrom(t))
@@ -226,7 +226,7 @@ func TestARelayThatFailsAtTheGoodByeHasTheMail(t *testing.T) {
 	<-relay.taken
 }
 
-func TestARelayThatRefusesIsAnErrorWithoutSecrets(t *testing.T) {
+func TestSMTP_ErrorContainsNoSecrets(t *testing.T) {
 	relay := startRelay(t)
 	relay.replies = map[string]string{"RCPT": "550 no such box"}
 	sender, err := NewSMTP("smtp://cms:hunter2@"+relay.addr, parsedFrom(t))
@@ -244,7 +244,7 @@ func TestARelayThatRefusesIsAnErrorWithoutSecrets(t *testing.T) {
 	}
 }
 
-func TestSMTP_RefusalForGoodIsToldFromFailures(t *testing.T) {
+func TestSMTP_PermanentRefusals(t *testing.T) {
 	const enhanced = "ENHANCEDSTATUSCODES"
 	for name, test := range map[string]struct {
 		step, reply string
@@ -295,7 +295,7 @@ func TestSMTP_RefusalForGoodIsToldFromFailures(t *testing.T) {
 	}
 }
 
-func TestSMTP_ConnectionThatFailsIsNoRefusal(t *testing.T) {
+func TestSMTP_ConnectionFailureIsRetried(t *testing.T) {
 	sender, err := NewSMTP("smtp://127.0.0.1:9", parsedFrom(t))
 	if err != nil {
 		t.Fatal(err)
@@ -307,7 +307,7 @@ func TestSMTP_ConnectionThatFailsIsNoRefusal(t *testing.T) {
 	}
 }
 
-func TestSMTP_RefusalRepeatsNoSecretOfTheMail(t *testing.T) {
+func TestSMTP_RefusalRepeatsNoToken(t *testing.T) {
 	relay := startRelay(t)
 	relay.replies = map[string]string{"content": "554 5.7.1 blocked: https://example.com/account/recover#token=" + token}
 	sender, err := NewSMTP("smtp://"+relay.addr, parsedFrom(t))
@@ -327,7 +327,7 @@ func TestSMTP_RefusalRepeatsNoSecretOfTheMail(t *testing.T) {
 	}
 }
 
-func TestSendingEndsWithItsContext(t *testing.T) {
+func TestSMTP_SendEndsWithContext(t *testing.T) {
 	sender, err := NewSMTP("smtp://127.0.0.1:9", parsedFrom(t))
 	if err != nil {
 		t.Fatal(err)
@@ -339,7 +339,7 @@ func TestSendingEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestFaultyRelayURLsAreRefusedWithoutShowingThem(t *testing.T) {
+func TestNewSMTP_InvalidURLIsNotShown(t *testing.T) {
 	for _, rawURL := range []string{
 		"http://cms:hunter2@mail.example.com",
 		"smtp://cms:hunter2@",

@@ -64,7 +64,7 @@ func parseSMTP(rawURL string) (*url.URL, error) {
 }
 
 func smtpOptions(u *url.URL) []gomail.Option {
-	plain := u.Scheme == "smtp" && isLoopback(u.Hostname())
+	plain := u.Scheme == "smtp" && IsLoopback(u.Hostname())
 	options := []gomail.Option{gomail.WithTimeout(smtpTimeout), gomail.WithPort(smtpPort(u))}
 	switch {
 	case u.Scheme == "smtps":
@@ -96,7 +96,8 @@ func smtpPort(u *url.URL) int {
 	return 587
 }
 
-func isLoopback(host string) bool {
+// IsLoopback reports whether a host name or address is on this machine alone.
+func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

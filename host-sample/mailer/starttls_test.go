@@ -37,7 +37,7 @@ func elsewhere(t *testing.T, rawURL string, r *relay, trusted *x509.CertPool) (s
 	return &SMTP{client: client, from: parsedFrom(t)}, func() { hangUp() }
 }
 
-func TestNothingGoesInClearToARelayElsewhere(t *testing.T) {
+func TestSMTP_NothingInClearOffLoopback(t *testing.T) {
 	server := httptest.NewTLSServer(nil) // for its certificate
 	defer server.Close()
 	const named = "example.com" // in the certificate
@@ -88,7 +88,7 @@ func TestNothingGoesInClearToARelayElsewhere(t *testing.T) {
 	}
 }
 
-func TestARelayBySMTPSIsSpokenToInTLSAlone(t *testing.T) {
+func TestSMTP_SMTPSUsesTLSOnly(t *testing.T) {
 	relay := startRelay(t)
 	sender, err := NewSMTP("smtps://cms:hunter2@"+relay.addr, parsedFrom(t))
 	if err != nil {

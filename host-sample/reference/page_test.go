@@ -33,7 +33,7 @@ func shown(t *testing.T, fields []personal.Field, err error) *httptest.ResponseR
 	return w
 }
 
-func TestEveryOperationIsThereToBeTried(t *testing.T) {
+func TestReference_EveryOperationCanBeTried(t *testing.T) {
 	body := shown(t, nil, nil).Body.String()
 	for _, operation := range []string{
 		"GET /fields/", "GET /sessions/", "GET /profile/", "GET /auth_refresh/", "GET /openapi.json",
@@ -52,7 +52,7 @@ func TestEveryOperationIsThereToBeTried(t *testing.T) {
 	}
 }
 
-func TestUserFieldsArePartOfTheReferenceAndNeverMarkup(t *testing.T) {
+func TestReference_ShowsUserFieldsEscaped(t *testing.T) {
 	evil := "<script>alert(1)</script>"
 	body := shown(t, []personal.Field{
 		{Name: "city", Type: personal.TypeEnum, Label: personal.LocalText{"en": evil}, Options: []personal.Option{{Value: evil}, {Value: "kazan"}}},
@@ -73,7 +73,7 @@ func TestUserFieldsArePartOfTheReferenceAndNeverMarkup(t *testing.T) {
 	}
 }
 
-func TestWithoutThePluginThePageSaysSo(t *testing.T) {
+func TestReference_WithoutPlugin(t *testing.T) {
 	w := shown(t, nil, personal.NewError(personal.CodeUnavailable, errors.New("away")))
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "Try again") {
 		t.Errorf("%d %s", w.Code, w.Body)

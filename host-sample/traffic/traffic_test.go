@@ -15,7 +15,7 @@ func recorder() (*Recorder, *time.Time) {
 	return r, &now
 }
 
-func TestSecondsThatAreOverAreReported(t *testing.T) {
+func TestSince_ReportsCompleteSeconds(t *testing.T) {
 	r, now := recorder()
 	begin := now.Unix()
 	r.Count("auth", false, time.Millisecond)
@@ -33,7 +33,7 @@ func TestSecondsThatAreOverAreReported(t *testing.T) {
 	}
 }
 
-func TestNothingOlderThanTheWindowIsReported(t *testing.T) {
+func TestSince_NothingOlderThanWindow(t *testing.T) {
 	r, now := recorder()
 	begin := now.Unix()
 	r.Count("auth", false, time.Millisecond)
@@ -48,14 +48,14 @@ func TestNothingOlderThanTheWindowIsReported(t *testing.T) {
 	}
 }
 
-func TestAMomentOfTheFutureReportsNothing(t *testing.T) {
+func TestSince_FutureIsEmpty(t *testing.T) {
 	r, now := recorder()
 	if got := r.Since(now.Unix() + 100); got.From != now.Unix() || got.Until != now.Unix() {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestQuantilesAreRightWithinAFifth(t *testing.T) {
+func TestQuantile_WithinAFifth(t *testing.T) {
 	var l latencies
 	for ms := 1; ms <= 1000; ms++ {
 		l.add(time.Duration(ms) * time.Millisecond)
@@ -74,7 +74,7 @@ func TestQuantilesAreRightWithinAFifth(t *testing.T) {
 	}
 }
 
-func TestAllOperationsTogetherAreReportedToo(t *testing.T) {
+func TestSince_SumsAllOperations(t *testing.T) {
 	r, now := recorder()
 	begin := now.Unix()
 	r.Count("auth", true, 10*time.Millisecond)
@@ -86,7 +86,7 @@ func TestAllOperationsTogetherAreReportedToo(t *testing.T) {
 	}
 }
 
-func TestTotalsAreThoseOfTheWindow(t *testing.T) {
+func TestTotals_CoverTheWindow(t *testing.T) {
 	r, now := recorder()
 	r.Count("gone", false, time.Second)
 	*now = now.Add(Window)
@@ -112,7 +112,7 @@ func TestTotalsAreThoseOfTheWindow(t *testing.T) {
 	}
 }
 
-func TestManyCountAtOnce(t *testing.T) {
+func TestCount_Concurrent(t *testing.T) {
 	r, now := recorder()
 	var all sync.WaitGroup
 	for range 8 {

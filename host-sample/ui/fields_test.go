@@ -31,7 +31,7 @@ func shown(t *testing.T, f personal.Field, value string) string {
 	return form
 }
 
-func TestEveryTypeHasAControlThatFitsIt(t *testing.T) {
+func TestFieldControl_EveryType(t *testing.T) {
 	for _, tt := range []struct {
 		field personal.Field
 		value string
@@ -65,7 +65,7 @@ func TestEveryTypeHasAControlThatFitsIt(t *testing.T) {
 	}
 }
 
-func TestTextsOfUsersAreNeverMarkup(t *testing.T) {
+func TestFieldControl_EscapesUserTexts(t *testing.T) {
 	evil := `"><script>alert(1)</script>`
 	for _, kind := range []personal.FieldType{personal.TypeText, personal.TypeLongText, personal.TypeEnum, personal.TypeTags, personal.TypeBoolean} {
 		f := personal.Field{Name: "x", Type: kind, Label: personal.LocalText{"en": evil}, Options: []personal.Option{{Value: evil, Label: personal.LocalText{"en": evil}}}}
@@ -75,7 +75,7 @@ func TestTextsOfUsersAreNeverMarkup(t *testing.T) {
 	}
 }
 
-func TestAValueSurvivesItsControl(t *testing.T) {
+func TestFieldText_RoundTrip(t *testing.T) {
 	for _, tt := range []struct {
 		kind  personal.FieldType
 		value any
@@ -106,7 +106,7 @@ func TestAValueSurvivesItsControl(t *testing.T) {
 	}
 }
 
-func TestTheFaultsOfAFormStandBesideItsControlsAndAbove(t *testing.T) {
+func TestForm_ErrorsBesideControlsAndAbove(t *testing.T) {
 	form := ui.Form{Controls: []ui.Control{{Name: "login", Label: "Login", Hint: "short", Value: "<a>"}, {Name: "password", Label: "Password", Type: "password", Value: "secret"}}}
 	form.Refuse("Please check.", map[string]string{"login": "Too short.", "groups": "No."})
 	body := serve(t, httptest.NewRequest("GET", "/page", nil), form).Body.String()

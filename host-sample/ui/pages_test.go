@@ -57,7 +57,7 @@ func serve(t *testing.T, r *http.Request, body any) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestAPageIsInTheLanguageOfTheCall(t *testing.T) {
+func TestRender_LanguageOfTheCall(t *testing.T) {
 	for locale, want := range map[string][2]string{"en": {`lang="en"`, "Hello"}, "ru": {`lang="ru"`, "Привет"}, "de": {`lang="en"`, "Hello"}} {
 		w := serve(t, inLocale(httptest.NewRequest("GET", "/page", nil), locale), ui.Form{})
 		if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, "<html "+want[0]) || !strings.Contains(body, "<title>"+want[1]) {
@@ -66,7 +66,7 @@ func TestAPageIsInTheLanguageOfTheCall(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsNoticedBeforeAnyVisitorCan(t *testing.T) {
+func TestNew_FailsOnMissingParts(t *testing.T) {
 	for name, change := range map[string]func(*ui.Options){
 		"a text in one language": func(o *ui.Options) { o.Texts.(fstest.MapFS)["ru.json"].Data = []byte(`{}`) },
 		"an empty text":          func(o *ui.Options) { o.Texts.(fstest.MapFS)["ru.json"].Data = []byte(`{"hello":""}`) },
@@ -88,7 +88,7 @@ func TestWhatIsMissingIsNoticedBeforeAnyVisitorCan(t *testing.T) {
 	}
 }
 
-func TestEveryAnswerIsKeptToThisSite(t *testing.T) {
+func TestHandler_SecurityHeaders(t *testing.T) {
 	for method, path := range map[string]string{"GET": "/page", "PUT": "/language", "POST": "/nowhere"} {
 		h := serve(t, httptest.NewRequest(method, path, nil), ui.Form{}).Header()
 		policy := h.Get("Content-Security-Policy")
@@ -103,7 +103,7 @@ func TestEveryAnswerIsKeptToThisSite(t *testing.T) {
 	}
 }
 
-func TestPostsOfOtherOriginsAreRefused(t *testing.T) {
+func TestHandler_RefusesPostsFromOtherOrigins(t *testing.T) {
 	for name, tt := range map[string]struct {
 		header, value string
 		want          int
@@ -127,7 +127,7 @@ func TestPostsOfOtherOriginsAreRefused(t *testing.T) {
 	}
 }
 
-func TestUnknownAddressesAndMethodsAreAnsweredByPages(t *testing.T) {
+func TestHandler_UnknownPathAndMethod(t *testing.T) {
 	w := serve(t, httptest.NewRequest("GET", "/nowhere", nil), ui.Form{})
 	if w.Code != 404 || !strings.Contains(w.Body.String(), "There is no such page") {
 		t.Errorf("%d %s", w.Code, w.Body)
@@ -138,14 +138,14 @@ func TestUnknownAddressesAndMethodsAreAnsweredByPages(t *testing.T) {
 	}
 }
 
-func TestNoHalfOfAPageIsSent(t *testing.T) {
+func TestRender_FailureSendsErrorPage(t *testing.T) {
 	w := serve(t, httptest.NewRequest("GET", "/page", nil), "no form")
 	if body := w.Body.String(); w.Code != 500 || strings.Count(body, "<html") != 1 || !strings.Contains(body, "Something went wrong") {
 		t.Errorf("%d %s", w.Code, body)
 	}
 }
 
-func TestAPartOfAPageIsDrawnForAScript(t *testing.T) {
+func TestPart_RendersOneTemplate(t *testing.T) {
 	w := httptest.NewRecorder()
 	newPages(t).Part(w, httptest.NewRequest("GET", "/", nil), "page", "part", "<x>")
 	if w.Body.String() != "<b>&lt;x&gt;</b>" {
@@ -153,7 +153,7 @@ func TestAPartOfAPageIsDrawnForAScript(t *testing.T) {
 	}
 }
 
-func TestAssetsMayBeKeptForGood(t *testing.T) {
+func TestAssets_AreImmutable(t *testing.T) {
 	page := serve(t, httptest.NewRequest("GET", "/page", nil), ui.Form{}).Body.String()
 	found := regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`).FindAllStringSubmatch(page, -1)
 	if len(found) < 3 {
@@ -170,7 +170,7 @@ func TestAssetsMayBeKeptForGood(t *testing.T) {
 	}
 }
 
-func TestNothingOnAPageNeedsALooserPolicy(t *testing.T) {
+func TestRender_NeedsNoInlineScriptOrStyle(t *testing.T) {
 	form := ui.Form{Message: "x", Controls: []ui.Control{{Name: "a", Error: "b", Hint: "c"}}}
 	page := serve(t, httptest.NewRequest("GET", "/page", nil), form).Body.String()
 	if loose := regexp.MustCompile(`<style|\sstyle=|\son[a-z]+=|<script>|https?://`).FindString(page); loose != "" {
@@ -178,7 +178,7 @@ func TestNothingOnAPageNeedsALooserPolicy(t *testing.T) {
 	}
 }
 
-func TestOnlyPagesThatAreLiveBringTheLibrary(t *testing.T) {
+func TestRender_LivePagesLoadHTMX(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		w := httptest.NewRecorder()
 		newPages(t).Render(w, httptest.NewRequest("GET", "/", nil), 200, "page", ui.Page{Live: live, Body: ui.Form{}})
@@ -188,7 +188,7 @@ func TestOnlyPagesThatAreLiveBringTheLibrary(t *testing.T) {
 	}
 }
 
-func TestTheChosenLanguageIsRemembered(t *testing.T) {
+func TestLanguage_IsRemembered(t *testing.T) {
 	for next, want := range map[string]string{"/page?a=b": "/page?a=b", "//evil.example": "/", "https://evil.example": "/"} {
 		r := httptest.NewRequest("POST", "/language", strings.NewReader("language=ru&next="+next))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -207,7 +207,7 @@ func TestTheChosenLanguageIsRemembered(t *testing.T) {
 	}
 }
 
-func TestOnlyPathsOfThisSiteAreFollowed(t *testing.T) {
+func TestLocalPath_RejectsOtherSites(t *testing.T) {
 	for path, want := range map[string]string{
 		"/account": "/account", "/account?a=b": "/account?a=b", "": "-", "account": "-", "//evil.example": "-", `/\evil.example`: "-",
 		"https://evil.example/": "-", "javascript:alert(1)": "-", "/\t/evil.example": "-", "/\n": "-", "///evil.example": "-",
@@ -218,7 +218,7 @@ func TestOnlyPathsOfThisSiteAreFollowed(t *testing.T) {
 	}
 }
 
-func TestEveryCookieIsOfThisVeryHostOverHTTPS(t *testing.T) {
+func TestCookies_SecureWithHostPrefixOverHTTPS(t *testing.T) {
 	give := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ui.SetCookie(w, r, http.Cookie{Name: "a", Value: "new", MaxAge: 5})
 		ui.SetCookie(w, r, http.Cookie{Name: "b", MaxAge: -1, SameSite: http.SameSiteStrictMode})
@@ -257,7 +257,7 @@ func says(https bool) func(*http.Request) bool {
 	return func(*http.Request) bool { return https }
 }
 
-func TestCookies_BothNamesWhereTheSchemeMayChange(t *testing.T) {
+func TestCookies_SchemeMayChange(t *testing.T) {
 	const own, plain = "__Host-a=own", "a=plain"
 	var got string
 	read := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -300,7 +300,7 @@ func TestCookies_BothNamesWhereTheSchemeMayChange(t *testing.T) {
 	}
 }
 
-func TestANoticeIsShownOnce(t *testing.T) {
+func TestNotice_IsShownOnce(t *testing.T) {
 	w := httptest.NewRecorder()
 	ui.LeaveNotice(w, httptest.NewRequest("POST", "/", nil), "profile")
 	r := httptest.NewRequest("GET", "/", nil)
@@ -316,7 +316,7 @@ func TestANoticeIsShownOnce(t *testing.T) {
 	}
 }
 
-func TestAFormThatCannotBeReadIsRefused(t *testing.T) {
+func TestReadForm_RefusesUnreadableBody(t *testing.T) {
 	for _, body := range []string{"a=%zz", strings.Repeat("a", 2<<20)} {
 		r := httptest.NewRequestWithContext(context.Background(), "POST", "/?a=b", io.NopCloser(strings.NewReader(body)))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -50,7 +50,7 @@ func TestWhatIsWrongWithARegistrationIsSaidBesideItsControls(t *testing.T) {
 	p := newTab(t, s.url, desk)
 	p.open("/account/register")
 	p.fillRegistration("an")
-	p.fill("The password once more", "another")
+	p.fill("Repeat the password", "another")
 	p.fill("A text", "A1")
 	p.fill("A long text", strings.Repeat("x", 41))
 	p.fill("A link", "kept")
@@ -59,14 +59,14 @@ func TestWhatIsWrongWithARegistrationIsSaidBesideItsControls(t *testing.T) {
 	p.wantStatus(422)
 	p.see("Please check what you have entered.")
 	p.wantFault("Login", "This is too short.")
-	p.wantFault("The password once more", "This does not match.")
+	p.wantFault("Repeat the password", "This does not match.")
 	p.wantFault("A text", "This is not in the expected form.")
 	p.wantFault("A long text", "This is too long.")
 	p.wantFault("An answer", "Please fill this in.")
 	p.wantFault("Some tags", "This is too long.")
 	p.wantValues(map[string]string{
 		"Login": "an", "E-mail": "an@example.com", "A text": "A1", "A link": "kept", "Some tags": "red\nlonger than ten",
-		"Password": "", "The password once more": "",
+		"Password": "", "Repeat the password": "",
 	})
 	p.wantAccessible()
 
@@ -109,5 +109,5 @@ func (p *tab) fillRegistration(login string) {
 	p.fill("Login", login)
 	p.fill("E-mail", login+"@example.com")
 	p.fill("Password", password)
-	p.fill("The password once more", password)
+	p.fill("Repeat the password", password)
 }

@@ -31,5 +31,5 @@ func TestSigningInLeadsBackToThePageThatAskedForIt(t *testing.T) {
 	p.fill("Login or e-mail", "anna")
 	p.fill("Password", password)
 	p.press("Sign in")
-	p.see("Only signed-in visitors see this page.")
+	p.see("Only signed-in visitors can see this page.")
 }

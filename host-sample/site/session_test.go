@@ -86,7 +86,7 @@ func TestSignIn_EndsPreviousSession(t *testing.T) {
 			if got := strings.Join(asked, ", "); got != tt.want {
 				t.Errorf("asked for %q, want %q", got, tt.want)
 			}
-			if told := strings.Contains(b.log.String(), "was not ended"); told != tt.told {
+			if told := strings.Contains(b.log.String(), "ending the previous session at sign-in failed"); told != tt.told {
 				t.Errorf("the log tells of it: %t", told)
 			}
 		})
@@ -215,7 +215,7 @@ func TestOutage_KeepsTypedValues(t *testing.T) {
 	} {
 		form := append(slices.Clone(typed), "password", "a secret", "old_password", "a secret", "confirm_password", "a secret")
 		a := b.post(path, append(form, shown...)...)
-		a.shows(t, 503, "not available at the moment", "worth another try in 3 s", `action="`+path+`"`)
+		a.shows(t, 503, "not available at the moment", "Try again in 3 s", `action="`+path+`"`)
 		for i := 1; i < len(typed); i += 2 {
 			a.shows(t, 503, `value="`+typed[i]+`"`)
 		}
@@ -233,7 +233,7 @@ func TestOutage_KeepsTypedValues(t *testing.T) {
 
 func TestForm_ShowsWhenToRetry(t *testing.T) {
 	for wait, want := range map[time.Duration]string{
-		time.Second: "another try in 1 s.", 119 * time.Second: "in 119 s.", 2 * time.Minute: "in 2 min.", time.Hour + time.Second: "in 61 min.",
+		time.Second: "Try again in 1 s.", 119 * time.Second: "in 119 s.", 2 * time.Minute: "in 2 min.", time.Hour + time.Second: "in 61 min.",
 	} {
 		m := newModule()
 		m.AuthorizeFunc = func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {

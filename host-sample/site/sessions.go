@@ -8,58 +8,64 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// sessionsPage is what the template of sessions gets.
-type sessionsPage struct {
-	Sessions         []session
-	End, EndEveryone string // where the buttons post
+// sessionPages are the page that lists the visitor's sessions, and its buttons.
+type sessionPages struct{ *site }
+
+func (p sessionPages) route(mux *http.ServeMux) {
+	mux.Handle("GET "+sessionsPath, p.requireUser(p.list))
+	mux.Handle("POST "+revokePath, p.requireUser(p.revoke))
 }
 
-// session is a session and what to call it.
+// sessionList is what the template of the page gets.
+type sessionList struct {
+	Sessions        []session
+	Revoke, SignOut string // the paths that the buttons post to
+}
+
 type session struct {
 	personal.Session
 	Device string // empty if unknown
 }
 
-func (s *site) sessions(w http.ResponseWriter, r *http.Request) {
-	c, _ := s.cookies.credentials(r)
-	list, err := s.service.Sessions(r.Context(), c)
+func (p sessionPages) list(w http.ResponseWriter, r *http.Request) {
+	c, _ := credentials(r)
+	list, err := p.Service.Sessions(r.Context(), c)
 	if err != nil {
-		s.refuse(w, r, err)
+		p.refuse(w, r, err)
 		return
 	}
-	body := sessionsPage{End: endPath, EndEveryone: signOutPath}
+	body := sessionList{Revoke: revokePath, SignOut: signOutPath}
 	for _, one := range list {
 		body.Sessions = append(body.Sessions, session{Session: one, Device: device(one.Agent)})
 	}
-	p := s.page(w, r)
-	p.SubNav, p.Body = s.accountNav(r), body
-	s.pages.Render(w, r, http.StatusOK, "sessions", p)
+	page := p.page(w, r)
+	page.SubNav, page.Body = p.accountNav(r), body
+	p.pages.Render(w, r, http.StatusOK, "sessions", page)
 }
 
-func (s *site) endSession(w http.ResponseWriter, r *http.Request) {
-	posted, err := ui.ReadForm(w, r)
-	if err != nil {
-		s.refuse(w, r, unreadable(err))
+func (p sessionPages) revoke(w http.ResponseWriter, r *http.Request) {
+	posted, ok := p.readPosted(w, r)
+	if !ok {
 		return
 	}
-	c, _ := s.cookies.credentials(r)
-	if err := s.service.RevokeSession(r.Context(), personal.RevokeSessionRequest{Credentials: c, ID: posted.Get("id")}); err != nil {
-		s.refuse(w, r, err)
+	c, _ := credentials(r)
+	if err := p.Service.RevokeSession(r.Context(), personal.RevokeSessionRequest{Credentials: c, ID: posted.Get("id")}); err != nil {
+		p.refuse(w, r, err)
 		return
 	}
 	ui.LeaveNotice(w, r, "sessions_revoke")
 	ui.Redirect(w, r, sessionsPath)
 }
 
-// device returns what a visitor would call the program of a User-Agent, and the
-// header itself where it is none of the usual. Programs claim to be others too,
-// so the order counts.
+// device returns the browser and the system of a User-Agent header, or the header
+// itself if the browser is unknown. Browsers also name others that they are
+// compatible with, so the order matters.
 func device(agent string) string {
-	browser := first(agent, [][2]string{
+	browser := firstMatch(agent, [][2]string{
 		{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"YaBrowser/", "Yandex"}, {"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"},
 		{"CriOS/", "Chrome"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"},
 	})
-	system := first(agent, [][2]string{
+	system := firstMatch(agent, [][2]string{
 		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"},
 		{"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"},
 	})
@@ -72,8 +78,8 @@ func device(agent string) string {
 	return browser + " · " + system
 }
 
-// first returns the name of the first mark that a text has.
-func first(text string, marks [][2]string) string {
+// firstMatch returns the name of the first mark that a text contains.
+func firstMatch(text string, marks [][2]string) string {
 	for _, mark := range marks {
 		if strings.Contains(text, mark[0]) {
 			return mark[1]

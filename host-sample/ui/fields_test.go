@@ -50,7 +50,7 @@ func TestFieldControl_EveryType(t *testing.T) {
 			[]string{"<select", `<option value="">`, `<option value="a">a</option>`, `<option value="b" selected>Bee</option>`}},
 		{personal.Field{Type: personal.TypeFile}, "", []string{`inputmode="url"`}},
 		{personal.Field{Type: personal.TypeLink}, "17", []string{`type="text"`, `value="17"`}},
-		{personal.Field{Type: personal.TypeLinkSet}, "1\n2", []string{"<textarea", "One on each line."}},
+		{personal.Field{Type: personal.TypeLinkSet}, "1\n2", []string{"<textarea", "One per line."}},
 		{personal.Field{Type: personal.TypeTags, Required: true}, "a\nb", []string{"<textarea", `aria-required="true"`, `<span class="required"`}},
 	} {
 		if tt.field.Name == "" {

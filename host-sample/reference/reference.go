@@ -1,15 +1,68 @@
+// Package reference renders the API reference as a page: the content of
+// openapi.json, with a form to try every operation.
 package reference
 
 import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cms-personal/personal/host-sample/ui"
+	"github.com/cms-personal/personal/shared/personalhttp"
 )
+
+//go:embed templates texts assets
+var embedded embed.FS
+
+// Path is the path of the page.
+const Path = "/reference"
+
+// API is what the page describes.
+type API interface {
+	Document(r *http.Request) ([]byte, error) // openapi.json
+	Explain(r *http.Request, err error) personalhttp.Explanation
+}
+
+// Options are what the page needs.
+type Options struct {
+	API API
+	Log *slog.Logger
+}
+
+// New returns the handler of [Path] and of the assets below it.
+func New(o Options) (http.Handler, error) {
+	pages, err := ui.New(ui.Options{
+		Templates: ui.Folder(embedded, "templates"), Texts: ui.Folder(embedded, "texts"), Assets: ui.Folder(embedded, "assets"), AssetPath: Path + "/assets/", Log: o.Log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the API reference: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) {
+		text, err := o.API.Document(r) // fails while the plugin is unavailable
+		var d document
+		if err == nil {
+			err = json.Unmarshal(text, &d)
+		}
+		if err != nil {
+			x := o.API.Explain(r, err)
+			pages.Problem(w, r, ui.Problem{Status: x.Status, Message: x.Message, Retry: true})
+			return
+		}
+		pages.Render(w, r, http.StatusOK, "reference", ui.Page{Wide: true, Body: newBody(d)})
+	})
+	return pages.Handler(mux), nil
+}
 
 // body is what the page shows.
 type body struct {
 	Introduction [][]span // paragraphs
-	Base         string   // what paths begin with
+	Base         string   // prefix of the paths
 	DocumentURL  string
 	Operations   []operation
 	Identity     members[scheme]
@@ -21,26 +74,26 @@ type operation struct {
 	Method     string
 	Path       string
 	Summary    []span
-	Identified bool
+	Identified bool // needs credentials
 	MediaTypes []string
-	Properties []property // of the body
-	Headers    []string   // of a success; other answers have them too
-	Answers    []answer
+	Properties []property // of the request body
+	Headers    []string   // of a success, and of other responses too
+	Responses  []statusResponse
 }
 
-// property is one parameter of a body.
+// property is one parameter of a request, or one value of a response.
 type property struct {
 	schema
-	ID       string // within the page; empty where it is not to be tried
+	ID       string // within the page; empty for responses
 	Name     string
 	Required bool
 }
 
-// answer is one status with what it may say.
-type answer struct {
+// statusResponse describes the responses with one status.
+type statusResponse struct {
 	Status  string
 	Texts   [][]span
-	Headers []string   // beside those of a success
+	Headers []string   // in addition to those of a success
 	Data    []property // of a success
 }
 
@@ -52,7 +105,7 @@ func newBody(d document) body {
 	b.DocumentURL = b.Base + "/openapi.json"
 	for _, path := range d.Paths {
 		for _, method := range path.Value {
-			if method.Name != "options" { // which only browsers send
+			if method.Name != "options" { // sent by browsers only
 				b.Operations = append(b.Operations, d.operation(strings.ToUpper(method.Name), path.Name, method.Value))
 			}
 		}
@@ -66,33 +119,33 @@ func (d *document) operation(method, path string, described described) operation
 	}
 	for _, m := range described.RequestBody.Content {
 		op.MediaTypes = append(op.MediaTypes, m.Name)
-		op.Properties = d.properties(m.Value.Schema, "") // the same for all
+		op.Properties = d.properties(m.Value.Schema, "") // the same for all media types
 	}
 	for i := range op.Properties {
 		op.Properties[i].ID = op.ID + "-" + op.Properties[i].Name
 	}
 	slices.SortFunc(described.Responses, func(a, b member[response]) int { return strings.Compare(a.Name, b.Name) })
-	for _, r := range described.Responses {
-		response := d.response(r.Value)
-		a := answer{Status: r.Name, Texts: paragraphs(response.Description)}
-		for _, h := range response.Headers {
+	for _, m := range described.Responses {
+		r := d.response(m.Value)
+		shown := statusResponse{Status: m.Name, Texts: paragraphs(r.Description)}
+		for _, h := range r.Headers {
 			switch {
-			case len(op.Answers) == 0:
+			case len(op.Responses) == 0:
 				op.Headers = append(op.Headers, h.Name)
 			case !slices.Contains(op.Headers, h.Name):
-				a.Headers = append(a.Headers, h.Name)
+				shown.Headers = append(shown.Headers, h.Name)
 			}
 		}
-		for _, m := range response.Content {
-			a.Data = d.data(m.Value.Schema)
+		for _, m := range r.Content {
+			shown.Data = d.data(m.Value.Schema)
 		}
-		op.Answers = append(op.Answers, a)
+		op.Responses = append(op.Responses, shown)
 	}
 	return op
 }
 
-// data returns what a success holds, if it holds anything. Where errors have the
-// same status the success is the first of the forms.
+// data returns the values of a success, if it has any. If errors share its status,
+// the success is the first of the alternatives.
 func (d *document) data(s schema) []property {
 	envelope := d.schema(s)
 	if len(envelope.OneOf) > 0 {
@@ -106,8 +159,8 @@ func (d *document) data(s schema) []property {
 	return nil
 }
 
-// properties returns those of an object, and of the objects in it by names with
-// dots.
+// properties returns the properties of an object and, with names such as "a.b" and
+// "a[].b", those of the objects in it.
 func (d *document) properties(s schema, prefix string) []property {
 	object := d.schema(s)
 	var list []property
@@ -124,8 +177,8 @@ func (d *document) properties(s schema, prefix string) []property {
 	return list
 }
 
-// Kind tells how the value is typed into the page: as one of the JSON types, or
-// "choice", "secret" or "list".
+// Kind returns the kind of the control for the value: a JSON type, or "choice",
+// "secret" or "list".
 func (p property) Kind() string {
 	switch {
 	case len(p.Enum) > 0:
@@ -140,7 +193,7 @@ func (p property) Kind() string {
 	return "string"
 }
 
-// Choices are the values on offer, besides none.
+// Choices are the possible values except null.
 func (p property) Choices() []string {
 	var list []string
 	for _, v := range p.Enum {
@@ -161,38 +214,37 @@ func (p property) TypeText() string {
 	return text
 }
 
-// Bounds tells the value's limits.
+// Bounds lists the limits of the value.
 func (p property) Bounds() string {
 	var list []string
-	add := func(name, value string) { list = append(list, name+" "+value) }
 	if p.MinLength > 1 {
-		add("≥", strconv.Itoa(p.MinLength))
+		list = append(list, fmt.Sprint("≥ ", p.MinLength))
 	}
 	if p.MaxLength > 0 {
-		add("≤", strconv.Itoa(p.MaxLength))
+		list = append(list, fmt.Sprint("≤ ", p.MaxLength))
 	}
 	if p.Minimum != nil {
-		add("≥", strconv.FormatFloat(*p.Minimum, 'f', -1, 64))
+		list = append(list, "≥ "+strconv.FormatFloat(*p.Minimum, 'f', -1, 64))
 	}
 	if p.Maximum != nil {
-		add("≤", strconv.FormatFloat(*p.Maximum, 'f', -1, 64))
+		list = append(list, "≤ "+strconv.FormatFloat(*p.Maximum, 'f', -1, 64))
 	}
 	if p.Pattern != "" {
-		add("~", p.Pattern)
+		list = append(list, "~ "+p.Pattern)
 	}
 	return strings.Join(list, ", ")
 }
 
-// Meaning is the value's description.
-func (p property) Meaning() []span { return spans(p.Description) }
+// Text is the value's description.
+func (p property) Text() []span { return spans(p.Description) }
 
-// span is a part of a text that is code, or is not.
+// span is a part of a text that is either code or not.
 type span struct {
 	Text string
 	Code bool
 }
 
-// spans reads a text in which code stands between backquotes.
+// spans splits a text with code between backquotes.
 func spans(text string) []span {
 	var list []span
 	for i, part := range strings.Split(text, "`") {
@@ -203,7 +255,7 @@ func spans(text string) []span {
 	return list
 }
 
-// paragraphs reads a text of several paragraphs.
+// paragraphs splits a text at blank lines.
 func paragraphs(text string) [][]span {
 	var list [][]span
 	for _, p := range strings.Split(text, "\n\n") {

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// relay is a small SMTP server (RFC 5321) for one conversation. It accepts
-// everything but what replies say.
+// relay is a small SMTP server (RFC 5321) for one connection. It accepts everything
+// except for the steps in replies.
 type relay struct {
 	addr            string
-	replies         map[string]string // to AUTH, MAIL, RCPT, DATA, or "content" at the end of the mail; "" accepts
+	replies         map[string]string // to AUTH, MAIL, RCPT, DATA, or "content" after the mail; "" accepts
 	extensions      []string          // offered besides AUTH PLAIN
 	hangUpAfterData bool
-	startTLS        string      // answer to STARTTLS, which is offered then; after a 220 it speaks TLS
-	tls             *tls.Config // that it has
+	startTLS        string // reply to STARTTLS, which is offered if not empty; after 220 TLS follows
+	tls             *tls.Config
 	taken           chan envelope
-	clear           []string      // verbs that came in clear, to be read when it is done
-	done            chan struct{} // closed when the conversation is over
+	clear           []string      // commands received without TLS; read it after done
+	done            chan struct{} // closed when the connection is closed
 }
 
-// envelope is a mail that was taken over.
+// envelope is an accepted mail.
 type envelope struct {
 	login, from, to string
 	data            []byte // with CRLF, as on the wire
@@ -45,7 +45,7 @@ func startRelay(t *testing.T) *relay {
 			return
 		}
 		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(5 * time.Second)) // of a client that leaves it open
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Second)) // for clients that leave it open
 		r.talk(conn)
 	}()
 	t.Cleanup(func() {
@@ -59,7 +59,7 @@ func (r *relay) talk(conn net.Conn) {
 	var e envelope
 	c := textproto.NewConn(conn)
 	encrypted := false
-	// reply sends the reply that was set for a step, or the one that accepts it.
+	// reply sends the reply that is set for a step, or the one that accepts it.
 	reply := func(step, accepts string) (accepted bool) {
 		if refusal := r.replies[step]; refusal != "" {
 			_ = c.PrintfLine("%s", refusal)
@@ -131,7 +131,7 @@ func (r *relay) talk(conn net.Conn) {
 	}
 }
 
-// address returns what stands between < and >.
+// address returns the text between < and >.
 func address(s string) string {
 	_, s, _ = strings.Cut(s, "<")
 	s, _, _ = strings.Cut(s, ">")

@@ -15,7 +15,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
-// shown asks for the page of a site with these user fields.
+// shown returns the page of a site with the given user fields.
 func shown(t *testing.T, fields []personal.Field, err error) *httptest.ResponseRecorder {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -42,12 +42,12 @@ func TestReference_EveryOperationCanBeTried(t *testing.T) {
 	} {
 		method, path, _ := strings.Cut(operation, " ")
 		if !strings.Contains(body, `data-method="`+method+`" data-url="/cms/api/v1/personal`+path+`"`) {
-			t.Errorf("%s cannot be tried", operation)
+			t.Errorf("%s: got no form to try it", operation)
 		}
 	}
 	for _, want := range []string{"/cms/api/v1/personal/openapi.json", "invalid_credentials", "Retry-After", "User-Hash", "user_profile"} {
 		if !strings.Contains(body, want) {
-			t.Errorf("the page does not mention %s", want)
+			t.Errorf("want %s in the page", want)
 		}
 	}
 }
@@ -65,17 +65,17 @@ func TestReference_ShowsUserFieldsEscaped(t *testing.T) {
 		`name="password" data-kind="secret" type="password"`,
 	} {
 		if !strings.Contains(body, want) {
-			t.Errorf("the page lacks %s", want)
+			t.Errorf("want %s in the page", want)
 		}
 	}
 	if strings.Contains(body, evil) {
-		t.Error("a label is markup")
+		t.Error("a label is not escaped")
 	}
 }
 
 func TestReference_WithoutPlugin(t *testing.T) {
-	w := shown(t, nil, personal.NewError(personal.CodeUnavailable, errors.New("away")))
+	w := shown(t, nil, personal.NewError(personal.CodeUnavailable, errors.New("unavailable")))
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "Try again") {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want 503", w.Code, w.Body)
 	}
 }

@@ -22,24 +22,24 @@ import (
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
-// hash returns a well-formed hash that ends in a letter.
+// hash returns a well-formed session hash with the given last character.
 func hash(end string) string { return strings.Repeat("aB3_-", 8) + "xy" + end }
 
 var first, second = hash("1"), hash("2")
 
-// module is a service with one account, and what it was asked for.
+// module is a service with one account. It records its requests.
 type module struct {
 	personaltest.Service
 
 	mu      sync.Mutex
 	down    bool
 	valid   map[string]bool // hashes
-	used    []string        // hashes that profiles were read by
+	used    []string        // hashes of requests for the profile
 	refresh int
 	fields  []personal.Field
 	profile personal.Profile
 	updates []map[string]personal.Input
-	calls   []any // other requests, as they came
+	calls   []any // other requests
 }
 
 func newModule() *module {
@@ -51,13 +51,13 @@ func newModule() *module {
 		if r.Password != "correct horse" {
 			return personal.SignedIn{}, personal.NewError(personal.CodeInvalidCredentials, nil)
 		}
-		return personal.SignedIn{Credentials: personal.Credentials{UserID: 42, UserHash: first}, Profile: m.profile}, m.noting(r)
+		return personal.SignedIn{Credentials: personal.Credentials{UserID: 42, UserHash: first}, Profile: m.profile}, m.record(r)
 	}
 	m.RegisterFunc = func(_ context.Context, r personal.RegisterRequest) (personal.SignedIn, error) {
 		if r.Login == "taken" {
 			return personal.SignedIn{}, &personal.Error{Code: personal.CodeAlreadyExists, FieldErrors: personal.FieldErrors{"login": personal.FieldErrorTaken}}
 		}
-		return personal.SignedIn{Credentials: personal.Credentials{UserID: 42, UserHash: first}}, m.noting(r)
+		return personal.SignedIn{Credentials: personal.Credentials{UserID: 42, UserHash: first}}, m.record(r)
 	}
 	m.ProfileFunc = func(_ context.Context, c personal.Credentials) (personal.Profile, error) {
 		m.mu.Lock()
@@ -89,24 +89,24 @@ func newModule() *module {
 		if r.OldPassword != "correct horse" {
 			return personal.Credentials{}, personal.FieldErrors{"old_password": personal.FieldErrorMismatch}.Err()
 		}
-		return personal.Credentials{UserID: 42, UserHash: second}, m.noting(r)
+		return personal.Credentials{UserID: 42, UserHash: second}, m.record(r)
 	}
-	m.RecoverFunc = func(_ context.Context, r personal.RecoverRequest) error { return m.noting(r) }
+	m.RecoverFunc = func(_ context.Context, r personal.RecoverRequest) error { return m.record(r) }
 	m.RecoverConfirmFunc = func(_ context.Context, r personal.RecoverConfirmRequest) error {
 		if r.Token != "good" {
 			return personal.NewError(personal.CodeInvalidToken, nil)
 		}
-		return m.noting(r)
+		return m.record(r)
 	}
-	m.ChangeEmailFunc = func(_ context.Context, r personal.ChangeEmailRequest) error { return m.noting(r) }
-	m.ConfirmEmailFunc = func(_ context.Context, r personal.ConfirmEmailRequest) error { return m.noting(r) }
+	m.ChangeEmailFunc = func(_ context.Context, r personal.ChangeEmailRequest) error { return m.record(r) }
+	m.ConfirmEmailFunc = func(_ context.Context, r personal.ConfirmEmailRequest) error { return m.record(r) }
 	m.LogoutFunc = func(_ context.Context, r personal.LogoutRequest) error {
 		if err := m.check(r.Credentials); err != nil {
 			return err
 		}
-		return m.noting(r)
+		return m.record(r)
 	}
-	m.RevokeSessionFunc = func(_ context.Context, r personal.RevokeSessionRequest) error { return m.noting(r) }
+	m.RevokeSessionFunc = func(_ context.Context, r personal.RevokeSessionRequest) error { return m.record(r) }
 	return m
 }
 
@@ -120,7 +120,7 @@ func (m *module) check(c personal.Credentials) error {
 	return nil
 }
 
-func (m *module) noting(request any) error {
+func (m *module) record(request any) error {
 	m.calls = append(m.calls, request)
 	if m.down {
 		return personal.NewError(personal.CodeUnavailable, nil)
@@ -128,7 +128,7 @@ func (m *module) noting(request any) error {
 	return nil
 }
 
-// browser is a visitor's: it keeps cookies and follows no redirect.
+// browser keeps cookies and does not follow redirects.
 type browser struct {
 	t       *testing.T
 	handler http.Handler
@@ -151,14 +151,14 @@ func newBrowser(t *testing.T, s personal.Service) *browser {
 	}
 	t.Cleanup(func() {
 		if strings.Contains(b.log.String(), "there is no text") {
-			t.Errorf("a text is missing:\n%s", b.log)
+			t.Errorf("a page uses a text that does not exist:\n%s", b.log)
 		}
 	})
 	b.handler = ui.RememberedLanguage(api.WithCall(pages))
 	return b
 }
 
-// reply is an answer, read.
+// reply is a response and its body.
 type reply struct {
 	*http.Response
 	body string
@@ -191,7 +191,7 @@ func (b *browser) send(method, path string, form url.Values, headers ...string) 
 		b.t.Fatal(err)
 	}
 	if response.Header.Get("Content-Security-Policy") == "" {
-		b.t.Errorf("%s %s has no Content-Security-Policy", method, path)
+		b.t.Errorf("%s %s: got no Content-Security-Policy", method, path)
 	}
 	return reply{Response: response, body: string(body)}
 }
@@ -210,7 +210,7 @@ func (b *browser) post(path string, pairs ...string) reply {
 	return b.send("POST", path, form, "Sec-Fetch-Site", "same-origin")
 }
 
-// hold puts a pair into the browser, given so long ago.
+// hold puts credentials of the given age into the browser.
 func (b *browser) hold(hash string, age time.Duration) {
 	value := fmt.Sprintf("42.%s.%d", hash, time.Now().Add(-age).Unix())
 	b.jar["account"] = &http.Cookie{Name: "account", Value: value}
@@ -218,7 +218,7 @@ func (b *browser) hold(hash string, age time.Duration) {
 
 var hiddenInput = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
 
-// hidden returns what a page's forms send unseen, as name, value.
+// hidden returns the hidden values of the page's forms: name, value, name, value …
 func (r reply) hidden() []string {
 	var pairs []string
 	for _, found := range hiddenInput.FindAllStringSubmatch(r.body, -1) {
@@ -227,11 +227,11 @@ func (r reply) hidden() []string {
 	return pairs
 }
 
-// leads expects a redirect.
+// leads expects a redirect to a path.
 func (r reply) leads(t *testing.T, to string) {
 	t.Helper()
 	if r.StatusCode != http.StatusSeeOther || r.Header.Get("Location") != to {
-		t.Errorf("answered %d to %q, want %q: %s", r.StatusCode, r.Header.Get("Location"), to, r.body)
+		t.Errorf("got %d to %q, want 303 to %q: %s", r.StatusCode, r.Header.Get("Location"), to, r.body)
 	}
 }
 
@@ -239,11 +239,11 @@ func (r reply) leads(t *testing.T, to string) {
 func (r reply) shows(t *testing.T, status int, texts ...string) {
 	t.Helper()
 	if r.StatusCode != status || r.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("answered %d, %q", r.StatusCode, r.Header.Get("Cache-Control"))
+		t.Errorf("got %d, Cache-Control %q, want %d, no-store", r.StatusCode, r.Header.Get("Cache-Control"), status)
 	}
 	for _, text := range texts {
 		if !strings.Contains(r.body, text) {
-			t.Errorf("the page lacks %q:\n%s", text, r.body)
+			t.Errorf("want %q in the page:\n%s", text, r.body)
 		}
 	}
 }

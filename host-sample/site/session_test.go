@@ -38,7 +38,7 @@ func TestSignIn_ReturnsToRequestedPage(t *testing.T) {
 		b.post("/account/sign-in"+next, "login", "anna", "password", "correct horse").leads(t, want)
 		b.get("/account").shows(t, 200, "You are signed in.", "anna")
 		if b.get("/account"); strings.Contains(b.get("/account").body, "You are signed in.") {
-			t.Error("the notice is shown again")
+			t.Error("the notice is shown twice")
 		}
 	}
 }
@@ -46,23 +46,23 @@ func TestSignIn_ReturnsToRequestedPage(t *testing.T) {
 func TestSignIn_EndsPreviousSession(t *testing.T) {
 	for name, tt := range map[string]struct {
 		path, password string
-		before         string // the hash the browser has; empty if none
-		fails          error  // what ending it comes to
-		want           string // what was asked for, in order
-		told           bool   // by the log
+		before         string // the hash that the browser has; empty if none
+		err            error  // of ending the previous session
+		want           string // the requests in order
+		logged         bool
 	}{
 		"a sign-in":            {path: "/account/sign-in", before: second, want: "open, end " + second},
 		"a registration":       {path: "/account/register", before: second, want: "open, end " + second},
-		"no session was":       {path: "/account/sign-in", want: "open"},
-		"it had ended":         {path: "/account/sign-in", before: second, fails: personal.NewError(personal.CodeUnauthenticated, nil), want: "open, end " + second},
-		"it cannot be ended":   {path: "/account/sign-in", before: second, fails: personal.NewError(personal.CodeUnavailable, nil), want: "open, end " + second, told: true},
+		"no session before":    {path: "/account/sign-in", want: "open"},
+		"it has ended":         {path: "/account/sign-in", before: second, err: personal.NewError(personal.CodeUnauthenticated, nil), want: "open, end " + second},
+		"it cannot be ended":   {path: "/account/sign-in", before: second, err: personal.NewError(personal.CodeUnavailable, nil), want: "open, end " + second, logged: true},
 		"a sign-in that fails": {path: "/account/sign-in", password: "wrong", before: second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModule()
 			m.LogoutFunc = func(_ context.Context, r personal.LogoutRequest) error {
 				m.calls = append(m.calls, r)
-				return tt.fails
+				return tt.err
 			}
 			b := newBrowser(t, m)
 			if tt.before != "" {
@@ -72,22 +72,22 @@ func TestSignIn_EndsPreviousSession(t *testing.T) {
 			if tt.password == "" {
 				a.leads(t, "/account")
 				if !strings.Contains(b.jar["account"].Value, first) {
-					t.Errorf("the browser holds %v", b.jar["account"])
+					t.Errorf("got cookie %v, want the new hash", b.jar["account"])
 				}
 			}
-			var asked []string
+			var requests []string
 			for _, call := range m.calls {
 				if r, ok := call.(personal.LogoutRequest); ok {
-					asked = append(asked, "end "+r.Credentials.UserHash)
+					requests = append(requests, "end "+r.Credentials.UserHash)
 					continue
 				}
-				asked = append(asked, "open")
+				requests = append(requests, "open")
 			}
-			if got := strings.Join(asked, ", "); got != tt.want {
-				t.Errorf("asked for %q, want %q", got, tt.want)
+			if got := strings.Join(requests, ", "); got != tt.want {
+				t.Errorf("got requests %q, want %q", got, tt.want)
 			}
-			if told := strings.Contains(b.log.String(), "ending the previous session at sign-in failed"); told != tt.told {
-				t.Errorf("the log tells of it: %t", told)
+			if logged := strings.Contains(b.log.String(), "ending the previous session at sign-in failed"); logged != tt.logged {
+				t.Errorf("got a log message: %t, want %t", logged, tt.logged)
 			}
 		})
 	}
@@ -99,9 +99,9 @@ func TestCookie_Attributes(t *testing.T) {
 		target string
 		want   string
 	}{
-		"plain":                     {false, "/account/sign-in", "account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax"},
-		"by TLS":                    {false, "https://site.example/account/sign-in", "__Host-account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"},
-		"a proxy takes the TLS off": {true, "/account/sign-in", "__Host-account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"},
+		"plain HTTP":                {false, "/account/sign-in", "account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax"},
+		"TLS":                       {false, "https://site.example/account/sign-in", "__Host-account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"},
+		"TLS terminates at a proxy": {true, "/account/sign-in", "__Host-account=42.%s.%d; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"},
 	} {
 		b := newBrowser(t, newModule())
 		if tt.https {
@@ -114,7 +114,7 @@ func TestCookie_Attributes(t *testing.T) {
 			ok = ok || got == fmt.Sprintf(tt.want, first, made)
 		}
 		if !ok {
-			t.Errorf("%s: Set-Cookie: %s", name, got)
+			t.Errorf("%s: got Set-Cookie %s", name, got)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestCookie_MalformedValueIsIgnored(t *testing.T) {
 		b.get("/demo").leads(t, "/account/sign-in?next=%2Fdemo")
 	}
 	if len(m.used) != 0 {
-		t.Errorf("the service was asked about %v", m.used)
+		t.Errorf("got requests for the profile with %v, want none", m.used)
 	}
 }
 
@@ -137,29 +137,29 @@ func TestRefresh_OldCredentials(t *testing.T) {
 	b.hold(first, time.Minute)
 	b.get("/account")
 	if m.refresh != 0 {
-		t.Fatal("a young pair was exchanged")
+		t.Fatal("credentials were refreshed before their time")
 	}
 	b.hold(first, 6*time.Minute)
 	b.get("/account").shows(t, 200)
 	if m.refresh != 1 || !strings.Contains(b.jar["account"].Value, second) {
-		t.Fatalf("after %d refreshes the browser holds %s", m.refresh, b.jar["account"].Value)
+		t.Fatalf("got %d refreshes and cookie %s, want 1 and the new hash", m.refresh, b.jar["account"].Value)
 	}
-	// Were the new hash used before the browser is known to have it, an answer
-	// that gets lost would leave the browser with a stolen one.
+	// If the page used the new hash, and its response were lost, the browser's old
+	// hash would count as stolen.
 	if used := strings.Join(m.used, " "); strings.Contains(used, second) {
-		t.Errorf("the page used the new hash: %s", used)
+		t.Errorf("got profile requests with %s, want the old hash only", used)
 	}
 	b.get("/account")
 	if m.refresh != 1 || m.used[len(m.used)-1] != second {
-		t.Errorf("after %d refreshes the next page used %v", m.refresh, m.used)
+		t.Errorf("got %d refreshes and hashes %v, want 1 and the new hash last", m.refresh, m.used)
 	}
-	b.hold(first, -time.Hour) // made up
+	b.hold(first, -time.Hour) // forged
 	b.post("/account", "name", "")
 	if m.refresh != 1 {
-		t.Error("a post exchanged the pair")
+		t.Error("a post refreshed the credentials")
 	}
 	if b.get("/account"); m.refresh != 2 {
-		t.Error("a pair from the future counts as young")
+		t.Error("credentials from the future were not refreshed")
 	}
 }
 
@@ -170,7 +170,7 @@ func TestRefresh_FailureKeepsCookie(t *testing.T) {
 	b.hold(first, time.Hour)
 	b.get("/account").shows(t, 200, "anna")
 	if !strings.Contains(b.jar["account"].Value, first) {
-		t.Errorf("the browser holds %v", b.jar["account"])
+		t.Errorf("got cookie %v, want the old hash", b.jar["account"])
 	}
 }
 
@@ -183,7 +183,7 @@ func TestOutage_KeepsCookie(t *testing.T) {
 		a := b.get(path)
 		a.shows(t, 503, "Back in a moment", "Try again", `class="button" href="`+path+`"`, "Sign out")
 		if a.Header.Get("Retry-After") != "3" {
-			t.Errorf("%s: Retry-After %q", path, a.Header.Get("Retry-After"))
+			t.Errorf("%s: got Retry-After %q, want 3", path, a.Header.Get("Retry-After"))
 		}
 	}
 	b.get("/").shows(t, 200, "Sign out")
@@ -192,10 +192,10 @@ func TestOutage_KeepsCookie(t *testing.T) {
 	a := b.post("/account/sign-in", "login", "anna", "password", "correct horse")
 	a.shows(t, 503, "not available at the moment", `value="anna"`)
 	if a.Header.Get("Retry-After") == "" || strings.Contains(a.body, "correct horse") {
-		t.Errorf("the form comes back with %v:\n%s", a.Header, a.body)
+		t.Errorf("got %v:\n%s, want Retry-After and no password", a.Header, a.body)
 	}
 	if b.jar["account"] == nil {
-		t.Error("the cookie is gone")
+		t.Error("the cookie was deleted")
 	}
 }
 
@@ -220,14 +220,14 @@ func TestOutage_KeepsTypedValues(t *testing.T) {
 			a.shows(t, 503, `value="`+typed[i]+`"`)
 		}
 		if a.Header.Get("Retry-After") != "3" || strings.Contains(a.body, "a secret") {
-			t.Errorf("%s comes back with %v:\n%s", path, a.Header, a.body)
+			t.Errorf("%s: got %v:\n%s, want Retry-After and no password", path, a.Header, a.body)
 		}
 	}
 	again := b.post("/account", append([]string{"name", "", "city", "Kazan"}, shown...)...).hidden()
 	m.down = false
 	b.post("/account", append([]string{"name", "", "city", "Kazan"}, again...)...).leads(t, "/account")
 	if diff := cmp.Diff([]map[string]personal.Input{{"city": personal.Text("Kazan")}}, m.updates); diff != "" {
-		t.Errorf("saved afterwards (-want +got):\n%s", diff)
+		t.Errorf("updates after the outage (-want +got):\n%s", diff)
 	}
 }
 
@@ -250,7 +250,7 @@ func TestSession_EndedKeepsCookie(t *testing.T) {
 	b.get("/demo").leads(t, "/account/sign-in?next=%2Fdemo")
 	b.get("/").shows(t, 200, "Sign in")
 	if b.jar["account"] == nil {
-		t.Error("an answer that comes late would sign out whoever has just signed in")
+		t.Error("the cookie was deleted: a late response could sign out a new session")
 	}
 }
 
@@ -267,12 +267,12 @@ func TestSessions_ListAndRevoke(t *testing.T) {
 	if diff := cmp.Diff([]any{
 		personal.RevokeSessionRequest{Credentials: credentials, ID: "2"}, personal.LogoutRequest{Credentials: credentials, All: true},
 	}, m.calls); diff != "" {
-		t.Errorf("the service was asked for (-want +got):\n%s", diff)
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	b.hold(hash("x"), 0) // has ended elsewhere
+	b.hold(hash("x"), 0) // a session that has ended
 	b.post("/account/sign-out").leads(t, "/")
 	if b.jar["account"] != nil {
-		t.Error("the cookie is still there")
+		t.Error("the cookie was not deleted")
 	}
 }
 
@@ -283,14 +283,14 @@ func TestSession_SurvivesSchemeChange(t *testing.T) {
 	holds := func(want, not string) {
 		t.Helper()
 		if b.jar[want] == nil || b.jar[not] != nil {
-			t.Fatalf("the browser holds %v, want %s and no %s", b.jar, want, not)
+			t.Fatalf("got cookies %v, want %s and no %s", b.jar, want, not)
 		}
 	}
 	b.hold(first, 6*time.Minute)
 	https = true
 	b.get("/account").shows(t, 200, "anna")
 	holds("__Host-account", "account")
-	https = false // a node behind another proxy, say
+	https = false // behind another proxy, for example
 	b.get("/account").shows(t, 200, "anna")
 	b.post("/account/sign-in", "login", "anna", "password", "correct horse")
 	holds("account", "__Host-account")
@@ -298,6 +298,6 @@ func TestSession_SurvivesSchemeChange(t *testing.T) {
 	b.get("/account").shows(t, 200, "anna")
 	b.post("/account/sign-out").leads(t, "/")
 	if b.jar["account"] != nil || b.jar["__Host-account"] != nil {
-		t.Errorf("signed out, the browser holds %v", b.jar)
+		t.Errorf("after signing out: got cookies %v, want none", b.jar)
 	}
 }

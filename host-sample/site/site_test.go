@@ -13,7 +13,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// pages are all that there are; those for signed-in visitors are the second.
+// pages are the paths of all pages: public ones, and those for signed-in visitors.
 var pages = [2][]string{
 	{"/", "/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email"},
 	{"/account", "/account/password", "/account/new-email", "/account/sessions", "/demo"},
@@ -26,11 +26,11 @@ func TestPages_BothLanguages(t *testing.T) {
 		english, russian := b.get(path, "Accept-Language", "en"), b.get(path, "Accept-Language", "ru")
 		english.shows(t, 200, `<html lang="en">`, "<h1>", "Skip to the content", "Sign out")
 		russian.shows(t, 200, `<html lang="ru">`, "<h1>", "Перейти к содержимому", "Выйти")
-		// What is left in Latin letters in Russian is a name.
+		// Latin letters in a Russian heading are an untranslated text, or a name.
 		_, main, _ := strings.Cut(russian.body, "<h1>")
 		heading, _, _ := strings.Cut(main, "</h1>")
 		if path != "/" && path != "/demo" && regexp.MustCompile("[A-Za-z]").MatchString(heading) {
-			t.Errorf("%s is called %q in Russian", path, heading)
+			t.Errorf("%s: got Russian heading %q", path, heading)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func TestPages_RefusePostsFromOtherSites(t *testing.T) {
 		b.send("POST", path, map[string][]string{"all": {"true"}}, "Origin", "https://evil.example").shows(t, 403, "another site")
 	}
 	if len(m.calls)+len(m.updates) != 0 {
-		t.Errorf("the service was asked for %v", m.calls)
+		t.Errorf("got requests %v, want none", m.calls)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestRegister_InvalidFormKeepsTypedValues(t *testing.T) {
 		`value="taken"`, `aria-invalid="true"`, `value="a@example.com"`, `<option value="kazan" selected>`)
 	for _, unwanted := range []string{"hidden horse", "number", `value="true" checked`} {
 		if strings.Contains(a.body, unwanted) {
-			t.Errorf("the page has %q", unwanted)
+			t.Errorf("the page contains %q", unwanted)
 		}
 	}
 	b.post("/account/register", "login", "anna", "email", "a@example.com", "password", "p", "confirm_password", "q", "name", "Анна", "city", "kazan", "made_up", "x").leads(t, "/account")
@@ -71,7 +71,7 @@ func TestRegister_InvalidFormKeepsTypedValues(t *testing.T) {
 		"name": personal.Text("Анна"), "city": personal.Text("kazan"), "news": personal.Text("false"),
 	}}
 	if diff := cmp.Diff([]any{want}, m.calls); diff != "" {
-		t.Errorf("registered (-want +got):\n%s", diff)
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	b.get("/account").shows(t, 200, "Учётная запись создана.")
 }
@@ -92,11 +92,11 @@ func TestProfile_SendsOnlyChanges(t *testing.T) {
 	b.hold(first, 0)
 	page := b.get("/account")
 	page.shows(t, 200, "n-17", "2026-01-02T03:04:00", "Kazan")
-	m.profile.Fields[3].Value = "Moscow" // elsewhere, while the page is open
+	m.profile.Fields[3].Value = "Moscow" // changed elsewhere while the page is open
 	same := []string{"name", "Anna", "bio", "a\r\nb", "at", "2026-01-02T03:04", "tags", "x\r\ny", "city", "Kazan", "number", "n-18"}
 	b.post("/account", append(same, page.hidden()...)...).leads(t, "/account")
 	if len(m.updates) != 0 {
-		t.Errorf("nothing was changed and sent was %v", m.updates)
+		t.Errorf("got updates %v, want none", m.updates)
 	}
 	other := []string{"name", "", "bio", "c", "at", "2026-01-02T03:05", "news", "true", "tags", "", "city", "Kazan"}
 	b.post("/account", append(other, page.hidden()...)...).leads(t, "/account")
@@ -104,7 +104,7 @@ func TestProfile_SendsOnlyChanges(t *testing.T) {
 		"name": {}, "bio": personal.Text("c"), "at": personal.Text("2026-01-02T03:05:00Z"), "news": personal.Text("true"), "tags": {},
 	}}
 	if diff := cmp.Diff(want, m.updates); diff != "" {
-		t.Errorf("saved (-want +got):\n%s", diff)
+		t.Errorf("updates (-want +got):\n%s", diff)
 	}
 	b.get("/account").shows(t, 200, "Your profile has been saved.")
 }
@@ -142,7 +142,7 @@ func TestMailLinks_OpeningChangesNothing(t *testing.T) {
 		b.get(path).shows(t, 200, `data-script="token"`, `value=""`, "/assets/token.")
 	}
 	if len(m.calls) != 0 {
-		t.Errorf("the service was asked for %v", m.calls)
+		t.Errorf("got requests %v, want none", m.calls)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestRecover_SetsPassword(t *testing.T) {
 		personal.RecoverConfirmRequest{Token: "good", Password: "p", ConfirmPassword: "q"},
 	}
 	if diff := cmp.Diff(want, m.calls); diff != "" {
-		t.Errorf("the service was asked for (-want +got):\n%s", diff)
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestAccount_ChangePasswordAndEmail(t *testing.T) {
 	b.post("/account/password", "old_password", "wrong").shows(t, 422, `<p class="fault" id="field-old_password-error">This does not match.</p>`)
 	b.post("/account/password", "old_password", "correct horse", "password", "p", "confirm_password", "p").leads(t, "/account/password")
 	if !strings.Contains(b.jar["account"].Value, second) {
-		t.Errorf("the browser holds %v", b.jar["account"])
+		t.Errorf("got cookie %v, want the new hash", b.jar["account"])
 	}
 	b.get("/account/password").shows(t, 200, "Your password has been changed.")
 	b.post("/account/new-email", "email", "b@example.com", "password", "p").leads(t, "/account/email")
@@ -182,7 +182,7 @@ func TestAccount_ChangePasswordAndEmail(t *testing.T) {
 		personal.ChangeEmailRequest{Credentials: credentials, Email: "b@example.com", Password: "p"},
 		personal.ConfirmEmailRequest{Token: "t"},
 	}, m.calls[1:]); diff != "" {
-		t.Errorf("the service was asked for (-want +got):\n%s", diff)
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
 
@@ -206,11 +206,11 @@ func TestLog_ContainsNoSecrets(t *testing.T) {
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	b.handler.ServeHTTP(httptest.NewRecorder(), r)
 	if b.log.Len() == 0 {
-		t.Error("nothing was logged")
+		t.Error("got an empty log, want messages")
 	}
 	for _, secret := range []string{first, second, "correct horse", "secret"} {
 		if strings.Contains(b.log.String(), secret) {
-			t.Errorf("the log has %q:\n%s", secret, b.log)
+			t.Errorf("the log contains %q:\n%s", secret, b.log)
 		}
 	}
 }
@@ -219,17 +219,17 @@ func TestPages_UnknownPathAndMethod(t *testing.T) {
 	b := newBrowser(t, newModule())
 	b.get("/nowhere").shows(t, 404, "There is no such page")
 	if a := b.send("PUT", "/account/sign-in", nil); a.StatusCode != 405 || !strings.Contains(a.Header.Get("Allow"), "POST") {
-		t.Errorf("%d, Allow %q", a.StatusCode, a.Header.Get("Allow"))
+		t.Errorf("got %d, Allow %q, want 405 and POST", a.StatusCode, a.Header.Get("Allow"))
 	}
 	r := httptest.NewRequest("POST", "/account/sign-in", strings.NewReader("login=%zz"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
 	if b.handler.ServeHTTP(w, r); w.Code != 400 || !strings.Contains(w.Body.String(), "could not be read") {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want 400", w.Code, w.Body)
 	}
 }
 
-// sized returns a form that takes so many bytes in the body.
+// sized returns a form whose body has the given length.
 func sized(bytes int) url.Values {
 	return url.Values{"filler": {strings.Repeat("x", bytes-len("filler="))}}
 }
@@ -245,9 +245,9 @@ func TestForms_BodyOver64KiBIsRefused(t *testing.T) {
 		b.send("POST", path, sized(limit+1)).shows(t, 413, "Too much data")
 	}
 	if a := b.send("POST", "/language", sized(limit+1)); a.StatusCode != 413 {
-		t.Errorf("/language answered %d, want 413", a.StatusCode)
+		t.Errorf("/language: got %d, want 413", a.StatusCode)
 	}
 	if a := b.send("POST", "/account/sign-in", sized(limit)); a.StatusCode == 413 {
-		t.Error("a form of exactly 64 KiB is refused")
+		t.Error("a form of exactly 64 KiB: got 413")
 	}
 }

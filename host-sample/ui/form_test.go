@@ -12,7 +12,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// posted is a form as a browser sends it.
+// posted returns a form as a browser sends it.
 func posted(t *testing.T, values url.Values) ui.Posted {
 	t.Helper()
 	r := httptest.NewRequest("POST", "/", strings.NewReader(values.Encode()))
@@ -32,24 +32,24 @@ func TestChanges_OnlyWhatDiffersFromThePage(t *testing.T) {
 	values := url.Values{"name": {"Anna"}, "bio": {long}, "city": {"Kazan"}, "number": {"7"}}
 	for _, h := range form.Hidden {
 		if len(h.Value) > 100 {
-			t.Errorf("%s is sent twice", h.Name)
+			t.Errorf("%s: got %d bytes, want a digest", h.Name, len(h.Value))
 		}
 		values.Set(h.Name, h.Value)
 	}
 	if got := posted(t, values).Changes(fields); len(got) != 0 {
-		t.Errorf("changed: %v", got)
+		t.Errorf("got changes %v, want none", got)
 	}
 	values.Set("bio", long+".")
 	values.Set("city", "")
 	want := map[string]personal.Input{"bio": personal.Text(long + "."), "city": {}}
 	p := posted(t, values)
 	if diff := cmp.Diff(want, p.Changes(fields)); diff != "" {
-		t.Errorf("changed (-want +got):\n%s", diff)
+		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 	again := ui.Form{Controls: []ui.Control{{Name: "city", Value: "Moscow"}}}
 	again.Remember()
 	again.Fill(p)
 	if h := again.Hidden[0]; h.Value != "Kazan" {
-		t.Errorf("shown again, the form forgets what it first showed: %v", h)
+		t.Errorf("after Fill: got %v, want the value that the form showed first", h)
 	}
 }

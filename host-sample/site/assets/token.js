@@ -1,6 +1,6 @@
-// Moves the code of a mail's link from the address into its field. It stands
-// behind the # so that no server's log has it; here it also leaves the
-// browser's history. Nothing is sent before the visitor does.
+// Moves the code in a mail's link from the address into its field. The code follows
+// the #, so that no server logs it; the script also removes it from the browser's
+// history. It is sent only when the visitor submits the form.
 "use strict";
 
 const takeToken = () => {
@@ -13,8 +13,8 @@ const takeToken = () => {
 takeToken();
 addEventListener("hashchange", takeToken);
 
-// A change of language loads the page anew. The code comes along as it came here:
-// what stands behind the # of a form's address outlives the redirect, unsent.
+// A change of language reloads the page. The code is kept in the fragment of the
+// form's address, which survives the redirect and is not sent.
 addEventListener("submit", ({ target }) => {
   const token = document.querySelector('input[data-script="token"]').value;
   if (target.matches("form.languages") && token !== "") target.action = `/language#${new URLSearchParams({ token })}`;

@@ -200,12 +200,12 @@ func databaseURL(rawURL, dataDir string) (string, error) {
 // checkAddr also rejects addresses off loopback unless mails are sent or the
 // administrator allowed them to be kept: kept mails hold tokens, which must not
 // pile up unnoticed on a machine that serves others.
-func checkAddr(addr string, mailsSettled bool) error {
+func checkAddr(addr string, mailsAllowed bool) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return err
 	}
-	if !mailsSettled && !mailer.IsLoopback(host) {
+	if !mailsAllowed && !mailer.IsLoopback(host) {
 		return errors.New("mails are kept in the data folder only while listening on loopback: set --smtp, or allow it with --allow-mail-capture")
 	}
 	return nil

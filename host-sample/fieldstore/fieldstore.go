@@ -26,7 +26,7 @@ import (
 var sampleFields []byte
 
 // ErrChanged is returned if the schema is no longer the one that the caller knows.
-var ErrChanged = errors.New("the user fields were changed meanwhile")
+var ErrChanged = errors.New("the user fields have been changed since they were read")
 
 // Set is a schema and the JSON that it was parsed from.
 type Set struct {

@@ -149,7 +149,7 @@ type laidOut struct {
 // Here reports whether a link leads to the current page.
 func (l laidOut) Here(link Link) bool { return link.Path == l.at }
 
-// Within reports whether the current page lies under a link.
+// Within reports whether the current page is below a link.
 func (l laidOut) Within(link Link) bool {
 	return link.Path == l.at || link.Path != "/" && strings.HasPrefix(l.at, link.Path+"/")
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/cms-personal/personal/host-sample/traffic"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginadmin"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -29,16 +30,22 @@ import (
 // request is running by then, and the manager's own limits are shorter.
 const pluginStopTime = 20 * time.Second
 
-// host is a CMS that listens. It is opened by openHost, and run once.
+// host is a CMS that listens. It is made by openHost, and run once.
 type host struct {
-	config   config
-	url      string // of the listener
-	log      *slog.Logger
-	manager  *pluginmanager.Manager
-	entry    *adminentry.Entry
-	listener net.Listener
-	server   *http.Server
-	closers  []func() error // in the order of opening
+	config    config
+	log       *slog.Logger
+	folder    *dataFolder
+	token     string // for the admin API
+	callbacks *callbacks
+	mails     *mailbox.Box // nil: mails are sent
+	catalogue *plugincatalogue.Catalogue
+	events    *pluginadmin.EventLog // of the plugin
+	listener  net.Listener
+	url       string // of the listener
+	manager   *pluginmanager.Manager
+	entry     *adminentry.Entry
+	server    *http.Server
+	closers   []func() error // in the order of opening
 }
 
 // openHost takes the data folder and listens. It starts neither the plugin nor the
@@ -50,87 +57,34 @@ func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err err
 			err = errors.Join(err, h.close())
 		}
 	}()
-	folder, err := openDataFolder(c.dataDir, log)
-	if err != nil {
-		return nil, &flagError{"data", err}
-	}
-	h.closers = append(h.closers, folder.close)
-	token, err := folder.adminToken()
-	if err != nil {
+	if err := h.openFolder(); err != nil {
 		return nil, err
 	}
-	callbacks := &callbacks{mail: c.relay, log: log}
-	if callbacks.fields, err = fieldstore.Open(folder.path("user-fields.json")); err != nil {
-		return nil, err
-	}
-	var mails *mailbox.Box // nil: mails are sent
-	if c.relay == nil {
-		if callbacks.mail, err = mailer.NewCapture(folder.path("mail"), c.mailFrom); err != nil {
-			return nil, err
-		}
-		if mails, err = mailbox.Open(folder.path("mail")); err != nil {
-			return nil, err
-		}
-		h.closers = append(h.closers, mails.Close)
-	}
-	if c.relay != nil && c.flags.Settings == "" {
-		log.Warn("mails contain a code but no link: set recovery.url and email.url in the file of --settings")
-	}
-	catalogue, err := openCatalogue(c.pluginsDir, c.pluginTrust...)
-	if err != nil {
+	if h.catalogue, err = openCatalogue(c.pluginsDir, c.pluginTrust...); err != nil {
 		return nil, &flagError{"plugins", err}
 	}
-	if err := choosePlugin(ctx, catalogue, c.flags.Plugin, log); err != nil {
+	if err := choosePlugin(ctx, h.catalogue, c.flags.Plugin, log); err != nil {
 		return nil, err
 	}
-	events, err := pluginadmin.OpenEventLog(folder.path("plugin-events.ndjson"), log)
-	if err != nil {
+	if err := h.listen(ctx); err != nil {
 		return nil, err
 	}
-	h.closers = append(h.closers, events.Close)
-	if err := h.listen(ctx, folder); err != nil {
-		return nil, err
-	}
-
 	h.manager, err = pluginmanager.New(pluginmanager.Config{
-		Catalogue:   catalogue,
-		Host:        callbacks,
+		Catalogue:   h.catalogue,
+		Host:        h.callbacks,
 		DatabaseURL: c.databaseURL,
 		Settings:    settingsSource(c.flags.Settings, h.url, c.relay == nil),
-		RunDir:      folder.path("run"),
+		RunDir:      h.folder.path("run"),
 		Log:         log,
 
 		Bake:         cmp.Or(c.flags.Bake, -1), // 0 means none
 		DrainTimeout: c.flags.Drain,
-		OnEvent:      events.Record,
+		OnEvent:      h.events.Record,
 	})
 	if err != nil {
 		return nil, err
 	}
-	uploads := newUploads(catalogue, log)
-	plugin := pluginadmin.New(h.manager, catalogue, pluginadmin.Options{Uploads: uploads, EventLog: events, Log: log})
-	record := adminentry.NewRecord(log)
-	recorder := traffic.NewRecorder()
-	c.api.Log = log
-	handler, err := newHandler(handlerOptions{
-		service: pluginrpc.NewService(h.manager, callbacks),
-		plugin:  h.manager,
-		api:     c.api,
-		adminAPI: &adminAPI{
-			token: token, fields: callbacks.fields, plugin: cancelledWith(ctx, plugin), link: h.adminLink, record: record, log: log,
-		},
-		adminPages: adminpages.Options{
-			Guard: adminentry.NewGuard(h.entry, record, c.flags.AdminHost...),
-			Plugin: adminpages.Plugin{
-				Manager: h.manager, Catalogue: catalogue, EventLog: events, Uploads: uploads, Traffic: recorder, Bake: c.flags.Bake,
-			},
-			Users:  pluginrpc.NewAdministration(h.manager, callbacks),
-			Fields: callbacks.fields, Mails: mails, Log: log,
-		},
-		traffic:     recorder,
-		apiURL:      h.url + c.api.BasePath,
-		alwaysHTTPS: c.flags.SecureCookies,
-	})
+	handler, err := h.newHandler(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +101,72 @@ func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err err
 	return h, nil
 }
 
+// openFolder locks the data folder and opens everything in it but the catalogue.
+func (h *host) openFolder() (err error) {
+	if h.folder, err = openDataFolder(h.config.dataDir, h.log); err != nil {
+		return &flagError{"data", err}
+	}
+	h.closers = append(h.closers, h.folder.close)
+	if h.token, err = h.folder.adminToken(); err != nil {
+		return err
+	}
+	if h.events, err = pluginadmin.OpenEventLog(h.folder.path("plugin-events.ndjson"), h.log); err != nil {
+		return err
+	}
+	h.closers = append(h.closers, h.events.Close)
+	h.callbacks = &callbacks{log: h.log}
+	if h.callbacks.fields, err = fieldstore.Open(h.folder.path("user-fields.json")); err != nil {
+		return err
+	}
+	if h.config.relay != nil {
+		h.callbacks.mail = h.config.relay
+		if h.config.flags.Settings == "" {
+			h.log.Warn("mails contain a code but no link: set recovery.url and email.url in the file of --settings")
+		}
+		return nil
+	}
+	if h.callbacks.mail, err = mailer.NewCapture(h.folder.path("mail"), h.config.mailFrom); err != nil {
+		return err
+	}
+	if h.mails, err = mailbox.Open(h.folder.path("mail")); err != nil {
+		return err
+	}
+	h.closers = append(h.closers, h.mails.Close)
+	return nil
+}
+
+// newHandler connects the parts of the host to its routes.
+func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
+	c := h.config
+	api := c.api
+	api.Log = h.log
+	uploads := newUploads(h.catalogue, h.log)
+	plugin := pluginadmin.New(h.manager, h.catalogue, pluginadmin.Options{Uploads: uploads, EventLog: h.events, Log: h.log})
+	record := adminentry.NewRecord(h.log)
+	recorder := traffic.NewRecorder()
+	return newHandler(handlerOptions{
+		service: pluginrpc.NewService(h.manager, h.callbacks),
+		plugin:  h.manager,
+		api:     api,
+		adminAPI: &adminAPI{
+			token: h.token, fields: h.callbacks.fields, plugin: cancelledWith(ctx, plugin), link: h.adminLink, record: record, log: h.log,
+		},
+		adminPages: adminpages.Options{
+			Guard: adminentry.NewGuard(h.entry, record, c.flags.AdminHost...),
+			Plugin: adminpages.Plugin{
+				Manager: h.manager, Catalogue: h.catalogue, EventLog: h.events, Uploads: uploads, Traffic: recorder, Bake: c.flags.Bake,
+			},
+			Users:  pluginrpc.NewAdministration(h.manager, h.callbacks),
+			Fields: h.callbacks.fields, Mails: h.mails, Log: h.log,
+		},
+		traffic:     recorder,
+		apiURL:      h.url + api.BasePath,
+		alwaysHTTPS: c.flags.SecureCookies,
+	})
+}
+
 // listen opens the listener and writes its address into the data folder.
-func (h *host) listen(ctx context.Context, folder *dataFolder) error {
+func (h *host) listen(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", h.config.flags.Addr)
 	if err != nil {
 		return &flagError{"addr", err}
@@ -160,7 +178,7 @@ func (h *host) listen(ctx context.Context, folder *dataFolder) error {
 		}
 		return nil
 	})
-	return folder.announce(h.url)
+	return h.folder.announce(h.url)
 }
 
 // listenURL returns the URL under which this machine reaches a listener.

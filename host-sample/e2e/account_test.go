@@ -50,7 +50,7 @@ func TestRegister_ErrorsAreShownAtTheirControls(t *testing.T) {
 	p := newTab(t, s.url, desktop)
 	p.open("/account/register")
 	p.fillRegistration("an")
-	p.fill("The password once more", "another")
+	p.fill("Repeat the password", "another")
 	p.fill("A text", "A1")
 	p.fill("A long text", strings.Repeat("x", 41))
 	p.fill("A link", "kept")
@@ -59,14 +59,14 @@ func TestRegister_ErrorsAreShownAtTheirControls(t *testing.T) {
 	p.wantStatus(422)
 	p.see("Please check what you have entered.")
 	p.wantFieldError("Login", "This is too short.")
-	p.wantFieldError("The password once more", "This does not match.")
+	p.wantFieldError("Repeat the password", "This does not match.")
 	p.wantFieldError("A text", "This is not in the expected form.")
 	p.wantFieldError("A long text", "This is too long.")
 	p.wantFieldError("An answer", "Please fill this in.")
 	p.wantFieldError("Some tags", "This is too long.")
 	p.wantValues(map[string]string{
 		"Login": "an", "E-mail": "an@example.com", "A text": "A1", "A link": "kept", "Some tags": "red\nlonger than ten",
-		"Password": "", "The password once more": "",
+		"Password": "", "Repeat the password": "",
 	})
 	p.wantAccessible()
 
@@ -109,7 +109,7 @@ func (p *tab) fillRegistration(login string) {
 	p.fill("Login", login)
 	p.fill("E-mail", login+"@example.com")
 	p.fill("Password", password)
-	p.fill("The password once more", password)
+	p.fill("Repeat the password", password)
 }
 
 func TestSignIn_NeedsTheRightPassword(t *testing.T) {
@@ -177,13 +177,13 @@ func TestPassword_ChangeRevokesOtherSessions(t *testing.T) {
 	p.open("/account/password")
 	p.fill("Current password", "wrong")
 	p.fill("New password", "a better one by far")
-	p.fill("The password once more", "a better one by far")
+	p.fill("Repeat the password", "a better one by far")
 	p.press("Change the password")
 	p.wantStatus(422)
 	p.wantFieldError("Current password", "This does not match.")
 	p.fill("Current password", password)
 	p.fill("New password", "a better one by far")
-	p.fill("The password once more", "a better one by far")
+	p.fill("Repeat the password", "a better one by far")
 	p.press("Change the password")
 	p.see("Your password has been changed.")
 	p.open("/account")

@@ -30,7 +30,7 @@ func TestKeyboard_RegistrationNeedsNoMouse(t *testing.T) {
 	p.key("anna@example.com")
 	p.tabTo("Password")
 	p.key(password)
-	p.tabTo("The password once more")
+	p.tabTo("Repeat the password")
 	p.key(password)
 	p.tabTo("City")
 	p.key("k") // Kazan

@@ -92,7 +92,7 @@ func TestUsers_EmailAndRecoveryMail(t *testing.T) {
 	visitor := newTab(t, s.url, desktop)
 	visitor.openMailed(s.mailedLink(t, "petrova@example.com"))
 	visitor.fill("New password", "a better one by far")
-	visitor.fill("The password once more", "a better one by far")
+	visitor.fill("Repeat the password", "a better one by far")
 	visitor.press("Set the password")
 	visitor.signIn("petrova@example.com", "a better one by far")
 	visitor.see("You are signed in.")

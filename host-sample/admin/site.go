@@ -1,6 +1,6 @@
 // Package admin is the frame of the sample's pages for administrators, under
-// /admin/: signing in by a link, the guard, the layout and what all pages share.
-// The pages themselves are in its sub-packages: [Pages] for each subject.
+// /admin/: signing in with a link, the guard, the layout, and error pages. Each of its
+// sub-packages has the pages about one subject, as a [Section].
 package admin
 
 import (
@@ -32,14 +32,14 @@ const administrator = "administrator"
 
 // Options configure [New].
 type Options struct {
-	Guard *Guard
-	API   *personalhttp.Handler // explains errors of the plugin and chooses labels
-	Pages []Pages
-	Log   *slog.Logger
+	Guard    *Guard
+	API      *personalhttp.Handler // explains errors of the plugin and chooses labels
+	Sections []Section
+	Log      *slog.Logger
 }
 
-// Pages are the pages about one subject, such as users.
-type Pages interface {
+// Section is a group of pages about one subject, such as users.
+type Section interface {
 	// Register adds the routes of the pages to the site.
 	Register(*Site)
 }
@@ -68,8 +68,8 @@ func New(o Options) (http.Handler, error) {
 	s.mux.HandleFunc("POST /admin/enter", s.signIn)
 	s.Handle("POST /admin/leave", s.signOut)
 	s.Handle("GET /admin/{$}", func(w http.ResponseWriter, r *http.Request) error { return s.Redirect(w, r, Front, "") })
-	for _, p := range o.Pages {
-		p.Register(s)
+	for _, section := range o.Sections {
+		section.Register(s)
 	}
 	return pages.Handler(s.mux), nil
 }
@@ -98,7 +98,7 @@ func (s *Site) signOut(w http.ResponseWriter, r *http.Request) error {
 // reload a whole page whose parts it asked for, so that the page says so, too.
 func (s *Site) refuse(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("HX-Refresh", "true")
-	s.Problem(w, r, ui.Problem{Status: http.StatusUnauthorized, Message: s.Text(r, "stranger")})
+	s.Problem(w, r, ui.Problem{Status: http.StatusUnauthorized, Message: s.Text(r, "not_signed_in")})
 }
 
 // Handle adds a route for administrators only. An error of the handler is shown as

@@ -160,7 +160,7 @@ func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
 		adminPages: admin.Options{
 			Guard: admin.NewGuard(h.sessions, access, c.flags.AdminHost...),
 			Log:   h.log,
-			Pages: []admin.Pages{
+			Sections: []admin.Section{
 				&adminplugin.Pages{
 					Manager: h.manager, Catalogue: h.catalogue, EventLog: h.events, Uploads: uploads, Traffic: recorder, Bake: c.flags.Bake,
 				},

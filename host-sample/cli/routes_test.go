@@ -62,7 +62,7 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 		plugin:     s,
 		api:        personalhttp.Options{BasePath: basePath, TrustedProxies: proxies, Log: quietLog()},
 		adminAPI:   &adminAPI{token: adminToken, fields: s.fields, plugin: plugin, link: noLink, record: record, log: quietLog()},
-		adminPages: admin.Options{Guard: admin.NewGuard(admin.NewSessions(), record), Log: quietLog(), Pages: []admin.Pages{&adminplugin.Pages{}}},
+		adminPages: admin.Options{Guard: admin.NewGuard(admin.NewSessions(), record), Log: quietLog(), Sections: []admin.Section{&adminplugin.Pages{}}},
 		traffic:    s.traffic,
 		apiURL:     "http://127.0.0.1:8080" + basePath,
 	})

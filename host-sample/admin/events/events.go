@@ -31,7 +31,7 @@ type Pages struct {
 	site *admin.Site
 }
 
-// Register implements [admin.Pages].
+// Register implements [admin.Section].
 func (p *Pages) Register(s *admin.Site) {
 	p.site = s
 	s.Handle("GET "+listPath, p.list)

@@ -23,7 +23,7 @@ type Pages struct {
 	site *admin.Site
 }
 
-// Register implements [admin.Pages].
+// Register implements [admin.Section].
 func (p *Pages) Register(s *admin.Site) {
 	p.site = s
 	s.Handle("GET "+listPath, func(w http.ResponseWriter, r *http.Request) error { return p.renderList(w, r, http.StatusOK, "") })

@@ -25,7 +25,7 @@ type Pages struct {
 	site *admin.Site
 }
 
-// Register implements [admin.Pages].
+// Register implements [admin.Section].
 func (p *Pages) Register(s *admin.Site) {
 	p.site = s
 	if p.Box == nil {

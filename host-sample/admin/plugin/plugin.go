@@ -45,7 +45,7 @@ type Catalogue interface {
 // within it; the page shows the progress of a swap that takes longer.
 const swapWait = 500 * time.Millisecond
 
-// Register implements [admin.Pages].
+// Register implements [admin.Section].
 func (p *Pages) Register(s *admin.Site) {
 	p.site = s
 	s.Handle("GET "+admin.Front, func(w http.ResponseWriter, r *http.Request) error { return p.render(w, r, http.StatusOK, "") })

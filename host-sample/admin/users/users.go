@@ -37,7 +37,7 @@ type Recovery interface {
 	Recover(ctx context.Context, r personal.RecoverRequest) error
 }
 
-// Register implements [admin.Pages].
+// Register implements [admin.Section].
 func (p *Pages) Register(s *admin.Site) {
 	p.site = s
 	s.Handle("GET "+listPath, p.list)

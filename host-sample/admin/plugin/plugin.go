@@ -143,7 +143,7 @@ func (p *Pages) remove(w http.ResponseWriter, r *http.Request, posted ui.Posted)
 }
 
 // inUse reports whether a version serves, is kept warm, or is the candidate of a
-// swap. The catalogue does not know of the last two yet.
+// swap. The catalogue itself does not know the candidate yet.
 func inUse(report pluginadmin.Report, version string) bool {
 	return report.Active.Version == version ||
 		report.Previous != nil && report.Previous.Version == version ||

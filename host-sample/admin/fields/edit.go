@@ -63,7 +63,7 @@ func (p *Pages) saveField(w http.ResponseWriter, r *http.Request, posted ui.Post
 		return p.renderField(w, r, http.StatusOK, body)
 	}
 	if len(fieldErrors) > 0 {
-		body.Form.Refuse(p.site.Text(r, "fields_faulty"), fieldErrors)
+		body.Form.Refuse(p.site.Text(r, "fields_invalid"), fieldErrors)
 		return p.renderField(w, r, http.StatusUnprocessableEntity, body)
 	}
 	fields := slices.Clone(schema.Fields)
@@ -94,7 +94,7 @@ func (p *Pages) refuseField(w http.ResponseWriter, r *http.Request, body fieldBo
 	var invalid *userfields.SchemaError
 	switch {
 	case errors.As(err, &invalid) && (invalid.Field == f.Name || f.Name == ""):
-		body.Form.Refuse(p.site.Text(r, "fields_faulty"), map[string]string{controlOf(invalid.Property): invalid.Problem})
+		body.Form.Refuse(p.site.Text(r, "fields_invalid"), map[string]string{controlOf(invalid.Property): invalid.Problem})
 	case errors.As(err, &invalid):
 		body.Form.Refuse(invalid.Error(), nil)
 	case errors.Is(err, fieldstore.ErrChanged):

@@ -149,7 +149,7 @@ func (p *Pages) saveSource(w http.ResponseWriter, r *http.Request, posted ui.Pos
 		status = http.StatusConflict
 		form.Refuse(p.site.Text(r, "fields_changed_form"), nil)
 	case errors.As(err, &invalid):
-		form.Refuse(p.site.Text(r, "fields_faulty"), map[string]string{"source": invalid.Error()})
+		form.Refuse(p.site.Text(r, "fields_invalid"), map[string]string{"source": invalid.Error()})
 	default:
 		return err
 	}

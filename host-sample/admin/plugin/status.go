@@ -20,9 +20,9 @@ type status struct {
 	Unhealthy string // why the plugin does not respond; empty: it does
 	Previous  *pluginmanager.VersionStatus
 	Swap      *swapProgress
-	Last      *told  // the last swap, if it failed or was rolled back
-	Busy      bool   // a swap is before its switch: another one would be refused
-	Rollback  string // the version that a rollback leads to; empty if there is none
+	Last      *described // the last swap, if it failed or was rolled back
+	Busy      bool       // a swap is before its switch: another one would be refused
+	Rollback  string     // the version that a rollback leads to; empty if there is none
 }
 
 // swapProgress is a swap under way.
@@ -142,13 +142,13 @@ func (p *Pages) progress(r *http.Request, swap *pluginmanager.SwapStatus) *swapP
 
 // lastFailure returns the last swap if it failed or was rolled back; nil if it
 // succeeded or is under way.
-func (p *Pages) lastFailure(r *http.Request) (*told, error) {
+func (p *Pages) lastFailure(r *http.Request) (*described, error) {
 	events, err := p.EventLog.Recent(recentEvents)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range events {
-		t := p.tell(r, e)
+		t := p.describe(r, e)
 		switch e.Type {
 		case pluginmanager.EventSwapStarted, pluginmanager.EventSwitched, pluginmanager.EventSwapCompleted:
 			return nil, nil

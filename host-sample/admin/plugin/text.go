@@ -26,27 +26,27 @@ func (p *Pages) name(r *http.Request, prefix, name string) string {
 	return p.site.Text(r, prefix+name)
 }
 
-// told is a plugin event in words.
-type told struct {
+// described is a plugin event in words.
+type described struct {
 	Time         time.Time
 	Text, Reason string
 	Tone         string // class of its notice, where it is one
 }
 
-// tell puts a plugin event into words.
-func (p *Pages) tell(r *http.Request, e pluginmanager.Event) told {
-	t, key := told{Time: e.Time, Reason: e.Reason}, "plugin_was_"+string(e.Type)
+// describe puts a plugin event into words.
+func (p *Pages) describe(r *http.Request, e pluginmanager.Event) described {
+	d, key := described{Time: e.Time, Reason: e.Reason}, "plugin_was_"+string(e.Type)
 	switch e.Type {
 	case pluginmanager.EventSwapRefused:
-		t.Text = p.site.Text(r, key, e.Version, p.name(r, "plugin_step_", e.Step))
+		d.Text = p.site.Text(r, key, e.Version, p.name(r, "plugin_step_", e.Step))
 	case pluginmanager.EventSwitched, pluginmanager.EventRolledBack, pluginmanager.EventFellBack:
-		t.Text = p.site.Text(r, key, e.From, e.Version)
+		d.Text = p.site.Text(r, key, e.From, e.Version)
 	case pluginmanager.EventSwapStarted, pluginmanager.EventSwapCompleted, pluginmanager.EventProcessLost, pluginmanager.EventRestarted, pluginmanager.EventGaveUp:
-		t.Text = p.site.Text(r, key, e.Version)
+		d.Text = p.site.Text(r, key, e.Version)
 	default:
-		t.Text = string(e.Type) + " " + e.Version
+		d.Text = string(e.Type) + " " + e.Version
 	}
-	return t
+	return d
 }
 
 // took writes how long a step took; empty while it is under way.

@@ -43,7 +43,7 @@ func (p *Pages) sendTraffic(w http.ResponseWriter, r *http.Request) error {
 			continue // outside, or without an effect on visitors
 		}
 		data.Marks = append(data.Marks, mark{
-			At: float64(e.Time.UnixMilli()) / 1000, Kind: e.Type, Version: e.Version, Text: p.tell(r, e).Text,
+			At: float64(e.Time.UnixMilli()) / 1000, Kind: e.Type, Version: e.Version, Text: p.describe(r, e).Text,
 		})
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -55,7 +55,7 @@ func (p *Pages) sendTraffic(w http.ResponseWriter, r *http.Request) error {
 // totals is the live part below the chart: the same facts as numbers and words.
 type totals struct {
 	Rows   []totalsRow
-	Events []told // newest first
+	Events []described // newest first
 }
 
 type totalsRow struct {
@@ -84,7 +84,7 @@ func (p *Pages) totals(r *http.Request) (totals, error) {
 	}
 	var t totals
 	for _, e := range events {
-		t.Events = append(t.Events, p.tell(r, e))
+		t.Events = append(t.Events, p.describe(r, e))
 	}
 	for _, o := range p.Traffic.Totals() {
 		name := o.Operation

@@ -177,8 +177,9 @@ func rejectTypedPassword(rawURL string, typed bool) error {
 	return nil
 }
 
-// databaseURL returns the database's URL: the default, or the given one, whose
-// path is made absolute so that it does not depend on the working folder.
+// databaseURL returns the database's URL: the default if rawURL is empty. It makes
+// the path of a SQLite file absolute, so that it does not depend on the working
+// folder.
 func databaseURL(rawURL, dataDir string) (string, error) {
 	if rawURL == "" {
 		return "sqlite://" + filepath.Join(dataDir, "personal.db"), nil

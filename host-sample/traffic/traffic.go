@@ -80,8 +80,8 @@ type Report struct {
 	Operations map[string]Series `json:"operations"`
 }
 
-// Since returns the complete seconds within the [Window] from the second from on. It
-// leaves out operations without requests.
+// Since returns the complete seconds within the [Window], beginning with second
+// number from. It leaves out operations without requests.
 func (r *Recorder) Since(from int64) Report {
 	until := r.now().Unix()
 	from = min(max(from, until-seconds+1), until)

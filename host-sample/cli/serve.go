@@ -150,7 +150,9 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	if f.Drain <= 0 {
 		check("drain", errors.New("it must be longer than 0"))
 	}
-	check("log-level", c.logLevel.UnmarshalText([]byte(f.LogLevel)))
+	if err := c.logLevel.UnmarshalText([]byte(f.LogLevel)); err != nil {
+		check("log-level", fmt.Errorf("%q is not debug, info, warn or error", f.LogLevel))
+	}
 	return c, errors.Join(invalid...)
 }
 

@@ -1,6 +1,5 @@
 // Command host-sample is a sample content management system (CMS). It shows how a
-// CMS embeds the personal-account module with nothing but the packages below
-// shared/.
+// CMS embeds the personal-account module, using only the packages below shared/.
 package main
 
 import (

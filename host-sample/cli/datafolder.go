@@ -77,7 +77,7 @@ func makeDataFolder(dir string, log *slog.Logger) error {
 var ours = regexp.MustCompile(`\A(host\.(lock|json)|admin-token|user-fields\.json|mail|(plugin-)?events\.ndjson(\.1)?|` +
 	`personal\.db(-wal|-shm)?|plugins|run|\.write-.*|[a-z]+\.toml)\z`)
 
-// isOurs reports whether the folder holds nothing but our files. The mode of a
+// isOurs reports whether the folder holds only our files. The mode of a
 // folder that is also used for something else, such as /tmp, must not change.
 func isOurs(dir string) bool {
 	entries, err := os.ReadDir(dir)

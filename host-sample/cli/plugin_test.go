@@ -66,10 +66,10 @@ func TestPluginInstall_WithKeysNeedsSignedBundle(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a binary":            {[]string{"install", testBinary(t), "--plugin-key", public}, "not signed: a binary alone bears no signature"},
-		"a stranger's bundle": {[]string{"install", bundle, "--plugin-key", other}, "not signed by a key configured"},
-		"a file with no key":  {[]string{"install", bundle, "--plugin-key", bundle}, "--plugin-key (PERSONAL_PLUGIN_KEY)"},
-		"a key and no file":   {[]string{"install", bundle, "--plugin-key", public, "--plugin-key", ""}, "--plugin-key"},
+		"a binary":           {[]string{"install", testBinary(t), "--plugin-key", public}, "not signed: a binary alone"},
+		"with another key":   {[]string{"install", bundle, "--plugin-key", other}, "not signed by a key configured"},
+		"a file with no key": {[]string{"install", bundle, "--plugin-key", bundle}, "--plugin-key (PERSONAL_PLUGIN_KEY)"},
+		"a key and no file":  {[]string{"install", bundle, "--plugin-key", public, "--plugin-key", ""}, "--plugin-key"},
 	} {
 		code, stdout, stderr := runToEnd(t, append([]string{"plugin", "--data", data}, tt.args...)...)
 		if code != 1 || stdout != "" || !strings.Contains(stderr, tt.want) {

@@ -150,7 +150,9 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	if f.Drain <= 0 {
 		check("drain", errors.New("it must be longer than 0"))
 	}
-	check("log-level", c.logLevel.UnmarshalText([]byte(f.LogLevel)))
+	if err := c.logLevel.UnmarshalText([]byte(f.LogLevel)); err != nil {
+		check("log-level", fmt.Errorf("%q is not debug, info, warn or error", f.LogLevel))
+	}
 	return c, errors.Join(invalid...)
 }
 
@@ -177,8 +179,9 @@ func rejectTypedPassword(rawURL string, typed bool) error {
 	return nil
 }
 
-// databaseURL returns the database's URL: the default, or the given one, whose
-// path is made absolute so that it does not depend on the working folder.
+// databaseURL returns the database's URL: the default if rawURL is empty. It makes
+// the path of a SQLite file absolute, so that it does not depend on the working
+// folder.
 func databaseURL(rawURL, dataDir string) (string, error) {
 	if rawURL == "" {
 		return "sqlite://" + filepath.Join(dataDir, "personal.db"), nil

@@ -40,8 +40,8 @@ type Page struct {
 	Next  string // the argument of [Box.List] for the next page; empty on the last
 }
 
-// List returns up to n mails, newest first, whose names sort before the given one,
-// or the newest if it is empty.
+// List returns up to n mails, newest first, whose names sort before the name before,
+// or the newest if before is empty.
 func (b *Box) List(before string, n int) (Page, error) {
 	names, err := b.names()
 	if err != nil {
@@ -128,7 +128,7 @@ func (b *Box) Delete(name string) error {
 	return nil
 }
 
-// Clear removes every mail up to the given one, so that newer mails, which the
+// Clear removes the mail upTo and all older ones. Newer mails, which the
 // administrator has not seen, remain.
 func (b *Box) Clear(upTo string) error {
 	names, err := b.names()

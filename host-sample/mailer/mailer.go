@@ -29,7 +29,7 @@ type Sender interface {
 }
 
 // Capture writes mails to DIR/TIME-ID.eml instead of sending them. It is for
-// development: whoever can read the folder can take over accounts.
+// development: users who can read the folder can take over accounts.
 type Capture struct {
 	dir  string
 	from *mail.Address

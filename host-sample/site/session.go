@@ -22,7 +22,7 @@ const cookieName = "account"
 const cookieLifetime = 30 * 24 * time.Hour
 
 // refreshAfter is the age at which credentials are rotated: soon enough that stolen
-// ones are of little use, and late enough that pages that load at the same time
+// ones expire quickly, and late enough that pages that load at the same time
 // rarely do it twice.
 const refreshAfter = 5 * time.Minute
 
@@ -70,7 +70,7 @@ func (s *site) requireUser(next http.HandlerFunc, options ...personalhttp.Requir
 
 // refresh rotates old credentials and sends the new ones with the page. The page
 // itself uses the old ones: the service accepts them until the new ones have been
-// used, so a lost response signs nobody out. If the rotation fails, the old ones
+// used, so a lost response does not end the session. If the rotation fails, the old ones
 // remain valid and the next page tries again.
 func (s *site) refresh(w http.ResponseWriter, r *http.Request) {
 	old, issued, ok := readCookie(r)

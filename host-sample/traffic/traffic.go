@@ -80,8 +80,8 @@ type Report struct {
 	Operations map[string]Series `json:"operations"`
 }
 
-// Since returns the complete seconds within the [Window] that begin at the given
-// one or later. It leaves out operations without requests.
+// Since returns the complete seconds within the [Window], beginning with second
+// number from. It leaves out operations without requests.
 func (r *Recorder) Since(from int64) Report {
 	until := r.now().Unix()
 	from = min(max(from, until-seconds+1), until)
@@ -156,7 +156,8 @@ func (r *ring) totals(until int64) Totals {
 }
 
 // Latencies are counted in buckets. The first one ends at a fiftieth of a
-// millisecond, and each ends a fifth later than the one before, up to a minute.
+// millisecond, and each ends a fifth later than its predecessor, up to a
+// minute.
 const (
 	growth      = 1.2
 	smallest    = 0.02 // milliseconds

@@ -174,7 +174,7 @@ func (p *Pages) send(w http.ResponseWriter, r *http.Request, status int, name, p
 	if err == nil {
 		header := w.Header()
 		header.Set("Content-Type", "text/html; charset=utf-8")
-		header.Set("Cache-Control", "no-store") // pages depend on who is signed in
+		header.Set("Cache-Control", "no-store") // pages depend on the signed-in user
 		w.WriteHeader(status)
 		_, _ = w.Write(b.Bytes()) // an error means that the client is gone
 		return

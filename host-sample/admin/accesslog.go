@@ -9,7 +9,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// maxRefusals is how many refusals are logged in a minute, because anybody can
+// maxRefusals is how many refusals are logged in a minute, because any caller can
 // cause them: 14,400 entries a day, none of a length that the caller chooses.
 const maxRefusals = 10
 

@@ -26,8 +26,8 @@ var files embed.FS
 // Front is the path of the page that administrators see first.
 const Front = "/admin/plugin"
 
-// administrator is the actor in the events of changes. The sample has one
-// administrator: whoever holds the link.
+// administrator is the actor in the events of changes: the sample does not tell
+// administrators apart.
 const administrator = "administrator"
 
 // Options configure [New].

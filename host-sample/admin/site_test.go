@@ -64,7 +64,7 @@ func TestSite_StrangersSeeAndChangeNothing(t *testing.T) {
 		}
 	}
 	if len(b.manager.swaps)+len(b.catalogue.removed) != 0 {
-		t.Errorf("a stranger changed %v %v", b.manager.swaps, b.catalogue.removed)
+		t.Errorf("requests without a session changed %v %v", b.manager.swaps, b.catalogue.removed)
 	}
 }
 

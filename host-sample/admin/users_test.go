@@ -199,7 +199,7 @@ func TestUser_DeletionNeedsTheLogin(t *testing.T) {
 	}
 	b.do(t, "/admin/users/42/delete", url.Values{"login": {"anna"}})
 	if len(p.done) != 1 || p.done[0] != "delete" {
-		t.Errorf("with the right login: got the calls %v, want delete", p.done)
+		t.Errorf("with the correct login: got the calls %v, want delete", p.done)
 	}
 }
 

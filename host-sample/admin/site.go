@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 
@@ -207,6 +208,18 @@ func (s *Site) nav(r *http.Request) []ui.Link {
 		links = append(links, ui.Link{Text: s.Text(r, "nav_"+name), Path: "/admin/" + name})
 	}
 	return append(links, ui.Link{Text: s.Text(r, "nav_leave"), Path: "/admin/leave", Post: true})
+}
+
+// URL returns a URL with query parameters, given as pairs of name and value. It
+// leaves out those with an empty value.
+func URL(path string, parameters ...string) string {
+	query := url.Values{}
+	for i := 0; i < len(parameters); i += 2 {
+		if parameters[i+1] != "" {
+			query.Set(parameters[i], parameters[i+1])
+		}
+	}
+	return path + "?" + query.Encode()
 }
 
 // LivePart is a part of a page that htmx asks for every few seconds.

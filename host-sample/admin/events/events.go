@@ -3,7 +3,6 @@ package events
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -154,16 +153,8 @@ func (p *Pages) read(r *http.Request, f filter) (eventList, error) {
 // listURL returns a URL with the filter of a request and a position; an empty one
 // is the newest.
 func listURL(path string, r *http.Request, before string) string {
-	query := url.Values{}
-	for _, name := range []string{"type", "user", "text"} {
-		if value := r.URL.Query().Get(name); value != "" {
-			query.Set(name, value)
-		}
-	}
-	if before != "" {
-		query.Set("before", before)
-	}
-	return listPath + path + "?" + query.Encode()
+	query := r.URL.Query()
+	return admin.URL(listPath+path, "type", query.Get("type"), "user", query.Get("user"), "text", query.Get("text"), "before", before)
 }
 
 // row puts an event into words. A type without a text is shown by its name.

@@ -5,7 +5,6 @@ package mail
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"regexp"
 
 	"github.com/cms-personal/personal/host-sample/admin"
@@ -60,7 +59,7 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
 	}
 	body := listBody{Mails: page.Mails, First: before == ""}
 	if page.Next != "" {
-		body.Older = listPath + "?" + url.Values{"before": {page.Next}}.Encode()
+		body.Older = admin.URL(listPath, "before", page.Next)
 	}
 	return p.site.Render(w, r, http.StatusOK, "mails", ui.Page{Notice: p.site.Notice(w, r, "mail_deleted", "mail_cleared"), Body: body})
 }

@@ -5,7 +5,6 @@ package users
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -82,11 +81,14 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
 		return p.pageError(r.WithContext(ctx), err)
 	}
 	body.Users = page.Users
+	pageURL := func(after string) string {
+		return admin.URL(listPath, "search", request.Search, "state", string(request.State), "after", after)
+	}
 	if after > 0 {
-		body.Newest = listURL(request, 0)
+		body.Newest = pageURL("")
 	}
 	if page.Next != 0 {
-		body.Older = listURL(request, page.Next)
+		body.Older = pageURL(strconv.FormatInt(page.Next, 10))
 	}
 	return p.site.Render(w, r, status, "users", ui.Page{Notice: p.site.Notice(w, r, "users_deleted"), Body: body})
 }
@@ -100,21 +102,6 @@ func (p *Pages) searchControls(r *http.Request, request personal.FindUsersReques
 			{Value: string(personal.UserDisabled), Label: p.site.Text(r, "users_barred")},
 		}},
 	}
-}
-
-// listURL returns the URL of a page of the same search.
-func listURL(request personal.FindUsersRequest, after int64) string {
-	query := url.Values{}
-	if request.Search != "" {
-		query.Set("search", request.Search)
-	}
-	if request.State != "" {
-		query.Set("state", string(request.State))
-	}
-	if after != 0 {
-		query.Set("after", strconv.FormatInt(after, 10))
-	}
-	return listPath + "?" + query.Encode()
 }
 
 // pageError returns the error page of a call that failed. The plugin returns

@@ -351,9 +351,13 @@ func TestTraffic_TableHasTotalsAndEvents(t *testing.T) {
 		b.plugin.Traffic.Count("auth", false, 5*time.Millisecond)
 	}
 	b.plugin.Traffic.Count("auth", true, 1500*time.Millisecond)
+	b.plugin.Traffic.Count("profile", false, 50*time.Millisecond)
 	b.plugin.EventLog = eventLog{{Time: time.Now(), Type: pluginmanager.EventProcessLost, Version: "1.2.3", Reason: script}}
 	part := b.page(t, "/admin/plugin/totals")
 	wantAll(t, part, "All operations", `<th scope="row">auth</th><td class="number">4</td><td class="number failed">1</td>`,
-		" ms</td>", " s</td>", "The process of 1.2.3 ended unexpectedly")
+		" s</td>", "The process of 1.2.3 ended unexpectedly")
+	if !regexp.MustCompile(`<th scope="row">profile</th>.*<td class="number">\d\d ms</td>`).MatchString(part) {
+		t.Errorf("got no latency of profile in whole milliseconds, want one: %s", part)
+	}
 	wantNoMarkup(t, part)
 }

@@ -2,21 +2,21 @@ package e2e
 
 import "testing"
 
-// The pages, for strangers, visitors and administrators.
+// The pages that need no session, one of a user, and one of an administrator.
 var (
-	strangersPages = []string{
-		"/", "/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email", "/reference",
+	publicPages = []string{
+		"/", "/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email", "/reference", "/admin/enter?code=x",
 	}
-	visitorsPages = []string{
+	visitorPages = []string{
 		"/", "/demo", "/account", "/account/password", "/account/new-email", "/account/sessions",
 	}
-	adminsPages = []string{
+	adminPages = []string{
 		"/admin/plugin", "/admin/users", "/admin/users/1", "/admin/users/1/delete", "/admin/fields", "/admin/fields/new",
 		"/admin/fields/edit/a_choice", "/admin/fields/json", "/admin/mail", "/admin/events",
 	}
 )
 
-func TestEveryPageIsAccessibleInEveryLanguage(t *testing.T) {
+func TestPages_AreAccessibleInBothLanguages(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.putFields(t, everyType)
@@ -24,11 +24,11 @@ func TestEveryPageIsAccessibleInEveryLanguage(t *testing.T) {
 	for _, language := range []string{"en", "ru"} {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			l := desk
+			l := desktop
 			l.language = language
-			s.wantPages(t, newTab(t, s.url, l), strangersPages)
-			s.wantPages(t, s.visitor(t, "anna", l), visitorsPages)
-			s.wantPages(t, s.administrator(t, l), adminsPages)
+			s.wantPages(t, newTab(t, s.url, l), publicPages)
+			s.wantPages(t, s.visitor(t, "anna", l), visitorPages)
+			s.wantPages(t, s.administrator(t, l), adminPages)
 		})
 	}
 }
@@ -41,10 +41,10 @@ func (s *site) wantPages(t *testing.T, p *tab, paths []string) {
 	}
 }
 
-func TestErrorsArePagesToo(t *testing.T) {
+func TestErrorPages_AreAccessible(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	p := newTab(t, s.url, desk)
+	p := newTab(t, s.url, desktop)
 	for path, status := range map[string]int{"/nowhere": 404, "/admin/": 401, "/admin/nowhere": 404, "/account/sign-out": 405} {
 		p.visit(path)
 		p.wantStatus(status)

@@ -7,10 +7,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-func TestAChangeOfTheSchemaShowsInItsPreviewAndInTheVisitorsForm(t *testing.T) {
+func TestFields_ChangeShowsInPreviewAndForm(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	admin, visitor := s.administrator(t, desk), newTab(t, s.url, desk)
+	admin, visitor := s.administrator(t, desktop), newTab(t, s.url, desktop)
 	admin.open("/admin/fields")
 	admin.press("Add a field")
 	admin.fill("Name", "favourite_tea")
@@ -22,7 +22,7 @@ func TestAChangeOfTheSchemaShowsInItsPreviewAndInTheVisitorsForm(t *testing.T) {
 	admin.fill("Label 1: English", "Green")
 	admin.fill("Value 2", "black")
 	admin.press("Preview")
-	admin.see("It has not been saved.")
+	admin.see("It is not saved yet.")
 	admin.wantPreview("en", "Favourite tea", "Green")
 	admin.wantPreview("ru", "Любимый чай", "Green")
 	admin.wantAccessible()
@@ -32,11 +32,11 @@ func TestAChangeOfTheSchemaShowsInItsPreviewAndInTheVisitorsForm(t *testing.T) {
 	admin.press("Save")
 	admin.see("The user fields have been saved.")
 	admin.wantPreview("en", "Favourite tea", "Green")
-	admin.shot("fields", "header")
+	admin.screenshot("fields", "header")
 	visitor.open("/account/register")
 	visitor.fillRegistration("anna")
 	visitor.press("Create an account")
-	visitor.wantFault("Favourite tea", "Please fill this in.")
+	visitor.wantFieldError("Favourite tea", "Please fill this in.")
 	visitor.fillRegistration("anna")
 	visitor.set("Favourite tea", "black")
 	visitor.press("Create an account")
@@ -49,47 +49,34 @@ func TestAChangeOfTheSchemaShowsInItsPreviewAndInTheVisitorsForm(t *testing.T) {
 	visitor.wantNoControl("Favourite tea")
 }
 
-func TestAFaultySchemaIsRefusedAtItsField(t *testing.T) {
+func TestFields_InvalidFieldIsRefusedAtItsControl(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	p := s.administrator(t, desk)
+	p := s.administrator(t, desktop)
 	p.open("/admin/fields/edit/phone")
 	p.fill("Pattern", "[0-9")
 	p.press("Save")
 	p.wantStatus(422)
 	p.see("This was not saved.")
-	p.wantFaulty("Pattern")
+	p.wantInvalid("Pattern")
 	p.wantValues(map[string]string{"Name": "phone", "Pattern": "[0-9"})
 	p.wantAccessible()
 	p.open("/admin/fields/new")
 	p.fill("Name", "Not Snake")
 	p.press("Save")
 	p.wantStatus(422)
-	p.wantFaulty("Name")
+	p.wantInvalid("Name")
 	p.open("/admin/fields")
 	p.see("Phone")
 }
 
-func TestFieldsChangeTheirOrder(t *testing.T) {
-	t.Parallel()
-	s := start(t)
-	admin, visitor := s.administrator(t, desk), newTab(t, s.url, desk)
-	admin.open("/admin/fields")
-	admin.press("Move Date of birth up")
-	visitor.open("/account/register")
-	visitor.await("the date of birth before the phone", `(() => {
-		const birth = document.querySelector("[name=birth_date]"), phone = document.querySelector("[name=phone]");
-		return birth.compareDocumentPosition(phone) & Node.DOCUMENT_POSITION_FOLLOWING ? "yes" : "";
-	})()`)
-}
-
-// wantPreview checks that the preview in a language has texts.
+// wantPreview checks that the preview in a language has these texts.
 func (p *tab) wantPreview(language string, texts ...string) {
 	p.t.Helper()
 	shown := get(p, chromedp.TextContent(chromedp.CSS(".preview[lang="+language+"]")))
 	for _, text := range texts {
 		if !strings.Contains(shown, text) {
-			p.t.Errorf("the preview in %s lacks %s:\n%s", language, text, shown)
+			p.t.Errorf("the preview in %s: got %q, want it to have %q", language, shown, text)
 		}
 	}
 }

@@ -3,6 +3,9 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,7 +18,7 @@ import (
 	"time"
 )
 
-// site is a running host with its plugin and a data folder of its own.
+// site is a running host with its plugin and its own data folder.
 type site struct {
 	url  string
 	data string
@@ -24,34 +27,32 @@ type site struct {
 
 var listening = regexp.MustCompile(`(?m)^listening on (http://\S+)$`)
 
-// quick are settings with which a password is hashed in about a millisecond, and
-// nobody is slowed down.
-const quick = "[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n"
+// testSettings hash a password in about a millisecond and turn off the rate limits.
+const testSettings = "[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n"
 
 // program returns one of the built programs.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	folder := os.Getenv("PERSONAL_TEST_BINARIES")
 	if folder == "" {
-		t.Fatal("PERSONAL_TEST_BINARIES names no folder: run the tests by the script run")
+		t.Fatal("PERSONAL_TEST_BINARIES is not set: use the script run")
 	}
 	return filepath.Join(folder, name)
 }
 
-// start starts a host with the [quick] settings, see [startAsShipped].
+// start starts a host with [testSettings], see [startWithDefaults].
 func start(t *testing.T, flags ...string) *site {
 	t.Helper()
 	settings := filepath.Join(t.TempDir(), "settings.toml")
-	if err := os.WriteFile(settings, []byte(quick), 0o600); err != nil {
+	if err := os.WriteFile(settings, []byte(testSettings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return startAsShipped(t, append([]string{"--settings", settings}, flags...)...)
+	return startWithDefaults(t, append([]string{"--settings", settings}, flags...)...)
 }
 
-// startAsShipped starts a host with the settings it has by itself, among them the
-// addresses that mails lead to, and waits until its plugin serves. It ends with
-// the test.
-func startAsShipped(t *testing.T, flags ...string) *site {
+// startWithDefaults starts a host with the default settings, which include the pages
+// that mails link to, and waits until its plugin serves. The host stops with the test.
+func startWithDefaults(t *testing.T, flags ...string) *site {
 	t.Helper()
 	s := &site{data: filepath.Join(t.TempDir(), "data"), log: &buffer{}}
 	cmd := exec.Command(program(t, "host-sample"), append([]string{
@@ -64,13 +65,13 @@ func startAsShipped(t *testing.T, flags ...string) *site {
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("the host ended: %v", err)
+			t.Errorf("stopping the host: %v", err)
 		}
 		if t.Failed() {
 			t.Logf("the host's log:\n%s", s.log)
 		}
 	})
-	eventually(t, "the host says where it listens", func() bool {
+	eventually(t, "the host prints its address", func() bool {
 		found := listening.FindStringSubmatch(s.log.String())
 		if found != nil {
 			s.url = found[1]
@@ -88,7 +89,7 @@ func startAsShipped(t *testing.T, flags ...string) *site {
 	return s
 }
 
-// command runs the host's program as an administrator would.
+// command runs a command of the host's program on its data folder.
 func (s *site) command(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(program(t, "host-sample"), append(args, "--data", s.data)...).CombinedOutput()
@@ -98,8 +99,8 @@ func (s *site) command(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// administrator returns a tab that has entered the admin pages by a link.
-func (s *site) administrator(t *testing.T, l look) *tab {
+// administrator returns a tab that is signed in to the admin pages.
+func (s *site) administrator(t *testing.T, l display) *tab {
 	t.Helper()
 	link := s.command(t, "admin-link")
 	p := newTab(t, s.url, l)
@@ -108,8 +109,8 @@ func (s *site) administrator(t *testing.T, l look) *tab {
 	return p
 }
 
-// visitor returns a tab in which somebody is signed in.
-func (s *site) visitor(t *testing.T, login string, l look) *tab {
+// visitor returns a tab in which a user is signed in.
+func (s *site) visitor(t *testing.T, login string, l display) *tab {
 	t.Helper()
 	p := newTab(t, s.url, l)
 	p.open("/account/sign-in")
@@ -117,17 +118,17 @@ func (s *site) visitor(t *testing.T, login string, l look) *tab {
 	return p
 }
 
-// eventually waits until ok.
+// eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(timeout); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
 
-// buffer is a log that is written and read at once.
+// buffer is a log that can be read while it is written.
 type buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -145,7 +146,7 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
-// readiness is what the host says of its plugin.
+// readiness is the response of /readyz.
 type readiness struct {
 	Ready   bool
 	Version string
@@ -165,3 +166,76 @@ func (s *site) ready(t *testing.T) readiness {
 	}
 	return r
 }
+
+// api calls an operation with JSON and returns the status and the data.
+func (s *site) api(operation string, params map[string]any, headers ...string) (int, map[string]any, error) {
+	body, err := json.Marshal(params)
+	if err != nil {
+		return 0, nil, err
+	}
+	request, err := http.NewRequest(http.MethodPost, s.url+"/api/v1/personal/"+operation+"/", bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, nil, err
+	}
+	var envelope struct{ Data map[string]any }
+	if err := json.Unmarshal(text, &envelope); err != nil {
+		return 0, nil, fmt.Errorf("%s: %w", text, err)
+	}
+	return response.StatusCode, envelope.Data, nil
+}
+
+// register registers a user through the API.
+func (s *site) register(t *testing.T, login string) {
+	t.Helper()
+	s.registerWith(t, login, nil)
+}
+
+// registerWith registers a user with values of user fields.
+func (s *site) registerWith(t *testing.T, login string, fields map[string]any) {
+	t.Helper()
+	params := map[string]any{"login": login, "email": login + "@example.com", "password": password, "confirm_password": password}
+	maps.Copy(params, fields)
+	status, _, err := s.api("register", params)
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("registering %s: %d %v", login, status, err)
+	}
+}
+
+// putFields replaces the user-field schema.
+func (s *site) putFields(t *testing.T, schema []byte) {
+	t.Helper()
+	token, err := os.ReadFile(filepath.Join(s.data, "admin-token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequest(http.MethodPut, s.url+"/admin/api/user-fields", bytes.NewReader(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(response.Body) // best effort
+		t.Fatalf("putting the user fields: %d %s", response.StatusCode, text)
+	}
+}
+
+// password is the password of all users.
+const password = "correct horse battery"

@@ -9,54 +9,54 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-func TestAVisitorRegistersByKeyboardAlone(t *testing.T) {
+func TestKeyboard_RegistrationNeedsNoMouse(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	p := newTab(t, s.url, desk)
+	p := newTab(t, s.url, desktop)
 	p.open("/account/register")
 	p.key(kb.Tab)
 	p.wantFocus("Skip to the content")
 	p.key(kb.Enter)
-	p.await("the focus behind the skip link", `document.activeElement.id === "main" ? "yes" : ""`)
+	p.await("the focus after the skip link", `document.activeElement.id === "main" ? "yes" : ""`)
 	p.tabTo("Login")
 	p.key("anna")
 	p.tabTo("Create an account")
-	p.lead(strokes(kb.Enter))
+	p.navigate(keyPresses(kb.Enter))
 	p.wantStatus(422)
-	p.await("the focus on what is wrong", `document.activeElement.role === "alert" ? "yes" : ""`)
-	p.tabTo("E-mail") // the link to it
+	p.await("the focus on the error summary", `document.activeElement.role === "alert" ? "yes" : ""`)
+	p.tabTo("E-mail") // the link in the summary
 	p.key(kb.Enter)
 	p.await("the focus on the control", `document.activeElement.id === "field-email" ? "yes" : ""`)
 	p.key("anna@example.com")
 	p.tabTo("Password")
 	p.key(password)
-	p.tabTo("The password once more")
+	p.tabTo("Repeat the password")
 	p.key(password)
 	p.tabTo("City")
 	p.key("k") // Kazan
 	p.tabTo("Send me the newsletter")
 	p.key(" ")
 	p.tabTo("Create an account")
-	p.lead(strokes(" "))
+	p.navigate(keyPresses(" "))
 	p.see("Your account has been created.")
 	p.wantValues(map[string]string{"City": "kazan"})
 	if !p.ticked("Send me the newsletter") {
-		t.Error("the space bar did not tick")
+		t.Error("the space bar did not tick the checkbox")
 	}
 	p.tabTo("Sign out")
-	p.lead(strokes(" "))
+	p.navigate(keyPresses(" "))
 	p.see("You are signed out.")
 }
 
-// key types into whatever has the focus.
+// key sends keys to the focused element.
 func (p *tab) key(keys string) {
 	p.t.Helper()
-	p.do(strokes(keys))
+	p.do(keyPresses(keys))
 }
 
-// strokes are keys as a keyboard sends them: a key that did something, as Enter
-// on a link, types nothing where the focus went.
-func strokes(keys string) chromedp.Action[chromedp.Void] {
+// keyPresses sends keys as a keyboard does: a key with an effect, such as Enter on a
+// link, does not also type into the next focused element.
+func keyPresses(keys string) chromedp.Action[chromedp.Void] {
 	return chromedp.KeyEvent(keys, func(stroke *input.DispatchKeyEventParams) {
 		if stroke.Type == input.DispatchKeyEventTypeKeyDown {
 			stroke.Type = input.DispatchKeyEventTypeRawKeyDown
@@ -64,25 +64,25 @@ func strokes(keys string) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// tabTo goes on with Tab to a control, link or button of that name. Whatever has
-// the focus on the way must show it.
+// tabTo presses Tab until a control, link or button of this name has the focus, and
+// checks that the focus is visible.
 func (p *tab) tabTo(name string) {
 	p.t.Helper()
-	const most = 60
-	for range most {
+	const maxTabs = 60
+	for range maxTabs {
 		p.key(kb.Tab)
 		if get(p, chromedp.Evaluate[string](focused)) == name {
 			p.wantFocus(name)
 			return
 		}
 	}
-	p.fatal(fmt.Errorf("no %s within %d tabs", name, most))
+	p.fatal(fmt.Errorf("no %s within %d tabs", name, maxTabs))
 }
 
-// wantFocus waits until something has the focus, and can be seen to have it.
+// wantFocus waits until an element has the focus and shows it.
 func (p *tab) wantFocus(name string) {
 	p.t.Helper()
-	p.await("the focus to be seen on "+name, fmt.Sprintf(`(() => {
+	p.await("a visible focus on "+name, fmt.Sprintf(`(() => {
 		const e = document.activeElement, box = e.getBoundingClientRect(), style = getComputedStyle(e);
 		const within = box.width > 1 && box.height > 1 && box.top >= 0 && box.bottom <= innerHeight;
 		const marked = e.matches(":focus-visible") && style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
@@ -90,5 +90,5 @@ func (p *tab) wantFocus(name string) {
 	})()`, focused, name))
 }
 
-// focused names what has the focus.
+// focused is an expression for the name of the focused element.
 const focused = `((e) => (e?.labels?.[0] ?? e ?? document).textContent?.replace("*", "").trim() ?? "")(document.activeElement)`

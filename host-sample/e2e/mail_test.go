@@ -10,11 +10,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-func TestAPasswordIsRecoveredByTheMailedLink(t *testing.T) {
+func TestRecovery_MailedLinkSetsAPassword(t *testing.T) {
 	t.Parallel()
-	s := startAsShipped(t)
+	s := startWithDefaults(t)
 	s.register(t, "anna")
-	p := newTab(t, s.url, desk)
+	p := newTab(t, s.url, desktop)
 	p.open("/account/forgot")
 	p.fill("E-mail", "anna@example.com")
 	p.press("Send the e-mail")
@@ -26,14 +26,14 @@ func TestAPasswordIsRecoveredByTheMailedLink(t *testing.T) {
 	p.wantCode("Код из письма", link)
 	p.press("English")
 	p.fill("New password", "123")
-	p.fill("The password once more", "123")
+	p.fill("Repeat the password", "123")
 	p.press("Set the password")
 	p.wantStatus(422)
-	p.wantFault("New password", "This is too short.")
+	p.wantFieldError("New password", "This is too short.")
 	p.wantValues(map[string]string{"Code from the e-mail": tokenOf(link)})
 	p.wantAccessible()
 	p.fill("New password", "a better one by far")
-	p.fill("The password once more", "a better one by far")
+	p.fill("Repeat the password", "a better one by far")
 	p.press("Set the password")
 	p.see("Your password has been changed.")
 	p.signIn("anna", password)
@@ -44,17 +44,17 @@ func TestAPasswordIsRecoveredByTheMailedLink(t *testing.T) {
 	p.open("/")
 	p.openMailed(link)
 	p.fill("New password", "a third one to be sure")
-	p.fill("The password once more", "a third one to be sure")
+	p.fill("Repeat the password", "a third one to be sure")
 	p.press("Set the password")
 	p.wantStatus(422)
 	p.see("This link or code is invalid or has expired. Please ask for a new one.")
 }
 
-func TestAnEMailAddressIsChangedByTheMailedLinkAndNotBefore(t *testing.T) {
+func TestEmailChange_TakesEffectByTheMailedLink(t *testing.T) {
 	t.Parallel()
-	s := startAsShipped(t)
+	s := startWithDefaults(t)
 	s.register(t, "anna")
-	p := newTab(t, s.url, desk)
+	p := newTab(t, s.url, desktop)
 	p.signIn("anna", password)
 	p.open("/account/new-email")
 	p.fill("New e-mail address", "petrova@example.com")
@@ -63,7 +63,7 @@ func TestAnEMailAddressIsChangedByTheMailedLinkAndNotBefore(t *testing.T) {
 	p.see("Please confirm the change by the e-mail sent to the new address.")
 
 	link := s.mailedLink(t, "petrova@example.com")
-	scanner := newTab(t, s.url, desk)
+	scanner := newTab(t, s.url, desktop)
 	scanner.openMailed(link)
 	p.open("/")
 	p.openMailed(link)
@@ -77,24 +77,24 @@ func TestAnEMailAddressIsChangedByTheMailedLinkAndNotBefore(t *testing.T) {
 	p.see("Your address is petrova@example.com.")
 }
 
-// openMailed follows a mail's link.
+// openMailed opens the link of a mail.
 func (p *tab) openMailed(link string) {
 	p.t.Helper()
 	p.open(link)
 	p.wantCode("Code from the e-mail", link)
 }
 
-// wantCode checks that the code of a mail's link is in the form, and neither in the
-// address nor in the browser's history.
+// wantCode checks that the code of a mailed link is in the form, and neither in the
+// URL nor in the history of the browser.
 func (p *tab) wantCode(label, link string) {
 	p.t.Helper()
 	p.wantValues(map[string]string{label: tokenOf(link)})
 	if at := get(p, chromedp.Location()); strings.Contains(at, "token") {
-		p.t.Errorf("the address is %s", at)
+		p.t.Errorf("got the URL %s, want it without a token", at)
 	}
 	for _, entry := range get(p, chromedp.NavigationEntries()).Entries {
 		if strings.Contains(entry.URL, "token") {
-			p.t.Errorf("the history has %s", entry.URL)
+			p.t.Errorf("got %s in the history, want it without a token", entry.URL)
 		}
 	}
 }
@@ -106,12 +106,12 @@ func tokenOf(link string) string {
 
 var link = regexp.MustCompile(`(?m)^http://\S+#token=\S+`)
 
-// mailedLink waits for a mail with a link to an address, and returns the link's
-// path.
+// mailedLink waits for a mail with a link to an address. It returns the path of the
+// link.
 func (s *site) mailedLink(t *testing.T, to string) string {
 	t.Helper()
 	var found string
-	eventually(t, "a mail to "+to, func() bool {
+	eventually(t, "a mail to "+to+" is stored", func() bool {
 		files, err := filepath.Glob(filepath.Join(s.data, "mail", "*.eml"))
 		if err != nil {
 			t.Fatal(err)

@@ -7,16 +7,16 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-func TestAnAdministratorReadsTheMails(t *testing.T) {
+func TestMailbox_ShowsAndDeletesMails(t *testing.T) {
 	t.Parallel()
-	s := startAsShipped(t)
+	s := startWithDefaults(t)
 	s.register(t, "anna")
 	status, _, err := s.api("recover", map[string]any{"email": "anna@example.com"})
 	if err != nil || status != 200 {
 		t.Fatal(status, err)
 	}
 	link := s.mailedLink(t, "anna@example.com")
-	p := s.administrator(t, desk)
+	p := s.administrator(t, desktop)
 	p.open("/admin/mail")
 	p.see("anna@example.com")
 	p.wantAccessible()
@@ -31,36 +31,36 @@ func TestAnAdministratorReadsTheMails(t *testing.T) {
 	p.press("Set a new password")
 	p.press("Delete the mail")
 	p.see("The mail has been deleted.")
-	p.see("No mail has been kept yet.")
+	p.see("No mails have been stored yet.")
 }
 
-func TestEventsAreFilteredAndComeByThemselves(t *testing.T) {
+func TestEvents_FilterAndRefresh(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.register(t, "anna")
 	s.register(t, "boris")
-	p := s.administrator(t, desk)
+	p := s.administrator(t, desktop)
 	p.open("/admin/events")
 	p.see("user 1")
 	p.see("user 2")
 	p.set("Type", "sign_in_failed")
 	p.press("Show")
-	p.see("Nothing of this kind has happened.")
+	p.see("No events found.")
 	get(p, chromedp.Evaluate[bool]("window.sameDocument = true"))
-	newTab(t, s.url, desk).signIn("anna", "wrong")
+	newTab(t, s.url, desktop).signIn("anna", "wrong")
 	p.await("the failed sign-in", `document.querySelector("#events .badge")?.textContent === "Sign-in failed" ? "yes" : ""`)
 	if !get(p, chromedp.Evaluate[bool]("window.sameDocument === true")) {
-		t.Error("the page was loaded anew")
+		t.Error("the page was reloaded")
 	}
 	p.wantAccessible()
 	p.set("Type", "")
-	p.fill("User's number", "2")
+	p.fill("User number", "2")
 	p.press("Show")
 	p.see("user 2")
 	if list := p.text("#events"); strings.Contains(list, "user 1") {
-		t.Errorf("events of others are listed:\n%s", list)
+		t.Errorf("got the events\n%s\nwant those of user 2 only", list)
 	}
-	p.fill("User's number", "x")
+	p.fill("User number", "x")
 	p.press("Show")
-	p.wantFaulty("User's number")
+	p.wantInvalid("User number")
 }

@@ -2,17 +2,17 @@ package e2e
 
 import "testing"
 
-func TestAnAdministratorLooksAfterAUser(t *testing.T) {
+func TestUsers_EditDisableAndRevokeSessions(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for _, login := range []string{"anna", "boris", "vera"} {
 		s.register(t, login)
 	}
-	admin, visitor := s.administrator(t, desk), s.visitor(t, "anna", desk)
+	admin, visitor := s.administrator(t, desktop), s.visitor(t, "anna", desktop)
 	admin.open("/admin/users")
-	admin.shot("users", "header")
+	admin.screenshot("users", "header")
 	admin.fill("Login, e-mail, name or number", "ann")
-	admin.press("Find")
+	admin.press("Search")
 	admin.see("anna@example.com")
 	admin.wantNoText("boris")
 	admin.press("anna")
@@ -23,9 +23,9 @@ func TestAnAdministratorLooksAfterAUser(t *testing.T) {
 	visitor.see("C-17")
 	visitor.wantNoControl("Customer number")
 
-	admin.press("End all sessions")
-	admin.see("All sessions have been ended.")
-	admin.see("The user is signed in nowhere.")
+	admin.press("Revoke all sessions")
+	admin.see("All sessions have been revoked.")
+	admin.see("The user is not signed in anywhere.")
 	visitor.press("Password")
 	visitor.control("Login or e-mail")
 	visitor.signIn("anna", password)
@@ -44,23 +44,23 @@ func TestAnAdministratorLooksAfterAUser(t *testing.T) {
 	visitor.see("You are signed in.")
 }
 
-func TestAUserIsDeletedByWhoTypesTheLogin(t *testing.T) {
+func TestUsers_DeletionNeedsTheLogin(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.register(t, "anna")
-	admin, visitor := s.administrator(t, desk), s.visitor(t, "anna", desk)
+	admin, visitor := s.administrator(t, desktop), s.visitor(t, "anna", desktop)
 	admin.open("/admin/users")
 	admin.press("anna")
 	admin.press("Delete …")
 	admin.fill("To confirm, type the login: anna", "boris")
-	admin.press("Delete for good")
+	admin.press("Delete permanently")
 	admin.wantStatus(422)
-	admin.wantFault("To confirm, type the login: anna", "This is not the login.")
+	admin.wantFieldError("To confirm, type the login: anna", "This does not match the login.")
 	admin.wantAccessible()
 	visitor.open("/account")
 	visitor.control("Name")
 	admin.fill("To confirm, type the login: anna", "anna")
-	admin.press("Delete for good")
+	admin.press("Delete permanently")
 	admin.see("The user has been deleted.")
 	visitor.press("Sessions")
 	visitor.control("Login or e-mail")
@@ -69,30 +69,30 @@ func TestAUserIsDeletedByWhoTypesTheLogin(t *testing.T) {
 	admin.wantNoText("anna@example.com")
 }
 
-func TestAnAdministratorHelpsSomebodyIn(t *testing.T) {
+func TestUsers_EmailAndRecoveryMail(t *testing.T) {
 	t.Parallel()
-	s := startAsShipped(t)
+	s := startWithDefaults(t)
 	s.register(t, "anna")
 	s.register(t, "boris")
-	admin := s.administrator(t, desk)
+	admin := s.administrator(t, desktop)
 	admin.open("/admin/users")
 	admin.press("anna")
 	admin.fill("E-mail", "BORIS@example.com")
 	admin.press("Save the e-mail")
 	admin.wantStatus(409)
-	admin.wantFault("E-mail", "This is already taken.")
+	admin.wantFieldError("E-mail", "This is already taken.")
 	admin.wantValues(map[string]string{"E-mail": "BORIS@example.com"})
 	admin.wantAccessible()
 	admin.fill("E-mail", "petrova@example.com")
 	admin.press("Save the e-mail")
 	admin.see("The e-mail has been saved.")
 	admin.press("Send a recovery mail")
-	admin.see("A recovery mail is on its way")
+	admin.see("A recovery mail is being sent")
 
-	visitor := newTab(t, s.url, desk)
+	visitor := newTab(t, s.url, desktop)
 	visitor.openMailed(s.mailedLink(t, "petrova@example.com"))
 	visitor.fill("New password", "a better one by far")
-	visitor.fill("The password once more", "a better one by far")
+	visitor.fill("Repeat the password", "a better one by far")
 	visitor.press("Set the password")
 	visitor.signIn("petrova@example.com", "a better one by far")
 	visitor.see("You are signed in.")

@@ -1,36 +1,39 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/chromedp/chromedp"
 )
 
-// wantStatus checks how the document on show was answered.
+// wantStatus checks the status of the shown document.
 func (p *tab) wantStatus(want int) {
 	p.t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.status != want {
-		p.t.Errorf("status %d, want %d", p.status, want)
+		p.t.Errorf("got status %d, want %d", p.status, want)
 	}
 }
 
-// wantValues compares what stands in controls, by their labels.
+// wantValues checks the values of controls by their labels.
 func (p *tab) wantValues(want map[string]string) {
 	p.t.Helper()
 	for label, value := range want {
 		if got := p.value(label); got != value {
-			p.t.Errorf("%s is %q, want %q", label, got, value)
+			p.t.Errorf("%s: got %q, want %q", label, got, value)
 		}
 	}
 }
 
-// wantFault checks that a form says what is wrong with a control: beside it, as
-// its description, and in the summary above.
-func (p *tab) wantFault(label, text string) {
+// wantFieldError checks the error of a control: in its description and in the summary
+// at the top of the form.
+func (p *tab) wantFieldError(label, text string) {
 	p.t.Helper()
 	beside := get(p, chromedp.Evaluate[string](fmt.Sprintf(`(() => {
 		for (const e of document.querySelectorAll("[aria-invalid=true]")) {
@@ -42,15 +45,15 @@ func (p *tab) wantFault(label, text string) {
 		return "";
 	})()`, label)))
 	if beside != text {
-		p.t.Errorf("%s: its fault is %q, want %q", label, beside, text)
+		p.t.Errorf("%s: got the error %q, want %q", label, beside, text)
 	}
 	if summary := p.text("[role=alert]"); !strings.Contains(summary, label+": "+text) {
-		p.t.Errorf("%s: the summary does not say %q:\n%s", label, text, summary)
+		p.t.Errorf("%s: got the summary %q, want it to have %q", label, summary, text)
 	}
 }
 
-// wantFaulty checks that a control is said to be at fault, in whatever words.
-func (p *tab) wantFaulty(label string) {
+// wantInvalid checks that a control has an error, whatever its text.
+func (p *tab) wantInvalid(label string) {
 	p.t.Helper()
 	said := get(p, chromedp.Evaluate[bool](fmt.Sprintf(`(() => {
 		const control = document.querySelector(%q);
@@ -58,23 +61,78 @@ func (p *tab) wantFaulty(label string) {
 		return control.ariaInvalid === "true" && described.some((d) => d?.classList.contains("fault") && d.innerText !== "");
 	})()`, p.control(label))))
 	if !said {
-		p.t.Errorf("%s is not said to be at fault", label)
+		p.t.Errorf("%s: got no error, want one", label)
 	}
 }
 
-// wantNoControl checks that there is no control with a label.
+// wantNoControl checks that no control has this label.
 func (p *tab) wantNoControl(label string) {
 	p.t.Helper()
 	labels := get(p, chromedp.Evaluate[[]string](`[...document.querySelectorAll("label")].map((l) => l.textContent.replace("*", "").trim())`))
 	if slices.Contains(labels, label) {
-		p.t.Errorf("there is a control labelled %s", label)
+		p.t.Errorf("got a control %s, want none", label)
 	}
 }
 
-// wantNoText checks that the page's main part does not show a text.
+// wantNoText checks that the main part of the page does not show a text.
 func (p *tab) wantNoText(text string) {
 	p.t.Helper()
 	if strings.Contains(p.text("main"), text) {
-		p.t.Errorf("the page shows %s", text)
+		p.t.Errorf("got the text %q on the page, want none", text)
+	}
+}
+
+// wantAccessible checks the page with axe-core, on a desktop in light mode and on a
+// phone in dark mode: it must have no serious violation and must not scroll sideways.
+func (p *tab) wantAccessible() {
+	p.t.Helper()
+	source, err := os.ReadFile(os.Getenv("PERSONAL_E2E_AXE"))
+	if err != nil {
+		p.t.Fatalf("reading axe-core, see the script run: %v", err)
+	}
+	get(p, chromedp.Evaluate[bool](string(source)+"; true"))
+	p.wantNoViolation("on a desktop")
+	p.emulate(p.display.onPhone())
+	p.wantNoViolation("on a phone")
+	p.emulate(p.display)
+}
+
+func (p *tab) wantNoViolation(where string) {
+	p.t.Helper()
+	p.await("the page to fit "+where, `document.documentElement.scrollWidth > document.documentElement.clientWidth ? "" : "yes"`)
+	found := get(p, chromedp.Evaluate[string](
+		`axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify(r.violations))`, chromedp.EvalAwaitPromise))
+	var violations []struct {
+		ID, Impact, Help string
+		Nodes            []struct{ HTML string }
+	}
+	if err := json.Unmarshal([]byte(found), &violations); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, v := range violations {
+		if v.Impact != "serious" && v.Impact != "critical" {
+			continue
+		}
+		var nodes []string
+		for _, n := range v.Nodes {
+			nodes = append(nodes, n.HTML)
+		}
+		p.t.Errorf("%s %s: %s (%s): %s\n%s", get(p, chromedp.Location()), where, v.ID, v.Impact, v.Help, strings.Join(nodes, "\n"))
+	}
+}
+
+// screenshotFolder returns the folder for screenshots; empty: none are taken. See the
+// script run.
+func screenshotFolder() string { return os.Getenv("PERSONAL_E2E_SHOTS") }
+
+// screenshot takes a screenshot with an element at the top of the window.
+func (p *tab) screenshot(name, selector string) {
+	p.t.Helper()
+	if screenshotFolder() == "" {
+		return
+	}
+	get(p, chromedp.Evaluate[bool](`document.querySelector("`+selector+`").scrollIntoView(), document.activeElement.blur(), true`))
+	if err := os.WriteFile(filepath.Join(screenshotFolder(), name+".png"), get(p, chromedp.CaptureScreenshot()), 0o644); err != nil {
+		p.t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package fieldstore owns the schema of user fields: in memory for every call, and
+// Package fieldstore stores the schema of user fields: in memory for every call, and
 // in a file for the next start.
 package fieldstore
 
@@ -20,29 +20,29 @@ import (
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// sampleFields is what a new CMS begins with.
+// sampleFields is the schema of a new CMS.
 //
 //go:embed user-fields.json
 var sampleFields []byte
 
-// ErrChanged says that the schema is no longer the one that the caller knows.
-var ErrChanged = errors.New("the user fields were changed meanwhile")
+// ErrChanged is returned if the schema is no longer the one that the caller knows.
+var ErrChanged = errors.New("the user fields have been changed since they were read")
 
-// Set is the schema in force and the JSON that it was read from.
+// Set is a schema and the JSON that it was parsed from.
 type Set struct {
 	Source []byte
 	Schema personal.Schema
 }
 
-// Store owns the schema. It is safe for concurrent use, and made by [Open].
+// Store holds the current schema. It is safe for concurrent use, and made by [Open].
 type Store struct {
 	path    string
 	write   sync.Mutex // one change at a time
 	current atomic.Pointer[Set]
 }
 
-// Open reads the file, or makes it. The error of a faulty schema is a
-// [*userfields.SchemaError].
+// Open reads the file, or creates it with sample fields. The error of an invalid
+// schema is a [*userfields.SchemaError].
 func Open(path string) (*Store, error) {
 	source, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,25 +65,20 @@ func parse(source []byte) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A digest is the same in every host and at every start.
+	sum := sha256.Sum256(source)
 	return &Set{
 		Source: source,
-		Schema: personal.Schema{Revision: revisionOf(source), Fields: checked.Fields()},
+		Schema: personal.Schema{Revision: hex.EncodeToString(sum[:12]), Fields: checked.Fields()},
 	}, nil
 }
 
-// revisionOf tells schemas apart by their contents, so that it means the same
-// to every host and at every start.
-func revisionOf(source []byte) string {
-	sum := sha256.Sum256(source)
-	return hex.EncodeToString(sum[:12])
-}
-
-// Get returns the schema in force. It must not be changed.
+// Get returns the current schema. It must not be modified.
 func (s *Store) Get() *Set { return s.current.Load() }
 
-// Put brings a new schema into force, from the next request on, if may, asked
-// with the revision in force, allows it; else the error is [ErrChanged]. Whatever
-// the error, the last good schema stays.
+// Put replaces the schema, from the next request on, if may returns true for the
+// current revision; else the error is [ErrChanged]. On every error the current
+// schema stays.
 func (s *Store) Put(source []byte, may func(revision string) bool) (*Set, error) {
 	s.write.Lock()
 	defer s.write.Unlock()
@@ -95,21 +90,21 @@ func (s *Store) Put(source []byte, may func(revision string) bool) (*Set, error)
 		return nil, err
 	}
 	if err := durable.WriteFile(s.path, source); err != nil {
-		return nil, fmt.Errorf("keeping the user fields: %w", err)
+		return nil, fmt.Errorf("storing the user fields: %w", err)
 	}
 	s.current.Store(set)
 	return set, nil
 }
 
-// PutFields is [Store.Put] for fields that come from no file, if the revision is
-// still the one in force.
+// PutFields is [Store.Put] for fields that were not parsed from JSON. The error is
+// [ErrChanged] unless revision is the current one.
 func (s *Store) PutFields(fields []personal.Field, revision string) (*Set, error) {
 	var source bytes.Buffer
 	e := json.NewEncoder(&source)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false) // people read the file
 	if err := e.Encode(fields); err != nil {
-		return nil, fmt.Errorf("writing the user fields: %w", err)
+		return nil, fmt.Errorf("encoding the user fields: %w", err)
 	}
-	return s.Put(source.Bytes(), func(inForce string) bool { return inForce == revision })
+	return s.Put(source.Bytes(), func(current string) bool { return current == revision })
 }

@@ -1,5 +1,5 @@
 // Package mailbox reads the mails that the sample keeps instead of sending: a
-// folder of .eml files, whose names sort by time. Mails hold secrets.
+// folder of .eml files whose names sort by time. Mails contain secrets.
 package mailbox
 
 import (
@@ -12,17 +12,17 @@ import (
 	"slices"
 )
 
-// maxMail bounds what is read of a mail, in bytes. Those of this site are far
+// maxMail bounds what is read of a mail, in bytes. The mails of this site are far
 // smaller.
 const maxMail = 4 << 20
 
-// ErrNotFound says that there is no such mail.
+// ErrNotFound is returned for a mail that does not exist.
 var ErrNotFound = errors.New("there is no such mail")
 
 // Box is a folder of mails. It is safe for concurrent use.
 type Box struct{ root *os.Root }
 
-// Open opens the folder. Whoever opens it closes it.
+// Open opens the folder. The caller must close it.
 func Open(dir string) (*Box, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -37,11 +37,11 @@ func (b *Box) Close() error { return b.root.Close() }
 // Page is a part of the mailbox.
 type Page struct {
 	Mails []Mail
-	Next  string // where the page after begins: before of [Box.List]; empty on the last
+	Next  string // the argument of [Box.List] for the next page; empty on the last
 }
 
-// List returns n mails, the newest first, of those whose names come before one;
-// empty: from the newest on.
+// List returns up to n mails, newest first, whose names sort before the name before,
+// or the newest if before is empty.
 func (b *Box) List(before string, n int) (Page, error) {
 	names, err := b.names()
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *Box) List(before string, n int) (Page, error) {
 	return page, nil
 }
 
-// names returns the names of all mails in their order.
+// names returns the sorted names of all mails.
 func (b *Box) names() ([]string, error) {
 	entries, err := fs.ReadDir(b.root.FS(), ".")
 	if err != nil {
@@ -83,24 +83,24 @@ func (b *Box) names() ([]string, error) {
 	return names, nil
 }
 
-// isMail reports whether a name is that of a mail in the folder itself.
+// isMail reports whether a name is that of a mail directly in the folder.
 func isMail(name string) bool {
 	return path.Ext(name) == ".eml" && path.Base(name) == name && name[0] != '.'
 }
 
-// Source returns a mail as it was kept; the error may be [ErrNotFound].
+// Source returns the content of a mail's file; the error may be [ErrNotFound].
 func (b *Box) Source(name string) ([]byte, error) {
 	if !isMail(name) {
 		return nil, ErrNotFound
 	}
-	if info, err := b.root.Lstat(name); err != nil || !info.Mode().IsRegular() { // as they are listed
+	if info, err := b.root.Lstat(name); err != nil || !info.Mode().IsRegular() { // List shows regular files only
 		return nil, ErrNotFound
 	}
 	file, err := b.root.Open(name)
 	if err != nil {
 		return nil, classify("opening a mail", err)
 	}
-	defer file.Close() // it was only read
+	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, maxMail))
 	if err != nil {
 		return nil, fmt.Errorf("reading a mail: %w", err)
@@ -128,7 +128,8 @@ func (b *Box) Delete(name string) error {
 	return nil
 }
 
-// Clear removes every mail up to one, so that none goes that nobody has seen.
+// Clear removes the mail upTo and all older ones. Newer mails, which the
+// administrator has not seen, remain.
 func (b *Box) Clear(upTo string) error {
 	names, err := b.names()
 	if err != nil {

@@ -14,33 +14,33 @@ import (
 	"time"
 )
 
-// maxDepth bounds how deep parts of a mail lie within each other.
+// maxDepth bounds the nesting of a mail's parts.
 const maxDepth = 8
 
-// Mail is a mail as its reader sees it. What it holds was written by others.
+// Mail is a mail as its reader sees it. Its content is not trusted.
 type Mail struct {
 	Name        string // of its file
 	From, To    string
 	Subject     string
 	Date        time.Time // zero if there is none
-	Headers     []Header  // all of them, by name
+	Headers     []Header  // sorted by name
 	Text        string    // empty if it has none
-	HTML        string    // likewise
+	HTML        string    // empty if it has none
 	Attachments []Attachment
-	Broken      bool // it could not be read, or not to its end
+	Broken      bool // it could not be read, or only in part
 }
 
 // Header is a header of a mail.
 type Header struct{ Name, Value string }
 
-// Attachment is a part that is neither text nor HTML to be read.
+// Attachment is a part that is not shown as text or HTML.
 type Attachment struct {
 	Name string // may be empty
 	Type string // media type
 	Size int    // in bytes
 }
 
-// parse reads a mail, as far as it can be read.
+// parse reads a mail as far as possible.
 func parse(name string, source []byte) Mail {
 	m := Mail{Name: name}
 	read, err := mail.ReadMessage(bytes.NewReader(source))
@@ -59,20 +59,25 @@ func parse(name string, source []byte) Mail {
 	return m
 }
 
-// header is what says how a part is to be read.
+// header holds the headers of a mail or of a part.
 type header interface{ Get(name string) string }
 
-// addPart notes what a part holds, and the parts within it.
+// addPart adds the content of a part, and of the parts within it.
 func (m *Mail) addPart(h header, body io.Reader, depth int) {
 	kind, params, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil {
 		kind, params = "text/plain", nil // RFC 2045, section 5.2
 	}
 	if strings.HasPrefix(kind, "multipart/") && depth < maxDepth {
-		m.addParts(multipart.NewReader(body, params["boundary"]), depth+1)
+		parts := multipart.NewReader(body, params["boundary"])
+		part, err := parts.NextRawPart()
+		for ; err == nil; part, err = parts.NextRawPart() {
+			m.addPart(part.Header, part, depth+1)
+		}
+		m.Broken = m.Broken || err != io.EOF
 		return
 	}
-	data, err := io.ReadAll(plain(h.Get("Content-Transfer-Encoding"), body))
+	data, err := io.ReadAll(decoded(h.Get("Content-Transfer-Encoding"), body))
 	m.Broken = m.Broken || err != nil
 	disposition, file, _ := mime.ParseMediaType(h.Get("Content-Disposition"))
 	text := strings.ToValidUTF8(strings.ReplaceAll(string(data), "\r\n", "\n"), "\uFFFD")
@@ -86,22 +91,8 @@ func (m *Mail) addPart(h header, body io.Reader, depth int) {
 	}
 }
 
-func (m *Mail) addParts(parts *multipart.Reader, depth int) {
-	for {
-		part, err := parts.NextRawPart()
-		if err == io.EOF {
-			return
-		}
-		if err != nil {
-			m.Broken = true
-			return
-		}
-		m.addPart(part.Header, part, depth)
-	}
-}
-
-// plain undoes a transfer encoding.
-func plain(encoding string, body io.Reader) io.Reader {
+// decoded undoes a transfer encoding.
+func decoded(encoding string, body io.Reader) io.Reader {
 	switch strings.ToLower(encoding) {
 	case "quoted-printable":
 		return quotedprintable.NewReader(body)
@@ -111,7 +102,8 @@ func plain(encoding string, body io.Reader) io.Reader {
 	return body
 }
 
-// decode reads a header's encoded words. What cannot be read stays as it is.
+// decode decodes a header's encoded words, and returns the value unchanged if they
+// are invalid.
 func decode(value string) string {
 	text, err := new(mime.WordDecoder).DecodeHeader(value)
 	if err != nil {

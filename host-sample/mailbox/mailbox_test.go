@@ -41,7 +41,7 @@ func names(mails []Mail) string {
 	return strings.Join(all, " ")
 }
 
-func TestWhatWasCapturedIsReadAsItWasSent(t *testing.T) {
+func TestList_ReadsCapturedMail(t *testing.T) {
 	dir := t.TempDir()
 	capture, err := mailer.NewCapture(dir, &mail.Address{Name: "Сайт", Address: "no-reply@example.org"})
 	if err != nil {
@@ -53,7 +53,7 @@ func TestWhatWasCapturedIsReadAsItWasSent(t *testing.T) {
 	}
 	page, err := open(t, dir).List("", 10)
 	if err != nil || len(page.Mails) != 1 {
-		t.Fatalf("%+v, %v", page, err)
+		t.Fatalf("got %+v, %v, want one mail", page, err)
 	}
 	want := Mail{From: "Сайт <no-reply@example.org>", To: "<anna@example.com>", Subject: sent.Subject, Text: sent.Text, HTML: sent.HTML}
 	got := page.Mails[0]
@@ -61,11 +61,11 @@ func TestWhatWasCapturedIsReadAsItWasSent(t *testing.T) {
 		t.Error(diff)
 	}
 	if got.Date.IsZero() || len(got.Headers) < 6 {
-		t.Errorf("%v, %v", got.Date, got.Headers)
+		t.Errorf("got date %v and headers %v", got.Date, got.Headers)
 	}
 }
 
-func TestMailsAreListedFromTheNewestBackPageByPage(t *testing.T) {
+func TestList_PagesFromNewest(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 5 {
 		put(t, dir, fmt.Sprintf("%d.eml", i), "Subject: x\r\n\r\n")
@@ -77,19 +77,19 @@ func TestMailsAreListedFromTheNewestBackPageByPage(t *testing.T) {
 	for _, want := range []string{"4 3", "2 1", "0"} {
 		page, err := b.List(before, 2)
 		if err != nil || names(page.Mails) != want {
-			t.Fatalf("%s, %v; want %s", names(page.Mails), err, want)
+			t.Fatalf("got %s, %v, want %s", names(page.Mails), err, want)
 		}
 		before = page.Next
 	}
 	if before != "" {
-		t.Errorf("behind the last page there is %q", before)
+		t.Errorf("last page: got next %q, want none", before)
 	}
 	if page, _ := b.List("", 5); page.Next != "" {
-		t.Error("a page that is just full promises another")
+		t.Errorf("full last page: got next %q, want none", page.Next)
 	}
 }
 
-func TestMailsGoOneByOneAndAllThatWereSeen(t *testing.T) {
+func TestDelete_OneAndAllSeen(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 4 {
 		put(t, dir, fmt.Sprintf("%d.eml", i), "")
@@ -99,17 +99,17 @@ func TestMailsGoOneByOneAndAllThatWereSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := b.Delete("1.eml"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("deleted twice: %v", err)
+		t.Errorf("second deletion: got %v, want %v", err, ErrNotFound)
 	}
 	if err := b.Clear("2.eml"); err != nil {
 		t.Fatal(err)
 	}
 	if page, err := b.List("", 9); err != nil || names(page.Mails) != "3" {
-		t.Errorf("what came since is %s, %v", names(page.Mails), err)
+		t.Errorf("after Clear: got %s, %v, want 3", names(page.Mails), err)
 	}
 }
 
-func TestNamesDoNotLeadOutOfTheFolder(t *testing.T) {
+func TestRead_NamesStayInsideFolder(t *testing.T) {
 	outside := t.TempDir()
 	put(t, outside, "secret.eml", "Subject: secret\r\n\r\n")
 	dir := filepath.Join(outside, "mail")
@@ -122,10 +122,10 @@ func TestNamesDoNotLeadOutOfTheFolder(t *testing.T) {
 	b := open(t, dir)
 	for _, name := range []string{"", ".", "..", "../secret.eml", "/etc/passwd", "a/../../secret.eml", ".eml", "link.eml", "x\x00.eml", "missing.eml"} {
 		if m, err := b.Read(name); err == nil {
-			t.Errorf("%q is read: %+v", name, m)
+			t.Errorf("reading %q: got %+v, want an error", name, m)
 		}
 		if err := b.Delete(name); err == nil && name != "link.eml" {
-			t.Errorf("%q is deleted", name)
+			t.Errorf("deleting %q: got no error", name)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(outside, "secret.eml")); err != nil {
@@ -133,7 +133,7 @@ func TestNamesDoNotLeadOutOfTheFolder(t *testing.T) {
 	}
 }
 
-func TestMailsOfAllShapesAreReadAsFarAsTheyGo(t *testing.T) {
+func TestParse_AsFarAsPossible(t *testing.T) {
 	nested := "Content-Type: multipart/mixed; boundary=a\r\n\r\n"
 	for range 30 {
 		nested += "--a\r\nContent-Type: multipart/mixed; boundary=a\r\n\r\n"
@@ -148,7 +148,7 @@ func TestMailsOfAllShapesAreReadAsFarAsTheyGo(t *testing.T) {
 			"Content-Disposition: attachment; filename=\"a.pdf\"\r\nContent-Transfer-Encoding: base64\r\n\r\nAAEC\r\n--b--\r\n",
 			Mail{Text: "text", Attachments: []Attachment{{Name: "a.pdf", Type: "application/pdf", Size: 3}}}},
 		"cut short":     {"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nte", Mail{Text: "te", Broken: true}},
-		"no mail":       {"\x00\x01", Mail{Broken: true}},
+		"not a mail":    {"\x00\x01", Mail{Broken: true}},
 		"empty":         {"", Mail{Broken: true}},
 		"not UTF-8":     {"Subject: \xff\r\n\r\n\xff", Mail{Subject: "\uFFFD", Text: "\uFFFD"}},
 		"no boundary":   {"Content-Type: multipart/mixed\r\n\r\nx", Mail{Broken: true}},

@@ -48,18 +48,18 @@ func readLetter(t *testing.T, raw []byte) letter {
 	t.Helper()
 	m, err := mail.ReadMessage(bytes.NewReader(raw))
 	if err != nil {
-		t.Fatalf("not a message: %v", err)
+		t.Fatalf("got %v, want a message", err)
 	}
 	subject, err := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.Header.Date(); err != nil {
-		t.Errorf("date: %v", err)
+		t.Errorf("date: got %v", err)
 	}
 	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/alternative" {
-		t.Fatalf("content type %q, %v", kind, err)
+		t.Fatalf("got content type %q, %v, want multipart/alternative", kind, err)
 	}
 	parts := multipart.NewReader(m.Body, params["boundary"])
 	return letter{
@@ -76,7 +76,7 @@ func readPart(t *testing.T, parts *multipart.Reader, want string) string {
 		t.Fatal(err)
 	}
 	if got, _, _ := mime.ParseMediaType(part.Header.Get("Content-Type")); got != want {
-		t.Fatalf("part is %q, want %q", got, want)
+		t.Fatalf("got part %q, want %q", got, want)
 	}
 	var r io.Reader = part
 	if part.Header.Get("Content-Transfer-Encoding") == "quoted-printable" {
@@ -100,7 +100,7 @@ func aloneOnItsLine(raw []byte, text string) bool {
 	return slices.Contains(strings.Split(string(raw), "\r\n"), text)
 }
 
-func TestCapturedMailsAreMessagesAPersonCanRead(t *testing.T) {
+func TestCapture_WritesReadableMessages(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mail")
 	capture, err := NewCapture(dir, parsedFrom(t))
 	if err != nil {
@@ -111,17 +111,17 @@ func TestCapturedMailsAreMessagesAPersonCanRead(t *testing.T) {
 	}
 	names, raw := captured(t, dir)
 	if len(names) != 1 || !strings.HasSuffix(names[0], "Z-mail-17.eml") {
-		t.Fatalf("the folder holds %q", names)
+		t.Fatalf("got files %q, want one", names)
 	}
 	if diff := cmp.Diff(wantLetter(sample()), readLetter(t, raw)); diff != "" {
 		t.Error(diff)
 	}
 	if !aloneOnItsLine(raw, token) {
-		t.Errorf("the token does not stand alone on a line of\n%s", raw)
+		t.Errorf("want the token alone on a line of\n%s", raw)
 	}
 }
 
-func TestCapturedMailsSortByTime(t *testing.T) {
+func TestCapture_NamesSortByTime(t *testing.T) {
 	dir := t.TempDir()
 	capture, err := NewCapture(dir, parsedFrom(t))
 	if err != nil {
@@ -140,7 +140,7 @@ func TestCapturedMailsSortByTime(t *testing.T) {
 		order += strings.TrimSuffix(name, ".eml")[len(name)-len("x.eml"):]
 	}
 	if order != "cab" {
-		t.Errorf("by name the mails are %q, want them as they came: cab", order)
+		t.Errorf("got mails %q by name, want cab, by time", order)
 	}
 }
 
@@ -159,7 +159,7 @@ func captured(t *testing.T, dir string) (names []string, last []byte) {
 	return names, last
 }
 
-func TestMailIDsCannotLeaveTheFolderOrTheHeader(t *testing.T) {
+func TestCleanID_SafeForFilesAndHeaders(t *testing.T) {
 	for id, want := range map[string]string{
 		"../../etc/x":             "etcx",
 		"a\r\nBcc: b@example.com": "aBccbexamplecom",
@@ -171,11 +171,11 @@ func TestMailIDsCannotLeaveTheFolderOrTheHeader(t *testing.T) {
 		}
 	}
 	if one, other := cleanID("…"), cleanID("…"); one == other {
-		t.Error("two mails without a usable ID got the same")
+		t.Errorf("got the same ID %q twice for unusable IDs", one)
 	}
 }
 
-func TestMailsToAnythingButOnePlainAddressAreRefused(t *testing.T) {
+func TestCompose_RefusesAllButOnePlainAddress(t *testing.T) {
 	capture, err := NewCapture(t.TempDir(), parsedFrom(t))
 	if err != nil {
 		t.Fatal(err)
@@ -184,12 +184,12 @@ func TestMailsToAnythingButOnePlainAddressAreRefused(t *testing.T) {
 		m := sample()
 		m.To = to
 		if err := capture.Send(t.Context(), m); !errors.Is(err, errRecipient) {
-			t.Errorf("to %q: %v, want a refusal", to, err)
+			t.Errorf("to %q: got %v, want %v", to, err, errRecipient)
 		}
 	}
 }
 
-func TestMailsGoOverSMTP(t *testing.T) {
+func TestSMTP_SendsMail(t *testing.T) {
 	relay := startRelay(t)
 	sender, err := NewSMTP("smtp://cms:s%40cr%C3%A9t@"+relay.addr, parsedFrom(t))
 	if err != nil {
@@ -200,20 +200,20 @@ func TestMailsGoOverSMTP(t *testing.T) {
 	}
 	got := <-relay.taken
 	if got.login != "\x00cms\x00s@crét" {
-		t.Errorf("signed in with %q", got.login)
+		t.Errorf("got login %q, want cms", got.login)
 	}
 	if got.from != "no-reply@example.org" || got.to != "anna@example.com" {
-		t.Errorf("envelope is from %q to %q", got.from, got.to)
+		t.Errorf("got envelope from %q to %q", got.from, got.to)
 	}
 	if diff := cmp.Diff(wantLetter(sample()), readLetter(t, got.data)); diff != "" {
 		t.Error(diff)
 	}
 	if !aloneOnItsLine(got.data, token) {
-		t.Errorf("the token does not stand alone on a line of\n%s", got.data)
+		t.Errorf("want the token alone on a line of\n%s", got.data)
 	}
 }
 
-func TestARelayThatFailsAtTheGoodByeHasTheMail(t *testing.T) {
+func TestSMTP_FailureAfterAcceptanceIsIgnored(t *testing.T) {
 	relay := startRelay(t)
 	relay.hangUpAfterData = true
 	sender, err := NewSMTP("smtp://"+relay.addr, parsedFrom(t))
@@ -221,12 +221,12 @@ func TestARelayThatFailsAtTheGoodByeHasTheMail(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := sender.Send(t.Context(), sample()); err != nil {
-		t.Errorf("the mail was taken, but Send says %v", err)
+		t.Errorf("got %v, want nil: the relay has accepted the mail", err)
 	}
 	<-relay.taken
 }
 
-func TestARelayThatRefusesIsAnErrorWithoutSecrets(t *testing.T) {
+func TestSMTP_ErrorContainsNoSecrets(t *testing.T) {
 	relay := startRelay(t)
 	relay.replies = map[string]string{"RCPT": "550 no such box"}
 	sender, err := NewSMTP("smtp://cms:hunter2@"+relay.addr, parsedFrom(t))
@@ -235,28 +235,28 @@ func TestARelayThatRefusesIsAnErrorWithoutSecrets(t *testing.T) {
 	}
 	err = sender.Send(t.Context(), sample())
 	if err == nil {
-		t.Fatal("a refused mail counts as sent")
+		t.Fatal("got no error for a refused mail")
 	}
 	for _, secret := range []string{"hunter2", token} {
 		if strings.Contains(err.Error(), secret) {
-			t.Errorf("the error holds a secret: %v", err)
+			t.Errorf("the error contains a secret: %v", err)
 		}
 	}
 }
 
-func TestSMTP_RefusalForGoodIsToldFromFailures(t *testing.T) {
+func TestSMTP_PermanentRefusals(t *testing.T) {
 	const enhanced = "ENHANCEDSTATUSCODES"
 	for name, test := range map[string]struct {
 		step, reply string
 		extension   string
-		reason      string // of a refusal for good; empty for a failure that is retried
+		reason      string // of a permanent refusal; empty for a failure that is retried
 	}{
 		"550 to RCPT":                       {"RCPT", "550 no such box", "", "550 no such box"},
 		"550 to RCPT with an enhanced code": {"RCPT", "550 5.1.1 <anna@example.com>: no such box", enhanced, "550 5.1.1 <anna@example.com>: no such box"},
 		"550 to RCPT in several lines":      {"RCPT", "550-5.7.1 blocked\r\n550 5.7.1 see your postmaster", enhanced, "550 5.7.1 blocked 5.7.1 see your postmaster"},
 		"553 to RCPT":                       {"RCPT", "553 bad mailbox name", "", "553 bad mailbox name"},
 		"450 to RCPT":                       {"RCPT", "450 greylisted", "", ""},
-		"450 to RCPT that speaks of 550":    {"RCPT", "450 4.2.0 later, or it will be a 550 5.1.1", enhanced, ""},
+		"450 to RCPT that mentions 550":     {"RCPT", "450 4.2.0 later, or it will be a 550 5.1.1", enhanced, ""},
 		"530 to RCPT: sign in first":        {"RCPT", "530 5.7.0 authentication required", enhanced, ""},
 		"535 to AUTH":                       {"AUTH", "535 5.7.8 wrong password", enhanced, ""},
 		"550 to MAIL":                       {"MAIL", "550 5.7.1 not your address", enhanced, ""},
@@ -282,20 +282,20 @@ func TestSMTP_RefusalForGoodIsToldFromFailures(t *testing.T) {
 			}
 			err = sender.Send(t.Context(), sample())
 			if err == nil {
-				t.Fatal("a refused mail counts as sent")
+				t.Fatal("got no error for a refused mail")
 			}
 			var refused *personal.MailRefusedError
 			switch isRefused := errors.As(err, &refused); {
 			case isRefused != (test.reason != ""):
-				t.Errorf("refused for good: %t, want %t (%v)", isRefused, test.reason != "", err)
+				t.Errorf("got a permanent refusal: %t, want %t (%v)", isRefused, test.reason != "", err)
 			case isRefused && refused.Reason != test.reason:
-				t.Errorf("reason %q, want %q", refused.Reason, test.reason)
+				t.Errorf("got reason %q, want %q", refused.Reason, test.reason)
 			}
 		})
 	}
 }
 
-func TestSMTP_ConnectionThatFailsIsNoRefusal(t *testing.T) {
+func TestSMTP_ConnectionFailureIsRetried(t *testing.T) {
 	sender, err := NewSMTP("smtp://127.0.0.1:9", parsedFrom(t))
 	if err != nil {
 		t.Fatal(err)
@@ -303,11 +303,11 @@ func TestSMTP_ConnectionThatFailsIsNoRefusal(t *testing.T) {
 	err = sender.Send(t.Context(), sample())
 	var refused *personal.MailRefusedError
 	if err == nil || errors.As(err, &refused) {
-		t.Errorf("Send = %v, want a failure that is retried", err)
+		t.Errorf("got %v, want a failure that is retried", err)
 	}
 }
 
-func TestSMTP_RefusalRepeatsNoSecretOfTheMail(t *testing.T) {
+func TestSMTP_RefusalRepeatsNoToken(t *testing.T) {
 	relay := startRelay(t)
 	relay.replies = map[string]string{"content": "554 5.7.1 blocked: https://example.com/account/recover#token=" + token}
 	sender, err := NewSMTP("smtp://"+relay.addr, parsedFrom(t))
@@ -317,17 +317,17 @@ func TestSMTP_RefusalRepeatsNoSecretOfTheMail(t *testing.T) {
 	err = sender.Send(t.Context(), sample())
 	var refused *personal.MailRefusedError
 	if !errors.As(err, &refused) {
-		t.Fatalf("Send = %v, want a refusal for good", err)
+		t.Fatalf("got %v, want a permanent refusal", err)
 	}
 	if want := "554 5.7.1 blocked: https://example.com/account/recover#token=[...]"; refused.Reason != want {
-		t.Errorf("reason %q, want %q", refused.Reason, want)
+		t.Errorf("got reason %q, want %q", refused.Reason, want)
 	}
 	if strings.Contains(err.Error(), token) {
-		t.Errorf("the error holds the token: %v", err)
+		t.Errorf("the error contains the token: %v", err)
 	}
 }
 
-func TestSendingEndsWithItsContext(t *testing.T) {
+func TestSMTP_SendEndsWithContext(t *testing.T) {
 	sender, err := NewSMTP("smtp://127.0.0.1:9", parsedFrom(t))
 	if err != nil {
 		t.Fatal(err)
@@ -335,11 +335,11 @@ func TestSendingEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := sender.Send(ctx, sample()); !errors.Is(err, context.Canceled) {
-		t.Errorf("Send = %v, want the context's error", err)
+		t.Errorf("got %v, want the context's error", err)
 	}
 }
 
-func TestFaultyRelayURLsAreRefusedWithoutShowingThem(t *testing.T) {
+func TestNewSMTP_InvalidURLIsNotShown(t *testing.T) {
 	for _, rawURL := range []string{
 		"http://cms:hunter2@mail.example.com",
 		"smtp://cms:hunter2@",
@@ -351,11 +351,11 @@ func TestFaultyRelayURLsAreRefusedWithoutShowingThem(t *testing.T) {
 	} {
 		_, err := NewSMTP(rawURL, parsedFrom(t))
 		if err == nil {
-			t.Errorf("%s is accepted", rawURL)
+			t.Errorf("%s: got no error", rawURL)
 			continue
 		}
 		if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "hun%") {
-			t.Errorf("the error shows the URL: %v", err)
+			t.Errorf("the error contains a part of the URL: %v", err)
 		}
 	}
 }

@@ -1,13 +1,17 @@
 package mailer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/mail"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
@@ -15,10 +19,10 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// smtpTimeout bounds connecting with all that belongs to it, and then sending.
+// smtpTimeout bounds connecting, TLS and sign-in included, and then sending.
 const smtpTimeout = 15 * time.Second
 
-// SMTP hands mails to a relay, with one connection for each.
+// SMTP sends mails to a relay, over one connection for each.
 type SMTP struct {
 	client *gomail.Client
 	from   *mail.Address
@@ -26,11 +30,11 @@ type SMTP struct {
 
 // NewSMTP returns a sender for a relay:
 //
-//	smtp://user:password@host:587   TLS by STARTTLS, without which nothing is sent
+//	smtp://user:password@host:587   STARTTLS; nothing is sent without TLS
 //	smtps://user:password@host:465  TLS from the start
 //
-// On loopback smtp:// is plain. User and password may be left out. It does not
-// connect yet. Its errors never hold a part of the URL.
+// On loopback, smtp:// uses no TLS. User and password are optional. NewSMTP does not
+// connect. Its errors contain no part of the URL.
 func NewSMTP(rawURL string, from *mail.Address) (*SMTP, error) {
 	u, err := parseSMTP(rawURL)
 	if err != nil {
@@ -38,7 +42,7 @@ func NewSMTP(rawURL string, from *mail.Address) (*SMTP, error) {
 	}
 	client, err := gomail.NewClient(u.Hostname(), smtpOptions(u)...)
 	if err != nil {
-		return nil, errors.New("no relay can be reached by it: check host and port")
+		return nil, errors.New("it is not the address of a relay: check host and port")
 	}
 	return &SMTP{client: client, from: from}, nil
 }
@@ -47,11 +51,11 @@ func parseSMTP(rawURL string) (*url.URL, error) {
 	u, err := url.Parse(rawURL)
 	switch {
 	case err != nil:
-		return nil, errors.New("it cannot be read as a URL (special characters in a password are written as %XX)")
+		return nil, errors.New("it is not a valid URL (write special characters in a password as %XX)")
 	case u.Scheme != "smtp" && u.Scheme != "smtps":
 		return nil, errors.New("it must begin with smtp:// or smtps://")
 	case u.Hostname() == "":
-		return nil, errors.New("it names no host")
+		return nil, errors.New("it contains no host")
 	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("nothing may follow the host and port")
 	}
@@ -64,52 +68,40 @@ func parseSMTP(rawURL string) (*url.URL, error) {
 }
 
 func smtpOptions(u *url.URL) []gomail.Option {
-	plain := u.Scheme == "smtp" && isLoopback(u.Hostname())
-	options := []gomail.Option{gomail.WithTimeout(smtpTimeout), gomail.WithPort(smtpPort(u))}
+	port, _ := strconv.Atoi(u.Port()) // 0 if the URL has none
+	authentication := gomail.SMTPAuthAutoDiscover
+	var options []gomail.Option
 	switch {
 	case u.Scheme == "smtps":
-		options = append(options, gomail.WithSSL())
-	case plain:
-		options = append(options, gomail.WithTLSPolicy(gomail.NoTLS))
+		options = append(options, gomail.WithSSL(), gomail.WithPort(cmp.Or(port, 465)))
+	case IsLoopback(u.Hostname()):
+		options = append(options, gomail.WithTLSPolicy(gomail.NoTLS), gomail.WithPort(cmp.Or(port, 587)))
+		authentication = gomail.SMTPAuthPlainNoEnc
 	default:
-		options = append(options, gomail.WithTLSPolicy(gomail.TLSMandatory))
+		options = append(options, gomail.WithTLSPolicy(gomail.TLSMandatory), gomail.WithPort(cmp.Or(port, 587)))
 	}
-	if u.User == nil {
-		return options
+	if u.User != nil {
+		password, _ := u.User.Password()
+		options = append(options, gomail.WithSMTPAuth(authentication), gomail.WithUsername(u.User.Username()), gomail.WithPassword(password))
 	}
-	method := gomail.SMTPAuthAutoDiscover // of what TLS protects
-	if plain {
-		method = gomail.SMTPAuthPlainNoEnc
-	}
-	password, _ := u.User.Password()
-	return append(options, gomail.WithSMTPAuth(method),
-		gomail.WithUsername(u.User.Username()), gomail.WithPassword(password))
+	return append(options, gomail.WithTimeout(smtpTimeout))
 }
 
-func smtpPort(u *url.URL) int {
-	if port, err := strconv.Atoi(u.Port()); err == nil {
-		return port
-	}
-	if u.Scheme == "smtps" {
-		return 465
-	}
-	return 587
-}
-
-func isLoopback(host string) bool {
+// IsLoopback reports whether a host name or address is on this machine alone.
+func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Send returns nil once the relay has taken the mail over, and a
-// [*personal.MailRefusedError] if the relay refuses it for good.
+// Send returns nil once the relay has accepted the mail, and a
+// [*personal.MailRefusedError] if the relay refuses it permanently.
 func (s *SMTP) Send(ctx context.Context, m personal.Mail) error {
 	msg, err := compose(m, s.from, gomail.EncodingQP)
 	if err != nil {
 		return fmt.Errorf("composing a mail: %w", err)
 	}
 	err = s.client.DialAndSendWithContext(ctx, msg)
-	if err == nil || msg.IsDelivered() { // a relay that fails at the good-bye has the mail all the same
+	if err == nil || msg.IsDelivered() { // a failure after the relay has accepted the mail does not matter
 		return nil
 	}
 	if refused := refusal(err, m); refused != nil {
@@ -118,12 +110,88 @@ func (s *SMTP) Send(ctx context.Context, m personal.Mail) error {
 	return fmt.Errorf("sending a mail: %w", err)
 }
 
-// Check greets the relay and signs in.
+// Check connects to the relay and signs in.
 func (s *SMTP) Check(ctx context.Context) error {
 	conversation, err := s.client.DialToSMTPClientWithContext(ctx)
 	if err != nil {
-		return fmt.Errorf("reaching the relay: %w", err)
+		return fmt.Errorf("connecting to the relay: %w", err)
 	}
-	_ = s.client.CloseWithSMTPClient(conversation) // it has answered
+	_ = s.client.CloseWithSMTPClient(conversation) // the check has succeeded
 	return nil
+}
+
+// refusal returns a [*personal.MailRefusedError] if the relay refuses the mail
+// permanently, else nil. Permanent are:
+//
+//   - a 5xx reply to RCPT TO, unless it requires authentication (RFC 4954);
+//   - a 55x reply to the content with an enhanced code about the address (5.1.x)
+//     or about a policy (5.7.x), or without an enhanced code (RFC 3463).
+//
+// Any other failure may succeed at the next try: wrong credentials, a sender that
+// the relay rejects, TLS, a full mailbox, the connection.
+func refusal(err error, m personal.Mail) error {
+	var failure *gomail.SendError
+	if !errors.As(err, &failure) {
+		return nil
+	}
+	reply, code := replyOf(failure), failure.ErrorCode()
+	needsAuthentication := slices.Contains([]int{530, 534, 535, 538}, code)
+	switch {
+	case failure.Reason == gomail.ErrSMTPRcptTo && code >= 500 && code <= 599 && !needsAuthentication:
+	case failure.Reason == gomail.ErrSMTPDataClose && code >= 550 && code <= 559 && isPermanent(enhancedCode(failure, reply)):
+	default:
+		return nil
+	}
+	return personal.NewMailRefusedError(strconv.Itoa(code) + " " + withoutSecrets(reply, m))
+}
+
+// isPermanent judges the enhanced code of refused content; it may be empty.
+func isPermanent(enhanced string) bool {
+	return enhanced == "" || strings.HasPrefix(enhanced, "5.1.") || strings.HasPrefix(enhanced, "5.7.")
+}
+
+var enhancedForm = regexp.MustCompile(`\A[245]\.[0-9]{1,3}\.[0-9]{1,3}\z`)
+
+// enhancedCode returns the enhanced code of a reply, empty if it has none. Relays
+// also send one without announcing ENHANCEDSTATUSCODES.
+func enhancedCode(failure *gomail.SendError, reply string) string {
+	if code := failure.EnhancedStatusCode(); code != "" {
+		return code
+	}
+	words := strings.Fields(reply)
+	if len(words) == 0 || !enhancedForm.MatchString(words[0]) {
+		return ""
+	}
+	return words[0]
+}
+
+// replyOf returns the text of the relay's reply without its code. go-mail provides
+// it only within its error text: the reason, the code, the reply, which newer
+// versions of net/textproto quote, and then the recipients and the message's ID.
+func replyOf(failure *gomail.SendError) string {
+	_, text, _ := strings.Cut(failure.Error(), ": "+strconv.Itoa(failure.ErrorCode())+" ")
+	if quoted, err := strconv.QuotedPrefix(text); err == nil {
+		text, _ = strconv.Unquote(quoted)
+		return text
+	}
+	for _, rest := range []string{", affected message ID: ", ", affected recipient(s): "} {
+		if at := strings.LastIndex(text, rest); at >= 0 {
+			text = text[:at]
+		}
+	}
+	return text
+}
+
+// secretForm matches whatever may be a part of a mailed token.
+var secretForm = regexp.MustCompile(`[A-Za-z0-9_-]{20,}`)
+
+// withoutSecrets removes what a reply quotes of a mail's token: content filters
+// repeat the link that they object to.
+func withoutSecrets(reply string, m personal.Mail) string {
+	return secretForm.ReplaceAllStringFunc(reply, func(s string) string {
+		if strings.Contains(m.Text, s) || strings.Contains(m.HTML, s) {
+			return "[...]"
+		}
+		return s
+	})
 }

@@ -13,8 +13,8 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// elsewhere returns a sender as [NewSMTP] makes it, but for how the host is
-// reached: it is the relay. A connection that came to nothing is open until hangUp.
+// elsewhere returns a sender as [NewSMTP] does, except that every host leads to the
+// relay. A failed connection stays open until hangUp.
 func elsewhere(t *testing.T, rawURL string, r *relay, trusted *x509.CertPool) (sender *SMTP, hangUp func()) {
 	t.Helper()
 	u, err := parseSMTP(rawURL)
@@ -37,7 +37,7 @@ func elsewhere(t *testing.T, rawURL string, r *relay, trusted *x509.CertPool) (s
 	return &SMTP{client: client, from: parsedFrom(t)}, func() { hangUp() }
 }
 
-func TestNothingGoesInClearToARelayElsewhere(t *testing.T) {
+func TestSMTP_NothingInClearOffLoopback(t *testing.T) {
 	server := httptest.NewTLSServer(nil) // for its certificate
 	defer server.Close()
 	const named = "example.com" // in the certificate
@@ -50,11 +50,11 @@ func TestNothingGoesInClearToARelayElsewhere(t *testing.T) {
 		trusted  *x509.CertPool
 		sent     bool
 	}{
-		"STARTTLS is not offered, or was taken out": {"", named, trusted, false},
-		"STARTTLS is offered and refused":           {"454 not now", named, trusted, false},
-		"the certificate is nobody's we know":       {"220 go ahead", named, x509.NewCertPool(), false},
-		"the certificate is another host's":         {"220 go ahead", "mail.example.org", trusted, false},
-		"the certificate is the host's":             {"220 go ahead", named, trusted, true},
+		"STARTTLS is not offered, or was stripped": {"", named, trusted, false},
+		"STARTTLS is offered and refused":          {"454 not now", named, trusted, false},
+		"the certificate has an unknown issuer":    {"220 go ahead", named, x509.NewCertPool(), false},
+		"the certificate is another host's":        {"220 go ahead", "mail.example.org", trusted, false},
+		"the certificate is the host's":            {"220 go ahead", named, trusted, true},
 	} {
 		for _, login := range []string{"", "\x00cms\x00hunter2"} {
 			t.Run(fmt.Sprintf("%s, login %q", name, login), func(t *testing.T) {
@@ -70,17 +70,17 @@ func TestNothingGoesInClearToARelayElsewhere(t *testing.T) {
 				<-relay.done
 				for _, verb := range relay.clear {
 					if !slices.Contains([]string{"EHLO", "STARTTLS", "QUIT"}, verb) {
-						t.Errorf("%s went in clear", verb)
+						t.Errorf("%s was sent without TLS", verb)
 					}
 				}
 				switch {
 				case test.sent && err != nil:
-					t.Errorf("not sent: %v", err)
+					t.Errorf("got %v, want the mail sent", err)
 				case !test.sent && err == nil:
-					t.Error("a mail was sent")
+					t.Error("got no error, want the mail not sent")
 				case test.sent:
 					if got := <-relay.taken; got.login != login || got.to != sample().To {
-						t.Errorf("the relay took %+v", got)
+						t.Errorf("the relay got %+v", got)
 					}
 				}
 			})
@@ -88,17 +88,17 @@ func TestNothingGoesInClearToARelayElsewhere(t *testing.T) {
 	}
 }
 
-func TestARelayBySMTPSIsSpokenToInTLSAlone(t *testing.T) {
+func TestSMTP_SMTPSUsesTLSOnly(t *testing.T) {
 	relay := startRelay(t)
 	sender, err := NewSMTP("smtps://cms:hunter2@"+relay.addr, parsedFrom(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := sender.Send(t.Context(), sample()); err == nil {
-		t.Error("a mail was sent to a relay that speaks no TLS")
+		t.Error("got no error from a relay without TLS")
 	}
 	<-relay.done
 	if len(relay.taken) > 0 || slices.Contains(relay.clear, "EHLO") {
-		t.Errorf("%q went in clear", relay.clear)
+		t.Errorf("%q was sent without TLS", relay.clear)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// document is what the page reads of an OpenAPI document.
+// document is the part of an OpenAPI document that the page shows.
 type document struct {
 	Info       struct{ Description string }
 	Servers    []struct{ URL string }
@@ -18,7 +18,7 @@ type document struct {
 	}
 }
 
-// described is an operation.
+// described is an operation as the document has it.
 type described struct {
 	OperationID string
 	Summary     string
@@ -27,7 +27,7 @@ type described struct {
 	Responses   members[response]
 }
 
-// scheme is one way to identify the caller.
+// scheme is a header that identifies the caller.
 type scheme struct{ Name, Description string }
 
 type response struct {
@@ -73,10 +73,10 @@ func (d *document) schema(s schema) schema {
 
 func component(ref string) string { return ref[strings.LastIndexByte(ref, '/')+1:] }
 
-// types are the JSON types that a value may have.
+// types are the JSON types of a value.
 type types []string
 
-// UnmarshalJSON reads one type or a list.
+// UnmarshalJSON decodes one type or a list.
 func (t *types) UnmarshalJSON(data []byte) error {
 	if data[0] != '[' {
 		*t = types{""}
@@ -85,7 +85,7 @@ func (t *types) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(t))
 }
 
-// members are those of a JSON object, in its order.
+// members are the members of a JSON object in their order in the document.
 type members[T any] []member[T]
 
 type member[T any] struct {
@@ -93,7 +93,7 @@ type member[T any] struct {
 	Value T
 }
 
-// UnmarshalJSON reads an object.
+// UnmarshalJSON decodes an object.
 func (m *members[T]) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if _, err := d.Token(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// recorder is a recorder whose clock is the test's.
+// recorder returns a recorder and its clock.
 func recorder() (*Recorder, *time.Time) {
 	now := time.Unix(1_000_000, 0)
 	r := NewRecorder()
@@ -15,14 +15,14 @@ func recorder() (*Recorder, *time.Time) {
 	return r, &now
 }
 
-func TestSecondsThatAreOverAreReported(t *testing.T) {
+func TestSince_ReportsCompleteSeconds(t *testing.T) {
 	r, now := recorder()
 	begin := now.Unix()
 	r.Count("auth", false, time.Millisecond)
 	r.Count("auth", true, time.Millisecond)
 	*now = now.Add(2 * time.Second)
 	r.Count("auth", false, time.Millisecond)
-	r.Count("fields", false, time.Millisecond) // in the second that is not over
+	r.Count("fields", false, time.Millisecond) // in the current second
 	got := r.Since(begin)
 	if got.From != begin || got.Until != begin+2 || len(got.Operations) != 1 {
 		t.Fatalf("got %+v", got)
@@ -33,48 +33,48 @@ func TestSecondsThatAreOverAreReported(t *testing.T) {
 	}
 }
 
-func TestNothingOlderThanTheWindowIsReported(t *testing.T) {
+func TestSince_NothingOlderThanWindow(t *testing.T) {
 	r, now := recorder()
 	begin := now.Unix()
 	r.Count("auth", false, time.Millisecond)
 	*now = now.Add(Window)
 	if got := r.Since(begin); len(got.Operations) != 0 || got.Until-got.From != seconds-1 {
-		t.Errorf("got %d operations from %d", len(got.Operations), got.From-begin)
+		t.Errorf("got %d operations from second %d, want none in a whole window", len(got.Operations), got.From-begin)
 	}
-	r.Count("auth", false, time.Millisecond) // takes the place of the first
+	r.Count("auth", false, time.Millisecond) // reuses the place of the first
 	*now = now.Add(time.Second)
 	if got := r.Since(0); slices.Max(got.Operations["auth"].Requests) != 1 {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestAMomentOfTheFutureReportsNothing(t *testing.T) {
+func TestSince_FutureIsEmpty(t *testing.T) {
 	r, now := recorder()
 	if got := r.Since(now.Unix() + 100); got.From != now.Unix() || got.Until != now.Unix() {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestQuantilesAreRightWithinAFifth(t *testing.T) {
+func TestQuantile_WithinAFifth(t *testing.T) {
 	var l latencies
 	for ms := 1; ms <= 1000; ms++ {
 		l.add(time.Duration(ms) * time.Millisecond)
 	}
 	for q, want := range map[float64]float64{0.5: 500, 0.99: 990} {
 		if got := l.quantile(q); got < want || got > want*growth {
-			t.Errorf("the quantile %v is %v, want %v or a little more", q, got, want)
+			t.Errorf("quantile %v: got %v, want %v or up to a fifth more", q, got, want)
 		}
 	}
 	for _, extreme := range []time.Duration{-1, 0, time.Hour} {
 		var l latencies
 		l.add(extreme)
 		if got := l.quantile(1); got < smallest || got > 100_000 {
-			t.Errorf("%v is %v ms", extreme, got)
+			t.Errorf("%v: got %v ms", extreme, got)
 		}
 	}
 }
 
-func TestAllOperationsTogetherAreReportedToo(t *testing.T) {
+func TestSince_SumsAllOperations(t *testing.T) {
 	r, now := recorder()
 	begin := now.Unix()
 	r.Count("auth", true, 10*time.Millisecond)
@@ -86,7 +86,7 @@ func TestAllOperationsTogetherAreReportedToo(t *testing.T) {
 	}
 }
 
-func TestTotalsAreThoseOfTheWindow(t *testing.T) {
+func TestTotals_CoverTheWindow(t *testing.T) {
 	r, now := recorder()
 	r.Count("gone", false, time.Second)
 	*now = now.Add(Window)
@@ -108,11 +108,11 @@ func TestTotalsAreThoseOfTheWindow(t *testing.T) {
 	}
 	*now = now.Add(Window)
 	if got := r.Totals(); len(got) != 1 || got[0] != (Totals{}) {
-		t.Errorf("afterwards %+v", got)
+		t.Errorf("after the window: got %+v, want nothing", got)
 	}
 }
 
-func TestManyCountAtOnce(t *testing.T) {
+func TestCount_Concurrent(t *testing.T) {
 	r, now := recorder()
 	var all sync.WaitGroup
 	for range 8 {
@@ -126,7 +126,7 @@ func TestManyCountAtOnce(t *testing.T) {
 	all.Wait()
 	*now = now.Add(time.Second)
 	if got := r.Since(now.Unix() - 1).Operations["auth"].Requests; !slices.Equal(got, []int{8000}) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want 8000", got)
 	}
 }
 

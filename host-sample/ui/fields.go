@@ -1,8 +1,11 @@
 package ui
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -11,16 +14,14 @@ import (
 // text at all.
 type Labels func(label personal.LocalText, fallback string) string
 
-// textFunc returns a text in the visitor's language.
-type textFunc func(key string, args ...any) string
-
-// FieldControl returns the control of a user field: the one that fits its type.
-// value is what stands in it, see [FieldText].
+// FieldControl returns the control that fits the type of a user field. value is
+// what it shows, see [FieldText]. The control of a read-only field shows its value
+// as text.
 func (p *Pages) FieldControl(r *http.Request, f personal.Field, labels Labels, value string) Control {
 	text := func(key string, args ...any) string { return p.Text(r, key, args...) }
 	c := Control{
 		Name: f.Name, Label: labels(f.Label, f.Name), Value: value, Required: f.Required,
-		Autocomplete: purpose(f.Name),
+		Autocomplete: autocomplete(f.Name),
 	}
 	switch f.Type {
 	case personal.TypeText, personal.TypeLink:
@@ -29,31 +30,35 @@ func (p *Pages) FieldControl(r *http.Request, f personal.Field, labels Labels, v
 		}
 	case personal.TypeLongText:
 		c.Kind = KindLongText
-	case personal.TypeInteger, personal.TypeNumber:
-		c.number(f)
-		c.Hint = rangeHint(text, c)
+	case personal.TypeInteger:
+		c.Type, c.Step, c.InputMode = "number", "1", "numeric"
+		c.limit(f, text)
+	case personal.TypeNumber:
+		c.Type, c.Step, c.InputMode = "number", "any", "decimal"
+		c.limit(f, text)
 	case personal.TypeBoolean:
-		c.boolean(text)
+		c.Kind = KindCheckbox
+		if f.Required { // a checkbox cannot distinguish "no" from no choice
+			c.Kind = KindRadios
+			c.Options = []Choice{{Value: "true", Label: text("yes")}, {Value: "false", Label: text("no")}}
+		}
 	case personal.TypeDate:
 		c.Type = "date"
 	case personal.TypeDateTime:
 		c.Type, c.Step, c.Hint = "datetime-local", "1", text("hint_utc")
 	case personal.TypeEnum:
-		c.choices(f, labels, text("choose"))
+		c.Kind, c.Options = KindSelect, []Choice{{Label: text("choose")}}
+		for _, o := range f.Options {
+			c.Options = append(c.Options, Choice{Value: o.Value, Label: labels(o.Label, o.Value)})
+		}
 	case personal.TypeFile:
 		c.InputMode, c.Hint = "url", text("hint_file")
 	case personal.TypeTags, personal.TypeLinkSet:
 		c.Kind, c.Hint = KindLongText, text("hint_list")
 	}
-	if f.ReadOnly {
-		return c.shown(text)
+	if !f.ReadOnly {
+		return c
 	}
-	return c
-}
-
-// shown returns the control of a value that is not to be changed.
-func (c Control) shown(text textFunc) Control {
-	value := c.Value
 	switch {
 	case c.Kind == KindCheckbox && c.Checked():
 		value = text("yes")
@@ -68,72 +73,104 @@ func (c Control) shown(text textFunc) Control {
 	return Control{Kind: KindText, Name: c.Name, Label: c.Label, Value: value}
 }
 
-func (c *Control) number(f personal.Field) {
-	c.Type, c.Step, c.InputMode = "number", "any", "decimal"
-	if f.Type == personal.TypeInteger {
-		c.Step, c.InputMode = "1", "numeric"
-	}
+// limit sets the bounds of a number, and the hint that names them.
+func (c *Control) limit(f personal.Field, text func(key string, args ...any) string) {
 	if f.Min != nil {
 		c.Min = number(*f.Min)
+		c.Hint = text("hint_min", c.Min)
 	}
 	if f.Max != nil {
 		c.Max = number(*f.Max)
+		c.Hint = text("hint_max", c.Max)
+	}
+	if f.Min != nil && f.Max != nil {
+		c.Hint = text("hint_range", c.Min, c.Max)
 	}
 }
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-func rangeHint(text textFunc, c Control) string {
-	switch {
-	case c.Min != "" && c.Max != "":
-		return text("hint_range", c.Min, c.Max)
-	case c.Min != "":
-		return text("hint_min", c.Min)
-	case c.Max != "":
-		return text("hint_max", c.Max)
+// autocomplete returns the HTML autocomplete value of a common field, by which
+// browsers fill it in; empty for other fields.
+func autocomplete(name string) string {
+	return map[string]string{
+		"phone":          "tel",
+		"mobile":         "tel",
+		"telephone":      "tel",
+		"birth_date":     "bday",
+		"birthday":       "bday",
+		"city":           "address-level2",
+		"company":        "organization",
+		"organization":   "organization",
+		"country":        "country-name",
+		"postal_code":    "postal-code",
+		"street_address": "street-address",
+		"website":        "url",
+	}[name]
+}
+
+// localTime is the format of HTML's datetime-local, which has no time zone. Here it
+// is in UTC.
+const localTime = "2006-01-02T15:04:05"
+
+// FieldText returns what a field's control shows for a value of a profile.
+func FieldText(f personal.Field, value any) string {
+	switch value := value.(type) {
+	case nil:
+		return unsetText(f)
+	case []string:
+		return strings.Join(value, "\n")
+	case float64:
+		return number(value)
+	case string:
+		if at, err := time.Parse(time.RFC3339, value); f.Type == personal.TypeDateTime && err == nil {
+			return at.UTC().Format(localTime)
+		}
+		return value
+	}
+	return fmt.Sprint(value)
+}
+
+// FieldDefault returns what a field's control shows in an empty form.
+func FieldDefault(f personal.Field) string {
+	switch f.Default.Kind {
+	case personal.InputUnset:
+		return unsetText(f)
+	case personal.InputList, personal.InputRepeated:
+		return FieldText(f, f.Default.List)
+	}
+	return FieldText(f, f.Default.Text)
+}
+
+// unsetText is what a control shows for no value. A checkbox shows "false".
+func unsetText(f personal.Field) string {
+	if f.Type == personal.TypeBoolean && !f.Required {
+		return "false"
 	}
 	return ""
 }
 
-// boolean is a checkbox, but two radio buttons where an answer is required: a
-// checkbox cannot tell "no" from none.
-func (c *Control) boolean(text textFunc) {
-	if !c.Required {
-		c.Kind = KindCheckbox
-		return
+// FieldInput returns the input for the text of a field's control. Lists have one
+// item per line. Invalid texts are passed on: the schema rejects them.
+func FieldInput(f personal.Field, text string) personal.Input {
+	switch f.Type {
+	case personal.TypeTags, personal.TypeLinkSet:
+		var items []string
+		for line := range strings.Lines(text) {
+			if item := strings.TrimSpace(line); item != "" {
+				items = append(items, item)
+			}
+		}
+		if items == nil {
+			return personal.Input{}
+		}
+		return personal.Input{Kind: personal.InputList, List: items}
+	case personal.TypeDateTime:
+		for _, layout := range []string{localTime, "2006-01-02T15:04"} { // browsers leave out seconds that are zero
+			if at, err := time.Parse(layout, text); err == nil {
+				return personal.Text(at.Format(time.RFC3339))
+			}
+		}
 	}
-	c.Kind = KindRadios
-	c.Options = []Choice{{Value: "true", Label: text("yes")}, {Value: "false", Label: text("no")}}
-}
-
-func (c *Control) choices(f personal.Field, labels Labels, none string) {
-	c.Kind = KindSelect
-	c.Options = []Choice{{Label: none}}
-	for _, o := range f.Options {
-		c.Options = append(c.Options, Choice{Value: o.Value, Label: labels(o.Label, o.Value)})
-	}
-}
-
-// purpose returns what HTML's autocomplete calls the usual fields, so that
-// browsers can fill them in.
-func purpose(name string) string {
-	switch name {
-	case "phone", "mobile", "telephone":
-		return "tel"
-	case "birth_date", "birthday":
-		return "bday"
-	case "city":
-		return "address-level2"
-	case "company", "organization":
-		return "organization"
-	case "country":
-		return "country-name"
-	case "postal_code":
-		return "postal-code"
-	case "street_address":
-		return "street-address"
-	case "website":
-		return "url"
-	}
-	return ""
+	return personal.Text(text)
 }

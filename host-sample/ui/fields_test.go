@@ -20,7 +20,7 @@ func inEnglish(label personal.LocalText, fallback string) string {
 
 func ptr(n float64) *float64 { return &n }
 
-// shown draws the control of a field as a page would.
+// shown renders the control of a field.
 func shown(t *testing.T, f personal.Field, value string) string {
 	t.Helper()
 	r := httptest.NewRequest("GET", "/page", nil)
@@ -31,7 +31,7 @@ func shown(t *testing.T, f personal.Field, value string) string {
 	return form
 }
 
-func TestEveryTypeHasAControlThatFitsIt(t *testing.T) {
+func TestFieldControl_EveryType(t *testing.T) {
 	for _, tt := range []struct {
 		field personal.Field
 		value string
@@ -50,7 +50,7 @@ func TestEveryTypeHasAControlThatFitsIt(t *testing.T) {
 			[]string{"<select", `<option value="">`, `<option value="a">a</option>`, `<option value="b" selected>Bee</option>`}},
 		{personal.Field{Type: personal.TypeFile}, "", []string{`inputmode="url"`}},
 		{personal.Field{Type: personal.TypeLink}, "17", []string{`type="text"`, `value="17"`}},
-		{personal.Field{Type: personal.TypeLinkSet}, "1\n2", []string{"<textarea", "One on each line."}},
+		{personal.Field{Type: personal.TypeLinkSet}, "1\n2", []string{"<textarea", "One per line."}},
 		{personal.Field{Type: personal.TypeTags, Required: true}, "a\nb", []string{"<textarea", `aria-required="true"`, `<span class="required"`}},
 	} {
 		if tt.field.Name == "" {
@@ -59,23 +59,23 @@ func TestEveryTypeHasAControlThatFitsIt(t *testing.T) {
 		got := shown(t, tt.field, tt.value)
 		for _, want := range append(tt.want, `name="`+tt.field.Name+`"`) {
 			if !strings.Contains(got, want) {
-				t.Errorf("%s lacks %s:\n%s", tt.field.Type, want, got)
+				t.Errorf("%s: want %s in\n%s", tt.field.Type, want, got)
 			}
 		}
 	}
 }
 
-func TestTextsOfUsersAreNeverMarkup(t *testing.T) {
+func TestFieldControl_EscapesUserTexts(t *testing.T) {
 	evil := `"><script>alert(1)</script>`
 	for _, kind := range []personal.FieldType{personal.TypeText, personal.TypeLongText, personal.TypeEnum, personal.TypeTags, personal.TypeBoolean} {
 		f := personal.Field{Name: "x", Type: kind, Label: personal.LocalText{"en": evil}, Options: []personal.Option{{Value: evil, Label: personal.LocalText{"en": evil}}}}
 		if got := shown(t, f, evil); strings.Contains(got, "<script>") || !strings.Contains(got, "&lt;script&gt;") {
-			t.Errorf("%s: %s", kind, got)
+			t.Errorf("%s: got %s, want it escaped", kind, got)
 		}
 	}
 }
 
-func TestAValueSurvivesItsControl(t *testing.T) {
+func TestFieldText_RoundTrip(t *testing.T) {
 	for _, tt := range []struct {
 		kind  personal.FieldType
 		value any
@@ -95,18 +95,18 @@ func TestAValueSurvivesItsControl(t *testing.T) {
 		f := personal.Field{Name: "x", Type: tt.kind}
 		text := ui.FieldText(f, tt.value)
 		if got := ui.FieldInput(f, text); text != tt.text || !cmp.Equal(got, tt.want) {
-			t.Errorf("%s %v shows as %q and is sent as %v", tt.kind, tt.value, text, got)
+			t.Errorf("%s %v: got text %q and input %v, want %q and %v", tt.kind, tt.value, text, got, tt.text, tt.want)
 		}
 	}
 	at := personal.Field{Type: personal.TypeDateTime}
 	for text, want := range map[string]string{"2000-01-02T03:04": "2000-01-02T03:04:00Z", "2000-01-02T03:04:05.5": "2000-01-02T03:04:05Z", "soon": "soon"} {
 		if got := ui.FieldInput(at, text); got.Text != want {
-			t.Errorf("%q is sent as %q", text, got.Text)
+			t.Errorf("%q: got input %q, want %q", text, got.Text, want)
 		}
 	}
 }
 
-func TestTheFaultsOfAFormStandBesideItsControlsAndAbove(t *testing.T) {
+func TestForm_ErrorsBesideControlsAndAbove(t *testing.T) {
 	form := ui.Form{Controls: []ui.Control{{Name: "login", Label: "Login", Hint: "short", Value: "<a>"}, {Name: "password", Label: "Password", Type: "password", Value: "secret"}}}
 	form.Refuse("Please check.", map[string]string{"login": "Too short.", "groups": "No."})
 	body := serve(t, httptest.NewRequest("GET", "/page", nil), form).Body.String()
@@ -116,10 +116,10 @@ func TestTheFaultsOfAFormStandBesideItsControlsAndAbove(t *testing.T) {
 		`<p class="fault" id="field-login-error">Too short.</p>`, `value="&lt;a&gt;"`,
 	} {
 		if !strings.Contains(body, want) {
-			t.Errorf("the form lacks %s:\n%s", want, body)
+			t.Errorf("want %s in the form:\n%s", want, body)
 		}
 	}
 	if strings.Contains(body, "secret") {
-		t.Error("the password is sent back")
+		t.Error("the form contains the password")
 	}
 }

@@ -1,34 +1,41 @@
 package ui
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
 	"maps"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/cms-personal/personal/shared/personal"
 )
 
-// Form is a form with what was typed into it and what is wrong with that.
+// Form is a form, what was typed into it, and its errors.
 type Form struct {
 	Action   string
 	Submit   string // on the button
-	Message  string // what went wrong; empty: nothing did
-	Faults   []Fault
+	Message  string // what went wrong; empty if nothing did
+	Errors   []FieldError
 	Controls []Control
 	Hidden   []Hidden
-	User     string // whose passwords these are, for password managers; may be empty
-	Danger   bool   // the button ends or deletes something
+	User     string // the login that the passwords belong to, for password managers; may be empty
+	Danger   bool   // the button deletes or revokes something
 }
 
-// Fault is one thing that is wrong with a form.
-type Fault struct {
-	ID    string // of the control; may be empty
+// FieldError is an error of one control.
+type FieldError struct {
+	ID    string // of the control; empty if the form has no such control
 	Label string
 	Text  string
 }
 
-// Hidden is a value that travels with a form unseen.
+// Hidden is a value that is sent with a form and not shown.
 type Hidden struct{ Name, Value string }
 
-// ControlKind says how a control is drawn.
+// ControlKind is the kind of HTML element of a control.
 type ControlKind string
 
 // The kinds of control.
@@ -38,7 +45,7 @@ const (
 	KindSelect   ControlKind = "select"
 	KindRadios   ControlKind = "radios"
 	KindCheckbox ControlKind = "checkbox" // its value is "true" or "false"
-	KindText     ControlKind = "text"     // shown, not to be changed
+	KindText     ControlKind = "text"     // read-only
 )
 
 // Control is one control of a form.
@@ -47,87 +54,181 @@ type Control struct {
 	Name         string
 	Label        string
 	Hint         string // may be empty
-	Value        string // what is shown in it
-	Error        string // what is wrong with it; may be empty
+	Value        string
+	Error        string // may be empty
 	Required     bool
 	Type         string // of KindInput, as HTML names it; "text" if empty
 	Autocomplete string // as HTML names it; may be empty
-	InputMode    string // likewise
+	InputMode    string // as HTML names it; may be empty
 	Min, Max     string // of numbers; may be empty
 	Step         string // of numbers and times; may be empty
 	Options      []Choice
-	Script       string // what a script does with it: data-script; may be empty
+	Script       string // data-script, by which a script finds the control; may be empty
 }
 
-// Choice is one value that a control offers.
+// Choice is one value of a select or of radio buttons.
 type Choice struct{ Value, Label string }
 
-// ID names the control within its page.
+// ID returns the id of the control's HTML element.
 func (c Control) ID() string { return "field-" + c.Name }
-
-// HintID names the control's hint.
-func (c Control) HintID() string { return c.ID() + "-hint" }
-
-// ErrorID names what is said to be wrong with the control.
-func (c Control) ErrorID() string { return c.ID() + "-error" }
-
-// DescribedBy lists the texts that belong to the control.
-func (c Control) DescribedBy() string {
-	var ids []string
-	if c.Hint != "" {
-		ids = append(ids, c.HintID())
-	}
-	if c.Error != "" {
-		ids = append(ids, c.ErrorID())
-	}
-	return strings.Join(ids, " ")
-}
 
 // Checked reports whether a checkbox is ticked.
 func (c Control) Checked() bool { return c.Value == "true" }
 
-// InputType is the type that HTML has for the control.
-func (c Control) InputType() string {
-	if c.Type == "" {
-		return "text"
-	}
-	return c.Type
-}
-
-// Secret reports whether what is typed is never sent back: passwords are typed
-// anew.
+// Secret reports whether the value must not be sent back to the browser.
 func (c Control) Secret() bool { return c.Type == "password" }
 
-// Mixed reports whether some controls must be filled in and others need not.
+// Mixed reports whether the form has both required and optional controls.
 func (f Form) Mixed() bool {
 	required := func(c Control) bool { return c.Required }
 	optional := func(c Control) bool { return !c.Required && c.Kind != KindText }
 	return slices.ContainsFunc(f.Controls, required) && slices.ContainsFunc(f.Controls, optional)
 }
 
-// Fill puts what was posted into the controls.
+// Fill puts the posted values into the controls.
 func (f *Form) Fill(posted Posted) {
 	for i := range f.Controls {
 		if c := &f.Controls[i]; c.Kind != KindText {
 			c.Value = posted.control(*c)
 		}
 	}
-	f.recall(posted)
+	for i := range f.Hidden {
+		if h := &f.Hidden[i]; strings.HasPrefix(h.Name, shownPrefix) {
+			h.Value = posted.Get(h.Name)
+		}
+	}
 }
 
-// Refuse notes what is wrong with the form, and with its controls by their
-// names. A name that has no control is told of all the same.
-func (f *Form) Refuse(message string, faults map[string]string) {
-	f.Message, f.Faults = message, nil
-	rest := maps.Clone(faults)
+// Refuse sets the form's message, and the errors of its controls by their names. An
+// error without a control is listed under its name.
+func (f *Form) Refuse(message string, errors map[string]string) {
+	f.Message, f.Errors = message, nil
+	rest := maps.Clone(errors)
 	for i := range f.Controls {
 		c := &f.Controls[i]
-		if c.Error = faults[c.Name]; c.Error != "" {
-			f.Faults = append(f.Faults, Fault{ID: c.ID(), Label: c.Label, Text: c.Error})
+		if c.Error = errors[c.Name]; c.Error != "" {
+			f.Errors = append(f.Errors, FieldError{ID: c.ID(), Label: c.Label, Text: c.Error})
 		}
 		delete(rest, c.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(rest)) {
-		f.Faults = append(f.Faults, Fault{Label: name, Text: rest[name]})
+		f.Errors = append(f.Errors, FieldError{Label: name, Text: rest[name]})
 	}
+}
+
+// shownPrefix begins the names of hidden values that hold what a control showed
+// when its page was rendered. No control has such a name.
+const shownPrefix = "shown:"
+
+// Remember makes the form send what its controls showed, for [Posted.Changes].
+func (f *Form) Remember() {
+	for _, c := range f.Controls {
+		if c.Kind != KindText && !c.Secret() {
+			f.Hidden = append(f.Hidden, Hidden{Name: shownPrefix + c.Name, Value: mark(c.Value)})
+		}
+	}
+}
+
+// maxPlainMark is the length from which a text is replaced by its digest, in bytes.
+const maxPlainMark = 64
+
+// mark identifies a text in a form: the text itself, or its digest if it is long.
+func mark(text string) string {
+	if len(text) < maxPlainMark {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+const (
+	// maxForm bounds a posted form, in bytes, as the HTTP contract bounds a body.
+	maxForm = 64 << 10
+
+	// maxLargeForm bounds the administrators' forms that hold a user-field schema or
+	// all fields of a user, in bytes. A schema has up to 256 KiB, and a form takes up
+	// to three bytes for one.
+	maxLargeForm = 1 << 20
+)
+
+// Posted are the values of a posted form.
+type Posted struct{ values url.Values }
+
+// ReadForm reads a posted form from the body; it ignores the URL's query. Do not log
+// the error, which may quote the body. A form of more than 64 KiB is a
+// [*http.MaxBytesError].
+func ReadForm(w http.ResponseWriter, r *http.Request) (Posted, error) {
+	return readForm(w, r, maxForm)
+}
+
+// ReadLargeForm is [ReadForm] with a limit of 1 MiB, for administrators' forms that
+// hold a user-field schema or all fields of a user. Uploads of plugins have a limit
+// of their own, in package pluginadmin.
+func ReadLargeForm(w http.ResponseWriter, r *http.Request) (Posted, error) {
+	return readForm(w, r, maxLargeForm)
+}
+
+func readForm(w http.ResponseWriter, r *http.Request, limit int64) (Posted, error) {
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
+	if err := r.ParseForm(); err != nil {
+		return Posted{}, fmt.Errorf("reading a form: %w", err)
+	}
+	return Posted{values: r.PostForm}, nil
+}
+
+// Get returns the first value of a name, empty if there is none. It turns the CR LF
+// that browsers send into LF.
+func (p Posted) Get(name string) string {
+	return strings.ReplaceAll(p.values.Get(name), "\r\n", "\n")
+}
+
+// control returns the value of a control. Browsers send nothing for a checkbox that
+// is not ticked.
+func (p Posted) control(c Control) string {
+	text := p.Get(c.Name)
+	if c.Kind == KindCheckbox && text != "true" {
+		return "false"
+	}
+	return text
+}
+
+// Field returns the value of a user field's control.
+func (p Posted) Field(f personal.Field) string {
+	if f.Type == personal.TypeBoolean && !f.Required {
+		return p.control(Control{Kind: KindCheckbox, Name: f.Name})
+	}
+	return p.Get(f.Name)
+}
+
+// Changes returns the name and the user fields that differ from what the page
+// showed. A page that was open for long does not undo changes made elsewhere
+// meanwhile, and a value that the control showed shortened is not cut.
+func (p Posted) Changes(fields []personal.Field) map[string]personal.Input {
+	changed := map[string]personal.Input{}
+	if p.Changed("name") {
+		changed["name"] = personal.Text(p.Get("name"))
+	}
+	for _, f := range fields {
+		if text := p.Field(f); !f.ReadOnly && p.changed(f.Name, normalised(f, text)) {
+			changed[f.Name] = FieldInput(f, text)
+		}
+	}
+	return changed
+}
+
+// Changed reports whether a control's value differs from what the page showed.
+func (p Posted) Changed(name string) bool { return p.changed(name, p.Get(name)) }
+
+func (p Posted) changed(name, text string) bool { return mark(text) != p.Get(shownPrefix+name) }
+
+// normalised formats a posted text as [FieldText] does: browsers leave out seconds,
+// and lists may have empty lines.
+func normalised(f personal.Field, text string) string {
+	switch input := FieldInput(f, text); f.Type {
+	case personal.TypeDateTime:
+		return FieldText(f, input.Text)
+	case personal.TypeTags, personal.TypeLinkSet:
+		return FieldText(f, input.List)
+	}
+	return text
 }

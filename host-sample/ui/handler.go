@@ -1,15 +1,19 @@
 package ui
 
-import "net/http"
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
 
-// policy lets a page load what this site serves and nothing else. No script or
-// style stands within a page.
+// policy lets a page load what this site serves and nothing else. Pages contain no
+// inline scripts or styles.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// Handler serves the routes of mux and the assets. It gives every answer the
-// security headers, refuses what pages of other origins post, and answers
-// unknown paths and methods with pages.
+// Handler serves the routes of mux and the assets. It adds the security headers to
+// every response, refuses posts from pages of other origins, and sends error pages
+// for unknown paths and methods.
 func (p *Pages) Handler(mux *http.ServeMux) http.Handler {
 	mux.Handle("GET "+p.assets.path, p.assets)
 	origins := http.NewCrossOriginProtection()
@@ -21,21 +25,18 @@ func (p *Pages) Handler(mux *http.ServeMux) http.Handler {
 	}))
 	checked := origins.Handler(p.errorsAsPages(mux))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		secure(w.Header())
+		header := w.Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+		header.Set("Referrer-Policy", "same-origin")
+		header.Set("X-Content-Type-Options", "nosniff")
 		checked.ServeHTTP(w, r)
 	})
 }
 
-func secure(header http.Header) {
-	header.Set("Content-Security-Policy", policy)
-	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-	header.Set("Referrer-Policy", "same-origin")
-	header.Set("X-Content-Type-Options", "nosniff")
-}
-
-// errorsAsPages answers what mux has no route for.
+// errorsAsPages sends error pages for requests that mux has no route for.
 func (p *Pages) errorsAsPages(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		refusal, pattern := mux.Handler(r)
@@ -43,24 +44,35 @@ func (p *Pages) errorsAsPages(mux *http.ServeMux) http.Handler {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		status := statusOf(refusal, w.Header(), r)
-		p.Problem(w, r, Problem{Status: status, Message: p.Text(r, "problem_address")})
+		recorder := &statusOnly{ResponseWriter: w, status: http.StatusOK}
+		refusal.ServeHTTP(recorder, r)
+		p.Problem(w, r, Problem{Status: recorder.status, Message: p.Text(r, "problem_address")})
 	})
 }
 
-// statusOf asks a handler for its status and headers, Allow for example, and
-// drops its body.
-func statusOf(h http.Handler, header http.Header, r *http.Request) int {
-	s := &statusOnly{header: header, status: http.StatusOK}
-	h.ServeHTTP(s, r)
-	return s.status
-}
-
+// statusOnly remembers the status of a response and passes on its headers, such as
+// Allow. It drops the body.
 type statusOnly struct {
-	header http.Header
+	http.ResponseWriter
 	status int
 }
 
-func (s *statusOnly) Header() http.Header         { return s.header }
 func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 func (s *statusOnly) WriteHeader(status int)      { s.status = status }
+
+// Redirect leads to another page of this site by GET.
+func Redirect(w http.ResponseWriter, r *http.Request, path string) {
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, path, http.StatusSeeOther)
+}
+
+// LocalPath returns a path from a request if it leads to a page of this site, else
+// the fallback. Browsers read "//host" as another site, and "\" as a slash.
+func LocalPath(path, fallback string) string {
+	u, err := url.Parse(path)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil ||
+		!strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.Contains(path, `\`) {
+		return fallback
+	}
+	return path
+}

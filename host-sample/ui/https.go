@@ -10,8 +10,8 @@ type scheme int
 
 const (
 	schemeUnknown  scheme = iota // plain HTTP, as far as is known
-	schemeDetected               // HTTPS, as a proxy says of this request
-	schemeHTTPS                  // HTTPS, as the site's setup says of every request
+	schemeDetected               // HTTPS: a proxy says so for this request
+	schemeHTTPS                  // HTTPS for every request: TLS here, or by configuration
 )
 
 type schemeKey struct{}
@@ -28,16 +28,17 @@ func schemeOf(r *http.Request) scheme {
 	return s
 }
 
-// BehindHTTPS is for sites whose proxy ends TLS for every browser: next takes all
-// requests as sent over HTTPS, see [OverHTTPS].
+// BehindHTTPS makes next treat all requests as sent over HTTPS, see [OverHTTPS]. It
+// is for sites where TLS terminates at a proxy for every browser.
 func BehindHTTPS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, withScheme(r, schemeHTTPS))
 	})
 }
 
-// BehindProxy is for sites whose proxy tells the scheme of each request: next
-// takes those as sent over HTTPS that overHTTPS reports, see [OverHTTPS].
+// BehindProxy makes next treat those requests as sent over HTTPS for which
+// overHTTPS returns true, see [OverHTTPS]. It is for sites whose proxy sends the
+// scheme of each request.
 func BehindProxy(overHTTPS func(*http.Request) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if overHTTPS(r) {
@@ -47,13 +48,13 @@ func BehindProxy(overHTTPS func(*http.Request) bool, next http.Handler) http.Han
 	})
 }
 
-// strictTransport holds for a year and for this very host alone: whether others
-// of its domain have HTTPS is not for one site to say, and what browsers have
-// preloaded is not taken back soon.
+// strictTransport is valid for a year and for this very host. It does not include
+// subdomains, which may lack HTTPS, and is not for preload lists, from which a host
+// cannot be removed quickly.
 const strictTransport = "max-age=31536000"
 
-// StayWithHTTPS tells browsers that have come by HTTPS to come by nothing else
-// (RFC 6797). Over plain HTTP they would not listen.
+// StayWithHTTPS tells browsers that use HTTPS to use nothing else for this host (RFC
+// 6797). It sends nothing over plain HTTP, where browsers ignore it.
 func StayWithHTTPS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if OverHTTPS(r) {
@@ -63,6 +64,6 @@ func StayWithHTTPS(next http.Handler) http.Handler {
 	})
 }
 
-// OverHTTPS reports whether the browser's connection is encrypted: it is kept to
-// that then, and so are cookies.
+// OverHTTPS reports whether the browser's connection is encrypted. If it is,
+// cookies are Secure, and Strict-Transport-Security is sent.
 func OverHTTPS(r *http.Request) bool { return schemeOf(r) != schemeUnknown }

@@ -1,3 +1,15 @@
+// Package ui renders the sample's web pages: a layout, a stylesheet, forms and
+// tables in English and Russian, for visitors and administrators alike. Pages are
+// templates over typed values, rendered on the server. Every page works without
+// scripts, which only add convenience.
+//
+// A set of pages is a [Pages]: its own templates, texts and assets, on top of those
+// that all sets share. It serves through a plain [http.ServeMux] behind
+// [Pages.Handler], which adds what every page needs: security headers, the refusal
+// of posts from other origins, and error pages.
+//
+// The language is that of the [personal.Call] in the request's context.
+// [RememberedLanguage] must run before the handler that makes that call.
 package ui
 
 import (
@@ -8,8 +20,9 @@ import (
 	"html/template"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
-	"time"
+	"strings"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -17,21 +30,21 @@ import (
 //go:embed templates texts assets
 var shared embed.FS
 
-// Options say what a set of pages is made of.
+// Options are the parts of a set of pages.
 type Options struct {
 	// Templates holds one file NAME.html for each page. It defines "title" and
 	// "main", which get the page's Body, and may define "head", for scripts of its
-	// own. What the files in the folder parts define is shared by all pages.
+	// own. All pages share the definitions of the files in the folder parts.
 	Templates fs.FS
 
-	// Texts holds LOCALE.json for every locale on offer: an object of texts by
-	// key. They may replace those of this package.
+	// Texts holds LOCALE.json for each of [Locales]: an object of texts by key.
+	// They may replace those of this package.
 	Texts fs.FS
 
 	Assets    fs.FS  // scripts and pictures beside this package's; may be nil
 	AssetPath string // where assets are served; with a slash at both ends
 
-	Foreign func(*http.Request) // told of what pages of other origins post, which is refused; may be nil
+	Foreign func(*http.Request) // called for refused posts from pages of other origins; may be nil
 
 	Log *slog.Logger
 }
@@ -50,22 +63,26 @@ type language struct {
 	templates map[string]*template.Template // by the page's name
 }
 
-// New makes a set of pages, or names the template, text or asset at fault.
+// New returns a set of pages. The error names the template, text or asset that is
+// missing or invalid.
 func New(o Options) (*Pages, error) {
-	p := &Pages{languages: map[string]language{}, foreign: o.Foreign, log: o.Log}
-	var err error
-	if p.assets, err = newAssets(o.AssetPath, subFolder("assets"), o.Assets); err != nil {
+	assets, err := newAssets(o.AssetPath, Folder(shared, "assets"), o.Assets)
+	if err != nil {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
+	common, err := readTexts(Folder(shared, "texts"))
+	if err != nil {
+		return nil, fmt.Errorf("pages: %w", err)
+	}
+	own, err := readTexts(o.Texts)
+	if err != nil {
+		return nil, fmt.Errorf("pages: %w", err)
+	}
+	p := &Pages{languages: map[string]language{}, assets: assets, foreign: o.Foreign, log: o.Log}
 	for _, locale := range Locales() {
-		texts, err := readTexts(locale, subFolder("texts"), o.Texts)
-		if err != nil {
-			return nil, fmt.Errorf("pages: %w", err)
-		}
-		if err := errors.Join(checkTexts(texts, subFolder("templates")), checkTexts(texts, o.Templates)); err != nil {
-			return nil, fmt.Errorf("pages in %s: %w", locale, err)
-		}
-		templates, err := parsePages(p.functions(locale, texts), o.Templates)
+		texts := common[locale]
+		maps.Copy(texts, own[locale])
+		templates, err := parsePages(locale, texts, assets, o.Templates)
 		if err != nil {
 			return nil, fmt.Errorf("pages in %s: %w", locale, err)
 		}
@@ -74,93 +91,28 @@ func New(o Options) (*Pages, error) {
 	return p, nil
 }
 
-// Folder returns a folder of what a set of pages embeds.
+// Folder returns a folder of embedded files.
 func Folder(files embed.FS, name string) fs.FS {
 	folder, err := fs.Sub(files, name)
 	if err != nil {
-		panic(err) // the name is no path: a mistake in the program
+		panic(err) // the name is not a path: a mistake in the program
 	}
 	return folder
 }
 
-// subFolder returns a folder of what this package embeds.
-func subFolder(name string) fs.FS { return Folder(shared, name) }
+// Locales are the available languages. The first one is the default.
+func Locales() []string { return []string{"en", "ru"} }
 
-// functions are what templates may call beside Go's own.
-func (p *Pages) functions(locale string, t texts) template.FuncMap {
-	return template.FuncMap{
-		"t":     t.text,
-		"asset": p.assets.url,
-		"lang":  func() string { return locale },
-		"when":  func(at time.Time) string { return at.UTC().Format(timeLayout(locale)) },
-	}
-}
-
-// timeLayout is how a moment is written where no script puts it into the
-// visitor's own zone.
-func timeLayout(locale string) string {
-	if locale == "ru" {
-		return "02.01.2006, 15:04 UTC"
-	}
-	return "2 Jan 2006, 15:04 UTC"
-}
-
-// Render answers with a page. Nothing is sent before all of it has been drawn:
-// what fails is answered by an error page and logged.
-func (p *Pages) Render(w http.ResponseWriter, r *http.Request, status int, name string, page Page) {
-	var b bytes.Buffer
-	if err := p.draw(&b, r, name, "layout", p.laidOut(r, page)); err != nil {
-		p.fail(w, r, fmt.Errorf("drawing the page %s: %w", name, err))
-		return
-	}
-	write(w, status, b.Bytes())
-}
-
-// Part answers with one template of a page, for a script that puts it into the
-// page on show.
-func (p *Pages) Part(w http.ResponseWriter, r *http.Request, name, part string, data any) {
-	var b bytes.Buffer
-	if err := p.draw(&b, r, name, part, data); err != nil {
-		p.fail(w, r, fmt.Errorf("drawing %s of the page %s: %w", part, name, err))
-		return
-	}
-	write(w, http.StatusOK, b.Bytes())
-}
-
-func (p *Pages) draw(b *bytes.Buffer, r *http.Request, name, part string, data any) error {
-	page, ok := p.language(r).templates[name]
-	if !ok {
-		return errors.New("there is no such page")
-	}
-	return page.ExecuteTemplate(b, part, data)
-}
-
-func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
-	id := personal.CallFrom(r.Context()).RequestID
-	p.log.ErrorContext(r.Context(), "page failed", "request_id", id, "error", err)
-	p.Problem(w, r, Problem{Status: http.StatusInternalServerError})
-}
-
-// write sends a page. None is kept by caches: each shows who is signed in.
-func write(w http.ResponseWriter, status int, body []byte) {
-	header := w.Header()
-	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // an error means that nobody listens any more
-}
-
-// language returns that of the request's call, the first on offer if there is
-// none.
+// language returns the language of the request's call, or the default.
 func (p *Pages) language(r *http.Request) language {
-	if l, ok := p.languages[locale(r)]; ok {
+	if l, ok := p.languages[personal.CallFrom(r.Context()).Locale]; ok {
 		return l
 	}
 	return p.languages[Locales()[0]]
 }
 
-// Text returns a text in the visitor's language. A key without one, which is a
-// mistake in the program, stands for itself.
+// Text returns a text in the visitor's language. It returns the key if there is no
+// such text, which is a mistake in the program, and logs it.
 func (p *Pages) Text(r *http.Request, key string, args ...any) string {
 	text, err := p.language(r).texts.text(key, args...)
 	if err != nil {
@@ -168,4 +120,113 @@ func (p *Pages) Text(r *http.Request, key string, args ...any) string {
 		return key
 	}
 	return text
+}
+
+// Page is the content of a page.
+type Page struct {
+	Nav    []Link // of the site
+	SubNav []Link // of the section that the page belongs to; may be empty
+	Notice string // what just succeeded; may be empty
+	Wide   bool   // as wide as a table needs
+	Live   bool   // loads htmx, for parts that are updated while the page is open
+	Body   any    // passed to the page's own templates
+}
+
+// Link is an entry of a navigation.
+type Link struct {
+	Text string
+	Path string
+	Post bool // a button that posts, for actions that change something
+}
+
+// laidOut is passed to the layout.
+type laidOut struct {
+	Page
+	Path string // of the page, with its query: a change of language returns there
+	at   string
+}
+
+// Here reports whether a link leads to the current page.
+func (l laidOut) Here(link Link) bool { return link.Path == l.at }
+
+// Within reports whether the current page is below a link.
+func (l laidOut) Within(link Link) bool {
+	return link.Path == l.at || link.Path != "/" && strings.HasPrefix(l.at, link.Path+"/")
+}
+
+// Render sends a page. If rendering fails it sends an error page instead, and logs
+// the error; it never sends a part of a page.
+func (p *Pages) Render(w http.ResponseWriter, r *http.Request, status int, name string, page Page) {
+	p.send(w, r, status, name, "layout", laidOut{Page: page, Path: r.URL.RequestURI(), at: r.URL.Path})
+}
+
+// Part sends one template of a page, for a script that puts it into the open page.
+func (p *Pages) Part(w http.ResponseWriter, r *http.Request, name, part string, data any) {
+	p.send(w, r, http.StatusOK, name, part, data)
+}
+
+func (p *Pages) send(w http.ResponseWriter, r *http.Request, status int, name, part string, data any) {
+	var b bytes.Buffer
+	err := errors.New("there is no such page")
+	if page, ok := p.language(r).templates[name]; ok {
+		err = page.ExecuteTemplate(&b, part, data)
+	}
+	if err == nil {
+		header := w.Header()
+		header.Set("Content-Type", "text/html; charset=utf-8")
+		header.Set("Cache-Control", "no-store") // pages depend on the signed-in user
+		w.WriteHeader(status)
+		_, _ = w.Write(b.Bytes()) // an error means that the client is gone
+		return
+	}
+	id := personal.CallFrom(r.Context()).RequestID
+	p.log.ErrorContext(r.Context(), "page failed", "request_id", id, "error", fmt.Errorf("rendering %s of the page %s: %w", part, name, err))
+	if name == problemPage {
+		http.Error(w, http.StatusText(status), status)
+		return
+	}
+	p.Problem(w, r, Problem{Status: http.StatusInternalServerError})
+}
+
+// problemPage is the name of the error page.
+const problemPage = "problem"
+
+// Problem is an error shown as a page.
+type Problem struct {
+	Status  int
+	Message string // may be empty
+	Retry   bool   // trying again may help
+	Nav     []Link
+}
+
+// Problem sends an error page.
+func (p *Pages) Problem(w http.ResponseWriter, r *http.Request, problem Problem) {
+	var body struct {
+		Title, Message string
+		Retry          string // the link to try again; may be empty
+	}
+	body.Title, body.Message = p.Text(r, problemTitle(problem.Status)), problem.Message
+	if problem.Retry && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		body.Retry = r.URL.RequestURI()
+	}
+	p.Render(w, r, problem.Status, problemPage, Page{Nav: problem.Nav, Body: body})
+}
+
+// problemTitle returns the key of the text that explains a status to a visitor.
+func problemTitle(status int) string {
+	titles := map[int]string{
+		http.StatusUnauthorized:       "problem_unauthorized",
+		http.StatusForbidden:          "problem_forbidden",
+		http.StatusNotFound:           "problem_not_found",
+		http.StatusMethodNotAllowed:   "problem_method",
+		http.StatusServiceUnavailable: "problem_unavailable",
+		http.StatusTooManyRequests:    "problem_too_many",
+	}
+	if key, ok := titles[status]; ok {
+		return key
+	}
+	if status >= http.StatusInternalServerError {
+		return "problem_internal"
+	}
+	return "problem_request"
 }

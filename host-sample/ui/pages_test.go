@@ -17,7 +17,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// set returns the parts of a set of pages: one page, which shows a form.
+// set returns the options of a set with one page, which shows a form.
 func set() ui.Options {
 	return ui.Options{
 		Templates: fstest.MapFS{"page.html": {Data: []byte(
@@ -38,12 +38,12 @@ func newPages(t *testing.T) *ui.Pages {
 	return p
 }
 
-// inLocale returns a request whose call has a locale.
+// inLocale returns a request whose call has the given locale.
 func inLocale(r *http.Request, locale string) *http.Request {
 	return r.WithContext(personal.WithCall(r.Context(), personal.Call{RequestID: "r", Locale: locale}))
 }
 
-// serve answers a request by the pages of newPages; GET /page shows the body.
+// serve handles a request with the pages of newPages; /page shows body.
 func serve(t *testing.T, r *http.Request, body any) *httptest.ResponseRecorder {
 	t.Helper()
 	pages := newPages(t)
@@ -57,21 +57,21 @@ func serve(t *testing.T, r *http.Request, body any) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestAPageIsInTheLanguageOfTheCall(t *testing.T) {
+func TestRender_LanguageOfTheCall(t *testing.T) {
 	for locale, want := range map[string][2]string{"en": {`lang="en"`, "Hello"}, "ru": {`lang="ru"`, "Привет"}, "de": {`lang="en"`, "Hello"}} {
 		w := serve(t, inLocale(httptest.NewRequest("GET", "/page", nil), locale), ui.Form{})
 		if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, "<html "+want[0]) || !strings.Contains(body, "<title>"+want[1]) {
-			t.Errorf("%s: %d %s", locale, w.Code, body)
+			t.Errorf("%s: got %d %s", locale, w.Code, body)
 		}
 	}
 }
 
-func TestWhatIsMissingIsNoticedBeforeAnyVisitorCan(t *testing.T) {
+func TestNew_FailsOnMissingParts(t *testing.T) {
 	for name, change := range map[string]func(*ui.Options){
-		"a text in one language": func(o *ui.Options) { o.Texts.(fstest.MapFS)["ru.json"].Data = []byte(`{}`) },
-		"an empty text":          func(o *ui.Options) { o.Texts.(fstest.MapFS)["ru.json"].Data = []byte(`{"hello":""}`) },
-		"a text in the other":    func(o *ui.Options) { o.Texts.(fstest.MapFS)["en.json"].Data = []byte(`{}`) },
-		"a language":             func(o *ui.Options) { delete(o.Texts.(fstest.MapFS), "ru.json") },
+		"a text in Russian": func(o *ui.Options) { o.Texts.(fstest.MapFS)["ru.json"].Data = []byte(`{}`) },
+		"an empty text":     func(o *ui.Options) { o.Texts.(fstest.MapFS)["ru.json"].Data = []byte(`{"hello":""}`) },
+		"a text in English": func(o *ui.Options) { o.Texts.(fstest.MapFS)["en.json"].Data = []byte(`{}`) },
+		"a language":        func(o *ui.Options) { delete(o.Texts.(fstest.MapFS), "ru.json") },
 		"a text of a template": func(o *ui.Options) {
 			o.Templates.(fstest.MapFS)["b.html"] = &fstest.MapFile{Data: []byte(`{{t "nothing"}}`)}
 		},
@@ -83,27 +83,27 @@ func TestWhatIsMissingIsNoticedBeforeAnyVisitorCan(t *testing.T) {
 		o := set()
 		change(&o)
 		if _, err := ui.New(o); err == nil {
-			t.Errorf("%s is missing and nobody noticed", name)
+			t.Errorf("without %s: got no error", name)
 		}
 	}
 }
 
-func TestEveryAnswerIsKeptToThisSite(t *testing.T) {
+func TestHandler_SecurityHeaders(t *testing.T) {
 	for method, path := range map[string]string{"GET": "/page", "PUT": "/language", "POST": "/nowhere"} {
 		h := serve(t, httptest.NewRequest(method, path, nil), ui.Form{}).Header()
 		policy := h.Get("Content-Security-Policy")
 		if !strings.HasPrefix(policy, "default-src 'none'; ") || strings.Contains(policy, "unsafe") {
-			t.Errorf("%s %s: policy %q", method, path, policy)
+			t.Errorf("%s %s: got policy %q", method, path, policy)
 		}
 		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Cache-Control": "no-store"} {
 			if h.Get(name) != want {
-				t.Errorf("%s %s: %s is %q", method, path, name, h.Get(name))
+				t.Errorf("%s %s: got %s %q, want %q", method, path, name, h.Get(name), want)
 			}
 		}
 	}
 }
 
-func TestPostsOfOtherOriginsAreRefused(t *testing.T) {
+func TestHandler_RefusesPostsFromOtherOrigins(t *testing.T) {
 	for name, tt := range map[string]struct {
 		header, value string
 		want          int
@@ -111,9 +111,9 @@ func TestPostsOfOtherOriginsAreRefused(t *testing.T) {
 		"no browser":       {want: 200},
 		"this site's page": {"Sec-Fetch-Site", "same-origin", 200},
 		"another site's":   {"Sec-Fetch-Site", "cross-site", 403},
-		"a neighbour's":    {"Sec-Fetch-Site", "same-site", 403},
+		"a subdomain's":    {"Sec-Fetch-Site", "same-site", 403},
 		"an old browser":   {"Origin", "https://evil.example", 403},
-		"one that hides":   {"Origin", "null", 403},
+		"a hidden origin":  {"Origin", "null", 403},
 		"another port's":   {"Origin", "http://example.com:81", 403},
 		"its own origin":   {"Origin", "http://example.com", 200},
 	} {
@@ -122,92 +122,92 @@ func TestPostsOfOtherOriginsAreRefused(t *testing.T) {
 			r.Header.Set(tt.header, tt.value)
 		}
 		if w := serve(t, r, ui.Form{}); w.Code != tt.want || !strings.Contains(w.Body.String(), "<html") {
-			t.Errorf("%s: %d, want %d", name, w.Code, tt.want)
+			t.Errorf("%s: got %d, want %d", name, w.Code, tt.want)
 		}
 	}
 }
 
-func TestUnknownAddressesAndMethodsAreAnsweredByPages(t *testing.T) {
+func TestHandler_UnknownPathAndMethod(t *testing.T) {
 	w := serve(t, httptest.NewRequest("GET", "/nowhere", nil), ui.Form{})
 	if w.Code != 404 || !strings.Contains(w.Body.String(), "There is no such page") {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want 404", w.Code, w.Body)
 	}
 	w = serve(t, httptest.NewRequest("GET", "/language", nil), ui.Form{})
 	if w.Code != 405 || w.Header().Get("Allow") != "POST" || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
-		t.Errorf("%d %v", w.Code, w.Header())
+		t.Errorf("got %d %v, want 405 as a page", w.Code, w.Header())
 	}
 }
 
-func TestNoHalfOfAPageIsSent(t *testing.T) {
-	w := serve(t, httptest.NewRequest("GET", "/page", nil), "no form")
+func TestRender_FailureSendsErrorPage(t *testing.T) {
+	w := serve(t, httptest.NewRequest("GET", "/page", nil), "not a form")
 	if body := w.Body.String(); w.Code != 500 || strings.Count(body, "<html") != 1 || !strings.Contains(body, "Something went wrong") {
-		t.Errorf("%d %s", w.Code, body)
+		t.Errorf("got %d %s, want one error page", w.Code, body)
 	}
 }
 
-func TestAPartOfAPageIsDrawnForAScript(t *testing.T) {
+func TestPart_RendersOneTemplate(t *testing.T) {
 	w := httptest.NewRecorder()
 	newPages(t).Part(w, httptest.NewRequest("GET", "/", nil), "page", "part", "<x>")
 	if w.Body.String() != "<b>&lt;x&gt;</b>" {
-		t.Errorf("%s", w.Body)
+		t.Errorf("got %s", w.Body)
 	}
 }
 
-func TestAssetsMayBeKeptForGood(t *testing.T) {
+func TestAssets_AreImmutable(t *testing.T) {
 	page := serve(t, httptest.NewRequest("GET", "/page", nil), ui.Form{}).Body.String()
 	found := regexp.MustCompile(`(?:href|src)="(/assets/[^"]+)"`).FindAllStringSubmatch(page, -1)
 	if len(found) < 3 {
-		t.Fatalf("the page names %v", found)
+		t.Fatalf("got assets %v, want at least 3", found)
 	}
 	for _, match := range found {
 		w := serve(t, httptest.NewRequest("GET", match[1], nil), nil)
 		if w.Code != 200 || w.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" || w.Body.Len() == 0 {
-			t.Errorf("%s: %d %v", match[1], w.Code, w.Header())
+			t.Errorf("%s: got %d %v, want 200 and immutable", match[1], w.Code, w.Header())
 		}
 	}
 	if w := serve(t, httptest.NewRequest("GET", "/assets/style.css", nil), nil); w.Code != 404 {
-		t.Errorf("without its digest: %d", w.Code)
+		t.Errorf("without its digest: got %d, want 404", w.Code)
 	}
 }
 
-func TestNothingOnAPageNeedsALooserPolicy(t *testing.T) {
+func TestRender_NeedsNoInlineScriptOrStyle(t *testing.T) {
 	form := ui.Form{Message: "x", Controls: []ui.Control{{Name: "a", Error: "b", Hint: "c"}}}
 	page := serve(t, httptest.NewRequest("GET", "/page", nil), form).Body.String()
 	if loose := regexp.MustCompile(`<style|\sstyle=|\son[a-z]+=|<script>|https?://`).FindString(page); loose != "" {
-		t.Errorf("the page has %q", loose)
+		t.Errorf("the page contains %q", loose)
 	}
 }
 
-func TestOnlyPagesThatAreLiveBringTheLibrary(t *testing.T) {
+func TestRender_LivePagesLoadHTMX(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		w := httptest.NewRecorder()
 		newPages(t).Render(w, httptest.NewRequest("GET", "/", nil), 200, "page", ui.Page{Live: live, Body: ui.Form{}})
 		if got := strings.Contains(w.Body.String(), "/assets/htmx.min."); got != live || strings.Contains(w.Body.String(), `"allowEval":false`) != live {
-			t.Errorf("live %t: %s", live, w.Body)
+			t.Errorf("live %t: got %s", live, w.Body)
 		}
 	}
 }
 
-func TestTheChosenLanguageIsRemembered(t *testing.T) {
+func TestLanguage_IsRemembered(t *testing.T) {
 	for next, want := range map[string]string{"/page?a=b": "/page?a=b", "//evil.example": "/", "https://evil.example": "/"} {
 		r := httptest.NewRequest("POST", "/language", strings.NewReader("language=ru&next="+next))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		w := serve(t, r, nil)
 		if w.Code != 303 || w.Header().Get("Location") != want {
-			t.Fatalf("%d to %q, want %q", w.Code, w.Header().Get("Location"), want)
+			t.Fatalf("got %d to %q, want 303 to %q", w.Code, w.Header().Get("Location"), want)
 		}
 		back := httptest.NewRequest("GET", "/", nil)
 		back.Header.Set("Accept-Language", "de")
 		back.AddCookie(w.Result().Cookies()[0])
 		ui.RememberedLanguage(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if got := r.Header.Values("Accept-Language"); len(got) != 1 || got[0] != "ru" {
-				t.Errorf("the site sees %q", got)
+				t.Errorf("got Accept-Language %q, want ru", got)
 			}
 		})).ServeHTTP(nil, back)
 	}
 }
 
-func TestOnlyPathsOfThisSiteAreFollowed(t *testing.T) {
+func TestLocalPath_RejectsOtherSites(t *testing.T) {
 	for path, want := range map[string]string{
 		"/account": "/account", "/account?a=b": "/account?a=b", "": "-", "account": "-", "//evil.example": "-", `/\evil.example`: "-",
 		"https://evil.example/": "-", "javascript:alert(1)": "-", "/\t/evil.example": "-", "/\n": "-", "///evil.example": "-",
@@ -218,7 +218,7 @@ func TestOnlyPathsOfThisSiteAreFollowed(t *testing.T) {
 	}
 }
 
-func TestEveryCookieIsOfThisVeryHostOverHTTPS(t *testing.T) {
+func TestCookies_SecureWithHostPrefixOverHTTPS(t *testing.T) {
 	give := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ui.SetCookie(w, r, http.Cookie{Name: "a", Value: "new", MaxAge: 5})
 		ui.SetCookie(w, r, http.Cookie{Name: "b", MaxAge: -1, SameSite: http.SameSiteStrictMode})
@@ -230,11 +230,11 @@ func TestEveryCookieIsOfThisVeryHostOverHTTPS(t *testing.T) {
 		url            string
 		prefix, secure string
 	}{
-		"plain HTTP":                    {give, "http://site.example/", "", ""},
-		"by TLS":                        {give, "https://site.example/", "__Host-", "; Secure"},
-		"a proxy takes the TLS off":     {ui.BehindHTTPS(give), "http://site.example/", "__Host-", "; Secure"},
-		"a proxy says that it does":     {ui.BehindProxy(says(true), give), "http://site.example/", "__Host-", "; Secure"},
-		"a proxy says that it does not": {ui.BehindProxy(says(false), give), "http://site.example/", "", ""},
+		"plain HTTP":                {give, "http://site.example/", "", ""},
+		"TLS":                       {give, "https://site.example/", "__Host-", "; Secure"},
+		"TLS terminates at a proxy": {ui.BehindHTTPS(give), "http://site.example/", "__Host-", "; Secure"},
+		"a proxy sends https":       {ui.BehindProxy(says(true), give), "http://site.example/", "__Host-", "; Secure"},
+		"a proxy sends http":        {ui.BehindProxy(says(false), give), "http://site.example/", "", ""},
 	} {
 		r := httptest.NewRequest("POST", tt.url, strings.NewReader("language=ru"))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -252,12 +252,12 @@ func TestEveryCookieIsOfThisVeryHostOverHTTPS(t *testing.T) {
 	}
 }
 
-// says returns a judgement of every request.
+// says returns a function that gives the same result for every request.
 func says(https bool) func(*http.Request) bool {
 	return func(*http.Request) bool { return https }
 }
 
-func TestCookies_BothNamesWhereTheSchemeMayChange(t *testing.T) {
+func TestCookies_SchemeMayChange(t *testing.T) {
 	const own, plain = "__Host-a=own", "a=plain"
 	var got string
 	read := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -276,14 +276,14 @@ func TestCookies_BothNamesWhereTheSchemeMayChange(t *testing.T) {
 		value   string
 		set     []string
 	}{
-		"detected HTTPS, both":           {ui.BehindProxy(says(true), read), plain + "; " + own, "own", []string{secure, noBare}},
-		"detected HTTPS, from before":    {ui.BehindProxy(says(true), read), plain, "plain", []string{secure, noBare}},
-		"detected HTTPS, from since":     {ui.BehindProxy(says(true), read), own, "own", []string{secure}},
-		"no longer detected, both":       {ui.BehindProxy(says(false), read), plain + "; " + own, "own", []string{bare, noSecure}},
-		"no longer detected, from then":  {ui.BehindProxy(says(false), read), own, "own", []string{bare, noSecure}},
-		"no longer detected, from since": {ui.BehindProxy(says(false), read), plain, "plain", []string{bare}},
-		"always HTTPS, both":             {ui.BehindHTTPS(read), plain + "; " + own, "own", []string{secure}},
-		"always HTTPS, another's":        {ui.BehindHTTPS(read), plain, "", []string{secure}},
+		"detected HTTPS, both":         {ui.BehindProxy(says(true), read), plain + "; " + own, "own", []string{secure, noBare}},
+		"detected HTTPS, plain":        {ui.BehindProxy(says(true), read), plain, "plain", []string{secure, noBare}},
+		"detected HTTPS, prefixed":     {ui.BehindProxy(says(true), read), own, "own", []string{secure}},
+		"no longer detected, both":     {ui.BehindProxy(says(false), read), plain + "; " + own, "own", []string{bare, noSecure}},
+		"no longer detected, prefixed": {ui.BehindProxy(says(false), read), own, "own", []string{bare, noSecure}},
+		"no longer detected, plain":    {ui.BehindProxy(says(false), read), plain, "plain", []string{bare}},
+		"always HTTPS, both":           {ui.BehindHTTPS(read), plain + "; " + own, "own", []string{secure}},
+		"always HTTPS, plain":          {ui.BehindHTTPS(read), plain, "", []string{secure}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest("GET", "http://site.example/", nil)
@@ -291,7 +291,7 @@ func TestCookies_BothNamesWhereTheSchemeMayChange(t *testing.T) {
 			w := httptest.NewRecorder()
 			tt.handler.ServeHTTP(w, r)
 			if got != tt.value {
-				t.Errorf("read %q, want %q", got, tt.value)
+				t.Errorf("got value %q, want %q", got, tt.value)
 			}
 			if diff := cmp.Diff(tt.set, w.Header().Values("Set-Cookie")); diff != "" {
 				t.Errorf("Set-Cookie (-want +got):\n%s", diff)
@@ -300,33 +300,33 @@ func TestCookies_BothNamesWhereTheSchemeMayChange(t *testing.T) {
 	}
 }
 
-func TestANoticeIsShownOnce(t *testing.T) {
+func TestNotice_IsShownOnce(t *testing.T) {
 	w := httptest.NewRecorder()
 	ui.LeaveNotice(w, httptest.NewRequest("POST", "/", nil), "profile")
 	r := httptest.NewRequest("GET", "/", nil)
 	r.AddCookie(w.Result().Cookies()[0])
 	w = httptest.NewRecorder()
 	if got := ui.TakeNotice(w, r); got != "profile" || w.Result().Cookies()[0].MaxAge >= 0 {
-		t.Errorf("took %q, %v", got, w.Result().Cookies())
+		t.Errorf("got %q, %v, want profile and a deleted cookie", got, w.Result().Cookies())
 	}
 	r = httptest.NewRequest("GET", "/", nil)
 	r.AddCookie(&http.Cookie{Name: "notice", Value: "Made-Up"})
 	if got := ui.TakeNotice(httptest.NewRecorder(), r); got != "" {
-		t.Errorf("took %q", got)
+		t.Errorf("got %q, want none", got)
 	}
 }
 
-func TestAFormThatCannotBeReadIsRefused(t *testing.T) {
+func TestReadForm_RefusesUnreadableBody(t *testing.T) {
 	for _, body := range []string{"a=%zz", strings.Repeat("a", 2<<20)} {
 		r := httptest.NewRequestWithContext(context.Background(), "POST", "/?a=b", io.NopCloser(strings.NewReader(body)))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		if _, err := ui.ReadForm(httptest.NewRecorder(), r); err == nil {
-			t.Errorf("%.10q was read", body)
+			t.Errorf("%.10q: got no error", body)
 		}
 	}
 	r := httptest.NewRequest("POST", "/?a=b", strings.NewReader("c=d\r\ne"))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if form, err := ui.ReadForm(httptest.NewRecorder(), r); err != nil || form.Get("a") != "" || form.Get("c") != "d\ne" {
-		t.Errorf("read %v, %v", form, err)
+		t.Errorf("got %v, %v, want the body with LF", form, err)
 	}
 }

@@ -1,9 +1,9 @@
-// Tries calls. Who is signed in is kept in this page and nowhere else.
+// Sends requests to try operations. The credentials are kept in this page only.
 "use strict";
 
 const identity = [...document.querySelectorAll("[data-identity]")];
 
-// valueOf returns a control's value as JSON has it, undefined if none was typed.
+// valueOf returns a control's value for JSON, undefined if it is empty.
 const valueOf = (control) => {
   const text = control.value;
   if (text === "") return undefined;
@@ -33,11 +33,11 @@ const requestOf = (form) => {
   return request;
 };
 
-// remember fills in who signed in.
-const remember = (answer) => {
-  const pair = { "User-Id": answer?.data?.user_id, "User-Hash": answer?.data?.user_hash };
+// remember fills in the credentials of a response.
+const remember = (envelope) => {
+  const credentials = { "User-Id": envelope?.data?.user_id, "User-Hash": envelope?.data?.user_hash };
   for (const input of identity) {
-    const value = pair[input.dataset.identity];
+    const value = credentials[input.dataset.identity];
     if (value !== undefined) input.value = value;
   }
 };
@@ -58,10 +58,10 @@ const send = async (form) => {
     const headers = [...response.headers].map(([name, value]) => `${name}: ${value}`).join("\n");
     let body = text;
     try {
-      const answer = JSON.parse(text);
-      remember(answer);
-      body = JSON.stringify(answer, null, 2);
-    } catch { /* shown as it came */ }
+      const envelope = JSON.parse(text);
+      remember(envelope);
+      body = JSON.stringify(envelope, null, 2);
+    } catch { /* not JSON: shown unchanged */ }
     show(reply, `${response.status} ${response.statusText} · ${took} ms`, `${headers}\n\n${body}`);
   } catch (error) {
     show(reply, String(error), "");

@@ -1,4 +1,4 @@
-// Shows moments in the visitor's own time zone; without script they are in UTC.
+// Shows times in the visitor's own time zone; without scripts they are in UTC.
 "use strict";
 
 const localTimes = (root) => {

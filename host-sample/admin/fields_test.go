@@ -1,0 +1,241 @@
+package admin_test
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// fieldValues returns what a browser posts for a new text field.
+func fieldValues(b *browser, more url.Values) url.Values {
+	values := url.Values{
+		"revision": {b.fields.Get().Schema.Revision}, "rows": {"3"}, "do": {"save"},
+		"name": {"nickname"}, "type": {"text"}, "order": {"5"},
+	}
+	maps.Copy(values, more)
+	return values
+}
+
+func (b *browser) fieldNames() string {
+	var names []string
+	for _, f := range b.fields.Get().Schema.Fields {
+		names = append(names, f.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestFields_ListIsInOrderWithPreviews(t *testing.T) {
+	page := open(t).page(t, "/admin/fields")
+	last := -1
+	for _, name := range []string{"phone", "birth_date", "city", "internal_note"} {
+		at := strings.Index(page, `id="listed-`+name+`"`)
+		if at <= last {
+			t.Errorf("%s: got position %d in the page, want one after %d", name, at, last)
+		}
+		last = at
+	}
+	wantAll(t, page, `id="field-preview_en_phone"`, `id="field-preview_ru_phone"`, ">Phone", ">Телефон", `<section class="card preview" lang="ru"`)
+	wantNone(t, page, "preview_en_internal_note") // a hidden field
+}
+
+func TestFields_EveryPropertyCanBeSet(t *testing.T) {
+	b := open(t)
+	five := 5.0
+	half := 0.5
+	tests := map[string]struct {
+		values url.Values
+		want   personal.Field
+	}{
+		"text": {
+			url.Values{"label_en": {"Nick"}, "label_ru": {"Прозвище"}, "required": {"true"}, "default": {"x"}, "max_length": {"20"}, "pattern": {`[a-z]+`}, "group": {"about"}},
+			personal.Field{Name: "nickname", Type: "text", Label: personal.LocalText{"en": "Nick", "ru": "Прозвище"}, Required: true,
+				Default: personal.Text("x"), MaxLength: 20, Pattern: "[a-z]+", Order: 5, Group: "about"},
+		},
+		"number": {
+			url.Values{"type": {"number"}, "min": {"0.5"}, "max": {"5"}, "default": {"1.5"}, "read_only": {"true"}, "hidden": {"true"}},
+			personal.Field{Name: "nickname", Type: "number", Label: personal.LocalText{}, Min: &half, Max: &five,
+				Default: personal.Input{Kind: personal.InputNumber, Text: "1.5"}, ReadOnly: true, Hidden: true, Order: 5},
+		},
+		"boolean": {
+			url.Values{"type": {"boolean"}, "default": {"true"}},
+			personal.Field{Name: "nickname", Type: "boolean", Default: personal.Input{Kind: personal.InputBoolean, Text: "true"}, Order: 5},
+		},
+		"list": {
+			url.Values{"type": {"tags"}, "default": {"a\r\nb"}},
+			personal.Field{Name: "nickname", Type: "tags", Default: personal.Input{Kind: personal.InputList, List: []string{"a", "b"}}, Order: 5},
+		},
+		"enum": {
+			url.Values{"type": {"enum"}, "option_0_value": {"a"}, "option_0_ru": {"А"}, "option_2_value": {"b"}, "default": {"b"}},
+			personal.Field{Name: "nickname", Type: "enum", Default: personal.Text("b"), Order: 5,
+				Options: []personal.Option{{Value: "a", Label: personal.LocalText{"ru": "А"}}, {Value: "b"}}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b.do(t, "/admin/fields/new", fieldValues(b, test.values))
+			fields := b.fields.Get().Schema.Fields
+			if len(test.want.Label) == 0 {
+				test.want.Label = nil
+			}
+			if diff := cmp.Diff(test.want, fields[0]); diff != "" {
+				t.Errorf("the saved field (-want +got):\n%s", diff)
+			}
+			// Saving the form as it is shown changes nothing.
+			b.do(t, "/admin/fields/edit/nickname", shownValues(t, b.page(t, "/admin/fields/edit/nickname")))
+			if diff := cmp.Diff(fields, b.fields.Get().Schema.Fields); diff != "" {
+				t.Errorf("after saving the unchanged form (-want +got):\n%s", diff)
+			}
+			b.do(t, "/admin/fields/remove", url.Values{"name": {"nickname"}, "revision": {b.fields.Get().Schema.Revision}})
+			if strings.Contains(b.fieldNames(), "nickname") {
+				t.Error("after removing the field: it is in the schema, want it gone")
+			}
+		})
+	}
+}
+
+func TestFields_InvalidFieldIsRefusedAtItsControl(t *testing.T) {
+	b := open(t)
+	for control, test := range map[string]struct {
+		values url.Values
+		want   string
+	}{
+		"name":           {url.Values{"name": {"Nick Name"}}, "snake case"},
+		"type":           {url.Values{"type": {"colour"}}, "unknown type"},
+		"required":       {url.Values{"required": {"true"}, "hidden": {"true"}}, "required together with hidden"},
+		"default":        {url.Values{"type": {"integer"}, "default": {"many"}}, "refuse its default"},
+		"max_length":     {url.Values{"type": {"date"}, "max_length": {"3"}}, "no max_length"},
+		"pattern":        {url.Values{"pattern": {"("}}, "bad pattern"},
+		"min":            {url.Values{"type": {"number"}, "min": {"2"}, "max": {"1"}}, "above max"},
+		"max":            {url.Values{"type": {"number"}, "max": {"NaN"}}, "not a number"},
+		"order":          {url.Values{"order": {"first"}}, "not a whole number"},
+		"option_0_value": {url.Values{"type": {"enum"}}, "needs options"},
+	} {
+		values := fieldValues(b, test.values)
+		values.Set("group", script)
+		revision := b.fields.Get().Schema.Revision
+		for _, do := range []string{"save", "preview"} {
+			values.Set("do", do)
+			w := b.post("/admin/fields/new", values)
+			page := w.Body.String()
+			if w.Code != http.StatusUnprocessableEntity || !strings.Contains(fieldError(page, control), test.want) {
+				t.Errorf("%s, %s: got status %d and field error %q, want 422 and %q", control, do, w.Code, fieldError(page, control), test.want)
+			}
+			if !strings.Contains(page, `href="#field-`+control+`"`) {
+				t.Errorf("%s: the summary has no link to the control", control)
+			}
+			wantNoMarkup(t, page)
+		}
+		if b.fields.Get().Schema.Revision != revision {
+			t.Errorf("%s: an invalid field was saved", control)
+		}
+	}
+}
+
+func TestFields_DuplicateNameIsRefusedAtTheName(t *testing.T) {
+	b := open(t)
+	values := shownValues(t, b.page(t, "/admin/fields/edit/phone"))
+	values.Set("name", "city")
+	w := b.post("/admin/fields/edit/phone", values)
+	if got := fieldError(w.Body.String(), "name"); w.Code != http.StatusUnprocessableEntity || !strings.Contains(got, "twice") {
+		t.Errorf("got status %d and field error %q, want 422 and %q", w.Code, got, "twice")
+	}
+}
+
+func TestFields_PreviewSavesNothing(t *testing.T) {
+	b := open(t)
+	before := b.fields.Get()
+	w := b.post("/admin/fields/new", fieldValues(b, url.Values{"do": {"preview"}, "type": {"boolean"}, "label_ru": {script}}))
+	page := w.Body.String()
+	if w.Code != http.StatusOK || !strings.Contains(page, `id="field-preview_ru_nickname"`) || b.fields.Get() != before {
+		t.Errorf("got status %d, want 200, a preview and an unchanged schema: %s", w.Code, page)
+	}
+	wantNoMarkup(t, page)
+}
+
+func TestFields_MoreRowsKeepTypedOptions(t *testing.T) {
+	b := open(t)
+	w := b.post("/admin/fields/new", fieldValues(b, url.Values{"do": {"more"}, "type": {"enum"}, "option_2_value": {"third"}}))
+	if page := w.Body.String(); !strings.Contains(page, `name="option_5_value"`) || !strings.Contains(page, `name="option_2_value" type="text" value="third"`) {
+		t.Errorf("got status %d, want 6 rows with the third as typed: %s", w.Code, page)
+	}
+}
+
+func TestFields_LabelsInOtherLanguagesAreKept(t *testing.T) {
+	b := open(t)
+	source := `[{"name":"nickname","type":"text","label":{"de":"Spitzname"}}]`
+	b.do(t, "/admin/fields/json", url.Values{"source": {source}, "revision": {b.fields.Get().Schema.Revision}})
+	values := shownValues(t, b.page(t, "/admin/fields/edit/nickname"))
+	values.Set("label_en", "Nickname")
+	b.do(t, "/admin/fields/edit/nickname", values)
+	if diff := cmp.Diff(personal.LocalText{"de": "Spitzname", "en": "Nickname"}, b.fields.Get().Schema.Fields[0].Label); diff != "" {
+		t.Errorf("the label (-want +got):\n%s", diff)
+	}
+}
+
+func TestFields_MoveChangesTheOrder(t *testing.T) {
+	b := open(t)
+	move := func(direction, name, want string) {
+		t.Helper()
+		b.do(t, "/admin/fields/move", url.Values{direction: {name}, "revision": {b.fields.Get().Schema.Revision}})
+		if got := b.fieldNames(); !strings.HasPrefix(got, want) {
+			t.Errorf("after %s %s: got the fields %s, want %s first", direction, name, got, want)
+		}
+	}
+	move("down", "phone", "birth_date phone city")
+	move("up", "city", "birth_date city phone")
+	move("up", "birth_date", "birth_date city phone") // is the first already
+	move("down", "unknown", "birth_date city phone")
+	same := `[{"name":"a","type":"text"},{"name":"b","type":"text"}]`
+	b.do(t, "/admin/fields/json", url.Values{"source": {same}, "revision": {b.fields.Get().Schema.Revision}})
+	move("up", "b", "b a") // also where the orders are equal
+}
+
+func TestFields_ChangeOfAnOldRevisionIsRefused(t *testing.T) {
+	b := open(t)
+	stale := url.Values{"revision": {b.fields.Get().Schema.Revision}, "down": {"phone"}, "name": {"phone"}, "source": {"[]"}}
+	b.do(t, "/admin/fields/move", stale)
+	before := b.fields.Get()
+	for path, want := range map[string]string{"/admin/fields/move": "your change was not made", "/admin/fields/remove": "your change was not made", "/admin/fields/json": "was not saved"} {
+		if w := b.post(path, stale); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: got status %d, want 409 and %q", path, w.Code, want)
+		}
+	}
+	typed := fieldValues(b, url.Values{"revision": stale["revision"], "label_en": {"As typed"}})
+	w := b.post("/admin/fields/new", typed)
+	if page := w.Body.String(); w.Code != http.StatusConflict || !strings.Contains(page, "As typed") || !strings.Contains(page, "was not saved") {
+		t.Errorf("the form of a field: got status %d, want 409 and what was typed: %s", w.Code, page)
+	}
+	if b.fields.Get() != before {
+		t.Error("a refused change was saved")
+	}
+	typed.Set("revision", hidden(w.Body.String(), "revision"))
+	b.do(t, "/admin/fields/new", typed) // the current revision
+}
+
+func TestFields_InvalidJSONIsRefusedAsTyped(t *testing.T) {
+	b := open(t)
+	w := b.post("/admin/fields/json", url.Values{"source": {`[{"name":"city","type":"enum"}] ` + script}, "revision": {b.fields.Get().Schema.Revision}})
+	page := w.Body.String()
+	if w.Code != http.StatusUnprocessableEntity || fieldError(page, "source") == "" {
+		t.Errorf("got status %d, want 422 and a field error: %s", w.Code, page)
+	}
+	wantNoMarkup(t, page)
+	wantAll(t, b.page(t, "/admin/fields/json"), "customer_number") // the file is unchanged
+}
+
+func TestFields_TextsOfTheSchemaAreEscaped(t *testing.T) {
+	b := open(t)
+	b.do(t, "/admin/fields/new", fieldValues(b, url.Values{"label_en": {script}, "group": {script}, "default": {script}, "type": {"long_text"}}))
+	wantNoMarkup(t, b.page(t, "/admin/fields"))
+	wantNoMarkup(t, b.page(t, "/admin/fields/edit/nickname"))
+	wantNoMarkup(t, b.page(t, "/admin/fields/json"))
+	if w := b.get("/admin/fields/edit/%3Cscript%3E"); w.Code != http.StatusNotFound {
+		t.Errorf("an unknown field: got status %d, want 404", w.Code)
+	}
+}

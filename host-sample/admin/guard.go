@@ -1,0 +1,194 @@
+package admin
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cms-personal/personal/host-sample/ui"
+)
+
+// Lifetimes of sign-in links and sessions.
+const (
+	LinkLife    = 10 * time.Minute // of an unused link
+	sessionIdle = 2 * time.Hour    // without a request
+	sessionLife = 12 * time.Hour   // in all
+)
+
+// Bounds of what [Sessions] holds; at the bound, the oldest one makes room.
+const (
+	maxLinks    = 16
+	maxSessions = 64
+)
+
+// Sessions holds the unused sign-in links and the sessions of administrators, in
+// memory: a restart of the host revokes all. Secrets have 130 random bits, and
+// only their digests are stored. It is safe for concurrent use.
+type Sessions struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	links    map[digest]*grant
+	sessions map[digest]*grant
+}
+
+// digest is the SHA-256 of a code or a token.
+type digest [sha256.Size]byte
+
+// grant is a link or a session.
+type grant struct{ created, used time.Time }
+
+// NewSessions returns an empty [Sessions].
+func NewSessions() *Sessions {
+	return &Sessions{now: time.Now, links: map[digest]*grant{}, sessions: map[digest]*grant{}}
+}
+
+// NewCode returns the code of a new sign-in link, valid for [LinkLife], single use.
+func (s *Sessions) NewCode() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.add(s.links, maxLinks)
+}
+
+// redeem spends a code and returns the token of a new session. It returns false
+// for a code that is unknown, spent or expired.
+func (s *Sessions) redeem(code string) (token string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := digest(sha256.Sum256([]byte(code)))
+	link := s.links[d]
+	delete(s.links, d)
+	if link == nil || s.now().Sub(link.created) >= LinkLife {
+		return "", false
+	}
+	return s.add(s.sessions, maxSessions), true
+}
+
+// valid reports whether a token belongs to a session that has not expired, and
+// restarts the idle time of the session.
+func (s *Sessions) valid(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	session := s.sessions[sha256.Sum256([]byte(token))]
+	if session == nil || now.Sub(session.used) >= sessionIdle || now.Sub(session.created) >= sessionLife {
+		return false
+	}
+	session.used = now
+	return true
+}
+
+// revoke ends the session of a token; an unknown token is ignored.
+func (s *Sessions) revoke(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, sha256.Sum256([]byte(token)))
+}
+
+// add stores the digest of a new secret and returns the secret. The caller holds
+// the mutex.
+func (s *Sessions) add(grants map[digest]*grant, limit int) string {
+	if len(grants) >= limit {
+		delete(grants, slices.MinFunc(slices.Collect(maps.Keys(grants)), func(a, b digest) int {
+			return grants[a].created.Compare(grants[b].created)
+		}))
+	}
+	secret := rand.Text()
+	now := s.now()
+	grants[sha256.Sum256([]byte(secret))] = &grant{created: now, used: now}
+	return secret
+}
+
+// Guard admits requests that carry the session cookie of an administrator and
+// address the site by one of its own names. The check of the name defends against
+// DNS rebinding, where a foreign name resolves to this host. Guard does not check
+// the origin of posts: [ui.Pages.Handler] does.
+type Guard struct {
+	sessions *Sessions
+	log      *AccessLog
+	hosts    []string // accepted besides loopback names; lower case, without a port
+}
+
+// NewGuard returns a guard that accepts these host names (without a port) besides
+// localhost and loopback addresses.
+func NewGuard(s *Sessions, log *AccessLog, hosts ...string) *Guard {
+	g := &Guard{sessions: s, log: log}
+	for _, h := range hosts {
+		g.hosts = append(g.hosts, strings.ToLower(h))
+	}
+	return g
+}
+
+// ownHost reports whether a request addresses the site by one of its own names.
+func (g *Guard) ownHost(r *http.Request) bool {
+	host := strings.ToLower((&url.URL{Host: r.Host}).Hostname())
+	if address, err := netip.ParseAddr(host); err == nil && address.IsLoopback() {
+		return true
+	}
+	return host == "localhost" || slices.Contains(g.hosts, host)
+}
+
+// require calls next for requests of administrators. It logs all others and passes
+// them to refused.
+func (g *Guard) require(next, refused http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !g.ownHost(r):
+			g.log.Refused(r, foreignHost)
+		case !g.sessions.valid(cookie(r)):
+			g.log.Refused(r, "no valid administrator session")
+		default:
+			next.ServeHTTP(w, r)
+			return
+		}
+		refused.ServeHTTP(w, r)
+	})
+}
+
+const foreignHost = "the host name is not one of this site"
+
+// foreignPost logs a post that was refused because a page of another origin sent it.
+func (g *Guard) foreignPost(r *http.Request) { g.log.Refused(r, "a page of another origin") }
+
+// signIn spends the code of a sign-in link and sets the session cookie. It reports
+// whether it did. Only a POST spends a code, because mail scanners and browser
+// previews open links, too.
+func (g *Guard) signIn(w http.ResponseWriter, r *http.Request, code string) bool {
+	if r.Method != http.MethodPost {
+		return false
+	}
+	if !g.ownHost(r) {
+		g.log.Refused(r, foreignHost)
+		return false
+	}
+	token, ok := g.sessions.redeem(code)
+	if !ok {
+		g.log.Refused(r, "the sign-in link is unknown, used or expired")
+		return false
+	}
+	g.log.Granted(r, "administrator signed in")
+	setCookie(w, r, token, int(sessionLife.Seconds()))
+	return true
+}
+
+// signOut revokes the session and deletes its cookie.
+func (g *Guard) signOut(w http.ResponseWriter, r *http.Request) {
+	g.sessions.revoke(cookie(r))
+	g.log.Granted(r, "administrator signed out")
+	setCookie(w, r, "", -1)
+}
+
+const cookieName = "admin"
+
+func cookie(r *http.Request) string { return ui.CookieValue(r, cookieName) }
+
+func setCookie(w http.ResponseWriter, r *http.Request, token string, maxAge int) {
+	ui.SetCookie(w, r, http.Cookie{Name: cookieName, Value: token, MaxAge: maxAge, SameSite: http.SameSiteStrictMode})
+}

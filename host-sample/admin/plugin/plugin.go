@@ -1,0 +1,181 @@
+// Package plugin has the admin page of the plugin: what runs, its traffic, and the
+// installed versions to use, roll back to, install and remove.
+package plugin
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/cms-personal/personal/host-sample/admin"
+	"github.com/cms-personal/personal/host-sample/traffic"
+	"github.com/cms-personal/personal/host-sample/ui"
+	"github.com/cms-personal/personal/shared/pluginadmin"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+// Pages is the page of the plugin.
+type Pages struct {
+	Manager   Manager
+	Catalogue Catalogue
+	EventLog  pluginadmin.EventReader
+	Uploads   *pluginadmin.Uploads // nil: bundles cannot be uploaded
+	Traffic   *traffic.Recorder
+	Bake      time.Duration // how long a new version bakes
+
+	site *admin.Site
+}
+
+// Manager is the part of a [pluginmanager.Manager] that the page uses.
+type Manager interface {
+	pluginadmin.Manager
+	Ready(ctx context.Context) error
+}
+
+// Catalogue is the part of a [plugincatalogue.Catalogue] that the page uses.
+type Catalogue interface {
+	pluginadmin.Catalogue
+	Remove(version string) error
+}
+
+// swapWait is how long a post waits for the result of a swap. Most refusals come
+// within it; the page shows the progress of a swap that takes longer.
+const swapWait = 500 * time.Millisecond
+
+// Register implements [admin.Section].
+func (p *Pages) Register(s *admin.Site) {
+	p.site = s
+	s.Handle("GET "+admin.Front, func(w http.ResponseWriter, r *http.Request) error { return p.render(w, r, http.StatusOK, "") })
+	s.Handle("GET "+admin.Front+"/{action}", p.toFront) // a reload after a post that showed a problem
+	s.Handle("GET "+admin.Front+"/now", p.sendStatus)
+	s.Handle("GET "+admin.Front+"/versions", p.sendVersions)
+	s.Handle("GET "+admin.Front+"/totals", p.sendTotals)
+	s.Handle("GET "+admin.Front+"/traffic", p.sendTraffic)
+	s.HandleForm("POST "+admin.Front+"/use", ui.ReadForm, p.use)
+	s.Handle("POST "+admin.Front+"/rollback", p.rollBack)
+	s.HandleForm("POST "+admin.Front+"/remove", ui.ReadForm, p.remove)
+	s.Handle("POST "+admin.Front+"/install", p.install)
+}
+
+// body is the body of the page.
+type body struct {
+	Problem  string         // why the last post failed; may be empty
+	Now      admin.LivePart // of a status
+	Versions admin.LivePart // of []versionRow
+	Totals   admin.LivePart // of totals
+	Uploads  bool
+}
+
+// render sends the page and shows a problem on it; empty for none.
+func (p *Pages) render(w http.ResponseWriter, r *http.Request, code int, problem string) error {
+	now, report, err := p.status(r)
+	if err != nil {
+		return err
+	}
+	totals, err := p.totals(r)
+	if err != nil {
+		return err
+	}
+	return p.site.Render(w, r, code, "plugin", ui.Page{Live: true, Notice: p.site.Notice(w, r, "plugin_installed", "plugin_removed"), Body: body{
+		Problem: problem, Now: admin.NewLivePart(now), Versions: admin.NewLivePart(versionRows(report)), Totals: admin.NewLivePart(totals),
+		Uploads: p.Uploads != nil,
+	}})
+}
+
+func (p *Pages) report() (pluginadmin.Report, error) {
+	return pluginadmin.NewReport(p.Manager, p.Catalogue)
+}
+
+func (p *Pages) toFront(w http.ResponseWriter, r *http.Request) error {
+	return p.site.Redirect(w, r, admin.Front, "")
+}
+
+func (p *Pages) use(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
+	return p.swap(w, r, func(ctx context.Context) error { return p.Manager.Use(ctx, posted.Get("version")) })
+}
+
+func (p *Pages) rollBack(w http.ResponseWriter, r *http.Request) error {
+	return p.swap(w, r, p.Manager.Rollback)
+}
+
+// swap starts a swap and redirects to the page, which shows its progress and its
+// result. A swap that cannot start is explained at once.
+func (p *Pages) swap(w http.ResponseWriter, r *http.Request, start func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(r.Context(), swapWait)
+	defer cancel() // ends the wait, not the swap
+	err := start(ctx)
+	var refused *pluginmanager.SwapError
+	var busy *pluginmanager.BusyError
+	switch {
+	case errors.Is(err, pluginmanager.ErrStopped):
+		return p.render(w, r, http.StatusServiceUnavailable, p.site.Text(r, "plugin_stopping"))
+	case errors.As(err, &busy):
+		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_busy", busy.Swap.To, p.name(r, "plugin_step_", busy.Swap.Step)))
+	case err == nil, errors.As(err, &refused), ctx.Err() != nil:
+		return p.toFront(w, r)
+	}
+	return err
+}
+
+// remove deletes an installed version that is not in use.
+func (p *Pages) remove(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
+	version := posted.Get("version")
+	report, err := p.report()
+	if err != nil {
+		return err
+	}
+	err = plugincatalogue.ErrInUse
+	if !inUse(report, version) {
+		err = p.Catalogue.Remove(version)
+	}
+	var refused *plugincatalogue.RefusedError
+	switch {
+	case errors.Is(err, plugincatalogue.ErrInUse), errors.As(err, &refused):
+		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_not_removed", err.Error()))
+	case err != nil:
+		return err
+	}
+	p.site.Log.InfoContext(r.Context(), "plugin removed", "version", version)
+	return p.site.Redirect(w, r, admin.Front, "plugin_removed")
+}
+
+// inUse reports whether a version serves, is kept warm, or is the candidate of a
+// swap. The catalogue itself does not know the candidate yet.
+func inUse(report pluginadmin.Report, version string) bool {
+	return report.Active.Version == version ||
+		report.Previous != nil && report.Previous.Version == version ||
+		report.Swap != nil && report.Swap.To == version
+}
+
+// install installs the bundle of the upload form.
+func (p *Pages) install(w http.ResponseWriter, r *http.Request) error {
+	_, err := p.Uploads.Take(w, r, uploadedBundle)
+	var refused *pluginadmin.UploadError
+	switch {
+	case errors.As(err, &refused):
+		reason := refused.ErrorResponse.Error
+		if x := refused.ErrorResponse; x.Version != "" && x.Reason != "" {
+			reason = x.Version + ": " + x.Reason
+		}
+		return p.render(w, r, refused.Status, p.site.Text(r, "plugin_not_installed", reason))
+	case err != nil:
+		return err
+	}
+	return p.site.Redirect(w, r, admin.Front, "plugin_installed")
+}
+
+// uploadedBundle returns the file of the form as a stream, which is not stored.
+func uploadedBundle(r *http.Request) (io.Reader, error) {
+	parts, err := r.MultipartReader()
+	for err == nil {
+		part, nextErr := parts.NextPart()
+		if nextErr == nil && part.FormName() == "bundle" {
+			return part, nil
+		}
+		err = nextErr
+	}
+	return nil, &pluginadmin.UploadError{Status: http.StatusBadRequest, ErrorResponse: pluginadmin.ErrorResponse{Error: "there is no bundle in the form"}}
+}

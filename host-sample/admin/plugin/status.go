@@ -1,0 +1,198 @@
+package plugin
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/cms-personal/personal/shared/pluginadmin"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+// status is the live part of the page about the running plugin.
+type status struct {
+	Every     string // polling interval, as htmx writes it
+	Summary   string // one sentence for screen readers
+	Active    pluginadmin.Active
+	State     string // in words
+	Tone      string // of the state: the class of its badge; may be empty
+	Uptime    string // empty while no process serves
+	Unhealthy string // why the plugin does not respond; empty: it does
+	Previous  *pluginmanager.VersionStatus
+	Swap      *swapProgress
+	Last      *described // the last swap, if it failed or was rolled back
+	Busy      bool       // a swap is before its switch: another one would be refused
+	Rollback  string     // the version that a rollback leads to; empty if there is none
+}
+
+// swapProgress is a swap under way.
+type swapProgress struct {
+	From, To string
+	Steps    []step
+	BakeLeft string // how long the version still bakes; empty if it does not bake
+}
+
+type step struct {
+	Name, Took, Detail string
+	UnderWay           bool
+}
+
+// readyTimeout is how long the plugin may take to respond to the health check.
+const readyTimeout = time.Second
+
+// Steps of a swap after the switch.
+const (
+	stepBake   = "bake"
+	stepRetire = "retire"
+)
+
+func (p *Pages) sendStatus(w http.ResponseWriter, r *http.Request) error {
+	now, _, err := p.status(r)
+	if err != nil {
+		return err
+	}
+	return p.site.RenderPart(w, r, "plugin", "plugin_now", now)
+}
+
+// status returns the status and the report that it was made from.
+func (p *Pages) status(r *http.Request) (now status, report pluginadmin.Report, err error) {
+	last, err := p.lastFailure(r)
+	if err != nil {
+		return now, report, err
+	}
+	if report, err = p.report(); err != nil {
+		return now, report, err
+	}
+	a := report.Active
+	now = status{
+		Every: "3s", Active: a, State: p.name(r, "plugin_state_", string(a.State)), Tone: tone(a.State),
+		Unhealthy: p.unhealthy(r), Previous: report.Previous, Last: last, Rollback: rollbackTarget(report),
+		Busy: report.Swap != nil && !switched(report.Swap),
+	}
+	if !a.Started.IsZero() {
+		now.Uptime = p.duration(r, time.Since(a.Started))
+	}
+	if report.Swap != nil || !a.State.Serves() {
+		now.Every = "700ms"
+	}
+	if report.Swap != nil {
+		now.Swap = p.progress(r, report.Swap)
+	}
+	switch {
+	case now.Busy:
+		now.Summary = p.site.Text(r, "plugin_said_swap", now.Swap.To)
+	case last != nil:
+		now.Summary = last.Text
+	default:
+		now.Summary = p.site.Text(r, "plugin_said_state", a.Version, now.State)
+	}
+	return now, report, nil
+}
+
+func (p *Pages) unhealthy(r *http.Request) string {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	defer cancel()
+	if err := p.Manager.Ready(ctx); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func tone(state pluginmanager.State) string {
+	switch state {
+	case pluginmanager.StateServing:
+		return "good"
+	case pluginmanager.StateBaking, pluginmanager.StateStarting, pluginmanager.StateRestarting:
+		return "warn"
+	case pluginmanager.StateFailed:
+		return "bad"
+	}
+	return ""
+}
+
+// rollbackTarget returns the version that a rollback leads to; empty if there is
+// none.
+func rollbackTarget(report pluginadmin.Report) string {
+	if report.Active.State == pluginmanager.StateBaking && report.Previous != nil {
+		return report.Previous.Version
+	}
+	for _, v := range report.Versions {
+		if v.LastGood && v.Version != report.Active.Version {
+			return v.Version
+		}
+	}
+	return ""
+}
+
+// switched reports whether a swap has passed its switch, so that another may start.
+func switched(s *pluginmanager.SwapStatus) bool { return s.Step == stepBake || s.Step == stepRetire }
+
+func (p *Pages) progress(r *http.Request, swap *pluginmanager.SwapStatus) *swapProgress {
+	shown := &swapProgress{From: swap.From, To: swap.To}
+	for _, s := range swap.Steps {
+		shown.Steps = append(shown.Steps, step{
+			Name: p.name(r, "plugin_step_", s.Name), Took: p.took(r, s.Took), Detail: s.Detail, UnderWay: s.Took == 0,
+		})
+		if s.Name == stepBake && s.Took == 0 {
+			shown.BakeLeft = p.roughly(r, p.Bake-time.Since(s.Began))
+		}
+	}
+	return shown
+}
+
+// lastFailure returns the last swap if it failed or was rolled back; nil if it
+// succeeded or is under way.
+func (p *Pages) lastFailure(r *http.Request) (*described, error) {
+	events, err := p.EventLog.Recent(recentEvents)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range events {
+		t := p.describe(r, e)
+		switch e.Type {
+		case pluginmanager.EventSwapStarted, pluginmanager.EventSwitched, pluginmanager.EventSwapCompleted:
+			return nil, nil
+		case pluginmanager.EventSwapRefused, pluginmanager.EventGaveUp:
+			t.Tone = "bad"
+			return &t, nil
+		case pluginmanager.EventRolledBack, pluginmanager.EventFellBack:
+			t.Tone = "warn"
+			return &t, nil
+		}
+	}
+	return nil, nil
+}
+
+// versionRow is an installed version.
+type versionRow struct {
+	pluginadmin.Version
+	Sum                  string // start of the checksum
+	Active, Baking, Warm bool
+	CanUse, CanRemove    bool
+}
+
+func (p *Pages) sendVersions(w http.ResponseWriter, r *http.Request) error {
+	report, err := p.report()
+	if err != nil {
+		return err
+	}
+	return p.site.RenderPart(w, r, "plugin", "plugin_versions", versionRows(report))
+}
+
+// versionRows returns the installed versions, highest first.
+func versionRows(report pluginadmin.Report) []versionRow {
+	var rows []versionRow
+	for _, v := range report.Versions {
+		active := v.Version == report.Active.Version
+		rows = append(rows, versionRow{
+			Version:   v,
+			Sum:       v.SHA256[:min(12, len(v.SHA256))],
+			Active:    active,
+			Baking:    active && report.Active.State == pluginmanager.StateBaking,
+			Warm:      !active && report.Previous != nil && report.Previous.Version == v.Version,
+			CanUse:    !active && (report.Swap == nil || switched(report.Swap)),
+			CanRemove: !v.LastGood && !inUse(report, v.Version),
+		})
+	}
+	return rows
+}

@@ -1,0 +1,219 @@
+package users
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/cms-personal/personal/host-sample/ui"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// userHandler handles a request about one user. posted is empty if the route reads
+// no form.
+type userHandler func(w http.ResponseWriter, r *http.Request, user personal.UserRecord, posted ui.Posted) error
+
+// forUser returns a handler that reads the user whom the path names.
+func (p *Pages) forUser(handle userHandler) func(http.ResponseWriter, *http.Request, ui.Posted) error {
+	return func(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
+		id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
+		if err != nil || id < 1 {
+			return p.site.PageError(r, http.StatusNotFound, "users_unknown")
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
+		defer cancel()
+		r = r.WithContext(ctx)
+		user, err := p.Administration.User(ctx, id)
+		if err != nil {
+			return p.pageError(r, err)
+		}
+		return handle(w, r, user, posted)
+	}
+}
+
+// userBody is the body of the page of one user.
+type userBody struct {
+	User        personal.UserRecord
+	Profile     ui.Form
+	Email       ui.Form
+	Recoverable bool // a recovery mail can be sent
+	Sessions    []personal.Session
+}
+
+func (p *Pages) show(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
+	return p.render(w, r, http.StatusOK, p.body(r, user))
+}
+
+// body returns the page of a user without the sessions.
+func (p *Pages) body(r *http.Request, user personal.UserRecord) *userBody {
+	return &userBody{User: user, Profile: p.profileForm(r, user), Email: p.emailForm(r, user), Recoverable: recoverable(user)}
+}
+
+func (p *Pages) render(w http.ResponseWriter, r *http.Request, status int, body *userBody) error {
+	var err error
+	if body.Sessions, err = p.Administration.UserSessions(r.Context(), body.User.ID); err != nil {
+		return p.pageError(r, err)
+	}
+	notice := p.site.Notice(w, r, "users_saved", "users_email_saved", "users_recovery_sent", "users_recovery_not_sent",
+		"users_disabled", "users_enabled", "users_sessions_ended")
+	return p.site.Render(w, r, status, "user", ui.Page{Notice: notice, Body: body})
+}
+
+// refuse shows a form of the page again, as it was typed and with its errors.
+func (p *Pages) refuse(w http.ResponseWriter, r *http.Request, body *userBody, form *ui.Form, posted ui.Posted, err error) error {
+	switch personal.CodeOf(err) {
+	case personal.CodeValidationFailed, personal.CodeMalformedRequest, personal.CodeAlreadyExists:
+		form.Fill(posted)
+		return p.render(w, r, p.site.RefuseForm(r, form, err), body)
+	}
+	return p.pageError(r, err)
+}
+
+// userURL returns the URL of the page of a user, or of one below it.
+func userURL(id int64, below string) string {
+	return listPath + "/" + strconv.FormatInt(id, 10) + below
+}
+
+// done leads back to the page of a user.
+func (p *Pages) done(w http.ResponseWriter, r *http.Request, notice string, id int64) error {
+	return p.site.Redirect(w, r, userURL(id, ""), notice)
+}
+
+func (p *Pages) logChange(r *http.Request, change string, id int64) {
+	p.site.Log.InfoContext(r.Context(), "user changed by an administrator", "change", change, "user_id", id,
+		"request_id", personal.CallFrom(r.Context()).RequestID)
+}
+
+// change returns the handler of a button without a form.
+func (p *Pages) change(notice string, call func(personal.Administration, context.Context, int64) error) userHandler {
+	return func(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
+		if err := call(p.Administration, r.Context(), user.ID); err != nil {
+			return p.pageError(r, err)
+		}
+		p.logChange(r, notice, user.ID)
+		return p.done(w, r, notice, user.ID)
+	}
+}
+
+// profileForm is the form of the name and of all user fields: administrators may
+// set hidden and read-only fields, too.
+func (p *Pages) profileForm(r *http.Request, user personal.UserRecord) ui.Form {
+	name := ui.Control{Name: "name", Label: p.site.Text(r, "users_name"), Autocomplete: "off"}
+	if user.Name != nil {
+		name.Value = *user.Name
+	}
+	form := ui.Form{Action: userURL(user.ID, ""), Submit: p.site.Text(r, "users_save"), Controls: []ui.Control{name}}
+	values := map[string]any{}
+	for _, f := range user.Fields {
+		values[f.Name] = f.Value
+	}
+	labels := p.site.API.Labels(r)
+	for _, f := range p.settableFields() {
+		c := p.site.FieldControl(r, f, labels, ui.FieldText(f, values[f.Name]))
+		c.Autocomplete = "off" // the data is not the administrator's own
+		form.Controls = append(form.Controls, c)
+	}
+	form.Remember()
+	return form
+}
+
+// settableFields returns the user fields as administrators may set them.
+func (p *Pages) settableFields() []personal.Field {
+	fields := slices.Clone(p.Fields.Get().Schema.Fields)
+	for i := range fields {
+		fields[i].ReadOnly = false
+	}
+	return fields
+}
+
+// saveProfile saves the name and the fields that were changed on the page.
+func (p *Pages) saveProfile(w http.ResponseWriter, r *http.Request, user personal.UserRecord, posted ui.Posted) error {
+	request := personal.UpdateUserRequest{UserID: user.ID, Fields: posted.Changes(p.settableFields())}
+	if len(request.Fields) > 0 {
+		if err := p.Administration.UpdateUser(r.Context(), request); err != nil {
+			body := p.body(r, user)
+			return p.refuse(w, r, body, &body.Profile, posted, err)
+		}
+		p.logChange(r, "users_saved", user.ID)
+	}
+	return p.done(w, r, "users_saved", user.ID)
+}
+
+// emailForm is a form of its own, because a new address revokes codes that were
+// mailed before.
+func (p *Pages) emailForm(r *http.Request, user personal.UserRecord) ui.Form {
+	form := ui.Form{Action: userURL(user.ID, "/email"), Submit: p.site.Text(r, "users_email_save"), Controls: []ui.Control{{
+		Name: "email", Type: "email", Label: p.site.Text(r, "users_email"), Hint: p.site.Text(r, "users_email_hint"),
+		Value: user.Email, Autocomplete: "off",
+	}}}
+	form.Remember()
+	return form
+}
+
+func (p *Pages) saveEmail(w http.ResponseWriter, r *http.Request, user personal.UserRecord, posted ui.Posted) error {
+	if posted.Changed("email") {
+		err := p.Administration.SetEmail(r.Context(), personal.SetEmailRequest{UserID: user.ID, Email: posted.Get("email")})
+		if personal.CodeOf(err) == personal.CodeNotFound { // the user exists, so the plugin does not know the call
+			return p.site.PageError(r, http.StatusNotImplemented, "users_email_not_offered")
+		}
+		if err != nil {
+			body := p.body(r, user)
+			return p.refuse(w, r, body, &body.Email, posted, err)
+		}
+		p.logChange(r, "users_email_saved", user.ID)
+	}
+	return p.done(w, r, "users_email_saved", user.ID)
+}
+
+// sendRecovery requests a recovery as the user would, so that no administrator ever
+// knows a password. It leaves out the administrator's address: the plugin would
+// count it against the rate limit and record it as the user's.
+func (p *Pages) sendRecovery(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
+	if !recoverable(user) { // they were when the page was shown
+		return p.done(w, r, "users_recovery_not_sent", user.ID)
+	}
+	call := personal.CallFrom(r.Context())
+	call.Address = netip.Addr{}
+	if err := p.Recovery.Recover(personal.WithCall(r.Context(), call), personal.RecoverRequest{Email: user.Email}); err != nil {
+		return p.pageError(r, err)
+	}
+	p.logChange(r, "users_recovery_sent", user.ID)
+	return p.done(w, r, "users_recovery_sent", user.ID)
+}
+
+// recoverable reports whether a recovery mail can be sent to a user.
+func recoverable(user personal.UserRecord) bool { return user.Email != "" && !user.Disabled }
+
+// deletionBody is the body of the page that confirms a deletion.
+type deletionBody struct {
+	User personal.UserRecord
+	Form ui.Form
+}
+
+func (p *Pages) confirmDeletion(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
+	return p.site.Render(w, r, http.StatusOK, "userdelete", ui.Page{Body: deletionBody{User: user, Form: p.deletionForm(r, user)}})
+}
+
+// deletionForm asks for the login, so that no user is deleted by mistake.
+func (p *Pages) deletionForm(r *http.Request, user personal.UserRecord) ui.Form {
+	return ui.Form{
+		Action: userURL(user.ID, "/delete"), Submit: p.site.Text(r, "users_delete"), Danger: true,
+		Controls: []ui.Control{{Name: "login", Label: p.site.Text(r, "users_type_login", user.Login), Required: true, Autocomplete: "off"}},
+	}
+}
+
+func (p *Pages) delete(w http.ResponseWriter, r *http.Request, user personal.UserRecord, posted ui.Posted) error {
+	if posted.Get("login") != user.Login {
+		form := p.deletionForm(r, user)
+		form.Fill(posted)
+		form.Refuse(p.site.Text(r, "users_not_deleted"), map[string]string{"login": p.site.Text(r, "users_other_login")})
+		return p.site.Render(w, r, http.StatusUnprocessableEntity, "userdelete", ui.Page{Body: deletionBody{User: user, Form: form}})
+	}
+	if err := p.Administration.DeleteUser(r.Context(), user.ID); err != nil {
+		return p.pageError(r, err)
+	}
+	p.logChange(r, "users_deleted", user.ID)
+	return p.site.Redirect(w, r, listPath, "users_deleted")
+}

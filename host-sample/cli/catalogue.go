@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/cms-personal/personal/shared/pluginadmin"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+)
+
+var errNoPlugin = errors.New("no plugin is installed: name one with --plugin FILE, or run host-sample plugin install FILE first")
+
+// openCatalogue opens the catalogue below a plugins folder.
+func openCatalogue(pluginsDir string, opts ...plugincatalogue.Option) (*plugincatalogue.Catalogue, error) {
+	return plugincatalogue.Open(filepath.Join(pluginsDir, plugincatalogue.Name), opts...)
+}
+
+// trust makes a catalogue accept only plugins signed with the keys in these files,
+// if any file is named. An empty name, from an empty variable for example, is an
+// error: it must not turn the check of signatures off.
+func trust(keyFiles []string) (plugincatalogue.Option, error) {
+	keys, err := plugincatalogue.ReadKeys(keyFiles...)
+	return plugincatalogue.WithKeys(keys), err
+}
+
+// choosePlugin installs the given binary or bundle, unless the path is empty, and
+// makes sure that a version is active: if none is yet, it activates the one just
+// installed, or else the highest.
+func choosePlugin(ctx context.Context, c *plugincatalogue.Catalogue, path string, log *slog.Logger) error {
+	var version string
+	if path != "" {
+		var err error
+		if version, err = installPlugin(ctx, c, path); err != nil {
+			return &flagError{"plugin", err}
+		}
+	}
+	state, err := c.LoadState()
+	if err != nil {
+		return err
+	}
+	if state.Active != "" {
+		if version != "" && version != state.Active {
+			log.Warn("installed the plugin of --plugin, but another version stays active", "installed", version, "active", state.Active)
+		}
+		return nil
+	}
+	if version == "" {
+		entries, err := c.List()
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			return errNoPlugin
+		}
+		version = entries[0].Manifest.Version
+	}
+	state.Active = version
+	log.Info("plugin activated", "version", version)
+	return c.SaveState(state)
+}
+
+// installPlugin returns the version that it installed.
+func installPlugin(ctx context.Context, c *plugincatalogue.Catalogue, path string) (string, error) {
+	e, err := c.Install(ctx, path)
+	if errors.Is(err, plugincatalogue.ErrConflict) {
+		err = fmt.Errorf("%w (an installed version never changes: give the new build a version of its own)", err)
+	}
+	return e.Manifest.Version, err
+}
+
+// newUploads returns what accepts uploaded plugins: nil, which accepts none, unless
+// the catalogue has keys to verify them with.
+func newUploads(c *plugincatalogue.Catalogue, log *slog.Logger) *pluginadmin.Uploads {
+	if !c.NeedsSignatures() {
+		return nil
+	}
+	return pluginadmin.NewUploads(c, 0, log)
+}

@@ -1,0 +1,75 @@
+// Package cli is the command line of host-sample, and the CMS that its serve
+// command runs: it mounts the API and the pages, owns the schema of user fields,
+// delivers mails, logs account events and manages the plugin.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+type commands struct {
+	Serve  serveCommand  `cmd:"" help:"Run the CMS."`
+	Plugin pluginCommand `cmd:"" help:"Manage the plugin versions: those on disk, and the one that the running host uses."`
+
+	AdminLink adminLinkCommand `cmd:"" help:"Print a link that opens the admin pages of the running host in a browser: valid once, for ten minutes."`
+}
+
+// output is where commands write.
+type output struct{ stdout, stderr io.Writer }
+
+// log returns a logger for commands that have no log level of their own.
+func (o output) log() *slog.Logger { return slog.New(slog.NewTextHandler(o.stderr, nil)) }
+
+// Run runs one command until it is done or ctx ends. It returns the exit code: 0,
+// or 1 with the reason on stderr.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if err := parseAndRun(ctx, args, output{stdout: stdout, stderr: stderr}); err != nil {
+		fmt.Fprintf(stderr, "host-sample: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func parseAndRun(ctx context.Context, args []string, out output) error {
+	parser, err := newParser(ctx, out)
+	if err != nil {
+		return fmt.Errorf("building the command line: %w", err)
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return errors.Join(err, errors.New("see host-sample --help"))
+	}
+	return parsed.Run()
+}
+
+func newParser(ctx context.Context, out output) (*kong.Kong, error) {
+	return kong.New(&commands{},
+		kong.Name("host-sample"),
+		kong.Description("A sample CMS with personal accounts. The environment variable of each flag is shown beside it."),
+		kong.Writers(out.stdout, out.stderr),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(out),
+	)
+}
+
+// flagError is an invalid flag. It never shows the value of a URL, which may hold
+// a password.
+type flagError struct {
+	flag string
+	err  error
+}
+
+// Error names the flag and its environment variable, on one line.
+func (e *flagError) Error() string {
+	variable := "PERSONAL_" + strings.ToUpper(strings.ReplaceAll(e.flag, "-", "_"))
+	return fmt.Sprintf("--%s (%s): %s", e.flag, variable, strings.ReplaceAll(e.err.Error(), "\n", ": "))
+}
+
+func (e *flagError) Unwrap() error { return e.err }

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cms-personal/personal/shared/durable"
+)
+
+// dataFolder is the folder of one running host:
+//
+//	host.lock             locked while the host runs; holds its process number
+//	host.json             the address of the running host
+//	admin-token           grants access to /admin/api/
+//	user-fields.json      the schema of user fields
+//	mail/*.eml            mails that are kept instead of sent
+//	plugin-events.ndjson  plugin events, and .1 with older ones
+//	personal.db           the plugin's database, unless it is elsewhere
+//	plugins/              the plugin catalogue, unless it is elsewhere
+//	run/                  private to the plugin manager
+type dataFolder struct {
+	dir  string
+	lock *os.File
+}
+
+// openDataFolder creates the folder if it is missing, and locks it.
+func openDataFolder(dir string, log *slog.Logger) (*dataFolder, error) {
+	if err := makeDataFolder(dir, log); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "host.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking the data folder: %w", err)
+	}
+	if err := takeLock(lock); err != nil {
+		return nil, errors.Join(fmt.Errorf("locking the data folder %s: %w", dir, err), lock.Close())
+	}
+	return &dataFolder{dir: dir, lock: lock}, nil
+}
+
+func makeDataFolder(dir string, log *slog.Logger) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("creating the data folder: %w", err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("reading the mode of the data folder: %w", err)
+	}
+	if info.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	if !isOurs(dir) {
+		log.Warn("other users of this machine can access the data folder", "dir", dir, "mode", info.Mode().String())
+		return nil
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return fmt.Errorf("making the data folder private: %w", err)
+	}
+	log.Info("made the data folder private: other users of this machine could access it", "dir", dir, "mode", info.Mode().String())
+	return nil
+}
+
+// ours matches the names of files that a host or its administrator puts into the
+// folder, and events.ndjson, which earlier versions wrote.
+var ours = regexp.MustCompile(`\A(host\.(lock|json)|admin-token|user-fields\.json|mail|(plugin-)?events\.ndjson(\.1)?|` +
+	`personal\.db(-wal|-shm)?|plugins|run|\.write-.*|[a-z]+\.toml)\z`)
+
+// isOurs reports whether the folder holds only our files. The mode of a
+// folder that is also used for something else, such as /tmp, must not change.
+func isOurs(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !ours.MatchString(e.Name()) })
+}
+
+// A command that looks for a running host holds the lock for a moment, see
+// lockOwner. Starting a host tries again that often before it gives up.
+const (
+	lockTries   = 20
+	lockBackoff = 10 * time.Millisecond
+)
+
+// takeLock locks the file until it is closed or the process ends, and writes this
+// process's number into it.
+func takeLock(lock *os.File) error {
+	err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	for tries := 1; errors.Is(err, unix.EWOULDBLOCK) && tries < lockTries; tries++ {
+		time.Sleep(lockBackoff)
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("another host runs on it, process %s", ownerOf(lock))
+	}
+	if err != nil {
+		return err
+	}
+	if err := lock.Truncate(0); err != nil {
+		return err
+	}
+	_, err = lock.WriteAt(fmt.Appendln(nil, os.Getpid()), 0)
+	return err
+}
+
+// lockOwner returns the number of the process that holds a lock, empty if none
+// does.
+func lockOwner(path string) (string, error) {
+	lock, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close() // also releases the lock
+	err = unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return ownerOf(lock), nil
+	}
+	return "", err
+}
+
+func ownerOf(lock *os.File) string {
+	buffer := make([]byte, 32)
+	n, _ := lock.ReadAt(buffer, 0)
+	if pid := strings.TrimSpace(string(buffer[:n])); pid != "" {
+		return pid
+	}
+	return "unknown"
+}
+
+// path returns the path of something in the folder.
+func (d *dataFolder) path(name string) string { return filepath.Join(d.dir, name) }
+
+// minAdminToken is the length of 128 random bits in base32, in characters.
+const minAdminToken = 26
+
+// adminToken returns the token for the admin API. The first start creates it.
+func (d *dataFolder) adminToken() (string, error) {
+	path := d.path("admin-token")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		token := rand.Text()
+		return token, durable.WriteFile(path, []byte(token+"\n"))
+	}
+	if err == nil {
+		err = os.Chmod(path, 0o600) // a copy may have got a wider mode
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the admin token: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	if len(token) < minAdminToken {
+		return "", fmt.Errorf("%s: the token is too short to be safe; delete the file to get a new one", path)
+	}
+	return token, nil
+}
+
+// address is the content of host.json, by which commands find the running host.
+type address struct {
+	URL string `json:"url"`
+	PID int    `json:"pid"`
+}
+
+// announce writes host.json.
+func (d *dataFolder) announce(url string) error {
+	data, err := json.Marshal(address{URL: url, PID: os.Getpid()})
+	if err != nil {
+		return fmt.Errorf("writing host.json: %w", err)
+	}
+	return durable.WriteFile(d.path("host.json"), append(data, '\n'))
+}
+
+// close removes host.json and releases the lock.
+func (d *dataFolder) close() error {
+	err := os.Remove(d.path("host.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, d.lock.Close())
+}

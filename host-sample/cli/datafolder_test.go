@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func quietLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func openTestFolder(t *testing.T, dir string) *dataFolder {
+	t.Helper()
+	d, err := openDataFolder(dir, quietLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.close() })
+	return d
+}
+
+func TestOpenDataFolder_SecondHostIsRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	first := openTestFolder(t, dir)
+	_, err := openDataFolder(dir, quietLog())
+	if err == nil || !strings.Contains(err.Error(), "process "+strconv.Itoa(os.Getpid())) {
+		t.Fatalf("second host: got %v, want an error that names the first one's process", err)
+	}
+	if err := first.close(); err != nil {
+		t.Fatal(err)
+	}
+	openTestFolder(t, dir)
+}
+
+func TestOpenDataFolder_WaitsForOtherCommand(t *testing.T) {
+	dir := t.TempDir()
+	probe, err := os.Create(filepath.Join(dir, "host.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(probe.Fd()), unix.LOCK_SH); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(2*lockBackoff, func() { _ = probe.Close() })
+	openTestFolder(t, dir)
+}
+
+func TestOpenDataFolder_NewFilesArePrivate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "data")
+	d := openTestFolder(t, dir)
+	if _, err := d.adminToken(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.announce("http://127.0.0.1:1"); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{".": 0o700, "host.lock": 0o600, "admin-token": 0o600, "host.json": 0o600} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s: got mode %v, want %v", name, info.Mode().Perm(), want)
+		}
+	}
+}
+
+func TestOpenDataFolder_WiderModeIsNarrowed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file string
+		want fs.FileMode
+	}{
+		"an empty folder":                  {"", 0o700},
+		"the folder of a host":             {"host.lock", 0o700},
+		"a folder with a schema":           {"user-fields.json", 0o700},
+		"a folder with other files is not": {"letters.txt", 0o755},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if tt.file != "" {
+				if err := os.WriteFile(filepath.Join(dir, tt.file), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 { // the files of the first start do not change the result
+				if err := openTestFolder(t, dir).close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != tt.want {
+				t.Errorf("got mode %v, %v, want %v", info.Mode().Perm(), err, tt.want)
+			}
+		})
+	}
+}
+
+func TestAdminToken_IsStable(t *testing.T) {
+	d := openTestFolder(t, t.TempDir())
+	first, err := d.adminToken()
+	if err != nil || len(first) < minAdminToken {
+		t.Fatalf("got token %q, %v, want at least %d characters", first, err, minAdminToken)
+	}
+	if again, err := d.adminToken(); err != nil || again != first {
+		t.Errorf("second call: got %q, %v, want %q", again, err, first)
+	}
+	other, err := openTestFolder(t, t.TempDir()).adminToken()
+	if err != nil || other == first {
+		t.Errorf("another folder: got %q, %v, want another token", other, err)
+	}
+}
+
+func TestAdminToken_WiderModeIsNarrowed(t *testing.T) {
+	d := openTestFolder(t, t.TempDir())
+	path := d.path("admin-token")
+	token := strings.Repeat("A", minAdminToken)
+	if err := errors.Join(os.WriteFile(path, []byte(token), 0o600), os.Chmod(path, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := d.adminToken(); err != nil || got != token {
+		t.Fatalf("got token %q, %v, want %q", got, err, token)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got mode %v, %v, want 0600", info.Mode().Perm(), err)
+	}
+}
+
+func TestAdminToken_EmptyFileIsRefused(t *testing.T) {
+	d := openTestFolder(t, t.TempDir())
+	if err := os.WriteFile(d.path("admin-token"), []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if token, err := d.adminToken(); err == nil {
+		t.Errorf("got token %q, want an error", token)
+	}
+}
+
+func TestAnnounce_FileExistsUntilClose(t *testing.T) {
+	d := openTestFolder(t, t.TempDir())
+	if err := d.announce("http://127.0.0.1:4711"); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(d.path("host.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got address
+	if err := json.Unmarshal(data, &got); err != nil || got != (address{URL: "http://127.0.0.1:4711", PID: os.Getpid()}) {
+		t.Errorf("got host.json %s, %v", data, err)
+	}
+	if err := d.close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(d.path("host.json")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("host.json after the stop: got %v, want not-exist", err)
+	}
+}

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// TestMain makes the test binary a plugin too: it prints its manifest when run with
+// `manifest`, and serves a fake when a host starts it.
+func TestMain(m *testing.M) {
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == "manifest":
+		printManifest()
+	case pluginrpc.UnderHandshake():
+		pluginrpc.Serve(buildFake, pluginrpc.ServeOptions{})
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// fakeVersion is the version of the test binary; a copy may end with another one.
+const (
+	fakeVersion   = "1.0.0"
+	versionMarker = "\x00the fake's version is "
+)
+
+// ownVersion returns the version of the running fake.
+func ownVersion() string {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return versionIn(path)
+}
+
+func versionIn(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		panic(err)
+	}
+	end := make([]byte, 64)
+	if _, err := f.ReadAt(end, info.Size()-int64(len(end))); err != nil {
+		panic(err)
+	}
+	if _, version, found := strings.Cut(string(end), versionMarker); found {
+		return version
+	}
+	return fakeVersion
+}
+
+// copyAs returns the path of a fake of another version.
+func copyAs(t *testing.T, version string) string {
+	t.Helper()
+	binary, err := os.ReadFile(testBinary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "fake")
+	if err := os.WriteFile(path, append(binary, versionMarker+version...), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func printManifest() {
+	one := plugincatalogue.Range{Min: 1, Max: 1}
+	_ = json.NewEncoder(os.Stdout).Encode(plugincatalogue.Manifest{
+		Name: plugincatalogue.Name, Version: ownVersion(), Protocol: one, Schema: one,
+		OS: runtime.GOOS, Arch: runtime.GOARCH,
+	})
+}
+
+// Settings that change how the fake starts.
+const (
+	refuses = "refuse"
+	away    = "database unavailable"
+)
+
+func buildFake(_ context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
+	switch strings.TrimSpace(string(c.Settings)) {
+	case refuses:
+		return nil, &pluginrpc.PermanentError{Reason: "settings: session.idle: must be 1s or longer"}
+	case away:
+		return nil, errors.New("the database is unavailable")
+	}
+	return &fakeModule{host: host, database: c.DatabaseURL}, nil
+}
+
+// fakeModule calls its host as a real module does.
+type fakeModule struct {
+	host     personal.Host
+	database string
+}
+
+// Service returns a service whose Fields come from the host, and whose Recover sends
+// a mail and an event.
+func (m *fakeModule) Service() personal.Service {
+	s := signedInService()
+	s.FieldsFunc = func(ctx context.Context) ([]personal.Field, error) {
+		schema, err := m.host.UserFields(ctx)
+		return schema.Fields, err
+	}
+	s.RecoverFunc = func(ctx context.Context, r personal.RecoverRequest) error {
+		mail := personal.Mail{ID: "m1", To: r.Email, Subject: "Hello", Text: "token\n", HTML: "<p>token</p>"}
+		event := personal.Event{ID: "e1", Type: personal.EventRecoveryRequested, UserID: 42}
+		return errors.Join(m.host.SendMail(ctx, mail), m.host.PublishEvent(ctx, event))
+	}
+	return s
+}
+
+func (*fakeModule) Preflight(context.Context) (pluginrpc.Report, error) {
+	return pluginrpc.Report{Version: ownVersion(), SchemaMinimum: 1, SchemaFound: 1, SchemaTarget: 1}, nil
+}
+
+// Migrate creates the database file, which proves that the URL arrived.
+func (m *fakeModule) Migrate(context.Context) error {
+	return os.WriteFile(strings.TrimPrefix(m.database, "sqlite://"), nil, 0o600)
+}
+
+func (*fakeModule) Activate(context.Context) error { return nil }
+func (*fakeModule) Quiesce(context.Context) error  { return nil }
+func (*fakeModule) Health(context.Context) error   { return nil }
+func (*fakeModule) Close() error                   { return nil }
+
+// testBinary is the path of the plugin.
+func testBinary(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// settingsFile returns the path of a new file with the given text.
+func settingsFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "settings.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,332 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/cms-personal/personal/host-sample/admin"
+	adminevents "github.com/cms-personal/personal/host-sample/admin/events"
+	adminfields "github.com/cms-personal/personal/host-sample/admin/fields"
+	adminmail "github.com/cms-personal/personal/host-sample/admin/mail"
+	adminplugin "github.com/cms-personal/personal/host-sample/admin/plugin"
+	adminusers "github.com/cms-personal/personal/host-sample/admin/users"
+	"github.com/cms-personal/personal/host-sample/fieldstore"
+	"github.com/cms-personal/personal/host-sample/mailbox"
+	"github.com/cms-personal/personal/host-sample/mailer"
+	"github.com/cms-personal/personal/host-sample/traffic"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginadmin"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// pluginStopTime is how long the plugin may take to stop before it is killed. No
+// request is running by then, and the manager's own limits are shorter.
+const pluginStopTime = 20 * time.Second
+
+// host is a CMS that listens. It is made by openHost, and run once.
+type host struct {
+	config    config
+	log       *slog.Logger
+	folder    *dataFolder
+	token     string // for the admin API
+	callbacks *callbacks
+	mails     *mailbox.Box // nil: mails are sent
+	catalogue *plugincatalogue.Catalogue
+	events    *pluginadmin.EventLog // of the plugin
+	listener  net.Listener
+	url       string // of the listener
+	manager   *pluginmanager.Manager
+	sessions  *admin.Sessions // of administrators
+	server    *http.Server
+	closers   []func() error // in the order of opening
+}
+
+// openHost takes the data folder and listens. It starts neither the plugin nor the
+// server. Requests that wait for a swap end with ctx.
+func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err error) {
+	h := &host{config: c, log: log, sessions: admin.NewSessions()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.close())
+		}
+	}()
+	if err := h.openFolder(); err != nil {
+		return nil, err
+	}
+	if h.catalogue, err = openCatalogue(c.pluginsDir, c.pluginTrust...); err != nil {
+		return nil, &flagError{"plugins", err}
+	}
+	if err := choosePlugin(ctx, h.catalogue, c.flags.Plugin, log); err != nil {
+		return nil, err
+	}
+	if err := h.listen(ctx); err != nil {
+		return nil, err
+	}
+	h.manager, err = pluginmanager.New(pluginmanager.Config{
+		Catalogue:   h.catalogue,
+		Host:        h.callbacks,
+		DatabaseURL: c.databaseURL,
+		Settings:    settingsSource(c.flags.Settings, h.url, c.relay == nil),
+		RunDir:      h.folder.path("run"),
+		Log:         log,
+
+		Bake:         cmp.Or(c.flags.Bake, -1), // 0 means none
+		DrainTimeout: c.flags.Drain,
+		OnEvent:      h.events.Append,
+	})
+	if err != nil {
+		return nil, err
+	}
+	handler, err := h.newHandler(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// The API's handler has shorter limits of its own.
+	h.server = &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		WriteTimeout:      2 * time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	return h, nil
+}
+
+// openFolder locks the data folder and opens everything in it but the catalogue.
+func (h *host) openFolder() (err error) {
+	if h.folder, err = openDataFolder(h.config.dataDir, h.log); err != nil {
+		return &flagError{"data", err}
+	}
+	h.closers = append(h.closers, h.folder.close)
+	if h.token, err = h.folder.adminToken(); err != nil {
+		return err
+	}
+	if h.events, err = pluginadmin.OpenEventLog(h.folder.path("plugin-events.ndjson"), h.log); err != nil {
+		return err
+	}
+	h.closers = append(h.closers, h.events.Close)
+	h.callbacks = &callbacks{log: h.log}
+	if h.callbacks.fields, err = fieldstore.Open(h.folder.path("user-fields.json")); err != nil {
+		return err
+	}
+	if h.config.relay != nil {
+		h.callbacks.mail = h.config.relay
+		if h.config.flags.Settings == "" {
+			h.log.Warn("mails contain a code but no link: set recovery.url and email.url in the file of --settings")
+		}
+		return nil
+	}
+	if h.callbacks.mail, err = mailer.NewCapture(h.folder.path("mail"), h.config.mailFrom); err != nil {
+		return err
+	}
+	if h.mails, err = mailbox.Open(h.folder.path("mail")); err != nil {
+		return err
+	}
+	h.closers = append(h.closers, h.mails.Close)
+	return nil
+}
+
+// newHandler connects the parts of the host to its routes.
+func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
+	c := h.config
+	api := c.api
+	api.Log = h.log
+	uploads := newUploads(h.catalogue, h.log)
+	plugin := pluginadmin.New(h.manager, h.catalogue, pluginadmin.Options{Uploads: uploads, EventLog: h.events, Log: h.log})
+	access := admin.NewAccessLog(h.log)
+	service := pluginrpc.NewService(h.manager, h.callbacks)
+	users := pluginrpc.NewAdministration(h.manager, h.callbacks)
+	recorder := traffic.NewRecorder()
+	return newHandler(handlerOptions{
+		service: service,
+		plugin:  h.manager,
+		api:     api,
+		adminAPI: &adminAPI{
+			token: h.token, fields: h.callbacks.fields, plugin: cancelledWith(ctx, plugin), link: h.adminLink, record: access, log: h.log,
+		},
+		adminPages: admin.Options{
+			Guard: admin.NewGuard(h.sessions, access, c.flags.AdminHost...),
+			Log:   h.log,
+			Sections: []admin.Section{
+				&adminplugin.Pages{
+					Manager: h.manager, Catalogue: h.catalogue, EventLog: h.events, Uploads: uploads, Traffic: recorder, Bake: c.flags.Bake,
+				},
+				&adminusers.Pages{Administration: users, Recovery: service, Fields: h.callbacks.fields},
+				&adminfields.Pages{Store: h.callbacks.fields},
+				&adminmail.Pages{Box: h.mails},
+				&adminevents.Pages{Administration: users, EventLog: h.events},
+			},
+		},
+		traffic:     recorder,
+		apiURL:      h.url + api.BasePath,
+		alwaysHTTPS: c.flags.SecureCookies,
+	})
+}
+
+// listen opens the listener and writes its address into the data folder.
+func (h *host) listen(ctx context.Context) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", h.config.flags.Addr)
+	if err != nil {
+		return &flagError{"addr", err}
+	}
+	h.listener, h.url = listener, listenURL(listener.Addr())
+	h.closers = append(h.closers, func() error {
+		if err := listener.Close(); !errors.Is(err, net.ErrClosed) { // the server may have closed it
+			return err
+		}
+		return nil
+	})
+	return h.folder.announce(h.url)
+}
+
+// listenURL returns the URL under which this machine reaches a listener.
+func listenURL(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// settingsSource returns the function that gives the plugin its settings at every
+// start: the current content of the file. Without a file, mails that are kept on
+// this machine link to the sample's pages at the configured listener. The host
+// name of a request must not be used for that: a caller of the recovery would
+// choose where the token goes. Mails that are sent get no link without a file,
+// because the site's public address is not known.
+func settingsSource(file, url string, captured bool) func() ([]byte, error) {
+	return func() ([]byte, error) {
+		switch {
+		case file != "":
+			data, err := os.ReadFile(file)
+			if err != nil {
+				return nil, fmt.Errorf("reading the plugin's settings: %w", err)
+			}
+			return data, nil
+		case captured:
+			return fmt.Appendf(nil, "[recovery]\nurl = %q\n\n[email]\nurl = %q\n",
+				url+"/account/recover#token={token}", url+"/account/email#token={token}"), nil
+		}
+		return nil, nil
+	}
+}
+
+// adminLink returns a single-use link to the admin pages.
+func (h *host) adminLink() string { return h.url + "/admin/enter?code=" + h.sessions.NewCode() }
+
+// printAddresses prints where everything is.
+func (h *host) printAddresses(w io.Writer) {
+	fmt.Fprintf(w, `
+The site    %[1]s/
+Admin       %[4]s
+            valid once, for ten minutes; for another: host-sample admin-link --data %[3]s
+The API     %[2]s/api/v1/personal/, described at %[1]s/reference
+Admin API   %[1]s/admin/api/plugin, /admin/api/user-fields; bearer token in %[3]s/admin-token
+Health      %[1]s/readyz, /healthz, /metrics
+
+Try it:
+  curl %[2]s/api/v1/personal/register/ -d login=anna -d email=anna@example.com -d password='correct horse' -d confirm_password='correct horse'
+
+`, h.url, h.url+h.config.api.BasePath, h.config.dataDir, h.adminLink())
+}
+
+// run serves until ctx ends, then stops in an orderly way and returns nil. It calls
+// ready once the plugin serves. An error ends it earlier: if the plugin cannot be
+// started and waiting would not help. It waits for a database that is unavailable.
+func (h *host) run(ctx context.Context, ready func()) (err error) {
+	defer func() { err = errors.Join(err, h.close()) }()
+	if err := h.manager.Start(); err != nil {
+		return err
+	}
+	serving, starting := make(chan error, 1), make(chan error, 1)
+	go func() { serving <- h.server.Serve(h.listener) }()
+	go func() { starting <- h.manager.WaitReady(ctx) }()
+	defer h.stop(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			h.log.Info("stopping", "drain", h.config.flags.Drain)
+			return nil
+		case err := <-serving:
+			return fmt.Errorf("serving: %w", err)
+		case err := <-starting:
+			switch {
+			case err == nil:
+				ready()
+			case ctx.Err() == nil:
+				return fmt.Errorf("the plugin cannot be started: %w", err)
+			}
+		}
+	}
+}
+
+// stop waits for running requests, then stops the plugin.
+func (h *host) stop(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	drain, cancel := context.WithTimeout(ctx, h.config.flags.Drain)
+	defer cancel()
+	if err := h.server.Shutdown(drain); err != nil {
+		h.log.Warn("cutting off requests that are still running", "error", err)
+		_ = h.server.Close() // those clients get no response
+	}
+	last, cancel := context.WithTimeout(ctx, pluginStopTime)
+	defer cancel()
+	if err := h.manager.Stop(last); err != nil {
+		h.log.Error("stopping the plugin", "error", err)
+	}
+}
+
+// close releases what was opened, in reverse order.
+func (h *host) close() error {
+	var errs []error
+	for _, c := range slices.Backward(h.closers) {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}
+
+// callbacks are what the plugin may call in this CMS.
+type callbacks struct {
+	fields *fieldstore.Store
+	mail   mailer.Sender
+	log    *slog.Logger
+}
+
+var _ personal.Host = (*callbacks)(nil)
+
+// UserFields returns the schema from memory.
+func (c *callbacks) UserFields(context.Context) (personal.Schema, error) {
+	return c.fields.Get().Schema, nil
+}
+
+// SendMail sends a mail, or keeps it if no relay is configured.
+func (c *callbacks) SendMail(ctx context.Context, m personal.Mail) error {
+	if err := c.mail.Send(ctx, m); err != nil {
+		return fmt.Errorf("mail %s: %w", m.ID, err)
+	}
+	c.log.InfoContext(ctx, "mail delivered", "mail_id", m.ID, "request_id", personal.CallFrom(ctx).RequestID)
+	return nil
+}
+
+// CheckMail reports why mails cannot be sent now. The plugin manager calls it
+// before a swap.
+func (c *callbacks) CheckMail(ctx context.Context) error { return c.mail.Check(ctx) }
+
+// PublishEvent logs an event. The plugin's audit log stores it.
+func (c *callbacks) PublishEvent(ctx context.Context, e personal.Event) error {
+	c.log.InfoContext(ctx, "account event", "type", string(e.Type), "user_id", e.UserID, "request_id", e.RequestID)
+	return nil
+}

@@ -1,0 +1,293 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// generous is longer than any step takes on a busy machine.
+const generous = time.Minute
+
+// running is a host started by its command line.
+type running struct {
+	t    *testing.T
+	url  string
+	data string
+	stop context.CancelFunc // as SIGTERM does
+	done chan struct{}      // closed when the host has ended
+	code int                // its exit code, once done is closed
+	log  *logBuffer
+}
+
+// start runs serve and waits until it listens.
+func start(t *testing.T, args ...string) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{t: t, stop: cancel, done: make(chan struct{}), log: &logBuffer{}}
+	r.data = filepath.Join(t.TempDir(), "data")
+	stdout, lines := io.Pipe()
+	args = append([]string{"serve", "--data", r.data, "--addr", "127.0.0.1:0", "--plugin", testBinary(t)}, args...)
+	go func() {
+		defer close(r.done)
+		defer lines.Close()
+		r.code = Run(ctx, args, lines, r.log)
+	}()
+	printed := bufio.NewReader(stdout)
+	line, err := printed.ReadString('\n')
+	url, ok := strings.CutPrefix(line, "listening on ")
+	if err != nil || !ok {
+		cancel()
+		t.Fatalf("got first line %q, %v, want the address; the log:\n%s", line, err, r.log)
+	}
+	r.url = strings.TrimSpace(url)
+	go io.Copy(io.Discard, printed) // ends when the host closes its end
+	t.Cleanup(func() {
+		cancel()
+		<-r.done
+	})
+	return r
+}
+
+// wait returns the exit code.
+func (r *running) wait() int {
+	r.t.Helper()
+	select {
+	case <-r.done:
+		return r.code
+	case <-time.After(generous):
+		r.t.Fatalf("the host still runs after %v; the log:\n%s", generous, r.log)
+		return 0
+	}
+}
+
+func (r *running) send(method, path, body string) (int, string) {
+	r.t.Helper()
+	request, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		r.t.Fatalf("%v; the log:\n%s", err, r.log)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return response.StatusCode, string(data)
+}
+
+// logBuffer collects the log of a host.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestHost_ServesUntilStopped(t *testing.T) {
+	h := start(t)
+	if code, body := h.send(http.MethodGet, "/api/v1/personal/fields/", ""); code != http.StatusOK || !strings.Contains(body, `"phone"`) {
+		t.Errorf("fields: got %d %s, want 200 with phone", code, body)
+	}
+	if code, body := h.send(http.MethodPost, "/api/v1/personal/recover/", "email=anna@example.com"); code != http.StatusOK {
+		t.Errorf("recover: got %d %s, want 200", code, body)
+	}
+	if code, body := h.send(http.MethodGet, "/readyz", ""); code != http.StatusOK || !strings.Contains(body, `"version":"1.0.0"`) {
+		t.Errorf("readyz: got %d %s, want 200 with version 1.0.0", code, body)
+	}
+	for _, pattern := range []string{"mail/*-m1.eml", "personal.db", "host.json", "plugins/personal/1.0.0/manifest.json"} {
+		if found, _ := filepath.Glob(filepath.Join(h.data, pattern)); len(found) != 1 {
+			t.Errorf("%s: got %v, want one file", pattern, found)
+		}
+	}
+	h.stop()
+	if code := h.wait(); code != 0 {
+		t.Errorf("got exit code %d, want 0; the log:\n%s", code, h.log)
+	}
+	if _, err := os.Stat(filepath.Join(h.data, "host.json")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("host.json after the stop: got %v, want not-exist", err)
+	}
+}
+
+func TestHost_SecondOnSameDataFails(t *testing.T) {
+	h := start(t)
+	code, _, stderr := runCommand(t, "serve", "--data", h.data, "--addr", "127.0.0.1:0")
+	if code != 1 || !strings.Contains(stderr, "another host runs on it") {
+		t.Errorf("got exit code %d, standard error %q, want 1 and that another host runs", code, stderr)
+	}
+}
+
+func TestHost_StopWaitsForRunningRequest(t *testing.T) {
+	h := start(t)
+	h.send(http.MethodGet, "/api/v1/personal/fields/", "") // the plugin serves
+	conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "POST /api/v1/personal/recover/ HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"+
+		"Content-Type: application/json\r\nContent-Length: 29\r\n\r\n")
+	reader := bufio.NewReader(conn)
+	if line, err := reader.ReadString('\n'); err != nil || !strings.Contains(line, "100") {
+		t.Fatalf("got %q, %v, want 100 Continue", line, err)
+	}
+	h.stop()
+	for { // until the host has closed the listener
+		late, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
+		if err != nil {
+			break
+		}
+		_ = late.Close()
+	}
+	fmt.Fprint(conn, `{"email": "anna@example.com"}`)
+	_, _ = reader.ReadString('\n') // the blank line that ends the 100 response
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		t.Fatalf("got %v, want a response; the log:\n%s", err, h.log)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("got %s, want 200", response.Status)
+	}
+	if code := h.wait(); code != 0 {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+}
+
+func TestHost_EndsWhenPluginRefusesSettings(t *testing.T) {
+	h := start(t, "--settings", settingsFile(t, refuses))
+	if code := h.wait(); code != 1 || !strings.Contains(h.log.String(), "session.idle: must be 1s or longer") {
+		t.Errorf("got exit code %d, want 1 and the reason; the log:\n%s", code, h.log)
+	}
+}
+
+func TestHost_WaitsForDatabase(t *testing.T) {
+	settings := settingsFile(t, away)
+	h := start(t, "--settings", settings)
+	if code, _ := h.send(http.MethodGet, "/healthz", ""); code != http.StatusOK {
+		t.Errorf("healthz: got %d, want 200", code)
+	}
+	if code, _ := h.send(http.MethodGet, "/readyz", ""); code != http.StatusServiceUnavailable {
+		t.Errorf("readyz: got %d, want 503", code)
+	}
+	if code, body := h.send(http.MethodGet, "/api/v1/personal/fields/", ""); code != http.StatusServiceUnavailable {
+		t.Errorf("fields: got %d %s, want 503", code, body)
+	}
+	if err := os.WriteFile(settings, nil, 0o600); err != nil { // the database is back
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(generous)
+	for code := 0; code != http.StatusOK; code, _ = h.send(http.MethodGet, "/api/v1/personal/fields/", "") {
+		if time.Now().After(deadline) {
+			t.Fatalf("the plugin does not serve; the log:\n%s", h.log)
+		}
+	}
+	h.stop()
+	if code := h.wait(); code != 0 {
+		t.Errorf("got exit code %d, want 0", code)
+	}
+}
+
+// runToEnd runs a command that ends by itself.
+func runToEnd(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = Run(t.Context(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestPublishEvent_IsLogged(t *testing.T) {
+	var log bytes.Buffer
+	c := &callbacks{log: slog.New(slog.NewTextHandler(&log, nil))}
+	e := personal.Event{ID: "e1", Type: personal.EventSignedIn, UserID: 42, Address: "192.0.2.1", RequestID: "r"}
+	if err := c.PublishEvent(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := log.String(), `msg="account event" type=signed_in user_id=42 request_id=r`+"\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("got log %q, want it to end with %q", got, want)
+	}
+}
+
+func TestSettingsSource_WithoutFileLinksToListener(t *testing.T) {
+	data, err := settingsSource("", "http://127.0.0.1:8080", true)()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]map[string]string
+	if err := toml.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if url := got["recovery"]["url"]; url != "http://127.0.0.1:8080/account/recover#token={token}" {
+		t.Errorf("got recovery.url %q, want the page of the listener", url)
+	}
+	if url := got["email"]["url"]; url != "http://127.0.0.1:8080/account/email#token={token}" {
+		t.Errorf("got email.url %q, want the page of the listener", url)
+	}
+}
+
+func TestSettingsSource_FileIsReadAtEveryStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings.toml")
+	source := settingsSource(path, "http://127.0.0.1:8080", true)
+	if _, err := source(); err == nil {
+		t.Error("got no error for a file that does not exist")
+	}
+	for _, want := range []string{"not even TOML", "[session]\n"} {
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := source(); err != nil || string(got) != want {
+			t.Errorf("got settings %q, %v, want %q", got, err, want)
+		}
+	}
+}
+
+func TestListenURL_IsReachable(t *testing.T) {
+	for addr, want := range map[string]string{
+		"127.0.0.1:80":    "http://127.0.0.1:80",
+		"0.0.0.0:8080":    "http://127.0.0.1:8080",
+		"[::]:8080":       "http://127.0.0.1:8080",
+		"[::1]:8080":      "http://[::1]:8080",
+		"192.0.2.1:65535": "http://192.0.2.1:65535",
+	} {
+		tcp, err := net.ResolveTCPAddr("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := listenURL(tcp); got != want {
+			t.Errorf("listenURL(%s) = %s, want %s", addr, got, want)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/cms-personal/personal/host-sample/admin"
+	"github.com/cms-personal/personal/host-sample/reference"
+	"github.com/cms-personal/personal/host-sample/site"
+	"github.com/cms-personal/personal/host-sample/traffic"
+	"github.com/cms-personal/personal/host-sample/ui"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+// handlerOptions are what the routes need.
+type handlerOptions struct {
+	service     personal.Service
+	plugin      pluginState
+	api         personalhttp.Options
+	adminAPI    *adminAPI
+	adminPages  admin.Options
+	traffic     *traffic.Recorder
+	apiURL      string // without /api/v1/personal/
+	alwaysHTTPS bool   // a proxy terminates TLS for every browser
+}
+
+// pluginState is the part of [pluginmanager.Manager] that health checks need.
+type pluginState interface {
+	Ready(ctx context.Context) error // nil if the plugin serves
+	Status() pluginmanager.Status
+}
+
+// newHandler returns the handler of everything that the CMS serves.
+func newHandler(o handlerOptions) (http.Handler, error) {
+	metrics := newMetrics(o.plugin.Status)
+	o.api.Observe = func(call personalhttp.Observation) {
+		operation := cmp.Or(call.Operation, otherOperation)
+		metrics.count(operation, call.Status, call.Took)
+		o.traffic.Count(operation, call.Status >= http.StatusInternalServerError, call.Took)
+	}
+	api, err := personalhttp.New(o.service, o.api)
+	if err != nil {
+		return nil, err
+	}
+	o.adminPages.API = api
+	adminPages, err := admin.New(o.adminPages)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := site.New(site.Options{Service: o.service, API: api, APIURL: o.apiURL, Log: o.api.Log})
+	if err != nil {
+		return nil, err
+	}
+	apiReference, err := reference.New(reference.Options{API: api, Log: o.api.Log})
+	if err != nil {
+		return nil, err
+	}
+	// The administrators' chart shows all pages for visitors as one operation.
+	charted := func(next http.Handler) http.Handler {
+		return timed(next, func(_ *http.Request, status int, took time.Duration) {
+			o.traffic.Count("pages", status >= http.StatusInternalServerError, took)
+		})
+	}
+
+	mux := http.NewServeMux()
+	mux.Handle("/", charted(pages))
+	mux.Handle(reference.Path, apiReference)
+	mux.Handle(reference.Path+"/", apiReference)
+	mux.Handle("GET /demo/greeting", charted(api.RequireUser(http.HandlerFunc(greet))))
+	mux.Handle("/admin/api/", o.adminAPI.routes())
+	mux.Handle("/admin/", adminPages)
+	mux.HandleFunc("GET /healthz", healthz)
+	mux.HandleFunc("GET /readyz", readyz(o.plugin, api.UntrustedProxy))
+	mux.Handle("GET /metrics", metrics.handler())
+	measured := timed(mux, func(r *http.Request, status int, took time.Duration) {
+		metrics.count(routeOf(r), status, took)
+	})
+
+	all := ui.StayWithHTTPS(apiFirst(api, ui.RememberedLanguage(api.WithCall(measured))))
+	if o.alwaysHTTPS {
+		return ui.BehindHTTPS(all), nil
+	}
+	return ui.BehindProxy(api.OverHTTPS, all), nil
+}
+
+// apiFirst routes requests to the API before a ServeMux sees them. A ServeMux
+// redirects paths such as // and .., and clients may turn a redirected POST into a
+// GET; other paths that it would redirect are not found.
+func apiFirst(api *personalhttp.Handler, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if api.Matches(r) {
+			api.ServeHTTP(w, r)
+			return
+		}
+		// Pages replace this policy by a wider one.
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if clean := path.Clean(r.URL.Path); r.URL.Path != clean && r.URL.Path != clean+"/" {
+			http.NotFound(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// cancelledWith cancels the requests of a handler when ctx ends, so that one that
+// waits for a swap does not delay the stop of the host.
+func cancelledWith(ctx context.Context, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		own, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(ctx, cancel)()
+		next.ServeHTTP(w, r.WithContext(own))
+	})
+}
+
+// greet is an example of a page of the CMS's own that only signed-in users may
+// read: [personalhttp.Handler.RequireUser] has asked the plugin who the user is.
+func greet(w http.ResponseWriter, r *http.Request) {
+	user, _ := personalhttp.UserFrom(r.Context())
+	name := user.Profile.Login
+	if user.Profile.Name != nil {
+		name = *user.Profile.Name
+	}
+	hello := "Hello, "
+	if personal.CallFrom(r.Context()).Locale == "ru" {
+		hello = "Здравствуйте, "
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	writeJSON(w, http.StatusOK, struct {
+		UserID   int64  `json:"user_id"`
+		Greeting string `json:"greeting"`
+	}{user.ID, hello + name + "!"})
+}
+
+// healthz reports that the host is running.
+func healthz(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("ok\n")) // an error means that the client is gone
+}
+
+// readiness is the response of /readyz.
+type readiness struct {
+	Ready      bool                `json:"ready"`
+	State      pluginmanager.State `json:"state"`
+	Version    string              `json:"version"`
+	Generation int                 `json:"generation"`
+	PID        int                 `json:"pid"`
+	Warning    string              `json:"warning,omitempty"`
+}
+
+const untrustedProxyWarning = "a request seems to have come through a proxy that is not trusted, so visitors share its address: see the log, and --trusted-proxy"
+
+// readyz reports whether the plugin serves. The reason why it does not is shown to
+// administrators only.
+func readyz(plugin pluginState, untrustedProxy func() bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := plugin.Ready(r.Context())
+		s := plugin.Status()
+		code := http.StatusOK
+		if err != nil {
+			code = http.StatusServiceUnavailable
+		}
+		response := readiness{Ready: err == nil, State: s.State, Version: s.Version, Generation: s.Generation, PID: s.PID}
+		if untrustedProxy() {
+			response.Warning = untrustedProxyWarning
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		writeJSON(w, code, response)
+	}
+}

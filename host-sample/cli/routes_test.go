@@ -1,0 +1,428 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/host-sample/admin"
+	adminplugin "github.com/cms-personal/personal/host-sample/admin/plugin"
+	"github.com/cms-personal/personal/host-sample/fieldstore"
+	"github.com/cms-personal/personal/host-sample/traffic"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/pluginadmin"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+const (
+	adminToken = "ADMINTOKENADMINTOKENADMINTOKEN"
+	userHash   = "0123456789012345678901234567890123456789012"
+)
+
+// testSite is the CMS with a fake service, and a plugin that serves unless down is
+// set.
+type testSite struct {
+	*httptest.Server
+	fields  *fieldstore.Store
+	traffic *traffic.Recorder
+	log     strings.Builder // of access to the admin pages and API
+	down    bool
+}
+
+func startSite(t *testing.T, service personal.Service, basePath string, proxies ...netip.Prefix) *testSite {
+	t.Helper()
+	fields, err := fieldstore.Open(filepath.Join(t.TempDir(), "user-fields.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &testSite{fields: fields, traffic: traffic.NewRecorder()}
+	catalogue, err := plugincatalogue.Open(filepath.Join(t.TempDir(), "personal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := catalogue.SaveState(plugincatalogue.State{Active: "1.2.3"}); err != nil {
+		t.Fatal(err)
+	}
+	record := admin.NewAccessLog(slog.New(slog.NewTextHandler(&s.log, nil)))
+	plugin := pluginadmin.New(s, catalogue, pluginadmin.Options{Log: quietLog()})
+	handler, err := newHandler(handlerOptions{
+		service:    service,
+		plugin:     s,
+		api:        personalhttp.Options{BasePath: basePath, TrustedProxies: proxies, Log: quietLog()},
+		adminAPI:   &adminAPI{token: adminToken, fields: s.fields, plugin: plugin, link: noLink, record: record, log: quietLog()},
+		adminPages: admin.Options{Guard: admin.NewGuard(admin.NewSessions(), record), Log: quietLog(), Sections: []admin.Section{&adminplugin.Pages{}}},
+		traffic:    s.traffic,
+		apiURL:     "http://127.0.0.1:8080" + basePath,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Server = httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s
+}
+
+const oneField = `[{"name":"nickname","type":"text"}]`
+
+func noLink() string { return "http://127.0.0.1:8080/admin/enter?code=x" }
+
+func (s *testSite) Ready(context.Context) error {
+	if s.down {
+		return errors.New("no process")
+	}
+	return nil
+}
+
+func (s *testSite) Status() pluginmanager.Status {
+	if s.down {
+		return pluginmanager.Status{State: pluginmanager.StateRestarting, Restarts: 2, LastError: "lost"}
+	}
+	return pluginmanager.Status{State: pluginmanager.StateServing, Version: "1.2.3", Generation: 7, PID: 99}
+}
+
+// Use refuses every swap.
+func (s *testSite) Use(_ context.Context, version string) error {
+	return &pluginmanager.SwapError{Step: "find", Version: version, Err: plugincatalogue.ErrNotFound}
+}
+
+// Rollback refuses every swap.
+func (s *testSite) Rollback(context.Context) error { return pluginmanager.ErrStopped }
+
+// reply is a response and its body.
+type reply struct {
+	*http.Response
+	body string
+}
+
+// send sends a request; headers are pairs of name and value.
+func (s *testSite) send(t *testing.T, method, path, body string, headers ...string) reply {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{Response: response, body: string(data)}
+}
+
+// admin sends a request with the admin token.
+func (s *testSite) admin(t *testing.T, method, path, body string, headers ...string) reply {
+	t.Helper()
+	return s.send(t, method, path, body, append(headers, "Authorization", "Bearer "+adminToken)...)
+}
+
+func signedInService() *personaltest.Service {
+	return &personaltest.Service{
+		ProfileFunc: func(_ context.Context, c personal.Credentials) (personal.Profile, error) {
+			if c.UserID != 42 || c.UserHash != userHash {
+				return personal.Profile{}, personal.NewError(personal.CodeUnauthenticated, nil)
+			}
+			name := "Anna"
+			return personal.Profile{Login: "anna", Name: &name, Email: "anna@example.com"}, nil
+		},
+	}
+}
+
+func TestRoutes_APIBeforeRedirects(t *testing.T) {
+	s := startSite(t, signedInService(), "/cms")
+	for _, path := range []string{
+		"/cms/api/v1/personal/profile", "/cms/api/v1/personal/profile/",
+		"/cms/api/v1/personal", "/cms/api/v1/personal//auth/", "/cms/api/v1/personal/../personal/auth/",
+	} {
+		a := s.send(t, http.MethodPost, path, "")
+		if a.StatusCode/100 == 3 || !strings.Contains(a.body, `"success":`) {
+			t.Errorf("POST %s: got %s %s, want an envelope", path, a.Status, a.body)
+		}
+	}
+	if a := s.send(t, http.MethodPost, "/api/v1/personal/auth/", ""); a.StatusCode != http.StatusNotFound {
+		t.Errorf("without the base path: got %s, want 404", a.Status)
+	}
+}
+
+func TestHSTS_SentOverHTTPSOnly(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	for origin, want := range map[string]string{"http://cms.example": "", "https://cms.example": "max-age=31536000"} {
+		for _, path := range []string{"/", "/nowhere", "//", "/api/v1/personal/profile/", "/api/v1/personal/nowhere", "/admin/plugin", "/admin/api/plugin", "/healthz"} {
+			w := httptest.NewRecorder()
+			s.Config.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, origin+path, nil))
+			if got := w.Header().Get("Strict-Transport-Security"); got != want {
+				t.Errorf("%s%s: got %q, want %q", origin, path, got, want)
+			}
+		}
+	}
+}
+
+func TestHSTS_FollowsTrustedProxy(t *testing.T) {
+	s := startSite(t, signedInService(), "", netip.MustParsePrefix("10.0.0.0/8"))
+	for name, c := range map[string]struct{ remote, header, value, want string }{
+		"a trusted proxy":             {"10.0.0.1:99", "X-Forwarded-Proto", "https", "max-age=31536000"},
+		"a trusted proxy, Forwarded":  {"10.0.0.1:99", "Forwarded", "for=203.0.113.9;proto=https", "max-age=31536000"},
+		"a trusted proxy without TLS": {"10.0.0.1:99", "X-Forwarded-Proto", "http", ""},
+		"another sender":              {"192.0.2.1:99", "X-Forwarded-Proto", "https", ""},
+	} {
+		for _, path := range []string{"/", "/api/v1/personal/profile/", "/admin/plugin"} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.RemoteAddr = c.remote
+			r.Header.Set(c.header, c.value)
+			w := httptest.NewRecorder()
+			s.Config.Handler.ServeHTTP(w, r)
+			if got := w.Header().Get("Strict-Transport-Security"); got != c.want {
+				t.Errorf("%s, %s: got %q, want %q", name, path, got, c.want)
+			}
+		}
+	}
+}
+
+func TestGreeting_NeedsSignIn(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	a := s.send(t, http.MethodGet, "/demo/greeting", "", "User-Id", "42", "User-Hash", userHash, "X-Request-Id", "r-1")
+	if a.StatusCode != http.StatusOK || !strings.Contains(a.body, "Hello, Anna!") || a.Header.Get("X-Request-Id") != "r-1" {
+		t.Errorf("signed in: got %s %s, want 200 and the name", a.Status, a.body)
+	}
+	a = s.send(t, http.MethodGet, "/demo/greeting", "", "User-Id", "42", "User-Hash", userHash, "Accept-Language", "ru")
+	if !strings.Contains(a.body, "Здравствуйте, Anna!") {
+		t.Errorf("in Russian: got %s", a.body)
+	}
+	a = s.send(t, http.MethodGet, "/demo/greeting", "", "User-Id", "43", "User-Hash", userHash)
+	if a.StatusCode != http.StatusUnauthorized || !strings.Contains(a.body, "unauthenticated") {
+		t.Errorf("signed out: got %s %s, want 401", a.Status, a.body)
+	}
+}
+
+func TestAdminAPI_NeedsToken(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	host := strings.TrimPrefix(s.URL, "http://")
+	tests := map[string]struct {
+		headers []string
+		want    int
+	}{
+		"no token":                  {want: http.StatusUnauthorized},
+		"another token":             {headers: []string{"Authorization", "Bearer " + adminToken + "x"}, want: http.StatusUnauthorized},
+		"an empty token":            {headers: []string{"Authorization", "Bearer "}, want: http.StatusUnauthorized},
+		"the token as a password":   {headers: []string{"Authorization", "Basic " + adminToken}, want: http.StatusUnauthorized},
+		"the token":                 {headers: []string{"Authorization", "Bearer " + adminToken}, want: http.StatusOK},
+		"the token, in lower case":  {headers: []string{"Authorization", "bearer " + adminToken}, want: http.StatusOK},
+		"a page of this site":       {headers: []string{"Authorization", "Bearer " + adminToken, "Origin", "http://" + host}, want: http.StatusOK},
+		"a page of another site":    {headers: []string{"Authorization", "Bearer " + adminToken, "Origin", "https://evil.example"}, want: http.StatusForbidden},
+		"a page without an origin":  {headers: []string{"Authorization", "Bearer " + adminToken, "Origin", "null"}, want: http.StatusForbidden},
+		"another port of this site": {headers: []string{"Authorization", "Bearer " + adminToken, "Origin", "http://127.0.0.1:1"}, want: http.StatusForbidden},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, path := range []string{"/admin/api/user-fields", "/admin/api/plugin", "/admin/api/plugin/events"} {
+				a := s.send(t, http.MethodGet, path, "", tt.headers...)
+				if a.StatusCode != tt.want || !json.Valid([]byte(a.body)) {
+					t.Errorf("%s: got %s %s, want %d and JSON", path, a.Status, a.body, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func TestAdminAPI_LogsRefusalsWithoutToken(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	for _, headers := range [][2]string{
+		{}, {"Authorization", "Bearer " + adminToken + "x"}, {"Origin", "https://evil.example"}, {"Authorization", "Bearer " + adminToken},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/admin/api/link", nil)
+		r.RemoteAddr = "192.0.2.7:1"
+		r.Header.Set(headers[0], headers[1])
+		s.Config.Handler.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	lines := strings.Split(strings.TrimSpace(s.log.String()), "\n")
+	for i, want := range []string{
+		`level=WARN msg="admin request refused" address=192.0.2.7 `, `reason="no admin token, or a wrong one"`,
+		`reason="a page of another origin"`, `level=INFO msg="a link to the admin pages was given out" address=192.0.2.7 `,
+	} {
+		if len(lines) != 4 || !strings.Contains(lines[i], want) {
+			t.Fatalf("line %d of the log: want %s in\n%s", i, want, &s.log)
+		}
+	}
+	if strings.Contains(s.log.String(), adminToken) {
+		t.Errorf("the log contains the token:\n%s", &s.log)
+	}
+}
+
+func TestUserFields_IfMatch(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	first := s.admin(t, http.MethodGet, "/admin/api/user-fields", "")
+	tag := first.Header.Get("ETag")
+	if first.body != string(s.fields.Get().Source) || len(tag) < 10 {
+		t.Fatalf("GET: got ETag %q, body %s", tag, first.body)
+	}
+	a := s.admin(t, http.MethodPut, "/admin/api/user-fields", oneField, "If-Match", `"another"`)
+	if a.StatusCode != http.StatusPreconditionFailed {
+		t.Errorf("PUT over another revision: got %s, want 412", a.Status)
+	}
+	a = s.admin(t, http.MethodPut, "/admin/api/user-fields", oneField, "If-Match", `"another", `+tag)
+	if a.StatusCode != http.StatusOK || a.body != oneField || a.Header.Get("ETag") == tag {
+		t.Errorf("PUT over the current revision: got %s %s, want 200", a.Status, a.body)
+	}
+	if got := s.fields.Get().Schema; len(got.Fields) != 1 || etag(got.Revision) != a.Header.Get("ETag") {
+		t.Errorf("got schema %v, want the new one", got)
+	}
+	if a = s.admin(t, http.MethodPut, "/admin/api/user-fields", `[]`, "If-Match", tag); a.StatusCode != http.StatusPreconditionFailed {
+		t.Errorf("PUT over a superseded revision: got %s, want 412", a.Status)
+	}
+	for _, headers := range [][]string{nil, {"If-Match", "*"}} {
+		if a = s.admin(t, http.MethodPut, "/admin/api/user-fields", `[]`, headers...); a.StatusCode != http.StatusOK {
+			t.Errorf("PUT over any revision: got %s, want 200", a.Status)
+		}
+	}
+}
+
+func TestUserFields_InvalidSchemaIsRefused(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	a := s.admin(t, http.MethodPut, "/admin/api/user-fields", `[{"name":"city","type":"enum"}]`)
+	var invalid adminError
+	if err := json.Unmarshal([]byte(a.body), &invalid); err != nil {
+		t.Fatal(err)
+	}
+	if a.StatusCode != http.StatusUnprocessableEntity || invalid.Field != "city" || !strings.Contains(invalid.Reason, "options") {
+		t.Errorf("got %s %s, want 422 with field and reason", a.Status, a.body)
+	}
+	large := `[` + strings.Repeat(" ", maxFieldsBody) + `]`
+	if a := s.admin(t, http.MethodPut, "/admin/api/user-fields", large); a.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("large schema: got %s, want 413", a.Status)
+	}
+	if a := s.admin(t, http.MethodGet, "/admin/api/user-fields", ""); a.body != string(s.fields.Get().Source) {
+		t.Errorf("got schema %s, want the old one", a.body)
+	}
+}
+
+func TestAdminAPI_ReportWhilePluginIsDown(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	a := s.admin(t, http.MethodGet, "/admin/api/plugin", "")
+	want := `{"active":{"version":"1.2.3","generation":7,"pid":99,"state":"serving","restarts":0},"previous":null,"versions":[],"swap":null}` + "\n"
+	if a.body != want {
+		t.Errorf("serving: got\n%swant\n%s", a.body, want)
+	}
+	s.down = true
+	a = s.admin(t, http.MethodGet, "/admin/api/plugin", "")
+	if !strings.Contains(a.body, `"version":"1.2.3"`) || !strings.Contains(a.body, `"state":"restarting"`) {
+		t.Errorf("restarting: got %s, want version and state", a.body)
+	}
+}
+
+func TestAdminAPI_SwapsNeedToken(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	for _, path := range []string{"/admin/api/plugin/use", "/admin/api/plugin/rollback", "/admin/api/plugin/install"} {
+		if a := s.send(t, http.MethodPost, path, `{"version":"9.9.9"}`); a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s without the token: got %s, want 401", path, a.Status)
+		}
+	}
+	a := s.admin(t, http.MethodPost, "/admin/api/plugin/use", `{"version":"9.9.9"}`, "Content-Type", "application/json")
+	if a.StatusCode != http.StatusConflict || !strings.Contains(a.body, `"step":"find"`) || !strings.Contains(a.body, `"reason":"not installed"`) {
+		t.Errorf("use: got %s %s, want 409 with step and reason", a.Status, a.body)
+	}
+	if a := s.admin(t, http.MethodPost, "/admin/api/plugin/rollback", ""); a.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("rollback: got %s %s, want 503", a.Status, a.body)
+	}
+	if a := s.admin(t, http.MethodPost, "/admin/api/plugin/install", "x"); a.StatusCode != http.StatusForbidden {
+		t.Errorf("install without keys: got %s %s, want 403", a.Status, a.body)
+	}
+}
+
+func TestReadyz_WarnsOfUntrustedProxy(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	s.send(t, http.MethodGet, "/healthz", "", "X-Forwarded-For", "203.0.113.9")
+	a := s.send(t, http.MethodGet, "/readyz", "")
+	if a.StatusCode != http.StatusOK || !strings.Contains(a.body, `"warning":"`+untrustedProxyWarning) || strings.Contains(a.body, "127.0.0.1") {
+		t.Errorf("readyz: got %s %s, want 200 with the warning and without an address", a.Status, a.body)
+	}
+}
+
+func TestReadyz_FollowsPluginAndHealthzDoesNot(t *testing.T) {
+	s := startSite(t, signedInService(), "")
+	want := `{"ready":true,"state":"serving","version":"1.2.3","generation":7,"pid":99}` + "\n"
+	if a := s.send(t, http.MethodGet, "/readyz", ""); a.StatusCode != http.StatusOK || a.body != want {
+		t.Errorf("readyz: got %s %s, want 200 and %s", a.Status, a.body, want)
+	}
+	s.down = true
+	if a := s.send(t, http.MethodGet, "/readyz", ""); a.StatusCode != http.StatusServiceUnavailable || strings.Contains(a.body, "lost") {
+		t.Errorf("readyz without a plugin: got %s %s, want 503 without the reason", a.Status, a.body)
+	}
+	if a := s.send(t, http.MethodGet, "/healthz", ""); a.StatusCode != http.StatusOK || a.body != "ok\n" {
+		t.Errorf("healthz: got %s %s, want 200 ok", a.Status, a.body)
+	}
+}
+
+func TestMetrics_CountByOperationAndStatus(t *testing.T) {
+	s := startSite(t, signedInService(), "/cms")
+	s.send(t, http.MethodGet, "/cms/api/v1/personal/profile/", "", "User-Id", "42", "User-Hash", userHash)
+	s.send(t, http.MethodGet, "/cms/api/v1/personal/profile", "")
+	s.send(t, http.MethodGet, "/cms/api/v1/personal/made-up", "")
+	s.send(t, http.MethodGet, "/made-up", "")
+	s.send(t, http.MethodGet, "/admin/api/plugin", "")
+	body := s.send(t, http.MethodGet, "/metrics", "").body
+	for _, want := range []string{
+		`personal_http_requests_total{code="200",operation="profile"} 1`,
+		`personal_http_requests_total{code="401",operation="profile"} 1`,
+		`personal_http_requests_total{code="404",operation="other"} 2`,
+		`personal_http_requests_total{code="401",operation="/admin/api/"} 1`,
+		`personal_http_request_duration_seconds_count{operation="profile"} 2`,
+		"personal_plugin_up 1", "personal_plugin_generation 7", "personal_plugin_restarts_total 0",
+	} {
+		if !strings.Contains(body, want+"\n") {
+			t.Errorf("got no metric %s", want)
+		}
+	}
+	if strings.Contains(body, "made-up") {
+		t.Error("a path without a route is a label")
+	}
+}
+
+func TestTraffic_CountsVisitorRequests(t *testing.T) {
+	service := signedInService()
+	service.FieldsFunc = func(context.Context) ([]personal.Field, error) {
+		return nil, personal.NewError(personal.CodeUnavailable, nil)
+	}
+	s := startSite(t, service, "")
+	s.send(t, http.MethodGet, "/api/v1/personal/profile/", "", "User-Id", "42", "User-Hash", userHash)
+	s.send(t, http.MethodGet, "/api/v1/personal/profile/", "") // a refusal is not an error
+	s.send(t, http.MethodGet, "/api/v1/personal/fields/", "")
+	s.send(t, http.MethodGet, "/demo/greeting", "", "User-Id", "42", "User-Hash", userHash)
+	s.send(t, http.MethodGet, "/admin/api/plugin", "")
+	s.send(t, http.MethodGet, "/healthz", "")
+	got := map[string][2]int{}
+	for _, o := range s.traffic.Totals() {
+		got[o.Operation] = [2]int{o.Requests, o.Errors}
+	}
+	want := map[string][2]int{"": {4, 1}, "profile": {2, 0}, "fields": {1, 1}, "pages": {1, 0}}
+	if !maps.Equal(got, want) {
+		t.Errorf("got requests and errors %v, want %v", got, want)
+	}
+}
+
+func TestFrontPage_ShowsFirstCall(t *testing.T) {
+	s := startSite(t, signedInService(), "/cms")
+	a := s.send(t, http.MethodGet, "/", "")
+	if a.StatusCode != http.StatusOK || !strings.Contains(a.body, "-d login=anna") ||
+		!strings.Contains(a.body, "http://127.0.0.1:8080/cms/api/v1/personal/register/") {
+		t.Errorf("got %s %s, want 200 and a first call", a.Status, a.body)
+	}
+}

@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/cms-personal/personal/host-sample/mailer"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+)
+
+// serveCommand holds the flags of serve as they were given.
+type serveCommand struct {
+	Addr     string `default:"127.0.0.1:8080" env:"PERSONAL_ADDR" placeholder:"HOST:PORT" help:"Address to listen on; port 0 picks a free one (${default})."`
+	Data     string `default:"./data" env:"PERSONAL_DATA" placeholder:"DIR" help:"The data folder, created if missing (${default})."`
+	Database string `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…, by default sqlite://DATA/personal.db. Set a URL with a password in the environment only."`
+
+	Plugins     string   `env:"PERSONAL_PLUGINS" placeholder:"DIR" help:"The folder of the plugin catalogue, by default DATA/plugins."`
+	Plugin      string   `env:"PERSONAL_PLUGIN" placeholder:"FILE" help:"Install this plugin binary or bundle, and activate it if no version is active yet."`
+	PluginKey   []string `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one per line: only plugins signed with one of them are installed and started. May be repeated."`
+	PluginFloor string   `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started: keeps out older versions that are known to be bad, even if they are signed."`
+	Settings    string   `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings (TOML), passed on as they are at every start of a plugin process."`
+
+	SMTP             string `name:"smtp" env:"PERSONAL_SMTP" placeholder:"URL" help:"Mail relay: smtp://HOST:PORT (STARTTLS, plain on loopback) or smtps://HOST:PORT. Without one, mails are kept in DATA/mail. Set a URL with a password in the environment only."`
+	MailFrom         string `default:"personal@localhost" env:"PERSONAL_MAIL_FROM" placeholder:"ADDR" help:"Sender of mails (${default})."`
+	AllowMailCapture bool   `env:"PERSONAL_ALLOW_MAIL_CAPTURE" help:"Keep mails in DATA/mail even when --addr is not a loopback address."`
+
+	BasePath        string   `env:"PERSONAL_BASE_PATH" placeholder:"/x" help:"Path in front of /api/v1/personal/."`
+	TrustedProxy    []string `env:"PERSONAL_TRUSTED_PROXY" placeholder:"CIDR" help:"Proxies whose headers are trusted for the client's address and scheme; repeated, or separated by commas."`
+	ForwardedHeader string   `default:"x-forwarded-for" env:"PERSONAL_FORWARDED_HEADER" placeholder:"NAME" help:"The header in which trusted proxies send the client's address: x-forwarded-for or forwarded (${default}). The other header is ignored."`
+	CORSOrigin      []string `name:"cors-origin" env:"PERSONAL_CORS_ORIGIN" placeholder:"ORIGIN" help:"Origins whose scripts may call the API; repeated, or separated by commas."`
+	AdminHost       []string `env:"PERSONAL_ADMIN_HOST" placeholder:"NAME" help:"Host names, without a port, under which the admin pages may be opened besides loopback ones, for a site behind a proxy; repeated, or separated by commas."`
+	Locale          string   `default:"en" env:"PERSONAL_LOCALE" help:"Language of messages for callers who request no available one (${default})."`
+	Always200       bool     `name:"always-200" env:"PERSONAL_ALWAYS_200" help:"Send every API response with HTTP 200, for old clients."`
+
+	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Treat every request as sent over HTTPS, for a proxy that terminates TLS and does not send X-Forwarded-Proto. Sets Secure cookies and Strict-Transport-Security."`
+
+	Bake     time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long the old version is kept warm for a rollback after a swap (${default}); 0 stops it at once."`
+	Drain    time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long running requests may take to finish when the host stops (${default})."`
+	LogLevel string        `default:"info" env:"PERSONAL_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
+}
+
+// Run serves until the context ends.
+func (f *serveCommand) Run(ctx context.Context, parsed *kong.Context, out output) error {
+	typed := map[string]bool{}
+	for _, p := range parsed.Path {
+		if p.Flag != nil && !p.Resolved { // not set by the environment
+			typed[p.Flag.Name] = true
+		}
+	}
+	c, err := f.check(typed)
+	if err != nil {
+		return err
+	}
+	h, err := openHost(ctx, c, slog.New(slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: c.logLevel})))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out.stdout, "listening on %s\n", h.url)
+	return h.run(ctx, func() { h.printAddresses(out.stdout) })
+}
+
+// config is what the flags mean, checked.
+type config struct {
+	flags       *serveCommand
+	dataDir     string // absolute
+	databaseURL string // may hold a password
+	pluginsDir  string
+	pluginTrust []plugincatalogue.Option // the signatures and versions that are accepted
+	mailFrom    *mail.Address
+	relay       *mailer.SMTP // nil: mails are kept in the data folder
+	api         personalhttp.Options
+	logLevel    slog.Level
+}
+
+// check returns the config, or an error that names every invalid flag. typed holds
+// the names of the flags on the command line, which every user of the machine can
+// read.
+func (f *serveCommand) check(typed map[string]bool) (config, error) {
+	c := config{flags: f}
+	var invalid []error
+	check := func(flag string, err error) {
+		if err != nil {
+			invalid = append(invalid, &flagError{flag, err})
+		}
+	}
+	var err error
+	c.dataDir, err = absolute(f.Data)
+	check("data", err)
+	check("database", rejectTypedPassword(f.Database, typed["database"]))
+	c.databaseURL, err = databaseURL(f.Database, c.dataDir)
+	check("database", err)
+
+	c.pluginsDir = cmp.Or(f.Plugins, filepath.Join(c.dataDir, "plugins"))
+	keys, err := trust(f.PluginKey)
+	check("plugin-key", err)
+	c.pluginTrust = append(c.pluginTrust, keys)
+	if f.PluginFloor != "" {
+		minVersion, err := plugincatalogue.WithMinVersion(f.PluginFloor)
+		check("plugin-floor", err)
+		c.pluginTrust = append(c.pluginTrust, minVersion)
+	}
+	if f.Settings != "" {
+		_, err := os.ReadFile(f.Settings)
+		check("settings", err)
+	}
+
+	c.mailFrom, err = mailer.ParseFrom(f.MailFrom)
+	check("mail-from", err)
+	check("smtp", rejectTypedPassword(f.SMTP, typed["smtp"]))
+	if f.SMTP != "" {
+		c.relay, err = mailer.NewSMTP(f.SMTP, c.mailFrom)
+		check("smtp", err)
+	}
+	check("addr", checkAddr(f.Addr, f.SMTP != "" || f.AllowMailCapture))
+
+	proxies, err := prefixes(f.TrustedProxy)
+	check("trusted-proxy", cmp.Or(err, checkAPI(personalhttp.Options{TrustedProxies: proxies})))
+	check("forwarded-header", checkAPI(personalhttp.Options{ForwardedHeader: f.ForwardedHeader}))
+	check("base-path", checkAPI(personalhttp.Options{BasePath: f.BasePath}))
+	check("locale", checkAPI(personalhttp.Options{DefaultLocale: f.Locale}))
+	check("cors-origin", checkAPI(personalhttp.Options{CORSOrigins: f.CORSOrigin}))
+	c.api = personalhttp.Options{
+		BasePath: f.BasePath, DefaultLocale: f.Locale, TrustedProxies: proxies,
+		ForwardedHeader: f.ForwardedHeader, CORSOrigins: f.CORSOrigin, AlwaysOK: f.Always200,
+	}
+	for _, name := range f.AdminHost {
+		if name == "" || strings.ContainsAny(name, ":/[]* ") {
+			check("admin-host", fmt.Errorf("%q is not a host name: leave out scheme, port and path", name))
+		}
+	}
+
+	if f.Bake < 0 {
+		check("bake", errors.New("it must not be negative"))
+	}
+	if f.Drain <= 0 {
+		check("drain", errors.New("it must be longer than 0"))
+	}
+	if err := c.logLevel.UnmarshalText([]byte(f.LogLevel)); err != nil {
+		check("log-level", fmt.Errorf("%q is not debug, info, warn or error", f.LogLevel))
+	}
+	return c, errors.Join(invalid...)
+}
+
+func absolute(dir string) (string, error) {
+	if dir == "" {
+		return "", errors.New("the name of the folder is empty")
+	}
+	return filepath.Abs(dir)
+}
+
+// rejectTypedPassword keeps passwords out of process listings and shell
+// histories.
+func rejectTypedPassword(rawURL string, typed bool) error {
+	if !typed {
+		return nil
+	}
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return errors.New("it is not a valid URL")
+	}
+	if _, secret := u.User.Password(); secret || u.Query().Has("password") {
+		return errors.New("a URL with a password is accepted from the environment only: process listings and shell histories show flags")
+	}
+	return nil
+}
+
+// databaseURL returns the database's URL: the default if rawURL is empty. It makes
+// the path of a SQLite file absolute, so that it does not depend on the working
+// folder.
+func databaseURL(rawURL, dataDir string) (string, error) {
+	if rawURL == "" {
+		return "sqlite://" + filepath.Join(dataDir, "personal.db"), nil
+	}
+	scheme, path, _ := strings.Cut(rawURL, "://")
+	switch scheme {
+	case "postgres", "postgresql":
+		return rawURL, nil
+	case "sqlite":
+		if path == "" || filepath.IsAbs(path) || strings.HasPrefix(path, ":") {
+			return rawURL, nil
+		}
+		abs, err := filepath.Abs(path)
+		return "sqlite://" + abs, err
+	}
+	return "", errors.New("it must begin with sqlite:// or postgres://")
+}
+
+// checkAddr also rejects addresses off loopback unless mails are sent or the
+// administrator allowed them to be kept: kept mails hold tokens, which must not
+// pile up unnoticed on a machine that serves others.
+func checkAddr(addr string, mailsAllowed bool) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	if !mailsAllowed && !mailer.IsLoopback(host) {
+		return errors.New("mails are kept in the data folder only while listening on loopback: set --smtp, or allow it with --allow-mail-capture")
+	}
+	return nil
+}
+
+// prefixes parses networks, and single addresses as networks of one.
+func prefixes(texts []string) ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	for _, text := range texts {
+		text = strings.TrimSpace(text)
+		if addr, err := netip.ParseAddr(text); err == nil {
+			addr = addr.Unmap().WithZone("")
+			list = append(list, netip.PrefixFrom(addr, addr.BitLen()))
+			continue
+		}
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither an address nor a network such as 10.0.0.0/8", text)
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// checkAPI returns what the HTTP handler finds wrong with its options.
+func checkAPI(o personalhttp.Options) error {
+	_, err := personalhttp.New(struct{ personal.Service }{}, o)
+	return err
+}

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// runCommand runs the command line with a context that has ended, so that a host
+// that starts unexpectedly stops at once.
+func runCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	code = Run(ctx, args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestServe_InvalidFlagIsNamed(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		env  map[string]string
+		want string
+	}{
+		"an address without a port":              {args: []string{"--addr", "127.0.0.1"}, want: "--addr (PERSONAL_ADDR)"},
+		"mail capture on every address":          {args: []string{"--addr", ":8080"}, want: "--allow-mail-capture"},
+		"mail capture on a named address":        {args: []string{"--addr", "cms.example.com:80"}, want: "--addr"},
+		"a database of an unknown kind":          {args: []string{"--database", "mysql://localhost/x"}, want: "--database"},
+		"a database password as a flag":          {args: []string{"--database", "postgres://cms:hunter2@db/x"}, want: "--database (PERSONAL_DATABASE): a URL with a password is accepted from the environment only"},
+		"a database password as a parameter":     {args: []string{"--database", "postgres://cms@db/x?password=hunter2"}, want: "--database"},
+		"a database URL that cannot be read":     {args: []string{"--database", "postgres://cms:hunter2%zz@db/x"}, want: "--database"},
+		"a relay password as a flag":             {args: []string{"--smtp=smtp://cms:hunter2@mail"}, want: "--smtp"},
+		"an invalid relay in the environment":    {env: map[string]string{"PERSONAL_SMTP": "imap://cms:hunter2@mail"}, want: "--smtp (PERSONAL_SMTP)"},
+		"a plugin key that does not exist":       {args: []string{"--plugin-key", "/does/not/exist.pub"}, want: "--plugin-key (PERSONAL_PLUGIN_KEY)"},
+		"an empty plugin key":                    {args: []string{"--plugin-key="}, want: "--plugin-key"},
+		"an empty plugin key variable":           {env: map[string]string{"PERSONAL_PLUGIN_KEY": ""}, want: "--plugin-key"},
+		"a plugin key file without a key":        {args: []string{"--plugin-key", "config_test.go"}, want: "--plugin-key"},
+		"a plugin floor that is not a version":   {args: []string{"--plugin-floor", "v1"}, want: "--plugin-floor"},
+		"a settings file that does not exist":    {args: []string{"--settings", "/does/not/exist.toml"}, want: "--settings"},
+		"a sender that is not an address":        {args: []string{"--mail-from", "nobody"}, want: "--mail-from"},
+		"a base path with a final slash":         {args: []string{"--base-path", "/x/"}, want: "--base-path"},
+		"a proxy that is not a network":          {args: []string{"--trusted-proxy", "10.0.0.0/8,proxy"}, want: "--trusted-proxy"},
+		"another forwarded header":               {args: []string{"--forwarded-header", "x-real-ip"}, want: "--forwarded-header (PERSONAL_FORWARDED_HEADER)"},
+		"a wildcard origin":                      {args: []string{"--cors-origin", "*"}, want: "--cors-origin"},
+		"an admin host with a port":              {args: []string{"--admin-host", "cms.example:443"}, want: "--admin-host (PERSONAL_ADMIN_HOST)"},
+		"an admin host that is a URL":            {args: []string{"--admin-host", "https://cms.example"}, want: "--admin-host"},
+		"a language without messages":            {args: []string{"--locale", "fr"}, want: "--locale"},
+		"a drain that is not a duration":         {args: []string{"--drain", "soon"}, want: "--drain"},
+		"a drain of 0":                           {env: map[string]string{"PERSONAL_DRAIN": "0s"}, want: "--drain"},
+		"a negative bake":                        {args: []string{"--bake=-1s"}, want: "--bake"},
+		"an unknown log level":                   {args: []string{"--log-level", "loud"}, want: "--log-level"},
+		"no plugin":                              {want: "no plugin is installed"},
+		"a plugin that does not exist":           {args: []string{"--plugin", "/does/not/exist"}, want: "--plugin"},
+		"an unknown flag":                        {args: []string{"--bogus"}, want: "--bogus"},
+		"an invalid sender and an invalid drain": {args: []string{"--mail-from", "nobody", "--drain", "0s"}, want: "--drain"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			for key, value := range tt.env {
+				t.Setenv(key, value)
+			}
+			args := append([]string{"serve", "--data", t.TempDir()}, tt.args...)
+			code, stdout, stderr := runCommand(t, args...)
+			if code != 1 || !strings.Contains(stderr, tt.want) {
+				t.Errorf("got exit code %d, standard error %q, want 1 and %q", code, stderr, tt.want)
+			}
+			if stdout != "" {
+				t.Errorf("got standard output %q, want none", stdout)
+			}
+			if strings.Contains(stderr, "hunter2") {
+				t.Errorf("standard error contains the password: %q", stderr)
+			}
+		})
+	}
+}
+
+// checked returns the config of valid flags.
+func checked(t *testing.T, f serveCommand, typed ...string) config {
+	t.Helper()
+	flags := map[string]bool{}
+	for _, name := range typed {
+		flags[name] = true
+	}
+	c, err := f.check(flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// defaults are the flags that kong sets when none is given.
+func defaults(data string) serveCommand {
+	return serveCommand{
+		Addr: "127.0.0.1:0", Data: data, MailFrom: "personal@localhost", Locale: "en",
+		Bake: 1, Drain: 1, LogLevel: "info",
+	}
+}
+
+func TestServe_DatabaseDefaultsToDataFolder(t *testing.T) {
+	dir := t.TempDir()
+	if got, want := checked(t, defaults(dir)).databaseURL, "sqlite://"+filepath.Join(dir, "personal.db"); got != want {
+		t.Errorf("got database %q, want %q", got, want)
+	}
+}
+
+func TestServe_RelativeDatabasePathBecomesAbsolute(t *testing.T) {
+	f := defaults(t.TempDir())
+	f.Database = "sqlite://x/y.db"
+	got := checked(t, f, "database").databaseURL
+	if path, ok := strings.CutPrefix(got, "sqlite://"); !ok || !filepath.IsAbs(path) || !strings.HasSuffix(path, "/x/y.db") {
+		t.Errorf("got database %q, want an absolute path that ends in /x/y.db", got)
+	}
+}
+
+func TestServe_PasswordsOnlyFromEnvironment(t *testing.T) {
+	f := defaults(t.TempDir())
+	f.Database = "postgres://cms:hunter2@db/x"
+	f.SMTP = "smtps://cms:hunter2@mail"
+	if c := checked(t, f); c.databaseURL != f.Database || c.relay == nil {
+		t.Errorf("got database %q and relay %v, want the URLs of the environment", c.databaseURL, c.relay)
+	}
+	f.Database, f.SMTP = "postgres://cms@db/x", "smtps://mail"
+	checked(t, f, "database", "smtp") // URLs without a password may be flags
+}
+
+func TestServe_ZeroBakeIsValid(t *testing.T) {
+	f := defaults(t.TempDir())
+	f.Bake = 0
+	checked(t, f)
+}
+
+func TestServe_AddressOffLoopbackNeedsMailFlag(t *testing.T) {
+	f := defaults(t.TempDir())
+	f.Addr = "0.0.0.0:80"
+	f.AllowMailCapture = true
+	checked(t, f)
+	f.AllowMailCapture, f.SMTP = false, "smtp://mail.example.com"
+	checked(t, f)
+	for _, loopback := range []string{"127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"} {
+		f := defaults(t.TempDir())
+		f.Addr = loopback
+		checked(t, f)
+	}
+}
+
+func TestPrefixes_NetworksAndAddresses(t *testing.T) {
+	list, err := prefixes([]string{"10.0.0.0/8", " 192.0.2.1", "2001:db8::1", "::ffff:192.0.2.7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range list {
+		got = append(got, p.String())
+	}
+	if want := "10.0.0.0/8 192.0.2.1/32 2001:db8::1/128 192.0.2.7/32"; strings.Join(got, " ") != want {
+		t.Errorf("got proxies %v, want %s", got, want)
+	}
+}
+
+func TestFlags_HaveEnvironmentVariables(t *testing.T) {
+	parser, err := newParser(t.Context(), output{stdout: io.Discard, stderr: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, command := range parser.Model.Children {
+		for _, flag := range command.Flags {
+			seen++
+			variable := "PERSONAL_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+			if !slices.Equal(flag.Envs, []string{variable}) {
+				t.Errorf("%s --%s: got environment variables %v, want %s", command.Name, flag.Name, flag.Envs, variable)
+			}
+		}
+	}
+	if seen < 20 {
+		t.Errorf("got %d flags, want at least 20", seen)
+	}
+}
+
+func TestServe_AdminHostsAreValid(t *testing.T) {
+	f := defaults(t.TempDir())
+	f.AdminHost = []string{"cms.example", "www.cms.example"}
+	checked(t, f)
+}
+
+func TestServe_WithoutPluginReleasesDataFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	for range 2 {
+		code, _, stderr := runCommand(t, "serve", "--data", dir, "--addr", "127.0.0.1:0")
+		if code != 1 || !strings.Contains(stderr, errNoPlugin.Error()) {
+			t.Errorf("exit code %d, standard error %q", code, stderr)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/cms-personal/personal/shared/pluginadmin"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+// progressInterval is the time between requests for the progress of a swap.
+const progressInterval = 100 * time.Millisecond
+
+type pluginUse struct {
+	Version string `arg:"" help:"The version to swap to."`
+}
+
+// Run prints the steps while they are taken, and returns when the version serves.
+func (u *pluginUse) Run(ctx context.Context, parent *commands, out output) error {
+	body, err := json.Marshal(map[string]string{"version": u.Version})
+	if err != nil {
+		return fmt.Errorf("calling the host: %w", err)
+	}
+	return parent.Plugin.swap(ctx, out, "/use", body)
+}
+
+type pluginRollback struct{}
+
+// Run prints the steps while they are taken, and returns when the previous version
+// serves.
+func (*pluginRollback) Run(ctx context.Context, parent *commands, out output) error {
+	return parent.Plugin.swap(ctx, out, "/rollback", nil)
+}
+
+// swap requests a swap and prints its steps.
+func (p *pluginCommand) swap(ctx context.Context, out output, path string, body []byte) error {
+	host, err := findHost(p.Data)
+	if err != nil {
+		return err
+	}
+	before, _, err := host.status(ctx)
+	if err != nil {
+		return err
+	}
+	shown := &progress{w: out.stdout}
+	if before.Swap != nil {
+		shown.other = before.Swap.Started
+	}
+	report, err := host.watchSwap(ctx, path, body, shown)
+	var refused *hostError
+	switch {
+	case errors.As(err, &refused):
+		shown.refuse(refused.response.Step)
+		return err
+	case err != nil && ctx.Err() != nil:
+		shown.end("…")
+		return fmt.Errorf("stopped waiting for the swap, which continues: %w", ctx.Err())
+	case err != nil:
+		shown.end("…")
+		return err
+	}
+	shown.show(report.Swap)
+	shown.end("done")
+	active := report.Active
+	outcome := fmt.Sprintf("plugin %s serves, process %d", active.Version, active.PID)
+	if active.State == pluginmanager.StateBaking {
+		outcome += "; it is baking"
+		if report.Previous != nil {
+			outcome += fmt.Sprintf(": %s is kept warm for a rollback", report.Previous.Version)
+		}
+	}
+	_, err = fmt.Fprintln(out.stdout, outcome)
+	return err
+}
+
+// watchSwap sends the request for a swap and shows its progress until the response
+// arrives.
+func (c *hostClient) watchSwap(ctx context.Context, path string, body []byte, shown *progress) (report pluginadmin.Report, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, err = c.call(ctx, http.MethodPost, pluginAPI+path, body, &report)
+	}()
+	tick := time.NewTicker(progressInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return report, err
+		case <-tick.C:
+			if now, _, err := c.status(ctx); err == nil { // if the host is gone, the request for the swap fails too
+				shown.show(now.Swap)
+			}
+		}
+	}
+}
+
+// progress prints the steps of a swap, one per line: the name when the step begins,
+// its duration when it ends.
+type progress struct {
+	w     io.Writer
+	other time.Time // start of an earlier swap, whose steps are not printed
+	ended int       // steps printed to the end
+	open  string    // the step whose line is not complete
+}
+
+// lastStep is the step after which calls go to the new process; then it bakes.
+const lastStep = "workers"
+
+func (p *progress) show(s *pluginmanager.SwapStatus) {
+	if s == nil || s.Started.Equal(p.other) {
+		return
+	}
+	for i := p.ended; i < len(s.Steps); i++ {
+		step := s.Steps[i]
+		if i > 0 && s.Steps[i-1].Name == lastStep {
+			return
+		}
+		if p.open == "" {
+			p.begin(step.Name)
+		}
+		if step.Took == 0 {
+			return
+		}
+		p.end(duration(step))
+		p.ended++
+	}
+}
+
+// refuse completes the line of the step that was refused, if it is known.
+func (p *progress) refuse(step string) {
+	if step == "" {
+		p.end("…")
+		return
+	}
+	if p.open != step {
+		p.end("…")
+		p.begin(step)
+	}
+	p.end("refused")
+}
+
+func (p *progress) begin(step string) {
+	fmt.Fprintf(p.w, "%-10s ", step)
+	p.open = step
+}
+
+// end completes the open line, if there is one.
+func (p *progress) end(text string) {
+	if p.open != "" {
+		fmt.Fprintln(p.w, text)
+		p.open = ""
+	}
+}
+
+// duration returns how long a step took, rounded for readers, and its details.
+func duration(step pluginmanager.SwapStep) string {
+	took := "<1ms"
+	if step.Took >= time.Millisecond {
+		took = step.Took.Round(time.Millisecond).String()
+	}
+	return strings.TrimSpace(took + "  " + step.Detail)
+}
+
+type pluginStatus struct {
+	JSON bool `name:"json" help:"Print the report as the host sends it."`
+}
+
+// Run prints the host's report.
+func (s *pluginStatus) Run(ctx context.Context, parent *commands, out output) error {
+	host, err := findHost(parent.Plugin.Data)
+	if err != nil {
+		return err
+	}
+	report, raw, err := host.status(ctx)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		_, err = out.stdout.Write(raw)
+		return err
+	}
+	return printStatus(out.stdout, report)
+}
+
+func printStatus(w io.Writer, r pluginadmin.Report) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	a := r.Active
+	fmt.Fprintf(table, "active\t%s\t%s%s\n", a.Version, process(a.State, a.Generation, a.PID), since(a.Started))
+	if p := r.Previous; p != nil {
+		fmt.Fprintf(table, "previous\t%s\t%s\n", p.Version, process(p.State, p.Generation, p.PID))
+	}
+	if s := r.Swap; s != nil {
+		fmt.Fprintf(table, "swap\t%s\tfrom %s, step %s%s\n", s.To, s.From, s.Step, since(s.Started))
+	}
+	for _, v := range r.Versions {
+		details := []string{"sha256 " + v.SHA256[:min(12, len(v.SHA256))]}
+		if v.LastGood {
+			details = append(details, "last good")
+		}
+		if v.Notes != "" {
+			details = append(details, strings.Join(strings.Fields(v.Notes), " "))
+		}
+		fmt.Fprintf(table, "installed\t%s\t%s\n", v.Version, strings.Join(details, ", "))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if r.Swap != nil {
+		fmt.Fprint(w, "\nsteps of the swap:\n")
+		for _, s := range r.Swap.Steps {
+			took := strings.TrimSpace("under way  " + s.Detail)
+			if s.Took > 0 {
+				took = duration(s)
+			}
+			fmt.Fprintf(w, "  %-10s %s\n", s.Name, took)
+		}
+	}
+	if a.Restarts > 0 {
+		fmt.Fprintf(w, "\nrestarts after a crash: %d\n", a.Restarts)
+	}
+	if a.LastError != "" {
+		fmt.Fprintf(w, "\nlast error: %s\n", a.LastError)
+	}
+	return nil
+}
+
+func process(state pluginmanager.State, generation, pid int) string {
+	if pid == 0 {
+		return string(state)
+	}
+	return fmt.Sprintf("%s, generation %d, process %d", state, generation, pid)
+}
+
+func since(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return ", since " + t.Local().Format(time.DateTime)
+}

@@ -1,0 +1,320 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/host-sample/admin"
+	"github.com/cms-personal/personal/shared/pluginadmin"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+// swapper is a manager whose swap takes one step each time that its status is
+// requested. It refuses the step refuseAt.
+type swapper struct {
+	mu       sync.Mutex
+	status   pluginmanager.Status
+	seen     chan struct{} // receives once for each status request
+	refuseAt string
+}
+
+var swapSteps = []string{"find", "stage", "start", "switch", "workers"}
+
+func (s *swapper) Status() pluginmanager.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := s.status
+	if status.Swap != nil {
+		swap := *status.Swap
+		swap.Steps = append([]pluginmanager.SwapStep(nil), swap.Steps...)
+		status.Swap = &swap
+	}
+	select {
+	case s.seen <- struct{}{}:
+	default:
+	}
+	return status
+}
+
+func (s *swapper) Use(ctx context.Context, version string) error {
+	began := time.Now()
+	s.change(func(st *pluginmanager.Status) {
+		st.Swap = &pluginmanager.SwapStatus{From: st.Version, To: version, Started: began}
+	})
+	for _, name := range append(swapSteps, "bake") {
+		if name == s.refuseAt {
+			s.change(func(st *pluginmanager.Status) { st.Swap = nil })
+			return &pluginmanager.SwapError{Step: name, Version: version, Err: plugincatalogue.ErrTampered}
+		}
+		s.change(func(st *pluginmanager.Status) {
+			if n := len(st.Swap.Steps); n > 0 {
+				st.Swap.Steps[n-1].Took = 12 * time.Millisecond
+			}
+			st.Swap.Step = name
+			st.Swap.Steps = append(st.Swap.Steps, pluginmanager.SwapStep{Name: name, Began: began})
+		})
+		select {
+		case <-s.seen:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	s.change(func(st *pluginmanager.Status) {
+		st.Previous = &pluginmanager.VersionStatus{Version: st.Version, Generation: 1, PID: 41, State: pluginmanager.StateDraining}
+		st.Version, st.Generation, st.PID, st.State = version, 2, 42, pluginmanager.StateBaking
+	})
+	return nil
+}
+
+func (s *swapper) Rollback(ctx context.Context) error { return s.Use(ctx, "1.0.0") }
+
+func (s *swapper) change(f func(*pluginmanager.Status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.status)
+}
+
+// announceFake returns a data folder on which a host seems to run: an admin API over
+// the manager.
+func announceFake(t *testing.T, manager pluginadmin.Manager) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "data")
+	folder, err := openDataFolder(dir, quietLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := folder.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	token, err := folder.adminToken()
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalogue, err := openCatalogue(folder.path("plugins"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := &adminAPI{
+		token: token, plugin: pluginadmin.New(manager, catalogue, pluginadmin.Options{Log: quietLog()}),
+		link: noLink, record: admin.NewAccessLog(quietLog()), log: quietLog(),
+	}
+	server := httptest.NewServer(admin.routes())
+	t.Cleanup(server.Close)
+	if err := folder.announce(server.URL); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func newSwapper() *swapper {
+	return &swapper{
+		seen:   make(chan struct{}),
+		status: pluginmanager.Status{State: pluginmanager.StateServing, Version: "1.0.0", Generation: 1, PID: 41},
+	}
+}
+
+func TestUse_ShowsEachStepOnce(t *testing.T) {
+	s := newSwapper()
+	dir := announceFake(t, s)
+	code, stdout, stderr := runToEnd(t, "plugin", "use", "1.1.0", "--data", dir)
+	want := ""
+	for _, step := range swapSteps {
+		want += step + strings.Repeat(" ", 11-len(step)) + "12ms\n"
+	}
+	want += "plugin 1.1.0 serves, process 42; it is baking: 1.0.0 is kept warm for a rollback\n"
+	if code != 0 || stdout != want {
+		t.Errorf("got exit code %d, %q, standard output\n%swant\n%s", code, stderr, stdout, want)
+	}
+	code, stdout, stderr = runToEnd(t, "plugin", "rollback", "--data", dir) // the status still shows the first swap
+	if code != 0 || strings.Count(stdout, "12ms\n") != len(swapSteps) || !strings.Contains(stdout, "plugin 1.0.0 serves") {
+		t.Errorf("rollback: got exit code %d, %q, standard output\n%s, want each step once", code, stderr, stdout)
+	}
+}
+
+func TestUse_RefusalNamesStepAndReason(t *testing.T) {
+	for _, step := range swapSteps {
+		s := newSwapper()
+		s.refuseAt = step
+		code, stdout, stderr := runToEnd(t, "plugin", "use", "1.1.0", "--data", announceFake(t, s))
+		if code != 1 || !strings.HasSuffix(stdout, step+strings.Repeat(" ", 11-len(step))+"refused\n") {
+			t.Errorf("%s: got exit code %d, standard output\n%s, want 1 and the step refused", step, code, stdout)
+		}
+		if want := "host-sample: refused at the step " + step + ": contents differ from the manifest\n"; stderr != want {
+			t.Errorf("got standard error %q, want %q", stderr, want)
+		}
+	}
+}
+
+func TestStatus_TextAndJSON(t *testing.T) {
+	s := newSwapper()
+	s.status.Swap = &pluginmanager.SwapStatus{From: "0.9.0", To: "1.0.0", Step: "bake", Steps: []pluginmanager.SwapStep{
+		{Name: "find", Took: time.Second, Detail: "found"}, {Name: "bake"},
+	}}
+	s.status.LastError = "it ended"
+	dir := announceFake(t, s)
+	_, stdout, _ := runToEnd(t, "plugin", "status", "--data", dir)
+	want := `active  1.0.0  serving, generation 1, process 41
+swap    1.0.0  from 0.9.0, step bake
+
+steps of the swap:
+  find       1s  found
+  bake       under way
+
+last error: it ended
+`
+	if stdout != want {
+		t.Errorf("got status:\n%swant\n%s", stdout, want)
+	}
+	_, stdout, _ = runToEnd(t, "plugin", "status", "--json", "--data", dir)
+	var report pluginadmin.Report
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || report.Active.PID != 41 {
+		t.Errorf("--json: got %v, %s, want the report", err, stdout)
+	}
+}
+
+func TestSwap_FailsNoRequest(t *testing.T) {
+	h := start(t, "--bake", "1h")
+	h.send(http.MethodGet, "/api/v1/personal/fields/", "") // the plugin serves
+	if code, stdout, stderr := runToEnd(t, "plugin", "install", copyAs(t, "1.1.0"), "--data", h.data); code != 0 || stdout != "1.1.0\n" {
+		t.Fatalf("install: got exit code %d, %q, %q, want 1.1.0", code, stdout, stderr)
+	}
+	failed, sent := h.sendDuring(t, func() {
+		for _, tt := range []struct{ args, want string }{
+			{"use 9.9.9", "find       refused\n"},
+			{"use 1.1.0", "plugin 1.1.0 serves"},
+			{"rollback", "plugin 1.0.0 serves"},
+			{"use 1.1.0", "it is baking: 1.0.0 is kept warm"},
+			{"status", `active     1.1.0  baking`},
+		} {
+			_, stdout, stderr := runToEnd(t, append([]string{"plugin", "--data", h.data}, strings.Fields(tt.args)...)...)
+			if !strings.Contains(stdout, tt.want) {
+				t.Errorf("%s: got %q, %q, want %q; the log:\n%s", tt.args, stdout, stderr, tt.want, h.log)
+			}
+		}
+	})
+	if failed > 0 || sent == 0 {
+		t.Errorf("got %d of %d requests failed, want none; the log:\n%s", failed, sent, h.log)
+	}
+	if code, body := h.send(http.MethodGet, "/readyz", ""); code != http.StatusOK || !strings.Contains(body, `"state":"baking","version":"1.1.0"`) {
+		t.Errorf("readyz: got %d %s, want 200 and baking", code, body)
+	}
+	if _, body := h.send(http.MethodGet, "/metrics", ""); !strings.Contains(body, "personal_plugin_up 1\n") {
+		t.Error("personal_plugin_up: want 1 while a version bakes")
+	}
+	h.stop()
+	if code := h.wait(); code != 0 {
+		t.Errorf("got exit code %d, want 0; the log:\n%s", code, h.log)
+	}
+	events, err := os.ReadFile(filepath.Join(h.data, "plugin-events.ndjson"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"refused", "switched", "rolled_back"} {
+		if !strings.Contains(string(events), `"kind":"`+kind+`"`) {
+			t.Errorf("got no plugin event %s:\n%s", kind, events)
+		}
+	}
+}
+
+// sendDuring sends requests while work runs, and counts those that fail.
+func (r *running) sendDuring(t *testing.T, work func()) (failed, sent int) {
+	t.Helper()
+	done := make(chan struct{})
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			sent++
+			response, err := http.Get(r.url + "/api/v1/personal/fields/")
+			if err != nil {
+				failed++
+				continue
+			}
+			_, _ = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+			if response.StatusCode != http.StatusOK {
+				failed++
+			}
+		}
+	})
+	work()
+	close(done)
+	sending.Wait()
+	return failed, sent
+}
+
+func TestProgress_VanishedSwapCompletesLine(t *testing.T) {
+	var out strings.Builder
+	began := time.Now()
+	p := &progress{w: &out}
+	p.show(&pluginmanager.SwapStatus{Started: began, Steps: []pluginmanager.SwapStep{{Name: "find", Began: began}}})
+	p.show(nil)
+	p.end("done")
+	p.end("done")
+	if want := "find       done\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+func TestProgress_RefusalWithoutStep(t *testing.T) {
+	var out strings.Builder
+	p := &progress{w: &out, open: "find"}
+	p.refuse("")
+	busy := &hostError{pluginadmin.ErrorResponse{Error: "a swap from plugin 1.0.0 to 1.1.0 is under way"}}
+	if out.String() != "…\n" || busy.Error() != "a swap from plugin 1.0.0 to 1.1.0 is under way" {
+		t.Errorf("got %q, %v, want the host's message alone", out.String(), busy)
+	}
+}
+
+func TestUploads_NeedSignedBundle(t *testing.T) {
+	secret, public := signingKey(t)
+	stranger, _ := signingKey(t)
+	trusted, err := trust([]string{public})
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalogue, err := openCatalogue(t.TempDir(), trusted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := pluginadmin.New(newSwapper(), catalogue, pluginadmin.Options{Uploads: newUploads(catalogue, quietLog()), Log: quietLog()})
+	upload := func(bundle string) *httptest.ResponseRecorder {
+		f, err := os.Open(bundle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		r := httptest.NewRequest(http.MethodPost, "/install", f)
+		r.Header.Set("Content-Type", "application/gzip")
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, r)
+		return w
+	}
+	if w := upload(signedBundle(t, "1.2.3", stranger)); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "not signed by a key configured") {
+		t.Errorf("another key: got %d %s, want 422", w.Code, w.Body)
+	}
+	for range 2 { // a repetition changes nothing
+		if w := upload(signedBundle(t, "1.2.3", secret)); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"version":"1.2.3"`) {
+			t.Errorf("known key: got %d %s, want 200", w.Code, w.Body)
+		}
+	}
+	if entries, err := catalogue.List(); err != nil || len(entries) != 1 {
+		t.Errorf("got versions %v, %v, want one", entries, err)
+	}
+}

@@ -1,0 +1,113 @@
+package site
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/cms-personal/personal/host-sample/ui"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// signInPages are the pages to register, sign in and sign out.
+type signInPages struct{ *site }
+
+func (p signInPages) route(mux *http.ServeMux) {
+	p.publicForm(mux, signInPath, form{build: p.signInForm, submit: p.signIn})
+	p.publicForm(mux, registerPath, form{build: p.registerForm, submit: p.register})
+	mux.HandleFunc("POST "+signOutPath, p.signOut)
+}
+
+func (p signInPages) signInForm(r *http.Request) (formPage, error) {
+	// The query holds the page to return to. The form posts to the same query.
+	action, lead := url.URL{Path: signInPath, RawQuery: r.URL.RawQuery}, ""
+	if r.URL.Query().Has("next") {
+		lead = p.API.Explain(r, personal.NewError(personal.CodeUnauthenticated, nil)).Message
+	}
+	return formPage{
+		Title: p.text(r, "sign_in"),
+		Lead:  lead,
+		Form: ui.Form{
+			Action: action.String(), Submit: p.text(r, "sign_in"),
+			Controls: []ui.Control{required(p.loginControl(r, "login_or_email")), p.passwordControl(r, "password", "password")},
+		},
+		Asides: []aside{
+			p.aside(r, "forgot_question", "forgot_link", forgotPath),
+			p.aside(r, "register_question", "register_link", registerPath),
+		},
+	}, nil
+}
+
+func (p signInPages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	in, err := p.Service.Authorize(r.Context(), personal.AuthorizeRequest{Login: posted.Get("login"), Password: posted.Get("password")})
+	if err != nil {
+		return done{}, err
+	}
+	p.startSession(w, r, in.Credentials)
+	return done{operation: "auth", next: ui.LocalPath(r.URL.Query().Get("next"), accountPath)}, nil
+}
+
+func (p signInPages) registerForm(r *http.Request) (formPage, error) {
+	fields, err := p.formFields(r)
+	if err != nil {
+		return formPage{}, err
+	}
+	login := required(p.loginControl(r, "login"))
+	login.Hint = p.text(r, "hint_login")
+	controls := append([]ui.Control{login, required(p.emailControl(r, "email"))}, p.newPasswordControls(r, "password")...)
+	controls = append(controls, p.nameControl(r, nil))
+	labels := p.API.Labels(r)
+	for _, f := range fields {
+		if !f.ReadOnly {
+			controls = append(controls, p.pages.FieldControl(r, f, labels, ui.FieldDefault(f)))
+		}
+	}
+	return formPage{
+		Title:  p.text(r, "register"),
+		Form:   ui.Form{Action: registerPath, Submit: p.text(r, "register_button"), Controls: controls},
+		Asides: []aside{p.aside(r, "sign_in_question", "sign_in_link", signInPath)},
+	}, nil
+}
+
+func (p signInPages) register(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	fields, err := p.Service.Fields(r.Context())
+	if err != nil {
+		return done{}, err
+	}
+	request := personal.RegisterRequest{
+		Login: posted.Get("login"), Email: posted.Get("email"),
+		Password: posted.Get("password"), ConfirmPassword: posted.Get("confirm_password"),
+		Fields: map[string]personal.Input{},
+	}
+	if name := personal.Text(posted.Get("name")); !name.IsZero() {
+		request.Fields["name"] = name
+	}
+	for _, f := range fields {
+		if in := ui.FieldInput(f, posted.Field(f)); !f.ReadOnly && !in.IsZero() {
+			request.Fields[f.Name] = in
+		}
+	}
+	in, err := p.Service.Register(r.Context(), request)
+	if err != nil {
+		return done{}, err
+	}
+	p.startSession(w, r, in.Credentials)
+	return done{operation: "register", next: accountPath}, nil
+}
+
+// signOut ends the session, or all sessions of the account. It also succeeds if the
+// session has ended before.
+func (p signInPages) signOut(w http.ResponseWriter, r *http.Request) {
+	posted, ok := p.readPosted(w, r)
+	if !ok {
+		return
+	}
+	c, _ := credentials(r)
+	err := p.Service.Logout(r.Context(), personal.LogoutRequest{Credentials: c, All: posted.Get("all") == "true"})
+	if err != nil && personal.CodeOf(err) != personal.CodeUnauthenticated {
+		p.problem(w, r, p.API.Explain(r, err)) // the session may still exist, so the cookie is kept
+		return
+	}
+	ui.SetCookie(w, r, http.Cookie{Name: cookieName, MaxAge: -1})
+	ui.LeaveNotice(w, r, "logout")
+	ui.Redirect(w, r, homePath)
+}

@@ -1,0 +1,173 @@
+// Package site serves the sample's pages for visitors: registration, sign-in,
+// recovery and the account. It shows how a CMS builds its own pages on a
+// [personal.Service]: it calls the service in process, lets
+// [personalhttp.Handler] authenticate users and explain errors, and keeps the
+// credentials of a session in a cookie that scripts cannot read.
+package site
+
+import (
+	"embed"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/cms-personal/personal/host-sample/ui"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
+)
+
+//go:embed templates texts assets
+var files embed.FS
+
+// The paths of pages that others link to.
+const (
+	homePath     = "/"
+	signInPath   = "/account/sign-in"
+	registerPath = "/account/register"
+	forgotPath   = "/account/forgot"
+	recoverPath  = "/account/recover" // linked from mails: settings of the plugin name it
+	confirmPath  = "/account/email"   // likewise
+	accountPath  = "/account"
+	passwordPath = "/account/password"
+	newEmailPath = "/account/new-email"
+	sessionsPath = "/account/sessions"
+	revokePath   = "/account/sessions/end"
+	signOutPath  = "/account/sign-out"
+	demoPath     = "/demo"
+)
+
+// Options are what the pages need.
+type Options struct {
+	Service personal.Service
+	API     *personalhttp.Handler // over the same service
+	APIURL  string                // of the API without a final slash, shown to developers
+	Log     *slog.Logger
+}
+
+// site is what all page families share.
+type site struct {
+	Options
+	pages      *ui.Pages
+	lastFields atomic.Pointer[[]personal.Field] // see formFields
+}
+
+// New returns a handler of all pages for visitors and their assets. It sends an
+// error page for every other path. Each request must carry a [personal.Call], as by
+// [personalhttp.Handler.WithCall].
+func New(o Options) (http.Handler, error) {
+	pages, err := ui.New(ui.Options{
+		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"),
+		AssetPath: "/assets/", Log: o.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &site{Options: o, pages: pages}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.home)
+	mux.Handle("GET "+demoPath, s.requireUser(s.demo))
+	mux.HandleFunc("POST /language", ui.SwitchLanguage)
+	signInPages{s}.route(mux)
+	recoveryPages{s}.route(mux)
+	accountPages{s}.route(mux)
+	sessionPages{s}.route(mux)
+	return pages.Handler(mux), nil
+}
+
+func (s *site) text(r *http.Request, key string, args ...any) string {
+	return s.pages.Text(r, key, args...)
+}
+
+// home shows the front page.
+func (s *site) home(w http.ResponseWriter, r *http.Request) {
+	name, signedIn := s.viewer(r)
+	s.pages.Render(w, r, http.StatusOK, "home", ui.Page{
+		Nav: s.nav(r, signedIn), Notice: s.notice(w, r),
+		Body: struct {
+			Name                            string // of the visitor; empty if unknown
+			SignedIn                        bool
+			SignIn, Register, Account, Demo string
+			APIURL                          string
+		}{name, signedIn, signInPath, registerPath, accountPath, demoPath, s.APIURL},
+	})
+}
+
+// demo is an example of a page of the CMS that only signed-in visitors may see.
+func (s *site) demo(w http.ResponseWriter, r *http.Request) {
+	user, _ := personalhttp.UserFrom(r.Context())
+	p := s.page(w, r)
+	p.Body = struct {
+		Name   string
+		UserID int64
+	}{nameOf(user.Profile), user.ID}
+	s.pages.Render(w, r, http.StatusOK, "demo", p)
+}
+
+// page returns what all pages have in common.
+func (s *site) page(w http.ResponseWriter, r *http.Request) ui.Page {
+	_, signedIn := s.viewer(r)
+	return ui.Page{Nav: s.nav(r, signedIn), Notice: s.notice(w, r)}
+}
+
+// notice returns what the previous page reports as done.
+func (s *site) notice(w http.ResponseWriter, r *http.Request) string {
+	return s.API.Confirm(r, ui.TakeNotice(w, r))
+}
+
+func (s *site) nav(r *http.Request, signedIn bool) []ui.Link {
+	if !signedIn {
+		return []ui.Link{
+			{Text: s.text(r, "sign_in"), Path: signInPath},
+			{Text: s.text(r, "register"), Path: registerPath},
+		}
+	}
+	return []ui.Link{
+		{Text: s.text(r, "demo"), Path: demoPath},
+		{Text: s.text(r, "account"), Path: accountPath},
+		{Text: s.text(r, "sign_out"), Path: signOutPath, Post: true},
+	}
+}
+
+// accountNav is the navigation of the account's pages.
+func (s *site) accountNav(r *http.Request) []ui.Link {
+	return []ui.Link{
+		{Text: s.text(r, "profile"), Path: accountPath},
+		{Text: s.text(r, "password"), Path: passwordPath},
+		{Text: s.text(r, "email"), Path: newEmailPath},
+		{Text: s.text(r, "sessions"), Path: sessionsPath},
+	}
+}
+
+// viewer returns the name of the visitor of a public page, and whether they are
+// signed in. While the service is unavailable, a visitor with a cookie counts as
+// signed in.
+func (s *site) viewer(r *http.Request) (name string, signedIn bool) {
+	if user, ok := personalhttp.UserFrom(r.Context()); ok {
+		return nameOf(user.Profile), true
+	}
+	c, ok := credentials(r)
+	if !ok {
+		return "", false
+	}
+	p, err := s.Service.Profile(r.Context(), c)
+	if err != nil {
+		return "", s.API.Explain(r, err).Code != personal.CodeUnauthenticated
+	}
+	return nameOf(p), true
+}
+
+func nameOf(p personal.Profile) string {
+	if p.Name != nil {
+		return *p.Name
+	}
+	return p.Login
+}
+
+// problem sends an error page.
+func (s *site) problem(w http.ResponseWriter, r *http.Request, x personalhttp.Explanation) {
+	setRetryAfter(w, x)
+	_, signedIn := credentials(r) // not asked of the service, which may be the problem
+	s.pages.Problem(w, r, ui.Problem{
+		Status: x.Status, Message: x.Message, Retry: x.RetryAfter > 0, Nav: s.nav(r, signedIn),
+	})
+}

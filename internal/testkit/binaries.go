@@ -43,14 +43,49 @@ func Binaries(t testing.TB) Paths {
 	return paths
 }
 
-// PluginVersion builds the plugin stamped with a version and returns its path.
+// PluginVersion returns the path of the plugin stamped with a version. It is built at
+// the first call for that version and removed when the test binary's process ends.
 func PluginVersion(t testing.TB, version string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "personal")
-	if err := build(path, module+"/plugin", "-ldflags", "-X main.version="+version); err != nil {
+	path, err := versions.build(version)
+	if err != nil {
 		t.Fatalf("building plugin %s: %v", version, err)
 	}
 	return path
+}
+
+// versions are the plugins built so far, each in a folder named by its version.
+var versions stampedPlugins
+
+type stampedPlugins struct {
+	mu     sync.Mutex
+	folder string
+	inUse  io.Closer // its end removes the folder
+	built  map[string]bool
+}
+
+func (s *stampedPlugins) build(version string) (path string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.folder == "" {
+		folder, err := os.MkdirTemp("", "personal-versions-")
+		if err != nil {
+			return "", err
+		}
+		if s.inUse, err = removeAtExit(folder); err != nil {
+			return "", errors.Join(err, os.RemoveAll(folder))
+		}
+		s.folder, s.built = folder, map[string]bool{}
+	}
+	path = filepath.Join(s.folder, version, "personal")
+	if s.built[version] {
+		return path, nil
+	}
+	if err := build(path, module+"/plugin", "-ldflags", "-X main.version="+version); err != nil {
+		return "", err
+	}
+	s.built[version] = true
+	return path, nil
 }
 
 // OtherPlugin returns another plugin than the one of the given version, to swap

@@ -182,7 +182,9 @@ func (r *rules) checkGo(path string, content []byte) ([]finding, error) {
 		return nil, err
 	}
 	line := func(p token.Pos) int { return files.Position(p).Line }
-	text := func(n ast.Node) string { return string(content[files.Position(n.Pos()).Offset:files.Position(n.End()).Offset]) }
+	text := func(n ast.Node) string {
+		return string(content[files.Position(n.Pos()).Offset:files.Position(n.End()).Offset])
+	}
 	var found []finding
 	for _, group := range file.Comments {
 		found = append(found, r.checkText(path, line(group.Pos()), text(group))...)

@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// BinariesVariable names the environment variable with a folder that already
-// holds host-sample and personal, as make build leaves them in bin.
+// BinariesVariable is the environment variable for a folder that already contains
+// host-sample and personal, such as bin after make build.
 const BinariesVariable = "PERSONAL_TEST_BINARIES"
 
-// ReleasedVariable names the environment variable with the plugin of the last
-// release, see .ci/skew.
+// ReleasedVariable is the environment variable for the path of the last release's
+// plugin, see .ci/skew.
 const ReleasedVariable = "PERSONAL_TEST_RELEASED"
 
 const module = "github.com/cms-personal/personal"
@@ -28,12 +28,12 @@ type Paths struct {
 	Host   string // the sample host
 	Plugin string // the plugin
 
-	folder io.Closer // its end removes what was built
+	folder io.Closer // closing it removes the folder
 }
 
-// Binaries returns the sample host and the plugin: those that BinariesVariable
-// names, or ones built at the first call, with the race detector if this test
-// has it. What was built goes with the test binary's process.
+// Binaries returns the sample host and the plugin. Without BinariesVariable they are
+// built at the first call, with the race detector if this test has it, and removed when
+// the test binary's process ends.
 func Binaries(t testing.TB) Paths {
 	t.Helper()
 	paths, err := binaries()
@@ -60,7 +60,7 @@ var versions stampedPlugins
 type stampedPlugins struct {
 	mu     sync.Mutex
 	folder string
-	inUse  io.Closer // its end removes the folder
+	inUse  io.Closer // closing it removes the folder
 	built  map[string]bool
 }
 
@@ -88,8 +88,8 @@ func (s *stampedPlugins) build(version string) (path string, err error) {
 	return path, nil
 }
 
-// OtherPlugin returns another plugin than the one of the given version, to swap
-// with, and its version: the last release's, if ReleasedVariable names it.
+// OtherPlugin returns a plugin to swap with one of a version, and its version: the last
+// release's if ReleasedVariable is set, else a build of this source.
 func OtherPlugin(t testing.TB, than string) (binary, version string) {
 	t.Helper()
 	if released := os.Getenv(ReleasedVariable); released != "" {
@@ -136,8 +136,8 @@ func build(binary, pkg string, flags ...string) error {
 	return nil
 }
 
-// removeAtExit leaves a child behind that removes the folder once this process
-// has ended, however it ends: the child's standard input ends with it.
+// removeAtExit starts a child that removes the folder when this process ends, also by a
+// kill: the child's standard input ends then.
 func removeAtExit(folder string) (io.Closer, error) {
 	cmd := exec.Command("/bin/sh", "-c", `read -r _; rm -rf "$1"`, "sh", folder)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// killedVariable makes the test binary a process that starts a server and then
-// waits to be killed.
+// killedVariable makes the test binary start a server and wait to be killed.
 const killedVariable = "PERSONAL_TEST_KILLED"
 
 func TestMain(m *testing.M) {
@@ -27,7 +26,7 @@ func TestMain(m *testing.M) {
 	select {}
 }
 
-func TestAServerEndsWithAProcessThatIsKilled(t *testing.T) {
+func TestPostgres_ServerEndsWithKilledProcess(t *testing.T) {
 	process := exec.Command(os.Args[0])
 	process.Env = append(os.Environ(), killedVariable+"=1", PostgresVariable+"=")
 	process.Stderr = os.Stderr
@@ -43,29 +42,29 @@ func TestAServerEndsWithAProcessThatIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	url = strings.TrimSpace(url)
-	if !answers(t, url) {
-		t.Error("the server does not answer")
+	if !responds(t, url) {
+		t.Error("the server does not respond")
 	}
 	if err := process.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = process.Wait() // it was killed
 	for range 500 {
-		if !answers(t, url) {
+		if !responds(t, url) {
 			return
 		}
-		time.Sleep(20 * time.Millisecond) // nobody is left to tell us
+		time.Sleep(20 * time.Millisecond) // the killed process cannot report the end
 	}
-	t.Error("the server outlives the process")
+	t.Error("the server has not ended with the process")
 }
 
-func TestEveryDatabaseIsNew(t *testing.T) {
-	if a, b := Postgres(t), Postgres(t); a == b || !answers(t, a) || !answers(t, b) {
-		t.Errorf("%s and %s", a, b)
+func TestPostgres_EachDatabaseIsNew(t *testing.T) {
+	if a, b := Postgres(t), Postgres(t); a == b || !responds(t, a) || !responds(t, b) {
+		t.Errorf("got %s and %s, want two databases that respond", a, b)
 	}
 }
 
-func answers(t *testing.T, url string) bool {
+func responds(t *testing.T, url string) bool {
 	t.Helper()
 	return onServer(url, func(db *sql.DB) error { return db.PingContext(t.Context()) }) == nil
 }

@@ -75,6 +75,39 @@ func (s *system) events(t testing.TB, kind string, userID int64) int {
 	return len(s.log.linesWith(fmt.Sprintf(`msg="account event" type=%s user_id=%d `, kind, userID)))
 }
 
+// TestDisabledAccount_IsRefusedEverywhere disables an account in the database, so that
+// its sessions and tokens are still there.
+func TestDisabledAccount_IsRefusedEverywhere(t *testing.T) {
+	t.Parallel()
+	testkit.Databases(t, func(t *testing.T, database string) {
+		s := start(t, options{database: database, settings: cheap + unthrottled})
+		u, other := s.newUser(t), s.newUser(t)
+		next := s.refresh(t, u.pair)
+		s.postAs(t, next, "email/", params{"password": u.password, "email": "new-" + u.email}).want(t, "")
+		token := s.mailTo(t, "new-"+u.email).token(t)
+		disable(t, database, u.login)
+
+		s.wantDead(t, "a session of a disabled account", next)
+		s.wantDead(t, "a superseded hash of it", u.pair)
+		s.getAs(t, next, "auth_refresh/").want(t, "unauthenticated")
+		s.post(t, "auth/", params{"login": u.login, "password": u.password}).want(t, "account_disabled")
+		s.post(t, "auth/", params{"login": u.login, "password": "wrong wrong"}).want(t, "invalid_credentials")
+		s.post(t, "email_confirm/", params{"token": token}).want(t, "invalid_token")
+		s.post(t, "register/", applicant(params{"login": u.login})).wantFields(t, "already_exists", fieldErrors{"login": "taken"})
+		for _, login := range []string{u.login, other.login} { // the mails are sent in this order
+			s.post(t, "recover/", params{"login": login}).want(t, "")
+		}
+		s.mailTo(t, other.email)
+		if n := len(s.mailsTo(t, u.email)); n != 0 {
+			t.Errorf("got %d recovery mails to a disabled account, want none", n)
+		}
+		s.wantAlive(t, "another account's session", other.pair)
+		if n := s.events(t, "session_theft", u.ID); n != 0 {
+			t.Errorf("got %d events of theft for a disabled account, want none", n)
+		}
+	})
+}
+
 // disable disables an account in the database, without an event.
 func disable(t testing.TB, database, login string) {
 	t.Helper()
@@ -321,14 +354,6 @@ func testDisabledByPage(t *testing.T, s *system, admin string) {
 	s.getAs(t, u.pair, "profile/").want(t, "unauthenticated")
 	s.post(t, "auth/", params{"login": u.login, "password": u.password}).want(t, "account_disabled")
 	s.post(t, "auth/", params{"login": u.login, "password": "wrong wrong"}).want(t, "invalid_credentials")
-	next := s.newUser(t)
-	for _, login := range []string{u.login, next.login} { // the mails are sent in this order
-		s.post(t, "recover/", params{"login": login}).want(t, "")
-	}
-	s.mailTo(t, next.email)
-	if n := len(s.mailsTo(t, u.email)); n != 0 {
-		t.Errorf("got %d recovery mails to a disabled user, want none", n)
-	}
 	eventually(t, "the events page shows the disabling", func() bool {
 		return strings.Contains(s.adminPage(t, admin, "/admin/events?type=user_disabled"), `href="`+path+`"`)
 	})

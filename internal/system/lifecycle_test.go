@@ -214,7 +214,7 @@ const newer = "1.1.0"
 func startWithTwo(t *testing.T) *system {
 	t.Helper()
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled})
-	s.install(t, testkit.PluginVersion(t, newer), newer)
+	s.install(t, pluginVersion(t, newer), newer)
 	return s
 }
 

@@ -43,12 +43,12 @@ func TestSoakSwaps(t *testing.T) {
 	// What other tests use too must not be in this test's temporary folder.
 	testkit.Binaries(t)
 	for _, version := range versions {
-		testkit.PluginVersion(t, version)
+		pluginVersion(t, version)
 	}
 	t.Setenv("TMPDIR", t.TempDir()) // of the host and the plugins
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled, flags: []string{"--log-level", "error"}})
 	for _, version := range versions {
-		s.install(t, testkit.PluginVersion(t, version), version)
+		s.install(t, pluginVersion(t, version), version)
 	}
 	crowd := s.crowd(t)
 	time.Sleep(10 * time.Second) // the load must run for some time

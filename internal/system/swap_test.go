@@ -25,7 +25,7 @@ const (
 // no request may fail.
 func TestSwap_LosesNoRequest(t *testing.T) {
 	other, older := testkit.OtherPlugin(t, newer)
-	versions, binaries := []string{older, newer}, []string{other, testkit.PluginVersion(t, newer)}
+	versions, binaries := []string{older, newer}, []string{other, pluginVersion(t, newer)}
 	testkit.Databases(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		for i, binary := range binaries {
@@ -61,7 +61,7 @@ func TestSwap_LosesNoRequest(t *testing.T) {
 // connections that the new process's health checks need too. The old process has its
 // own connections, which are idle, and stays healthy.
 func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
-	binary := testkit.PluginVersion(t, newer)
+	binary := pluginVersion(t, newer)
 	testkit.Databases(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled, flags: []string{"--bake", "6s"}})
 		s.install(t, binary, newer)

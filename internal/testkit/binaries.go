@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// BinariesVariable is the environment variable for a folder that already contains
-// host-sample and personal, such as bin after make build.
+// BinariesVariable names the environment variable with a folder that already
+// holds host-sample and personal, as make build leaves them in bin.
 const BinariesVariable = "PERSONAL_TEST_BINARIES"
 
-// ReleasedVariable is the environment variable for the path of the last release's
-// plugin, see .ci/skew.
+// ReleasedVariable names the environment variable with the plugin of the last
+// release, see .ci/skew.
 const ReleasedVariable = "PERSONAL_TEST_RELEASED"
 
 const module = "github.com/cms-personal/personal"
@@ -28,12 +28,12 @@ type Paths struct {
 	Host   string // the sample host
 	Plugin string // the plugin
 
-	folder io.Closer // closing it removes the folder
+	folder io.Closer // its end removes what was built
 }
 
-// Binaries returns the sample host and the plugin. Without BinariesVariable they are
-// built at the first call, with the race detector if this test has it, and removed when
-// the test binary's process ends.
+// Binaries returns the sample host and the plugin: those that BinariesVariable
+// names, or ones built at the first call, with the race detector if this test
+// has it. What was built goes with the test binary's process.
 func Binaries(t testing.TB) Paths {
 	t.Helper()
 	paths, err := binaries()
@@ -43,53 +43,18 @@ func Binaries(t testing.TB) Paths {
 	return paths
 }
 
-// PluginVersion returns the path of the plugin stamped with a version. It is built at
-// the first call for that version and removed when the test binary's process ends.
+// PluginVersion builds the plugin stamped with a version and returns its path.
 func PluginVersion(t testing.TB, version string) string {
 	t.Helper()
-	path, err := versions.build(version)
-	if err != nil {
+	path := filepath.Join(t.TempDir(), "personal")
+	if err := build(path, module+"/plugin", "-ldflags", "-X main.version="+version); err != nil {
 		t.Fatalf("building plugin %s: %v", version, err)
 	}
 	return path
 }
 
-// versions are the plugins built so far, each in a folder named by its version.
-var versions stampedPlugins
-
-type stampedPlugins struct {
-	mu     sync.Mutex
-	folder string
-	inUse  io.Closer // closing it removes the folder
-	built  map[string]bool
-}
-
-func (s *stampedPlugins) build(version string) (path string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.folder == "" {
-		folder, err := os.MkdirTemp("", "personal-versions-")
-		if err != nil {
-			return "", err
-		}
-		if s.inUse, err = removeAtExit(folder); err != nil {
-			return "", errors.Join(err, os.RemoveAll(folder))
-		}
-		s.folder, s.built = folder, map[string]bool{}
-	}
-	path = filepath.Join(s.folder, version, "personal")
-	if s.built[version] {
-		return path, nil
-	}
-	if err := build(path, module+"/plugin", "-ldflags", "-X main.version="+version); err != nil {
-		return "", err
-	}
-	s.built[version] = true
-	return path, nil
-}
-
-// OtherPlugin returns a plugin to swap with one of a version, and its version: the last
-// release's if ReleasedVariable is set, else a build of this source.
+// OtherPlugin returns another plugin than the one of the given version, to swap
+// with, and its version: the last release's, if ReleasedVariable names it.
 func OtherPlugin(t testing.TB, than string) (binary, version string) {
 	t.Helper()
 	if released := os.Getenv(ReleasedVariable); released != "" {
@@ -136,8 +101,8 @@ func build(binary, pkg string, flags ...string) error {
 	return nil
 }
 
-// removeAtExit starts a child that removes the folder when this process ends, also by a
-// kill: the child's standard input ends then.
+// removeAtExit leaves a child behind that removes the folder once this process
+// has ended, however it ends: the child's standard input ends with it.
 func removeAtExit(folder string) (io.Closer, error) {
 	cmd := exec.Command("/bin/sh", "-c", `read -r _; rm -rf "$1"`, "sh", folder)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -1,3 +1,3 @@
-// Package testkit provides the real parts that tests run against: a temporary
-// PostgreSQL server and the built binaries.
+// Package testkit provides the real parts that tests run against: a PostgreSQL
+// server of their own and the built binaries.
 package testkit

@@ -17,8 +17,8 @@ import (
 	"github.com/cms-personal/personal/internal/store/dbconn"
 )
 
-// PostgresVariable is the environment variable for the URL of a server to test on. Its
-// user must be allowed to create databases.
+// PostgresVariable names the environment variable with the URL of a server to
+// test on. Its user must be allowed to create databases.
 const PostgresVariable = "PERSONAL_TEST_POSTGRES"
 
 const adminTimeout = 30 * time.Second
@@ -30,15 +30,16 @@ func Databases(t *testing.T, f func(t *testing.T, url string)) {
 	t.Run("PostgreSQL", func(t *testing.T) { f(t, Postgres(t)) })
 }
 
-// SQLite returns the URL of a new database file, removed when the test ends.
+// SQLite returns the URL of a new database file that goes with the test.
 func SQLite(t testing.TB) string {
 	t.Helper()
 	return "sqlite://" + filepath.Join(t.TempDir(), "personal.db")
 }
 
-// Postgres returns the URL of a new, empty PostgreSQL database, dropped when the test
-// ends. The server is the one in PostgresVariable, or one that the test binary starts at
-// the first call. Without a server the test fails; it is never skipped.
+// Postgres returns the URL of a new, empty PostgreSQL database, dropped when
+// the test ends. The server is the one that PostgresVariable names, or one that
+// the test binary starts for itself at the first call. Where there is neither,
+// the test fails: it is never skipped.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	server, err := testServer()
@@ -62,8 +63,8 @@ func Postgres(t testing.TB) string {
 	return u.String()
 }
 
-// testServer returns the URL of the server for all tests of the binary. A server
-// started here ends with the process, see StartPostgres.
+// testServer is the URL of the server shared by all tests of the binary. A
+// server started here ends with the process, see StartPostgres.
 var testServer = sync.OnceValues(func() (string, error) {
 	if given := os.Getenv(PostgresVariable); given != "" {
 		return given, nil
@@ -97,7 +98,7 @@ func onServer(server string, f func(*sql.DB) error) error {
 	return errors.Join(f(pools.Write), pools.Close())
 }
 
-// waitUntilUp waits until the server responds.
+// waitUntilUp waits for the server to answer.
 func waitUntilUp(ctx context.Context, server string, ended <-chan struct{}) error {
 	return onServer(server, func(db *sql.DB) error {
 		for {
@@ -107,7 +108,7 @@ func waitUntilUp(ctx context.Context, server string, ended <-chan struct{}) erro
 			}
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("it does not respond: %w", err)
+				return fmt.Errorf("it does not answer: %w", err)
 			case <-ended:
 				return errors.New("it ended at once")
 			case <-time.After(20 * time.Millisecond):

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// killedVariable makes the test binary start a server and wait to be killed.
+// killedVariable makes the test binary a process that starts a server and then
+// waits to be killed.
 const killedVariable = "PERSONAL_TEST_KILLED"
 
 func TestMain(m *testing.M) {
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	select {}
 }
 
-func TestPostgres_ServerEndsWithKilledProcess(t *testing.T) {
+func TestAServerEndsWithAProcessThatIsKilled(t *testing.T) {
 	process := exec.Command(os.Args[0])
 	process.Env = append(os.Environ(), killedVariable+"=1", PostgresVariable+"=")
 	process.Stderr = os.Stderr
@@ -42,29 +43,29 @@ func TestPostgres_ServerEndsWithKilledProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	url = strings.TrimSpace(url)
-	if !responds(t, url) {
-		t.Error("the server does not respond")
+	if !answers(t, url) {
+		t.Error("the server does not answer")
 	}
 	if err := process.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = process.Wait() // it was killed
 	for range 500 {
-		if !responds(t, url) {
+		if !answers(t, url) {
 			return
 		}
-		time.Sleep(20 * time.Millisecond) // the killed process cannot report the end
+		time.Sleep(20 * time.Millisecond) // nobody is left to tell us
 	}
-	t.Error("the server has not ended with the process")
+	t.Error("the server outlives the process")
 }
 
-func TestPostgres_EachDatabaseIsNew(t *testing.T) {
-	if a, b := Postgres(t), Postgres(t); a == b || !responds(t, a) || !responds(t, b) {
-		t.Errorf("got %s and %s, want two databases that respond", a, b)
+func TestEveryDatabaseIsNew(t *testing.T) {
+	if a, b := Postgres(t), Postgres(t); a == b || !answers(t, a) || !answers(t, b) {
+		t.Errorf("%s and %s", a, b)
 	}
 }
 
-func responds(t *testing.T, url string) bool {
+func answers(t *testing.T, url string) bool {
 	t.Helper()
 	return onServer(url, func(db *sql.DB) error { return db.PingContext(t.Context()) }) == nil
 }

@@ -19,14 +19,15 @@ import (
 // PostgresServer is a PostgreSQL server in a temporary folder.
 type PostgresServer struct {
 	URL      string
-	lifeline io.Closer     // closing it ends the server
+	lifeline io.Closer     // its end is the server's end
 	ended    chan struct{} // closed when the server has stopped and the folder is gone
 }
 
-// The keeper is a child process. It ends the server when its standard input ends, which
-// happens at Stop and also when the parent is killed, and then removes the folder. Tests
-// need no TestMain for it. By default the server flushes nothing to disk, because a
-// test's database need not survive a crash. Clients may use TLS.
+// The keeper runs as a child and outlives its parent by a moment: it ends the
+// server when its standard input ends, which happens at Stop and also when the
+// parent is killed, and then removes the folder. Tests need no TestMain for it.
+// Unless told otherwise, it flushes nothing to disk: a test's database does not
+// outlive a crash. TLS is there for those that ask for it.
 const keeper = `
 exec 3<&0 </dev/null
 bin=$1 dir=$2 port=$3
@@ -40,18 +41,18 @@ wait $server
 rm -rf "$dir"
 `
 
-// StartPostgres starts a server on a free loopback port. It runs until Stop or until
-// this process ends, also by a kill. PostgreSQL refuses to run as root; the server then
-// runs as the user postgres or nobody.
+// StartPostgres starts a server on a free port of the loopback. It runs until
+// Stop or the end of this process, however that comes. As root, which PostgreSQL
+// refuses to run as, it becomes the user postgres or nobody.
 func StartPostgres(ctx context.Context) (*PostgresServer, error) { return startPostgres(ctx) }
 
-// StartDurablePostgres is [StartPostgres] for measurements: the server flushes to disk,
-// which is PostgreSQL's default.
+// StartDurablePostgres is [StartPostgres] for measurements: the server flushes to
+// disk, as it does by default.
 func StartDurablePostgres(ctx context.Context) (*PostgresServer, error) {
 	return startPostgres(ctx, "-c", "fsync=on", "-c", "full_page_writes=on", "-c", "synchronous_commit=on")
 }
 
-// startPostgres adds arguments to the server's; of two equal settings the later one
+// startPostgres adds arguments to the server's, the later of two equal settings
 // counts.
 func startPostgres(ctx context.Context, args ...string) (*PostgresServer, error) {
 	bin, err := postgresBinaries(ctx)
@@ -71,7 +72,7 @@ func startPostgres(ctx context.Context, args ...string) (*PostgresServer, error)
 	return nil, err
 }
 
-// Stop ends the server and waits until it has ended.
+// Stop ends the server and waits until it has gone.
 func (s *PostgresServer) Stop() error {
 	err := s.lifeline.Close()
 	<-s.ended
@@ -100,8 +101,8 @@ func start(ctx context.Context, bin string, owner *syscall.Credential, args []st
 	return s, nil
 }
 
-// keep starts the keeper. The server does not share our signals or our output: go test
-// waits for every process that has its standard output open.
+// keep starts the keeper. Neither our signals nor our output are the server's:
+// go test waits for whoever holds its standard output.
 func keep(bin, folder string, port int, owner *syscall.Credential, args []string) (*PostgresServer, error) {
 	cmd := exec.Command("/bin/sh", append([]string{"-c", keeper, "sh", bin, folder, strconv.Itoa(port)}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: owner}
@@ -119,7 +120,7 @@ func keep(bin, folder string, port int, owner *syscall.Credential, args []string
 		ended:    make(chan struct{}),
 	}
 	go func() {
-		_ = cmd.Wait() // a server that was stopped exits with an error
+		_ = cmd.Wait() // a server that was told to quit says so
 		close(s.ended)
 	}()
 	return s, nil
@@ -145,7 +146,7 @@ func freePort() (int, error) {
 	return port, l.Close()
 }
 
-// serverOwner returns the user that the server runs as, nil for the current one.
+// serverOwner is who the server runs as, nil for ourselves.
 func serverOwner() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -177,14 +178,14 @@ func serverFolder(owner *syscall.Credential) (string, error) {
 	return folder, nil
 }
 
-// postgresBinaries returns the folder with initdb and postgres. If there is none, it
-// installs them, as root on a system with apt-get.
+// postgresBinaries finds the folder with initdb and postgres, or, as root on a
+// system with apt-get, installs them.
 func postgresBinaries(ctx context.Context) (string, error) {
 	if bin := findPostgres(ctx); bin != "" {
 		return bin, nil
 	}
 	if apt, err := exec.LookPath("apt-get"); err == nil && os.Geteuid() == 0 {
-		// A new machine may have no package lists, or old ones.
+		// A new machine may have no lists of packages, or old ones.
 		install := exec.CommandContext(ctx, "/bin/sh", "-c", `"$0" update && "$0" install -y --no-install-recommends postgresql`, apt)
 		install.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		out, err := install.CombinedOutput()
@@ -216,7 +217,7 @@ func findPostgres(ctx context.Context) string {
 	return ""
 }
 
-// version returns the number in a path such as /usr/lib/postgresql/15/bin.
+// version reads the number in /usr/lib/postgresql/15/bin.
 func version(bin string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(bin)))
 	return n

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// The files of the server's self-signed certificate for 127.0.0.1 and of its key, in the
-// server's folder.
+// The server's certificate, which signs itself and names 127.0.0.1, and its key,
+// in the server's folder.
 const (
 	certFile = "server.crt"
 	keyFile  = "server.key"
 )
 
-// writeCertificate creates both files, owned by the server's user.
+// writeCertificate makes both, as files of the server's own user.
 func writeCertificate(folder string, owner *syscall.Credential) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

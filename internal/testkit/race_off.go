@@ -2,5 +2,5 @@
 
 package testkit
 
-// RaceDetector reports whether this test binary was built with -race.
+// RaceDetector tells whether this test binary was built with -race.
 const RaceDetector = false

@@ -1,12 +1,11 @@
-// Package openapitest compares responses of an API with its OpenAPI 3.1 document. What
-// the document does not describe is an error, of the API or of the document.
+// Package openapitest holds the answers of an API against its own OpenAPI 3.1
+// document: whatever the document does not say is a fault, of one or the other.
 package openapitest
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"mime"
 	"net/http"
 	"slices"
@@ -16,11 +15,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// location is the name of the document within the compiler.
+// location is where the compiler knows the document by.
 const location = "openapi.json"
 
-// Document is an OpenAPI document that responses can be checked against. It is safe for
-// concurrent use.
+// Document is one that answers can be checked by. It is safe for concurrent use.
 type Document struct {
 	root   node
 	prefix string // of all paths
@@ -30,7 +28,7 @@ type Document struct {
 	schemas  map[string]*jsonschema.Schema // by pointer
 }
 
-// Parse reads a document, which must have one server.
+// Parse reads a document that has one server.
 func Parse(data []byte) (*Document, error) {
 	content, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
@@ -44,24 +42,23 @@ func Parse(data []byte) (*Document, error) {
 	}
 	servers, _ := d.root.member("servers").value.([]any)
 	if len(servers) != 1 {
-		return nil, errors.New("the document must have one server")
+		return nil, errors.New("the document has not one server")
 	}
 	server, _ := servers[0].(map[string]any)
 	d.prefix, _ = server["url"].(string)
 	return d, nil
 }
 
-// Answer is a response together with its request's method and path.
+// Answer is one that was given.
 type Answer struct {
 	Method string
-	Path   string // as sent
+	Path   string // as it was sent
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Check returns an error that names all differences between the response and its
-// description.
+// Check says in what the answer is not as described.
 func (d *Document) Check(a Answer) error {
 	response, err := d.response(a)
 	if err != nil {
@@ -70,7 +67,7 @@ func (d *Document) Check(a Answer) error {
 	return errors.Join(d.checkHeaders(response, a.Header), d.checkBody(response, a))
 }
 
-// response returns the description of the response.
+// response finds the description of the answer.
 func (d *Document) response(a Answer) (node, error) {
 	item, known := d.item(a.Path)
 	if !known {
@@ -98,7 +95,7 @@ func (d *Document) item(path string) (node, bool) {
 	return node{}, false
 }
 
-// httpHeaders are headers that documents do not describe: they concern the connection.
+// httpHeaders are those that no document speaks of: they are about the connection.
 var httpHeaders = []string{"Connection", "Content-Length", "Content-Type", "Date", "Strict-Transport-Security", "Transfer-Encoding"}
 
 func (d *Document) checkHeaders(response node, header http.Header) error {
@@ -124,14 +121,14 @@ func (d *Document) checkHeaders(response node, header http.Header) error {
 	return errors.Join(errs...)
 }
 
-// headerValue converts a header to the type in its schema.
+// headerValue reads a header as the type that its schema wants.
 func headerValue(schema node, text string) any {
 	if schema.member("type").value != "integer" {
 		return text
 	}
 	n, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
-		return text // validation reports the wrong type
+		return text // which is of the wrong type
 	}
 	return n
 }
@@ -176,47 +173,3 @@ func (d *Document) compile(pointer string) (*jsonschema.Schema, error) {
 	d.schemas[pointer] = compiled
 	return compiled, nil
 }
-
-// node is a part of a document; the zero node is a part that does not exist.
-type node struct {
-	root    any
-	pointer string // RFC 6901
-	value   any
-}
-
-func (n node) exists() bool { return n.value != nil }
-
-// names returns the names of an object's members, sorted.
-func (n node) names() []string {
-	object, _ := n.value.(map[string]any)
-	return slices.Sorted(maps.Keys(object))
-}
-
-// member returns a member of an object. It resolves a reference.
-func (n node) member(name string) node {
-	object, _ := n.value.(map[string]any)
-	value, known := object[name]
-	if !known {
-		return node{}
-	}
-	m := node{root: n.root, pointer: n.pointer + "/" + escape.Replace(name), value: value}
-	target, _ := value.(map[string]any)
-	if ref, ok := target["$ref"].(string); ok {
-		return m.follow(ref)
-	}
-	return m
-}
-
-// follow resolves a reference within the document.
-func (n node) follow(ref string) node {
-	at := node{root: n.root, value: n.root}
-	for name := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
-		at = at.member(unescape.Replace(name))
-	}
-	return at
-}
-
-var (
-	escape   = strings.NewReplacer("~", "~0", "/", "~1")
-	unescape = strings.NewReplacer("~1", "/", "~0", "~")
-)

@@ -2,9 +2,9 @@
 //
 //	go run ./internal/testkit/postgrestest -- go test ./...
 //
-// It starts a temporary server, unless PERSONAL_TEST_POSTGRES has the URL of one, passes
-// the URL to the command in that variable, and stops the server afterwards. Its exit code
-// is the command's. With -durable before the -- the server flushes to disk.
+// It starts a temporary server, unless PERSONAL_TEST_POSTGRES names one, tells
+// the command of it in that variable, and stops it afterwards. Its exit code is
+// the command's. With -durable before the -- the server flushes to disk.
 package main
 
 import (
@@ -49,8 +49,8 @@ func run(args []string) (int, error) {
 	return code, errors.Join(err, server.Stop())
 }
 
-// command runs the command until it ends. A Ctrl-C reaches the command directly, and
-// SIGTERM is passed on to it; the server is stopped only afterwards.
+// command runs the command to its end. A Ctrl-C reaches it by itself, a
+// termination is passed on; either way the server outlives it.
 func command(args, environ []string) (int, error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -70,7 +70,7 @@ func command(args, environ []string) (int, error) {
 				_ = cmd.Process.Signal(s) // it may have ended just now
 			}
 		case err := <-ended:
-			if cmd.ProcessState.Exited() { // its output has the reason
+			if cmd.ProcessState.Exited() { // its own output says why
 				return cmd.ProcessState.ExitCode(), nil
 			}
 			return 1, err

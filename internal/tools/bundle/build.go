@@ -13,18 +13,18 @@ import (
 )
 
 type buildCommand struct {
-	Version string `required:"" placeholder:"1.2.3" help:"The version to stamp, in SemVer 2.0.0 format without a leading v."`
-	Key     string `placeholder:"FILE" help:"The minisign secret key to sign with; without it the bundle is not signed."`
-	Notes   string `placeholder:"TEXT" help:"Release notes for administrators."`
-	Out     string `default:"dist" placeholder:"DIR" help:"The folder for the bundle (${default})."`
+	Version string `required:"" placeholder:"1.2.3" help:"The version to stamp, as SemVer 2.0.0 writes it, without a leading v."`
+	Key     string `placeholder:"FILE" help:"The minisign secret key to sign with; without one the bundle is not signed."`
+	Notes   string `placeholder:"TEXT" help:"What changed, for administrators."`
+	Out     string `default:"dist" placeholder:"DIR" help:"Where to put the bundle (${default})."`
 	Package string `arg:"" default:"./plugin" help:"The plugin's main package (${default})."`
 }
 
 // Run prints the path of the bundle.
 func (b *buildCommand) Run(ctx context.Context, stdout io.Writer) error {
-	// The version becomes a part of a command line and of a path.
+	// Checked before it becomes a part of a command line and of a path.
 	if !plugincatalogue.ValidVersion(b.Version) {
-		return fmt.Errorf("VERSION: %.100q is not a SemVer 2.0.0 version such as 1.2.3 or 2.0.0-rc.1", b.Version)
+		return fmt.Errorf("VERSION: %.100q is no version as SemVer 2.0.0 writes it, such as 1.2.3 or 2.0.0-rc.1", b.Version)
 	}
 	sign, err := signer(b.Key, b.Version)
 	if err != nil {
@@ -47,8 +47,8 @@ func (b *buildCommand) Run(ctx context.Context, stdout io.Writer) error {
 	return err
 }
 
-// compile builds a reproducible binary, without paths of this machine and without a C
-// library.
+// compile builds a binary that depends on the source and the toolchain alone:
+// no path of this machine, no C library.
 func compile(ctx context.Context, pkg, version, binary string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-X main.version="+version, "-o", binary, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -59,15 +59,15 @@ func compile(ctx context.Context, pkg, version, binary string) error {
 	return nil
 }
 
-// pack bundles the binary and returns the bundle's path. The bundle gets its name only
-// when it is complete.
+// pack makes a bundle of the binary and returns its path. The bundle bears its
+// name only when it is whole.
 func (b *buildCommand) pack(ctx context.Context, binary string, sign func([]byte) ([]byte, error)) (string, error) {
 	m, err := plugincatalogue.ManifestOf(ctx, binary)
 	if err != nil {
 		return "", err
 	}
 	if m.Version != b.Version {
-		return "", fmt.Errorf("the binary has version %s: main.version must be a string variable without a value", m.Version)
+		return "", fmt.Errorf("the binary calls itself %s: is main.version a string variable without a value?", m.Version)
 	}
 	m.Notes = b.Notes
 	if err := os.MkdirAll(b.Out, 0o755); err != nil {

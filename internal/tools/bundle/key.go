@@ -9,19 +9,19 @@ import (
 	"aead.dev/minisign"
 )
 
-// passwordKey is the environment variable for the secret key's password.
+// passwordKey names the environment variable with the secret key's password.
 const passwordKey = "MINISIGN_PASSWORD"
 
-// signer returns a function that signs manifests with the key in a file, or nil if file
-// is empty. The trusted comment has the version and not the time, so that the same source
-// always gives the same bundle.
+// signer returns what signs manifests with the key in a file, or nil where no
+// file is named. The comment that is signed too tells the version and not the
+// time, so that the same source gives the same bundle.
 func signer(file, version string) (func([]byte) ([]byte, error), error) {
 	if file == "" {
 		return nil, nil
 	}
 	key, err := readSecretKey(file)
 	if err != nil {
-		return nil, fmt.Errorf("KEY: read the secret key %s: %w", file, err)
+		return nil, fmt.Errorf("KEY: reading the secret key %s: %w", file, err)
 	}
 	return func(manifest []byte) ([]byte, error) {
 		return minisign.SignWithComments(key, manifest, "personal "+version,
@@ -39,28 +39,28 @@ func readSecretKey(file string) (key minisign.PrivateKey, err error) {
 	}
 	password, given := os.LookupEnv(passwordKey)
 	if !given {
-		return key, errors.New("it has a password: set " + passwordKey)
+		return key, errors.New("it has a password: give it by " + passwordKey)
 	}
 	return minisign.DecryptKey(password, text)
 }
 
 type keygenCommand struct {
-	File string `arg:"" help:"The file for the secret key, encrypted if MINISIGN_PASSWORD is set."`
+	File string `arg:"" help:"The file for the secret key. With MINISIGN_PASSWORD set it is encrypted with that."`
 }
 
-// Run prints the paths of the keys. It never overwrites a file.
+// Run prints where the keys are. It never writes over a file.
 func (k *keygenCommand) Run(stdout io.Writer) error {
 	public, secret, err := minisign.GenerateKey(nil)
 	if err != nil {
-		return fmt.Errorf("generate a key: %w", err)
+		return fmt.Errorf("making a key: %w", err)
 	}
 	secretText, err := encodeSecret(secret)
 	if err != nil {
-		return fmt.Errorf("generate a key: %w", err)
+		return fmt.Errorf("making a key: %w", err)
 	}
 	publicText, err := public.MarshalText()
 	if err != nil {
-		return fmt.Errorf("generate a key: %w", err)
+		return fmt.Errorf("making a key: %w", err)
 	}
 	if err := create(k.File, 0o600, secretText); err != nil {
 		return err
@@ -79,7 +79,7 @@ func encodeSecret(key minisign.PrivateKey) ([]byte, error) {
 	return key.MarshalText()
 }
 
-// create writes a new file. It fails if the file exists.
+// create writes a file that must not be there yet.
 func create(path string, mode os.FileMode, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

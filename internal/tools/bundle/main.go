@@ -1,6 +1,6 @@
-// Command bundle builds bundles of the plugin for catalogues, signed if a key is given,
-// and generates keys. The keys have minisign's format. The password of a secret key is
-// read from the environment variable MINISIGN_PASSWORD.
+// Command bundle builds bundles of the plugin for catalogues, signed if given a
+// key, and makes keys. The keys are minisign's; a secret key with a password
+// needs it in the environment, as MINISIGN_PASSWORD.
 package main
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// commands are the subcommands.
+// commands are what a developer may run.
 type commands struct {
-	Build  buildCommand  `cmd:"" help:"Build the plugin from source and bundle it."`
-	Keygen keygenCommand `cmd:"" help:"Generate a key pair: the secret key in FILE, the public one in FILE.pub."`
+	Build  buildCommand  `cmd:"" help:"Build the plugin from source and make a bundle of it."`
+	Keygen keygenCommand `cmd:"" help:"Make a key pair: the secret key in FILE, the public one in FILE.pub."`
 }
 
 func main() {
@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// run runs one command, which prints its result to stdout.
+// run does one command and prints what it made to stdout.
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	parser, err := kong.New(&commands{}, kong.Name("bundle"),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.BindTo(stdout, (*io.Writer)(nil)))

@@ -13,7 +13,7 @@ import (
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
-// sample is the source of a program that prints a plugin's manifest.
+// sample is the source of a program that passes for a plugin.
 const sample = `package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 }
 `
 
-// source writes the program and returns its path.
+// source writes the program and returns its file.
 func source(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "main.go")
@@ -46,7 +46,7 @@ func bundleCommand(t *testing.T, args ...string) (string, error) {
 	return strings.TrimSpace(out.String()), err
 }
 
-func TestBuild_SignedBundleCanBeInstalled(t *testing.T) {
+func TestABundleSignedWithAMadeKeyCanBeInstalled(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "release.key")
 	if _, err := bundleCommand(t, "keygen", secret); err != nil {
 		t.Fatal(err)
@@ -70,10 +70,10 @@ func TestBuild_SignedBundleCanBeInstalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e.Manifest.Version != "1.2.3-rc.1" || e.Manifest.Notes != "Faster." {
-		t.Errorf("got manifest %v", e.Manifest)
+		t.Errorf("the manifest is %v", e.Manifest)
 	}
 
-	// A second build, at a later time, is identical.
+	// Built once more, on another day, it is the same.
 	first, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -91,16 +91,16 @@ func wantOnly(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	list, err := os.ReadDir(dir)
 	if err != nil || len(list) != len(want) {
-		t.Fatalf("got files %v (%v), want %v", list, err, want)
+		t.Fatalf("in the folder: %v (%v), want %v", list, err, want)
 	}
 	for i, f := range list {
 		if f.Name() != want[i] {
-			t.Errorf("got files %v, want %v", list, want)
+			t.Errorf("in the folder: %v, want %v", list, want)
 		}
 	}
 }
 
-func TestBuild_FailureLeavesNoBundle(t *testing.T) {
+func TestWhatCannotBecomeABundleLeavesNone(t *testing.T) {
 	good := source(t, sample)
 	secret := filepath.Join(t.TempDir(), "release.key")
 	if _, err := bundleCommand(t, "keygen", secret); err != nil {
@@ -110,16 +110,16 @@ func TestBuild_FailureLeavesNoBundle(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no version":                {[]string{"--version", "", good}, "VERSION"},
-		"a leading v":               {[]string{"--version", "v1.2.3", good}, "VERSION"},
-		"a short version":           {[]string{"--version", "1.2", good}, "VERSION"},
-		"a path":                    {[]string{"--version", "../1.2.3", good}, "VERSION"},
-		"flags for the linker":      {[]string{"--version", "1.2.3 -X main.x=y", good}, "VERSION"},
-		"a missing key":             {[]string{"--version", "1.2.3", "--key", "/does/not/exist", good}, "KEY"},
-		"a public key to sign with": {[]string{"--version", "1.2.3", "--key", secret + ".pub", good}, "KEY"},
-		"no source":                 {[]string{"--version", "1.2.3", "/does/not/exist.go"}, "building"},
-		"an unstamped version":      {[]string{"--version", "1.2.3", source(t, strings.Replace(sample, "var version string", `var version = fmt.Sprint("9.9.9")`, 1))}, "9.9.9"},
-		"another program":           {[]string{"--version", "1.2.3", source(t, "package main\n\nfunc main() {}\n")}, "manifest"},
+		"no version":                  {[]string{"--version", "", good}, "VERSION"},
+		"a leading v":                 {[]string{"--version", "v1.2.3", good}, "VERSION"},
+		"a short version":             {[]string{"--version", "1.2", good}, "VERSION"},
+		"a way out":                   {[]string{"--version", "../1.2.3", good}, "VERSION"},
+		"flags for the linker":        {[]string{"--version", "1.2.3 -X main.x=y", good}, "VERSION"},
+		"a key that is not there":     {[]string{"--version", "1.2.3", "--key", "/does/not/exist", good}, "KEY"},
+		"a public key to sign with":   {[]string{"--version", "1.2.3", "--key", secret + ".pub", good}, "KEY"},
+		"no source":                   {[]string{"--version", "1.2.3", "/does/not/exist.go"}, "building"},
+		"a version that stays empty":  {[]string{"--version", "1.2.3", source(t, strings.Replace(sample, "var version string", `var version = fmt.Sprint("9.9.9")`, 1))}, "9.9.9"},
+		"a program that is no plugin": {[]string{"--version", "1.2.3", source(t, "package main\n\nfunc main() {}\n")}, "manifest"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := t.TempDir()
@@ -132,7 +132,7 @@ func TestBuild_FailureLeavesNoBundle(t *testing.T) {
 	}
 }
 
-func TestKeygen_KeepsExistingKey(t *testing.T) {
+func TestAKeyIsNeverWrittenOver(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "release.key")
 	if _, err := bundleCommand(t, "keygen", secret); err != nil {
 		t.Fatal(err)
@@ -142,28 +142,28 @@ func TestKeygen_KeepsExistingKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := bundleCommand(t, "keygen", secret); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("got %v, want ErrExist", err)
+		t.Errorf("got %v", err)
 	}
 	if after, err := os.ReadFile(secret); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the key has changed (%v)", err)
 	}
 	if info, err := os.Stat(secret); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("got mode %v (%v), want 0600", info.Mode(), err)
+		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 }
 
-func TestSigner_NeedsPasswordOfKey(t *testing.T) {
-	t.Setenv(passwordKey, "") // restores it after the test
+func TestAKeyWithAPasswordNeedsIt(t *testing.T) {
+	t.Setenv(passwordKey, "") // so that it is put back
 	if err := os.Unsetenv(passwordKey); err != nil {
 		t.Fatal(err)
 	}
-	// The format of minisign: the algorithms Ed, Sc (scrypt) and B2, and 152 bytes.
+	// As minisign writes it: the algorithms Ed, Sc (scrypt) and B2, and 152 bytes.
 	text := base64.StdEncoding.EncodeToString(append([]byte("EdScB2"), make([]byte, 152)...))
 	path := filepath.Join(t.TempDir(), "encrypted.key")
 	if err := os.WriteFile(path, []byte("untrusted comment: x\n"+text+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := signer(path, "1.2.3"); err == nil || !strings.Contains(err.Error(), passwordKey) {
-		t.Errorf("got %v, want an error that names %s", err, passwordKey)
+		t.Errorf("got %v", err)
 	}
 }

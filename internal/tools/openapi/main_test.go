@@ -25,7 +25,7 @@ paths:
 	}
 }
 
-func TestConvert_RefusesInvalidDocument(t *testing.T) {
+func TestConvert_RefusesWhatIsNoDocument(t *testing.T) {
 	for _, source := range []string{"", "text", "[1]", "a: 1\na: 2", "a: *missing", "a: &a [1]\nb: {<<: *a}"} {
 		if got, err := convert([]byte(source)); err == nil {
 			t.Errorf("%q became %s", source, got)

@@ -20,12 +20,12 @@ const (
 	tourAddress = "http://127.0.0.1:8080" // of the host on the page
 )
 
-// TestAPITour_OutputIsReal runs the commands of docs/api-tour.md against a new
+// TestTour_OutputIsReal runs the commands of docs/api-tour.md against a new
 // sample host and compares what they print with the page. Hashes, tokens, times
 // and request ids may differ. After an intended change:
 //
-//	go test ./internal/system -run TestAPITour -update
-func TestAPITour_OutputIsReal(t *testing.T) {
+//	go test ./internal/system -run TestTour -update
+func TestTour_OutputIsReal(t *testing.T) {
 	t.Parallel()
 	if err := exec.CommandContext(t.Context(), "curl", "--json", "", "--version").Run(); err != nil {
 		t.Skip("needs curl 7.82 or newer: ", err)

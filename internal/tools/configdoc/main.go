@@ -1,7 +1,7 @@
 // Command configdoc writes docs/configuration.md: configdoc SETTINGS.toml PAGE.md,
-// with the output of "host-sample serve --help" on standard input. It replaces
-// what stands between the page's markers <!-- generated: NAME --> and
-// <!-- end --> (NAME is flags or settings); the rest of the page is written by hand.
+// with the output of "host-sample serve --help" on standard input. It replaces the text
+// between the markers <!-- generated: NAME --> and <!-- end --> (NAME is flags or
+// settings); the rest of the page is written by hand.
 package main
 
 import (

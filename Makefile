@@ -41,6 +41,7 @@ lint:
 generate:
 	proto/generate.sh
 	go run ./internal/tools/openapi shared/personalhttp/openapi.yaml shared/personalhttp/openapi.json
+	go run ./host-sample serve --help | go run ./internal/tools/configdoc plugin/settings.toml docs/configuration.md
 
 # Every fuzz target for FUZZTIME each.
 fuzz:

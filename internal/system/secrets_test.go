@@ -77,14 +77,14 @@ func TestRequestIDIsLogged(t *testing.T) {
 	}
 }
 
-// TestTheLogNamesAddressesForWhatBansThem looks for them as the README says.
+// TestTheLogNamesAddressesForWhatBansThem looks for them as docs/operations.md says.
 func TestTheLogNamesAddressesForWhatBansThem(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + "[throttle.guess]\nburst = 2\n"})
 	for range 3 {
 		s.post(t, "auth/", params{"login": "nobody", "password": "wrong wrong"})
 	}
-	_, shown, _ := strings.Cut(readFile(t, "../../README.md"), "For fail2ban")
+	_, shown, _ := strings.Cut(readFile(t, "../../docs/operations.md"), "For fail2ban")
 	_, shown, _ = strings.Cut(shown, "`")
 	shown, _, _ = strings.Cut(shown, "`")
 	lines := regexp.MustCompile(strings.ReplaceAll(shown, "<HOST>", `127\.0\.0\.1 `))

@@ -1,0 +1,196 @@
+package system
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/format"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+const repository = "../.."
+
+// pages returns the README and the pages of docs by their paths in the repository.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(repository + "/docs/*.md")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("got %d pages in docs, error %v", len(paths), err)
+	}
+	texts := map[string]string{}
+	for _, path := range append(paths, repository+"/README.md", repository+"/bench/README.md") {
+		name, err := filepath.Rel(repository, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[name] = readFile(t, path)
+	}
+	return texts
+}
+
+var codeBlock = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```$")
+
+// prose returns a page without its code blocks.
+func prose(page string) string { return codeBlock.ReplaceAllString(page, "") }
+
+func TestREADME_HasAtMost150Lines(t *testing.T) {
+	if n := strings.Count(readFile(t, repository+"/README.md"), "\n"); n > 150 {
+		t.Errorf("README.md has %d lines, want at most 150: move text into docs", n)
+	}
+}
+
+// TestREADME_ExampleIsPartOfEmbedding compares the excerpt in the README with the
+// program that TestDocs_GoExamplesCompile builds.
+func TestREADME_ExampleIsPartOfEmbedding(t *testing.T) {
+	embedding := readFile(t, repository+"/docs/embedding.md")
+	for _, block := range codeBlock.FindAllStringSubmatch(readFile(t, repository+"/README.md"), -1) {
+		if block[1] != "go" {
+			continue
+		}
+		indented := "\t" + strings.ReplaceAll(strings.TrimSuffix(block[2], "\n"), "\n", "\n\t") + "\n"
+		if !strings.Contains(embedding, indented) {
+			t.Errorf("docs/embedding.md does not contain the example in README.md:\n%s", block[2])
+		}
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// TestDocs_LinksResolve follows links within the repository to files and headings.
+func TestDocs_LinksResolve(t *testing.T) {
+	texts := pages(t)
+	for name, page := range texts {
+		for _, found := range link.FindAllStringSubmatch(prose(page), -1) {
+			target := found[1]
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue
+			}
+			path, anchor, _ := strings.Cut(target, "#")
+			file := name
+			if path != "" {
+				file = filepath.Join(filepath.Dir(name), path)
+			}
+			if _, err := os.Stat(filepath.Join(repository, file)); err != nil {
+				t.Errorf("%s links to %s: %v", name, target, err)
+				continue
+			}
+			if linked, isPage := texts[file]; anchor != "" && (!isPage || !anchors(linked)[anchor]) {
+				t.Errorf("%s links to %s, which has no such heading", name, target)
+			}
+		}
+	}
+}
+
+var heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+
+// anchors returns the anchors that GitHub makes of a page's headings.
+func anchors(page string) map[string]bool {
+	found := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(prose(page), -1) {
+		found[strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, h[1])] = true
+	}
+	return found
+}
+
+var citedPath = regexp.MustCompile("`((?:shared|internal|plugin|host-sample|proto|docs|bench|deploy|\\.ci)/[^`\\s]*)`")
+
+// TestDocs_CitedFilesExist checks files and folders of the repository that are
+// named in code style; a path may be a pattern with *.
+func TestDocs_CitedFilesExist(t *testing.T) {
+	for name, page := range pages(t) {
+		for _, found := range citedPath.FindAllStringSubmatch(prose(page), -1) {
+			matches, err := filepath.Glob(filepath.Join(repository, found[1]))
+			if err != nil || len(matches) == 0 {
+				t.Errorf("%s names %s, which does not exist", name, found[1])
+			}
+		}
+	}
+}
+
+var (
+	citedTest    = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
+	declaredTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+)
+
+// TestDocs_CitedTestsExist checks the names of tests that pages give as evidence.
+func TestDocs_CitedTestsExist(t *testing.T) {
+	declared := map[string]bool{}
+	err := filepath.WalkDir(repository, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		for _, found := range declaredTest.FindAllStringSubmatch(readFile(t, path), -1) {
+			declared[found[1]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, page := range pages(t) {
+		for _, test := range citedTest.FindAllString(prose(page), -1) {
+			if !declared[test] && test != "TestSubject_Condition" {
+				t.Errorf("%s names %s, which does not exist", name, test)
+			}
+		}
+	}
+}
+
+// TestDocs_GoExamplesCompile builds every Go block that is a whole file. An overlay
+// makes each a package of this module without writing to it.
+func TestDocs_GoExamplesCompile(t *testing.T) {
+	root, err := filepath.Abs(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	build := []string{"build", "-overlay", filepath.Join(dir, "overlay.json")}
+	for name, page := range pages(t) {
+		for _, block := range codeBlock.FindAllStringSubmatch(page, -1) {
+			if block[1] != "go" || !strings.HasPrefix(block[2], "package ") {
+				continue
+			}
+			example := fmt.Sprintf("docs/example%d", len(overlay.Replace))
+			source := filepath.Join(dir, fmt.Sprintf("%d.go", len(overlay.Replace)))
+			if err := os.WriteFile(source, []byte(block[2]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if formatted, err := format.Source([]byte(block[2])); err != nil || string(formatted) != block[2] {
+				t.Errorf("an example in %s is not formatted by gofmt, error %v", name, err)
+			}
+			t.Logf("%s is from %s", example, name)
+			overlay.Replace[filepath.Join(root, example, "main.go")] = source
+			build = append(build, "./"+example)
+		}
+	}
+	if len(overlay.Replace) < 2 {
+		t.Fatalf("found %d examples, want at least 2", len(overlay.Replace))
+	}
+	data, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", build...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("go build: %v\n%s", err, out)
+	}
+}

@@ -1,0 +1,130 @@
+// Command configdoc writes docs/configuration.md: configdoc SETTINGS.toml PAGE.md,
+// with the output of "host-sample serve --help" on standard input. It replaces the text
+// between the markers <!-- generated: NAME --> and <!-- end --> (NAME is flags or
+// settings); the rest of the page is written by hand.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdin); err != nil {
+		fmt.Fprintln(os.Stderr, "configdoc: "+err.Error())
+		os.Exit(1)
+	}
+}
+
+func run(args []string, help io.Reader) error {
+	if len(args) != 2 {
+		return errors.New("usage: host-sample serve --help | configdoc SETTINGS.toml PAGE.md")
+	}
+	settings, err := os.ReadFile(args[0])
+	if err != nil {
+		return err
+	}
+	helpText, err := io.ReadAll(help)
+	if err != nil {
+		return err
+	}
+	flags, err := flagTable(string(helpText))
+	if err != nil {
+		return err
+	}
+	page, err := os.ReadFile(args[1])
+	if err != nil {
+		return err
+	}
+	for name, text := range map[string]string{"flags": flags, "settings": settingsBlocks(string(settings))} {
+		if page, err = replace(page, name, text); err != nil {
+			return fmt.Errorf("%s: %w", args[1], err)
+		}
+	}
+	return os.WriteFile(args[1], page, 0o644)
+}
+
+// replace puts text between the markers of one generated part.
+func replace(page []byte, name, text string) ([]byte, error) {
+	begin, end := []byte("<!-- generated: "+name+" -->\n"), []byte("<!-- end -->\n")
+	before, rest, ok := bytes.Cut(page, begin)
+	_, after, ended := bytes.Cut(rest, end)
+	if !ok || !ended {
+		return nil, fmt.Errorf("no part %q between %q and %q", name, begin, end)
+	}
+	return bytes.Join([][]byte{before, begin, []byte(text), end, after}, nil), nil
+}
+
+var (
+	flagLine = regexp.MustCompile(`^ +--([a-z0-9-]+)(?:=(\S+))?(?: {2,}(.*))?$`)
+	variable = regexp.MustCompile(`^(.*?) ?\(\$([A-Z0-9_]+)\)\.?$`)
+)
+
+// flagTable returns the flags of a command's help as a Markdown table. The help of
+// a flag may go on in the lines below it.
+func flagTable(help string) (string, error) {
+	type flag struct{ name, value, help string }
+	var flags []flag
+	for line := range strings.Lines(help) {
+		line = strings.TrimRight(line, "\n")
+		switch m := flagLine.FindStringSubmatch(line); {
+		case m != nil:
+			flags = append(flags, flag{name: m[1], value: m[2], help: m[3]})
+		case len(flags) > 0 && strings.HasPrefix(line, strings.Repeat(" ", 20)):
+			last := &flags[len(flags)-1]
+			last.help = strings.TrimSpace(last.help + " " + strings.TrimSpace(line))
+		}
+	}
+	if len(flags) == 0 {
+		return "", errors.New("standard input shows no flags")
+	}
+	var b strings.Builder
+	b.WriteString("| flag | environment variable | meaning |\n|---|---|---|\n")
+	for _, f := range flags {
+		m := variable.FindStringSubmatch(f.help)
+		if m == nil {
+			return "", fmt.Errorf("flag --%s: no environment variable in %q", f.name, f.help)
+		}
+		name := "--" + f.name
+		if f.value != "" {
+			name += "=" + strings.Trim(f.value, `"`)
+		}
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", name, m[2], strings.ReplaceAll(strings.TrimSuffix(m[1], "."), "|", `\|`)+".")
+	}
+	return b.String(), nil
+}
+
+var section = regexp.MustCompile(`(?m)^\[([a-z]+)\]`)
+
+// settingsBlocks returns the settings file in code blocks, one for each top-level
+// section, each with a heading to link to.
+func settingsBlocks(file string) string {
+	var b strings.Builder
+	starts := section.FindAllStringSubmatchIndex(file, -1)
+	for i, at := range starts {
+		end := len(file)
+		if i+1 < len(starts) {
+			end = commentStart(file, starts[i+1][0])
+		}
+		fmt.Fprintf(&b, "### %s\n\n```toml\n%s\n```\n\n", file[at[2]:at[3]], strings.TrimSpace(file[commentStart(file, at[0]):end]))
+	}
+	return b.String()
+}
+
+// commentStart returns where the comment directly above a line begins, or the line
+// if there is none.
+func commentStart(file string, line int) int {
+	for line > 0 {
+		above := strings.LastIndexByte(file[:line-1], '\n') + 1
+		if file[above] != '#' {
+			break
+		}
+		line = above
+	}
+	return line
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestFlagTable_JoinsWrappedHelp(t *testing.T) {
+	help := `Usage: host-sample serve [flags]
+
+Flags:
+  -h, --help                      Show context-sensitive help.
+
+      --addr=HOST:PORT            Where to listen
+                                  (127.0.0.1:8080) ($PERSONAL_ADDR).
+      --a-flag-with-a-long-name=LONGVALUE
+                                  One or|the other.
+                                  ($PERSONAL_LONG).
+`
+	want := `| flag | environment variable | meaning |
+|---|---|---|
+| ` + "`--addr=HOST:PORT` | `PERSONAL_ADDR`" + ` | Where to listen (127.0.0.1:8080). |
+| ` + "`--a-flag-with-a-long-name=LONGVALUE` | `PERSONAL_LONG`" + ` | One or\|the other. |
+`
+	got, err := flagTable(help)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
+
+func TestFlagTable_RefusesOtherText(t *testing.T) {
+	for name, help := range map[string]string{
+		"no flags":                "Usage: host-sample\n",
+		"no environment variable": "      --addr=HOST:PORT            Where to listen.\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := flagTable(help); err == nil {
+				t.Errorf("got %q, want an error", got)
+			}
+		})
+	}
+}
+
+func TestSettingsBlocks_StandInPage(t *testing.T) {
+	settings, err := os.ReadFile("../../../plugin/settings.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := settingsBlocks(string(settings))
+	if !strings.Contains(string(page), blocks) {
+		t.Error("docs/configuration.md does not show plugin/settings.toml as it is: run make generate")
+	}
+	for line := range strings.Lines(string(settings[strings.Index(string(settings), "["):])) {
+		if !strings.Contains(blocks, strings.TrimSpace(line)) {
+			t.Errorf("the blocks lack the line %q", line)
+		}
+	}
+}
+
+func TestReplace_NeedsMarkers(t *testing.T) {
+	page := "a\n<!-- generated: flags -->\nold\n<!-- end -->\nb\n"
+	got, err := replace([]byte(page), "flags", "new\n")
+	if want := strings.Replace(page, "old", "new", 1); err != nil || string(got) != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	if got, err := replace([]byte(page), "settings", "new\n"); err == nil {
+		t.Errorf("got %q for a page without the part, want an error", got)
+	}
+}

@@ -90,9 +90,14 @@ func (f folder) read(name string) string {
 	return string(data)
 }
 
+// write replaces a file atomically. Several processes may write it at once.
 func (f folder) write(name, text string) {
-	draft := filepath.Join(string(f), "."+name)
-	if err := errors.Join(os.WriteFile(draft, []byte(text), 0o600), os.Rename(draft, filepath.Join(string(f), name))); err != nil {
+	draft, err := os.CreateTemp(string(f), "."+name+"-*")
+	if err != nil {
+		panic(err)
+	}
+	_, err = draft.WriteString(text)
+	if err := errors.Join(err, draft.Close(), os.Rename(draft.Name(), filepath.Join(string(f), name))); err != nil {
 		panic(err)
 	}
 }

@@ -107,7 +107,7 @@ func TestFields_InvalidFieldIsRefusedAtItsControl(t *testing.T) {
 	}{
 		"name":           {url.Values{"name": {"Nick Name"}}, "snake case"},
 		"type":           {url.Values{"type": {"colour"}}, "unknown type"},
-		"required":       {url.Values{"required": {"true"}, "hidden": {"true"}}, "required together with hidden"},
+		"required":       {url.Values{"required": {"true"}, "hidden": {"true"}}, "could not fill it in"},
 		"default":        {url.Values{"type": {"integer"}, "default": {"many"}}, "refuse its default"},
 		"max_length":     {url.Values{"type": {"date"}, "max_length": {"3"}}, "no max_length"},
 		"pattern":        {url.Values{"pattern": {"("}}, "bad pattern"},

@@ -47,7 +47,7 @@ func TestRecovery_MailedLinkSetsAPassword(t *testing.T) {
 	p.fill("Repeat the password", "a third one to be sure")
 	p.press("Set the password")
 	p.wantStatus(422)
-	p.see("This link or code is invalid or has expired. Please ask for a new one.")
+	p.see("This link or code is not valid or has expired. Please ask for a new one.")
 }
 
 func TestEmailChange_TakesEffectByTheMailedLink(t *testing.T) {

@@ -49,7 +49,7 @@ func parse(name string, source []byte) Mail {
 		return m
 	}
 	m.From, m.To, m.Subject = decode(read.Header.Get("From")), decode(read.Header.Get("To")), decode(read.Header.Get("Subject"))
-	m.Date, _ = read.Header.Date() // the zero time stands for none
+	m.Date, _ = read.Header.Date() // the zero time if there is none
 	for _, key := range slices.Sorted(maps.Keys(read.Header)) {
 		for _, value := range read.Header[key] {
 			m.Headers = append(m.Headers, Header{Name: key, Value: decode(value)})

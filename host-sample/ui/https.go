@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// scheme is what is known of a browser's connection to the site.
+// scheme is what the host knows about the scheme of a browser's connection.
 type scheme int
 
 const (

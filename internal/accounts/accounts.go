@@ -75,7 +75,7 @@ var (
 )
 
 // TakenError says which unique value belongs to another account: the login, or, if
-// the login is free, the e-mail. Nothing but charges was written.
+// the login is free, the e-mail. Only charges were written.
 type TakenError struct{ Login, Email bool }
 
 // Error names the columns, never their values.

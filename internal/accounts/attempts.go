@@ -41,7 +41,7 @@ type Throttle struct {
 	GuessAddress  throttle.Limit // passwords for all accounts, and hashes of no session, from one address
 	GuessAccount  throttle.Limit // passwords for one login from all addresses that are not known addresses of the account
 	SignInAddress throttle.Limit // sign-in attempts from one address, right or wrong
-	SignInAccount throttle.Limit // sign-ins with the right password to one account
+	SignInAccount throttle.Limit // sign-ins with the correct password to one account
 	Register      throttle.Limit // registrations from one address
 	TakenEmail    throttle.Limit // e-mail addresses found to be taken from one address
 	Recover       throttle.Limit // recovery requests from one address
@@ -103,7 +103,7 @@ func (s *Service) limit(l throttle.Limit, key ...string) []throttle.Charge {
 }
 
 // perAddress charges an attempt to the caller's address. An unknown address is not
-// charged: its limit would lock out everybody without an address.
+// charged: its limit would lock out all callers without an address.
 func (s *Service) perAddress(ctx context.Context, what string, l throttle.Limit) []throttle.Charge {
 	call := personal.CallFrom(ctx)
 	if call.Shared {
@@ -196,8 +196,8 @@ func (s *Service) admit(ctx context.Context, doing string, err error) error {
 	return &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: limited.Wait}
 }
 
-// refund takes back an attempt that was no guess, or a right one, even if the
-// caller has hung up. A failed refund costs the user one attempt and nothing else.
+// refund takes back an attempt that was correct or did not test a password, even if
+// the caller has hung up. A failed refund costs the user one attempt and nothing else.
 func (s *Service) refund(ctx context.Context, attempt []throttle.Charge) {
 	if len(attempt) == 0 {
 		return

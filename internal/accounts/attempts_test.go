@@ -195,7 +195,7 @@ func TestGuesses_OtherErrorsAreNotCharged(t *testing.T) {
 		"a new e-mail without a password": {func(ctx context.Context, f *fixture, c personal.Credentials) error {
 			return f.service.ChangeEmail(ctx, personal.ChangeEmailRequest{Credentials: c, Email: "new@example.com"})
 		}, personal.CodeValidationFailed, false},
-		"no e-mail beside the right password": {func(ctx context.Context, f *fixture, c personal.Credentials) error {
+		"no e-mail beside the correct password": {func(ctx context.Context, f *fixture, c personal.Credentials) error {
 			return f.service.ChangeEmail(ctx, personal.ChangeEmailRequest{Credentials: c, Password: goodPassword})
 		}, personal.CodeValidationFailed, true},
 	} {
@@ -264,7 +264,7 @@ func TestSignIn_CanceledCallIsCountedLikeAnyOther(t *testing.T) {
 				t.Fatal("the call was not canceled")
 			}
 		}
-		for range 20 { // right passwords are refunded
+		for range 20 { // correct passwords are refunded
 			cutOff(&h.while, goodPassword)
 		}
 		cutOff(&h.while, otherPassword)
@@ -452,9 +452,9 @@ func TestGuesses_AreLimitedByLoginAndAddress(t *testing.T) {
 			return personal.CodeOf(err)
 		}
 		attacker, owner := from("203.0.113.1"), from("203.0.113.2")
-		for range 10 { // right passwords cost nothing
+		for range 10 { // correct passwords cost nothing
 			if code := guess(attacker, "ada", goodPassword); code != "" {
-				t.Fatalf("a right password: got code %q, want success", code)
+				t.Fatalf("a correct password: got code %q, want success", code)
 			}
 		}
 		verified := 0
@@ -468,10 +468,10 @@ func TestGuesses_AreLimitedByLoginAndAddress(t *testing.T) {
 			t.Fatalf("got %d verified guesses, want 3", verified)
 		}
 		if code := guess(attacker, "ada", goodPassword); code != personal.CodeTooManyAttempts {
-			t.Fatalf("the right password after too many wrong ones: got code %q, want too_many_attempts", code)
+			t.Fatalf("the correct password after too many wrong ones: got code %q, want too_many_attempts", code)
 		}
 		if code := guess(owner, "ada", goodPassword); code != "" {
-			t.Fatalf("the right password from another address: got code %q, want success", code)
+			t.Fatalf("the correct password from another address: got code %q, want success", code)
 		}
 		_, err := f.service.ChangePassword(attacker, personal.ChangePasswordRequest{Credentials: in.Credentials, OldPassword: goodPassword})
 		wantCode(t, err, personal.CodeTooManyAttempts) // every way to guess counts towards the same limit

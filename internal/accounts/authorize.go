@@ -97,7 +97,7 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 // account with that e-mail; if the settings do not accept e-mails, only an account
 // whose (imported) login equals its e-mail. It never finds another account whose
 // login has an @ (HTTP contract, section 3, register). An invalid login becomes an
-// empty query, which is run all the same.
+// empty query, which still runs.
 func (s *Service) loginQuery(login string) AccountQuery {
 	if strings.Contains(login, "@") {
 		email, _ := ParseEmail(login)

@@ -10,8 +10,8 @@ type verdict int
 
 const (
 	current    verdict = iota // the session's hash
-	superseded                // an earlier hash that is still valid: a response was lost, or a request repeated
-	stolen                    // an earlier hash that only a thief, or the thief's victim, still presents
+	superseded                // a former hash that is still valid: a response was lost, or a request repeated
+	stolen                    // a former hash that only a thief, or the thief's victim, still presents
 )
 
 // MaxRotations is how many rotations a session lasts. It limits the walk along the

@@ -85,7 +85,7 @@ func (c *schemaCache) lookupLocked(revision string) *userfields.Schema {
 	return nil
 }
 
-// compile returns the schema in force and, if the given one is invalid, the error:
+// compile returns the schema in force and, if the new one is invalid, the error:
 // each time while there is no valid schema, else once per revision.
 func (c *schemaCache) compile(given personal.Schema) (*userfields.Schema, error) {
 	c.mu.Lock()

@@ -33,7 +33,7 @@ func (s *Service) identify(ctx context.Context, c personal.Credentials) (caller,
 }
 
 // touch stores that a session is in use, if that is news. A failure does not matter
-// to the caller: a full disk must not sign everybody out. It favours the user: the
+// to the caller: a full disk must not sign all users out. It favours the user: the
 // predecessor of a hash whose first use is unknown stays valid.
 func (s *Service) touch(ctx context.Context, who caller, now time.Time) {
 	firstUse := who.verdict == current && who.session.Used.IsZero()
@@ -42,7 +42,7 @@ func (s *Service) touch(ctx context.Context, who caller, now time.Time) {
 	}
 	err := s.store.TouchSession(ctx, who.session.ID, who.session.Current, firstUse, now)
 	if err != nil && s.useWarnings.Take(0, oncePerMinute, now) == 0 {
-		s.log.WarnContext(ctx, "the use of a session could not be stored; users are identified all the same", slog.Any("error", err))
+		s.log.WarnContext(ctx, "the use of a session could not be stored; users are still identified", slog.Any("error", err))
 	}
 }
 

@@ -74,7 +74,7 @@ type MailToken struct {
 }
 
 // MailWindow is how long a mail counts towards the limit of mails of one purpose to
-// an account (HTTP contract, section 3), whoever requests them.
+// an account (HTTP contract, section 3), regardless of the caller.
 const MailWindow = time.Hour
 
 // reservation returns the reservation of a mail with the limits of the contract: one
@@ -122,7 +122,7 @@ func (s *Service) mailToken(ctx context.Context, template mailTemplate, r mailRe
 	})
 }
 
-// send writes a mail and hands it to the host. A mail that the host refuses for good
+// send writes a mail and hands it to the host. A mail that the host refuses permanently
 // is dropped, with an event; after any other error the job is retried.
 func (s *Service) send(ctx context.Context, accountID int64, template mailTemplate, r mailRequest, to string, l letter) error {
 	ctx = r.withCall(ctx)
@@ -135,7 +135,7 @@ func (s *Service) send(ctx context.Context, accountID int64, template mailTempla
 	var refused *personal.MailRefusedError
 	if errors.As(err, &refused) {
 		// Without the relay's text: it often names the address, and the host has it.
-		s.log.WarnContext(ctx, "a mail was refused for good and is dropped", slog.Int64("user_id", accountID))
+		s.log.WarnContext(ctx, "a mail was refused permanently and is dropped", slog.Int64("user_id", accountID))
 		err = s.store.Enqueue(ctx, s.event(ctx, personal.ActorSystem, personal.EventMailRefused, accountID))
 		if err == nil {
 			s.wake()

@@ -255,7 +255,7 @@ func TestChangeEmail_ReplacesAWaitingChange(t *testing.T) {
 	})
 }
 
-func TestMail_RefusedForGoodIsDroppedWithAnEvent(t *testing.T) {
+func TestMail_PermanentRefusalDropsItWithAnEvent(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		c := f.register(t, "ada").Credentials

@@ -13,13 +13,13 @@ type PasswordStore interface {
 	// ReplacePassword sets the hash, raises the credential version, voids the
 	// account's mailed tokens, ends every session but keep, whose secrets it replaces
 	// (the id and the creation stay), and stores the jobs. ErrStale if the credential
-	// version is not the given one any more, the account is disabled, or the session
+	// version has changed, the account is disabled, or the session
 	// has ended.
 	ReplacePassword(ctx context.Context, accountID, credentialVersion int64, hash string, keep Session, jobs ...NewJob) error
 }
 
 // ChangePassword implements [personal.Service]. The caller's session continues with
-// fresh secrets, so that its earlier hashes are void.
+// fresh secrets, so that its former hashes are void.
 func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
 	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.OldPassword, nil)
 	if err != nil {
@@ -53,8 +53,8 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 
 // identifyGuess identifies the caller of an operation that also requires their
 // password, and charges the attempt and the further charges. It returns the charges
-// that may be refunded. A throttled attempt is refused whoever makes it; an attempt
-// without an identity or a password is no guess and costs nothing.
+// that may be refunded. A throttled attempt is refused for every caller; an attempt
+// without an identity or a password tests nothing and costs nothing.
 func (s *Service) identifyGuess(
 	ctx context.Context, c personal.Credentials, entered string, further []throttle.Charge,
 ) (caller, []throttle.Charge, error) {

@@ -19,7 +19,7 @@ type RecoveryStore interface {
 	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, jobs ...NewJob) error
 }
 
-// recoveryJob is a recovery request. Nobody has looked for the account yet.
+// recoveryJob is a recovery request. The account has not been looked up yet.
 type recoveryJob struct {
 	Login string `json:"login,omitempty"`
 	Email string `json:"email,omitempty"`

@@ -29,7 +29,7 @@ type verdict int
 
 const (
 	accepted verdict = iota // the current hash was presented
-	repeated                // an earlier hash was presented, which is still valid
+	repeated                // a former hash was presented, which is still valid
 	refused                 // 401, nothing changes
 	theft                   // 401, the session ends
 )

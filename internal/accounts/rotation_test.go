@@ -116,7 +116,7 @@ func (m *rotationMachine) logout(t *rapid.T) {
 	})
 }
 
-// changePassword also checks that all earlier hashes are refused, and that none is
+// changePassword also checks that all former hashes are refused, and that none is
 // taken for a theft: the fresh hash is valid after all of them were presented.
 func (m *rotationMachine) changePassword(t *rapid.T) {
 	var fresh personal.Credentials

@@ -18,11 +18,11 @@ type SessionStore interface {
 	// ErrNotFound.
 	FindSession(ctx context.Context, s token.Selector) (Session, Account, error)
 	// RotateSession stores what a rotation changes of a session (Current, Rotated,
-	// Used, LastSeen, Rotations, Marks), if its current digest is still the given one;
-	// else ErrStale.
+	// Used, LastSeen, Rotations, Marks), if its current digest has not changed; else
+	// ErrStale.
 	RotateSession(ctx context.Context, before [32]byte, rotated Session) error
 	// TouchSession sets LastSeen to now. If used is set, it also stores now as the
-	// first use of the current hash, if the digest is still the given one and unused.
+	// first use of the current hash, if the digest has not changed and is unused.
 	TouchSession(ctx context.Context, id int64, current [32]byte, used bool, now time.Time) error
 	// Sessions returns the account's sessions that are alive by the given limits, the
 	// last used first.

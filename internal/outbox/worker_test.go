@@ -154,7 +154,7 @@ func TestWorker_KeepTryingKindIsRetriedForMonths(t *testing.T) {
 		w := &Worker{Store: m, KeepTrying: []Kind{"mail"}, Poll: time.Minute, Log: slog.New(slog.DiscardHandler)}
 		w.Handlers = map[Kind]Handler{"mail": func(context.Context, Job) error {
 			if time.Since(began) < 60*24*time.Hour {
-				return errors.New("the host is away")
+				return errors.New("the host is unavailable")
 			}
 			return nil
 		}}

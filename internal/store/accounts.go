@@ -140,8 +140,8 @@ func (s *Store) ReplacePassword(
 	})
 }
 
-// lockAccount reads an account and keeps others from changing it until the end
-// of the transaction. On SQLite the transaction itself is that lock.
+// lockAccount reads an account and locks it against changes until the end of the
+// transaction. On SQLite the transaction itself is that lock.
 func (s *Store) lockAccount(ctx context.Context, tx bun.Tx, id int64) (row accountRow, err error) {
 	err = tx.NewRaw("SELECT * FROM personal_accounts WHERE id = ? ?", id, s.forUpdate).Scan(ctx, &row)
 	return row, err

@@ -54,7 +54,7 @@ func (s *Store) matching(query *bun.SelectQuery, q accounts.AccountSearch) *bun.
 	return query
 }
 
-// containing is the LIKE pattern for values that contain a text.
+// containing returns an SQL LIKE pattern for values that contain a text.
 func containing(text string) string {
 	return "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(text) + "%"
 }
@@ -123,8 +123,8 @@ func (s *Store) SetDisabled(ctx context.Context, id int64, disabled bool, jobs .
 }
 
 // DeleteAccount implements accounts.AdministrationStore. Foreign keys remove the
-// rows that refer to the account, except audit entries and jobs. The lock keeps
-// others from adding such rows meanwhile. The account's remains in SQLite's
+// rows that refer to the account, except audit entries and jobs. The lock prevents
+// that such rows are added meanwhile. The account's remains in SQLite's
 // write-ahead log are removed at once or, if that fails, by the next Prune.
 func (s *Store) DeleteAccount(
 	ctx context.Context, id int64, remains func(accounts.Account, outbox.Job) []byte, jobs ...accounts.NewJob,
@@ -150,7 +150,7 @@ func (s *Store) DeleteAccount(
 	if err != nil {
 		return err
 	}
-	if err := s.emptyLog(ctx); err != nil { // the account is deleted all the same
+	if err := s.emptyLog(ctx); err != nil { // the deletion itself succeeded
 		s.log.WarnContext(ctx, "a deleted account is still in the database's write-ahead log", slog.Any("error", err))
 	}
 	return nil

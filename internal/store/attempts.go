@@ -15,7 +15,7 @@ import (
 )
 
 // Charge implements accounts.AttemptStore. It checks the limits without a lock
-// first, so that a flood of refused attempts does not keep others from writing.
+// first, so that a flood of refused attempts does not block writers.
 func (s *Store) Charge(ctx context.Context, charges []throttle.Charge, now time.Time, jobs ...accounts.NewJob) error {
 	if len(charges) == 0 && len(jobs) == 0 {
 		return nil

@@ -65,7 +65,7 @@ func (s *Store) addJobs(ctx context.Context, db bun.IDB, jobs []accounts.NewJob)
 // after another.
 //
 // The subquery is materialised because PostgreSQL could evaluate a LIMIT within the
-// condition anew for each row. It looks up the front job of each account and kind in
+// condition again for each row. It looks up the front job of each account and kind in
 // the index that has this order. NOT EXISTS would make PostgreSQL join all jobs of
 // an account with each other, and ORDER BY id alone could make it walk all jobs.
 func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.Time, n int) ([]outbox.Job, error) {
@@ -88,15 +88,15 @@ func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.T
 	slices.SortFunc(rows, func(a, b jobRow) int { return cmp.Compare(a.ID, b.ID) })
 	jobs := convert(rows, (*jobRow).job)
 	for _, j := range jobs {
-		if err := s.postpone(ctx, j, now); err != nil { // the claimed jobs are run all the same
+		if err := s.postpone(ctx, j, now); err != nil { // the claimed jobs still run
 			s.log.WarnContext(ctx, "jobs behind another could not be postponed", slog.Any("error", err))
 		}
 	}
 	return jobs, nil
 }
 
-// postpone makes the jobs behind a claimed one due later, because each claim would
-// look at every due one of them in vain. FinishJob makes the next one due; it
+// postpone makes the jobs behind a claimed one due later, because otherwise each claim
+// would examine every due one of them. FinishJob makes the next one due; it
 // cannot have run before the claim returns. If it never runs, the jobs become due
 // by themselves after postponeFor. If the next job is postponed already, only jobs
 // behind all postponed ones are updated.

@@ -9,7 +9,7 @@ import (
 )
 
 // Lines is a file to whose end lines are added. A full file becomes PATH.1, and
-// replaces the one before. It is safe for concurrent use by one process.
+// replaces the previous one. It is safe for concurrent use by one process.
 type Lines struct {
 	path  string
 	limit int64 // of a file, in bytes

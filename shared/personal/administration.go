@@ -27,7 +27,7 @@ type Administration interface {
 
 	// SetEmail sets or removes a user's e-mail address at once, without a
 	// confirmation by mail. If the login is the old address, the login changes too;
-	// such an address cannot be removed and gives the field error required. All
+	// such an address cannot be removed: the field error is required. All
 	// mailed tokens become invalid, and the old address gets a notice. Sessions
 	// continue. Setting the current address changes nothing.
 	// Codes: validation_failed, already_exists, not_found.

@@ -225,7 +225,7 @@ func (h *Handler) logFailure(r *http.Request, e *personal.Error) {
 	level := slog.LevelError
 	switch {
 	case e.Code == personal.CodeUnavailable && r.Context().Err() != nil:
-		level = slog.LevelDebug // the caller went away
+		level = slog.LevelDebug // the caller hung up
 	case e.Code == personal.CodeUnavailable:
 		level = slog.LevelWarn
 	case e.Code != personal.CodeInternal:

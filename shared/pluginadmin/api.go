@@ -3,14 +3,14 @@
 //
 //	GET  .         what runs, what is installed, the swap under way: [Report]
 //	POST use       {"version": "1.2.3"}: swap to it; responds after the switch
-//	POST rollback  return to the version before; responds after the switch
+//	POST rollback  return to the previous version; responds after the switch
 //	POST install   a signed bundle; only if [Options.Uploads] allows it
 //	GET  events    plugin events, the latest first: [Events]; ?limit=100
 //
 // A change responds with 200 and the Report, in which the new version bakes, or with
 // 409 and an [ErrorResponse] that names the step and the reason.
 //
-// The package does not authenticate. Whoever reaches it decides which code runs:
+// The package does not authenticate. A caller that reaches it decides which code runs:
 // protect it accordingly. It refuses changes that a page of another site makes a
 // browser send, in case the authentication is by cookies.
 package pluginadmin

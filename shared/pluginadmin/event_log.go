@@ -19,7 +19,7 @@ const (
 )
 
 // EventLog stores plugin events in a file, one JSON object per line. It takes up to
-// 2 MiB: a full file of 1 MiB becomes PATH.1, and replaces the one before. It is safe
+// 2 MiB: a full file of 1 MiB becomes PATH.1, and replaces the previous one. It is safe
 // for concurrent use by one process.
 type EventLog struct {
 	lines *durable.Lines
@@ -57,8 +57,8 @@ func (l *EventLog) Append(e pluginmanager.Event) {
 	}
 }
 
-// Recent returns the last n events, the latest first. It skips lines that are no
-// events.
+// Recent returns the last n events, the latest first. It skips invalid
+// lines.
 func (l *EventLog) Recent(n int) ([]pluginmanager.Event, error) {
 	data, err := l.lines.Read()
 	if err != nil {

@@ -101,7 +101,7 @@ type unpacked struct {
 }
 
 // unpack reads a bundle to its end and writes the binary, and nothing else, into
-// dir. If the bundle is at fault, the error is a refusal of kind [ErrInvalid]; if
+// dir. If the bundle is invalid, the error is a refusal of kind [ErrInvalid]; if
 // reading it or writing the binary fails, it is that error.
 func unpack(ctx context.Context, r io.Reader, dir string) (unpacked, error) {
 	source := &sourceReader{r: contextReader{ctx, r}}

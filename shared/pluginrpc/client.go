@@ -114,7 +114,7 @@ func (s *serviceClient) Authorize(ctx context.Context, r personal.AuthorizeReque
 
 // Refresh rotates the session's hash.
 func (s *serviceClient) Refresh(ctx context.Context, c personal.Credentials) (personal.Credentials, error) {
-	return result(ctx, newCredentialsFromPB)(s.client.Refresh(ctx, &personalv1.RefreshRequest{Credentials: credentialsToPB(c)}))
+	return result(ctx, issuedCredentialsFromPB)(s.client.Refresh(ctx, &personalv1.RefreshRequest{Credentials: credentialsToPB(c)}))
 }
 
 // Register creates an account.
@@ -146,7 +146,7 @@ func (s *serviceClient) UpdateProfile(ctx context.Context, r personal.UpdateProf
 
 // ChangePassword replaces the password.
 func (s *serviceClient) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
-	return result(ctx, newCredentialsFromPB)(s.client.ChangePassword(ctx, changePasswordToPB(r)))
+	return result(ctx, issuedCredentialsFromPB)(s.client.ChangePassword(ctx, changePasswordToPB(r)))
 }
 
 // ChangeEmail mails a token to the new address.

@@ -28,7 +28,7 @@ type (
 	withSessions interface{ GetSessions() []*personalv1.Session }
 )
 
-func newCredentialsFromPB(r withCredentials) personal.Credentials {
+func issuedCredentialsFromPB(r withCredentials) personal.Credentials {
 	return credentialsFromPB(r.GetCredentials())
 }
 
@@ -36,7 +36,7 @@ func signedInFromPB(r interface {
 	withCredentials
 	withProfile
 }) personal.SignedIn {
-	return personal.SignedIn{Credentials: newCredentialsFromPB(r), Profile: profileFromPB(r)}
+	return personal.SignedIn{Credentials: issuedCredentialsFromPB(r), Profile: profileFromPB(r)}
 }
 
 func profileFromPB(r withProfile) personal.Profile {

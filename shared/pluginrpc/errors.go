@@ -84,7 +84,7 @@ func callbackStatus(ctx context.Context, log *slog.Logger, err error) error {
 }
 
 // asContractError returns err as an error of the contract. An internal error of a
-// call whose deadline passed or whose caller went away is reported as unavailable.
+// call whose deadline passed or whose caller hung up is reported as unavailable.
 func asContractError(ctx context.Context, err error) *personal.Error {
 	var e *personal.Error
 	if !errors.As(err, &e) {
@@ -102,7 +102,7 @@ func logCause(ctx context.Context, log *slog.Logger, e *personal.Error) {
 	}
 	level := slog.LevelDebug
 	switch {
-	case errors.Is(ctx.Err(), context.Canceled): // the caller went away
+	case errors.Is(ctx.Err(), context.Canceled): // the caller hung up
 	case e.Code == personal.CodeInternal:
 		level = slog.LevelError
 	case e.Code == personal.CodeUnavailable:

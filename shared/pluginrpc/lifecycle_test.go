@@ -81,10 +81,10 @@ func TestLifecycle_StepReturnsModuleError(t *testing.T) {
 			if err := step(connection, t.Context()); err != nil || called != name {
 				t.Errorf("got error %v after step %s, want none after %s", err, called, name)
 			}
-			fail = errors.New("the database is away")
+			fail = errors.New("the database is unavailable")
 			err := step(connection, t.Context())
 			var permanent *pluginrpc.PermanentError
-			if err == nil || err.Error() != "the database is away" || errors.As(err, &permanent) {
+			if err == nil || err.Error() != "the database is unavailable" || errors.As(err, &permanent) {
 				t.Errorf("got %v, want the module's error", err)
 			}
 			fail = fmt.Errorf("migrating: %w", &pluginrpc.PermanentError{Reason: "the schema is too new"})

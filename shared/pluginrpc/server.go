@@ -21,7 +21,7 @@ const maxStack = 16 << 10
 
 // interceptor handles calls from the other process: it puts the call's metadata into
 // the context, recovers from panics and converts errors to statuses. A response
-// beside an error is dropped.
+// that accompanies an error is dropped.
 type interceptor struct {
 	log    *slog.Logger
 	level  slog.Level // at which every call is logged

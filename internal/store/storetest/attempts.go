@@ -127,7 +127,7 @@ var attemptCases = []testCase{
 		w.must(w.Prune(t.Context(), store.PruneOptions{AddressesBefore: w.Now().Add(-51 * time.Hour), Batch: 1}))
 		wantKnown("1", "4")
 	}},
-	{"a stored time that no attempt can have caused locks nobody out", func(t *testing.T, w *world) {
+	{"a stored time that no attempt can have caused locks no user out", func(t *testing.T, w *world) {
 		c := limited(1, 3, 10*time.Second)
 		w.pass(48 * time.Hour)
 		w.wantWait(0, []throttle.Charge{c})

@@ -130,7 +130,7 @@ func testFindUsers(t *testing.T, s *administrationSuite) {
 		}
 	}
 	for name, search := range map[string]string{
-		"an unknown text":    "nobody at all",
+		"an unknown text":    "no such user",
 		"a wildcard":         "find%me",
 		"another wildcard":   "f_nd.me",
 		"a quote":            "'",

@@ -31,8 +31,10 @@ type importCommand struct {
 func (importCommand) Help() string {
 	return `Columns: login and password_hash are required; email, name, disabled, created, updated, id and user fields are optional. A list
 in CSV is JSON: ["a","b"]. Times are RFC 3339, SQL timestamps, or seconds since 1970.
+
 Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, Django's PBKDF2 and scrypt, $scrypt$, phpass, WordPress 6.8. Write ! if
 there is no usable hash: the user then recovers a password by mail.
+
 A rerun, after an interruption or with corrected rows, skips the accounts that exist already.`
 }
 

@@ -76,7 +76,7 @@ func (o Outcome) reason() string {
 		case taken.by == anotherRow:
 			list = append(list, taken.column+": taken by an earlier row")
 		case taken.by != 0:
-			list = append(list, fmt.Sprintf("%s: taken by the account %d", taken.column, taken.by))
+			list = append(list, fmt.Sprintf("%s: taken by account %d", taken.column, taken.by))
 		}
 	}
 	return strings.Join(list, "; ")

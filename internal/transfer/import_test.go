@@ -205,8 +205,8 @@ func TestImport_ReportsConflictsAndMergesNothing(t *testing.T) {
 			"anna,anna@example.com," + bcrypt + "\n" +
 			"clara,clara@example.com," + bcrypt + "\n" +
 			"Clara,clara2@example.com," + bcrypt + "\n"
-		const want = "2: login: taken by the account 1\n3: email: taken by the account 1\n" +
-			"4: email: taken by the account 1; login: taken by the account 1\n7: login: taken by "
+		const want = "2: login: taken by account 1\n3: email: taken by account 1\n" +
+			"4: email: taken by account 1; login: taken by account 1\n7: login: taken by "
 		dryRun := newRun(t, transfer.DryRun{Store: openStore(t, testkit.SQLite(t)), Real: s})
 		if done := dryRun.file(t, transfer.CSV, file); done.Imported != 1 || dryRun.report.String() != want+"an earlier row\n" {
 			t.Errorf("the dry run: got %+v and refused\n%s", done, dryRun.report.String())
@@ -214,7 +214,7 @@ func TestImport_ReportsConflictsAndMergesNothing(t *testing.T) {
 		if export(t, s) != before {
 			t.Error("the dry run changed the database")
 		}
-		if done := r.file(t, transfer.CSV, file); done.Imported != 1 || r.report.String() != fmt.Sprintf("%sthe account %d\n", want, account(t, s, "clara").ID) {
+		if done := r.file(t, transfer.CSV, file); done.Imported != 1 || r.report.String() != fmt.Sprintf("%saccount %d\n", want, account(t, s, "clara").ID) {
 			t.Errorf("got %+v and refused\n%s", done, r.report.String())
 		}
 		if after := export(t, s); !strings.HasPrefix(after, before) || strings.Count(after, "\n") != 2 {
@@ -229,12 +229,12 @@ func TestImport_SpellingDistinguishesAccountsWithoutEmail(t *testing.T) {
 		const head = "login,password_hash\n"
 		r := newRun(t, s)
 		r.file(t, transfer.CSV, head+"Anna,"+bcrypt+"\nanna,"+md5+"\nAnna,"+md5+"\n")
-		if want := "3: login: taken by the account 1\n4: login: taken by the account 1\n"; r.report.String() != want {
+		if want := "3: login: taken by account 1\n4: login: taken by account 1\n"; r.report.String() != want {
 			t.Errorf("in one batch: got %s, want %s", r.report.String(), want)
 		}
 		r = newRun(t, s)
 		done := r.file(t, transfer.CSV, head+"anna,"+md5+"\nAnna,"+bcrypt+"\n")
-		if want := "2: login: taken by the account 1\n"; r.report.String() != want || done.Existing != 1 {
+		if want := "2: login: taken by account 1\n"; r.report.String() != want || done.Existing != 1 {
 			t.Errorf("in a later import: got %+v and %s, want %s", done, r.report.String(), want)
 		}
 	})
@@ -339,7 +339,7 @@ func TestImport_InsertFindsAccountsAddedMeanwhile(t *testing.T) {
 		before := export(t, s)
 		r := newRun(t, racing{s})
 		done := r.file(t, transfer.CSV, "login,email,name,password_hash\nuser0,user0@example.com,,"+bcrypt+"\nUSER1,other@example.com,,"+bcrypt+"\n")
-		if done.Existing != 1 || done.Refused != 1 || r.report.String() != "3: login: taken by the account 2\n" {
+		if done.Existing != 1 || done.Refused != 1 || r.report.String() != "3: login: taken by account 2\n" {
 			t.Errorf("got %+v\n%s", done, r.report.String())
 		}
 		if export(t, s) != before {

@@ -63,7 +63,7 @@ func pluginVersion(t testing.TB, version string) string {
 	if _, err := os.Stat(path); err == nil {
 		return path
 	}
-	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(testkit.PluginVersion(t, version), path); err != nil {

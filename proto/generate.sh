@@ -1,10 +1,10 @@
 #!/bin/sh
-# Generates the Go code that stands beside the .proto files, with pinned tools.
+# Generates the Go code next to the .proto files, with pinned tools.
 #
 #	proto/generate.sh          write the code
 #	proto/generate.sh lint     check the .proto files, also against the last release:
-#	                           an older plugin must still be understood
-#	proto/generate.sh release  make what there is the last release
+#	                           an older plugin must still work
+#	proto/generate.sh release  store the current .proto files as the last release
 #
 # The tools are kept in a cache outside the repository; a second run installs
 # nothing. It needs Go and npm.
@@ -24,7 +24,7 @@ if [ ! -x "$buf_home/node_modules/.bin/buf" ]; then
 	npm install --silent --no-fund --no-audit --no-save --prefix "$buf_home" "@bufbuild/buf@$buf_version"
 fi
 
-# Outside a module, so that go.mod has no say in the tools' versions.
+# Outside a module, so that go.mod does not decide the versions of the tools.
 install_generator() {
 	[ -x "$go_bin/$1" ] || (cd "$cache" && GOFLAGS= GOWORK=off GOBIN=$go_bin go install "$2")
 }

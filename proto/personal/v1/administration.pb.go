@@ -22,19 +22,19 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// User is a user as listed.
+// User is a user in a list.
 type User struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Login string                 `protobuf:"bytes,2,opt,name=login,proto3" json:"login,omitempty"`
-	// Absent if the user gave none.
+	// Absent if the user has none.
 	Name *string `protobuf:"bytes,3,opt,name=name,proto3,oneof" json:"name,omitempty"`
-	// Empty if there is none.
+	// Empty if the user has none.
 	Email    string                 `protobuf:"bytes,4,opt,name=email,proto3" json:"email,omitempty"`
 	Disabled bool                   `protobuf:"varint,5,opt,name=disabled,proto3" json:"disabled,omitempty"`
 	Created  *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created,proto3" json:"created,omitempty"`
 	Updated  *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=updated,proto3" json:"updated,omitempty"`
-	// Absent if no session is kept.
+	// Absent if the user has no stored session.
 	LastSeen      *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_seen,json=lastSeen,proto3" json:"last_seen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -126,16 +126,16 @@ func (x *User) GetLastSeen() *timestamppb.Timestamp {
 	return nil
 }
 
-// FindUsersRequest says which users are looked for.
+// FindUsersRequest selects users.
 type FindUsersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Part of a login, an e-mail or a name, or a whole id; empty for everybody.
+	// Part of a login, an e-mail address or a name, or a whole id; empty for all users.
 	Search string `protobuf:"bytes,1,opt,name=search,proto3" json:"search,omitempty"`
 	// "active" or "disabled"; empty for either.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	// As given with the page before; 0 for the first page.
+	// The next value of the previous page; 0 for the first page.
 	After int64 `protobuf:"varint,3,opt,name=after,proto3" json:"after,omitempty"`
-	// Users on the page; 0 for the plugin's own choice.
+	// Maximum number of users on the page; 0 for the plugin's default.
 	Limit         int64 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -202,9 +202,9 @@ func (x *FindUsersRequest) GetLimit() int64 {
 // FindUsersResponse is one page of users.
 type FindUsersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The newest first.
+	// Newest first.
 	Users []*User `protobuf:"bytes,1,rep,name=users,proto3" json:"users,omitempty"`
-	// Names the next page; 0 on the last.
+	// The after value of the next page; 0 on the last page.
 	Next          int64 `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -254,7 +254,7 @@ func (x *FindUsersResponse) GetNext() int64 {
 	return 0
 }
 
-// UserRequest names a user.
+// UserRequest selects a user.
 type UserRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -299,11 +299,11 @@ func (x *UserRequest) GetId() int64 {
 	return 0
 }
 
-// UserResponse is all that is known of a user.
+// UserResponse is one user with all user fields.
 type UserResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	User  *User                  `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
-	// Hidden ones too, in the schema's order.
+	// Includes hidden fields; in the schema's order.
 	Fields        []*ProfileField `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -353,11 +353,11 @@ func (x *UserResponse) GetFields() []*ProfileField {
 	return nil
 }
 
-// UpdateUserRequest holds what to change.
+// UpdateUserRequest holds the changes to a user.
 type UpdateUserRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	UserId int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// "name" and any user field; an unset one clears.
+	// "name" and user fields; an unset value clears the field.
 	Fields        map[string]*Input `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -407,7 +407,7 @@ func (x *UpdateUserRequest) GetFields() map[string]*Input {
 	return nil
 }
 
-// UpdateUserResponse says that the change is stored.
+// UpdateUserResponse means that the changes are stored.
 type UpdateUserResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -444,11 +444,11 @@ func (*UpdateUserResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{6}
 }
 
-// SetEmailRequest names a user and his e-mail.
+// SetEmailRequest selects a user and holds the new e-mail address.
 type SetEmailRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	UserId int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// Empty for none.
+	// Empty to remove the address.
 	Email         string `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -498,7 +498,7 @@ func (x *SetEmailRequest) GetEmail() string {
 	return ""
 }
 
-// SetEmailResponse says that the e-mail is the user's.
+// SetEmailResponse means that the change is stored.
 type SetEmailResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -535,7 +535,7 @@ func (*SetEmailResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{8}
 }
 
-// DisableUserRequest names the user to keep out.
+// DisableUserRequest selects the user to disable.
 type DisableUserRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -580,7 +580,7 @@ func (x *DisableUserRequest) GetId() int64 {
 	return 0
 }
 
-// DisableUserResponse says that the user is disabled and his sessions are ended.
+// DisableUserResponse means that the user is disabled and has no session.
 type DisableUserResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -617,7 +617,7 @@ func (*DisableUserResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{10}
 }
 
-// EnableUserRequest names the user to let in again.
+// EnableUserRequest selects the user to enable.
 type EnableUserRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -662,7 +662,7 @@ func (x *EnableUserRequest) GetId() int64 {
 	return 0
 }
 
-// EnableUserResponse says that the user may sign in.
+// EnableUserResponse means that the user may sign in.
 type EnableUserResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -699,7 +699,7 @@ func (*EnableUserResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{12}
 }
 
-// UserSessionsRequest names a user.
+// UserSessionsRequest selects a user.
 type UserSessionsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -744,10 +744,10 @@ func (x *UserSessionsRequest) GetId() int64 {
 	return 0
 }
 
-// UserSessionsResponse lists the user's living sessions.
+// UserSessionsResponse lists the user's active sessions.
 type UserSessionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The latest used first.
+	// Most recently used first.
 	Sessions      []*Session `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -790,7 +790,7 @@ func (x *UserSessionsResponse) GetSessions() []*Session {
 	return nil
 }
 
-// EndUserSessionsRequest names the user to sign out everywhere.
+// EndUserSessionsRequest selects the user whose sessions end.
 type EndUserSessionsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -835,7 +835,7 @@ func (x *EndUserSessionsRequest) GetId() int64 {
 	return 0
 }
 
-// EndUserSessionsResponse says that the sessions are ended.
+// EndUserSessionsResponse means that the sessions have ended.
 type EndUserSessionsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -872,7 +872,7 @@ func (*EndUserSessionsResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{16}
 }
 
-// DeleteUserRequest names the user to remove.
+// DeleteUserRequest selects the user to delete.
 type DeleteUserRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -917,7 +917,7 @@ func (x *DeleteUserRequest) GetId() int64 {
 	return 0
 }
 
-// DeleteUserResponse says that the user is gone.
+// DeleteUserResponse means that the user is deleted.
 type DeleteUserResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -954,22 +954,22 @@ func (*DeleteUserResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{18}
 }
 
-// AuditEntriesRequest says which entries of the audit log are listed.
+// AuditEntriesRequest selects entries of the audit log.
 type AuditEntriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Empty for every type.
+	// An event type; empty for all types.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
-	// 0 for every user, and entries about none.
+	// 0 for all entries, with and without a user.
 	UserId int64 `protobuf:"varint,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// Part of the address, the request ID or the actor's name; empty for any.
+	// Part of the address, the request id or the actor's name; empty for all.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	// Inclusive; absent for no bound.
 	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
 	// Exclusive; absent for no bound.
 	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
-	// Cursor of the entry before the page; 0 for the first page.
+	// The next value of the previous page; 0 for the first page.
 	After int64 `protobuf:"varint,6,opt,name=after,proto3" json:"after,omitempty"`
-	// Entries on the page; 0 for the plugin's own choice.
+	// Maximum number of entries on the page; 0 for the plugin's default.
 	Limit         int64 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1057,9 +1057,9 @@ func (x *AuditEntriesRequest) GetLimit() int64 {
 // AuditEntriesResponse is one page of the audit log.
 type AuditEntriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The newest first.
+	// Newest first.
 	Entries []*AuditEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	// Names the next page; 0 on the last.
+	// The after value of the next page; 0 on the last page.
 	Next          int64 `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1109,21 +1109,21 @@ func (x *AuditEntriesResponse) GetNext() int64 {
 	return 0
 }
 
-// AuditEntry is an event as PublishEventRequest tells it to the host.
+// AuditEntry is one row of the audit log: an event as in PublishEventRequest.
 type AuditEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The entry's place in the log; later entries have higher ones.
+	// The entry's position in the log; later entries have higher cursors.
 	Cursor int64 `protobuf:"varint,1,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	// Of the event.
+	// The event's id.
 	Id   string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	Type string                 `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
 	Time *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
-	// 0 if the entry is about no user, or about a deleted one.
+	// 0 if the entry is about no user or about a deleted one.
 	UserId int64 `protobuf:"varint,5,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// Empty if unknown.
 	Address   string `protobuf:"bytes,6,opt,name=address,proto3" json:"address,omitempty"`
 	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Who caused it: user, administrator or system; empty from version 0.1.0.
+	// The cause: user, administrator or system. Version 0.1.0 leaves it empty.
 	Actor string `protobuf:"bytes,8,opt,name=actor,proto3" json:"actor,omitempty"`
 	// The administrator's name; empty for other actors.
 	ActorName     string `protobuf:"bytes,9,opt,name=actor_name,json=actorName,proto3" json:"actor_name,omitempty"`

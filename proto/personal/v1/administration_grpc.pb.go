@@ -35,29 +35,30 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AdministrationService is what a personal-account plugin offers to the host's
-// own code, which guards it. Metadata and errors are those of PersonalService. A
-// plugin that lacks an operation, or the whole, answers UNIMPLEMENTED.
+// AdministrationService is what a personal-account plugin offers to the host's own
+// code. The host authenticates administrators; the plugin does not. Metadata and errors
+// are those of PersonalService. A plugin without an operation, or without the service,
+// returns UNIMPLEMENTED.
 type AdministrationServiceClient interface {
-	// FindUsers lists users, the newest first, a page at a time.
+	// FindUsers returns one page of users, newest first.
 	FindUsers(ctx context.Context, in *FindUsersRequest, opts ...grpc.CallOption) (*FindUsersResponse, error)
-	// User returns all that is known of one user.
+	// User returns one user with all user fields.
 	User(ctx context.Context, in *UserRequest, opts ...grpc.CallOption) (*UserResponse, error)
 	// UpdateUser changes the fields that were sent and no others.
 	UpdateUser(ctx context.Context, in *UpdateUserRequest, opts ...grpc.CallOption) (*UpdateUserResponse, error)
-	// SetEmail gives a user an e-mail, or takes it away.
+	// SetEmail sets or removes a user's e-mail address.
 	SetEmail(ctx context.Context, in *SetEmailRequest, opts ...grpc.CallOption) (*SetEmailResponse, error)
-	// DisableUser keeps a user out and ends every session of his.
+	// DisableUser ends a user's sessions and refuses their sign-ins.
 	DisableUser(ctx context.Context, in *DisableUserRequest, opts ...grpc.CallOption) (*DisableUserResponse, error)
 	// EnableUser lets a user sign in again.
 	EnableUser(ctx context.Context, in *EnableUserRequest, opts ...grpc.CallOption) (*EnableUserResponse, error)
-	// UserSessions lists a user's living sessions, the latest used first.
+	// UserSessions lists a user's active sessions, most recently used first.
 	UserSessions(ctx context.Context, in *UserSessionsRequest, opts ...grpc.CallOption) (*UserSessionsResponse, error)
 	// EndUserSessions ends every session of a user.
 	EndUserSessions(ctx context.Context, in *EndUserSessionsRequest, opts ...grpc.CallOption) (*EndUserSessionsResponse, error)
-	// DeleteUser removes a user and all that was his.
+	// DeleteUser deletes a user and all their data.
 	DeleteUser(ctx context.Context, in *DeleteUserRequest, opts ...grpc.CallOption) (*DeleteUserResponse, error)
-	// AuditEntries lists entries of the audit log, newest first, a page at a time.
+	// AuditEntries returns one page of the audit log, newest first.
 	AuditEntries(ctx context.Context, in *AuditEntriesRequest, opts ...grpc.CallOption) (*AuditEntriesResponse, error)
 }
 
@@ -173,29 +174,30 @@ func (c *administrationServiceClient) AuditEntries(ctx context.Context, in *Audi
 // All implementations must embed UnimplementedAdministrationServiceServer
 // for forward compatibility.
 //
-// AdministrationService is what a personal-account plugin offers to the host's
-// own code, which guards it. Metadata and errors are those of PersonalService. A
-// plugin that lacks an operation, or the whole, answers UNIMPLEMENTED.
+// AdministrationService is what a personal-account plugin offers to the host's own
+// code. The host authenticates administrators; the plugin does not. Metadata and errors
+// are those of PersonalService. A plugin without an operation, or without the service,
+// returns UNIMPLEMENTED.
 type AdministrationServiceServer interface {
-	// FindUsers lists users, the newest first, a page at a time.
+	// FindUsers returns one page of users, newest first.
 	FindUsers(context.Context, *FindUsersRequest) (*FindUsersResponse, error)
-	// User returns all that is known of one user.
+	// User returns one user with all user fields.
 	User(context.Context, *UserRequest) (*UserResponse, error)
 	// UpdateUser changes the fields that were sent and no others.
 	UpdateUser(context.Context, *UpdateUserRequest) (*UpdateUserResponse, error)
-	// SetEmail gives a user an e-mail, or takes it away.
+	// SetEmail sets or removes a user's e-mail address.
 	SetEmail(context.Context, *SetEmailRequest) (*SetEmailResponse, error)
-	// DisableUser keeps a user out and ends every session of his.
+	// DisableUser ends a user's sessions and refuses their sign-ins.
 	DisableUser(context.Context, *DisableUserRequest) (*DisableUserResponse, error)
 	// EnableUser lets a user sign in again.
 	EnableUser(context.Context, *EnableUserRequest) (*EnableUserResponse, error)
-	// UserSessions lists a user's living sessions, the latest used first.
+	// UserSessions lists a user's active sessions, most recently used first.
 	UserSessions(context.Context, *UserSessionsRequest) (*UserSessionsResponse, error)
 	// EndUserSessions ends every session of a user.
 	EndUserSessions(context.Context, *EndUserSessionsRequest) (*EndUserSessionsResponse, error)
-	// DeleteUser removes a user and all that was his.
+	// DeleteUser deletes a user and all their data.
 	DeleteUser(context.Context, *DeleteUserRequest) (*DeleteUserResponse, error)
-	// AuditEntries lists entries of the audit log, newest first, a page at a time.
+	// AuditEntries returns one page of the audit log, newest first.
 	AuditEntries(context.Context, *AuditEntriesRequest) (*AuditEntriesResponse, error)
 	mustEmbedUnimplementedAdministrationServiceServer()
 }

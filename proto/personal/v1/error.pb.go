@@ -22,20 +22,20 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ErrorDetail travels in the details of a gRPC status. The status's own code is
-// for tools; programs go by this.
+// ErrorDetail is in the details of a gRPC status. Programs use this detail; the
+// status code is for tools.
 type ErrorDetail struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One of the codes of the HTTP contract, section 2.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
-	// The parameters at fault: name -> what is wrong with it.
+	// Field errors: parameter name -> code of the HTTP contract, section 2.
 	Fields map[string]string `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// How long to wait before trying again; absent if that is not the remedy.
+	// The wait before a retry; absent if a retry does not help.
 	RetryAfter *durationpb.Duration `protobuf:"bytes,3,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
-	// The call that failed, as it stands in the logs of both processes.
+	// The failed call's request id, which is in the logs of both processes.
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Present where the host refuses a mail for good: the relay's reply. The code
-	// is internal then, so an older plugin sees a failed delivery and retries.
+	// The mail relay's reply; present if the host refuses a mail permanently. The code
+	// is then internal, so that an older plugin sees a failed delivery and retries.
 	MailRefused   *string `protobuf:"bytes,5,opt,name=mail_refused,json=mailRefused,proto3,oneof" json:"mail_refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

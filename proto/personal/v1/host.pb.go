@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// UserFieldsRequest asks for the schema in force now.
+// UserFieldsRequest requests the current schema of user fields.
 type UserFieldsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -59,12 +59,12 @@ func (*UserFieldsRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_host_proto_rawDescGZIP(), []int{0}
 }
 
-// UserFieldsResponse is the schema.
+// UserFieldsResponse is the schema of user fields.
 type UserFieldsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Changes whenever the fields do; opaque, not empty.
+	// Changes whenever the fields change; opaque, not empty.
 	Revision string `protobuf:"bytes,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	// In the order they are shown.
+	// In the order in which they are shown.
 	Fields        []*Field `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -114,11 +114,10 @@ func (x *UserFieldsResponse) GetFields() []*Field {
 	return nil
 }
 
-// SendMailRequest is one message to one address. Its texts hold secrets: it is
-// never logged.
+// SendMailRequest is one mail to one address. Its texts contain secrets: never log it.
 type SendMailRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The same for a repeated delivery; fit for a Message-ID's left side.
+	// The same for a repeated request; valid as the left side of a Message-ID.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// One plain ASCII address.
 	To            string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
@@ -194,7 +193,7 @@ func (x *SendMailRequest) GetHtml() string {
 	return ""
 }
 
-// SendMailResponse says that the mail is the host's responsibility now.
+// SendMailResponse means that the host is now responsible for the mail.
 type SendMailResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -231,23 +230,23 @@ func (*SendMailResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_host_proto_rawDescGZIP(), []int{3}
 }
 
-// PublishEventRequest is one thing that happened to an account.
+// PublishEventRequest is one event of an account.
 type PublishEventRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Unique; the same for a repeated delivery.
+	// Unique; the same for a repeated request.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// What happened: registered, signed_in, … Hosts bear with types they do not
+	// The event type: registered, signed_in, … Hosts accept types that they do not
 	// know.
 	Type   string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
 	Time   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
 	UserId int64                  `protobuf:"varint,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// The client's; empty if unknown.
+	// The client's address; empty if unknown.
 	Address string `protobuf:"bytes,5,opt,name=address,proto3" json:"address,omitempty"`
-	// Of the call that caused it.
+	// Request id of the call that caused the event.
 	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Who caused it: user, administrator or system; empty from version 0.1.0.
+	// The cause: user, administrator or system. Version 0.1.0 leaves it empty.
 	Actor string `protobuf:"bytes,7,opt,name=actor,proto3" json:"actor,omitempty"`
-	// The administrator's name, as the host gave it; empty for other actors.
+	// The administrator's name as passed by the host; empty for other actors.
 	ActorName     string `protobuf:"bytes,8,opt,name=actor_name,json=actorName,proto3" json:"actor_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -339,7 +338,7 @@ func (x *PublishEventRequest) GetActorName() string {
 	return ""
 }
 
-// PublishEventResponse says that the host has the event.
+// PublishEventResponse means that the host has accepted the event.
 type PublishEventResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

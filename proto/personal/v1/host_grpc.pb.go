@@ -28,14 +28,14 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// HostService is what a plugin may ask of the host. It is served by the host,
-// over a connection of its own, see ConfigureRequest.
+// HostService is the host's API for the plugin. The host serves it on a separate
+// connection, see ConfigureRequest.
 type HostServiceClient interface {
-	// UserFields returns the schema in force now.
+	// UserFields returns the current schema of user fields.
 	UserFields(ctx context.Context, in *UserFieldsRequest, opts ...grpc.CallOption) (*UserFieldsResponse, error)
-	// SendMail takes a mail for delivery. The same id may come twice.
+	// SendMail accepts a mail for delivery. A plugin may repeat it with the same id.
 	SendMail(ctx context.Context, in *SendMailRequest, opts ...grpc.CallOption) (*SendMailResponse, error)
-	// PublishEvent tells the host what happened, at least once.
+	// PublishEvent reports an event to the host, at least once.
 	PublishEvent(ctx context.Context, in *PublishEventRequest, opts ...grpc.CallOption) (*PublishEventResponse, error)
 }
 
@@ -81,14 +81,14 @@ func (c *hostServiceClient) PublishEvent(ctx context.Context, in *PublishEventRe
 // All implementations must embed UnimplementedHostServiceServer
 // for forward compatibility.
 //
-// HostService is what a plugin may ask of the host. It is served by the host,
-// over a connection of its own, see ConfigureRequest.
+// HostService is the host's API for the plugin. The host serves it on a separate
+// connection, see ConfigureRequest.
 type HostServiceServer interface {
-	// UserFields returns the schema in force now.
+	// UserFields returns the current schema of user fields.
 	UserFields(context.Context, *UserFieldsRequest) (*UserFieldsResponse, error)
-	// SendMail takes a mail for delivery. The same id may come twice.
+	// SendMail accepts a mail for delivery. A plugin may repeat it with the same id.
 	SendMail(context.Context, *SendMailRequest) (*SendMailResponse, error)
-	// PublishEvent tells the host what happened, at least once.
+	// PublishEvent reports an event to the host, at least once.
 	PublishEvent(context.Context, *PublishEventRequest) (*PublishEventResponse, error)
 	mustEmbedUnimplementedHostServiceServer()
 }

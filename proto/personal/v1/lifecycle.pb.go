@@ -21,15 +21,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ConfigureRequest holds secrets: it is never logged.
+// ConfigureRequest is the configuration. It contains secrets: never log it.
 type ConfigureRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// sqlite://PATH or postgres://…
 	DatabaseUrl string `protobuf:"bytes,1,opt,name=database_url,json=databaseUrl,proto3" json:"database_url,omitempty"`
-	// The plugin's own TOML, unread by the host; may be empty.
+	// The plugin's settings in TOML, which the host does not read; may be empty.
 	Settings []byte `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`
-	// Where HostService is served: an id of go-plugin's broker. To be dialled at
-	// once, the broker forgets it after five seconds.
+	// The id at go-plugin's broker under which HostService is served. The plugin must
+	// dial it within five seconds.
 	HostBrokerId  uint32 `protobuf:"varint,3,opt,name=host_broker_id,json=hostBrokerId,proto3" json:"host_broker_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -86,7 +86,7 @@ func (x *ConfigureRequest) GetHostBrokerId() uint32 {
 	return 0
 }
 
-// ConfigureResponse says that the module is built and the host was reached.
+// ConfigureResponse means that the module is built and HostService is connected.
 type ConfigureResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -123,7 +123,7 @@ func (*ConfigureResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{1}
 }
 
-// PreflightRequest asks for a report.
+// PreflightRequest requests the report.
 type PreflightRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -163,18 +163,18 @@ func (*PreflightRequest) Descriptor() ([]byte, []int) {
 // PreflightResponse is the report.
 type PreflightResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of the module.
+	// The module's version.
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	// Version of the database's schema; 0 for an empty database.
+	// Schema version of the database; 0 for an empty database.
 	SchemaFound int64 `protobuf:"varint,2,opt,name=schema_found,json=schemaFound,proto3" json:"schema_found,omitempty"`
-	// The oldest schema this version can migrate from or run on.
+	// The oldest schema that this version can migrate from or run on.
 	SchemaMinimum int64 `protobuf:"varint,3,opt,name=schema_minimum,json=schemaMinimum,proto3" json:"schema_minimum,omitempty"`
-	// The schema this version migrates to.
+	// The schema that this version migrates to.
 	SchemaTarget int64 `protobuf:"varint,4,opt,name=schema_target,json=schemaTarget,proto3" json:"schema_target,omitempty"`
-	// What was looked at, in order.
+	// The checks, in order.
 	Checks []*Check `protobuf:"bytes,5,rep,name=checks,proto3" json:"checks,omitempty"`
-	// The least schema_target of a version that can work on the schema as it will
-	// be after the migration; 0 if this version does not tell.
+	// The minimum schema_target of a version that can run on the schema after this
+	// version's migration; 0 if unknown.
 	SchemaCompatible int64 `protobuf:"varint,6,opt,name=schema_compatible,json=schemaCompatible,proto3" json:"schema_compatible,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -252,15 +252,15 @@ func (x *PreflightResponse) GetSchemaCompatible() int64 {
 	return 0
 }
 
-// Check is one finding of a preflight.
+// Check is the result of one check of a preflight.
 type Check struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// protocol, schema, settings, database, mail
 	Name   string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Passed bool   `protobuf:"varint,2,opt,name=passed,proto3" json:"passed,omitempty"`
-	// Failed, but no reason to refuse.
+	// The check failed, but the version can run.
 	Warning bool `protobuf:"varint,3,opt,name=warning,proto3" json:"warning,omitempty"`
-	// Why it failed; holds no secret.
+	// Why the check failed; contains no secret.
 	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -361,7 +361,7 @@ func (*MigrateRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{5}
 }
 
-// MigrateResponse says that the database has the schema this version needs.
+// MigrateResponse means that the database has the schema that this version needs.
 type MigrateResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -435,7 +435,7 @@ func (*ActivateRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{7}
 }
 
-// ActivateResponse says that background work runs.
+// ActivateResponse means that background work runs.
 type ActivateResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -509,7 +509,7 @@ func (*QuiesceRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{9}
 }
 
-// QuiesceResponse says that no background work runs any more.
+// QuiesceResponse means that no background work runs any more.
 type QuiesceResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -546,7 +546,7 @@ func (*QuiesceResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{10}
 }
 
-// HealthRequest asks for one cheap read.
+// HealthRequest requests the health check.
 type HealthRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -583,7 +583,7 @@ func (*HealthRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{11}
 }
 
-// HealthResponse says that it succeeded.
+// HealthResponse means that the plugin is healthy.
 type HealthResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

@@ -33,20 +33,20 @@ const (
 //
 // LifecycleService is how a host drives a plugin process.
 //
-// A failure that trying again will not mend has the status FAILED_PRECONDITION;
-// the status's message is meant for an administrator and holds no secret.
+// A permanent failure, which a retry does not repair, has the status
+// FAILED_PRECONDITION. Its message is for administrators and contains no secret.
 type LifecycleServiceClient interface {
-	// Configure hands over what the process needs. It comes first and only once.
+	// Configure passes the configuration. It is called first and once.
 	Configure(ctx context.Context, in *ConfigureRequest, opts ...grpc.CallOption) (*ConfigureResponse, error)
-	// Preflight reports whether this version can run here; it changes nothing.
+	// Preflight reports whether this version can run here. It changes nothing.
 	Preflight(ctx context.Context, in *PreflightRequest, opts ...grpc.CallOption) (*PreflightResponse, error)
-	// Migrate brings the database to the schema this version needs, additively.
+	// Migrate migrates the database to the schema that this version needs, additively.
 	Migrate(ctx context.Context, in *MigrateRequest, opts ...grpc.CallOption) (*MigrateResponse, error)
-	// Activate starts background work. Twice is the same as once.
+	// Activate starts background work. It is idempotent.
 	Activate(ctx context.Context, in *ActivateRequest, opts ...grpc.CallOption) (*ActivateResponse, error)
-	// Quiesce stops background work and waits for what is under way.
+	// Quiesce stops background work and waits until running jobs have ended.
 	Quiesce(ctx context.Context, in *QuiesceRequest, opts ...grpc.CallOption) (*QuiesceResponse, error)
-	// Health does one cheap read through everything a request needs.
+	// Health checks everything that a request needs by one cheap read.
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
 }
 
@@ -124,20 +124,20 @@ func (c *lifecycleServiceClient) Health(ctx context.Context, in *HealthRequest, 
 //
 // LifecycleService is how a host drives a plugin process.
 //
-// A failure that trying again will not mend has the status FAILED_PRECONDITION;
-// the status's message is meant for an administrator and holds no secret.
+// A permanent failure, which a retry does not repair, has the status
+// FAILED_PRECONDITION. Its message is for administrators and contains no secret.
 type LifecycleServiceServer interface {
-	// Configure hands over what the process needs. It comes first and only once.
+	// Configure passes the configuration. It is called first and once.
 	Configure(context.Context, *ConfigureRequest) (*ConfigureResponse, error)
-	// Preflight reports whether this version can run here; it changes nothing.
+	// Preflight reports whether this version can run here. It changes nothing.
 	Preflight(context.Context, *PreflightRequest) (*PreflightResponse, error)
-	// Migrate brings the database to the schema this version needs, additively.
+	// Migrate migrates the database to the schema that this version needs, additively.
 	Migrate(context.Context, *MigrateRequest) (*MigrateResponse, error)
-	// Activate starts background work. Twice is the same as once.
+	// Activate starts background work. It is idempotent.
 	Activate(context.Context, *ActivateRequest) (*ActivateResponse, error)
-	// Quiesce stops background work and waits for what is under way.
+	// Quiesce stops background work and waits until running jobs have ended.
 	Quiesce(context.Context, *QuiesceRequest) (*QuiesceResponse, error)
-	// Health does one cheap read through everything a request needs.
+	// Health checks everything that a request needs by one cheap read.
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
 	mustEmbedUnimplementedLifecycleServiceServer()
 }

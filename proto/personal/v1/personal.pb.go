@@ -22,10 +22,10 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Credentials are the pair that identifies a session.
+// Credentials identify a session.
 type Credentials struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1 … 2^53−1; 0 where the caller sent none that could be read.
+	// 1 … 2^53−1; 0 if the caller sent no valid credentials.
 	UserId int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// A secret.
 	UserHash      string `protobuf:"bytes,2,opt,name=user_hash,json=userHash,proto3" json:"user_hash,omitempty"`
@@ -77,11 +77,11 @@ func (x *Credentials) GetUserHash() string {
 	return ""
 }
 
-// UserProfile is what an account shows of itself.
+// UserProfile is an account as its user sees it.
 type UserProfile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Login string                 `protobuf:"bytes,1,opt,name=login,proto3" json:"login,omitempty"`
-	// Absent if the user gave none.
+	// Absent if the user has none.
 	Name  *string `protobuf:"bytes,2,opt,name=name,proto3,oneof" json:"name,omitempty"`
 	Email string  `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
 	// In the schema's order.
@@ -201,7 +201,7 @@ func (x *ProfileField) GetValue() *Value {
 	return nil
 }
 
-// Session is one living session of an account.
+// Session is one active session of an account.
 type Session struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Id       string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -212,7 +212,7 @@ type Session struct {
 	Address string `protobuf:"bytes,5,opt,name=address,proto3" json:"address,omitempty"`
 	// The client's User-Agent at sign-in; empty if unknown.
 	Agent string `protobuf:"bytes,6,opt,name=agent,proto3" json:"agent,omitempty"`
-	// The session that asks.
+	// Whether this is the caller's session.
 	Current       bool `protobuf:"varint,7,opt,name=current,proto3" json:"current,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -302,7 +302,7 @@ type AuthorizeRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Login    string                 `protobuf:"bytes,1,opt,name=login,proto3" json:"login,omitempty"`
 	Password string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
-	// Parameters that could not be read: name -> what is wrong.
+	// Field errors found by the host: parameter name -> code.
 	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -412,7 +412,7 @@ func (x *AuthorizeResponse) GetProfile() *UserProfile {
 	return nil
 }
 
-// RefreshRequest shows the session's hash.
+// RefreshRequest presents the session's hash.
 type RefreshRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Credentials   *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
@@ -457,7 +457,7 @@ func (x *RefreshRequest) GetCredentials() *Credentials {
 	return nil
 }
 
-// RefreshResponse holds the session's newest hash.
+// RefreshResponse holds the session's current hash.
 type RefreshResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Credentials   *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
@@ -509,9 +509,9 @@ type RegisterRequest struct {
 	Password        string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	ConfirmPassword string                 `protobuf:"bytes,3,opt,name=confirm_password,json=confirmPassword,proto3" json:"confirm_password,omitempty"`
 	Email           string                 `protobuf:"bytes,4,opt,name=email,proto3" json:"email,omitempty"`
-	// "name" and every other parameter sent, known or not.
+	// "name" and all other parameters of the request, known or not.
 	Fields map[string]*Input `protobuf:"bytes,5,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Parameters that could not be read: name -> what is wrong.
+	// Field errors found by the host: parameter name -> code.
 	Faults        map[string]string `protobuf:"bytes,6,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -642,12 +642,12 @@ func (x *RegisterResponse) GetProfile() *UserProfile {
 	return nil
 }
 
-// RecoverRequest names an account by login, e-mail or both.
+// RecoverRequest identifies an account by login, e-mail address or both.
 type RecoverRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Login string                 `protobuf:"bytes,1,opt,name=login,proto3" json:"login,omitempty"`
 	Email string                 `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
-	// Parameters that could not be read: name -> what is wrong.
+	// Field errors found by the host: parameter name -> code.
 	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -747,7 +747,7 @@ type RecoverConfirmRequest struct {
 	Token           string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
 	Password        string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	ConfirmPassword string                 `protobuf:"bytes,3,opt,name=confirm_password,json=confirmPassword,proto3" json:"confirm_password,omitempty"`
-	// Parameters that could not be read: name -> what is wrong.
+	// Field errors found by the host: parameter name -> code.
 	Faults        map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -811,7 +811,7 @@ func (x *RecoverConfirmRequest) GetFaults() map[string]string {
 	return nil
 }
 
-// RecoverConfirmResponse says that the password is set.
+// RecoverConfirmResponse means that the new password is set.
 type RecoverConfirmResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -848,7 +848,7 @@ func (*RecoverConfirmResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{13}
 }
 
-// ProfileRequest names the session that asks.
+// ProfileRequest identifies the caller's session.
 type ProfileRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Credentials   *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
@@ -938,11 +938,11 @@ func (x *ProfileResponse) GetProfile() *UserProfile {
 	return nil
 }
 
-// UpdateProfileRequest holds what to change.
+// UpdateProfileRequest holds the changes.
 type UpdateProfileRequest struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
-	// "name" and every other parameter sent; an unset one clears.
+	// "name" and all other parameters of the request; an unset value clears the field.
 	Fields        map[string]*Input `protobuf:"bytes,2,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1044,7 +1044,7 @@ type ChangePasswordRequest struct {
 	OldPassword     string                 `protobuf:"bytes,2,opt,name=old_password,json=oldPassword,proto3" json:"old_password,omitempty"`
 	Password        string                 `protobuf:"bytes,3,opt,name=password,proto3" json:"password,omitempty"`
 	ConfirmPassword string                 `protobuf:"bytes,4,opt,name=confirm_password,json=confirmPassword,proto3" json:"confirm_password,omitempty"`
-	// Parameters that could not be read: name -> what is wrong.
+	// Field errors found by the host: parameter name -> code.
 	Faults        map[string]string `protobuf:"bytes,5,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1115,7 +1115,7 @@ func (x *ChangePasswordRequest) GetFaults() map[string]string {
 	return nil
 }
 
-// ChangePasswordResponse is a fresh pair for this session.
+// ChangePasswordResponse holds new credentials for the caller's session.
 type ChangePasswordResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Credentials   *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
@@ -1166,7 +1166,7 @@ type ChangeEmailRequest struct {
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	Email       string                 `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
-	// Parameters that could not be read: name -> what is wrong.
+	// Field errors found by the host: parameter name -> code.
 	Faults        map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1230,7 +1230,7 @@ func (x *ChangeEmailRequest) GetFaults() map[string]string {
 	return nil
 }
 
-// ChangeEmailResponse says that a mail is on its way.
+// ChangeEmailResponse means that a mail is going to be sent.
 type ChangeEmailResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1271,7 +1271,7 @@ func (*ChangeEmailResponse) Descriptor() ([]byte, []int) {
 type ConfirmEmailRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Token string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
-	// Parameters that could not be read: name -> what is wrong.
+	// Field errors found by the host: parameter name -> code.
 	Faults        map[string]string `protobuf:"bytes,2,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1321,7 +1321,7 @@ func (x *ConfirmEmailRequest) GetFaults() map[string]string {
 	return nil
 }
 
-// ConfirmEmailResponse says that the address is the account's now.
+// ConfirmEmailResponse means that the address is set.
 type ConfirmEmailResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1358,13 +1358,13 @@ func (*ConfirmEmailResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{23}
 }
 
-// LogoutRequest says what to end.
+// LogoutRequest selects the sessions to end.
 type LogoutRequest struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
-	// Every session of the account, this one too.
+	// All sessions of the account, the caller's included.
 	All bool `protobuf:"varint,2,opt,name=all,proto3" json:"all,omitempty"`
-	// Parameters that could not be read: name -> what is wrong.
+	// Field errors found by the host: parameter name -> code.
 	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1421,7 +1421,7 @@ func (x *LogoutRequest) GetFaults() map[string]string {
 	return nil
 }
 
-// LogoutResponse says that the sessions are ended.
+// LogoutResponse means that the sessions have ended.
 type LogoutResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1458,7 +1458,7 @@ func (*LogoutResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{25}
 }
 
-// SessionsRequest names the session that asks.
+// SessionsRequest identifies the caller's session.
 type SessionsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Credentials   *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
@@ -1503,10 +1503,10 @@ func (x *SessionsRequest) GetCredentials() *Credentials {
 	return nil
 }
 
-// SessionsResponse lists the account's living sessions.
+// SessionsResponse lists the account's active sessions.
 type SessionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The latest used first.
+	// Most recently used first.
 	Sessions      []*Session `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1549,13 +1549,13 @@ func (x *SessionsResponse) GetSessions() []*Session {
 	return nil
 }
 
-// RevokeSessionRequest names the session to end.
+// RevokeSessionRequest selects the session to end.
 type RevokeSessionRequest struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
-	// As listed by Sessions.
+	// The id in SessionsResponse.
 	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	// Parameters that could not be read: name -> what is wrong.
+	// Field errors found by the host: parameter name -> code.
 	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1612,7 +1612,7 @@ func (x *RevokeSessionRequest) GetFaults() map[string]string {
 	return nil
 }
 
-// RevokeSessionResponse says that no such session of the account lives.
+// RevokeSessionResponse means that the account has no session with this id.
 type RevokeSessionResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1649,7 +1649,7 @@ func (*RevokeSessionResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{29}
 }
 
-// FieldsRequest asks for the fields of a form.
+// FieldsRequest requests the user fields that forms may show.
 type FieldsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1686,7 +1686,7 @@ func (*FieldsRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{30}
 }
 
-// FieldsResponse lists the user fields a form may show.
+// FieldsResponse lists the user fields that forms may show.
 type FieldsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the schema's order.

@@ -39,10 +39,10 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// PersonalService is what a personal-account plugin offers: the operations of
-// the HTTP contract, section 3. Request id, locale, client address, user agent
-// and schema revision travel in the metadata of each call; errors as a status
-// with an ErrorDetail. A plugin that lacks an operation answers UNIMPLEMENTED.
+// PersonalService is what a personal-account plugin offers: the operations of the HTTP
+// contract, section 3. The metadata of each call holds request id, locale, client
+// address, user agent and schema revision. An error is a status with an ErrorDetail. A
+// plugin without an operation returns UNIMPLEMENTED.
 type PersonalServiceClient interface {
 	// Authorize signs a user in and opens a session.
 	Authorize(ctx context.Context, in *AuthorizeRequest, opts ...grpc.CallOption) (*AuthorizeResponse, error)
@@ -50,11 +50,11 @@ type PersonalServiceClient interface {
 	Refresh(ctx context.Context, in *RefreshRequest, opts ...grpc.CallOption) (*RefreshResponse, error)
 	// Register creates an account and its first session, both or neither.
 	Register(ctx context.Context, in *RegisterRequest, opts ...grpc.CallOption) (*RegisterResponse, error)
-	// Recover asks for a mail with a recovery token.
+	// Recover requests a mail with a recovery token.
 	Recover(ctx context.Context, in *RecoverRequest, opts ...grpc.CallOption) (*RecoverResponse, error)
 	// RecoverConfirm sets a new password by a mailed token.
 	RecoverConfirm(ctx context.Context, in *RecoverConfirmRequest, opts ...grpc.CallOption) (*RecoverConfirmResponse, error)
-	// Profile tells who the credentials belong to.
+	// Profile returns the profile of the session's user.
 	Profile(ctx context.Context, in *ProfileRequest, opts ...grpc.CallOption) (*ProfileResponse, error)
 	// UpdateProfile changes the fields that were sent and no others.
 	UpdateProfile(ctx context.Context, in *UpdateProfileRequest, opts ...grpc.CallOption) (*UpdateProfileResponse, error)
@@ -62,15 +62,15 @@ type PersonalServiceClient interface {
 	ChangePassword(ctx context.Context, in *ChangePasswordRequest, opts ...grpc.CallOption) (*ChangePasswordResponse, error)
 	// ChangeEmail mails a token to the new address.
 	ChangeEmail(ctx context.Context, in *ChangeEmailRequest, opts ...grpc.CallOption) (*ChangeEmailResponse, error)
-	// ConfirmEmail makes the address that a token was mailed to the account's.
+	// ConfirmEmail sets the account's e-mail address to the one the token was mailed to.
 	ConfirmEmail(ctx context.Context, in *ConfirmEmailRequest, opts ...grpc.CallOption) (*ConfirmEmailResponse, error)
 	// Logout ends this session, or every session of the account.
 	Logout(ctx context.Context, in *LogoutRequest, opts ...grpc.CallOption) (*LogoutResponse, error)
-	// Sessions lists the account's living sessions, the latest used first.
+	// Sessions lists the account's active sessions, most recently used first.
 	Sessions(ctx context.Context, in *SessionsRequest, opts ...grpc.CallOption) (*SessionsResponse, error)
 	// RevokeSession ends one session of the caller's account.
 	RevokeSession(ctx context.Context, in *RevokeSessionRequest, opts ...grpc.CallOption) (*RevokeSessionResponse, error)
-	// Fields returns the user fields a form may show.
+	// Fields returns the user fields that forms may show.
 	Fields(ctx context.Context, in *FieldsRequest, opts ...grpc.CallOption) (*FieldsResponse, error)
 }
 
@@ -226,10 +226,10 @@ func (c *personalServiceClient) Fields(ctx context.Context, in *FieldsRequest, o
 // All implementations must embed UnimplementedPersonalServiceServer
 // for forward compatibility.
 //
-// PersonalService is what a personal-account plugin offers: the operations of
-// the HTTP contract, section 3. Request id, locale, client address, user agent
-// and schema revision travel in the metadata of each call; errors as a status
-// with an ErrorDetail. A plugin that lacks an operation answers UNIMPLEMENTED.
+// PersonalService is what a personal-account plugin offers: the operations of the HTTP
+// contract, section 3. The metadata of each call holds request id, locale, client
+// address, user agent and schema revision. An error is a status with an ErrorDetail. A
+// plugin without an operation returns UNIMPLEMENTED.
 type PersonalServiceServer interface {
 	// Authorize signs a user in and opens a session.
 	Authorize(context.Context, *AuthorizeRequest) (*AuthorizeResponse, error)
@@ -237,11 +237,11 @@ type PersonalServiceServer interface {
 	Refresh(context.Context, *RefreshRequest) (*RefreshResponse, error)
 	// Register creates an account and its first session, both or neither.
 	Register(context.Context, *RegisterRequest) (*RegisterResponse, error)
-	// Recover asks for a mail with a recovery token.
+	// Recover requests a mail with a recovery token.
 	Recover(context.Context, *RecoverRequest) (*RecoverResponse, error)
 	// RecoverConfirm sets a new password by a mailed token.
 	RecoverConfirm(context.Context, *RecoverConfirmRequest) (*RecoverConfirmResponse, error)
-	// Profile tells who the credentials belong to.
+	// Profile returns the profile of the session's user.
 	Profile(context.Context, *ProfileRequest) (*ProfileResponse, error)
 	// UpdateProfile changes the fields that were sent and no others.
 	UpdateProfile(context.Context, *UpdateProfileRequest) (*UpdateProfileResponse, error)
@@ -249,15 +249,15 @@ type PersonalServiceServer interface {
 	ChangePassword(context.Context, *ChangePasswordRequest) (*ChangePasswordResponse, error)
 	// ChangeEmail mails a token to the new address.
 	ChangeEmail(context.Context, *ChangeEmailRequest) (*ChangeEmailResponse, error)
-	// ConfirmEmail makes the address that a token was mailed to the account's.
+	// ConfirmEmail sets the account's e-mail address to the one the token was mailed to.
 	ConfirmEmail(context.Context, *ConfirmEmailRequest) (*ConfirmEmailResponse, error)
 	// Logout ends this session, or every session of the account.
 	Logout(context.Context, *LogoutRequest) (*LogoutResponse, error)
-	// Sessions lists the account's living sessions, the latest used first.
+	// Sessions lists the account's active sessions, most recently used first.
 	Sessions(context.Context, *SessionsRequest) (*SessionsResponse, error)
 	// RevokeSession ends one session of the caller's account.
 	RevokeSession(context.Context, *RevokeSessionRequest) (*RevokeSessionResponse, error)
-	// Fields returns the user fields a form may show.
+	// Fields returns the user fields that forms may show.
 	Fields(context.Context, *FieldsRequest) (*FieldsResponse, error)
 	mustEmbedUnimplementedPersonalServiceServer()
 }

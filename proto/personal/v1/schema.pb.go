@@ -21,11 +21,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// InputKind tells in which form a value was sent.
+// InputKind is the form in which a value was sent.
 type InputKind int32
 
 const (
-	// Not set: JSON null, an empty text.
+	// Not set: JSON null or an empty text.
 	InputKind_INPUT_KIND_UNSPECIFIED InputKind = 0
 	InputKind_INPUT_KIND_TEXT        InputKind = 1
 	// A JSON number; the text is its literal.
@@ -89,7 +89,7 @@ func (InputKind) EnumDescriptor() ([]byte, []int) {
 	return file_personal_v1_schema_proto_rawDescGZIP(), []int{0}
 }
 
-// Input is a value as the caller sent it, before anybody knows its type.
+// Input is a value as the caller sent it; the field's type is not applied yet.
 type Input struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          InputKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=personal.v1.InputKind" json:"kind,omitempty"`
@@ -150,7 +150,7 @@ func (x *Input) GetList() []string {
 	return nil
 }
 
-// Value is the value of a user field; none of them is null.
+// Value is the value of a user field; never null.
 type Value struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Kind:
@@ -281,7 +281,7 @@ func (*Value_Text) isValue_Kind() {}
 
 func (*Value_List) isValue_Kind() {}
 
-// TextList is a list of texts; unlike a missing one it may be empty.
+// TextList is a list of texts. An empty list is different from a missing one.
 type TextList struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Items         []string               `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`

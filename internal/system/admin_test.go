@@ -4,15 +4,24 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
+	"html"
 	"net/http"
+	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/store/dbconn"
+	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// adminToken reads the token for the admin's API.
+// adminToken reads the token of the admin API.
 func (s *system) adminToken(t testing.TB) string {
 	t.Helper()
 	token, err := os.ReadFile(filepath.Join(s.data, "admin-token"))
@@ -22,47 +31,21 @@ func (s *system) adminToken(t testing.TB) string {
 	return strings.TrimSpace(string(token))
 }
 
-// admin calls the admin's API with its token and with headers, as name, value.
+// admin calls the admin API with its token. Headers are pairs of name and value.
 func (s *system) admin(t testing.TB, method, path, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	return s.web(t, method, "/admin/api/"+path, body, append([]string{"Authorization", "Bearer " + s.adminToken(t)}, headers...)...)
 }
 
-// web calls a page of the host's, or a preflight of the API.
-func (s *system) web(t testing.TB, method, path, body string, headers ...string) (*http.Response, string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(context.Background(), method, s.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		request.Header.Set(headers[i], headers[i+1])
-	}
-	response, err := s.client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &answer{Status: response.StatusCode, Header: response.Header, Raw: text}
-	if err := s.described(a.asDescribed(request)); err != nil {
-		t.Fatalf("%s %s answers %d %s:\n%v", method, path, response.StatusCode, text, err)
-	}
-	return response, string(text)
-}
-
-// putSchema brings a schema of user fields into force.
+// putSchema replaces the schema of user fields.
 func (s *system) putSchema(t testing.TB, schema string) {
 	t.Helper()
-	if response, body := s.admin(t, http.MethodPut, "user-fields", schema); response.StatusCode/100 != 2 {
-		t.Fatalf("PUT user-fields answers %d %s", response.StatusCode, body)
+	if got, body := s.admin(t, http.MethodPut, "user-fields", schema); got.StatusCode/100 != 2 {
+		t.Fatalf("PUT user-fields: got %d %s", got.StatusCode, body)
 	}
 }
 
-// pluginStatus is what the tests read of /admin/api/plugin.
+// pluginStatus is the part of GET /admin/api/plugin that tests read.
 type pluginStatus struct {
 	Active struct {
 		Version    string `json:"version"`
@@ -78,16 +61,344 @@ type pluginStatus struct {
 
 func (s *system) plugin(t testing.TB) pluginStatus {
 	t.Helper()
-	response, body := s.admin(t, http.MethodGet, "plugin", "")
+	got, body := s.admin(t, http.MethodGet, "plugin", "")
 	var status pluginStatus
-	if err := json.Unmarshal([]byte(body), &status); err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("GET plugin answers %d %s", response.StatusCode, body)
+	if err := json.Unmarshal([]byte(body), &status); err != nil || got.StatusCode != http.StatusOK {
+		t.Fatalf("GET plugin: got %d %s", got.StatusCode, body)
 	}
 	return status
 }
 
-// events returns how many events of a type the host was told of an account.
+// events returns the number of events of a type that the host has logged for an account.
 func (s *system) events(t testing.TB, kind string, userID int64) int {
 	t.Helper()
 	return len(s.log.linesWith(fmt.Sprintf(`msg="account event" type=%s user_id=%d `, kind, userID)))
+}
+
+// TestDisabledAccount_IsRefusedEverywhere disables an account in the database, so that
+// its sessions and tokens are still there.
+func TestDisabledAccount_IsRefusedEverywhere(t *testing.T) {
+	t.Parallel()
+	testkit.Databases(t, func(t *testing.T, database string) {
+		s := start(t, options{database: database, settings: cheap + unthrottled})
+		u, other := s.newUser(t), s.newUser(t)
+		next := s.refresh(t, u.pair)
+		s.postAs(t, next, "email/", params{"password": u.password, "email": "new-" + u.email}).want(t, "")
+		token := s.mailTo(t, "new-"+u.email).token(t)
+		disable(t, database, u.login)
+
+		s.wantDead(t, "a session of a disabled account", next)
+		s.wantDead(t, "a superseded hash of it", u.pair)
+		s.getAs(t, next, "auth_refresh/").want(t, "unauthenticated")
+		s.post(t, "auth/", params{"login": u.login, "password": u.password}).want(t, "account_disabled")
+		s.post(t, "auth/", params{"login": u.login, "password": "wrong wrong"}).want(t, "invalid_credentials")
+		s.post(t, "email_confirm/", params{"token": token}).want(t, "invalid_token")
+		s.post(t, "register/", applicant(params{"login": u.login})).wantFields(t, "already_exists", fieldErrors{"login": "taken"})
+		for _, login := range []string{u.login, other.login} { // the mails are sent in this order
+			s.post(t, "recover/", params{"login": login}).want(t, "")
+		}
+		s.mailTo(t, other.email)
+		if n := len(s.mailsTo(t, u.email)); n != 0 {
+			t.Errorf("got %d recovery mails to a disabled account, want none", n)
+		}
+		s.wantAlive(t, "another account's session", other.pair)
+		if n := s.events(t, "session_theft", u.ID); n != 0 {
+			t.Errorf("got %d events of theft for a disabled account, want none", n)
+		}
+	})
+}
+
+// disable disables an account in the database, without an event.
+func disable(t testing.TB, database, login string) {
+	t.Helper()
+	pools, err := dbconn.Open(database, dbconn.RequestLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pools.Close()
+	// The login is one of our own making.
+	done, err := pools.Write.ExecContext(context.Background(), "UPDATE personal_accounts SET disabled = (1 = 1) WHERE login = '"+login+"'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := done.RowsAffected(); err != nil || n != 1 {
+		t.Fatalf("%d accounts were disabled: %v", n, err)
+	}
+}
+
+// adminLink requests a link to the admin pages from the running host. It returns the
+// link's path with its query, and the code in it.
+func (s *system) adminLink(t testing.TB) (path, code string) {
+	t.Helper()
+	out, err := exec.Command(testkit.Binaries(t).Host, "admin-link", "--data", s.data).Output()
+	if err != nil {
+		t.Fatalf("admin-link: %v", err)
+	}
+	path, ok := strings.CutPrefix(strings.TrimSpace(string(out)), s.url)
+	if !ok {
+		t.Fatalf("got %q of admin-link, want a URL of the host", out)
+	}
+	_, code, _ = strings.Cut(path, "code=")
+	return path, code
+}
+
+// submit posts the form of a page, as a browser does.
+func (s *system) submit(t testing.TB, path string, form url.Values, cookie string) (*http.Response, string) {
+	t.Helper()
+	return s.web(t, http.MethodPost, path, form.Encode(),
+		"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin", "Origin", s.url, "Cookie", cookie)
+}
+
+// enterAdmin signs an administrator in by a link and returns the cookie.
+func (s *system) enterAdmin(t testing.TB) string {
+	t.Helper()
+	_, code := s.adminLink(t)
+	got, body := s.submit(t, "/admin/enter", url.Values{"code": {code}}, "")
+	cookies := got.Cookies()
+	if got.StatusCode != http.StatusSeeOther || len(cookies) != 1 {
+		t.Fatalf("POST enter: got %d %s", got.StatusCode, body)
+	}
+	return cookies[0].Name + "=" + cookies[0].Value
+}
+
+func TestAdminLink_IsSpentByOnePost(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{database: testkit.SQLite(t), settings: cheap})
+	if got, _ := s.web(t, http.MethodGet, "/admin/plugin", ""); got.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a cookie: got %d, want 401", got.StatusCode)
+	}
+	path, code := s.adminLink(t)
+	for range 2 {
+		got, body := s.web(t, http.MethodGet, path, "")
+		if got.StatusCode != http.StatusOK || len(got.Cookies()) != 0 || !strings.Contains(body, `method="post"`) {
+			t.Fatalf("GET of the link: got %d %s, want a form without a cookie", got.StatusCode, body)
+		}
+	}
+	form := url.Values{"code": {code}}
+	got, _ := s.web(t, http.MethodPost, "/admin/enter", form.Encode(),
+		"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example")
+	if got.StatusCode != http.StatusForbidden || len(got.Cookies()) != 0 {
+		t.Errorf("POST from another site: got %d, want 403", got.StatusCode)
+	}
+	got, _ = s.submit(t, "/admin/enter", form, "")
+	if got.StatusCode != http.StatusSeeOther || len(got.Cookies()) != 1 {
+		t.Fatalf("POST: got %d, want 303 with a cookie", got.StatusCode)
+	}
+	cookie := got.Cookies()[0]
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/" || cookie.Domain != "" {
+		t.Errorf("got cookie %v", cookie)
+	}
+	if again, _ := s.submit(t, "/admin/enter", form, ""); again.StatusCode != http.StatusForbidden || len(again.Cookies()) != 0 {
+		t.Errorf("second POST: got %d, want 403", again.StatusCode)
+	}
+	got, body := s.web(t, http.MethodGet, "/admin/plugin", "", "Cookie", cookie.Name+"="+cookie.Value)
+	if got.StatusCode != http.StatusOK || !strings.Contains(html.UnescapeString(body), s.plugin(t).Active.Version) {
+		t.Errorf("with the cookie: got %d %.500s, want the plugin page", got.StatusCode, body)
+	}
+	if policy := got.Header.Get("Content-Security-Policy"); policy == "" || strings.Contains(policy, "unsafe") {
+		t.Errorf("got Content-Security-Policy %q", policy)
+	}
+}
+
+// chart is the data of the page's chart.
+type chart struct {
+	All struct {
+		Requests []int `json:"requests"`
+		Errors   []int `json:"errors"`
+	} `json:"all"`
+	Marks []struct {
+		Kind    string `json:"kind"`
+		Version string `json:"version"`
+	} `json:"marks"`
+}
+
+func (s *system) chart(t testing.TB, cookie string) chart {
+	t.Helper()
+	got, body := s.web(t, http.MethodGet, "/admin/plugin/traffic?since=0", "", "Cookie", cookie)
+	var c chart
+	if err := json.Unmarshal([]byte(body), &c); err != nil || got.StatusCode != http.StatusOK {
+		t.Fatalf("GET of the chart data: got %d %s", got.StatusCode, body)
+	}
+	return c
+}
+
+func (c chart) has(kind, version string) bool {
+	for _, mark := range c.Marks {
+		if mark.Kind == kind && mark.Version == version {
+			return true
+		}
+	}
+	return false
+}
+
+func sum(numbers []int) (total int) {
+	for _, n := range numbers {
+		total += n
+	}
+	return total
+}
+
+// TestAdminPages_SwapWhileUsersAreServed swaps and rolls back on the plugin page. Its
+// chart marks both, and shows no errors.
+func TestAdminPages_SwapWhileUsersAreServed(t *testing.T) {
+	t.Parallel()
+	s := startWithTwo(t)
+	older := s.plugin(t).Active.Version
+	cookie := s.enterAdmin(t)
+
+	var users sync.WaitGroup
+	stop, failures := make(chan struct{}), make(chan error, 4)
+	for range 4 {
+		u := s.newUser(t)
+		users.Go(func() {
+			if err := s.live(u, stop, func(time.Duration) {}); err != nil {
+				failures <- err
+			}
+		})
+	}
+	change := func(path string, form url.Values, kind, version string) {
+		t.Helper()
+		if got, body := s.submit(t, "/admin/plugin/"+path, form, cookie); got.StatusCode != http.StatusSeeOther || got.Header.Get("Location") != "/admin/plugin" {
+			t.Fatalf("POST %s: got %d %s", path, got.StatusCode, body)
+		}
+		eventually(t, version+" serves", func() bool { return s.plugin(t).Active.Version == version })
+		eventually(t, "the chart marks "+kind+" "+version, func() bool { return s.chart(t, cookie).has(kind, version) })
+	}
+	change("use", url.Values{"version": {newer}}, "switched", newer)
+	if _, page := s.web(t, http.MethodGet, "/admin/plugin", "", "Cookie", cookie); !strings.Contains(html.UnescapeString(page), "Roll back to "+older) {
+		t.Error("the page offers no rollback during the bake")
+	}
+	change("rollback", nil, "rolled_back", older)
+
+	close(stop)
+	users.Wait()
+	close(failures)
+	for err := range failures {
+		t.Error(err)
+	}
+	if c := s.chart(t, cookie); sum(c.All.Requests) == 0 || sum(c.All.Errors) != 0 {
+		t.Errorf("the chart shows %d requests and %d errors, want requests and no errors", sum(c.All.Requests), sum(c.All.Errors))
+	}
+}
+
+// adminPage returns a page as an administrator sees it.
+func (s *system) adminPage(t testing.TB, cookie, path string) string {
+	t.Helper()
+	got, body := s.web(t, http.MethodGet, path, "", "Cookie", cookie)
+	if got.StatusCode != http.StatusOK {
+		t.Fatalf("GET %s: got %d %s", path, got.StatusCode, body)
+	}
+	return body
+}
+
+// adminSubmit posts a form as an administrator and checks that it succeeds.
+func (s *system) adminSubmit(t testing.TB, cookie, path string, form url.Values) {
+	t.Helper()
+	if got, body := s.submit(t, path, form, cookie); got.StatusCode != http.StatusSeeOther {
+		t.Fatalf("POST %s: got %d %s", path, got.StatusCode, body)
+	}
+}
+
+var revisionInput = regexp.MustCompile(`name="revision" value="([^"]*)"`)
+
+func TestAdminPages_FieldsAndUsers(t *testing.T) {
+	t.Parallel()
+	testkit.Databases(t, func(t *testing.T, database string) {
+		s := start(t, options{database: database, settings: cheap + unthrottled + links})
+		admin := s.enterAdmin(t)
+		t.Run("added field counts from the next request on", func(t *testing.T) { testAddedField(t, s, admin) })
+		t.Run("read-only field is set", func(t *testing.T) { testSetField(t, s, admin) })
+		t.Run("disabled user is refused", func(t *testing.T) { testDisabledByPage(t, s, admin) })
+		t.Run("deleted user is gone", func(t *testing.T) { testDeletedByPage(t, s, admin) })
+		t.Run("mails are shown", func(t *testing.T) { testReadMail(t, s, admin) })
+	})
+}
+
+func testAddedField(t *testing.T, s *system, admin string) {
+	revision := revisionInput.FindStringSubmatch(s.adminPage(t, admin, "/admin/fields/new"))[1]
+	s.adminSubmit(t, admin, "/admin/fields/new", url.Values{
+		"revision": {revision}, "rows": {"1"}, "do": {"save"}, "name": {"shoe_size"}, "type": {"enum"}, "label_en": {"Shoe size"},
+		"option_0_value": {"large"}, "option_0_en": {"Large"}, "order": {"1"},
+	})
+	if _, body := s.web(t, http.MethodGet, "/api/v1/personal/fields/", ""); !strings.Contains(body, `"shoe_size"`) || !strings.Contains(body, "Large") {
+		t.Errorf("fields/: got %s, want the added field", body)
+	}
+	s.post(t, "register/", applicant(params{"shoe_size": "tiny"})).wantFields(t, "validation_failed", fieldErrors{"shoe_size": "not_in_list"})
+	s.post(t, "register/", applicant(params{"shoe_size": "large"})).want(t, "")
+}
+
+func testSetField(t *testing.T, s *system, admin string) {
+	u := s.newUser(t)
+	path := fmt.Sprintf("/admin/users/%d", u.ID)
+	if page := s.adminPage(t, admin, "/admin/users?search="+u.login); !strings.Contains(page, `href="`+path+`"`) {
+		t.Errorf("the search does not list the user: %s", page)
+	}
+	s.adminSubmit(t, admin, path, url.Values{"customer_number": {"K-7"}, "internal_note": {"secret"}, "shown:newsletter": {"false"}})
+	profile := s.getAs(t, u.pair, "profile/").profile(t)
+	if profile["customer_number"] != "K-7" {
+		t.Errorf("got profile %v, want the customer number K-7", profile)
+	}
+	if page := s.adminPage(t, admin, path); !strings.Contains(page, "secret") {
+		t.Error("the hidden field is not shown")
+	}
+	got, body := s.submit(t, path, url.Values{"phone": {"nonsense"}, "shown:newsletter": {"false"}}, admin)
+	if got.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(body, `id="field-phone-error"`) {
+		t.Errorf("invalid phone: got %d, want 422 with a field error", got.StatusCode)
+	}
+}
+
+func testDisabledByPage(t *testing.T, s *system, admin string) {
+	u := s.newUser(t)
+	path := fmt.Sprintf("/admin/users/%d", u.ID)
+	s.adminSubmit(t, admin, path+"/disable", nil)
+	s.getAs(t, u.pair, "profile/").want(t, "unauthenticated")
+	s.post(t, "auth/", params{"login": u.login, "password": u.password}).want(t, "account_disabled")
+	s.post(t, "auth/", params{"login": u.login, "password": "wrong wrong"}).want(t, "invalid_credentials")
+	eventually(t, "the events page shows the disabling", func() bool {
+		return strings.Contains(s.adminPage(t, admin, "/admin/events?type=user_disabled"), `href="`+path+`"`)
+	})
+	var failed string
+	eventually(t, "the events page shows the failed sign-in", func() bool {
+		failed = s.adminPage(t, admin, "/admin/events?type=sign_in_failed")
+		return strings.Contains(failed, "127.0.0.1") && strings.Contains(failed, `href="`+path+`"`)
+	})
+	if strings.Contains(failed, u.login) {
+		t.Errorf("the page shows what was typed:\n%s", failed)
+	}
+	s.adminSubmit(t, admin, path+"/enable", nil)
+	s.wantDead(t, "a session from before", u.pair)
+	ended := s.signIn(t, u)
+	s.adminSubmit(t, admin, path+"/sessions", nil)
+	s.wantDead(t, "a session that an administrator ended", ended)
+}
+
+func testDeletedByPage(t *testing.T, s *system, admin string) {
+	u := s.newUser(t)
+	path := "/admin/users/" + strconv.FormatInt(u.ID, 10)
+	if got, _ := s.submit(t, path+"/delete", url.Values{"login": {"another"}}, admin); got.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("DELETE with another login: got %d, want 422", got.StatusCode)
+	}
+	s.adminSubmit(t, admin, path+"/delete", url.Values{"login": {u.login}})
+	s.wantDead(t, "the session of a deleted user", u.pair)
+	if got, _ := s.web(t, http.MethodGet, path, "", "Cookie", admin); got.StatusCode != http.StatusNotFound {
+		t.Errorf("page of a deleted user: got %d, want 404", got.StatusCode)
+	}
+	s.post(t, "register/", applicant(params{"login": u.login, "email": u.email})).want(t, "")
+}
+
+var mailLink = regexp.MustCompile(`href="(/admin/mail/message/[^"]*)"`)
+
+func testReadMail(t *testing.T, s *system, admin string) {
+	u := s.newUser(t)
+	s.post(t, "recover/", params{"login": u.login}).want(t, "")
+	token := s.mailTo(t, u.email).token(t)
+	path := html.UnescapeString(mailLink.FindStringSubmatch(s.adminPage(t, admin, "/admin/mail"))[1])
+	for _, below := range []string{"", "/html", "/source"} {
+		if page := s.adminPage(t, admin, path+below); !strings.Contains(page, token) {
+			t.Errorf("%s does not show the token of the mail", path+below)
+		}
+		if got, body := s.web(t, http.MethodGet, path+below, ""); got.StatusCode != http.StatusUnauthorized || strings.Contains(body, token) {
+			t.Errorf("%s without a cookie: got %d, want 401", path+below, got.StatusCode)
+		}
+	}
 }

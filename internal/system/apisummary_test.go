@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// summarise lists what programs rely on in an OpenAPI document, sorted: paths,
-// methods, parameters (required ones with a star), statuses and codes.
+// summarise returns the parts of an OpenAPI document that programs rely on, sorted:
+// paths, methods, parameters (a star marks required ones), statuses and codes.
 func summarise(t testing.TB, source []byte) string {
 	t.Helper()
 	var d apiDocument
@@ -33,10 +33,10 @@ func summarise(t testing.TB, source []byte) string {
 	return strings.Join(lines, "")
 }
 
-// apiDocument is an OpenAPI document whose references are followed.
+// apiDocument is an OpenAPI document. Its methods resolve references.
 type apiDocument struct{ root any }
 
-// at returns what the names lead to from a node, nil if that is nothing.
+// at follows the names from a node and returns the value there, nil if there is none.
 func (d apiDocument) at(node any, names ...string) any {
 	for i := 0; ; i++ {
 		object, _ := node.(map[string]any)
@@ -61,7 +61,7 @@ func (d apiDocument) list(node any, names ...string) []any {
 	return list
 }
 
-// facts returns what is listed of one operation of a path.
+// facts returns the facts of one operation of a path, unsorted.
 func (d apiDocument) facts(item, operation any) []string {
 	headers := names{}
 	for _, p := range slices.Concat(d.list(item, "parameters"), d.list(operation, "parameters")) {
@@ -93,7 +93,7 @@ func (d apiDocument) facts(item, operation any) []string {
 	return facts
 }
 
-// members returns the members that a schema names.
+// members returns the members of a schema.
 func (d apiDocument) members(schema any) names {
 	found := names{}
 	for name := range d.object(schema, "properties") {
@@ -110,7 +110,7 @@ func (d apiDocument) members(schema any) names {
 	return found
 }
 
-// codes adds the values that a schema allows for members called CODE: those within
+// codes adds the values that a schema allows for members named CODE: those within
 // FIELDS to fields, all others to codes.
 func (d apiDocument) codes(schema any, codes, fields names) {
 	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
@@ -139,7 +139,7 @@ func (d apiDocument) codes(schema any, codes, fields names) {
 	}
 }
 
-// names are listed sorted; required ones are marked.
+// names is a set of names, each with whether it is required.
 type names map[string]bool
 
 func (n names) add(required bool, name string) { n[name] = n[name] || required }

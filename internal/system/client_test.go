@@ -3,6 +3,7 @@ package system
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,22 +11,22 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/cms-personal/personal/internal/testkit/openapitest"
 )
 
-// pair identifies a session.
+// pair is the User-Id and User-Hash of a session.
 type pair struct {
 	ID   int64
 	Hash string
 }
 
-// params are the parameters of a call; sent as a JSON object.
+// params are the parameters of a call, sent as a JSON object.
 type params map[string]any
 
 // call is one request to the API.
@@ -35,12 +36,17 @@ type call struct {
 	as     pair
 	params params      // sent as JSON
 	form   url.Values  // sent as a form
-	body   io.Reader   // sent as it is
-	header http.Header // beside what follows from the rest
+	body   io.Reader   // sent unchanged
+	header http.Header // beside what follows from the other members
 }
 
-// answer is one answer, already checked for its form.
-type answer struct {
+const (
+	jsonType = "application/json"
+	formType = "application/x-www-form-urlencoded"
+)
+
+// response is one response of the API. Its form has been checked.
+type response struct {
 	method string
 	Status int
 	Header http.Header
@@ -48,30 +54,26 @@ type answer struct {
 	envelope
 }
 
-// exchange makes a call. An error means no answer, or one that breaks the
-// contract whatever was asked for.
-func (s *system) exchange(c call) (*answer, error) {
+// exchange makes a call. An error means that there was no response, or one that
+// breaks the contract or differs from the API document.
+func (s *system) exchange(c call) (*response, error) {
 	request, err := c.request(s)
 	if err != nil {
 		return nil, err
 	}
-	response, err := s.client.Do(request)
+	got, err := s.client.Do(request)
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
-	a := &answer{method: request.Method, Status: response.StatusCode, Header: response.Header}
-	if a.Raw, err = io.ReadAll(response.Body); err != nil {
+	defer got.Body.Close()
+	r := &response{method: request.Method, Status: got.StatusCode, Header: got.Header}
+	if r.Raw, err = io.ReadAll(got.Body); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(a.conform(s.alwaysOK), s.described(a.asDescribed(request))); err != nil {
-		return nil, fmt.Errorf("%s %s answers %d %s, against the contract:\n%w", request.Method, request.URL, a.Status, a.Raw, err)
+	if err := errors.Join(r.conform(s.alwaysOK), s.described(r.asDescribed(request))); err != nil {
+		return nil, fmt.Errorf("%s %s: got %d %s, against the contract:\n%w", request.Method, request.URL, r.Status, r.Raw, err)
 	}
-	return a, nil
-}
-
-func (a *answer) asDescribed(r *http.Request) openapitest.Answer {
-	return openapitest.Answer{Method: r.Method, Path: r.URL.EscapedPath(), Status: a.Status, Header: a.Header, Body: a.Raw}
+	return r, nil
 }
 
 func (c call) request(s *system) (*http.Request, error) {
@@ -108,56 +110,83 @@ func (c call) content() (body io.Reader, mediaType string) {
 		if err != nil {
 			panic(err) // a mistake in a test
 		}
-		return bytes.NewReader(text), "application/json"
+		return bytes.NewReader(text), jsonType
 	case c.form != nil:
-		return strings.NewReader(c.form.Encode()), "application/x-www-form-urlencoded"
+		return strings.NewReader(c.form.Encode()), formType
 	}
 	return c.body, ""
 }
 
-// do makes a call that must be answered.
-func (s *system) do(t testing.TB, c call) *answer {
+// do makes a call. The test fails if there is no proper response.
+func (s *system) do(t testing.TB, c call) *response {
 	t.Helper()
-	a, err := s.exchange(c)
+	r, err := s.exchange(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a
+	return r
 }
 
-func (s *system) post(t testing.TB, path string, p params) *answer {
+func (s *system) post(t testing.TB, path string, p params) *response {
 	t.Helper()
 	return s.do(t, call{path: path, params: p})
 }
 
-func (s *system) postAs(t testing.TB, as pair, path string, p params) *answer {
+func (s *system) postAs(t testing.TB, as pair, path string, p params) *response {
 	t.Helper()
 	return s.do(t, call{path: path, as: as, params: p})
 }
 
-func (s *system) getAs(t testing.TB, as pair, path string) *answer {
+func (s *system) getAs(t testing.TB, as pair, path string) *response {
 	t.Helper()
 	return s.do(t, call{method: http.MethodGet, path: path, as: as})
 }
 
-// want expects a CODE, "" for success.
-func (a *answer) want(t testing.TB, code string) *answer {
+// web requests a page of the host, or sends a preflight of the API. Headers are
+// pairs of name and value.
+func (s *system) web(t testing.TB, method, path, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
-	if a.Result.Code != code {
-		t.Fatalf("answered %d %s, want CODE %q", a.Status, a.Raw, code)
+	request, err := http.NewRequestWithContext(context.Background(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return a
+	for name := range slices.Chunk(headers, 2) {
+		request.Header.Set(name[0], name[1])
+	}
+	got, err := s.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	text, err := io.ReadAll(got.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &response{Status: got.StatusCode, Header: got.Header, Raw: text}
+	if err := s.described(r.asDescribed(request)); err != nil {
+		t.Fatalf("%s %s: got %d %s:\n%v", method, path, got.StatusCode, text, err)
+	}
+	return got, string(text)
 }
 
-// faults are parameters with the codes of what is wrong with them.
-type faults map[string]string
-
-// wantFaults expects these FIELDS and no others.
-func (a *answer) wantFaults(t testing.TB, code string, want faults) {
+// want checks the CODE, "" for success.
+func (r *response) want(t testing.TB, code string) *response {
 	t.Helper()
-	a.want(t, code)
-	got := faults{}
-	for name, f := range a.Result.Fields {
+	if r.Result.Code != code {
+		t.Fatalf("got %d %s, want CODE %q", r.Status, r.Raw, code)
+	}
+	return r
+}
+
+// fieldErrors are the codes of FIELDS by parameter.
+type fieldErrors map[string]string
+
+// wantFields checks that FIELDS holds these parameters and no others.
+func (r *response) wantFields(t testing.TB, code string, want fieldErrors) {
+	t.Helper()
+	r.want(t, code)
+	got := fieldErrors{}
+	for name, f := range r.Result.Fields {
 		got[name] = f.Code
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -165,44 +194,181 @@ func (a *answer) wantFaults(t testing.TB, code string, want faults) {
 	}
 }
 
-// wantData expects a success whose data has these keys and no others.
-func (a *answer) wantData(t testing.TB, keys ...string) *answer {
+// wantData checks for success, and that data has these keys and no others.
+func (r *response) wantData(t testing.TB, keys ...string) *response {
 	t.Helper()
-	a.want(t, "")
-	if len(a.Data) != len(keys) || len(keys) > 0 && !isSubset(mapKeys(a.Data), keys...) {
-		t.Fatalf("data has %q, want %q", mapKeys(a.Data), keys)
+	r.want(t, "")
+	slices.Sort(keys)
+	if got := slices.Sorted(maps.Keys(r.Data)); !slices.Equal(got, keys) {
+		t.Fatalf("got data with %q, want %q", got, keys)
 	}
-	return a
+	return r
 }
 
 // read reads one member of data.
-func (a *answer) read(t testing.TB, name string, v any) {
+func (r *response) read(t testing.TB, name string, v any) {
 	t.Helper()
-	if err := json.Unmarshal(a.Data[name], v); err != nil {
-		t.Fatalf("data.%s of %s: %v", name, a.Raw, err)
+	if err := json.Unmarshal(r.Data[name], v); err != nil {
+		t.Fatalf("data.%s of %s: %v", name, r.Raw, err)
 	}
 }
 
 // pair reads user_id and user_hash.
-func (a *answer) pair(t testing.TB) pair {
+func (r *response) pair(t testing.TB) pair {
 	t.Helper()
 	var p pair
-	a.want(t, "").read(t, "user_id", &p.ID)
-	a.read(t, "user_hash", &p.Hash)
+	r.want(t, "").read(t, "user_id", &p.ID)
+	r.read(t, "user_hash", &p.Hash)
 	return p
 }
 
 // profile reads user_profile.
-func (a *answer) profile(t testing.TB) map[string]any {
+func (r *response) profile(t testing.TB) map[string]any {
 	t.Helper()
 	var p map[string]any
-	a.want(t, "").read(t, "user_profile", &p)
+	r.want(t, "").read(t, "user_profile", &p)
 	return p
 }
 
-func mapKeys(m map[string]json.RawMessage) (keys []string) {
-	for key := range m {
-		keys = append(keys, key)
+// user is a registered user.
+type user struct {
+	login, email, password string
+	pair
+}
+
+// unique returns a login that is not taken.
+func unique() string { return "u" + strings.ToLower(rand.Text()[:12]) }
+
+// applicant returns the parameters of a registration, with changes.
+func applicant(changes params) params {
+	login := unique()
+	p := params{"login": login, "email": login + "@mail.example", "password": "correct horse 7", "confirm_password": "correct horse 7"}
+	maps.Copy(p, changes)
+	return p
+}
+
+// newUser registers a user.
+func (s *system) newUser(t testing.TB) user {
+	t.Helper()
+	p := applicant(nil)
+	r := s.post(t, "register/", p)
+	return user{login: p["login"].(string), email: p["email"].(string), password: p["password"].(string), pair: r.pair(t)}
+}
+
+// signIn opens another session.
+func (s *system) signIn(t testing.TB, u user) pair {
+	t.Helper()
+	return s.post(t, "auth/", params{"login": u.login, "password": u.password}).pair(t)
+}
+
+// refresh rotates the hash of a session.
+func (s *system) refresh(t testing.TB, p pair) pair {
+	t.Helper()
+	return s.getAs(t, p, "auth_refresh/").wantData(t, "user_id", "user_hash").pair(t)
+}
+
+// recovered is the password that tests set in place of a user's first.
+const recovered = "recovered horse 3"
+
+// confirm returns the parameters of recover_confirm.
+func confirm(token, password string) params {
+	return params{"token": token, "password": password, "confirm_password": password}
+}
+
+// wantAlive checks that the pair identifies its user.
+func (s *system) wantAlive(t testing.TB, what string, p pair) {
+	t.Helper()
+	if r := s.getAs(t, p, "profile/"); r.Success != 1 {
+		t.Fatalf("%s is refused: %s", what, r.Raw)
 	}
-	return keys
+}
+
+// wantDead checks that the pair is refused as unauthenticated.
+func (s *system) wantDead(t testing.TB, what string, p pair) {
+	t.Helper()
+	if r := s.getAs(t, p, "profile/"); r.Result.Code != "unauthenticated" {
+		t.Fatalf("%s is not refused as unauthenticated: %s", what, r.Raw)
+	}
+}
+
+// flip replaces one character of a hash by another of the same alphabet.
+func flip(hash string, at int) string {
+	other := "A"
+	if hash[at] == 'A' {
+		other = "B"
+	}
+	return hash[:at] + other + hash[at+1:]
+}
+
+// load repeats calls from several clients until it is stopped.
+type load struct {
+	stop    chan struct{}
+	workers sync.WaitGroup
+
+	mu    sync.Mutex
+	codes map[string]int // responses by CODE
+	errs  []error        // calls without a response as in the contract
+}
+
+// load repeats each call in a client of its own.
+func (s *system) load(calls ...call) *load {
+	l := &load{stop: make(chan struct{}), codes: map[string]int{}}
+	for _, c := range calls {
+		l.workers.Go(func() {
+			for {
+				select {
+				case <-l.stop:
+					return
+				default:
+					l.count(s.exchange(c))
+				}
+			}
+		})
+	}
+	return l
+}
+
+func (l *load) count(r *response, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.errs = append(l.errs, err)
+		return
+	}
+	l.codes[r.Result.Code]++
+}
+
+// seen returns the number of responses with a CODE so far.
+func (l *load) seen(code string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.codes[code]
+}
+
+// end stops the load and checks that every response was a success or 503.
+func (l *load) end(t testing.TB) {
+	t.Helper()
+	close(l.stop)
+	l.workers.Wait()
+	if len(l.errs) > 0 {
+		t.Errorf("%d calls without a proper response, the first: %v", len(l.errs), l.errs[0])
+	}
+	for code, n := range l.codes {
+		if code != "" && code != "unavailable" {
+			t.Errorf("got %d responses with CODE %s", n, code)
+		}
+	}
+	t.Logf("responses by CODE: %v", l.codes)
+}
+
+// mixedLoad is the load of one user, and of another who signs in again and again:
+// an account has 100 sessions at most.
+func (s *system) mixedLoad(t testing.TB, u user) *load {
+	other := s.newUser(t)
+	return s.load(
+		call{method: http.MethodGet, path: "profile/", as: u.pair},
+		call{path: "profile/", as: u.pair, params: params{"name": "Anna"}},
+		call{path: "auth/", params: params{"login": other.login, "password": other.password}},
+		call{path: "recover/", params: params{"login": u.login}},
+	)
 }

@@ -83,7 +83,7 @@ type exchange struct {
 	body    string
 }
 
-// Limits that the conversation uses up. No attempt comes back while it lasts.
+// Limits that the conversation uses up. No attempt is regained while it lasts.
 const lowLimits = `
 [throttle.guess]
 burst = 5
@@ -255,7 +255,7 @@ func (c *conversation) playSessions(t *testing.T, anna user) {
 	c.post(t, "every session", "logout/", last, params{"all": true})
 }
 
-// playLimits uses limits up and records the first response beyond each.
+// playLimits uses up the limits and records the first response beyond each.
 func (c *conversation) playLimits(t *testing.T) {
 	fiona := c.newUserNamed(t, "fiona", nil)
 	beyond := func(code string, as pair, path string, p params) {
@@ -287,18 +287,18 @@ func (c *conversation) newUserNamed(t *testing.T, login string, fields params) u
 	return user{login: login, email: p["email"].(string), password: p["password"].(string), pair: a.pair(t)}
 }
 
-func (c *conversation) get(t *testing.T, condition, path string, as pair) *answer {
+func (c *conversation) get(t *testing.T, condition, path string, as pair) *response {
 	t.Helper()
 	return c.say(t, condition, call{method: http.MethodGet, path: path, as: as})
 }
 
-func (c *conversation) post(t *testing.T, condition, path string, as pair, p params) *answer {
+func (c *conversation) post(t *testing.T, condition, path string, as pair, p params) *response {
 	t.Helper()
 	return c.say(t, condition, call{path: path, as: as, params: p})
 }
 
 // say makes a call and records the response.
-func (c *conversation) say(t *testing.T, condition string, said call) *answer {
+func (c *conversation) say(t *testing.T, condition string, said call) *response {
 	t.Helper()
 	said = c.prepared(said)
 	a := c.do(t, said)
@@ -312,8 +312,8 @@ func (c *conversation) say(t *testing.T, condition string, said call) *answer {
 	return a
 }
 
-// prepared completes a call: it comes from one address, as a proxy tells, and is
-// made in the conversation's language.
+// prepared completes a call: with one client address, as from a proxy, and with the
+// conversation's language.
 func (c *conversation) prepared(said call) call {
 	header := http.Header{"Accept-Language": {c.language}, "User-Agent": {"conversation"}, "X-Forwarded-For": {"192.0.2.1"}}
 	maps.Copy(header, said.header)
@@ -324,7 +324,7 @@ func (c *conversation) prepared(said call) call {
 	return said
 }
 
-// preflight records the one response that is no envelope and no document.
+// preflight records the one response that is neither an envelope nor the document.
 func (c *conversation) preflight(t *testing.T) {
 	t.Helper()
 	response, body := c.web(t, http.MethodOptions, strings.TrimPrefix(c.api, c.url)+"profile/", "", "Origin", app,
@@ -332,8 +332,8 @@ func (c *conversation) preflight(t *testing.T) {
 	c.recorded = append(c.recorded, exchange{"OPTIONS profile/, preflight", response.StatusCode, recordedHeaders(nil, response.Header), body})
 }
 
-// noteTexts notes what a response says to people.
-func (c *conversation) noteTexts(title string, a *answer) {
+// noteTexts records the texts of a response that are meant for people.
+func (c *conversation) noteTexts(title string, a *response) {
 	if a.Result.Message == "" {
 		return
 	}
@@ -365,7 +365,7 @@ func (c *conversation) protocol() string {
 	return b.String()
 }
 
-// contractHeaders are those that the contract names.
+// contractHeaders are the headers in the contract.
 var contractHeaders = []string{"Access-Control-Allow-Credentials", "Access-Control-Allow-Headers", "Access-Control-Allow-Methods",
 	"Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Access-Control-Max-Age", "Allow", "Cache-Control",
 	"Content-Security-Policy", "Content-Type", "Location", "Retry-After", "Vary", "X-Content-Type-Options", "X-Request-Id"}
@@ -388,8 +388,8 @@ func recordedHeaders(sent, got http.Header) []string {
 
 var masked = regexp.MustCompile(`"(user_id|user_hash|id|created|last_seen|expires|MESSAGE)":("(?:[^"\\]|\\.)+"|[0-9]+)`)
 
-// mask replaces texts and what differs from run to run. Numbers keep equal ids and
-// hashes recognisable.
+// mask replaces texts and values that differ from run to run. Equal ids and hashes get
+// equal numbers.
 func (c *conversation) mask(body []byte) string {
 	return masked.ReplaceAllStringFunc(string(body), func(member string) string {
 		kind, value, _ := strings.Cut(member, ":")

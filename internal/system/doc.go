@@ -1,5 +1,4 @@
-// Package system holds no code but tests: they check the HTTP contract from
-// outside, over real HTTP, against the sample host and the plugin process it
-// runs, on SQLite and on PostgreSQL. What they expect is read off the contract,
-// not off the code.
+// Package system contains tests only. They run the sample host with its plugin process
+// on SQLite and on PostgreSQL, and check it from outside over HTTP. What they expect is
+// taken from the contract, not from the code.
 package system

@@ -9,10 +9,13 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,15 +24,15 @@ import (
 
 const floodLogins = 500
 
-// flood is what a flood of sign-ins did.
+// flood is the result of a flood of sign-ins.
 type flood struct {
 	statuses map[int]int
-	quick    []time.Duration // what calls of a signed-in user took meanwhile
-	peak     int             // the plugin's memory at most, in MiB
+	quick    []time.Duration // durations of a signed-in user's calls meanwhile, sorted
+	peak     int             // the plugin's peak memory in MiB
 }
 
-// flooded signs in at once, as often right as wrong, with passwords that cost what
-// they cost by default.
+// flooded makes all sign-ins at once, half of them with a wrong password, at the
+// default costs of a password.
 func flooded(t *testing.T) flood {
 	s := start(t, options{database: testkit.SQLite(t), settings: unthrottled})
 	u := s.newUser(t)
@@ -39,17 +42,14 @@ func flooded(t *testing.T) flood {
 	var logins sync.WaitGroup
 	for i := range floodLogins {
 		logins.Go(func() {
-			a, err := s.exchange(call{path: "auth/", params: params{"login": u.login, "password": []string{u.password, "wrong wrong"}[i%2]}})
+			r, err := s.exchange(call{path: "auth/", params: params{"login": u.login, "password": []string{u.password, "wrong wrong"}[i%2]}})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
 				errs = append(errs, err)
 				return
 			}
-			f.statuses[a.Status]++
-			if a.Status == http.StatusServiceUnavailable && a.Header.Get("Retry-After") == "" {
-				errs = append(errs, errors.New("503 without Retry-After"))
-			}
+			f.statuses[r.Status]++
 		})
 	}
 	over := make(chan struct{})
@@ -69,12 +69,12 @@ func flooded(t *testing.T) flood {
 	}
 	f.peak = peakMemory(t, s.plugin(t).Active.PID)
 	slices.Sort(f.quick)
-	t.Logf("answers by status %v; %d calls of a signed-in user, p50 %v, the longest %v; the plugin took %d MiB at most",
+	t.Logf("responses by status: %v; %d calls of a signed-in user, median %v, maximum %v; peak memory of the plugin %d MiB",
 		f.statuses, len(f.quick), f.quick[len(f.quick)/2], f.quick[len(f.quick)-1], f.peak)
 	return f
 }
 
-// peakMemory is the most memory that a process has had, in MiB.
+// peakMemory returns the peak resident memory of a process in MiB.
 func peakMemory(t testing.TB, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -89,22 +89,122 @@ func peakMemory(t testing.TB, pid int) int {
 	return kib >> 10
 }
 
-func TestAFloodOfSignInsIsBoundedAndHindersNoSignedInUser(t *testing.T) {
+func TestSignInFlood_SignedInUsersAreServed(t *testing.T) {
 	f := flooded(t)
 	if n := f.statuses[http.StatusOK] + f.statuses[http.StatusUnauthorized] + f.statuses[http.StatusServiceUnavailable]; n != floodLogins {
-		t.Errorf("answers by status: %v", f.statuses)
+		t.Errorf("got responses by status %v, want 200, 401 and 503 only", f.statuses)
 	}
-	if p50 := f.quick[len(f.quick)/2]; p50 > time.Second { // the soak's bound is the real one
-		t.Errorf("half the calls of a signed-in user take more than %v", p50)
+	if p50 := f.quick[len(f.quick)/2]; p50 > time.Second { // TestSoakFlood has the real bound
+		t.Errorf("got a median of %v for a signed-in user's call, want 1s at most", p50)
 	}
 	if f.peak > 300 && !testkit.RaceDetector {
-		t.Errorf("the plugin took %d MiB", f.peak)
+		t.Errorf("got a peak memory of %d MiB, want 300 at most", f.peak)
 	}
 }
 
-// TestHalfSentRequestsAreCutAndHinderNobody sends parts of heads and of bodies,
-// and then nothing more.
-func TestHalfSentRequestsAreCutAndHinderNobody(t *testing.T) {
+// TestSignInFlood_OtherAddressesAreServed signs in with correct passwords from one
+// address without end, and meanwhile from others.
+func TestSignInFlood_OtherAddressesAreServed(t *testing.T) {
+	f := floodedFromOneAddress(t, testkit.SQLite(t))
+	if f.served < 14 {
+		t.Errorf("%d of 15 sign-ins from other addresses succeeded, want 14 at least", f.served)
+	}
+	if f.refused == 0 {
+		t.Error("no sign-in from the flooding address was refused")
+	}
+}
+
+// addressFlood is the result of a flood from one address.
+type addressFlood struct {
+	served  int             // of 15 sign-ins from other addresses
+	took    []time.Duration // durations of those, sorted
+	refused int64           // sign-ins of the attacker that got 429 or 503
+}
+
+func floodedFromOneAddress(t *testing.T, database string) (f addressFlood) {
+	s := start(t, options{database: database, flags: []string{"--trusted-proxy", "127.0.0.0/8", "--log-level", "error"}})
+	accounts := make([]user, 15)
+	for i := range accounts {
+		accounts[i] = s.newUser(t)
+	}
+	honest := s.newUser(t)
+	over := make(chan struct{})
+	var attackers sync.WaitGroup
+	var refused atomic.Int64
+	for i := range 180 {
+		u := accounts[i%len(accounts)]
+		attackers.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				r, err := s.exchange(call{path: "auth/", header: from("192.0.2.1"), params: params{"login": u.login, "password": u.password}})
+				if err == nil && (r.Status == http.StatusTooManyRequests || r.Status == http.StatusServiceUnavailable) {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	for i := range 15 {
+		began := time.Now()
+		r := s.do(t, call{path: "auth/", header: from(fmt.Sprintf("198.51.100.%d", i)), params: params{"login": honest.login, "password": honest.password}})
+		if r.Success == 1 {
+			f.served++
+		}
+		f.took = append(f.took, time.Since(began))
+	}
+	close(over)
+	attackers.Wait()
+	f.refused = refused.Load()
+	slices.Sort(f.took)
+	t.Logf("%d of 15 sign-ins from other addresses succeeded, median %v; the attacker was refused %d times", f.served, f.took[len(f.took)/2], f.refused)
+	return f
+}
+
+// TestSignIn_ImportedHashTakesAsLongAsUnknownLogin compares wrong passwords of an
+// account with a slow imported hash, of one with a hash of ours, and of an unknown
+// login.
+func TestSignIn_ImportedHashTakesAsLongAsUnknownLogin(t *testing.T) {
+	const slow = "$2b$12$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy"
+	database := testkit.SQLite(t)
+	file := filepath.Join(t.TempDir(), "users.csv")
+	if err := os.WriteFile(file, []byte("login,email,password_hash\nimported,imported@mail.example,"+slow+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, "import", file)
+	importing.Env = append(os.Environ(), "PERSONAL_DATABASE="+database)
+	if out, err := importing.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s := start(t, options{database: database, settings: unthrottled})
+	own, unknown := s.newUser(t).login, unique()
+	took := map[string][]time.Duration{}
+	for i := range 4 {
+		for _, login := range []string{"imported", own, unknown} {
+			began := time.Now()
+			s.post(t, "auth/", params{"login": login, "password": "wrong wrong"}).want(t, "invalid_credentials")
+			if i > 0 { // the plugin measures the formats in the first round
+				took[login] = append(took[login], time.Since(began))
+			}
+		}
+	}
+	middle := func(login string) float64 {
+		slices.Sort(took[login])
+		return float64(took[login][len(took[login])/2])
+	}
+	for _, login := range []string{"imported", own} {
+		// About 9 without the plugin's compensation. A busy machine needs some room.
+		if ratio := middle(login) / middle(unknown); ratio < 0.5 || ratio > 2 {
+			t.Errorf("%s takes %.2f times as long as an unknown login, want 0.5 to 2", login, ratio)
+		}
+	}
+}
+
+// TestHalfSentRequests_AreCutAndDoNotBlock sends parts of headers and of bodies, and
+// then nothing more.
+func TestHalfSentRequests_AreCutAndDoNotBlock(t *testing.T) {
 	t.Parallel()
 	const each = 150
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled})
@@ -135,19 +235,19 @@ func TestHalfSentRequestsAreCutAndHinderNobody(t *testing.T) {
 		s.wantAlive(t, "a session beside half-sent requests", u.pair)
 		s.signIn(t, u)
 		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("two calls take %v", took)
+			t.Errorf("two calls take %v, want 5s at most", took)
 		}
 	}
 	for i, conn := range conns {
 		if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
-		said, err := io.ReadAll(conn) // to the end of the connection
+		received, err := io.ReadAll(conn) // to the end of the connection
 		if err != nil {
 			t.Fatalf("connection %d is not cut: %v", i, err)
 		}
-		if bytes.Contains(said, []byte(" 200 ")) {
-			t.Fatalf("connection %d is answered %s", i, said)
+		if bytes.Contains(received, []byte(" 200 ")) {
+			t.Fatalf("connection %d: got %s", i, received)
 		}
 	}
 	s.wantAlive(t, "a session afterwards", u.pair)

@@ -1,13 +1,18 @@
 package system
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"flag"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -17,8 +22,58 @@ import (
 	"github.com/cms-personal/personal/internal/testkit/openapitest"
 )
 
-// Settings that most tests begin with: guessing is not slowed down, and a
-// password is hashed in about a millisecond.
+// TestMain runs more tests at a time than there are CPUs, unless -parallel says
+// otherwise: most of them wait for timeouts, mails and processes.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", "5"); err != nil {
+			panic(err)
+		}
+	}
+	code := m.Run()
+	if stamped.folder != "" {
+		_ = os.RemoveAll(stamped.folder) // it is in the temporary folder
+	}
+	os.Exit(code)
+}
+
+// stamped are the plugins that pluginVersion has built, each in a folder named by its
+// version.
+var stamped struct {
+	sync.Mutex
+	folder string
+}
+
+// pluginVersion returns a plugin stamped with a version. It is built once for all tests.
+func pluginVersion(t testing.TB, version string) string {
+	t.Helper()
+	stamped.Lock()
+	defer stamped.Unlock()
+	if stamped.folder == "" {
+		folder, err := os.MkdirTemp("", "personal-versions-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		stamped.folder = folder
+	}
+	path := filepath.Join(stamped.folder, version, "personal")
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(testkit.PluginVersion(t, version), path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Settings of most tests: a password is hashed in about a millisecond, and attempts
+// are not limited.
 const (
 	cheap       = "[password]\nmemory_kib = 1024\ntime = 1\n"
 	unthrottled = "[throttle]\nenabled = false\n"
@@ -33,39 +88,40 @@ type options struct {
 	flags    []string // beside those every test needs
 	data     string   // the data folder; empty: a new one
 	basePath string
-	alwaysOK bool // the host was told to answer with 200 only
+	alwaysOK bool // the host was told to send status 200 only
 }
 
 // system is a running host with its plugin.
 type system struct {
 	url      string // of the host
-	api      string // url of the API, with a final slash
+	api      string // URL of the API, with a final slash
 	data     string
 	database string // its URL
 	alwaysOK bool
 	log      *journal // all output of the host and, through it, of the plugin
 	process  *os.Process
-	ended    chan struct{} // closed when the process has ended, exit is set then
+	ended    chan struct{} // closed when the process has ended; exit is set by then
 	exit     int
 	client   *http.Client
-	document atomic.Pointer[openapitest.Document] // the API's description, by which each answer is checked
+	document atomic.Pointer[openapitest.Document] // the API document that each response is checked against
 }
 
 var listening = regexp.MustCompile(`(?m)^listening on (http://\S+)$`)
 
-// start starts a host and waits until its plugin serves. It ends with the test.
+// start starts a host and waits until its plugin serves. The host is stopped when
+// the test ends.
 func start(t *testing.T, o options) *system {
 	t.Helper()
 	s := launch(t, o)
 	s.awaitURL(t, o)
-	eventually(t, "/readyz answers 200", func() bool { return s.status("/readyz") == http.StatusOK })
+	eventually(t, "/readyz responds with 200", func() bool { return s.status("/readyz") == http.StatusOK })
 	return s
 }
 
-// awaitURL waits until the host says where it listens.
+// awaitURL waits until the host prints where it listens.
 func (s *system) awaitURL(t testing.TB, o options) {
 	t.Helper()
-	eventually(t, "the host says where it listens", func() bool {
+	eventually(t, "the host prints where it listens", func() bool {
 		select {
 		case <-s.ended:
 			t.Fatalf("the host ended with code %d", s.exit)
@@ -81,7 +137,7 @@ func (s *system) awaitURL(t testing.TB, o options) {
 	s.api = s.url + o.basePath + "/api/v1/personal/"
 }
 
-// launch starts the process without waiting for anything.
+// launch starts the process and waits for nothing.
 func launch(t *testing.T, o options) *system {
 	t.Helper()
 	paths := testkit.Binaries(t)
@@ -106,7 +162,7 @@ func launch(t *testing.T, o options) *system {
 	}
 	s.process = cmd.Process
 	go func() {
-		_ = cmd.Wait() // the code tells
+		_ = cmd.Wait() // the exit code is checked instead
 		s.exit = cmd.ProcessState.ExitCode()
 		close(s.ended)
 	}()
@@ -114,7 +170,7 @@ func launch(t *testing.T, o options) *system {
 	return s
 }
 
-// finish stops a host that still runs, and shows its log if the test failed.
+// finish stops the host if it still runs, and shows its log if the test failed.
 func (s *system) finish(t *testing.T) {
 	s.client.CloseIdleConnections()
 	select {
@@ -123,14 +179,14 @@ func (s *system) finish(t *testing.T) {
 		s.stop(t)
 	}
 	if strings.Contains(s.log.String(), "DATA RACE") {
-		t.Errorf("the race detector speaks up:\n%s", s.log)
+		t.Errorf("the race detector reports:\n%s", s.log)
 	}
 	if t.Failed() {
 		t.Logf("the end of the host's log:\n%s", s.log.tail(40))
 	}
 }
 
-// stop asks for an orderly stop and expects exit code 0.
+// stop stops the host with SIGTERM and checks that its exit code is 0.
 func (s *system) stop(t *testing.T) {
 	t.Helper()
 	_ = s.process.Signal(syscall.SIGTERM) // it may have ended by itself
@@ -143,17 +199,17 @@ func (s *system) stop(t *testing.T) {
 		return
 	}
 	if s.exit != 0 {
-		t.Errorf("the host stopped with exit code %d, want 0", s.exit)
+		t.Errorf("got exit code %d of the host, want 0", s.exit)
 	}
 }
 
-// kill ends the host at once.
+// kill kills the host and waits for its end.
 func (s *system) kill() {
 	_ = s.process.Kill() // it may have ended by itself
 	<-s.ended
 }
 
-// status asks for a page outside the API; 0 means that there was no answer.
+// status returns the status of a page outside the API; 0 if there is no response.
 func (s *system) status(path string) int {
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.url+path, nil)
 	if err != nil {
@@ -163,7 +219,7 @@ func (s *system) status(path string) int {
 	if err != nil {
 		return 0
 	}
-	_ = response.Body.Close() // nothing was read that could be lost
+	_ = response.Body.Close() // only the status matters
 	return response.StatusCode
 }
 
@@ -174,4 +230,76 @@ func newClient() *http.Client {
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+}
+
+// patience bounds every wait. It is long because a busy machine is not an error.
+const patience = 20 * time.Second
+
+// eventually waits until ok returns true.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("timed out after %v: %s", patience, what)
+		case <-tick.C:
+		}
+	}
+}
+
+// outlast waits until d and a quarter of it have passed since start: for a change
+// that only time brings and that nothing reports.
+func outlast(start time.Time, d time.Duration) {
+	<-time.After(time.Until(start.Add(d + d/4)))
+}
+
+// isGone reports whether a process has ended. A zombie has ended too.
+func isGone(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return true
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return errors.Is(err, os.ErrNotExist)
+	}
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(state, "Z")
+}
+
+// journal collects what a process writes.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// linesWith returns the lines that contain the text.
+func (j *journal) linesWith(text string) []string {
+	var found []string
+	for line := range strings.Lines(j.String()) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// tail returns the last lines.
+func (j *journal) tail(n int) string {
+	lines := strings.SplitAfter(j.String(), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "")
 }

@@ -22,7 +22,7 @@ type wire struct {
 	conns map[net.Conn]bool
 }
 
-// newWire puts a wire before the server of a database URL and returns the URL
+// newWire puts a wire in front of the server of a database URL and returns the URL
 // that leads through it.
 func newWire(t *testing.T, database string) (*wire, string) {
 	t.Helper()
@@ -37,7 +37,7 @@ func newWire(t *testing.T, database string) (*wire, string) {
 	w := &wire{target: u.Host, listener: listener, conns: map[net.Conn]bool{}}
 	w.running.Go(w.accept)
 	t.Cleanup(func() {
-		_ = listener.Close() // it ends accept
+		_ = listener.Close() // ends accept
 		w.set(true)
 		w.running.Wait()
 	})
@@ -45,14 +45,14 @@ func newWire(t *testing.T, database string) (*wire, string) {
 	return w, u.String()
 }
 
-// set cuts the wire, or mends it.
+// set cuts the wire or restores it.
 func (w *wire) set(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut = cut
 	for conn := range w.conns {
 		if cut {
-			_ = conn.Close() // that is what a cut is
+			_ = conn.Close() // its error would change nothing
 		}
 	}
 }
@@ -76,7 +76,8 @@ func (w *wire) accept() {
 	}
 }
 
-// keep notes the connections of a call, unless the wire is cut.
+// keep records a pair of connections, unless the wire is cut. It reports whether they
+// may be used.
 func (w *wire) keep(conns ...net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +90,7 @@ func (w *wire) keep(conns ...net.Conn) bool {
 }
 
 func (w *wire) pump(to, from net.Conn) {
-	_, _ = io.Copy(to, from) // either end may go at any time
+	_, _ = io.Copy(to, from) // either end may close at any time
 	_, _ = to.Close(), from.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,44 +98,44 @@ func (w *wire) pump(to, from net.Conn) {
 	delete(w.conns, from)
 }
 
-// TestDatabaseAway: an outage must not look like a wrong password or a dead
-// session.
-func TestDatabaseAway(t *testing.T) {
+// TestDatabaseOutage_IsNotAWrongPassword checks that calls during an outage get 503,
+// and not the response to a wrong password or an ended session.
+func TestDatabaseOutage_IsNotAWrongPassword(t *testing.T) {
 	t.Parallel()
 	w, database := newWire(t, testkit.Postgres(t))
 	s := start(t, options{database: database, settings: cheap})
 	u := s.newUser(t)
 	w.set(true)
 	calls := map[string]call{
-		"a good session":     {method: http.MethodGet, path: "profile/", as: u.pair},
-		"a good refresh":     {method: http.MethodGet, path: "auth_refresh/", as: u.pair},
+		"a valid session":    {method: http.MethodGet, path: "profile/", as: u.pair},
+		"a refresh":          {method: http.MethodGet, path: "auth_refresh/", as: u.pair},
 		"an unknown session": {method: http.MethodGet, path: "profile/", as: pair{u.ID, flip(u.Hash, 0)}},
-		"a right password":   {path: "auth/", params: params{"login": u.login, "password": u.password}},
+		"a correct password": {path: "auth/", params: params{"login": u.login, "password": u.password}},
 		"a wrong password":   {path: "auth/", params: params{"login": u.login, "password": "wrong wrong"}},
 		"an unknown login":   {path: "auth/", params: params{"login": unique(), "password": "wrong wrong"}},
 		"a registration":     {path: "register/", params: applicant(nil)},
 		"a recovery":         {path: "recover/", params: params{"login": u.login}},
 		"a mailed token":     {path: "email_confirm/", params: params{"token": u.Hash}},
-		"the demo page":      {method: http.MethodGet, path: "/demo/greeting", as: u.pair},
+		"a page of the host": {method: http.MethodGet, path: "/demo/greeting", as: u.pair},
 	}
 	for name, c := range calls {
-		if a := s.do(t, c); a.Result.Code != "unavailable" {
-			t.Errorf("%s, with the database away, is answered %d %s", name, a.Status, a.Raw)
+		if r := s.do(t, c); r.Result.Code != "unavailable" {
+			t.Errorf("%s: got %d %s, want CODE unavailable", name, r.Status, r.Raw)
 		}
 	}
-	if s.status("/healthz") != http.StatusOK {
-		t.Error("the host is not alive")
+	if got := s.status("/healthz"); got != http.StatusOK {
+		t.Errorf("/healthz: got %d, want 200", got)
 	}
 	s.do(t, call{path: "nope/"}).want(t, "not_found")
 
 	w.set(false)
-	eventually(t, "calls are served again", func() bool { return s.do(t, calls["a good session"]).Success == 1 })
+	eventually(t, "calls are served again", func() bool { return s.do(t, calls["a valid session"]).Success == 1 })
 	s.signIn(t, u)
 }
 
-// TestDatabaseAwayAtStart: the host comes up without it, says so, and serves
-// once it is there.
-func TestDatabaseAwayAtStart(t *testing.T) {
+// TestDatabaseOutage_AtStart checks that the host starts during an outage, reports it,
+// and serves after it.
+func TestDatabaseOutage_AtStart(t *testing.T) {
 	t.Parallel()
 	w, database := newWire(t, testkit.Postgres(t))
 	w.set(true)
@@ -142,9 +143,9 @@ func TestDatabaseAwayAtStart(t *testing.T) {
 	s.awaitURL(t, options{})
 	s.do(t, call{path: "auth/", params: params{"login": "anna", "password": "whatever it is"}}).want(t, "unavailable")
 	if got := s.status("/readyz"); got != http.StatusServiceUnavailable {
-		t.Errorf("/readyz answers %d", got)
+		t.Errorf("/readyz: got %d, want 503", got)
 	}
 	w.set(false)
-	eventually(t, "/readyz answers 200", func() bool { return s.status("/readyz") == http.StatusOK })
+	eventually(t, "/readyz responds with 200", func() bool { return s.status("/readyz") == http.StatusOK })
 	s.newUser(t)
 }

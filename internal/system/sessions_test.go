@@ -1,9 +1,12 @@
 package system
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/cms-personal/personal/internal/testkit"
 )
 
 // session is a row of sessions/.
@@ -17,145 +20,214 @@ type session struct {
 	Current  bool      `json:"current"`
 }
 
-func (s *system) sessions(t testing.TB, as pair) []session {
+// currentSession returns the session of the pair.
+func (s *system) currentSession(t testing.TB, as pair) session {
 	t.Helper()
 	var list []session
 	s.getAs(t, as, "sessions/").wantData(t, "sessions").read(t, "sessions", &list)
-	return list
+	for _, session := range list {
+		if session.Current {
+			return session
+		}
+	}
+	t.Fatalf("no session is current: %+v", list)
+	return session{}
 }
 
-// current returns the id of the session that asks.
+// current returns the id of the pair's session.
 func (s *system) current(t testing.TB, as pair) string {
 	t.Helper()
-	id := ""
-	for _, session := range s.sessions(t, as) {
-		if session.Current {
-			if id != "" {
-				t.Fatal("two sessions are current")
+	return s.currentSession(t, as).ID
+}
+
+// grace is the grace period in TestSession_Rotation.
+const grace = time.Second
+
+// TestSession_Rotation follows hashes through refreshes by the real clock: a lost or
+// repeated response never signs a user out, and a stolen hash is noticed. All orders of
+// events, by a clock of their own, are tested in internal/accounts.
+func TestSession_Rotation(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(*testing.T, *system){
+		"every superseded hash within the grace period returns the current one": testGracePeriod,
+		"predecessor of an unused hash stays valid":                             testUnusedSuccessor,
+		"predecessor of a used hash is valid for the grace period":              testUsedSuccessor,
+		"hash before the predecessor is theft after the grace period":           testTheft,
+		"hash of an ended session is not theft":                                 testEndedSessions,
+	}
+	testkit.Databases(t, func(t *testing.T, database string) {
+		t.Parallel()
+		s := start(t, options{database: database, settings: cheap + unthrottled + fmt.Sprintf("[session]\ngrace = \"%v\"\n", grace)})
+		t.Run("rotation", func(t *testing.T) {
+			for name, test := range tests {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel() // mostly waiting
+					test(t, s)
+				})
 			}
-			id = session.ID
-		}
-	}
-	if id == "" {
-		t.Fatal("no session is current")
-	}
-	return id
-}
-
-func testSessions(t *testing.T, s *system) {
-	t.Run("sessions/ lists them", func(t *testing.T) { testSessionList(t, s) })
-	t.Run("logout ends this session and no other", func(t *testing.T) {
-		u := s.newUser(t)
-		other := s.signIn(t, u)
-		next := s.getAs(t, u.pair, "auth_refresh/").pair(t)
-		s.postAs(t, next, "logout/", params{}).wantData(t)
-		s.wantDead(t, "a hash after logout", next)
-		s.wantDead(t, "an earlier hash after logout", u.pair)
-		s.postAs(t, next, "logout/", params{}).want(t, "unauthenticated")
-		s.wantAlive(t, "another session", other)
-	})
-	t.Run("logout of all ends every session", func(t *testing.T) {
-		for _, all := range []any{true, "true", "1", "on"} {
-			u, bystander := s.newUser(t), s.newUser(t)
-			other := s.signIn(t, u)
-			s.postAs(t, u.pair, "logout/", params{"all": all}).wantData(t)
-			s.wantDead(t, "the session that asked", u.pair)
-			s.wantDead(t, "another session", other)
-			s.wantAlive(t, "another account's session", bystander.pair)
-		}
-	})
-	t.Run("logout with all=false ends this session alone", func(t *testing.T) {
-		u := s.newUser(t)
-		other := s.signIn(t, u)
-		s.postAs(t, u.pair, "logout/", params{"all": "maybe"}).wantFaults(t, "validation_failed", faults{"all": "invalid_type"})
-		s.do(t, call{path: "logout/", as: u.pair, form: map[string][]string{"all": {"off"}}}).want(t, "")
-		s.wantDead(t, "the session that asked", u.pair)
-		s.wantAlive(t, "another session", other)
-	})
-	t.Run("sessions_revoke ends one session", func(t *testing.T) { testRevoke(t, s) })
-	t.Run("the 101st session costs the longest unused", func(t *testing.T) {
-		u := s.newUser(t)
-		second := s.signIn(t, u)
-		var last pair
-		for range 98 {
-			last = s.signIn(t, u)
-		}
-		if n := len(s.sessions(t, last)); n != 100 {
-			t.Fatalf("there are %d sessions, want 100", n)
-		}
-		last = s.signIn(t, u)
-		s.wantDead(t, "the first of 101 sessions", u.pair)
-		s.wantAlive(t, "the second of 101 sessions", second)
-		if n := len(s.sessions(t, last)); n != 100 {
-			t.Errorf("there are %d sessions, want 100", n)
-		}
-	})
-	t.Run("nothing of this was an alarm", func(t *testing.T) {
-		u := s.newUser(t)
-		s.getAs(t, u.pair, "auth_refresh/").want(t, "")
-		s.postAs(t, u.pair, "logout/", params{"all": true}).want(t, "")
-		s.wantDead(t, "a hash after logout", u.pair)
-		s.signIn(t, u) // the event of this one comes behind any alarm
-		eventually(t, "the sign-in's event", func() bool { return s.events(t, "signed_in", u.ID) > 0 })
-		if s.events(t, "session_theft", u.ID) != 0 {
-			t.Error("a hash shown after logout raised an alarm")
-		}
+		})
 	})
 }
 
-func testSessionList(t *testing.T, s *system) {
-	before := time.Now().Add(-time.Minute)
+// chain registers a user and refreshes n times. It returns the hashes, the first one
+// first, and the times before and after the last refresh.
+func (s *system) chain(t testing.TB, n int) (hashes []pair, before, after time.Time) {
+	t.Helper()
+	hashes = []pair{s.newUser(t).pair}
+	for range n {
+		before = time.Now()
+		hashes = append(hashes, s.refresh(t, hashes[len(hashes)-1]))
+	}
+	return hashes, before, time.Now()
+}
+
+func testGracePeriod(t *testing.T, s *system) {
+	for range 10 {
+		if presentedInTime(t, s) {
+			return
+		}
+	}
+	t.Fatalf("the machine is too slow for a grace period of %v", grace)
+}
+
+// presentedInTime presents all superseded hashes. It returns false if the grace period
+// was over before that was done.
+func presentedInTime(t *testing.T, s *system) bool {
+	hashes, before, _ := s.chain(t, 3)
+	for _, superseded := range hashes[:3] {
+		identified, refreshed := s.getAs(t, superseded, "profile/"), s.getAs(t, superseded, "auth_refresh/")
+		if time.Since(before) >= grace {
+			return false
+		}
+		identified.want(t, "")
+		if refreshed.pair(t) != hashes[3] {
+			t.Fatal("a superseded hash does not return the current one")
+		}
+	}
+	return true
+}
+
+func testUnusedSuccessor(t *testing.T, s *system) {
+	hashes, _, after := s.chain(t, 1)
+	for range 2 {
+		outlast(after, grace)
+		s.wantAlive(t, "the predecessor of an unused hash", hashes[0])
+		if got := s.refresh(t, hashes[0]); got != hashes[1] {
+			t.Fatal("a repeated refresh returned another hash")
+		}
+		after = time.Now()
+	}
+	s.wantAlive(t, "the current hash", hashes[1])
+}
+
+func testUsedSuccessor(t *testing.T, s *system) {
+	for i := 0; ; i++ {
+		hashes, _, after := s.chain(t, 1)
+		outlast(after, grace)
+		used := time.Now()
+		s.wantAlive(t, "the current hash", hashes[1])
+		r := s.getAs(t, hashes[0], "auth_refresh/")
+		if time.Since(used) >= grace && i < 10 {
+			continue // too slow to judge the response
+		}
+		if got := r.pair(t); got != hashes[1] {
+			t.Fatal("a repeated refresh returned another hash")
+		}
+		outlast(time.Now(), grace)
+		s.wantAlive(t, "the current hash after the grace period", hashes[1])
+		s.wantTheft(t, hashes[0], hashes[1])
+		return
+	}
+}
+
+func testTheft(t *testing.T, s *system) {
+	for _, path := range []string{"auth_refresh/", "profile/"} {
+		hashes, _, after := s.chain(t, 2)
+		outlast(after, grace)
+		s.wantAlive(t, "the current hash", hashes[2])
+		s.getAs(t, hashes[0], path).want(t, "unauthenticated")
+		s.wantTheft(t, hashes[1], hashes[2])
+	}
+}
+
+// wantTheft presents a superseded hash and checks that this ends the session, and that
+// one event reports it.
+func (s *system) wantTheft(t testing.TB, superseded, current pair) {
+	t.Helper()
+	s.getAs(t, superseded, "auth_refresh/").want(t, "unauthenticated")
+	s.wantDead(t, "the current hash of a stolen session", current)
+	eventually(t, "the event is published", func() bool { return s.events(t, "session_theft", superseded.ID) == 1 })
+}
+
+func testEndedSessions(t *testing.T, s *system) {
 	u := s.newUser(t)
-	signIn := call{path: "auth/", params: params{"login": u.login, "password": u.password}, header: http.Header{"User-Agent": {"Browser/1.0"}}}
-	second := s.do(t, signIn).pair(t)
-	a := s.getAs(t, second, "sessions/")
-	var members []map[string]any
-	a.read(t, "sessions", &members)
-	for _, m := range members {
-		for _, name := range []string{"created", "last_seen", "expires"} {
-			if text, _ := m[name].(string); len(text) == 0 || text[len(text)-1] != 'Z' {
-				t.Errorf("%s is %v, want RFC 3339 in UTC", name, m[name])
-			}
-		}
-		if len(m) != 7 {
-			t.Errorf("a session has %v", m)
-		}
-	}
-	list := s.sessions(t, second)
-	for _, again := range s.sessions(t, second) {
-		for _, once := range list {
-			if once.ID == again.ID && once.LastSeen != again.LastSeen {
-				t.Errorf("last_seen was written twice within a minute: %v, %v", once.LastSeen, again.LastSeen)
-			}
-		}
-	}
-	if len(list) != 2 {
-		t.Fatalf("there are %d sessions", len(list))
-	}
-	for _, session := range list {
-		if session.Current != (session.Agent == "Browser/1.0") {
-			t.Errorf("%+v is not rightly current", session)
-		}
-		if session.ID == "" || session.Address != "127.0.0.1" || session.Created.Before(before) ||
-			session.LastSeen.Before(session.Created) || !session.Expires.After(session.LastSeen.Add(23*time.Hour)) {
-			t.Errorf("the session is %+v", session)
-		}
+	other := s.signIn(t, u)
+	next := s.refresh(t, s.refresh(t, u.pair))
+	s.postAs(t, next, "logout/", params{}).want(t, "")
+	outlast(time.Now(), grace)
+	s.getAs(t, u.pair, "auth_refresh/").want(t, "unauthenticated")
+	s.getAs(t, next, "auth_refresh/").want(t, "unauthenticated")
+	s.wantAlive(t, "another session", other)
+
+	otherNext := s.refresh(t, other)
+	s.postAs(t, s.signIn(t, u), "password/", params{"old_password": u.password, "password": recovered, "confirm_password": recovered}).want(t, "")
+	outlast(time.Now(), grace)
+	s.getAs(t, other, "auth_refresh/").want(t, "unauthenticated")
+	s.getAs(t, otherNext, "auth_refresh/").want(t, "unauthenticated")
+
+	u.password = recovered
+	last := s.signIn(t, u)
+	s.do(t, call{method: http.MethodPost, path: "recover/", params: params{"login": u.login}}).want(t, "")
+	s.post(t, "recover_confirm/", confirm(s.mailTo(t, u.email).token(t), "third horse 10")).want(t, "")
+	s.getAs(t, last, "auth_refresh/").want(t, "unauthenticated")
+
+	eventually(t, "the event of the recovery is published", func() bool { return s.events(t, "recovered", u.ID) == 1 })
+	if n := s.events(t, "session_theft", u.ID); n != 0 {
+		t.Errorf("got %d events of theft for ended sessions, want none", n)
 	}
 }
 
-func testRevoke(t *testing.T, s *system) {
-	u, stranger := s.newUser(t), s.newUser(t)
-	other := s.signIn(t, u)
-	id, strangers := s.current(t, other), s.current(t, stranger.pair)
-	s.postAs(t, u.pair, "sessions_revoke/", params{}).wantFaults(t, "validation_failed", faults{"id": "required"})
-	done := s.postAs(t, u.pair, "sessions_revoke/", params{"id": id}).wantData(t)
-	s.wantDead(t, "a revoked session", other)
-	for _, unknown := range []string{id, strangers, "999999999", "0", "-1", "nonsense"} {
-		if a := s.postAs(t, u.pair, "sessions_revoke/", params{"id": unknown}); string(a.Raw) != string(done.Raw) {
-			t.Errorf("revoking %q answers %s, want %s", unknown, a.Raw, done.Raw)
+func TestSession_Expiry(t *testing.T) {
+	t.Parallel()
+	const idle, absolute = 3 * time.Second, 6 * time.Second
+	settings := "[session]\nidle = \"3s\"\nabsolute = \"6s\"\ngrace = \"1s\"\n[recovery]\nlifetime = \"2s\"\n"
+	testkit.Databases(t, func(t *testing.T, database string) {
+		t.Parallel()
+		s := start(t, options{database: database, settings: cheap + unthrottled + settings})
+		u := s.newUser(t)
+		s.post(t, "recover/", params{"login": u.login}).want(t, "")
+		token := s.mailTo(t, u.email).token(t)
+
+		unused := s.signIn(t, u)
+		before := time.Now()
+		used := s.signIn(t, u)
+		after := time.Now()
+		slow := false // the machine left the session unused for too long
+		last := before
+		keepUsing := func() bool {
+			r := s.getAs(t, used, "profile/")
+			slow = slow || time.Since(last) >= idle/2
+			last = time.Now()
+			return r.Success == 1
 		}
-	}
-	s.wantAlive(t, "a stranger's session", stranger.pair)
-	s.postAs(t, u.pair, "sessions_revoke/", params{"id": s.current(t, u.pair)}).want(t, "")
-	s.wantDead(t, "the session that revoked itself", u.pair)
+		for time.Since(after) < idle+time.Second {
+			if !keepUsing() && !slow && time.Since(before) < absolute {
+				t.Fatalf("a session in use expired after %v", time.Since(before))
+			}
+			outlast(time.Now(), 200*time.Millisecond)
+		}
+		s.wantDead(t, "a session beyond its idle time", unused)
+		s.getAs(t, unused, "auth_refresh/").want(t, "unauthenticated")
+		s.post(t, "recover_confirm/", confirm(token, recovered)).want(t, "invalid_token")
+		for time.Since(after) < absolute+time.Second {
+			keepUsing()
+			outlast(time.Now(), 200*time.Millisecond)
+		}
+		s.wantDead(t, "a session beyond its absolute lifetime", used)
+		s.getAs(t, used, "auth_refresh/").want(t, "unauthenticated")
+		if n := s.events(t, "session_theft", u.ID); n != 0 {
+			t.Errorf("got %d events of theft for expired sessions, want none", n)
+		}
+		s.signIn(t, u)
+	})
 }

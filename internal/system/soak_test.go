@@ -3,9 +3,15 @@
 package system
 
 import (
+	"bufio"
 	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,52 +21,58 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// How many swaps and kills the soak makes; fewer can be asked for by the
-// environment, to try the soak itself.
-func asked(variable string, usual int) int {
+// count returns the number in an environment variable, which may ask for fewer
+// repetitions than usual, or else the usual number.
+func count(variable string, usual int) int {
 	if n, err := strconv.Atoi(os.Getenv(variable)); err == nil {
 		return n
 	}
 	return usual
 }
 
-// TestSoakSwaps makes a thousand swaps under load: no request may fail, and what
-// the host holds must be the same at the end as at the beginning.
+// TestSoakSwaps makes 1,000 swaps under load: no request may fail, and the host must not
+// use more resources at the end than at the beginning.
 func TestSoakSwaps(t *testing.T) {
-	count := asked("PERSONAL_SOAK_SWAPS", 1000)
+	total := count("PERSONAL_SOAK_SWAPS", 1000)
 	versions := []string{"1.0.0", "1.1.0"}
-	testkit.Binaries(t)             // are not to lie in the folder that is this test's own
+	// What other tests use too must not be in this test's temporary folder.
+	testkit.Binaries(t)
+	for _, version := range versions {
+		pluginVersion(t, version)
+	}
 	t.Setenv("TMPDIR", t.TempDir()) // of the host and the plugins
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled, flags: []string{"--log-level", "error"}})
 	for _, version := range versions {
-		s.install(t, testkit.PluginVersion(t, version), version)
+		s.install(t, pluginVersion(t, version), version)
 	}
 	crowd := s.crowd(t)
-	time.Sleep(10 * time.Second) // what is measured is time
+	time.Sleep(10 * time.Second) // the load must run for some time
 	quiet := crowd.latencies()
 	samples := map[string][]float64{}
 	var took []time.Duration
-	for i := range count {
+	for i := range total {
 		began := time.Now()
 		s.use(t, versions[i%2])
 		took = append(took, time.Since(began))
-		for name, value := range s.holdings(t) {
+		for name, value := range s.resources(t) {
 			samples[name] = append(samples[name], value)
 		}
 	}
 	swapping := crowd.latencies()
 	crowd.end(t)
 
-	t.Logf("%d swaps, of %v, 99 of 100 within %v, the longest %v", count, median(took), p99(took), slices.Max(took))
+	t.Logf("%d swaps, median %v, p99 %v, maximum %v", total, median(took), p99(took), slices.Max(took))
 	t.Logf("%d requests; p99 %v without swaps, %v with", len(quiet)+len(swapping), p99(quiet), p99(swapping))
 	if median(took) > time.Second {
-		t.Errorf("a swap takes %v", median(took))
+		t.Errorf("got a median of %v for a swap, want 1s at most", median(took))
 	}
 	if p99(swapping) > 3*p99(quiet) {
-		t.Errorf("p99 rises from %v to %v", p99(quiet), p99(swapping))
+		t.Errorf("p99 of requests rises from %v to %v, want 3 times at most", p99(quiet), p99(swapping))
 	}
 	for name, values := range samples {
 		part := max(1, len(values)/10)
@@ -72,14 +84,14 @@ func TestSoakSwaps(t *testing.T) {
 	}
 }
 
-// TestSoakKills kills the plugin over and over under load: every answer is a
-// success or the contract's 503, and it serves again soon.
+// TestSoakKills kills the plugin repeatedly under load: every response is a success or
+// 503, and the plugin serves again soon.
 func TestSoakKills(t *testing.T) {
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled, flags: []string{"--log-level", "error"}})
 	u := s.newUser(t)
 	l := s.mixedLoad(t, u)
 	var longest time.Duration
-	for range asked("PERSONAL_SOAK_KILLS", 50) {
+	for range count("PERSONAL_SOAK_KILLS", 50) {
 		pid, served := s.plugin(t).Active.PID, l.seen("")
 		eventually(t, "calls are served", func() bool { return l.seen("") > served+20 })
 		served = l.seen("")
@@ -96,29 +108,27 @@ func TestSoakKills(t *testing.T) {
 	l.end(t)
 	t.Logf("served again after %v at most", longest)
 	if longest > 2*time.Second {
-		t.Errorf("served again only after %v", longest)
+		t.Errorf("served again after %v, want 2s at most", longest)
 	}
 }
 
-// holdings are what the host holds: descriptors, goroutines, memory, and files in
-// its run folder.
-func (s *system) holdings(t testing.TB) map[string]float64 {
+// resources returns the host's open descriptors, goroutines, memory, and its files.
+func (s *system) resources(t testing.TB) map[string]float64 {
 	t.Helper()
-	response, text := s.web(t, http.MethodGet, "/metrics", "")
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("/metrics answers %d", response.StatusCode)
+	got, text := s.web(t, http.MethodGet, "/metrics", "")
+	if got.StatusCode != http.StatusOK {
+		t.Fatalf("/metrics: got %d", got.StatusCode)
 	}
-	held := map[string]float64{}
+	used := map[string]float64{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch name {
-		case "process_open_fds", "go_goroutines", "process_resident_memory_bytes": // sockets are among the first
-
+		case "process_open_fds", "go_goroutines", "process_resident_memory_bytes": // descriptors include sockets
 			n, err := strconv.ParseFloat(value, 64)
 			if err != nil {
 				t.Fatal(err)
 			}
-			held[name] = n
+			used[name] = n
 		}
 	}
 	sockets, err := os.Readlink(filepath.Join(s.data, "run", "sockets"))
@@ -127,13 +137,13 @@ func (s *system) holdings(t testing.TB) map[string]float64 {
 	}
 	for name, folder := range map[string]string{"files in the run folder": filepath.Join(s.data, "run"), "sockets": sockets, "temporary files": os.TempDir()} {
 		files := 0
-		_ = filepath.WalkDir(folder, func(string, os.DirEntry, error) error { files++; return nil }) // what goes meanwhile is not there
-		held[name] = float64(files)
+		_ = filepath.WalkDir(folder, func(string, os.DirEntry, error) error { files++; return nil }) // a file may be removed meanwhile
+		used[name] = float64(files)
 	}
-	return held
+	return used
 }
 
-// crowd are clients that live until it ends.
+// crowd is a number of clients, see [system.live].
 type crowd struct {
 	stop     chan struct{}
 	clients  sync.WaitGroup
@@ -162,7 +172,7 @@ func (s *system) crowd(t testing.TB) *crowd {
 	return c
 }
 
-// latencies returns what requests took since it was last asked.
+// latencies returns the durations of the requests since the previous call.
 func (c *crowd) latencies() []time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,4 +198,164 @@ func p99(took []time.Duration) time.Duration {
 func median[T cmp.Ordered](values []T) T {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]
+}
+
+// TestSoakFlood has the bounds of a flood of sign-ins on an otherwise idle machine.
+func TestSoakFlood(t *testing.T) {
+	f := flooded(t)
+	if p50 := f.quick[len(f.quick)/2]; p50 > 100*time.Millisecond {
+		t.Errorf("got a median of %v for a signed-in user's call, want 100ms at most", p50)
+	}
+	if f.peak > 300 {
+		t.Errorf("got a peak memory of %d MiB, want 300 at most", f.peak)
+	}
+}
+
+// TestSoakAddressFlood has the bounds of a flood from one address for other addresses.
+func TestSoakAddressFlood(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, database string) {
+		f := floodedFromOneAddress(t, database)
+		if p50 := f.took[len(f.took)/2]; f.served < 14 || p50 > 700*time.Millisecond {
+			t.Errorf("%d of 15 sign-ins succeeded, median %v; want 14 at least, and 700ms at most", f.served, p50)
+		}
+	})
+}
+
+// TestSoakThrottled measures how fast guesses beyond the limit are refused.
+func TestSoakThrottled(t *testing.T) {
+	s := start(t, options{database: testkit.SQLite(t), flags: []string{"--log-level", "error"}})
+	u := s.newUser(t)
+	var took []time.Duration
+	for range 300 {
+		began := time.Now()
+		r := s.do(t, call{path: "auth/", params: params{"login": u.login, "password": "wrong wrong"}})
+		if r.Result.Code == "too_many_attempts" {
+			took = append(took, time.Since(began))
+		}
+	}
+	t.Logf("%d of 300 guesses were refused, median %v, p99 %v", len(took), median(took), p99(took))
+	if len(took) < 270 || p99(took) > 10*time.Millisecond {
+		t.Errorf("%d refused, p99 %v; want 270 at least, and 10ms at most", len(took), p99(took))
+	}
+}
+
+// TestSoakTiming compares the response times for accounts that exist with those for
+// accounts that do not, at the default costs of a password.
+func TestSoakTiming(t *testing.T) {
+	s := start(t, options{database: testkit.SQLite(t), settings: unthrottled, flags: []string{"--log-level", "error"}})
+	known := make([]user, 20)
+	for i := range known {
+		known[i] = s.newUser(t)
+	}
+	for _, test := range []struct {
+		what  string
+		bound float64
+		call  func(login string) call
+		code  string
+	}{
+		{"a wrong password", 0.03, func(login string) call {
+			return call{path: "auth/", params: params{"login": login, "password": "wrong wrong"}}
+		}, "invalid_credentials"},
+		{"a recovery", 0.1, func(login string) call { return call{path: "recover/", params: params{"login": login}} }, ""},
+	} {
+		took := map[bool][]time.Duration{}
+		for i := range count("PERSONAL_SOAK_PAIRS", 1000) {
+			first := rand.N(2) == 0
+			for _, exists := range []bool{first, !first} {
+				login := unique()
+				if exists {
+					login = known[i%len(known)].login
+				}
+				began := time.Now()
+				r := s.do(t, test.call(login))
+				took[exists] = append(took[exists], time.Since(began))
+				r.want(t, test.code)
+			}
+		}
+		with, without := median(took[true]), median(took[false])
+		t.Logf("%s: %v where the account exists, %v where it does not", test.what, with, without)
+		if ratio := float64(with) / float64(without); math.Abs(ratio-1) > test.bound {
+			t.Errorf("%s takes %.3f times as long where the account exists, want 1±%v", test.what, ratio, test.bound)
+		}
+	}
+}
+
+// TestSoakImport imports 1,000,000 rows into each database in less than 200 MiB, while
+// accounts are written, and 2,000 MD5 hashes at the default costs.
+func TestSoakImport(t *testing.T) {
+	const bcrypt, md5 = "$2y$10$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy", "3cb4e732631f47e6eb961f34554b7cde"
+	many := accountFile(t, count("PERSONAL_SOAK_ROWS", 1_000_000), bcrypt)
+	wrapped := accountFile(t, count("PERSONAL_SOAK_MD5", 2000), md5)
+	testkit.Databases(t, func(t *testing.T, url string) {
+		importFile(t, url, accountFile(t, 1, bcrypt))
+		ctx, cancel := context.WithCancel(t.Context())
+		var writing sync.WaitGroup
+		writing.Go(func() { writeMeanwhile(ctx, t, url) })
+		importFile(t, url, many)
+		cancel()
+		writing.Wait()
+	})
+	t.Run("MD5", func(t *testing.T) { importFile(t, testkit.SQLite(t), wrapped) })
+	t.Run("MD5, wrapped later", func(t *testing.T) { importFile(t, testkit.SQLite(t), wrapped, "--wrap=later") })
+}
+
+func accountFile(t *testing.T, rows int, hash string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "users.csv")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewWriter(file)
+	fmt.Fprintln(out, "login,email,name,password_hash")
+	for i := range rows {
+		fmt.Fprintf(out, "user%d,user%d@example.com,User %d,%s\n", i, i, i, hash)
+	}
+	if err := out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func importFile(t *testing.T, url, path string, flags ...string) {
+	t.Helper()
+	importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, append([]string{"import", path}, flags...)...)
+	importing.Env = append(importing.Environ(), "PERSONAL_DATABASE="+url)
+	began := time.Now()
+	out, err := importing.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	memory := importing.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10
+	t.Logf("%s in %v, peak memory %d MiB", out, time.Since(began), memory)
+	if memory >= 200 {
+		t.Errorf("got a peak memory of %d MiB, want less than 200", memory)
+	}
+}
+
+// writeMeanwhile updates an account repeatedly, as a serving plugin does.
+func writeMeanwhile(ctx context.Context, t *testing.T, url string) {
+	db, err := store.Open(ctx, url, store.Options{})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer db.Close()
+	var took []time.Duration
+	for ctx.Err() == nil {
+		began := time.Now()
+		_, err := db.UpdateProfile(ctx, 1, func(*accounts.Account) error { return nil })
+		if err != nil && ctx.Err() == nil {
+			t.Errorf("a write failed after %v: %v", time.Since(began), err)
+		}
+		took = append(took, time.Since(began))
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Logf("%d writes, median %v, p99 %v, maximum %v", len(took), median(took), p99(took), slices.Max(took))
+	if slices.Max(took) > 2*time.Second {
+		t.Errorf("got a write of %v, want 2s at most", slices.Max(took))
+	}
 }

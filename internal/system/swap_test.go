@@ -14,18 +14,18 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// Swaps that TestSwapsLoseNoRequest makes on each database, and clients that make
-// requests meanwhile.
+// Swaps of TestSwap_LosesNoRequest on each database, and clients that send requests
+// meanwhile.
 const (
 	swaps   = 50
 	clients = 16
 )
 
-// TestSwapsLoseNoRequest swaps to and fro between two versions while clients sign
-// in and refresh: nobody may notice.
-func TestSwapsLoseNoRequest(t *testing.T) {
+// TestSwap_LosesNoRequest swaps between two versions while clients sign in and refresh:
+// no request may fail.
+func TestSwap_LosesNoRequest(t *testing.T) {
 	other, older := testkit.OtherPlugin(t, newer)
-	versions, binaries := []string{older, newer}, []string{other, testkit.PluginVersion(t, newer)}
+	versions, binaries := []string{older, newer}, []string{other, pluginVersion(t, newer)}
 	testkit.Databases(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled})
 		for i, binary := range binaries {
@@ -52,16 +52,16 @@ func TestSwapsLoseNoRequest(t *testing.T) {
 			t.Error(err)
 		}
 		if active := s.plugin(t).Active; active.Version != versions[(swaps-1)%2] || active.Generation != swaps+1 {
-			t.Errorf("version %s of generation %d is active", active.Version, active.Generation)
+			t.Errorf("got version %s of generation %d, want %s of generation %d", active.Version, active.Generation, versions[(swaps-1)%2], swaps+1)
 		}
 	})
 }
 
-// TestSwap_SignInFloodDoesNotRollBack starves the new process's health checks: the
-// flood queues for the same database connections. The old process has its own, with
-// nothing to do, and stays healthy.
+// TestSwap_SignInFloodDoesNotRollBack lets a flood of sign-ins queue for the database
+// connections that the new process's health checks need too. The old process has its
+// own connections, which are idle, and stays healthy.
 func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
-	binary := testkit.PluginVersion(t, newer)
+	binary := pluginVersion(t, newer)
 	testkit.Databases(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled, flags: []string{"--bake", "6s"}})
 		s.install(t, binary, newer)
@@ -69,35 +69,35 @@ func TestSwap_SignInFloodDoesNotRollBack(t *testing.T) {
 		s.use(t, newer)
 		signIn := call{path: "auth/", params: params{"login": u.login, "password": u.password}}
 		flood := s.load(slices.Repeat([]call{signIn}, 1000)...)
-		eventually(t, "the end of the bake", func() bool { return s.plugin(t).Active.State != "baking" })
+		eventually(t, "the bake ends", func() bool { return s.plugin(t).Active.State != "baking" })
 		if active := s.plugin(t).Active; active.Version != newer || active.Generation != 2 {
-			t.Errorf("version %s of generation %d is active, want %s of generation 2", active.Version, active.Generation, newer)
+			t.Errorf("got version %s of generation %d, want %s of generation 2", active.Version, active.Generation, newer)
 		}
 		flood.end(t)
 		t.Logf("%d health checks failed", len(s.log.linesWith("plugin is not healthy")))
 	})
 }
 
-// install puts a version into the running host's catalogue.
+// install adds a version to the catalogue of the running host.
 func (s *system) install(t *testing.T, binary, version string) {
 	t.Helper()
 	out, err := exec.Command(testkit.Binaries(t).Host, "plugin", "install", "--data", s.data, binary).CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != version {
-		t.Fatalf("installing %s: %v\n%s", version, err, out)
+		t.Fatalf("install %s: %v\n%s", version, err, out)
 	}
 }
 
-// use swaps to a version, and ends when it is switched.
+// use swaps to a version. It returns after the switch.
 func (s *system) use(t *testing.T, version string) {
 	t.Helper()
-	response, body := s.admin(t, http.MethodPost, "plugin/use", fmt.Sprintf(`{"version":%q}`, version), "Content-Type", jsonType)
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("swapping to %s: %d %s", version, response.StatusCode, body)
+	got, body := s.admin(t, http.MethodPost, "plugin/use", fmt.Sprintf(`{"version":%q}`, version), "Content-Type", jsonType)
+	if got.StatusCode != http.StatusOK {
+		t.Fatalf("swap to %s: got %d %s", version, got.StatusCode, body)
 	}
 }
 
-// live is a client that refreshes, and now and then signs in, over and over. It
-// tells how long each request took.
+// live is a client that refreshes, and signs in at every fifth request, until it is
+// stopped. It passes the duration of each request to took.
 func (s *system) live(u user, stop <-chan struct{}, took func(time.Duration)) error {
 	as := u.pair
 	for i := 0; ; i++ {
@@ -111,19 +111,19 @@ func (s *system) live(u user, stop <-chan struct{}, took func(time.Duration)) er
 			c = call{path: "auth/", params: params{"login": u.login, "password": u.password}}
 		}
 		began := time.Now()
-		a, err := s.exchange(c)
+		r, err := s.exchange(c)
 		took(time.Since(began))
 		if err != nil {
 			return fmt.Errorf("request %d: %w", i, err)
 		}
-		if a.Status != http.StatusOK {
-			return fmt.Errorf("request %d, %s, was answered %d %s", i, c.path, a.Status, a.Result.Code)
+		if r.Status != http.StatusOK {
+			return fmt.Errorf("request %d, %s: got %d %s", i, c.path, r.Status, r.Result.Code)
 		}
 		var data struct {
 			ID   int64  `json:"user_id"`
 			Hash string `json:"user_hash"`
 		}
-		if err := json.Unmarshal(a.Raw, &struct{ Data any }{&data}); err != nil {
+		if err := json.Unmarshal(r.Raw, &struct{ Data any }{&data}); err != nil {
 			return fmt.Errorf("request %d: %w", i, err)
 		}
 		as.ID, as.Hash = data.ID, data.Hash

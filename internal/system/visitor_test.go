@@ -15,7 +15,7 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// visitor uses the site's pages as a browser does, without following redirects.
+// visitor uses the pages of the site as a browser does. It follows no redirects.
 type visitor struct {
 	site   *system
 	client *http.Client
@@ -33,7 +33,8 @@ func (s *system) visitor(t testing.TB) *visitor {
 	return &visitor{site: s, client: client}
 }
 
-// send asks for a page, or posts a form to it, and expects a status.
+// send requests a page, or posts a form to it, and checks the status. Headers are
+// pairs of name and value.
 func (v *visitor) send(t testing.TB, want int, method, path string, form url.Values, headers ...string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, v.site.url+path, strings.NewReader(form.Encode()))
@@ -57,14 +58,14 @@ func (v *visitor) send(t testing.TB, want int, method, path string, form url.Val
 		t.Fatal(err)
 	}
 	if response.StatusCode != want {
-		t.Fatalf("%s %s answers %d, want %d:\n%s", method, path, response.StatusCode, want, body)
+		t.Fatalf("%s %s: got %d, want %d:\n%s", method, path, response.StatusCode, want, body)
 	}
 	policy := response.Header.Get("Content-Security-Policy")
 	if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
-		t.Errorf("%s %s has the policy %q", method, path, policy)
+		t.Errorf("%s %s: got Content-Security-Policy %q", method, path, policy)
 	}
 	if strings.Contains(string(body), "<script>") {
-		t.Errorf("%s %s: what users wrote is markup:\n%s", method, path, body)
+		t.Errorf("%s %s: input of a user became markup:\n%s", method, path, body)
 	}
 	return response, string(body)
 }
@@ -81,7 +82,7 @@ func (v *visitor) post(t testing.TB, path string, form url.Values) *http.Respons
 	return response
 }
 
-// hashIn returns the hash that a cookie holds.
+// hashIn returns the session hash in a cookie.
 func hashIn(cookie string) string {
 	parts := strings.Split(cookie, ".")
 	if len(parts) != 3 {
@@ -90,7 +91,7 @@ func hashIn(cookie string) string {
 	return parts[1]
 }
 
-// hash returns the hash that the browser holds.
+// hash returns the session hash in the browser's cookie.
 func (v *visitor) hash(t testing.TB) string {
 	t.Helper()
 	home, err := url.Parse(v.site.url)
@@ -102,14 +103,15 @@ func (v *visitor) hash(t testing.TB) string {
 			return hashIn(c.Value)
 		}
 	}
-	t.Fatal("the browser holds no pair")
+	t.Fatal("the browser has no session cookie")
 	return ""
 }
 
 var pairCookie = regexp.MustCompile(`^account=[1-9][0-9]*\.[A-Za-z0-9_-]{43}\.[0-9]+; Path=/; Max-Age=[0-9]+; HttpOnly; SameSite=Lax$`)
 
-// TestVisitorsPages walks through an account's life by the pages alone.
-func TestVisitorsPages(t *testing.T) {
+// TestVisitorPages_AccountLifecycle registers, changes and recovers an account on the
+// pages alone.
+func TestVisitorPages_AccountLifecycle(t *testing.T) {
 	t.Parallel()
 	const evil = `"><script>alert(1)</script>`
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled + links})
@@ -123,22 +125,22 @@ func TestVisitorsPages(t *testing.T) {
 		"name": {evil}, "motto": {evil}, "interests": {"engines\r\n" + evil},
 	})
 	if cookie := registered.Header.Get("Set-Cookie"); !pairCookie.MatchString(cookie) {
-		t.Errorf("the pair is kept as %q", cookie)
+		t.Errorf("got session cookie %q", cookie)
 	}
 	profile := v.get(t, "/account")
 	for _, want := range []string{"&lt;script&gt;alert(1)", "Motto &lt;script&gt;alert(2)", "Your account has been created.", "engines\n"} {
 		if !strings.Contains(profile, want) {
-			t.Errorf("the profile lacks %q:\n%s", want, profile)
+			t.Errorf("the profile page lacks %q:\n%s", want, profile)
 		}
 	}
 	for _, path := range []string{"/", "/demo", "/account/password", "/account/new-email", "/account/sessions", "/account/forgot"} {
 		v.get(t, path)
 	}
 	if page := v.get(t, "/account", "Accept-Language", "ru"); !strings.Contains(page, "Профиль") {
-		t.Errorf("in Russian the profile is\n%s", page)
+		t.Errorf("the profile page is not in Russian:\n%s", page)
 	}
 
-	t.Run("a page of another site changes nothing", func(t *testing.T) {
+	t.Run("form of another site is refused", func(t *testing.T) {
 		for _, path := range []string{"/account", "/account/sign-out", "/account/sign-in"} {
 			v.send(t, http.StatusForbidden, http.MethodPost, path, url.Values{"name": {"Mallory"}, "all": {"true"}}, "Sec-Fetch-Site", "cross-site")
 			v.send(t, http.StatusForbidden, http.MethodPost, path, url.Values{"name": {"Mallory"}}, "Sec-Fetch-Site", "", "Origin", "https://evil.example")
@@ -147,84 +149,84 @@ func TestVisitorsPages(t *testing.T) {
 			t.Error("the name was changed")
 		}
 	})
-	t.Run("sessions are ended one by one", func(t *testing.T) {
+	t.Run("one session is ended", func(t *testing.T) {
 		other := s.visitor(t)
 		to := other.post(t, "/account/sign-in?next=%2Fdemo", url.Values{"login": {email}, "password": {"correct horse 7"}})
 		if to.Header.Get("Location") != "/demo" {
-			t.Errorf("signing in leads to %q", to.Header.Get("Location"))
+			t.Errorf("signing in redirects to %q, want /demo", to.Header.Get("Location"))
 		}
 		page := v.get(t, "/account/sessions")
 		ids := regexp.MustCompile(`name="id" value="([0-9]+)"`).FindAllStringSubmatch(page, -1)
 		if len(ids) != 1 {
-			t.Fatalf("%d other sessions are listed:\n%s", len(ids), page)
+			t.Fatalf("got %d other sessions, want 1:\n%s", len(ids), page)
 		}
 		v.post(t, "/account/sessions/end", url.Values{"id": {ids[0][1]}})
 		other.send(t, http.StatusSeeOther, http.MethodGet, "/demo", nil)
 		v.get(t, "/demo")
 	})
-	t.Run("a mail's link is followed and the password set", func(t *testing.T) {
-		stranger, before := s.visitor(t), v.hash(t)
-		stranger.post(t, "/account/forgot", url.Values{"login": {login}})
+	t.Run("recovery link sets a new password", func(t *testing.T) {
+		guest, before := s.visitor(t), v.hash(t)
+		guest.post(t, "/account/forgot", url.Values{"login": {login}})
 		token := s.mailTo(t, email).token(t)
-		for range 3 { // scanners open it over and over
-			stranger.get(t, "/account/recover")
+		for range 3 { // mail scanners open links repeatedly
+			guest.get(t, "/account/recover")
 		}
 		v.get(t, "/demo")
-		stranger.post(t, "/account/recover", url.Values{"token": {token}, "password": {recovered}, "confirm_password": {recovered}})
+		guest.post(t, "/account/recover", url.Values{"token": {token}, "password": {recovered}, "confirm_password": {recovered}})
 		v.send(t, http.StatusSeeOther, http.MethodGet, "/demo", nil)
 		v.post(t, "/account/sign-in", url.Values{"login": {login}, "password": {recovered}})
 		v.get(t, "/demo")
 		if v.hash(t) == before {
-			t.Error("the hash is the one from before")
+			t.Error("the session hash has not changed")
 		}
 	})
 	t.Run("signing out ends the session", func(t *testing.T) {
 		p := pair{ID: 1, Hash: v.hash(t)}
-		s.wantAlive(t, "the page's pair", p)
+		s.wantAlive(t, "the session of the page", p)
 		v.post(t, "/account/sign-out", url.Values{})
-		s.wantDead(t, "the page's pair", p)
+		s.wantDead(t, "the session of the page", p)
 		v.send(t, http.StatusSeeOther, http.MethodGet, "/account", nil)
 	})
 	for _, secret := range []string{"correct horse 7", recovered} {
 		if strings.Contains(s.log.String(), secret) {
-			t.Errorf("the log has %q", secret)
+			t.Errorf("the log has the password %q", secret)
 		}
 	}
 }
 
-func TestBrowsersAndCookiesAreKeptToHTTPSBehindAProxy(t *testing.T) {
+func TestSecureCookies_CookiesAndBrowsersRequireHTTPS(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap, flags: []string{"--secure-cookies"}})
 	u := s.newUser(t)
 	response := s.visitor(t).post(t, "/account/sign-in", url.Values{"login": {u.login}, "password": {u.password}})
 	if cookie := response.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-account=") || !strings.Contains(cookie, "; Secure") {
-		t.Errorf("the pair is kept as %q", cookie)
+		t.Errorf("got session cookie %q, want a secure one", cookie)
 	}
 	for _, path := range []string{"/", "/api/v1/personal/fields/"} {
 		if response, _ := s.web(t, http.MethodGet, path, ""); response.Header.Get("Strict-Transport-Security") == "" {
-			t.Errorf("browsers that come to %s are not kept to HTTPS", path)
+			t.Errorf("GET %s: no Strict-Transport-Security", path)
 		}
 	}
 	_, body := s.admin(t, http.MethodPost, "link", "")
 	_, code, _ := strings.Cut(strings.TrimSuffix(strings.TrimSpace(body), `"}`), "code=")
 	response, _ = s.web(t, http.MethodPost, "/admin/enter", "code="+code, "Content-Type", "application/x-www-form-urlencoded")
 	if cookie := response.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-admin=") || !strings.Contains(cookie, "; Secure") {
-		t.Errorf("an administrator is kept as %q", cookie)
+		t.Errorf("got administrator's cookie %q, want a secure one", cookie)
 	}
 	response, _ = s.web(t, http.MethodPost, "/language", "language=ru", "Content-Type", "application/x-www-form-urlencoded")
 	if cookie := response.Header.Get("Set-Cookie"); !strings.HasPrefix(cookie, "__Host-language=") || !strings.Contains(cookie, "; Secure") {
-		t.Errorf("the language is kept as %q", cookie)
+		t.Errorf("got language cookie %q, want a secure one", cookie)
 	}
 }
 
-func TestProxyScheme_CookiesFollowAListedProxy(t *testing.T) {
+func TestProxyScheme_CookiesFollowTrustedProxy(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		flags  []string
-		listed bool
+		flags   []string
+		trusted bool
 	}{
-		"a listed proxy":     {[]string{"--trusted-proxy", "127.0.0.1/32"}, true},
-		"an unlisted sender": {nil, false},
+		"trusted proxy":    {[]string{"--trusted-proxy", "127.0.0.1/32"}, true},
+		"untrusted sender": {nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, options{database: testkit.SQLite(t), settings: cheap, flags: test.flags})
@@ -233,49 +235,50 @@ func TestProxyScheme_CookiesFollowAListedProxy(t *testing.T) {
 			response, _ := s.web(t, http.MethodPost, "/account/sign-in", form,
 				"Content-Type", "application/x-www-form-urlencoded", "X-Forwarded-Proto", "https")
 			cookie := response.Header.Get("Set-Cookie")
-			if got := strings.HasPrefix(cookie, "__Host-account=") && strings.Contains(cookie, "; Secure"); got != test.listed {
-				t.Errorf("the pair is kept as %q, Secure should be %t", cookie, test.listed)
+			if got := strings.HasPrefix(cookie, "__Host-account=") && strings.Contains(cookie, "; Secure"); got != test.trusted {
+				t.Errorf("got session cookie %q, want Secure %t", cookie, test.trusted)
 			}
-			if got := response.Header.Get("Strict-Transport-Security") != ""; got != test.listed {
-				t.Errorf("browsers are kept to HTTPS: %t, want %t", got, test.listed)
+			if got := response.Header.Get("Strict-Transport-Security") != ""; got != test.trusted {
+				t.Errorf("got Strict-Transport-Security %t, want %t", got, test.trusted)
 			}
 			value, _, _ := strings.Cut(cookie, ";")
-			for _, scheme := range []string{"https", "http", ""} { // as a proxy that is set up anew may tell it
+			for _, scheme := range []string{"https", "http", ""} { // a proxy's configuration may have changed
 				if response, _ := s.web(t, http.MethodGet, "/account", "", "Cookie", value, "X-Forwarded-Proto", scheme); response.StatusCode != http.StatusOK {
-					t.Errorf("with scheme %q the account answers %d", scheme, response.StatusCode)
+					t.Errorf("scheme %q: got %d, want 200", scheme, response.StatusCode)
 				}
 			}
 		})
 	}
 }
 
-// TestPagesRefreshThePairWithoutSigningAnybodyOut shows a pair that has aged.
-func TestPagesRefreshThePairWithoutSigningAnybodyOut(t *testing.T) {
+// TestSessionRefresh_ByPagesSignsNoUserOut requests pages with a session cookie that is
+// due for a refresh.
+func TestSessionRefresh_ByPagesSignsNoUserOut(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled + "[session]\ngrace = \"1s\"\n"})
 	u := s.newUser(t)
 	aged := func(hash string) string { return fmt.Sprintf("account=%d.%s.1", u.ID, hash) }
-	// show answers with the cookie that comes along with a page, if any.
+	// show requests a page and returns the cookie that it sets, if any.
 	show := func(t testing.TB, cookie string) string {
 		response, _ := s.web(t, http.MethodGet, "/demo", "", "Cookie", cookie)
 		if response.StatusCode != http.StatusOK {
-			t.Errorf("the page answers %d", response.StatusCode)
+			t.Errorf("got %d, want 200", response.StatusCode)
 		}
 		next, _, _ := strings.Cut(response.Header.Get("Set-Cookie"), ";")
 		return next
 	}
-	t.Run("an answer that got lost long ago", func(t *testing.T) {
+	t.Run("response was lost before the grace period", func(t *testing.T) {
 		began := time.Now()
 		lost := show(t, aged(u.Hash))
 		if lost == "" || strings.Contains(lost, u.Hash) {
-			t.Fatalf("the pair was exchanged for %q", lost)
+			t.Fatalf("got cookie %q, want one with another hash", lost)
 		}
-		pass(began, 2*time.Second) // behind the grace
+		outlast(began, 2*time.Second) // beyond the grace period
 		if again := show(t, aged(u.Hash)); hashIn(again) != hashIn(lost) {
-			t.Errorf("shown again the pair was exchanged for %q, not %q", again, lost)
+			t.Errorf("the second time: got cookie %q, want the hash of %q", again, lost)
 		}
 	})
-	t.Run("tabs that load at once", func(t *testing.T) {
+	t.Run("parallel tabs", func(t *testing.T) {
 		other := s.signIn(t, u)
 		var tabs sync.WaitGroup
 		got := make([]string, 8)
@@ -285,7 +288,7 @@ func TestPagesRefreshThePairWithoutSigningAnybodyOut(t *testing.T) {
 		tabs.Wait()
 		for _, cookie := range got {
 			if hashIn(cookie) != hashIn(got[0]) {
-				t.Errorf("tabs were given %q and %q", cookie, got[0])
+				t.Errorf("tabs got cookies %q and %q, want the same hash", cookie, got[0])
 			}
 			show(t, cookie)
 		}

@@ -1,4 +1,4 @@
-# What a newcomer needs: make run, make test. The rest is for who works on it.
+# To try it out: make run, make test. The other targets are for development.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 POSTGRES    := go run ./internal/testkit/postgrestest --
 FUZZTIME    ?= 10s
@@ -11,7 +11,7 @@ build:
 	go build -trimpath -o bin/personal ./plugin
 	go build -trimpath -o bin/host-sample ./host-sample
 
-# A bundle of a version, for hosts to install: make plugin VERSION=1.2.3
+# A bundle of a version that hosts can install: make plugin VERSION=1.2.3
 # signed with KEY=FILE, a minisign secret key (its password in MINISIGN_PASSWORD).
 plugin:
 	@go run ./internal/tools/bundle build --version="$$VERSION" --key="$$KEY" --notes="$$NOTES" ./plugin
@@ -20,11 +20,11 @@ run: build
 	bin/host-sample plugin install --activate --data data bin/personal
 	bin/host-sample serve --data data
 
-# Everything, on SQLite and on a PostgreSQL started for it.
+# All tests but the browser's, on SQLite and on a PostgreSQL server started for them.
 test: build
 	$(POSTGRES) go test $(GOTESTFLAGS) ./...
 
-# The sample's pages in a real browser, which is installed if there is none.
+# The sample host's pages in a real browser, which is installed if none is found.
 e2e: build
 	host-sample/e2e/run $(GOTESTFLAGS)
 
@@ -35,6 +35,7 @@ lint:
 	cd host-sample/e2e && go vet ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff
 	cd bench && go vet ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff
 	.ci/imports
+	go run ./internal/tools/prose
 	proto/generate.sh lint
 
 generate:
@@ -45,9 +46,9 @@ generate:
 fuzz:
 	.ci/fuzz $(FUZZTIME)
 
-# The long figures: a thousand swaps and fifty kills under load, floods of sign-ins,
-# what answers take and tell, a million rows imported, and a minute for every fuzz
-# target. A soak test is one in a file with the build tag soak.
+# The long tests: 1,000 swaps and 50 kills under load, floods of sign-ins, response
+# times that must not reveal accounts, 1,000,000 rows imported, and a minute for every
+# fuzz target. A soak test is a test in a file with the build tag soak.
 soak:
 	.ci/go-test-run '^($(SOAK_TESTS))$$' ./internal/system -tags soak -v -timeout 60m
 	.ci/fuzz 60s
@@ -64,8 +65,8 @@ coverage:
 bench:
 	$(POSTGRES) go test -run '^$$' -bench . -benchmem ./...
 
-# Speed beside PocketBase, or with BASE=COMMIT beside that commit: bench/README.md
-# says how to read it. COMPAREFLAGS are its flags; -h shows them.
+# Speed compared with PocketBase, or with a commit: BASE=COMMIT. bench/README.md
+# explains the output. COMPAREFLAGS are its flags; -h shows them.
 compare:
 	go build -C bench -o ../bin/compare ./compare
 	go build -o bin/postgrestest ./internal/testkit/postgrestest

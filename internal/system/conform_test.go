@@ -140,8 +140,8 @@ func isSubset(names []string, of ...string) bool {
 	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(of, name) })
 }
 
-func (r *response) asDescribed(request *http.Request) openapitest.Answer {
-	return openapitest.Answer{Method: request.Method, Path: request.URL.EscapedPath(), Status: r.Status, Header: r.Header, Body: r.Raw}
+func (r *response) asDescribed(request *http.Request) openapitest.Response {
+	return openapitest.Response{Method: request.Method, Path: request.URL.EscapedPath(), Status: r.Status, Header: r.Header, Body: r.Raw}
 }
 
 // errNoDocument means that the plugin, which knows the user fields, is unavailable.
@@ -150,7 +150,7 @@ var errNoDocument = errors.New("openapi.json is unavailable")
 // described checks a response of the API against openapi.json. The document is
 // requested at the first response, and again when a response does not match it: the
 // schema of user fields may have changed.
-func (s *system) described(a openapitest.Answer) error {
+func (s *system) described(a openapitest.Response) error {
 	if !strings.HasPrefix(s.url+a.Path, strings.TrimSuffix(s.api, "/")) {
 		return nil
 	}

@@ -94,8 +94,8 @@ func (s *site) do(method, path, mediaType, body string, headers ...string) reply
 	return a
 }
 
-func (a reply) asDescribed(r *http.Request) openapitest.Answer {
-	return openapitest.Answer{Method: r.Method, Path: r.URL.EscapedPath(), Status: a.Status, Header: a.Header, Body: []byte(a.Body)}
+func (a reply) asDescribed(r *http.Request) openapitest.Response {
+	return openapitest.Response{Method: r.Method, Path: r.URL.EscapedPath(), Status: a.Status, Header: a.Header, Body: []byte(a.Body)}
 }
 
 // raw sends a request that an HTTP client could not send.

@@ -187,7 +187,7 @@ func TestOpenAPI_DescribesOperationErrors(t *testing.T) {
 	} {
 		s := newSite(t, lifelike(test.err), personalhttp.Options{})
 		a := s.do("POST", prefix+test.path, "", "")
-		err := described.Check(openapitest.Answer{Method: "POST", Path: prefix + test.path, Status: a.Status, Header: a.Header, Body: []byte(a.Body)})
+		err := described.Check(openapitest.Response{Method: "POST", Path: prefix + test.path, Status: a.Status, Header: a.Header, Body: []byte(a.Body)})
 		if (err == nil) != test.fits {
 			t.Errorf("%s with %s: got %v, want it described: %t", test.path, a.Body, err, test.fits)
 		}

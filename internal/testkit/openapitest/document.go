@@ -58,9 +58,6 @@ type Response struct {
 	Body   []byte
 }
 
-// Answer is the former name of [Response].
-type Answer = Response
-
 // Check returns an error for every difference between a response and its description.
 func (d *Document) Check(r Response) error {
 	described, err := d.description(r)

@@ -35,8 +35,8 @@ func (s secrets) wantNone(t testing.TB, where, text string) {
 	}
 }
 
-// TestSecretsStaySecret goes through everything with recognisable secrets, with
-// the most talkative log, and looks for them where they must not be.
+// TestSecretsStaySecret uses every operation with recognisable secrets, with the log
+// at debug level, and searches for them where they must not be.
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
 	testkit.Databases(t, func(t *testing.T, database string) {
@@ -77,8 +77,8 @@ func TestRequestIDIsLogged(t *testing.T) {
 	}
 }
 
-// TestTheLogNamesAddressesForWhatBansThem looks for them as docs/operations.md says.
-func TestTheLogNamesAddressesForWhatBansThem(t *testing.T) {
+// TestLog_MatchesExpressionForFail2ban applies the expression of docs/operations.md.
+func TestLog_MatchesExpressionForFail2ban(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{database: testkit.SQLite(t), settings: cheap + "[throttle.guess]\nburst = 2\n"})
 	for range 3 {
@@ -111,8 +111,8 @@ func withPassword(t testing.TB, database string, hidden secrets) string {
 	return u.String()
 }
 
-// secretive uses every operation that takes or gives a secret, rightly and
-// wrongly.
+// secretive uses every operation that takes or returns a secret, with correct
+// and with wrong values.
 func (s *system) secretive(t testing.TB, hidden secrets) {
 	n := 0
 	secret := func(what string) string {
@@ -167,7 +167,7 @@ func (s *system) secretive(t testing.TB, hidden secrets) {
 	note("a hash after recovery", s.post(t, "auth/", params{"login": login, "password": last}).pair(t))
 }
 
-// readProc reads what the system tells of a process, a line for each item.
+// readProc reads what the system reports about a process, a line for each item.
 func readProc(t testing.TB, pid int, name string) string {
 	t.Helper()
 	text := readFile(t, fmt.Sprintf("/proc/%d/%s", pid, name))

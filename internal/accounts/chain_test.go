@@ -116,3 +116,23 @@ func TestSeenEvery_IsShorterForShortSessions(t *testing.T) {
 		})
 	}
 }
+
+func TestLifetimes_AliveUntilIdleOrAbsoluteLimit(t *testing.T) {
+	settings := Settings{SessionIdle: time.Hour, SessionAbsolute: 24 * time.Hour} // last uses are written once a minute
+	now := time.Unix(1_000_000, 0)
+	for name, test := range map[string]struct {
+		created, lastSeen time.Duration // ago
+		want              bool
+	}{
+		"in use":                                   {23 * time.Hour, time.Minute, true},
+		"unused for less than the idle limit":      {2 * time.Hour, time.Hour + time.Minute - 1, true},
+		"unused for the idle limit":                {2 * time.Hour, time.Hour + time.Minute, false},
+		"younger than the absolute limit":          {24*time.Hour - 1, 0, true},
+		"as old as the absolute limit, but in use": {24 * time.Hour, 0, false},
+	} {
+		session := Session{Created: now.Add(-test.created), LastSeen: now.Add(-test.lastSeen)}
+		if got := settings.Lifetimes(now).Alive(session); got != test.want {
+			t.Errorf("%s: got alive %v, want %v", name, got, test.want)
+		}
+	}
+}

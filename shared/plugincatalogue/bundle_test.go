@@ -348,3 +348,13 @@ func TestWriteBundle_RefusesWhatNoCatalogueAccepts(t *testing.T) {
 		})
 	}
 }
+
+func TestUnpack_FailureToWriteIsNotARefusal(t *testing.T) {
+	m := manifestOf("1.0.0")
+	b := bundle(t, binary(t, m, ""), m, nil)
+	_, err := unpack(t.Context(), bytes.NewReader(b), filepath.Join(t.TempDir(), "missing"))
+	var refused *RefusedError
+	if !errors.Is(err, os.ErrNotExist) || errors.As(err, &refused) {
+		t.Errorf("got %v, want the error of writing", err)
+	}
+}

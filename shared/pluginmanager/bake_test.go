@@ -204,6 +204,9 @@ func TestBake_GoesOnWithoutOldProcess(t *testing.T) {
 	r.wantServing(t, "2.0.0")
 	signalProcess(t, tried, syscall.SIGKILL) // the version before is started then
 	eventually(t, "that the version before serves", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
+	if s := r.Status(); s.Swap != nil {
+		t.Errorf("got swap %+v, want none", s.Swap)
+	}
 	r.wantOneCopy(t)
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
 }

@@ -43,7 +43,7 @@ func (c *Catalogue) Install(ctx context.Context, path string) (e Entry, err erro
 		return c.install(ctx, r, c.draftBundle)
 	}
 	if c.NeedsSignatures() {
-		return Entry{}, refuse(ErrUnsigned, "", "a binary alone bears no signature: give a signed bundle")
+		return Entry{}, refuse(ErrUnsigned, "", "a binary alone has no signature: give a signed bundle")
 	}
 	return c.install(ctx, r, draftBinary)
 }

@@ -128,13 +128,13 @@ func TestFallBack_VersionThatDiesInEveryStart(t *testing.T) {
 	}
 }
 
-func TestPreflight_RefusesWithoutWayBackDuringRestart(t *testing.T) {
+func TestPreflight_RefusesSchemaThatPreventsRollbackDuringRestart(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	r.folder.write("mode 1.0.0", exitsConfiguring) // so that the restart does not succeed
 	signalProcess(t, r.Status().PID, syscall.SIGKILL)
 	eventually(t, "a restart", func() bool { return r.Status().State == pluginmanager.StateRestarting })
-	r.folder.write("mode 2.0.0", leavesNoWayBack)
+	r.folder.write("mode 2.0.0", preventsRollback)
 	wantSwapError(t, r.Use(limited(t), "2.0.0"), "preflight")
 }
 
@@ -202,8 +202,8 @@ func TestBake_GoesOnWithoutOldProcess(t *testing.T) {
 	signalProcess(t, old, syscall.SIGKILL)
 	eventually(t, "the end of the old process", func() bool { return r.Status().Previous == nil })
 	r.wantServing(t, "2.0.0")
-	signalProcess(t, tried, syscall.SIGKILL) // the version before is started then
-	eventually(t, "that the version before serves", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
+	signalProcess(t, tried, syscall.SIGKILL) // the previous version is started then
+	eventually(t, "that the previous version serves", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
 	if s := r.Status(); s.Swap != nil {
 		t.Errorf("got swap %+v, want none", s.Swap)
 	}

@@ -60,8 +60,8 @@ func (e *StepError) Error() string {
 func (e *StepError) Unwrap() error { return e.Err }
 
 // bringUp starts a version and takes it through every step up to the switch, which
-// it reports to the swap; nil for a start or restart. It must leave a way back to
-// the old version, if there is one. On an error no process is left.
+// it reports to the swap; nil for a start or restart. The old version, if there
+// is one, must be able to run on the schema afterwards. On an error no process is left.
 func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, s *swap) (*instance, error) {
 	version := entry.Manifest.Version
 	m.beginStep(s, "stage")
@@ -172,7 +172,7 @@ func (m *Manager) stop(p *instance) {
 	}
 }
 
-// configure passes the settings, which it reads anew.
+// configure reads the settings and passes them on.
 func (m *Manager) configure(ctx context.Context, p *instance) error {
 	settings, err := m.readSettings(ctx)
 	if err != nil {
@@ -202,7 +202,7 @@ func (m *Manager) readSettings(ctx context.Context) ([]byte, error) {
 }
 
 // preflight refuses a version that reports that it cannot run here, and one whose
-// schema the old version could not work on. While the database is away the other
+// schema the old version could not work on. While the database is unavailable the other
 // findings are not reliable, and the error is not permanent.
 func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogue.Manifest, s *swap) error {
 	report, err := p.Preflight(ctx)
@@ -214,7 +214,7 @@ func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogu
 		warnings = append(warnings, check+": "+reason)
 		p.Log().Warn("plugin preflight", "check", check, "reason", reason)
 	}
-	databaseAway := false
+	databaseUnavailable := false
 	for _, c := range report.Checks {
 		switch {
 		case c.Passed:
@@ -222,7 +222,7 @@ func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogu
 			warn(c.Name, c.Reason)
 		default:
 			reasons = append(reasons, c.Name+": "+c.Reason)
-			databaseAway = databaseAway || c.Name == checkDatabase
+			databaseUnavailable = databaseUnavailable || c.Name == checkDatabase
 		}
 	}
 	if old.Version != "" { // while no version serves, mail is not worth the wait
@@ -244,7 +244,7 @@ func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogu
 	switch {
 	case reason == "":
 		return nil
-	case databaseAway:
+	case databaseUnavailable:
 		return errors.New(reason)
 	}
 	return &pluginrpc.PermanentError{Reason: reason}

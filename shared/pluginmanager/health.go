@@ -84,7 +84,7 @@ func (m *Manager) responds(p *instance) bool {
 
 // hung reports whether the process leaves Config.HealthFailures health checks in a
 // row unanswered, and if not, whether it is healthy. An unhealthy response is a
-// response: a database that is away is no reason to kill a process. When ctx ends
+// response: an unavailable database is no reason to kill a process. When ctx ends
 // first, both are false.
 func (m *Manager) hung(ctx context.Context, p *instance) (healthy, hung bool) {
 	for range m.config.HealthFailures {
@@ -188,7 +188,7 @@ func isServed(err error) bool {
 // isVersionFailure reports whether the process is to blame for the error of a call:
 // an internal error, no connection, or no response in a time that was long for its
 // load. It is not if it reports overload, if the deadline was too short, or if the
-// caller went away.
+// caller hung up.
 func isVersionFailure(ctx context.Context, err error, long bool) bool {
 	if err == nil {
 		return false

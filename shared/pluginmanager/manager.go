@@ -20,7 +20,7 @@
 // calls, but late, failed health checks and calls without a response do not count. A
 // process that gets no calls any more is checked as well: one that hangs is killed,
 // and its calls end at once. Only a version that has passed its bake becomes the
-// active one on disk, and the one before it the last good one: a host that dies at
+// active one on disk, and the previous one the last good one: a host that dies at
 // any moment starts with a version that has served.
 //
 // The package works on Unix.

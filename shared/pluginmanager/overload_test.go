@@ -91,7 +91,7 @@ func TestBake_FloodDoesNotProlongIt(t *testing.T) {
 	stop()
 }
 
-func TestBake_FaultyVersionIsRolledBackInAFlood(t *testing.T) {
+func TestBake_FailingVersionIsRolledBackInAFlood(t *testing.T) {
 	for mode, callers := range map[string]int{
 		keepsTurn:      floodCallers, // serves no call, responds that it is not healthy
 		failsLate:      floodCallers, // fails calls as late as in a flood

@@ -104,40 +104,40 @@ func (f folder) write(name, text string) {
 
 // The modes of a plugin.
 const (
-	good              = "good"
-	wrongCookie       = "wrong cookie"
-	garbageLine       = "garbage line"
-	hangsBefore       = "hangs before the handshake"
-	exitsBefore       = "exits before the handshake"
-	hangsConfiguring  = "hangs in configure"
-	exitsConfiguring  = "exits in configure"
-	refusesSettings   = "refuses the settings"
-	failsPreflight    = "fails the preflight"
-	databaseAway      = "its database is away"
-	leavesNoWayBack   = "migrates to what the old one cannot work on"
-	warns             = "warns in the preflight"
-	failsMigrating    = "fails to migrate"
-	neverHealthy      = "never healthy"
-	unhealthyLater    = "unhealthy once active"
-	silentLater       = "leaves health checks unanswered once active"
-	exitsActive       = "exits once active"
-	ignoresShutdown   = "ignores shutdown"
-	hasGrandchild     = "forks a grandchild that holds stderr"
-	hasLostGrandchild = "forks a grandchild in a session of its own"
-	floods            = "floods the log"
-	quiescesForever   = "never quiesces"
-	listsEnvironment  = "lists its environment"
-	panicsReading     = "panics in the first call"
-	failsCalls        = "fails every call but the first"
-	hangsCalls        = "responds to no call but the first"
-	announcesCheck    = "passes its check once the version before is silent"
-	silentDuringCheck = "leaves health checks unanswered while another process is checked"
-	oneByOne          = "serves one call at a time, and health checks in their turn"
-	oneByOneSilent    = "serves one call at a time, and leaves health checks unanswered before their turn"
-	keepsTurn         = "serves one call at a time, and never ends the second"
-	servesFew         = "serves one call of three, late"
-	failsLate         = "fails every call but the first, late"
-	blocksIn          = "blocks in " // and the name of a step
+	good                = "good"
+	wrongCookie         = "wrong cookie"
+	garbageLine         = "garbage line"
+	hangsBefore         = "hangs before the handshake"
+	exitsBefore         = "exits before the handshake"
+	hangsConfiguring    = "hangs in configure"
+	exitsConfiguring    = "exits in configure"
+	refusesSettings     = "refuses the settings"
+	failsPreflight      = "fails the preflight"
+	databaseUnavailable = "its database is unavailable"
+	preventsRollback    = "migrates to what the old one cannot work on"
+	warns               = "warns in the preflight"
+	failsMigrating      = "fails to migrate"
+	neverHealthy        = "never healthy"
+	unhealthyLater      = "unhealthy once active"
+	silentLater         = "leaves health checks unanswered once active"
+	exitsActive         = "exits once active"
+	ignoresShutdown     = "ignores shutdown"
+	hasGrandchild       = "forks a grandchild that holds stderr"
+	hasLostGrandchild   = "forks a grandchild in a session of its own"
+	floods              = "floods the log"
+	quiescesForever     = "never quiesces"
+	listsEnvironment    = "lists its environment"
+	panicsReading       = "panics in the first call"
+	failsCalls          = "fails every call but the first"
+	hangsCalls          = "responds to no call but the first"
+	announcesCheck      = "passes its check once the previous version is silent"
+	silentDuringCheck   = "leaves health checks unanswered while another process is checked"
+	oneByOne            = "serves one call at a time, and health checks in their turn"
+	oneByOneSilent      = "serves one call at a time, and leaves health checks unanswered before their turn"
+	keepsTurn           = "serves one call at a time, and never ends the second"
+	servesFew           = "serves one call of three, late"
+	failsLate           = "fails every call but the first, late"
+	blocksIn            = "blocks in " // and the name of a step
 )
 
 // Files by which two processes synchronise.
@@ -260,13 +260,13 @@ func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
 	switch m.mode {
 	case failsPreflight:
 		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: "the database is newer"})
-	case databaseAway:
+	case databaseUnavailable:
 		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: "unknown"}, pluginrpc.Check{Name: "database", Reason: "connection refused"})
 	case warns:
 		checks = append(checks, pluginrpc.Check{Name: "mail", Warning: true, Reason: "away"})
 	}
 	report := pluginrpc.Report{Version: "1.0.0", Checks: checks}
-	if m.mode == leavesNoWayBack {
+	if m.mode == preventsRollback {
 		report.SchemaCompatible = pluginrpc.ProtocolVersion + 1 // see printManifest
 	}
 	return report, nil
@@ -311,7 +311,7 @@ func (m *module) Health(ctx context.Context) error {
 		block()
 	case m.mode == neverHealthy, m.mode == unhealthyLater && m.active:
 		m.folder.write("unhealthy", strconv.Itoa(os.Getpid()))
-		return errors.New("the database is away")
+		return errors.New("the database is unavailable")
 	case m.mode == silentLater && m.active:
 		m.folder.write("mode", good)
 		block()

@@ -15,16 +15,16 @@ import (
 
 func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 	for mode, step := range map[string]string{
-		wrongCookie:      "start",
-		garbageLine:      "start",
-		hangsBefore:      "start",
-		exitsBefore:      "start",
-		hangsConfiguring: "configure",
-		exitsConfiguring: "configure",
-		databaseAway:     "preflight",
-		failsMigrating:   "migrate",
-		neverHealthy:     "check",
-		panicsReading:    "check",
+		wrongCookie:         "start",
+		garbageLine:         "start",
+		hangsBefore:         "start",
+		exitsBefore:         "start",
+		hangsConfiguring:    "configure",
+		exitsConfiguring:    "configure",
+		databaseUnavailable: "preflight",
+		failsMigrating:      "migrate",
+		neverHealthy:        "check",
+		panicsReading:       "check",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +137,7 @@ func TestWaitReady_TamperedBinaryIsRefused(t *testing.T) {
 }
 
 func TestWaitReady_EndsWithContextAndReason(t *testing.T) {
-	r := newRig(t, databaseAway, nil)
+	r := newRig(t, databaseUnavailable, nil)
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}

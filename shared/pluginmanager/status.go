@@ -157,7 +157,7 @@ type Event struct {
 	Time       time.Time `json:"time"`
 	Type       EventType `json:"kind"`
 	Version    string    `json:"version,omitempty"` // of a rollback, the version that serves again
-	From       string    `json:"from,omitempty"`    // the version before
+	From       string    `json:"from,omitempty"`    // the previous version
 	Generation int       `json:"generation,omitempty"`
 	PID        int       `json:"pid,omitempty"`
 	Step       string    `json:"step,omitempty"`

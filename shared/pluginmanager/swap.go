@@ -26,7 +26,7 @@ var (
 	errRequested     = errors.New("requested")
 )
 
-// SwapError says at which step a swap was refused, and why. The version before it
+// SwapError says at which step a swap was refused, and why. The previous version it
 // was not touched; its bake, if any, goes on.
 type SwapError struct {
 	Step    string // one of those listed at [SwapStatus]
@@ -65,7 +65,7 @@ type swap struct {
 // return to it if the new one fails. It belongs to the supervisor.
 type bake struct {
 	swap      *swap
-	from      string    // the version before
+	from      string    // the previous version
 	worked    bool      // that version served, or was about to: it is fit to be the last good one
 	old       *instance // nil if it was lost, or none served
 	began     time.Time
@@ -87,7 +87,7 @@ func (m *Manager) Use(ctx context.Context, version string) error {
 	return m.swapTo(ctx, &swap{status: SwapStatus{To: version}})
 }
 
-// Rollback returns to the version before: at once while its process is warm, and
+// Rollback returns to the previous version: at once while its process is warm, and
 // after that by a swap to the last good version. It waits like [Manager.Use] and
 // returns the same errors. After such a swap there is no last good version, because
 // the one it left was not good enough.
@@ -150,7 +150,7 @@ func (m *Manager) perform(s *swap) error {
 	if err != nil {
 		return err
 	}
-	p, err := m.bringUp(m.work, entry, m.wayBack(), s)
+	p, err := m.bringUp(m.work, entry, m.rollbackTarget(), s)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (m *Manager) perform(s *swap) error {
 }
 
 // findRollback finds the version that a rollback swaps to when no process is warm:
-// the one before the bake, or else the last good one.
+// the one that served before the bake, or else the last good one.
 func (m *Manager) findRollback(s *swap) error {
 	state, err := m.config.Catalogue.LoadState()
 	to := state.LastGood
@@ -185,10 +185,10 @@ func (m *Manager) findRollback(s *swap) error {
 	return err
 }
 
-// wayBack returns the manifest of the version that a swap may have to roll back to:
+// rollbackTarget returns the manifest of the version that a swap may have to roll back to:
 // the one that serves, or would if it were not restarting. It is zero if there is
 // none.
-func (m *Manager) wayBack() plugincatalogue.Manifest {
+func (m *Manager) rollbackTarget() plugincatalogue.Manifest {
 	m.mu.Lock()
 	live, state := m.live, m.state
 	m.mu.Unlock()
@@ -199,7 +199,7 @@ func (m *Manager) wayBack() plugincatalogue.Manifest {
 		return plugincatalogue.Manifest{}
 	}
 	active, err := m.find(m.activeVersion())
-	if err != nil { // it cannot run, and so is no way back
+	if err != nil { // it cannot run
 		return plugincatalogue.Manifest{}
 	}
 	return active.Manifest
@@ -351,7 +351,7 @@ func (s *supervisor) endBake() {
 }
 
 // rollBackIfBetter rolls back from a process that could go on, unless the old one
-// is not healthy either: a database that is away is not the version's fault.
+// is not healthy either: an unavailable database is not the version's fault.
 func (s *supervisor) rollBackIfBetter(cause error) {
 	old := s.bake.old
 	if old == nil {

@@ -60,20 +60,20 @@ func TestSwap_ThirtyLeakNothing(t *testing.T) {
 
 func TestSwap_BadVersionIsRefusedWithoutFailedCalls(t *testing.T) {
 	for mode, step := range map[string]string{
-		wrongCookie:      "start",
-		garbageLine:      "start",
-		hangsBefore:      "start",
-		exitsBefore:      "start",
-		hangsConfiguring: "configure",
-		refusesSettings:  "configure",
-		failsPreflight:   "preflight",
-		databaseAway:     "preflight",
-		leavesNoWayBack:  "preflight",
-		failsMigrating:   "migrate",
-		neverHealthy:     "check",
-		panicsReading:    "check",
-		exitsActive:      "workers",
-		"":               "stage", // tampered with
+		wrongCookie:         "start",
+		garbageLine:         "start",
+		hangsBefore:         "start",
+		exitsBefore:         "start",
+		hangsConfiguring:    "configure",
+		refusesSettings:     "configure",
+		failsPreflight:      "preflight",
+		databaseUnavailable: "preflight",
+		preventsRollback:    "preflight",
+		failsMigrating:      "migrate",
+		neverHealthy:        "check",
+		panicsReading:       "check",
+		exitsActive:         "workers",
+		"":                  "stage", // tampered with
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

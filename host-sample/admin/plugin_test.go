@@ -292,7 +292,7 @@ func TestPlugin_UploadInstallsABundle(t *testing.T) {
 		status int
 		want   string
 	}{
-		"unsigned bundle":     {upload("bundle", "x"), http.StatusUnprocessableEntity, "not installed: 1.4.0: not signed"},
+		"badly signed bundle": {upload("bundle", "x"), http.StatusUnprocessableEntity, "not installed: 1.4.0: not signed"},
 		"form without bundle": {upload("other", "x"), http.StatusBadRequest, "there is no bundle in the form"},
 		"no multipart form":   {form("/admin/plugin/install", url.Values{"bundle": {"x"}}), http.StatusBadRequest, "there is no bundle in the form"},
 	} {

@@ -86,7 +86,7 @@ func TestUsers_SearchIsPaged(t *testing.T) {
 	p := newUsers()
 	b := openUsers(t, p)
 	page := b.page(t, "/admin/users?search=ann%26a&state=disabled&after=50")
-	want := personal.FindUsersRequest{Search: "ann&a", State: personal.UserDisabled, After: 50}
+	want := personal.FindUsersRequest{Search: "ann&a", State: personal.UserDisabled, After: 50, Limit: 50}
 	if diff := cmp.Diff(want, p.found); diff != "" {
 		t.Errorf("the search (-want +got):\n%s", diff)
 	}

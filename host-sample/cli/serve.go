@@ -41,7 +41,7 @@ type serveCommand struct {
 
 	BasePath        string   `env:"PERSONAL_BASE_PATH" placeholder:"/x" help:"Path in front of /api/v1/personal/."`
 	TrustedProxy    []string `env:"PERSONAL_TRUSTED_PROXY" placeholder:"CIDR" help:"Proxies whose headers are trusted for the client's address and scheme; repeated, or separated by commas."`
-	ForwardedHeader string   `default:"x-forwarded-for" env:"PERSONAL_FORWARDED_HEADER" placeholder:"NAME" help:"The header in which trusted proxies send the client's address: x-forwarded-for or forwarded (${default}). The other header is ignored."`
+	ForwardedHeader string   `default:"x-forwarded-for" env:"PERSONAL_FORWARDED_HEADER" placeholder:"NAME" help:"The header in which trusted proxies send the client's address: x-forwarded-for or forwarded (${default}). The address in the other header is ignored."`
 	CORSOrigin      []string `name:"cors-origin" env:"PERSONAL_CORS_ORIGIN" placeholder:"ORIGIN" help:"Origins whose scripts may call the API; repeated, or separated by commas."`
 	AdminHost       []string `env:"PERSONAL_ADMIN_HOST" placeholder:"NAME" help:"Host names, without a port, under which the admin pages may be opened besides loopback ones, for a site behind a proxy; repeated, or separated by commas."`
 	Locale          string   `default:"en" env:"PERSONAL_LOCALE" help:"Language of messages for callers who request no available one (${default})."`
@@ -50,7 +50,7 @@ type serveCommand struct {
 	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Treat every request as sent over HTTPS, for a proxy that terminates TLS and does not send X-Forwarded-Proto. Sets Secure cookies and Strict-Transport-Security."`
 
 	Bake     time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long the old version is kept warm for a rollback after a swap (${default}); 0 stops it at once."`
-	Drain    time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long running requests may take to finish when the host stops (${default})."`
+	Drain    time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long running requests may take to finish when the host stops, and in the old process after a swap (${default})."`
 	LogLevel string        `default:"info" env:"PERSONAL_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 }
 

@@ -22,6 +22,8 @@ const (
 
 // LoginKey returns the mapped form by which logins are unique and matched: PRECIS
 // UsernameCaseMapped (RFC 8265). The code is "" if the login may be registered.
+// Sign-in, recovery, import and export use the same mapping: a rule that only new
+// accounts must follow belongs to newAccount.
 func LoginKey(login string) (key string, code personal.FieldErrorCode) {
 	switch {
 	case login == "":

@@ -55,7 +55,7 @@ const tries = 8
 // writes nothing else.
 func (s *Service) verify(ctx context.Context, c personal.Credentials, now time.Time) (caller, error) {
 	for range tries {
-		who, err := s.judge(ctx, c, now)
+		who, err := s.readCaller(ctx, c, now)
 		if err != nil || who.verdict != stolen {
 			return who, err
 		}
@@ -66,8 +66,8 @@ func (s *Service) verify(ctx context.Context, c personal.Credentials, now time.T
 	return caller{}, fail("judging a session", ErrUnavailable)
 }
 
-// judge returns the verdict on the credentials by the session as it is stored.
-func (s *Service) judge(ctx context.Context, c personal.Credentials, now time.Time) (caller, error) {
+// readCaller reads the session of the credentials and judges their hash.
+func (s *Service) readCaller(ctx context.Context, c personal.Credentials, now time.Time) (caller, error) {
 	selector, secret, ok := token.ParseHash(c.UserHash)
 	if !ok {
 		return caller{}, refusal(personal.CodeUnauthenticated)

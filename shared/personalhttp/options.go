@@ -35,7 +35,7 @@ type Options struct {
 
 	// ForwardedHeader is the header in which trusted proxies send the client's
 	// address: [clientip.XForwardedFor], which is the default, or
-	// [clientip.Forwarded]. The other header is ignored.
+	// [clientip.Forwarded]. The address in the other header is ignored.
 	ForwardedHeader string
 
 	// CORSOrigins are the exact origins whose scripts may call the API from another

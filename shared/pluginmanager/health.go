@@ -12,6 +12,7 @@ import (
 const (
 	tallyWindow = 40 // the last calls that are judged
 	tallyMin    = 20 // calls below which nothing is judged
+	tallyShare  = 2  // more than 1/tallyShare of them must fail
 	minOverload = 20 // calls under way below which no load excuses a process
 )
 
@@ -169,7 +170,7 @@ func (t *tally) count(failed bool) {
 // tooMany reports whether more than half of the last calls failed.
 func (t *tally) tooMany() bool {
 	n := min(t.calls, tallyWindow)
-	return n >= tallyMin && 2*t.failures > n
+	return n >= tallyMin && tallyShare*t.failures > n
 }
 
 // isServed reports whether the process did what a call asked for, or refused it with

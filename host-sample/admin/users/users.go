@@ -22,6 +22,8 @@ const (
 	timeout = 15 * time.Second
 )
 
+const pageSize = 50 // users on a page
+
 // Pages are the pages of users.
 type Pages struct {
 	Administration personal.Administration
@@ -69,7 +71,7 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	query := r.URL.Query()
 	after, _ := strconv.ParseInt(query.Get("after"), 10, 64) // 0, the first page, if it is not a number
-	request := personal.FindUsersRequest{Search: query.Get("search"), State: personal.UserState(query.Get("state")), After: max(0, after)}
+	request := personal.FindUsersRequest{Search: query.Get("search"), State: personal.UserState(query.Get("state")), After: max(0, after), Limit: pageSize}
 	body := listBody{Form: ui.Form{Controls: p.searchControls(r, request)}}
 	page, err := p.Administration.FindUsers(ctx, request)
 	status := http.StatusOK

@@ -270,6 +270,8 @@ func sweep(dir string) {
 	for _, f := range files {
 		switch {
 		case !isStale(f):
+		case strings.HasPrefix(f.Name(), removePrefix):
+			_ = os.RemoveAll(filepath.Join(dir, f.Name()))
 		case f.IsDir():
 			_ = removeFolder(dir, f.Name())
 		default:

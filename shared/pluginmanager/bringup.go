@@ -159,19 +159,6 @@ func (m *Manager) start(ctx context.Context, p *instance, binary string) (err er
 	return err
 }
 
-// stop asks a process to shut down, kills it after Config.ShutdownTimeout, and
-// releases what belongs to it.
-func (m *Manager) stop(p *instance) {
-	p.Stop(m.hard, m.config.ShutdownTimeout)
-	p.release()
-	m.sweep()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.previous == p {
-		m.previous = nil
-	}
-}
-
 // configure reads the settings and passes them on.
 func (m *Manager) configure(ctx context.Context, p *instance) error {
 	settings, err := m.readSettings(ctx)
@@ -308,6 +295,9 @@ func (c *copies) stage(ctx context.Context, e plugincatalogue.Entry) (path strin
 // sweep removes the copies that no process uses, except that of the active version:
 // the next start needs it.
 func (m *Manager) sweep() {
+	if m.work.Err() != nil { // Stop removes the whole folder, and must not wait for the catalogue
+		return
+	}
 	c := m.copies
 	c.mu.Lock()
 	defer c.mu.Unlock()

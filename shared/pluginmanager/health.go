@@ -110,10 +110,8 @@ func (m *Manager) killIfHung(ctx context.Context, p *instance) {
 	tick := time.NewTicker(m.config.HealthInterval)
 	defer tick.Stop()
 	for {
-		if _, hung := m.hung(ctx, p); hung && ctx.Err() == nil {
+		if _, hung := m.hung(ctx, p); hung && m.killUnlessLive(ctx, p) {
 			p.Log().Error("plugin process is killed with the calls under way in it", "error", errHung)
-			p.hung.Store(true)
-			p.Kill()
 			return
 		}
 		select {
@@ -124,6 +122,19 @@ func (m *Manager) killIfHung(ctx context.Context, p *instance) {
 			return
 		}
 	}
+}
+
+// killUnlessLive kills a process that hangs and reports whether it did: not after ctx
+// has ended, nor if a rollback has returned the calls to the process meanwhile.
+func (m *Manager) killUnlessLive(ctx context.Context, p *instance) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ctx.Err() != nil || p == m.live && m.state != StateDraining {
+		return false
+	}
+	p.hung.Store(true)
+	p.Kill()
+	return true
 }
 
 // lossCause returns why the process was lost, or must be killed.

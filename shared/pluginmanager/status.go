@@ -115,27 +115,6 @@ func (s *swap) beginStepLocked(name string) {
 	s.status.Steps = append(s.status.Steps, SwapStep{Name: name, Began: now})
 }
 
-// recordDrain adds the step drain when the last call has left the old process.
-func (s *supervisor) recordDrain() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	steps, began := &s.bake.swap.status.Steps, s.bake.began
-	*steps = append(*steps, SwapStep{Name: "drain", Began: began, Took: time.Since(began)})
-	s.bake.oldIdle = nil
-}
-
-// finishSwap removes a swap from the status.
-func (m *Manager) finishSwap(s *swap) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.pending == s {
-		m.pending = nil
-	}
-	if m.swap == s {
-		m.swap = nil
-	}
-}
-
 // EventType is the type of an [Event].
 type EventType string
 

@@ -106,7 +106,7 @@ func (s *supervisor) handleNext() {
 		f(s)
 	case <-s.retry:
 		s.startActive()
-	case <-lost: // not killed by the manager, which kills only what it has given up
+	case <-lost:
 		s.handleLoss(s.live.lossCause(s.work))
 	case <-s.tick.C:
 		s.examine()

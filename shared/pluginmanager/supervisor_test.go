@@ -65,3 +65,11 @@ func TestTransition_RefusesWhatIsNotDeclared(t *testing.T) {
 		}
 	}
 }
+
+func TestKillUnlessLive_SparesProcessThatGotItsCallsBack(t *testing.T) {
+	live := &instance{} // without a process: a kill would panic
+	m := &Manager{live: live, state: StateServing}
+	if m.killUnlessLive(t.Context(), live) || live.hung.Load() {
+		t.Error("got the live process killed, want it spared")
+	}
+}

@@ -26,8 +26,8 @@ var (
 	errRequested     = errors.New("requested")
 )
 
-// SwapError says at which step a swap was refused, and why. The previous version it
-// was not touched; its bake, if any, goes on.
+// SwapError says at which step a swap was refused, and why. The version that
+// served before was not touched; its bake, if any, goes on.
 type SwapError struct {
 	Step    string // one of those listed at [SwapStatus]
 	Version string // the requested version
@@ -98,34 +98,42 @@ func (m *Manager) Rollback(ctx context.Context) error {
 // swapTo performs a swap in a goroutine of its own and waits for the result.
 func (m *Manager) swapTo(ctx context.Context, s *swap) error {
 	result := make(chan error, 1)
-	m.mu.Lock()
-	switch {
-	case m.done == nil || m.work.Err() != nil:
-		result <- ErrStopped
-	case m.pending != nil:
-		result <- &BusyError{m.pending.snapshot()}
-	default:
-		m.pending = s
-		s.status.Started = time.Now()
-		if m.live != nil {
-			s.status.From = m.live.manifest.Version
-		}
-		s.beginStepLocked("find")
-		m.background.Go(func() {
-			err := m.perform(s)
-			if err != nil {
-				err = m.refuse(s, err)
-			}
-			result <- err
-		})
+	if err := m.startSwap(s, result); err != nil {
+		return err
 	}
-	m.mu.Unlock()
 	select {
 	case err := <-result:
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for the swap, which goes on: %w", ctx.Err())
 	}
+}
+
+// startSwap starts a swap, unless the manager has stopped or another swap is under
+// way.
+func (m *Manager) startSwap(s *swap, result chan<- error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.done == nil || m.work.Err() != nil:
+		return ErrStopped
+	case m.pending != nil:
+		return &BusyError{m.pending.snapshot()}
+	}
+	m.pending = s
+	s.status.Started = time.Now()
+	if m.live != nil {
+		s.status.From = m.live.manifest.Version
+	}
+	s.beginStepLocked("find")
+	m.background.Go(func() {
+		err := m.perform(s)
+		if err != nil {
+			err = m.refuse(s, err)
+		}
+		result <- err
+	})
+	return nil
 }
 
 // perform takes a swap up to the switch.
@@ -244,6 +252,9 @@ func (s *supervisor) switchTo(w *swap, p *instance) error {
 	b.worked = s.state != StateFailed
 	if !s.transition(triggerSwitch) {
 		s.mu.Unlock()
+		if old != nil {
+			s.setBaking("")
+		}
 		return ErrStopped
 	}
 	s.cancelStart()
@@ -377,6 +388,11 @@ func (s *supervisor) rollBack(cause error) bool {
 		return false
 	}
 	s.mu.Lock()
+	if b.old.IsLost() { // killed since it responded
+		s.mu.Unlock()
+		s.loseOld(b.old.lossCause(s.work))
+		return false
+	}
 	if !s.transition(triggerRollBack) {
 		s.mu.Unlock()
 		return false
@@ -415,6 +431,15 @@ func (s *supervisor) loseOld(cause error) {
 	s.background.Go(func() { s.stop(old) })
 }
 
+// recordDrain adds the step drain when the last call has left the old process.
+func (s *supervisor) recordDrain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	steps, began := &s.bake.swap.status.Steps, s.bake.began
+	*steps = append(*steps, SwapStep{Name: "drain", Began: began, Took: time.Since(began)})
+	s.bake.oldIdle = nil
+}
+
 // retireOld retires the process that a swap or a rollback replaced, if there is
 // one, and so ends the swap.
 func (m *Manager) retireOld(s *swap, old *instance) {
@@ -422,6 +447,18 @@ func (m *Manager) retireOld(s *swap, old *instance) {
 		m.retire(old)
 	}
 	m.finishSwap(s)
+}
+
+// finishSwap removes a swap from the status.
+func (m *Manager) finishSwap(s *swap) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.pending == s {
+		m.pending = nil
+	}
+	if m.swap == s {
+		m.swap = nil
+	}
 }
 
 // retire stops a process that gets no calls any more: it waits for the calls under
@@ -433,6 +470,19 @@ func (m *Manager) retire(p *instance) {
 		p.Kill()
 	}
 	m.stop(p)
+}
+
+// stop asks a process to shut down, kills it after Config.ShutdownTimeout, and
+// releases what belongs to it.
+func (m *Manager) stop(p *instance) {
+	p.Stop(m.hard, m.config.ShutdownTimeout)
+	p.release()
+	m.sweep()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.previous == p {
+		m.previous = nil
+	}
 }
 
 // drain waits until no call is under way in p. A process that hangs is killed, so

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -247,4 +248,42 @@ func TestSwap_CallsUnderWayFinishInOldProcess(t *testing.T) {
 		t.Error(err)
 	}
 	eventually(t, "the end of the old process", func() bool { return r.Status().Previous == nil })
+}
+
+func TestStop_AtTheSwitchLeavesNoVersionBaking(t *testing.T) {
+	for range 6 { // Stop must fall into the moment between the mark on disk and the switch
+		r := newSwapRig(t, nil)
+		r.start(t)
+		entry, err := r.catalogue.Find("1.0.0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		result := make(chan error, 1)
+		go func() { result <- r.Use(context.Background(), "2.0.0") }()
+		state := filepath.Join(filepath.Dir(entry.Dir), "state.json")
+		for ctx := limited(t); ctx.Err() == nil; runtime.Gosched() { // without a pause, to find the moment
+			if data, _ := os.ReadFile(state); strings.Contains(string(data), "2.0.0") {
+				break
+			}
+		}
+		if err := r.Stop(limited(t)); err != nil {
+			t.Fatal(err)
+		}
+		<-result
+		r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+	}
+}
+
+func TestUse_StoppedManagerIsReportedToCallerWhoHungUp(t *testing.T) {
+	m, err := pluginmanager.New(configure(folder(t.TempDir()), sharedCatalogue(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		if err := m.Use(ctx, "1.0.0"); !errors.Is(err, pluginmanager.ErrStopped) {
+			t.Fatalf("got %v, want ErrStopped", err)
+		}
+	}
 }

@@ -35,7 +35,7 @@ func (f databaseFlag) openExisting(ctx context.Context) (*store.Store, error) {
 // closes the store.
 func (f databaseFlag) open(ctx context.Context) (*store.Store, error) {
 	if f.Database == "" {
-		return nil, errors.New("--database: name the database, here or in PERSONAL_DATABASE")
+		return nil, errors.New("--database: give the URL of the database with this flag or in PERSONAL_DATABASE")
 	}
 	if f.Database != os.Getenv("PERSONAL_DATABASE") && hasPassword(f.Database) {
 		return nil, errors.New("--database: give a URL with a password in PERSONAL_DATABASE only: other users can read command lines")
@@ -83,7 +83,7 @@ func (c migrateCommand) Run(ctx context.Context, w io.Writer) error {
 type exportCommand struct {
 	databaseFlag
 	Output string `short:"o" placeholder:"FILE" help:"A new file, readable by its owner only (default: standard output)."`
-	User   string `placeholder:"LOGIN-OR-ID" help:"Write the stored data of this user only, without the password hash, to hand over to the user."`
+	User   string `placeholder:"LOGIN-OR-ID" help:"Write only the stored data of this user, without the password hash, to hand over to the user. An e-mail is accepted too."`
 }
 
 // Run exports all accounts, or the data of one user.
@@ -114,7 +114,7 @@ func (c exportCommand) write(ctx context.Context, db *store.Store, w, stderr io.
 		}
 		return err
 	}
-	fmt.Fprintln(stderr, "This export holds every password hash: keep it as you keep the database.")
+	fmt.Fprintln(stderr, "This export contains every password hash: protect it like the database.")
 	n, err := transfer.Export(ctx, db, w)
 	if err != nil {
 		return fmt.Errorf("the export is incomplete: %w", err)
@@ -125,7 +125,7 @@ func (c exportCommand) write(ctx context.Context, db *store.Store, w, stderr io.
 
 type auditCommand struct {
 	databaseFlag
-	Since time.Duration `placeholder:"DURATION" help:"Print only entries of this last period, such as 24h (default: all; audit.retention says how long entries are kept)."`
+	Since time.Duration `placeholder:"DURATION" help:"Print only the entries of the last DURATION, such as 24h (default: all; audit.retention says how long entries are kept)."`
 }
 
 // Run prints the audit log.
@@ -171,12 +171,12 @@ func (c statusCommand) Run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "schema    %d; this program is made for %d\naccounts  %d\nto wrap   %d MD5 hashes, done in the background while a plugin serves\n",
+	fmt.Fprintf(&text, "schema    %d; this program is made for %d\naccounts  %d\nto wrap   %d MD5 hashes, wrapped in the background while a plugin runs\n",
 		found, store.SchemaTarget, all, bare)
 	if len(misplaced) > 0 {
 		text.WriteString("\nThese logins contain an @ and are not the e-mail of their account. No user can sign in with them.\n" +
 			"If the user owns the address, set it as the e-mail of the account. Otherwise the user signs in with the e-mail\n" +
-			"that the account has (login.with_email); consider deleting an account that has none:\n")
+			"that the account has (login.with_email); consider deleting an account without an e-mail:\n")
 	}
 	for _, m := range misplaced[:min(len(misplaced), maxMisplaced)] {
 		fmt.Fprintf(&text, "  account %d  %q\n", m.ID, m.Login)

@@ -24,7 +24,7 @@ type importCommand struct {
 	Settings []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
 	Wrap     string `enum:"now,later" default:"now" help:"When to wrap MD5 hashes in Argon2id: now, or later in the running plugin."`
 	DryRun   bool   `help:"Check every row and change nothing."`
-	Report   string `placeholder:"FILE" help:"Append the refused rows to this file (default: standard error)."`
+	Report   string `placeholder:"FILE" help:"Append the refusals, one line each with the line number and the reason, to this file (default: standard error)."`
 }
 
 // Help describes the columns.
@@ -33,9 +33,9 @@ func (importCommand) Help() string {
 in CSV is JSON: ["a","b"]. Times are RFC 3339, SQL timestamps, or seconds since 1970.
 
 Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, Django's PBKDF2 and scrypt, $scrypt$, phpass, WordPress 6.8. Write ! if
-there is no usable hash: the user then recovers a password by mail.
+there is no usable hash: the user then sets a password with a recovery mail, so the row needs an e-mail.
 
-A rerun, after an interruption or with corrected rows, skips the accounts that exist already.`
+If you run the command again, after an interruption or with corrected rows, it skips the accounts that exist already.`
 }
 
 // Run imports a file.
@@ -61,7 +61,7 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 		err = errors.New("stopped")
 	}
 	if err != nil && done.Offset > 0 && !c.DryRun {
-		return fmt.Errorf("%w (%d accounts are imported; the same command imports the rest)", err, done.Imported)
+		return fmt.Errorf("%w (%d accounts were imported; run the same command again to import the rest)", err, done.Imported)
 	}
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (c importCommand) importFile(
 		return done, fmt.Errorf("opening the file: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return done, fmt.Errorf("%s is not a regular file, which a rerun could read again: save its content first", c.File)
+		return done, fmt.Errorf("%s is not a regular file, so that a second run could not read it again: save the data to a file first", c.File)
 	}
 	report := stderr
 	if c.Report != "" { // refused rows hold no values

@@ -53,7 +53,7 @@ type commands struct {
 	Version  versionCommand  `cmd:"" help:"Print the version of this binary."`
 	Manifest manifestCommand `cmd:"" help:"Print the manifest of this binary for a catalogue."`
 	Settings settingsCommand `cmd:"" help:"Print a settings file with the default and the meaning of every setting."`
-	Migrate  migrateCommand  `cmd:"" help:"Migrate a database to the schema of this version. A host does this at start."`
+	Migrate  migrateCommand  `cmd:"" help:"Migrate a database to the schema of this version. A host does this each time it starts the plugin."`
 	Import   importCommand   `cmd:"" help:"Import accounts from another system with their password hashes."`
 	Export   exportCommand   `cmd:"" help:"Write all accounts as NDJSON, which import accepts, or the data of one user."`
 	Audit    auditCommand    `cmd:"" help:"Print the audit log as NDJSON, the oldest entry first."`
@@ -65,7 +65,7 @@ type errorWriter struct{ io.Writer }
 
 const description = `The personal-account module of a content management system.
 
-This program is a plugin: a host loads it (see "host-sample serve --plugin"). It does not serve by itself.`
+This program is a plugin: a host loads it (see "host-sample serve --plugin"). It does not serve requests on its own.`
 
 // run runs one command for an administrator.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {

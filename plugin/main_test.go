@@ -12,7 +12,7 @@ import (
 
 func TestRun_PrintsHelpAndDescriptions(t *testing.T) {
 	for args, want := range map[string]string{
-		"":           "It does not serve by itself",
+		"":           "It does not serve requests on its own",
 		"--help":     "settings",
 		"settings":   "[session]",
 		"version":    "0.0.0-dev+",

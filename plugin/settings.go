@@ -115,7 +115,7 @@ func decodeSettings(file []byte, s *settings) error {
 		for _, e := range unknown.Errors {
 			names = append(names, keyName(e.Key()))
 		}
-		return fmt.Errorf("unknown: %s (`personal settings` prints all settings)", strings.Join(names, ", "))
+		return fmt.Errorf("unknown key: %s (`personal settings` prints all settings)", strings.Join(names, ", "))
 	case errors.As(err, &wrong):
 		line, column := wrong.Position()
 		return fmt.Errorf("%s: line %d, column %d: %s", keyName(wrong.Key()), line, column, wrong.Error())
@@ -167,10 +167,10 @@ func (s settings) check() error {
 	checkLimit("recover", s.Throttle.Recover)
 	checkLimit("recover_all", s.Throttle.RecoverAll)
 	checkLimit("confirm", s.Throttle.Confirm)
-	require(time.Duration(s.Audit.Retention) >= time.Hour, "audit.retention", "must be 1h or longer: events also wait for the host only this long")
+	require(time.Duration(s.Audit.Retention) >= time.Hour, "audit.retention", "must be 1h or longer: events wait for the host for this time, too")
 	between("audit.most", s.Audit.MaxEntries, 1000, 1_000_000_000)
 	between("audit.per_account", s.Audit.PerAccount, 10, 1_000_000)
-	require(len(s.Login.Reserved) <= maxReserved, "login.reserved", fmt.Sprintf("must be %d logins at most", maxReserved))
+	require(len(s.Login.Reserved) <= maxReserved, "login.reserved", fmt.Sprintf("must have at most %d logins", maxReserved))
 	for _, login := range s.Login.Reserved {
 		_, code := accounts.LoginKey(login)
 		require(code == "" || code == personal.FieldErrorTooShort, "login.reserved", fmt.Sprintf("%q cannot be a login (%s): remove it", login, code))

@@ -63,7 +63,7 @@ func TestSettings_NamesInvalidKeys(t *testing.T) {
 		"a number for a duration":       {"[session]\nidle = 5", "session.idle"},
 		"below a second":                {"[session]\ngrace = \"10ms\"", "session.grace"},
 		"a reserved login with a space": {"[login]\nreserved = [\"root\", \"the root\"]", `login.reserved: "the root"`},
-		"too many reserved logins":      {"[login]\nreserved = [" + strings.Repeat("\"admin\",", 1001) + "]", "login.reserved: must be 1000"},
+		"too many reserved logins":      {"[login]\nreserved = [" + strings.Repeat("\"admin\",", 1001) + "]", "login.reserved: must have at most 1000"},
 		"too few entries of an account": {"[audit]\nper_account = 9", "audit.per_account"},
 		"a limit without a burst":       {"[throttle.sign_in_address]\nburst = 0", "throttle.sign_in_address.burst"},
 		"a limit below a second":        {"[throttle.taken_email]\nevery = \"1ms\"", "throttle.taken_email.every"},

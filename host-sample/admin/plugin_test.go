@@ -27,7 +27,7 @@ func TestPlugin_PageShowsRunningAndInstalledVersions(t *testing.T) {
 	b := open(t)
 	b.manager.status.Restarts, b.manager.status.LastError = 2, "lost: "+script
 	page := b.page(t, "/admin/plugin")
-	wantAll(t, page, "serving", "4242", "Generation 3", "3 h 0 min", "responding", "Roll back to 1.0.0", "Restarts", "lost: &lt;script&gt;",
+	wantAll(t, page, "serving", "4242", "Generation 3", "3 h 0 min", "healthy", "Roll back to 1.0.0", "Restarts", "lost: &lt;script&gt;",
 		" of 1.3.0", "abababababab…", strings.Repeat("ab", 32), "4583D1662199C9D8", "last good",
 		`id="use-1.3.0"`, `id="remove-1.3.0"`, `id="use-1.0.0"`, `hx-trigger="every 3s"`)
 	wantNone(t, page, `id="remove-1.2.3"`, `id="remove-1.0.0"`, `id="use-1.2.3"`, "http-equiv", "plugin_")
@@ -66,7 +66,7 @@ func TestPlugin_UnhealthyPluginIsShownWithReason(t *testing.T) {
 	b.manager.notReady = errors.New("the plugin is failed: " + script)
 	b.catalogue.unfit = &plugincatalogue.RefusedError{Kind: plugincatalogue.ErrUnsigned}
 	page := b.page(t, "/admin/plugin")
-	wantAll(t, page, "not responding", "the plugin is failed: &lt;script&gt;", "no database", "not signed", `hx-trigger="every 700ms"`, "<strong>1.2.3</strong>")
+	wantAll(t, page, "not healthy", "the plugin is failed: &lt;script&gt;", "no database", "not signed", `hx-trigger="every 700ms"`, "<strong>1.2.3</strong>")
 	wantNone(t, page, "Uptime")
 	wantNoMarkup(t, page)
 }
@@ -97,7 +97,7 @@ func TestPlugin_BakeShowsRemainingTimeAndRollback(t *testing.T) {
 	b.manager.status.Previous = &pluginmanager.VersionStatus{Version: "1.2.3", PID: 4141}
 	b.manager.status.Swap = swapping("bake")
 	page := b.page(t, "/admin/plugin")
-	wantAll(t, page, "Baking for about 40 s more", "Roll back to 1.2.3", "4141", "kept warm", ">baking<", `id="use-1.2.3"`)
+	wantAll(t, page, "The bake ends in about 40 s", "Roll back to 1.2.3", "4141", "kept warm", ">baking<", `id="use-1.2.3"`)
 	wantNone(t, page, `id="remove-1.2.3"`, `id="remove-1.3.0"`)
 }
 
@@ -165,7 +165,7 @@ func TestPlugin_EveryTextIsTranslated(t *testing.T) {
 	} {
 		b.plugin.EventLog = eventLog{{Type: kind, Version: "1.3.0", From: "1.2.3", Step: "check"}}
 		page := b.page(t, "/admin/plugin")
-		wantAll(t, page, `lang="ru"`, "на обкатке", "1,2 с", "Обкатка продлится")
+		wantAll(t, page, `lang="ru"`, "на обкатке", "1,2 с", "Обкатка закончится")
 		wantNone(t, page, "plugin_", "%!")
 	}
 }
@@ -270,7 +270,7 @@ func upload(name, content string) *http.Request {
 func TestPlugin_UploadsAreOffWithoutKeys(t *testing.T) {
 	b := open(t)
 	page := b.page(t, "/admin/plugin")
-	wantAll(t, page, "only where signing keys are configured", "host-sample plugin install FILE")
+	wantAll(t, page, "only if signing keys are configured", "host-sample plugin install FILE")
 	wantNone(t, page, `type="file"`)
 	w := b.send(upload("bundle", "x"))
 	if w.Code != http.StatusForbidden || b.catalogue.bundle != "" || !strings.Contains(w.Body.String(), "uploads are off") {

@@ -43,7 +43,7 @@ func choosePlugin(ctx context.Context, c *plugincatalogue.Catalogue, path string
 	}
 	if state.Active != "" {
 		if version != "" && version != state.Active {
-			log.Warn("installed the plugin of --plugin, but another version stays active", "installed", version, "active", state.Active)
+			log.Warn("the plugin that --plugin names was installed, but another version stays active", "installed", version, "active", state.Active)
 		}
 		return nil
 	}

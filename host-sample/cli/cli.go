@@ -18,7 +18,7 @@ type commands struct {
 	Serve  serveCommand  `cmd:"" help:"Run the CMS."`
 	Plugin pluginCommand `cmd:"" help:"Manage the plugin versions: those on disk, and the one that the running host uses."`
 
-	AdminLink adminLinkCommand `cmd:"" help:"Print a link that opens the admin pages of the running host in a browser: valid once, for ten minutes."`
+	AdminLink adminLinkCommand `cmd:"" help:"Print a link that opens the admin pages of the running host in a browser. The link is single use and valid for ten minutes."`
 }
 
 // output is where commands write.

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -125,7 +126,7 @@ func (h *host) openFolder() (err error) {
 	if h.config.relay != nil {
 		h.callbacks.mail = h.config.relay
 		if h.config.flags.Settings == "" {
-			h.log.Warn("mails contain a code but no link: set recovery.url and email.url in the file of --settings")
+			h.log.Warn("mails contain a code but no link: set recovery.url and email.url in a settings file, and name it with --settings")
 		}
 		return nil
 	}
@@ -155,7 +156,7 @@ func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
 		plugin:  h.manager,
 		api:     api,
 		adminAPI: &adminAPI{
-			token: h.token, fields: h.callbacks.fields, plugin: cancelledWith(ctx, plugin), link: h.adminLink, record: access, log: h.log,
+			token: sha256.Sum256([]byte(h.token)), fields: h.callbacks.fields, plugin: cancelledWith(ctx, plugin), link: h.adminLink, record: access, log: h.log,
 		},
 		adminPages: admin.Options{
 			Guard: admin.NewGuard(h.sessions, access, c.flags.AdminHost...),
@@ -232,7 +233,7 @@ func (h *host) printAddresses(w io.Writer) {
 	fmt.Fprintf(w, `
 The site    %[1]s/
 Admin       %[4]s
-            valid once, for ten minutes; for another: host-sample admin-link --data %[3]s
+            single use, valid for ten minutes; to get another: host-sample admin-link --data %[3]s
 The API     %[2]s/api/v1/personal/, described at %[1]s/reference
 Admin API   %[1]s/admin/api/plugin, /admin/api/user-fields; bearer token in %[3]s/admin-token
 Health      %[1]s/readyz, /healthz, /metrics

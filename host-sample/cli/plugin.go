@@ -20,13 +20,13 @@ type pluginCommand struct {
 
 	PluginKey []string `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one per line: only plugins signed with one of them are installed. May be repeated."`
 
-	Install pluginInstall `cmd:"" help:"Install a plugin binary or bundle and print its version. The plugin is run once to ask for the version."`
-	List    pluginList    `cmd:"" help:"List the installed versions, highest first: sha256, which one is active, why one cannot be started and, with keys, who signed it."`
+	Install pluginInstall `cmd:"" help:"Install a plugin binary or bundle and print its version. The binary is run once to get its version."`
+	List    pluginList    `cmd:"" help:"List the installed versions, highest first, with sha256 and state: active, last good or baking. Also shows why a version cannot be started and, if keys are given, which key signed it."`
 	Remove  pluginRemove  `cmd:"" help:"Remove an installed version that is not in use."`
 	Prune   pluginPrune   `cmd:"" help:"Remove old versions that are not in use, and print them."`
 
 	Use      pluginUse      `cmd:"" help:"Make the running host swap to an installed version, and show the steps. Swapping to the active version restarts the plugin with its current settings."`
-	Rollback pluginRollback `cmd:"" help:"Make the running host swap back to the previous version, and show the steps."`
+	Rollback pluginRollback `cmd:"" help:"Make the running host roll back: during the bake to the previous version, later to the last good version. Shows the steps."`
 	Status   pluginStatus   `cmd:"" help:"Show the state of the plugin in the running host."`
 }
 
@@ -123,7 +123,7 @@ func (*pluginList) Run(ctx context.Context, parent *commands, out output) error 
 		case state.LastGood:
 			columns = append(columns, "last good")
 		case state.Baking:
-			columns = append(columns, "on trial")
+			columns = append(columns, "baking")
 		}
 		signature, err := verify(ctx, c, e)
 		if err != nil {
@@ -169,7 +169,7 @@ func (p *pluginRemove) Run(parent *commands, out output) error {
 }
 
 type pluginPrune struct {
-	Keep int `default:"3" help:"How many of the highest versions to keep (${default}); the active version and the one to fall back to are always kept."`
+	Keep int `default:"3" help:"How many of the highest versions to keep (${default}); the active version, the last good version and a version that bakes are always kept."`
 }
 
 // Run prints the versions that it removed, one per line.

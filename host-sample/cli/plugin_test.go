@@ -67,7 +67,7 @@ func TestPluginInstall_WithKeysNeedsSignedBundle(t *testing.T) {
 		want string
 	}{
 		"a binary":           {[]string{"install", testBinary(t), "--plugin-key", public}, "not signed: a binary alone"},
-		"with another key":   {[]string{"install", bundle, "--plugin-key", other}, "not signed by a key configured"},
+		"with another key":   {[]string{"install", bundle, "--plugin-key", other}, "not signed by a configured key"},
 		"a file with no key": {[]string{"install", bundle, "--plugin-key", bundle}, "--plugin-key (PERSONAL_PLUGIN_KEY)"},
 		"a key and no file":  {[]string{"install", bundle, "--plugin-key", public, "--plugin-key", ""}, "--plugin-key"},
 	} {
@@ -106,7 +106,7 @@ func TestPluginList_ShowsUseAndSigner(t *testing.T) {
 	}{
 		"without keys":     {nil, [2]string{"  active", ""}},
 		"with the key":     {[]string{"--plugin-key", public}, [2]string{"  active  signed by " + id, "  not signed"}},
-		"with another key": {[]string{"--plugin-key", other}, [2]string{"  active  not signed by a key configured", "  not signed"}},
+		"with another key": {[]string{"--plugin-key", other}, [2]string{"  active  not signed by a configured key", "  not signed"}},
 	} {
 		code, stdout, stderr := runToEnd(t, append([]string{"plugin", "list", "--data", data}, tt.keys...)...)
 		lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")

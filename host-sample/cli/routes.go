@@ -154,7 +154,7 @@ type readiness struct {
 	Warning    string              `json:"warning,omitempty"`
 }
 
-const untrustedProxyWarning = "a request seems to have come through a proxy that is not trusted, so visitors share its address: see the log, and --trusted-proxy"
+const untrustedProxyWarning = "a request probably came through a proxy that is not trusted, so that visitors share its address: see the log, and set --trusted-proxy"
 
 // readyz reports whether the plugin serves. The reason why it does not is shown to
 // administrators only.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
@@ -61,7 +62,7 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 		service:    service,
 		plugin:     s,
 		api:        personalhttp.Options{BasePath: basePath, TrustedProxies: proxies, Log: quietLog()},
-		adminAPI:   &adminAPI{token: adminToken, fields: s.fields, plugin: plugin, link: noLink, record: record, log: quietLog()},
+		adminAPI:   &adminAPI{token: sha256.Sum256([]byte(adminToken)), fields: s.fields, plugin: plugin, link: noLink, record: record, log: quietLog()},
 		adminPages: admin.Options{Guard: admin.NewGuard(admin.NewSessions(), record), Log: quietLog(), Sections: []admin.Section{&adminplugin.Pages{}}},
 		traffic:    s.traffic,
 		apiURL:     "http://127.0.0.1:8080" + basePath,

@@ -32,8 +32,8 @@ type serveCommand struct {
 	Plugins     string   `env:"PERSONAL_PLUGINS" placeholder:"DIR" help:"The folder of the plugin catalogue, by default DATA/plugins."`
 	Plugin      string   `env:"PERSONAL_PLUGIN" placeholder:"FILE" help:"Install this plugin binary or bundle, and activate it if no version is active yet."`
 	PluginKey   []string `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one per line: only plugins signed with one of them are installed and started. May be repeated."`
-	PluginFloor string   `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started: keeps out older versions that are known to be bad, even if they are signed."`
-	Settings    string   `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings (TOML), passed on as they are at every start of a plugin process."`
+	PluginFloor string   `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started, or installed from a bundle: lower versions are refused even if they are signed."`
+	Settings    string   `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings file (TOML), which is read at every start of a plugin process."`
 
 	SMTP             string `name:"smtp" env:"PERSONAL_SMTP" placeholder:"URL" help:"Mail relay: smtp://HOST:PORT (STARTTLS, plain on loopback) or smtps://HOST:PORT. Without one, mails are kept in DATA/mail. Set a URL with a password in the environment only."`
 	MailFrom         string `default:"personal@localhost" env:"PERSONAL_MAIL_FROM" placeholder:"ADDR" help:"Sender of mails (${default})."`
@@ -43,15 +43,15 @@ type serveCommand struct {
 	TrustedProxy    []string `env:"PERSONAL_TRUSTED_PROXY" placeholder:"CIDR" help:"Proxies whose headers are trusted for the client's address and scheme; repeated, or separated by commas."`
 	ForwardedHeader string   `default:"x-forwarded-for" env:"PERSONAL_FORWARDED_HEADER" placeholder:"NAME" help:"The header in which trusted proxies send the client's address: x-forwarded-for or forwarded (${default}). The address in the other header is ignored."`
 	CORSOrigin      []string `name:"cors-origin" env:"PERSONAL_CORS_ORIGIN" placeholder:"ORIGIN" help:"Origins whose scripts may call the API; repeated, or separated by commas."`
-	AdminHost       []string `env:"PERSONAL_ADMIN_HOST" placeholder:"NAME" help:"Host names, without a port, under which the admin pages may be opened besides loopback ones, for a site behind a proxy; repeated, or separated by commas."`
-	Locale          string   `default:"en" env:"PERSONAL_LOCALE" help:"Language of messages for callers who request no available one (${default})."`
+	AdminHost       []string `env:"PERSONAL_ADMIN_HOST" placeholder:"NAME" help:"Host names, without a port, under which the admin pages can be opened in addition to loopback names, for example behind a proxy; repeated, or separated by commas."`
+	Locale          string   `default:"en" env:"PERSONAL_LOCALE" help:"Language of messages for callers whose Accept-Language names neither English nor Russian (${default})."`
 	Always200       bool     `name:"always-200" env:"PERSONAL_ALWAYS_200" help:"Send every API response with HTTP 200, for old clients."`
 
 	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Treat every request as sent over HTTPS, for a proxy that terminates TLS and does not send X-Forwarded-Proto. Sets Secure cookies and Strict-Transport-Security."`
 
 	Bake     time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long the old version is kept warm for a rollback after a swap (${default}); 0 stops it at once."`
-	Drain    time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long running requests may take to finish when the host stops, and in the old process after a swap (${default})."`
-	LogLevel string        `default:"info" env:"PERSONAL_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
+	Drain    time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long requests in progress may take to finish when the host stops, or when a swap stops a plugin process (${default})."`
+	LogLevel string        `default:"info" env:"PERSONAL_LOG_LEVEL" help:"Log level: debug, info, warn or error (${default})."`
 }
 
 // Run serves until the context ends.
@@ -209,7 +209,7 @@ func checkAddr(addr string, mailsAllowed bool) error {
 		return err
 	}
 	if !mailsAllowed && !mailer.IsLoopback(host) {
-		return errors.New("mails are kept in the data folder only while listening on loopback: set --smtp, or allow it with --allow-mail-capture")
+		return errors.New("without --smtp, mails are captured, which is permitted only on a loopback address: set --smtp, or permit it with --allow-mail-capture")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -107,7 +108,7 @@ func announceFake(t *testing.T, manager pluginadmin.Manager) string {
 		t.Fatal(err)
 	}
 	admin := &adminAPI{
-		token: token, plugin: pluginadmin.New(manager, catalogue, pluginadmin.Options{Log: quietLog()}),
+		token: sha256.Sum256([]byte(token)), plugin: pluginadmin.New(manager, catalogue, pluginadmin.Options{Log: quietLog()}),
 		link: noLink, record: admin.NewAccessLog(quietLog()), log: quietLog(),
 	}
 	server := httptest.NewServer(admin.routes())
@@ -306,7 +307,7 @@ func TestUploads_NeedSignedBundle(t *testing.T) {
 		api.ServeHTTP(w, r)
 		return w
 	}
-	if w := upload(signedBundle(t, "1.2.3", stranger)); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "not signed by a key configured") {
+	if w := upload(signedBundle(t, "1.2.3", stranger)); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "not signed by a configured key") {
 		t.Errorf("another key: got %d %s, want 422", w.Code, w.Body)
 	}
 	for range 2 { // a repetition changes nothing

@@ -47,7 +47,7 @@ func TestRecovery_MailedLinkSetsAPassword(t *testing.T) {
 	p.fill("Repeat the password", "a third one to be sure")
 	p.press("Set the password")
 	p.wantStatus(422)
-	p.see("This link or code is not valid or has expired. Please ask for a new one.")
+	p.see("This link or code is not valid or has expired. Please request a new one.")
 }
 
 func TestEmailChange_TakesEffectByTheMailedLink(t *testing.T) {
@@ -60,7 +60,7 @@ func TestEmailChange_TakesEffectByTheMailedLink(t *testing.T) {
 	p.fill("New e-mail address", "petrova@example.com")
 	p.fill("Current password", password)
 	p.press("Change the address")
-	p.see("Please confirm the change by the e-mail sent to the new address.")
+	p.see("Please confirm the change: we have sent an e-mail to the new address.")
 
 	link := s.mailedLink(t, "petrova@example.com")
 	scanner := newTab(t, s.url, desktop)

@@ -32,7 +32,7 @@ func TestPlugin_SwapUnderLoadLosesNoRequest(t *testing.T) {
 	p.awaitTraffic(begin + before)
 	p.press("Use 9.0.0")
 	p.see("Swap from " + old + " to 9.0.0")
-	p.see("switch the requests")
+	p.see("send new requests to the new process")
 	p.see("serving, baking")
 	p.waitForColour("the switch", "--mark-switched")
 	p.waitForColour("the requests", "--chart-requests")

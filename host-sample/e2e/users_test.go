@@ -11,7 +11,7 @@ func TestUsers_EditDisableAndRevokeSessions(t *testing.T) {
 	admin, visitor := s.administrator(t, desktop), s.visitor(t, "anna", desktop)
 	admin.open("/admin/users")
 	admin.screenshot("users", "header")
-	admin.fill("Login, e-mail, name or number", "ann")
+	admin.fill("Login, e-mail, name or id", "ann")
 	admin.press("Search")
 	admin.see("anna@example.com")
 	admin.wantNoText("boris")

@@ -181,7 +181,7 @@ func TestOutage_KeepsCookie(t *testing.T) {
 	m.down = true
 	for _, path := range pages[1] {
 		a := b.get(path)
-		a.shows(t, 503, "Back in a moment", "Try again", `class="button" href="`+path+`"`, "Sign out")
+		a.shows(t, 503, "Temporarily unavailable", "Try again", `class="button" href="`+path+`"`, "Sign out")
 		if a.Header.Get("Retry-After") != "3" {
 			t.Errorf("%s: got Retry-After %q, want 3", path, a.Header.Get("Retry-After"))
 		}

@@ -32,7 +32,8 @@ type AdministrationStore interface {
 	SetEmail(ctx context.Context, id int64, email Email, jobs func(before Account) ([]NewJob, error)) error
 	// SetDisabled disables or enables an account, raises the credential version,
 	// ends every session, voids every mailed token and stores the jobs. If the account
-	// is in that state already it changes nothing. ErrNotFound.
+	// is in that state already it changes nothing. Enabling does all of this too, for an
+	// account that was disabled in another way. ErrNotFound.
 	SetDisabled(ctx context.Context, id int64, disabled bool, jobs ...NewJob) error
 	// DeleteAccount removes an account with its sessions, tokens, mails and known
 	// addresses, anonymises its audit entries, and stores the jobs. It calls remains for

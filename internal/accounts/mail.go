@@ -23,7 +23,7 @@ import (
 // MailStore limits mails and keeps the digests of mailed tokens.
 type MailStore interface {
 	// ReserveMail records that a mail of this purpose is about to be sent to the
-	// account, if the limits allow it, and stores the jobs. A repeated reservation with
+	// account, if the limits allow it, and stores the jobs with their payloads unchanged. A repeated reservation with
 	// the same MailID is granted and not counted again. If a limit is used up it
 	// returns the wait, at least one second, and stores nothing. ErrNotFound;
 	// *TakenError if NewEmailKey is another account's, which charges OnTaken in the same

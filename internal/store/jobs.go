@@ -72,6 +72,9 @@ func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.T
 	if len(kinds) == 0 || n < 1 {
 		return nil, nil
 	}
+	// One deadline for all statements: the leases run meanwhile.
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
 	now := s.Now()
 	var rows []jobRow
 	err := scan(ctx, "claim jobs", s.write.NewRaw(`WITH due AS MATERIALIZED (

@@ -10,6 +10,8 @@ import (
 // Traces implements transfer.PersonSource. The lists are short: sign-ins and mails
 // are limited.
 func (s *Store) Traces(ctx context.Context, accountID int64) (t transfer.Traces, err error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
 	read := func(query string) (rows []traceRow) {
 		if err == nil {
 			err = scan(ctx, "read known addresses and mails", s.read.NewRaw(query, accountID), &rows)

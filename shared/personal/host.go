@@ -81,7 +81,7 @@ const (
 	EventRegistered        EventType = "registered"
 	EventSignedIn          EventType = "signed_in"
 	EventSignInFailed      EventType = "sign_in_failed"     // a wrong login or password (UserID is 0 if no account matches), also where an operation asks for the password again; or a disabled user
-	EventThrottled         EventType = "throttled"          // too many attempts from an address; UserID is 0, because the account is not looked up
+	EventThrottled         EventType = "throttled"          // a rate limit refused an attempt; UserID is 0, because the account is not looked up
 	EventRecoveryRequested EventType = "recovery_requested" // an account matched and a mail was sent
 	EventRecovered         EventType = "recovered"
 	EventPasswordChanged   EventType = "password_changed"
@@ -111,7 +111,7 @@ type Event struct {
 	ID        string // unique; the same for a repeated delivery
 	Type      EventType
 	Time      time.Time // UTC
-	UserID    int64     // 0 if the event is about no account, or about one that was deleted since
+	UserID    int64     // 0 if the event is about no account; in an [AuditEntry] also if the account was deleted since
 	Address   string    // of the client whose request caused it; empty if unknown
 	RequestID string    // of the call that caused it
 	Actor     Actor

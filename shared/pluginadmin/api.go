@@ -122,14 +122,14 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	route, ok := a.routes[name]
 	if !ok {
-		refuse(w, http.StatusNotFound, ErrorResponse{Error: "there is nothing here"})
+		refuse(w, http.StatusNotFound, ErrorResponse{Error: "no such path"})
 		return
 	}
 	handle, ok := route[r.Method]
 	if !ok {
 		allowed := strings.Join(slices.Sorted(maps.Keys(route)), ", ")
 		w.Header().Set("Allow", allowed)
-		refuse(w, http.StatusMethodNotAllowed, ErrorResponse{Error: "the method is none of " + allowed})
+		refuse(w, http.StatusMethodNotAllowed, ErrorResponse{Error: "the method must be one of " + allowed})
 		return
 	}
 	handle(w, r)

@@ -58,7 +58,7 @@ func uploadError(status int, text string) *UploadError {
 
 var errUploadsOff = &UploadError{Status: http.StatusForbidden, ErrorResponse: ErrorResponse{
 	Error:  "uploads are off: " + plugincatalogue.ErrNoKeys.Error(),
-	Reason: "an upload is code execution by design, so only bundles signed by a configured key are taken",
+	Reason: "an upload is code execution by design, so only bundles signed by a configured key are accepted",
 }}
 
 // Take installs the bundle of a request. open finds it in the request, whose body is
@@ -99,7 +99,7 @@ func (u *Uploads) classify(r *http.Request, err error) *UploadError {
 	case isTooLarge(err):
 		return uploadError(http.StatusRequestEntityTooLarge, "the bundle is too large")
 	case r.Context().Err() != nil, errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, os.ErrDeadlineExceeded):
-		return uploadError(http.StatusBadRequest, "the upload broke off")
+		return uploadError(http.StatusBadRequest, "the upload was interrupted")
 	case errors.Is(err, plugincatalogue.ErrNoKeys):
 		return errUploadsOff
 	case errors.As(err, &refused):

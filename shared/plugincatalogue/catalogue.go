@@ -40,14 +40,14 @@ const (
 
 // The kinds of refusal, for errors.Is.
 var (
-	ErrInvalid  = errors.New("not fit to be installed")               // not this plugin, or for another machine
-	ErrConflict = errors.New("installed already with other contents") // a version never changes
+	ErrInvalid  = errors.New("cannot be installed here")              // not this plugin, or for another machine
+	ErrConflict = errors.New("already installed with other contents") // a version never changes
 	ErrTampered = errors.New("contents differ from the manifest")     // the sha256 of what is on disk
 	ErrNotFound = errors.New("not installed")                         // no such version
 	ErrInUse    = errors.New("in use")                                // active, last good, or baking
 
 	ErrUnsigned     = errors.New("not signed")                     // and the catalogue has keys
-	ErrBadSignature = errors.New("not signed by a key configured") // by another key, or changed since
+	ErrBadSignature = errors.New("not signed by a configured key") // by another key, or changed since
 	ErrTooOld       = errors.New("older than allowed")             // see WithMinVersion
 	ErrNoKeys       = errors.New("no signing keys are configured") // and so uploads are off
 )
@@ -77,7 +77,7 @@ func refuse(kind error, version, reason string) *RefusedError {
 }
 
 func refuseVersion(version string) *RefusedError {
-	return refuse(ErrNotFound, "", fmt.Sprintf("%.*q is no version", maxVersion, version))
+	return refuse(ErrNotFound, "", fmt.Sprintf("%.*q is not a version", maxVersion, version))
 }
 
 // Catalogue is a folder of plugin versions.
@@ -102,7 +102,7 @@ func WithKeys(keys []minisign.PublicKey) Option {
 // too.
 func WithMinVersion(version string) (Option, error) {
 	if !ValidVersion(version) {
-		return nil, fmt.Errorf("the oldest version allowed: %.*q is no version", maxVersion, version)
+		return nil, fmt.Errorf("the oldest version allowed: %.*q is not a version", maxVersion, version)
 	}
 	return func(c *Catalogue) { c.minVersion = version }, nil
 }

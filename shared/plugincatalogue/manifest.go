@@ -59,7 +59,7 @@ func (m Manifest) Validate() error {
 	case m.Name != Name:
 		return refuse(ErrInvalid, "", fmt.Sprintf("its name is %q, not %q", m.Name, Name))
 	case !ValidVersion(m.Version):
-		return refuse(ErrInvalid, "", fmt.Sprintf("%.*q is no version as SemVer 2.0.0 writes it", maxVersion, m.Version))
+		return refuse(ErrInvalid, "", fmt.Sprintf("%.*q is not a version of SemVer 2.0.0", maxVersion, m.Version))
 	case m.OS != runtime.GOOS || m.Arch != runtime.GOARCH:
 		return refuse(ErrInvalid, m.Version, fmt.Sprintf("it is for %q, this is %s/%s", m.OS+"/"+m.Arch, runtime.GOOS, runtime.GOARCH))
 	case m.Protocol.Min < 1 || m.Protocol.Max < m.Protocol.Min:

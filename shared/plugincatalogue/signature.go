@@ -66,14 +66,14 @@ func (c *Catalogue) verify(version string, manifest, signature []byte) (string, 
 func (c *Catalogue) explain(signature []byte) string {
 	var s minisign.Signature
 	if err := s.UnmarshalText(signature); err != nil {
-		return signatureFile + " is no minisign signature"
+		return signatureFile + " is not a minisign signature"
 	}
 	for _, key := range c.keys {
 		if key.ID() == s.KeyID {
 			return "its manifest is not what the key " + keyID(s.KeyID) + " signed"
 		}
 	}
-	return "it was signed with the key " + keyID(s.KeyID) + ", which is none of those configured"
+	return "it was signed with the key " + keyID(s.KeyID) + ", which is not configured"
 }
 
 // keyID formats a key's ID as minisign does.
@@ -111,7 +111,7 @@ func parseKeys(text []byte) ([]minisign.PublicKey, error) {
 		}
 		var key minisign.PublicKey
 		if err := key.UnmarshalText(line); err != nil {
-			return nil, fmt.Errorf("line %d is no minisign public key", number)
+			return nil, fmt.Errorf("line %d is not a minisign public key", number)
 		}
 		keys = append(keys, key)
 	}

@@ -139,7 +139,7 @@ func (m *Manager) find(version string) (plugincatalogue.Entry, error) {
 		return plugincatalogue.Entry{}, err
 	}
 	if r := entry.Manifest.Protocol; !r.Contains(pluginrpc.ProtocolVersion) {
-		return entry, &pluginrpc.PermanentError{Reason: fmt.Sprintf("it speaks the protocols %d to %d, this host speaks %d", r.Min, r.Max, pluginrpc.ProtocolVersion)}
+		return entry, &pluginrpc.PermanentError{Reason: fmt.Sprintf("it supports the protocols %d to %d, this host speaks %d", r.Min, r.Max, pluginrpc.ProtocolVersion)}
 	}
 	return entry, nil
 }

@@ -245,7 +245,7 @@ func (m *Manager) enter(ctx context.Context) (*instance, error) {
 		select {
 		case <-changed:
 		case <-timeout:
-			return nil, pluginrpc.Unavailable(restartRetry, "the plugin is not back yet")
+			return nil, pluginrpc.Unavailable(restartRetry, "the plugin has not restarted yet")
 		case <-ctx.Done():
 			return nil, status.FromContextError(ctx.Err()).Err()
 		}

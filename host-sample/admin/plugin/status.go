@@ -56,11 +56,11 @@ func (p *Pages) sendStatus(w http.ResponseWriter, r *http.Request) error {
 
 // status returns the status and the report that it was made from.
 func (p *Pages) status(r *http.Request) (now status, report pluginadmin.Report, err error) {
-	last, err := p.lastFailure(r)
-	if err != nil {
+	if report, err = p.report(); err != nil { // before the events: a swap that fails in between shows in one of them
 		return now, report, err
 	}
-	if report, err = p.report(); err != nil {
+	last, err := p.lastFailure(r)
+	if err != nil {
 		return now, report, err
 	}
 	a := report.Active

@@ -15,8 +15,8 @@ import (
 // no form.
 type userHandler func(w http.ResponseWriter, r *http.Request, user personal.UserRecord, posted ui.Posted) error
 
-// forUser returns a handler that reads the user whom the path names.
-func (p *Pages) forUser(handle userHandler) func(http.ResponseWriter, *http.Request, ui.Posted) error {
+// forID returns a handler of the user id in the path.
+func (p *Pages) forID(handle func(w http.ResponseWriter, r *http.Request, id int64, posted ui.Posted) error) func(http.ResponseWriter, *http.Request, ui.Posted) error {
 	return func(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
 		id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 		if err != nil || id < 1 {
@@ -24,13 +24,19 @@ func (p *Pages) forUser(handle userHandler) func(http.ResponseWriter, *http.Requ
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
-		r = r.WithContext(ctx)
-		user, err := p.Administration.User(ctx, id)
+		return handle(w, r.WithContext(ctx), id, posted)
+	}
+}
+
+// forUser returns a handler that reads the user whom the path names.
+func (p *Pages) forUser(handle userHandler) func(http.ResponseWriter, *http.Request, ui.Posted) error {
+	return p.forID(func(w http.ResponseWriter, r *http.Request, id int64, posted ui.Posted) error {
+		user, err := p.Administration.User(r.Context(), id)
 		if err != nil {
 			return p.pageError(r, err)
 		}
 		return handle(w, r, user, posted)
-	}
+	})
 }
 
 // userBody is the body of the page of one user.
@@ -86,15 +92,16 @@ func (p *Pages) logChange(r *http.Request, change string, id int64) {
 		"request_id", personal.CallFrom(r.Context()).RequestID)
 }
 
-// change returns the handler of a button without a form.
-func (p *Pages) change(notice string, call func(personal.Administration, context.Context, int64) error) userHandler {
-	return func(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
-		if err := call(p.Administration, r.Context(), user.ID); err != nil {
+// change returns the handler of a button without a form. It does not read the user:
+// disabling must not depend on readable user fields.
+func (p *Pages) change(notice string, call func(personal.Administration, context.Context, int64) error) func(http.ResponseWriter, *http.Request, ui.Posted) error {
+	return p.forID(func(w http.ResponseWriter, r *http.Request, id int64, _ ui.Posted) error {
+		if err := call(p.Administration, r.Context(), id); err != nil {
 			return p.pageError(r, err)
 		}
-		p.logChange(r, notice, user.ID)
-		return p.done(w, r, notice, user.ID)
-	}
+		p.logChange(r, notice, id)
+		return p.done(w, r, notice, id)
+	})
 }
 
 // profileForm is the form of the name and of all user fields: administrators may
@@ -155,7 +162,10 @@ func (p *Pages) emailForm(r *http.Request, user personal.UserRecord) ui.Form {
 func (p *Pages) saveEmail(w http.ResponseWriter, r *http.Request, user personal.UserRecord, posted ui.Posted) error {
 	if posted.Changed("email") {
 		err := p.Administration.SetEmail(r.Context(), personal.SetEmailRequest{UserID: user.ID, Email: posted.Get("email")})
-		if personal.CodeOf(err) == personal.CodeNotFound { // the user exists, so the plugin does not know the call
+		if personal.CodeOf(err) == personal.CodeNotFound {
+			if _, err := p.Administration.User(r.Context(), user.ID); err != nil { // deleted meanwhile
+				return p.pageError(r, err)
+			}
 			return p.site.PageError(r, http.StatusNotImplemented, "users_email_not_offered")
 		}
 		if err != nil {

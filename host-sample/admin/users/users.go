@@ -43,15 +43,15 @@ func (p *Pages) Register(s *admin.Site) {
 	p.site = s
 	s.Handle("GET "+listPath, p.list)
 	const user = listPath + "/{id}"
-	for pattern, handle := range map[string]userHandler{
-		"GET " + user:                p.show,
-		"GET " + user + "/delete":    p.confirmDeletion,
+	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request, ui.Posted) error{
+		"GET " + user:                p.forUser(p.show),
+		"GET " + user + "/delete":    p.forUser(p.confirmDeletion),
 		"POST " + user + "/disable":  p.change("users_disabled", personal.Administration.DisableUser),
 		"POST " + user + "/enable":   p.change("users_enabled", personal.Administration.EnableUser),
-		"POST " + user + "/recovery": p.sendRecovery,
+		"POST " + user + "/recovery": p.forUser(p.sendRecovery),
 		"POST " + user + "/sessions": p.change("users_sessions_ended", personal.Administration.RevokeUserSessions),
 	} {
-		s.Handle(pattern, func(w http.ResponseWriter, r *http.Request) error { return p.forUser(handle)(w, r, ui.Posted{}) })
+		s.Handle(pattern, func(w http.ResponseWriter, r *http.Request) error { return handle(w, r, ui.Posted{}) })
 	}
 	s.HandleForm("POST "+user, ui.ReadLargeForm, p.forUser(p.saveProfile))
 	s.HandleForm("POST "+user+"/email", ui.ReadForm, p.forUser(p.saveEmail))

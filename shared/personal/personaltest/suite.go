@@ -43,6 +43,8 @@ func Run(t *testing.T, start Start) {
 		"profile update changes only the fields that were sent":           testUpdateProfile,
 		"changed schema applies to the next request":                      testSchemaChange,
 		"password change ends every other session":                        testChangePassword,
+		"password set in decomposed form also matches in composed form":   testComposedPassword,
+		"login and e-mail are refused as a new password":                  testPersonalPassword,
 		"logout ends one session or all":                                  testLogout,
 		"sessions are listed and revoked":                                 testSessions,
 		"recovery sets a new password and ends every session":             testRecovery,

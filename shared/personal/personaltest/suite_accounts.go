@@ -67,10 +67,54 @@ func testAllFieldErrors(t *testing.T, s *suite) {
 		"interests": personal.FieldErrorInvalidType, "shoe_size": personal.FieldErrorUnknownField, "name": personal.FieldErrorInvalidFormat,
 		"city": personal.FieldErrorRequired,
 	})
-	_, err = s.service.Authorize(t.Context(), personal.AuthorizeRequest{FieldErrors: personal.FieldErrors{"login": personal.FieldErrorInvalidType}})
-	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{
-		"login": personal.FieldErrorInvalidType, "password": personal.FieldErrorRequired,
-	})
+
+	c, ctx := s.register(t).Credentials, t.Context()
+	for operation, test := range map[string]struct {
+		unreadable string // a parameter that the decoder cannot read
+		call       func(personal.FieldErrors) error
+		want       personal.FieldErrors // of the other parameters
+	}{
+		"Authorize": {"login", func(f personal.FieldErrors) error {
+			_, err := s.service.Authorize(ctx, personal.AuthorizeRequest{FieldErrors: f})
+			return err
+		}, personal.FieldErrors{"password": personal.FieldErrorRequired}},
+		"Register": {"email", func(f personal.FieldErrors) error {
+			_, err := s.service.Register(ctx, personal.RegisterRequest{Login: "a@b", Password: "short", FieldErrors: f})
+			return err
+		}, personal.FieldErrors{
+			"login": personal.FieldErrorInvalidFormat, "password": personal.FieldErrorTooShort,
+			"confirm_password": personal.FieldErrorRequired, "city": personal.FieldErrorRequired,
+		}},
+		"Recover": {"login", func(f personal.FieldErrors) error {
+			return s.service.Recover(ctx, personal.RecoverRequest{Email: "nowhere", FieldErrors: f})
+		}, personal.FieldErrors{"email": personal.FieldErrorInvalidFormat}},
+		"RecoverConfirm": {"token", func(f personal.FieldErrors) error {
+			return s.service.RecoverConfirm(ctx, personal.RecoverConfirmRequest{Password: "short", FieldErrors: f})
+		}, personal.FieldErrors{"password": personal.FieldErrorTooShort, "confirm_password": personal.FieldErrorRequired}},
+		"ChangePassword": {"password", func(f personal.FieldErrors) error {
+			_, err := s.service.ChangePassword(ctx, personal.ChangePasswordRequest{Credentials: c, ConfirmPassword: "other", FieldErrors: f})
+			return err
+		}, personal.FieldErrors{"old_password": personal.FieldErrorRequired, "confirm_password": personal.FieldErrorMismatch}},
+		"ChangeEmail": {"email", func(f personal.FieldErrors) error {
+			return s.service.ChangeEmail(ctx, personal.ChangeEmailRequest{Credentials: c, FieldErrors: f})
+		}, personal.FieldErrors{"password": personal.FieldErrorRequired}},
+		"ConfirmEmail": {"token", func(f personal.FieldErrors) error {
+			return s.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{FieldErrors: f})
+		}, personal.FieldErrors{}},
+		"Logout": {"all", func(f personal.FieldErrors) error {
+			return s.service.Logout(ctx, personal.LogoutRequest{Credentials: c, FieldErrors: f})
+		}, personal.FieldErrors{}},
+		"RevokeSession": {"id", func(f personal.FieldErrors) error {
+			return s.service.RevokeSession(ctx, personal.RevokeSessionRequest{Credentials: c, FieldErrors: f})
+		}, personal.FieldErrors{}},
+	} {
+		err := test.call(personal.FieldErrors{test.unreadable: personal.FieldErrorInvalidType})
+		test.want[test.unreadable] = personal.FieldErrorInvalidType
+		t.Run(operation, func(t *testing.T) { wantFieldErrors(t, err, personal.CodeValidationFailed, test.want) })
+	}
+	if !s.alive(t, c) {
+		t.Fatal("a rejected request ended the session")
+	}
 }
 
 func testTaken(t *testing.T, s *suite) {

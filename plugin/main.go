@@ -116,12 +116,16 @@ func ownVersion() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("finding this program: %w", err)
 	}
-	binary, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("reading this program: %w", err)
 	}
-	sum := sha256.Sum256(binary)
-	return "0.0.0-dev+" + hex.EncodeToString(sum[:])[:12], nil
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil { // streamed: the binary would stay in memory
+		return "", fmt.Errorf("reading this program: %w", err)
+	}
+	return "0.0.0-dev+" + hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
 type manifestCommand struct{}

@@ -45,7 +45,7 @@ type Config struct {
 
 	DrainTimeout    time.Duration // for calls under way in a process that is retired: 5s
 	QuiesceTimeout  time.Duration // for its background work: 2s
-	ShutdownTimeout time.Duration // for the process to end when asked to: 3s
+	ShutdownTimeout time.Duration // for the process to accept the request to end: 3s; go-plugin kills it 2s after that
 }
 
 func (c Config) withDefaults() Config {

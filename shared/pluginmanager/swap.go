@@ -472,8 +472,9 @@ func (m *Manager) retire(p *instance) {
 	m.stop(p)
 }
 
-// stop asks a process to shut down, kills it after Config.ShutdownTimeout, and
-// releases what belongs to it.
+// stop asks a process to shut down and releases what belongs to it. A process that
+// does not accept the request within Config.ShutdownTimeout is killed; one that does
+// not end within the 2 s of go-plugin afterwards is killed, too.
 func (m *Manager) stop(p *instance) {
 	p.Stop(m.hard, m.config.ShutdownTimeout)
 	p.release()

@@ -20,7 +20,7 @@ type importCommand struct {
 	databaseFlag
 	File     string `arg:"" type:"existingfile" help:"CSV with a header row, or NDJSON."`
 	Format   string `enum:",csv,ndjson" default:"" help:"csv or ndjson (default: the extension of the file)."`
-	Fields   []byte `type:"filecontent" placeholder:"FILE" help:"The host's user-fields.json, if the file has columns of user fields."`
+	Fields   []byte `type:"filecontent" placeholder:"FILE" help:"The host's user-fields.json, if the imported file has columns of user fields."`
 	Settings []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
 	Wrap     string `enum:"now,later" default:"now" help:"When to wrap MD5 hashes in Argon2id: now, or later in the running plugin."`
 	DryRun   bool   `help:"Check every row and change nothing."`

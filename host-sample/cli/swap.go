@@ -216,7 +216,7 @@ func printStatus(w io.Writer, r pluginadmin.Report) error {
 	if r.Swap != nil {
 		fmt.Fprint(w, "\nsteps of the swap:\n")
 		for _, s := range r.Swap.Steps {
-			took := strings.TrimSpace("in progress  " + s.Detail)
+			took := strings.TrimSpace("under way  " + s.Detail)
 			if s.Took > 0 {
 				took = duration(s)
 			}

@@ -268,14 +268,8 @@ func sweep(dir string) {
 		return
 	}
 	for _, f := range files {
-		switch {
-		case !isStale(f):
-		case strings.HasPrefix(f.Name(), removePrefix):
+		if isStale(f) {
 			_ = os.RemoveAll(filepath.Join(dir, f.Name()))
-		case f.IsDir():
-			_ = removeFolder(dir, f.Name())
-		default:
-			_ = os.Remove(filepath.Join(dir, f.Name()))
 		}
 	}
 }

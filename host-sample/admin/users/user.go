@@ -15,8 +15,11 @@ import (
 // no form.
 type userHandler func(w http.ResponseWriter, r *http.Request, user personal.UserRecord, posted ui.Posted) error
 
+// handler handles a request to a route. posted is as for userHandler.
+type handler = func(w http.ResponseWriter, r *http.Request, posted ui.Posted) error
+
 // forID returns a handler of the user id in the path.
-func (p *Pages) forID(handle func(w http.ResponseWriter, r *http.Request, id int64, posted ui.Posted) error) func(http.ResponseWriter, *http.Request, ui.Posted) error {
+func (p *Pages) forID(handle func(w http.ResponseWriter, r *http.Request, id int64, posted ui.Posted) error) handler {
 	return func(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
 		id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
 		if err != nil || id < 1 {
@@ -29,7 +32,7 @@ func (p *Pages) forID(handle func(w http.ResponseWriter, r *http.Request, id int
 }
 
 // forUser returns a handler that reads the user whom the path names.
-func (p *Pages) forUser(handle userHandler) func(http.ResponseWriter, *http.Request, ui.Posted) error {
+func (p *Pages) forUser(handle userHandler) handler {
 	return p.forID(func(w http.ResponseWriter, r *http.Request, id int64, posted ui.Posted) error {
 		user, err := p.Administration.User(r.Context(), id)
 		if err != nil {
@@ -94,7 +97,7 @@ func (p *Pages) logChange(r *http.Request, change string, id int64) {
 
 // change returns the handler of a button without a form. It does not read the user:
 // disabling must not depend on readable user fields.
-func (p *Pages) change(notice string, call func(personal.Administration, context.Context, int64) error) func(http.ResponseWriter, *http.Request, ui.Posted) error {
+func (p *Pages) change(notice string, call func(personal.Administration, context.Context, int64) error) handler {
 	return p.forID(func(w http.ResponseWriter, r *http.Request, id int64, _ ui.Posted) error {
 		if err := call(p.Administration, r.Context(), id); err != nil {
 			return p.pageError(r, err)

@@ -43,7 +43,7 @@ func (p *Pages) Register(s *admin.Site) {
 	p.site = s
 	s.Handle("GET "+listPath, p.list)
 	const user = listPath + "/{id}"
-	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request, ui.Posted) error{
+	for pattern, handle := range map[string]handler{
 		"GET " + user:                p.forUser(p.show),
 		"GET " + user + "/delete":    p.forUser(p.confirmDeletion),
 		"POST " + user + "/disable":  p.change("users_disabled", personal.Administration.DisableUser),

@@ -111,19 +111,26 @@ func TestBake_GoesOnAfterRefusedSwap(t *testing.T) {
 	r.wantServing(t, "1.0.0")
 }
 
+// wantFallBack starts with 2.0.0, which fails in the given mode, and waits until
+// 1.0.0, the last good version, has replaced it.
+func (r *swapRig) wantFallBack(t *testing.T, mode string) {
+	t.Helper()
+	r.folder.write("mode 2.0.0", mode)
+	if err := r.catalogue.SaveState(plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "that the last good version serves", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+}
+
 func TestFallBack_VersionThatDiesInEveryStart(t *testing.T) {
 	for _, mode := range []string{exitsBefore, exitsConfiguring} {
 		t.Run(mode, func(t *testing.T) {
 			r := newSwapRig(t, nil)
-			r.folder.write("mode 2.0.0", mode)
-			if err := r.catalogue.SaveState(plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {
-				t.Fatal(err)
-			}
-			if err := r.Start(); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "that the last good version serves", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
-			r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+			r.wantFallBack(t, mode)
 		})
 	}
 }
@@ -228,15 +235,7 @@ func TestUse_WorksWhileActiveVersionFails(t *testing.T) {
 
 func TestFallBack_CrashLoop(t *testing.T) {
 	r := newSwapRig(t, nil)
-	r.folder.write("mode 2.0.0", exitsActive)
-	if err := r.catalogue.SaveState(plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "that the last good version serves", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+	r.wantFallBack(t, exitsActive)
 	if !r.events.has(pluginmanager.EventFellBack) {
 		t.Errorf("got events %v, want a fallback", r.events.types())
 	}

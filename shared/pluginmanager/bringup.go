@@ -189,8 +189,8 @@ func (m *Manager) readSettings(ctx context.Context) ([]byte, error) {
 }
 
 // preflight refuses a version that reports that it cannot run here, and one whose
-// schema the old version could not work on. While the database is unavailable the other
-// findings are not reliable, and the error is not permanent.
+// schema the old version could not work on. While the database is unavailable the
+// other findings are not reliable, and the error is not permanent.
 func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogue.Manifest, s *swap) error {
 	report, err := p.Preflight(ctx)
 	if err != nil {

@@ -193,9 +193,9 @@ func (m *Manager) findRollback(s *swap) error {
 	return err
 }
 
-// rollbackTarget returns the manifest of the version that a swap may have to roll back to:
-// the one that serves, or would if it were not restarting. It is zero if there is
-// none.
+// rollbackTarget returns the manifest of the version that a swap may have to roll
+// back to: the one that serves, or would if it were not restarting. It is zero if
+// there is none.
 func (m *Manager) rollbackTarget() plugincatalogue.Manifest {
 	m.mu.Lock()
 	live, state := m.live, m.state

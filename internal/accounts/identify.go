@@ -13,18 +13,18 @@ import (
 
 // caller is the user to whom a pair of credentials belongs.
 type caller struct {
-	account Account
-	session Session
+	account Account // the part that the operation needs
+	session Session // without Address and Agent, unless that is the whole account
 	verdict verdict
 	secret  token.Secret // the session's current secret; to be returned, never stored
 }
 
-// identify returns the caller of an operation. It writes only what the session's
+// identify returns the caller of an operation, with a part of their account. It writes only what the session's
 // rules require: the last use of the session, the first use of its current hash,
 // and the end of a session whose hash was stolen.
-func (s *Service) identify(ctx context.Context, c personal.Credentials) (caller, error) {
+func (s *Service) identify(ctx context.Context, c personal.Credentials, part AccountPart) (caller, error) {
 	now := s.store.Now()
-	who, err := s.verify(ctx, c, now)
+	who, err := s.verify(ctx, c, part, now)
 	if err != nil {
 		return caller{}, err
 	}
@@ -40,7 +40,7 @@ func (s *Service) touch(ctx context.Context, who caller, now time.Time) {
 	if !firstUse && now.Sub(who.session.LastSeen) < s.settings.seenEvery() {
 		return
 	}
-	err := s.store.TouchSession(ctx, who.session.ID, who.session.Current, firstUse, now)
+	err := s.store.TouchSession(ctx, who.session.ID, who.session.Current, firstUse)
 	if err != nil && s.useWarnings.Take(0, oncePerMinute, now) == 0 {
 		s.log.WarnContext(ctx, "the use of a session could not be stored; users are still identified", slog.Any("error", err))
 	}
@@ -53,9 +53,9 @@ const tries = 8
 
 // verify checks the credentials. It revokes a session whose hash was stolen and
 // writes nothing else.
-func (s *Service) verify(ctx context.Context, c personal.Credentials, now time.Time) (caller, error) {
+func (s *Service) verify(ctx context.Context, c personal.Credentials, part AccountPart, now time.Time) (caller, error) {
 	for range tries {
-		who, err := s.readCaller(ctx, c, now)
+		who, err := s.readCaller(ctx, c, part, now)
 		if err != nil || who.verdict != stolen {
 			return who, err
 		}
@@ -67,12 +67,12 @@ func (s *Service) verify(ctx context.Context, c personal.Credentials, now time.T
 }
 
 // readCaller reads the session of the credentials and judges their hash.
-func (s *Service) readCaller(ctx context.Context, c personal.Credentials, now time.Time) (caller, error) {
+func (s *Service) readCaller(ctx context.Context, c personal.Credentials, part AccountPart, now time.Time) (caller, error) {
 	selector, secret, ok := token.ParseHash(c.UserHash)
 	if !ok {
 		return caller{}, refusal(personal.CodeUnauthenticated)
 	}
-	session, account, err := s.store.FindSession(ctx, selector)
+	session, account, err := s.store.FindSession(ctx, selector, part)
 	if err != nil {
 		return caller{}, failWith(personal.CodeUnauthenticated, "finding a session", err)
 	}

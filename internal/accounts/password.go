@@ -58,7 +58,7 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 func (s *Service) identifyGuess(
 	ctx context.Context, c personal.Credentials, entered string, further []throttle.Charge,
 ) (caller, []throttle.Charge, error) {
-	who, identity := s.identify(ctx, c)
+	who, identity := s.identify(ctx, c, WholeAccount)
 	if identity != nil && personal.CodeOf(identity) != personal.CodeUnauthenticated {
 		return caller{}, nil, identity
 	}

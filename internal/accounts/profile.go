@@ -17,7 +17,7 @@ type ProfileStore interface {
 
 // Profile implements [personal.Service].
 func (s *Service) Profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
-	who, err := s.identify(ctx, c)
+	who, err := s.identify(ctx, c, AccountProfile)
 	if err != nil {
 		return personal.Profile{}, err
 	}
@@ -38,7 +38,7 @@ func (s *Service) UpdateProfile(ctx context.Context, r personal.UpdateProfileReq
 	if len(schema.Malformed(r.Fields)) > 0 {
 		return personal.Profile{}, refusal(personal.CodeMalformedRequest)
 	}
-	who, err := s.identifyWrite(ctx, r.Credentials)
+	who, err := s.identifyWrite(ctx, r.Credentials, AccountProfile)
 	if err != nil {
 		return personal.Profile{}, err
 	}

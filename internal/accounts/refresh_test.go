@@ -49,11 +49,11 @@ type failing struct {
 	touch, revoke error
 }
 
-func (s *failing) TouchSession(ctx context.Context, id int64, current [32]byte, used bool, now time.Time) error {
+func (s *failing) TouchSession(ctx context.Context, id int64, current [32]byte, used bool) error {
 	if s.touch != nil {
 		return s.touch
 	}
-	return s.Store.TouchSession(ctx, id, current, used, now)
+	return s.Store.TouchSession(ctx, id, current, used)
 }
 
 func (s *failing) RevokeStolenSession(ctx context.Context, session accounts.Session, jobs ...accounts.NewJob) error {
@@ -106,13 +106,13 @@ func TestRefresh_SessionEndsAfterMaxRotations(t *testing.T) {
 		f := newFixture(t, url)
 		in := f.register(t, "ada").Credentials
 		selector, _, _ := token.ParseHash(in.UserHash)
-		session, _, err := f.store.FindSession(t.Context(), selector)
+		session, _, err := f.store.FindSession(t.Context(), selector, accounts.AccountState)
 		if err != nil {
 			t.Fatal(err)
 		}
 		session.Rotations = accounts.MaxRotations - 1
 		session.Marks = []accounts.RotationMark{{Time: session.Rotated, Count: session.Rotations}}
-		if err := f.store.RotateSession(t.Context(), session.Current, session); err != nil {
+		if err := f.store.RotateSession(t.Context(), session, func(time.Time) accounts.Session { return session }); err != nil {
 			t.Fatal(err)
 		}
 		last := f.refreshTimes(t, in, 1, time.Second)
@@ -184,14 +184,14 @@ func TestRefresh_AfterRotationsByAnOlderRelease(t *testing.T) {
 		older := func(c personal.Credentials) personal.Credentials {
 			t.Helper()
 			selector, secret, _ := token.ParseHash(c.UserHash)
-			before, _, err := f.store.FindSession(t.Context(), selector)
+			before, _, err := f.store.FindSession(t.Context(), selector, accounts.AccountState)
 			if err != nil {
 				t.Fatal(err)
 			}
 			after := before
 			after.Current = secret.Next(before.ChainKey).Digest()
 			after.Rotated, after.LastSeen, after.Used = f.clock.Now(), f.clock.Now(), time.Time{}
-			if err := f.store.RotateSession(t.Context(), before.Current, after); err != nil {
+			if err := f.store.RotateSession(t.Context(), before, func(time.Time) accounts.Session { return after }); err != nil {
 				t.Fatal(err)
 			}
 			return personal.Credentials{UserID: c.UserID, UserHash: token.FormatHash(selector, secret.Next(before.ChainKey))}

@@ -14,16 +14,18 @@ import (
 
 // SessionStore finds, rotates, lists and revokes sessions.
 type SessionStore interface {
-	// FindSession returns a session and its account by the token's selector.
-	// ErrNotFound.
-	FindSession(ctx context.Context, s token.Selector) (Session, Account, error)
+	// FindSession returns a session by the token's selector, and the given part of its
+	// account. It reads Address and Agent only with the whole account. ErrNotFound.
+	FindSession(ctx context.Context, s token.Selector, part AccountPart) (Session, Account, error)
 	// RotateSession stores what a rotation changes of a session (Current, Rotated,
-	// Used, LastSeen, Rotations, Marks), if its current digest has not changed; else
-	// ErrStale.
-	RotateSession(ctx context.Context, before [32]byte, rotated Session) error
-	// TouchSession sets LastSeen to now. If used is set, it also stores now as the
-	// first use of the current hash, if the digest has not changed and is unused.
-	TouchSession(ctx context.Context, id int64, current [32]byte, used bool, now time.Time) error
+	// Used, LastSeen, Rotations, Marks), if its current digest is still that of s; else
+	// ErrStale. It calls rotated for the changed session with the time of the write, once
+	// or, if the write is repeated, again. If ctx ends first, the write may still happen.
+	RotateSession(ctx context.Context, s Session, rotated func(now time.Time) Session) error
+	// TouchSession sets LastSeen to the time of the write. If used is set, it also
+	// stores that time as the first use of the current hash, if the digest has not
+	// changed and is unused.
+	TouchSession(ctx context.Context, id int64, current [32]byte, used bool) error
 	// Sessions returns the account's sessions that are alive by the given limits, the
 	// last used first.
 	Sessions(ctx context.Context, accountID int64, l Lifetimes) ([]Session, error)
@@ -35,6 +37,16 @@ type SessionStore interface {
 	// RevokeSessions removes every session of the account.
 	RevokeSessions(ctx context.Context, accountID int64) error
 }
+
+// AccountPart says how much of an account is read with a session.
+type AccountPart int
+
+// The parts of an account; each has all that the one before has.
+const (
+	AccountState   AccountPart = iota // ID and Disabled
+	AccountProfile                    // Login, Name, Email.Address and Fields
+	WholeAccount
+)
 
 // Session is a stored session. It holds no usable token: the current secret is
 // stored as a digest, and the chain key derives nothing without a secret.
@@ -77,7 +89,7 @@ func (s *Service) signedIn(ctx context.Context, a Account, session Session, secr
 func (s *Service) Refresh(ctx context.Context, c personal.Credentials) (personal.Credentials, error) {
 	for try := range tries {
 		now := s.store.Now()
-		who, err := s.verify(ctx, c, now)
+		who, err := s.verify(ctx, c, AccountState, now)
 		if err == nil && try == 0 {
 			err = s.chargeWrite(ctx, who)
 		}
@@ -91,7 +103,10 @@ func (s *Service) Refresh(ctx context.Context, c personal.Credentials) (personal
 			return credentials(who.account.ID, who.session.Selector, who.secret), nil
 		}
 		next := who.secret.Next(who.session.ChainKey)
-		err = s.store.RotateSession(ctx, who.session.Current, who.session.rotate(next.Digest(), now, s.settings.SessionGrace))
+		digest := next.Digest()
+		err = s.store.RotateSession(ctx, who.session, func(now time.Time) Session {
+			return who.session.rotate(digest, now, s.settings.SessionGrace)
+		})
 		if errors.Is(err, ErrStale) {
 			continue // another request has rotated: the hash is the predecessor now
 		}
@@ -105,7 +120,7 @@ func (s *Service) Refresh(ctx context.Context, c personal.Credentials) (personal
 
 // Sessions implements [personal.Service].
 func (s *Service) Sessions(ctx context.Context, c personal.Credentials) ([]personal.Session, error) {
-	who, err := s.identify(ctx, c)
+	who, err := s.identify(ctx, c, AccountState)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +151,7 @@ func (s *Service) sessionsOf(ctx context.Context, accountID, current int64) ([]p
 
 // RevokeSession implements [personal.Service].
 func (s *Service) RevokeSession(ctx context.Context, r personal.RevokeSessionRequest) error {
-	who, err := s.identifyWrite(ctx, r.Credentials)
+	who, err := s.identifyWrite(ctx, r.Credentials, AccountState)
 	if err != nil {
 		return err
 	}
@@ -153,8 +168,8 @@ func (s *Service) RevokeSession(ctx context.Context, r personal.RevokeSessionReq
 }
 
 // identifyWrite is identify, and charges a writing operation to the session.
-func (s *Service) identifyWrite(ctx context.Context, c personal.Credentials) (caller, error) {
-	who, err := s.identify(ctx, c)
+func (s *Service) identifyWrite(ctx context.Context, c personal.Credentials, part AccountPart) (caller, error) {
+	who, err := s.identify(ctx, c, part)
 	if err == nil {
 		err = s.chargeWrite(ctx, who)
 	}
@@ -163,7 +178,7 @@ func (s *Service) identifyWrite(ctx context.Context, c personal.Credentials) (ca
 
 // Logout implements [personal.Service].
 func (s *Service) Logout(ctx context.Context, r personal.LogoutRequest) error {
-	who, err := s.identify(ctx, r.Credentials)
+	who, err := s.identify(ctx, r.Credentials, AccountState)
 	if err == nil {
 		err = r.FieldErrors.Err()
 	}

@@ -39,8 +39,8 @@ func (s *spy) FindAccount(ctx context.Context, q accounts.AccountQuery) (account
 	return a, err
 }
 
-func (s *spy) FindSession(ctx context.Context, selector token.Selector) (accounts.Session, accounts.Account, error) {
-	session, a, err := s.Store.FindSession(ctx, selector)
+func (s *spy) FindSession(ctx context.Context, selector token.Selector, part accounts.AccountPart) (accounts.Session, accounts.Account, error) {
+	session, a, err := s.Store.FindSession(ctx, selector, part)
 	a.Disabled = a.Disabled || s.disabled
 	if looked := s.looked; looked != nil {
 		s.looked = nil
@@ -63,9 +63,9 @@ func (s *spy) OpenSession(ctx context.Context, o accounts.OpenSession) (accounts
 	return a, err
 }
 
-func (s *spy) TouchSession(ctx context.Context, id int64, current [32]byte, used bool, now time.Time) error {
+func (s *spy) TouchSession(ctx context.Context, id int64, current [32]byte, used bool) error {
 	s.touches++
-	return s.Store.TouchSession(ctx, id, current, used, now)
+	return s.Store.TouchSession(ctx, id, current, used)
 }
 
 // hasher counts calls and lets a test act while a hash is computed.

@@ -3,6 +3,7 @@ package store_test
 import (
 	"encoding/binary"
 	"testing"
+	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
@@ -30,7 +31,7 @@ func benchmark(b *testing.B, f func(b *testing.B, url string, s *store.Store, se
 			if err != nil {
 				b.Fatal(err)
 			}
-			if session, _, err = s.FindSession(b.Context(), session.Selector); err != nil {
+			if session, _, err = s.FindSession(b.Context(), session.Selector, accounts.WholeAccount); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
@@ -43,7 +44,7 @@ func benchmark(b *testing.B, f func(b *testing.B, url string, s *store.Store, se
 func BenchmarkFindSession(b *testing.B) {
 	benchmark(b, func(b *testing.B, _ string, s *store.Store, session accounts.Session) {
 		for b.Loop() {
-			if _, _, err := s.FindSession(b.Context(), session.Selector); err != nil {
+			if _, _, err := s.FindSession(b.Context(), session.Selector, accounts.AccountProfile); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -54,7 +55,7 @@ func BenchmarkFindSessionAtOnce(b *testing.B) {
 	benchmark(b, func(b *testing.B, _ string, s *store.Store, session accounts.Session) {
 		b.RunParallel(func(p *testing.PB) {
 			for p.Next() {
-				if _, _, err := s.FindSession(b.Context(), session.Selector); err != nil {
+				if _, _, err := s.FindSession(b.Context(), session.Selector, accounts.AccountProfile); err != nil {
 					b.Error(err)
 				}
 			}
@@ -65,10 +66,10 @@ func BenchmarkFindSessionAtOnce(b *testing.B) {
 func BenchmarkRotateSession(b *testing.B) {
 	benchmark(b, func(b *testing.B, _ string, s *store.Store, session accounts.Session) {
 		for b.Loop() {
-			before := session.Current
+			before := session
 			session.Rotations++
 			binary.BigEndian.PutUint64(session.Current[:], uint64(session.Rotations))
-			if err := s.RotateSession(b.Context(), before, session); err != nil {
+			if err := s.RotateSession(b.Context(), before, func(time.Time) accounts.Session { return session }); err != nil {
 				b.Fatal(err)
 			}
 		}

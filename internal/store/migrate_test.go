@@ -74,7 +74,7 @@ func TestMigrate_CompatibleNewerSchemaIsAccepted(t *testing.T) {
 		if _, err := s.UpdateProfile(t.Context(), id, func(*accounts.Account) {}); err != nil {
 			t.Error(err)
 		}
-		if _, _, err := s.FindSession(t.Context(), accounts.Session{}.Selector); err != nil {
+		if _, _, err := s.FindSession(t.Context(), accounts.Session{}.Selector, accounts.AccountProfile); err != nil {
 			t.Error(err)
 		}
 	})

@@ -4,12 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"time"
 
 	"github.com/uptrace/bun"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/token"
 )
 
 // OpenSession implements accounts.SignInStore.
@@ -62,38 +60,6 @@ func removeSurplus(ctx context.Context, tx bun.Tx, added sessionRow, o accounts.
 			SELECT id FROM personal_sessions WHERE account_id = ?0 AND id <> ?1
 			ORDER BY last_seen DESC, id DESC LIMIT ?2)`,
 		added.AccountID, added.ID, max(o.MaxSessions-1, 0))
-	return err
-}
-
-// FindSession implements accounts.SessionStore. Every request of a signed-in user
-// runs it.
-func (s *Store) FindSession(ctx context.Context, selector token.Selector) (accounts.Session, accounts.Account, error) {
-	var row sessionRow
-	err := scan(ctx, "find a session", s.read.NewSelect().Model(&row).Relation("Account").Where("s.selector = ?", selector[:]))
-	if err != nil {
-		return accounts.Session{}, accounts.Account{}, err
-	}
-	return row.session(), row.Account.account(), nil
-}
-
-// RotateSession implements accounts.SessionStore. The statement's condition
-// decides races.
-func (s *Store) RotateSession(ctx context.Context, before [32]byte, rotated accounts.Session) error {
-	r := newSessionRow(rotated)
-	n, err := s.exec(ctx, "rotate a session", `UPDATE personal_sessions
-		SET newest = ?, rotated = ?, used = ?, last_seen = ?, rotations = ?, marks = ? WHERE id = ? AND newest = ?`,
-		r.Current, r.Rotated, r.Used, r.LastSeen, r.Rotations, r.Marks, r.ID, before[:])
-	if err == nil && n == 0 {
-		return accounts.ErrStale
-	}
-	return err
-}
-
-// TouchSession implements accounts.SessionStore.
-func (s *Store) TouchSession(ctx context.Context, id int64, current [32]byte, used bool, now time.Time) error {
-	_, err := s.exec(ctx, "touch a session", `UPDATE personal_sessions
-		SET last_seen = ?, used = CASE WHEN ? AND newest = ? AND used = 0 THEN ? ELSE used END WHERE id = ?`,
-		at(now), used, current[:], at(now), id)
 	return err
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store/dbconn"
+	"github.com/cms-personal/personal/internal/token"
 )
 
 // operationTimeout bounds each statement or transaction, even if the caller's
@@ -44,6 +45,11 @@ type Store struct {
 	offset      atomic.Pointer[time.Duration] // from our clock to the database's
 	auditPruned atomic.Int64                  // the last audit entry that pruneAccounts has looked at
 	lastYield   atomic.Int64                  // when an import last left the write lock to others, in ms since 1970
+
+	writes        *batcher[sessionWrite, struct{}]
+	finds         [2]*batcher[token.Selector, foundSession] // by account part; on PostgreSQL
+	rotate, touch statement                                 // on SQLite
+	find          [2]statement                              // on SQLite, by account part
 }
 
 var (
@@ -67,6 +73,10 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if s.log == nil {
 		s.log = slog.Default()
 	}
+	s.writes = s.newWrites()
+	for part := range s.finds {
+		s.finds[part] = s.newFinds(accounts.AccountPart(part))
+	}
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -86,8 +96,12 @@ func (s *Store) connect(ctx context.Context) error {
 	return s.SyncClock(ctx)
 }
 
-// Close closes all connections.
+// Close waits for the batches in progress and closes all connections.
 func (s *Store) Close() error {
+	s.writes.close()
+	for _, finds := range s.finds {
+		finds.close()
+	}
 	if err := s.pools.Close(); err != nil {
 		return fmt.Errorf("close the database: %w", err)
 	}

@@ -103,7 +103,7 @@ var accountCases = []testCase{
 			first := w.newSession(0)
 			_, err := w.CreateAccount(t.Context(), n, first, func(int64) []accounts.NewJob { return []accounts.NewJob{job("mail")} })
 			w.wantTaken(err, c.want)
-			_, _, err = w.FindSession(t.Context(), first.Selector)
+			_, _, err = w.FindSession(t.Context(), first.Selector, accounts.AccountState)
 			w.wantError(err, accounts.ErrNotFound)
 		}
 		if due := w.kindsDue(); len(due) > 0 {
@@ -222,7 +222,7 @@ var accountCases = []testCase{
 		if diff := cmp.Diff([]accounts.Session{keep}, w.sessions(a.ID)); diff != "" {
 			t.Error(diff)
 		}
-		_, _, err := w.FindSession(t.Context(), first.Selector)
+		_, _, err := w.FindSession(t.Context(), first.Selector, accounts.AccountState)
 		w.wantError(err, accounts.ErrNotFound)
 		_, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 1))
 		w.wantError(err, accounts.ErrNotFound)

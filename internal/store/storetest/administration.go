@@ -156,7 +156,7 @@ var administrationCases = []testCase{
 		a, s := w.createAny()
 		w.open(a)
 		w.pass(time.Hour)
-		w.must(w.TouchSession(t.Context(), s.ID, s.Current, false, w.Now()))
+		w.must(w.TouchSession(t.Context(), s.ID, s.Current, false))
 		want := accounts.SeenAccount{Account: a, LastSeen: w.Now()}
 		w.wantSeen(want)
 		w.must(w.RevokeSessions(t.Context(), a.ID))
@@ -290,7 +290,7 @@ var administrationCases = []testCase{
 		_, err := w.ReserveMail(t.Context(), reservation("m", a, accounts.PurposeRecovery))
 		w.must(err)
 		w.must(w.DeleteAccount(t.Context(), a.ID, removed, job("event")))
-		_, _, err = w.FindSession(t.Context(), s.Selector)
+		_, _, err = w.FindSession(t.Context(), s.Selector, accounts.AccountState)
 		w.wantError(err, accounts.ErrNotFound)
 		_, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, digest("token", 1))
 		w.wantError(err, accounts.ErrNotFound)

@@ -216,7 +216,7 @@ var pruneCases = []testCase{
 		slow, quick := limited(1, 1, 3*time.Hour), limited(2, 1, time.Hour)
 		w.wantWait(0, []throttle.Charge{slow, quick})
 		w.pass(2 * time.Hour)
-		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Current, false, w.Now()))
+		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Current, false))
 		living := w.open(a)
 		w.addToken(a, accounts.PurposeRecovery, 100)
 

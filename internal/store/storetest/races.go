@@ -92,7 +92,7 @@ var raceCases = []testCase{
 	{"of concurrent rotations of one session one succeeds, and the others are stale", func(t *testing.T, w *world) {
 		_, s := w.createAny()
 		errs := atOnce(contenders, func(i int) error {
-			return w.RotateSession(t.Context(), s.Current, rotated(s, digest("next", i), w.Now()))
+			return w.RotateSession(t.Context(), s, to(rotated(s, digest("next", i), w.Now())))
 		})
 		if won, stale := count(errs, nil), count(errs, accounts.ErrStale); won != 1 || stale != contenders-1 {
 			t.Errorf("got %d successes and %d stale, want 1 and %d: %v", won, stale, contenders-1, errors.Join(errs...))
@@ -345,9 +345,9 @@ var raceCases = []testCase{
 			case 2:
 				err = w.RevokeSessions(ctx, a.ID)
 			case 3:
-				err = w.TouchSession(ctx, s.ID, s.Current, true, w.Now())
+				err = w.TouchSession(ctx, s.ID, s.Current, true)
 			case 4:
-				err = w.RotateSession(ctx, s.Current, rotated(s, digest("next", i), w.Now()))
+				err = w.RotateSession(ctx, s, to(rotated(s, digest("next", i), w.Now())))
 			case 5:
 				_, err = w.ReserveMail(ctx, reservation(fmt.Sprint(i), a, accounts.PurposeEmail))
 			case 6:

@@ -19,7 +19,7 @@ var sessionCases = []testCase{
 		want := w.newSession(a.ID)
 		want.Used, want.Agent = w.Now().Add(time.Microsecond), "it's ? $1 🙂"
 		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: want, CredentialVersion: 1, MaxSessions: 2}))
-		got, account, err := w.FindSession(t.Context(), want.Selector)
+		got, account, err := w.FindSession(t.Context(), want.Selector, accounts.WholeAccount)
 		w.must(err)
 		want.ID = got.ID
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -33,8 +33,10 @@ var sessionCases = []testCase{
 		}
 	}},
 	{"an unknown selector is not found", func(t *testing.T, w *world) {
-		_, _, err := w.FindSession(t.Context(), w.newSession(1).Selector)
-		w.wantError(err, accounts.ErrNotFound)
+		for _, part := range parts {
+			_, _, err := w.FindSession(t.Context(), w.newSession(1).Selector, part)
+			w.wantError(err, accounts.ErrNotFound)
+		}
 	}},
 	{"a sign-in stores its jobs and the new hash, and keeps the version", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
@@ -62,7 +64,7 @@ var sessionCases = []testCase{
 					Session: s, CredentialVersion: c.version, MaxSessions: 2, Rehash: rehash, Jobs: []accounts.NewJob{job("event")},
 				})
 				w.wantError(err, accounts.ErrStale)
-				_, _, err = w.FindSession(t.Context(), s.Selector)
+				_, _, err = w.FindSession(t.Context(), s.Selector, accounts.AccountState)
 				w.wantError(err, accounts.ErrNotFound)
 			}
 		}
@@ -78,12 +80,13 @@ var sessionCases = []testCase{
 		_, foreign := w.createAny()
 		w.pass(time.Minute)
 		second := w.open(a)
-		w.must(w.TouchSession(t.Context(), first.ID, first.Current, true, w.Now().Add(time.Hour)))
+		w.pass(time.Hour)
+		w.must(w.TouchSession(t.Context(), first.ID, first.Current, true))
 		third := w.newSession(a.ID)
 		third.LastSeen = first.Created.Add(-time.Hour)
 		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: third, CredentialVersion: 1, MaxSessions: 2}))
 		w.wantSessions(a.ID, first, w.session(third))
-		_, _, err := w.FindSession(t.Context(), second.Selector)
+		_, _, err := w.FindSession(t.Context(), second.Selector, accounts.AccountState)
 		w.wantError(err, accounts.ErrNotFound)
 		w.wantSessions(foreign.AccountID, foreign)
 
@@ -98,7 +101,7 @@ var sessionCases = []testCase{
 		old.Created = w.Now().Add(-100 * time.Hour)
 		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: old, CredentialVersion: 1, MaxSessions: 100}))
 		w.pass(2 * time.Hour)
-		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Current, false, w.Now()))
+		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Current, false))
 		fresh := w.newSession(a.ID)
 		w.must(w.OpenSession(t.Context(), accounts.OpenSession{
 			Session: fresh, CredentialVersion: 1, MaxSessions: 100,
@@ -130,7 +133,7 @@ var sessionCases = []testCase{
 		a, s := w.createAny()
 		last := rotated(s, digest("next", 1), w.Now())
 		last.Rotations = accounts.MaxRotations
-		w.must(w.RotateSession(t.Context(), s.Current, last))
+		w.must(w.RotateSession(t.Context(), s, to(last)))
 		list, err := w.Sessions(t.Context(), a.ID, accounts.Lifetimes{})
 		w.must(err)
 		if len(list) != 0 {
@@ -139,18 +142,18 @@ var sessionCases = []testCase{
 	}},
 	{"a rotation replaces the digest it was made from, once", func(t *testing.T, w *world) {
 		_, s := w.createAny()
-		w.must(w.TouchSession(t.Context(), s.ID, s.Current, true, w.Now()))
+		w.must(w.TouchSession(t.Context(), s.ID, s.Current, true))
 		w.pass(time.Minute)
 		next := digest("next", 1)
 		want := rotated(s, next, w.Now())
-		w.must(w.RotateSession(t.Context(), s.Current, want))
+		w.must(w.RotateSession(t.Context(), s, to(want)))
 		if diff := cmp.Diff(want, w.session(s)); diff != "" {
 			t.Error(diff)
 		}
-		w.wantError(w.RotateSession(t.Context(), s.Current, rotated(s, digest("other", 1), w.Now())), accounts.ErrStale)
-		gone := rotated(s, digest("other", 1), w.Now())
+		w.wantError(w.RotateSession(t.Context(), s, to(rotated(s, digest("other", 1), w.Now()))), accounts.ErrStale)
+		gone := want
 		gone.ID += 99
-		w.wantError(w.RotateSession(t.Context(), next, gone), accounts.ErrStale)
+		w.wantError(w.RotateSession(t.Context(), gone, to(rotated(gone, digest("other", 1), w.Now()))), accounts.ErrStale)
 		if diff := cmp.Diff(want, w.session(s)); diff != "" {
 			t.Error(diff)
 		}
@@ -169,7 +172,7 @@ var sessionCases = []testCase{
 			{"second use", s.Current, true, func(time.Time) {}},
 		} {
 			w.pass(time.Minute)
-			w.must(w.TouchSession(t.Context(), s.ID, c.current, c.used, w.Now()))
+			w.must(w.TouchSession(t.Context(), s.ID, c.current, c.used))
 			c.want(w.Now())
 			s.LastSeen = w.Now()
 			if diff := cmp.Diff(s, w.session(s)); diff != "" {
@@ -221,7 +224,7 @@ var sessionCases = []testCase{
 	{"a stolen session is revoked once, and not after a rotation", func(t *testing.T, w *world) {
 		a, judged := w.createAny()
 		fresh := rotated(judged, digest("next", 0), w.Now())
-		w.must(w.RotateSession(t.Context(), judged.Current, fresh))
+		w.must(w.RotateSession(t.Context(), judged, to(fresh)))
 		if err := w.RevokeStolenSession(t.Context(), judged, job("event")); !errors.Is(err, accounts.ErrStale) {
 			t.Errorf("after a rotation: got %v, want ErrStale", err)
 		}
@@ -244,6 +247,11 @@ var sessionCases = []testCase{
 		w.wantSessions(a.ID)
 		w.wantSessions(b.ID, foreign)
 	}},
+}
+
+// to is a rotation to a session, whatever the time.
+func to(s accounts.Session) func(time.Time) accounts.Session {
+	return func(time.Time) accounts.Session { return s }
 }
 
 // rotated is a session after one more rotation.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
@@ -124,7 +126,7 @@ func (w *world) create(a accounts.Account) (accounts.Account, accounts.Session) 
 	first := w.newSession(0)
 	_, err := w.CreateAccount(w.t.Context(), a, first, noJobs)
 	w.must(err)
-	session, account, err := w.FindSession(w.t.Context(), first.Selector)
+	session, account, err := w.FindSession(w.t.Context(), first.Selector, accounts.WholeAccount)
 	w.must(err)
 	return account, session
 }
@@ -165,11 +167,26 @@ func (w *world) open(a accounts.Account) accounts.Session {
 	return w.session(s)
 }
 
-// session returns the stored session with the selector of s.
+// parts are all parts of an account.
+var parts = []accounts.AccountPart{accounts.AccountState, accounts.AccountProfile, accounts.WholeAccount}
+
+// session returns the stored session with the selector of s. It checks that the parts
+// of an account agree.
 func (w *world) session(s accounts.Session) accounts.Session {
 	w.t.Helper()
-	found, _, err := w.FindSession(w.t.Context(), s.Selector)
+	found, account, err := w.FindSession(w.t.Context(), s.Selector, accounts.WholeAccount)
 	w.must(err)
+	slim, state := found, accounts.Account{ID: account.ID, Disabled: account.Disabled}
+	slim.Address, slim.Agent = "", ""
+	profile := state
+	profile.Login, profile.Name, profile.Email.Address, profile.Fields = account.Login, account.Name, account.Email.Address, account.Fields
+	for part, want := range []accounts.Account{accounts.AccountState: state, accounts.AccountProfile: profile} {
+		gotSession, got, err := w.FindSession(w.t.Context(), s.Selector, accounts.AccountPart(part))
+		w.must(err)
+		if diff := cmp.Diff(slim, gotSession) + cmp.Diff(want, got); diff != "" || gotSession.ChainKey != slim.ChainKey {
+			w.t.Errorf("found with part %d of the account: %s", part, diff)
+		}
+	}
 	return found
 }
 

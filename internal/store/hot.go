@@ -1,0 +1,402 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store/dbconn"
+	"github.com/cms-personal/personal/internal/token"
+)
+
+// This file holds the queries that every request of a signed-in user runs: finding,
+// rotating and touching a session. They bypass bun, which writes values into the text
+// and scans by reflection, and run in natural batches (see batcher).
+
+// sessionWrite is a rotation or a touch.
+type sessionWrite struct {
+	session accounts.Session // as its caller has read it; of a touch: ID and Current
+	rotated func(now time.Time) accounts.Session
+	used    bool // of a touch: the current hash was used
+}
+
+// written is what a sessionWrite stores at a time. Newest is nil for a touch.
+type written struct {
+	before                  []byte // digest on which a rotation depends, and the first use of a touch
+	newest, marks           []byte
+	rotated, used, lastSeen micros // used of a touch: 0 if the hash was not used
+	rotations               int64
+}
+
+func (w sessionWrite) at(now time.Time) written {
+	if w.rotated == nil {
+		touch := written{before: w.session.Current[:], lastSeen: at(now)}
+		if w.used {
+			touch.used = at(now)
+		}
+		return touch
+	}
+	r := newSessionRow(w.rotated(now))
+	return written{
+		before: w.session.Current[:], newest: r.Current, marks: r.Marks,
+		rotated: r.Rotated, used: r.Used, lastSeen: r.LastSeen, rotations: r.Rotations,
+	}
+}
+
+// result is a write's result if it has changed so many rows. A session that is gone
+// cannot be touched, which is no error.
+func (w sessionWrite) result(rows int64) error {
+	if rows == 0 && w.rotated != nil {
+		return accounts.ErrStale
+	}
+	return nil
+}
+
+// RotateSession implements accounts.SessionStore.
+//
+// The statement's condition decides races. It also makes a repetition safe: if a
+// rotation was committed but its response is lost, it runs again and is stale,
+// because the digest has changed. The caller then reads the session again and finds
+// its hash to be the predecessor of the new one.
+func (s *Store) RotateSession(ctx context.Context, session accounts.Session, rotated func(now time.Time) accounts.Session) error {
+	return s.writeSession(ctx, "rotate a session", sessionWrite{session: session, rotated: rotated})
+}
+
+// TouchSession implements accounts.SessionStore.
+func (s *Store) TouchSession(ctx context.Context, id int64, current [32]byte, used bool) error {
+	return s.writeSession(ctx, "touch a session", sessionWrite{session: accounts.Session{ID: id, Current: current}, used: used})
+}
+
+func (s *Store) writeSession(ctx context.Context, doing string, w sessionWrite) error {
+	_, err := s.writes.do(ctx, w)
+	return wrap(ctx, doing, err)
+}
+
+// newWrites returns the batcher of session writes. A session is in a batch once,
+// because the PostgreSQL statement updates a row once. SQLite has one writer.
+func (s *Store) newWrites() *batcher[sessionWrite, struct{}] {
+	b := &batcher[sessionWrite, struct{}]{
+		slots: 1, limit: 256, timeout: operationTimeout,
+		key:   func(w sessionWrite) int64 { return w.session.ID },
+		run:   s.writeSQLite,
+		alone: s.writeAlone,
+	}
+	if s.pools.Kind == dbconn.PostgreSQL {
+		b.slots, b.run = 2, s.writePostgres
+	}
+	return b
+}
+
+const (
+	rotateSession = `UPDATE personal_sessions
+		SET newest = ?, rotated = ?, used = ?, last_seen = ?, rotations = ?, marks = ? WHERE id = ? AND newest = ?`
+	touchSession = `UPDATE personal_sessions
+		SET last_seen = ?, used = CASE WHEN ? <> 0 AND newest = ? AND used = 0 THEN ? ELSE used END WHERE id = ?`
+)
+
+// query returns the statement that makes the write, with placeholders of SQLite and
+// bun, and its arguments.
+func (w sessionWrite) query(now time.Time) (query string, args []any) {
+	c := w.at(now)
+	if w.rotated == nil {
+		return touchSession, []any{int64(c.lastSeen), int64(c.used), c.before, int64(c.used), w.session.ID}
+	}
+	return rotateSession, []any{c.newest, int64(c.rotated), int64(c.used), int64(c.lastSeen), c.rotations, c.marks, w.session.ID, c.before}
+}
+
+// writeAlone makes one write in a transaction of its own, which limits how long it
+// waits for a lock.
+func (s *Store) writeAlone(ctx context.Context, w sessionWrite) (struct{}, error) {
+	err := s.write.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
+		query, args := w.query(s.Now())
+		n, err := exec(ctx, tx, query, args...)
+		if err != nil {
+			return err
+		}
+		return w.result(n)
+	})
+	return struct{}{}, err
+}
+
+// writeSQLite makes the writes in one transaction, with one flush to the disk.
+func (s *Store) writeSQLite(ctx context.Context, writes []sessionWrite) ([]result[struct{}], error) {
+	// Prepared first: the transaction holds the only writing connection.
+	rotate, err := s.rotate.prepare(ctx, s.pools.Write, rotateSession)
+	if err != nil {
+		return nil, err
+	}
+	touch, err := s.touch.prepare(ctx, s.pools.Write, touchSession)
+	if err != nil {
+		return nil, err
+	}
+	tx, err := s.pools.Write.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	// The driver starts a goroutine for each statement that can be cancelled; these are
+	// too short for that.
+	short := context.WithoutCancel(ctx)
+	rotate, touch = tx.StmtContext(short, rotate), tx.StmtContext(short, touch)
+	results := make([]result[struct{}], len(writes))
+	now := s.Now()
+	for i, w := range writes {
+		stmt := touch
+		if w.rotated != nil {
+			stmt = rotate
+		}
+		_, args := w.query(now)
+		n, err := rowsAffected(stmt.ExecContext(short, args...))
+		if err != nil {
+			return nil, err
+		}
+		results[i].err = w.result(n)
+	}
+	return results, tx.Commit()
+}
+
+// writePostgres makes the writes with one statement, which waits for no row lock:
+// a row that another transaction has locked is skipped, and its write runs alone. So
+// does a write that changes no row, which is rare: alone it gets its own result.
+//
+// The locks are taken in the order of the ids, so that batches of several nodes
+// cannot deadlock; a change of an account, which locks its sessions in any order,
+// cannot either, because this statement never waits.
+func (s *Store) writePostgres(ctx context.Context, writes []sessionWrite) ([]result[struct{}], error) {
+	var id, before, newest, rotated, used, lastSeen, rotations, marks pgArray
+	now := s.Now()
+	for _, w := range writes {
+		c := w.at(now)
+		id.int(w.session.ID)
+		before.bytes(c.before)
+		newest.bytes(c.newest)
+		rotated.int(int64(c.rotated))
+		used.int(int64(c.used))
+		lastSeen.int(int64(c.lastSeen))
+		rotations.int(c.rotations)
+		marks.bytes(c.marks)
+	}
+	rows, err := s.pools.Write.QueryContext(ctx, writeSessions, id.literal(), before.literal(), newest.literal(),
+		rotated.literal(), used.literal(), lastSeen.literal(), rotations.literal(), marks.literal())
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	changed := make(map[int64]struct{}, len(writes))
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		changed[id] = struct{}{}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	results := make([]result[struct{}], len(writes))
+	for i, w := range writes {
+		if _, ok := changed[w.session.ID]; !ok {
+			results[i].err = errAlone
+		}
+	}
+	return results, nil
+}
+
+const writeSessions = `WITH locked AS (
+		SELECT id FROM personal_sessions WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED)
+	UPDATE personal_sessions s SET
+		newest = coalesce(n.newest, s.newest),
+		rotated = CASE WHEN n.newest IS NULL THEN s.rotated ELSE n.rotated END,
+		used = CASE WHEN n.newest IS NOT NULL OR n.used <> 0 AND s.newest = n.before AND s.used = 0 THEN n.used ELSE s.used END,
+		last_seen = n.last_seen,
+		rotations = CASE WHEN n.newest IS NULL THEN s.rotations ELSE n.rotations END,
+		marks = coalesce(n.marks, s.marks)
+	FROM locked, unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bytea[])
+		AS n (id, before, newest, rotated, used, last_seen, rotations, marks)
+	WHERE s.id = locked.id AND n.id = locked.id AND (n.newest IS NULL OR s.newest = n.before)
+	RETURNING s.id`
+
+// pgArray builds a PostgreSQL array literal of integers or byte strings.
+type pgArray []byte
+
+func (a *pgArray) int(n int64) { *a = append(strconv.AppendInt(*a, n, 10), ',') }
+
+// bytes appends a byte string; nil is NULL.
+func (a *pgArray) bytes(b []byte) {
+	if b == nil {
+		*a = append(*a, "NULL,"...)
+		return
+	}
+	*a = append(hex.AppendEncode(append(*a, `"\\x`...), b), `",`...)
+}
+
+func (a *pgArray) literal() string {
+	return "{" + strings.TrimSuffix(string(*a), ",") + "}"
+}
+
+// foundSession is a session as FindSession returns it.
+type foundSession struct {
+	session accounts.Session
+	account accounts.Account
+}
+
+// FindSession implements accounts.SessionStore.
+func (s *Store) FindSession(ctx context.Context, selector token.Selector, part accounts.AccountPart) (accounts.Session, accounts.Account, error) {
+	const doing = "find a session"
+	if part == accounts.WholeAccount {
+		var row sessionRow
+		err := scan(ctx, doing, s.read.NewSelect().Model(&row).Relation("Account").Where("s.selector = ?", selector[:]))
+		if err != nil {
+			return accounts.Session{}, accounts.Account{}, err
+		}
+		return row.session(), row.Account.account(), nil
+	}
+	var found foundSession
+	var err error
+	if s.pools.Kind == dbconn.SQLite {
+		found, err = s.findSQLite(ctx, selector, part)
+	} else {
+		found, err = s.finds[part].do(ctx, selector)
+	}
+	return found.session, found.account, wrap(ctx, doing, err)
+}
+
+// findColumns are the columns that FindSession reads, except of a whole account.
+var findColumns = [...]string{
+	accounts.AccountState:   stateColumns,
+	accounts.AccountProfile: stateColumns + ", a.login, a.name, a.email, a.fields",
+}
+
+const stateColumns = "s.selector, s.id, s.account_id, s.chain_key, s.newest, s.created, s.rotated, s.used, s.last_seen, s.rotations, s.marks, a.disabled"
+
+func findQuery(part accounts.AccountPart, condition string) string {
+	return "SELECT " + findColumns[part] +
+		" FROM personal_sessions s JOIN personal_accounts a ON a.id = s.account_id WHERE s.selector " + condition
+}
+
+// findSQLite finds one session with a prepared statement.
+func (s *Store) findSQLite(ctx context.Context, selector token.Selector, part accounts.AccountPart) (found foundSession, err error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	stmt, err := s.find[part].prepare(ctx, s.pools.Read, findQuery(part, "= ?"))
+	if err != nil {
+		return found, err
+	}
+	rows, err := stmt.QueryContext(ctx, selector[:])
+	if err != nil {
+		return found, err
+	}
+	err = scanSessions(rows, part, func(_ token.Selector, f foundSession) { found = f })
+	if err == nil && found.session.ID == 0 {
+		err = sql.ErrNoRows
+	}
+	return found, err
+}
+
+// newFinds returns the batcher of lookups that read a part of the account.
+func (s *Store) newFinds(part accounts.AccountPart) *batcher[token.Selector, foundSession] {
+	query := findQuery(part, "= ANY ($1::bytea[])")
+	find := func(ctx context.Context, selectors []token.Selector) ([]result[foundSession], error) {
+		var list pgArray
+		for i := range selectors {
+			list.bytes(selectors[i][:])
+		}
+		rows, err := s.pools.Read.QueryContext(ctx, query, list.literal())
+		if err != nil {
+			return nil, err
+		}
+		found := make(map[token.Selector]foundSession, len(selectors))
+		err = scanSessions(rows, part, func(selector token.Selector, f foundSession) { found[selector] = f })
+		if err != nil {
+			return nil, err
+		}
+		results := make([]result[foundSession], len(selectors))
+		for i, selector := range selectors {
+			f, ok := found[selector]
+			results[i].value = f
+			if !ok {
+				results[i].err = sql.ErrNoRows
+			}
+		}
+		return results, nil
+	}
+	return &batcher[token.Selector, foundSession]{
+		slots: 2, limit: 256, timeout: operationTimeout, run: find,
+		alone: func(ctx context.Context, selector token.Selector) (foundSession, error) {
+			results, err := find(ctx, []token.Selector{selector})
+			if err != nil {
+				return foundSession{}, err
+			}
+			return results[0].value, results[0].err
+		},
+	}
+}
+
+// scanSessions calls f with each row of findColumns.
+func scanSessions(rows *sql.Rows, part accounts.AccountPart, f func(token.Selector, foundSession)) error {
+	defer rows.Close()
+	var row sessionRow
+	var account accountRow
+	var selector token.Selector
+	var chainKey token.ChainKey
+	var current [32]byte
+	into := []any{
+		fixed(selector[:]), &row.ID, &row.AccountID, fixed(chainKey[:]), fixed(current[:]),
+		(*int64)(&row.Created), (*int64)(&row.Rotated), (*int64)(&row.Used), (*int64)(&row.LastSeen), &row.Rotations, &row.Marks,
+		&account.Disabled, &account.Login, &account.Name, &account.Email, &account.Fields,
+	}
+	if part == accounts.AccountState {
+		into = into[:12]
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		account.ID = row.AccountID
+		session := row.session()
+		session.Selector, session.ChainKey, session.Current = selector, chainKey, current
+		f(selector, foundSession{session, account.account()})
+	}
+	return rows.Err()
+}
+
+// fixed scans a byte string of a fixed length without allocating.
+type fixed []byte
+
+// Scan implements [database/sql.Scanner].
+func (f fixed) Scan(column any) error {
+	b, ok := column.([]byte)
+	if !ok || len(b) != len(f) {
+		return fmt.Errorf("the column holds a %T, want %d bytes", column, len(f))
+	}
+	copy(f, b)
+	return nil
+}
+
+// statement is a query that is prepared at its first use, because its tables may not
+// exist before.
+type statement struct {
+	mu       sync.Mutex
+	prepared *sql.Stmt
+}
+
+func (p *statement) prepare(ctx context.Context, db *sql.DB, query string) (*sql.Stmt, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.prepared != nil {
+		return p.prepared, nil
+	}
+	stmt, err := db.PrepareContext(ctx, query)
+	if err == nil {
+		p.prepared = stmt
+	}
+	return stmt, err
+}

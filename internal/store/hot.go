@@ -81,7 +81,8 @@ func (s *Store) writeSession(ctx context.Context, doing string, w sessionWrite) 
 }
 
 // newWrites returns the batcher of session writes. A session is in a batch once,
-// because the PostgreSQL statement updates a row once. SQLite has one writer.
+// because the PostgreSQL statement updates a row once. There is one slot: SQLite has
+// one writer, and on PostgreSQL more slots make smaller batches, which cost more.
 func (s *Store) newWrites() *batcher[sessionWrite, struct{}] {
 	b := &batcher[sessionWrite, struct{}]{
 		slots: 1, limit: 256, timeout: operationTimeout,
@@ -90,34 +91,39 @@ func (s *Store) newWrites() *batcher[sessionWrite, struct{}] {
 		alone: s.writeAlone,
 	}
 	if s.pools.Kind == dbconn.PostgreSQL {
-		b.slots, b.run = 2, s.writePostgres
+		b.run = s.writePostgres
 	}
 	return b
 }
 
+// The statements of single writes, with placeholders of SQLite and bun. They end with
+// an id: one of the two that follow.
 const (
-	rotateSession = `UPDATE personal_sessions
-		SET newest = ?, rotated = ?, used = ?, last_seen = ?, rotations = ?, marks = ? WHERE id = ? AND newest = ?`
+	rotateSession = `UPDATE personal_sessions SET newest = ?, rotated = ?, used = ?, last_seen = ?, rotations = ?, marks = ?
+		WHERE newest = ? AND id = `
 	touchSession = `UPDATE personal_sessions
-		SET last_seen = ?, used = CASE WHEN ? <> 0 AND newest = ? AND used = 0 THEN ? ELSE used END WHERE id = ?`
+		SET last_seen = ?, used = CASE WHEN ? <> 0 AND newest = ? AND used = 0 THEN ? ELSE used END WHERE id = `
+
+	anyID      = "?"
+	unlockedID = "(SELECT id FROM personal_sessions WHERE id = ? FOR UPDATE SKIP LOCKED)" // of PostgreSQL
 )
 
-// query returns the statement that makes the write, with placeholders of SQLite and
-// bun, and its arguments.
-func (w sessionWrite) query(now time.Time) (query string, args []any) {
+// statement returns the statement that makes the write, without the id's placeholder,
+// and its arguments.
+func (w sessionWrite) statement(now time.Time) (query string, args []any) {
 	c := w.at(now)
 	if w.rotated == nil {
 		return touchSession, []any{int64(c.lastSeen), int64(c.used), c.before, int64(c.used), w.session.ID}
 	}
-	return rotateSession, []any{c.newest, int64(c.rotated), int64(c.used), int64(c.lastSeen), c.rotations, c.marks, w.session.ID, c.before}
+	return rotateSession, []any{c.newest, int64(c.rotated), int64(c.used), int64(c.lastSeen), c.rotations, c.marks, c.before, w.session.ID}
 }
 
 // writeAlone makes one write in a transaction of its own, which limits how long it
 // waits for a lock.
 func (s *Store) writeAlone(ctx context.Context, w sessionWrite) (struct{}, error) {
 	err := s.write.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
-		query, args := w.query(s.Now())
-		n, err := exec(ctx, tx, query, args...)
+		query, args := w.statement(s.Now())
+		n, err := exec(ctx, tx, query+anyID, args...)
 		if err != nil {
 			return err
 		}
@@ -129,11 +135,11 @@ func (s *Store) writeAlone(ctx context.Context, w sessionWrite) (struct{}, error
 // writeSQLite makes the writes in one transaction, with one flush to the disk.
 func (s *Store) writeSQLite(ctx context.Context, writes []sessionWrite) ([]result[struct{}], error) {
 	// Prepared first: the transaction holds the only writing connection.
-	rotate, err := s.rotate.prepare(ctx, s.pools.Write, rotateSession)
+	rotate, err := s.rotate.prepare(ctx, s.pools.Write, rotateSession+anyID)
 	if err != nil {
 		return nil, err
 	}
-	touch, err := s.touch.prepare(ctx, s.pools.Write, touchSession)
+	touch, err := s.touch.prepare(ctx, s.pools.Write, touchSession+anyID)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +159,7 @@ func (s *Store) writeSQLite(ctx context.Context, writes []sessionWrite) ([]resul
 		if w.rotated != nil {
 			stmt = rotate
 		}
-		_, args := w.query(now)
+		_, args := w.statement(now)
 		n, err := rowsAffected(stmt.ExecContext(short, args...))
 		if err != nil {
 			return nil, err
@@ -171,8 +177,16 @@ func (s *Store) writeSQLite(ctx context.Context, writes []sessionWrite) ([]resul
 // cannot deadlock; a change of an account, which locks its sessions in any order,
 // cannot either, because this statement never waits.
 func (s *Store) writePostgres(ctx context.Context, writes []sessionWrite) ([]result[struct{}], error) {
-	var id, before, newest, rotated, used, lastSeen, rotations, marks pgArray
 	now := s.Now()
+	if len(writes) == 1 {
+		query, args := writes[0].statement(now)
+		n, err := exec(ctx, s.write, query+unlockedID, args...)
+		if n == 0 {
+			return []result[struct{}]{{err: errAlone}}, err
+		}
+		return make([]result[struct{}], 1), err
+	}
+	var id, before, newest, rotated, used, lastSeen, rotations, marks pgArray
 	for _, w := range writes {
 		c := w.at(now)
 		id.int(w.session.ID)

@@ -1,11 +1,14 @@
 package store_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/token"
 )
 
 func TestNow_IsThePostgreSQLServersTime(t *testing.T) {
@@ -17,5 +20,75 @@ func TestNow_IsThePostgreSQLServersTime(t *testing.T) {
 	const slack = time.Second // of the measurement
 	if server.Before(before.Add(-slack)) || server.After(after.Add(slack)) {
 		t.Errorf("got %v to %v, want the server's time %v in between", before, after, server)
+	}
+}
+
+// A password change, for example, locks the sessions of its account.
+func TestSessionWrites_LockedSessionDelaysNoOther(t *testing.T) {
+	const sessions = 32
+	url := testkit.Postgres(t)
+	s := migrated(t, url, store.Options{})
+	write := func(selector token.Selector, n int) error {
+		session, _, err := s.FindSession(t.Context(), selector, accounts.AccountState)
+		if err != nil {
+			return err
+		}
+		if n%4 == 1 {
+			return s.TouchSession(t.Context(), session.ID, session.Current, true)
+		}
+		return s.RotateSession(t.Context(), session, func(now time.Time) accounts.Session {
+			session.Current, session.Rotated = [32]byte{1}, now
+			return session
+		})
+	}
+	var selectors [sessions]token.Selector
+	for i := range selectors {
+		login := fmt.Sprintf("user%04d", i)
+		newAccount(t, s, login)
+		copy(selectors[i][:], login)
+	}
+	locking, err := pools(t, url).Write.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locking.Rollback()
+	if _, err := locking.ExecContext(t.Context(), "SELECT FROM personal_sessions WHERE selector IN ($1, $2) FOR UPDATE", selectors[4][:], selectors[5][:]); err != nil {
+		t.Fatal(err)
+	}
+	locked, others := make(chan error, 2), make(chan error, sessions)
+	for i, selector := range selectors {
+		go func() {
+			err := write(selector, i)
+			if i == 4 || i == 5 {
+				locked <- err
+			} else {
+				others <- err
+			}
+		}()
+	}
+	for range sessions - 2 {
+		if err := <-others; err != nil {
+			t.Error(err)
+		}
+	}
+	select {
+	case err := <-locked:
+		t.Errorf("got the result %v of a write to a locked session, want it to wait", err)
+	default:
+	}
+	if err := locking.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := <-locked; err != nil {
+			t.Errorf("after the lock: %v", err)
+		}
+	}
+	for i, selector := range selectors {
+		session, _, err := s.FindSession(t.Context(), selector, accounts.AccountState)
+		touch := i%4 == 1
+		if err != nil || (session.Current == [32]byte{1}) == touch || session.Used.IsZero() == touch {
+			t.Errorf("session %d: got %+v (error %v), want it rotated or, if %t, used", i, session, err, touch)
+		}
 	}
 }

@@ -31,6 +31,7 @@ const operationTimeout = 10 * time.Second
 type Options struct {
 	Clock func() time.Time // in tests, instead of the database's
 	Log   *slog.Logger     // nil: slog's default
+	Wrap  dbconn.Wrap      // in tests, to count statements; nil: none
 }
 
 // Store is a database. It is safe for concurrent use.
@@ -61,7 +62,11 @@ var (
 // measures the offset of its clock. It changes nothing in the database, but
 // creates a missing SQLite file. An invalid URL is a *URLError.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
-	pools, err := dbconn.Open(url, dbconn.RequestLimits)
+	var wraps []dbconn.Wrap
+	if o.Wrap != nil {
+		wraps = append(wraps, o.Wrap)
+	}
+	pools, err := dbconn.Open(url, dbconn.RequestLimits, wraps...)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package system
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -136,6 +139,42 @@ func TestKill_HostTakesItsPluginWithIt(t *testing.T) {
 		again := start(t, options{database: database, settings: cheap + unthrottled, data: s.data})
 		again.wantAlive(t, "a session from before the kill", u.pair)
 		again.signIn(t, u)
+	})
+}
+
+func TestKill_AcknowledgedRotationsSurvive(t *testing.T) {
+	t.Parallel()
+	const clients = 8
+	testkit.Databases(t, func(t *testing.T, database string) {
+		s := start(t, options{database: database, settings: cheap + unthrottled})
+		acknowledged := make([]pair, clients)
+		for i := range acknowledged {
+			acknowledged[i] = s.newUser(t).pair
+		}
+		var refreshes atomic.Int64
+		var running sync.WaitGroup
+		for i := range acknowledged {
+			running.Go(func() {
+				for {
+					r, err := s.exchange(call{method: http.MethodGet, path: "auth_refresh/", as: acknowledged[i]})
+					if err != nil || json.Unmarshal(r.Data["user_hash"], &acknowledged[i].Hash) != nil {
+						return // killed
+					}
+					refreshes.Add(1)
+				}
+			})
+		}
+		eventually(t, "hashes are refreshed", func() bool { return refreshes.Load() > 20*clients })
+		pid := s.plugin(t).Active.PID
+		_ = s.process.Kill() // both still run
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		running.Wait()
+		eventually(t, "the plugin process ends", func() bool { return isGone(pid) })
+		again := start(t, options{database: database, settings: cheap + unthrottled, data: s.data})
+		for _, p := range acknowledged {
+			again.wantAlive(t, "the last acknowledged hash", p)
+			again.refresh(t, p)
+		}
 	})
 }
 

@@ -10,6 +10,7 @@ package dbconn
 
 import (
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"strings"
 )
@@ -46,19 +47,28 @@ func (p Pools) Close() error {
 	return errors.Join(p.Write.Close(), p.Read.Close())
 }
 
+// Wrap wraps what opens the connections of a pool. Tests count statements with it.
+type Wrap func(driver.Connector) driver.Connector
+
 // Open makes the pools for a URL. On PostgreSQL it does not connect yet. The error
 // is a *[URLError] if the URL is invalid.
-func Open(url string, l Limits) (Pools, error) {
+func Open(url string, l Limits, wraps ...Wrap) (Pools, error) {
+	open := func(c driver.Connector) *sql.DB {
+		for _, wrap := range wraps {
+			c = wrap(c)
+		}
+		return sql.OpenDB(c)
+	}
 	scheme, rest, _ := strings.Cut(url, "://")
 	switch scheme {
 	case "sqlite":
-		return openSQLite(rest)
+		return openSQLite(rest, open)
 	case "postgres", "postgresql":
 		conf, err := parsePostgres(url)
 		if err != nil {
 			return Pools{}, err
 		}
-		db := openPostgres(conf, l)
+		db := openPostgres(conf, l, open)
 		return Pools{Kind: PostgreSQL, Write: db, Read: db}, nil
 	}
 	return Pools{}, wrong("it must begin with sqlite:// or postgres://")

@@ -37,9 +37,9 @@ var (
 	MigrationLimits = Limits{Lock: 5 * time.Second, Statement: 5 * time.Minute, Read: 6 * time.Minute}
 )
 
-func openPostgres(c *pgdriver.Config, l Limits) *sql.DB {
+func openPostgres(c *pgdriver.Config, l Limits, open func(driver.Connector) *sql.DB) *sql.DB {
 	c.ReadTimeout, c.WriteTimeout = l.Read, writeTimeout
-	db := sql.OpenDB(&connector{config: c, begin: l.begin()})
+	db := open(&connector{config: c, begin: l.begin()})
 	size := min(4*runtime.GOMAXPROCS(0), 20)
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)

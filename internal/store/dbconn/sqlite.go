@@ -3,6 +3,7 @@ package dbconn
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite"
 )
 
 // busyTimeout is how long a connection waits for other processes that use the file.
@@ -36,7 +37,7 @@ var sqlitePragmas = []string{
 // openSQLite opens a pool of one writer and a pool of readers. In WAL mode readers
 // neither block the writer nor wait for it. The writer's transactions begin
 // IMMEDIATE, so that none fails halfway because it cannot get the write lock.
-func openSQLite(path string) (Pools, error) {
+func openSQLite(path string, open func(driver.Connector) *sql.DB) (Pools, error) {
 	switch {
 	case path == "":
 		return Pools{}, wrong("it names no file: sqlite://PATH")
@@ -54,12 +55,12 @@ func openSQLite(path string) (Pools, error) {
 	if err != nil {
 		return Pools{}, fmt.Errorf("open the database file: %w", err)
 	}
-	write, err := openFile(path, "_txlock=immediate")
+	write, err := openFile(path, "_txlock=immediate", open)
 	if err != nil {
 		return Pools{}, err
 	}
 	write.SetMaxOpenConns(1)
-	read, err := openFile(path, "_pragma=query_only(1)")
+	read, err := openFile(path, "_pragma=query_only(1)", open)
 	if err != nil {
 		_ = write.Close()
 		return Pools{}, err
@@ -70,14 +71,14 @@ func openSQLite(path string) (Pools, error) {
 	return Pools{Kind: SQLite, Write: write, Read: read}, nil
 }
 
-func openFile(path, option string) (*sql.DB, error) {
+func openFile(path, option string, open func(driver.Connector) *sql.DB) (*sql.DB, error) {
 	name := (&url.URL{Scheme: "file", Path: path}).String()
 	name += "?_pragma=" + strings.Join(sqlitePragmas, "&_pragma=") + "&" + option
-	db, err := sql.Open("sqlite", name)
+	connector, err := sqlite.NewConnector(name)
 	if err != nil {
 		return nil, fmt.Errorf("open the database file: %w", err)
 	}
-	return db, nil
+	return open(connector), nil
 }
 
 // keepPrivate creates the database file with mode 0600, or removes the access of

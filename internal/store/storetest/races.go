@@ -334,6 +334,25 @@ var raceCases = []testCase{
 			w.must(w.DeleteAccount(t.Context(), a.ID, removed))
 		}
 	}},
+	{"a rotation that panics fails no other session's", func(t *testing.T, w *world) {
+		var sessions []accounts.Session
+		for range contenders {
+			_, s := w.createAny()
+			sessions = append(sessions, s)
+		}
+		errs := atOnce(contenders, func(i int) error {
+			return w.RotateSession(t.Context(), sessions[i], func(now time.Time) accounts.Session {
+				if i == 3 {
+					panic("a bug")
+				}
+				return rotated(sessions[i], digest("next", i), now)
+			})
+		})
+		if errs[3] == nil || count(errs, nil) != contenders-1 {
+			t.Errorf("got %d successes and for the bad one the error %v, want %d and an error; all: %v",
+				count(errs, nil), errs[3], contenders-1, errors.Join(errs...))
+		}
+	}},
 	{"all operations at once on one account do not deadlock, even with its deletion", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		ctx := t.Context()

@@ -1,0 +1,190 @@
+package accounts_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// The bounds of allocations are an eighth above what was measured. PostgreSQL takes a
+// round trip for each statement.
+func TestCost_StatementsAndAllocations(t *testing.T) {
+	costs := []struct {
+		operation                  string
+		call                       func(*testing.T, *fixture, *personal.Credentials) error
+		sqlite, postgres           int     // statements, with those of transactions
+		allocSQLite, allocPostgres float64 // at most
+	}{
+		{"refresh", func(t *testing.T, f *fixture, c *personal.Credentials) error {
+			fresh, err := f.service.Refresh(at(t, "203.0.113.1"), *c)
+			*c = fresh
+			return err
+		}, 4, 2, 175, 130},
+		{"verification", func(t *testing.T, f *fixture, c *personal.Credentials) error {
+			_, err := f.service.Profile(at(t, "203.0.113.1"), *c)
+			return err
+		}, 1, 1, 125, 90},
+		{"sign-in", func(t *testing.T, f *fixture, c *personal.Credentials) error {
+			_, err := f.service.Authorize(at(t, "203.0.113.1"), personal.AuthorizeRequest{Login: "ada", Password: goodPassword})
+			return err
+		}, 28, 28, 1000, 750},
+	}
+	for _, c := range costs {
+		t.Run(c.operation, func(t *testing.T) {
+			testkit.Databases(t, func(t *testing.T, url string) {
+				statements, allocs := c.postgres, c.allocPostgres
+				if strings.HasPrefix(url, "sqlite") {
+					statements, allocs = c.sqlite, c.allocSQLite
+				}
+				f, h := guarded(t, url)
+				counter := &statementCounter{}
+				s, err := store.Open(t.Context(), url, store.Options{Clock: f.clock.Now, Log: slog.New(slog.DiscardHandler), Wrap: counter.wrap})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				f.service = f.serve(s, h)
+				credentials := f.register(t, "ada").Credentials
+				call := func() {
+					f.clock.Advance(10 * time.Second) // no limit is reached
+					if err := c.call(t, f, &credentials); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for range 3 { // prepares statements, opens connections, stores the first use
+					call()
+				}
+				counter.take()
+				call()
+				if got := counter.take(); len(got) != statements {
+					t.Errorf("got %d statements, want %d:\n%s", len(got), statements, strings.Join(got, "\n"))
+				}
+				if testkit.RaceDetector {
+					return // it allocates
+				}
+				if got := testing.AllocsPerRun(50, call); got > allocs {
+					t.Errorf("got %v allocations, want at most %v", got, allocs)
+				}
+			})
+		})
+	}
+}
+
+// statementCounter records the statements of the connections of a pool.
+type statementCounter struct {
+	mu         sync.Mutex
+	statements []string
+}
+
+func (c *statementCounter) add(statement string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.statements = append(c.statements, statement)
+}
+
+// take returns the statements since the last call.
+func (c *statementCounter) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	got := c.statements
+	c.statements = nil
+	return got
+}
+
+func (c *statementCounter) wrap(connector driver.Connector) driver.Connector {
+	return countedConnector{connector, c}
+}
+
+type countedConnector struct {
+	driver.Connector
+	count *statementCounter
+}
+
+func (c countedConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &countedConn{conn.(fullConn), c.count}, nil
+}
+
+// fullConn is what both drivers' connections implement.
+type fullConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+type countedConn struct {
+	fullConn
+	count *statementCounter
+}
+
+func (c *countedConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	c.count.add("BEGIN")
+	tx, err := c.fullConn.BeginTx(ctx, o)
+	return countedTx{tx, c.count}, err
+}
+
+func (c *countedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	c.count.add(query)
+	return c.fullConn.ExecContext(ctx, query, args)
+}
+
+func (c *countedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	c.count.add(query)
+	return c.fullConn.QueryContext(ctx, query, args)
+}
+
+func (c *countedConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	c.count.add("PREPARE " + query)
+	stmt, err := c.fullConn.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return countedStmt{stmt.(fullStmt), query, c.count}, nil
+}
+
+type countedTx struct {
+	driver.Tx
+	count *statementCounter
+}
+
+func (t countedTx) Commit() error {
+	t.count.add("COMMIT")
+	return t.Tx.Commit()
+}
+
+type fullStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+type countedStmt struct {
+	fullStmt
+	query string
+	count *statementCounter
+}
+
+func (s countedStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	s.count.add(s.query)
+	return s.fullStmt.ExecContext(ctx, args)
+}
+
+func (s countedStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	s.count.add(s.query)
+	return s.fullStmt.QueryContext(ctx, args)
+}

@@ -185,14 +185,14 @@ func (p *process) configure(ctx context.Context, c Configuration, conn *grpc.Cli
 // intercept is the interceptor of every unary call to the plugin. Calls to
 // go-plugin's own services pass unchanged.
 func (p *process) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	i := interceptor{log: p.log, level: slog.LevelInfo, status: contractStatus}
+	i := interceptor{log: p.log, status: contractStatus}
 	switch info.Server.(type) {
 	case *serviceServer:
 		next = p.requireModule(next)
 	case *administrationServer:
 		next = p.requireAdministration(next)
 	case *lifecycleServer:
-		i.level, i.status = slog.LevelDebug, lifecycleStatus
+		i.status = lifecycleStatus
 	default:
 		return next(ctx, request)
 	}

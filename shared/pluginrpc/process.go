@@ -27,6 +27,10 @@ const (
 	// after asking it to stop.
 	closeTimeout = 1800 * time.Millisecond
 
+	// streamWorkers is how many goroutines stay for calls; more calls at a time get one
+	// each. A new goroutine spends more time on growing its stack than on a small call.
+	streamWorkers = 32
+
 	// How long a plugin may run on after its host is gone: orphanQuiesceTimeout for
 	// background work, orphanTimeout in total.
 	orphanQuiesceTimeout = time.Second
@@ -74,7 +78,7 @@ func Serve(build Builder, o ServeOptions) {
 			ProtocolVersion: {PluginName: &pluginSide{process: p}},
 		},
 		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
-			server := newServer(options, p.intercept)
+			server := newServer(append(options, grpc.NumStreamWorkers(streamWorkers)), p.intercept)
 			p.server.Store(server)
 			return server
 		},

@@ -119,14 +119,15 @@ func acceptedLanguages(r *http.Request) []language.Tag {
 // messages may exist in different languages, so each label is matched with the
 // caller's whole Accept-Language.
 type labels struct {
-	preferred []language.Tag // the caller's, best first
-	host      language.Tag   // the host's default
-	sets      map[string]languages
+	request   *http.Request
+	host      language.Tag         // the host's default
+	preferred []language.Tag       // the caller's, best first; set by the first choice
+	sets      map[string]languages // nil until the first choice
 }
 
-func (l *locales) labels(r *http.Request) *labels {
-	return &labels{preferred: acceptedLanguages(r), host: l.host, sets: map[string]languages{}}
-}
+// labels returns the labels for a caller. Most requests choose none, so the header is
+// not read yet.
+func (l *locales) labels(r *http.Request) *labels { return &labels{request: r, host: l.host} }
 
 // Labels returns a function that chooses a label's text for the caller, as the API
 // does: in the caller's best language, else in the host's default language, else in
@@ -141,6 +142,9 @@ func (l *labels) choose(label personal.LocalText, fallback string) string {
 	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(label)), func(key string) bool { return label[key] == "" })
 	if len(keys) == 0 {
 		return fallback
+	}
+	if l.sets == nil {
+		l.preferred, l.sets = acceptedLanguages(l.request), map[string]languages{}
 	}
 	id := strings.Join(keys, ",")
 	set, ok := l.sets[id] // most labels have the same languages

@@ -50,6 +50,7 @@ type host struct {
 	manager   *pluginmanager.Manager
 	sessions  *admin.Sessions // of administrators
 	server    *http.Server
+	profiles  *profileServer // nil: none are served
 	closers   []func() error // in the order of opening
 }
 
@@ -87,6 +88,9 @@ func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err err
 		OnEvent:      h.events.Append,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := h.listenForProfiles(ctx); err != nil {
 		return nil, err
 	}
 	handler, err := h.newHandler(ctx)
@@ -252,9 +256,12 @@ func (h *host) run(ctx context.Context, ready func()) (err error) {
 	if err := h.manager.Start(); err != nil {
 		return err
 	}
-	serving, starting := make(chan error, 1), make(chan error, 1)
+	serving, starting := make(chan error, 2), make(chan error, 1)
 	go func() { serving <- h.server.Serve(h.listener) }()
 	go func() { starting <- h.manager.WaitReady(ctx) }()
+	if h.profiles != nil {
+		go func() { serving <- h.profiles.serve() }()
+	}
 	defer h.stop(ctx)
 	for {
 		select {

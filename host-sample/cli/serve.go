@@ -51,6 +51,7 @@ type serveCommand struct {
 
 	Bake     time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long the old version is kept warm for a rollback after a swap (${default}); 0 stops it at once."`
 	Drain    time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long requests in progress may take to finish when the host stops, or when a swap stops a plugin process (${default})."`
+	Pprof    string        `env:"PERSONAL_PPROF" placeholder:"HOST:PORT" help:"Serve profiles of host and plugin under /debug/pprof/ at this loopback address; port 0 picks a free one. By default there are none."`
 	LogLevel string        `default:"info" env:"PERSONAL_LOG_LEVEL" help:"Log level: debug, info, warn or error (${default})."`
 }
 
@@ -71,6 +72,9 @@ func (f *serveCommand) Run(ctx context.Context, parsed *kong.Context, out output
 		return err
 	}
 	fmt.Fprintf(out.stdout, "listening on %s\n", h.url)
+	if h.profiles != nil {
+		fmt.Fprintf(out.stdout, "profiles at %s%s\n", h.profiles.url, profilesPath)
+	}
 	return h.run(ctx, func() { h.printAddresses(out.stdout) })
 }
 
@@ -127,6 +131,7 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 		check("smtp", err)
 	}
 	check("addr", checkAddr(f.Addr, f.SMTP != "" || f.AllowMailCapture))
+	check("pprof", checkProfileAddr(f.Pprof))
 
 	proxies, err := prefixes(f.TrustedProxy)
 	check("trusted-proxy", cmp.Or(err, checkAPI(personalhttp.Options{TrustedProxies: proxies})))

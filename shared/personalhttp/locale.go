@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/language"
 
@@ -65,6 +66,7 @@ type locales struct {
 	supported languages        // the keys of texts
 	fallback  string           // the supported locale for callers who prefer none of them
 	host      language.Tag     // the host's default, for labels, which may have more languages
+	labelSets labelSets
 }
 
 func newLocales(fallback string) (*locales, error) {
@@ -76,6 +78,7 @@ func newLocales(fallback string) (*locales, error) {
 		texts:     map[string]texts{"en": english(), "ru": russian()},
 		supported: newLanguages("en", "ru"),
 		host:      host,
+		labelSets: labelSets{sets: map[string]languages{}},
 	}
 	var ok bool
 	if l.fallback, ok = l.supported.best(host); !ok {
@@ -115,18 +118,46 @@ func acceptedLanguages(r *http.Request) []language.Tag {
 	return tags
 }
 
+// labelSets are the sets of languages in which labels exist, by their keys. They are
+// kept, because making a matcher takes longer than all else that a response needs.
+// Labels come from the host, so there are few sets; beyond maxLabelSets all are made
+// anew.
+type labelSets struct {
+	mu   sync.Mutex
+	sets map[string]languages
+}
+
+const maxLabelSets = 100
+
+// of returns the set of the keys, which are sorted.
+func (s *labelSets) of(keys []string) languages {
+	id := strings.Join(keys, ",")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set, ok := s.sets[id]
+	if !ok {
+		if len(s.sets) >= maxLabelSets {
+			clear(s.sets)
+		}
+		set = newLanguages(keys...)
+		s.sets[id] = set
+	}
+	return set
+}
+
 // labels chooses the language of the host's own texts for one caller. Labels and
 // messages may exist in different languages, so each label is matched with the
 // caller's whole Accept-Language.
 type labels struct {
-	preferred []language.Tag // the caller's, best first
-	host      language.Tag   // the host's default
-	sets      map[string]languages
+	locales   *locales
+	request   *http.Request
+	parsed    bool
+	preferred []language.Tag // the caller's, best first; set once parsed
 }
 
-func (l *locales) labels(r *http.Request) *labels {
-	return &labels{preferred: acceptedLanguages(r), host: l.host, sets: map[string]languages{}}
-}
+// labels returns the labels for a caller. Most requests choose none, so the header is
+// not parsed yet.
+func (l *locales) labels(r *http.Request) *labels { return &labels{locales: l, request: r} }
 
 // Labels returns a function that chooses a label's text for the caller, as the API
 // does: in the caller's best language, else in the host's default language, else in
@@ -142,15 +173,13 @@ func (l *labels) choose(label personal.LocalText, fallback string) string {
 	if len(keys) == 0 {
 		return fallback
 	}
-	id := strings.Join(keys, ",")
-	set, ok := l.sets[id] // most labels have the same languages
-	if !ok {
-		set = newLanguages(keys...)
-		l.sets[id] = set
+	if !l.parsed {
+		l.preferred, l.parsed = acceptedLanguages(l.request), true
 	}
+	set := l.locales.labelSets.of(keys)
 	key, ok := set.best(l.preferred...)
 	if !ok {
-		key, ok = set.best(l.host)
+		key, ok = set.best(l.locales.host)
 	}
 	if !ok {
 		key = keys[0]

@@ -155,16 +155,38 @@ func (m *Manager) WaitReady(ctx context.Context) error {
 // Ready reports whether a request would be served now: nil if a process is live and
 // healthy. It asks the process, for Config.HealthTimeout at most.
 func (m *Manager) Ready(ctx context.Context) error {
+	p, err := m.serving()
+	if err != nil {
+		return err
+	}
+	return m.checkHealth(ctx, p)
+}
+
+// serving returns the live process, or an error if none serves.
+func (m *Manager) serving() (*instance, error) {
 	m.mu.Lock()
 	p, state, lastErr := m.live, m.state, m.lastErr
 	m.mu.Unlock()
-	if p == nil || !state.Serves() {
-		if lastErr == nil {
-			return fmt.Errorf("the plugin is %s", state)
-		}
-		return fmt.Errorf("the plugin is %s: %w", state, lastErr)
+	switch {
+	case p != nil && state.Serves():
+		return p, nil
+	case lastErr == nil:
+		return nil, fmt.Errorf("the plugin is %s", state)
 	}
-	return m.checkHealth(ctx, p)
+	return nil, fmt.Errorf("the plugin is %s: %w", state, lastErr)
+}
+
+// RuntimeProfile returns a profile of the live process, see
+// [pluginrpc.Connection.RuntimeProfile]. It delays neither a swap nor Stop: it fails when
+// its process ends. It may take Config.CallTimeout longer than the duration.
+func (m *Manager) RuntimeProfile(ctx context.Context, name string, duration time.Duration) ([]byte, error) {
+	p, err := m.serving()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, duration+m.config.CallTimeout)
+	defer cancel()
+	return p.RuntimeProfile(ctx, name, duration)
 }
 
 // Stop refuses new calls, ends the calls under way, background work and the

@@ -1,7 +1,10 @@
 package pluginmanager_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 func TestManager_StartsServesAndStopsInOrder(t *testing.T) {
@@ -169,4 +173,42 @@ func TestInvoke_WaitEndsWithContext(t *testing.T) {
 	defer cancel()
 	_, err := r.servingPID(ctx)
 	wantUnavailable(t, err)
+}
+
+func TestRuntimeProfile_EndsWithItsProcess(t *testing.T) {
+	r := newRig(t, good, nil)
+	if _, err := r.RuntimeProfile(limited(t), "heap", 0); err == nil {
+		t.Error("got a profile before the start, want an error")
+	}
+	r.start(t)
+	if data, err := r.RuntimeProfile(limited(t), "heap", 0); err != nil || len(data) == 0 {
+		t.Errorf("got a profile of %d bytes (%v), want one", len(data), err)
+	}
+	result := make(chan error, 1)
+	go func() {
+		_, err := r.RuntimeProfile(limited(t), pluginrpc.ProfileCPU, pluginrpc.MaxProfileTime)
+		result <- err
+	}()
+	eventually(t, "a profile under way", func() bool {
+		data, err := r.RuntimeProfile(limited(t), "goroutine", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unpacked, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stacks, err := io.ReadAll(unpacked)
+		return err == nil && bytes.Contains(stacks, []byte("pluginrpc.record"))
+	})
+	pid := strconv.Itoa(r.Status().PID)
+	if err := r.Stop(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-result; err == nil {
+		t.Error("got a profile of a stopped process, want an error")
+	}
+	if got := r.folder.read("closed"); got != pid {
+		t.Errorf("got module %q closed, want %s: the profile must not delay the stop", got, pid)
+	}
 }

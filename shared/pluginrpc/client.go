@@ -20,25 +20,18 @@ const callbackTimeout = 10 * time.Second
 // personal.Call of their context as metadata and return errors of the contract.
 type contractConn struct {
 	conn    grpc.ClientConnInterface
-	prepare func(context.Context) context.Context // adds to the context of a call
-	timeout time.Duration                         // for a call whose context has no deadline; 0 for none
+	host    personal.Host // whose schema revision is sent with the calls; nil for none
+	timeout time.Duration // for a call whose context has no deadline; 0 for none
 }
 
 // toPlugin returns a connection whose calls send the revision of the host's schema.
 func toPlugin(conn grpc.ClientConnInterface, host personal.Host) contractConn {
-	return contractConn{conn: conn, prepare: func(ctx context.Context) context.Context {
-		schema, err := host.UserFields(ctx)
-		if err != nil {
-			return ctx // a plugin that needs the schema asks the host itself
-		}
-		return withRevision(ctx, schema.Revision)
-	}}
+	return contractConn{conn: conn, host: host}
 }
 
 // toHost returns a connection for callbacks, which send no revision.
 func toHost(conn grpc.ClientConnInterface) contractConn {
-	noRevision := func(ctx context.Context) context.Context { return withRevision(ctx, "") }
-	return contractConn{conn: conn, prepare: noRevision, timeout: callbackTimeout}
+	return contractConn{conn: conn, timeout: callbackTimeout}
 }
 
 // Invoke makes one call.
@@ -48,7 +41,20 @@ func (c contractConn) Invoke(ctx context.Context, method string, args, reply any
 		ctx, cancel = context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 	}
-	return contractError(ctx, c.conn.Invoke(outgoing(c.prepare(ctx)), method, args, reply, opts...))
+	return contractError(ctx, c.conn.Invoke(outgoing(ctx, c.revision(ctx)), method, args, reply, opts...))
+}
+
+// revision returns the revision to send, or "" if the host cannot tell: a plugin that
+// needs the schema then asks the host itself.
+func (c contractConn) revision(ctx context.Context) string {
+	if c.host == nil {
+		return ""
+	}
+	schema, err := c.host.UserFields(ctx)
+	if err != nil {
+		return ""
+	}
+	return schema.Revision
 }
 
 // NewStream fails: the contract has no streams.

@@ -37,9 +37,9 @@ func TestInputKinds_KeepTheirProtobufValues(t *testing.T) {
 func TestOutgoing_KeepsItsMetadataKeys(t *testing.T) {
 	ctx := personal.WithCall(t.Context(), personal.Call{
 		RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("192.0.2.1"), Shared: true, Agent: "Browser/1",
-		SchemaRevision: "1", Administrator: "Ada",
+		Administrator: "Ada",
 	})
-	got, _ := metadata.FromOutgoingContext(outgoing(ctx))
+	got, _ := metadata.FromOutgoingContext(outgoing(ctx, "1"))
 	want := metadata.MD{
 		"personal-request-id-bin":     {"r"},
 		"personal-locale-bin":         {"ru"},

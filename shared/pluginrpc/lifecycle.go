@@ -145,7 +145,7 @@ func (c *Connection) newHostServer(options []grpc.ServerOption) *grpc.Server {
 func (c *Connection) interceptCallback(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	c.callbacks.Add(1)
 	defer c.callbacks.Add(-1)
-	return interceptor{log: c.log, level: slog.LevelDebug, status: callbackStatus}.intercept(ctx, request, info, next)
+	return interceptor{log: c.log, status: callbackStatus}.intercept(ctx, request, info, next)
 }
 
 // Preflight asks whether this version can run here.

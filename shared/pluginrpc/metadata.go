@@ -28,9 +28,12 @@ type callText struct {
 	value *string
 }
 
+// maxCallKeys is how many keys the metadata of a call has at most.
+const maxCallKeys = 7
+
 // callTexts returns the texts of c.
-func callTexts(c *personal.Call) []callText {
-	return []callText{
+func callTexts(c *personal.Call) [maxCallKeys - 2]callText {
+	return [...]callText{
 		{"personal-request-id-bin", 128, &c.RequestID},
 		{"personal-locale-bin", 64, &c.Locale},
 		{"personal-agent-bin", 255, &c.Agent},
@@ -39,21 +42,27 @@ func callTexts(c *personal.Call) []callText {
 	}
 }
 
-// outgoing returns a context whose outgoing metadata is the personal.Call of ctx, and
-// nothing else.
-func outgoing(ctx context.Context) context.Context {
+// outgoing returns a context whose outgoing metadata is the personal.Call of ctx with
+// this schema revision, and nothing else.
+func outgoing(ctx context.Context, revision string) context.Context {
 	call := personal.CallFrom(ctx)
-	md := metadata.MD{}
+	call.SchemaRevision = revision
+	md := make(metadata.MD, maxCallKeys)
+	values := make([]string, 0, maxCallKeys) // one allocation for all
+	set := func(key, value string) {
+		values = append(values, value)
+		md[key] = values[len(values)-1:]
+	}
 	for _, t := range callTexts(&call) {
 		if *t.value != "" {
-			md.Set(t.key, *t.value)
+			set(t.key, *t.value)
 		}
 	}
 	if call.Shared {
-		md.Set(keyShared, "1")
+		set(keyShared, "1")
 	}
 	if call.Address.IsValid() {
-		md.Set(keyAddress, call.Address.String())
+		set(keyAddress, call.Address.String())
 	}
 	return metadata.NewOutgoingContext(ctx, md)
 }
@@ -61,9 +70,8 @@ func outgoing(ctx context.Context) context.Context {
 // incoming returns a context with the personal.Call of the incoming metadata. It
 // ignores an invalid address and a value that was sent more than once.
 func incoming(ctx context.Context) context.Context {
-	md, _ := metadata.FromIncomingContext(ctx)
 	read := func(key string, limit int) string {
-		if values := md.Get(key); len(values) == 1 {
+		if values := metadata.ValueFromIncomingContext(ctx, key); len(values) == 1 {
 			return shorten(values[0], limit)
 		}
 		return ""
@@ -74,13 +82,6 @@ func incoming(ctx context.Context) context.Context {
 	}
 	call.Shared = read(keyShared, 1) == "1"
 	call.Address, _ = netip.ParseAddr(read(keyAddress, maxAddress)) // the zero Addr on an error
-	return personal.WithCall(ctx, call)
-}
-
-// withRevision returns a context whose call has this schema revision.
-func withRevision(ctx context.Context, revision string) context.Context {
-	call := personal.CallFrom(ctx)
-	call.SchemaRevision = revision
 	return personal.WithCall(ctx, call)
 }
 

@@ -71,6 +71,8 @@ func VersionedPlugins(host personal.Host, log *slog.Logger) map[int]plugin.Plugi
 func DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithIdleTimeout(0),
+		grpc.WithStaticStreamWindowSize(windowSize),
+		grpc.WithStaticConnWindowSize(windowSize),
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(MaxMessageSize),
 			grpc.MaxCallSendMsgSize(MaxMessageSize),
@@ -78,10 +80,15 @@ func DialOptions() []grpc.DialOption {
 	}
 }
 
+// windowSize is the static size of HTTP/2's flow control windows, in bytes.
+const windowSize = 1 << 20
+
 // newServer returns a gRPC server with the package's message limits, whose calls go
 // through the interceptor.
 func newServer(options []grpc.ServerOption, interceptor grpc.UnaryServerInterceptor) *grpc.Server {
 	return grpc.NewServer(append(options,
+		grpc.StaticStreamWindowSize(windowSize),
+		grpc.StaticConnWindowSize(windowSize),
 		grpc.MaxRecvMsgSize(MaxMessageSize),
 		grpc.MaxSendMsgSize(MaxMessageSize),
 		grpc.UnaryInterceptor(interceptor),

@@ -27,6 +27,10 @@ const (
 	// after asking it to stop.
 	closeTimeout = 1800 * time.Millisecond
 
+	// streamWorkers is how many goroutines stay for calls; more calls at a time get one
+	// each. A new goroutine spends more time on growing its stack than on a small call.
+	streamWorkers = 32
+
 	// How long a plugin may run on after its host is gone: orphanQuiesceTimeout for
 	// background work, orphanTimeout in total.
 	orphanQuiesceTimeout = time.Second
@@ -74,7 +78,7 @@ func Serve(build Builder, o ServeOptions) {
 			ProtocolVersion: {PluginName: &pluginSide{process: p}},
 		},
 		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
-			server := newServer(options, p.intercept)
+			server := newServer(append(options, grpc.NumStreamWorkers(streamWorkers)), p.intercept)
 			p.server.Store(server)
 			return server
 		},
@@ -185,49 +189,49 @@ func (p *process) configure(ctx context.Context, c Configuration, conn *grpc.Cli
 // intercept is the interceptor of every unary call to the plugin. Calls to
 // go-plugin's own services pass unchanged.
 func (p *process) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	i := interceptor{log: p.log, level: slog.LevelInfo, status: contractStatus}
+	i := interceptor{log: p.log, status: contractStatus}
+	require := (*process).requireModule
 	switch info.Server.(type) {
 	case *serviceServer:
-		next = p.requireModule(next)
 	case *administrationServer:
-		next = p.requireAdministration(next)
+		require = (*process).requireAdministration
 	case *lifecycleServer:
-		i.level, i.status = slog.LevelDebug, lifecycleStatus
+		i.status, require = lifecycleStatus, (*process).requireNothing
 	default:
 		return next(ctx, request)
 	}
-	return i.intercept(ctx, request, info, p.countCall(next))
-}
-
-// requireModule fails with unavailable until there is a module.
-func (p *process) requireModule(next grpc.UnaryHandler) grpc.UnaryHandler {
-	return func(ctx context.Context, request any) (any, error) {
-		if p.parts.Load() == nil {
-			return nil, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: defaultRetryAfter, Cause: errNotConfigured}
+	return i.intercept(ctx, request, info, func(ctx context.Context, request any) (any, error) {
+		if !p.calls.enter() { // the module stays open while a call is running
+			return nil, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: defaultRetryAfter}
 		}
-		return next(ctx, request)
-	}
-}
-
-// requireAdministration fails with not_found if the module has no administration.
-func (p *process) requireAdministration(next grpc.UnaryHandler) grpc.UnaryHandler {
-	return p.requireModule(func(ctx context.Context, request any) (any, error) {
-		if p.parts.Load().administration == nil {
-			return nil, personal.NewError(personal.CodeNotFound, nil)
+		defer p.calls.leave()
+		if err := require(p); err != nil {
+			return nil, err
 		}
 		return next(ctx, request)
 	})
 }
 
-// countCall keeps the module open while a call is running.
-func (p *process) countCall(next grpc.UnaryHandler) grpc.UnaryHandler {
-	return func(ctx context.Context, request any) (any, error) {
-		if !p.calls.enter() {
-			return nil, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: defaultRetryAfter}
-		}
-		defer p.calls.leave()
-		return next(ctx, request)
+// requireNothing lets a lifecycle call pass: it checks what it needs itself.
+func (p *process) requireNothing() error { return nil }
+
+// requireModule fails with unavailable until there is a module.
+func (p *process) requireModule() error {
+	if p.parts.Load() == nil {
+		return &personal.Error{Code: personal.CodeUnavailable, RetryAfter: defaultRetryAfter, Cause: errNotConfigured}
 	}
+	return nil
+}
+
+// requireAdministration also fails with not_found if the module has no administration.
+func (p *process) requireAdministration() error {
+	if err := p.requireModule(); err != nil {
+		return err
+	}
+	if p.parts.Load().administration == nil {
+		return personal.NewError(personal.CodeNotFound, nil)
+	}
+	return nil
 }
 
 // close waits for running calls, whose contexts are already cancelled, and closes the

@@ -24,7 +24,6 @@ const maxStack = 16 << 10
 // that accompanies an error is dropped.
 type interceptor struct {
 	log    *slog.Logger
-	level  slog.Level // at which every call is logged
 	status func(ctx context.Context, log *slog.Logger, err error) error
 }
 
@@ -35,8 +34,8 @@ func (i interceptor) intercept(ctx context.Context, request any, info *grpc.Unar
 	if err != nil {
 		err = i.status(ctx, i.callLog(ctx, info), err)
 	}
-	if i.log.Enabled(ctx, i.level) {
-		i.callLog(ctx, info).Log(ctx, i.level, "call", "status", status.Code(err).String(), "duration", time.Since(started).String())
+	if i.log.Enabled(ctx, slog.LevelDebug) { // the host logs every request
+		i.callLog(ctx, info).DebugContext(ctx, "call", "status", status.Code(err).String(), "duration", time.Since(started).String())
 	}
 	if err != nil {
 		return nil, err

@@ -620,6 +620,108 @@ func (*HealthResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{12}
 }
 
+// RuntimeProfileRequest requests one profile.
+type RuntimeProfileRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "profile" for the use of processors, "trace" for an execution trace, or a profile
+	// of Go's runtime/pprof, such as "heap".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// How long to record "profile" and "trace": 1 to 60. 0 for the others.
+	Seconds       int64 `protobuf:"varint,2,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuntimeProfileRequest) Reset() {
+	*x = RuntimeProfileRequest{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuntimeProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuntimeProfileRequest) ProtoMessage() {}
+
+func (x *RuntimeProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuntimeProfileRequest.ProtoReflect.Descriptor instead.
+func (*RuntimeProfileRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RuntimeProfileRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RuntimeProfileRequest) GetSeconds() int64 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+// RuntimeProfileResponse is the profile.
+type RuntimeProfileResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the format of Go's pprof or, for "trace", of its tracer.
+	Data          []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RuntimeProfileResponse) Reset() {
+	*x = RuntimeProfileResponse{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RuntimeProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RuntimeProfileResponse) ProtoMessage() {}
+
+func (x *RuntimeProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RuntimeProfileResponse.ProtoReflect.Descriptor instead.
+func (*RuntimeProfileResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RuntimeProfileResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 var File_personal_v1_lifecycle_proto protoreflect.FileDescriptor
 
 const file_personal_v1_lifecycle_proto_rawDesc = "" +
@@ -650,14 +752,20 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\x0eQuiesceRequest\"\x11\n" +
 	"\x0fQuiesceResponse\"\x0f\n" +
 	"\rHealthRequest\"\x10\n" +
-	"\x0eHealthResponse2\xc2\x03\n" +
+	"\x0eHealthResponse\"E\n" +
+	"\x15RuntimeProfileRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aseconds\x18\x02 \x01(\x03R\aseconds\",\n" +
+	"\x16RuntimeProfileResponse\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data2\x9d\x04\n" +
 	"\x10LifecycleService\x12J\n" +
 	"\tConfigure\x12\x1d.personal.v1.ConfigureRequest\x1a\x1e.personal.v1.ConfigureResponse\x12J\n" +
 	"\tPreflight\x12\x1d.personal.v1.PreflightRequest\x1a\x1e.personal.v1.PreflightResponse\x12D\n" +
 	"\aMigrate\x12\x1b.personal.v1.MigrateRequest\x1a\x1c.personal.v1.MigrateResponse\x12G\n" +
 	"\bActivate\x12\x1c.personal.v1.ActivateRequest\x1a\x1d.personal.v1.ActivateResponse\x12D\n" +
 	"\aQuiesce\x12\x1b.personal.v1.QuiesceRequest\x1a\x1c.personal.v1.QuiesceResponse\x12A\n" +
-	"\x06Health\x12\x1a.personal.v1.HealthRequest\x1a\x1b.personal.v1.HealthResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"\x06Health\x12\x1a.personal.v1.HealthRequest\x1a\x1b.personal.v1.HealthResponse\x12Y\n" +
+	"\x0eRuntimeProfile\x12\".personal.v1.RuntimeProfileRequest\x1a#.personal.v1.RuntimeProfileResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_lifecycle_proto_rawDescOnce sync.Once
@@ -671,21 +779,23 @@ func file_personal_v1_lifecycle_proto_rawDescGZIP() []byte {
 	return file_personal_v1_lifecycle_proto_rawDescData
 }
 
-var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_personal_v1_lifecycle_proto_goTypes = []any{
-	(*ConfigureRequest)(nil),  // 0: personal.v1.ConfigureRequest
-	(*ConfigureResponse)(nil), // 1: personal.v1.ConfigureResponse
-	(*PreflightRequest)(nil),  // 2: personal.v1.PreflightRequest
-	(*PreflightResponse)(nil), // 3: personal.v1.PreflightResponse
-	(*Check)(nil),             // 4: personal.v1.Check
-	(*MigrateRequest)(nil),    // 5: personal.v1.MigrateRequest
-	(*MigrateResponse)(nil),   // 6: personal.v1.MigrateResponse
-	(*ActivateRequest)(nil),   // 7: personal.v1.ActivateRequest
-	(*ActivateResponse)(nil),  // 8: personal.v1.ActivateResponse
-	(*QuiesceRequest)(nil),    // 9: personal.v1.QuiesceRequest
-	(*QuiesceResponse)(nil),   // 10: personal.v1.QuiesceResponse
-	(*HealthRequest)(nil),     // 11: personal.v1.HealthRequest
-	(*HealthResponse)(nil),    // 12: personal.v1.HealthResponse
+	(*ConfigureRequest)(nil),       // 0: personal.v1.ConfigureRequest
+	(*ConfigureResponse)(nil),      // 1: personal.v1.ConfigureResponse
+	(*PreflightRequest)(nil),       // 2: personal.v1.PreflightRequest
+	(*PreflightResponse)(nil),      // 3: personal.v1.PreflightResponse
+	(*Check)(nil),                  // 4: personal.v1.Check
+	(*MigrateRequest)(nil),         // 5: personal.v1.MigrateRequest
+	(*MigrateResponse)(nil),        // 6: personal.v1.MigrateResponse
+	(*ActivateRequest)(nil),        // 7: personal.v1.ActivateRequest
+	(*ActivateResponse)(nil),       // 8: personal.v1.ActivateResponse
+	(*QuiesceRequest)(nil),         // 9: personal.v1.QuiesceRequest
+	(*QuiesceResponse)(nil),        // 10: personal.v1.QuiesceResponse
+	(*HealthRequest)(nil),          // 11: personal.v1.HealthRequest
+	(*HealthResponse)(nil),         // 12: personal.v1.HealthResponse
+	(*RuntimeProfileRequest)(nil),  // 13: personal.v1.RuntimeProfileRequest
+	(*RuntimeProfileResponse)(nil), // 14: personal.v1.RuntimeProfileResponse
 }
 var file_personal_v1_lifecycle_proto_depIdxs = []int32{
 	4,  // 0: personal.v1.PreflightResponse.checks:type_name -> personal.v1.Check
@@ -695,14 +805,16 @@ var file_personal_v1_lifecycle_proto_depIdxs = []int32{
 	7,  // 4: personal.v1.LifecycleService.Activate:input_type -> personal.v1.ActivateRequest
 	9,  // 5: personal.v1.LifecycleService.Quiesce:input_type -> personal.v1.QuiesceRequest
 	11, // 6: personal.v1.LifecycleService.Health:input_type -> personal.v1.HealthRequest
-	1,  // 7: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
-	3,  // 8: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
-	6,  // 9: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
-	8,  // 10: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
-	10, // 11: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
-	12, // 12: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
-	7,  // [7:13] is the sub-list for method output_type
-	1,  // [1:7] is the sub-list for method input_type
+	13, // 7: personal.v1.LifecycleService.RuntimeProfile:input_type -> personal.v1.RuntimeProfileRequest
+	1,  // 8: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
+	3,  // 9: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
+	6,  // 10: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
+	8,  // 11: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
+	10, // 12: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
+	12, // 13: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
+	14, // 14: personal.v1.LifecycleService.RuntimeProfile:output_type -> personal.v1.RuntimeProfileResponse
+	8,  // [8:15] is the sub-list for method output_type
+	1,  // [1:8] is the sub-list for method input_type
 	1,  // [1:1] is the sub-list for extension type_name
 	1,  // [1:1] is the sub-list for extension extendee
 	0,  // [0:1] is the sub-list for field type_name
@@ -719,7 +831,7 @@ func file_personal_v1_lifecycle_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_lifecycle_proto_rawDesc), len(file_personal_v1_lifecycle_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

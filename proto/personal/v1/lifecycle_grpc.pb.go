@@ -19,12 +19,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	LifecycleService_Configure_FullMethodName = "/personal.v1.LifecycleService/Configure"
-	LifecycleService_Preflight_FullMethodName = "/personal.v1.LifecycleService/Preflight"
-	LifecycleService_Migrate_FullMethodName   = "/personal.v1.LifecycleService/Migrate"
-	LifecycleService_Activate_FullMethodName  = "/personal.v1.LifecycleService/Activate"
-	LifecycleService_Quiesce_FullMethodName   = "/personal.v1.LifecycleService/Quiesce"
-	LifecycleService_Health_FullMethodName    = "/personal.v1.LifecycleService/Health"
+	LifecycleService_Configure_FullMethodName      = "/personal.v1.LifecycleService/Configure"
+	LifecycleService_Preflight_FullMethodName      = "/personal.v1.LifecycleService/Preflight"
+	LifecycleService_Migrate_FullMethodName        = "/personal.v1.LifecycleService/Migrate"
+	LifecycleService_Activate_FullMethodName       = "/personal.v1.LifecycleService/Activate"
+	LifecycleService_Quiesce_FullMethodName        = "/personal.v1.LifecycleService/Quiesce"
+	LifecycleService_Health_FullMethodName         = "/personal.v1.LifecycleService/Health"
+	LifecycleService_RuntimeProfile_FullMethodName = "/personal.v1.LifecycleService/RuntimeProfile"
 )
 
 // LifecycleServiceClient is the client API for LifecycleService service.
@@ -48,6 +49,9 @@ type LifecycleServiceClient interface {
 	Quiesce(ctx context.Context, in *QuiesceRequest, opts ...grpc.CallOption) (*QuiesceResponse, error)
 	// Health checks everything that a request needs by one cheap read.
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
+	// RuntimeProfile returns a profile of the plugin process, such as its use of
+	// processors and memory. It needs no configuration.
+	RuntimeProfile(ctx context.Context, in *RuntimeProfileRequest, opts ...grpc.CallOption) (*RuntimeProfileResponse, error)
 }
 
 type lifecycleServiceClient struct {
@@ -118,6 +122,16 @@ func (c *lifecycleServiceClient) Health(ctx context.Context, in *HealthRequest, 
 	return out, nil
 }
 
+func (c *lifecycleServiceClient) RuntimeProfile(ctx context.Context, in *RuntimeProfileRequest, opts ...grpc.CallOption) (*RuntimeProfileResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RuntimeProfileResponse)
+	err := c.cc.Invoke(ctx, LifecycleService_RuntimeProfile_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LifecycleServiceServer is the server API for LifecycleService service.
 // All implementations must embed UnimplementedLifecycleServiceServer
 // for forward compatibility.
@@ -139,6 +153,9 @@ type LifecycleServiceServer interface {
 	Quiesce(context.Context, *QuiesceRequest) (*QuiesceResponse, error)
 	// Health checks everything that a request needs by one cheap read.
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
+	// RuntimeProfile returns a profile of the plugin process, such as its use of
+	// processors and memory. It needs no configuration.
+	RuntimeProfile(context.Context, *RuntimeProfileRequest) (*RuntimeProfileResponse, error)
 	mustEmbedUnimplementedLifecycleServiceServer()
 }
 
@@ -166,6 +183,9 @@ func (UnimplementedLifecycleServiceServer) Quiesce(context.Context, *QuiesceRequ
 }
 func (UnimplementedLifecycleServiceServer) Health(context.Context, *HealthRequest) (*HealthResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Health not implemented")
+}
+func (UnimplementedLifecycleServiceServer) RuntimeProfile(context.Context, *RuntimeProfileRequest) (*RuntimeProfileResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RuntimeProfile not implemented")
 }
 func (UnimplementedLifecycleServiceServer) mustEmbedUnimplementedLifecycleServiceServer() {}
 func (UnimplementedLifecycleServiceServer) testEmbeddedByValue()                          {}
@@ -296,6 +316,24 @@ func _LifecycleService_Health_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LifecycleService_RuntimeProfile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RuntimeProfileRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LifecycleServiceServer).RuntimeProfile(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LifecycleService_RuntimeProfile_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LifecycleServiceServer).RuntimeProfile(ctx, req.(*RuntimeProfileRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // LifecycleService_ServiceDesc is the grpc.ServiceDesc for LifecycleService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -326,6 +364,10 @@ var LifecycleService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Health",
 			Handler:    _LifecycleService_Health_Handler,
+		},
+		{
+			MethodName: "RuntimeProfile",
+			Handler:    _LifecycleService_RuntimeProfile_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

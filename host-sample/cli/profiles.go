@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof" // also registers with http.DefaultServeMux, which is never served
+	"strconv"
+	"time"
+
+	"github.com/cms-personal/personal/host-sample/mailer"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// profilesPath is where net/http/pprof serves profiles.
+const profilesPath = "/debug/pprof/"
+
+// profileServer serves profiles of host and plugin on a listener of its own.
+type profileServer struct {
+	server   *http.Server
+	listener net.Listener
+	url      string
+}
+
+// listenForProfiles opens the listener for profiles if --pprof asks for one.
+func (h *host) listenForProfiles(ctx context.Context) error {
+	if h.config.flags.Pprof == "" {
+		return nil
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", h.config.flags.Pprof)
+	if err != nil {
+		return &flagError{"pprof", err}
+	}
+	h.profiles = &profileServer{
+		server: &http.Server{ // without a time limit for responses: recording takes a while
+			Handler:           newProfiles(h.manager),
+			ReadHeaderTimeout: 10 * time.Second,
+			IdleTimeout:       2 * time.Minute,
+			ErrorLog:          slog.NewLogLogger(h.log.Handler(), slog.LevelWarn),
+		},
+		listener: listener,
+		url:      listenURL(listener.Addr()),
+	}
+	h.closers = append(h.closers, h.profiles.close)
+	return nil
+}
+
+func (p *profileServer) serve() error { return p.server.Serve(p.listener) }
+
+// close ends profiles that are being recorded.
+func (p *profileServer) close() error {
+	err := p.server.Close()
+	if err := p.listener.Close(); !errors.Is(err, net.ErrClosed) { // open if it was never served
+		return err
+	}
+	return err
+}
+
+// checkProfileAddr accepts loopback addresses only: profiles reveal how the site works,
+// and recording them costs time.
+func checkProfileAddr(addr string) error {
+	if addr == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err
+	}
+	if !mailer.IsLoopback(host) {
+		return errors.New("profiles are served on a loopback address only, such as 127.0.0.1:6060")
+	}
+	return nil
+}
+
+// profiler is the part of [pluginmanager.Manager] that profiles need.
+type profiler interface {
+	RuntimeProfile(ctx context.Context, name string, duration time.Duration) ([]byte, error)
+}
+
+// newProfiles returns the handler of the profiles: those of the host under profilesPath,
+// and the same of the plugin under plugin/ below it.
+func newProfiles(plugin profiler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+profilesPath, pprof.Index)
+	mux.HandleFunc("GET "+profilesPath+"cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET "+profilesPath+"profile", pprof.Profile)
+	mux.HandleFunc("GET "+profilesPath+"symbol", pprof.Symbol)
+	mux.HandleFunc("GET "+profilesPath+"trace", pprof.Trace)
+	mux.HandleFunc("GET "+profilesPath+"plugin/{name}", func(w http.ResponseWriter, r *http.Request) {
+		name := r.PathValue("name")
+		duration, err := profileTime(name, r.FormValue("seconds"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		data, err := plugin.RuntimeProfile(r.Context(), name, duration)
+		var permanent *pluginrpc.PermanentError
+		switch {
+		case errors.As(err, &permanent):
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set("Content-Disposition", `attachment; filename="plugin-`+name+`"`)
+		_, _ = w.Write(data) // an error means that the client is gone
+	})
+	return onlyLoopback(mux)
+}
+
+// profileTime returns how long to record a profile, by default as long as
+// net/http/pprof does.
+func profileTime(name, seconds string) (time.Duration, error) {
+	if !pluginrpc.IsRecorded(name) {
+		if seconds != "" {
+			return 0, fmt.Errorf("the profile %q takes no seconds: it shows a moment", name)
+		}
+		return 0, nil
+	}
+	switch {
+	case seconds == "" && name == pluginrpc.ProfileTrace:
+		return time.Second, nil
+	case seconds == "":
+		return 30 * time.Second, nil
+	}
+	n, err := strconv.Atoi(seconds)
+	longest := int(pluginrpc.MaxProfileTime / time.Second)
+	if err != nil || n < 1 || n > longest {
+		return 0, fmt.Errorf("seconds is %q, want 1 to %d", seconds, longest)
+	}
+	return time.Duration(n) * time.Second, nil
+}
+
+// onlyLoopback refuses requests for another host name: a website could otherwise lead a
+// browser on this machine here and read the response.
+func onlyLoopback(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			name = r.Host
+		}
+		if !mailer.IsLoopback(name) {
+			http.Error(w, "profiles are served under a loopback name only", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

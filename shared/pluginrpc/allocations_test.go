@@ -1,0 +1,59 @@
+package pluginrpc_test
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
+)
+
+// maxAllocations is how many allocations a call that does nothing may have, in host and
+// plugin together, beyond those of a call to gRPC's own health service.
+const maxAllocations = 38
+
+func TestCall_AllocatesLittleBesideGRPC(t *testing.T) {
+	host := newFakeHost("1")
+	conn := pluginrpctest.NewConn(t, func(personal.Host) personal.Service { return empty }, host)
+	health := grpc_health_v1.NewHealthClient(conn)
+	bare := testing.AllocsPerRun(500, func() {
+		if _, err := health.Check(context.Background(), &grpc_health_v1.HealthCheckRequest{Service: "plugin"}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	service := pluginrpc.NewService(conn, host)
+	call := testing.AllocsPerRun(500, func() {
+		if _, err := service.Fields(callContext()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Log(call, bare)
+	if got := call - bare; got > maxAllocations {
+		t.Errorf("got %v allocations, want at most %v", got, maxAllocations)
+	}
+}
+
+func BenchmarkCallWithinOneProcess(b *testing.B) {
+	host := newFakeHost("1")
+	service := pluginrpctest.NewService(b, func(personal.Host) personal.Service { return empty }, host)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := service.Fields(callContext()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// empty is a service without fields.
+var empty = stub{handle: func(context.Context, string, any) (any, error) { return []personal.Field(nil), nil }}
+
+// callContext is the context of a visitor's request.
+func callContext() context.Context {
+	return personal.WithCall(context.Background(), personal.Call{
+		RequestID: "r", Locale: "en", Agent: "Browser/1", Address: netip.MustParseAddr("192.0.2.1"),
+	})
+}

@@ -7,9 +7,12 @@ SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:buil
 
 .PHONY: build plugin run test e2e lint generate fuzz soak coverage bench compare clean
 
+# Programs without symbols, as they are released; panics still show functions and
+# lines. For a debugger: make build STRIP=
+STRIP := -s -w
 build:
-	go build -trimpath -o bin/personal ./plugin
-	go build -trimpath -o bin/host-sample ./host-sample
+	go build -trimpath -ldflags "$(STRIP)" -o bin/personal ./plugin
+	go build -trimpath -ldflags "$(STRIP)" -o bin/host-sample ./host-sample
 
 # A bundle of a version that hosts can install: make plugin VERSION=1.2.3
 # signed with KEY=FILE, a minisign secret key (its password in MINISIGN_PASSWORD).

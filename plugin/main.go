@@ -10,10 +10,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"runtime"
+	"sync"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -40,12 +40,9 @@ func main() {
 // because go-plugin redirects standard error.
 func serve() {
 	log := pluginrpc.NewLogger(os.Stderr, pluginrpc.LogLevel())
-	v, err := ownVersion()
-	if err != nil {
-		log.Error("the plugin cannot determine its version", slog.Any("error", err))
-		os.Exit(1)
-	}
-	pluginrpc.Serve(builder(v, log), pluginrpc.ServeOptions{Logger: log})
+	version := sync.OnceValues(ownVersion)
+	go func() { _, _ = version() }() // a development build reads its binary; preflight gets the result
+	pluginrpc.Serve(builder(version, log), pluginrpc.ServeOptions{Logger: log})
 }
 
 // commands are the commands for administrators.

@@ -33,7 +33,7 @@ const healthTimeout = time.Second
 
 // module is a configured plugin process.
 type module struct {
-	version  string
+	version  func() (string, error)
 	service  *accounts.Service
 	store    *store.Store
 	worker   *outbox.Worker
@@ -52,8 +52,9 @@ type module struct {
 
 var _ pluginrpc.ModuleWithAdministration = (*module)(nil)
 
-// builder returns the function that builds the module of this process.
-func builder(version string, log *slog.Logger) pluginrpc.Builder {
+// builder returns the function that builds the module of this process. version may
+// take long; only a preflight calls it.
+func builder(version func() (string, error), log *slog.Logger) pluginrpc.Builder {
 	return func(ctx context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
 		s, err := readSettings(c.Settings)
 		if err != nil {
@@ -132,8 +133,12 @@ func (m *module) Administration() personal.Administration { return m.service }
 
 // Preflight implements [pluginrpc.Module].
 func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
+	version, err := m.version()
+	if err != nil {
+		return pluginrpc.Report{}, err
+	}
 	report := pluginrpc.Report{
-		Version:       m.version,
+		Version:       version,
 		SchemaMinimum: store.SchemaMinimum,
 		SchemaTarget:  store.SchemaTarget,
 		// Only a host of the same protocol calls this, and only valid settings make a module.

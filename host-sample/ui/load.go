@@ -12,6 +12,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -58,35 +59,45 @@ func readTexts(source fs.FS) (map[string]texts, error) {
 	return all, errors.Join(missing...)
 }
 
-// parsePages parses every page on top of the layout and of the shared parts.
-func parsePages(locale string, t texts, a *assets, own fs.FS) (map[string]*template.Template, error) {
-	base := template.New("base").Funcs(template.FuncMap{
-		"t":     t.text,
-		"asset": a.url,
-		"lang":  func() string { return locale },
-		"when":  func(at time.Time) string { return at.UTC().Format(timeLayout(locale)) },
-	})
+// parsed returns a parsed template. It parses it at the first call.
+type parsed func() (*template.Template, error)
+
+// listPages returns every page by its name, on top of the layout and of the shared
+// parts.
+func listPages(locale string, t texts, a *assets, own fs.FS) (map[string]parsed, error) {
 	sources := []fs.FS{Folder(shared, "templates"), own}
-	for _, source := range sources {
-		if err := parse(base, t, source, "parts/*.html"); err != nil {
-			return nil, err
+	base := sync.OnceValues(func() (*template.Template, error) {
+		base := template.New("base").Funcs(template.FuncMap{
+			"t":     t.text,
+			"asset": a.url,
+			"lang":  func() string { return locale },
+			"when":  func(at time.Time) string { return at.UTC().Format(timeLayout(locale)) },
+		})
+		for _, source := range sources {
+			if err := parse(base, t, source, "parts/*.html"); err != nil {
+				return nil, err
+			}
 		}
-	}
-	pages := map[string]*template.Template{}
+		return base, nil
+	})
+	pages := map[string]parsed{}
 	for _, source := range sources {
 		names, err := fs.Glob(source, "*.html")
 		if err != nil {
 			return nil, fmt.Errorf("listing templates: %w", err)
 		}
 		for _, name := range names {
-			page, err := base.Clone()
-			if err != nil {
-				return nil, fmt.Errorf("copying the layout: %w", err)
-			}
-			if err := parse(page, t, source, name); err != nil {
-				return nil, err
-			}
-			pages[strings.TrimSuffix(name, ".html")] = page
+			pages[strings.TrimSuffix(name, ".html")] = sync.OnceValues(func() (*template.Template, error) {
+				layout, err := base()
+				if err != nil {
+					return nil, err
+				}
+				page, err := layout.Clone()
+				if err != nil {
+					return nil, fmt.Errorf("copying the layout: %w", err)
+				}
+				return page, parse(page, t, source, name)
+			})
 		}
 	}
 	return pages, nil
@@ -103,8 +114,7 @@ func timeLayout(locale string) string {
 
 var textCall = regexp.MustCompile(`\bt "([^"]*)"`)
 
-// parse adds files to a template. It fails if they use a text that does not exist,
-// because a page would fail only when a visitor opens it.
+// parse adds files to a template. It fails if they use a text that does not exist.
 func parse(to *template.Template, t texts, source fs.FS, pattern string) error {
 	names, err := fs.Glob(source, pattern)
 	if err != nil {

@@ -60,11 +60,12 @@ type Pages struct {
 // language is everything there is in one language.
 type language struct {
 	texts     texts
-	templates map[string]*template.Template // by the page's name
+	templates map[string]parsed // by the page's name
 }
 
-// New returns a set of pages. The error names the template, text or asset that is
-// missing or invalid.
+// New returns a set of pages. The error names the text or asset that is missing or
+// invalid. A template is parsed when it is first shown, because most processes show
+// few pages; for the errors in templates see [Pages.Check].
 func New(o Options) (*Pages, error) {
 	assets, err := newAssets(o.AssetPath, Folder(shared, "assets"), o.Assets)
 	if err != nil {
@@ -82,13 +83,26 @@ func New(o Options) (*Pages, error) {
 	for _, locale := range Locales() {
 		texts := common[locale]
 		maps.Copy(texts, own[locale])
-		templates, err := parsePages(locale, texts, assets, o.Templates)
+		templates, err := listPages(locale, texts, assets, o.Templates)
 		if err != nil {
 			return nil, fmt.Errorf("pages in %s: %w", locale, err)
 		}
 		p.languages[locale] = language{texts: texts, templates: templates}
 	}
 	return p, nil
+}
+
+// Check parses every template. The error names one that is invalid or uses a text
+// that does not exist. A test calls it: visitors would see an error page instead.
+func (p *Pages) Check() error {
+	for locale, l := range p.languages {
+		for _, page := range l.templates {
+			if _, err := page(); err != nil {
+				return fmt.Errorf("pages in %s: %w", locale, err)
+			}
+		}
+	}
+	return nil
 }
 
 // Folder returns a folder of embedded files.
@@ -169,7 +183,10 @@ func (p *Pages) send(w http.ResponseWriter, r *http.Request, status int, name, p
 	var b bytes.Buffer
 	err := errors.New("there is no such page")
 	if page, ok := p.language(r).templates[name]; ok {
-		err = page.ExecuteTemplate(&b, part, data)
+		var t *template.Template
+		if t, err = page(); err == nil {
+			err = t.ExecuteTemplate(&b, part, data)
+		}
 	}
 	if err == nil {
 		header := w.Header()

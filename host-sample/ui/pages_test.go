@@ -3,9 +3,12 @@ package ui_test
 import (
 	"context"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -66,7 +69,7 @@ func TestRender_LanguageOfTheCall(t *testing.T) {
 	}
 }
 
-func TestNew_FailsOnMissingParts(t *testing.T) {
+func TestPages_RefuseMissingParts(t *testing.T) {
 	for name, change := range map[string]func(*ui.Options){
 		"a text in Russian": func(o *ui.Options) { o.Texts.(fstest.MapFS)["ru.json"].Data = []byte(`{}`) },
 		"an empty text":     func(o *ui.Options) { o.Texts.(fstest.MapFS)["ru.json"].Data = []byte(`{"hello":""}`) },
@@ -82,8 +85,28 @@ func TestNew_FailsOnMissingParts(t *testing.T) {
 	} {
 		o := set()
 		change(&o)
-		if _, err := ui.New(o); err == nil {
+		p, err := ui.New(o)
+		if err == nil {
+			err = p.Check()
+		}
+		if err == nil {
 			t.Errorf("without %s: got no error", name)
+		}
+	}
+}
+
+// The sample's own sets, as they are embedded in its packages.
+func TestPages_OfTheSampleAreValid(t *testing.T) {
+	for _, name := range []string{"site", "admin", "reference"} {
+		folder := func(part string) fs.FS { return os.DirFS(filepath.Join("..", name, part)) }
+		p, err := ui.New(ui.Options{
+			Templates: folder("templates"), Texts: folder("texts"), Assets: folder("assets"), AssetPath: "/", Log: slog.New(slog.DiscardHandler),
+		})
+		if err == nil {
+			err = p.Check()
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package password
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -165,6 +166,19 @@ func TestNew_DummyHasCurrentCosts(t *testing.T) {
 	}
 	if err := h.VerifyDummy(t.Context(), user, ""); err != nil {
 		t.Error(err)
+	}
+}
+
+// The dummy is made of random bytes, so that a start need not wait for a hash, nor a
+// sign-in for the dummy.
+func TestNew_ComputesNoHash(t *testing.T) {
+	costs := Params{MemoryKiB: 64 << 10, Time: 1, Threads: 1}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	newHasher(t, costs)
+	runtime.ReadMemStats(&after)
+	if got, hash := after.TotalAlloc-before.TotalAlloc, uint64(costs.MemoryKiB)<<10; got >= hash {
+		t.Errorf("got %d bytes allocated, want less than the %d of one hash", got, hash)
 	}
 }
 

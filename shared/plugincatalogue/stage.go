@@ -10,6 +10,9 @@ import (
 	"syscall"
 )
 
+// copyMode is the mode of a copy: only its owner may read and run it.
+const copyMode = 0o500
+
 var validSum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Stage makes a verified copy of the entry's binary below privateDir, in a folder
@@ -36,7 +39,7 @@ func (c *Catalogue) Stage(ctx context.Context, e Entry, privateDir string) (path
 	}
 	dir := filepath.Join(privateDir, e.Manifest.SHA256)
 	path = filepath.Join(dir, Name)
-	if sum, err := sumOf(ctx, path); err == nil && sum == e.Manifest.SHA256 {
+	if isCopy(ctx, path, e.Manifest.SHA256) {
 		return path, nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -82,6 +85,17 @@ func (c *Catalogue) recheck(e Entry) error {
 	return c.checkMinVersion(m.Version)
 }
 
+// isCopy reports whether a file is a copy as Stage makes it. A copy outlives its
+// process: it may have been restored from a backup, with another mode.
+func isCopy(ctx context.Context, path, want string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode() != copyMode {
+		return false
+	}
+	sum, err := sumOf(ctx, path)
+	return err == nil && sum == want
+}
+
 // checkSum compares the sha256 of a binary with its manifest. err is that of reading
 // the binary: one that is missing or not a binary was tampered with, too.
 func checkSum(m Manifest, sum string, err error) error {
@@ -96,15 +110,15 @@ func checkSum(m Manifest, sum string, err error) error {
 	return nil
 }
 
-// copyBinary copies a binary to a new file that only its owner may read and run, and
-// returns the sha256 of the copy.
+// copyBinary copies a binary to a new file with mode copyMode and returns the sha256
+// of the copy.
 func copyBinary(ctx context.Context, from, to string) (sum string, err error) {
 	in, err := openBinary(from)
 	if err != nil {
 		return "", err
 	}
 	defer in.Close()
-	return writeFile(to, 0o500, contextReader{ctx, in})
+	return writeFile(to, copyMode, contextReader{ctx, in})
 }
 
 // MakePrivate creates a folder that only this process's user can access, or checks

@@ -102,6 +102,13 @@ func TestStage_ReusesOnlyAnIntactCopy(t *testing.T) {
 	if sum, err := sumOf(t.Context(), mustStage(t, c, e, private)); err != nil || sum != e.Manifest.SHA256 {
 		t.Errorf("got a copy with the sum %s (%v), want %s", sum, err, e.Manifest.SHA256)
 	}
+
+	if err := os.Chmod(path, 0o600); err != nil { // as some backups restore it
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(mustStage(t, c, e, private)); err != nil || info.Mode() != copyMode {
+		t.Errorf("got a copy with mode %v (%v), want %v", info.Mode(), err, os.FileMode(copyMode))
+	}
 }
 
 func TestStage_RefusesFolderOpenToOthers(t *testing.T) {

@@ -292,10 +292,11 @@ func (c *copies) stage(ctx context.Context, e plugincatalogue.Entry) (path strin
 	}), nil
 }
 
-// sweep removes the copies that no process uses, except that of the active version:
-// the next start needs it.
+// sweep removes the copies that no process uses, also those of earlier managers. The
+// copy of the active version stays: the next start needs it, also that of the next
+// manager, which then verifies it and need not make it.
 func (m *Manager) sweep() {
-	if m.work.Err() != nil { // Stop removes the whole folder, and must not wait for the catalogue
+	if m.work.Err() != nil { // Stop must not wait for the catalogue; the next start sweeps
 		return
 	}
 	c := m.copies

@@ -438,6 +438,20 @@ func wantSwapError(t *testing.T, err error, step string) {
 	}
 }
 
+// copyOfActive returns the copy of the only version that was staged.
+func (r *rig) copyOfActive(t *testing.T) os.FileInfo {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(r.run, "staged", "*", plugincatalogue.Name))
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("got copies %v (%v), want one", paths, err)
+	}
+	info, err := os.Stat(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
 func (r *rig) wantOneCopy(t *testing.T) {
 	t.Helper()
 	eventually(t, "one copy left", func() bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,25 @@ import (
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
+
+func TestStart_UsesTheCopyOfAnEarlierManager(t *testing.T) {
+	first := newRig(t, good, nil)
+	first.start(t)
+	if err := first.Stop(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+	before := first.copyOfActive(t)
+	if err := os.Mkdir(filepath.Join(first.run, "staged", "another version"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	second := newRigIn(t, first.folder, sharedCatalogue(t), nil)
+	second.start(t)
+	if !os.SameFile(before, second.copyOfActive(t)) {
+		t.Error("got another copy, want that of the first manager")
+	}
+	second.wantOneCopy(t)
+}
 
 func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 	for mode, step := range map[string]string{

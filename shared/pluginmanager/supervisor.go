@@ -88,6 +88,7 @@ func (m *Manager) supervise() {
 	defer s.tick.Stop()
 	s.setBaking("") // a host that was killed may have left a version
 	s.startActive()
+	s.background.Go(s.sweep)
 	for s.work.Err() == nil {
 		s.handleNext()
 	}

@@ -74,8 +74,9 @@ func (b *buildCommand) Run(ctx context.Context, stdout io.Writer) error {
 	defer os.RemoveAll(temp)
 	binary := filepath.Join(temp, plugincatalogue.Name)
 	// The binary depends on the source and the toolchain only: not on paths of this
-	// machine, nor on a C library.
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-X main.version="+b.Version, "-o", binary, b.Package)
+	// machine, nor on a C library. It has no symbols; panics still show functions and
+	// lines.
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+b.Version, "-o", binary, b.Package)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {

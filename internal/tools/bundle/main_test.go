@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/base64"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -72,6 +74,9 @@ func TestBuild_SignedBundleCanBeInstalled(t *testing.T) {
 	if e.Manifest.Version != "1.2.3-rc.1" || e.Manifest.Notes != "Faster." {
 		t.Errorf("got manifest %v, want version 1.2.3-rc.1 with its notes", e.Manifest)
 	}
+	if runtime.GOOS == "linux" {
+		wantStripped(t, e.Binary())
+	}
 
 	// A later build gives the same bundle.
 	first, err := os.ReadFile(path)
@@ -85,6 +90,18 @@ func TestBuild_SignedBundleCanBeInstalled(t *testing.T) {
 		t.Errorf("the second build: got another bundle than the first, %v", err)
 	}
 	wantOnly(t, out, filepath.Base(path))
+}
+
+func wantStripped(t *testing.T, binary string) {
+	t.Helper()
+	f, err := elf.Open(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if symbols, err := f.Symbols(); !errors.Is(err, elf.ErrNoSymbols) {
+		t.Errorf("got %d symbols (%v), want none", len(symbols), err)
+	}
 }
 
 func wantOnly(t *testing.T, dir string, want ...string) {

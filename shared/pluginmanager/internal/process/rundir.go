@@ -21,7 +21,7 @@ const (
 // RunDir is the private folder of one running manager:
 //
 //	RUN/lock     locked while the manager runs
-//	RUN/staged/  verified copies of binaries
+//	RUN/staged/  copies of binaries, verified at every start; those of an earlier manager stay
 //	RUN/sockets  a link to the folder with the sockets, whose path must be short
 type RunDir struct {
 	Staged  string
@@ -30,8 +30,8 @@ type RunDir struct {
 	lock    *os.File
 }
 
-// OpenRunDir creates and locks the folder and removes what an earlier manager left
-// in it. It fails if another process holds the lock, or if other users can read
+// OpenRunDir creates and locks the folder and removes the sockets that an earlier
+// manager left. It fails if another process holds the lock, or if other users can read
 // the folder.
 func OpenRunDir(dir string) (_ *RunDir, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
@@ -55,7 +55,7 @@ func OpenRunDir(dir string) (_ *RunDir, err error) {
 }
 
 func (r *RunDir) fill() (err error) {
-	if err := errors.Join(os.RemoveAll(r.Staged), os.Mkdir(r.Staged, 0o700)); err != nil {
+	if err := plugincatalogue.MakePrivate(r.Staged); err != nil {
 		return err
 	}
 	if stale, err := os.Readlink(r.link); err == nil {
@@ -79,7 +79,7 @@ func (r *RunDir) fill() (err error) {
 	return nil
 }
 
-// Close removes the sockets and the copies, and releases the lock.
+// Close removes the sockets and releases the lock.
 func (r *RunDir) Close() error {
-	return errors.Join(os.RemoveAll(r.Sockets), os.Remove(r.link), os.RemoveAll(r.Staged), r.lock.Close())
+	return errors.Join(os.RemoveAll(r.Sockets), os.Remove(r.link), r.lock.Close())
 }

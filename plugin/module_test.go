@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// slowHash takes a few hundred milliseconds to verify.
+const slowHash = "pbkdf2_sha256$2000000$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+func TestModule_IsReadyBeforeForeignFormatsAreMeasured(t *testing.T) {
+	url := "sqlite://" + filepath.Join(t.TempDir(), "personal.db")
+	file := filepath.Join(t.TempDir(), "accounts.ndjson")
+	if err := os.WriteFile(file, []byte(`{"login":"anna","password_hash":"`+slowHash+`"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"migrate", "import"} {
+		args := []string{command, "--database", url}
+		if command == "import" {
+			args = append(args, file)
+		}
+		var out bytes.Buffer
+		if err := run(t.Context(), args, &out, &out); err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, out.String())
+		}
+	}
+	version := func() (string, error) { return "1.0.0", nil }
+	built, err := builder(version, slog.New(slog.DiscardHandler))(t.Context(), pluginrpc.Configuration{DatabaseURL: url}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := built.(*module)
+	defer func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+
+	// What a host calls before and after the switch.
+	if report, err := m.Preflight(t.Context()); err != nil || report.Version != "1.0.0" {
+		t.Errorf("preflight: got version %q (%v), want 1.0.0", report.Version, err)
+	}
+	if err := m.Migrate(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := m.Health(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := m.Activate(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); m.hasher.Floor() == 0 && time.Now().Before(deadline); { // until the formats are read
+		time.Sleep(time.Millisecond)
+	}
+	if floor := m.hasher.Floor(); floor != 2*time.Second {
+		t.Errorf("got a floor of %v, want 2s: the format is measured later", floor)
+	}
+}

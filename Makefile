@@ -5,7 +5,7 @@ FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
 SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:build soak' internal/system/*_test.go) /dev/null | cut -d' ' -f2 | paste -sd '|')
 
-.PHONY: build plugin run test e2e lint generate fuzz soak coverage bench compare clean
+.PHONY: build plugin run test e2e lint generate fuzz soak coverage bench compare bench-growth clean
 
 # Programs without symbols, as they are released; panics still show functions and
 # lines. For a debugger: make build STRIP=
@@ -37,6 +37,7 @@ lint:
 	go run $(STATICCHECK) -checks all ./...
 	cd host-sample/e2e && go vet ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff
 	cd bench && go vet ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff
+	cd bench/pocketbase && go vet ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff
 	.ci/imports
 	go run ./internal/tools/prose
 	proto/generate.sh lint
@@ -75,6 +76,12 @@ compare:
 	go build -C bench -o ../bin/compare ./compare
 	go build -o bin/postgrestest ./internal/testkit/postgrestest
 	exec bin/postgrestest -durable -- bin/compare -base "$(BASE)" $(COMPAREFLAGS)
+
+# How speed depends on the number of accounts. The first run loads 10 GB or so, which is
+# kept: bench/README.md explains it. GROWTHFLAGS are its flags; -h shows them.
+bench-growth: build
+	go build -C bench -o ../bin/growth ./growth
+	exec bin/growth $(GROWTHFLAGS)
 
 clean:
 	rm -rf bin dist

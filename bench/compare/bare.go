@@ -5,16 +5,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
-	"slices"
-	"sync"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
-	"golang.org/x/crypto/argon2"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/cms-personal/personal/bench/harness"
 )
 
 // echoArgument makes this program run as the echo plugin.
@@ -57,9 +55,9 @@ func serveEcho() {
 	})
 }
 
-// startEcho starts the echo plugin. measure measures it with one caller and a payload of
-// size bytes in each direction.
-func startEcho(size int) (measure func(context.Context, span) (sample, error), stop func(), err error) {
+// startEcho starts the echo plugin. echo makes one call with a payload of size bytes in
+// each direction.
+func startEcho(size int) (echo func(context.Context) error, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
@@ -78,10 +76,8 @@ func startEcho(size int) (measure func(context.Context, span) (sample, error), s
 		return nil, nil, fmt.Errorf("the echo plugin: %w", err)
 	}
 	message := wrapperspb.Bytes(make([]byte, size))
-	return func(ctx context.Context, s span) (sample, error) {
-		return repeat(ctx, 1, s, func() error {
-			return conn.Invoke(ctx, "/bench.Echo/Echo", message, new(wrapperspb.BytesValue))
-		})
+	return func(ctx context.Context) error {
+		return conn.Invoke(ctx, "/bench.Echo/Echo", message, new(wrapperspb.BytesValue))
 	}, client.Kill, nil
 }
 
@@ -97,38 +93,21 @@ func dispense(client *plugin.Client) (*grpc.ClientConn, error) {
 	return conn.(*grpc.ClientConn), nil
 }
 
-// argon2id measures the plugin's default password hash, without a server, on all
-// processors.
-func argon2id(ctx context.Context, s span) (sample, error) {
-	return repeat(ctx, runtime.GOMAXPROCS(0), s, func() error {
-		argon2.IDKey([]byte(password), make([]byte, 16), 2, 19*1024, 1, 32)
-		return nil
-	})
+// measuredConn notes the size of the last response.
+type measuredConn struct {
+	grpc.ClientConnInterface
+	size int
 }
 
-// repeat measures a function that n callers call in a loop.
-func repeat(ctx context.Context, n int, s span, do func() error) (sample, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	start := time.Now().Add(s.warmup)
-	end := start.Add(s.counted)
-	latencies := make([][]time.Duration, n)
-	var callers sync.WaitGroup
-	for caller := range n {
-		callers.Go(func() {
-			for begin := time.Now(); begin.Before(end) && ctx.Err() == nil; begin = time.Now() {
-				if err := do(); err != nil {
-					cancel(err)
-				}
-				if finish := time.Now(); finish.After(start) && finish.Before(end) {
-					latencies[caller] = append(latencies[caller], finish.Sub(begin))
-				}
-			}
-		})
+func (c *measuredConn) Invoke(ctx context.Context, method string, args, reply any, options ...grpc.CallOption) error {
+	err := c.ClientConnInterface.Invoke(ctx, method, args, reply, options...)
+	c.size = proto.Size(reply.(proto.Message))
+	return err
+}
+
+// single measures a function with one caller.
+func (c *comparison) single(do func(context.Context) error) func(context.Context) (harness.Sample, error) {
+	return func(ctx context.Context) (harness.Sample, error) {
+		return harness.Repeat(ctx, 1, c.span, func(int, int) error { return do(ctx) })
 	}
-	callers.Wait()
-	if ctx.Err() != nil {
-		return sample{}, context.Cause(ctx)
-	}
-	return newSample(slices.Concat(latencies...), s.counted), nil
 }

@@ -36,7 +36,7 @@ func parse() options {
 	flag.StringVar(&o.settings, "settings", "", "a `file` with more plugin settings for this tree; throttling is always off")
 	flag.IntVar(&o.rounds, "rounds", 5, "number of measurements of each figure")
 	flag.Float64Var(&o.seconds, "seconds", 1.3, "duration of one measurement")
-	flag.DurationVar(&o.idle, "idle", 5*time.Second, "idle time of servers before their memory is read")
+	flag.DurationVar(&o.idle, "idle", 30*time.Second, "idle time of servers before their memory is read")
 	flag.IntVar(&o.callers.all, "callers", 32, "number of concurrent callers")
 	flag.IntVar(&o.callers.signIn, "sign-in-callers", 8, "number of concurrent callers of sign-ins")
 	flag.Parse()
@@ -70,38 +70,10 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	rounds := make([]round, o.rounds)
-	for i := range rounds {
-		progress("round %d of %d", i+1, o.rounds)
-		if rounds[i], err = c.measure(ctx, i); err != nil {
-			return err
-		}
+	rounds, err := c.jobs.Rounds(ctx, o.rounds, figures)
+	if err != nil {
+		return err
 	}
-	rounds = append(rounds, c.idle)
-	c.print(os.Stdout, rounds)
+	c.print(os.Stdout, append(rounds, c.idle))
 	return nil
-}
-
-// measure runs one round. Measurements of the same figure follow each other. The order
-// of the subjects is reversed in every other round, so that none profits from it.
-func (c *comparison) measure(ctx context.Context, number int) (round, error) {
-	r := round{}
-	for _, figure := range figures {
-		jobs := slices.Clone(c.jobs[figure])
-		if number%2 == 1 {
-			slices.Reverse(jobs)
-		}
-		for _, j := range jobs {
-			s, err := j.measure(ctx)
-			if err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", figure, j.subject, err)
-			}
-			r[key{figure, j.subject}] = s
-		}
-	}
-	return r, nil
-}
-
-func progress(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "compare: "+format+"\n", args...)
 }

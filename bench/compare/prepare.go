@@ -9,12 +9,32 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/uptrace/bun/driver/pgdriver"
+
+	"github.com/cms-personal/personal/bench/harness"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// The names of the figures in the tables.
+const (
+	figureStart      = "start to ready"
+	figureMemory     = "idle memory"
+	figureBare       = "bare page"
+	figureRequire    = "RequireUser page"
+	figureMany       = "RequireUser, 10k users"
+	figureProfile    = "profile"
+	figureRefresh    = "refresh"
+	figureSignIn     = "sign-in"
+	figureBareSingle = "bare page, 1 caller"
+	figureFields     = "fields/, 1 caller"
+	figureHop        = "empty RPC, 1 caller"
 )
 
 // The names of the subjects in the tables. Those of another commit have a suffix.
@@ -23,32 +43,27 @@ const (
 	postgres        = "PostgreSQL"
 	pocketBaseTitle = "PocketBase"
 	argon2Title     = "bare Argon2id"
-	echoTitle       = "go-plugin"
+	managerTitle    = "manager and plugin"
+	echoTitle       = "go-plugin echo"
+	uncached        = ", verify_cache 0s" // suffix
 )
-
-// job measures a figure of one subject.
-type job struct {
-	subject string
-	measure func(context.Context) (sample, error)
-}
 
 // comparison holds everything that is built and started.
 type comparison struct {
 	options  options
-	span     span
+	span     harness.Span
 	postgres string // URL of a server; empty if there is none
 	dir      string // temporary
 	builds   []build
 	pocket   string // path of PocketBase; empty: it is not measured
-	jobs     map[string][]job
-	fields   int   // bytes of the response to fields/
-	idle     round // the idle memory, measured once
+	jobs     harness.Jobs
+	idle     harness.Round // the idle memory, measured once
 	closers  []func()
 }
 
 // build is a build of a commit, or of this tree.
 type build struct {
-	personal
+	harness.Personal
 	name     string // in file names
 	suffix   string // of its subjects
 	settings string // path
@@ -57,17 +72,16 @@ type build struct {
 // prepare builds and starts everything. After an error, too, the caller must call
 // close.
 func prepare(ctx context.Context, o options) (*comparison, error) {
-	counted := time.Duration(o.seconds * float64(time.Second))
 	c := &comparison{
-		options: o, span: span{warmup: counted / 10, counted: counted},
-		postgres: os.Getenv("PERSONAL_TEST_POSTGRES"), jobs: map[string][]job{}, idle: round{},
+		options: o, span: harness.NewSpan(o.seconds),
+		postgres: os.Getenv("PERSONAL_TEST_POSTGRES"), jobs: harness.Jobs{}, idle: harness.Round{},
 	}
 	var err error
 	if c.dir, err = os.MkdirTemp("", "personal-compare-"); err != nil {
 		return c, err
 	}
 	c.onClose(func() { _ = os.RemoveAll(c.dir) })
-	for _, step := range []func(context.Context) error{c.build, c.measureIdle, c.startServers, c.startBare} {
+	for _, step := range []func(context.Context) error{c.build, c.measureIdle, c.startServers, c.startUncached, c.startBare} {
 		if err := step(ctx); err != nil {
 			return c, err
 		}
@@ -104,26 +118,29 @@ func (c *comparison) build(ctx context.Context) error {
 		}
 	}
 	if c.options.pocketBase {
-		progress("building PocketBase")
+		harness.Progress("building PocketBase")
 		c.pocket = filepath.Join(c.dir, "pocketbase")
-		return command(ctx, "go", "build", "-C", "bench", "-trimpath", "-o", c.pocket, "./pocketbase")
+		return command(ctx, "go", "build", "-C", "bench/pocketbase", "-trimpath", "-o", c.pocket, ".")
 	}
 	return nil
 }
 
+// unthrottled are the settings of all hosts.
+const unthrottled = "[throttle]\nenabled = false\n"
+
 // buildPersonal builds a tree with its own Makefile.
 func (c *comparison) buildPersonal(ctx context.Context, tree, name, suffix string, settings []byte) error {
-	progress("building %s", tree)
+	harness.Progress("building %s", tree)
 	if err := command(ctx, "make", "-C", tree, "build"); err != nil {
 		return err
 	}
 	b := build{
-		personal: personal{host: filepath.Join(tree, "bin", "host-sample"), plugin: filepath.Join(tree, "bin", "personal")},
+		Personal: harness.Personal{Host: filepath.Join(tree, "bin", "host-sample"), Plugin: filepath.Join(tree, "bin", "personal")},
 		name:     name, suffix: suffix,
 		settings: filepath.Join(c.dir, name+".toml"),
 	}
 	c.builds = append(c.builds, b)
-	return os.WriteFile(b.settings, append([]byte("[throttle]\nenabled = false\n"), settings...), 0o600)
+	return os.WriteFile(b.settings, append([]byte(unthrottled), settings...), 0o600)
 }
 
 // buildBase builds the other commit in a temporary work tree.
@@ -155,136 +172,214 @@ func (c *comparison) subjects(do func(b build, database, subject string) error) 
 	return nil
 }
 
-// program returns a host with an empty data folder and an empty database.
-func (c *comparison) program(ctx context.Context, b build, database, purpose string) (program, error) {
+// program returns a host with an empty data folder and an empty database, and the URL
+// of the database.
+func (c *comparison) program(ctx context.Context, b build, database, purpose string) (p harness.Program, url string, err error) {
 	name := strings.ToLower(purpose + "_" + database + "_" + b.name)
+	folder := filepath.Join(c.dir, name)
 	if database == sqlite {
-		return b.program(filepath.Join(c.dir, name), b.settings, ""), nil
+		return b.Program(folder, b.settings, ""), "sqlite://" + filepath.Join(folder, "personal.db"), nil
 	}
-	database, err := c.createDatabase(ctx, fmt.Sprintf("compare_%d_%s", os.Getpid(), name))
-	return b.program(filepath.Join(c.dir, name), b.settings, database), err
+	url, err = c.createDatabase(ctx, fmt.Sprintf("compare_%d_%s", os.Getpid(), name))
+	return b.Program(folder, b.settings, url), url, err
 }
 
 // measureIdle measures the memory of servers without load, and keeps their folders to
-// measure the time of a start. It ignores the first start, which installs the plugin.
-// Only one server of a build runs at a time, because several would share memory.
+// measure the time of a start. Of one build, only one server runs at a time: several
+// would share the memory of the program, and PSS counts a part of that for each.
+// Different builds share nothing, so they are measured together.
 func (c *comparison) measureIdle(ctx context.Context) error {
-	progress("measuring idle memory")
-	measure := func(p program, subject string) error {
-		s, _, err := p.start(ctx)
+	harness.Progress("measuring idle memory")
+	together := map[string]map[string]harness.Program{sqlite: {}, postgres: {}}
+	err := c.subjects(func(b build, database, subject string) error {
+		p, _, err := c.program(ctx, b, database, "idle")
+		if err == nil && database == sqlite {
+			c.addStart(subject, p)
+		}
+		together[database][subject] = p
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.pocket != "" {
+		p := pocketBase(c.pocket, filepath.Join(c.dir, "idle_pocketbase"))
+		c.addStart(pocketBaseTitle, p)
+		together[sqlite][pocketBaseTitle] = p
+	}
+	for _, database := range []string{sqlite, postgres} {
+		if err := c.measureMemory(ctx, together[database]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measureMemory measures the memory of programs that run at the same time. It ignores
+// their first start, which installs the plugin.
+func (c *comparison) measureMemory(ctx context.Context, programs map[string]harness.Program) error {
+	if len(programs) == 0 {
+		return nil
+	}
+	servers := map[string]*harness.Process{}
+	for subject, p := range programs {
+		s, _, err := p.Start(ctx)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", subject, err)
 		}
-		s.stop()
-		if s, _, err = p.start(ctx); err != nil {
-			return err
+		s.Stop()
+		if s, _, err = p.Start(ctx); err != nil {
+			return fmt.Errorf("%s: %w", subject, err)
 		}
-		defer s.stop()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(c.options.idle):
-		}
-		found := nothing
-		found.memory, err = s.memory(ctx)
+		defer s.Stop()
+		servers[subject] = s
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(c.options.idle):
+	}
+	for subject, s := range servers {
+		found := harness.Nothing()
+		var err error
+		found.Memory, err = s.Memory(ctx)
 		if errors.Is(err, os.ErrNotExist) { // not Linux
 			return nil
 		}
-		c.idle[key{figureMemory, subject}] = found
-		return err
-	}
-	err := c.subjects(func(b build, database, subject string) error {
-		p, err := c.program(ctx, b, database, "idle")
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", subject, err)
 		}
-		if database == sqlite {
-			c.addStart(subject, p)
-		}
-		return measure(p, subject)
-	})
-	if err != nil || c.pocket == "" {
-		return err
+		c.idle[key(figureMemory, subject)] = found
 	}
-	p := pocketBase(c.pocket, filepath.Join(c.dir, "idle_pocketbase"))
-	c.addStart(pocketBaseTitle, p)
-	return measure(p, pocketBaseTitle)
+	return nil
 }
 
 // addStart adds the measurement of the time of a start.
-func (c *comparison) addStart(subject string, p program) {
-	c.add(figureStart, subject, func(ctx context.Context) (sample, error) {
-		s, took, err := p.start(ctx)
-		if err != nil {
-			return nothing, err
+func (c *comparison) addStart(subject string, p harness.Program) {
+	c.jobs.Add(figureStart, subject, func(ctx context.Context) (harness.Sample, error) {
+		found := harness.Nothing()
+		s, took, err := p.Start(ctx)
+		if err == nil {
+			s.Stop()
+			found.P50 = harness.Milliseconds(took)
 		}
-		s.stop()
-		found := nothing
-		found.p50 = milliseconds(took)
-		return found, nil
+		return found, err
 	})
-}
-
-func (c *comparison) add(figure, subject string, measure func(context.Context) (sample, error)) {
-	c.jobs[figure] = append(c.jobs[figure], job{subject, measure})
 }
 
 // startServers starts the servers for the loads.
 func (c *comparison) startServers(ctx context.Context) error {
-	progress("starting servers and registering users")
+	harness.Progress("starting servers and registering users")
 	err := c.subjects(func(b build, database, subject string) error {
-		p, err := c.program(ctx, b, database, "load")
+		p, url, err := c.program(ctx, b, database, "load")
 		if err != nil {
 			return err
 		}
-		s, err := c.underLoad(ctx, p, subject, personalLoads, func(figure string) bool {
-			return database != sqlite && (figure == figureBareSingle || figure == figureFields) // they use no database
+		s, err := c.startLoaded(ctx, p)
+		if err != nil {
+			return err
+		}
+		if b.suffix == "" { // another commit may have other tables
+			many, err := c.manyUsers(ctx, s.Addr, url)
+			if err != nil {
+				return err
+			}
+			c.jobs.Add(figureMany, subject, many)
+		}
+		return c.addLoads(ctx, p, s, subject, personalLoads, func(figure string) bool {
+			return database == sqlite || figure != figureBareSingle && figure != figureFields // they use no database
 		})
-		if err != nil {
-			return err
-		}
-		fields, err := s.get(ctx, api+"fields/")
-		c.fields = len(fields)
-		return err
 	})
 	if err != nil || c.pocket == "" {
 		return err
 	}
 	p := pocketBase(c.pocket, filepath.Join(c.dir, "load_pocketbase"))
-	_, err = c.underLoad(ctx, p, pocketBaseTitle, pocketLoads, func(string) bool { return false })
-	return err
+	s, err := c.startLoaded(ctx, p)
+	if err != nil {
+		return err
+	}
+	return c.addLoads(ctx, p, s, pocketBaseTitle, pocketLoads, func(string) bool { return true })
 }
 
-// underLoad starts a server and adds its measurements, except skipped ones.
-func (c *comparison) underLoad(ctx context.Context, p program, subject string,
-	loads func(context.Context, string, callers) (map[string]load, error), skip func(figure string) bool) (*process, error) {
-	s, _, err := p.start(ctx)
+// startUncached starts a host that remembers no verification, and measures a page.
+func (c *comparison) startUncached(ctx context.Context) error {
+	b := c.builds[0]
+	off, err := harness.NoVerifyCache(".")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c.onClose(s.stop)
-	found, err := loads(ctx, s.addr, c.options.callers)
+	b.name, b.settings = "uncached", filepath.Join(c.dir, "uncached.toml")
+	if err := os.WriteFile(b.settings, []byte(unthrottled+"[session]\n"+off), 0o600); err != nil {
+		return err
+	}
+	p, _, err := c.program(ctx, b, sqlite, "load")
 	if err != nil {
-		return nil, p.explain(ctx, err)
+		return err
+	}
+	s, err := c.startLoaded(ctx, p)
+	if err != nil {
+		return err
+	}
+	return c.addLoads(ctx, p, s, sqlite+uncached, personalLoads, func(figure string) bool { return figure == figureRequire })
+}
+
+// startLoaded starts a server that close stops.
+func (c *comparison) startLoaded(ctx context.Context, p harness.Program) (*harness.Process, error) {
+	s, _, err := p.Start(ctx)
+	if err == nil {
+		c.onClose(s.Stop)
+	}
+	return s, err
+}
+
+// addLoads adds the measurements of the wanted figures on a server.
+func (c *comparison) addLoads(ctx context.Context, p harness.Program, s *harness.Process, subject string,
+	loads func(context.Context, string, callers) (map[string]harness.Load, error), wanted func(figure string) bool) error {
+	found, err := loads(ctx, s.Addr, c.options.callers)
+	if err != nil {
+		return p.Explain(ctx, err)
 	}
 	for figure, l := range found {
-		if !skip(figure) {
-			c.add(figure, subject, func(ctx context.Context) (sample, error) { return l.drive(ctx, c.span) })
+		if wanted(figure) {
+			c.jobs.Add(figure, subject, func(ctx context.Context) (harness.Sample, error) { return l.Drive(ctx, c.span) })
 		}
 	}
-	return s, nil
+	return nil
 }
 
-// startBare adds the measurements without a server: a bare hash, and an echo whose
-// payload has the size of the response to fields/.
+// startBare adds the measurements without a server: a bare hash, an RPC that does
+// nothing, and an echo whose payload has the size of the RPC's response.
 func (c *comparison) startBare(ctx context.Context) error {
-	c.add(figureSignIn, argon2Title, func(ctx context.Context) (sample, error) { return argon2id(ctx, c.span) })
-	measure, stop, err := startEcho(c.fields)
+	c.jobs.Add(figureSignIn, argon2Title, func(ctx context.Context) (harness.Sample, error) {
+		return harness.Repeat(ctx, runtime.GOMAXPROCS(0), c.span, func(int, int) error {
+			harness.Argon2id(make([]byte, 16))
+			return nil
+		})
+	})
+	folder := filepath.Join(c.dir, "manager")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return err
+	}
+	manager, stop, err := harness.StartManager(ctx, c.builds[0].Plugin, folder, "sqlite://"+filepath.Join(folder, "personal.db"), unthrottled)
 	if err != nil {
 		return err
 	}
 	c.onClose(stop)
-	c.add(figureEcho, echoTitle, func(ctx context.Context) (sample, error) { return measure(ctx, c.span) })
+	conn := &measuredConn{ClientConnInterface: manager}
+	if _, err := pluginrpc.NewService(conn, harness.CMS{}).Fields(ctx); err != nil {
+		return err
+	}
+	service := pluginrpc.NewService(manager, harness.CMS{})
+	c.jobs.Add(figureHop, managerTitle, c.single(func(ctx context.Context) error {
+		_, err := service.Fields(personal.WithCall(ctx, personal.Call{RequestID: "0123456789abcdef"}))
+		return err
+	}))
+	echo, stop, err := startEcho(conn.size)
+	if err != nil {
+		return err
+	}
+	c.onClose(stop)
+	c.jobs.Add(figureHop, echoTitle, c.single(echo))
 	return nil
 }
 
@@ -300,7 +395,7 @@ func (c *comparison) createDatabase(ctx context.Context, name string) (string, e
 	}
 	c.onClose(func() {
 		if err := administer(context.WithoutCancel(ctx), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
-			progress("drop database %s: %v", name, err)
+			harness.Progress("drop database %s: %v", name, err)
 		}
 	})
 	u, err := url.Parse(c.postgres)

@@ -19,9 +19,11 @@ import (
 // AdministrationStore searches, shows, changes and deletes accounts for
 // administrators, and reads the audit log.
 type AdministrationStore interface {
-	// SearchAccounts returns the accounts that match the search, the highest id
-	// first.
-	SearchAccounts(ctx context.Context, q AccountSearch) ([]SeenAccount, error)
+	// SearchAccounts returns a page of the accounts that match the search, the highest
+	// id first. The first page contains the accounts whose key or id is the whole text,
+	// as far as the limit allows, even if many others have higher ids; a later page may
+	// contain them again. All pages together contain every match.
+	SearchAccounts(ctx context.Context, q AccountSearch) (AccountPage, error)
 	// Account returns an account by its id. ErrNotFound.
 	Account(ctx context.Context, id int64) (SeenAccount, error)
 	// SetEmail sets the account's e-mail, or removes it if it is the zero value,
@@ -51,8 +53,14 @@ type AccountSearch struct {
 	Key      string // part of the login's or the e-mail's key
 	ID       int64  // the whole id; 0: none
 	Disabled *bool  // nil: either
-	Before   int64  // only lower ids; 0: any
-	Limit    int
+	Before   int64  // only lower ids: AccountPage.Next of the page before; 0: the first page
+	Limit    int    // accounts on the page
+}
+
+// AccountPage is one page of a search.
+type AccountPage struct {
+	Accounts []SeenAccount
+	Next     int64 // AccountSearch.Before of the next page; 0 on the last page
 }
 
 // SeenAccount is an account with the time of its last use.
@@ -67,18 +75,13 @@ func (s *Service) FindUsers(ctx context.Context, r personal.FindUsersRequest) (p
 	if err != nil {
 		return personal.UserPage{}, err
 	}
-	limit := q.Limit
-	q.Limit++ // one more shows whether there is another page
 	found, err := s.store.SearchAccounts(ctx, q)
 	if err != nil {
 		return personal.UserPage{}, fail("searching accounts", err)
 	}
-	page := personal.UserPage{Users: make([]personal.User, 0, limit)}
-	for _, a := range found[:min(limit, len(found))] {
+	page := personal.UserPage{Users: make([]personal.User, 0, len(found.Accounts)), Next: found.Next}
+	for _, a := range found.Accounts {
 		page.Users = append(page.Users, userOf(a))
-	}
-	if len(found) > limit {
-		page.Next = found[limit-1].ID
 	}
 	return page, nil
 }

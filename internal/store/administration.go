@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -16,23 +18,82 @@ import (
 	"github.com/cms-personal/personal/internal/outbox"
 )
 
+// searchWindow is how many of the newest accounts are searched for a part of a text
+// when an account has the whole text.
+const searchWindow = 1000
+
 // SearchAccounts implements accounts.AdministrationStore. It reads accounts from
 // the highest id downwards until the page is full; a search that matches little
-// reads the whole table.
-func (s *Store) SearchAccounts(ctx context.Context, q accounts.AccountSearch) ([]accounts.SeenAccount, error) {
-	var rows []accountRow
-	query := s.selectSeen(&rows).OrderExpr("a.id DESC").Limit(int64(q.Limit))
+// reads the whole table. An administrator who enters a whole login, e-mail or id does
+// not wait for that: indexes find the account, and its page is complete with the
+// matches among the newest accounts.
+func (s *Store) SearchAccounts(ctx context.Context, q accounts.AccountSearch) (accounts.AccountPage, error) {
+	var whole, found []accountRow
+	if q.Text != "" && q.Before == 0 {
+		if err := scan(ctx, "find accounts by a whole text", s.selectMatching(&whole, q, matchingWhole)); err != nil {
+			return accounts.AccountPage{}, err
+		}
+	}
+	query := s.selectMatching(&found, q, s.matchingPart).OrderExpr("a.id DESC").Limit(int64(q.Limit) + 1)
 	if q.Before > 0 {
 		query.Where("a.id < ?", q.Before)
 	}
+	var older int64 // the newest account that is not searched; 0: none
+	if len(whole) > 0 {
+		err := scan(ctx, "find the oldest account to search", s.read.NewRaw(
+			"SELECT coalesce(max(id), 0) FROM (SELECT id FROM personal_accounts ORDER BY id DESC LIMIT 1 OFFSET ?) o", searchWindow), &older)
+		if err != nil {
+			return accounts.AccountPage{}, err
+		}
+		query.Where("a.id > ?", older)
+	}
+	if err := scan(ctx, "search accounts", query); err != nil {
+		return accounts.AccountPage{}, err
+	}
+	return accountPage(whole, found, q.Limit, older), nil
+}
+
+// accountPage returns a page with the accounts that have the whole text and, if there
+// is room, those found by a part of it, which begin with the highest id. older is as in
+// SearchAccounts. The next page begins with the first account that was found and is not
+// on this one, so that it misses none; it may repeat one that has the whole text.
+func accountPage(whole, found []accountRow, limit int, older int64) accounts.AccountPage {
+	page := whole[:min(len(whole), limit)]
+	next, last := int64(0), int64(math.MaxInt64)
+	if older > 0 {
+		next = older + 1
+	}
+	for _, row := range found {
+		if slices.ContainsFunc(page, func(on accountRow) bool { return on.ID == row.ID }) {
+			continue
+		}
+		if len(page) == limit {
+			next = last
+			break
+		}
+		page, last = append(page, row), row.ID
+	}
+	slices.SortFunc(page, func(a, b accountRow) int { return cmp.Compare(b.ID, a.ID) })
+	return accounts.AccountPage{Accounts: convert(page, (*accountRow).seen), Next: next}
+}
+
+// selectMatching selects the accounts that match a search, by the given conditions on
+// the text.
+func (s *Store) selectMatching(rows *[]accountRow, q accounts.AccountSearch, matching func(*bun.SelectQuery, accounts.AccountSearch)) *bun.SelectQuery {
+	query := s.selectSeen(rows)
 	if q.Disabled != nil {
 		query.Where("a.disabled = ?", *q.Disabled)
 	}
 	if q.Text != "" {
-		query.WhereGroup(" AND ", func(query *bun.SelectQuery) *bun.SelectQuery { return s.matching(query, q) })
+		query.WhereGroup(" AND ", func(query *bun.SelectQuery) *bun.SelectQuery {
+			matching(query, q)
+			if q.ID > 0 {
+				query.WhereOr("a.id = ?", q.ID)
+			}
+			return query
+		})
 	}
-	err := scan(ctx, "search accounts", query)
-	return convert(rows, (*accountRow).seen), err
+	return query
 }
 
 // selectSeen selects accounts with the time at which each was last in use.
@@ -41,17 +102,19 @@ func (s *Store) selectSeen(rows any) *bun.SelectQuery {
 		"(SELECT coalesce(max(s.last_seen), 0) FROM personal_sessions s WHERE s.account_id = a.id) AS last_seen")
 }
 
-// matching adds the conditions for a searched text: on keys, names and the id.
-func (s *Store) matching(query *bun.SelectQuery, q accounts.AccountSearch) *bun.SelectQuery {
+// matchingWhole adds the conditions for keys that are the whole text. They use the
+// indexes of the keys.
+func matchingWhole(query *bun.SelectQuery, q accounts.AccountSearch) {
+	query.WhereOr("a.login_key = ?", q.Key).WhereOr("a.email_key = ?", q.Key)
+}
+
+// matchingPart adds the conditions for keys and names that contain the text.
+func (s *Store) matchingPart(query *bun.SelectQuery, q accounts.AccountSearch) {
 	key := containing(q.Key)
 	query.WhereOr("a.login_key LIKE ? ESCAPE '!'", key).WhereOr("a.email_key LIKE ? ESCAPE '!'", key)
 	for _, text := range caseVariants(q.Text) {
 		query.WhereOr("a.name ? ? ESCAPE '!'", s.like, containing(text))
 	}
-	if q.ID > 0 {
-		query.WhereOr("a.id = ?", q.ID)
-	}
-	return query
 }
 
 // containing returns an SQL LIKE pattern for values that contain a text.

@@ -3,8 +3,10 @@ package testkit
 import (
 	"bufio"
 	"database/sql"
+	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -67,4 +69,20 @@ func TestPostgres_EveryDatabaseIsNew(t *testing.T) {
 func responds(t *testing.T, url string) bool {
 	t.Helper()
 	return onServer(url, func(db *sql.DB) error { return db.PingContext(t.Context()) }) == nil
+}
+
+func TestStartKeptPostgres_KeepsDatabases(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "server")
+	if err := os.Chmod(filepath.Dir(filepath.Dir(folder)), 0o755); err != nil { // the server may run as another user
+		t.Fatal(err)
+	}
+	for _, statement := range []string{"CREATE DATABASE kept", "ALTER DATABASE kept RENAME TO found"} {
+		server, err := StartKeptPostgres(t.Context(), folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(administer(server.URL, statement), server.Stop()); err != nil {
+			t.Errorf("%s: got error %v, want none", statement, err)
+		}
+	}
 }

@@ -16,44 +16,55 @@ import (
 	"syscall"
 )
 
-// PostgresServer is a PostgreSQL server in a temporary directory.
+// PostgresServer is a PostgreSQL server in a folder of its own.
 type PostgresServer struct {
 	URL      string
 	lifeline io.Closer     // stops the server when it is closed
-	ended    chan struct{} // closed when the server has stopped and its folder is removed
+	ended    chan struct{} // closed when the server has stopped and its folder is removed, unless that is kept
 }
 
 // keeper is the script of a child that runs the server. When its standard input ends,
 // at Stop or because the parent was killed, it stops the server and removes the
-// folder. So tests need no TestMain. By default the server does not flush to disk: a
-// test's database need not survive a crash. The server accepts TLS.
+// folder, unless that is kept. So tests need no TestMain. By default the server does
+// not flush to disk: a test's database need not survive a crash. The server accepts
+// TLS.
 const keeper = `
 exec 3<&0 </dev/null
-bin=$1 dir=$2 port=$3
-shift 3
+bin=$1 dir=$2 port=$3 kept=$4
+shift 4
 "$bin/postgres" -D "$dir/data" -p "$port" -h 127.0.0.1 -k "" -c max_connections=200 \
 	-c ssl=on -c ssl_cert_file="$dir/` + certFile + `" -c ssl_key_file="$dir/` + keyFile + `" \
 	-c fsync=off -c full_page_writes=off -c synchronous_commit=off "$@" >"$dir/log" 2>&1 3<&- &
 server=$!
-( read -r _ <&3; kill -QUIT $server ) 2>/dev/null &
+( read -r _ <&3; kill -$(test "$kept" && echo INT || echo QUIT) $server ) 2>/dev/null &
 wait $server
-rm -rf "$dir"
+test "$kept" || rm -rf "$dir"
 `
 
 // StartPostgres starts a server on a free port of 127.0.0.1. The server runs until Stop
 // or until this process ends, even if that is killed. PostgreSQL refuses to run as
 // root, so for root the server runs as the user postgres or nobody.
-func StartPostgres(ctx context.Context) (*PostgresServer, error) { return startPostgres(ctx) }
+func StartPostgres(ctx context.Context) (*PostgresServer, error) { return startPostgres(ctx, "") }
 
 // StartDurablePostgres is [StartPostgres] for measurements: the server flushes to disk,
 // which is PostgreSQL's default.
 func StartDurablePostgres(ctx context.Context) (*PostgresServer, error) {
-	return startPostgres(ctx, "-c", "fsync=on", "-c", "full_page_writes=on", "-c", "synchronous_commit=on")
+	return startPostgres(ctx, "", durable...)
 }
 
-// startPostgres starts a server with further arguments. Of two equal settings the
-// later one counts.
-func startPostgres(ctx context.Context, args ...string) (*PostgresServer, error) {
+// StartKeptPostgres is [StartDurablePostgres] on a folder that is kept, with its
+// databases. The folder is created if it is missing. Its parents must let the user
+// pass that the server runs as.
+func StartKeptPostgres(ctx context.Context, folder string) (*PostgresServer, error) {
+	return startPostgres(ctx, folder, durable...)
+}
+
+// Of two equal settings the later one counts.
+var durable = []string{"-c", "fsync=on", "-c", "full_page_writes=on", "-c", "synchronous_commit=on"}
+
+// startPostgres starts a server with further arguments. Without a folder that is kept
+// it uses a temporary one.
+func startPostgres(ctx context.Context, kept string, args ...string) (*PostgresServer, error) {
 	bin, err := postgresBinaries(ctx)
 	if err != nil {
 		return nil, err
@@ -64,46 +75,56 @@ func startPostgres(ctx context.Context, args ...string) (*PostgresServer, error)
 	}
 	var s *PostgresServer
 	for range 3 { // another process may take the free port first
-		if s, err = start(ctx, bin, owner, args); err == nil {
+		if s, err = start(ctx, bin, kept, owner, args); err == nil {
 			return s, nil
 		}
 	}
 	return nil, err
 }
 
-// Stop stops the server and waits until its folder is removed.
+// Stop stops the server, and waits until its folder is removed, unless that is kept.
 func (s *PostgresServer) Stop() error {
 	err := s.lifeline.Close()
 	<-s.ended
 	return err
 }
 
-func start(ctx context.Context, bin string, owner *syscall.Credential, args []string) (*PostgresServer, error) {
+func start(ctx context.Context, bin, kept string, owner *syscall.Credential, args []string) (*PostgresServer, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	folder, err := serverFolder(owner)
+	folder, err := serverFolder(kept, owner)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(initDatabase(ctx, bin, folder, owner), writeCertificate(folder, owner)); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder))
+	remove := func() error {
+		if kept != "" {
+			return nil
+		}
+		return os.RemoveAll(folder)
 	}
-	s, err := keep(bin, folder, port, owner, args)
+	if err := errors.Join(initDatabase(ctx, bin, folder, owner), writeCertificate(folder, owner)); err != nil {
+		return nil, errors.Join(err, remove())
+	}
+	s, err := keep(bin, folder, port, kept, owner, args)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), os.RemoveAll(folder))
+		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), remove())
 	}
 	if err := waitUntilUp(ctx, s.URL, s.ended); err != nil {
-		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), s.Stop())
+		err = errors.Join(err, s.Stop())
+		if kept != "" {
+			return nil, fmt.Errorf("start PostgreSQL, see %s: %w", filepath.Join(kept, "log"), err)
+		}
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
 	return s, nil
 }
 
 // keep starts the keeper. The server gets neither this process's signals nor its
 // standard output, for whose end go test would wait.
-func keep(bin, folder string, port int, owner *syscall.Credential, args []string) (*PostgresServer, error) {
-	cmd := exec.Command("/bin/sh", append([]string{"-c", keeper, "sh", bin, folder, strconv.Itoa(port)}, args...)...)
+func keep(bin, folder string, port int, kept string, owner *syscall.Credential, args []string) (*PostgresServer, error) {
+	cmd := exec.Command("/bin/sh", append([]string{"-c", keeper, "sh", bin, folder, strconv.Itoa(port), kept}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: owner}
 	cmd.Dir = "/"
 	lifeline, err := cmd.StdinPipe()
@@ -125,7 +146,11 @@ func keep(bin, folder string, port int, owner *syscall.Credential, args []string
 	return s, nil
 }
 
+// initDatabase creates the server's files, unless a kept folder has them.
 func initDatabase(ctx context.Context, bin, folder string, owner *syscall.Credential) error {
+	if _, err := os.Stat(filepath.Join(folder, "data", "PG_VERSION")); err == nil {
+		return nil
+	}
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", filepath.Join(folder, "data"),
 		"-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: owner}
@@ -164,15 +189,18 @@ func serverOwner() (*syscall.Credential, error) {
 	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody to run it as")
 }
 
-func serverFolder(owner *syscall.Credential) (string, error) {
-	folder, err := os.MkdirTemp("/tmp", "personal-postgres-")
-	if err != nil {
-		return "", err
+// serverFolder creates the folder, unless a kept one exists.
+func serverFolder(kept string, owner *syscall.Credential) (folder string, err error) {
+	if kept == "" {
+		folder, err = os.MkdirTemp("/tmp", "personal-postgres-")
+	} else if folder, err = filepath.Abs(kept); err == nil {
+		err = os.MkdirAll(folder, 0o700)
 	}
-	if owner != nil {
-		if err := os.Chown(folder, int(owner.Uid), int(owner.Gid)); err != nil {
-			return "", errors.Join(err, os.RemoveAll(folder))
-		}
+	if err != nil || owner == nil {
+		return folder, err
+	}
+	if err := os.Chown(folder, int(owner.Uid), int(owner.Gid)); err != nil {
+		return "", errors.Join(err, os.Remove(folder))
 	}
 	return folder, nil
 }

@@ -14,7 +14,10 @@ import (
 //
 // Implementations are safe for concurrent use and honour the context's deadline.
 type Administration interface {
-	// FindUsers lists users in pages, newest first. Codes: validation_failed.
+	// FindUsers lists users in pages, newest first. A user whose login, e-mail or id
+	// is the whole search is on the first page, even if many newer users match; a later
+	// page may list them again. A page may have fewer users than the limit although
+	// another one follows. Codes: validation_failed.
 	FindUsers(ctx context.Context, r FindUsersRequest) (UserPage, error)
 
 	// User returns the record of one user. Codes: not_found.

@@ -132,6 +132,62 @@ var administrationCases = []testCase{
 			t.Error(diff)
 		}
 	}},
+	{"a whole login, e-mail or id is found before older accounts are searched, and no match is missed", func(t *testing.T, w *world) {
+		whole := w.named("a", "anna", "anna@example.org")
+		old := w.named("b", "joanna", "")
+		others := make([]accounts.Account, 1000)
+		for i := range others {
+			others[i] = w.newAccount()
+		}
+		w.add(others...)
+		recent := w.named("c", "anna2", "hanna@example.org")
+		for _, c := range []struct {
+			what        string
+			q           accounts.AccountSearch
+			first, rest []int64
+		}{
+			{"login", text("anna"), []int64{recent, whole}, []int64{old, whole}},
+			{"e-mail", text("anna@example.org"), []int64{recent, whole}, []int64{whole}},
+			{"id", accounts.AccountSearch{Text: "else", Key: "anna2", ID: old}, []int64{recent, old}, []int64{old}},
+			{"no whole one", text("ann"), []int64{recent, old, whole}, nil},
+		} {
+			c.q.Limit = 3
+			first := w.page(c.q)
+			if diff := cmp.Diff(c.first, ids(first)); diff != "" {
+				t.Errorf("%s, first page: %s", c.what, diff)
+			}
+			if c.rest == nil {
+				if first.Next != 0 {
+					t.Errorf("%s: got next %d, want 0", c.what, first.Next)
+				}
+				continue
+			}
+			c.q.Before = first.Next
+			rest := w.page(c.q)
+			if diff := cmp.Diff(c.rest, ids(rest)); diff != "" || rest.Next != 0 {
+				t.Errorf("%s, next page, followed by %d: %s", c.what, rest.Next, diff)
+			}
+		}
+		// Whatever the size of a page, the pages together contain all matches.
+		for limit := 1; limit <= 3; limit++ {
+			found := map[int64]bool{}
+			q := accounts.AccountSearch{Text: "anna", Key: "anna", ID: old, Limit: limit}
+			for page := w.page(q); ; page = w.page(q) {
+				if len(page.Accounts) > limit {
+					t.Errorf("got %d accounts on a page, want %d at most", len(page.Accounts), limit)
+				}
+				for _, id := range ids(page) {
+					found[id] = true
+				}
+				if q.Before = page.Next; q.Before == 0 {
+					break
+				}
+			}
+			if diff := cmp.Diff(map[int64]bool{whole: true, old: true, recent: true}, found); diff != "" {
+				t.Errorf("pages of %d: %s", limit, diff)
+			}
+		}
+	}},
 	{"a search can be limited to disabled or active accounts", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b, _ := w.createAny()
@@ -327,14 +383,24 @@ func jobs(made ...accounts.NewJob) func(accounts.Account) ([]accounts.NewJob, er
 func text(s string) accounts.AccountSearch { return accounts.AccountSearch{Text: s, Key: s} }
 
 // search returns the ids of the accounts found, at most ten by default.
-func (w *world) search(q accounts.AccountSearch) (ids []int64) {
+func (w *world) search(q accounts.AccountSearch) []int64 {
 	w.t.Helper()
 	if q.Limit == 0 {
 		q.Limit = 10
 	}
-	found, err := w.SearchAccounts(w.t.Context(), q)
+	return ids(w.page(q))
+}
+
+// page returns a page of a search.
+func (w *world) page(q accounts.AccountSearch) accounts.AccountPage {
+	w.t.Helper()
+	page, err := w.SearchAccounts(w.t.Context(), q)
 	w.must(err)
-	for _, a := range found {
+	return page
+}
+
+func ids(page accounts.AccountPage) (ids []int64) {
+	for _, a := range page.Accounts {
 		ids = append(ids, a.ID)
 	}
 	return ids
@@ -357,7 +423,7 @@ func (w *world) wantSeen(want accounts.SeenAccount) {
 	}
 	found, err := w.SearchAccounts(w.t.Context(), accounts.AccountSearch{Limit: 9})
 	w.must(err)
-	if diff := cmp.Diff([]accounts.SeenAccount{want}, found); diff != "" {
+	if diff := cmp.Diff(accounts.AccountPage{Accounts: []accounts.SeenAccount{want}}, found); diff != "" {
 		w.t.Errorf("by a search: %s", diff)
 	}
 }

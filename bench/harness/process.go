@@ -1,4 +1,4 @@
-package main
+package harness
 
 import (
 	"bytes"
@@ -21,59 +21,59 @@ const (
 	stopTime  = 30 * time.Second // maximum time until it has stopped
 )
 
-// program describes how to start a server.
-type program struct {
-	command func(addr string) *exec.Cmd
-	ready   string // path that responds with 200 when the server is ready
-	log     string // path of the log file
+// Program describes how to start a server.
+type Program struct {
+	Command func(addr string) *exec.Cmd
+	Ready   string // path that responds with 200 when the server is ready
+	Log     string // path of the log file
 }
 
-// process is a running server. It has its own process group, so that a Ctrl-C does not
+// Process is a running server. It has its own process group, so that a Ctrl-C does not
 // reach it.
-type process struct {
-	addr  string
+type Process struct {
+	Addr  string
 	ready string
 	cmd   *exec.Cmd
 	ended chan struct{}
 }
 
-// start starts a server on a free port of 127.0.0.1 and returns the time until it was
+// Start starts a server on a free port of 127.0.0.1 and returns the time until it was
 // ready.
-func (p program) start(ctx context.Context) (*process, time.Duration, error) {
+func (p Program) Start(ctx context.Context) (*Process, time.Duration, error) {
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, 0, err
 	}
-	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(p.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer log.Close()
-	cmd := p.command(addr)
+	cmd := p.Command(addr)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	begin := time.Now()
 	if err := cmd.Start(); err != nil {
 		return nil, 0, err
 	}
-	s := &process{addr: addr, ready: p.ready, cmd: cmd, ended: make(chan struct{})}
+	s := &Process{Addr: addr, ready: p.Ready, cmd: cmd, ended: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait() // the reason is in its log
 		close(s.ended)
 	}()
 	if err := s.await(ctx); err != nil {
-		s.stop()
-		return nil, 0, p.explain(ctx, err)
+		s.Stop()
+		return nil, 0, p.Explain(ctx, err)
 	}
 	return s, time.Since(begin), nil
 }
 
 // await waits until the server is ready.
-func (s *process) await(ctx context.Context) error {
+func (s *Process) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, errors.New("not ready in time"))
 	defer cancel()
 	for {
-		if _, err := s.get(ctx, s.ready); err == nil {
+		if _, err := s.Get(ctx, s.ready); err == nil {
 			return nil
 		}
 		select {
@@ -86,9 +86,9 @@ func (s *process) await(ctx context.Context) error {
 	}
 }
 
-// get returns the body of a response, which must be a 200.
-func (s *process) get(ctx context.Context, path string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+path, nil)
+// Get returns the body of a response, which must be a 200.
+func (s *Process) Get(ctx context.Context, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr+path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +104,8 @@ func (s *process) get(ctx context.Context, path string) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// stop stops the server. After stopTime it kills the process group.
-func (s *process) stop() {
+// Stop stops the server. After stopTime it kills the process group.
+func (s *Process) Stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have stopped already
 	select {
 	case <-s.ended:
@@ -145,12 +145,12 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// explain adds the end of the server's log to an error, unless ctx has ended.
-func (p program) explain(ctx context.Context, err error) error {
+// Explain adds the end of the server's log to an error, unless ctx has ended.
+func (p Program) Explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	text, logErr := os.ReadFile(p.log)
+	text, logErr := os.ReadFile(p.Log)
 	text = bytes.TrimSpace(text)
 	return errors.Join(fmt.Errorf("%w; the end of its log:\n%s", err, text[max(0, len(text)-2000):]), logErr)
 }

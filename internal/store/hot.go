@@ -17,9 +17,10 @@ import (
 	"github.com/cms-personal/personal/internal/token"
 )
 
-// This file holds the queries that every request of a signed-in user runs: finding,
-// rotating and touching a session. They bypass bun, which writes values into the text
-// and scans by reflection, and run in natural batches (see batcher).
+// This file holds the queries that requests of signed-in users run: finding, rotating
+// and touching a session. They bypass bun, which writes values into the text and scans
+// by reflection. Writes run in natural batches (see batcher), and so do lookups on
+// PostgreSQL, where most of a query's cost is its round trip and its planning.
 
 // sessionWrite is a rotation or a touch.
 type sessionWrite struct {

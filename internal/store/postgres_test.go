@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -23,20 +24,28 @@ func TestNow_IsThePostgreSQLServersTime(t *testing.T) {
 	}
 }
 
-// A password change, for example, locks the sessions of its account.
+// A password change, for example, locks the sessions of its account. A batch that
+// waited for it would fail after its time limit, and only then run its members alone.
 func TestSessionWrites_LockedSessionDelaysNoOther(t *testing.T) {
 	const sessions = 32
 	url := testkit.Postgres(t)
 	s := migrated(t, url, store.Options{})
+	const lessThanABatchMayTake = 8 * time.Second
+	ctx, cancel := context.WithTimeout(t.Context(), lessThanABatchMayTake)
+	defer cancel()
 	write := func(selector token.Selector, n int) error {
-		session, _, err := s.FindSession(t.Context(), selector, accounts.AccountState)
+		ctx := ctx
+		if n == 4 || n == 5 { // they wait for the lock
+			ctx = t.Context()
+		}
+		session, _, err := s.FindSession(ctx, selector, accounts.AccountState)
 		if err != nil {
 			return err
 		}
 		if n%4 == 1 {
-			return s.TouchSession(t.Context(), session.ID, session.Current, true)
+			return s.TouchSession(ctx, session.ID, session.Current, true)
 		}
-		return s.RotateSession(t.Context(), session, func(now time.Time) accounts.Session {
+		return s.RotateSession(ctx, session, func(now time.Time) accounts.Session {
 			session.Current, session.Rotated = [32]byte{1}, now
 			return session
 		})

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"database/sql"
 	"encoding/pem"
 	"io"
 	"math/big"
@@ -38,7 +39,7 @@ func TestTLS_VerifiesServerAsSSLModeSays(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			db := openPostgres(conf, RequestLimits)
+			db := openPostgres(conf, RequestLimits, sql.OpenDB)
 			defer db.Close()
 			if err := db.PingContext(t.Context()); err == nil {
 				t.Fatal("got a connection, want an error")
@@ -68,7 +69,7 @@ func TestTLS_SendsNothingToServerWithoutTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := openPostgres(conf, RequestLimits)
+	db := openPostgres(conf, RequestLimits, sql.OpenDB)
 	defer db.Close()
 	if err := db.PingContext(t.Context()); err == nil {
 		t.Fatal("got a connection, want an error")

@@ -53,8 +53,8 @@ func (p *profileServer) serve() error { return p.server.Serve(p.listener) }
 // close ends profiles that are being recorded.
 func (p *profileServer) close() error {
 	err := p.server.Close()
-	if err := p.listener.Close(); !errors.Is(err, net.ErrClosed) { // open if it was never served
-		return err
+	if unserved := p.listener.Close(); !errors.Is(unserved, net.ErrClosed) {
+		err = errors.Join(err, unserved)
 	}
 	return err
 }

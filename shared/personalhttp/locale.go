@@ -120,8 +120,8 @@ func acceptedLanguages(r *http.Request) []language.Tag {
 
 // labelSets are the sets of languages in which labels exist, by their keys. They are
 // kept, because making a matcher takes longer than all else that a response needs.
-// Labels come from the host, so there are few sets; beyond maxLabelSets all are made
-// anew.
+// Labels come from the host, so there are few sets; when there are maxLabelSets, all are
+// dropped.
 type labelSets struct {
 	mu   sync.Mutex
 	sets map[string]languages

@@ -14,7 +14,7 @@ import (
 
 // maxAllocations is how many allocations a call that does nothing may have, in host and
 // plugin together, beyond those of a call to gRPC's own health service.
-const maxAllocations = 38
+const maxAllocations = 32
 
 func TestCall_AllocatesLittleBesideGRPC(t *testing.T) {
 	host := newFakeHost("1")
@@ -31,20 +31,8 @@ func TestCall_AllocatesLittleBesideGRPC(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	t.Log(call, bare)
 	if got := call - bare; got > maxAllocations {
 		t.Errorf("got %v allocations, want at most %v", got, maxAllocations)
-	}
-}
-
-func BenchmarkCallWithinOneProcess(b *testing.B) {
-	host := newFakeHost("1")
-	service := pluginrpctest.NewService(b, func(personal.Host) personal.Service { return empty }, host)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := service.Fields(callContext()); err != nil {
-			b.Fatal(err)
-		}
 	}
 }
 

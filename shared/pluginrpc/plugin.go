@@ -80,7 +80,8 @@ func DialOptions() []grpc.DialOption {
 	}
 }
 
-// windowSize is the static size of HTTP/2's flow control windows, in bytes.
+// windowSize is the size of HTTP/2's flow control windows, in bytes. It is static,
+// because gRPC otherwise sends pings between calls to estimate one.
 const windowSize = 1 << 20
 
 // newServer returns a gRPC server with the package's message limits, whose calls go

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -411,6 +412,26 @@ func TestConnectionFailure_NeverLooksLikeSuccess(t *testing.T) {
 				t.Errorf("got user %d, want none", signedIn.Credentials.UserID)
 			}
 		})
+	}
+}
+
+func TestSuccessfulCall_IsLoggedAtDebugOnly(t *testing.T) {
+	var log logBuffer
+	service := serveLogged(t, fixed(nil), &log)
+	ctx := personal.WithCall(t.Context(), personal.Call{RequestID: "r-19"})
+	if _, err := service.Refresh(ctx, pair); err != nil {
+		t.Fatal(err)
+	}
+	var levels []string
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, "r-19") {
+			_, after, _ := strings.Cut(line, `"@level":"`)
+			level, _, _ := strings.Cut(after, `"`)
+			levels = append(levels, level)
+		}
+	}
+	if !slices.Equal(levels, []string{"debug"}) {
+		t.Errorf("got lines at the levels %v, want one at debug; the log:\n%s", levels, &log)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -67,6 +68,26 @@ func TestRender_LanguageOfTheCall(t *testing.T) {
 			t.Errorf("%s: got %d %s", locale, w.Code, body)
 		}
 	}
+}
+
+func TestRender_FirstRequestsAtTheSameTime(t *testing.T) {
+	pages := newPages(t)
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			w := httptest.NewRecorder()
+			r := inLocale(httptest.NewRequest("GET", "/page", nil), "ru")
+			if i%2 == 0 {
+				pages.Render(w, r, http.StatusOK, "page", ui.Page{Body: ui.Form{}})
+			} else {
+				pages.Problem(w, r, ui.Problem{Status: http.StatusNotFound})
+			}
+			if body := w.Body.String(); !strings.Contains(body, "<html lang=\"ru\"") {
+				t.Errorf("got %d %s", w.Code, body)
+			}
+		})
+	}
+	group.Wait()
 }
 
 func TestPages_RefuseMissingParts(t *testing.T) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/cms-personal/personal/bench/harness"
@@ -87,18 +88,15 @@ const guarded = "/demo/greeting"
 // returns the measurement.
 func (c *comparison) manyUsers(ctx context.Context, addr, url string) (func(context.Context) (harness.Sample, error), error) {
 	d := harness.Data{Accounts: 10_000, SessionsEach: 1}
-	if err := d.Load(ctx, url); err != nil {
+	numbers := d.Sample(int(d.Accounts))
+	if err := errors.Join(d.Load(ctx, url), harness.Touched(ctx, url, numbers)); err != nil {
 		return nil, err
 	}
-	numbers := d.Sample(int(d.Accounts))
 	each := len(numbers) / c.options.callers.all
 	l := harness.Load{Addr: addr, Callers: c.options.callers.all, Request: func(caller, n int) []byte {
 		return harness.Message("GET", guarded, d.Credentials(numbers[caller*each+n%each]).Header(), "")
 	}}
 	return func(ctx context.Context) (harness.Sample, error) {
-		if err := harness.Touch(ctx, url, numbers); err != nil {
-			return harness.Sample{}, err
-		}
 		return l.Drive(ctx, c.span)
 	}, nil
 }

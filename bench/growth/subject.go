@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -21,7 +22,8 @@ const (
 	figurePart      = "users, part of one name"
 )
 
-// sampled is the number of sessions that the load uses.
+// sampled is the number of sessions that are verified, and of others that are
+// refreshed. If there are fewer, a half is verified and the other half refreshed.
 const sampled = 10_000
 
 // subject is a size of the database.
@@ -37,8 +39,9 @@ type subject struct {
 // start starts a host and, to search users, a manager with a plugin of its own, and
 // adds the measurements.
 func (s subject) start(ctx context.Context, closers *closers) error {
-	numbers := s.data.Sample(sampled)
-	if err := s.data.Reset(ctx, s.url, numbers); err != nil {
+	numbers := s.data.Sample(2 * sampled)
+	verified, refreshed := numbers[:len(numbers)/2], numbers[len(numbers)/2:]
+	if err := errors.Join(s.data.Reset(ctx, s.url, numbers), harness.Touched(ctx, s.url, verified)); err != nil {
 		return err
 	}
 	uncached, err := harness.NoVerifyCache(".")
@@ -56,7 +59,7 @@ func (s subject) start(ctx context.Context, closers *closers) error {
 		return err
 	}
 	closers.add(process.Stop)
-	s.addLoads(process.Addr, numbers)
+	s.addLoads(process.Addr, verified, refreshed)
 
 	folder := s.folder + "-manager"
 	if err := os.Mkdir(folder, 0o700); err != nil {
@@ -71,40 +74,39 @@ func (s subject) start(ctx context.Context, closers *closers) error {
 	return nil
 }
 
-// addLoads adds the loads on the host. Each caller has sessions of its own.
-func (s subject) addLoads(addr string, numbers []int64) {
-	o, span := s.options, harness.NewSpan(s.options.seconds)
+// addLoads adds the loads on the host.
+func (s subject) addLoads(addr string, verified, refreshed []int64) {
+	o := s.options
+	add := func(figure string, l harness.Load) {
+		l.Addr = addr
+		s.jobs.Add(figure, s.name, func(ctx context.Context) (harness.Sample, error) { return l.Drive(ctx, harness.NewSpan(o.seconds)) })
+	}
+	verify, refresh := s.sessions(verified), s.sessions(refreshed)
+	get := func(path string, of func(caller, n int) *harness.Session) func(caller, n int) []byte {
+		return func(caller, n int) []byte { return harness.Message("GET", path, of(caller, n).Header(), "") }
+	}
+	add(figureRequire, harness.Load{Callers: o.callers, Request: get("/demo/greeting", verify)})
+	add(figureProfile, harness.Load{Callers: o.callers, Request: get(harness.API+"profile/", verify)})
+	add(figureRefresh, harness.Load{
+		Callers: o.callers,
+		Request: get(harness.API+"auth_refresh/", refresh),
+		Accept:  func(caller, n int, body []byte) error { return refresh(caller, n).Read(body) },
+	})
+	add(figureSignIn, harness.Load{Callers: o.signInCallers, Request: func(caller, n int) []byte {
+		return harness.Message("POST", harness.API+"auth/", "", fmt.Sprintf(
+			`{"login":%q,"password":%q}`, harness.Login(verify(caller, n).ID), harness.Password))
+	}})
+}
+
+// sessions returns a function that returns the session for a caller's n-th request.
+// Each caller has sessions of its own.
+func (s subject) sessions(numbers []int64) func(caller, n int) *harness.Session {
 	sessions := make([]harness.Session, len(numbers))
 	for i, number := range numbers {
 		sessions[i] = s.data.Credentials(number)
 	}
-	each := len(sessions) / o.callers
-	of := func(caller, n int) *harness.Session { return &sessions[caller*each+n%each] }
-	page := func(path string) func(caller, n int) []byte {
-		return func(caller, n int) []byte { return harness.Message("GET", path, of(caller, n).Header(), "") }
-	}
-	drive := func(figure string, l harness.Load, prepare func(context.Context) error) {
-		l.Addr = addr
-		s.jobs.Add(figure, s.name, func(ctx context.Context) (harness.Sample, error) {
-			if err := prepare(ctx); err != nil {
-				return harness.Sample{}, err
-			}
-			return l.Drive(ctx, span)
-		})
-	}
-	touch := func(ctx context.Context) error { return harness.Touch(ctx, s.url, numbers) }
-	nothing := func(context.Context) error { return nil }
-	drive(figureRequire, harness.Load{Callers: o.callers, Request: page("/demo/greeting")}, touch)
-	drive(figureProfile, harness.Load{Callers: o.callers, Request: page(harness.API + "profile/")}, touch)
-	drive(figureRefresh, harness.Load{
-		Callers: o.callers,
-		Request: page(harness.API + "auth_refresh/"),
-		Accept:  func(caller, n int, body []byte) error { return of(caller, n).Read(body) },
-	}, nothing)
-	drive(figureSignIn, harness.Load{Callers: o.signInCallers, Request: func(caller, n int) []byte {
-		account := of(caller, n).ID
-		return harness.Message("POST", harness.API+"auth/", "", fmt.Sprintf(`{"login":%q,"password":%q}`, harness.Login(account), harness.Password))
-	}}, nothing)
+	each := len(sessions) / s.options.callers
+	return func(caller, n int) *harness.Session { return &sessions[caller*each+n%each] }
 }
 
 // addSearches adds searches by one administrator.

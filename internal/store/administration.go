@@ -20,7 +20,7 @@ import (
 
 // searchWindow is how many of the newest accounts are searched for a part of a text
 // when an account has the whole text.
-const searchWindow = 1000
+const searchWindow = 500
 
 // SearchAccounts implements accounts.AdministrationStore. It reads accounts from
 // the highest id downwards until the page is full; a search that matches little

@@ -135,7 +135,7 @@ var administrationCases = []testCase{
 	{"a whole login, e-mail or id is found before older accounts are searched, and no match is missed", func(t *testing.T, w *world) {
 		whole := w.named("a", "anna", "anna@example.org")
 		old := w.named("b", "joanna", "")
-		others := make([]accounts.Account, 1000)
+		others := make([]accounts.Account, 500)
 		for i := range others {
 			others[i] = w.newAccount()
 		}

@@ -366,10 +366,10 @@ func (c *comparison) startBare(ctx context.Context) error {
 	}
 	c.onClose(stop)
 	conn := &measuredConn{ClientConnInterface: manager}
-	if _, err := pluginrpc.NewService(conn, harness.CMS{}).Fields(ctx); err != nil {
+	if _, err := pluginrpc.NewClient(conn, harness.CMS{}).Fields(ctx); err != nil {
 		return err
 	}
-	service := pluginrpc.NewService(manager, harness.CMS{})
+	service := pluginrpc.NewClient(manager, harness.CMS{})
 	c.jobs.Add(figureHop, managerTitle, c.single(func(ctx context.Context) error {
 		_, err := service.Fields(personal.WithCall(ctx, personal.Call{RequestID: "0123456789abcdef"}))
 		return err

@@ -70,7 +70,7 @@ func (s subject) start(ctx context.Context, closers *closers) error {
 		return err
 	}
 	closers.add(stop)
-	s.addSearches(pluginrpc.NewAdministration(conn, harness.CMS{}))
+	s.addSearches(pluginrpc.NewClient(conn, harness.CMS{}))
 	return nil
 }
 

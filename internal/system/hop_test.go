@@ -158,7 +158,7 @@ func startHop(b *testing.B) (call func() error, pid int) {
 	if err := manager.WaitReady(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	service := pluginrpc.NewService(manager, emptyHost{})
+	service := pluginrpc.NewClient(manager, emptyHost{})
 	return func() error {
 		ctx := personal.WithCall(context.Background(), personal.Call{
 			RequestID: "JBSWY3DPEHPK3PXPJBSWY3DPEH", Locale: "en", Agent: "Mozilla/5.0 (X11; Linux x86_64)",

@@ -48,6 +48,7 @@ const (
 // Handler serves the personal-account API. It is safe for concurrent use.
 type Handler struct {
 	service  personal.Service
+	verifier verifier          // the service, or a wrapper of it
 	options  Options           // with defaults
 	prefix   string            // base path and apiPath, without a final slash
 	routes   map[string]*route // by name
@@ -76,6 +77,9 @@ func New(service personal.Service, o Options) (*Handler, error) {
 		locales: locales,
 		clients: clients,
 		cors:    newCORS(o.CORSOrigins),
+	}
+	if h.verifier, _ = service.(verifier); h.verifier == nil {
+		h.verifier = asking{service}
 	}
 	h.document = sync.OnceValues(func() (*document, error) { return newDocument(h.prefix, h.cors, o.AlwaysOK) })
 	return h, nil
@@ -204,6 +208,9 @@ func notInRequestID(r rune) bool { return !isAlphanumeric(r) && !strings.Contain
 // cleanAgent returns a User-Agent as a list of sessions may show it: without control
 // characters and invalid UTF-8, at most maxAgent characters.
 func cleanAgent(agent string) string {
+	if len(agent) <= maxAgent && strings.IndexFunc(agent, notPrintableASCII) < 0 {
+		return agent // as almost all are
+	}
 	var b strings.Builder
 	kept := 0
 	for i, r := range agent {
@@ -218,6 +225,8 @@ func cleanAgent(agent string) string {
 	}
 	return b.String()
 }
+
+func notPrintableASCII(r rune) bool { return r < ' ' || r > '~' }
 
 // logFailure logs the cause of an error of the server. The codes of all other errors
 // are in the access log.

@@ -25,7 +25,7 @@ func TestCall_AllocatesLittleBesideGRPC(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	service := pluginrpc.NewService(conn, host)
+	service := pluginrpc.NewClient(conn, host)
 	call := testing.AllocsPerRun(500, func() {
 		if _, err := service.Fields(callContext()); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -83,7 +84,9 @@ func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.T
 				ORDER BY front.account_id, front.kind, front.id LIMIT 1))
 			ORDER BY due, id LIMIT ? ?)
 		UPDATE personal_jobs SET due = ?, attempts = attempts + 1, lease = lease + 1
-		WHERE id IN (SELECT id FROM due) RETURNING *`,
+		WHERE id IN (SELECT id FROM due) RETURNING *, EXISTS (
+			SELECT 1 FROM personal_jobs behind WHERE behind.account_id = personal_jobs.account_id
+			AND behind.kind = personal_jobs.kind AND behind.id > personal_jobs.id) AS followed`,
 		at(now), bun.List(kinds), n, s.skipLocked, at(until)), &rows)
 	if err != nil {
 		return nil, err
@@ -91,6 +94,9 @@ func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.T
 	slices.SortFunc(rows, func(a, b jobRow) int { return cmp.Compare(a.ID, b.ID) })
 	jobs := convert(rows, (*jobRow).job)
 	for _, j := range jobs {
+		if !j.Followed {
+			continue
+		}
 		if err := s.postpone(ctx, j, now); err != nil { // the claimed jobs still run
 			s.log.WarnContext(ctx, "jobs behind another could not be postponed", slog.Any("error", err))
 		}
@@ -99,7 +105,7 @@ func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.T
 }
 
 // postpone makes the jobs behind a claimed one due later, because otherwise each claim
-// would examine every due one of them. FinishJob makes the next one due; it
+// would examine every due one of them. FinishJobs makes the next one due; it
 // cannot have run before the claim returns. If it never runs, the jobs become due
 // by themselves after postponeFor. If the next job is postponed already, only jobs
 // behind all postponed ones are updated.
@@ -108,9 +114,6 @@ func (s *Store) postpone(ctx context.Context, j outbox.Job, now time.Time) error
 		postponeFor = 15 * time.Minute // longer than the longest backoff of the claimed job
 		limit       = 50_000           // jobs postponed at once, in about a second
 	)
-	if j.AccountID == 0 {
-		return nil
-	}
 	_, err := s.exec(ctx, "postpone jobs", `WITH behind AS NOT MATERIALIZED (SELECT id, due FROM personal_jobs WHERE account_id = ? AND id >= ? AND kind = ?)
 		UPDATE personal_jobs SET due = ? WHERE id IN (
 			SELECT id FROM personal_jobs WHERE account_id = ? AND kind = ? AND due <= ? AND id > CASE
@@ -121,19 +124,41 @@ func (s *Store) postpone(ctx context.Context, j outbox.Job, now time.Time) error
 	return err
 }
 
-// FinishJob implements outbox.Store. It makes the next job of the account and kind
-// due, which postpone has put off.
-func (s *Store) FinishJob(ctx context.Context, j outbox.Job) error {
-	return s.inTx(ctx, "finish a job", func(ctx context.Context, tx bun.Tx) error {
-		_, err := exec(ctx, tx, "DELETE FROM personal_jobs WHERE id = ? AND lease = ?", j.ID, j.Lease)
-		if err != nil || j.AccountID == 0 {
+// FinishJobs implements outbox.Store. For each job that others waited for it makes the
+// next one due, which postpone has put off.
+func (s *Store) FinishJobs(ctx context.Context, jobs ...outbox.Job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	var claims []any
+	for _, j := range jobs {
+		claims = append(claims, j.ID, j.Lease)
+	}
+	// Others, too, lock several jobs in the order of their ids.
+	remove := "WITH done AS MATERIALIZED (SELECT id FROM personal_jobs WHERE id = ? AND lease = ?" +
+		strings.Repeat(" OR id = ? AND lease = ?", len(jobs)-1) + " ORDER BY id ?) DELETE FROM personal_jobs WHERE id IN (SELECT id FROM done)"
+	claims = append(claims, s.forUpdate)
+	if !slices.ContainsFunc(jobs, func(j outbox.Job) bool { return j.Followed }) {
+		_, err := s.exec(ctx, "finish jobs", remove, claims...)
+		return err
+	}
+	return s.inTx(ctx, "finish jobs", func(ctx context.Context, tx bun.Tx) error {
+		if _, err := exec(ctx, tx, remove, claims...); err != nil {
 			return err
 		}
-		// Also if another job has replaced this one: it may have been postponed.
 		now := at(s.Now())
-		_, err = exec(ctx, tx, `UPDATE personal_jobs SET due = ? WHERE due > ? AND attempts = 0 AND id = (
-			SELECT id FROM personal_jobs WHERE account_id = ? AND kind = ? ORDER BY id LIMIT 1)`, now, now, j.AccountID, j.Kind)
-		return err
+		for _, j := range jobs {
+			if !j.Followed {
+				continue
+			}
+			// Also if another job has replaced this one: it may have been postponed.
+			_, err := exec(ctx, tx, `UPDATE personal_jobs SET due = ? WHERE due > ? AND attempts = 0 AND id = (
+				SELECT id FROM personal_jobs WHERE account_id = ? AND kind = ? ORDER BY id LIMIT 1)`, now, now, j.AccountID, j.Kind)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

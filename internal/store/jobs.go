@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
@@ -23,42 +24,44 @@ func (s *Store) Enqueue(ctx context.Context, j accounts.NewJob) error {
 
 // addJobs stores jobs, and their events as audit entries. A deleted account gets
 // no more jobs: the last event that the host receives about it is its deletion.
-func (s *Store) addJobs(ctx context.Context, db bun.IDB, jobs []accounts.NewJob) error {
-	now := at(s.Now())
-	var rows []jobRow
+func (s *Store) addJobs(ctx context.Context, tx bun.Tx, jobs []accounts.NewJob) error {
+	var writes []schema.QueryAppender
+	now := s.Now()
 	for _, j := range jobs {
 		deleted := false
 		// Events without an account run the query too: otherwise the time of a failed
 		// sign-in would reveal whether the account exists.
 		if j.AccountID != 0 || j.Event != nil {
 			var found []int64
-			err := db.NewRaw("SELECT id FROM personal_accounts WHERE id = ? ?", j.AccountID, s.keep).Scan(ctx, &found)
+			err := tx.NewRaw("SELECT id FROM personal_accounts WHERE id = ? ?", j.AccountID, s.keep).Scan(ctx, &found)
 			if err != nil {
 				return err
 			}
 			deleted = len(found) == 0 && j.AccountID != 0
 		}
-		if j.Event != nil {
-			if err := addAudit(ctx, db, *j.Event, deleted); err != nil {
-				return err
-			}
+		if !deleted {
+			writes = append(writes, insertJobs(tx, []accounts.NewJob{j}, now)...)
+		} else if j.Event != nil {
+			writes = append(writes, insertAudit(tx, *j.Event, deleted))
 		}
-		if deleted {
-			continue
+	}
+	return execAll(ctx, tx, writes...)
+}
+
+// insertJobs is addJobs for accounts that are locked.
+func insertJobs(tx bun.Tx, jobs []accounts.NewJob, now time.Time) (writes []schema.QueryAppender) {
+	for _, j := range jobs {
+		if j.Event != nil {
+			writes = append(writes, insertAudit(tx, *j.Event, false))
 		}
 		if j.Replaces {
-			if _, err := exec(ctx, db, "DELETE FROM personal_jobs WHERE account_id = ? AND kind = ?", j.AccountID, j.Kind); err != nil {
-				return err
-			}
+			writes = append(writes, tx.NewRaw("DELETE FROM personal_jobs WHERE account_id = ? AND kind = ?", j.AccountID, j.Kind))
 		}
 		payload := append([]byte{}, j.Payload...) // an empty one must not become NULL
-		rows = append(rows, jobRow{Kind: j.Kind, Payload: payload, Created: now, Due: now, AccountID: j.AccountID})
+		row := jobRow{Kind: j.Kind, Payload: payload, Created: at(now), Due: at(now), AccountID: j.AccountID}
+		writes = append(writes, tx.NewInsert().Model(&row).Returning("NULL"))
 	}
-	if len(rows) == 0 {
-		return nil
-	}
-	_, err := db.NewInsert().Model(&rows).Exec(ctx)
-	return err
+	return writes
 }
 
 // ClaimJobs implements outbox.Store. It skips rows that another claim has locked,

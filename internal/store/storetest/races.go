@@ -341,7 +341,9 @@ var raceCases = []testCase{
 			var err error
 			switch i % 14 {
 			case 0, 1:
-				err = w.OpenSession(ctx, accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 3})
+				err = w.OpenSession(ctx, accounts.OpenSession{
+					Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 3, KnownAddress: fmt.Sprint(i), MaxKnownAddresses: 3,
+				})
 			case 2:
 				err = w.RevokeSessions(ctx, a.ID)
 			case 3:

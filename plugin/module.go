@@ -63,6 +63,7 @@ func builder(version string, log *slog.Logger) pluginrpc.Builder {
 		if err != nil {
 			return nil, &pluginrpc.PermanentError{Reason: "settings: password." + err.Error()}
 		}
+		hasher.TuneMemory()
 		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log})
 		var wrong *store.URLError
 		if errors.As(err, &wrong) {

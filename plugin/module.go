@@ -64,6 +64,7 @@ func builder(version func() (string, error), log *slog.Logger) pluginrpc.Builder
 		if err != nil {
 			return nil, &pluginrpc.PermanentError{Reason: "settings: password." + err.Error()}
 		}
+		hasher.TuneMemory()
 		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log})
 		var wrong *store.URLError
 		if errors.As(err, &wrong) {

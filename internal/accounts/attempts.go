@@ -220,12 +220,21 @@ func (s *Service) refundAll(ctx context.Context, attempt []throttle.Charge) {
 // even if the caller has hung up, and with throttling off, which may be switched on
 // later. A failure may cost the user a wait while others guess their password.
 func (s *Service) addKnownAddress(ctx context.Context, accountID int64) {
-	if !personal.CallFrom(ctx).Address.IsValid() {
+	address := knownAddress(ctx)
+	if address == "" {
 		return
 	}
-	if err := s.store.AddKnownAddress(context.WithoutCancel(ctx), accountID, source(ctx), MaxKnownAddresses); err != nil {
+	if err := s.store.AddKnownAddress(context.WithoutCancel(ctx), accountID, address, MaxKnownAddresses); err != nil {
 		s.log.WarnContext(ctx, "a known address could not be stored", slog.Any("error", err))
 	}
+}
+
+// knownAddress is the known address of a user who calls; "" if there is none.
+func knownAddress(ctx context.Context) string {
+	if !personal.CallFrom(ctx).Address.IsValid() {
+		return ""
+	}
+	return source(ctx)
 }
 
 // source is the origin of a call: the IPv4 address, or the /64 of an IPv6 address,

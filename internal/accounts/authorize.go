@@ -26,8 +26,8 @@ type SignInStore interface {
 	// sign-in that was hashing while the password changed must not succeed. On the same
 	// condition a non-empty Rehash replaces the password hash, without raising the
 	// version. It removes the account's expired sessions, and those unused for longest
-	// above MaxSessions. *WaitError if the charges, which are made in the same
-	// transaction, are refused.
+	// above MaxSessions. In the same transaction it stores the known address, see
+	// AttemptStore, and makes the charges; *WaitError if they are refused.
 	OpenSession(ctx context.Context, o OpenSession) (Account, error)
 }
 
@@ -55,6 +55,8 @@ type OpenSession struct {
 	Rehash            string // "" leaves the hash as it is
 	MaxSessions       int    // sessions the account may have, including this one
 	Lifetimes         Lifetimes
+	KnownAddress      string // "": none
+	MaxKnownAddresses int
 	Charges           []throttle.Charge
 	Jobs              []NewJob
 }
@@ -161,6 +163,8 @@ func (s *Service) signIn(ctx context.Context, found LoginAccount, rehash string)
 		Rehash:            rehash,
 		MaxSessions:       MaxSessions,
 		Lifetimes:         s.settings.Lifetimes(session.Created),
+		KnownAddress:      knownAddress(ctx),
+		MaxKnownAddresses: MaxKnownAddresses,
 		Charges:           s.signInAccount(found.ID),
 		Jobs:              []NewJob{s.event(ctx, personal.ActorUser, personal.EventSignedIn, found.ID)},
 	})
@@ -172,5 +176,5 @@ func (s *Service) signIn(ctx context.Context, found LoginAccount, rehash string)
 	if err != nil {
 		return personal.SignedIn{}, s.admit(ctx, "opening a session", err)
 	}
-	return s.signedIn(ctx, account, session, secret, schema), nil
+	return s.signedIn(account, session, secret, schema), nil
 }

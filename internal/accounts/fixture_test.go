@@ -94,7 +94,7 @@ func (f *fixture) serve(s accounts.Store, h accounts.Hasher) *accounts.Service {
 func (f *fixture) kinds() []outbox.Kind { return slices.Collect(maps.Keys(f.worker.Handlers)) }
 
 // work runs the outbox until the test ends.
-func (f *fixture) work(t *testing.T) {
+func (f *fixture) work(t testing.TB) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { f.worker.Run(ctx) })

@@ -40,7 +40,7 @@ func (f *fixture) drain(t *testing.T) {
 				}
 				continue
 			}
-			if err := f.store.FinishJob(t.Context(), j); err != nil {
+			if err := f.store.FinishJobs(t.Context(), j); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -56,7 +56,8 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	if err != nil {
 		return personal.SignedIn{}, s.notStored(ctx, "creating an account", err)
 	}
-	return s.signedIn(ctx, account, session, secret, schema), nil
+	s.addKnownAddress(ctx, account.ID)
+	return s.signedIn(account, session, secret, schema), nil
 }
 
 // newAccount checks the request and returns the new account, without its password

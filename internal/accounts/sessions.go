@@ -76,9 +76,8 @@ func (l Lifetimes) Alive(s Session) bool {
 }
 
 // signedIn completes a sign-in or a registration whose session is stored.
-func (s *Service) signedIn(ctx context.Context, a Account, session Session, secret token.Secret, schema *userfields.Schema) personal.SignedIn {
+func (s *Service) signedIn(a Account, session Session, secret token.Secret, schema *userfields.Schema) personal.SignedIn {
 	s.wake()
-	s.addKnownAddress(ctx, a.ID)
 	return personal.SignedIn{
 		Credentials: credentials(a.ID, session.Selector, secret),
 		Profile:     profile(a, schema),

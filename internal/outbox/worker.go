@@ -31,6 +31,7 @@ type Job struct {
 	Attempts  int   // started attempts, including the running one
 	Lease     int64 // of this claim; a later claim of the same job has another
 	AccountID int64 // the job's account; 0: none
+	Followed  bool  // when it was claimed, other jobs of its account and kind waited for it
 }
 
 // Store keeps jobs. Times are the database clock's.
@@ -39,8 +40,9 @@ type Store interface {
 	// the given time. No other claim gets them before. A store may hold a job back
 	// until another one that comes before it is done.
 	ClaimJobs(ctx context.Context, kinds []Kind, until time.Time, n int) ([]Job, error)
-	// FinishJob removes a job, unless another claim holds it by now.
-	FinishJob(ctx context.Context, j Job) error
+	// FinishJobs removes claimed jobs, but none that another claim holds by now. After
+	// an error it has removed none.
+	FinishJobs(ctx context.Context, jobs ...Job) error
 	// RetryJob ends the lease and makes the job due at the given time.
 	RetryJob(ctx context.Context, j Job, due time.Time) error
 	// Now is the database's time.
@@ -51,12 +53,16 @@ type Store interface {
 type Handler func(ctx context.Context, j Job) error
 
 // Worker claims due jobs and runs them. Several nodes may run workers on one store.
+//
+// It works in rounds: a round finishes the jobs that have been run, and claims due ones
+// for the free places. Rounds are a moment apart, so that under load one transaction
+// serves several jobs; a job that comes after a pause is claimed at once.
 type Worker struct {
 	Store    Store
 	Handlers map[Kind]Handler
 	Log      *slog.Logger
 
-	Parallel   int           // jobs at once; 0: 4
+	Parallel   int           // jobs at once; 0: 8
 	Poll       time.Duration // interval of looking for jobs without being woken; 0: 1s
 	Lease      time.Duration // lease and deadline of a job; 0: 1m
 	KeepTrying []Kind        // kinds that are retried for as long as the store holds them; others for a day
@@ -65,10 +71,18 @@ type Worker struct {
 	wake chan struct{}
 }
 
+const (
+	// roundInterval is the time from a round that wrote to the next one. A round that
+	// took all places is followed by the next one as soon as its jobs have ended.
+	roundInterval = 50 * time.Millisecond
+	storeTimeout  = 5 * time.Second
+	giveUp        = 24 * time.Hour // the age at which a failing job is dropped
+)
+
 func (w *Worker) init() {
 	w.once.Do(func() {
 		w.wake = make(chan struct{}, 1)
-		w.Parallel = cmp.Or(w.Parallel, 4)
+		w.Parallel = cmp.Or(w.Parallel, 8)
 		w.Poll = cmp.Or(w.Poll, time.Second)
 		w.Lease = cmp.Or(w.Lease, time.Minute)
 	})
@@ -89,84 +103,109 @@ func (w *Worker) Wake() {
 // sending it twice.
 func (w *Worker) Run(ctx context.Context) {
 	w.init()
-	var running sync.WaitGroup
-	defer running.Wait()
 	kinds := slices.Collect(maps.Keys(w.Handlers))
-	free := make(chan struct{}, w.Parallel)
-	for range w.Parallel {
-		free <- struct{}{}
+	ended := make(chan ending, w.Parallel)
+	running := 0
+	var finished []Job // to be removed from the store
+	end := func(e ending) {
+		running--
+		if e.finished {
+			finished = append(finished, e.job)
+		}
 	}
-	for {
-		slots := takeAll(ctx, free)
-		if ctx.Err() != nil {
-			return
+	defer func() {
+		for running > 0 {
+			finished = w.finish(ctx, finished)
+			end(<-ended)
 		}
-		jobs, err := w.Store.ClaimJobs(ctx, kinds, w.Store.Now().Add(w.Lease), slots)
-		if err != nil && ctx.Err() == nil {
-			w.Log.WarnContext(ctx, "the outbox could not be read", slog.Any("error", err))
-		}
-		for _, j := range jobs {
-			running.Go(func() {
-				w.run(context.WithoutCancel(ctx), j)
-				free <- struct{}{}
-				w.Wake() // another job may have waited for this one
-			})
-		}
-		for range slots - len(jobs) {
-			free <- struct{}{}
-		}
-		if len(jobs) == slots {
-			continue // there may be more jobs
+		w.finish(ctx, finished)
+	}()
+	poll, pause := time.NewTimer(w.Poll), time.NewTimer(0)
+	defer poll.Stop()
+	defer pause.Stop()
+	paused, due, full := false, true, false
+	for ctx.Err() == nil {
+		if due && (!paused || full && running == 0) {
+			free := w.Parallel - running
+			written := len(finished) > 0
+			finished = w.finish(ctx, finished)
+			jobs := w.claim(ctx, kinds, free)
+			for _, j := range jobs {
+				running++
+				go func() { ended <- ending{j, w.run(context.WithoutCancel(ctx), j)} }()
+			}
+			full = len(jobs) == free // there may be more jobs
+			due, paused = full, written || len(jobs) > 0
+			pause.Reset(roundInterval)
+			poll.Reset(w.Poll)
 		}
 		select {
 		case <-ctx.Done():
+		case e := <-ended:
+			end(e)
+			due = true // another job may have waited for this one
 		case <-w.wake:
-		case <-time.After(w.Poll):
+			due = true
+		case <-poll.C:
+			due = true
+		case <-pause.C:
+			paused = false
 		}
 	}
 }
 
-// takeAll waits for a free slot and takes all that are free.
-func takeAll(ctx context.Context, free <-chan struct{}) (slots int) {
-	select {
-	case <-free:
-	case <-ctx.Done():
-		return 0
-	}
-	for slots = 1; ; slots++ {
-		select {
-		case <-free:
-		default:
-			return slots
-		}
-	}
+// ending is the end of a run. The job is finished unless a retry is scheduled.
+type ending struct {
+	job      Job
+	finished bool
 }
 
-// run runs one job and finishes it or schedules its retry.
-func (w *Worker) run(ctx context.Context, j Job) {
-	const (
-		storeTimeout = 5 * time.Second
-		giveUp       = 24 * time.Hour // the age at which a failing job is dropped
-	)
+// claim claims up to n jobs. Failures are only logged.
+func (w *Worker) claim(ctx context.Context, kinds []Kind, n int) []Job {
+	if n == 0 {
+		return nil
+	}
+	jobs, err := w.Store.ClaimJobs(ctx, kinds, w.Store.Now().Add(w.Lease), n)
+	if err != nil && ctx.Err() == nil {
+		w.Log.WarnContext(ctx, "the outbox could not be read", slog.Any("error", err))
+	}
+	return jobs
+}
+
+// finish removes jobs from the store, even if ctx has ended. Jobs that it cannot remove
+// run again when their leases have expired.
+func (w *Worker) finish(ctx context.Context, jobs []Job) (none []Job) {
+	if len(jobs) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	if err := w.Store.FinishJobs(ctx, jobs...); err != nil {
+		w.Log.WarnContext(ctx, "the results of jobs could not be stored; they will run again",
+			slog.Int("jobs", len(jobs)), slog.Any("error", err))
+	}
+	return nil
+}
+
+// run runs one job. It schedules a retry, or reports that the job is finished.
+func (w *Worker) run(ctx context.Context, j Job) (finished bool) {
 	err := w.handle(ctx, j)
+	if err == nil {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	log := w.Log.With(slog.String("kind", string(j.Kind)), slog.Int64("job", j.ID), slog.Int("attempts", j.Attempts))
 	now := w.Store.Now()
-	var stored error
-	switch {
-	case err == nil:
-		stored = w.Store.FinishJob(ctx, j)
-	case slices.Contains(w.KeepTrying, j.Kind) || now.Sub(j.Created) < giveUp:
-		log.WarnContext(ctx, "a job failed and will be retried", slog.Any("error", err))
-		stored = w.Store.RetryJob(ctx, j, now.Add(backoff(j.Attempts)))
-	default:
+	if !slices.Contains(w.KeepTrying, j.Kind) && now.Sub(j.Created) >= giveUp {
 		log.ErrorContext(ctx, "a job failed too often and was dropped", slog.Any("error", err))
-		stored = w.Store.FinishJob(ctx, j)
+		return true
 	}
-	if stored != nil {
-		log.WarnContext(ctx, "the result of a job could not be stored; it will run again", slog.Any("error", stored))
+	log.WarnContext(ctx, "a job failed and will be retried", slog.Any("error", err))
+	if err := w.Store.RetryJob(ctx, j, now.Add(backoff(j.Attempts))); err != nil {
+		log.WarnContext(ctx, "the result of a job could not be stored; it will run again", slog.Any("error", err))
 	}
+	return false
 }
 
 // handle calls the job's handler with the lease as its deadline. A panic fails only

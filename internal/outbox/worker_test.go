@@ -17,6 +17,8 @@ type memory struct {
 	mu   sync.Mutex
 	next int64
 	jobs map[int64]*stored
+	// claims that found jobs, and calls of FinishJobs
+	writes int
 }
 
 type stored struct {
@@ -55,14 +57,20 @@ func (m *memory) ClaimJobs(_ context.Context, kinds []Kind, until time.Time, n i
 		j.Lease++
 		claimed = append(claimed, j.Job)
 	}
+	if len(claimed) > 0 {
+		m.writes++
+	}
 	return claimed, nil
 }
 
-func (m *memory) FinishJob(_ context.Context, j Job) error {
+func (m *memory) FinishJobs(_ context.Context, jobs ...Job) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if have := m.jobs[j.ID]; have != nil && have.Lease == j.Lease {
-		delete(m.jobs, j.ID)
+	m.writes++
+	for _, j := range jobs {
+		if have := m.jobs[j.ID]; have != nil && have.Lease == j.Lease {
+			delete(m.jobs, j.ID)
+		}
 	}
 	return nil
 }
@@ -88,15 +96,73 @@ func run(m *memory, h Handler) (w *Worker, stop func()) {
 func TestWorker_WakeRunsAJobAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
-		w, stop := run(m, func(context.Context, Job) error { return nil })
+		var ran []time.Time
+		w, stop := run(m, func(context.Context, Job) error {
+			ran = append(ran, time.Now())
+			return nil
+		})
+		defer stop()
+		for range 3 {
+			time.Sleep(time.Second + 500*time.Millisecond)
+			before := time.Now()
+			m.add("mail")
+			w.Wake()
+			synctest.Wait()
+			if len(ran) != 1 || !ran[0].Equal(before) {
+				t.Fatalf("got runs at %v, want one at %v", ran, before)
+			}
+			ran = nil
+			time.Sleep(roundInterval)
+			synctest.Wait()
+			if m.left() != 0 {
+				t.Fatal("got an unfinished job after a round, want none")
+			}
+		}
+	})
+}
+
+// Every write is a transaction, and on SQLite a flush to disk.
+func TestWorker_JobsUnderLoadShareRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		var latest time.Duration
+		w, stop := run(m, func(_ context.Context, j Job) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			latest = max(latest, time.Since(j.Created))
+			return nil
+		})
+		const jobs, every = 200, 10 * time.Millisecond
+		for range jobs {
+			m.add("mail")
+			w.Wake()
+			time.Sleep(every)
+		}
+		time.Sleep(roundInterval)
+		stop()
+		if m.left() != 0 || latest > roundInterval {
+			t.Errorf("got %d jobs left, delays up to %v, want none and %v at most", m.left(), latest, roundInterval)
+		}
+		const rounds = int(jobs * every / roundInterval)
+		if m.writes > 5*rounds/2 { // two in each, and some more at the beginning and the end
+			t.Errorf("got %d writes for %d jobs in %d rounds", m.writes, jobs, rounds)
+		}
+	})
+}
+
+// The interval must not bound the rate at which a backlog is worked off.
+func TestWorker_BacklogDoesNotWaitBetweenRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		for range 800 {
+			m.add("mail")
+		}
+		before := time.Now()
+		_, stop := run(m, func(context.Context, Job) error { return nil })
 		defer stop()
 		synctest.Wait()
-		before := time.Now()
-		m.add("mail")
-		w.Wake()
-		synctest.Wait()
-		if m.left() != 0 || time.Since(before) != 0 {
-			t.Fatalf("got %d jobs after %v, want none at once", m.left(), time.Since(before))
+		if took := time.Since(before); m.left() > 8 || took != 0 {
+			t.Errorf("got %d jobs left after %v, want those of the last round at once", m.left(), took)
 		}
 	})
 }
@@ -196,13 +262,14 @@ func TestWorker_StopFinishesRunningJobs(t *testing.T) {
 func TestWorker_SlowJobsDoNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
-		for range 3 {
+		const slowJobs = 7
+		for range slowJobs {
 			m.add("mail")
 		}
 		slow := make(chan struct{})
 		var calls atomic.Int32
 		_, stop := run(m, func(context.Context, Job) error {
-			if calls.Add(1) <= 3 { // of the four that may run at once
+			if calls.Add(1) <= slowJobs { // of the eight that may run at once
 				<-slow
 			}
 			return nil
@@ -214,8 +281,8 @@ func TestWorker_SlowJobsDoNotBlockOthers(t *testing.T) {
 			m.add("mail")
 		}
 		time.Sleep(10 * time.Second)
-		if m.left() != 3 {
-			t.Fatalf("got %d jobs, want the three slow ones", m.left())
+		if m.left() != slowJobs {
+			t.Fatalf("got %d jobs, want the %d slow ones", m.left(), slowJobs)
 		}
 	})
 }

@@ -263,7 +263,7 @@ func (h *Hasher) Wrap(ctx context.Context, encoded string) (wrapped string, err 
 	if s, err := parse(encoded); err != nil || s.format != barePrefix {
 		return "", fmt.Errorf("wrapping a hash: %w: not a bare MD5", ErrBadHash)
 	}
-	err = h.queue.run(ctx, Source{background: true}, func() { wrapped = wrap(newArgon2id(h.params, digits).String()) })
+	err = h.run(ctx, Source{background: true}, func() { wrapped = wrap(newArgon2id(h.params, digits).String()) })
 	if err != nil {
 		return "", fmt.Errorf("wrapping a hash: %w", err)
 	}

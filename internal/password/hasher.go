@@ -32,10 +32,11 @@ var (
 // are served in turn. The error is [ErrBusy] if too many callers wait or the wait is
 // too long, and the context's error if the context ends first.
 type Hasher struct {
-	params  Params
-	queue   *queue
-	dummy   argon2Hash
-	timings *timings
+	params    Params
+	queue     *queue
+	dummy     argon2Hash
+	timings   *timings
+	collector *collector // nil: the process's memory is left alone
 }
 
 // Result is the outcome of a verification.
@@ -59,9 +60,23 @@ func New(p Params, parallel int) (*Hasher, error) {
 	return &Hasher{params: p, queue: newQueue(parallel), dummy: dummy, timings: newTimings(dummy)}, nil
 }
 
+// TuneMemory makes the process collect garbage less often while passwords are hashed,
+// and return its free memory to the system when none has been hashed for 10 s. On two
+// processors and with the default costs this saves about 2 % of a sign-in and takes up
+// to 80 MB. Call it once, before any other method.
+func (h *Hasher) TuneMemory() { h.collector = newCollector(h.params, h.queue.parallel) }
+
+// run calls f, which hashes, when it is the caller's turn.
+func (h *Hasher) run(ctx context.Context, from Source, f func()) error {
+	return h.queue.run(ctx, from, func() {
+		h.collector.hashing()
+		f()
+	})
+}
+
 // Hash returns the hash of a prepared password with a new salt, for storage.
 func (h *Hasher) Hash(ctx context.Context, from Source, prepared string) (encoded string, err error) {
-	err = h.queue.run(ctx, from, func() { encoded = newArgon2id(h.params, prepared).String() })
+	err = h.run(ctx, from, func() { encoded = newArgon2id(h.params, prepared).String() })
 	if err != nil {
 		return "", fmt.Errorf("hashing a password: %w", err)
 	}
@@ -96,7 +111,7 @@ func (h *Hasher) compare(ctx context.Context, from Source, s stored, entered str
 	var began time.Time
 	var result Result
 	var forms int
-	err := h.queue.run(ctx, from, func() {
+	err := h.run(ctx, from, func() {
 		began = time.Now()
 		result, forms = h.try(s, entered)
 	})

@@ -221,7 +221,7 @@ func (s *Store) DeleteAccount(
 
 // eraseJobs replaces or removes the waiting jobs that may name the account: its
 // own, and the recoveries, which belong to no account yet. It visits them in the
-// order in which FinishJob locks them.
+// order in which FinishJobs locks them.
 func eraseJobs(ctx context.Context, tx bun.Tx, a accounts.Account, remains func(accounts.Account, outbox.Job) []byte) error {
 	var rows []jobRow
 	err := tx.NewSelect().Model(&rows).Where("account_id = ? OR account_id IS NULL AND kind = ?", a.ID, accounts.KindRecovery).

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/throttle"
@@ -130,14 +131,19 @@ func (s *Store) IsKnownAddress(ctx context.Context, q accounts.AccountQuery, add
 	return known, err
 }
 
-// AddKnownAddress implements accounts.AttemptStore. The stored time is exact to the
-// day: a second sign-in from an address within 24 hours writes nothing.
+// addressAccuracy is how exact the time of a known address is: a further sign-in from
+// it within this time writes nothing.
+const addressAccuracy = 24 * time.Hour
+
+// freshAddress finds an account's known address that was stored lately.
+const freshAddress = "SELECT 1 FROM personal_places WHERE account_id = ? AND place = ? AND seen > ?"
+
+// AddKnownAddress implements accounts.AttemptStore.
 func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, address string, limit int) error {
 	now := s.Now()
 	var fresh bool
 	err := scan(ctx, "look for a known address", s.read.NewRaw(
-		"SELECT EXISTS (SELECT 1 FROM personal_places WHERE account_id = ? AND place = ? AND seen > ?)",
-		accountID, address, at(now.Add(-24*time.Hour))), &fresh)
+		"SELECT EXISTS ("+freshAddress+")", accountID, address, at(now.Add(-addressAccuracy))), &fresh)
 	if err != nil || fresh {
 		return err
 	}
@@ -149,14 +155,17 @@ func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, address st
 		if err != nil {
 			return err
 		}
-		_, err = exec(ctx, tx, `INSERT INTO personal_places (account_id, place, seen) VALUES (?, ?, ?)
-			ON CONFLICT (account_id, place) DO UPDATE SET seen = excluded.seen`, accountID, address, at(now))
-		if err != nil {
-			return err
-		}
-		_, err = exec(ctx, tx, `DELETE FROM personal_places WHERE account_id = ? AND place NOT IN (
-			SELECT place FROM personal_places WHERE account_id = ? ORDER BY seen DESC, place LIMIT ?)`,
-			accountID, accountID, limit)
-		return err
+		return execAll(ctx, tx, addKnownAddress(tx, accountID, address, limit, now)...)
 	})
+}
+
+// addKnownAddress stores a known address of an account that is locked.
+func addKnownAddress(tx bun.Tx, accountID int64, address string, limit int, now time.Time) []schema.QueryAppender {
+	return []schema.QueryAppender{
+		tx.NewRaw(`INSERT INTO personal_places (account_id, place, seen) VALUES (?, ?, ?)
+			ON CONFLICT (account_id, place) DO UPDATE SET seen = excluded.seen`, accountID, address, at(now)),
+		tx.NewRaw(`DELETE FROM personal_places WHERE account_id = ? AND place NOT IN (
+			SELECT place FROM personal_places WHERE account_id = ? ORDER BY seen DESC, place LIMIT ?)`,
+			accountID, accountID, limit),
+	}
 }

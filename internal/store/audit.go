@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// addAudit stores an event as an audit entry. If the account has been deleted
+// insertAudit stores an event as an audit entry. If the account has been deleted
 // meanwhile, the entry holds only what a deletion would have left of it.
-func addAudit(ctx context.Context, db bun.IDB, e personal.Event, deleted bool) error {
+func insertAudit(tx bun.Tx, e personal.Event, deleted bool) schema.QueryAppender {
 	row := auditRow{
 		EventID: e.ID, Type: e.Type, Time: at(e.Time), AccountID: e.UserID,
 		Address: e.Address, RequestID: e.RequestID, Actor: e.Actor, ActorName: e.ActorName,
@@ -18,8 +19,7 @@ func addAudit(ctx context.Context, db bun.IDB, e personal.Event, deleted bool) e
 	if deleted {
 		row.AccountID, row.Address, row.RequestID = 0, "", ""
 	}
-	_, err := db.NewInsert().Model(&row).Exec(ctx)
-	return err
+	return tx.NewInsert().Model(&row).Returning("NULL")
 }
 
 // AuditEntriesAfter implements transfer.AuditSource.

@@ -46,7 +46,7 @@ func TestClaimJobs_OnlyTheFrontOfABacklogIsDue(t *testing.T) {
 		}
 		wantDue("when the first is to be retried", 1)
 		for range 99 {
-			if err := s.FinishJob(t.Context(), claim()); err != nil {
+			if err := s.FinishJobs(t.Context(), claim()); err != nil {
 				t.Fatal(err)
 			}
 			wantDue("after a finished job", 1)

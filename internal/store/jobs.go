@@ -5,9 +5,11 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
@@ -22,42 +24,44 @@ func (s *Store) Enqueue(ctx context.Context, j accounts.NewJob) error {
 
 // addJobs stores jobs, and their events as audit entries. A deleted account gets
 // no more jobs: the last event that the host receives about it is its deletion.
-func (s *Store) addJobs(ctx context.Context, db bun.IDB, jobs []accounts.NewJob) error {
-	now := at(s.Now())
-	var rows []jobRow
+func (s *Store) addJobs(ctx context.Context, tx bun.Tx, jobs []accounts.NewJob) error {
+	var writes []schema.QueryAppender
+	now := s.Now()
 	for _, j := range jobs {
 		deleted := false
 		// Events without an account run the query too: otherwise the time of a failed
 		// sign-in would reveal whether the account exists.
 		if j.AccountID != 0 || j.Event != nil {
 			var found []int64
-			err := db.NewRaw("SELECT id FROM personal_accounts WHERE id = ? ?", j.AccountID, s.keep).Scan(ctx, &found)
+			err := tx.NewRaw("SELECT id FROM personal_accounts WHERE id = ? ?", j.AccountID, s.keep).Scan(ctx, &found)
 			if err != nil {
 				return err
 			}
 			deleted = len(found) == 0 && j.AccountID != 0
 		}
-		if j.Event != nil {
-			if err := addAudit(ctx, db, *j.Event, deleted); err != nil {
-				return err
-			}
+		if !deleted {
+			writes = append(writes, insertJobs(tx, []accounts.NewJob{j}, now)...)
+		} else if j.Event != nil {
+			writes = append(writes, insertAudit(tx, *j.Event, deleted))
 		}
-		if deleted {
-			continue
+	}
+	return execAll(ctx, tx, writes...)
+}
+
+// insertJobs is addJobs for accounts that are locked.
+func insertJobs(tx bun.Tx, jobs []accounts.NewJob, now time.Time) (writes []schema.QueryAppender) {
+	for _, j := range jobs {
+		if j.Event != nil {
+			writes = append(writes, insertAudit(tx, *j.Event, false))
 		}
 		if j.Replaces {
-			if _, err := exec(ctx, db, "DELETE FROM personal_jobs WHERE account_id = ? AND kind = ?", j.AccountID, j.Kind); err != nil {
-				return err
-			}
+			writes = append(writes, tx.NewRaw("DELETE FROM personal_jobs WHERE account_id = ? AND kind = ?", j.AccountID, j.Kind))
 		}
 		payload := append([]byte{}, j.Payload...) // an empty one must not become NULL
-		rows = append(rows, jobRow{Kind: j.Kind, Payload: payload, Created: now, Due: now, AccountID: j.AccountID})
+		row := jobRow{Kind: j.Kind, Payload: payload, Created: at(now), Due: at(now), AccountID: j.AccountID}
+		writes = append(writes, tx.NewInsert().Model(&row).Returning("NULL"))
 	}
-	if len(rows) == 0 {
-		return nil
-	}
-	_, err := db.NewInsert().Model(&rows).Exec(ctx)
-	return err
+	return writes
 }
 
 // ClaimJobs implements outbox.Store. It skips rows that another claim has locked,
@@ -83,7 +87,9 @@ func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.T
 				ORDER BY front.account_id, front.kind, front.id LIMIT 1))
 			ORDER BY due, id LIMIT ? ?)
 		UPDATE personal_jobs SET due = ?, attempts = attempts + 1, lease = lease + 1
-		WHERE id IN (SELECT id FROM due) RETURNING *`,
+		WHERE id IN (SELECT id FROM due) RETURNING *, EXISTS (
+			SELECT 1 FROM personal_jobs behind WHERE behind.account_id = personal_jobs.account_id
+			AND behind.kind = personal_jobs.kind AND behind.id > personal_jobs.id) AS followed`,
 		at(now), bun.List(kinds), n, s.skipLocked, at(until)), &rows)
 	if err != nil {
 		return nil, err
@@ -91,6 +97,9 @@ func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.T
 	slices.SortFunc(rows, func(a, b jobRow) int { return cmp.Compare(a.ID, b.ID) })
 	jobs := convert(rows, (*jobRow).job)
 	for _, j := range jobs {
+		if !j.Followed {
+			continue
+		}
 		if err := s.postpone(ctx, j, now); err != nil { // the claimed jobs still run
 			s.log.WarnContext(ctx, "jobs behind another could not be postponed", slog.Any("error", err))
 		}
@@ -99,7 +108,7 @@ func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.T
 }
 
 // postpone makes the jobs behind a claimed one due later, because otherwise each claim
-// would examine every due one of them. FinishJob makes the next one due; it
+// would examine every due one of them. FinishJobs makes the next one due; it
 // cannot have run before the claim returns. If it never runs, the jobs become due
 // by themselves after postponeFor. If the next job is postponed already, only jobs
 // behind all postponed ones are updated.
@@ -108,9 +117,6 @@ func (s *Store) postpone(ctx context.Context, j outbox.Job, now time.Time) error
 		postponeFor = 15 * time.Minute // longer than the longest backoff of the claimed job
 		limit       = 50_000           // jobs postponed at once, in about a second
 	)
-	if j.AccountID == 0 {
-		return nil
-	}
 	_, err := s.exec(ctx, "postpone jobs", `WITH behind AS NOT MATERIALIZED (SELECT id, due FROM personal_jobs WHERE account_id = ? AND id >= ? AND kind = ?)
 		UPDATE personal_jobs SET due = ? WHERE id IN (
 			SELECT id FROM personal_jobs WHERE account_id = ? AND kind = ? AND due <= ? AND id > CASE
@@ -121,19 +127,41 @@ func (s *Store) postpone(ctx context.Context, j outbox.Job, now time.Time) error
 	return err
 }
 
-// FinishJob implements outbox.Store. It makes the next job of the account and kind
-// due, which postpone has put off.
-func (s *Store) FinishJob(ctx context.Context, j outbox.Job) error {
-	return s.inTx(ctx, "finish a job", func(ctx context.Context, tx bun.Tx) error {
-		_, err := exec(ctx, tx, "DELETE FROM personal_jobs WHERE id = ? AND lease = ?", j.ID, j.Lease)
-		if err != nil || j.AccountID == 0 {
+// FinishJobs implements outbox.Store. For each job that others waited for it makes the
+// next one due, which postpone has put off.
+func (s *Store) FinishJobs(ctx context.Context, jobs ...outbox.Job) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	var claims []any
+	for _, j := range jobs {
+		claims = append(claims, j.ID, j.Lease)
+	}
+	// Others, too, lock several jobs in the order of their ids.
+	remove := "WITH done AS MATERIALIZED (SELECT id FROM personal_jobs WHERE id = ? AND lease = ?" +
+		strings.Repeat(" OR id = ? AND lease = ?", len(jobs)-1) + " ORDER BY id ?) DELETE FROM personal_jobs WHERE id IN (SELECT id FROM done)"
+	claims = append(claims, s.forUpdate)
+	if !slices.ContainsFunc(jobs, func(j outbox.Job) bool { return j.Followed }) {
+		_, err := s.exec(ctx, "finish jobs", remove, claims...)
+		return err
+	}
+	return s.inTx(ctx, "finish jobs", func(ctx context.Context, tx bun.Tx) error {
+		if _, err := exec(ctx, tx, remove, claims...); err != nil {
 			return err
 		}
-		// Also if another job has replaced this one: it may have been postponed.
 		now := at(s.Now())
-		_, err = exec(ctx, tx, `UPDATE personal_jobs SET due = ? WHERE due > ? AND attempts = 0 AND id = (
-			SELECT id FROM personal_jobs WHERE account_id = ? AND kind = ? ORDER BY id LIMIT 1)`, now, now, j.AccountID, j.Kind)
-		return err
+		for _, j := range jobs {
+			if !j.Followed {
+				continue
+			}
+			// Also if another job has replaced this one: it may have been postponed.
+			_, err := exec(ctx, tx, `UPDATE personal_jobs SET due = ? WHERE due > ? AND attempts = 0 AND id = (
+				SELECT id FROM personal_jobs WHERE account_id = ? AND kind = ? ORDER BY id LIMIT 1)`, now, now, j.AccountID, j.Kind)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

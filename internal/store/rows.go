@@ -180,12 +180,13 @@ type jobRow struct {
 	Created, Due    micros
 	Attempts, Lease int64
 	AccountID       int64 `bun:",nullzero"` // NULL: of no account
+	Followed        bool  `bun:",scanonly"` // only if the query asks for it
 }
 
 func (r *jobRow) job() outbox.Job {
 	return outbox.Job{
 		ID: r.ID, Kind: r.Kind, Payload: r.Payload, Created: r.Created.time(),
-		Attempts: int(r.Attempts), Lease: r.Lease, AccountID: r.AccountID,
+		Attempts: int(r.Attempts), Lease: r.Lease, AccountID: r.AccountID, Followed: r.Followed,
 	}
 }
 

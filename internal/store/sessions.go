@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
 )
@@ -15,10 +16,13 @@ import (
 // It locks the account's row first. A password change that locked the row before
 // has been committed by then, and the row has another credential version; a later
 // one waits, and ends the session stored here. The lock also keeps two sign-ins
-// from counting the same sessions.
+// from counting the same sessions, and the account from being deleted.
 func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (account accounts.Account, err error) {
 	err = s.inTx(ctx, "open a session", func(ctx context.Context, tx bun.Tx) error {
-		row, err := s.lockAccount(ctx, tx, o.Session.AccountID)
+		now := s.Now()
+		var row signInRow
+		err := tx.NewRaw("SELECT a.*, EXISTS ("+freshAddress+") AS known FROM personal_accounts a WHERE a.id = ? ?",
+			o.Session.AccountID, o.KnownAddress, at(now.Add(-addressAccuracy)), o.Session.AccountID, s.forUpdate).Scan(ctx, &row)
 		if err != nil {
 			return staleIfMissing(err)
 		}
@@ -26,41 +30,36 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 			return accounts.ErrStale
 		}
 		account = row.account()
+		if err := chargeAll(ctx, tx, o.Charges, now); err != nil {
+			return err
+		}
 		session := newSessionRow(o.Session)
-		if _, err := tx.NewInsert().Model(&session).Returning("id").Exec(ctx); err != nil {
-			return err
-		}
-		if err := chargeAll(ctx, tx, o.Charges, s.Now()); err != nil {
-			return err
-		}
+		writes := []schema.QueryAppender{removeSurplus(tx, o), tx.NewInsert().Model(&session).Returning("NULL")}
 		if o.Rehash != "" {
-			if _, err := exec(ctx, tx, "UPDATE personal_accounts SET password_hash = ? WHERE id = ?", o.Rehash, row.ID); err != nil {
-				return err
-			}
+			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET password_hash = ? WHERE id = ?", o.Rehash, row.ID))
 		}
-		if err := removeSurplus(ctx, tx, session, o); err != nil {
-			return err
+		if o.KnownAddress != "" && !row.Known {
+			writes = append(writes, addKnownAddress(tx, row.ID, o.KnownAddress, o.MaxKnownAddresses, now)...)
 		}
-		return s.addJobs(ctx, tx, o.Jobs)
+		return execAll(ctx, tx, append(writes, insertJobs(tx, o.Jobs, now)...)...)
 	})
 	return account, err
 }
 
-// removeSurplus removes the account's expired sessions, and of the others the
-// longest unused ones above the limit, but never the new one.
-func removeSurplus(ctx context.Context, tx bun.Tx, added sessionRow, o accounts.OpenSession) error {
-	_, err := exec(ctx, tx, `DELETE FROM personal_sessions
-		WHERE account_id = ? AND id <> ? AND (last_seen <= ? OR created <= ?)`,
-		added.AccountID, added.ID, at(o.Lifetimes.SeenAfter), at(o.Lifetimes.CreatedAfter))
-	if err != nil {
-		return err
-	}
-	_, err = exec(ctx, tx, `DELETE FROM personal_sessions
-		WHERE account_id = ?0 AND id <> ?1 AND id NOT IN (
-			SELECT id FROM personal_sessions WHERE account_id = ?0 AND id <> ?1
-			ORDER BY last_seen DESC, id DESC LIMIT ?2)`,
-		added.AccountID, added.ID, max(o.MaxSessions-1, 0))
-	return err
+// signInRow is an account, and whether its user was seen lately at the address from
+// which they sign in.
+type signInRow struct {
+	accountRow
+	Known bool
+}
+
+// removeSurplus removes the account's expired sessions, and of the others the longest
+// unused ones, so that there is a place for another one.
+func removeSurplus(tx bun.Tx, o accounts.OpenSession) schema.QueryAppender {
+	return tx.NewRaw(`DELETE FROM personal_sessions WHERE account_id = ?0 AND id NOT IN (
+			SELECT id FROM personal_sessions WHERE account_id = ?0 AND last_seen > ?1 AND created > ?2
+			ORDER BY last_seen DESC, id DESC LIMIT ?3)`,
+		o.Session.AccountID, at(o.Lifetimes.SeenAfter), at(o.Lifetimes.CreatedAfter), max(o.MaxSessions-1, 0))
 }
 
 // Sessions implements accounts.SessionStore.

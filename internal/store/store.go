@@ -12,10 +12,12 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
@@ -183,6 +185,17 @@ func (s *Store) inTx(ctx context.Context, doing string, f func(context.Context, 
 // changed.
 func exec(ctx context.Context, db bun.IDB, query string, args ...any) (int64, error) {
 	return rowsAffected(db.NewRaw(query, args...).Exec(ctx))
+}
+
+// execAll runs several statements of a transaction in one round trip. If one fails, the
+// rest does not run.
+func execAll(ctx context.Context, tx bun.Tx, statements ...schema.QueryAppender) error {
+	if len(statements) == 0 {
+		return nil
+	}
+	args := convert(statements, func(s *schema.QueryAppender) any { return *s })
+	_, err := tx.NewRaw(strings.Repeat("; ?", len(args))[2:], args...).Exec(ctx)
+	return err
 }
 
 // execOne runs one statement and returns otherwise if it changed no row.

@@ -127,6 +127,38 @@ var attemptCases = []testCase{
 		w.must(w.Prune(t.Context(), store.PruneOptions{AddressesBefore: w.Now().Add(-51 * time.Hour), Batch: 1}))
 		wantKnown("1", "4")
 	}},
+	{"a sign-in stores its known address, to the day", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		signIn := func(address string) time.Time {
+			t.Helper()
+			w.must(w.OpenSession(t.Context(), accounts.OpenSession{
+				Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100, KnownAddress: address, MaxKnownAddresses: 2,
+			}))
+			return w.Now()
+		}
+		wantSeen := func(address string, want bool, since time.Time) {
+			t.Helper()
+			got, err := w.IsKnownAddress(t.Context(), accounts.AccountQuery{LoginKey: a.LoginKey}, address, since.Add(-1))
+			if err != nil || got != want {
+				t.Errorf("address %q since %v: got %t, error %v", address, since, got, err)
+			}
+		}
+		first := signIn("1")
+		signIn("")
+		wantSeen("1", true, first)
+		wantSeen("", false, time.Time{})
+		w.pass(23 * time.Hour)
+		wantSeen("1", false, signIn("1")) // not written again
+		w.pass(time.Hour)
+		wantSeen("1", true, signIn("1"))
+		for _, address := range []string{"2", "3"} {
+			w.pass(time.Hour)
+			signIn(address)
+		}
+		wantSeen("1", false, first)
+		wantSeen("2", true, first)
+		wantSeen("3", true, first)
+	}},
 	{"a stored time that no attempt can have caused locks no user out", func(t *testing.T, w *world) {
 		c := limited(1, 3, 10*time.Second)
 		w.pass(48 * time.Hour)

@@ -75,22 +75,44 @@ var jobCases = []testCase{
 			t.Errorf("got %+v after %+v, want the same job under another lease", second, first)
 		}
 		// The first worker was only slow: it no longer holds the job.
-		w.must(w.FinishJob(t.Context(), first))
+		w.must(w.FinishJobs(t.Context(), first))
 		w.must(w.RetryJob(t.Context(), first, w.Now()))
 		if again := w.claim(1); len(again) > 0 {
 			t.Error("got a job after the retry of an expired lease, want none")
 		}
-		w.must(w.FinishJob(t.Context(), second))
+		w.must(w.FinishJobs(t.Context(), second))
 		w.pass(time.Hour)
 		if again := w.claim(1); len(again) > 0 {
 			t.Error("got a finished job, want none")
+		}
+	}},
+	{"jobs are finished at once, except one that was claimed again, and the next ones become due", func(t *testing.T, w *world) {
+		w.backlog(2)
+		w.must(w.Enqueue(t.Context(), job("mail")))
+		w.must(w.Enqueue(t.Context(), job("mail")))
+		first := w.claim(10)
+		w.pass(time.Minute)
+		again := w.claim(3)
+		if len(first) != 4 || len(again) != 3 {
+			t.Fatalf("got %d and %d jobs, want 4 and 3", len(first), len(again))
+		}
+		w.must(w.FinishJobs(t.Context()))
+		w.must(w.FinishJobs(t.Context(), first...)) // of which only one is still held
+		w.pass(time.Minute)
+		last := w.claim(10)
+		if len(last) != 3 {
+			t.Fatalf("got %d jobs after one was finished, want 3", len(last))
+		}
+		w.must(w.FinishJobs(t.Context(), last...))
+		if next := w.claim(10); len(next) != 1 || string(next[0].Payload) != "1" {
+			t.Errorf("got jobs %v, want the second of the backlog", next)
 		}
 	}},
 	{"a retry makes the job due at the given time and ends its lease", func(t *testing.T, w *world) {
 		w.must(w.Enqueue(t.Context(), job("mail")))
 		first := w.claim(1)[0]
 		w.must(w.RetryJob(t.Context(), first, w.Now().Add(time.Second)))
-		w.must(w.FinishJob(t.Context(), first)) // too late: no longer leased
+		w.must(w.FinishJobs(t.Context(), first)) // too late: no longer leased
 		if again := w.claim(1); len(again) > 0 {
 			t.Fatal("got the job at once, want none")
 		}
@@ -126,7 +148,7 @@ var jobCases = []testCase{
 		w.must(w.RetryJob(t.Context(), first, w.Now().Add(time.Second)))
 		wantClaim() // and while its retry is not due
 		w.pass(time.Second)
-		w.must(w.FinishJob(t.Context(), wantClaim("event 1")[0]))
+		w.must(w.FinishJobs(t.Context(), wantClaim("event 1")[0]))
 		wantClaim("event 1")
 		wantClaim()
 	}},
@@ -151,7 +173,7 @@ var jobCases = []testCase{
 					return nil
 				}
 				for _, j := range jobs {
-					if err := w.FinishJob(t.Context(), j); err != nil {
+					if err := w.FinishJobs(t.Context(), j); err != nil {
 						return err
 					}
 				}

@@ -358,9 +358,11 @@ var raceCases = []testCase{
 		ctx := t.Context()
 		errs := atOnce(contenders, func(i int) error {
 			var err error
-			switch i % 13 {
+			switch i % 14 {
 			case 0, 1:
-				err = w.OpenSession(ctx, accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 3})
+				err = w.OpenSession(ctx, accounts.OpenSession{
+					Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 3, KnownAddress: fmt.Sprint(i), MaxKnownAddresses: 3,
+				})
 			case 2:
 				err = w.RevokeSessions(ctx, a.ID)
 			case 3:
@@ -387,6 +389,11 @@ var raceCases = []testCase{
 				e := personal.Event{ID: fmt.Sprint(i), Type: personal.EventSignInFailed, Time: w.Now(), UserID: a.ID}
 				err = w.Charge(ctx, []throttle.Charge{limited(1, 1000, time.Second)}, w.Now(),
 					accounts.NewJob{Kind: accounts.KindEvent, AccountID: a.ID, Event: &e})
+			case 13:
+				var jobs []outbox.Job
+				if jobs, err = w.ClaimJobs(ctx, []outbox.Kind{"event"}, w.Now().Add(time.Minute), 4); err == nil {
+					err = w.FinishJobs(ctx, jobs...)
+				}
 			}
 			if errors.Is(err, accounts.ErrStale) || errors.Is(err, accounts.ErrNotFound) {
 				return nil

@@ -1,0 +1,64 @@
+package password
+
+import (
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+const (
+	// maxGarbage limits the memory of ended hashings that waits for the collector.
+	maxGarbage = 128 << 20
+	// coolAfter is how long after the last hashing the memory is returned.
+	coolAfter = 10 * time.Second
+)
+
+// collector makes the process collect garbage less often while it hashes passwords.
+// Each hashing allocates its memory anew, and there is little else on the heap: with
+// Go's default of 100 %, there is a collection for every other hashing on two
+// processors. Once no password has been hashed for coolAfter, the collector returns
+// all free memory to the system. The percentage belongs to the process.
+type collector struct {
+	raise int // times the normal percentage
+
+	mu      sync.Mutex
+	last    time.Time // the latest hashing
+	normal  int       // the percentage before it was raised
+	cooling *time.Timer
+}
+
+// newCollector returns the collector for hashings of which so many run at once.
+func newCollector(p Params, parallel int) *collector {
+	const most = 4 // if hashings are cheap, they are not what fills the heap
+	return &collector{raise: min(max(1, maxGarbage/(int(p.MemoryKiB)*1024*parallel)), most)}
+}
+
+// hashing must be called before each hashing. It is safe to call on a nil receiver,
+// for which it does nothing.
+func (c *collector) hashing() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = time.Now()
+	if c.cooling == nil {
+		c.normal = debug.SetGCPercent(-1)
+		debug.SetGCPercent(c.normal * c.raise) // collections that are off (-1) remain off
+		c.cooling = time.AfterFunc(coolAfter, c.cool)
+	}
+}
+
+// cool ends what hashing began, unless there was another hashing lately.
+func (c *collector) cool() {
+	c.mu.Lock()
+	if rest := coolAfter - time.Since(c.last); rest > 0 {
+		c.cooling.Reset(rest)
+		c.mu.Unlock()
+		return
+	}
+	c.cooling = nil
+	debug.SetGCPercent(c.normal)
+	c.mu.Unlock()
+	debug.FreeOSMemory()
+}

@@ -13,13 +13,14 @@ import (
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
 
 // These tests start the built binary like a host.
 func TestPlugin_Contract(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
-			return pluginrpc.NewService(startPlugin(t, url, host), host)
+			return pluginrpc.NewClient(startPlugin(t, url, host), host)
 		})
 	})
 }
@@ -27,8 +28,8 @@ func TestPlugin_Contract(t *testing.T) {
 func TestPlugin_AdministrationContract(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
-			manager := startPlugin(t, url, host)
-			return pluginrpc.NewService(manager, host), pluginrpc.NewAdministration(manager, host)
+			client := pluginrpc.NewClient(startPlugin(t, url, host), host)
+			return pluginrpctest.Remembering{Client: client}, client
 		})
 	})
 }

@@ -257,7 +257,7 @@ func TestPlugin_WrapsBareHashes(t *testing.T) {
 			t.Fatalf("got %s", out)
 		}
 		host := &personaltest.Host{}
-		service := pluginrpc.NewService(startPlugin(t, url, host), host)
+		service := pluginrpc.NewClient(startPlugin(t, url, host), host)
 		signIn(t, service, "user199")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

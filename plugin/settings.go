@@ -30,6 +30,8 @@ type settings struct {
 		Idle     duration `toml:"idle"`
 		Absolute duration `toml:"absolute"`
 		Grace    duration `toml:"grace"`
+
+		VerifyCache duration `toml:"verify_cache"`
 	} `toml:"session"`
 	Password struct {
 		MinLength int      `toml:"min_length"`
@@ -142,6 +144,7 @@ func (s settings) check() error {
 	minSecond("session.idle", s.Session.Idle)
 	minSecond("session.absolute", s.Session.Absolute)
 	minSecond("session.grace", s.Session.Grace)
+	require(0 <= s.Session.VerifyCache && time.Duration(s.Session.VerifyCache) <= time.Minute, "session.verify_cache", "must be from 0s to 60s")
 	minSecond("recovery.lifetime", s.Recovery.Lifetime)
 	between("password.min_length", s.Password.MinLength, 8, 256)
 	for _, err := range []error{password.ValidateWords(s.Password.Words), s.password().Validate()} {
@@ -197,6 +200,7 @@ func (s settings) accounts() accounts.Settings {
 		SessionIdle:     time.Duration(s.Session.Idle),
 		SessionAbsolute: time.Duration(s.Session.Absolute),
 		SessionGrace:    time.Duration(s.Session.Grace),
+		VerifyCache:     time.Duration(s.Session.VerifyCache),
 		MinPassword:     s.Password.MinLength,
 		PasswordWords:   s.Password.Words,
 		MailLifetime:    time.Duration(s.Recovery.Lifetime),

@@ -62,6 +62,8 @@ func TestSettings_NamesInvalidKeys(t *testing.T) {
 		"an invalid duration":           {"[session]\nidle = \"soon\"", "session.idle"},
 		"a number for a duration":       {"[session]\nidle = 5", "session.idle"},
 		"below a second":                {"[session]\ngrace = \"10ms\"", "session.grace"},
+		"a negative cache":              {"[session]\nverify_cache = \"-1s\"", "session.verify_cache: must be from 0s to 60s"},
+		"a cache of over a minute":      {"[session]\nverify_cache = \"61s\"", "session.verify_cache"},
 		"a reserved login with a space": {"[login]\nreserved = [\"root\", \"the root\"]", `login.reserved: "the root"`},
 		"too many reserved logins":      {"[login]\nreserved = [" + strings.Repeat("\"admin\",", 1001) + "]", "login.reserved: must have at most 1000"},
 		"too few entries of an account": {"[audit]\nper_account = 9", "audit.per_account"},

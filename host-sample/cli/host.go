@@ -148,11 +148,10 @@ func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
 	uploads := newUploads(h.catalogue, h.log)
 	plugin := pluginadmin.New(h.manager, h.catalogue, pluginadmin.Options{Uploads: uploads, EventLog: h.events, Log: h.log})
 	access := admin.NewAccessLog(h.log)
-	service := pluginrpc.NewService(h.manager, h.callbacks)
-	users := pluginrpc.NewAdministration(h.manager, h.callbacks)
+	client := pluginrpc.NewClient(h.manager, h.callbacks)
 	recorder := traffic.NewRecorder()
 	return newHandler(handlerOptions{
-		service: service,
+		service: client,
 		plugin:  h.manager,
 		api:     api,
 		adminAPI: &adminAPI{
@@ -165,10 +164,10 @@ func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
 				&adminplugin.Pages{
 					Manager: h.manager, Catalogue: h.catalogue, EventLog: h.events, Uploads: uploads, Traffic: recorder, Bake: c.flags.Bake,
 				},
-				&adminusers.Pages{Administration: users, Recovery: service, Fields: h.callbacks.fields},
+				&adminusers.Pages{Administration: client, Recovery: client, Fields: h.callbacks.fields},
 				&adminfields.Pages{Store: h.callbacks.fields},
 				&adminmail.Pages{Box: h.mails},
-				&adminevents.Pages{Administration: users, EventLog: h.events},
+				&adminevents.Pages{Administration: client, EventLog: h.events},
 			},
 		},
 		traffic:     recorder,

@@ -120,7 +120,7 @@ func cancelledWith(ctx context.Context, next http.Handler) http.Handler {
 }
 
 // greet is an example of a page of the CMS's own that only signed-in users may
-// read: [personalhttp.Handler.RequireUser] has asked the plugin who the user is.
+// read: [personalhttp.Handler.RequireUser] knows from the plugin who the user is.
 func greet(w http.ResponseWriter, r *http.Request) {
 	user, _ := personalhttp.UserFrom(r.Context())
 	name := user.Profile.Login

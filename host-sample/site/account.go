@@ -120,6 +120,6 @@ func (p accountPages) confirmForm(r *http.Request) (formPage, error) {
 }
 
 func (p accountPages) confirmEmail(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	err := p.Service.ConfirmEmail(r.Context(), personal.ConfirmEmailRequest{Token: tokenOf(posted)})
+	_, err := p.Service.ConfirmEmail(r.Context(), personal.ConfirmEmailRequest{Token: tokenOf(posted)})
 	return done{operation: "email_confirm", next: accountPath}, err
 }

@@ -92,14 +92,14 @@ func newModule() *module {
 		return personal.Credentials{UserID: 42, UserHash: second}, m.record(r)
 	}
 	m.RecoverFunc = func(_ context.Context, r personal.RecoverRequest) error { return m.record(r) }
-	m.RecoverConfirmFunc = func(_ context.Context, r personal.RecoverConfirmRequest) error {
+	m.RecoverConfirmFunc = func(_ context.Context, r personal.RecoverConfirmRequest) (int64, error) {
 		if r.Token != "good" {
-			return personal.NewError(personal.CodeInvalidToken, nil)
+			return 0, personal.NewError(personal.CodeInvalidToken, nil)
 		}
-		return m.record(r)
+		return 42, m.record(r)
 	}
 	m.ChangeEmailFunc = func(_ context.Context, r personal.ChangeEmailRequest) error { return m.record(r) }
-	m.ConfirmEmailFunc = func(_ context.Context, r personal.ConfirmEmailRequest) error { return m.record(r) }
+	m.ConfirmEmailFunc = func(_ context.Context, r personal.ConfirmEmailRequest) (int64, error) { return 42, m.record(r) }
 	m.LogoutFunc = func(_ context.Context, r personal.LogoutRequest) error {
 		if err := m.check(r.Credentials); err != nil {
 			return err

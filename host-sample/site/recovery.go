@@ -50,7 +50,7 @@ func (p recoveryPages) recoverForm(r *http.Request) (formPage, error) {
 
 // setPassword revokes every session of the account and leads to the sign-in.
 func (p recoveryPages) setPassword(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	err := p.Service.RecoverConfirm(r.Context(), personal.RecoverConfirmRequest{
+	_, err := p.Service.RecoverConfirm(r.Context(), personal.RecoverConfirmRequest{
 		Token: tokenOf(posted), Password: posted.Get("password"), ConfirmPassword: posted.Get("confirm_password"),
 	})
 	return done{operation: "recover_confirm", next: signInPath}, err

@@ -134,7 +134,7 @@ func TestRecoverConfirm_MakesTheAddressKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.drain(t)
-	err := f.service.RecoverConfirm(at(t, "203.0.113.5"), personal.RecoverConfirmRequest{
+	_, err := f.service.RecoverConfirm(at(t, "203.0.113.5"), personal.RecoverConfirmRequest{
 		Token: f.tokens()[0], Password: otherPassword, ConfirmPassword: otherPassword,
 	})
 	if err != nil {
@@ -345,7 +345,8 @@ func TestLimits_SharedAddressIsTenTimesAsWide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx := personal.WithCall(t.Context(), call)
 			confirm := func() personal.Code {
-				return personal.CodeOf(f.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{}))
+				_, err := f.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{})
+				return personal.CodeOf(err)
 			}
 			for i := range 20 { // the limit is 2, and one a minute
 				if got := confirm(); got != personal.CodeValidationFailed {
@@ -415,9 +416,13 @@ func TestLimits_MailOperationsPerAddress(t *testing.T) {
 	for name, ask := range map[string]func(context.Context) error{
 		"recover": func(ctx context.Context) error { return f.service.Recover(ctx, personal.RecoverRequest{}) },
 		"recover_confirm": func(ctx context.Context) error {
-			return f.service.RecoverConfirm(ctx, personal.RecoverConfirmRequest{})
+			_, err := f.service.RecoverConfirm(ctx, personal.RecoverConfirmRequest{})
+			return err
 		},
-		"email_confirm": func(ctx context.Context) error { return f.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{}) },
+		"email_confirm": func(ctx context.Context) error {
+			_, err := f.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{})
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.clock.Advance(time.Hour)

@@ -30,13 +30,21 @@ func TestService_ContractOverGRPC(t *testing.T) {
 	})
 }
 
+// The host remembers verifications for as long as it may.
+func TestService_ContractWithRememberedVerifications(t *testing.T) {
+	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
+		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
+		return pluginrpctest.Remembering{Client: pluginrpc.NewClient(pluginrpctest.NewConn(t, build, host), host)}
+	})
+}
+
 // One side knows only the protocol of the last release. (.ci/skew runs the released
 // program instead.)
 func TestService_ContractWithReleasedProtocol(t *testing.T) {
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
 		conn := pluginrpctest.NewConn(t, build, host)
-		return pluginrpc.NewService(pluginrpctest.Released(t, conn, "../../proto/released.binpb"), host)
+		return pluginrpc.NewClient(pluginrpctest.Released(t, conn, "../../proto/released.binpb"), host)
 	})
 }
 
@@ -52,8 +60,8 @@ func TestAdministration_Contract(t *testing.T) {
 func TestAdministration_ContractOverGRPC(t *testing.T) {
 	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
 		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
-		conn := pluginrpctest.NewConn(t, build, host)
-		return pluginrpc.NewService(conn, host), pluginrpc.NewAdministration(conn, host)
+		client := pluginrpc.NewClient(pluginrpctest.NewConn(t, build, host), host)
+		return pluginrpctest.Remembering{Client: client}, client
 	})
 }
 

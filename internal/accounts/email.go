@@ -104,21 +104,24 @@ func (s *Service) sendEmailToken(ctx context.Context, _ int64, r emailJob) error
 }
 
 // ConfirmEmail implements [personal.Service].
-func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) error {
+func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) (userID int64, err error) {
 	if err := s.chargeConfirmation(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	invalid := maps.Clone(r.FieldErrors)
 	require(&invalid, "token", r.Token)
 	if err := invalid.Err(); err != nil {
-		return err
+		return 0, err
 	}
 	digest, account, err := s.findMailToken(ctx, PurposeEmail, r.Token)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	err = s.store.RedeemEmail(ctx, digest, s.emailChanged(ctx, personal.ActorUser, account)...)
-	return s.committed(personal.CodeInvalidToken, "redeeming an e-mail token", err)
+	if err := s.committed(personal.CodeInvalidToken, "redeeming an e-mail token", err); err != nil {
+		return 0, err
+	}
+	return account.ID, nil
 }
 
 // emailChanged are the jobs that follow a change: the event, and the notice to the

@@ -17,6 +17,8 @@ type caller struct {
 	session Session
 	verdict verdict
 	secret  token.Secret // the session's current secret; to be returned, never stored
+	judged  time.Time    // when the verdict was given
+	stored  bool         // the database knows that the session is in use, see touch
 }
 
 // identify returns the caller of an operation. It writes only what the session's
@@ -28,22 +30,28 @@ func (s *Service) identify(ctx context.Context, c personal.Credentials) (caller,
 	if err != nil {
 		return caller{}, err
 	}
-	s.touch(ctx, who, now)
+	who.stored = s.touch(ctx, &who.session, who.verdict, now)
 	return who, nil
 }
 
-// touch stores that a session is in use, if that is news. A failure does not matter
-// to the caller: a full disk must not sign all users out. It favours the user: the
-// predecessor of a hash whose first use is unknown stays valid.
-func (s *Service) touch(ctx context.Context, who caller, now time.Time) {
-	firstUse := who.verdict == current && who.session.Used.IsZero()
-	if !firstUse && now.Sub(who.session.LastSeen) < s.settings.seenEvery() {
-		return
+// touch stores that a session is in use, if that is news, and reports whether the
+// database knows it. A failure does not matter to the caller: a full disk must not
+// sign all users out. It favours the user: the predecessor of a hash whose first use
+// is unknown stays valid.
+func (s *Service) touch(ctx context.Context, session *Session, of verdict, now time.Time) bool {
+	firstUse := of == current && session.Used.IsZero()
+	if !firstUse && now.Sub(session.LastSeen) < s.settings.seenEvery() {
+		return true
 	}
-	err := s.store.TouchSession(ctx, who.session.ID, who.session.Current, firstUse, now)
-	if err != nil && s.useWarnings.Take(0, oncePerMinute, now) == 0 {
+	err := s.store.TouchSession(ctx, session.ID, session.Current, firstUse, now)
+	if err == nil {
+		session.LastSeen = now
+		return true
+	}
+	if s.useWarnings.Take(0, oncePerMinute, now) == 0 {
 		s.log.WarnContext(ctx, "the use of a session could not be stored; users are still identified", slog.Any("error", err))
 	}
+	return false
 }
 
 // tries is how often an operation starts again because a session has changed
@@ -90,7 +98,7 @@ func (s *Service) readCaller(ctx context.Context, c personal.Credentials, now ti
 	if err != nil {
 		return caller{}, err
 	}
-	return caller{account, session, judge(session, behind, now, s.settings.SessionGrace), currentSecret}, nil
+	return caller{account: account, session: session, verdict: judge(session, behind, now, s.settings.SessionGrace), secret: currentSecret, judged: now}, nil
 }
 
 // shortWalk is how many steps along a hash chain cost next to nothing. Hashes that
@@ -135,12 +143,14 @@ func (s *Service) revokeStolen(ctx context.Context, who caller) error {
 	}
 	if err != nil {
 		// Whatever the cause, it may pass; until then the session is refused.
-		return &personal.Error{Code: personal.CodeUnavailable, RetryAfter: retryAfter, Cause: fmt.Errorf("revoking a stolen session: %w", err)}
+		return &personal.Error{
+			Code: personal.CodeUnavailable, RetryAfter: retryAfter, UserID: who.account.ID, Cause: fmt.Errorf("revoking a stolen session: %w", err),
+		}
 	}
 	s.wake()
 	s.log.WarnContext(ctx, "an old session hash came back; the session was revoked",
 		slog.Int64("user_id", who.account.ID), slog.Int64("session_id", who.session.ID))
-	return refusal(personal.CodeUnauthenticated)
+	return &personal.Error{Code: personal.CodeUnauthenticated, UserID: who.account.ID}
 }
 
 // credentials returns the pair for a session's secret.

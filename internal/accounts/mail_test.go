@@ -59,9 +59,10 @@ func (f *fixture) tokens() (tokens []string) {
 }
 
 func (f *fixture) confirm(t *testing.T, token string) error {
-	return f.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
+	_, err := f.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
 		Token: token, Password: otherPassword, ConfirmPassword: otherPassword,
 	})
+	return err
 }
 
 func TestMail_OnePerMinuteAndFivePerHour(t *testing.T) {
@@ -107,7 +108,7 @@ func TestMail_EmailConfirmedDuringRecoverySendsNothing(t *testing.T) {
 	token := f.tokens()[0]
 	f.worker.Handlers = f.service.Jobs() // which use the spy
 	s.found = func() {
-		if err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: token}); err != nil {
+		if _, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: token}); err != nil {
 			t.Errorf("confirming: %v", err)
 		}
 	}
@@ -143,10 +144,33 @@ func TestMail_CarriesTheRequestID(t *testing.T) {
 		})
 	})
 	during("confirmation", func(ctx context.Context) error {
-		return f.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{Token: f.tokens()[1]})
+		_, err := f.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{Token: f.tokens()[1]})
+		return err
 	})
 	if want := []string{"recovery", "change", "confirmation"}; !slices.Equal(carried, want) {
 		t.Errorf("got mails with the request ids %q, want %q", carried, want)
+	}
+}
+
+func TestMailedTokens_ReturnTheUser(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	in := f.register(t, "ada").Credentials
+	change := personal.ChangeEmailRequest{Credentials: in, Password: goodPassword, Email: "new@example.com"}
+	if err := f.service.ChangeEmail(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	f.drain(t)
+	id, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: f.tokens()[0]})
+	if err != nil || id != in.UserID {
+		t.Errorf("e-mail: got user %d, %v; want %d", id, err, in.UserID)
+	}
+	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
+	tokens := f.tokens()
+	id, err = f.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
+		Token: tokens[len(tokens)-1], Password: otherPassword, ConfirmPassword: otherPassword,
+	})
+	if err != nil || id != in.UserID {
+		t.Errorf("recovery: got user %d, %v; want %d", id, err, in.UserID)
 	}
 }
 
@@ -216,7 +240,7 @@ func TestConfirmEmail_TakenAddressKeepsTheToken(t *testing.T) {
 		f.drain(t)
 		f.register(t, "bob")
 		for range 2 {
-			err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: f.tokens()[0]})
+			_, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: f.tokens()[0]})
 			wantCode(t, err, personal.CodeAlreadyExists)
 		}
 	})

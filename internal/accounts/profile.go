@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"maps"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
@@ -25,7 +26,26 @@ func (s *Service) Profile(ctx context.Context, c personal.Credentials) (personal
 	if err != nil {
 		return personal.Profile{}, err
 	}
-	return profile(who.account, schema), nil
+	p := profile(who.account, schema)
+	p.FreshFor = s.settings.freshFor(who)
+	return p, nil
+}
+
+// freshFor returns how long a host may rely on a verification, counted from its
+// beginning. A host that does so must not change what happens to the session:
+//   - Only the current hash may be remembered. It stays valid for the grace period
+//     even if it is superseded now, so no longer than that.
+//   - The first use of the hash must be stored, because the predecessor's validity
+//     depends on it.
+//   - The host asks again when the last use is due to be stored, so that a session in
+//     use does not expire early.
+func (s Settings) freshFor(who caller) time.Duration {
+	if who.verdict != current || !who.stored {
+		return 0
+	}
+	return max(0, min(s.VerifyCache, s.SessionGrace,
+		who.session.LastSeen.Add(s.seenEvery()).Sub(who.judged),
+		who.session.Created.Add(s.SessionAbsolute).Sub(who.judged)))
 }
 
 // UpdateProfile implements [personal.Service]. Fields that are not sent stay as

@@ -101,32 +101,35 @@ func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
 
 // RecoverConfirm implements [personal.Service]. It checks the password before the
 // token, so that a weak password does not use up the token.
-func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) error {
+func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) (userID int64, err error) {
 	if err := s.chargeConfirmation(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	invalid := maps.Clone(r.FieldErrors)
 	require(&invalid, "token", r.Token)
 	s.newPassword(&invalid, r.Password, r.ConfirmPassword)
 	if err := invalid.Err(); err != nil {
-		return err
+		return 0, err
 	}
 	digest, account, err := s.findMailToken(ctx, PurposeRecovery, r.Token)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	prepared := s.newPassword(&invalid, r.Password, r.ConfirmPassword, personalWords(account)...)
 	if err := invalid.Err(); err != nil {
-		return err
+		return 0, err
 	}
 	hash, err := s.hasher.Hash(ctx, hashSource(ctx), prepared)
 	if err != nil {
-		return fail("hashing a password", err)
+		return 0, fail("hashing a password", err)
 	}
 	event := s.event(ctx, personal.ActorUser, personal.EventRecovered, account.ID)
 	err = s.store.RedeemRecovery(ctx, digest, hash, event)
 	if err == nil {
 		s.addKnownAddress(ctx, account.ID) // so that others' guesses do not lock the user out here
 	}
-	return s.committed(personal.CodeInvalidToken, "redeeming a recovery token", err)
+	if err := s.committed(personal.CodeInvalidToken, "redeeming a recovery token", err); err != nil {
+		return 0, err
+	}
+	return account.ID, nil
 }

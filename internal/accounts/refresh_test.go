@@ -75,6 +75,68 @@ func TestProfile_SucceedsWhenTheUseCannotBeStored(t *testing.T) {
 	}
 }
 
+func TestProfile_FreshFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		adjust func(*accounts.Settings)
+		use    func(t *testing.T, f *fixture, c personal.Credentials) personal.Credentials // before; may be nil
+		want   time.Duration
+	}{
+		"as long as the setting": {func(s *accounts.Settings) { s.VerifyCache = time.Second }, nil, time.Second},
+		"never":                  {func(s *accounts.Settings) { s.VerifyCache = 0 }, nil, 0},
+		"grace period":           {func(s *accounts.Settings) { s.SessionGrace = 20 * time.Second }, nil, 20 * time.Second},
+		"superseded hash": {nil, func(t *testing.T, f *fixture, c personal.Credentials) personal.Credentials {
+			f.refreshTimes(t, c, 1, time.Second)
+			return c
+		}, 0},
+		"current hash after a refresh": {nil, func(t *testing.T, f *fixture, c personal.Credentials) personal.Credentials {
+			return f.refreshTimes(t, c, 1, time.Second)
+		}, 30 * time.Second},
+		"until the last use is stored again": {nil, func(t *testing.T, f *fixture, c personal.Credentials) personal.Credentials {
+			f.profile(t, c)
+			f.clock.Advance(50 * time.Second)
+			return c
+		}, 10 * time.Second},
+		"last use that is due and stored": {nil, func(t *testing.T, f *fixture, c personal.Credentials) personal.Credentials {
+			f.profile(t, c)
+			f.clock.Advance(time.Minute)
+			return c
+		}, 30 * time.Second},
+		"short-lived session": {func(s *accounts.Settings) { s.SessionIdle = 10 * time.Second }, nil, 100 * time.Millisecond},
+		"end of the session": {func(s *accounts.Settings) { s.SessionAbsolute = time.Hour }, func(_ *testing.T, f *fixture, c personal.Credentials) personal.Credentials {
+			f.clock.Advance(time.Hour - 5*time.Second)
+			return c
+		}, 5 * time.Second},
+		"first use that cannot be stored": {nil, func(t *testing.T, f *fixture, c personal.Credentials) personal.Credentials {
+			f.service = f.serve(&failing{Store: f.store, touch: errors.New("disk full")}, mustHasher(t, cheap))
+			return c
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var adjust []func(*accounts.Settings)
+			if tt.adjust != nil {
+				adjust = append(adjust, tt.adjust)
+			}
+			f := newFixture(t, testkit.SQLite(t), adjust...)
+			c := f.register(t, "ada").Credentials
+			if tt.use != nil {
+				c = tt.use(t, f, c)
+			}
+			if got := f.profile(t, c).FreshFor; got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func (f *fixture) profile(t *testing.T, c personal.Credentials) personal.Profile {
+	t.Helper()
+	p, err := f.service.Profile(t.Context(), c)
+	if err != nil {
+		t.Fatalf("profile: %v", err)
+	}
+	return p
+}
+
 func TestRefresh_TheftThatCannotBeStoredIsUnavailable(t *testing.T) {
 	f := newFixture(t, testkit.SQLite(t))
 	s := &failing{Store: f.store, revoke: errors.New("attempt to write a readonly database")}

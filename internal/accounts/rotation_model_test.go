@@ -1,10 +1,13 @@
 package accounts_test
 
 import (
+	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 // chainModel is a direct transcription of what the HTTP contract says about the
@@ -77,12 +80,13 @@ func (m chainModel) mayRefuse(now time.Time) bool {
 	return m.ended || m.unsure(now) || now.Sub(m.seen) >= m.rules.SessionIdle || now.Sub(m.created) >= m.rules.SessionAbsolute
 }
 
-// presentation is one call with a hash, and its result.
+// presentation is one call with a hash, and its result. A page is served by a host that
+// remembers verifications; the model knows nothing of that.
 type presentation struct {
-	hash     string
-	refresh  bool
-	ok       bool
-	response string // hash of an accepted refresh
+	hash          string
+	refresh, page bool
+	ok            bool
+	response      string // hash of an accepted refresh
 }
 
 // play returns the model after a call, and whether the call's result is the model's.
@@ -126,4 +130,52 @@ func (m chainModel) explain(calls []presentation, now time.Time) (chainModel, bo
 		}
 	}
 	return m, false
+}
+
+// pageHost is a host that relies on each verification for as long as it may, by the
+// clock of the test, and notices what is done through it (see pluginrpc.Client.Verify,
+// which does the same by the real clock).
+type pageHost struct {
+	*fixture
+	mu    sync.Mutex
+	until map[string]time.Time // by hash
+	epoch int
+	hits  int // over all
+}
+
+func (h *pageHost) verify(pair personal.Credentials) error {
+	now := h.clock.Now()
+	h.mu.Lock()
+	epoch := h.epoch
+	if now.Before(h.until[pair.UserHash]) {
+		h.hits++
+		h.mu.Unlock()
+		return nil
+	}
+	h.mu.Unlock()
+	p, err := h.service.Profile(context.Background(), pair)
+	if err != nil {
+		h.notice(err)
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.epoch == epoch {
+		h.until[pair.UserHash] = now.Add(p.FreshFor)
+	}
+	return nil
+}
+
+// notice forgets everything if the call that has returned err has ended a session.
+func (h *pageHost) notice(err error) {
+	if e, ok := err.(*personal.Error); ok && e.UserID != 0 {
+		h.forget()
+	}
+}
+
+func (h *pageHost) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.epoch++
+	h.until = map[string]time.Time{}
 }

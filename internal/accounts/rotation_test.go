@@ -18,6 +18,7 @@ import (
 // against the service and the model.
 type rotationMachine struct {
 	*fixture
+	pages  *pageHost
 	login  string
 	userID int64
 	model  chainModel
@@ -64,12 +65,18 @@ func (m *rotationMachine) call(t *rapid.T, calls ...presentation) []presentation
 }
 
 func (m *rotationMachine) make(s *presentation) error {
-	if s.refresh {
-		fresh, err := m.service.Refresh(context.Background(), m.pair(s.hash))
-		s.response = fresh.UserHash
-		return err
+	if s.page {
+		return m.pages.verify(m.pair(s.hash))
 	}
-	_, err := m.service.Profile(context.Background(), m.pair(s.hash))
+	var err error
+	if s.refresh {
+		var fresh personal.Credentials
+		fresh, err = m.service.Refresh(context.Background(), m.pair(s.hash))
+		s.response = fresh.UserHash
+	} else {
+		_, err = m.service.Profile(context.Background(), m.pair(s.hash))
+	}
+	m.pages.notice(err)
 	return err
 }
 
@@ -89,9 +96,11 @@ func (m *rotationMachine) client(t *rapid.T, arrives bool, calls ...presentation
 }
 
 func (m *rotationMachine) anyPresentation(t *rapid.T) presentation {
+	refresh := rapid.Bool().Draw(t, "refresh")
 	return presentation{
 		hash:    rapid.SampledFrom(m.model.hashes).Draw(t, "hash"),
-		refresh: rapid.Bool().Draw(t, "refresh"),
+		refresh: refresh,
+		page:    !refresh && rapid.Bool().Draw(t, "page"),
 	}
 }
 
@@ -103,6 +112,7 @@ func (m *rotationMachine) ends(t *rapid.T, call func() error) (done bool) {
 	}
 	want := m.model.judge(m.held, now)
 	err := call()
+	m.pages.forget()
 	if code := personal.CodeOf(err); (err == nil) != (want <= repeated) || err != nil && code != personal.CodeUnauthenticated {
 		t.Fatalf("got code %q, want the model's verdict %d", code, want)
 	}
@@ -133,7 +143,7 @@ func (m *rotationMachine) changePassword(t *rapid.T) {
 	m.begin(fresh.UserHash)
 	m.model.created = before.created
 	for _, hash := range before.hashes {
-		if _, err := m.service.Profile(context.Background(), m.pair(hash)); personal.CodeOf(err) != personal.CodeUnauthenticated {
+		if err := m.pages.verify(m.pair(hash)); personal.CodeOf(err) != personal.CodeUnauthenticated {
 			t.Fatalf("a hash from before the password change: %v", err)
 		}
 	}
@@ -167,8 +177,20 @@ func (m *rotationMachine) steal(t *rapid.T, steps int, pause time.Duration) {
 	}
 }
 
+// check is run after each action: no page may be served for a hash that the service
+// would refuse.
+func (m *rotationMachine) check(t *rapid.T) {
+	now := m.clock.Now()
+	for _, hash := range m.model.hashes {
+		if now.Before(m.pages.until[hash]) && !m.model.unsure(now) && !m.model.unsureOf(hash, now) && m.model.judge(hash, now) > repeated {
+			t.Fatalf("got hash %s remembered, want verdict %d", hash, m.model.judge(hash, now))
+		}
+	}
+}
+
 func (m *rotationMachine) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
+		"":                 m.check,
 		"client refreshes": func(t *rapid.T) { m.client(t, true, presentation{hash: m.held, refresh: true}) },
 		"client refreshes, the response is lost": func(t *rapid.T) {
 			m.client(t, false, presentation{hash: m.held, refresh: true})
@@ -180,6 +202,23 @@ func (m *rotationMachine) actions() map[string]func(*rapid.T) {
 			m.client(t, true, presentation{hash: m.held, refresh: true}, presentation{hash: m.held})
 		},
 		"client uses its hash": func(t *rapid.T) { m.client(t, true, presentation{hash: m.held}) },
+		"client views pages": func(t *rapid.T) {
+			for range 3 {
+				m.client(t, true, presentation{hash: m.held, page: true})
+				m.clock.Advance(rapid.SampledFrom([]time.Duration{0, time.Second, 13 * time.Second}).Draw(t, "pause"))
+			}
+		},
+		"client views pages, and comes back just in time": func(t *rapid.T) {
+			for range rapid.IntRange(3, 5).Draw(t, "pages") {
+				m.clock.Advance(29 * time.Second)
+				m.client(t, true, presentation{hash: m.held, page: true})
+			}
+			m.clock.Advance(m.settings.SessionIdle - 10*time.Second)
+			m.client(t, true, presentation{hash: m.held, page: true})
+		},
+		"client views pages while it refreshes": func(t *rapid.T) {
+			m.client(t, true, presentation{hash: m.held, refresh: true}, presentation{hash: m.held, page: true}, presentation{hash: m.held, page: true})
+		},
 		"thief presents any hash": func(t *rapid.T) {
 			m.honest = false
 			m.call(t, m.anyPresentation(t))
@@ -210,18 +249,24 @@ func (m *rotationMachine) actions() map[string]func(*rapid.T) {
 }
 
 // An honest client is never signed out, however many responses it loses, and every
-// theft that the rules name is detected.
+// theft that the rules name is detected, although a host that remembers verifications
+// hides most of the client's and the thief's pages from the service.
 func TestRotation_MatchesTheModel(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
+		pages := &pageHost{fixture: f}
 		number := 0
 		rapid.Check(t, func(t *rapid.T) {
 			number++
-			m := &rotationMachine{fixture: f, login: fmt.Sprintf("client%d", number)}
+			pages.forget()
+			m := &rotationMachine{fixture: f, pages: pages, login: fmt.Sprintf("client%d", number)}
 			in := f.register(t, m.login)
 			m.userID = in.Credentials.UserID
 			m.begin(in.Credentials.UserHash)
 			t.Repeat(m.actions())
 		})
+		if pages.hits < 100 {
+			t.Errorf("got %d remembered pages, want many", pages.hits)
+		}
 	})
 }

@@ -87,7 +87,7 @@ func (s *Service) Refresh(ctx context.Context, c personal.Credentials) (personal
 		if who.verdict == superseded {
 			// A response was lost, or a request repeated: every caller gets the same
 			// current hash, and nothing is rotated.
-			s.touch(ctx, who, now)
+			s.touch(ctx, &who.session, who.verdict, now)
 			return credentials(who.account.ID, who.session.Selector, who.secret), nil
 		}
 		next := who.secret.Next(who.session.ChainKey)

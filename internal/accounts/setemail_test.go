@@ -129,7 +129,7 @@ func TestChangeEmail_WorksWithoutAnEmail(t *testing.T) {
 		if diff := cmp.Diff([]string{"ada@example.org"}, f.recipients()); diff != "" {
 			t.Fatal(diff)
 		}
-		if err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: f.tokens()[0]}); err != nil {
+		if _, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: f.tokens()[0]}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := f.signIn("ada@example.org", goodPassword); err != nil {

@@ -257,6 +257,9 @@ func TestTheft_RevokesTheSessionAndSendsAnEvent(t *testing.T) {
 		f.clock.Advance(time.Minute)
 		_, err = f.service.Profile(t.Context(), in.Credentials)
 		wantCode(t, err, personal.CodeUnauthenticated)
+		if e, ok := err.(*personal.Error); !ok || e.UserID != in.Credentials.UserID {
+			t.Errorf("got %#v, want the user's id, so that the host forgets what it knows", err)
+		}
 		_, err = f.service.Profile(t.Context(), next)
 		wantCode(t, err, personal.CodeUnauthenticated)
 		if _, err := f.service.Profile(t.Context(), other.Credentials); err != nil {

@@ -30,9 +30,10 @@ func TestNewPassword_WordOfTheSiteIsTooCommon(t *testing.T) {
 			return err
 		},
 		"recovering": func() error {
-			return f.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
+			_, err := f.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
 				Token: f.tokens()[0], Password: guessable, ConfirmPassword: guessable,
 			})
+			return err
 		},
 	} {
 		var refused *personal.Error

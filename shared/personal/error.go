@@ -82,6 +82,7 @@ type Error struct {
 	FieldErrors FieldErrors   // nil unless parameters are invalid
 	RetryAfter  time.Duration // for too_many_attempts and unavailable; 0 for other codes
 	RequestID   string        // of the failed call, if the error crossed a process boundary
+	UserID      int64         // the user whose stolen session the call has ended, or failed to end; 0 for none; not shown to visitors
 	Cause       error         // for the log; it does not cross a process boundary and is not shown to users
 }
 

@@ -44,8 +44,10 @@ type Service interface {
 	Recover(ctx context.Context, r RecoverRequest) error
 
 	// RecoverConfirm sets a new password with a mailed token and ends every session
-	// of the account. Codes: validation_failed, invalid_token.
-	RecoverConfirm(ctx context.Context, r RecoverConfirmRequest) error
+	// of the account. It returns the user's id, which a visitor must not see; 0 if a
+	// plugin of an older version does not tell. Codes: validation_failed,
+	// invalid_token.
+	RecoverConfirm(ctx context.Context, r RecoverConfirmRequest) (userID int64, err error)
 
 	// Profile returns the profile of the account that the credentials identify.
 	Profile(ctx context.Context, c Credentials) (Profile, error)
@@ -66,8 +68,9 @@ type Service interface {
 	ChangeEmail(ctx context.Context, r ChangeEmailRequest) error
 
 	// ConfirmEmail changes the account's e-mail to the address that the token was
-	// mailed to. Codes: validation_failed, invalid_token, already_exists.
-	ConfirmEmail(ctx context.Context, r ConfirmEmailRequest) error
+	// mailed to. It returns the user's id as RecoverConfirm does.
+	// Codes: validation_failed, invalid_token, already_exists.
+	ConfirmEmail(ctx context.Context, r ConfirmEmailRequest) (userID int64, err error)
 
 	// Logout ends this session or every session of the account.
 	// Codes: validation_failed.
@@ -103,6 +106,11 @@ type Profile struct {
 	Name   *string // nil if none
 	Email  string
 	Fields []ProfileField // the user fields that are not hidden, in the schema's order
+
+	// FreshFor is how long a host may rely on a result of [Service.Profile], counted
+	// from the moment of the call. It is 0 if the host must ask again each time, and in
+	// the results of all other operations. Visitors do not see it.
+	FreshFor time.Duration
 }
 
 // ProfileField is one user field of a profile.

@@ -106,14 +106,14 @@ func lifelike(fail error) *personaltest.Service {
 		RefreshFunc:        func(context.Context, personal.Credentials) (personal.Credentials, error) { return credentials, fail },
 		RegisterFunc:       func(context.Context, personal.RegisterRequest) (personal.SignedIn, error) { return signedIn, fail },
 		RecoverFunc:        func(context.Context, personal.RecoverRequest) error { return fail },
-		RecoverConfirmFunc: func(context.Context, personal.RecoverConfirmRequest) error { return fail },
+		RecoverConfirmFunc: func(context.Context, personal.RecoverConfirmRequest) (int64, error) { return 0, fail },
 		ProfileFunc:        func(context.Context, personal.Credentials) (personal.Profile, error) { return profile, fail },
 		UpdateProfileFunc:  func(context.Context, personal.UpdateProfileRequest) (personal.Profile, error) { return profile, fail },
 		ChangePasswordFunc: func(context.Context, personal.ChangePasswordRequest) (personal.Credentials, error) {
 			return credentials, fail
 		},
 		ChangeEmailFunc:   func(context.Context, personal.ChangeEmailRequest) error { return fail },
-		ConfirmEmailFunc:  func(context.Context, personal.ConfirmEmailRequest) error { return fail },
+		ConfirmEmailFunc:  func(context.Context, personal.ConfirmEmailRequest) (int64, error) { return 0, fail },
 		LogoutFunc:        func(context.Context, personal.LogoutRequest) error { return fail },
 		SessionsFunc:      func(context.Context, personal.Credentials) ([]personal.Session, error) { return sessions, fail },
 		RevokeSessionFunc: func(context.Context, personal.RevokeSessionRequest) error { return fail },

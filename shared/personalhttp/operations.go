@@ -167,7 +167,8 @@ func confirmRecovery(ctx context.Context, s personal.Service, in *input) (any, e
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
-	return nil, s.RecoverConfirm(ctx, r)
+	_, err := s.RecoverConfirm(ctx, r)
+	return nil, err
 }
 
 func profile(ctx context.Context, s personal.Service, in *input) (any, error) {
@@ -214,7 +215,8 @@ func confirmEmail(ctx context.Context, s personal.Service, in *input) (any, erro
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
-	return nil, s.ConfirmEmail(ctx, r)
+	_, err := s.ConfirmEmail(ctx, r)
+	return nil, err
 }
 
 func logout(ctx context.Context, s personal.Service, in *input) (any, error) {

@@ -23,7 +23,7 @@ func recorder(got *any) *personaltest.Service {
 	s.RefreshFunc = func(_ context.Context, c personal.Credentials) (_ personal.Credentials, _ error) { *got = c; return }
 	s.RegisterFunc = func(_ context.Context, r personal.RegisterRequest) (_ personal.SignedIn, _ error) { *got = r; return }
 	s.RecoverFunc = func(_ context.Context, r personal.RecoverRequest) error { *got = r; return nil }
-	s.RecoverConfirmFunc = func(_ context.Context, r personal.RecoverConfirmRequest) error { *got = r; return nil }
+	s.RecoverConfirmFunc = func(_ context.Context, r personal.RecoverConfirmRequest) (int64, error) { *got = r; return 42, nil }
 	s.ProfileFunc = func(_ context.Context, c personal.Credentials) (_ personal.Profile, _ error) { *got = c; return }
 	s.UpdateProfileFunc = func(_ context.Context, r personal.UpdateProfileRequest) (_ personal.Profile, _ error) {
 		*got = r
@@ -34,7 +34,7 @@ func recorder(got *any) *personaltest.Service {
 		return
 	}
 	s.ChangeEmailFunc = func(_ context.Context, r personal.ChangeEmailRequest) error { *got = r; return nil }
-	s.ConfirmEmailFunc = func(_ context.Context, r personal.ConfirmEmailRequest) error { *got = r; return nil }
+	s.ConfirmEmailFunc = func(_ context.Context, r personal.ConfirmEmailRequest) (int64, error) { *got = r; return 42, nil }
 	s.LogoutFunc = func(_ context.Context, r personal.LogoutRequest) error { *got = r; return nil }
 	s.SessionsFunc = func(_ context.Context, c personal.Credentials) (_ []personal.Session, _ error) { *got = c; return }
 	s.RevokeSessionFunc = func(_ context.Context, r personal.RevokeSessionRequest) error { *got = r; return nil }

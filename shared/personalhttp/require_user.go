@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -21,7 +22,8 @@ const maxUserID = 1<<53 - 1
 // hashLength is the length of 32 bytes in unpadded base64url.
 const hashLength = 43
 
-// User is the user of a request.
+// User is the user of a request. Requests may share the values behind its pointers,
+// slices and maps: they must not be modified.
 type User struct {
 	ID      int64 // 1 … 2^53−1
 	Profile personal.Profile
@@ -64,9 +66,13 @@ func WithErrorHandler(reject ErrorHandler) RequireOption {
 }
 
 // RequireUser passes requests of authenticated users to next, which gets the user
-// from [UserFrom]. It asks the service about each request, so that a revoked session
-// ends at once. Other requests get the envelope, or the response of
+// from [UserFrom]. Other requests get the envelope, or the response of
 // [WithErrorHandler]: 401 unauthenticated, or the service's error, such as 503.
+//
+// It asks the service about each request: the method Verify if there is one, as
+// pluginrpc.Client has, which may remember the user for the time of the setting
+// session.verify_cache; else Profile. A session that is revoked through the same client
+// ends with the next request.
 //
 // The request's context has a [personal.Call] as with [Handler.WithCall]. The
 // verification may take as long as [Options].Timeout, which does not bound next.
@@ -95,13 +101,27 @@ func (h *Handler) verify(r *http.Request, extract Extractor) (user User, err err
 	if !ok || !wellFormed(c) {
 		return User{}, personal.NewError(personal.CodeUnauthenticated, nil)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.options.Timeout)
-	defer cancel()
-	p, err := h.service.Profile(ctx, c)
+	p, err := h.verifier.Verify(r.Context(), c, h.options.Timeout)
 	if err != nil {
 		return User{}, err
 	}
 	return User{ID: c.UserID, Profile: p}, nil
+}
+
+// verifier is a service that may remember verifications.
+type verifier interface {
+	// Verify returns the profile of the account that the credentials identify, which
+	// must not be modified. timeout bounds the work behind it, not a remembered result.
+	Verify(ctx context.Context, c personal.Credentials, timeout time.Duration) (personal.Profile, error)
+}
+
+// asking is the verifier for a service that is none.
+type asking struct{ personal.Service }
+
+func (a asking) Verify(ctx context.Context, c personal.Credentials, timeout time.Duration) (personal.Profile, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return a.Profile(ctx, c)
 }
 
 // FromHeaders is the [Extractor] of the API: it returns User-Id and User-Hash if each

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
@@ -190,5 +191,34 @@ func BenchmarkAuthRefresh(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+}
+
+// remembering is a service that verifies without asking.
+type remembering struct{ personal.Service }
+
+func (remembering) Verify(context.Context, personal.Credentials, time.Duration) (personal.Profile, error) {
+	return personal.Profile{Login: "ann"}, nil
+}
+
+func BenchmarkRequireUser(b *testing.B) {
+	h, err := personalhttp.New(remembering{everything()}, personalhttp.Options{Log: quiet()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	page := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	r := httptest.NewRequest("GET", "/page", nil)
+	r.Header.Set("User-Id", "42")
+	r.Header.Set("User-Hash", hash)
+	r.Header.Set("Accept-Language", "ru-RU,ru;q=0.9,en;q=0.8")
+	r.Header.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:141.0) Gecko/20100101 Firefox/141.0")
+	for name, handler := range map[string]http.Handler{"bare": page, "WithCall": h.WithCall(page), "RequireUser": h.RequireUser(page), "both": h.WithCall(h.RequireUser(page))} {
+		b.Run(name, func(b *testing.B) {
+			w := httptest.NewRecorder()
+			b.ReportAllocs()
+			for b.Loop() {
+				handler.ServeHTTP(w, r)
+			}
+		})
 	}
 }

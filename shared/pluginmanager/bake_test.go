@@ -188,12 +188,17 @@ func TestRollback_ReturnsToWarmProcess(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
+	before := r.Generation()
 	r.use(t, "2.0.0")
+	during := r.Generation()
 	if err := r.Rollback(limited(t)); err != nil {
 		t.Fatal(err)
 	}
 	if s := r.Status(); s.PID != old {
 		t.Errorf("got status %+v, want that process %d serves", s, old)
+	}
+	if after := r.Generation(); before == 0 || during == before || after != before {
+		t.Errorf("got generations %d, %d, %d, want one for each process", before, during, after)
 	}
 	r.wantRolledBack(t, old)
 	r.use(t, "2.0.0") // a rollback does not prevent another attempt

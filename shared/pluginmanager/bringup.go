@@ -258,7 +258,7 @@ func (m *Manager) check(ctx context.Context, p *instance) error {
 			return err
 		}
 	}
-	_, err := pluginrpc.NewService(p.Conn(), m.config.Host).Fields(ctx)
+	_, err := pluginrpc.NewClient(p.Conn(), m.config.Host).Fields(ctx)
 	if err != nil && personal.CodeOf(err) != personal.CodeNotFound {
 		return fmt.Errorf("a first call, for the fields: %w", err)
 	}

@@ -41,7 +41,7 @@ func Example() {
 			return err // a bad setting, say, which it names
 		}
 
-		api, err := personalhttp.New(pluginrpc.NewService(manager, cms), personalhttp.Options{})
+		api, err := personalhttp.New(pluginrpc.NewClient(manager, cms), personalhttp.Options{})
 		if err != nil {
 			return err
 		}

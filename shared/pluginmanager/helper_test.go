@@ -72,7 +72,7 @@ func newRigIn(t *testing.T, f folder, catalogue *plugincatalogue.Catalogue, chan
 			t.Log(log.String())
 		}
 	})
-	return &rig{Manager: m, folder: f, service: pluginrpc.NewService(m, host{}), log: log, run: c.RunDir}
+	return &rig{Manager: m, folder: f, service: pluginrpc.NewClient(m, host{}), log: log, run: c.RunDir}
 }
 
 // shared is a catalogue that TestMain removes.

@@ -213,7 +213,7 @@ func patient(c pluginmanager.Config) pluginmanager.Config {
 // beginCall begins a call that does not end, and waits until it is under way.
 func beginCall(f folder, m *pluginmanager.Manager) {
 	go func() {
-		_ = pluginrpc.NewService(m, host{}).Recover(context.Background(), personal.RecoverRequest{Login: "wait"})
+		_ = pluginrpc.NewClient(m, host{}).Recover(context.Background(), personal.RecoverRequest{Login: "wait"})
 	}()
 	for {
 		if _, err := os.Stat(filepath.Join(string(f), "waiting")); err == nil {

@@ -3,7 +3,7 @@
 // it dies or hangs, swaps it for another version, and stops it with the host.
 //
 // A [Manager] is a grpc.ClientConnInterface: a service made on it by
-// [pluginrpc.NewService] outlives the processes behind it.
+// [pluginrpc.NewClient] outlives the processes behind it.
 //
 // One goroutine, the supervisor, decides which process gets the calls. It is a state
 // machine, whose table is in supervisor.go. Callers share the live process and the
@@ -31,6 +31,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -63,6 +64,7 @@ type Manager struct {
 	background sync.WaitGroup         // goroutines beside the supervisor: starts, swaps, retirements
 	requests   chan func(*supervisor) // see do
 	failing    chan struct{}          // tells the supervisor that too many calls fail in the bake
+	liveNumber atomic.Int64           // see Generation
 
 	mu         sync.Mutex // guards what follows, and the calls of instances
 	state      State
@@ -223,6 +225,11 @@ func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, op
 	}
 	return err
 }
+
+// Generation returns the number of the process that gets the calls, or, while there is
+// none, that got them last. It is 0 before the first one. It is cheap: a
+// [pluginrpc.Client] asks for every verification.
+func (m *Manager) Generation() int { return int(m.liveNumber.Load()) }
 
 // NewStream completes the interface: the contract has no streams.
 func (m *Manager) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {

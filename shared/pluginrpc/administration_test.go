@@ -33,7 +33,7 @@ func TestAdministration_ModuleWithoutOneIsNotFound(t *testing.T) {
 	serviceAlone := struct{ personal.Service }{fixed(nil)}
 	conn := pluginrpctest.NewConn(t, func(personal.Host) personal.Service { return serviceAlone }, newFakeHost("1"))
 	wantNoAdministration(t, conn)
-	if _, err := pluginrpc.NewService(conn, newFakeHost("1")).Profile(t.Context(), pair); err != nil {
+	if _, err := pluginrpc.NewClient(conn, newFakeHost("1")).Profile(t.Context(), pair); err != nil {
 		t.Errorf("the service of the same module: %v", err)
 	}
 }

@@ -90,165 +90,174 @@ func isComplete(result any) bool {
 	return true
 }
 
-// serviceClient is a service in another process.
-type serviceClient struct {
-	client personalv1.PersonalServiceClient
+// Client is the module in another process: its [personal.Service] and its
+// [personal.Administration]. It is made by [NewClient] and safe for concurrent use.
+//
+// A host uses one client for everything, because the client remembers what
+// [Client.Verify] has found and notices the changes that its own calls make.
+type Client struct {
+	service        personalv1.PersonalServiceClient
+	administration personalv1.AdministrationServiceClient
+	host           personal.Host
+	generation     func() int
+	verifications  *verifications
 }
 
-// NewService returns the service at the other end of conn, which is that of a
-// [Connection] or forwards to one. Every call sends the personal.Call of its
-// context and the revision of host's schema.
+var (
+	_ personal.Service        = (*Client)(nil)
+	_ personal.Administration = (*Client)(nil)
+)
+
+// NewClient returns a client of the module at the other end of conn, which is that of
+// a [Connection] or forwards to one. A conn that forwards to one process after another
+// has the method Generation() int, which returns another number for each. Every call
+// sends the personal.Call of its context and the revision of host's schema.
 //
 // All errors are of the contract: personal.CodeNotFound for an operation that
 // the plugin does not offer; personal.CodeUnavailable if the plugin is not running
 // or the time ran out; personal.CodeInternal for any other failure and for a
 // response that lacks a required value.
-func NewService(conn grpc.ClientConnInterface, host personal.Host) personal.Service {
-	return &serviceClient{client: personalv1.NewPersonalServiceClient(toPlugin(conn, host))}
+func NewClient(conn grpc.ClientConnInterface, host personal.Host) *Client {
+	c := &Client{host: host, generation: func() int { return 0 }, verifications: newVerifications()}
+	if of, ok := conn.(interface{ Generation() int }); ok {
+		c.generation = of.Generation
+	}
+	watched := watchedConn{toPlugin(conn, host), c.verifications}
+	c.service = personalv1.NewPersonalServiceClient(watched)
+	c.administration = personalv1.NewAdministrationServiceClient(watched)
+	return c
 }
 
 // Authorize signs a user in.
-func (s *serviceClient) Authorize(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
-	return result(ctx, signedInFromPB)(s.client.Authorize(ctx, authorizeToPB(r)))
+func (c *Client) Authorize(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
+	return result(ctx, signedInFromPB)(c.service.Authorize(ctx, authorizeToPB(r)))
 }
 
 // Refresh rotates the session's hash.
-func (s *serviceClient) Refresh(ctx context.Context, c personal.Credentials) (personal.Credentials, error) {
-	return result(ctx, issuedCredentialsFromPB)(s.client.Refresh(ctx, &personalv1.RefreshRequest{Credentials: credentialsToPB(c)}))
+func (c *Client) Refresh(ctx context.Context, pair personal.Credentials) (personal.Credentials, error) {
+	return result(ctx, issuedCredentialsFromPB)(c.service.Refresh(ctx, &personalv1.RefreshRequest{Credentials: credentialsToPB(pair)}))
 }
 
 // Register creates an account.
-func (s *serviceClient) Register(ctx context.Context, r personal.RegisterRequest) (personal.SignedIn, error) {
-	return result(ctx, signedInFromPB)(s.client.Register(ctx, registerToPB(r)))
+func (c *Client) Register(ctx context.Context, r personal.RegisterRequest) (personal.SignedIn, error) {
+	return result(ctx, signedInFromPB)(c.service.Register(ctx, registerToPB(r)))
 }
 
 // Recover requests a mail with a recovery token.
-func (s *serviceClient) Recover(ctx context.Context, r personal.RecoverRequest) error {
-	_, err := s.client.Recover(ctx, recoverToPB(r))
+func (c *Client) Recover(ctx context.Context, r personal.RecoverRequest) error {
+	_, err := c.service.Recover(ctx, recoverToPB(r))
 	return err
 }
 
 // RecoverConfirm sets a new password by a mailed token.
-func (s *serviceClient) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) error {
-	_, err := s.client.RecoverConfirm(ctx, recoverConfirmToPB(r))
-	return err
+func (c *Client) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) (int64, error) {
+	response, err := c.service.RecoverConfirm(ctx, recoverConfirmToPB(r))
+	return response.GetUserId(), err
 }
 
 // Profile returns the profile of the account that the credentials identify.
-func (s *serviceClient) Profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
-	return result(ctx, profileFromPB)(s.client.Profile(ctx, &personalv1.ProfileRequest{Credentials: credentialsToPB(c)}))
+func (c *Client) Profile(ctx context.Context, pair personal.Credentials) (personal.Profile, error) {
+	return result(ctx, profileFromPB)(c.service.Profile(ctx, &personalv1.ProfileRequest{Credentials: credentialsToPB(pair)}))
 }
 
 // UpdateProfile changes the fields that were sent.
-func (s *serviceClient) UpdateProfile(ctx context.Context, r personal.UpdateProfileRequest) (personal.Profile, error) {
-	return result(ctx, profileFromPB)(s.client.UpdateProfile(ctx, updateProfileToPB(r)))
+func (c *Client) UpdateProfile(ctx context.Context, r personal.UpdateProfileRequest) (personal.Profile, error) {
+	return result(ctx, profileFromPB)(c.service.UpdateProfile(ctx, updateProfileToPB(r)))
 }
 
 // ChangePassword replaces the password.
-func (s *serviceClient) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
-	return result(ctx, issuedCredentialsFromPB)(s.client.ChangePassword(ctx, changePasswordToPB(r)))
+func (c *Client) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
+	return result(ctx, issuedCredentialsFromPB)(c.service.ChangePassword(ctx, changePasswordToPB(r)))
 }
 
 // ChangeEmail mails a token to the new address.
-func (s *serviceClient) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest) error {
-	_, err := s.client.ChangeEmail(ctx, changeEmailToPB(r))
+func (c *Client) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest) error {
+	_, err := c.service.ChangeEmail(ctx, changeEmailToPB(r))
 	return err
 }
 
 // ConfirmEmail sets the address that the token was mailed to.
-func (s *serviceClient) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) error {
-	_, err := s.client.ConfirmEmail(ctx, confirmEmailToPB(r))
-	return err
+func (c *Client) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) (int64, error) {
+	response, err := c.service.ConfirmEmail(ctx, confirmEmailToPB(r))
+	return response.GetUserId(), err
 }
 
 // Logout ends one session or all.
-func (s *serviceClient) Logout(ctx context.Context, r personal.LogoutRequest) error {
-	_, err := s.client.Logout(ctx, logoutToPB(r))
+func (c *Client) Logout(ctx context.Context, r personal.LogoutRequest) error {
+	_, err := c.service.Logout(ctx, logoutToPB(r))
 	return err
 }
 
 // Sessions lists the account's sessions.
-func (s *serviceClient) Sessions(ctx context.Context, c personal.Credentials) ([]personal.Session, error) {
-	return result(ctx, sessionsFromPB)(s.client.Sessions(ctx, &personalv1.SessionsRequest{Credentials: credentialsToPB(c)}))
+func (c *Client) Sessions(ctx context.Context, pair personal.Credentials) ([]personal.Session, error) {
+	return result(ctx, sessionsFromPB)(c.service.Sessions(ctx, &personalv1.SessionsRequest{Credentials: credentialsToPB(pair)}))
 }
 
 // RevokeSession ends one session.
-func (s *serviceClient) RevokeSession(ctx context.Context, r personal.RevokeSessionRequest) error {
-	_, err := s.client.RevokeSession(ctx, revokeSessionToPB(r))
+func (c *Client) RevokeSession(ctx context.Context, r personal.RevokeSessionRequest) error {
+	_, err := c.service.RevokeSession(ctx, revokeSessionToPB(r))
 	return err
 }
 
 // Fields returns the user fields that are not hidden.
-func (s *serviceClient) Fields(ctx context.Context) ([]personal.Field, error) {
-	return result(ctx, fieldsFromPB)(s.client.Fields(ctx, &personalv1.FieldsRequest{}))
-}
-
-// administrationClient is an administration in another process.
-type administrationClient struct {
-	client personalv1.AdministrationServiceClient
-}
-
-// NewAdministration returns the administration at the other end of conn. Calls and
-// errors are as for [NewService]; a plugin without an administration returns
-// personal.CodeNotFound.
-func NewAdministration(conn grpc.ClientConnInterface, host personal.Host) personal.Administration {
-	return &administrationClient{client: personalv1.NewAdministrationServiceClient(toPlugin(conn, host))}
+func (c *Client) Fields(ctx context.Context) ([]personal.Field, error) {
+	return result(ctx, fieldsFromPB)(c.service.Fields(ctx, &personalv1.FieldsRequest{}))
 }
 
 // FindUsers lists users.
-func (a *administrationClient) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
-	return result(ctx, userPageFromPB)(a.client.FindUsers(ctx, findUsersToPB(r)))
+func (c *Client) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
+	return result(ctx, userPageFromPB)(c.administration.FindUsers(ctx, findUsersToPB(r)))
 }
 
 // User returns the record of one user.
-func (a *administrationClient) User(ctx context.Context, id int64) (personal.UserRecord, error) {
-	return result(ctx, userRecordFromPB)(a.client.User(ctx, &personalv1.UserRequest{Id: id}))
+func (c *Client) User(ctx context.Context, id int64) (personal.UserRecord, error) {
+	return result(ctx, userRecordFromPB)(c.administration.User(ctx, &personalv1.UserRequest{Id: id}))
 }
 
 // UpdateUser changes the fields that were sent.
-func (a *administrationClient) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) error {
-	_, err := a.client.UpdateUser(ctx, updateUserToPB(r))
+func (c *Client) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) error {
+	_, err := c.administration.UpdateUser(ctx, updateUserToPB(r))
 	return err
 }
 
 // SetEmail sets or removes a user's e-mail address.
-func (a *administrationClient) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
-	_, err := a.client.SetEmail(ctx, setEmailToPB(r))
+func (c *Client) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
+	_, err := c.administration.SetEmail(ctx, setEmailToPB(r))
 	return err
 }
 
 // DisableUser disables a user.
-func (a *administrationClient) DisableUser(ctx context.Context, id int64) error {
-	_, err := a.client.DisableUser(ctx, &personalv1.DisableUserRequest{Id: id})
+func (c *Client) DisableUser(ctx context.Context, id int64) error {
+	_, err := c.administration.DisableUser(ctx, &personalv1.DisableUserRequest{Id: id})
 	return err
 }
 
 // EnableUser enables a disabled user.
-func (a *administrationClient) EnableUser(ctx context.Context, id int64) error {
-	_, err := a.client.EnableUser(ctx, &personalv1.EnableUserRequest{Id: id})
+func (c *Client) EnableUser(ctx context.Context, id int64) error {
+	_, err := c.administration.EnableUser(ctx, &personalv1.EnableUserRequest{Id: id})
 	return err
 }
 
 // UserSessions lists a user's sessions.
-func (a *administrationClient) UserSessions(ctx context.Context, id int64) ([]personal.Session, error) {
-	return result(ctx, sessionsFromPB)(a.client.UserSessions(ctx, &personalv1.UserSessionsRequest{Id: id}))
+func (c *Client) UserSessions(ctx context.Context, id int64) ([]personal.Session, error) {
+	return result(ctx, sessionsFromPB)(c.administration.UserSessions(ctx, &personalv1.UserSessionsRequest{Id: id}))
 }
 
 // RevokeUserSessions ends every session of a user.
-func (a *administrationClient) RevokeUserSessions(ctx context.Context, id int64) error {
-	_, err := a.client.EndUserSessions(ctx, &personalv1.EndUserSessionsRequest{Id: id})
+func (c *Client) RevokeUserSessions(ctx context.Context, id int64) error {
+	_, err := c.administration.EndUserSessions(ctx, &personalv1.EndUserSessionsRequest{Id: id})
 	return err
 }
 
 // DeleteUser deletes a user.
-func (a *administrationClient) DeleteUser(ctx context.Context, id int64) error {
-	_, err := a.client.DeleteUser(ctx, &personalv1.DeleteUserRequest{Id: id})
+func (c *Client) DeleteUser(ctx context.Context, id int64) error {
+	_, err := c.administration.DeleteUser(ctx, &personalv1.DeleteUserRequest{Id: id})
 	return err
 }
 
 // AuditEntries lists entries of the audit log.
-func (a *administrationClient) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
-	return result(ctx, auditPageFromPB)(a.client.AuditEntries(ctx, auditEntriesToPB(r)))
+func (c *Client) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
+	return result(ctx, auditPageFromPB)(c.administration.AuditEntries(ctx, auditEntriesToPB(r)))
 }
 
 // hostClient is the host as the plugin sees it.

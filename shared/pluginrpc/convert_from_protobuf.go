@@ -43,7 +43,7 @@ func profileFromPB(r withProfile) personal.Profile {
 	p := r.GetProfile()
 	profile := personal.Profile{Login: p.GetLogin(), Email: p.GetEmail(), Fields: convertAll(p.GetFields(), profileFieldFromPB)}
 	if p != nil {
-		profile.Name = p.Name
+		profile.Name, profile.FreshFor = p.Name, p.GetFreshFor().AsDuration()
 	}
 	return profile
 }

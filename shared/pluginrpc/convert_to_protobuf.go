@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
@@ -159,7 +160,11 @@ func profileToPB(p personal.Profile) (*personalv1.UserProfile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &personalv1.UserProfile{Login: p.Login, Name: p.Name, Email: p.Email, Fields: fields}, nil
+	profile := &personalv1.UserProfile{Login: p.Login, Name: p.Name, Email: p.Email, Fields: fields}
+	if p.FreshFor > 0 {
+		profile.FreshFor = durationpb.New(p.FreshFor)
+	}
+	return profile, nil
 }
 
 func profileFieldsToPB(from []personal.ProfileField) ([]*personalv1.ProfileField, error) {

@@ -35,7 +35,7 @@ var grpcCodes = map[personal.Code]codes.Code{
 	personal.CodeUnavailable:        codes.Unavailable,
 }
 
-// Unavailable returns a status error that [NewService] converts to
+// Unavailable returns a status error that a [Client] converts to
 // personal.CodeUnavailable with retryAfter. It is for a connection that forwards
 // calls and has no plugin process to forward to. The reason is the error's cause: it
 // is logged and not shown to users.
@@ -55,6 +55,7 @@ func contractStatus(ctx context.Context, log *slog.Logger, err error) error {
 		Code:      string(e.Code),
 		Fields:    convertTexts[string](e.FieldErrors),
 		RequestId: requestID(ctx),
+		UserId:    e.UserID,
 	}
 	if e.RetryAfter > 0 {
 		detail.RetryAfter = durationpb.New(e.RetryAfter)
@@ -178,6 +179,7 @@ func fromDetail(s *status.Status) *personal.Error {
 			FieldErrors: convertTexts[personal.FieldErrorCode](d.GetFields()),
 			RetryAfter:  max(0, d.GetRetryAfter().AsDuration()),
 			RequestID:   d.GetRequestId(),
+			UserID:      d.GetUserId(),
 		}
 		switch {
 		case d.MailRefused != nil:

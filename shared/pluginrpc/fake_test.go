@@ -20,14 +20,8 @@ type contract interface {
 	personal.Administration
 }
 
-// client is a module at the other end of a connection.
-type client struct {
-	personal.Service
-	personal.Administration
-}
-
-func newClient(conn grpc.ClientConnInterface, host personal.Host) contract {
-	return client{pluginrpc.NewService(conn, host), pluginrpc.NewAdministration(conn, host)}
+func newClient(conn grpc.ClientConnInterface, host personal.Host) *pluginrpc.Client {
+	return pluginrpc.NewClient(conn, host)
 }
 
 // stub is a module whose operations all call handle. They return its result if it has
@@ -63,8 +57,8 @@ func (s stub) Recover(ctx context.Context, r personal.RecoverRequest) error {
 	return callNoResult(ctx, s, "Recover", r)
 }
 
-func (s stub) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) error {
-	return callNoResult(ctx, s, "RecoverConfirm", r)
+func (s stub) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) (int64, error) {
+	return call[int64](ctx, s, "RecoverConfirm", r)
 }
 
 func (s stub) Profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
@@ -83,8 +77,8 @@ func (s stub) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest) er
 	return callNoResult(ctx, s, "ChangeEmail", r)
 }
 
-func (s stub) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) error {
-	return callNoResult(ctx, s, "ConfirmEmail", r)
+func (s stub) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) (int64, error) {
+	return call[int64](ctx, s, "ConfirmEmail", r)
 }
 
 func (s stub) Logout(ctx context.Context, r personal.LogoutRequest) error {

@@ -110,7 +110,7 @@ type Connection struct {
 
 var _ Lifecycle = (*Connection)(nil)
 
-// Conn returns the connection for [NewService] and [NewAdministration].
+// Conn returns the connection for [NewClient].
 func (c *Connection) Conn() grpc.ClientConnInterface { return c.conn }
 
 // Done returns a channel that is closed after the process has ended.

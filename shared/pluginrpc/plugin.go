@@ -4,8 +4,8 @@
 // A plugin's main calls [Serve] with a [Builder]. A host starts the process with
 // go-plugin, using [Handshake], [VersionedPlugins] and [DialOptions], and dispenses
 // [PluginName] to get a [Connection], through which it drives the module's life
-// cycle. [NewService] returns a personal.Service over a connection, or over anything
-// that forwards calls to one; [NewAdministration] returns a personal.Administration.
+// cycle. [NewClient] returns the module's personal.Service and personal.Administration
+// over a connection, or over anything that forwards calls to one.
 //
 // The values of personal.Call travel as gRPC metadata. An error of the contract
 // crosses completely except for its cause, which is logged in the process where it

@@ -124,7 +124,7 @@ func startProcess(t *testing.T, behavior string, multiplex bool) *child {
 	}
 	t.Cleanup(c.stop)
 	_ = writer.Close()
-	c.service = pluginrpc.NewService(c.Conn(), host)
+	c.service = pluginrpc.NewClient(c.Conn(), host)
 	return c
 }
 

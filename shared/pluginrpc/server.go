@@ -101,7 +101,8 @@ func (s *serviceServer) Recover(ctx context.Context, in *personalv1.RecoverReque
 }
 
 func (s *serviceServer) RecoverConfirm(ctx context.Context, in *personalv1.RecoverConfirmRequest) (*personalv1.RecoverConfirmResponse, error) {
-	return &personalv1.RecoverConfirmResponse{}, s.service().RecoverConfirm(ctx, recoverConfirmFromPB(in))
+	userID, err := s.service().RecoverConfirm(ctx, recoverConfirmFromPB(in))
+	return &personalv1.RecoverConfirmResponse{UserId: userID}, err
 }
 
 func (s *serviceServer) Profile(ctx context.Context, in *personalv1.ProfileRequest) (*personalv1.ProfileResponse, error) {
@@ -124,7 +125,8 @@ func (s *serviceServer) ChangeEmail(ctx context.Context, in *personalv1.ChangeEm
 }
 
 func (s *serviceServer) ConfirmEmail(ctx context.Context, in *personalv1.ConfirmEmailRequest) (*personalv1.ConfirmEmailResponse, error) {
-	return &personalv1.ConfirmEmailResponse{}, s.service().ConfirmEmail(ctx, confirmEmailFromPB(in))
+	userID, err := s.service().ConfirmEmail(ctx, confirmEmailFromPB(in))
+	return &personalv1.ConfirmEmailResponse{UserId: userID}, err
 }
 
 func (s *serviceServer) Logout(ctx context.Context, in *personalv1.LogoutRequest) (*personalv1.LogoutResponse, error) {

@@ -46,7 +46,7 @@ func fixed(err error) stub {
 	}}
 }
 
-func serve(t testing.TB, s personal.Service, host personal.Host) contract {
+func serve(t testing.TB, s personal.Service, host personal.Host) *pluginrpc.Client {
 	t.Helper()
 	return newClient(pluginrpctest.NewConn(t, func(personal.Host) personal.Service { return s }, host), host)
 }
@@ -62,7 +62,7 @@ func serveLogged(t testing.TB, s personal.Service, log *logBuffer) personal.Serv
 	if err := connection.Configure(t.Context(), pluginrpc.Configuration{}); err != nil {
 		t.Fatal(err)
 	}
-	return pluginrpc.NewService(connection.Conn(), host)
+	return pluginrpc.NewClient(connection.Conn(), host)
 }
 
 // operations returns every operation of the contract, by name.
@@ -170,11 +170,12 @@ func TestOperations_ReturnModuleError(t *testing.T) {
 		Code:        personal.CodeTooManyAttempts,
 		FieldErrors: personal.FieldErrors{"login": personal.FieldErrorTaken},
 		RetryAfter:  1500 * time.Millisecond,
+		UserID:      7,
 		Cause:       errors.New("not for the host"),
 	}
 	service := serve(t, fixed(sent), newFakeHost("1"))
 	ctx := personal.WithCall(t.Context(), personal.Call{RequestID: "r1"})
-	want := &personal.Error{Code: sent.Code, FieldErrors: sent.FieldErrors, RetryAfter: sent.RetryAfter, RequestID: "r1"}
+	want := &personal.Error{Code: sent.Code, FieldErrors: sent.FieldErrors, RetryAfter: sent.RetryAfter, RequestID: "r1", UserID: 7}
 	for _, m := range operations() {
 		t.Run(m.Name, func(t *testing.T) {
 			result, err := callOperation(ctx, service, m, nil)
@@ -401,7 +402,7 @@ func TestConnectionFailure_NeverLooksLikeSuccess(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			service := pluginrpc.NewService(failing{tt.err}, newFakeHost("1"))
+			service := pluginrpc.NewClient(failing{tt.err}, newFakeHost("1"))
 			signedIn, err := service.Authorize(t.Context(), personal.AuthorizeRequest{})
 			var got *personal.Error
 			if !errors.As(err, &got) || got.Code != tt.code || got.RetryAfter != tt.retry {

@@ -36,7 +36,9 @@ type ErrorDetail struct {
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// The mail relay's reply; present if the host refuses a mail permanently. The code
 	// is then internal, so that an older plugin sees a failed delivery and retries.
-	MailRefused   *string `protobuf:"bytes,5,opt,name=mail_refused,json=mailRefused,proto3,oneof" json:"mail_refused,omitempty"`
+	MailRefused *string `protobuf:"bytes,5,opt,name=mail_refused,json=mailRefused,proto3,oneof" json:"mail_refused,omitempty"`
+	// The user whose stolen session the call has ended, or failed to end; 0 for none.
+	UserId        int64 `protobuf:"varint,6,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -106,11 +108,18 @@ func (x *ErrorDetail) GetMailRefused() string {
 	return ""
 }
 
+func (x *ErrorDetail) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
 var File_personal_v1_error_proto protoreflect.FileDescriptor
 
 const file_personal_v1_error_proto_rawDesc = "" +
 	"\n" +
-	"\x17personal/v1/error.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\"\xae\x02\n" +
+	"\x17personal/v1/error.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\"\xc7\x02\n" +
 	"\vErrorDetail\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12<\n" +
 	"\x06fields\x18\x02 \x03(\v2$.personal.v1.ErrorDetail.FieldsEntryR\x06fields\x12:\n" +
@@ -118,7 +127,8 @@ const file_personal_v1_error_proto_rawDesc = "" +
 	"retryAfter\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x12&\n" +
-	"\fmail_refused\x18\x05 \x01(\tH\x00R\vmailRefused\x88\x01\x01\x1a9\n" +
+	"\fmail_refused\x18\x05 \x01(\tH\x00R\vmailRefused\x88\x01\x01\x12\x17\n" +
+	"\auser_id\x18\x06 \x01(\x03R\x06userId\x1a9\n" +
 	"\vFieldsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0f\n" +

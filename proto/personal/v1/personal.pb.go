@@ -9,6 +9,7 @@ package personalv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -85,7 +86,10 @@ type UserProfile struct {
 	Name  *string `protobuf:"bytes,2,opt,name=name,proto3,oneof" json:"name,omitempty"`
 	Email string  `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
 	// In the schema's order.
-	Fields        []*ProfileField `protobuf:"bytes,4,rep,name=fields,proto3" json:"fields,omitempty"`
+	Fields []*ProfileField `protobuf:"bytes,4,rep,name=fields,proto3" json:"fields,omitempty"`
+	// How long a host may rely on a successful verification instead of asking again,
+	// counted from its request. Only ProfileResponse has it; absent: not at all.
+	FreshFor      *durationpb.Duration `protobuf:"bytes,5,opt,name=fresh_for,json=freshFor,proto3" json:"fresh_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -144,6 +148,13 @@ func (x *UserProfile) GetEmail() string {
 func (x *UserProfile) GetFields() []*ProfileField {
 	if x != nil {
 		return x.Fields
+	}
+	return nil
+}
+
+func (x *UserProfile) GetFreshFor() *durationpb.Duration {
+	if x != nil {
+		return x.FreshFor
 	}
 	return nil
 }
@@ -813,7 +824,9 @@ func (x *RecoverConfirmRequest) GetFaults() map[string]string {
 
 // RecoverConfirmResponse means that the new password is set.
 type RecoverConfirmResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The user whose password it is; 0 from an older plugin.
+	UserId        int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -846,6 +859,13 @@ func (x *RecoverConfirmResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use RecoverConfirmResponse.ProtoReflect.Descriptor instead.
 func (*RecoverConfirmResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RecoverConfirmResponse) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
 }
 
 // ProfileRequest identifies the caller's session.
@@ -1323,7 +1343,9 @@ func (x *ConfirmEmailRequest) GetFaults() map[string]string {
 
 // ConfirmEmailResponse means that the address is set.
 type ConfirmEmailResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The user whose address it is; 0 from an older plugin.
+	UserId        int64 `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1356,6 +1378,13 @@ func (x *ConfirmEmailResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use ConfirmEmailResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmEmailResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ConfirmEmailResponse) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
 }
 
 // LogoutRequest selects the sessions to end.
@@ -1736,15 +1765,16 @@ var File_personal_v1_personal_proto protoreflect.FileDescriptor
 
 const file_personal_v1_personal_proto_rawDesc = "" +
 	"\n" +
-	"\x1apersonal/v1/personal.proto\x12\vpersonal.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18personal/v1/schema.proto\"C\n" +
+	"\x1apersonal/v1/personal.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18personal/v1/schema.proto\"C\n" +
 	"\vCredentials\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x1b\n" +
-	"\tuser_hash\x18\x02 \x01(\tR\buserHash\"\x8e\x01\n" +
+	"\tuser_hash\x18\x02 \x01(\tR\buserHash\"\xc6\x01\n" +
 	"\vUserProfile\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x17\n" +
 	"\x04name\x18\x02 \x01(\tH\x00R\x04name\x88\x01\x01\x12\x14\n" +
 	"\x05email\x18\x03 \x01(\tR\x05email\x121\n" +
-	"\x06fields\x18\x04 \x03(\v2\x19.personal.v1.ProfileFieldR\x06fieldsB\a\n" +
+	"\x06fields\x18\x04 \x03(\v2\x19.personal.v1.ProfileFieldR\x06fields\x126\n" +
+	"\tfresh_for\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bfreshForB\a\n" +
 	"\x05_name\"L\n" +
 	"\fProfileField\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
@@ -1802,8 +1832,9 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x06faults\x18\x04 \x03(\v2..personal.v1.RecoverConfirmRequest.FaultsEntryR\x06faults\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x18\n" +
-	"\x16RecoverConfirmResponse\"L\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"1\n" +
+	"\x16RecoverConfirmResponse\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\"L\n" +
 	"\x0eProfileRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"E\n" +
 	"\x0fProfileResponse\x122\n" +
@@ -1841,8 +1872,9 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x06faults\x18\x02 \x03(\v2,.personal.v1.ConfirmEmailRequest.FaultsEntryR\x06faults\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x16\n" +
-	"\x14ConfirmEmailResponse\"\xd8\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"/\n" +
+	"\x14ConfirmEmailResponse\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\xd8\x01\n" +
 	"\rLogoutRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x10\n" +
 	"\x03all\x18\x02 \x01(\bR\x03all\x12>\n" +
@@ -1939,81 +1971,83 @@ var file_personal_v1_personal_proto_goTypes = []any{
 	nil,                            // 40: personal.v1.ConfirmEmailRequest.FaultsEntry
 	nil,                            // 41: personal.v1.LogoutRequest.FaultsEntry
 	nil,                            // 42: personal.v1.RevokeSessionRequest.FaultsEntry
-	(*Value)(nil),                  // 43: personal.v1.Value
-	(*timestamppb.Timestamp)(nil),  // 44: google.protobuf.Timestamp
-	(*Field)(nil),                  // 45: personal.v1.Field
-	(*Input)(nil),                  // 46: personal.v1.Input
+	(*durationpb.Duration)(nil),    // 43: google.protobuf.Duration
+	(*Value)(nil),                  // 44: personal.v1.Value
+	(*timestamppb.Timestamp)(nil),  // 45: google.protobuf.Timestamp
+	(*Field)(nil),                  // 46: personal.v1.Field
+	(*Input)(nil),                  // 47: personal.v1.Input
 }
 var file_personal_v1_personal_proto_depIdxs = []int32{
 	2,  // 0: personal.v1.UserProfile.fields:type_name -> personal.v1.ProfileField
-	43, // 1: personal.v1.ProfileField.value:type_name -> personal.v1.Value
-	44, // 2: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
-	44, // 3: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
-	44, // 4: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
-	32, // 5: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
-	0,  // 6: personal.v1.AuthorizeResponse.credentials:type_name -> personal.v1.Credentials
-	1,  // 7: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.UserProfile
-	0,  // 8: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
-	0,  // 9: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
-	33, // 10: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
-	34, // 11: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
-	0,  // 12: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
-	1,  // 13: personal.v1.RegisterResponse.profile:type_name -> personal.v1.UserProfile
-	35, // 14: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
-	36, // 15: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
-	0,  // 16: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
-	1,  // 17: personal.v1.ProfileResponse.profile:type_name -> personal.v1.UserProfile
-	0,  // 18: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
-	37, // 19: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
-	1,  // 20: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.UserProfile
-	0,  // 21: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
-	38, // 22: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
-	0,  // 23: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
-	0,  // 24: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
-	39, // 25: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
-	40, // 26: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
-	0,  // 27: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
-	41, // 28: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
-	0,  // 29: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
-	3,  // 30: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
-	0,  // 31: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
-	42, // 32: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
-	45, // 33: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
-	46, // 34: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	46, // 35: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	4,  // 36: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
-	6,  // 37: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
-	8,  // 38: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
-	10, // 39: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
-	12, // 40: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
-	14, // 41: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
-	16, // 42: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
-	18, // 43: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
-	20, // 44: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
-	22, // 45: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
-	24, // 46: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
-	26, // 47: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
-	28, // 48: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
-	30, // 49: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
-	5,  // 50: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
-	7,  // 51: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
-	9,  // 52: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
-	11, // 53: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
-	13, // 54: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
-	15, // 55: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
-	17, // 56: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
-	19, // 57: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
-	21, // 58: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
-	23, // 59: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
-	25, // 60: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
-	27, // 61: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
-	29, // 62: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
-	31, // 63: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
-	50, // [50:64] is the sub-list for method output_type
-	36, // [36:50] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	43, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
+	44, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
+	45, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
+	45, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
+	45, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
+	32, // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
+	0,  // 7: personal.v1.AuthorizeResponse.credentials:type_name -> personal.v1.Credentials
+	1,  // 8: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.UserProfile
+	0,  // 9: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
+	0,  // 10: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
+	33, // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
+	34, // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
+	0,  // 13: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
+	1,  // 14: personal.v1.RegisterResponse.profile:type_name -> personal.v1.UserProfile
+	35, // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
+	36, // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
+	0,  // 17: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
+	1,  // 18: personal.v1.ProfileResponse.profile:type_name -> personal.v1.UserProfile
+	0,  // 19: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
+	37, // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
+	1,  // 21: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.UserProfile
+	0,  // 22: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
+	38, // 23: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
+	0,  // 24: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
+	0,  // 25: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
+	39, // 26: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
+	40, // 27: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
+	0,  // 28: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
+	41, // 29: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
+	0,  // 30: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
+	3,  // 31: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
+	0,  // 32: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
+	42, // 33: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
+	46, // 34: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
+	47, // 35: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	47, // 36: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	4,  // 37: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
+	6,  // 38: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
+	8,  // 39: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
+	10, // 40: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
+	12, // 41: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
+	14, // 42: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
+	16, // 43: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
+	18, // 44: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
+	20, // 45: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
+	22, // 46: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
+	24, // 47: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
+	26, // 48: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
+	28, // 49: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
+	30, // 50: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
+	5,  // 51: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
+	7,  // 52: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
+	9,  // 53: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
+	11, // 54: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
+	13, // 55: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
+	15, // 56: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
+	17, // 57: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
+	19, // 58: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
+	21, // 59: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
+	23, // 60: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
+	25, // 61: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
+	27, // 62: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
+	29, // 63: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
+	31, // 64: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
+	51, // [51:65] is the sub-list for method output_type
+	37, // [37:51] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_personal_proto_init() }

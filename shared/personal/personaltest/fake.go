@@ -19,12 +19,12 @@ type Service struct {
 	RefreshFunc        func(context.Context, personal.Credentials) (personal.Credentials, error)
 	RegisterFunc       func(context.Context, personal.RegisterRequest) (personal.SignedIn, error)
 	RecoverFunc        func(context.Context, personal.RecoverRequest) error
-	RecoverConfirmFunc func(context.Context, personal.RecoverConfirmRequest) error
+	RecoverConfirmFunc func(context.Context, personal.RecoverConfirmRequest) (int64, error)
 	ProfileFunc        func(context.Context, personal.Credentials) (personal.Profile, error)
 	UpdateProfileFunc  func(context.Context, personal.UpdateProfileRequest) (personal.Profile, error)
 	ChangePasswordFunc func(context.Context, personal.ChangePasswordRequest) (personal.Credentials, error)
 	ChangeEmailFunc    func(context.Context, personal.ChangeEmailRequest) error
-	ConfirmEmailFunc   func(context.Context, personal.ConfirmEmailRequest) error
+	ConfirmEmailFunc   func(context.Context, personal.ConfirmEmailRequest) (int64, error)
 	LogoutFunc         func(context.Context, personal.LogoutRequest) error
 	SessionsFunc       func(context.Context, personal.Credentials) ([]personal.Session, error)
 	RevokeSessionFunc  func(context.Context, personal.RevokeSessionRequest) error
@@ -69,8 +69,8 @@ func (s *Service) Recover(ctx context.Context, r personal.RecoverRequest) error 
 }
 
 // RecoverConfirm calls RecoverConfirmFunc.
-func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) error {
-	return callNoResult(ctx, s.RecoverConfirmFunc, r)
+func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) (int64, error) {
+	return call(ctx, s.RecoverConfirmFunc, r)
 }
 
 // Profile calls ProfileFunc.
@@ -94,8 +94,8 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 }
 
 // ConfirmEmail calls ConfirmEmailFunc.
-func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) error {
-	return callNoResult(ctx, s.ConfirmEmailFunc, r)
+func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) (int64, error) {
+	return call(ctx, s.ConfirmEmailFunc, r)
 }
 
 // Logout calls LogoutFunc.

@@ -1,6 +1,7 @@
 package personaltest
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -22,7 +23,9 @@ func testRecovery(t *testing.T, s *suite) {
 		t.Fatal("requesting a recovery ended a session")
 	}
 	confirm := func(token, password string) error {
-		return s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{Token: token, Password: password, ConfirmPassword: password})
+		id, err := s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{Token: token, Password: password, ConfirmPassword: password})
+		wantUserOf(t, u, id, err)
+		return err
 	}
 	wantFieldErrors(t, confirm(token, "short"), personal.CodeValidationFailed, personal.FieldErrors{"password": personal.FieldErrorTooShort})
 	wantFieldErrors(t, confirm(token, u.email), personal.CodeValidationFailed, personal.FieldErrors{"password": personal.FieldErrorTooCommon})
@@ -83,18 +86,43 @@ func testChangeEmail(t *testing.T, s *suite) {
 	if p, err := s.service.Profile(t.Context(), u.Credentials); err != nil || p.Email != u.email {
 		t.Fatalf("before the confirmation: got e-mail %q, error %v; want %q", p.Email, err, u.email)
 	}
-	wantCode(t, s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
-		Token: token, Password: Password, ConfirmPassword: Password,
-	}), personal.CodeInvalidToken) // a token is valid for its own purpose only
-	if err := s.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: token}); err != nil {
+	wantInvalidToken(t, s.recoverConfirm, token) // a token is valid for its own purpose only
+	id, err := s.confirmEmail(t.Context(), token)
+	if err != nil {
 		t.Fatalf("confirming the e-mail: %v", err)
 	}
+	wantUserOf(t, u, id, err)
 	if p, err := s.service.Profile(t.Context(), u.Credentials); err != nil || p.Email != fresh {
 		t.Fatalf("after the confirmation: got e-mail %q, error %v; want %q", p.Email, err, fresh)
 	}
 	s.mailTo(t, u.email, 1) // the old address gets a notice
-	wantCode(t, s.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: token}), personal.CodeInvalidToken)
-	wantFieldErrors(t, s.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{}), personal.CodeValidationFailed,
+	wantInvalidToken(t, s.confirmEmail, token)
+	_, err = s.confirmEmail(t.Context(), "")
+	wantFieldErrors(t, err, personal.CodeValidationFailed,
 		personal.FieldErrors{"token": personal.FieldErrorRequired})
 	s.signIn(t, fresh, Password)
+}
+
+// recoverConfirm and confirmEmail redeem a token.
+func (s *suite) recoverConfirm(ctx context.Context, token string) (int64, error) {
+	return s.service.RecoverConfirm(ctx, personal.RecoverConfirmRequest{Token: token, Password: Password + "!", ConfirmPassword: Password + "!"})
+}
+
+func (s *suite) confirmEmail(ctx context.Context, token string) (int64, error) {
+	return s.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{Token: token})
+}
+
+func wantInvalidToken(t *testing.T, redeem func(context.Context, string) (int64, error), token string) {
+	t.Helper()
+	_, err := redeem(t.Context(), token)
+	wantCode(t, err, personal.CodeInvalidToken)
+}
+
+// wantUserOf checks the user id that an operation with a mailed token has returned. A
+// plugin of an older version returns none.
+func wantUserOf(t *testing.T, u user, id int64, err error) {
+	t.Helper()
+	if id != 0 && (err != nil || id != u.Credentials.UserID) {
+		t.Fatalf("got the id of user %d with error %v, want that of user %d without one", id, err, u.Credentials.UserID)
+	}
 }

@@ -37,9 +37,10 @@ func passwordSetters(s *suite) map[string]func(t *testing.T, login, email, passw
 			if err := s.service.Recover(t.Context(), personal.RecoverRequest{Login: login}); err != nil {
 				t.Fatalf("requesting a recovery: %v", err)
 			}
-			return s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
+			_, err := s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
 				Token: tokenIn(t, s.mailTo(t, email, 1)), Password: password, ConfirmPassword: password,
 			})
+			return err
 		},
 	}
 }

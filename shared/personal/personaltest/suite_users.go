@@ -181,9 +181,7 @@ func testDeleteUser(t *testing.T, s *administrationSuite) {
 	wantSignedOut(t, s, []personal.Credentials{u.Credentials})
 	_, err := s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: u.login, Password: Password})
 	wantCode(t, err, personal.CodeInvalidCredentials)
-	wantCode(t, s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
-		Token: token, Password: Password + "!", ConfirmPassword: Password + "!",
-	}), personal.CodeInvalidToken)
+	wantInvalidToken(t, s.recoverConfirm, token)
 	if ids, _ := s.find(t, personal.FindUsersRequest{Search: u.email}); len(ids) > 0 {
 		t.Fatalf("found %v, want none", ids)
 	}
@@ -311,9 +309,7 @@ func (s *administrationSuite) mailTokens(t *testing.T, u user) (wantInvalid func
 	email := tokenIn(t, s.mailTo(t, fresh, 1))
 	return func() {
 		t.Helper()
-		wantCode(t, s.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
-			Token: recovery, Password: Password + "!", ConfirmPassword: Password + "!",
-		}), personal.CodeInvalidToken)
-		wantCode(t, s.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: email}), personal.CodeInvalidToken)
+		wantInvalidToken(t, s.recoverConfirm, recovery)
+		wantInvalidToken(t, s.confirmEmail, email)
 	}
 }

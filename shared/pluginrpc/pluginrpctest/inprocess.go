@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
@@ -20,7 +21,15 @@ import (
 // serves its callbacks. Everything stops when the test ends.
 func NewService(t testing.TB, build func(host personal.Host) personal.Service, host personal.Host) personal.Service {
 	t.Helper()
-	return pluginrpc.NewService(NewConn(t, build, host), host)
+	return pluginrpc.NewClient(NewConn(t, build, host), host)
+}
+
+// Remembering is a client whose Profile may return a remembered profile.
+type Remembering struct{ *pluginrpc.Client }
+
+// Profile calls [pluginrpc.Client.Verify].
+func (r Remembering) Profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
+	return r.Verify(ctx, c, time.Minute)
 }
 
 // NewConn is [NewService] but returns the connection. It also serves the

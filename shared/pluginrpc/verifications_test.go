@@ -1,0 +1,512 @@
+package pluginrpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// verifyingPlugin is a connection to a plugin process without a process: it responds
+// in the caller's goroutine, so that it works with the clock of [synctest].
+type verifyingPlugin struct {
+	grpc.ClientConnInterface
+	freshFor   time.Duration
+	respond    func(ctx context.Context, request any) error // may be nil
+	asked      atomic.Int64                                 // calls of Profile
+	generation atomic.Int64
+}
+
+func (p *verifyingPlugin) Generation() int { return int(p.generation.Load()) }
+
+func (p *verifyingPlugin) Invoke(ctx context.Context, _ string, args, reply any, _ ...grpc.CallOption) error {
+	if _, ok := args.(*personalv1.ProfileRequest); ok {
+		n := p.asked.Add(1)
+		r := reply.(*personalv1.ProfileResponse)
+		r.Profile = &personalv1.UserProfile{Login: fmt.Sprint("result ", n), FreshFor: durationpb.New(p.freshFor)}
+	}
+	if p.respond == nil {
+		return nil
+	}
+	return p.respond(ctx, args)
+}
+
+// wantAsked verifies the pair and checks how often the plugin has been asked by then.
+func (p *verifyingPlugin) wantAsked(t *testing.T, c *pluginrpc.Client, pair personal.Credentials, want int64) {
+	t.Helper()
+	if _, err := c.Verify(t.Context(), pair, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.asked.Load(); got != want {
+		t.Fatalf("got %d calls of the plugin, want %d", got, want)
+	}
+}
+
+func TestVerify_RemembersForFreshFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		freshFor, callTakes, pause time.Duration
+		want                       int64
+	}{
+		"just before it is over":                {freshFor: time.Second, pause: time.Second - 1, want: 1},
+		"when it is over":                       {freshFor: time.Second, pause: time.Second, want: 2},
+		"counted from the beginning of a call":  {freshFor: time.Second, callTakes: time.Second / 2, pause: time.Second / 2, want: 2},
+		"slow call whose time is over at once":  {freshFor: time.Second, callTakes: time.Second, want: 2},
+		"plugin does not allow it":              {want: 2},
+		"plugin of an older version, or broken": {freshFor: -time.Second, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &verifyingPlugin{freshFor: tt.freshFor, respond: func(context.Context, any) error {
+					time.Sleep(tt.callTakes)
+					return nil
+				}}
+				c := pluginrpc.NewClient(p, newFakeHost("1"))
+				p.wantAsked(t, c, pair, 1)
+				time.Sleep(tt.pause)
+				p.wantAsked(t, c, pair, tt.want)
+			})
+		})
+	}
+}
+
+func TestVerify_RemembersByPairSchemaAndProcess(t *testing.T) {
+	p := &verifyingPlugin{freshFor: time.Hour}
+	host := newFakeHost("1")
+	c := pluginrpc.NewClient(p, host)
+	p.wantAsked(t, c, pair, 1)
+	p.wantAsked(t, c, personal.Credentials{UserID: pair.UserID, UserHash: "other"}, 2)
+	p.wantAsked(t, c, personal.Credentials{UserID: pair.UserID + 1, UserHash: pair.UserHash}, 3)
+	p.generation.Store(1)
+	p.wantAsked(t, c, pair, 4)
+	host.use("2")
+	p.wantAsked(t, c, pair, 5)
+	host.use("1")
+	p.generation.Store(0)
+	p.wantAsked(t, c, pair, 5)
+}
+
+func TestVerify_DoesNotRememberErrors(t *testing.T) {
+	p := &verifyingPlugin{freshFor: time.Hour}
+	fail := true
+	p.respond = func(context.Context, any) error {
+		if fail {
+			return personal.NewError(personal.CodeUnavailable, nil)
+		}
+		return nil
+	}
+	c := pluginrpc.NewClient(p, newFakeHost("1"))
+	if _, err := c.Verify(t.Context(), pair, time.Minute); personal.CodeOf(err) != personal.CodeUnavailable {
+		t.Fatalf("got %v, want unavailable", err)
+	}
+	fail = false
+	p.wantAsked(t, c, pair, 2)
+	p.wantAsked(t, c, pair, 2)
+}
+
+// verifyAll verifies the pair for several callers at once and returns their results
+// when all of them have one.
+func verifyAll(ctx context.Context, c *pluginrpc.Client, callers int) (logins []string, errs []error) {
+	logins, errs = make([]string, callers), make([]error, callers)
+	var running sync.WaitGroup
+	for i := range callers {
+		running.Go(func() {
+			profile, err := c.Verify(ctx, pair, time.Minute)
+			logins[i], errs[i] = profile.Login, err
+		})
+	}
+	running.Wait()
+	return logins, errs
+}
+
+func TestVerify_ConcurrentCallersShareOneCall(t *testing.T) {
+	for name, tt := range map[string]struct {
+		freshFor time.Duration
+		err      error
+		want     int64
+	}{
+		"success":                        {freshFor: time.Hour, want: 1},
+		"error":                          {err: personal.NewError(personal.CodeUnauthenticated, nil), want: 1},
+		"nothing may be remembered":      {want: 32},
+		"time is over before the result": {freshFor: time.Second, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &verifyingPlugin{freshFor: tt.freshFor, respond: func(context.Context, any) error {
+					time.Sleep(2 * time.Second) // all callers are waiting by then
+					return tt.err
+				}}
+				_, errs := verifyAll(t.Context(), pluginrpc.NewClient(p, newFakeHost("1")), 32)
+				for _, err := range errs {
+					if !errors.Is(err, tt.err) {
+						t.Errorf("got %v, want %v", err, tt.err)
+					}
+				}
+				if got := p.asked.Load(); got != tt.want {
+					t.Errorf("got %d calls of the plugin, want %d", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A caller that comes when the result of a slow call is already too old asks for
+// itself.
+func TestVerify_LateCallerDoesNotShareAnOldCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &verifyingPlugin{freshFor: time.Second, respond: func(context.Context, any) error {
+			time.Sleep(3 * time.Second)
+			return nil
+		}}
+		c := pluginrpc.NewClient(p, newFakeHost("1"))
+		go c.Verify(t.Context(), pair, time.Minute)
+		time.Sleep(2 * time.Second)
+		p.wantAsked(t, c, pair, 2)
+	})
+}
+
+// While nothing may be remembered, callers with the same pair do not wait for each
+// other.
+func TestVerify_CallersAreIndependentIfNothingIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &verifyingPlugin{}
+		c := pluginrpc.NewClient(p, newFakeHost("1"))
+		p.wantAsked(t, c, pair, 1) // from which the client learns it
+		p.respond = func(context.Context, any) error {
+			time.Sleep(time.Second)
+			return nil
+		}
+		began := time.Now()
+		verifyAll(t.Context(), c, 8)
+		if took := time.Since(began); took != time.Second || p.asked.Load() != 9 {
+			t.Errorf("got %v and %d calls of the plugin, want 1s and 9", took, p.asked.Load())
+		}
+		p.freshFor = time.Hour
+		p.wantAsked(t, c, pair, 10)
+		p.wantAsked(t, c, pair, 10)
+	})
+}
+
+func TestVerify_CancelledCallerDoesNotEndTheSharedCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		proceed := make(chan struct{})
+		var call personal.Call
+		p := &verifyingPlugin{freshFor: time.Hour, respond: func(ctx context.Context, _ any) error {
+			call = personal.Call{RequestID: personal.CallFrom(ctx).RequestID}
+			select {
+			case <-proceed:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}}
+		c := pluginrpc.NewClient(p, newFakeHost("1"))
+		first, cancel := context.WithCancel(personal.WithCall(t.Context(), personal.Call{RequestID: "first"}))
+		cancelled, shared := make(chan error), make(chan error)
+		go func() { _, err := c.Verify(first, pair, time.Minute); cancelled <- err }()
+		synctest.Wait()
+		go func() { _, err := c.Verify(t.Context(), pair, time.Minute); shared <- err }()
+		synctest.Wait()
+		cancel()
+		if err := <-cancelled; personal.CodeOf(err) != personal.CodeUnavailable || !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled caller: got %v, want unavailable because of the cancellation", err)
+		}
+		close(proceed)
+		if err := <-shared; err != nil {
+			t.Errorf("other caller: %v", err)
+		}
+		p.wantAsked(t, c, pair, 1)
+		if call.RequestID != "first" {
+			t.Errorf("got request id %q in the shared call, want the first caller's", call.RequestID)
+		}
+	})
+}
+
+func TestVerify_CallEndsWhenNoCallerWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &verifyingPlugin{freshFor: time.Hour}
+		var ended atomic.Int64
+		p.respond = func(ctx context.Context, _ any) error {
+			if p.asked.Load() > 1 {
+				return nil
+			}
+			<-ctx.Done()
+			ended.Add(1)
+			return ctx.Err()
+		}
+		c := pluginrpc.NewClient(p, newFakeHost("1"))
+		var cancels []context.CancelFunc
+		for range 3 {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancels = append(cancels, cancel)
+			go c.Verify(ctx, pair, time.Minute)
+			synctest.Wait()
+		}
+		for i, cancel := range cancels {
+			if got := ended.Load(); got != 0 {
+				t.Errorf("got %d ended calls while %d callers wait, want none", got, len(cancels)-i)
+			}
+			cancel()
+			synctest.Wait()
+		}
+		if ended.Load() != 1 {
+			t.Error("got a call under way for no caller, want it ended")
+		}
+		p.wantAsked(t, c, pair, 2)
+	})
+}
+
+func TestVerify_TimeoutEndsTheSharedCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &verifyingPlugin{respond: func(ctx context.Context, _ any) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		began := time.Now()
+		_, err := pluginrpc.NewClient(p, newFakeHost("1")).Verify(t.Context(), pair, 3*time.Second)
+		if took := time.Since(began); personal.CodeOf(err) != personal.CodeUnavailable || took != 3*time.Second {
+			t.Errorf("got %v after %v, want unavailable after 3s", err, took)
+		}
+	})
+}
+
+type panickingHost struct {
+	*fakeHost
+	from int64
+}
+
+func (h *panickingHost) UserFields(ctx context.Context) (personal.Schema, error) {
+	schema, err := h.fakeHost.UserFields(ctx)
+	if h.calls.Load() >= h.from {
+		panic("secret value")
+	}
+	return schema, err
+}
+
+func TestVerify_PanicOfTheHostIsAnError(t *testing.T) {
+	host := &panickingHost{fakeHost: newFakeHost("1"), from: 2} // the second call is made for all callers
+	_, err := pluginrpc.NewClient(&verifyingPlugin{}, host).Verify(t.Context(), pair, time.Minute)
+	if personal.CodeOf(err) != personal.CodeInternal {
+		t.Errorf("got %v, want internal", err)
+	}
+}
+
+// What each operation makes void. An operation that is missing here fails the test.
+func TestVerify_OperationsMakeUsersVoid(t *testing.T) {
+	const (
+		nothing = iota
+		theUser
+		everything
+	)
+	id := pair.UserID
+	tests := map[string]struct {
+		request any // nil for the zero request
+		want    int
+	}{
+		"Authorize":          {nil, theUser}, // as the result says
+		"Refresh":            {pair, nothing},
+		"Register":           {nil, nothing},
+		"Recover":            {nil, nothing},
+		"RecoverConfirm":     {nil, theUser},
+		"Profile":            {pair, nothing},
+		"UpdateProfile":      {personal.UpdateProfileRequest{Credentials: pair}, theUser},
+		"ChangePassword":     {personal.ChangePasswordRequest{Credentials: pair}, theUser},
+		"ChangeEmail":        {personal.ChangeEmailRequest{Credentials: pair}, nothing},
+		"ConfirmEmail":       {nil, theUser},
+		"Logout":             {personal.LogoutRequest{Credentials: pair}, theUser},
+		"Sessions":           {pair, nothing},
+		"RevokeSession":      {personal.RevokeSessionRequest{Credentials: pair}, theUser},
+		"Fields":             {nil, nothing},
+		"FindUsers":          {nil, nothing},
+		"User":               {id, nothing},
+		"UpdateUser":         {personal.UpdateUserRequest{UserID: id}, theUser},
+		"SetEmail":           {personal.SetEmailRequest{UserID: id}, theUser},
+		"DisableUser":        {id, theUser},
+		"EnableUser":         {id, theUser},
+		"UserSessions":       {id, nothing},
+		"RevokeUserSessions": {id, theUser},
+		"DeleteUser":         {id, theUser},
+		"AuditEntries":       {nil, nothing},
+	}
+	for _, m := range operations() {
+		tt, ok := tests[m.Name]
+		if !ok {
+			t.Errorf("%s is not tested", m.Name)
+		}
+		ids := m.Name == "RecoverConfirm" || m.Name == "ConfirmEmail"
+		for name, outcome := range map[string]struct {
+			userID int64 // of operations with a mailed token
+			err    error
+			want   int
+		}{
+			"success":           {id, nil, tt.want},
+			"refusal":           {0, personal.NewError(personal.CodeValidationFailed, nil), tt.want},
+			"unknown outcome":   {0, personal.NewError(personal.CodeUnavailable, nil), tt.want},
+			"theft":             {0, &personal.Error{Code: personal.CodeUnauthenticated, UserID: id}, theUser},
+			"success, older id": {0, nil, tt.want},
+		} {
+			switch {
+			case name == "refusal" && (ids || m.Name == "Authorize"), name == "unknown outcome" && m.Name == "Authorize":
+				outcome.want = nothing
+			case ids && (name == "unknown outcome" || name == "success, older id"):
+				outcome.want = everything
+			}
+			t.Run(m.Name+", "+name, func(t *testing.T) {
+				var verified atomic.Int64
+				active := false
+				c := serve(t, stub{handle: func(_ context.Context, called string, _ any) (any, error) {
+					switch {
+					case called == "Profile" && !active:
+						verified.Add(1)
+						return personal.Profile{Login: "anna", FreshFor: time.Hour}, nil
+					case outcome.err != nil:
+						return nil, outcome.err
+					case ids:
+						return outcome.userID, nil
+					}
+					return results[called], nil
+				}}, newFakeHost("1"))
+				stranger := personal.Credentials{UserID: id + 1, UserHash: "stranger"}
+				verify := func(pair personal.Credentials) (asked bool) {
+					before := verified.Load()
+					if _, err := c.Verify(t.Context(), pair, time.Minute); err != nil {
+						t.Fatal(err)
+					}
+					return verified.Load() > before
+				}
+				verify(pair)
+				verify(stranger)
+				active = true
+				if _, err := callOperation(t.Context(), c, m, tt.request); personal.CodeOf(err) != personal.CodeOf(outcome.err) {
+					t.Fatalf("got %v, want %v", err, outcome.err)
+				}
+				active = false
+				got := nothing
+				if verify(pair) {
+					got = theUser
+				}
+				if verify(stranger) {
+					got = everything
+				}
+				if got != outcome.want {
+					t.Errorf("got %d made void, want %d (0 nothing, 1 the user, 2 everything)", got, outcome.want)
+				}
+			})
+		}
+	}
+}
+
+// A verification that is under way when a session is revoked is neither remembered nor
+// shared with callers who come after the revocation, and those who wait for it ask
+// again.
+func TestVerify_RevocationMakesCallsUnderWayVoid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		proceed := make(chan struct{})
+		p := &verifyingPlugin{freshFor: time.Hour}
+		p.respond = func(_ context.Context, request any) error {
+			if _, ok := request.(*personalv1.ProfileRequest); ok && p.asked.Load() == 1 {
+				<-proceed
+			}
+			return nil
+		}
+		c := pluginrpc.NewClient(p, newFakeHost("1"))
+		first, waiting := make(chan string), make(chan string)
+		verify := func(result chan string) {
+			profile, _ := c.Verify(t.Context(), pair, time.Minute)
+			result <- profile.Login
+		}
+		go verify(first)
+		synctest.Wait()
+		go verify(waiting)
+		synctest.Wait()
+		if err := c.Logout(t.Context(), personal.LogoutRequest{Credentials: pair}); err != nil {
+			t.Fatal(err)
+		}
+		later, err := c.Verify(t.Context(), pair, time.Minute) // while the first call is under way
+		if err != nil || later.Login != "result 2" {
+			t.Errorf("after the revocation: got %q, %v, want a result of its own", later.Login, err)
+		}
+		close(proceed)
+		if got := <-first; got != "result 1" {
+			t.Errorf("first caller: got %q, want its own result", got)
+		}
+		if got := <-waiting; got != "result 3" {
+			t.Errorf("waiting caller: got %q, want a result of its own", got)
+		}
+		if again, _ := c.Verify(t.Context(), pair, time.Minute); again.Login != "result 2" {
+			t.Errorf("got %q, want the result that was read after the revocation", again.Login)
+		}
+	})
+}
+
+// Users sign in and out while others verify them: a caller that asks after a sign-out
+// has returned is refused. Run it with the race detector.
+func TestVerify_NeverSucceedsAfterARevocation(t *testing.T) {
+	var signedIn [9]atomic.Bool // by user id, from 1
+	p := &verifyingPlugin{freshFor: time.Hour}
+	p.respond = func(_ context.Context, request any) error {
+		switch r := request.(type) {
+		case *personalv1.ProfileRequest:
+			if !signedIn[r.GetCredentials().GetUserId()].Load() {
+				return personal.NewError(personal.CodeUnauthenticated, nil)
+			}
+		case *personalv1.LogoutRequest:
+			signedIn[r.GetCredentials().GetUserId()].Store(false)
+		}
+		return nil
+	}
+	c := pluginrpc.NewClient(p, newFakeHost("1"))
+	stop := make(chan struct{})
+	var verifying sync.WaitGroup
+	for range 8 {
+		verifying.Go(func() {
+			for id := int64(1); ; id = id%8 + 1 {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = c.Verify(t.Context(), personal.Credentials{UserID: id, UserHash: "hash"}, time.Minute)
+				}
+			}
+		})
+	}
+	var owners sync.WaitGroup
+	for id := 1; id < len(signedIn); id++ {
+		owners.Go(func() {
+			own := personal.Credentials{UserID: int64(id), UserHash: "hash"}
+			for range 500 {
+				signedIn[id].Store(true)
+				_, _ = c.Verify(t.Context(), own, time.Minute)
+				_ = c.Logout(t.Context(), personal.LogoutRequest{Credentials: own})
+				if _, err := c.Verify(t.Context(), own, time.Minute); err == nil {
+					t.Errorf("user %d: verified after the sign-out", id)
+					return
+				}
+			}
+		})
+	}
+	owners.Wait()
+	close(stop)
+	verifying.Wait()
+}
+
+func BenchmarkVerify_Remembered(b *testing.B) {
+	c := pluginrpc.NewClient(&verifyingPlugin{freshFor: time.Hour}, newFakeHost("1"))
+	in := personal.Credentials{UserID: 42, UserHash: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Verify(b.Context(), in, time.Minute); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -208,6 +208,9 @@ func notInRequestID(r rune) bool { return !isAlphanumeric(r) && !strings.Contain
 // cleanAgent returns a User-Agent as a list of sessions may show it: without control
 // characters and invalid UTF-8, at most maxAgent characters.
 func cleanAgent(agent string) string {
+	if len(agent) <= maxAgent && strings.IndexFunc(agent, notPrintableASCII) < 0 {
+		return agent // as almost all are
+	}
 	var b strings.Builder
 	kept := 0
 	for i, r := range agent {
@@ -222,6 +225,8 @@ func cleanAgent(agent string) string {
 	}
 	return b.String()
 }
+
+func notPrintableASCII(r rune) bool { return r < ' ' || r > '~' }
 
 // logFailure logs the cause of an error of the server. The codes of all other errors
 // are in the access log.

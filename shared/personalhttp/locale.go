@@ -2,10 +2,12 @@ package personalhttp
 
 import (
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/text/language"
 
@@ -65,7 +67,16 @@ type locales struct {
 	supported languages        // the keys of texts
 	fallback  string           // the supported locale for callers who prefer none of them
 	host      language.Tag     // the host's default, for labels, which may have more languages
+
+	// Parsing Accept-Language costs more than all else that a page of the host needs
+	// from this package, and few values are common. Each choice has one place, which a
+	// value with the same hash takes over.
+	seed    maphash.Seed
+	choices [256]atomic.Pointer[choice]
 }
+
+// choice is the locale for a value of Accept-Language.
+type choice struct{ header, locale string }
 
 func newLocales(fallback string) (*locales, error) {
 	host, err := language.Parse(fallback)
@@ -76,6 +87,7 @@ func newLocales(fallback string) (*locales, error) {
 		texts:     map[string]texts{"en": english(), "ru": russian()},
 		supported: newLanguages("en", "ru"),
 		host:      host,
+		seed:      maphash.MakeSeed(),
 	}
 	var ok bool
 	if l.fallback, ok = l.supported.best(host); !ok {
@@ -86,10 +98,20 @@ func newLocales(fallback string) (*locales, error) {
 
 // choose returns the locale of messages for the caller.
 func (l *locales) choose(r *http.Request) string {
-	if locale, ok := l.supported.best(acceptedLanguages(r)...); ok {
-		return locale
+	header := acceptLanguage(r)
+	if header == "" {
+		return l.fallback
 	}
-	return l.fallback
+	place := &l.choices[maphash.String(l.seed, header)%uint64(len(l.choices))]
+	if known := place.Load(); known != nil && known.header == header {
+		return known.locale
+	}
+	locale, ok := l.supported.best(acceptedLanguages(r)...)
+	if !ok {
+		locale = l.fallback
+	}
+	place.Store(&choice{strings.Clone(header), locale})
+	return locale
 }
 
 // texts returns the messages in the language of the request's call. A host can put a
@@ -104,15 +126,20 @@ func (h *Handler) texts(r *http.Request) texts {
 // acceptedLanguages returns the caller's languages, best first, or none if the header
 // is malformed.
 func acceptedLanguages(r *http.Request) []language.Tag {
-	header := strings.Join(r.Header.Values("Accept-Language"), ",")
-	if len(header) > maxAcceptLanguage {
-		return nil
-	}
-	tags, _, err := language.ParseAcceptLanguage(header)
+	tags, _, err := language.ParseAcceptLanguage(acceptLanguage(r))
 	if err != nil {
 		return nil
 	}
 	return tags
+}
+
+// acceptLanguage returns the header, or "" if it is too long.
+func acceptLanguage(r *http.Request) string {
+	header := strings.Join(r.Header.Values("Accept-Language"), ",")
+	if len(header) > maxAcceptLanguage {
+		return ""
+	}
+	return header
 }
 
 // labels chooses the language of the host's own texts for one caller. Labels and

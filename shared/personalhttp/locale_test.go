@@ -3,6 +3,7 @@ package personalhttp_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -79,5 +80,21 @@ func TestLabels_UseBestAvailableLanguage(t *testing.T) {
 				t.Errorf("got label %q, option %q; want %q", got, data.Fields[1].Options[0].Label, c.want)
 			}
 		})
+	}
+}
+
+// Choices are remembered in fewer places than there are headers here.
+func TestMessages_RememberedLanguageIsThatOfTheHeader(t *testing.T) {
+	site := newSite(t, noService(), personalhttp.Options{})
+	for range 2 {
+		for i := range 400 {
+			accept, want := fmt.Sprintf("en;q=0.%d, fr", 100+i), "This page or operation does not exist."
+			if i%2 == 1 {
+				accept, want = fmt.Sprintf("ru;q=0.%d, fr", 100+i), "Такой страницы или операции нет."
+			}
+			if got := site.do("GET", prefix, "", "", "Accept-Language", accept).Result.Message; got != want {
+				t.Fatalf("Accept-Language %q: got %q, want %q", accept, got, want)
+			}
+		}
 	}
 }

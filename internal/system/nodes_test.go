@@ -1,0 +1,116 @@
+package system
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/testkit"
+)
+
+// TestNodes_ChangesTakeEffect changes users through one of two hosts with one database.
+// Both remember verifications.
+func TestNodes_ChangesTakeEffect(t *testing.T) {
+	t.Parallel()
+	const soon = time.Second // verify_cache of the other host
+	database := testkit.Postgres(t)
+	near := start(t, options{database: database, settings: cheap + unthrottled + links + "[session]\nverify_cache = \"30s\"\n"})
+	far := start(t, options{database: database, settings: cheap + unthrottled + links + fmt.Sprintf("[session]\nverify_cache = \"%v\"\n", soon)})
+	admin := near.enterAdmin(t)
+	newPassword := func(old string) params {
+		return params{"old_password": old, "password": recovered, "confirm_password": recovered}
+	}
+	byAdmin := func(action string, form func(user) url.Values) func(*testing.T, user) {
+		return func(t *testing.T, u user) {
+			near.adminSubmit(t, admin, fmt.Sprintf("/admin/users/%d/%s", u.ID, action), form(u))
+		}
+	}
+	noForm := func(user) url.Values { return nil }
+	for name, end := range map[string]func(t *testing.T, u user){
+		"sign-out": func(t *testing.T, u user) { near.postAs(t, u.pair, "logout/", params{}).want(t, "") },
+		"sign-out everywhere": func(t *testing.T, u user) {
+			near.postAs(t, near.signIn(t, u), "logout/", params{"all": true}).want(t, "")
+		},
+		"revoked session": func(t *testing.T, u user) {
+			near.postAs(t, near.signIn(t, u), "sessions_revoke/", params{"id": near.current(t, u.pair)}).want(t, "")
+		},
+		"changed password": func(t *testing.T, u user) {
+			near.postAs(t, near.signIn(t, u), "password/", newPassword(u.password)).want(t, "")
+		},
+		"recovered password": func(t *testing.T, u user) {
+			near.post(t, "recover/", params{"login": u.login}).want(t, "")
+			var mails []message
+			eventually(t, "one of the hosts sends the mail", func() bool {
+				mails = append(near.mailsTo(t, u.email), far.mailsTo(t, u.email)...)
+				return len(mails) > 0
+			})
+			near.post(t, "recover_confirm/", confirm(mails[0].token(t), recovered)).want(t, "")
+		},
+		"disabled by an administrator":         byAdmin("disable", noForm),
+		"sessions revoked by an administrator": byAdmin("sessions", noForm),
+		"deleted by an administrator":          byAdmin("delete", func(u user) url.Values { return url.Values{"login": {u.login}} }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := near.newUser(t)
+			near.wantPage(t, u.pair, http.StatusOK)
+			far.wantPage(t, u.pair, http.StatusOK)
+			end(t, u)
+			ended := time.Now()
+			near.wantPage(t, u.pair, http.StatusUnauthorized)
+			outlast(ended, soon)
+			far.wantPage(t, u.pair, http.StatusUnauthorized)
+		})
+	}
+	t.Run("changed name", func(t *testing.T) {
+		u := near.newUser(t)
+		near.wantGreeting(t, u.pair, u.login)
+		far.wantGreeting(t, u.pair, u.login)
+		near.postAs(t, u.pair, "profile/", params{"name": "Anna Other"}).want(t, "")
+		changed := time.Now()
+		near.wantGreeting(t, u.pair, "Anna Other")
+		outlast(changed, soon)
+		far.wantGreeting(t, u.pair, "Anna Other")
+	})
+	// Without it, the test would not show that anything is remembered.
+	t.Run("change through another host is noticed after verify_cache only", func(t *testing.T) {
+		for range 10 {
+			u := far.newUser(t)
+			began := time.Now()
+			near.wantPage(t, u.pair, http.StatusOK)
+			far.postAs(t, u.pair, "logout/", params{}).want(t, "")
+			status := near.page(t, u.pair)
+			if time.Since(began) < 30*time.Second {
+				if status != http.StatusOK {
+					t.Errorf("got status %d, want the remembered page", status)
+				}
+				return
+			}
+		}
+		t.Error("the machine is too slow for a verify_cache of 30s")
+	})
+}
+
+// page returns the status of a page of the host's own that only users see.
+func (s *system) page(t testing.TB, as pair) int {
+	t.Helper()
+	got, _ := s.web(t, http.MethodGet, "/demo/greeting", "", "User-Id", fmt.Sprint(as.ID), "User-Hash", as.Hash)
+	return got.StatusCode
+}
+
+func (s *system) wantPage(t testing.TB, as pair, want int) {
+	t.Helper()
+	if got := s.page(t, as); got != want {
+		t.Fatalf("%s: got status %d of the page, want %d", s.url, got, want)
+	}
+}
+
+func (s *system) wantGreeting(t testing.TB, as pair, name string) {
+	t.Helper()
+	got, body := s.web(t, http.MethodGet, "/demo/greeting", "", "User-Id", fmt.Sprint(as.ID), "User-Hash", as.Hash)
+	if got.StatusCode != http.StatusOK || !strings.Contains(body, name) {
+		t.Fatalf("%s: got %d %s, want a greeting for %s", s.url, got.StatusCode, body, name)
+	}
+}

@@ -41,7 +41,7 @@ type SessionStore interface {
 // AccountPart says how much of an account is read with a session.
 type AccountPart int
 
-// The parts of an account; each has all that the one before has.
+// The parts of an account; each includes the previous one.
 const (
 	AccountState   AccountPart = iota // ID and Disabled
 	AccountProfile                    // Login, Name, Email.Address and Fields

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// trial is a batcher whose batches take a second, and its callers. A call is a
+// probe is a batcher whose batches take a second, and its callers. A call is a
 // number, and its result is the double. Numbers that end in the same digit have the
 // same key.
-type trial struct {
+type probe struct {
 	*batcher[int, int]
 	t        *testing.T
 	began    time.Time
@@ -23,8 +23,8 @@ type trial struct {
 
 var errBatch = errors.New("the batch failed")
 
-func newTrial(t *testing.T) *trial {
-	r := &trial{t: t, began: time.Now()}
+func newProbe(t *testing.T) *probe {
+	r := &probe{t: t, began: time.Now()}
 	r.batcher = &batcher[int, int]{
 		slots: 1, limit: 100, timeout: 10 * time.Second,
 		key: func(n int) int64 { return int64(n % 10) },
@@ -53,7 +53,7 @@ type outcome struct {
 }
 
 // call makes calls that arrive in this order, and returns what they get.
-func (r *trial) call(ctx context.Context, calls ...int) []chan outcome {
+func (r *probe) call(ctx context.Context, calls ...int) []chan outcome {
 	var got []chan outcome
 	for _, n := range calls {
 		one := make(chan outcome, 1)
@@ -67,7 +67,7 @@ func (r *trial) call(ctx context.Context, calls ...int) []chan outcome {
 	return got
 }
 
-func (r *trial) want(what string, got chan outcome, want outcome) {
+func (r *probe) want(what string, got chan outcome, want outcome) {
 	r.t.Helper()
 	if o := <-got; o.value != want.value || !errors.Is(o.err, want.err) || o.after != want.after {
 		r.t.Errorf("%s: got %d, error %v, after %v; want %d, error %v, after %v",
@@ -75,7 +75,7 @@ func (r *trial) want(what string, got chan outcome, want outcome) {
 	}
 }
 
-func (r *trial) wantBatches(want ...[]int) {
+func (r *probe) wantBatches(want ...[]int) {
 	r.t.Helper()
 	if !slices.EqualFunc(r.batches, want, slices.Equal) {
 		r.t.Errorf("got batches %v, want %v", r.batches, want)
@@ -86,7 +86,7 @@ func (r *trial) wantBatches(want ...[]int) {
 
 func TestBatcher_WaitingCallsFormTheNextBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newTrial(t)
+		r := newProbe(t)
 		r.limit = 3
 		got := r.call(t.Context(), 1, 2, 3, 4, 5, 6)
 		for i, after := range []time.Duration{1, 2, 2, 2, 3, 3} {
@@ -98,7 +98,7 @@ func TestBatcher_WaitingCallsFormTheNextBatch(t *testing.T) {
 
 func TestBatcher_LimitHoldsWithoutKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newTrial(t)
+		r := newProbe(t)
 		r.limit, r.key = 2, nil
 		for _, got := range r.call(t.Context(), 1, 1, 1, 1) {
 			<-got
@@ -109,7 +109,7 @@ func TestBatcher_LimitHoldsWithoutKeys(t *testing.T) {
 
 func TestBatcher_EachSlotRunsABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newTrial(t)
+		r := newProbe(t)
 		r.slots = 2
 		got := r.call(t.Context(), 1, 2, 3, 4)
 		r.want("second call", got[1], outcome{value: 4, after: time.Second})
@@ -119,7 +119,7 @@ func TestBatcher_EachSlotRunsABatch(t *testing.T) {
 
 func TestBatcher_CallsOfOneKeyAreInDifferentBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newTrial(t)
+		r := newProbe(t)
 		for _, got := range r.call(t.Context(), 1, 7, 17, 8, 27) {
 			<-got
 		}
@@ -129,7 +129,7 @@ func TestBatcher_CallsOfOneKeyAreInDifferentBatches(t *testing.T) {
 
 func TestBatcher_CancelledCallersNeitherCancelNorDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newTrial(t)
+		r := newProbe(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		running := r.call(ctx, 1)[0]
 		cancelled := r.call(ctx, 2)[0]
@@ -156,7 +156,7 @@ func TestBatcher_CallsOfAFailedBatchRunAloneBesideLaterBatches(t *testing.T) {
 	for name, fail := range fails {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newTrial(t)
+				r := newProbe(t)
 				works, hangs := r.run, make(chan struct{})
 				r.run = func(ctx context.Context, calls []int) ([]result[int], error) {
 					if slices.Contains(calls, 3) {
@@ -194,7 +194,7 @@ func TestBatcher_CallsOfAFailedBatchRunAloneBesideLaterBatches(t *testing.T) {
 
 func TestBatcher_FailedBatchOfOneIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newTrial(t)
+		r := newProbe(t)
 		r.run = func(context.Context, []int) ([]result[int], error) { return nil, errBatch }
 		if o := <-r.call(t.Context(), 1)[0]; !errors.Is(o.err, errBatch) || len(r.ranAlone) > 0 {
 			t.Errorf("got error %v and calls %v alone, want the batch's error and none", o.err, r.ranAlone)
@@ -204,7 +204,7 @@ func TestBatcher_FailedBatchOfOneIsNotRepeated(t *testing.T) {
 
 func TestBatcher_PanicOfACallIsItsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newTrial(t)
+		r := newProbe(t)
 		r.run = func(context.Context, []int) ([]result[int], error) { panic("a bug") }
 		r.alone = func(context.Context, int) (int, error) { panic("a bug") }
 		for _, got := range r.call(t.Context(), 1, 2, 3) {
@@ -217,7 +217,7 @@ func TestBatcher_PanicOfACallIsItsError(t *testing.T) {
 
 func TestBatcher_CloseWaitsForAcceptedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newTrial(t)
+		r := newProbe(t)
 		got := r.call(t.Context(), 1, 2)
 		r.close()
 		r.want("call after the close", r.call(t.Context(), 3)[0], outcome{err: errClosed, after: 2 * time.Second})

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/throttle"
@@ -18,6 +20,16 @@ const (
 	contenders = 32
 	rounds     = 10
 )
+
+// createSessions creates some sessions, of an account each. Their number is even.
+func (w *world) createSessions() (sessions []accounts.Session) {
+	w.t.Helper()
+	for range contenders / 4 {
+		_, s := w.createAny()
+		sessions = append(sessions, s)
+	}
+	return sessions
+}
 
 var raceCases = []testCase{
 	{"of concurrent registrations of one login and e-mail one succeeds, and the others report the login", func(t *testing.T, w *world) {
@@ -89,17 +101,42 @@ var raceCases = []testCase{
 			t.Error(err)
 		}
 	}},
-	{"of concurrent rotations of one session one succeeds, and the others are stale", func(t *testing.T, w *world) {
-		_, s := w.createAny()
+	{"of concurrent rotations of each session one succeeds, and the others are stale", func(t *testing.T, w *world) {
+		sessions := w.createSessions()
 		errs := atOnce(contenders, func(i int) error {
+			s := sessions[i%len(sessions)]
 			return w.RotateSession(t.Context(), s, to(rotated(s, digest("next", i), w.Now())))
 		})
-		if won, stale := count(errs, nil), count(errs, accounts.ErrStale); won != 1 || stale != contenders-1 {
-			t.Errorf("got %d successes and %d stale, want 1 and %d: %v", won, stale, contenders-1, errors.Join(errs...))
+		if won, stale := count(errs, nil), count(errs, accounts.ErrStale); won != len(sessions) || stale != contenders-won {
+			t.Errorf("got %d successes and %d stale, want %d and %d: %v",
+				won, stale, len(sessions), contenders-len(sessions), errors.Join(errs...))
 		}
 		for i, err := range errs {
-			if err == nil && w.session(s).Current != digest("next", i) {
+			if err == nil && w.session(sessions[i%len(sessions)]).Current != digest("next", i) {
 				t.Error("got another digest than that of the successful rotation")
+			}
+		}
+	}},
+	{"concurrent touches store first uses of current hashes only", func(t *testing.T, w *world) {
+		sessions := w.createSessions()
+		w.pass(time.Minute)
+		errs := atOnce(contenders, func(i int) error {
+			s := sessions[i%len(sessions)]
+			if i%2 == 1 {
+				s.Current = digest("earlier", i)
+			}
+			return w.TouchSession(t.Context(), s.ID, s.Current, true)
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range sessions {
+			want.LastSeen = w.Now()
+			if i%2 == 0 {
+				want.Used = w.Now()
+			}
+			if diff := cmp.Diff(want, w.session(want)); diff != "" {
+				t.Errorf("session %d: %s", i, diff)
 			}
 		}
 	}},

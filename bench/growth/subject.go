@@ -59,7 +59,9 @@ func (s subject) start(ctx context.Context, closers *closers) error {
 		return err
 	}
 	closers.add(process.Stop)
-	s.addLoads(process.Addr, verified, refreshed)
+	if err := s.addLoads(ctx, process.Addr, verified, refreshed); err != nil {
+		return err
+	}
 
 	folder := s.folder + "-manager"
 	if err := os.Mkdir(folder, 0o700); err != nil {
@@ -70,32 +72,38 @@ func (s subject) start(ctx context.Context, closers *closers) error {
 		return err
 	}
 	closers.add(stop)
-	s.addSearches(pluginrpc.NewClient(conn, harness.CMS{}))
-	return nil
+	return s.addSearches(ctx, pluginrpc.NewClient(conn, harness.CMS{}))
 }
 
-// addLoads adds the loads on the host.
-func (s subject) addLoads(addr string, verified, refreshed []int64) {
+// addLoads adds the loads on the host, and uses every session once, so that no round
+// differs from the others.
+func (s subject) addLoads(ctx context.Context, addr string, verified, refreshed []int64) error {
 	o := s.options
-	add := func(figure string, l harness.Load) {
-		l.Addr = addr
-		s.jobs.Add(figure, s.name, func(ctx context.Context) (harness.Sample, error) { return l.Drive(ctx, harness.NewSpan(o.seconds)) })
-	}
 	verify, refresh := s.sessions(verified), s.sessions(refreshed)
 	get := func(path string, of func(caller, n int) *harness.Session) func(caller, n int) []byte {
 		return func(caller, n int) []byte { return harness.Message("GET", path, of(caller, n).Header(), "") }
 	}
-	add(figureRequire, harness.Load{Callers: o.callers, Request: get("/demo/greeting", verify)})
-	add(figureProfile, harness.Load{Callers: o.callers, Request: get(harness.API+"profile/", verify)})
-	add(figureRefresh, harness.Load{
-		Callers: o.callers,
-		Request: get(harness.API+"auth_refresh/", refresh),
-		Accept:  func(caller, n int, body []byte) error { return refresh(caller, n).Read(body) },
-	})
-	add(figureSignIn, harness.Load{Callers: o.signInCallers, Request: func(caller, n int) []byte {
-		return harness.Message("POST", harness.API+"auth/", "", fmt.Sprintf(
-			`{"login":%q,"password":%q}`, harness.Login(verify(caller, n).ID), harness.Password))
-	}})
+	loads := map[string]harness.Load{
+		figureRequire: {Addr: addr, Callers: o.callers, Request: get("/demo/greeting", verify)},
+		figureProfile: {Addr: addr, Callers: o.callers, Request: get(harness.API+"profile/", verify)},
+		figureRefresh: {
+			Addr: addr, Callers: o.callers, Request: get(harness.API+"auth_refresh/", refresh),
+			Accept: func(caller, n int, body []byte) error { return refresh(caller, n).Read(body) },
+		},
+		figureSignIn: {Addr: addr, Callers: o.signInCallers, Request: func(caller, n int) []byte {
+			return harness.Message("POST", harness.API+"auth/", "", fmt.Sprintf(
+				`{"login":%q,"password":%q}`, harness.Login(verify(caller, n).ID), harness.Password))
+		}},
+	}
+	for _, figure := range []string{figureProfile, figureRefresh} {
+		if _, err := loads[figure].Drive(ctx, harness.Span{Requests: len(verified) / o.callers}); err != nil {
+			return fmt.Errorf("%s: %w", figure, err)
+		}
+	}
+	for figure, l := range loads {
+		s.jobs.Add(figure, s.name, func(ctx context.Context) (harness.Sample, error) { return l.Drive(ctx, harness.NewSpan(o.seconds)) })
+	}
+	return nil
 }
 
 // sessions returns a function that returns the session for a caller's n-th request.
@@ -109,22 +117,36 @@ func (s subject) sessions(numbers []int64) func(caller, n int) *harness.Session 
 	return func(caller, n int) *harness.Session { return &sessions[caller*each+n%each] }
 }
 
-// addSearches adds searches by one administrator.
-func (s subject) addSearches(users personal.Administration) {
-	random := s.data.Sample(sampled)
-	search := func(figure string, want int, text func(account int64) string) {
+// searched is the number of accounts whose logins and names are searched.
+const searched = 1000
+
+// addSearches adds searches by one administrator, and searches every login once.
+func (s subject) addSearches(ctx context.Context, users personal.Administration) error {
+	sessions := s.data.Sample(searched)
+	find := func(text func(account int64) string, minUsers int) func(ctx context.Context, n int) error {
+		return func(ctx context.Context, n int) error {
+			text := text(s.data.Credentials(sessions[n%len(sessions)]).ID)
+			page, err := users.FindUsers(ctx, personal.FindUsersRequest{Search: text})
+			if err == nil && len(page.Users) < minUsers {
+				err = fmt.Errorf("search for %q: %d users, want %d or more", text, len(page.Users), minUsers)
+			}
+			return err
+		}
+	}
+	login := find(harness.Login, 1)
+	for n := range sessions {
+		if err := login(ctx, n); err != nil {
+			return err
+		}
+	}
+	for figure, search := range map[string]func(ctx context.Context, n int) error{
+		figureFirstPage: find(func(int64) string { return "" }, personal.DefaultUserLimit),
+		figureLogin:     login,
+		figurePart:      find(func(account int64) string { return fmt.Sprint("trova ", account) }, 1),
+	} {
 		s.jobs.Add(figure, s.name, func(ctx context.Context) (harness.Sample, error) {
-			return harness.Repeat(ctx, 1, harness.NewSpan(s.options.seconds), func(_, n int) error {
-				text := text((random[n%len(random)]-1)%s.data.Accounts + 1)
-				page, err := users.FindUsers(ctx, personal.FindUsersRequest{Search: text})
-				if err == nil && len(page.Users) < want {
-					err = fmt.Errorf("search for %q: %d users, want %d or more", text, len(page.Users), want)
-				}
-				return err
-			})
+			return harness.Repeat(ctx, 1, harness.NewSpan(s.options.seconds), func(_, n int) error { return search(ctx, n) })
 		})
 	}
-	search(figureFirstPage, personal.DefaultUserLimit, func(int64) string { return "" })
-	search(figureLogin, 1, harness.Login)
-	search(figurePart, 1, func(account int64) string { return fmt.Sprint("trova ", account) })
+	return nil
 }

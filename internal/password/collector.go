@@ -14,7 +14,7 @@ const (
 )
 
 // collector makes the process collect garbage less often while it hashes passwords.
-// Each hashing allocates its memory anew, and there is little else on the heap: with
+// Each hashing allocates its own memory, and there is little else on the heap: with
 // Go's default of 100 %, there is a collection for every other hashing on two
 // processors. Once no password has been hashed for coolAfter, the collector returns
 // all free memory to the system. The percentage belongs to the process.

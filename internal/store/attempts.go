@@ -103,16 +103,13 @@ func charge(ctx context.Context, tx bun.Tx, c throttle.Charge, now time.Time) (w
 func (s *Store) Refund(ctx context.Context, charges []throttle.Charge) error {
 	return s.inTx(ctx, "refund an attempt", func(ctx context.Context, tx bun.Tx) error {
 		now := at(s.Now())
+		var writes []schema.QueryAppender
 		for _, c := range inOrder(charges) {
-			every := c.Limit.Every.Microseconds()
-			if _, err := exec(ctx, tx, "UPDATE personal_throttle SET tat = tat - ? WHERE key = ?", every, c.Key[:]); err != nil {
-				return err
-			}
-			if _, err := exec(ctx, tx, "DELETE FROM personal_throttle WHERE key = ? AND tat <= ?", c.Key[:], now); err != nil {
-				return err
-			}
+			writes = append(writes,
+				tx.NewRaw("UPDATE personal_throttle SET tat = tat - ? WHERE key = ?", c.Limit.Every.Microseconds(), c.Key[:]),
+				tx.NewRaw("DELETE FROM personal_throttle WHERE key = ? AND tat <= ?", c.Key[:], now))
 		}
-		return nil
+		return execAll(ctx, tx, writes...)
 	})
 }
 

@@ -35,7 +35,7 @@ func TestCost_StatementsAndAllocations(t *testing.T) {
 		{"sign-in", func(t *testing.T, f *fixture, c *personal.Credentials) error {
 			_, err := f.service.Authorize(at(t, "203.0.113.1"), personal.AuthorizeRequest{Login: "ada", Password: goodPassword})
 			return err
-		}, 22, 22, 1000, 750},
+		}, 17, 17, 1000, 750},
 	}
 	for _, c := range costs {
 		t.Run(c.operation, func(t *testing.T) {

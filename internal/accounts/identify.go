@@ -19,9 +19,9 @@ type caller struct {
 	secret  token.Secret // the session's current secret; to be returned, never stored
 }
 
-// identify returns the caller of an operation, with a part of their account. It writes only what the session's
-// rules require: the last use of the session, the first use of its current hash,
-// and the end of a session whose hash was stolen.
+// identify returns the caller of an operation, with a part of their account. It
+// writes only what the session's rules require: the last use of the session, the first
+// use of its current hash, and the end of a session whose hash was stolen.
 func (s *Service) identify(ctx context.Context, c personal.Credentials, part AccountPart) (caller, error) {
 	now := s.store.Now()
 	who, err := s.verify(ctx, c, part, now)

@@ -3,6 +3,8 @@ package accounts_test
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -46,12 +48,7 @@ func TestCost_StatementsAndAllocations(t *testing.T) {
 				}
 				f, h := guarded(t, url)
 				counter := &statementCounter{}
-				s, err := store.Open(t.Context(), url, store.Options{Clock: f.clock.Now, Log: slog.New(slog.DiscardHandler), Wrap: counter.wrap})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer s.Close()
-				f.service = f.serve(s, h)
+				f.service = f.serve(counter.open(t, f, url), h)
 				credentials := f.register(t, "ada").Credentials
 				call := func() {
 					f.clock.Advance(10 * time.Second) // no limit is reached
@@ -78,6 +75,42 @@ func TestCost_StatementsAndAllocations(t *testing.T) {
 	}
 }
 
+func TestCost_ConcurrentRefreshesShareWrites(t *testing.T) {
+	const callers, rounds = 32, 10
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, counter := newFixture(t, url), &statementCounter{}
+		f.service = f.serve(counter.open(t, f, url), mustHasher(t, cheap))
+		pairs := make([]personal.Credentials, callers)
+		for i := range pairs {
+			pairs[i] = f.register(t, fmt.Sprint("user", i)).Credentials
+		}
+		counter.take()
+		errs := make([]error, callers)
+		var running sync.WaitGroup
+		for i := range pairs {
+			running.Go(func() {
+				for range rounds {
+					fresh, err := f.service.Refresh(t.Context(), pairs[i])
+					pairs[i], errs[i] = fresh, errors.Join(errs[i], err)
+				}
+			})
+		}
+		running.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		writes := 0
+		for _, statement := range counter.take() {
+			if statement == "BEGIN" || strings.Contains(statement, "SKIP LOCKED") {
+				writes++
+			}
+		}
+		if writes == 0 || writes > callers*rounds/2 {
+			t.Errorf("got %d transactions for %d rotations, want at most half as many", writes, callers*rounds)
+		}
+	})
+}
+
 // statementCounter records the statements of the connections of a pool.
 type statementCounter struct {
 	mu         sync.Mutex
@@ -97,6 +130,17 @@ func (c *statementCounter) take() []string {
 	got := c.statements
 	c.statements = nil
 	return got
+}
+
+// open opens another store on the fixture's database, and counts its statements.
+func (c *statementCounter) open(t *testing.T, f *fixture, url string) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), url, store.Options{Clock: f.clock.Now, Log: slog.New(slog.DiscardHandler), Wrap: c.wrap})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
 }
 
 func (c *statementCounter) wrap(connector driver.Connector) driver.Connector {

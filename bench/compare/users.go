@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/cms-personal/personal/bench/harness"
 )
@@ -93,8 +94,8 @@ func (c *comparison) manyUsers(ctx context.Context, addr, url string) (func(cont
 		return nil, err
 	}
 	each := len(numbers) / c.options.callers.all
-	l := harness.Load{Addr: addr, Callers: c.options.callers.all, Request: func(caller, n int) []byte {
-		return harness.Message("GET", guarded, d.Credentials(numbers[caller*each+n%each]).Header(), "")
+	l := harness.Load{Addr: addr, Callers: c.options.callers.all, Request: func(caller, _ int) []byte {
+		return harness.Message("GET", guarded, d.Credentials(numbers[caller*each+rand.IntN(each)]).Header(), "")
 	}}
 	return func(ctx context.Context) (harness.Sample, error) {
 		return l.Drive(ctx, c.span)

@@ -65,7 +65,7 @@ func TestSecretsStaySecret(t *testing.T) {
 // TestRequestIDIsLogged follows request ids into the logs of host and plugin.
 func TestRequestIDIsLogged(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{database: testkit.SQLite(t), settings: cheap})
+	s := start(t, options{database: testkit.SQLite(t), settings: cheap, flags: []string{"--log-level", "debug"}})
 	ofPlugin := "plugin.pid=" + strconv.Itoa(s.plugin(t).Active.PID)
 	for id, p := range map[string]params{"a-refused-call": {}, "a-successful-call": applicant(nil)} {
 		s.do(t, call{path: "register/", params: p, header: http.Header{"X-Request-Id": {id}}})

@@ -188,17 +188,17 @@ func TestRollback_ReturnsToWarmProcess(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
-	before := r.Generation()
+	before := r.Switches()
 	r.use(t, "2.0.0")
-	during := r.Generation()
+	during := r.Switches()
 	if err := r.Rollback(limited(t)); err != nil {
 		t.Fatal(err)
 	}
 	if s := r.Status(); s.PID != old {
 		t.Errorf("got status %+v, want that process %d serves", s, old)
 	}
-	if after := r.Generation(); before == 0 || during == before || after != before {
-		t.Errorf("got generations %d, %d, %d, want one for each process", before, during, after)
+	if after := r.Switches(); before != 1 || during != 2 || after != 3 {
+		t.Errorf("got %d, %d, %d switches, want 1, 2, 3: a call that waited in a swap is not the old process's", before, during, after)
 	}
 	r.wantRolledBack(t, old)
 	r.use(t, "2.0.0") // a rollback does not prevent another attempt

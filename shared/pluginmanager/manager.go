@@ -64,7 +64,7 @@ type Manager struct {
 	background sync.WaitGroup         // goroutines beside the supervisor: starts, swaps, retirements
 	requests   chan func(*supervisor) // see do
 	failing    chan struct{}          // tells the supervisor that too many calls fail in the bake
-	liveNumber atomic.Int64           // see Generation
+	switches   atomic.Int64           // see Switches
 
 	mu         sync.Mutex // guards what follows, and the calls of instances
 	state      State
@@ -248,10 +248,10 @@ func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, op
 	return err
 }
 
-// Generation returns the number of the process that gets the calls, or, while there is
-// none, that got them last. It is 0 before the first one. It is cheap: a
-// [pluginrpc.Client] asks for every verification.
-func (m *Manager) Generation() int { return int(m.liveNumber.Load()) }
+// Switches returns how often another process began to get the calls, a rollback to an
+// earlier one included: as long as it stays the same, so does the process. It is cheap:
+// a [pluginrpc.Client] asks for every verification.
+func (m *Manager) Switches() int { return int(m.switches.Load()) }
 
 // NewStream completes the interface: the contract has no streams.
 func (m *Manager) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {

@@ -105,7 +105,7 @@ type Client struct {
 	service        personalv1.PersonalServiceClient
 	administration personalv1.AdministrationServiceClient
 	host           personal.Host
-	generation     func() int
+	switches       func() int
 	verifications  *verifications
 }
 
@@ -116,17 +116,17 @@ var (
 
 // NewClient returns a client of the module at the other end of conn, which is that of
 // a [Connection] or forwards to one. A conn that forwards to one process after another
-// has the method Generation() int, which returns another number for each. Every call
-// sends the personal.Call of its context and the revision of host's schema.
+// has the method Switches() int, which returns how often it has changed the process.
+// Every call sends the personal.Call of its context and the revision of host's schema.
 //
 // All errors are of the contract: personal.CodeNotFound for an operation that
 // the plugin does not offer; personal.CodeUnavailable if the plugin is not running
 // or the time ran out; personal.CodeInternal for any other failure and for a
 // response that lacks a required value.
 func NewClient(conn grpc.ClientConnInterface, host personal.Host) *Client {
-	c := &Client{host: host, generation: func() int { return 0 }, verifications: newVerifications()}
-	if of, ok := conn.(interface{ Generation() int }); ok {
-		c.generation = of.Generation
+	c := &Client{host: host, switches: func() int { return 0 }, verifications: newVerifications()}
+	if of, ok := conn.(interface{ Switches() int }); ok {
+		c.switches = of.Switches
 	}
 	watched := watchedConn{toPlugin(conn, host), c.verifications}
 	c.service = personalv1.NewPersonalServiceClient(watched)

@@ -33,17 +33,22 @@ const (
 //
 // The invariant: a caller of [Client.Verify] gets the result of another caller's call
 // only if
-//   - it is about the same pair, schema revision and plugin process,
-//   - it began less than its Profile.FreshFor before the caller asked, unless it is an
-//     error of a call that was still under way then, and
+//   - it is about the same pair and schema revision, and calls went to the same plugin
+//     process from its beginning until the caller found it,
+//   - it began after the caller asked, or less than its Profile.FreshFor before, or it
+//     is an error of a call that was under way then and did not run out of time, and
 //   - no call of this client that may have changed the user has ended since it began.
 //
 // The last condition holds by epochs: a counter per user rises when such a call ends,
-// before its caller gets the response, whatever that is. A result counts only while
-// the user's epoch is still that of its beginning. So nothing has to be found and
-// removed, and a verification under way when a session is revoked is void as well. A
-// change whose call has failed may still take effect later; then it counts like one
-// through another host, which is noticed when FreshFor is over.
+// before its caller gets the response. A refused call changes nothing that a
+// verification depends on, except that it may end a stolen session: then the error names
+// the user. A result counts only while the user's epoch is still that of its beginning.
+// So nothing has to be found and removed, and a verification under way when a session is
+// revoked is void as well.
+//
+// Two changes count like those through another host, which are noticed when FreshFor is
+// over: one that takes effect after its call has failed, and the end of a user's oldest
+// session by a sign-in whose outcome is unknown.
 //
 // Times are monotonic. Secrets are kept as digests only.
 type verifications struct {
@@ -51,9 +56,6 @@ type verifications struct {
 	all    atomic.Uint64 // the part of the epoch that all users share
 	users  [userEpochs]atomic.Uint64
 
-	// alone is set while the plugin lets nothing be remembered: a caller that waited for
-	// another caller's result could not use it.
-	alone    atomic.Bool
 	sweeping atomic.Bool // a sweep is due
 }
 
@@ -78,7 +80,7 @@ type verification struct {
 	began time.Time
 	epoch uint64 // the user's, when it began
 
-	done   chan struct{} // closed when it has ended; nil for a call that was not shared
+	done   chan struct{} // closed when it has ended
 	cancel func()        // ends the call; set by the caller that began it
 
 	// Guarded by the shard's mutex.
@@ -88,6 +90,7 @@ type verification struct {
 	// Written before ended is set.
 	profile personal.Profile
 	err     error
+	late    bool // its time ran out
 }
 
 func newVerifications() *verifications {
@@ -104,45 +107,43 @@ func newVerifications() *verifications {
 // be modified.
 //
 // Calls with the same pair at the same time share one call to the plugin. That one has
-// the personal.Call of the first caller, and goes on while any caller waits for it.
-// timeout bounds every call to the plugin. Errors are not remembered.
+// the personal.Call and the timeout of the caller that began it, and goes on while any
+// caller waits for it. A caller that cannot use its result asks again. The timeout of a
+// caller bounds all of that, also the host's UserFields. Errors are not remembered.
 func (c *Client) Verify(ctx context.Context, pair personal.Credentials, timeout time.Duration) (personal.Profile, error) {
 	asked := time.Now()
-	schema, err := c.host.UserFields(ctx)
-	if err != nil {
-		return c.profileBefore(ctx, pair, asked.Add(timeout)) // the plugin asks for the schema itself
-	}
-	m, key := c.verifications, newVerificationKey(pair, schema.Revision, c.generation())
-	v, stage := m.find(key, pair.UserID, asked)
+	bounded := &lazyDeadline{Context: ctx, deadline: asked.Add(timeout)}
+	defer bounded.release()
+	schema, err := c.host.UserFields(bounded)
 	switch {
-	case stage == ended:
-		return v.profile, nil
-	case stage == begun && v.done == nil:
-		v.profile, v.err = c.profileBefore(ctx, pair, asked.Add(timeout))
-		m.end(key, pair.UserID, v)
-		return v.profile, v.err
-	case stage == begun:
-		var shared context.Context
-		shared, v.cancel = context.WithTimeout(context.WithoutCancel(ctx), timeout)
-		go c.share(shared, pair, key, v)
+	case err == nil:
+	case bounded.Err() != nil:
+		return personal.Profile{}, contractError(ctx, bounded.Err())
+	default:
+		return c.Profile(bounded, pair) // the plugin asks for the schema itself
 	}
-	select {
-	case <-v.done:
-	case <-ctx.Done():
-		m.leave(key, v)
-		return personal.Profile{}, contractError(ctx, ctx.Err())
+	m := c.verifications
+	for {
+		key := newVerificationKey(pair, schema.Revision, c.switches())
+		v, stage := m.find(key, pair.UserID, asked)
+		switch stage {
+		case ended:
+			return v.profile, nil
+		case begun:
+			var shared context.Context
+			shared, v.cancel = context.WithTimeout(context.WithoutCancel(ctx), timeout)
+			go c.share(shared, pair, key, v)
+		}
+		select {
+		case <-v.done:
+		case <-bounded.Done():
+			m.leave(key, v)
+			return personal.Profile{}, contractError(ctx, bounded.Err())
+		}
+		if stage == begun || v.counts(asked, m.epoch(pair.UserID)) {
+			return v.profile, v.err
+		}
 	}
-	if stage == underWay && !v.counts(asked, m.epoch(pair.UserID)) {
-		return c.profileBefore(ctx, pair, asked.Add(timeout))
-	}
-	return v.profile, v.err
-}
-
-// profileBefore is Profile with a deadline.
-func (c *Client) profileBefore(ctx context.Context, pair personal.Credentials, deadline time.Time) (personal.Profile, error) {
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
-	return c.Profile(ctx, pair)
 }
 
 // share makes the call that v stands for.
@@ -156,14 +157,15 @@ func (c *Client) share(ctx context.Context, pair personal.Credentials, key verif
 		}
 	}()
 	v.profile, v.err = c.Profile(ctx, pair)
+	v.late = ctx.Err() != nil
 }
 
 // newVerificationKey returns a digest, so that the memory holds no secrets. The
 // lengths make the encoding unambiguous.
-func newVerificationKey(pair personal.Credentials, revision string, generation int) verificationKey {
+func newVerificationKey(pair personal.Credentials, revision string, switches int) verificationKey {
 	b := make([]byte, 0, 192) // on the stack, for usual revisions
 	b = binary.BigEndian.AppendUint64(b, uint64(pair.UserID))
-	b = binary.BigEndian.AppendUint64(b, uint64(generation))
+	b = binary.BigEndian.AppendUint64(b, uint64(switches))
 	b = binary.BigEndian.AppendUint64(b, uint64(len(pair.UserHash)))
 	b = append(b, pair.UserHash...)
 	b = append(b, revision...)
@@ -180,20 +182,17 @@ func (m *verifications) find(key verificationKey, userID int64, asked time.Time)
 	s := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	epoch, alone := m.epoch(userID), m.alone.Load()
+	epoch := m.epoch(userID)
 	switch v := s.entries[key]; {
 	case v == nil:
 	case v.ended && v.counts(asked, epoch):
 		return v, ended
-	case !v.ended && v.epoch == epoch && !alone:
+	case !v.ended && v.epoch == epoch:
 		v.waiting++
 		return v, underWay
 	}
-	v := &verification{began: asked, epoch: epoch, waiting: 1}
-	if !alone {
-		v.done = make(chan struct{})
-		s.put(key, v)
-	}
+	v := &verification{began: time.Now(), epoch: epoch, waiting: 1, done: make(chan struct{})}
+	s.put(key, v)
 	return v, begun
 }
 
@@ -213,16 +212,20 @@ func (m *verifications) leave(key verificationKey, v *verification) {
 }
 
 // counts reports whether the result of a verification that has ended is valid for
-// another caller.
+// another caller. One that began after that caller asked is, even if it may not be
+// remembered.
 func (v *verification) counts(asked time.Time, epoch uint64) bool {
-	return v.epoch == epoch && (v.err != nil || asked.Sub(v.began) < v.profile.FreshFor)
+	switch {
+	case v.epoch != epoch:
+		return false
+	case v.err != nil:
+		return !v.late
+	}
+	return asked.Sub(v.began) < v.profile.FreshFor
 }
 
 // end remembers a verification that has ended, or forgets it.
 func (m *verifications) end(key verificationKey, userID int64, v *verification) {
-	if v.err == nil {
-		m.alone.Store(v.profile.FreshFor <= 0)
-	}
 	s := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,23 +295,14 @@ func (m *verifications) forget(userID int64) {
 	}
 }
 
-// forgetOwner makes void what is known about the user to whom a mailed token belongs.
-// Without an id, from an older plugin or because the outcome is unknown, that is
-// everything.
-func (m *verifications) forgetOwner(userID int64, err error) {
-	switch code := personal.CodeOf(err); {
-	case userID != 0:
-		m.forget(userID)
-	case err == nil, code == personal.CodeUnavailable, code == personal.CodeInternal:
-		m.all.Add(1)
-	}
-}
-
 // notice makes void what a call may have changed.
 func (m *verifications) notice(request, response any, err error) {
 	var e *personal.Error
 	if errors.As(err, &e) {
 		m.forget(e.UserID)
+		if e.Code != personal.CodeUnavailable && e.Code != personal.CodeInternal {
+			return // refused; otherwise the outcome is unknown
+		}
 	}
 	switch r := request.(type) {
 	case *personalv1.ProfileRequest, *personalv1.SessionsRequest, *personalv1.FieldsRequest,
@@ -320,7 +314,11 @@ func (m *verifications) notice(request, response any, err error) {
 	case *personalv1.AuthorizeRequest: // it may replace the user's oldest session
 		m.forget(response.(*personalv1.AuthorizeResponse).GetCredentials().GetUserId())
 	case *personalv1.RecoverConfirmRequest, *personalv1.ConfirmEmailRequest:
-		m.forgetOwner(response.(interface{ GetUserId() int64 }).GetUserId(), err)
+		if id := response.(interface{ GetUserId() int64 }).GetUserId(); id != 0 {
+			m.forget(id)
+		} else { // of an older plugin, or the outcome is unknown
+			m.all.Add(1)
+		}
 	case interface { // Logout, RevokeSession, ChangePassword, UpdateProfile
 		GetCredentials() *personalv1.Credentials
 	}:
@@ -347,4 +345,35 @@ func (c watchedConn) Invoke(ctx context.Context, method string, args, reply any,
 	err := c.contractConn.Invoke(ctx, method, args, reply, opts...)
 	c.verifications.notice(args, reply, err)
 	return err
+}
+
+// lazyDeadline is a context with a deadline whose timer is made when it is first asked
+// when or whether the context is done. Without that it is cheap.
+type lazyDeadline struct {
+	context.Context // which it is derived from
+	deadline        time.Time
+
+	once   sync.Once
+	timed  context.Context
+	cancel context.CancelFunc
+}
+
+func (c *lazyDeadline) start() context.Context {
+	c.once.Do(func() { c.timed, c.cancel = context.WithDeadline(c.Context, c.deadline) })
+	return c.timed
+}
+
+// Deadline implements [context.Context].
+func (c *lazyDeadline) Deadline() (time.Time, bool) { return c.start().Deadline() }
+
+// Done implements [context.Context].
+func (c *lazyDeadline) Done() <-chan struct{} { return c.start().Done() }
+
+// Err implements [context.Context].
+func (c *lazyDeadline) Err() error { return c.start().Err() }
+
+// release stops the timer, if there is one.
+func (c *lazyDeadline) release() {
+	c.once.Do(func() { c.timed, c.cancel = c.Context, func() {} })
+	c.cancel()
 }

@@ -22,13 +22,13 @@ import (
 // in the caller's goroutine, so that it works with the clock of [synctest].
 type verifyingPlugin struct {
 	grpc.ClientConnInterface
-	freshFor   time.Duration
-	respond    func(ctx context.Context, request any) error // may be nil
-	asked      atomic.Int64                                 // calls of Profile
-	generation atomic.Int64
+	freshFor time.Duration
+	respond  func(ctx context.Context, request any) error // may be nil
+	asked    atomic.Int64                                 // calls of Profile
+	switches atomic.Int64
 }
 
-func (p *verifyingPlugin) Generation() int { return int(p.generation.Load()) }
+func (p *verifyingPlugin) Switches() int { return int(p.switches.Load()) }
 
 func (p *verifyingPlugin) Invoke(ctx context.Context, _ string, args, reply any, _ ...grpc.CallOption) error {
 	if _, ok := args.(*personalv1.ProfileRequest); ok {
@@ -87,12 +87,11 @@ func TestVerify_RemembersByPairSchemaAndProcess(t *testing.T) {
 	p.wantAsked(t, c, pair, 1)
 	p.wantAsked(t, c, personal.Credentials{UserID: pair.UserID, UserHash: "other"}, 2)
 	p.wantAsked(t, c, personal.Credentials{UserID: pair.UserID + 1, UserHash: pair.UserHash}, 3)
-	p.generation.Store(1)
+	p.switches.Add(1)
 	p.wantAsked(t, c, pair, 4)
 	host.use("2")
 	p.wantAsked(t, c, pair, 5)
 	host.use("1")
-	p.generation.Store(0)
 	p.wantAsked(t, c, pair, 5)
 }
 
@@ -137,7 +136,7 @@ func TestVerify_ConcurrentCallersShareOneCall(t *testing.T) {
 	}{
 		"success":                        {freshFor: time.Hour, want: 1},
 		"error":                          {err: personal.NewError(personal.CodeUnauthenticated, nil), want: 1},
-		"nothing may be remembered":      {want: 32},
+		"nothing may be remembered":      {want: 2}, // the others share one that begins when the first has ended
 		"time is over before the result": {freshFor: time.Second, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,25 +174,21 @@ func TestVerify_LateCallerDoesNotShareAnOldCall(t *testing.T) {
 	})
 }
 
-// While nothing may be remembered, callers with the same pair do not wait for each
-// other.
-func TestVerify_CallersAreIndependentIfNothingIsRemembered(t *testing.T) {
+// A superseded hash, for example, is never remembered.
+func TestVerify_UnrememberedResultOfAnotherUserDoesNotPreventSharing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &verifyingPlugin{}
 		c := pluginrpc.NewClient(p, newFakeHost("1"))
-		p.wantAsked(t, c, pair, 1) // from which the client learns it
+		p.wantAsked(t, c, personal.Credentials{UserID: pair.UserID + 1, UserHash: "superseded"}, 1)
+		p.freshFor = time.Hour
 		p.respond = func(context.Context, any) error {
 			time.Sleep(time.Second)
 			return nil
 		}
-		began := time.Now()
-		verifyAll(t.Context(), c, 8)
-		if took := time.Since(began); took != time.Second || p.asked.Load() != 9 {
-			t.Errorf("got %v and %d calls of the plugin, want 1s and 9", took, p.asked.Load())
+		verifyAll(t.Context(), c, 32)
+		if got := p.asked.Load() - 1; got != 1 {
+			t.Errorf("got %d calls of the plugin for 32 callers, want 1", got)
 		}
-		p.freshFor = time.Hour
-		p.wantAsked(t, c, pair, 10)
-		p.wantAsked(t, c, pair, 10)
 	})
 }
 
@@ -280,6 +275,73 @@ func TestVerify_TimeoutEndsTheSharedCall(t *testing.T) {
 	})
 }
 
+// A caller whose time runs out later than that of the call it waits for asks again, and
+// no longer than for its own time.
+func TestVerify_LateCallerDoesNotShareATimeout(t *testing.T) {
+	for name, tt := range map[string]struct {
+		hangs int64 // calls that do not return
+		took  time.Duration
+		code  personal.Code
+	}{
+		"next call succeeds":  {hangs: 1, took: time.Second},
+		"next call hangs too": {hangs: 2, took: 3 * time.Second, code: personal.CodeUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &verifyingPlugin{freshFor: time.Hour}
+				p.respond = func(ctx context.Context, _ any) error {
+					if p.asked.Load() > tt.hangs {
+						return nil
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				c := pluginrpc.NewClient(p, newFakeHost("1"))
+				go c.Verify(t.Context(), pair, 3*time.Second)
+				time.Sleep(2 * time.Second)
+				asked := time.Now()
+				_, err := c.Verify(t.Context(), pair, 3*time.Second)
+				if took := time.Since(asked); personal.CodeOf(err) != tt.code || took != tt.took || p.asked.Load() != 2 {
+					t.Errorf("got %v after %v and %d calls of the plugin, want %q after %v and 2", err, took, p.asked.Load(), tt.code, tt.took)
+				}
+			})
+		})
+	}
+}
+
+// hangingHost is a host whose schema is in a database that does not respond.
+type hangingHost struct{ *fakeHost }
+
+func (hangingHost) UserFields(ctx context.Context) (personal.Schema, error) {
+	<-ctx.Done()
+	return personal.Schema{}, ctx.Err()
+}
+
+func TestVerify_TimeoutBoundsTheHostsUserFields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &verifyingPlugin{}
+		began := time.Now()
+		_, err := pluginrpc.NewClient(p, hangingHost{newFakeHost("1")}).Verify(t.Context(), pair, 3*time.Second)
+		if took := time.Since(began); personal.CodeOf(err) != personal.CodeUnavailable || took != 3*time.Second || p.asked.Load() != 0 {
+			t.Errorf("got %v after %v and %d calls of the plugin, want unavailable after 3s without one", err, took, p.asked.Load())
+		}
+	})
+}
+
+// failingHost is a host that cannot read its schema.
+type failingHost struct{ *fakeHost }
+
+func (failingHost) UserFields(context.Context) (personal.Schema, error) {
+	return personal.Schema{}, errors.New("no schema")
+}
+
+func TestVerify_UnknownSchemaIsNotRemembered(t *testing.T) {
+	p := &verifyingPlugin{freshFor: time.Hour}
+	c := pluginrpc.NewClient(p, failingHost{newFakeHost("1")})
+	p.wantAsked(t, c, pair, 1)
+	p.wantAsked(t, c, pair, 2)
+}
+
 type panickingHost struct {
 	*fakeHost
 	from int64
@@ -350,13 +412,13 @@ func TestVerify_OperationsMakeUsersVoid(t *testing.T) {
 			want   int
 		}{
 			"success":           {id, nil, tt.want},
-			"refusal":           {0, personal.NewError(personal.CodeValidationFailed, nil), tt.want},
+			"refusal":           {0, personal.NewError(personal.CodeValidationFailed, nil), nothing},
 			"unknown outcome":   {0, personal.NewError(personal.CodeUnavailable, nil), tt.want},
 			"theft":             {0, &personal.Error{Code: personal.CodeUnauthenticated, UserID: id}, theUser},
 			"success, older id": {0, nil, tt.want},
 		} {
 			switch {
-			case name == "refusal" && (ids || m.Name == "Authorize"), name == "unknown outcome" && m.Name == "Authorize":
+			case name == "unknown outcome" && m.Name == "Authorize":
 				outcome.want = nothing
 			case ids && (name == "unknown outcome" || name == "success, older id"):
 				outcome.want = everything
@@ -407,46 +469,54 @@ func TestVerify_OperationsMakeUsersVoid(t *testing.T) {
 }
 
 // A verification that is under way when a session is revoked is neither remembered nor
-// shared with callers who come after the revocation, and those who wait for it ask
-// again.
+// shared with callers who come after the revocation. Those who wait for it share the
+// next one.
 func TestVerify_RevocationMakesCallsUnderWayVoid(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		proceed := make(chan struct{})
-		p := &verifyingPlugin{freshFor: time.Hour}
-		p.respond = func(_ context.Context, request any) error {
-			if _, ok := request.(*personalv1.ProfileRequest); ok && p.asked.Load() == 1 {
-				<-proceed
-			}
-			return nil
-		}
-		c := pluginrpc.NewClient(p, newFakeHost("1"))
-		first, waiting := make(chan string), make(chan string)
-		verify := func(result chan string) {
-			profile, _ := c.Verify(t.Context(), pair, time.Minute)
-			result <- profile.Login
-		}
-		go verify(first)
-		synctest.Wait()
-		go verify(waiting)
-		synctest.Wait()
-		if err := c.Logout(t.Context(), personal.LogoutRequest{Credentials: pair}); err != nil {
-			t.Fatal(err)
-		}
-		later, err := c.Verify(t.Context(), pair, time.Minute) // while the first call is under way
-		if err != nil || later.Login != "result 2" {
-			t.Errorf("after the revocation: got %q, %v, want a result of its own", later.Login, err)
-		}
-		close(proceed)
-		if got := <-first; got != "result 1" {
-			t.Errorf("first caller: got %q, want its own result", got)
-		}
-		if got := <-waiting; got != "result 3" {
-			t.Errorf("waiting caller: got %q, want a result of its own", got)
-		}
-		if again, _ := c.Verify(t.Context(), pair, time.Minute); again.Login != "result 2" {
-			t.Errorf("got %q, want the result that was read after the revocation", again.Login)
-		}
-	})
+	for name, asksLater := range map[string]bool{"caller after the revocation": true, "only those who wait": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				proceed := make(chan struct{})
+				p := &verifyingPlugin{freshFor: time.Hour}
+				p.respond = func(_ context.Context, request any) error {
+					if _, ok := request.(*personalv1.ProfileRequest); ok && p.asked.Load() == 1 {
+						<-proceed
+					}
+					return nil
+				}
+				c := pluginrpc.NewClient(p, newFakeHost("1"))
+				first, waiting := make(chan string), make(chan []string)
+				go func() {
+					profile, _ := c.Verify(t.Context(), pair, time.Minute)
+					first <- profile.Login
+				}()
+				synctest.Wait()
+				go func() {
+					logins, _ := verifyAll(t.Context(), c, 32)
+					waiting <- logins
+				}()
+				synctest.Wait()
+				if err := c.Logout(t.Context(), personal.LogoutRequest{Credentials: pair}); err != nil {
+					t.Fatal(err)
+				}
+				if asksLater {
+					later, err := c.Verify(t.Context(), pair, time.Minute) // while the first call is under way
+					if err != nil || later.Login != "result 2" {
+						t.Errorf("after the revocation: got %q, %v, want a result of its own", later.Login, err)
+					}
+				}
+				close(proceed)
+				if got := <-first; got != "result 1" {
+					t.Errorf("first caller: got %q, want its own result", got)
+				}
+				for _, got := range <-waiting {
+					if got != "result 2" {
+						t.Errorf("waiting caller: got %q, want the result that was read after the revocation", got)
+					}
+				}
+				p.wantAsked(t, c, pair, 2)
+			})
+		})
+	}
 }
 
 // Users sign in and out while others verify them: a caller that asks after a sign-out

@@ -13,8 +13,9 @@ import (
 )
 
 // maxAllocations is how many allocations a call that does nothing may have, in host and
-// plugin together, beyond those of a call to gRPC's own health service.
-const maxAllocations = 32
+// plugin together, beyond those of a call to gRPC's own health service. There are 31; a
+// few more may come with an update of gRPC.
+const maxAllocations = 36
 
 func TestCall_AllocatesLittleBesideGRPC(t *testing.T) {
 	host := newFakeHost("1")

@@ -51,7 +51,8 @@ func outgoing(ctx context.Context, revision string) context.Context {
 	values := make([]string, 0, maxCallKeys) // one allocation for all
 	set := func(key, value string) {
 		values = append(values, value)
-		md[key] = values[len(values)-1:]
+		n := len(values)
+		md[key] = values[n-1 : n : n] // so that an append does not overwrite the next one
 	}
 	for _, t := range callTexts(&call) {
 		if *t.value != "" {

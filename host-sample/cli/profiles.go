@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof" // also registers with http.DefaultServeMux, which is never served
+	"net/url"
 	"strconv"
 	"time"
 
@@ -33,6 +34,9 @@ func (h *host) listenForProfiles(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", h.config.flags.Pprof)
 	if err != nil {
 		return &flagError{"pprof", err}
+	}
+	if err := checkListensOnLoopback(listener.Addr()); err != nil {
+		return &flagError{"pprof", errors.Join(err, listener.Close())}
 	}
 	h.profiles = &profileServer{
 		server: &http.Server{ // without a time limit for responses: recording takes a while
@@ -70,7 +74,17 @@ func checkProfileAddr(addr string) error {
 		return err
 	}
 	if !mailer.IsLoopback(host) {
-		return errors.New("profiles are served on a loopback address only, such as 127.0.0.1:6060")
+		return errNotLoopback
+	}
+	return nil
+}
+
+var errNotLoopback = errors.New("profiles are served on a loopback address only, such as 127.0.0.1:6060")
+
+// checkListensOnLoopback checks the address that was resolved from a name.
+func checkListensOnLoopback(addr net.Addr) error {
+	if tcp, ok := addr.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
+		return errNotLoopback
 	}
 	return nil
 }
@@ -136,18 +150,18 @@ func profileTime(name, seconds string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// onlyLoopback refuses requests for another host name: a website could otherwise lead a
-// browser on this machine here and read the response.
+// onlyLoopback refuses requests that a website causes in a browser on this machine: for
+// another host name, under which it could read the response, and from another site,
+// which could start recordings.
 func onlyLoopback(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, _, err := net.SplitHostPort(r.Host)
-		if err != nil {
-			name = r.Host
-		}
-		if !mailer.IsLoopback(name) {
+		switch host := (&url.URL{Host: r.Host}); {
+		case !mailer.IsLoopback(host.Hostname()):
 			http.Error(w, "profiles are served under a loopback name only", http.StatusForbidden)
-			return
+		case r.Header.Get("Sec-Fetch-Site") == "cross-site":
+			http.Error(w, "profiles are not served to other sites", http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -93,6 +94,7 @@ func TestProfiles_RequestsAreChecked(t *testing.T) {
 		"http://localhost:6060/debug/pprof/plugin/profile":              {http.StatusOK, "profile 30s"},
 		"http://127.0.0.1/debug/pprof/plugin/trace":                     {http.StatusOK, "trace 1s"},
 		"http://[::1]:6060/debug/pprof/plugin/profile?seconds=60":       {http.StatusOK, "profile 1m0s"},
+		"http://[::1]/debug/pprof/plugin/allocs":                        {http.StatusOK, "allocs 0s"},
 		"http://127.0.0.1:6060/debug/pprof/plugin/heap":                 {http.StatusOK, "heap 0s"},
 		"http://127.0.0.1:6060/debug/pprof/plugin/heap?seconds=1":       {http.StatusBadRequest, "takes no seconds"},
 		"http://127.0.0.1:6060/debug/pprof/plugin/profile?seconds=61":   {http.StatusBadRequest, "want 1 to 60"},
@@ -106,6 +108,26 @@ func TestProfiles_RequestsAreChecked(t *testing.T) {
 		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
 		if w.Code != tt.code || !strings.Contains(w.Body.String(), tt.body) {
 			t.Errorf("%s: got %d %s, want %d %s", target, w.Code, w.Body, tt.code, tt.body)
+		}
+	}
+}
+
+func TestProfiles_OtherSitesAreRefused(t *testing.T) {
+	for site, want := range map[string]int{"cross-site": http.StatusForbidden, "same-origin": http.StatusOK, "none": http.StatusOK} {
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:6060/debug/pprof/plugin/heap", nil)
+		r.Header.Set("Sec-Fetch-Site", site)
+		w := httptest.NewRecorder()
+		newProfiles(profiled{}).ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: got %d %s, want %d", site, w.Code, w.Body, want)
+		}
+	}
+}
+
+func TestProfiles_ResolvedAddressIsLoopback(t *testing.T) {
+	for address, want := range map[string]error{"127.0.0.1": nil, "::1": nil, "192.0.2.1": errNotLoopback, "0.0.0.0": errNotLoopback} {
+		if err := checkListensOnLoopback(&net.TCPAddr{IP: net.ParseIP(address)}); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", address, err, want)
 		}
 	}
 }

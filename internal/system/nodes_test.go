@@ -23,24 +23,24 @@ func TestNodes_ChangesTakeEffect(t *testing.T) {
 	newPassword := func(old string) params {
 		return params{"old_password": old, "password": recovered, "confirm_password": recovered}
 	}
-	byAdmin := func(action string, form func(user) url.Values) func(*testing.T, user) {
-		return func(t *testing.T, u user) {
+	byAdmin := func(action string, form func(user) url.Values) func(*testing.T, user, pair) {
+		return func(t *testing.T, u user, _ pair) {
 			near.adminSubmit(t, admin, fmt.Sprintf("/admin/users/%d/%s", u.ID, action), form(u))
 		}
 	}
 	noForm := func(user) url.Values { return nil }
-	for name, end := range map[string]func(t *testing.T, u user){
-		"sign-out": func(t *testing.T, u user) { near.postAs(t, u.pair, "logout/", params{}).want(t, "") },
-		"sign-out everywhere": func(t *testing.T, u user) {
-			near.postAs(t, near.signIn(t, u), "logout/", params{"all": true}).want(t, "")
+	for name, end := range map[string]func(t *testing.T, u user, other pair){
+		"sign-out": func(t *testing.T, u user, _ pair) { near.postAs(t, u.pair, "logout/", params{}).want(t, "") },
+		"sign-out everywhere": func(t *testing.T, _ user, other pair) {
+			near.postAs(t, other, "logout/", params{"all": true}).want(t, "")
 		},
-		"revoked session": func(t *testing.T, u user) {
-			near.postAs(t, near.signIn(t, u), "sessions_revoke/", params{"id": near.current(t, u.pair)}).want(t, "")
+		"revoked session": func(t *testing.T, u user, other pair) {
+			near.postAs(t, other, "sessions_revoke/", params{"id": near.current(t, u.pair)}).want(t, "")
 		},
-		"changed password": func(t *testing.T, u user) {
-			near.postAs(t, near.signIn(t, u), "password/", newPassword(u.password)).want(t, "")
+		"changed password": func(t *testing.T, u user, other pair) {
+			near.postAs(t, other, "password/", newPassword(u.password)).want(t, "")
 		},
-		"recovered password": func(t *testing.T, u user) {
+		"recovered password": func(t *testing.T, u user, _ pair) {
 			near.post(t, "recover/", params{"login": u.login}).want(t, "")
 			var mails []message
 			eventually(t, "one of the hosts sends the mail", func() bool {
@@ -55,9 +55,10 @@ func TestNodes_ChangesTakeEffect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := near.newUser(t)
+			other := near.signIn(t, u) // before the pages: the host forgets a user who signs in
 			near.wantPage(t, u.pair, http.StatusOK)
 			far.wantPage(t, u.pair, http.StatusOK)
-			end(t, u)
+			end(t, u, other)
 			ended := time.Now()
 			near.wantPage(t, u.pair, http.StatusUnauthorized)
 			outlast(ended, soon)

@@ -18,7 +18,8 @@ var validSum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 // Stage makes a verified copy of the entry's binary below privateDir, in a folder
 // named by its sha256, and returns the copy's path. It verifies the copy, so that
 // later changes to the original do not matter. It reuses an earlier copy whose
-// contents are still correct.
+// contents are still correct, also one of an earlier process, and then does not read
+// the original: [Catalogue.Verify] does.
 //
 // A catalogue with keys checks the signature each time; see [WithKeys], and
 // [WithMinVersion] for versions that are too old.

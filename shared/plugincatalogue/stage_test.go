@@ -109,6 +109,11 @@ func TestStage_ReusesOnlyAnIntactCopy(t *testing.T) {
 	if info, err := os.Stat(mustStage(t, c, e, private)); err != nil || info.Mode() != copyMode {
 		t.Errorf("got a copy with mode %v (%v), want %v", info.Mode(), err, os.FileMode(copyMode))
 	}
+
+	overwrite(t, e.Binary())
+	if sum, err := sumOf(t.Context(), mustStage(t, c, e, private)); err != nil || sum != e.Manifest.SHA256 {
+		t.Errorf("the original has changed: got a copy with the sum %s (%v), want the earlier one, %s", sum, err, e.Manifest.SHA256)
+	}
 }
 
 func TestStage_RefusesFolderOpenToOthers(t *testing.T) {

@@ -55,6 +55,15 @@ func TestSettings_FileChangesOnlyItsKeys(t *testing.T) {
 	}
 }
 
+func TestSettings_VerifyCacheIsFromZeroToAMinute(t *testing.T) {
+	for text, want := range map[string]time.Duration{"0s": 0, "60s": time.Minute} {
+		s, err := readSettings([]byte("[session]\nverify_cache = \"" + text + "\""))
+		if got := s.accounts().VerifyCache; err != nil || got != want {
+			t.Errorf("%s: got %v (%v), want %v", text, got, err, want)
+		}
+	}
+}
+
 func TestSettings_NamesInvalidKeys(t *testing.T) {
 	for name, test := range map[string]struct{ file, want string }{
 		"an unknown key":                {"[session]\nidel = \"1h\"", "session.idel"},

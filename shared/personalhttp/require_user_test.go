@@ -201,6 +201,26 @@ func (remembering) Verify(context.Context, personal.Credentials, time.Duration) 
 	return personal.Profile{Login: "ann"}, nil
 }
 
+func TestRequireUser_AsksVerifierInsteadOfProfile(t *testing.T) {
+	asked := everything()
+	asked.ProfileFunc = func(context.Context, personal.Credentials) (personal.Profile, error) {
+		t.Error("got a call of Profile, want Verify")
+		return personal.Profile{}, nil
+	}
+	s := guarded(t, remembering{asked})
+	r, _ := http.NewRequest("GET", s.URL, nil)
+	r.Header.Set("User-Id", "42")
+	r.Header.Set("User-Hash", hash)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if body, _ := io.ReadAll(res.Body); string(body) != "hello ann" {
+		t.Errorf("got %s, want the verifier's user", body)
+	}
+}
+
 func BenchmarkRequireUser(b *testing.B) {
 	h, err := personalhttp.New(remembering{everything()}, personalhttp.Options{Log: quiet()})
 	if err != nil {

@@ -183,7 +183,7 @@ func (s *supervisor) makeLive(p *instance) error {
 func (s *supervisor) present(p *instance) {
 	p.ready = time.Now()
 	s.live, s.served, s.permanent = p, true, false
-	s.liveGeneration.Store(int64(p.generation))
+	s.liveNumber.Store(int64(p.generation))
 	s.unhealthy = 0
 	s.attempts.succeeded()
 }

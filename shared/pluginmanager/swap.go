@@ -399,7 +399,7 @@ func (s *supervisor) rollBack(cause error) bool {
 	}
 	b.old.idle = nil
 	s.live, s.previous = b.old, failed
-	s.liveGeneration.Store(int64(b.old.generation))
+	s.liveNumber.Store(int64(b.old.generation))
 	s.unhealthy = 0
 	level := slog.LevelInfo
 	if !errors.Is(cause, errRequested) {

@@ -116,9 +116,8 @@ var (
 
 // NewClient returns a client of the module at the other end of conn, which is that of
 // a [Connection] or forwards to one. A conn that forwards to one process after another
-// must have the method Generation() int, which returns a different number for each
-// process. Every call sends the personal.Call of its context and the revision of host's
-// schema.
+// has the method Generation() int, which returns another number for each. Every call
+// sends the personal.Call of its context and the revision of host's schema.
 //
 // All errors are of the contract: personal.CodeNotFound for an operation that
 // the plugin does not offer; personal.CodeUnavailable if the plugin is not running

@@ -77,8 +77,8 @@ compare:
 	go build -o bin/postgrestest ./internal/testkit/postgrestest
 	exec bin/postgrestest -durable -- bin/compare -base "$(BASE)" $(COMPAREFLAGS)
 
-# How speed depends on the number of accounts. The first run loads 10 GB or so, which is
-# kept: bench/README.md explains it. GROWTHFLAGS are its flags; -h shows them.
+# How speed depends on the number of accounts. The first run generates about 8 GB, which
+# are kept: bench/README.md explains it. GROWTHFLAGS are its flags; -h shows them.
 bench-growth: build
 	go build -C bench -o ../bin/growth ./growth
 	exec bin/growth $(GROWTHFLAGS)

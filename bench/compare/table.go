@@ -54,7 +54,7 @@ func (c *comparison) goals() []row {
 		all = append(all, quotient("RequireUser page / bare page, "+on, harness.Rate, key(figureRequire, on), key(figureBare, on)).atLeast(0.85))
 	}
 	all = append(all,
-		quotient("the same, "+sqlite+uncached+" / PocketBase's record view", harness.Rate, key(figureRequire, sqlite+uncached), key(figureProfile, pocketBaseTitle)).atLeast(2),
+		quotient("RequireUser page, "+sqlite+uncached+" / PocketBase's record view", harness.Rate, key(figureRequire, sqlite+uncached), key(figureProfile, pocketBaseTitle)).atLeast(2),
 		quotient("refresh, "+sqlite+" / PocketBase", harness.Rate, key(figureRefresh, sqlite), key(figureRefresh, pocketBaseTitle)).atLeast(1))
 	if strings.HasPrefix(c.options.base, goalBase) {
 		before := postgres + c.baseSuffix()
@@ -80,7 +80,7 @@ func (c *comparison) goals() []row {
 	return all
 }
 
-// others returns the ratios without a goal of a build.
+// others returns a build's ratios that have no goal.
 func others(suffix string) []row {
 	var all []row
 	for _, database := range []string{sqlite, postgres} {

@@ -20,8 +20,8 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// prefix begins the names of the databases. It changes with the schema, and must be
-// changed with the content. Databases with another prefix are removed.
+// prefix begins the names of the databases. It changes with the schema. Raise c1 when
+// the generated data changes. Databases with another prefix are removed.
 var prefix = fmt.Sprintf("growth_s%d_c1_", store.SchemaTarget)
 
 // keeper keeps the databases of one system between runs. A database gets its name when
@@ -32,7 +32,8 @@ type keeper struct {
 	server *testkit.PostgresServer // else nil
 }
 
-// openKeeper also starts PostgreSQL, and removes outdated and incomplete databases.
+// openKeeper opens the databases of one system: it starts PostgreSQL and removes outdated
+// and incomplete databases.
 func openKeeper(ctx context.Context, data string, kind dbconn.Kind) (*keeper, error) {
 	k := &keeper{kind: kind, folder: filepath.Join(data, string(kind))}
 	if kind == dbconn.PostgreSQL {
@@ -61,7 +62,7 @@ func (k *keeper) close() {
 	}
 }
 
-// clean removes the databases that this program no longer uses.
+// clean removes outdated and incomplete databases.
 func (k *keeper) clean(ctx context.Context) error {
 	names, err := k.names(ctx)
 	if err != nil {
@@ -71,7 +72,7 @@ func (k *keeper) clean(ctx context.Context) error {
 		if strings.HasPrefix(name, prefix) && !strings.HasSuffix(name, "_new") {
 			continue
 		}
-		harness.Progress("removing the outdated database %s", name)
+		harness.Progress("removing the outdated or incomplete database %s", name)
 		if err := k.remove(ctx, name); err != nil {
 			return err
 		}

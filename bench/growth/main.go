@@ -37,19 +37,19 @@ func parse() (options, error) {
 	var accounts, databases string
 	flag.StringVar(&o.data, "data", "", "the `folder` that keeps the databases (default personal-growth in the user's cache folder; root: in /var/cache)")
 	flag.StringVar(&accounts, "accounts", "1000,100000,1000000", "`numbers` of accounts, with 10 sessions each")
-	flag.StringVar(&databases, "databases", "sqlite,postgres", "the database `systems`")
+	flag.StringVar(&databases, "databases", "sqlite,postgres", "the database `systems`, separated by commas")
 	flag.IntVar(&o.rounds, "rounds", 5, "number of measurements of each figure")
 	flag.Float64Var(&o.seconds, "seconds", 1.3, "duration of one measurement")
 	flag.IntVar(&o.callers, "callers", 32, "number of concurrent callers")
 	flag.IntVar(&o.signInCallers, "sign-in-callers", 8, "number of concurrent callers of sign-ins")
 	flag.Parse()
 	if flag.NArg() > 0 || o.rounds < 1 || o.seconds <= 0 || o.callers < 1 || o.signInCallers < 1 {
-		return o, errors.New("an argument is invalid: see -h")
+		return o, errors.New("-rounds, -seconds, -callers and -sign-in-callers must be positive, without further arguments: see -h")
 	}
 	for text := range strings.SplitSeq(accounts, ",") {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1000 {
-			return o, fmt.Errorf("-accounts: %q is not a number from 1000 on", text)
+			return o, fmt.Errorf("-accounts: got %q, want a number of at least 1000", text)
 		}
 		o.accounts = append(o.accounts, n)
 	}
@@ -70,8 +70,8 @@ func parse() (options, error) {
 }
 
 // defaultFolder returns a folder outside the repository, which survives make clean. For
-// root it is not in the home folder, which PostgreSQL, which runs as another user, may
-// not enter.
+// root it is /var/cache: PostgreSQL runs as another user, which may not enter root's
+// home.
 func defaultFolder() (string, error) {
 	if os.Geteuid() == 0 {
 		return "/var/cache/personal-growth", nil

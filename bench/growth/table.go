@@ -26,7 +26,7 @@ var isSearch = map[string]bool{figureFirstPage: true, figureLogin: true, figureP
 // print prints the medians over rounds, and how many times slower each figure is with
 // more accounts: the median, the lowest and the highest ratio of one round.
 func print(w io.Writer, o options, kind dbconn.Kind, rounds []harness.Round) {
-	fmt.Fprintf(w, "%s, 10 sessions per account, load on %d of them or all: %d processors, %d rounds of %g s per figure, %d callers (sign-in: %d, search: 1)\n\n",
+	fmt.Fprintf(w, "%s, 10 sessions per account, up to %d sessions verified and as many refreshed: %d processors, %d rounds of %g s per figure, %d callers (sign-in: %d, search: 1)\n\n",
 		kind, sampled, runtime.NumCPU(), o.rounds, o.seconds, o.callers, o.signInCallers)
 	fmt.Fprintf(w, "%-24s %9s %11s %9s %9s   %-22s %s\n", "figure", "accounts", "per second", "p50 ms", "p99 ms", "times slower", "goal")
 	for _, figure := range figures {

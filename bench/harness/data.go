@@ -23,9 +23,9 @@ import (
 // Data describes accounts and sessions that are generated in a database by SQL.
 // Account i, from 1 on, has the id i, the login [Login](i) and the password
 // [Password]. Sessions are numbered from 1 to Accounts times SessionsEach; these are
-// their ids. Session s is of account (s-1) modulo Accounts + 1, so the sessions of an
-// account are far apart in the table, as they are in practice. Keys and hashes derive
-// from the numbers, so that only the database need be kept.
+// their ids. Session s belongs to account ((s-1) modulo Accounts) + 1, so the sessions
+// of an account are far apart in the table, as they are in practice. Keys and hashes
+// derive from the numbers, so that only the database need be kept.
 type Data struct{ Accounts, SessionsEach int64 }
 
 // Password is the password of all users.
@@ -150,9 +150,8 @@ func (d Data) Reset(ctx context.Context, url string, sessions []int64) error {
 	})
 }
 
-// Touched lets the time of the last use of the sessions be tomorrow. The plugin stores
-// a use only if the last one was a minute ago, so verifying these sessions writes
-// nothing.
+// Touched sets the last use of the sessions to tomorrow. The plugin stores a use only if
+// the last one was a minute ago, so verifying these sessions writes nothing.
 func Touched(ctx context.Context, url string, sessions []int64) error {
 	return execute(ctx, url, func(_ dbconn.Kind, do func(string) error) error {
 		return do(fmt.Sprintf("UPDATE personal_sessions SET last_seen = %d WHERE id IN (%s)",

@@ -26,8 +26,8 @@ type Load struct {
 	Accept  func(caller, n int, body []byte) error // gets the body of a 200; may be nil
 }
 
-// Span is the duration of a load. Requests that finish in the counted time count;
-// some are running when it begins and ends.
+// Span is the duration of a load. A request counts if it finishes in the counted time,
+// even if it began before.
 type Span struct {
 	Warmup   time.Duration // before requests are counted
 	Counted  time.Duration

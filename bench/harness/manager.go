@@ -13,8 +13,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
-// CMS is a host with an empty schema of user fields. It accepts and forgets events
-// and mails.
+// CMS is a host with an empty schema of user fields. It discards events and mails.
 type CMS struct{}
 
 // UserFields returns the empty schema.
@@ -57,7 +56,7 @@ func StartManager(ctx context.Context, plugin, folder, database, settings string
 		DatabaseURL: database,
 		Settings:    func() ([]byte, error) { return []byte(settings), nil },
 		RunDir:      filepath.Join(folder, "run"),
-		Log:         slog.New(slog.NewTextHandler(log, nil)), // writes as much as the sample host does
+		Log:         slog.New(slog.NewTextHandler(log, nil)), // so that logging costs as much as in the sample host
 	})
 	if err == nil {
 		err = manager.Start()

@@ -95,7 +95,7 @@ type profiler interface {
 }
 
 // newProfiles returns the handler of the profiles: those of the host under profilesPath,
-// and the same of the plugin under plugin/ below it.
+// those of the plugin under plugin/NAME below it.
 func newProfiles(plugin profiler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+profilesPath, pprof.Index)
@@ -132,7 +132,7 @@ func newProfiles(plugin profiler) http.Handler {
 func profileTime(name, seconds string) (time.Duration, error) {
 	if !pluginrpc.IsRecorded(name) {
 		if seconds != "" {
-			return 0, fmt.Errorf("the profile %q takes no seconds: it shows a moment", name)
+			return 0, fmt.Errorf("the profile %q is a snapshot: remove the parameter seconds", name)
 		}
 		return 0, nil
 	}

@@ -96,7 +96,7 @@ func TestProfiles_RequestsAreChecked(t *testing.T) {
 		"http://[::1]:6060/debug/pprof/plugin/profile?seconds=60":       {http.StatusOK, "profile 1m0s"},
 		"http://[::1]/debug/pprof/plugin/allocs":                        {http.StatusOK, "allocs 0s"},
 		"http://127.0.0.1:6060/debug/pprof/plugin/heap":                 {http.StatusOK, "heap 0s"},
-		"http://127.0.0.1:6060/debug/pprof/plugin/heap?seconds=1":       {http.StatusBadRequest, "takes no seconds"},
+		"http://127.0.0.1:6060/debug/pprof/plugin/heap?seconds=1":       {http.StatusBadRequest, "is a snapshot"},
 		"http://127.0.0.1:6060/debug/pprof/plugin/profile?seconds=61":   {http.StatusBadRequest, "want 1 to 60"},
 		"http://127.0.0.1:6060/debug/pprof/plugin/profile?seconds=soon": {http.StatusBadRequest, "want 1 to 60"},
 		"http://127.0.0.1:6060/debug/pprof/plugin/unknown":              {http.StatusNotFound, "no such profile"},

@@ -51,7 +51,7 @@ type serveCommand struct {
 
 	Bake     time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long the old version is kept warm for a rollback after a swap (${default}); 0 stops it at once."`
 	Drain    time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long requests in progress may take to finish when the host stops, or when a swap stops a plugin process (${default})."`
-	Pprof    string        `env:"PERSONAL_PPROF" placeholder:"HOST:PORT" help:"Serve profiles of host and plugin under /debug/pprof/ at this loopback address; port 0 picks a free one. By default there are none."`
+	Pprof    string        `env:"PERSONAL_PPROF" placeholder:"HOST:PORT" help:"Serve Go runtime profiles of host and plugin under /debug/pprof/ at this loopback address; port 0 picks a free one. Default: none."`
 	LogLevel string        `default:"info" env:"PERSONAL_LOG_LEVEL" help:"Log level: debug, info, warn or error (${default})."`
 }
 

@@ -70,7 +70,7 @@ func TestRender_LanguageOfTheCall(t *testing.T) {
 	}
 }
 
-func TestRender_FirstRequestsAtTheSameTime(t *testing.T) {
+func TestRender_ConcurrentFirstRequests(t *testing.T) {
 	pages := newPages(t)
 	var group sync.WaitGroup
 	for i := range 8 {
@@ -117,7 +117,7 @@ func TestPages_RefuseMissingParts(t *testing.T) {
 }
 
 // The sample's own sets, as they are embedded in its packages.
-func TestPages_OfTheSampleAreValid(t *testing.T) {
+func TestPages_SampleIsValid(t *testing.T) {
 	for _, name := range []string{"site", "admin", "reference"} {
 		folder := func(part string) fs.FS { return os.DirFS(filepath.Join("..", name, part)) }
 		p, err := ui.New(ui.Options{

@@ -229,7 +229,8 @@ func (s *Service) addKnownAddress(ctx context.Context, accountID int64) {
 	}
 }
 
-// knownAddress is the known address of a user who calls; "" if there is none.
+// knownAddress returns the caller's address in the form in which known addresses are
+// stored; "" if the call has none.
 func knownAddress(ctx context.Context) string {
 	if !personal.CallFrom(ctx).Address.IsValid() {
 		return ""

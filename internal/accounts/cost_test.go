@@ -16,8 +16,8 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// The bounds of allocations are an eighth above what was measured. PostgreSQL takes a
-// round trip for each statement.
+// The bounds of allocations are an eighth above what was measured. On PostgreSQL, each
+// counted statement is a round trip.
 func TestCost_StatementsAndAllocations(t *testing.T) {
 	costs := []struct {
 		operation                  string

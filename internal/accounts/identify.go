@@ -17,7 +17,7 @@ type caller struct {
 	session Session // without Address and Agent, unless that is the whole account
 	verdict verdict
 	secret  token.Secret // the session's current secret; to be returned, never stored
-	judged  time.Time    // when the verdict was given
+	judged  time.Time    // the time that the verdict is for, before the session was read
 	stored  bool         // the database knows that the session is in use, see touch
 }
 

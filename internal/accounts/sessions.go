@@ -19,9 +19,9 @@ type SessionStore interface {
 	FindSession(ctx context.Context, s token.Selector, part AccountPart) (Session, Account, error)
 	// RotateSession stores what a rotation changes of a session (Current, Rotated,
 	// Used, LastSeen, Rotations, Marks), if its current digest is still that of s; else
-	// ErrStale. It gets the changed session from rotated, which it calls with the time of
-	// the write, and again if it repeats the write; rotated must not use the store. If
-	// ctx ends first, the write may still happen.
+	// ErrStale. It calls rotated with the time of the write to get the changed session,
+	// and again if the write is repeated; rotated must not use the store. If ctx ends
+	// first, the write may still happen.
 	RotateSession(ctx context.Context, s Session, rotated func(now time.Time) Session) error
 	// TouchSession sets LastSeen to the time of the write. If used is set, it also
 	// stores that time as the first use of the current hash, if the digest has not

@@ -115,7 +115,8 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 	defer func() {
 		for running > 0 {
-			finished = w.finish(ctx, finished)
+			w.finish(ctx, finished)
+			finished = nil
 			end(<-ended)
 		}
 		w.finish(ctx, finished)
@@ -128,7 +129,8 @@ func (w *Worker) Run(ctx context.Context) {
 		if due && (!paused || full && running == 0) {
 			free := w.Parallel - running
 			written := len(finished) > 0
-			finished = w.finish(ctx, finished)
+			w.finish(ctx, finished)
+			finished = nil
 			jobs := w.claim(ctx, kinds, free)
 			for _, j := range jobs {
 				running++
@@ -174,9 +176,9 @@ func (w *Worker) claim(ctx context.Context, kinds []Kind, n int) []Job {
 
 // finish removes jobs from the store, even if ctx has ended. Jobs that it cannot remove
 // run again when their leases have expired.
-func (w *Worker) finish(ctx context.Context, jobs []Job) (none []Job) {
+func (w *Worker) finish(ctx context.Context, jobs []Job) {
 	if len(jobs) == 0 {
-		return nil
+		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -184,7 +186,6 @@ func (w *Worker) finish(ctx context.Context, jobs []Job) (none []Job) {
 		w.Log.WarnContext(ctx, "the results of jobs could not be stored; they will run again",
 			slog.Int("jobs", len(jobs)), slog.Any("error", err))
 	}
-	return nil
 }
 
 // run runs one job. It schedules a retry, or reports that the job is finished.

@@ -9,6 +9,9 @@ import (
 const (
 	// maxGarbage limits the memory of ended hashings that waits for the collector.
 	maxGarbage = 128 << 20
+	// maxRaise limits how far the percentage is raised: cheap hashings are not what fills
+	// the heap.
+	maxRaise = 4
 	// coolAfter is how long after the last hashing the memory is returned.
 	coolAfter = 10 * time.Second
 )
@@ -17,7 +20,7 @@ const (
 // Each hashing allocates its own memory, and there is little else on the heap: with
 // Go's default of 100 %, there is a collection for every other hashing on two
 // processors. Once no password has been hashed for coolAfter, the collector returns
-// all free memory to the system. The percentage belongs to the process.
+// all free memory to the system. The percentage is a setting of the whole process.
 type collector struct {
 	raise int // times the normal percentage
 
@@ -27,10 +30,9 @@ type collector struct {
 	cooling *time.Timer
 }
 
-// newCollector returns the collector for hashings of which so many run at once.
+// newCollector returns a collector for parallel hashes with these parameters.
 func newCollector(p Params, parallel int) *collector {
-	const most = 4 // if hashings are cheap, they are not what fills the heap
-	return &collector{raise: min(max(1, maxGarbage/(int(p.MemoryKiB)*1024*parallel)), most)}
+	return &collector{raise: min(max(1, maxGarbage/(int(p.MemoryKiB)*1024*parallel)), maxRaise)}
 }
 
 // hashing must be called before each hashing. It is safe to call on a nil receiver,
@@ -49,7 +51,8 @@ func (c *collector) hashing() {
 	}
 }
 
-// cool ends what hashing began, unless there was another hashing lately.
+// cool restores the percentage and returns free memory, unless a password was hashed
+// within coolAfter.
 func (c *collector) cool() {
 	c.mu.Lock()
 	if rest := coolAfter - time.Since(c.last); rest > 0 {

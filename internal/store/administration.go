@@ -24,9 +24,9 @@ const searchWindow = 500
 
 // SearchAccounts implements accounts.AdministrationStore. It reads accounts from
 // the highest id downwards until the page is full; a search that matches little
-// reads the whole table. An administrator who enters a whole login, e-mail or id does
-// not wait for that: indexes find the account, and its page is complete with the
-// matches among the newest accounts.
+// reads the whole table. If accounts have the whole text as login, e-mail or id, indexes
+// find them without reading the table; the rest of the first page holds matches among
+// the searchWindow newest accounts.
 func (s *Store) SearchAccounts(ctx context.Context, q accounts.AccountSearch) (accounts.AccountPage, error) {
 	var whole, found []accountRow
 	if q.Text != "" && q.Before == 0 {

@@ -156,7 +156,7 @@ func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, address st
 	})
 }
 
-// addKnownAddress stores a known address of an account that is locked.
+// addKnownAddress returns the statements that store a known address of a locked account.
 func addKnownAddress(tx bun.Tx, accountID int64, address string, limit int, now time.Time) []schema.QueryAppender {
 	return []schema.QueryAppender{
 		tx.NewRaw(`INSERT INTO personal_places (account_id, place, seen) VALUES (?, ?, ?)

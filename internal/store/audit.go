@@ -9,8 +9,9 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// insertAudit stores an event as an audit entry. If the account has been deleted
-// meanwhile, the entry holds only what a deletion would have left of it.
+// insertAudit returns the statement that stores an event as an audit entry. If the
+// account has been deleted meanwhile, the entry holds only what a deletion would have
+// left of it.
 func insertAudit(tx bun.Tx, e personal.Event, deleted bool) schema.QueryAppender {
 	row := auditRow{
 		EventID: e.ID, Type: e.Type, Time: at(e.Time), AccountID: e.UserID,

@@ -14,9 +14,8 @@ import (
 // that meets a free slot runs at once. While no call is made, no goroutine exists.
 //
 // Invariant: each accepted call is waiting, or in one running batch, or running
-// alone, and gets its own result when that has ended. Nothing that happens to its
-// caller changes this: a cancelled caller stops waiting, but its call runs, and
-// neither cancels nor delays the batch.
+// alone, and gets its own result when that has ended. A cancelled caller stops
+// waiting; its call still runs, and the batch is neither cancelled nor delayed.
 //
 // The calls of a failed batch run again, each alone, beside later batches. So run
 // must have no effect if it fails, or one that a repetition tolerates.
@@ -33,8 +32,8 @@ type batcher[T, R any] struct {
 	alone func(ctx context.Context, call T) (R, error)
 
 	mu      sync.Mutex
-	waiting []*member[T, R] // in order of arrival
-	running int             // slots in use
+	waiting []*acceptedCall[T, R] // in order of arrival
+	running int                   // slots in use
 	closed  bool
 	open    sync.WaitGroup // goroutines
 }
@@ -50,17 +49,17 @@ var errAlone = errors.New("not run with the batch")
 
 var errClosed = errors.New("the store is closed")
 
-// member is one call in a batcher.
-type member[T, R any] struct {
+// acceptedCall is a call in a batcher, with its result.
+type acceptedCall[T, R any] struct {
 	ctx  context.Context // its values are used for a batch, its end is not
 	call T
 	result[R]
 	done chan struct{} // closed when result is set
 }
 
-func (m *member[T, R]) finish(value R, err error) {
-	m.value, m.err = value, err
-	close(m.done)
+func (c *acceptedCall[T, R]) finish(value R, err error) {
+	c.value, c.err = value, err
+	close(c.done)
 }
 
 // do runs a call in a batch and returns its result. If ctx ends first, do returns
@@ -69,26 +68,26 @@ func (b *batcher[T, R]) do(ctx context.Context, call T) (none R, err error) {
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	m := &member[T, R]{ctx: ctx, call: call, done: make(chan struct{})}
-	if err := b.join(m); err != nil {
+	c := &acceptedCall[T, R]{ctx: ctx, call: call, done: make(chan struct{})}
+	if err := b.join(c); err != nil {
 		return none, err
 	}
 	select {
-	case <-m.done:
-		return m.value, m.err
+	case <-c.done:
+		return c.value, c.err
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
 }
 
 // join adds a call, and starts a goroutine for it if a slot is free.
-func (b *batcher[T, R]) join(m *member[T, R]) error {
+func (b *batcher[T, R]) join(c *acceptedCall[T, R]) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return errClosed
 	}
-	b.waiting = append(b.waiting, m)
+	b.waiting = append(b.waiting, c)
 	if b.running < b.slots {
 		b.running++
 		b.open.Go(b.work)
@@ -104,7 +103,7 @@ func (b *batcher[T, R]) work() {
 }
 
 // next takes the next batch from the waiting calls, or frees the slot if none waits.
-func (b *batcher[T, R]) next() []*member[T, R] {
+func (b *batcher[T, R]) next() []*acceptedCall[T, R] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.waiting) == 0 {
@@ -118,50 +117,50 @@ func (b *batcher[T, R]) next() []*member[T, R] {
 		b.waiting = b.waiting[n:]
 		return batch
 	}
-	var batch, rest []*member[T, R]
+	var batch, rest []*acceptedCall[T, R]
 	taken := make(map[int64]struct{}, min(len(b.waiting), b.limit))
-	for _, m := range b.waiting {
-		key := b.key(m.call)
+	for _, c := range b.waiting {
+		key := b.key(c.call)
 		if _, twice := taken[key]; twice || len(batch) == b.limit {
-			rest = append(rest, m)
+			rest = append(rest, c)
 			continue
 		}
 		taken[key] = struct{}{}
-		batch = append(batch, m)
+		batch = append(batch, c)
 	}
 	b.waiting = rest
 	return batch
 }
 
-func (b *batcher[T, R]) runBatch(batch []*member[T, R]) {
+func (b *batcher[T, R]) runBatch(batch []*acceptedCall[T, R]) {
 	ctx, cancel := b.bounded(batch[0])
 	defer cancel()
 	calls := make([]T, len(batch))
-	for i, m := range batch {
-		calls[i] = m.call
+	for i, c := range batch {
+		calls[i] = c.call
 	}
 	results, err := recovered(func() ([]result[R], error) { return b.run(ctx, calls) })
-	for i, m := range batch {
+	for i, c := range batch {
 		switch {
 		case err == nil && !errors.Is(results[i].err, errAlone):
-			m.finish(results[i].value, results[i].err)
+			c.finish(results[i].value, results[i].err)
 		case err != nil && len(batch) == 1: // it has run alone
-			m.finish(m.value, err)
+			c.finish(c.value, err)
 		default:
-			b.open.Go(func() { b.runAlone(m) })
+			b.open.Go(func() { b.runAlone(c) })
 		}
 	}
 }
 
-func (b *batcher[T, R]) runAlone(m *member[T, R]) {
-	ctx, cancel := b.bounded(m)
+func (b *batcher[T, R]) runAlone(c *acceptedCall[T, R]) {
+	ctx, cancel := b.bounded(c)
 	defer cancel()
-	m.finish(recovered(func() (R, error) { return b.alone(ctx, m.call) }))
+	c.finish(recovered(func() (R, error) { return b.alone(ctx, c.call) }))
 }
 
-// bounded returns a context with m's values and the batcher's own time limit.
-func (b *batcher[T, R]) bounded(m *member[T, R]) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(m.ctx), b.timeout)
+// bounded returns a context with c's values and the batcher's own time limit.
+func (b *batcher[T, R]) bounded(c *acceptedCall[T, R]) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(c.ctx), b.timeout)
 }
 
 // recovered turns a panic of f into an error: it fails only the calls that f runs.

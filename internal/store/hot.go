@@ -18,9 +18,12 @@ import (
 )
 
 // This file holds the queries that requests of signed-in users run: finding, rotating
-// and touching a session. They bypass bun, which writes values into the text and scans
-// by reflection. Writes run in natural batches (see batcher), and so do lookups on
-// PostgreSQL, where most of a query's cost is its round trip and its planning.
+// and touching a session. Writes run in natural batches (see batcher), and so do lookups
+// on PostgreSQL, where most of a query's cost is its round trip and its planning.
+//
+// Prepared statements (SQLite) and batches (PostgreSQL) bypass bun, which writes values
+// into the text and scans by reflection. A single write on PostgreSQL, a write that runs
+// alone and a lookup of a whole account use bun.
 
 // sessionWrite is a rotation or a touch.
 type sessionWrite struct {
@@ -29,9 +32,9 @@ type sessionWrite struct {
 	used    bool // of a touch: the current hash was used
 }
 
-// written is what a sessionWrite stores at a time. Newest is nil for a touch.
+// written holds the values that a sessionWrite stores. newest is nil for a touch.
 type written struct {
-	before                  []byte // digest on which a rotation depends, and the first use of a touch
+	before                  []byte // the digest that must still be current, for a rotation or a first use
 	newest, marks           []byte
 	rotated, used, lastSeen micros // used of a touch: 0 if the hash was not used
 	rotations               int64
@@ -52,8 +55,8 @@ func (w sessionWrite) at(now time.Time) written {
 	}
 }
 
-// result is a write's result if it has changed so many rows. A session that is gone
-// cannot be touched, which is no error.
+// result returns the outcome of a write that changed this many rows: ErrStale for a
+// rotation that changed none. A touch of a missing session is no error.
 func (w sessionWrite) result(rows int64) error {
 	if rows == 0 && w.rotated != nil {
 		return accounts.ErrStale
@@ -81,9 +84,10 @@ func (s *Store) writeSession(ctx context.Context, doing string, w sessionWrite) 
 	return wrap(ctx, doing, err)
 }
 
-// newWrites returns the batcher of session writes. A session is in a batch once,
-// because the PostgreSQL statement updates a row once. There is one slot: SQLite has
-// one writer, and on PostgreSQL more slots make smaller batches, which cost more.
+// newWrites returns the batcher of session writes. A batch holds at most one write per
+// session, because the PostgreSQL statement updates a row once. There is one slot:
+// SQLite has one writer, and on PostgreSQL more slots make smaller batches, which cost
+// more.
 func (s *Store) newWrites() *batcher[sessionWrite, struct{}] {
 	b := &batcher[sessionWrite, struct{}]{
 		slots: 1, limit: 256, timeout: operationTimeout,
@@ -97,8 +101,7 @@ func (s *Store) newWrites() *batcher[sessionWrite, struct{}] {
 	return b
 }
 
-// The statements of single writes, with placeholders of SQLite and bun. They end with
-// an id: one of the two that follow.
+// The statements of single writes, with ? as placeholder. Append anyID or unlockedID.
 const (
 	rotateSession = `UPDATE personal_sessions SET newest = ?, rotated = ?, used = ?, last_seen = ?, rotations = ?, marks = ?
 		WHERE newest = ? AND id = `
@@ -170,13 +173,12 @@ func (s *Store) writeSQLite(ctx context.Context, writes []sessionWrite) ([]resul
 	return results, tx.Commit()
 }
 
-// writePostgres makes the writes with one statement, which waits for no row lock:
-// a row that another transaction has locked is skipped, and its write runs alone. So
-// does a write that changes no row, which is rare: alone it gets its own result.
+// writePostgres makes the writes with one statement. A row that another transaction has
+// locked is skipped, and its write runs alone. So does a write that changes no row,
+// which is rare: alone it gets its own result.
 //
-// The locks are taken in the order of the ids, so that batches of several nodes
-// cannot deadlock; a change of an account, which locks its sessions in any order,
-// cannot either, because this statement never waits.
+// It cannot deadlock with batches of other nodes or with changes of accounts, because
+// it never waits for a row lock.
 func (s *Store) writePostgres(ctx context.Context, writes []sessionWrite) ([]result[struct{}], error) {
 	now := s.Now()
 	if len(writes) == 1 {
@@ -226,7 +228,7 @@ func (s *Store) writePostgres(ctx context.Context, writes []sessionWrite) ([]res
 }
 
 const writeSessions = `WITH locked AS (
-		SELECT id FROM personal_sessions WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED)
+		SELECT id FROM personal_sessions WHERE id = ANY ($1::bigint[]) FOR UPDATE SKIP LOCKED)
 	UPDATE personal_sessions s SET
 		newest = coalesce(n.newest, s.newest),
 		rotated = CASE WHEN n.newest IS NULL THEN s.rotated ELSE n.rotated END,
@@ -284,7 +286,7 @@ func (s *Store) FindSession(ctx context.Context, selector token.Selector, part a
 	return found.session, found.account, wrap(ctx, doing, err)
 }
 
-// findColumns are the columns that FindSession reads, except of a whole account.
+// findColumns are the columns that FindSession reads, except with WholeAccount.
 var findColumns = [...]string{
 	accounts.AccountState:   stateColumns,
 	accounts.AccountProfile: stateColumns + ", a.login, a.name, a.email, a.fields",

@@ -48,7 +48,8 @@ func (s *Store) addJobs(ctx context.Context, tx bun.Tx, jobs []accounts.NewJob) 
 	return execAll(ctx, tx, writes...)
 }
 
-// insertJobs is addJobs for accounts that are locked.
+// insertJobs returns the statements that store jobs of locked accounts, and their
+// events as audit entries.
 func insertJobs(tx bun.Tx, jobs []accounts.NewJob, now time.Time) (writes []schema.QueryAppender) {
 	for _, j := range jobs {
 		if j.Event != nil {
@@ -137,7 +138,7 @@ func (s *Store) FinishJobs(ctx context.Context, jobs ...outbox.Job) error {
 	for _, j := range jobs {
 		claims = append(claims, j.ID, j.Lease)
 	}
-	// Others, too, lock several jobs in the order of their ids.
+	// Ordered by id, as in eraseJobs, to prevent deadlocks.
 	remove := "WITH done AS MATERIALIZED (SELECT id FROM personal_jobs WHERE id = ? AND lease = ?" +
 		strings.Repeat(" OR id = ? AND lease = ?", len(jobs)-1) + " ORDER BY id ?) DELETE FROM personal_jobs WHERE id IN (SELECT id FROM done)"
 	claims = append(claims, s.forUpdate)
@@ -154,7 +155,7 @@ func (s *Store) FinishJobs(ctx context.Context, jobs ...outbox.Job) error {
 			if !j.Followed {
 				continue
 			}
-			// Also if another job has replaced this one: it may have been postponed.
+			// Also if another job has replaced j: the next job may still be postponed.
 			_, err := exec(ctx, tx, `UPDATE personal_jobs SET due = ? WHERE due > ? AND attempts = 0 AND id = (
 				SELECT id FROM personal_jobs WHERE account_id = ? AND kind = ? ORDER BY id LIMIT 1)`, now, now, j.AccountID, j.Kind)
 			if err != nil {

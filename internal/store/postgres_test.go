@@ -25,8 +25,8 @@ func TestNow_IsThePostgreSQLServersTime(t *testing.T) {
 }
 
 // A password change, for example, locks the sessions of its account. A batch that
-// waited for it would fail after its time limit, and only then run its members alone.
-func TestSessionWrites_LockedSessionDelaysNoOther(t *testing.T) {
+// waited for it would fail after its time limit, and only then run its writes alone.
+func TestSessionWrites_LockedSessionDoesNotDelayOthers(t *testing.T) {
 	const sessions = 32
 	url := testkit.Postgres(t)
 	s := migrated(t, url, store.Options{})

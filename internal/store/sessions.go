@@ -46,15 +46,15 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 	return account, err
 }
 
-// signInRow is an account, and whether its user was seen lately at the address from
-// which they sign in.
+// signInRow is an account, and whether the caller's address was stored as its known
+// address within addressAccuracy.
 type signInRow struct {
 	accountRow
 	Known bool
 }
 
-// removeSurplus removes the account's expired sessions, and of the others the longest
-// unused ones, so that there is a place for another one.
+// removeSurplus returns the statement that removes the account's expired sessions and,
+// of the others, those unused for longest, so that one more fits.
 func removeSurplus(tx bun.Tx, o accounts.OpenSession) schema.QueryAppender {
 	return tx.NewRaw(`DELETE FROM personal_sessions WHERE account_id = ?0 AND id NOT IN (
 			SELECT id FROM personal_sessions WHERE account_id = ?0 AND last_seen > ?1 AND created > ?2

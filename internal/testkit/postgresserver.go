@@ -20,7 +20,7 @@ import (
 type PostgresServer struct {
 	URL      string
 	lifeline io.Closer     // stops the server when it is closed
-	ended    chan struct{} // closed when the server has stopped and its folder is removed, unless that is kept
+	ended    chan struct{} // closed when the server has stopped and its folder, unless kept, is removed
 }
 
 // keeper is the script of a child that runs the server. When its standard input ends,
@@ -53,13 +53,13 @@ func StartDurablePostgres(ctx context.Context) (*PostgresServer, error) {
 }
 
 // StartKeptPostgres is [StartDurablePostgres] on a folder that is kept, with its
-// databases. The folder is created if it is missing. Its parents must let the user
-// pass that the server runs as.
+// databases. The folder is created if it is missing. The user that the server runs as
+// must be able to enter its parent folders.
 func StartKeptPostgres(ctx context.Context, folder string) (*PostgresServer, error) {
 	return startPostgres(ctx, folder, durable...)
 }
 
-// Of two equal settings the later one counts.
+// durable overrides settings of keeper: of two equal ones the later counts.
 var durable = []string{"-c", "fsync=on", "-c", "full_page_writes=on", "-c", "synchronous_commit=on"}
 
 // startPostgres starts a server with further arguments. Without a folder that is kept
@@ -82,7 +82,8 @@ func startPostgres(ctx context.Context, kept string, args ...string) (*PostgresS
 	return nil, err
 }
 
-// Stop stops the server, and waits until its folder is removed, unless that is kept.
+// Stop stops the server, waits for its end and removes its folder, unless the folder is
+// kept.
 func (s *PostgresServer) Stop() error {
 	err := s.lifeline.Close()
 	<-s.ended

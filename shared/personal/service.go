@@ -44,9 +44,8 @@ type Service interface {
 	Recover(ctx context.Context, r RecoverRequest) error
 
 	// RecoverConfirm sets a new password with a mailed token and ends every session
-	// of the account. It returns the user's id, which a visitor must not see; 0 if a
-	// plugin of an older version does not tell. Codes: validation_failed,
-	// invalid_token.
+	// of the account. It returns the user's id, which a visitor must not see; 0 from a
+	// plugin of an older version. Codes: validation_failed, invalid_token.
 	RecoverConfirm(ctx context.Context, r RecoverConfirmRequest) (userID int64, err error)
 
 	// Profile returns the profile of the account that the credentials identify.

@@ -71,8 +71,8 @@ type locales struct {
 	labelSets labelSets
 
 	// Parsing Accept-Language costs more than all else that a page of the host needs
-	// from this package, and few values are common. Each choice has one place, which a
-	// value with the same hash takes over.
+	// from this package, and few values are common. A header's hash selects its slot;
+	// headers with the same slot replace each other.
 	seed    maphash.Seed
 	choices [256]atomic.Pointer[choice]
 }

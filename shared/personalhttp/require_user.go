@@ -69,10 +69,10 @@ func WithErrorHandler(reject ErrorHandler) RequireOption {
 // from [UserFrom]. Other requests get the envelope, or the response of
 // [WithErrorHandler]: 401 unauthenticated, or the service's error, such as 503.
 //
-// It asks the service about each request: the method Verify if there is one, as
-// pluginrpc.Client has, which may remember the user for the time of the setting
-// session.verify_cache; else Profile. A session that is revoked through the same client
-// ends with the next request.
+// It verifies each request by the service's method Verify if there is one
+// (pluginrpc.Client has it), else by Profile. Verify may rely on an earlier verification
+// for the time of the setting session.verify_cache. A session that is revoked through
+// the same client ends with the next request.
 //
 // The request's context has a [personal.Call] as with [Handler.WithCall]. The
 // verification may take as long as [Options].Timeout, which does not bound next.
@@ -115,7 +115,7 @@ type verifier interface {
 	Verify(ctx context.Context, c personal.Credentials, timeout time.Duration) (personal.Profile, error)
 }
 
-// asking is the verifier for a service that is none.
+// asking makes a verifier of a service without Verify: it calls Profile each time.
 type asking struct{ personal.Service }
 
 func (a asking) Verify(ctx context.Context, c personal.Credentials, timeout time.Duration) (personal.Profile, error) {

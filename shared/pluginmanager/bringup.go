@@ -292,9 +292,8 @@ func (c *copies) stage(ctx context.Context, e plugincatalogue.Entry) (path strin
 	}), nil
 }
 
-// sweep removes the copies that no process uses, also those of earlier managers. The
-// copy of the active version stays: the next start needs it, also that of the next
-// manager, which then verifies it and need not make it.
+// sweep removes the copies that no process uses, including those of earlier managers.
+// It keeps the copy of the active version, which the next start verifies and uses.
 func (m *Manager) sweep() {
 	if m.work.Err() != nil { // Stop must not wait for the catalogue; the next start sweeps
 		return

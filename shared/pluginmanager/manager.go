@@ -192,10 +192,10 @@ func (m *Manager) RuntimeProfile(ctx context.Context, name string, duration time
 }
 
 // Stop refuses new calls, ends the calls under way, background work and the
-// processes in order, each within its time limit, and returns when nothing of the
-// plugin is left. A swap under way is refused; a bake is not completed. When ctx ends
-// first, the processes are killed, and the context's error is returned. It may be
-// called again, and without Start.
+// processes in order, each within its time limit, and returns when no process of the
+// plugin is left. The copy of the active version stays in RunDir. A swap under way is
+// refused; a bake is not completed. When ctx ends first, the processes are killed, and
+// the context's error is returned. It may be called again, and without Start.
 func (m *Manager) Stop(ctx context.Context) error {
 	m.mu.Lock()
 	m.stopWork()

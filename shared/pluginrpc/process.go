@@ -27,8 +27,9 @@ const (
 	// after asking it to stop.
 	closeTimeout = 1800 * time.Millisecond
 
-	// streamWorkers is how many goroutines stay for calls; more calls at a time get one
-	// each. A new goroutine spends more time on growing its stack than on a small call.
+	// streamWorkers is how many goroutines are kept for calls; further concurrent calls
+	// start a new one each. A new goroutine spends more time on growing its stack than on
+	// a small call.
 	streamWorkers = 32
 
 	// How long a plugin may run on after its host is gone: orphanQuiesceTimeout for
@@ -212,7 +213,7 @@ func (p *process) intercept(ctx context.Context, request any, info *grpc.UnarySe
 	})
 }
 
-// requireNothing lets a lifecycle call pass: it checks what it needs itself.
+// requireNothing lets a lifecycle call pass: the call checks its own needs.
 func (p *process) requireNothing() error { return nil }
 
 // requireModule fails with unavailable until there is a module.

@@ -16,7 +16,7 @@ import (
 	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
 )
 
-// The runtime profiles that are recorded for a while. All others are momentary.
+// The runtime profiles that are recorded for a while. All others are snapshots.
 const (
 	ProfileCPU   = "profile" // use of processors
 	ProfileTrace = "trace"   // execution trace
@@ -36,7 +36,7 @@ func IsRecorded(name string) bool { return name == ProfileCPU || name == Profile
 // RuntimeProfile returns a profile of the plugin process: [ProfileCPU] or [ProfileTrace],
 // recorded for a duration of 1 s to [MaxProfileTime] in whole seconds, or one of
 // runtime/pprof, such as "heap". Profiles show code, not data. The error is a
-// [*PermanentError] if the plugin knows no profile of this name, or none at all.
+// [*PermanentError] if the plugin does not know the name, or offers no profiles.
 func (c *Connection) RuntimeProfile(ctx context.Context, name string, duration time.Duration) ([]byte, error) {
 	response, err := c.lifecycle.RuntimeProfile(ctx, &personalv1.RuntimeProfileRequest{Name: name, Seconds: int64(duration / time.Second)})
 	if status.Code(err) == codes.Unimplemented {
@@ -45,7 +45,7 @@ func (c *Connection) RuntimeProfile(ctx context.Context, name string, duration t
 	return response.GetData(), lifecycleError(ctx, err)
 }
 
-// RuntimeProfile needs no module. It ends early when the process stops.
+// RuntimeProfile works without a module and fails when the process stops.
 func (s *lifecycleServer) RuntimeProfile(ctx context.Context, in *personalv1.RuntimeProfileRequest) (*personalv1.RuntimeProfileResponse, error) {
 	data, err := runtimeProfile(ctx, in.GetName(), time.Duration(in.GetSeconds())*time.Second)
 	return &personalv1.RuntimeProfileResponse{Data: data}, err
@@ -90,7 +90,7 @@ func record(ctx context.Context, duration time.Duration, w io.Writer, start func
 	}
 }
 
-var errProfileSize = errors.New("the profile is larger than 4 MiB: record it for less time")
+var errProfileSize = errors.New(`the profile is larger than 4 MiB; record "profile" or "trace" for less time`)
 
 // limitedBuffer is a buffer that refuses to grow beyond maxProfileSize.
 type limitedBuffer struct {

@@ -51,7 +51,7 @@ func TestRuntimeProfile_EndsWithContext(t *testing.T) {
 	}
 }
 
-func TestRuntimeProfile_OlderPluginIsNamed(t *testing.T) {
+func TestRuntimeProfile_OlderPluginIsPermanentError(t *testing.T) {
 	c := &Connection{lifecycle: olderPlugin{}}
 	_, err := c.RuntimeProfile(t.Context(), "heap", 0)
 	var permanent *PermanentError

@@ -127,7 +127,7 @@ var attemptCases = []testCase{
 		w.must(w.Prune(t.Context(), store.PruneOptions{AddressesBefore: w.Now().Add(-51 * time.Hour), Batch: 1}))
 		wantKnown("1", "4")
 	}},
-	{"a sign-in stores its known address, to the day", func(t *testing.T, w *world) {
+	{"a sign-in stores its known address at most once a day", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		signIn := func(address string) time.Time {
 			t.Helper()

@@ -86,7 +86,7 @@ var jobCases = []testCase{
 			t.Error("got a finished job, want none")
 		}
 	}},
-	{"jobs are finished at once, except one that was claimed again, and the next ones become due", func(t *testing.T, w *world) {
+	{"several jobs are finished together, except one that was claimed again, and the next ones become due", func(t *testing.T, w *world) {
 		w.backlog(2)
 		w.must(w.Enqueue(t.Context(), job("mail")))
 		w.must(w.Enqueue(t.Context(), job("mail")))

@@ -371,7 +371,7 @@ var raceCases = []testCase{
 			w.must(w.DeleteAccount(t.Context(), a.ID, removed))
 		}
 	}},
-	{"a rotation that panics fails no other session's", func(t *testing.T, w *world) {
+	{"a panic in one rotation fails no other", func(t *testing.T, w *world) {
 		var sessions []accounts.Session
 		for range contenders {
 			_, s := w.createAny()

@@ -21,7 +21,8 @@ const (
 // RunDir is the private folder of one running manager:
 //
 //	RUN/lock     locked while the manager runs
-//	RUN/staged/  copies of binaries, verified at every start; those of an earlier manager stay
+//	RUN/staged/  copies of binaries, each verified before its start; the copy of the
+//	             active version outlives the manager
 //	RUN/sockets  a link to the folder with the sockets, whose path must be short
 type RunDir struct {
 	Staged  string

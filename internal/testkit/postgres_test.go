@@ -66,6 +66,60 @@ func TestPostgres_EveryDatabaseIsNew(t *testing.T) {
 	}
 }
 
+func TestPostgresServer_StopsWhileItStarts(t *testing.T) {
+	bin, err := postgresBinaries(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := serverOwner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := serverFolder("", owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	if err := errors.Join(initDatabase(t.Context(), bin, folder, owner), writeCertificate(folder, owner)); err != nil {
+		t.Fatal(err)
+	}
+	for _, kept := range []string{folder, ""} {
+		port, err := freePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := keep(bin, folder, port, kept, owner, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.lifeline.Close(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-server.ended:
+		case <-time.After(time.Minute):
+			t.Fatalf("kept folder %q: got a running server, want none", kept)
+		}
+	}
+}
+
+func TestInitDatabase_StartsAfreshAfterAKill(t *testing.T) {
+	bin, folder := t.TempDir(), t.TempDir()
+	for _, last := range []string{"kill -KILL $$", `echo complete >"$2/complete"`} {
+		script := "#!/bin/sh\nmkdir \"$2\" && echo 15 >\"$2/PG_VERSION\"\n" + last + "\n"
+		if err := os.WriteFile(filepath.Join(bin, "initdb"), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		err := initDatabase(t.Context(), bin, folder, nil)
+		if killed := strings.HasPrefix(last, "kill"); (err != nil) != killed {
+			t.Fatalf("initdb that ends with %s: got error %v, want one: %t", last, err, killed)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(folder, "data", "complete")); err != nil {
+		t.Errorf("got error %v, want the files of the second initdb", err)
+	}
+}
+
 func responds(t *testing.T, url string) bool {
 	t.Helper()
 	return onServer(url, func(db *sql.DB) error { return db.PingContext(t.Context()) }) == nil

@@ -25,7 +25,9 @@ type PostgresServer struct {
 
 // keeper is the script of a child that runs the server. When its standard input ends,
 // at Stop or because the parent was killed, it stops the server and removes the
-// folder, unless that is kept. So tests need no TestMain. By default the server does
+// folder, unless that is kept. It repeats the signal: the shell starts the server with
+// SIGINT and SIGQUIT ignored, so one that comes before the server handles them is lost.
+// So tests need no TestMain. By default the server does
 // not flush to disk: a test's database need not survive a crash. The server accepts
 // TLS.
 const keeper = `
@@ -36,7 +38,8 @@ shift 4
 	-c ssl=on -c ssl_cert_file="$dir/` + certFile + `" -c ssl_key_file="$dir/` + keyFile + `" \
 	-c fsync=off -c full_page_writes=off -c synchronous_commit=off "$@" >"$dir/log" 2>&1 3<&- &
 server=$!
-( read -r _ <&3; kill -$(test "$kept" && echo INT || echo QUIT) $server ) 2>/dev/null &
+signal=$(test "$kept" && echo INT || echo QUIT)
+( read -r _ <&3; while kill -$signal $server; do sleep 0.2; done ) 2>/dev/null &
 wait $server
 test "$kept" || rm -rf "$dir"
 `
@@ -147,19 +150,24 @@ func keep(bin, folder string, port int, kept string, owner *syscall.Credential, 
 	return s, nil
 }
 
-// initDatabase creates the server's files, unless a kept folder has them.
+// initDatabase creates the server's files, unless a kept folder has them. Until they are
+// complete they have another name, so if initdb is killed, the next call starts afresh.
 func initDatabase(ctx context.Context, bin, folder string, owner *syscall.Credential) error {
-	if _, err := os.Stat(filepath.Join(folder, "data", "PG_VERSION")); err == nil {
+	data, unfinished := filepath.Join(folder, "data"), filepath.Join(folder, "data.unfinished")
+	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); err == nil {
 		return nil
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", filepath.Join(folder, "data"),
+	if err := os.RemoveAll(unfinished); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", unfinished,
 		"-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: owner}
 	cmd.Dir = folder
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
-	return nil
+	return os.Rename(unfinished, data)
 }
 
 func freePort() (int, error) {

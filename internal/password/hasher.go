@@ -63,7 +63,7 @@ func New(p Params, parallel int) (*Hasher, error) {
 // TuneMemory makes the process collect garbage less often while passwords are hashed,
 // and return its free memory to the system when none has been hashed for 10 s. On two
 // processors and with the default costs this allows about 7 % more sign-ins and uses up
-// to 80 MB more. Call it once, before any other method.
+// to 80 MB more, in all about 200 MB. Call it once, before any other method.
 func (h *Hasher) TuneMemory() { h.collector = newCollector(h.params, h.queue.parallel) }
 
 // run calls f, which hashes, when it is the caller's turn.

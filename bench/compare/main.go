@@ -45,6 +45,10 @@ func parse() options {
 		flag.Usage()
 		os.Exit(2)
 	}
+	if o.callers.all > manyAccounts {
+		fmt.Fprintf(os.Stderr, "compare: -callers: want %d at most: each caller has users of its own\n", manyAccounts)
+		os.Exit(2)
+	}
 	return o
 }
 

@@ -85,10 +85,13 @@ func personalLoads(ctx context.Context, addr string, c callers) (map[string]harn
 // guarded is the path of a page behind RequireUser.
 const guarded = "/demo/greeting"
 
+// manyAccounts is the number of users of figureMany.
+const manyAccounts = 10_000
+
 // manyUsers generates the users of figureMany in a database without accounts, and
 // returns the measurement.
 func (c *comparison) manyUsers(ctx context.Context, addr, url string) (func(context.Context) (harness.Sample, error), error) {
-	d := harness.Data{Accounts: 10_000, SessionsEach: 1}
+	d := harness.Data{Accounts: manyAccounts, SessionsEach: 1}
 	numbers := d.Sample(int(d.Accounts))
 	if err := errors.Join(d.Load(ctx, url), harness.Touched(ctx, url, numbers)); err != nil {
 		return nil, err

@@ -55,6 +55,9 @@ func parse() (options, error) {
 	}
 	slices.Sort(o.accounts)
 	o.accounts = slices.Compact(o.accounts)
+	if most := maxCallers(o.accounts[0]); max(o.callers, o.signInCallers) > most {
+		return o, fmt.Errorf("-callers and -sign-in-callers: want %d at most with %d accounts", most, o.accounts[0])
+	}
 	for name := range strings.SplitSeq(databases, ",") {
 		kind := dbconn.Kind(name)
 		if kind != dbconn.SQLite && kind != dbconn.PostgreSQL {
@@ -135,7 +138,7 @@ func measure(ctx context.Context, o options, kind dbconn.Kind) ([]harness.Round,
 	closers.add(func() { _ = os.RemoveAll(dir) })
 	jobs := harness.Jobs{}
 	for _, n := range o.accounts {
-		d := harness.Data{Accounts: n, SessionsEach: 10}
+		d := harness.Data{Accounts: n, SessionsEach: sessionsEach}
 		url, err := keeper.database(ctx, d)
 		if err != nil {
 			return nil, err

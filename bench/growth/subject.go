@@ -26,6 +26,12 @@ const (
 // refreshed. If there are fewer, a half is verified and the other half refreshed.
 const sampled = 10_000
 
+// sessionsEach is the number of sessions of each account.
+const sessionsEach = 10
+
+// maxCallers returns how many callers can have sessions of their own.
+func maxCallers(accounts int64) int { return int(min(sampled, accounts*sessionsEach/2)) }
+
 // subject is a size of the database.
 type subject struct {
 	options options
@@ -79,7 +85,8 @@ func (s subject) start(ctx context.Context, closers *closers) error {
 // differs from the others.
 func (s subject) addLoads(ctx context.Context, addr string, verified, refreshed []int64) error {
 	o := s.options
-	verify, refresh := s.sessions(verified), s.sessions(refreshed)
+	verify, refresh := s.sessions(verified, o.callers), s.sessions(refreshed, o.callers)
+	signIn := s.sessions(verified, o.signInCallers)
 	get := func(path string, of func(caller, n int) *harness.Session) func(caller, n int) []byte {
 		return func(caller, n int) []byte { return harness.Message("GET", path, of(caller, n).Header(), "") }
 	}
@@ -92,7 +99,7 @@ func (s subject) addLoads(ctx context.Context, addr string, verified, refreshed 
 		},
 		figureSignIn: {Addr: addr, Callers: o.signInCallers, Request: func(caller, n int) []byte {
 			return harness.Message("POST", harness.API+"auth/", "", fmt.Sprintf(
-				`{"login":%q,"password":%q}`, harness.Login(verify(caller, n).ID), harness.Password))
+				`{"login":%q,"password":%q}`, harness.Login(signIn(caller, n).ID), harness.Password))
 		}},
 	}
 	for _, figure := range []string{figureProfile, figureRefresh} {
@@ -108,12 +115,12 @@ func (s subject) addLoads(ctx context.Context, addr string, verified, refreshed 
 
 // sessions returns a function that returns the session for a caller's n-th request.
 // Each caller has sessions of its own.
-func (s subject) sessions(numbers []int64) func(caller, n int) *harness.Session {
+func (s subject) sessions(numbers []int64, callers int) func(caller, n int) *harness.Session {
 	sessions := make([]harness.Session, len(numbers))
 	for i, number := range numbers {
 		sessions[i] = s.data.Credentials(number)
 	}
-	each := len(sessions) / s.options.callers
+	each := len(sessions) / callers
 	return func(caller, n int) *harness.Session { return &sessions[caller*each+n%each] }
 }
 

@@ -140,7 +140,7 @@ func TestBatcher_CancelledCallersNeitherCancelNorDelay(t *testing.T) {
 		r.want("waiting caller", cancelled, outcome{err: context.Canceled, after: time.Second / 2})
 		r.want("caller that was cancelled before", r.call(ctx, 4)[0], outcome{err: context.Canceled, after: time.Second / 2})
 		r.want("other caller", other, outcome{value: 6, after: 2 * time.Second})
-		r.wantBatches([]int{1}, []int{3}) // a call that waits for nobody is dropped
+		r.wantBatches([]int{1}, []int{3}) // the call of a cancelled caller is dropped
 	})
 }
 

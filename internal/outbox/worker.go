@@ -73,7 +73,8 @@ type Worker struct {
 
 const (
 	// roundInterval is the time from a round that wrote to the next one. A round that
-	// took all places is followed by the next one as soon as its jobs have ended.
+	// took all places, or jobs for which others wait, is followed by the next one as soon
+	// as its jobs have ended.
 	roundInterval = 50 * time.Millisecond
 	storeTimeout  = 5 * time.Second
 	giveUp        = 24 * time.Hour // the age at which a failing job is dropped
@@ -136,7 +137,8 @@ func (w *Worker) Run(ctx context.Context) {
 				running++
 				go func() { ended <- ending{j, w.run(context.WithoutCancel(ctx), j)} }()
 			}
-			full = len(jobs) == free // there may be more jobs
+			// There may be more jobs, or some that wait for these.
+			full = free > 0 && len(jobs) == free || slices.ContainsFunc(jobs, func(j Job) bool { return j.Followed })
 			due, paused = full, written || len(jobs) > 0
 			pause.Reset(roundInterval)
 			poll.Reset(w.Poll)
@@ -174,15 +176,23 @@ func (w *Worker) claim(ctx context.Context, kinds []Kind, n int) []Job {
 	return jobs
 }
 
-// finish removes jobs from the store, even if ctx has ended. Jobs that it cannot remove
-// run again when their leases have expired.
+// finish removes jobs from the store, even if ctx has ended. It tries twice, because the
+// first connection may have been lost. Jobs that it cannot remove run again when their
+// leases have expired.
 func (w *Worker) finish(ctx context.Context, jobs []Job) {
 	if len(jobs) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
-	if err := w.Store.FinishJobs(ctx, jobs...); err != nil {
+	finish := func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+		defer cancel()
+		return w.Store.FinishJobs(ctx, jobs...)
+	}
+	err := finish()
+	if err != nil {
+		err = finish()
+	}
+	if err != nil {
 		w.Log.WarnContext(ctx, "the results of jobs could not be stored; they will run again",
 			slog.Int("jobs", len(jobs)), slog.Any("error", err))
 	}

@@ -19,6 +19,10 @@ type memory struct {
 	jobs map[int64]*stored
 	// claims that found jobs, and calls of FinishJobs
 	writes int
+	// one job is claimed at a time, as of one account
+	ordered bool
+	// calls of FinishJobs that fail
+	failures int
 }
 
 type stored struct {
@@ -56,6 +60,10 @@ func (m *memory) ClaimJobs(_ context.Context, kinds []Kind, until time.Time, n i
 		j.Attempts++
 		j.Lease++
 		claimed = append(claimed, j.Job)
+		if m.ordered {
+			claimed[0].Followed = len(m.jobs) > 1
+			break
+		}
 	}
 	if len(claimed) > 0 {
 		m.writes++
@@ -67,6 +75,10 @@ func (m *memory) FinishJobs(_ context.Context, jobs ...Job) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.writes++
+	if m.failures > 0 {
+		m.failures--
+		return errors.New("the connection was lost")
+	}
 	for _, j := range jobs {
 		if have := m.jobs[j.ID]; have != nil && have.Lease == j.Lease {
 			delete(m.jobs, j.ID)
@@ -163,6 +175,38 @@ func TestWorker_BacklogDoesNotWaitBetweenRounds(t *testing.T) {
 		synctest.Wait()
 		if took := time.Since(before); m.left() > 8 || took != 0 {
 			t.Errorf("got %d jobs left after %v, want those of the last round at once", m.left(), took)
+		}
+	})
+}
+
+func TestWorker_BacklogOfOneAccountDoesNotWaitBetweenRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{ordered: true}
+		for range 100 {
+			m.add("mail")
+		}
+		before := time.Now()
+		_, stop := run(m, func(context.Context, Job) error { return nil })
+		defer stop()
+		synctest.Wait()
+		if took := time.Since(before); m.left() > 1 || took != 0 {
+			t.Errorf("got %d jobs left after %v, want the last one at once", m.left(), took)
+		}
+	})
+}
+
+func TestWorker_LostConnectionRepeatsNoJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{failures: 1}
+		for range 8 {
+			m.add("mail")
+		}
+		var runs atomic.Int32
+		_, stop := run(m, func(context.Context, Job) error { runs.Add(1); return nil })
+		time.Sleep(2 * time.Minute) // longer than the lease
+		stop()
+		if runs.Load() != 8 || m.left() != 0 {
+			t.Errorf("got %d runs and %d jobs left, want 8 and none", runs.Load(), m.left())
 		}
 	})
 }

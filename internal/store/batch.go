@@ -14,16 +14,18 @@ import (
 // that meets a free slot runs at once. While no call is made, no goroutine exists.
 //
 // Invariant: each accepted call is waiting, or in one running batch, or running
-// alone, and gets its own result when that has ended. A cancelled caller stops
-// waiting; its call still runs, and the batch is neither cancelled nor delayed.
+// alone, and gets its own result when that has ended. A caller that is cancelled leaves;
+// its call is dropped if it still waits. In a batch it runs, and the batch is neither
+// cancelled nor delayed.
 //
 // The calls of a failed batch run again, each alone, beside later batches. So run
 // must have no effect if it fails, or one that a repetition tolerates.
 type batcher[T, R any] struct {
-	slots   int           // batches that run at once
-	limit   int           // calls in a batch
-	timeout time.Duration // of a batch, and of a call that runs alone
-	key     func(T) int64 // at most one call of a key is in a batch; nil: any number
+	slots        int           // batches that run at once
+	limit        int           // calls in a batch
+	batchTimeout time.Duration // of a batch: how long one that hangs occupies its slot
+	timeout      time.Duration // of a call that runs alone
+	key          func(T) int64 // at most one call of a key is in a batch; nil: any number
 
 	// run runs a batch and returns the result of each call in the same order, or
 	// fails as a whole.
@@ -51,7 +53,7 @@ var errClosed = errors.New("the store is closed")
 
 // acceptedCall is a call in a batcher, with its result.
 type acceptedCall[T, R any] struct {
-	ctx  context.Context // its values are used for a batch, its end is not
+	ctx  context.Context // the caller's; a batch has its values, but does not end with it
 	call T
 	result[R]
 	done chan struct{} // closed when result is set
@@ -106,45 +108,49 @@ func (b *batcher[T, R]) work() {
 func (b *batcher[T, R]) next() []*acceptedCall[T, R] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.waiting) == 0 {
-		b.waiting = nil
-		b.running--
-		return nil
-	}
-	if b.key == nil {
-		n := min(len(b.waiting), b.limit)
-		batch := b.waiting[:n:n]
-		b.waiting = b.waiting[n:]
-		return batch
-	}
 	var batch, rest []*acceptedCall[T, R]
 	taken := make(map[int64]struct{}, min(len(b.waiting), b.limit))
-	for _, c := range b.waiting {
-		key := b.key(c.call)
-		if _, twice := taken[key]; twice || len(batch) == b.limit {
-			rest = append(rest, c)
+	for i, c := range b.waiting {
+		if len(batch) == b.limit {
+			rest = append(rest, b.waiting[i:]...)
+			break
+		}
+		if err := c.ctx.Err(); err != nil { // in an outage such calls would pile up
+			c.finish(c.value, err)
 			continue
 		}
-		taken[key] = struct{}{}
+		if b.key != nil {
+			key := b.key(c.call)
+			if _, twice := taken[key]; twice {
+				rest = append(rest, c)
+				continue
+			}
+			taken[key] = struct{}{}
+		}
 		batch = append(batch, c)
 	}
 	b.waiting = rest
+	if len(batch) == 0 { // then no call waits
+		b.running--
+	}
 	return batch
 }
 
 func (b *batcher[T, R]) runBatch(batch []*acceptedCall[T, R]) {
-	ctx, cancel := b.bounded(batch[0])
+	ctx, cancel := bounded(batch[0].ctx, b.batchTimeout)
 	defer cancel()
 	calls := make([]T, len(batch))
 	for i, c := range batch {
 		calls[i] = c.call
 	}
 	results, err := recovered(func() ([]result[R], error) { return b.run(ctx, calls) })
+	// A single call need not be repeated, unless it only lacked the time.
+	final := err != nil && len(batch) == 1 && (ctx.Err() == nil || b.batchTimeout >= b.timeout)
 	for i, c := range batch {
 		switch {
 		case err == nil && !errors.Is(results[i].err, errAlone):
 			c.finish(results[i].value, results[i].err)
-		case err != nil && len(batch) == 1: // it has run alone
+		case final:
 			c.finish(c.value, err)
 		default:
 			b.open.Go(func() { b.runAlone(c) })
@@ -153,14 +159,15 @@ func (b *batcher[T, R]) runBatch(batch []*acceptedCall[T, R]) {
 }
 
 func (b *batcher[T, R]) runAlone(c *acceptedCall[T, R]) {
-	ctx, cancel := b.bounded(c)
+	ctx, cancel := bounded(c.ctx, b.timeout)
 	defer cancel()
 	c.finish(recovered(func() (R, error) { return b.alone(ctx, c.call) }))
 }
 
-// bounded returns a context with c's values and the batcher's own time limit.
-func (b *batcher[T, R]) bounded(c *acceptedCall[T, R]) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(c.ctx), b.timeout)
+// bounded returns a context with the values of a caller's context and a time limit of
+// its own.
+func bounded(caller context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(caller), limit)
 }
 
 // recovered turns a panic of f into an error: it fails only the calls that f runs.

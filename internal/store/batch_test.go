@@ -26,7 +26,7 @@ var errBatch = errors.New("the batch failed")
 func newProbe(t *testing.T) *probe {
 	r := &probe{t: t, began: time.Now()}
 	r.batcher = &batcher[int, int]{
-		slots: 1, limit: 100, timeout: 10 * time.Second,
+		slots: 1, limit: 100, batchTimeout: 10 * time.Second, timeout: 10 * time.Second,
 		key: func(n int) int64 { return int64(n % 10) },
 		run: func(ctx context.Context, calls []int) ([]result[int], error) {
 			r.batches = append(r.batches, slices.Clone(calls))
@@ -140,7 +140,29 @@ func TestBatcher_CancelledCallersNeitherCancelNorDelay(t *testing.T) {
 		r.want("waiting caller", cancelled, outcome{err: context.Canceled, after: time.Second / 2})
 		r.want("caller that was cancelled before", r.call(ctx, 4)[0], outcome{err: context.Canceled, after: time.Second / 2})
 		r.want("other caller", other, outcome{value: 6, after: 2 * time.Second})
-		r.wantBatches([]int{1}, []int{2, 3})
+		r.wantBatches([]int{1}, []int{3}) // the call of a cancelled caller is dropped
+	})
+}
+
+func TestBatcher_DropsAllWaitingCallsWhoseCallersAreGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newProbe(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		r.call(t.Context(), 1)
+		r.call(ctx, 2, 3)
+		cancel()
+		time.Sleep(2 * time.Second)
+		r.want("call after the slot was freed", r.call(t.Context(), 4)[0], outcome{value: 8, after: 3 * time.Second})
+		r.wantBatches([]int{1}, []int{4})
+	})
+}
+
+func TestBatcher_SingleCallThatExceedsTheBatchTimeoutRunsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newProbe(t)
+		r.batchTimeout = 2 * time.Second
+		r.run = func(ctx context.Context, _ []int) ([]result[int], error) { <-ctx.Done(); return nil, ctx.Err() }
+		r.want("call", r.call(t.Context(), 1)[0], outcome{value: 2, after: 2 * time.Second})
 	})
 }
 

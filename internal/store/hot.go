@@ -84,19 +84,24 @@ func (s *Store) writeSession(ctx context.Context, doing string, w sessionWrite) 
 	return wrap(ctx, doing, err)
 }
 
+// postgresBatchTimeout is the time limit of a batch on PostgreSQL, which waits for no
+// row lock. It is short because a connection may have died unnoticed, behind a firewall
+// for example: the other calls must not wait long for each such connection of the pool.
+const postgresBatchTimeout = 2 * time.Second
+
 // newWrites returns the batcher of session writes. A batch holds at most one write per
 // session, because the PostgreSQL statement updates a row once. There is one slot:
 // SQLite has one writer, and on PostgreSQL more slots make smaller batches, which cost
-// more.
+// more. A batch on SQLite may have to wait for other processes that write.
 func (s *Store) newWrites() *batcher[sessionWrite, struct{}] {
 	b := &batcher[sessionWrite, struct{}]{
-		slots: 1, limit: 256, timeout: operationTimeout,
+		slots: 1, limit: 256, batchTimeout: operationTimeout, timeout: operationTimeout,
 		key:   func(w sessionWrite) int64 { return w.session.ID },
 		run:   s.writeSQLite,
 		alone: s.writeAlone,
 	}
 	if s.pools.Kind == dbconn.PostgreSQL {
-		b.run = s.writePostgres
+		b.batchTimeout, b.run = postgresBatchTimeout, s.writePostgres
 	}
 	return b
 }
@@ -346,7 +351,7 @@ func (s *Store) newFinds(part accounts.AccountPart) *batcher[token.Selector, fou
 		return results, nil
 	}
 	return &batcher[token.Selector, foundSession]{
-		slots: 2, limit: 256, timeout: operationTimeout, run: find,
+		slots: 2, limit: 256, batchTimeout: postgresBatchTimeout, timeout: operationTimeout, run: find,
 		alone: func(ctx context.Context, selector token.Selector) (foundSession, error) {
 			results, err := find(ctx, []token.Selector{selector})
 			if err != nil {

@@ -19,10 +19,9 @@ import (
 // from counting the same sessions, and the account from being deleted.
 func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (account accounts.Account, err error) {
 	err = s.inTx(ctx, "open a session", func(ctx context.Context, tx bun.Tx) error {
-		now := s.Now()
 		var row signInRow
 		err := tx.NewRaw("SELECT a.*, EXISTS ("+freshAddress+") AS known FROM personal_accounts a WHERE a.id = ? ?",
-			o.Session.AccountID, o.KnownAddress, at(now.Add(-addressAccuracy)), o.Session.AccountID, s.forUpdate).Scan(ctx, &row)
+			o.Session.AccountID, o.KnownAddress, at(s.Now().Add(-addressAccuracy)), o.Session.AccountID, s.forUpdate).Scan(ctx, &row)
 		if err != nil {
 			return staleIfMissing(err)
 		}
@@ -30,6 +29,7 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 			return accounts.ErrStale
 		}
 		account = row.account()
+		now := s.Now() // the lock may have taken long
 		if err := chargeAll(ctx, tx, o.Charges, now); err != nil {
 			return err
 		}

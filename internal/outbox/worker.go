@@ -41,7 +41,7 @@ type Store interface {
 	// until another one that comes before it is done.
 	ClaimJobs(ctx context.Context, kinds []Kind, until time.Time, n int) ([]Job, error)
 	// FinishJobs removes claimed jobs, but none that another claim holds by now. After
-	// an error it has removed none.
+	// an error it has removed none, or all of them if only the response was lost.
 	FinishJobs(ctx context.Context, jobs ...Job) error
 	// RetryJob ends the lease and makes the job due at the given time.
 	RetryJob(ctx context.Context, j Job, due time.Time) error

@@ -35,7 +35,7 @@ func parse() options {
 	flag.BoolVar(&o.pocketBase, "pocketbase", false, "measure PocketBase also with -base")
 	flag.StringVar(&o.settings, "settings", "", "a `file` with more plugin settings for this tree; throttling is always off")
 	flag.IntVar(&o.rounds, "rounds", 5, "number of measurements of each figure")
-	flag.Float64Var(&o.seconds, "seconds", 1.3, "duration of one measurement")
+	flag.Float64Var(&o.seconds, "seconds", 2, "duration of one measurement")
 	flag.DurationVar(&o.idle, "idle", 30*time.Second, "idle time of servers before their memory is read")
 	flag.IntVar(&o.callers.all, "callers", 32, "number of concurrent callers")
 	flag.IntVar(&o.callers.signIn, "sign-in-callers", 8, "number of concurrent callers of sign-ins")

@@ -39,7 +39,7 @@ func parse() (options, error) {
 	flag.StringVar(&accounts, "accounts", "1000,100000,1000000", "`numbers` of accounts, with 10 sessions each")
 	flag.StringVar(&databases, "databases", "sqlite,postgres", "the database `systems`, separated by commas")
 	flag.IntVar(&o.rounds, "rounds", 5, "number of measurements of each figure")
-	flag.Float64Var(&o.seconds, "seconds", 1.3, "duration of one measurement")
+	flag.Float64Var(&o.seconds, "seconds", 2, "duration of one measurement")
 	flag.IntVar(&o.callers, "callers", 32, "number of concurrent callers")
 	flag.IntVar(&o.signInCallers, "sign-in-callers", 8, "number of concurrent callers of sign-ins")
 	flag.Parse()

@@ -34,11 +34,12 @@ type Span struct {
 	Requests int // if positive, the number of requests of each caller instead of a time
 }
 
-// NewSpan returns the span of one measurement, which is a tenth longer than the
-// given time in seconds.
+// NewSpan returns the span of one measurement that counts the given time in seconds. The
+// warm-up is a quarter of it: a server that was idle gets its memory from the system
+// first.
 func NewSpan(seconds float64) Span {
 	counted := time.Duration(seconds * float64(time.Second))
-	return Span{Warmup: counted / 10, Counted: counted}
+	return Span{Warmup: counted / 4, Counted: counted}
 }
 
 // Drive runs the load and returns the rate and the latencies. It returns an error at

@@ -35,7 +35,7 @@ func (h *host) listenForProfiles(ctx context.Context) error {
 	if err != nil {
 		return &flagError{"pprof", err}
 	}
-	if err := checkListensOnLoopback(listener.Addr()); err != nil {
+	if err := checkProfileAddr(listener.Addr().String()); err != nil { // a name was resolved
 		return &flagError{"pprof", errors.Join(err, listener.Close())}
 	}
 	h.profiles = &profileServer{
@@ -80,14 +80,6 @@ func checkProfileAddr(addr string) error {
 }
 
 var errNotLoopback = errors.New("profiles are served on a loopback address only, such as 127.0.0.1:6060")
-
-// checkListensOnLoopback checks the address that was resolved from a name.
-func checkListensOnLoopback(addr net.Addr) error {
-	if tcp, ok := addr.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
-		return errNotLoopback
-	}
-	return nil
-}
 
 // profiler is the part of [pluginmanager.Manager] that profiles need.
 type profiler interface {

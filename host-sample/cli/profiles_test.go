@@ -126,7 +126,7 @@ func TestProfiles_OtherSitesAreRefused(t *testing.T) {
 
 func TestProfiles_ResolvedAddressIsLoopback(t *testing.T) {
 	for address, want := range map[string]error{"127.0.0.1": nil, "::1": nil, "192.0.2.1": errNotLoopback, "0.0.0.0": errNotLoopback} {
-		if err := checkListensOnLoopback(&net.TCPAddr{IP: net.ParseIP(address)}); !errors.Is(err, want) {
+		if err := checkProfileAddr(net.JoinHostPort(address, "0")); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", address, err, want)
 		}
 	}

@@ -47,7 +47,7 @@ const (
 // revoked is void as well.
 //
 // Two changes count like those through another host, which are noticed when FreshFor is
-// over: one that takes effect after its call has failed, and the end of a user's oldest
+// over: one that takes effect after its call has failed, and the removal of a user's
 // session by a sign-in whose outcome is unknown.
 //
 // Times are monotonic. Secrets are kept as digests only.
@@ -257,9 +257,9 @@ func (m *verifications) sweepAfter(wait time.Duration) {
 	}
 }
 
-// sweep removes what has expired, and comes back if anything is left.
+// sweep removes expired entries, and schedules the next sweep if any are left.
 func (m *verifications) sweep() {
-	m.sweeping.Store(false) // first: what is added behind its back schedules the next one
+	m.sweeping.Store(false) // first, so that an entry added meanwhile schedules the next sweep
 	now, left := time.Now(), 0
 	for i := range m.shards {
 		left += m.shards[i].sweep(now)
@@ -311,7 +311,7 @@ func (m *verifications) notice(request, response any, err error) {
 		// They change nothing that a verification depends on.
 	case *personalv1.RefreshRequest:
 		// The superseded hash stays valid for the grace period, which no FreshFor exceeds.
-	case *personalv1.AuthorizeRequest: // it may replace the user's oldest session
+	case *personalv1.AuthorizeRequest: // it may remove the user's session that was unused for longest
 		m.forget(response.(*personalv1.AuthorizeResponse).GetCredentials().GetUserId())
 	case *personalv1.RecoverConfirmRequest, *personalv1.ConfirmEmailRequest:
 		if id := response.(interface{ GetUserId() int64 }).GetUserId(); id != 0 {
@@ -334,7 +334,7 @@ func (m *verifications) notice(request, response any, err error) {
 	}
 }
 
-// watchedConn is a connection whose calls are noticed.
+// watchedConn passes every call and its result to verifications.notice.
 type watchedConn struct {
 	contractConn
 	verifications *verifications

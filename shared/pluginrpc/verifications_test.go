@@ -364,7 +364,7 @@ func TestVerify_PanicOfTheHostIsAnError(t *testing.T) {
 }
 
 // What each operation makes void. An operation that is missing here fails the test.
-func TestVerify_OperationsMakeUsersVoid(t *testing.T) {
+func TestVerify_OperationsVoidVerifications(t *testing.T) {
 	const (
 		nothing = iota
 		theUser

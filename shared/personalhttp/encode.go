@@ -105,23 +105,61 @@ func newSignedInData(s personal.SignedIn) signedInData {
 // email, then the user fields in the order of the schema.
 type profileData personal.Profile
 
-// MarshalJSON returns an error for a value of a type that no user field has.
+// MarshalJSON returns an error for a value of a type that no user field has. It writes
+// most values itself: reflection would take a tenth of a profile's CPU time in the host.
 func (p profileData) MarshalJSON() ([]byte, error) {
-	o := newObject()
-	o.set("login", p.Login)
-	o.set("name", p.Name)
-	o.set("email", p.Email)
+	b := make([]byte, 0, 256)
+	b = appendText(append(b, `{"login":`...), p.Login)
+	if p.Name == nil {
+		b = append(b, `,"name":null`...)
+	} else {
+		b = appendText(append(b, `,"name":`...), *p.Name)
+	}
+	b = appendText(append(b, `,"email":`...), p.Email)
 	for _, f := range p.Fields {
+		b = append(appendText(append(b, ','), f.Name), ':')
 		switch v := f.Value.(type) {
-		case nil, bool, int64, float64, string:
-			o.set(f.Name, v)
+		case nil:
+			b = append(b, "null"...)
+		case bool:
+			b = strconv.AppendBool(b, v)
+		case int64:
+			b = strconv.AppendInt(b, v, 10)
+		case string:
+			b = appendText(b, v)
+		case float64:
+			number, err := json.Marshal(v)
+			if err != nil {
+				return nil, fmt.Errorf("user field %s: %w", f.Name, err)
+			}
+			b = append(b, number...)
 		case []string:
-			o.set(f.Name, append([]string{}, v...)) // an empty list is [], never null
+			b = append(b, '[')
+			for i, item := range v {
+				if i > 0 {
+					b = append(b, ',')
+				}
+				b = appendText(b, item)
+			}
+			b = append(b, ']')
 		default:
 			return nil, fmt.Errorf("user field %s has a value of type %T", f.Name, v)
 		}
 	}
-	return o.MarshalJSON()
+	return append(b, '}'), nil
+}
+
+// appendText appends a JSON string. It copies one of printable ASCII without a
+// character that JSON escapes.
+func appendText(b []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			escaped, _ := marshal(text) // a text cannot fail
+			return append(b, escaped...)
+		}
+	}
+	b = append(append(b, '"'), text...)
+	return append(b, '"')
 }
 
 type sessionsData struct {

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -22,10 +23,10 @@ import (
 	"github.com/cms-personal/personal/host-sample/admin/mail"
 	"github.com/cms-personal/personal/host-sample/admin/plugin"
 	"github.com/cms-personal/personal/host-sample/admin/users"
-	"github.com/cms-personal/personal/host-sample/fieldstore"
 	"github.com/cms-personal/personal/host-sample/mailbox"
 	"github.com/cms-personal/personal/host-sample/traffic"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
@@ -68,7 +69,11 @@ func openWithBox(t *testing.T, box *mailbox.Box) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := fieldstore.Open(filepath.Join(t.TempDir(), "user-fields.json"))
+	sampleFields, err := os.ReadFile("../cli/user-fields.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := fieldstore.Open(filepath.Join(t.TempDir(), "user-fields.json"), sampleFields)
 	if err != nil {
 		t.Fatal(err)
 	}

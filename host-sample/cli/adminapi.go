@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/cms-personal/personal/host-sample/admin"
-	"github.com/cms-personal/personal/host-sample/fieldstore"
+	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 

@@ -37,29 +37,14 @@ func choosePlugin(ctx context.Context, c *plugincatalogue.Catalogue, path string
 			return &flagError{"plugin", err}
 		}
 	}
-	state, err := c.LoadState()
-	if err != nil {
-		return err
+	active, err := c.ActivateFirst(version)
+	if errors.Is(err, plugincatalogue.ErrNotFound) {
+		return errNoPlugin
 	}
-	if state.Active != "" {
-		if version != "" && version != state.Active {
-			log.Warn("the plugin that --plugin names was installed, but another version stays active", "installed", version, "active", state.Active)
-		}
-		return nil
+	if version != "" && version != active && err == nil {
+		log.Warn("the plugin that --plugin names was installed, but another version stays active", "installed", version, "active", active)
 	}
-	if version == "" {
-		entries, err := c.List()
-		if err != nil {
-			return err
-		}
-		if len(entries) == 0 {
-			return errNoPlugin
-		}
-		version = entries[0].Manifest.Version
-	}
-	state.Active = version
-	log.Info("plugin activated", "version", version)
-	return c.SaveState(state)
+	return err
 }
 
 // installPlugin returns the version that it installed.

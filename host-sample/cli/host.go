@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -20,16 +21,21 @@ import (
 	adminmail "github.com/cms-personal/personal/host-sample/admin/mail"
 	adminplugin "github.com/cms-personal/personal/host-sample/admin/plugin"
 	adminusers "github.com/cms-personal/personal/host-sample/admin/users"
-	"github.com/cms-personal/personal/host-sample/fieldstore"
 	"github.com/cms-personal/personal/host-sample/mailbox"
-	"github.com/cms-personal/personal/host-sample/mailer"
 	"github.com/cms-personal/personal/host-sample/traffic"
-	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhost"
+	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
+	"github.com/cms-personal/personal/shared/personalhost/mailer"
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
+
+// sampleFields are the user fields of a new data folder.
+//
+//go:embed user-fields.json
+var sampleFields []byte
 
 // pluginStopTime is how long the plugin may take to stop before it is killed. No
 // request is running by then, and the manager's own limits are shorter.
@@ -41,7 +47,7 @@ type host struct {
 	log       *slog.Logger
 	folder    *dataFolder
 	token     string // for the admin API
-	callbacks *callbacks
+	callbacks *personalhost.Host
 	mails     *mailbox.Box // nil: mails are sent
 	catalogue *plugincatalogue.Catalogue
 	events    *pluginadmin.EventLog // of the plugin
@@ -123,18 +129,18 @@ func (h *host) openFolder() (err error) {
 		return err
 	}
 	h.closers = append(h.closers, h.events.Close)
-	h.callbacks = &callbacks{log: h.log}
-	if h.callbacks.fields, err = fieldstore.Open(h.folder.path("user-fields.json")); err != nil {
+	h.callbacks = &personalhost.Host{Log: h.log}
+	if h.callbacks.Fields, err = fieldstore.Open(h.folder.path("user-fields.json"), sampleFields); err != nil {
 		return err
 	}
 	if h.config.relay != nil {
-		h.callbacks.mail = h.config.relay
+		h.callbacks.Mail = h.config.relay
 		if h.config.flags.Settings == "" {
 			h.log.Warn("mails contain a code but no link: set recovery.url and email.url in a settings file, and name it with --settings")
 		}
 		return nil
 	}
-	if h.callbacks.mail, err = mailer.NewCapture(h.folder.path("mail"), h.config.mailFrom); err != nil {
+	if h.callbacks.Mail, err = mailer.NewCapture(h.folder.path("mail"), h.config.mailFrom); err != nil {
 		return err
 	}
 	if h.mails, err = mailbox.Open(h.folder.path("mail")); err != nil {
@@ -159,7 +165,7 @@ func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
 		plugin:  h.manager,
 		api:     api,
 		adminAPI: &adminAPI{
-			token: sha256.Sum256([]byte(h.token)), fields: h.callbacks.fields, plugin: cancelledWith(ctx, plugin), link: h.adminLink, record: access, log: h.log,
+			token: sha256.Sum256([]byte(h.token)), fields: h.callbacks.Fields, plugin: cancelledWith(ctx, plugin), link: h.adminLink, record: access, log: h.log,
 		},
 		adminPages: admin.Options{
 			Guard: admin.NewGuard(h.sessions, access, c.flags.AdminHost...),
@@ -168,8 +174,8 @@ func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
 				&adminplugin.Pages{
 					Manager: h.manager, Catalogue: h.catalogue, EventLog: h.events, Uploads: uploads, Traffic: recorder, Bake: c.flags.Bake,
 				},
-				&adminusers.Pages{Administration: client, Recovery: client, Fields: h.callbacks.fields},
-				&adminfields.Pages{Store: h.callbacks.fields},
+				&adminusers.Pages{Administration: client, Recovery: client, Fields: h.callbacks.Fields},
+				&adminfields.Pages{Store: h.callbacks.Fields},
 				&adminmail.Pages{Box: h.mails},
 				&adminevents.Pages{Administration: client, EventLog: h.events},
 			},
@@ -303,37 +309,4 @@ func (h *host) close() error {
 		errs = append(errs, c())
 	}
 	return errors.Join(errs...)
-}
-
-// callbacks are what the plugin may call in this CMS.
-type callbacks struct {
-	fields *fieldstore.Store
-	mail   mailer.Sender
-	log    *slog.Logger
-}
-
-var _ personal.Host = (*callbacks)(nil)
-
-// UserFields returns the schema from memory.
-func (c *callbacks) UserFields(context.Context) (personal.Schema, error) {
-	return c.fields.Get().Schema, nil
-}
-
-// SendMail sends a mail, or keeps it if no relay is configured.
-func (c *callbacks) SendMail(ctx context.Context, m personal.Mail) error {
-	if err := c.mail.Send(ctx, m); err != nil {
-		return fmt.Errorf("mail %s: %w", m.ID, err)
-	}
-	c.log.InfoContext(ctx, "mail delivered", "mail_id", m.ID, "request_id", personal.CallFrom(ctx).RequestID)
-	return nil
-}
-
-// CheckMail reports why mails cannot be sent now. The plugin manager calls it
-// before a swap.
-func (c *callbacks) CheckMail(ctx context.Context) error { return c.mail.Check(ctx) }
-
-// PublishEvent logs an event. The plugin's audit log stores it.
-func (c *callbacks) PublishEvent(ctx context.Context, e personal.Event) error {
-	c.log.InfoContext(ctx, "account event", "type", string(e.Type), "user_id", e.UserID, "request_id", e.RequestID)
-	return nil
 }

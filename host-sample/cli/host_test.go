@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -22,6 +21,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/userfields"
 )
 
 // generous is longer than any step takes on a busy machine.
@@ -242,15 +242,37 @@ func runToEnd(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-func TestPublishEvent_IsLogged(t *testing.T) {
-	var log bytes.Buffer
-	c := &callbacks{log: slog.New(slog.NewTextHandler(&log, nil))}
-	e := personal.Event{ID: "e1", Type: personal.EventSignedIn, UserID: 42, Address: "192.0.2.1", RequestID: "r"}
-	if err := c.PublishEvent(t.Context(), e); err != nil {
+func TestSampleFields_ShowEveryKindOfField(t *testing.T) {
+	_, schema, err := userfields.ParseJSON(sampleFields)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := log.String(), `msg="account event" type=signed_in user_id=42 request_id=r`+"\n"; !strings.HasSuffix(got, want) {
-		t.Errorf("got log %q, want it to end with %q", got, want)
+	fields := schema.Fields()
+	var names, hidden, readOnly []string
+	for _, f := range fields {
+		names = append(names, f.Name)
+		if f.Hidden {
+			hidden = append(hidden, f.Name)
+		}
+		if f.ReadOnly {
+			readOnly = append(readOnly, f.Name)
+		}
+		if f.Label["en"] == "" || f.Label["ru"] == "" || f.Group == "" {
+			t.Errorf("field %s: got no label or no group", f.Name)
+		}
+	}
+	want := []string{"phone", "birth_date", "city", "company", "interests", "newsletter", "customer_number", "internal_note"}
+	if !slices.Equal(names, want) {
+		t.Fatalf("got fields %v, want %v", names, want)
+	}
+	if !slices.Equal(hidden, []string{"internal_note"}) || !slices.Equal(readOnly, []string{"customer_number"}) {
+		t.Errorf("got hidden %v, read-only %v", hidden, readOnly)
+	}
+	if city := fields[2]; len(city.Options) != 4 {
+		t.Errorf("city: got %d options, want 4", len(city.Options))
+	}
+	if preset := fields[5].Default; preset.Kind != personal.InputBoolean || preset.Text != "false" {
+		t.Errorf("newsletter: got default %v, want false", preset)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cms-personal/personal/host-sample/mailer"
+	"github.com/cms-personal/personal/shared/personalhost/mailer"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 

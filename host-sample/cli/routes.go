@@ -81,22 +81,17 @@ func newHandler(o handlerOptions) (http.Handler, error) {
 		metrics.count(routeOf(r), status, took)
 	})
 
-	all := ui.StayWithHTTPS(apiFirst(api, ui.RememberedLanguage(api.WithCall(measured))))
+	all := ui.StayWithHTTPS(api.Front(onlyClean(ui.RememberedLanguage(api.WithCall(measured)))))
 	if o.alwaysHTTPS {
 		return ui.BehindHTTPS(all), nil
 	}
 	return ui.BehindProxy(api.OverHTTPS, all), nil
 }
 
-// apiFirst routes requests to the API before a ServeMux sees them. A ServeMux
-// redirects paths such as // and .., and clients may turn a redirected POST into a
-// GET; other paths that it would redirect are not found.
-func apiFirst(api *personalhttp.Handler, next http.Handler) http.Handler {
+// onlyClean responds with 404 to paths that a ServeMux would redirect, such as // and
+// .., and limits what responses without a policy of their own may load.
+func onlyClean(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if api.Matches(r) {
-			api.ServeHTTP(w, r)
-			return
-		}
 		// Pages replace this policy by a wider one.
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -17,10 +17,10 @@ import (
 
 	"github.com/cms-personal/personal/host-sample/admin"
 	adminplugin "github.com/cms-personal/personal/host-sample/admin/plugin"
-	"github.com/cms-personal/personal/host-sample/fieldstore"
 	"github.com/cms-personal/personal/host-sample/traffic"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
@@ -44,7 +44,7 @@ type testSite struct {
 
 func startSite(t *testing.T, service personal.Service, basePath string, proxies ...netip.Prefix) *testSite {
 	t.Helper()
-	fields, err := fieldstore.Open(filepath.Join(t.TempDir(), "user-fields.json"))
+	fields, err := fieldstore.Open(filepath.Join(t.TempDir(), "user-fields.json"), sampleFields)
 	if err != nil {
 		t.Fatal(err)
 	}

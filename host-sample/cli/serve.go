@@ -17,8 +17,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/cms-personal/personal/host-sample/mailer"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhost"
+	"github.com/cms-personal/personal/shared/personalhost/mailer"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
@@ -106,7 +107,7 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	c.dataDir, err = absolute(f.Data)
 	check("data", err)
 	check("database", rejectTypedPassword(f.Database, typed["database"]))
-	c.databaseURL, err = databaseURL(f.Database, c.dataDir)
+	c.databaseURL, err = personalhost.DatabaseURL(f.Database, c.dataDir)
 	check("database", err)
 
 	c.pluginsDir = cmp.Or(f.Plugins, filepath.Join(c.dataDir, "plugins"))
@@ -182,27 +183,6 @@ func rejectTypedPassword(rawURL string, typed bool) error {
 		return errors.New("a URL with a password is accepted from the environment only: process listings and shell histories show flags")
 	}
 	return nil
-}
-
-// databaseURL returns the database's URL: the default if rawURL is empty. It makes
-// the path of a SQLite file absolute, so that it does not depend on the working
-// folder.
-func databaseURL(rawURL, dataDir string) (string, error) {
-	if rawURL == "" {
-		return "sqlite://" + filepath.Join(dataDir, "personal.db"), nil
-	}
-	scheme, path, _ := strings.Cut(rawURL, "://")
-	switch scheme {
-	case "postgres", "postgresql":
-		return rawURL, nil
-	case "sqlite":
-		if path == "" || filepath.IsAbs(path) || strings.HasPrefix(path, ":") {
-			return rawURL, nil
-		}
-		abs, err := filepath.Abs(path)
-		return "sqlite://" + abs, err
-	}
-	return "", errors.New("it must begin with sqlite:// or postgres://")
 }
 
 // checkAddr also rejects addresses off loopback unless mails are sent or the

@@ -167,6 +167,23 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, route *route) (
 	})
 }
 
+// Front serves the API and passes all other requests to next; nil responds to them with
+// 404. It belongs in front of a router, because routers may redirect requests: a
+// [http.ServeMux], for example, redirects paths such as // and .., and clients turn a
+// redirected POST into a GET.
+func (h *Handler) Front(next http.Handler) http.Handler {
+	if next == nil {
+		next = http.NotFoundHandler()
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h.Matches(r) {
+			h.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // WithCall gives the host's own routes the same call as the API's: a [personal.Call]
 // in the request's context, and its request id in the response header X-Request-Id.
 // It keeps a call that the context already has.

@@ -52,3 +52,25 @@ func (c *Catalogue) SaveState(s State) error {
 	}
 	return nil
 }
+
+// ActivateFirst returns the active version. If no version is active yet, it activates
+// version, or the highest installed version if version is empty. The error is a
+// [*RefusedError] of kind [ErrNotFound] if none is installed.
+func (c *Catalogue) ActivateFirst(version string) (active string, err error) {
+	state, err := c.LoadState()
+	if err != nil || state.Active != "" {
+		return state.Active, err
+	}
+	if version == "" {
+		entries, err := c.List()
+		if err != nil {
+			return "", err
+		}
+		if len(entries) == 0 {
+			return "", refuse(ErrNotFound, "", "the catalogue is empty")
+		}
+		version = entries[0].Manifest.Version
+	}
+	state.Active = version
+	return version, c.SaveState(state)
+}

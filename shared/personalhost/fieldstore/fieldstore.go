@@ -5,7 +5,6 @@ package fieldstore
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -19,11 +18,6 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
-
-// sampleFields is the schema of a new CMS.
-//
-//go:embed user-fields.json
-var sampleFields []byte
 
 // ErrChanged is returned if the schema is no longer the one that the caller knows.
 var ErrChanged = errors.New("the user fields have been changed since they were read")
@@ -41,12 +35,14 @@ type Store struct {
 	current atomic.Pointer[Set]
 }
 
-// Open reads the file, or creates it with sample fields. The error of an invalid
-// schema is a [*userfields.SchemaError].
-func Open(path string) (*Store, error) {
+// Open reads the schema from the file, a JSON array of fields. If the file does not
+// exist, Open creates it with the initial content; [] is a schema without fields. The
+// error of an invalid schema is a [*userfields.SchemaError].
+func Open(path string, initial []byte) (*Store, error) {
 	source, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		source, err = sampleFields, durable.WriteFile(path, sampleFields)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if missing {
+		source, err = initial, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the user fields: %w", err)
@@ -54,6 +50,11 @@ func Open(path string) (*Store, error) {
 	set, err := parse(source)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if missing {
+		if err := durable.WriteFile(path, source); err != nil {
+			return nil, fmt.Errorf("storing the user fields: %w", err)
+		}
 	}
 	s := &Store{path: path}
 	s.current.Store(set)

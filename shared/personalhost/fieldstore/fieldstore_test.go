@@ -2,14 +2,15 @@ package fieldstore
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
-	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
+
+const initial = `[{"name":"phone","type":"text"}]` + "\n"
 
 const oneField = `[{"name":"nickname","type":"text"}]`
 
@@ -17,45 +18,33 @@ func always(string) bool { return true }
 
 func openTestFields(t *testing.T) *Store {
 	t.Helper()
-	s, err := Open(filepath.Join(t.TempDir(), "user-fields.json"))
+	s, err := Open(filepath.Join(t.TempDir(), "user-fields.json"), []byte(initial))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func TestOpen_CreatesSampleFields(t *testing.T) {
+func TestOpen_MissingFileIsCreated(t *testing.T) {
 	s := openTestFields(t)
 	file, err := os.ReadFile(s.path)
-	if err != nil || string(file) != string(sampleFields) {
-		t.Fatalf("got file %q, %v, want the sample fields", file, err)
+	if err != nil || string(file) != initial {
+		t.Fatalf("got file %q, %v, want the initial fields", file, err)
 	}
-	schema := s.Get().Schema
-	var names, hidden, readOnly []string
-	for _, f := range schema.Fields {
-		names = append(names, f.Name)
-		if f.Hidden {
-			hidden = append(hidden, f.Name)
-		}
-		if f.ReadOnly {
-			readOnly = append(readOnly, f.Name)
-		}
-		if f.Label["en"] == "" || f.Label["ru"] == "" || f.Group == "" {
-			t.Errorf("field %s: got no label or no group", f.Name)
-		}
+	if fields := s.Get().Schema.Fields; len(fields) != 1 || fields[0].Name != "phone" {
+		t.Errorf("got fields %v, want phone", fields)
 	}
-	want := []string{"phone", "birth_date", "city", "company", "interests", "newsletter", "customer_number", "internal_note"}
-	if !slices.Equal(names, want) {
-		t.Errorf("got fields %v, want %v", names, want)
+}
+
+func TestOpen_InvalidInitialFieldsAreNotStored(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "user-fields.json")
+	_, err := Open(path, []byte(`{}`))
+	var invalid *userfields.SchemaError
+	if !errors.As(err, &invalid) {
+		t.Errorf("got %v, want a schema error", err)
 	}
-	if !slices.Equal(hidden, []string{"internal_note"}) || !slices.Equal(readOnly, []string{"customer_number"}) {
-		t.Errorf("got hidden %v, read-only %v", hidden, readOnly)
-	}
-	if city := schema.Fields[2]; len(city.Options) != 4 {
-		t.Errorf("city: got %d options, want 4", len(city.Options))
-	}
-	if preset := schema.Fields[5].Default; preset.Kind != personal.InputBoolean || preset.Text != "false" {
-		t.Errorf("newsletter: got default %v, want false", preset)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v for the file, want none", err)
 	}
 }
 
@@ -65,7 +54,7 @@ func TestPut_AppliesAtOnceAndAfterRestart(t *testing.T) {
 	if _, err := s.Put([]byte(oneField), always); err != nil {
 		t.Fatal(err)
 	}
-	reopened, err := Open(s.path)
+	reopened, err := Open(s.path, []byte(initial))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +88,7 @@ func TestPut_InvalidSchemaChangesNothing(t *testing.T) {
 	if s.Get() != before {
 		t.Error("the current schema was replaced")
 	}
-	if file, _ := os.ReadFile(s.path); string(file) != string(sampleFields) {
+	if file, _ := os.ReadFile(s.path); string(file) != initial {
 		t.Error("the file was replaced")
 	}
 }
@@ -123,7 +112,7 @@ func TestOpen_InvalidFileFails(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`[{"name":"city","type":"enum"}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(path)
+	_, err := Open(path, nil)
 	var invalid *userfields.SchemaError
 	if !errors.As(err, &invalid) || invalid.Field != "city" {
 		t.Errorf("got %v, want an error that names city", err)

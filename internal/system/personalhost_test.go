@@ -1,0 +1,330 @@
+package system
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"aead.dev/minisign"
+
+	"github.com/cms-personal/personal/shared/personalhost"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// moduleConfig returns the config of a module with a data folder of its own.
+func moduleConfig(t *testing.T) personalhost.Config {
+	t.Helper()
+	return personalhost.Config{
+		Data:     t.TempDir(),
+		Plugin:   pluginVersion(t, "1.0.0"),
+		Settings: func() ([]byte, error) { return []byte(cheap), nil },
+		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+}
+
+// openModule opens a module that the test closes at its end.
+func openModule(t *testing.T, c personalhost.Config) *personalhost.Module {
+	t.Helper()
+	m, err := personalhost.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Errorf("closing the module: %v", err)
+		}
+	})
+	return m
+}
+
+// pluginsOf returns the plugin processes of the module in a data folder.
+func pluginsOf(t *testing.T, data string) []string {
+	t.Helper()
+	processes, err := filepath.Glob("/proc/[0-9]*/exe")
+	if err != nil || len(processes) == 0 {
+		t.Fatalf("got %d processes, error %v", len(processes), err)
+	}
+	var found []string
+	for _, process := range processes {
+		program, _ := os.Readlink(process) // an error: it has ended, or belongs to another user
+		if strings.HasPrefix(program, filepath.Join(data, "run")+"/") {
+			found = append(found, process)
+		}
+	}
+	return found
+}
+
+func wantPlugins(t *testing.T, data string, want int) {
+	t.Helper()
+	if got := pluginsOf(t, data); len(got) != want {
+		t.Errorf("got plugin processes %v, want %d", got, want)
+	}
+}
+
+// receivedEvents are plugin events that a CMS received.
+type receivedEvents struct {
+	mu    sync.Mutex
+	types []pluginmanager.EventType
+}
+
+func (r *receivedEvents) add(e pluginmanager.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.types = append(r.types, e.Type)
+}
+
+func (r *receivedEvents) has(want pluginmanager.EventType) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.types, want)
+}
+
+// post sends a form and returns the status and the body.
+func post(t *testing.T, url string, form string) (int, string) {
+	t.Helper()
+	response, err := http.Post(url, "application/x-www-form-urlencoded", strings.NewReader(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+const registration = "login=anna&email=anna@example.com&password=correct+horse&confirm_password=correct+horse"
+
+func TestPersonalhost_ServesInFrontOfARouterUntilClosed(t *testing.T) {
+	t.Parallel()
+	var events receivedEvents
+	c := moduleConfig(t)
+	c.Manager = pluginmanager.Config{OnEvent: events.add}
+	ctx, cancel := context.WithCancel(t.Context())
+	m, err := personalhost.Open(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	cancel() // it limits Open only
+	pages := http.NewServeMux()
+	pages.Handle("GET /hello", m.RequireUser(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, _ := personalhttp.UserFrom(r.Context())
+		fmt.Fprintf(w, "Hello, %s!", user.Profile.Login)
+	})))
+	pages.Handle("/versions/", http.StripPrefix("/versions", m.Admin()))
+	server := httptest.NewServer(m.Front(pages))
+	defer server.Close()
+
+	if status, body := post(t, server.URL+"/api/v1/personal/register/", registration); status != http.StatusOK {
+		t.Fatalf("register: got %d %s, want 200", status, body)
+	}
+	for path, want := range map[string]int{"/hello": http.StatusUnauthorized, "/versions/": http.StatusOK, "/versions/events": http.StatusOK, "/nothing": http.StatusNotFound} {
+		response, err := http.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: got %d, want %d", path, response.StatusCode, want)
+		}
+	}
+
+	// A swap reaches the log of events and the config's receiver.
+	if err := m.Manager().Use(t.Context(), "1.0.0"); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.Get(server.URL + "/versions/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if err != nil || !bytes.Contains(body, []byte(pluginmanager.EventSwitched)) || !events.has(pluginmanager.EventSwitched) {
+		t.Errorf("got events %s, %v, want the switch there and in the config's receiver", body, err)
+	}
+
+	wantPlugins(t, c.Data, 2) // the old one is warm
+	for range 2 {
+		if err := m.Close(); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+	}
+	wantPlugins(t, c.Data, 0)
+	if status, body := post(t, server.URL+"/api/v1/personal/register/", registration); status != http.StatusServiceUnavailable {
+		t.Errorf("after Close: got %d %s, want 503", status, body)
+	}
+
+	c.Plugin = "" // the version is installed
+	again := openModule(t, c)
+	rest := httptest.NewServer(again.Front(nil))
+	defer rest.Close()
+	if status, body := post(t, rest.URL+"/api/v1/personal/auth/", "login=anna&password=correct+horse"); status != http.StatusOK {
+		t.Errorf("sign-in after opening again: got %d %s, want 200", status, body)
+	}
+	if status, _ := post(t, rest.URL+"/elsewhere", ""); status != http.StatusNotFound {
+		t.Errorf("another path without a router: got %d, want 404", status)
+	}
+}
+
+func TestPersonalhost_FailedOpenLeavesNothing(t *testing.T) {
+	t.Parallel()
+	key, _, err := minisign.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		spoil func(*personalhost.Config)
+		check func(error) bool
+		want  string
+	}{
+		"bad setting": {
+			func(c *personalhost.Config) {
+				c.Settings = func() ([]byte, error) { return []byte("[session]\nlifetime = \"soon\"\n"), nil }
+			},
+			func(err error) bool {
+				return errors.As(err, new(*pluginrpc.PermanentError)) && strings.Contains(err.Error(), "session")
+			},
+			"a permanent error that names the section",
+		},
+		"unreadable settings": {
+			func(c *personalhost.Config) {
+				c.Settings = func() ([]byte, error) { return nil, errors.New("personal.toml is gone") }
+			},
+			func(err error) bool {
+				return errors.As(err, new(*pluginrpc.PermanentError)) && strings.Contains(err.Error(), "personal.toml")
+			},
+			"a permanent error with the cause",
+		},
+		"unsigned plugin": {
+			func(c *personalhost.Config) {
+				c.Accept = []plugincatalogue.Option{plugincatalogue.WithKeys([]minisign.PublicKey{key})}
+			},
+			func(err error) bool { return errors.Is(err, plugincatalogue.ErrUnsigned) },
+			"that the plugin is not signed",
+		},
+		"unreachable database until ctx ends": {
+			func(c *personalhost.Config) { c.DatabaseURL = "postgres://u:hunter2@127.0.0.1:1/none?sslmode=disable" },
+			func(err error) bool {
+				return errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "database") && !strings.Contains(err.Error(), "hunter2")
+			},
+			"the end of the context, and that the database is unavailable, without the password",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			good := moduleConfig(t)
+			bad := good
+			test.spoil(&bad)
+			var log journal
+			bad.Log = slog.New(slog.NewTextHandler(&log, nil))
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			m, err := personalhost.Open(ctx, bad)
+			if m != nil || err == nil || !test.check(err) {
+				t.Errorf("got module %v, error %v, want %s", m, err, test.want)
+			}
+			wantPlugins(t, good.Data, 0)
+			openModule(t, good)
+		})
+	}
+}
+
+func TestPersonalhost_DataFolderInUseIsRefused(t *testing.T) {
+	t.Parallel()
+	c := moduleConfig(t)
+	first := openModule(t, c)
+	pid := first.Manager().Status().PID
+	if _, err := personalhost.Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), filepath.Join(c.Data, "run")+" is in use by another process") {
+		t.Errorf("got error %v, want that the folder is in use", err)
+	}
+	if status := first.Manager().Status(); status.PID != pid || !status.State.Serves() {
+		t.Errorf("got status %v of the first module, want that it serves", status)
+	}
+}
+
+func TestPersonalhost_ServeStopsInOrderWhenContextEnds(t *testing.T) {
+	t.Parallel()
+	var log journal
+	c := moduleConfig(t)
+	c.Log = slog.New(slog.NewTextHandler(&log, nil))
+	m := openModule(t, c)
+	entered, finish := make(chan struct{}), make(chan struct{})
+	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(entered)
+		<-finish
+		if err := m.Manager().Ready(r.Context()); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- m.Serve(ctx, &http.Server{Addr: "127.0.0.1:0", Handler: m.Front(pages)}) }()
+	var url string
+	eventually(t, "the server listens", func() bool {
+		_, rest, ok := strings.Cut(log.String(), "msg=listening address=")
+		address, _, complete := strings.Cut(rest, "\n")
+		url = "http://" + address
+		return ok && complete
+	})
+	response := make(chan int, 1)
+	go func() {
+		r, err := http.Get(url + "/slow")
+		if err != nil {
+			response <- 0
+			return
+		}
+		_ = r.Body.Close()
+		response <- r.StatusCode
+	}()
+	<-entered
+	stop()
+	eventually(t, "the server stops listening", func() bool {
+		r, err := http.Get(url + "/api/v1/personal/fields/")
+		if err == nil {
+			_ = r.Body.Close()
+		}
+		return err != nil
+	})
+	close(finish)
+	if status := <-response; status != http.StatusOK {
+		t.Errorf("request under way at the stop: got status %d, want 200 from a plugin that still served", status)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("Serve returned %v, want nil", err)
+	}
+	wantPlugins(t, c.Data, 0)
+}
+
+func TestPersonalhost_ServeClosesTheModuleIfItCannotListen(t *testing.T) {
+	t.Parallel()
+	c := moduleConfig(t)
+	m := openModule(t, c)
+	wantPlugins(t, c.Data, 1)
+	taken := httptest.NewServer(nil)
+	defer taken.Close()
+	err := m.Serve(t.Context(), &http.Server{Addr: taken.Listener.Addr().String()})
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("got %v, want that the address is in use", err)
+	}
+	wantPlugins(t, c.Data, 0)
+}

@@ -1,0 +1,45 @@
+package personalhost
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
+	"github.com/cms-personal/personal/shared/personalhost/mailer"
+)
+
+// Host is a [personal.Host] made of ready parts. All fields are required. A CMS that
+// needs something else for one of the methods embeds a *Host and replaces the method.
+type Host struct {
+	Fields *fieldstore.Store
+	Mail   mailer.Sender
+	Log    *slog.Logger
+}
+
+var _ personal.Host = (*Host)(nil)
+
+// UserFields returns the schema from memory.
+func (h *Host) UserFields(context.Context) (personal.Schema, error) {
+	return h.Fields.Get().Schema, nil
+}
+
+// SendMail hands a mail to the sender. The log gets its ID only.
+func (h *Host) SendMail(ctx context.Context, m personal.Mail) error {
+	if err := h.Mail.Send(ctx, m); err != nil {
+		return fmt.Errorf("mail %s: %w", m.ID, err)
+	}
+	h.Log.InfoContext(ctx, "mail delivered", "mail_id", m.ID, "request_id", personal.CallFrom(ctx).RequestID)
+	return nil
+}
+
+// CheckMail reports why mails cannot be sent now. The plugin manager calls it before a
+// swap.
+func (h *Host) CheckMail(ctx context.Context) error { return h.Mail.Check(ctx) }
+
+// PublishEvent logs an event. The plugin's audit log stores it.
+func (h *Host) PublishEvent(ctx context.Context, e personal.Event) error {
+	h.Log.InfoContext(ctx, "account event", "type", string(e.Type), "user_id", e.UserID, "request_id", e.RequestID)
+	return nil
+}

@@ -1,0 +1,104 @@
+package personalhost
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+const (
+	// stopTime is how long the plugin may take to stop before it is killed. The
+	// manager's own default limits are shorter.
+	stopTime = 20 * time.Second
+	// drainTime is how long requests under way may take when a server stops.
+	drainTime = 30 * time.Second
+)
+
+// Module is the personal-account module of a CMS. It is safe for concurrent use.
+type Module struct {
+	api       *personalhttp.Handler
+	client    *pluginrpc.Client
+	manager   *pluginmanager.Manager
+	catalogue *plugincatalogue.Catalogue
+	admin     http.Handler
+	log       *slog.Logger
+	close     func() error
+}
+
+// Front serves the API and passes all other requests to next; nil responds to them with
+// 404. Put it in front of the CMS's router, see [personalhttp.Handler.Front].
+func (m *Module) Front(next http.Handler) http.Handler { return m.api.Front(next) }
+
+// RequireUser passes only requests of signed-in users to next, which gets the user from
+// [personalhttp.UserFrom]. See [personalhttp.Handler.RequireUser].
+func (m *Module) RequireUser(next http.Handler, opts ...personalhttp.RequireOption) http.Handler {
+	return m.api.RequireUser(next, opts...)
+}
+
+// API returns the HTTP handler, for [personalhttp.Handler.Explain] for example.
+func (m *Module) API() *personalhttp.Handler { return m.api }
+
+// Client returns the operations for users ([personal.Service]) and for administrators
+// ([personal.Administration]). Use this client only: it notices its own changes at once.
+func (m *Module) Client() *pluginrpc.Client { return m.client }
+
+// Admin returns the JSON API for plugin versions, see [pluginadmin.New]. It does not
+// authenticate: mount it behind an access control of the CMS.
+func (m *Module) Admin() http.Handler { return m.admin }
+
+// Manager returns the plugin manager, for its status for example. Stop it with Close.
+func (m *Module) Manager() *pluginmanager.Manager { return m.manager }
+
+// Catalogue returns the installed plugin versions.
+func (m *Module) Catalogue() *plugincatalogue.Catalogue { return m.catalogue }
+
+// Close ends the calls under way, stops the plugin and releases the data folder. Each
+// step has a limit of its own; Close returns within 20 seconds, when no process of the
+// plugin is left. Later requests get 503. Close may be called again, and returns the
+// same error.
+func (m *Module) Close() error { return m.close() }
+
+// Serve runs an HTTP server on server.Addr until ctx ends, then stops in order: it
+// accepts no more requests, waits up to 30 seconds for those under way, cuts off the
+// rest and closes the module. It returns nil then. The error of a server that cannot
+// listen or fails ends it earlier; the module is closed after that, too.
+//
+// Serve sets ReadHeaderTimeout (10 s), IdleTimeout (2 min) and ErrorLog where they are
+// zero; the API limits the reading of its bodies itself. It serves HTTP without TLS,
+// which terminates at a proxy.
+func (m *Module) Serve(ctx context.Context, server *http.Server) (err error) {
+	defer func() { err = errors.Join(err, m.Close()) }()
+	server.ReadHeaderTimeout = cmp.Or(server.ReadHeaderTimeout, 10*time.Second)
+	server.IdleTimeout = cmp.Or(server.IdleTimeout, 2*time.Minute)
+	server.ErrorLog = cmp.Or(server.ErrorLog, slog.NewLogLogger(m.log.Handler(), slog.LevelWarn))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cmp.Or(server.Addr, ":http"))
+	if err != nil {
+		return err
+	}
+	m.log.Info("listening", "address", listener.Addr().String())
+	serving := make(chan error, 1)
+	go func() { serving <- server.Serve(listener) }()
+	select {
+	case err := <-serving:
+		return fmt.Errorf("serving HTTP: %w", err)
+	case <-ctx.Done():
+	}
+	m.log.Info("stopping")
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	if err := server.Shutdown(drain); err != nil {
+		m.log.Warn("cutting off requests that are still running", "error", err)
+		_ = server.Close() // those clients get no response
+	}
+	return nil
+}

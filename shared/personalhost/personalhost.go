@@ -1,0 +1,245 @@
+// Package personalhost runs the personal-account module in a CMS: [Open] connects the
+// plugin catalogue, the plugin manager, the HTTP handler and the administration, and
+// [Module.Close] stops them. A CMS that needs another arrangement connects the
+// packages that this one uses itself; docs/embedding.md shows how.
+//
+// The package works on Unix.
+package personalhost
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/mail"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
+	"github.com/cms-personal/personal/shared/personalhost/mailer"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/pluginadmin"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// Config configures a module. Only Data is required.
+type Config struct {
+	// Data is the folder of the module, created with mode 0700 if it does not exist. One
+	// process at a time can use it. It holds:
+	//
+	//	plugins/personal/     the plugin catalogue
+	//	run/                  private to the plugin manager
+	//	plugin-events.ndjson  plugin events, and .1 with older ones
+	//	personal.db           the database, unless DatabaseURL names another
+	//	user-fields.json      the user fields, unless Host is set
+	//	mail/*.eml            captured mails, unless Host is set
+	Data string
+
+	// Plugin is the file of the plugin's binary or bundle. Open installs and activates it
+	// if the catalogue is empty; else Open does not read it.
+	Plugin string
+
+	// Accept restricts which plugins are installed and started, see
+	// [plugincatalogue.WithKeys] and [plugincatalogue.WithMinVersion].
+	Accept []plugincatalogue.Option
+
+	// DatabaseURL is sqlite://PATH or postgres://…; a secret. Empty for SQLite in Data.
+	DatabaseURL string
+
+	// Settings returns the plugin's settings file (TOML); nil for no settings. It is
+	// called at every start of a plugin process.
+	Settings func() ([]byte, error)
+
+	// Host is what the plugin needs from the CMS. If it is nil, user fields come from a
+	// file in Data, which has none at first, events go to Log, and mails are captured:
+	// written into Data instead of sent, which is for development only.
+	Host personal.Host
+
+	// API configures the HTTP API. Its Log is Log if it is nil.
+	API personalhttp.Options
+
+	// Manager holds the limits of the plugin manager, its environment and a further
+	// receiver of its events. Its RunDir replaces the folder in Data, for example if
+	// programs in Data cannot be run. Open sets Catalogue, Host, DatabaseURL, Settings and
+	// Log, so they must be zero.
+	Manager pluginmanager.Config
+
+	// Log is the log of all parts; nil for slog.Default().
+	Log *slog.Logger
+}
+
+// Open starts the plugin and returns the module once the plugin serves. The caller
+// closes it. ctx limits Open only.
+//
+// Open fails at once if the config is invalid, if another process uses the data folder,
+// and if another attempt would not help: the error then wraps a
+// [*pluginrpc.PermanentError], for a bad setting for example, or a
+// [*plugincatalogue.RefusedError]. Other failures, such as an unreachable database, may
+// pass: Open then waits until ctx ends, and returns the context's error and the last
+// failure. After an error no process is left, and Open can be called again.
+func Open(ctx context.Context, c Config) (*Module, error) {
+	m, err := open(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("personal-account module: %w", err)
+	}
+	return m, nil
+}
+
+func open(ctx context.Context, c Config) (*Module, error) {
+	m, events, err := build(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.manager.Start(); err != nil {
+		return nil, errors.Join(err, events.Close())
+	}
+	m.close = sync.OnceValue(func() error {
+		limited, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		return errors.Join(m.manager.Stop(limited), events.Close())
+	})
+	if err := m.manager.WaitReady(ctx); err != nil {
+		return nil, errors.Join(err, m.close())
+	}
+	return m, nil
+}
+
+// build makes the parts of a module. Nothing runs yet; only the log of plugin events,
+// which the caller closes, is open.
+func build(ctx context.Context, c Config) (*Module, *pluginadmin.EventLog, error) {
+	if err := c.complete(); err != nil {
+		return nil, nil, err
+	}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("creating the data folder: %w", err)
+	}
+	if c.Host == nil {
+		host, err := readyHost(c)
+		if err != nil {
+			return nil, nil, err
+		}
+		c.Host = host
+	}
+	catalogue, err := plugincatalogue.Open(filepath.Join(c.Data, "plugins", plugincatalogue.Name), c.Accept...)
+	if err != nil {
+		return nil, nil, err
+	}
+	events, err := pluginadmin.OpenEventLog(filepath.Join(c.Data, "plugin-events.ndjson"), c.Log)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := c.connect(catalogue, events)
+	if err == nil {
+		err = c.choosePlugin(ctx, catalogue)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, events.Close())
+	}
+	return m, events, nil
+}
+
+// complete checks the config and replaces zero values by defaults.
+func (c *Config) complete() (err error) {
+	if c.Data == "" {
+		return errors.New("Config.Data is missing: name a folder for the module's files")
+	}
+	if c.Data, err = filepath.Abs(c.Data); err != nil {
+		return fmt.Errorf("Config.Data: %w", err)
+	}
+	if c.DatabaseURL, err = DatabaseURL(c.DatabaseURL, c.Data); err != nil {
+		return fmt.Errorf("Config.DatabaseURL: %w", err)
+	}
+	m := &c.Manager
+	if m.Catalogue != nil || m.Host != nil || m.DatabaseURL != "" || m.Settings != nil || m.Log != nil {
+		return errors.New("Config.Manager must not set Catalogue, Host, DatabaseURL, Settings or Log: set the fields of Config")
+	}
+	c.Log = cmp.Or(c.Log, slog.Default())
+	c.API.Log = cmp.Or(c.API.Log, c.Log)
+	return nil
+}
+
+// DatabaseURL returns the URL of a module's database: rawURL, or that of a SQLite file
+// in the data folder if rawURL is empty. It makes the path of a SQLite file absolute, so
+// that it does not depend on the working folder of the plugin.
+func DatabaseURL(rawURL, data string) (string, error) {
+	if rawURL == "" {
+		return "sqlite://" + filepath.Join(data, "personal.db"), nil
+	}
+	scheme, path, _ := strings.Cut(rawURL, "://")
+	switch scheme {
+	case "postgres", "postgresql":
+		return rawURL, nil
+	case "sqlite":
+		if path == "" || filepath.IsAbs(path) || strings.HasPrefix(path, ":") {
+			return rawURL, nil
+		}
+		abs, err := filepath.Abs(path)
+		return "sqlite://" + abs, err
+	}
+	return "", errors.New("it must begin with sqlite:// or postgres://")
+}
+
+// readyHost returns the host of a CMS that has no own.
+func readyHost(c Config) (*Host, error) {
+	fields, err := fieldstore.Open(filepath.Join(c.Data, "user-fields.json"), []byte("[]\n"))
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(c.Data, "mail")
+	mails, err := mailer.NewCapture(dir, &mail.Address{Address: "personal@localhost"})
+	if err != nil {
+		return nil, err
+	}
+	c.Log.Warn("mails are captured, not sent: readers of the folder can take over accounts; set Config.Host to send mails", "dir", dir)
+	return &Host{Fields: fields, Mail: mails, Log: c.Log}, nil
+}
+
+// connect makes the parts that the requests pass.
+func (c *Config) connect(catalogue *plugincatalogue.Catalogue, events *pluginadmin.EventLog) (*Module, error) {
+	c.Manager.Catalogue, c.Manager.Host, c.Manager.DatabaseURL = catalogue, c.Host, c.DatabaseURL
+	c.Manager.Settings, c.Manager.Log = c.Settings, c.Log
+	c.Manager.RunDir = cmp.Or(c.Manager.RunDir, filepath.Join(c.Data, "run"))
+	further := c.Manager.OnEvent
+	c.Manager.OnEvent = func(e pluginmanager.Event) {
+		events.Append(e)
+		if further != nil {
+			further(e)
+		}
+	}
+	manager, err := pluginmanager.New(c.Manager)
+	if err != nil {
+		return nil, err
+	}
+	client := pluginrpc.NewClient(manager, c.Host)
+	api, err := personalhttp.New(client, c.API)
+	if err != nil {
+		return nil, fmt.Errorf("Config.API: %w", err)
+	}
+	admin := pluginadmin.New(manager, catalogue, pluginadmin.Options{
+		Uploads: pluginadmin.NewUploads(catalogue, 0, c.Log), EventLog: events, Log: c.Log,
+	})
+	return &Module{api: api, client: client, manager: manager, catalogue: catalogue, admin: admin, log: c.Log}, nil
+}
+
+// choosePlugin makes sure that a plugin version is active.
+func (c *Config) choosePlugin(ctx context.Context, catalogue *plugincatalogue.Catalogue) error {
+	_, err := catalogue.ActivateFirst("")
+	if !errors.Is(err, plugincatalogue.ErrNotFound) {
+		return err
+	}
+	if c.Plugin == "" {
+		return errors.New("no plugin is installed: set Config.Plugin to the plugin's binary or bundle")
+	}
+	installed, err := catalogue.Install(ctx, c.Plugin)
+	if err != nil {
+		return fmt.Errorf("Config.Plugin: %w", err)
+	}
+	_, err = catalogue.ActivateFirst(installed.Manifest.Version)
+	return err
+}

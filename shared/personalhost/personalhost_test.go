@@ -1,0 +1,137 @@
+package personalhost
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhost/mailer"
+)
+
+func quietLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func TestOpen_InvalidConfigNamesTheField(t *testing.T) {
+	notABinary := filepath.Join(t.TempDir(), "notes.txt")
+	if err := os.WriteFile(notABinary, []byte("hello\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		change func(*Config)
+		want   string
+	}{
+		"no data folder":        {func(c *Config) { c.Data = "" }, "Config.Data is missing"},
+		"data is a file":        {func(c *Config) { c.Data = notABinary }, "creating the data folder"},
+		"unknown database":      {func(c *Config) { c.DatabaseURL = "mysql://u:secret@db" }, "Config.DatabaseURL: it must begin with sqlite:// or postgres://"},
+		"invalid API option":    {func(c *Config) { c.API.BasePath = "x/" }, `Config.API: personalhttp: options: base path "x/"`},
+		"manager with own host": {func(c *Config) { c.Manager.Host = &Host{} }, "Config.Manager must not set"},
+		"no plugin":             {func(c *Config) { c.Plugin = "" }, "no plugin is installed: set Config.Plugin"},
+		"missing plugin":        {func(c *Config) { c.Plugin += ".missing" }, "Config.Plugin: installing a plugin: open "},
+		"not a plugin":          {func(c *Config) { c.Plugin = notABinary }, "Config.Plugin: installing a plugin: plugin: cannot be installed here"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := Config{Data: t.TempDir(), Plugin: filepath.Join(t.TempDir(), "personal"), Log: quietLog()}
+			test.change(&c)
+			m, err := Open(t.Context(), c)
+			if m != nil || err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got module %v, error %v, want an error with %q", m, err, test.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("got error %q, want one without the password", err)
+			}
+		})
+	}
+}
+
+func TestOpen_InvalidUserFieldsNameTheFile(t *testing.T) {
+	c := Config{Data: t.TempDir(), Log: quietLog()}
+	path := filepath.Join(c.Data, "user-fields.json")
+	if err := os.WriteFile(path, []byte(`[{"name":"login","type":"text"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("got error %v, want one that names %s", err, path)
+	}
+}
+
+func TestDatabaseURL_SQLitePathIsAbsolute(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for raw, want := range map[string]string{
+		"":                     "sqlite:///data/personal.db",
+		"sqlite:///x.db":       "sqlite:///x.db",
+		"sqlite://x.db":        "sqlite://" + filepath.Join(here, "x.db"),
+		"sqlite://:memory:":    "sqlite://:memory:",
+		"postgres://u:p@db/x":  "postgres://u:p@db/x",
+		"postgresql://db:1/xy": "postgresql://db:1/xy",
+	} {
+		if got, err := DatabaseURL(raw, "/data"); err != nil || got != want {
+			t.Errorf("DatabaseURL(%q): got %q, %v, want %q", raw, got, err, want)
+		}
+	}
+}
+
+// failingSender refuses mails.
+type failingSender struct{ err error }
+
+func (s failingSender) Send(context.Context, personal.Mail) error { return s.err }
+func (s failingSender) Check(context.Context) error               { return s.err }
+
+var _ mailer.Sender = failingSender{}
+
+func TestHost_EventIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	h := &Host{Log: slog.New(slog.NewTextHandler(&log, nil))}
+	e := personal.Event{ID: "e1", Type: personal.EventSignedIn, UserID: 42, Address: "192.0.2.1", RequestID: "r"}
+	if err := h.PublishEvent(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := log.String(), `msg="account event" type=signed_in user_id=42 request_id=r`+"\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("got log %q, want it to end with %q", got, want)
+	}
+}
+
+func TestHost_FailedMailKeepsTheCauseAndIsNamed(t *testing.T) {
+	var log bytes.Buffer
+	refused := personal.NewMailRefusedError("550 no such user")
+	h := &Host{Mail: failingSender{refused}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	err := h.SendMail(t.Context(), personal.Mail{ID: "m1", Text: "a secret"})
+	var got *personal.MailRefusedError
+	if !errors.As(err, &got) || got != refused || !strings.Contains(err.Error(), "m1") {
+		t.Errorf("got error %v, want the refusal, and the mail's ID", err)
+	}
+	if log.Len() != 0 {
+		t.Errorf("got log %q, want none: the mail was not delivered", &log)
+	}
+	if err := h.CheckMail(t.Context()); !errors.Is(err, refused) {
+		t.Errorf("got %v from the check, want that of the sender", err)
+	}
+}
+
+func TestReadyHost_HasNoFieldsAndCapturesMails(t *testing.T) {
+	var log bytes.Buffer
+	data := t.TempDir()
+	h, err := readyHost(Config{Data: data, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if schema, err := h.UserFields(t.Context()); err != nil || len(schema.Fields) != 0 || schema.Revision == "" {
+		t.Errorf("got schema %v, %v, want no fields and a revision", schema, err)
+	}
+	if err := h.SendMail(t.Context(), personal.Mail{ID: "m1", To: "anna@example.com", Subject: "Code", Text: "a secret"}); err != nil {
+		t.Fatal(err)
+	}
+	if files, _ := filepath.Glob(filepath.Join(data, "mail", "*-m1.eml")); len(files) != 1 {
+		t.Errorf("got files %v, want the mail", files)
+	}
+	if text := log.String(); !strings.Contains(text, "mails are captured, not sent") || strings.Contains(text, "a secret") {
+		t.Errorf("got log %q, want the warning and no secret", text)
+	}
+}

@@ -26,6 +26,7 @@ const (
 	checkEarlyRefusal    = "early refusal of large bodies"
 	checkBodyDeadline    = "deadline of bodies"
 	checkRepeatedHeaders = "repeated headers"
+	checkUnknownMethods  = "unknown methods"
 )
 
 func promises() []check {
@@ -33,6 +34,7 @@ func promises() []check {
 		{name: "operations with and without a final slash", run: operationPaths},
 		{name: "unknown paths", run: unknownPaths},
 		{name: "methods", run: methods},
+		{name: checkUnknownMethods, run: unknownMethods},
 		{name: "bodies", run: bodies},
 		{name: "limits of bodies", run: bodyLimits},
 		{name: checkEarlyRefusal, run: earlyRefusal},
@@ -141,7 +143,7 @@ func unknownPaths(p *probe) {
 func methods(p *probe) {
 	s := p.open(nil)
 	for _, want := range []struct{ method, path, allow string }{
-		{"GET", "auth/", "POST"}, {"PUT", "auth/", "POST"}, {"DELETE", "auth", "POST"}, {"OPTIONS", "auth/", "POST"}, {"BREW", "auth/", "POST"},
+		{"GET", "auth/", "POST"}, {"PUT", "auth/", "POST"}, {"DELETE", "auth", "POST"}, {"OPTIONS", "auth/", "POST"},
 		{"HEAD", "auth_refresh/", "GET, POST"}, {"HEAD", "profile", "GET, POST"}, {"PATCH", "profile/", "GET, POST"}, {"OPTIONS", "profile/", "GET, POST"},
 		{"HEAD", "fields/", "GET"}, {"POST", "fields/", "GET"},
 	} {
@@ -164,6 +166,13 @@ func methods(p *probe) {
 	}
 	a := s.do(request{method: "POST", path: "recover/", header: header, mediaType: "application/x-www-form-urlencoded", body: strings.NewReader("login=a&_method=DELETE")})
 	s.taken(a, "recover", "A header or a parameter must not override the method. "+adviceMethod)
+}
+
+func unknownMethods(p *probe) {
+	s := p.open(nil)
+	a := s.do(request{method: "BREW", path: "auth/"})
+	s.wantError(a, http.StatusMethodNotAllowed, personal.CodeMethodNotAllowed, adviceMethod+" If the server cannot do it, declare WithoutUnknownMethods.")
+	s.wantNoCall(a, adviceMethod)
 }
 
 func bodies(p *probe) {

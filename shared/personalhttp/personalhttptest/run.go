@@ -120,6 +120,10 @@ func WithoutBodyDeadline(why string) Option { return withGap(checkBodyDeadline, 
 // sees only one.
 func WithoutRepeatedHeaders(why string) Option { return withGap(checkRepeatedHeaders, why) }
 
+// WithoutUnknownMethods declares that a request with a method that HTTP does not define
+// is not refused with an envelope.
+func WithoutUnknownMethods(why string) Option { return withGap(checkUnknownMethods, why) }
+
 func withGap(check, why string) Option { return func(c *config) { c.gaps[check] = why } }
 
 // check is one promise.

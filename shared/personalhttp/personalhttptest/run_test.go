@@ -163,6 +163,16 @@ func TestRun_FindsBrokenMounts(t *testing.T) {
 			}),
 			found: []string{"methods"},
 		},
+		"a list of methods": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				if r.Method == "BREW" {
+					http.Error(w, "not implemented", http.StatusNotImplemented)
+					return
+				}
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"unknown methods"},
+		},
 		"an overridden method": {
 			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
 				if method := r.Header.Get("X-Http-Method-Override"); method != "" {

@@ -77,12 +77,12 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 }
 
 func TestHandler_PassesMountTest(t *testing.T) {
-	proxy := netip.MustParseAddr("127.0.0.1")
+	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	personalhttptest.Run(t, func(service personal.Service) http.Handler {
-		return startSite(t, service, "/base", netip.PrefixFrom(proxy, 32)).Config.Handler
+		return startSite(t, service, "/base", proxies...).Config.Handler
 	},
 		personalhttptest.WithBasePath("/base"),
-		personalhttptest.WithTrustedProxy(proxy, "X-Forwarded-For"),
+		personalhttptest.WithTrustedProxies(proxies, ""),
 		personalhttptest.WithGuardedPage("/demo/greeting"),
 	)
 }

@@ -56,15 +56,15 @@ func promises() []check {
 // What to do about a failure. Each text ends the message of the failures that it may
 // explain.
 const (
-	adviceDispatch = "Dispatch before the router: if Handler.Matches(r) reports true, call Handler.ServeHTTP with the unchanged request, " +
-		"or mount the site with Front of package personalhost. Do not strip the prefix; a base path is the option BasePath."
+	adviceDispatch = "Put the API in front of the router and its middleware, by Front of personalhttp.Handler or personalhost.Module, so that " +
+		"it gets the request unchanged. Do not strip the prefix; a base path is the option BasePath of the handler and WithBasePath of the test."
 	adviceRedirect = "The API never redirects, because a redirected POST loses its body. Routers redirect to clean paths and final slashes: " +
 		adviceDispatch
 	adviceMethod = "No middleware may respond to a method, or change it, before the API does."
 	adviceBody   = "Pass request and response bodies of the API unchanged: no middleware before it may read, parse, decompress, " +
 		"limit, compress or rewrite a body."
 	adviceAddress = "The API finds the client itself, by the option TrustedProxies: no middleware before it may change r.RemoteAddr, " +
-		"as those named RealIP do. If the mount trusts a proxy on purpose, pass WithTrustedProxy to the test."
+		"as those named RealIP do. If the mount trusts a proxy on purpose, pass WithTrustedProxies to the test."
 	adviceCancel = "Pass the context of the request on: derive it from r.Context(), do not replace it by context.Background() or " +
 		"context.WithoutCancel. If the server cannot do it, declare WithoutCancellation."
 	adviceDeadline = "The API sets a deadline for the body by http.ResponseController: a ResponseWriter that a middleware wraps needs " +
@@ -296,10 +296,13 @@ func clientAddress(p *probe) {
 		"X-Forwarded-For": {claimed}, "Forwarded": {"for=" + claimed}, "X-Real-Ip": {claimed}, "True-Client-Ip": {claimed},
 		"Cf-Connecting-Ip": {claimed}, "X-Client-Ip": {claimed}, "X-Forwarded-Host": {"evil.example"}, "X-Original-Url": {"/"}, "X-Rewrite-Url": {"/"},
 	}
-	for _, from := range []netip.Addr{peer, netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("10.1.2.3"), netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()} {
-		if from == p.proxy {
-			continue
+	senders := []netip.Addr{peer, netip.MustParseAddr("2001:db8::1")}
+	for _, private := range []string{"10.1.2.3", "127.0.0.1", "::1"} {
+		if a := netip.MustParseAddr(private); !slices.ContainsFunc(p.proxies, func(trusted netip.Prefix) bool { return trusted.Contains(a) }) {
+			senders = append(senders, a)
 		}
+	}
+	for _, from := range senders {
 		s := p.openFor(from, nil)
 		api := s.do(request{method: http.MethodPost, path: "auth", header: forged})
 		api.what += " from " + from.String() + " with forwarded headers"
@@ -312,20 +315,20 @@ func clientAddress(p *probe) {
 			s.wantAddress(page, c, from)
 		}
 	}
-	if !p.proxy.IsValid() {
-		return
-	}
-	s := p.openFor(p.proxy, nil)
 	client := netip.MustParseAddr("198.51.100.7")
 	value := claimed + ", " + client.String()
-	if strings.EqualFold(p.header, "Forwarded") {
+	if strings.EqualFold(p.forwardedHeader, "Forwarded") {
 		value = "for=" + claimed + ", for=" + client.String()
 	}
-	a := s.do(request{method: http.MethodPost, path: "auth", header: http.Header{http.CanonicalHeaderKey(p.header): {value}}})
-	a.what += " from the proxy " + p.proxy.String() + " with " + p.header + ": " + value
-	if c, ok := s.taken(a, "auth", adviceDispatch); ok && c.call.Address != client {
-		s.Errorf("%s: the service got the address %s, want %s\n%s", a.what, c.call.Address, client,
-			"Give the API the proxies of the site as the option TrustedProxies, and the name of their header as ForwardedHeader.")
+	for _, trusted := range p.proxies {
+		proxy := trusted.Masked().Addr()
+		s := p.openFor(proxy, nil)
+		a := s.do(request{method: http.MethodPost, path: "auth", header: http.Header{http.CanonicalHeaderKey(p.forwardedHeader): {value}}})
+		a.what += " from the proxy " + proxy.String() + " with " + p.forwardedHeader + ": " + value
+		if c, ok := s.taken(a, "auth", adviceDispatch); ok && c.call.Address != client {
+			s.Errorf("%s: the service got the address %s, want %s\n%s", a.what, c.call.Address, client,
+				"Give the API the proxies of the site as the option TrustedProxies, and the name of their header as ForwardedHeader.")
+		}
 	}
 }
 
@@ -569,7 +572,7 @@ func responseBodies(p *probe) {
 	header := http.Header{"Accept-Encoding": {"gzip, deflate, br, zstd"}, "Accept": {"text/html"}, "Accept-Language": {"en"}}
 	a := s.do(request{path: "fields/", header: header})
 	if encoding := a.header.Get("Content-Encoding"); encoding != "" {
-		s.Errorf("%s: got a response with Content-Encoding %q, want it as the API writes it: compressed responses give away secrets by their length\n%s", a.what, encoding, adviceBody)
+		s.Errorf("%s: got a response with Content-Encoding %q, want it as the API writes it: the length of compressed responses can give away secrets\n%s", a.what, encoding, adviceBody)
 		return
 	}
 	s.wantSuccess(a, adviceBody)

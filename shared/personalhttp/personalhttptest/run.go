@@ -15,6 +15,7 @@
 package personalhttptest
 
 import (
+	"cmp"
 	"io"
 	"log"
 	"net"
@@ -67,14 +68,14 @@ func RunServer(t *testing.T, mount func(personal.Service) (serve func(net.Listen
 type Option func(*config)
 
 type config struct {
-	basePath string
-	page     string
-	sign     func(*http.Request, personal.Credentials)
-	proxy    netip.Addr
-	header   string
-	origin   string
-	gaps     map[string]string // by the name of the check: the reason
-	patience time.Duration     // bounds every wait; a check that passes waits for an event instead
+	basePath        string
+	page            string
+	sign            func(*http.Request, personal.Credentials)
+	proxies         []netip.Prefix
+	forwardedHeader string
+	origin          string
+	gaps            map[string]string // by the name of the check: the reason
+	patience        time.Duration     // bounds every wait; a check that passes waits for an event instead
 }
 
 // WithBasePath is for a mount whose handler has the option BasePath.
@@ -93,11 +94,11 @@ func WithCredentials(sign func(*http.Request, personal.Credentials)) Option {
 	return func(c *config) { c.sign = sign }
 }
 
-// WithTrustedProxy is for a mount that trusts a proxy at an address, which sends the
-// client's address in a header, X-Forwarded-For or Forwarded. Without the option no
-// proxy may be trusted.
-func WithTrustedProxy(address netip.Addr, header string) Option {
-	return func(c *config) { c.proxy, c.header = address, header }
+// WithTrustedProxies is for a mount whose handler has the options TrustedProxies and
+// ForwardedHeader. Without the option no proxy may be trusted. Addresses for
+// documentation, such as 192.0.2.1 and 2001:db8::1, must not be trusted.
+func WithTrustedProxies(proxies []netip.Prefix, forwardedHeader string) Option {
+	return func(c *config) { c.proxies, c.forwardedHeader = proxies, cmp.Or(forwardedHeader, "X-Forwarded-For") }
 }
 
 // WithCORSOrigin is for a mount that lists the origin in the option CORSOrigins.

@@ -56,6 +56,8 @@ func dispatch(api *personalhttp.Handler, pages http.Handler) http.Handler {
 func good(s personal.Service) http.Handler { return inFront(newAPI(s, personalhttp.Options{})) }
 
 func TestRun_PassesCorrectMounts(t *testing.T) {
+	local := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	private := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
 	const cookie = "session"
 	fromCookie := func(r *http.Request) (personal.Credentials, bool) {
 		c, err := r.Cookie(cookie)
@@ -78,7 +80,7 @@ func TestRun_PassesCorrectMounts(t *testing.T) {
 			mount: func(s personal.Service) http.Handler {
 				api := newAPI(s, personalhttp.Options{
 					BasePath:       "/base",
-					TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
+					TrustedProxies: local,
 					CORSOrigins:    []string{"https://app.example"},
 				})
 				pages := http.NewServeMux()
@@ -86,7 +88,7 @@ func TestRun_PassesCorrectMounts(t *testing.T) {
 				return dispatch(api, pages)
 			},
 			options: []Option{
-				WithBasePath("/base"), WithGuardedPage("/my/page/"), WithTrustedProxy(netip.MustParseAddr("127.0.0.1"), "X-Forwarded-For"),
+				WithBasePath("/base"), WithGuardedPage("/my/page/"), WithTrustedProxies(local, ""),
 				WithCORSOrigin("https://app.example"),
 				WithCredentials(func(r *http.Request, c personal.Credentials) {
 					r.AddCookie(&http.Cookie{Name: cookie, Value: fmt.Sprintf("%d.%s", c.UserID, c.UserHash)})
@@ -95,9 +97,9 @@ func TestRun_PassesCorrectMounts(t *testing.T) {
 		},
 		"behind a proxy that sends Forwarded": {
 			mount: func(s personal.Service) http.Handler {
-				return inFront(newAPI(s, personalhttp.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/16")}, ForwardedHeader: "Forwarded"}))
+				return inFront(newAPI(s, personalhttp.Options{TrustedProxies: private, ForwardedHeader: "Forwarded"}))
 			},
-			options: []Option{WithTrustedProxy(netip.MustParseAddr("10.0.0.1"), "forwarded")},
+			options: []Option{WithTrustedProxies(private, "forwarded")},
 		},
 	} {
 		t.Run(name, func(t *testing.T) { Run(t, c.mount, c.options...) })
@@ -120,8 +122,9 @@ func TestRun_FindsBrokenMounts(t *testing.T) {
 		unbroken[c.name] = true
 	}
 	broken := map[string]struct {
-		mount func(personal.Service) http.Handler
-		found []string
+		mount   func(personal.Service) http.Handler
+		options []Option
+		found   []string
 	}{
 		"a ServeMux that redirects": {
 			mount: func(s personal.Service) http.Handler {
@@ -235,6 +238,11 @@ func TestRun_FindsBrokenMounts(t *testing.T) {
 			},
 			found: []string{"client address"},
 		},
+		"a declared proxy that is not trusted": {
+			mount:   good,
+			options: []Option{WithTrustedProxies([]netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}, "")},
+			found:   []string{"client address"},
+		},
 		"dropped request headers": {
 			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
 				r.Header.Del("X-Request-Id")
@@ -302,6 +310,24 @@ func TestRun_FindsBrokenMounts(t *testing.T) {
 				site.ServeHTTP(w, r)
 			}),
 			found: []string{"methods", "cross-origin requests"},
+		},
+		"a CORS middleware beside a listed origin": {
+			mount: func(s personal.Service) http.Handler {
+				site := inFront(newAPI(s, personalhttp.Options{CORSOrigins: []string{"https://app.example"}}))
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Header.Get("Origin") == "https://app.example" {
+						w.Header().Set("Access-Control-Allow-Credentials", "true")
+					}
+					site.ServeHTTP(w, r)
+				})
+			},
+			options: []Option{WithCORSOrigin("https://app.example")},
+			found:   []string{"cross-origin requests"},
+		},
+		"a declared origin that is not listed": {
+			mount:   good,
+			options: []Option{WithCORSOrigin("https://app.example")},
+			found:   []string{"cross-origin requests"},
 		},
 		"listed origins that are not declared": {
 			mount: func(s personal.Service) http.Handler {
@@ -378,7 +404,7 @@ func TestRun_FindsBrokenMounts(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found := allFailures(c.mount, only(c.found...))
+			found := allFailures(c.mount, only(c.found...), c.options...)
 			for _, name := range c.found {
 				if len(found[name]) == 0 {
 					t.Errorf("got no failure of %q, want one", name)

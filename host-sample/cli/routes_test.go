@@ -22,6 +22,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalhttp/personalhttptest"
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
@@ -73,6 +74,17 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 	s.Server = httptest.NewServer(handler)
 	t.Cleanup(s.Close)
 	return s
+}
+
+func TestHandler_PassesMountTest(t *testing.T) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	personalhttptest.Run(t, func(service personal.Service) http.Handler {
+		return startSite(t, service, "/base", proxies...).Config.Handler
+	},
+		personalhttptest.WithBasePath("/base"),
+		personalhttptest.WithTrustedProxies(proxies, ""),
+		personalhttptest.WithGuardedPage("/demo/greeting"),
+	)
 }
 
 const oneField = `[{"name":"nickname","type":"text"}]`

@@ -26,7 +26,7 @@ func pages(t *testing.T) map[string]string {
 		t.Fatalf("got %d pages in docs, error %v", len(paths), err)
 	}
 	texts := map[string]string{}
-	for _, path := range append(paths, repository+"/README.md", repository+"/bench/README.md") {
+	for _, path := range append(paths, repository+"/README.md", repository+"/bench/README.md", repository+"/docs/examples/README.md") {
 		name, err := filepath.Rel(repository, path)
 		if err != nil {
 			t.Fatal(err)
@@ -53,6 +53,31 @@ func TestREADME_ExampleIsPartOfEmbedding(t *testing.T) {
 	example := blockOf(t, readFile(t, repository+"/README.md"), "Embed it", "go")
 	if got := blockOf(t, readFile(t, embeddingPage), "The short program", "go"); got != example {
 		t.Errorf("docs/embedding.md begins with another program than README.md (-README.md +got):\n%s", cmp.Diff(example, got))
+	}
+}
+
+// TestExamples_READMEQuotesThem compares the Go code in docs/examples/README.md with
+// the examples, which .ci/examples builds.
+func TestExamples_READMEQuotesThem(t *testing.T) {
+	paths, err := filepath.Glob(repository + "/docs/examples/*/*.go")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("got %d files in docs/examples, error %v", len(paths), err)
+	}
+	var code strings.Builder
+	for _, path := range paths {
+		code.WriteString(readFile(t, path))
+	}
+	quoted := 0
+	for _, block := range codeBlock.FindAllStringSubmatch(readFile(t, repository+"/docs/examples/README.md"), -1) {
+		if block[1] != "go" {
+			continue
+		}
+		if quoted++; !strings.Contains(code.String(), block[2]) {
+			t.Errorf("no example contains the code in docs/examples/README.md:\n%s", block[2])
+		}
+	}
+	if quoted == 0 {
+		t.Error("docs/examples/README.md quotes no code, want some")
 	}
 }
 

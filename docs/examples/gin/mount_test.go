@@ -1,0 +1,20 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalhttp/personalhttptest"
+)
+
+func TestMount(t *testing.T) {
+	personalhttptest.Run(t, func(service personal.Service) http.Handler {
+		api, err := personalhttp.New(service, personalhttp.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return site(api)
+	})
+}

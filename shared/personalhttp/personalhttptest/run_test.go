@@ -1,0 +1,547 @@
+package personalhttptest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
+)
+
+func newAPI(s personal.Service, o personalhttp.Options) *personalhttp.Handler {
+	o.Log = slog.New(slog.DiscardHandler)
+	api, err := personalhttp.New(s, o)
+	if err != nil {
+		panic(err)
+	}
+	return api
+}
+
+var account = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	user, _ := personalhttp.UserFrom(r.Context())
+	fmt.Fprintf(w, "Hello, %s!", user.Profile.Login)
+})
+
+// inFront is the mount that the documentation recommends.
+func inFront(api *personalhttp.Handler, o ...personalhttp.RequireOption) http.Handler {
+	pages := http.NewServeMux()
+	pages.Handle("GET /account", api.RequireUser(account, o...))
+	return dispatch(api, pages)
+}
+
+func dispatch(api *personalhttp.Handler, pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if api.Matches(r) {
+			api.ServeHTTP(w, r)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
+}
+
+func good(s personal.Service) http.Handler { return inFront(newAPI(s, personalhttp.Options{})) }
+
+func TestRun_PassesCorrectMounts(t *testing.T) {
+	local := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	private := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	const cookie = "session"
+	fromCookie := func(r *http.Request) (personal.Credentials, bool) {
+		c, err := r.Cookie(cookie)
+		if err != nil {
+			return personal.Credentials{}, false
+		}
+		id, hash, _ := strings.Cut(c.Value, ".")
+		n, _ := strconv.ParseInt(id, 10, 64)
+		return personal.Credentials{UserID: n, UserHash: hash}, true
+	}
+	toSignIn := func(w http.ResponseWriter, r *http.Request, _ error) {
+		http.Redirect(w, r, "/sign-in", http.StatusSeeOther)
+	}
+	for name, c := range map[string]struct {
+		mount   func(personal.Service) http.Handler
+		options []Option
+	}{
+		"in front of a ServeMux": {mount: good},
+		"with every option": {
+			mount: func(s personal.Service) http.Handler {
+				api := newAPI(s, personalhttp.Options{
+					BasePath:       "/base",
+					TrustedProxies: local,
+					CORSOrigins:    []string{"https://app.example"},
+				})
+				pages := http.NewServeMux()
+				pages.Handle("GET /my/page/", api.RequireUser(account, personalhttp.WithExtractor(fromCookie), personalhttp.WithErrorHandler(toSignIn)))
+				return dispatch(api, pages)
+			},
+			options: []Option{
+				WithBasePath("/base"), WithGuardedPage("/my/page/"), WithTrustedProxies(local, ""),
+				WithCORSOrigin("https://app.example"),
+				WithCredentials(func(r *http.Request, c personal.Credentials) {
+					r.AddCookie(&http.Cookie{Name: cookie, Value: fmt.Sprintf("%d.%s", c.UserID, c.UserHash)})
+				}),
+			},
+		},
+		"behind a proxy that sends Forwarded": {
+			mount: func(s personal.Service) http.Handler {
+				return inFront(newAPI(s, personalhttp.Options{TrustedProxies: private, ForwardedHeader: "Forwarded"}))
+			},
+			options: []Option{WithTrustedProxies(private, "forwarded")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) { Run(t, c.mount, c.options...) })
+	}
+}
+
+// around returns a mount with a middleware in front of everything.
+func around(middleware func(w http.ResponseWriter, r *http.Request, site http.Handler)) func(personal.Service) http.Handler {
+	return func(s personal.Service) http.Handler {
+		site := good(s)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { middleware(w, r, site) })
+	}
+}
+
+// TestRun_FindsBrokenMounts breaks every promise, except that of
+// TestRun_FindsReusedMemory, at least once.
+func TestRun_FindsBrokenMounts(t *testing.T) {
+	unbroken := map[string]bool{}
+	for _, c := range promises() {
+		unbroken[c.name] = true
+	}
+	broken := map[string]struct {
+		mount   func(personal.Service) http.Handler
+		options []Option
+		found   []string
+	}{
+		"a ServeMux that redirects": {
+			mount: func(s personal.Service) http.Handler {
+				api := newAPI(s, personalhttp.Options{})
+				mux := http.NewServeMux()
+				mux.Handle("/api/v1/personal/", api)
+				mux.Handle("/account", api.RequireUser(account))
+				return mux
+			},
+			found: []string{"unknown paths"},
+		},
+		"a stripped prefix": {
+			mount: func(s personal.Service) http.Handler {
+				api := newAPI(s, personalhttp.Options{})
+				mux := http.NewServeMux()
+				mux.Handle("/api/v1/personal/", http.StripPrefix("/api", api))
+				mux.Handle("/account", api.RequireUser(account))
+				return mux
+			},
+			found: []string{"operations with and without a final slash", "bodies", "cancellation"},
+		},
+		"another base path": {
+			mount: func(s personal.Service) http.Handler { return inFront(newAPI(s, personalhttp.Options{BasePath: "/x"})) },
+			found: []string{"operations with and without a final slash", "unknown paths"},
+		},
+		"a cleaned path": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				r.URL.Path, r.URL.RawPath = strings.ReplaceAll(r.URL.Path, "//", "/"), ""
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"unknown paths"},
+		},
+		"HEAD served as GET": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				if r.Method == http.MethodHead {
+					r.Method = http.MethodGet
+				}
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"methods"},
+		},
+		"a list of methods": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				if r.Method == "BREW" {
+					http.Error(w, "not implemented", http.StatusNotImplemented)
+					return
+				}
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"unknown methods"},
+		},
+		"an overridden method": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				if method := r.Header.Get("X-Http-Method-Override"); method != "" {
+					r.Method = method
+				}
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"methods"},
+		},
+		"a form that is parsed first": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				_ = r.ParseForm()
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"bodies", "limits of bodies", "early refusal of large bodies", "deadline of bodies"},
+		},
+		"a body that is cut": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				r.Body = io.NopCloser(io.LimitReader(r.Body, 32<<10))
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"bodies", "limits of bodies"},
+		},
+		"a body that is buffered": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				body, _ := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"early refusal of large bodies", "deadline of bodies"},
+		},
+		"a body limit of its own": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				if r.ContentLength > 10<<20 {
+					http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+					return
+				}
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"early refusal of large bodies"},
+		},
+		"a writer without Unwrap": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				site.ServeHTTP(struct{ http.ResponseWriter }{w}, r)
+			}),
+			found: []string{"deadline of bodies"},
+		},
+		"an overwritten client address": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				if ip := r.Header.Get("X-Real-Ip"); ip != "" {
+					r.RemoteAddr = ip + ":0"
+				}
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"client address"},
+		},
+		"a trusted proxy that is not declared": {
+			mount: func(s personal.Service) http.Handler {
+				return inFront(newAPI(s, personalhttp.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}))
+			},
+			found: []string{"client address"},
+		},
+		"a declared proxy that is not trusted": {
+			mount:   good,
+			options: []Option{WithTrustedProxies([]netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}, "")},
+			found:   []string{"client address"},
+		},
+		"dropped request headers": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				r.Header.Del("X-Request-Id")
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"request headers"},
+		},
+		"headers reduced to one": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				for name, values := range r.Header {
+					r.Header[name] = values[len(values)-1:]
+				}
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"repeated headers"},
+		},
+		"a detached context": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				site.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
+			}),
+			found: []string{"cancellation"},
+		},
+		"a detached context that times out": {
+			mount: func(s personal.Service) http.Handler {
+				site := inFront(newAPI(s, personalhttp.Options{Timeout: 100 * time.Millisecond}))
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					site.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
+				})
+			},
+			found: []string{"cancellation"},
+		},
+		"a recovery that eats panics": {
+			mount: func(s personal.Service) http.Handler { return good(recovering{s}) },
+			found: []string{"panics"},
+		},
+		"error pages": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				site.ServeHTTP(&errorPages{ResponseWriter: w}, r)
+			}),
+			found: []string{"panics", "errors"},
+		},
+		"a repeated call": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				first := httptest.NewRecorder()
+				site.ServeHTTP(first, r)
+				if first.Code == http.StatusServiceUnavailable {
+					site.ServeHTTP(w, r)
+					return
+				}
+				for name, values := range first.Header() {
+					w.Header()[name] = values
+				}
+				w.WriteHeader(first.Code)
+				_, _ = w.Write(first.Body.Bytes())
+			}),
+			found: []string{"errors"},
+		},
+		"a CORS middleware": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				w.Header().Set("Access-Control-Allow-Origin", "*")
+				if r.Method == http.MethodOptions {
+					w.WriteHeader(http.StatusNoContent)
+					return
+				}
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"methods", "cross-origin requests"},
+		},
+		"a CORS middleware beside a listed origin": {
+			mount: func(s personal.Service) http.Handler {
+				site := inFront(newAPI(s, personalhttp.Options{CORSOrigins: []string{"https://app.example"}}))
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Header.Get("Origin") == "https://app.example" {
+						w.Header().Set("Access-Control-Allow-Credentials", "true")
+					}
+					site.ServeHTTP(w, r)
+				})
+			},
+			options: []Option{WithCORSOrigin("https://app.example")},
+			found:   []string{"cross-origin requests"},
+		},
+		"a declared origin that is not listed": {
+			mount:   good,
+			options: []Option{WithCORSOrigin("https://app.example")},
+			found:   []string{"cross-origin requests"},
+		},
+		"listed origins that are not declared": {
+			mount: func(s personal.Service) http.Handler {
+				return inFront(newAPI(s, personalhttp.Options{CORSOrigins: []string{"https://unlisted.example"}}))
+			},
+			found: []string{"cross-origin requests"},
+		},
+		"dropped response headers": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				site.ServeHTTP(&dropping{ResponseWriter: w, names: []string{"Content-Security-Policy", "X-Request-Id"}}, r)
+			}),
+			found: []string{"request headers", "response headers"},
+		},
+		"a dropped Retry-After": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				site.ServeHTTP(&dropping{ResponseWriter: w, names: []string{"Retry-After"}}, r)
+			}),
+			found: []string{"errors"},
+		},
+		"headers for pages": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				w.Header().Add("X-Content-Type-Options", "nosniff")
+				site.ServeHTTP(&dropping{ResponseWriter: w, add: http.Header{"Cache-Control": {"max-age=60"}}}, r)
+			}),
+			found: []string{"response headers"},
+		},
+		"compressed responses": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+					site.ServeHTTP(w, r)
+					return
+				}
+				w.Header().Set("Content-Encoding", "gzip")
+				z := gzip.NewWriter(w)
+				site.ServeHTTP(altering{w, z}, r)
+				_ = z.Close()
+			}),
+			found: []string{"response bodies"},
+		},
+		"altered responses": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				site.ServeHTTP(altering{w, prefixing{w}}, r)
+			}),
+			found: []string{"bodies", "panics", "response bodies"},
+		},
+		"a response that is cut": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				site.ServeHTTP(altering{w, cutting{w}}, r)
+			}),
+			found: []string{"response bodies"},
+		},
+		"a page without a guard": {
+			mount: func(s personal.Service) http.Handler {
+				pages := http.NewServeMux()
+				pages.HandleFunc("GET /account", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, login) })
+				return dispatch(newAPI(s, personalhttp.Options{}), pages)
+			},
+			found: []string{"guarded page"},
+		},
+		"a guard that lets pass what it rejects": {
+			mount: func(s personal.Service) http.Handler {
+				return inFront(newAPI(s, personalhttp.Options{}), personalhttp.WithErrorHandler(func(w http.ResponseWriter, _ *http.Request, _ error) { fmt.Fprint(w, "Welcome") }))
+			},
+			found: []string{"guarded page"},
+		},
+		"no page": {
+			mount: func(s personal.Service) http.Handler { return newAPI(s, personalhttp.Options{}) },
+			found: []string{"guarded page"},
+		},
+	}
+	for name, c := range broken {
+		for _, check := range c.found {
+			delete(unbroken, check)
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := allFailures(c.mount, only(c.found...), c.options...)
+			for _, name := range c.found {
+				if len(found[name]) == 0 {
+					t.Errorf("got no failure of %q, want one", name)
+					continue
+				}
+				t.Log(name + ": " + found[name][0])
+				for _, message := range found[name] {
+					if _, advice, _ := strings.Cut(message, "\n"); advice == "" {
+						t.Errorf("%s: a failure does not say what to do: %s", name, message)
+					}
+				}
+			}
+		})
+	}
+	delete(unbroken, reusedMemory)
+	if len(unbroken) > 0 {
+		t.Errorf("no mount breaks %v", unbroken)
+	}
+}
+
+// only selects checks by name.
+func only(names ...string) func(check) bool {
+	return func(c check) bool { return slices.Contains(names, c.name) }
+}
+
+// allFailures returns the failures of a mount by check.
+func allFailures(mount func(personal.Service) http.Handler, selected func(check) bool, options ...Option) map[string][]string {
+	impatient := func(c *config) { c.patience = time.Second }
+	found := map[string][]string{}
+	for _, c := range newChecks(append(options, impatient)) {
+		if !selected(c) {
+			continue
+		}
+		found[c.name] = failures(func(r reporter) {
+			c.judge(r, func(s personal.Service) func(net.Listener) error { return serveHTTP(mount(s)) })
+		})
+	}
+	return found
+}
+
+// recovering is a service whose sign-in turns a panic into success.
+type recovering struct{ personal.Service }
+
+func (s recovering) Authorize(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
+	defer func() { _ = recover() }()
+	return s.Service.Authorize(ctx, r)
+}
+
+// errorPages replaces responses with a status from 500.
+type errorPages struct {
+	http.ResponseWriter
+	replaced bool
+}
+
+func (w *errorPages) WriteHeader(status int) {
+	if w.replaced = status >= http.StatusInternalServerError; w.replaced {
+		http.Error(w.ResponseWriter, "Something went wrong.", status)
+		return
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *errorPages) Write(p []byte) (int, error) {
+	if w.replaced {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *errorPages) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// dropping removes and adds headers of the response.
+type dropping struct {
+	http.ResponseWriter
+	names []string
+	add   http.Header
+}
+
+func (w *dropping) WriteHeader(status int) {
+	for _, name := range w.names {
+		w.Header().Del(name)
+	}
+	for name, values := range w.add {
+		w.Header()[name] = append(w.Header()[name], values...)
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *dropping) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// altering writes the body elsewhere.
+type altering struct {
+	http.ResponseWriter
+	to io.Writer
+}
+
+func (w altering) Write(p []byte) (int, error) { return w.to.Write(p) }
+func (w altering) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// prefixing adds a prefix that many proxies of JSON add.
+type prefixing struct{ w io.Writer }
+
+func (p prefixing) Write(data []byte) (int, error) {
+	_, _ = io.WriteString(p.w, ")]}',\n")
+	return p.w.Write(data)
+}
+
+// cutting writes no more than a buffer.
+type cutting struct{ w io.Writer }
+
+func (c cutting) Write(data []byte) (int, error) { return c.w.Write(data[:min(len(data), 8<<10)]) }
+
+const reusedMemory = "values after the request"
+
+// TestRun_FindsReusedMemory serves requests whose texts change after the response, as a
+// server does that reuses its memory. Requests come one after another.
+func TestRun_FindsReusedMemory(t *testing.T) {
+	buffer := make([]byte, 1<<10)
+	mount := around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+		n := copy(buffer, r.UserAgent())
+		r.Header.Set("User-Agent", unsafe.String(&buffer[0], n))
+		site.ServeHTTP(w, r)
+	})
+	if found := allFailures(mount, only(reusedMemory)); len(found[reusedMemory]) == 0 {
+		t.Errorf("got no failure of %q, want one", reusedMemory)
+	}
+}
+
+func TestRun_DeclaredGap(t *testing.T) {
+	detached := around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+		site.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context())))
+	})
+	gap := WithoutCancellation("the server cannot")
+	if found := allFailures(detached, only(checkCancellation), gap); len(found[checkCancellation]) > 0 {
+		t.Errorf("got the failures %q of a mount that has the declared gap, want none", found[checkCancellation])
+	}
+	if found := allFailures(good, only(checkCancellation), gap); len(found[checkCancellation]) != 1 {
+		t.Errorf("got the failures %q of a mount that lacks the declared gap, want one", found[checkCancellation])
+	}
+}

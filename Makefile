@@ -5,14 +5,20 @@ FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
 SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:build soak' internal/system/*_test.go) /dev/null | cut -d' ' -f2 | paste -sd '|')
 
-.PHONY: build plugin run test e2e lint generate fuzz soak coverage bench compare bench-growth clean
+.PHONY: build plugin run dev test e2e lint generate fuzz soak coverage bench compare bench-growth clean
 
 # Programs without symbols, as they are released; panics still show functions and
-# lines. For a debugger: make build STRIP=
+# lines. For a debugger, with symbols and the paths of the source: make build STRIP=
 STRIP := -s -w
 build:
-	go build -trimpath -ldflags "$(STRIP)" -o bin/personal ./plugin
-	go build -trimpath -ldflags "$(STRIP)" -o bin/host-sample ./host-sample
+	go build $(if $(STRIP),-trimpath) -ldflags "$(STRIP)" -o bin/personal ./plugin
+	go build $(if $(STRIP),-trimpath) -ldflags "$(STRIP)" -o bin/host-sample ./host-sample
+
+# The sample host, which gets every change of the source: docs/contributing.md, section
+# "Developing the plugin". Environment variables are the flags of serve.
+dev:
+	go build -o bin/dev ./internal/tools/dev
+	exec bin/dev
 
 # A bundle of a version that hosts can install: make plugin VERSION=1.2.3
 # signed with KEY=FILE, a minisign secret key (its password in MINISIGN_PASSWORD).

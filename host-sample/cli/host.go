@@ -61,8 +61,9 @@ type host struct {
 }
 
 // openHost takes the data folder and listens. It starts neither the plugin nor the
-// server. Requests that wait for a swap end with ctx.
-func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err error) {
+// server. Requests that wait for a swap end with ctx. It prints to stdout with
+// --debug-plugin only.
+func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer) (_ *host, err error) {
 	h := &host{config: c, log: log, sessions: admin.NewSessions()}
 	defer func() {
 		if err != nil {
@@ -91,7 +92,8 @@ func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err err
 
 		Bake:         cmp.Or(c.flags.Bake, -1), // 0 means none
 		DrainTimeout: c.flags.Drain,
-		OnEvent:      h.events.Append,
+		OnEvent:      h.onPluginEvent(stdout),
+		Debug:        c.flags.DebugPlugin,
 	})
 	if err != nil {
 		return nil, err
@@ -112,6 +114,10 @@ func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err err
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	if c.flags.DebugPlugin {
+		h.server.ReadTimeout, h.server.WriteTimeout = 0, 0 // either would end a request while the plugin is paused
+		log.Warn("--debug-plugin is for development: the plugin gets no health checks, and calls have no time limits")
 	}
 	return h, nil
 }

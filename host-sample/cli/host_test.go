@@ -39,13 +39,15 @@ type running struct {
 	done chan struct{}      // closed when the host has ended
 	code int                // its exit code, once done is closed
 	log  *logBuffer
+
+	printed *logBuffer // standard output, after the addresses of the listeners
 }
 
 // start runs serve and waits until it listens.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{t: t, stop: cancel, done: make(chan struct{}), log: &logBuffer{}}
+	r := &running{t: t, stop: cancel, done: make(chan struct{}), log: &logBuffer{}, printed: &logBuffer{}}
 	r.data = filepath.Join(t.TempDir(), "data")
 	stdout, lines := io.Pipe()
 	args = append([]string{"serve", "--data", r.data, "--addr", "127.0.0.1:0", "--plugin", testBinary(t)}, args...)
@@ -71,7 +73,7 @@ func start(t *testing.T, args ...string) *running {
 		}
 		r.profiles = strings.TrimSpace(url)
 	}
-	go io.Copy(io.Discard, printed) // ends when the host closes its end
+	go io.Copy(r.printed, printed) // ends when the host closes its end
 	t.Cleanup(func() {
 		cancel()
 		<-r.done

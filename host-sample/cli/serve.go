@@ -50,10 +50,11 @@ type serveCommand struct {
 
 	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Treat every request as sent over HTTPS, for a proxy that terminates TLS and does not send X-Forwarded-Proto. Sets Secure cookies and Strict-Transport-Security."`
 
-	Bake     time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long the old version is kept warm for a rollback after a swap (${default}); 0 stops it at once."`
-	Drain    time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long requests in progress may take to finish when the host stops, or when a swap stops a plugin process (${default})."`
-	Pprof    string        `env:"PERSONAL_PPROF" placeholder:"HOST:PORT" help:"Serve Go runtime profiles of host and plugin under /debug/pprof/ at this loopback address; port 0 picks a free one. Default: none."`
-	LogLevel string        `default:"info" env:"PERSONAL_LOG_LEVEL" help:"Log level: debug, info, warn or error (${default})."`
+	Bake        time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long the old version is kept warm for a rollback after a swap (${default}); 0 stops it at once."`
+	Drain       time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long requests in progress may take to finish when the host stops, or when a swap stops a plugin process (${default})."`
+	Pprof       string        `env:"PERSONAL_PPROF" placeholder:"HOST:PORT" help:"Serve Go runtime profiles of host and plugin under /debug/pprof/ at this loopback address; port 0 picks a free one. Default: none."`
+	DebugPlugin bool          `env:"PERSONAL_DEBUG_PLUGIN" help:"For development, on a loopback address: let a debugger pause the plugin. Switches off its health checks and the time limits of calls and starts, and prints the debugger's command for each plugin process."`
+	LogLevel    string        `default:"info" env:"PERSONAL_LOG_LEVEL" help:"Log level: debug, info, warn or error (${default})."`
 }
 
 // Run serves until the context ends.
@@ -68,7 +69,7 @@ func (f *serveCommand) Run(ctx context.Context, parsed *kong.Context, out output
 	if err != nil {
 		return err
 	}
-	h, err := openHost(ctx, c, slog.New(slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: c.logLevel})))
+	h, err := openHost(ctx, c, slog.New(slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: c.logLevel})), out.stdout)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,13 @@ func (f *serveCommand) Run(ctx context.Context, parsed *kong.Context, out output
 	if h.profiles != nil {
 		fmt.Fprintf(out.stdout, "profiles at %s%s\n", h.profiles.url, profilesPath)
 	}
-	return h.run(ctx, func() { h.printAddresses(out.stdout) })
+	return h.run(ctx, func() {
+		h.printAddresses(out.stdout)
+		if f.DebugPlugin {
+			s := h.manager.Status()
+			h.debugPlugin(out.stdout, s.Version, s.PID)
+		}
+	})
 }
 
 // config is what the flags mean, checked.
@@ -133,6 +140,9 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	}
 	check("addr", checkAddr(f.Addr, f.SMTP != "" || f.AllowMailCapture))
 	check("pprof", checkProfileAddr(f.Pprof))
+	if host, _, err := net.SplitHostPort(f.Addr); err == nil && f.DebugPlugin {
+		check("debug-plugin", checkDebugAddr(host))
+	}
 
 	proxies, err := prefixes(f.TrustedProxy)
 	check("trusted-proxy", cmp.Or(err, checkAPI(personalhttp.Options{TrustedProxies: proxies})))
@@ -143,6 +153,9 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	c.api = personalhttp.Options{
 		BasePath: f.BasePath, DefaultLocale: f.Locale, TrustedProxies: proxies,
 		ForwardedHeader: f.ForwardedHeader, CORSOrigins: f.CORSOrigin, AlwaysOK: f.Always200,
+	}
+	if f.DebugPlugin {
+		c.api.Timeout = debugCallTimeout
 	}
 	for _, name := range f.AdminHost {
 		if name == "" || strings.ContainsAny(name, ":/[]* ") {

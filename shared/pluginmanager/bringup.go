@@ -253,7 +253,11 @@ func (m *Manager) checkMail(ctx context.Context) error {
 // that changes nothing: a failure after the switch would affect them. A version
 // that does not know the operation passes.
 func (m *Manager) check(ctx context.Context, p *instance) error {
-	for range healthChecks {
+	checks := healthChecks
+	if m.config.Debug {
+		checks = 0
+	}
+	for range checks {
 		if err := m.checkHealth(ctx, p); err != nil {
 			return err
 		}

@@ -9,6 +9,9 @@ import (
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
+// debugTimeout replaces time limits that a debugger would let pass.
+const debugTimeout = 24 * time.Hour
+
 // Config configures a manager. A zero duration or number takes the default at the
 // end of its comment.
 type Config struct {
@@ -46,9 +49,22 @@ type Config struct {
 	DrainTimeout    time.Duration // for calls under way in a process that is retired: 5s
 	QuiesceTimeout  time.Duration // for its background work: 2s
 	ShutdownTimeout time.Duration // for the process to accept the request to end: 3s; go-plugin kills it 2s after that
+
+	// Debug is for development: a debugger may pause a plugin process for as long as a
+	// day. Processes get no health checks, and a day replaces CallTimeout and the time
+	// limits of a start, from StartTimeout to CheckTimeout. A process that a swap or
+	// Stop ends still has no more time for it than without Debug. What hangs stays.
+	Debug bool
 }
 
 func (c Config) withDefaults() Config {
+	if c.Debug {
+		for _, limit := range []*time.Duration{
+			&c.CallTimeout, &c.StartTimeout, &c.ConfigureTimeout, &c.PreflightTimeout, &c.MigrateTimeout, &c.CheckTimeout,
+		} {
+			*limit = debugTimeout
+		}
+	}
 	c.Log = cmp.Or(c.Log, slog.Default())
 	if c.Settings == nil {
 		c.Settings = func() ([]byte, error) { return nil, nil }

@@ -86,8 +86,12 @@ func (m *Manager) responds(p *instance) bool {
 // hung reports whether the process leaves Config.HealthFailures health checks in a
 // row unanswered, and if not, whether it is healthy. An unhealthy response is a
 // response: an unavailable database is no reason to kill a process. When ctx ends
-// first, both are false.
+// first, both are false. With Config.Debug every process counts as healthy: a debugger
+// may have paused it.
 func (m *Manager) hung(ctx context.Context, p *instance) (healthy, hung bool) {
+	if m.config.Debug {
+		return true, false
+	}
 	for range m.config.HealthFailures {
 		err := m.checkHealth(ctx, p)
 		if err == nil {

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"debug/elf"
+	"debug/macho"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/cms-personal/personal/host-sample/mailer"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+// debugCallTimeout is how long a request to the API may take with --debug-plugin.
+const debugCallTimeout = 24 * time.Hour
+
+// checkDebugAddr accepts loopback addresses only: a paused plugin blocks every visitor.
+func checkDebugAddr(host string) error {
+	if !mailer.IsLoopback(host) {
+		return errors.New("it is for development and works only with an --addr on loopback, such as 127.0.0.1:8080")
+	}
+	return nil
+}
+
+// debugPlugin prints how to attach a debugger to a plugin process that begins to
+// serve, and warns if the debugger would find no symbols.
+func (h *host) debugPlugin(w io.Writer, version string, pid int) {
+	fmt.Fprintf(w, "debug plugin %s: dlv attach %d\n", version, pid)
+	entry, err := h.catalogue.Find(version)
+	if err != nil {
+		return // removed meanwhile
+	}
+	if file := filepath.Join(entry.Dir, plugincatalogue.Name); isStripped(file) {
+		h.log.Warn("a debugger finds no symbols in this plugin: build it with make build STRIP= and install it", "version", version)
+	}
+}
+
+// onPluginEvent records an event and, for a debugger, announces the process that gets
+// the calls from then on.
+func (h *host) onPluginEvent(w io.Writer) func(pluginmanager.Event) {
+	if !h.config.flags.DebugPlugin {
+		return h.events.Append
+	}
+	serving := []pluginmanager.EventType{pluginmanager.EventSwitched, pluginmanager.EventRestarted, pluginmanager.EventRolledBack}
+	return func(e pluginmanager.Event) {
+		h.events.Append(e)
+		if slices.Contains(serving, e.Type) && e.PID != 0 {
+			h.debugPlugin(w, e.Version, e.PID)
+		}
+	}
+}
+
+// isStripped reports whether a program lacks the symbols that a debugger needs. It is
+// false for a file that it cannot read.
+func isStripped(path string) bool {
+	if f, err := elf.Open(path); err == nil {
+		defer f.Close()
+		return f.Section(".debug_info") == nil && f.Section(".zdebug_info") == nil
+	}
+	if f, err := macho.Open(path); err == nil {
+		defer f.Close()
+		return f.Section("__debug_info") == nil && f.Section("__zdebug_info") == nil
+	}
+	return false
+}

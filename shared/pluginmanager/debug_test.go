@@ -1,0 +1,97 @@
+package pluginmanager_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+)
+
+// limit is a time limit that a paused process soon exceeds.
+const limit = 200 * time.Millisecond
+
+func impatientOnceReady(c *pluginmanager.Config) {
+	c.HealthInterval, c.HealthTimeout, c.CallTimeout = limit/10, limit, limit
+}
+
+func impatient(c *pluginmanager.Config) {
+	impatientOnceReady(c)
+	c.StartTimeout, c.ConfigureTimeout, c.PreflightTimeout, c.MigrateTimeout, c.CheckTimeout = limit, limit, limit, limit, limit
+}
+
+func debugged(c *pluginmanager.Config) {
+	impatient(c)
+	c.Debug = true
+}
+
+func TestDebug_PausedProcessSurvivesAndFinishesItsCall(t *testing.T) {
+	r := newRig(t, good, debugged)
+	r.start(t)
+	pid := r.Status().PID
+	under := make(chan error, 1)
+	go func() { under <- r.service.Recover(t.Context(), personal.RecoverRequest{Login: "wait"}) }()
+	eventually(t, "a call under way", func() bool {
+		_, err := os.Stat(filepath.Join(string(r.folder), "waiting"))
+		return err == nil
+	})
+	freeze(t, pid)
+
+	// Another manager has the same limits, but no debugger: when it has lost two
+	// processes, they have passed twice.
+	other := newRig(t, good, impatientOnceReady)
+	other.start(t)
+	for range 2 {
+		before := other.Status()
+		freeze(t, before.PID)
+		eventually(t, "a restart", func() bool { s := other.Status(); return s.State.Serves() && s.Restarts > before.Restarts })
+	}
+
+	r.folder.write("go on", "yes")
+	signalProcess(t, pid, syscall.SIGCONT)
+	if err := <-under; err != nil {
+		t.Errorf("got %v from the call under way, want success", err)
+	}
+	if s := r.Status(); s.PID != pid || s.Restarts != 0 {
+		t.Errorf("got status %+v, want process %d without a restart", s, pid)
+	}
+}
+
+func TestDebug_PausedStartGoesOn(t *testing.T) {
+	for _, mode := range []string{hangsBefore, hangsConfiguring, blocksIn + "preflight", blocksIn + "migrate"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			r, other := newRig(t, mode, debugged), newRig(t, mode, impatient)
+			for _, m := range []*rig{r, other} {
+				if err := m.Start(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			eventually(t, "a failure without a debugger", func() bool { return other.Status().LastError != "" })
+			eventually(t, "a process", func() bool { return r.folder.read("pid") != "" })
+			pid, err := strconv.Atoi(r.folder.read("pid"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "a process that serves", func() bool {
+				signalProcess(t, pid, syscall.SIGUSR2) // ends the block
+				return r.Status().State.Serves()
+			})
+			if s := r.Status(); s.PID != pid || s.LastError != "" {
+				t.Errorf("got status %+v, want process %d and no failure", s, pid)
+			}
+		})
+	}
+}
+
+func TestDebug_ServesWithoutHealthChecks(t *testing.T) {
+	r := newRig(t, blocksIn+"check", debugged)
+	r.start(t)
+	if err := r.Ready(limited(t)); err == nil {
+		t.Error("got ready, want that a process without a response is not")
+	}
+}

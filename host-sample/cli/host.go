@@ -14,6 +14,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/cms-personal/personal/host-sample/admin"
 	adminevents "github.com/cms-personal/personal/host-sample/admin/events"
 	adminfields "github.com/cms-personal/personal/host-sample/admin/fields"
@@ -29,6 +31,7 @@ import (
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/tracing"
 )
 
 // pluginStopTime is how long the plugin may take to stop before it is killed. No
@@ -82,6 +85,8 @@ func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err err
 		Settings:    settingsSource(c.flags.Settings, h.url, c.relay == nil),
 		RunDir:      h.folder.path("run"),
 		Log:         log,
+
+		TracerProvider: c.api.TracerProvider,
 
 		Bake:         cmp.Or(c.flags.Bake, -1), // 0 means none
 		DrainTimeout: c.flags.Drain,
@@ -321,7 +326,15 @@ func (c *callbacks) UserFields(context.Context) (personal.Schema, error) {
 
 // SendMail sends a mail, or keeps it if no relay is configured.
 func (c *callbacks) SendMail(ctx context.Context, m personal.Mail) error {
-	if err := c.mail.Send(ctx, m); err != nil {
+	var span trace.Span
+	if tracing.IsRecorded(ctx) {
+		ctx, span = tracing.Start(ctx, "deliver mail", trace.SpanKindClient)
+	}
+	err := c.mail.Send(ctx, m)
+	if span != nil {
+		tracing.End(span, err != nil)
+	}
+	if err != nil {
 		return fmt.Errorf("mail %s: %w", m.ID, err)
 	}
 	c.log.InfoContext(ctx, "mail delivered", "mail_id", m.ID, "request_id", personal.CallFrom(ctx).RequestID)

@@ -21,6 +21,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/tracing"
 )
 
 // serveCommand holds the flags of serve as they were given.
@@ -67,7 +68,14 @@ func (f *serveCommand) Run(ctx context.Context, parsed *kong.Context, out output
 	if err != nil {
 		return err
 	}
-	h, err := openHost(ctx, c, slog.New(slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: c.logLevel})))
+	log := tracing.WithTraceID(slog.New(slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: c.logLevel})))
+	spans, stopTracing, err := startTracing(ctx, out.stdout, log)
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
+	c.api.TracerProvider = spans
+	h, err := openHost(ctx, c, log)
 	if err != nil {
 		return err
 	}

@@ -122,11 +122,11 @@ func (h *Handler) Matches(r *http.Request) bool {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := time.Now()
 	route := h.findRoute(r.URL)
-	if ctx, span := h.startSpan(r, route); span != nil {
-		r = r.WithContext(ctx)
+	ctx, span := h.startSpan(r, route)
+	if span != nil {
 		defer span.End()
 	}
-	r = h.withCall(w, r)
+	r = h.withCall(ctx, w, r)
 	allowed := h.cors.allow(w, r)
 	if allowed && route != nil && isPreflight(r) {
 		writePreflight(w, route)
@@ -187,14 +187,18 @@ func (h *Handler) WithCall(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := h.startPage(w, r)
 		defer p.end()
-		p.r = h.withCall(p.w, p.r)
 		p.serve(next)
 	})
 }
 
-// withCall is the one place where a request's Call is made.
-func (h *Handler) withCall(w http.ResponseWriter, r *http.Request) *http.Request {
-	c := personal.CallFrom(r.Context())
+// withCall is the one place where a request's Call is made. It gives the request a
+// context with its span, unless that is nil.
+func (h *Handler) withCall(ctx context.Context, w http.ResponseWriter, r *http.Request) *http.Request {
+	changed := ctx != nil
+	if !changed {
+		ctx = r.Context()
+	}
+	c := personal.CallFrom(ctx)
 	if c.RequestID == "" {
 		address, shared := h.clients.Client(r)
 		c = personal.Call{
@@ -204,9 +208,12 @@ func (h *Handler) withCall(w http.ResponseWriter, r *http.Request) *http.Request
 			Shared:    shared,
 			Agent:     cleanAgent(r.UserAgent()),
 		}
-		r = r.WithContext(personal.WithCall(r.Context(), c))
+		ctx, changed = personal.WithCall(ctx, c), true
 	}
 	w.Header().Set(headerRequestID, c.RequestID)
+	if changed { // a copy of the request is costly
+		r = r.WithContext(ctx)
+	}
 	return r
 }
 

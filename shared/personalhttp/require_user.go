@@ -87,7 +87,6 @@ func (h *Handler) RequireUser(next http.Handler, options ...RequireOption) http.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := h.startPage(w, r)
 		defer p.end()
-		p.r = h.withCall(p.w, p.r)
 		user, err := h.verify(p.r, o.extract)
 		if err != nil {
 			p.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { o.reject(w, r, err) }))

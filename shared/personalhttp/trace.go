@@ -17,7 +17,7 @@ import (
 )
 
 // startSpan begins the span of a request to the API: below the one of the host's own
-// middleware, or as the first one of this process. It returns nil if there is none.
+// middleware, or as the first one of this process. It returns nil twice if there is none.
 func (h *Handler) startSpan(r *http.Request, route *route) (context.Context, trace.Span) {
 	ctx := r.Context()
 	outer := trace.SpanFromContext(ctx)
@@ -100,18 +100,18 @@ type page struct {
 	served bool
 }
 
+// startPage begins the span of a request and gives it a call.
 func (h *Handler) startPage(w http.ResponseWriter, r *http.Request) page {
-	p := page{w: w, r: r}
-	if h.tracer == nil || isLocal(trace.SpanFromContext(r.Context())) {
-		return p
-	}
+	p := page{w: w}
 	var ctx context.Context
-	ctx, p.span = h.tracer.Start(h.joined(r), spanName(r.Method, r.Pattern), trace.WithSpanKind(trace.SpanKindServer))
-	p.r = r.WithContext(ctx)
-	if p.span.IsRecording() {
-		p.status = &statusWriter{ResponseWriter: w}
-		p.w = p.status
+	if h.tracer != nil && !isLocal(trace.SpanFromContext(r.Context())) {
+		ctx, p.span = h.tracer.Start(h.joined(r), spanName(r.Method, r.Pattern), trace.WithSpanKind(trace.SpanKindServer))
+		if p.span.IsRecording() {
+			p.status = &statusWriter{ResponseWriter: w}
+			p.w = p.status
+		}
 	}
+	p.r = h.withCall(ctx, p.w, r)
 	return p
 }
 

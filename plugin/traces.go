@@ -109,7 +109,7 @@ func (e logExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlyS
 			slog.String("status", s.Status().Code.String()),
 		}
 		for _, a := range s.Attributes() {
-			attrs = append(attrs, slog.String(string(a.Key), a.Value.Emit()))
+			attrs = append(attrs, slog.String(string(a.Key), a.Value.String()))
 		}
 		e.log.LogAttrs(ctx, slog.LevelInfo, "span", attrs...)
 	}
@@ -119,7 +119,7 @@ func (e logExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlyS
 // Shutdown implements [sdktrace.SpanExporter].
 func (logExporter) Shutdown(context.Context) error { return nil }
 
-// exportErrors logs errors of the export, one a minute: a collector that is away fails
+// exportErrors logs errors of the export, one a minute: a collector that is down fails
 // every batch.
 type exportErrors struct {
 	log  *slog.Logger

@@ -89,7 +89,7 @@ func newResource() *resource.Resource {
 }
 
 // traceErrors collects the errors of the start, and later logs those of the export, one a
-// minute: a collector that is away fails every batch.
+// minute: a collector that is down fails every batch.
 type traceErrors struct {
 	log *slog.Logger
 

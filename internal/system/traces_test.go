@@ -48,7 +48,7 @@ func newCollector(t testing.TB) *collector {
 		body, err := io.ReadAll(r.Body)
 		var request collectorv1.ExportTraceServiceRequest
 		if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, &request) != nil {
-			t.Errorf("got a request for %s that is no export of spans (%v)", r.URL.Path, err)
+			t.Errorf("got a request for %s instead of an export of spans (%v)", r.URL.Path, err)
 			return
 		}
 		c.mu.Lock()
@@ -270,7 +270,7 @@ func TestTraces_SwapLosesNoSpan(t *testing.T) {
 	}
 }
 
-func TestTraces_CollectorThatIsAwayHarmsNothing(t *testing.T) {
+func TestTraces_CollectorThatIsDownHarmsNothing(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts and never responds
 	if err != nil {

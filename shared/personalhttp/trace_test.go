@@ -319,4 +319,3 @@ const (
 	maxPage      = 6 // of WithCall: the request's copy, its context, its request id and the header
 	maxUnsampled = 9 // of the SDK's span, the request's copy and the name
 )
-

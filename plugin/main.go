@@ -42,7 +42,9 @@ func serve() {
 	log := pluginrpc.NewLogger(os.Stderr, pluginrpc.LogLevel())
 	version := sync.OnceValues(ownVersion)
 	go func() { _, _ = version() }() // a development build reads its binary; preflight gets the result
-	pluginrpc.Serve(builder(version, log), pluginrpc.ServeOptions{Logger: log})
+	spans, stopTracing := startTracing(log)
+	pluginrpc.Serve(builder(version, log, spans), pluginrpc.ServeOptions{Logger: log, TracerProvider: spans})
+	stopTracing()
 }
 
 // commands are the commands for administrators.

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
@@ -53,8 +55,8 @@ type module struct {
 var _ pluginrpc.ModuleWithAdministration = (*module)(nil)
 
 // builder returns the function that builds the module of this process. version may
-// take long; only a preflight calls it.
-func builder(version func() (string, error), log *slog.Logger) pluginrpc.Builder {
+// take long; only a preflight calls it. spans is nil if nothing is traced.
+func builder(version func() (string, error), log *slog.Logger, spans trace.TracerProvider) pluginrpc.Builder {
 	return func(ctx context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
 		s, err := readSettings(c.Settings)
 		if err != nil {
@@ -65,7 +67,7 @@ func builder(version func() (string, error), log *slog.Logger) pluginrpc.Builder
 			return nil, &pluginrpc.PermanentError{Reason: "settings: password." + err.Error()}
 		}
 		hasher.TuneMemory()
-		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log})
+		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log, Spans: spans != nil})
 		var wrong *store.URLError
 		if errors.As(err, &wrong) {
 			return nil, &pluginrpc.PermanentError{Reason: "database: " + wrong.Error()}
@@ -74,7 +76,7 @@ func builder(version func() (string, error), log *slog.Logger) pluginrpc.Builder
 			return nil, fmt.Errorf("opening the database: %w", err)
 		}
 		m := &module{version: version, store: db, hasher: hasher, settings: s, log: log, learn: make(chan struct{}, 1)}
-		m.worker = &outbox.Worker{Store: db, Log: log, KeepTrying: []outbox.Kind{accounts.KindEvent}}
+		m.worker = &outbox.Worker{Store: db, Log: log, KeepTrying: []outbox.Kind{accounts.KindEvent}, TracerProvider: spans}
 		m.service = accounts.New(s.accounts(), db, hasher, host, log, m.worker.Wake)
 		m.worker.Handlers = m.service.Jobs()
 		wrapping := &transfer.Wrapping{Store: db, Wrapper: hasher}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cms-personal/personal/host-sample/mailer"
+	"github.com/cms-personal/personal/shared/personalhost/mailer"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+
 	"github.com/cms-personal/personal/host-sample/admin"
 	adminevents "github.com/cms-personal/personal/host-sample/admin/events"
 	adminfields "github.com/cms-personal/personal/host-sample/admin/fields"
@@ -89,6 +90,8 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		Settings:    settingsSource(c.flags.Settings, h.url, c.relay == nil),
 		RunDir:      h.folder.path("run"),
 		Log:         log,
+
+		TracerProvider: c.api.TracerProvider,
 
 		Bake:         cmp.Or(c.flags.Bake, -1), // 0 means none
 		DrainTimeout: c.flags.Drain,

@@ -22,6 +22,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/tracing"
 )
 
 // serveCommand holds the flags of serve as they were given.
@@ -69,7 +70,14 @@ func (f *serveCommand) Run(ctx context.Context, parsed *kong.Context, out output
 	if err != nil {
 		return err
 	}
-	h, err := openHost(ctx, c, slog.New(slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: c.logLevel})), out.stdout)
+	log := tracing.WithTraceID(slog.New(slog.NewTextHandler(out.stderr, &slog.HandlerOptions{Level: c.logLevel})))
+	spans, stopTracing, err := startTracing(ctx, out.stdout, log)
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
+	c.api.TracerProvider = spans
+	h, err := openHost(ctx, c, log, out.stdout)
 	if err != nil {
 		return err
 	}

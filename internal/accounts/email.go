@@ -57,7 +57,7 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	// A mail that could not be redeemed is not sent. Whether the address is still free
 	// at confirmation, the database decides then.
 	reserve.NewEmailKey, reserve.OnTaken = email.Key, s.takenEmail(ctx, false)
-	change := jobOf(who.account.ID, KindEmailChange, emailJob{
+	change := jobOf(ctx, who.account.ID, KindEmailChange, emailJob{
 		AccountID: who.account.ID, From: who.account.Email.Key, To: email.Address, Version: who.account.CredentialVersion, mailRequest: request,
 	})
 	change.Replaces = true // a mistyped address may never accept its mail
@@ -129,7 +129,7 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 func (s *Service) emailChanged(ctx context.Context, by personal.Actor, account Account) []NewJob {
 	jobs := []NewJob{s.event(ctx, by, personal.EventEmailChanged, account.ID)}
 	if account.Email.Address != "" {
-		jobs = append(jobs, jobOf(account.ID, KindEmailNotice, noticeJob{To: account.Email.Address, mailRequest: newMailRequest(ctx)}))
+		jobs = append(jobs, jobOf(ctx, account.ID, KindEmailNotice, noticeJob{To: account.Email.Address, mailRequest: newMailRequest(ctx)}))
 	}
 	return jobs
 }

@@ -27,7 +27,7 @@ func (s *Service) event(ctx context.Context, by personal.Actor, t personal.Event
 	if call.Address.IsValid() {
 		e.Address = call.Address.String()
 	}
-	job := jobOf(accountID, KindEvent, e)
+	job := jobOf(ctx, accountID, KindEvent, e)
 	job.Event = &e
 	return job
 }

@@ -42,10 +42,11 @@ func newJob(k outbox.Kind, payload any) NewJob {
 	return NewJob{Kind: k, Payload: data}
 }
 
-// jobOf returns a job of an account, which is removed when the account is deleted.
-func jobOf(accountID int64, k outbox.Kind, payload any) NewJob {
+// jobOf returns a job of an account, which is removed when the account is deleted. It
+// continues the trace of ctx.
+func jobOf(ctx context.Context, accountID int64, k outbox.Kind, payload any) NewJob {
 	job := newJob(k, payload)
-	job.AccountID = accountID
+	job.AccountID, job.Payload = accountID, outbox.WithSpan(ctx, job.Payload)
 	return job
 }
 

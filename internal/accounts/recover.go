@@ -37,7 +37,7 @@ func (s *Service) Recover(ctx context.Context, r personal.RecoverRequest) error 
 	if err == nil {
 		request := newMailRequest(ctx)
 		request.Address = personal.CallFrom(ctx).Address
-		err = s.store.Enqueue(ctx, newJob(KindRecovery, recoveryJob{Login: r.Login, Email: r.Email, mailRequest: request}))
+		err = s.store.Enqueue(ctx, jobOf(ctx, 0, KindRecovery, recoveryJob{Login: r.Login, Email: r.Email, mailRequest: request}))
 	}
 	if err != nil {
 		s.refund(ctx, s.waitingRecovery())

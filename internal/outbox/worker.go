@@ -17,6 +17,10 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/cms-personal/personal/shared/tracing"
 )
 
 // Kind names what a job is for.
@@ -26,7 +30,7 @@ type Kind string
 type Job struct {
 	ID        int64
 	Kind      Kind
-	Payload   []byte // JSON; holds no secret that could be used by a reader of the database
+	Payload   []byte // JSON; holds no secret that could be used by a reader of the database; see WithSpan
 	Created   time.Time
 	Attempts  int   // started attempts, including the running one
 	Lease     int64 // of this claim; a later claim of the same job has another
@@ -66,6 +70,8 @@ type Worker struct {
 	Poll       time.Duration // interval of looking for jobs without being woken; 0: 1s
 	Lease      time.Duration // lease and deadline of a job; 0: 1m
 	KeepTrying []Kind        // kinds that are retried for as long as the store holds them; others for a day
+
+	TracerProvider trace.TracerProvider // makes spans of jobs with a span, see WithSpan; nil: none
 
 	once sync.Once
 	wake chan struct{}
@@ -200,7 +206,11 @@ func (w *Worker) finish(ctx context.Context, jobs []Job) {
 
 // run runs one job. It schedules a retry, or reports that the job is finished.
 func (w *Worker) run(ctx context.Context, j Job) (finished bool) {
+	ctx, span := w.startSpan(ctx, j)
 	err := w.handle(ctx, j)
+	if span != nil {
+		tracing.End(span, err != nil)
+	}
 	if err == nil {
 		return true
 	}

@@ -53,7 +53,7 @@ var errClosed = errors.New("the store is closed")
 
 // acceptedCall is a call in a batcher, with its result.
 type acceptedCall[T, R any] struct {
-	ctx  context.Context // the caller's; a batch has its values, but does not end with it
+	ctx  context.Context // the caller's; a batch has its values, but neither its end nor its span
 	call T
 	result[R]
 	done chan struct{} // closed when result is set
@@ -137,7 +137,7 @@ func (b *batcher[T, R]) next() []*acceptedCall[T, R] {
 }
 
 func (b *batcher[T, R]) runBatch(batch []*acceptedCall[T, R]) {
-	ctx, cancel := bounded(batch[0].ctx, b.batchTimeout)
+	ctx, cancel := bounded(withoutSpan(batch[0].ctx), b.batchTimeout)
 	defer cancel()
 	calls := make([]T, len(batch))
 	for i, c := range batch {

@@ -80,7 +80,9 @@ func (s *Store) TouchSession(ctx context.Context, id int64, current [32]byte, us
 }
 
 func (s *Store) writeSession(ctx context.Context, doing string, w sessionWrite) error {
+	span := s.startSessionSpan(ctx, "UPDATE")
 	_, err := s.writes.do(ctx, w)
+	endSessionSpan(span, err)
 	return wrap(ctx, doing, err)
 }
 
@@ -281,6 +283,7 @@ func (s *Store) FindSession(ctx context.Context, selector token.Selector, part a
 		}
 		return row.session(), row.Account.account(), nil
 	}
+	span := s.startSessionSpan(ctx, "SELECT")
 	var found foundSession
 	var err error
 	if s.pools.Kind == dbconn.SQLite {
@@ -288,6 +291,7 @@ func (s *Store) FindSession(ctx context.Context, selector token.Selector, part a
 	} else {
 		found, err = s.finds[part].do(ctx, selector)
 	}
+	endSessionSpan(span, err)
 	return found.session, found.account, wrap(ctx, doing, err)
 }
 

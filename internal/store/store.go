@@ -34,6 +34,9 @@ type Options struct {
 	Clock func() time.Time // in tests, instead of the database's
 	Log   *slog.Logger     // nil: slog's default
 	Wrap  dbconn.Wrap      // in tests, to count statements; nil: none
+
+	// Spans makes spans of statements whose context has a recorded span.
+	Spans bool
 }
 
 // Store is a database. It is safe for concurrent use.
@@ -79,6 +82,10 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 	if s.log == nil {
 		s.log = slog.Default()
+	}
+	if o.Spans {
+		hook := queryHook{pools.Kind}
+		s.write, s.read = s.write.WithQueryHook(hook), s.read.WithQueryHook(hook)
 	}
 	s.writes = s.newWrites()
 	for part := range s.finds {

@@ -109,21 +109,28 @@ func processorTime(b *testing.B, pid int) time.Duration {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
 		b.Fatal(err)
 	}
-	sum := time.Duration(own.Utime.Nano() + own.Stime.Nano())
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, thread := range threads {
-		stat, err := os.ReadFile(thread)
+	return time.Duration(own.Utime.Nano()+own.Stime.Nano()) + threadTime(b, []int{pid})
+}
+
+// threadTime returns the processor time that the threads of processes have used, 0 if the
+// system does not tell.
+func threadTime(b *testing.B, pids []int) (sum time.Duration) {
+	for _, pid := range pids {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 		if err != nil {
-			continue // the thread has ended
-		}
-		var running time.Duration
-		if _, err := fmt.Sscan(string(stat), &running); err != nil {
 			b.Fatal(err)
 		}
-		sum += running
+		for _, thread := range threads {
+			stat, err := os.ReadFile(thread)
+			if err != nil {
+				continue // the thread has ended
+			}
+			var running time.Duration
+			if _, err := fmt.Sscan(string(stat), &running); err != nil {
+				b.Fatal(err)
+			}
+			sum += running
+		}
 	}
 	return sum
 }

@@ -91,6 +91,7 @@ type options struct {
 	database string   // a URL
 	settings string   // the plugin's, TOML
 	flags    []string // beside those every test needs
+	env      []string // NAME=value, likewise
 	data     string   // the data folder; empty: a new one
 	basePath string
 	alwaysOK bool // the host was told to send status 200 only
@@ -115,7 +116,7 @@ var listening = regexp.MustCompile(`(?m)^listening on (http://\S+)$`)
 
 // start starts a host and waits until its plugin serves. The host is stopped when
 // the test ends.
-func start(t *testing.T, o options) *system {
+func start(t testing.TB, o options) *system {
 	t.Helper()
 	s := launch(t, o)
 	s.awaitURL(t, o)
@@ -143,7 +144,7 @@ func (s *system) awaitURL(t testing.TB, o options) {
 }
 
 // launch starts the process and waits for nothing.
-func launch(t *testing.T, o options) *system {
+func launch(t testing.TB, o options) *system {
 	t.Helper()
 	paths := testkit.Binaries(t)
 	if o.data == "" {
@@ -160,6 +161,7 @@ func launch(t *testing.T, o options) *system {
 	s := &system{data: o.data, database: o.database, alwaysOK: o.alwaysOK, log: &journal{}, ended: make(chan struct{}), client: newClient()}
 	cmd := exec.Command(paths.Host, append(args, o.flags...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "PERSONAL_DATABASE=" + o.database}
+	cmd.Env = append(cmd.Env, o.env...)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.WaitDelay = patience
 	if err := cmd.Start(); err != nil {
@@ -176,7 +178,7 @@ func launch(t *testing.T, o options) *system {
 }
 
 // finish stops the host if it still runs, and shows its log if the test failed.
-func (s *system) finish(t *testing.T) {
+func (s *system) finish(t testing.TB) {
 	s.client.CloseIdleConnections()
 	select {
 	case <-s.ended:
@@ -192,7 +194,7 @@ func (s *system) finish(t *testing.T) {
 }
 
 // stop stops the host with SIGTERM and checks that its exit code is 0.
-func (s *system) stop(t *testing.T) {
+func (s *system) stop(t testing.TB) {
 	t.Helper()
 	_ = s.process.Signal(syscall.SIGTERM) // it may have ended by itself
 	select {

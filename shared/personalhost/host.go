@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
+	"github.com/cms-personal/personal/shared/tracing"
 )
 
 // Host is a [personal.Host] made of ready parts. All fields are required. A CMS that
@@ -35,7 +38,15 @@ func (h *Host) UserFields(context.Context) (personal.Schema, error) {
 
 // SendMail hands a mail to the sender. The log gets its ID only.
 func (h *Host) SendMail(ctx context.Context, m personal.Mail) error {
-	if err := h.Mail.Send(ctx, m); err != nil {
+	var span trace.Span
+	if tracing.IsRecorded(ctx) {
+		ctx, span = tracing.Start(ctx, "deliver mail", trace.SpanKindClient)
+	}
+	err := h.Mail.Send(ctx, m)
+	if span != nil {
+		tracing.End(span, err != nil)
+	}
+	if err != nil {
 		return fmt.Errorf("mail %s: %w", m.ID, err)
 	}
 	h.Log.InfoContext(ctx, "mail delivered", "mail_id", m.ID, "request_id", personal.CallFrom(ctx).RequestID)

@@ -61,7 +61,8 @@ type Config struct {
 	// written into Data instead of sent, which is for development only.
 	Host personal.Host
 
-	// API configures the HTTP API. Its Log is Log if it is nil.
+	// API configures the HTTP API. Its Log is Log if it is nil. Its TracerProvider is that
+	// of the manager, too, if the manager has none.
 	API personalhttp.Options
 
 	// Manager holds the limits of the plugin manager, its environment and a further
@@ -169,6 +170,9 @@ func (c *Config) complete() (err error) {
 	}
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.API.Log = cmp.Or(c.API.Log, c.Log)
+	if m.TracerProvider == nil {
+		m.TracerProvider = c.API.TracerProvider
+	}
 	return nil
 }
 

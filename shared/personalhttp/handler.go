@@ -30,8 +30,11 @@ import (
 	"time"
 	"unicode"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp/clientip"
+	"github.com/cms-personal/personal/shared/tracing"
 )
 
 // apiPath is the path of the API under the host's base path.
@@ -56,6 +59,7 @@ type Handler struct {
 	locales  *locales
 	clients  *clientip.Resolver
 	cors     cors
+	tracer   trace.Tracer // nil: none
 }
 
 // New returns the handler for a service. The error names every invalid option.
@@ -77,6 +81,9 @@ func New(service personal.Service, o Options) (*Handler, error) {
 		locales: locales,
 		clients: clients,
 		cors:    newCORS(o.CORSOrigins),
+	}
+	if o.TracerProvider != nil {
+		h.tracer = o.TracerProvider.Tracer(tracing.Scope)
 	}
 	if h.verifier, _ = service.(verifier); h.verifier == nil {
 		h.verifier = asking{service}
@@ -114,8 +121,12 @@ func (h *Handler) Matches(r *http.Request) bool {
 // CORS preflights, which have no body.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := time.Now()
-	r = h.withCall(w, r)
 	route := h.findRoute(r.URL)
+	ctx, span := h.startSpan(r, route)
+	if span != nil {
+		defer span.End()
+	}
+	r = h.withCall(ctx, w, r)
 	allowed := h.cors.allow(w, r)
 	if allowed && route != nil && isPreflight(r) {
 		writePreflight(w, route)
@@ -186,16 +197,25 @@ func (h *Handler) Front(next http.Handler) http.Handler {
 
 // WithCall gives the host's own routes the same call as the API's: a [personal.Call]
 // in the request's context, and its request id in the response header X-Request-Id.
-// It keeps a call that the context already has.
+// It keeps a call that the context already has. With [Options.TracerProvider], the
+// context also has a span, named by the route if next is an [http.ServeMux] or a handler
+// of one.
 func (h *Handler) WithCall(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, h.withCall(w, r))
+		p := h.startPage(w, r)
+		defer p.end()
+		p.serve(next)
 	})
 }
 
-// withCall is the one place where a request's Call is made.
-func (h *Handler) withCall(w http.ResponseWriter, r *http.Request) *http.Request {
-	c := personal.CallFrom(r.Context())
+// withCall is the one place where a request's Call is made. It gives the request a
+// context with its span, unless that is nil.
+func (h *Handler) withCall(ctx context.Context, w http.ResponseWriter, r *http.Request) *http.Request {
+	changed := ctx != nil
+	if !changed {
+		ctx = r.Context()
+	}
+	c := personal.CallFrom(ctx)
 	if c.RequestID == "" {
 		address, shared := h.clients.Client(r)
 		c = personal.Call{
@@ -205,9 +225,12 @@ func (h *Handler) withCall(w http.ResponseWriter, r *http.Request) *http.Request
 			Shared:    shared,
 			Agent:     cleanAgent(r.UserAgent()),
 		}
-		r = r.WithContext(personal.WithCall(r.Context(), c))
+		ctx, changed = personal.WithCall(ctx, c), true
 	}
 	w.Header().Set(headerRequestID, c.RequestID)
+	if changed { // a copy of the request is costly
+		r = r.WithContext(ctx)
+	}
 	return r
 }
 
@@ -273,11 +296,11 @@ func (h *Handler) logFailure(r *http.Request, e *personal.Error) {
 // that the caller chose.
 func (h *Handler) logRequest(r *http.Request, route *route, status int, code personal.Code, started time.Time) {
 	o := Observation{Status: status, Code: code, Took: time.Since(started)}
-	pattern := ""
 	if route != nil {
 		o.Operation = route.name
-		pattern = h.prefix + route.path()
 	}
+	pattern := h.pattern(route)
+	annotate(r.Context(), r.Method, pattern, status, code)
 	h.options.Observe(o)
 	h.options.Log.LogAttrs(r.Context(), slog.LevelInfo, "personal-account request",
 		slog.String("request_id", personal.CallFrom(r.Context()).RequestID),
@@ -286,6 +309,14 @@ func (h *Handler) logRequest(r *http.Request, route *route, status int, code per
 		slog.Int("status", status),
 		slog.String("code", string(code)),
 		slog.Duration("duration", o.Took))
+}
+
+// pattern returns the path of a route, or "" for nil.
+func (h *Handler) pattern(route *route) string {
+	if route == nil {
+		return ""
+	}
+	return h.prefix + route.path()
 }
 
 // knownMethod returns "other" for a method that HTTP does not define, because callers

@@ -10,7 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/tracing"
 )
 
 // DefaultTimeout bounds a call if [Options.Timeout] is zero.
@@ -51,7 +54,15 @@ type Options struct {
 
 	// Log receives one line per request and the causes of internal failures,
 	// but no value that a caller sent except the request id; [slog.Default] if nil.
+	// Lines of a request with a span have its trace_id.
 	Log *slog.Logger
+
+	// TracerProvider makes an OpenTelemetry span of each request, which also appears in
+	// the context of the service's calls and of the host's own pages behind
+	// [Handler.WithCall] and [Handler.RequireUser]. The trace context of a request counts
+	// only from TrustedProxies; baggage is ignored. A span that the host's own middleware
+	// has put into the request's context takes precedence. No spans begin here if nil.
+	TracerProvider trace.TracerProvider
 
 	// Observe is called after each response, for example to count it in metrics. It is
 	// called concurrently and must not block. It may be nil.
@@ -76,6 +87,7 @@ func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	o.Log = tracing.WithTraceID(o.Log)
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
 	}

@@ -74,7 +74,7 @@ func WithErrorHandler(reject ErrorHandler) RequireOption {
 // for the time of the setting session.verify_cache. A session that is revoked through
 // the same client ends with the next request.
 //
-// The request's context has a [personal.Call] as with [Handler.WithCall]. The
+// The request's context has a [personal.Call] and a span as with [Handler.WithCall]. The
 // verification may take as long as [Options].Timeout, which does not bound next.
 func (h *Handler) RequireUser(next http.Handler, options ...RequireOption) http.Handler {
 	o := requireOptions{
@@ -85,13 +85,15 @@ func (h *Handler) RequireUser(next http.Handler, options ...RequireOption) http.
 		option(&o)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r = h.withCall(w, r)
-		user, err := h.verify(r, o.extract)
+		p := h.startPage(w, r)
+		defer p.end()
+		user, err := h.verify(p.r, o.extract)
 		if err != nil {
-			o.reject(w, r, err)
+			p.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { o.reject(w, r, err) }))
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
+		p.r = p.r.WithContext(context.WithValue(p.r.Context(), userKey{}, user))
+		p.serve(next)
 	})
 }
 

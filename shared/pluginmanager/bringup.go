@@ -154,7 +154,7 @@ func (m *Manager) start(ctx context.Context, p *instance, binary string) (err er
 	m.mu.Unlock()
 	p.Process, err = process.Start(ctx, process.Options{
 		Binary: binary, Manifest: p.manifest, Generation: p.generation, Host: m.config.Host, Env: m.config.Env,
-		Sockets: m.run.Sockets, StartTimeout: m.config.StartTimeout, Log: m.config.Log,
+		Sockets: m.run.Sockets, StartTimeout: m.config.StartTimeout, Log: m.config.Log, TracerProvider: m.config.TracerProvider,
 	})
 	return err
 }

@@ -5,8 +5,11 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/tracing"
 )
 
 // debugTimeout replaces time limits that a debugger would let pass.
@@ -22,6 +25,11 @@ type Config struct {
 	RunDir      string                 // private to this manager; created with mode 0700 if it does not exist
 	Log         *slog.Logger           // nil for slog.Default()
 	Env         []string               // NAME=value, in addition to the few variables that every plugin gets
+
+	// TracerProvider makes OpenTelemetry spans of the callbacks that the plugin traces; nil
+	// for none. The plugin makes its own spans, as the host's variables OTEL_… say, and
+	// only of calls that the host traces.
+	TracerProvider trace.TracerProvider
 
 	RestartWait time.Duration // how long a call waits for a process: 5s
 	CallTimeout time.Duration // of a call without a deadline of its own: 30s
@@ -65,7 +73,7 @@ func (c Config) withDefaults() Config {
 			*limit = debugTimeout
 		}
 	}
-	c.Log = cmp.Or(c.Log, slog.Default())
+	c.Log = tracing.WithTraceID(cmp.Or(c.Log, slog.Default()))
 	if c.Settings == nil {
 		c.Settings = func() ([]byte, error) { return nil, nil }
 	}

@@ -16,8 +16,9 @@ import (
 // callbackTimeout bounds a callback whose context has no deadline.
 const callbackTimeout = 10 * time.Second
 
-// contractConn is a connection to the other process. Its calls send the
-// personal.Call of their context as metadata and return errors of the contract.
+// contractConn is a connection to the other process. Its calls send the personal.Call
+// and the span of their context as metadata and return errors of the contract. They have
+// a span if that of their context is recorded.
 type contractConn struct {
 	conn    grpc.ClientConnInterface
 	host    personal.Host // whose schema revision is sent with the calls; nil for none
@@ -41,7 +42,10 @@ func (c contractConn) Invoke(ctx context.Context, method string, args, reply any
 		ctx, cancel = context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 	}
-	return contractError(ctx, c.conn.Invoke(outgoing(ctx, c.revision(ctx)), method, args, reply, opts...))
+	ctx, span := startCall(ctx, method)
+	err := contractError(ctx, c.conn.Invoke(outgoing(ctx, c.revision(ctx)), method, args, reply, opts...))
+	endCall(span, method, err)
+	return err
 }
 
 // revision returns the revision to send, or "" if the host cannot tell: a plugin that
@@ -117,7 +121,8 @@ var (
 // NewClient returns a client of the module at the other end of conn, which is that of
 // a [Connection] or forwards to one. A conn that forwards to one process after another
 // has the method Switches() int, which returns how often it has changed the process.
-// Every call sends the personal.Call of its context and the revision of host's schema.
+// Every call sends the personal.Call and the OpenTelemetry span of its context and the
+// revision of host's schema. It has a span of its own if that of its context is recorded.
 //
 // All errors are of the contract: personal.CodeNotFound for an operation that
 // the plugin does not offer; personal.CodeUnavailable if the plugin is not running

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/go-plugin"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
 	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
@@ -104,6 +105,7 @@ type Connection struct {
 	conn       *grpc.ClientConn
 	host       personal.Host
 	log        *slog.Logger
+	tracer     trace.Tracer // of callbacks; nil for none
 	callbacks  atomic.Int64
 	configured atomic.Bool
 }
@@ -145,7 +147,7 @@ func (c *Connection) newHostServer(options []grpc.ServerOption) *grpc.Server {
 func (c *Connection) interceptCallback(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	c.callbacks.Add(1)
 	defer c.callbacks.Add(-1)
-	return interceptor{log: c.log, status: callbackStatus}.intercept(ctx, request, info, next)
+	return interceptor{log: c.log, tracer: c.tracer, status: callbackStatus}.intercept(ctx, request, info, next)
 }
 
 // Preflight asks whether this version can run here.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/cms-personal/personal/shared/tracing"
 )
 
 // maxLogLine bounds a log line, in bytes: go-plugin splits lines of 64 KiB.
@@ -18,12 +20,12 @@ const maxLogLine = 60 << 10
 // levels and attributes are preserved when w is the plugin's standard error. Make it
 // before calling [Serve], which redirects os.Stderr. A line longer than 60 KiB loses
 // its attributes. Lines that are logged with the context of a call have the call's
-// request id.
+// request id, and its trace_id if the host traces it.
 func NewLogger(w io.Writer, level slog.Leveler) *slog.Logger {
-	return slog.New(logHandler{Handler: slog.NewJSONHandler(lineWriter{w}, &slog.HandlerOptions{
+	return tracing.WithTraceID(slog.New(logHandler{Handler: slog.NewJSONHandler(lineWriter{w}, &slog.HandlerOptions{
 		Level:       level,
 		ReplaceAttr: renameBuiltin,
-	})})
+	})}))
 }
 
 // LogLevelEnv names the environment variable by which a host sets the lowest level

@@ -9,14 +9,19 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/tracing"
 )
 
-// The keys of a call's metadata that are not in callTexts. All values are binary:
-// users control some of them, and a gRPC text header holds printable ASCII only.
+// The keys of a call's metadata that are not in callTexts. All values but the span's are
+// binary: users control some of them, and a gRPC text header holds printable ASCII only.
 const (
 	keyAddress = "personal-address-bin"
 	keyShared  = "personal-address-shared-bin" // "1", or absent
 )
+
+// maxSpan bounds the texts of W3C Trace Context, in characters. Those of this module are
+// shorter.
+const maxSpan = 1024
 
 // maxAddress bounds the text of an address, in characters.
 const maxAddress = 255
@@ -28,7 +33,7 @@ type callText struct {
 	value *string
 }
 
-// maxCallKeys is how many keys the metadata of a call has at most.
+// maxCallKeys is how many keys the metadata of a call without a span has at most.
 const maxCallKeys = 7
 
 // callTexts returns the texts of c.
@@ -43,7 +48,7 @@ func callTexts(c *personal.Call) [maxCallKeys - 2]callText {
 }
 
 // outgoing returns a context whose outgoing metadata is the personal.Call of ctx with
-// this schema revision, and nothing else.
+// this schema revision, the span of ctx, if there is one, and nothing else.
 func outgoing(ctx context.Context, revision string) context.Context {
 	call := personal.CallFrom(ctx)
 	call.SchemaRevision = revision
@@ -65,11 +70,18 @@ func outgoing(ctx context.Context, revision string) context.Context {
 	if call.Address.IsValid() {
 		set(keyAddress, call.Address.String())
 	}
+	if span := tracing.ContextOf(ctx); span.Parent != "" {
+		md[tracing.ParentKey] = []string{span.Parent}
+		if span.State != "" {
+			md[tracing.StateKey] = []string{span.State}
+		}
+	}
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// incoming returns a context with the personal.Call of the incoming metadata. It
-// ignores an invalid address and a value that was sent more than once.
+// incoming returns a context with the personal.Call and the span of the incoming
+// metadata. It ignores an invalid address or span, and a value that was sent more than
+// once.
 func incoming(ctx context.Context) context.Context {
 	read := func(key string, limit int) string {
 		if values := metadata.ValueFromIncomingContext(ctx, key); len(values) == 1 {
@@ -83,7 +95,8 @@ func incoming(ctx context.Context) context.Context {
 	}
 	call.Shared = read(keyShared, 1) == "1"
 	call.Address, _ = netip.ParseAddr(read(keyAddress, maxAddress)) // the zero Addr on an error
-	return personal.WithCall(ctx, call)
+	span := tracing.Context{Parent: read(tracing.ParentKey, maxSpan), State: read(tracing.StateKey, maxSpan)}
+	return personal.WithCall(span.Join(ctx), call)
 }
 
 func requestID(ctx context.Context) string { return personal.CallFrom(ctx).RequestID }

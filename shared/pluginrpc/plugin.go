@@ -22,6 +22,7 @@ import (
 	"os"
 
 	"github.com/hashicorp/go-plugin"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
 	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
@@ -60,10 +61,11 @@ func UnderHandshake() bool {
 }
 
 // VersionedPlugins returns the host's side for plugin.ClientConfig. The plugin's
-// callbacks are served by host; failures of callbacks are logged to log.
-func VersionedPlugins(host personal.Host, log *slog.Logger) map[int]plugin.PluginSet {
+// callbacks are served by host; failures of callbacks are logged to log. spans makes
+// spans of the callbacks that the plugin traces; nil for none.
+func VersionedPlugins(host personal.Host, log *slog.Logger, spans trace.TracerProvider) map[int]plugin.PluginSet {
 	return map[int]plugin.PluginSet{
-		ProtocolVersion: {PluginName: &hostSide{host: host, log: log}},
+		ProtocolVersion: {PluginName: &hostSide{host: host, log: log, tracer: tracerOf(spans)}},
 	}
 }
 
@@ -99,8 +101,9 @@ func newServer(options []grpc.ServerOption, interceptor grpc.UnaryServerIntercep
 // hostSide is the host's half of the go-plugin plugin.
 type hostSide struct {
 	plugin.NetRPCUnsupportedPlugin
-	host personal.Host
-	log  *slog.Logger
+	host   personal.Host
+	log    *slog.Logger
+	tracer trace.Tracer
 }
 
 // GRPCClient returns a *Connection. ctx is cancelled after the process has ended.
@@ -112,6 +115,7 @@ func (s *hostSide) GRPCClient(ctx context.Context, broker *plugin.GRPCBroker, co
 		conn:      conn,
 		host:      s.host,
 		log:       s.log,
+		tracer:    s.tracer,
 	}, nil
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
 	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
@@ -51,6 +52,10 @@ var errNotConfigured = errors.New("the plugin is not configured")
 type ServeOptions struct {
 	Logger *slog.Logger // nil for NewLogger(os.Stderr, LogLevel())
 
+	// TracerProvider makes spans of the calls that the host traces; nil for none. What it
+	// has recorded must be exported after Serve has returned.
+	TracerProvider trace.TracerProvider
+
 	// Test, if not nil, serves within the process of a test, as go-plugin's own
 	// test mode does: Serve then leaves the process itself unchanged.
 	Test *plugin.ServeTestConfig
@@ -67,7 +72,7 @@ func Serve(build Builder, o ServeOptions) {
 	if o.Logger == nil {
 		o.Logger = NewLogger(os.Stderr, LogLevel())
 	}
-	p := &process{build: build, log: o.Logger}
+	p := &process{build: build, log: o.Logger, tracer: tracerOf(o.TracerProvider)}
 	if o.Test == nil {
 		p.harden()
 		p.watchHost()
@@ -93,6 +98,7 @@ func Serve(build Builder, o ServeOptions) {
 type process struct {
 	build      Builder
 	log        *slog.Logger
+	tracer     trace.Tracer                // nil for none
 	server     atomic.Pointer[grpc.Server] // nil until plugin.Serve made it
 	calls      gate
 	configured atomic.Bool           // Configure was called
@@ -190,7 +196,7 @@ func (p *process) configure(ctx context.Context, c Configuration, conn *grpc.Cli
 // intercept is the interceptor of every unary call to the plugin. Calls to
 // go-plugin's own services pass unchanged.
 func (p *process) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	i := interceptor{log: p.log, status: contractStatus}
+	i := interceptor{log: p.log, tracer: p.tracer, status: contractStatus}
 	require := (*process).requireModule
 	switch info.Server.(type) {
 	case *serviceServer:

@@ -163,7 +163,7 @@ func launch(host personal.Host, log *logBuffer, record *os.File, sockets, behavi
 	cmd.ExtraFiles = []*os.File{inherited, record}
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:     pluginrpc.Handshake(),
-		VersionedPlugins:    pluginrpc.VersionedPlugins(host, log.logger()),
+		VersionedPlugins:    pluginrpc.VersionedPlugins(host, log.logger(), nil),
 		AllowedProtocols:    []plugin.Protocol{plugin.ProtocolGRPC},
 		GRPCDialOptions:     pluginrpc.DialOptions(),
 		GRPCBrokerMultiplex: multiplex,

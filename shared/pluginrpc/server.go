@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-plugin"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
@@ -24,13 +25,21 @@ const maxStack = 16 << 10
 // that accompanies an error is dropped.
 type interceptor struct {
 	log    *slog.Logger
+	tracer trace.Tracer // of the calls whose caller is traced; nil for none
 	status func(ctx context.Context, log *slog.Logger, err error) error
 }
 
 func (i interceptor) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	ctx = incoming(ctx)
+	ctx, span := serveCall(incoming(ctx), i.tracer, info.FullMethod)
 	started := time.Now()
 	response, err := i.callAndRecover(ctx, info, request, next)
+	if span != nil {
+		var failure error // not a nil *personal.Error
+		if err != nil {
+			failure = asContractError(ctx, err)
+		}
+		endCall(span, info.FullMethod, failure)
+	}
 	if err != nil {
 		err = i.status(ctx, i.callLog(ctx, info), err)
 	}

@@ -3,6 +3,7 @@ package pluginrpc_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -437,12 +440,37 @@ func TestSuccessfulCall_IsLoggedAtDebugOnly(t *testing.T) {
 }
 
 func BenchmarkRefreshOverARealConnection(b *testing.B) {
-	service := serve(b, fixed(nil), newFakeHost("1"))
-	ctx := personal.WithCall(context.Background(), personal.Call{RequestID: "r", Locale: "en", Agent: "Browser/1", Address: netip.MustParseAddr("192.0.2.1")})
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := service.Refresh(ctx, pair); err != nil {
-			b.Fatal(err)
-		}
+	base := personal.WithCall(context.Background(), personal.Call{RequestID: "r", Locale: "en", Agent: "Browser/1", Address: netip.MustParseAddr("192.0.2.1")})
+	for _, traced := range []string{"untraced", "unsampled", "sampled"} {
+		b.Run(traced, func(b *testing.B) {
+			host := newFakeHost("1")
+			build := func(context.Context, pluginrpc.Configuration, personal.Host) (pluginrpc.Module, error) {
+				return &module{service: fixed(nil)}, nil
+			}
+			provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample())))
+			connection := pluginrpctest.StartTraced(b, build, host, slog.New(slog.DiscardHandler), provider, provider)
+			if err := connection.Configure(b.Context(), pluginrpc.Configuration{}); err != nil {
+				b.Fatal(err)
+			}
+			service := newClient(connection.Conn(), host)
+			var flags trace.TraceFlags
+			if traced == "sampled" {
+				flags = trace.FlagsSampled
+			}
+			remote := trace.ContextWithRemoteSpanContext(base, trace.NewSpanContext(trace.SpanContextConfig{
+				TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: flags,
+			}))
+			b.ReportAllocs()
+			for b.Loop() {
+				ctx, span := base, trace.SpanFromContext(base)
+				if traced != "untraced" {
+					ctx, span = provider.Tracer("").Start(remote, "request")
+				}
+				if _, err := service.Refresh(ctx, pair); err != nil {
+					b.Fatal(err)
+				}
+				span.End()
+			}
+		})
 	}
 }

@@ -51,6 +51,12 @@ func (c *Resolver) trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(c.trusted, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
+// FromTrustedProxy reports whether a request has come from a trusted proxy, so that its
+// headers can be believed as far as the proxy sets or checks them.
+func (c *Resolver) FromTrustedProxy(r *http.Request) bool {
+	return len(c.trusted) > 0 && c.trusts(parseNode(r.RemoteAddr))
+}
+
 // UntrustedProxy reports whether [Resolver.Client] has returned a shared address so
 // far. The log has one warning about it.
 func (c *Resolver) UntrustedProxy() bool { return c.untrusted.Load() }

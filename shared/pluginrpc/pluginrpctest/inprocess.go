@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -50,13 +51,19 @@ func NewConn(t testing.TB, build func(host personal.Host) personal.Service, host
 // not configured yet. Both sides log to log. Everything stops when the test ends.
 func Start(t testing.TB, build pluginrpc.Builder, host personal.Host, log *slog.Logger) *pluginrpc.Connection {
 	t.Helper()
+	return StartTraced(t, build, host, log, nil, nil)
+}
+
+// StartTraced is [Start] with the providers of the spans of both sides.
+func StartTraced(t testing.TB, build pluginrpc.Builder, host personal.Host, log *slog.Logger, ofHost, ofPlugin trace.TracerProvider) *pluginrpc.Connection {
+	t.Helper()
 	stopped := make(chan struct{})
 	ready := make(chan *plugin.ReattachConfig, 1)
 	go func() {
 		defer close(stopped)
 		pluginrpc.Serve(build, pluginrpc.ServeOptions{
-			Logger: log,
-			Test:   &plugin.ServeTestConfig{ReattachConfigCh: ready},
+			Logger: log, TracerProvider: ofPlugin,
+			Test: &plugin.ServeTestConfig{ReattachConfigCh: ready},
 		})
 	}()
 	var address *plugin.ReattachConfig
@@ -67,7 +74,7 @@ func Start(t testing.TB, build pluginrpc.Builder, host personal.Host, log *slog.
 	}
 	address.ReattachFunc = func() (runner.AttachedRunner, error) { return attached{stopped: stopped}, nil }
 
-	protocol := connect(t, address, pluginrpc.VersionedPlugins(host, log))
+	protocol := connect(t, address, pluginrpc.VersionedPlugins(host, log, ofHost))
 	t.Cleanup(func() {
 		_ = protocol.Close() // asks the plugin to stop
 		<-stopped

@@ -200,7 +200,8 @@ func (c *child) HostToPlugin(network, address string) (string, string, error) {
 
 // inherited names the variables of the host that the plugin gets: the folder for
 // temporary files, the time zone, the certificates to trust, and the limits of
-// Go's runtime. All others, among them secrets, stay with the host.
+// Go's runtime. It also gets those of OpenTelemetry. All others, among them secrets,
+// stay with the host.
 var inherited = []string{"TMPDIR", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "GOMAXPROCS", "GOMEMLIMIT", "GOTRACEBACK"}
 
 // environment returns the plugin's environment: the lowest level that the host
@@ -214,6 +215,11 @@ func environment(given []string, log *slog.Logger) []string {
 	for _, name := range inherited {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
+		}
+	}
+	for _, variable := range os.Environ() {
+		if strings.HasPrefix(variable, "OTEL_") {
+			env = append(env, variable)
 		}
 	}
 	return append(env, given...)

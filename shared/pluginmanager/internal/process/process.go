@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 
@@ -47,6 +48,8 @@ type Options struct {
 	Sockets      string                   // a private folder for both sides' sockets
 	StartTimeout time.Duration            // for the handshake
 	Log          *slog.Logger
+
+	TracerProvider trace.TracerProvider // of callbacks; nil for none
 }
 
 // Process is a plugin process and the connection to it.
@@ -72,7 +75,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	// both sides' sockets into the private folder.
 	p.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  pluginrpc.Handshake(),
-		VersionedPlugins: pluginrpc.VersionedPlugins(o.Host, p.log),
+		VersionedPlugins: pluginrpc.VersionedPlugins(o.Host, p.log, o.TracerProvider),
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		GRPCDialOptions:  pluginrpc.DialOptions(),
 		AutoMTLS:         true,

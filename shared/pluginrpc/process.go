@@ -49,7 +49,8 @@ var errNotConfigured = errors.New("the plugin is not configured")
 
 // ServeOptions are the options of [Serve].
 type ServeOptions struct {
-	Logger *slog.Logger // nil for NewLogger(os.Stderr, LogLevel())
+	Logger  *slog.Logger // nil for NewLogger(os.Stderr, LogLevel())
+	Observe Observer     // nil for none
 
 	// Test, if not nil, serves within the process of a test, as go-plugin's own
 	// test mode does: Serve then leaves the process itself unchanged.
@@ -67,7 +68,7 @@ func Serve(build Builder, o ServeOptions) {
 	if o.Logger == nil {
 		o.Logger = NewLogger(os.Stderr, LogLevel())
 	}
-	p := &process{build: build, log: o.Logger}
+	p := &process{build: build, log: o.Logger, observe: o.Observe}
 	if o.Test == nil {
 		p.harden()
 		p.watchHost()
@@ -93,6 +94,7 @@ func Serve(build Builder, o ServeOptions) {
 type process struct {
 	build      Builder
 	log        *slog.Logger
+	observe    Observer                    // nil for none
 	server     atomic.Pointer[grpc.Server] // nil until plugin.Serve made it
 	calls      gate
 	configured atomic.Bool           // Configure was called
@@ -191,17 +193,18 @@ func (p *process) configure(ctx context.Context, c Configuration, conn *grpc.Cli
 // go-plugin's own services pass unchanged.
 func (p *process) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	i := interceptor{log: p.log, status: contractStatus}
-	require := (*process).requireModule
+	require, observe := (*process).requireModule, p.observe
 	switch info.Server.(type) {
 	case *serviceServer:
 	case *administrationServer:
 		require = (*process).requireAdministration
 	case *lifecycleServer:
-		i.status, require = lifecycleStatus, (*process).requireNothing
+		i.status, require, observe = lifecycleStatus, (*process).requireNothing, nil
 	default:
 		return next(ctx, request)
 	}
-	return i.intercept(ctx, request, info, func(ctx context.Context, request any) (any, error) {
+	began := time.Now()
+	response, err := i.intercept(ctx, request, info, func(ctx context.Context, request any) (any, error) {
 		if !p.calls.enter() { // the module stays open while a call is running
 			return nil, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: defaultRetryAfter}
 		}
@@ -211,6 +214,8 @@ func (p *process) intercept(ctx context.Context, request any, info *grpc.UnarySe
 		}
 		return next(ctx, request)
 	})
+	observe.call(info.FullMethod, err, time.Since(began))
+	return response, err
 }
 
 // requireNothing lets a lifecycle call pass: the call checks its own needs.

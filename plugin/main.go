@@ -42,7 +42,8 @@ func serve() {
 	log := pluginrpc.NewLogger(os.Stderr, pluginrpc.LogLevel())
 	version := sync.OnceValues(ownVersion)
 	go func() { _, _ = version() }() // a development build reads its binary; preflight gets the result
-	pluginrpc.Serve(builder(version, log), pluginrpc.ServeOptions{Logger: log})
+	measured := newMeasurements()
+	pluginrpc.Serve(builder(version, measured, log), pluginrpc.ServeOptions{Logger: log, Observe: measured.operation})
 }
 
 // commands are the commands for administrators.

@@ -19,6 +19,7 @@ type probe struct {
 	began    time.Time
 	batches  [][]int // in the order of their start
 	ranAlone []int
+	sizes    []int // that the observer got
 }
 
 var errBatch = errors.New("the batch failed")
@@ -41,6 +42,7 @@ func newProbe(t *testing.T) *probe {
 			r.ranAlone = append(r.ranAlone, n)
 			return 2 * n, ctx.Err()
 		},
+		observe: func(size int) { r.sizes = append(r.sizes, size) },
 	}
 	return r
 }

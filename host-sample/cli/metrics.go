@@ -72,13 +72,7 @@ func constMetric(desc *prometheus.Desc, m pluginrpc.Metric, s pluginrpc.MetricSe
 	case pluginrpc.MetricCounter:
 		return prometheus.NewConstMetric(desc, prometheus.CounterValue, s.Value, s.LabelValues...)
 	case pluginrpc.MetricHistogram:
-		total, upTo := uint64(0), map[float64]uint64{}
-		for i, n := range s.Counts {
-			total += n
-			if i < len(m.Bounds) {
-				upTo[m.Bounds[i]] = total
-			}
-		}
+		total, upTo := m.Cumulative(s)
 		return prometheus.NewConstHistogram(desc, total, s.Value, upTo, s.LabelValues...)
 	}
 	return prometheus.NewConstMetric(desc, prometheus.GaugeValue, s.Value, s.LabelValues...)

@@ -45,6 +45,19 @@ type MetricSeries struct {
 	Counts      []uint64 // of a histogram: how many values are in each bucket alone, in the order of Metric.Bounds
 }
 
+// Cumulative returns how many values a series of a histogram has in all, and how many up
+// to each bound: as the client library of Prometheus wants them.
+func (m Metric) Cumulative(s MetricSeries) (total uint64, upTo map[float64]uint64) {
+	upTo = make(map[float64]uint64, len(m.Bounds))
+	for i, n := range s.Counts {
+		total += n
+		if i < len(m.Bounds) {
+			upTo[m.Bounds[i]] = total
+		}
+	}
+	return total, upTo
+}
+
 // ModuleWithMetrics is a module that has metrics.
 type ModuleWithMetrics interface {
 	Module

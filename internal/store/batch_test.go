@@ -95,6 +95,9 @@ func TestBatcher_WaitingCallsFormTheNextBatch(t *testing.T) {
 			r.want(fmt.Sprint("call ", i+1), got[i], outcome{value: 2 * (i + 1), after: after * time.Second})
 		}
 		r.wantBatches([]int{1}, []int{2, 3, 4}, []int{5, 6})
+		if want := []int{1, 3, 2}; !slices.Equal(r.sizes, want) {
+			t.Errorf("the observer got sizes %v, want %v", r.sizes, want)
+		}
 	})
 }
 

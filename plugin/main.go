@@ -43,7 +43,8 @@ func serve() {
 	version := sync.OnceValues(ownVersion)
 	go func() { _, _ = version() }() // a development build reads its binary; preflight gets the result
 	spans, stopTracing := startTracing(log)
-	pluginrpc.Serve(builder(version, log, spans), pluginrpc.ServeOptions{Logger: log, TracerProvider: spans})
+	measured := newMeasurements()
+	pluginrpc.Serve(builder(version, measured, log, spans), pluginrpc.ServeOptions{Logger: log, Observe: measured.operation, TracerProvider: spans})
 	stopTracing()
 }
 

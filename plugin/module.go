@@ -42,6 +42,7 @@ type module struct {
 	wrapper  *outbox.Worker // separate, so that mails do not wait for the hashes of an import
 	hasher   *password.Hasher
 	settings settings
+	measured *measurements
 	log      *slog.Logger
 
 	learn    chan struct{} // wakes learnFormats
@@ -52,11 +53,15 @@ type module struct {
 	stopWork func() // stops the work of an active process; may be called again
 }
 
-var _ pluginrpc.ModuleWithAdministration = (*module)(nil)
+var (
+	_ pluginrpc.ModuleWithAdministration = (*module)(nil)
+	_ pluginrpc.ModuleWithMetrics        = (*module)(nil)
+)
 
 // builder returns the function that builds the module of this process. version may
-// take long; only a preflight calls it. spans is nil if nothing is traced.
-func builder(version func() (string, error), log *slog.Logger, spans trace.TracerProvider) pluginrpc.Builder {
+// take long; only a preflight calls it. The module counts in measured. spans is nil if
+// nothing is traced.
+func builder(version func() (string, error), measured *measurements, log *slog.Logger, spans trace.TracerProvider) pluginrpc.Builder {
 	return func(ctx context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
 		s, err := readSettings(c.Settings)
 		if err != nil {
@@ -67,7 +72,8 @@ func builder(version func() (string, error), log *slog.Logger, spans trace.Trace
 			return nil, &pluginrpc.PermanentError{Reason: "settings: password." + err.Error()}
 		}
 		hasher.TuneMemory()
-		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log, Spans: spans != nil})
+		hasher.ObserveQueue(measured.hashing)
+		db, err := store.Open(ctx, c.DatabaseURL, store.Options{Log: log, Spans: spans != nil, Observer: measured})
 		var wrong *store.URLError
 		if errors.As(err, &wrong) {
 			return nil, &pluginrpc.PermanentError{Reason: "database: " + wrong.Error()}
@@ -75,13 +81,16 @@ func builder(version func() (string, error), log *slog.Logger, spans trace.Trace
 		if err != nil {
 			return nil, fmt.Errorf("opening the database: %w", err)
 		}
-		m := &module{version: version, store: db, hasher: hasher, settings: s, log: log, learn: make(chan struct{}, 1)}
-		m.worker = &outbox.Worker{Store: db, Log: log, KeepTrying: []outbox.Kind{accounts.KindEvent}, TracerProvider: spans}
+		m := &module{version: version, store: db, hasher: hasher, settings: s, measured: measured, log: log, learn: make(chan struct{}, 1)}
+		m.worker = &outbox.Worker{
+			Store: db, Log: log, KeepTrying: []outbox.Kind{accounts.KindEvent}, Observe: measured.job, TracerProvider: spans,
+		}
 		m.service = accounts.New(s.accounts(), db, hasher, host, log, m.worker.Wake)
+		m.service.CountRejections(measured.rejection)
 		m.worker.Handlers = m.service.Jobs()
 		wrapping := &transfer.Wrapping{Store: db, Wrapper: hasher}
 		m.wrapper = &outbox.Worker{
-			Store: db, Log: log, Parallel: 1, Poll: wrapEvery, KeepTrying: []outbox.Kind{transfer.KindWrap},
+			Store: db, Log: log, Parallel: 1, Poll: wrapEvery, KeepTrying: []outbox.Kind{transfer.KindWrap}, Observe: measured.job,
 			Handlers: map[outbox.Kind]outbox.Handler{transfer.KindWrap: wrapping.Do},
 		}
 		m.stopBase = start(m.syncClock, m.learnFormats)

@@ -210,17 +210,17 @@ func (s settings) accounts() accounts.Settings {
 		ReservedLogins:  s.reservedKeys(),
 		Throttle: accounts.Throttle{
 			Enabled:       s.Throttle.Enabled,
-			Guess:         s.Throttle.Guess.limit(),
-			GuessAddress:  s.Throttle.GuessAddress.limit(),
-			GuessAccount:  s.Throttle.GuessAccount.limit(),
-			SignInAddress: s.Throttle.SignInAddress.limit(),
-			SignInAccount: s.Throttle.SignInAccount.limit(),
-			SessionWrites: s.Throttle.SessionWrites.limit(),
-			Register:      s.Throttle.Register.limit(),
-			TakenEmail:    s.Throttle.TakenEmail.limit(),
-			Recover:       s.Throttle.Recover.limit(),
-			RecoverAll:    s.Throttle.RecoverAll.limit(),
-			Confirm:       s.Throttle.Confirm.limit(),
+			Guess:         s.Throttle.Guess.limit("guess"),
+			GuessAddress:  s.Throttle.GuessAddress.limit("guess_address"),
+			GuessAccount:  s.Throttle.GuessAccount.limit("guess_account"),
+			SignInAddress: s.Throttle.SignInAddress.limit("sign_in_address"),
+			SignInAccount: s.Throttle.SignInAccount.limit("sign_in_account"),
+			SessionWrites: s.Throttle.SessionWrites.limit("session_writes"),
+			Register:      s.Throttle.Register.limit("register"),
+			TakenEmail:    s.Throttle.TakenEmail.limit("taken_email"),
+			Recover:       s.Throttle.Recover.limit("recover"),
+			RecoverAll:    s.Throttle.RecoverAll.limit("recover_all"),
+			Confirm:       s.Throttle.Confirm.limit("confirm"),
 		},
 	}
 }
@@ -255,6 +255,13 @@ func (s settings) password() password.Params {
 	return password.Params{MemoryKiB: s.Password.MemoryKiB, Time: s.Password.Time, Threads: s.Password.Threads}
 }
 
-func (l limit) limit() throttle.Limit {
-	return throttle.Limit{Burst: l.Burst, Every: time.Duration(l.Every)}
+// limitNames are the keys of all limits in the section throttle.
+var limitNames = []string{
+	"guess", "guess_address", "guess_account", "sign_in_address", "sign_in_account", "session_writes",
+	"register", "taken_email", "recover", "recover_all", "confirm",
+}
+
+// limit returns the limit of a key of the section throttle.
+func (l limit) limit(key string) throttle.Limit {
+	return throttle.Limit{Burst: l.Burst, Every: time.Duration(l.Every), Name: key}
 }

@@ -30,6 +30,7 @@ func TestSettings_Defaults(t *testing.T) {
 		"register":        {rules.Throttle.Register, throttle.Limit{Burst: 30, Every: 30 * time.Second}},
 		"taken_email":     {rules.Throttle.TakenEmail, throttle.Limit{Burst: 30, Every: time.Minute}},
 	} {
+		test.want.Name = name
 		if test.got != test.want {
 			t.Errorf("throttle.%s: got %+v, want %+v", name, test.got, test.want)
 		}

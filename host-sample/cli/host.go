@@ -15,7 +15,6 @@ import (
 	"slices"
 	"time"
 
-
 	"github.com/cms-personal/personal/host-sample/admin"
 	adminevents "github.com/cms-personal/personal/host-sample/admin/events"
 	adminfields "github.com/cms-personal/personal/host-sample/admin/fields"

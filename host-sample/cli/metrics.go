@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -9,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 // metrics are what /metrics shows.
@@ -19,7 +20,7 @@ type metrics struct {
 	latency  *prometheus.HistogramVec
 }
 
-func newMetrics(status func() pluginmanager.Status) *metrics {
+func newMetrics(plugin func(context.Context) []pluginrpc.Metric) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -32,20 +33,7 @@ func newMetrics(status func() pluginmanager.Status) *metrics {
 	m.registry.MustRegister(m.requests, m.latency,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "personal_plugin_up", Help: "1 if a plugin process serves, else 0.",
-		}, func() float64 {
-			if status().State.Serves() {
-				return 1
-			}
-			return 0
-		}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "personal_plugin_generation", Help: "Number of the serving plugin process, 0 if there is none.",
-		}, func() float64 { return float64(status().Generation) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "personal_plugin_restarts_total", Help: "Plugin processes started to replace one that died.",
-		}, func() float64 { return float64(status().Restarts) }),
+		pluginCollector(plugin),
 	)
 	return m
 }
@@ -57,6 +45,37 @@ func (m *metrics) handler() http.Handler {
 func (m *metrics) count(operation string, status int, took time.Duration) {
 	m.requests.WithLabelValues(operation, strconv.Itoa(status)).Inc()
 	m.latency.WithLabelValues(operation).Observe(took.Seconds())
+}
+
+// pluginCollector collects the metrics of the plugin, from the function that it is.
+type pluginCollector func(context.Context) []pluginrpc.Metric
+
+// Describe sends nothing: the metrics depend on the version of the plugin.
+func (pluginCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect converts the metrics. It has no context; the manager limits the time.
+func (c pluginCollector) Collect(out chan<- prometheus.Metric) {
+	for _, m := range c(context.Background()) {
+		desc := prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
+		for _, s := range m.Series {
+			metric, err := constMetric(desc, m, s)
+			if err != nil {
+				metric = prometheus.NewInvalidMetric(desc, err)
+			}
+			out <- metric
+		}
+	}
+}
+
+func constMetric(desc *prometheus.Desc, m pluginrpc.Metric, s pluginrpc.MetricSeries) (prometheus.Metric, error) {
+	switch m.Type {
+	case pluginrpc.MetricCounter:
+		return prometheus.NewConstMetric(desc, prometheus.CounterValue, s.Value, s.LabelValues...)
+	case pluginrpc.MetricHistogram:
+		total, upTo := m.Cumulative(s)
+		return prometheus.NewConstHistogram(desc, total, s.Value, upTo, s.LabelValues...)
+	}
+	return prometheus.NewConstMetric(desc, prometheus.GaugeValue, s.Value, s.LabelValues...)
 }
 
 // otherOperation is the label of paths without a route, which callers can make up.

@@ -15,6 +15,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 // handlerOptions are what the routes need.
@@ -29,15 +30,16 @@ type handlerOptions struct {
 	alwaysHTTPS bool   // a proxy terminates TLS for every browser
 }
 
-// pluginState is the part of [pluginmanager.Manager] that health checks need.
+// pluginState is the part of [pluginmanager.Manager] that health checks and metrics need.
 type pluginState interface {
 	Ready(ctx context.Context) error // nil if the plugin serves
 	Status() pluginmanager.Status
+	Metrics(ctx context.Context) []pluginrpc.Metric
 }
 
 // newHandler returns the handler of everything that the CMS serves.
 func newHandler(o handlerOptions) (http.Handler, error) {
-	metrics := newMetrics(o.plugin.Status)
+	metrics := newMetrics(o.plugin.Metrics)
 	o.api.Observe = func(call personalhttp.Observation) {
 		operation := cmp.Or(call.Operation, otherOperation)
 		metrics.count(operation, call.Status, call.Took)

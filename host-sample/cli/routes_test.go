@@ -26,6 +26,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 const (
@@ -103,6 +104,21 @@ func (s *testSite) Status() pluginmanager.Status {
 		return pluginmanager.Status{State: pluginmanager.StateRestarting, Restarts: 2, LastError: "lost"}
 	}
 	return pluginmanager.Status{State: pluginmanager.StateServing, Version: "1.2.3", Generation: 7, PID: 99}
+}
+
+// Metrics returns a metric of each type.
+func (s *testSite) Metrics(context.Context) []pluginrpc.Metric {
+	return []pluginrpc.Metric{
+		{Name: "personal_plugin_up", Type: pluginrpc.MetricGauge, Series: []pluginrpc.MetricSeries{{Value: 1}}},
+		{
+			Name: "personal_plugin_swaps_total", Type: pluginrpc.MetricCounter, Labels: []string{"outcome"},
+			Series: []pluginrpc.MetricSeries{{LabelValues: []string{"refused"}, Value: 2}},
+		},
+		{
+			Name: "personal_plugin_store_batch_size", Help: "Sizes.", Type: pluginrpc.MetricHistogram, Labels: []string{"operation"}, Bounds: []float64{1, 2},
+			Series: []pluginrpc.MetricSeries{{LabelValues: []string{"write_session"}, Value: 9, Counts: []uint64{1, 2, 1}}},
+		},
+	}
 }
 
 // Use refuses every swap.
@@ -398,7 +414,13 @@ func TestMetrics_CountByOperationAndStatus(t *testing.T) {
 		`personal_http_requests_total{code="404",operation="other"} 2`,
 		`personal_http_requests_total{code="401",operation="/admin/api/"} 1`,
 		`personal_http_request_duration_seconds_count{operation="profile"} 2`,
-		"personal_plugin_up 1", "personal_plugin_generation 7", "personal_plugin_restarts_total 0",
+		"personal_plugin_up 1", `personal_plugin_swaps_total{outcome="refused"} 2`,
+		"# HELP personal_plugin_store_batch_size Sizes.", "# TYPE personal_plugin_store_batch_size histogram",
+		`personal_plugin_store_batch_size_bucket{operation="write_session",le="1"} 1`,
+		`personal_plugin_store_batch_size_bucket{operation="write_session",le="2"} 3`,
+		`personal_plugin_store_batch_size_bucket{operation="write_session",le="+Inf"} 4`,
+		`personal_plugin_store_batch_size_sum{operation="write_session"} 9`,
+		`personal_plugin_store_batch_size_count{operation="write_session"} 4`,
 	} {
 		if !strings.Contains(body, want+"\n") {
 			t.Errorf("got no metric %s", want)

@@ -85,7 +85,10 @@ func (e *TakenError) Error() string {
 }
 
 // WaitError says that a limit is used up for now. Nothing was written.
-type WaitError struct{ Wait time.Duration }
+type WaitError struct {
+	Wait  time.Duration
+	Limit string // its name
+}
 
 // Error returns the wait.
 func (e *WaitError) Error() string { return fmt.Sprintf("too many attempts, wait %v", e.Wait) }
@@ -127,6 +130,8 @@ type Service struct {
 	logKey   [32]byte // key of digests in the log
 	wake     func()   // wakes the outbox worker after a job was stored
 
+	rejected func(limit string) // is told about refused attempts, see CountRejections
+
 	sessionWrites throttle.Memory // by session id
 	useWarnings   throttle.Memory // one key: limits the log warnings about last uses that were not stored
 }
@@ -148,10 +153,16 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 		schema:   schemaCache{asking: make(chan struct{}, 1)},
 		log:      log,
 		wake:     wake,
+		rejected: func(string) {},
 	}
 	_, _ = rand.Read(s.logKey[:]) // it never fails
 	return s
 }
+
+// CountRejections makes the service call f, with the name of the limit, for each attempt
+// that a limit refuses. f must be fast and safe for concurrent use. Call it before any
+// other method.
+func (s *Service) CountRejections(f func(limit string)) { s.rejected = f }
 
 // retryAfter is the Retry-After of errors that the database or the hashing queue
 // has caused.

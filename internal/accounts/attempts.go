@@ -132,7 +132,7 @@ func (s *Service) perNetwork(ctx context.Context, what string, l throttle.Limit)
 // who fake a shared address.
 func wider(l throttle.Limit) throttle.Limit {
 	const times = 10
-	return throttle.Limit{Burst: l.Burst * times, Every: l.Every / times}
+	return throttle.Limit{Burst: l.Burst * times, Every: l.Every / times, Name: l.Name}
 }
 
 // takenEmail charges the discovery that an e-mail is taken, which reveals that its
@@ -168,9 +168,10 @@ func (s *Service) chargeWrite(ctx context.Context, who caller) error {
 	if !s.settings.Throttle.Enabled {
 		return nil
 	}
-	wait := s.sessionWrites.Take(who.session.ID, s.settings.Throttle.SessionWrites, s.store.Now())
+	limit := s.settings.Throttle.SessionWrites
+	wait := s.sessionWrites.Take(who.session.ID, limit, s.store.Now())
 	if wait > 0 {
-		return s.admit(ctx, "", &WaitError{Wait: wait})
+		return s.admit(ctx, "", &WaitError{Wait: wait, Limit: limit.Name})
 	}
 	return nil
 }
@@ -192,6 +193,7 @@ func (s *Service) admit(ctx context.Context, doing string, err error) error {
 	if !errors.As(err, &limited) {
 		return fail(doing, err)
 	}
+	s.rejected(limited.Limit)
 	s.throttled(ctx)
 	return &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: limited.Wait}
 }

@@ -3,6 +3,7 @@ package accounts_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"sync"
@@ -351,4 +352,35 @@ func TestSignIn_FailureCostsTheSameRoundTripsForAnyLogin(t *testing.T) {
 			t.Errorf("%s: got %d round trips, want %d", name, n, want)
 		}
 	}
+}
+
+func TestLimits_RejectionsAreCountedByLimit(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		rejected := map[string]int{}
+		limits := &f.settings.Throttle
+		limits.SessionWrites = throttle.Limit{Burst: 1, Every: time.Second, Name: "session_writes"}
+		limits.SignInAccount = throttle.Limit{Burst: 1, Every: time.Hour, Name: "sign_in_account"}
+		limits.Guess = throttle.Limit{Burst: 2, Every: time.Hour, Name: "guess"} // waits longer than guess_account
+		limits.GuessAccount = throttle.Limit{Burst: 2, Every: time.Minute, Name: "guess_account"}
+		f.service = f.serve(f.store, h)
+		f.service.CountRejections(func(limit string) { rejected[limit]++ })
+		in := f.register(t, "ada").Credentials
+		f.register(t, "bob")
+
+		fresh, err := f.service.Refresh(t.Context(), in)
+		wantCode(t, err, "")
+		_, err = f.service.Refresh(t.Context(), fresh)
+		wantCode(t, err, personal.CodeTooManyAttempts)
+		f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
+		f.wantTry(t, "203.0.113.1", "ada", goodPassword, personal.CodeTooManyAttempts)
+		for range 2 {
+			f.wantTry(t, "203.0.113.2", "bob", otherPassword, personal.CodeInvalidCredentials)
+		}
+		f.wantTry(t, "203.0.113.2", "bob", otherPassword, personal.CodeTooManyAttempts)
+		want := map[string]int{"session_writes": 1, "sign_in_account": 1, "guess": 1}
+		if !maps.Equal(rejected, want) {
+			t.Errorf("got %v, want %v", rejected, want)
+		}
+	})
 }

@@ -53,6 +53,22 @@ type Store interface {
 	Now() time.Time
 }
 
+// Outcome says how a run of a job ended.
+type Outcome string
+
+// The outcomes of runs.
+const (
+	Done    Outcome = "done"
+	Failed  Outcome = "failed"  // it will be retried
+	Dropped Outcome = "dropped" // it failed, and is not retried
+)
+
+// Backlog describes the jobs of a kind that are not done.
+type Backlog struct {
+	Jobs   int
+	Oldest time.Time // when the oldest was created
+}
+
 // Handler runs one job. After an error the job is retried.
 type Handler func(ctx context.Context, j Job) error
 
@@ -72,6 +88,10 @@ type Worker struct {
 	KeepTrying []Kind        // kinds that are retried for as long as the store holds them; others for a day
 
 	TracerProvider trace.TracerProvider // makes spans of jobs with a span, see WithSpan; nil: none
+
+	// Observe is called after each run of a job. It must be fast and safe for concurrent
+	// use; nil for none.
+	Observe func(k Kind, o Outcome, took time.Duration)
 
 	once sync.Once
 	wake chan struct{}
@@ -207,26 +227,41 @@ func (w *Worker) finish(ctx context.Context, jobs []Job) {
 // run runs one job. It schedules a retry, or reports that the job is finished.
 func (w *Worker) run(ctx context.Context, j Job) (finished bool) {
 	ctx, span := w.startSpan(ctx, j)
+	began := time.Now()
 	err := w.handle(ctx, j)
+	outcome := w.outcome(j, err)
 	if span != nil {
 		tracing.End(span, err != nil)
 	}
-	if err == nil {
+	if w.Observe != nil {
+		w.Observe(j.Kind, outcome, time.Since(began))
+	}
+	if outcome == Done {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	log := w.Log.With(slog.String("kind", string(j.Kind)), slog.Int64("job", j.ID), slog.Int("attempts", j.Attempts))
-	now := w.Store.Now()
-	if !slices.Contains(w.KeepTrying, j.Kind) && now.Sub(j.Created) >= giveUp {
+	if outcome == Dropped {
 		log.ErrorContext(ctx, "a job failed too often and was dropped", slog.Any("error", err))
 		return true
 	}
 	log.WarnContext(ctx, "a job failed and will be retried", slog.Any("error", err))
-	if err := w.Store.RetryJob(ctx, j, now.Add(backoff(j.Attempts))); err != nil {
+	if err := w.Store.RetryJob(ctx, j, w.Store.Now().Add(backoff(j.Attempts))); err != nil {
 		log.WarnContext(ctx, "the result of a job could not be stored; it will run again", slog.Any("error", err))
 	}
 	return false
+}
+
+// outcome judges the error of a run.
+func (w *Worker) outcome(j Job, err error) Outcome {
+	switch {
+	case err == nil:
+		return Done
+	case !slices.Contains(w.KeepTrying, j.Kind) && w.Store.Now().Sub(j.Created) >= giveUp:
+		return Dropped
+	}
+	return Failed
 }
 
 // handle calls the job's handler with the lease as its deadline. A panic fails only

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -340,6 +341,30 @@ func TestWorker_KindWithoutHandlerIsLeftAlone(t *testing.T) {
 		stop()
 		if m.left() != 1 {
 			t.Fatal("got no job, want the one of an unknown kind")
+		}
+	})
+}
+
+func TestWorker_ObservesEachRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failure error
+		var seen []string
+		w := &Worker{
+			Store: &memory{}, Log: slog.New(slog.DiscardHandler),
+			Handlers: map[Kind]Handler{"mail": func(context.Context, Job) error {
+				time.Sleep(3 * time.Second)
+				return failure
+			}},
+			Observe: func(k Kind, o Outcome, took time.Duration) { seen = append(seen, fmt.Sprint(k, o, took)) },
+		}
+		w.init()
+		w.run(t.Context(), Job{Kind: "mail", Attempts: 1, Created: time.Now()})
+		failure = errors.New("no mail server")
+		w.run(t.Context(), Job{Kind: "mail", Attempts: 1, Created: time.Now()})
+		w.run(t.Context(), Job{Kind: "mail", Attempts: 1, Created: time.Now().Add(-giveUp)})
+		want := []string{"maildone3s", "mailfailed3s", "maildropped3s"}
+		if !slices.Equal(seen, want) {
+			t.Errorf("got runs %q, want %q", seen, want)
 		}
 	})
 }

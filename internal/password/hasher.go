@@ -66,6 +66,18 @@ func New(p Params, parallel int) (*Hasher, error) {
 // to 80 MB more, in all about 200 MB. Call it once, before any other method.
 func (h *Hasher) TuneMemory() { h.collector = newCollector(h.params, h.queue.parallel) }
 
+// ObserveQueue makes the hasher call f after each wait for a turn on behalf of a user, with
+// nil, [ErrBusy] or the error of the context. The wait is 0 if a turn was free. f must be
+// fast and safe for concurrent use. Call it once, before any other method.
+func (h *Hasher) ObserveQueue(f func(waited time.Duration, err error)) { h.queue.observe = f }
+
+// Load returns how many hashings run and how many callers wait.
+func (h *Hasher) Load() (running, waiting int) {
+	h.queue.mu.Lock()
+	defer h.queue.mu.Unlock()
+	return h.queue.held, h.queue.backlog.size
+}
+
 // run calls f, which hashes, when it is the caller's turn.
 func (h *Hasher) run(ctx context.Context, from Source, f func()) error {
 	return h.queue.run(ctx, from, func() {

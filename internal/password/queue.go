@@ -45,6 +45,7 @@ func (s Source) same(other Source) bool {
 // The backlog decides the order of service and which callers get a place.
 type queue struct {
 	parallel int
+	observe  func(waited time.Duration, err error) // see [Hasher.ObserveQueue]
 
 	mu      sync.Mutex
 	held    int // turns
@@ -56,7 +57,7 @@ func newQueue(parallel int) *queue {
 	if parallel <= 0 {
 		parallel = runtime.GOMAXPROCS(0)
 	}
-	return &queue{parallel: parallel, backlog: backlog{places: placesPerTurn * parallel}}
+	return &queue{parallel: parallel, observe: func(time.Duration, error) {}, backlog: backlog{places: placesPerTurn * parallel}}
 }
 
 // run calls f when it is the caller's turn. The error is that of enter.
@@ -72,17 +73,27 @@ func (q *queue) run(ctx context.Context, from Source, f func()) error {
 // enter waits for a turn, which the caller ends by calling leave once. The error is
 // [ErrBusy] if there is no place, another source takes the place, or the wait exceeds
 // maxWait, and the context's error if the context ends first.
-func (q *queue) enter(ctx context.Context, from Source) error {
+func (q *queue) enter(ctx context.Context, from Source) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	w := q.arrive(from)
-	if w == nil {
-		return nil
+	var waited time.Duration
+	if w != nil {
+		began := time.Now()
+		err = q.await(ctx, w)
+		waited = time.Since(began)
 	}
+	if !from.background {
+		q.observe(waited, err)
+	}
+	return err
+}
+
+// await waits for the outcome of a waiter, which is that of enter.
+func (q *queue) await(ctx context.Context, w *waiter) (err error) {
 	timeout := time.NewTimer(maxWait)
 	defer timeout.Stop()
-	var err error
 	select {
 	case err = <-w.outcome:
 	case <-ctx.Done():

@@ -542,3 +542,53 @@ func TestQueue_ManyCallersAtOnce(t *testing.T) {
 		t.Errorf("got %d turns held and %d callers waiting at the end, want none", q.held, q.backlog.size)
 	}
 }
+
+func TestQueue_ObservesWaitsOfUsers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type wait struct {
+			waited time.Duration
+			err    error
+		}
+		var seen []wait
+		q := newQueue(1)
+		q.observe = func(waited time.Duration, err error) { seen = append(seen, wait{waited, err}) }
+		if err := q.enter(t.Context(), user); err != nil { // a turn is free
+			t.Fatal(err)
+		}
+		go func() {
+			time.Sleep(2 * time.Second)
+			q.leave()
+		}()
+		if err := q.enter(t.Context(), user); err != nil {
+			t.Fatal(err)
+		}
+		_ = q.enter(t.Context(), user)                     // it waits in vain
+		_ = q.enter(t.Context(), Source{background: true}) // no user waits
+		want := []wait{{0, nil}, {2 * time.Second, nil}, {maxWait, ErrBusy}}
+		if !slices.Equal(seen, want) {
+			t.Errorf("got waits %v, want %v", seen, want)
+		}
+	})
+}
+
+func TestHasher_LoadCountsRunningAndWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(2)
+		h := &Hasher{queue: q}
+		var waiters sync.WaitGroup
+		for range 5 { // two run, three wait
+			waiters.Go(func() { _ = q.enter(t.Context(), user) })
+		}
+		synctest.Wait()
+		if running, waiting := h.Load(); running != 2 || waiting != 3 {
+			t.Errorf("got %d running and %d waiting, want 2 and 3", running, waiting)
+		}
+		for range 5 {
+			q.leave()
+		}
+		waiters.Wait()
+		if running, waiting := h.Load(); running != 0 || waiting != 0 {
+			t.Errorf("got %d running and %d waiting, want none", running, waiting)
+		}
+	})
+}

@@ -18,7 +18,7 @@ const insertTries = 3
 // FindAccount implements accounts.SignInStore.
 func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error) {
 	var row accountRow
-	err := scan(ctx, "find an account", s.read.NewSelect().Model(&row).
+	err := s.scan(ctx, "find an account", s.read.NewSelect().Model(&row).
 		Column("id", "email", "email_key", "password_hash", "credential_version", "disabled").Where("?", matches(q)).Limit(1))
 	return accounts.LoginAccount{
 		ID: row.ID, Email: accounts.Email{Address: row.Email, Key: row.EmailKey},

@@ -30,7 +30,7 @@ const searchWindow = 500
 func (s *Store) SearchAccounts(ctx context.Context, q accounts.AccountSearch) (accounts.AccountPage, error) {
 	var whole, found []accountRow
 	if q.Text != "" && q.Before == 0 {
-		if err := scan(ctx, "find accounts by a whole text", s.selectMatching(&whole, q, matchingWhole)); err != nil {
+		if err := s.scan(ctx, "find accounts by a whole text", s.selectMatching(&whole, q, matchingWhole)); err != nil {
 			return accounts.AccountPage{}, err
 		}
 	}
@@ -40,14 +40,14 @@ func (s *Store) SearchAccounts(ctx context.Context, q accounts.AccountSearch) (a
 	}
 	var older int64 // the newest account that is not searched; 0: none
 	if len(whole) > 0 {
-		err := scan(ctx, "find the oldest account to search", s.read.NewRaw(
+		err := s.scan(ctx, "find the oldest account to search", s.read.NewRaw(
 			"SELECT coalesce(max(id), 0) FROM (SELECT id FROM personal_accounts ORDER BY id DESC LIMIT 1 OFFSET ?) o", searchWindow), &older)
 		if err != nil {
 			return accounts.AccountPage{}, err
 		}
 		query.Where("a.id > ?", older)
 	}
-	if err := scan(ctx, "search accounts", query); err != nil {
+	if err := s.scan(ctx, "search accounts", query); err != nil {
 		return accounts.AccountPage{}, err
 	}
 	return accountPage(whole, found, q.Limit, older), nil
@@ -136,7 +136,7 @@ func caseVariants(text string) []string {
 // Account implements accounts.AdministrationStore.
 func (s *Store) Account(ctx context.Context, id int64) (accounts.SeenAccount, error) {
 	var row accountRow
-	err := scan(ctx, "find an account by its id", s.selectSeen(&row).Where("a.id = ?", id))
+	err := s.scan(ctx, "find an account by its id", s.selectSeen(&row).Where("a.id = ?", id))
 	return row.seen(), err
 }
 

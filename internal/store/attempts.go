@@ -45,7 +45,7 @@ func (s *Store) CheckLimits(ctx context.Context, charges []throttle.Charge, now 
 		Key []byte
 		Tat micros
 	}
-	err := scan(ctx, "look at earlier attempts", s.read.NewRaw("SELECT key, tat FROM personal_throttle WHERE key IN (?)", bun.List(keys)), &rows)
+	err := s.scan(ctx, "look at earlier attempts", s.read.NewRaw("SELECT key, tat FROM personal_throttle WHERE key IN (?)", bun.List(keys)), &rows)
 	if err != nil {
 		return err
 	}
@@ -53,26 +53,37 @@ func (s *Store) CheckLimits(ctx context.Context, charges []throttle.Charge, now 
 	for _, row := range rows {
 		tats[[32]byte(row.Key)] = row.Tat.time()
 	}
-	var wait time.Duration
+	var refused refusal
 	for _, c := range charges {
-		next, w := c.Limit.Take(tats[c.Key], now)
-		tats[c.Key], wait = next, max(wait, w)
+		next, wait := c.Limit.Take(tats[c.Key], now)
+		tats[c.Key] = next
+		refused.by(c.Limit, wait)
 	}
-	return waitError(wait)
+	return refused.err()
 }
 
-func waitError(wait time.Duration) error {
-	if wait > 0 {
-		return &accounts.WaitError{Wait: wait}
+// refusal is the limit with the longest wait.
+type refusal accounts.WaitError
+
+// by notes the wait for a limit; 0 if it allows the attempt.
+func (r *refusal) by(l throttle.Limit, wait time.Duration) {
+	if wait > r.Wait {
+		*r = refusal{Wait: wait, Limit: l.Name}
 	}
-	return nil
+}
+
+func (r refusal) err() error {
+	if r.Wait == 0 {
+		return nil
+	}
+	return (*accounts.WaitError)(&r)
 }
 
 // chargeAll counts one attempt against every key that is not only looked at. If a
 // limit is used up it returns *accounts.WaitError, and the transaction must be
 // rolled back.
 func chargeAll(ctx context.Context, tx bun.Tx, charges []throttle.Charge, now time.Time) error {
-	var wait time.Duration
+	var refused refusal
 	for _, c := range inOrder(charges) {
 		if c.Look {
 			continue
@@ -81,9 +92,9 @@ func chargeAll(ctx context.Context, tx bun.Tx, charges []throttle.Charge, now ti
 		if err != nil {
 			return err
 		}
-		wait = max(wait, w)
+		refused.by(c.Limit, w)
 	}
-	return waitError(wait)
+	return refused.err()
 }
 
 // charge is throttle.Limit.Take as one statement, which also locks the row. It
@@ -123,7 +134,7 @@ func inOrder(charges []throttle.Charge) []throttle.Charge {
 
 // IsKnownAddress implements accounts.AttemptStore.
 func (s *Store) IsKnownAddress(ctx context.Context, q accounts.AccountQuery, address string, since time.Time) (known bool, err error) {
-	err = scan(ctx, "look for a known address", s.read.NewRaw(`SELECT EXISTS (SELECT 1 FROM personal_places WHERE place = ? AND seen > ?
+	err = s.scan(ctx, "look for a known address", s.read.NewRaw(`SELECT EXISTS (SELECT 1 FROM personal_places WHERE place = ? AND seen > ?
 			AND account_id IN (SELECT a.id FROM personal_accounts a WHERE ?))`, address, at(since), matches(q)), &known)
 	return known, err
 }
@@ -139,7 +150,7 @@ const freshAddress = "SELECT 1 FROM personal_places WHERE account_id = ? AND pla
 func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, address string, limit int) error {
 	now := s.Now()
 	var fresh bool
-	err := scan(ctx, "look for a known address", s.read.NewRaw(
+	err := s.scan(ctx, "look for a known address", s.read.NewRaw(
 		"SELECT EXISTS ("+freshAddress+")", accountID, address, at(now.Add(-addressAccuracy))), &fresh)
 	if err != nil || fresh {
 		return err

@@ -30,7 +30,7 @@ func (s *Store) AuditEntriesAfter(ctx context.Context, accountID int64, after pe
 	if accountID != 0 {
 		query.Where("account_id = ?", accountID)
 	}
-	return readEntries(ctx, query, &rows)
+	return s.readEntries(ctx, query, &rows)
 }
 
 // AuditEntries implements accounts.AdministrationStore. An index finds the entries
@@ -57,12 +57,12 @@ func (s *Store) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest
 	if r.Text != "" {
 		query.Where("(address ?0 ?1 ESCAPE '!' OR request_id ?0 ?1 ESCAPE '!' OR actor_name ?0 ?1 ESCAPE '!')", s.like, containing(r.Text))
 	}
-	return readEntries(ctx, query, &rows)
+	return s.readEntries(ctx, query, &rows)
 }
 
 // readEntries runs a query into rows and converts them.
-func readEntries(ctx context.Context, query *bun.SelectQuery, rows *[]auditRow) ([]personal.AuditEntry, error) {
-	err := scan(ctx, "read audit entries", query)
+func (s *Store) readEntries(ctx context.Context, query *bun.SelectQuery, rows *[]auditRow) ([]personal.AuditEntry, error) {
+	err := s.scan(ctx, "read audit entries", query)
 	return convert(*rows, func(row *auditRow) personal.AuditEntry {
 		return personal.AuditEntry{Cursor: row.ID, Event: personal.Event{
 			ID: row.EventID, Type: row.Type, Time: row.Time.time(), UserID: row.AccountID,

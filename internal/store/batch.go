@@ -21,11 +21,12 @@ import (
 // The calls of a failed batch run again, each alone, beside later batches. So run
 // must have no effect if it fails, or one that a repetition tolerates.
 type batcher[T, R any] struct {
-	slots        int           // batches that run at once
-	limit        int           // calls in a batch
-	batchTimeout time.Duration // of a batch: how long one that hangs occupies its slot
-	timeout      time.Duration // of a call that runs alone
-	key          func(T) int64 // at most one call of a key is in a batch; nil: any number
+	slots        int            // batches that run at once
+	limit        int            // calls in a batch
+	batchTimeout time.Duration  // of a batch: how long one that hangs occupies its slot
+	timeout      time.Duration  // of a call that runs alone
+	key          func(T) int64  // at most one call of a key is in a batch; nil: any number
+	observe      func(size int) // is told the size of each batch
 
 	// run runs a batch and returns the result of each call in the same order, or
 	// fails as a whole.
@@ -143,6 +144,7 @@ func (b *batcher[T, R]) runBatch(batch []*acceptedCall[T, R]) {
 	for i, c := range batch {
 		calls[i] = c.call
 	}
+	b.observe(len(calls))
 	results, err := recovered(func() ([]result[R], error) { return b.run(ctx, calls) })
 	// A single call need not be repeated, unless it only lacked the time.
 	final := err != nil && len(batch) == 1 && (ctx.Err() == nil || b.batchTimeout >= b.timeout)

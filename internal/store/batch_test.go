@@ -19,6 +19,7 @@ type probe struct {
 	began    time.Time
 	batches  [][]int // in the order of their start
 	ranAlone []int
+	sizes    []int // that the observer got
 }
 
 var errBatch = errors.New("the batch failed")
@@ -41,6 +42,7 @@ func newProbe(t *testing.T) *probe {
 			r.ranAlone = append(r.ranAlone, n)
 			return 2 * n, ctx.Err()
 		},
+		observe: func(size int) { r.sizes = append(r.sizes, size) },
 	}
 	return r
 }
@@ -93,6 +95,9 @@ func TestBatcher_WaitingCallsFormTheNextBatch(t *testing.T) {
 			r.want(fmt.Sprint("call ", i+1), got[i], outcome{value: 2 * (i + 1), after: after * time.Second})
 		}
 		r.wantBatches([]int{1}, []int{2, 3, 4}, []int{5, 6})
+		if want := []int{1, 3, 2}; !slices.Equal(r.sizes, want) {
+			t.Errorf("the observer got sizes %v, want %v", r.sizes, want)
+		}
 	})
 }
 

@@ -23,7 +23,7 @@ const (
 
 // Formats returns the formats on the list.
 func (s *Store) Formats(ctx context.Context) (formats []string, err error) {
-	err = scan(ctx, "read the formats of hashes",
+	err = s.scan(ctx, "read the formats of hashes",
 		s.read.NewRaw("SELECT format FROM personal_hash_formats WHERE format NOT LIKE ? ORDER BY format", scanMark+"%"), &formats)
 	return formats, err
 }
@@ -46,7 +46,7 @@ func noteFormats(ctx context.Context, tx bun.Tx, formats []string, now time.Time
 func (s *Store) ScanFormats(ctx context.Context, current string, format func(hash string) string) error {
 	begun := s.Now()
 	var due bool
-	err := scan(ctx, "read when hashes were scanned",
+	err := s.scan(ctx, "read when hashes were scanned",
 		s.read.NewRaw("SELECT NOT EXISTS (SELECT 1 FROM personal_hash_formats WHERE format = ? AND seen > ?)",
 			scanMark+current, at(begun.Add(-scanEvery))), &due)
 	if err != nil || !due {
@@ -58,7 +58,7 @@ func (s *Store) ScanFormats(ctx context.Context, current string, format func(has
 			ID   int64
 			Hash string // "" if it has the current format
 		}
-		err := scan(ctx, "scan hashes", s.read.NewRaw(`SELECT id, CASE WHEN substr(password_hash, 1, ?) = ? THEN '' ELSE password_hash END AS hash
+		err := s.scan(ctx, "scan hashes", s.read.NewRaw(`SELECT id, CASE WHEN substr(password_hash, 1, ?) = ? THEN '' ELSE password_hash END AS hash
 			FROM personal_accounts WHERE id > ? ORDER BY id LIMIT ?`, len(current), current, last, scanPage), &page)
 		if err != nil {
 			return err

@@ -80,6 +80,7 @@ func (s *Store) TouchSession(ctx context.Context, id int64, current [32]byte, us
 }
 
 func (s *Store) writeSession(ctx context.Context, doing string, w sessionWrite) error {
+	defer s.observe(WriteSession, time.Now())
 	span := s.startSessionSpan(ctx, "UPDATE")
 	_, err := s.writes.do(ctx, w)
 	endSessionSpan(span, err)
@@ -98,9 +99,10 @@ const postgresBatchTimeout = 2 * time.Second
 func (s *Store) newWrites() *batcher[sessionWrite, struct{}] {
 	b := &batcher[sessionWrite, struct{}]{
 		slots: 1, limit: 256, batchTimeout: operationTimeout, timeout: operationTimeout,
-		key:   func(w sessionWrite) int64 { return w.session.ID },
-		run:   s.writeSQLite,
-		alone: s.writeAlone,
+		key:     func(w sessionWrite) int64 { return w.session.ID },
+		run:     s.writeSQLite,
+		alone:   s.writeAlone,
+		observe: func(size int) { s.observer.ObserveBatch(WriteSession, size) },
 	}
 	if s.pools.Kind == dbconn.PostgreSQL {
 		b.batchTimeout, b.run = postgresBatchTimeout, s.writePostgres
@@ -277,12 +279,13 @@ func (s *Store) FindSession(ctx context.Context, selector token.Selector, part a
 	const doing = "find a session"
 	if part == accounts.WholeAccount {
 		var row sessionRow
-		err := scan(ctx, doing, s.read.NewSelect().Model(&row).Relation("Account").Where("s.selector = ?", selector[:]))
+		err := s.scan(ctx, doing, s.read.NewSelect().Model(&row).Relation("Account").Where("s.selector = ?", selector[:]))
 		if err != nil {
 			return accounts.Session{}, accounts.Account{}, err
 		}
 		return row.session(), row.Account.account(), nil
 	}
+	defer s.observe(FindSession, time.Now())
 	span := s.startSessionSpan(ctx, "SELECT")
 	var found foundSession
 	var err error
@@ -363,6 +366,7 @@ func (s *Store) newFinds(part accounts.AccountPart) *batcher[token.Selector, fou
 			}
 			return results[0].value, results[0].err
 		},
+		observe: func(size int) { s.observer.ObserveBatch(FindSession, size) },
 	}
 }
 

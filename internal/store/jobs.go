@@ -82,7 +82,7 @@ func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.T
 	defer cancel()
 	now := s.Now()
 	var rows []jobRow
-	err := scan(ctx, "claim jobs", s.write.NewRaw(`WITH due AS MATERIALIZED (
+	err := s.scan(ctx, "claim jobs", s.write.NewRaw(`WITH due AS MATERIALIZED (
 			SELECT id FROM personal_jobs j WHERE due <= ? AND kind IN (?) AND (account_id IS NULL OR id = (
 				SELECT id FROM personal_jobs front WHERE (front.account_id, front.kind) >= (j.account_id, j.kind)
 				ORDER BY front.account_id, front.kind, front.id LIMIT 1))
@@ -171,4 +171,24 @@ func (s *Store) FinishJobs(ctx context.Context, jobs ...outbox.Job) error {
 func (s *Store) RetryJob(ctx context.Context, j outbox.Job, due time.Time) error {
 	_, err := s.exec(ctx, "retry a job", "UPDATE personal_jobs SET due = ?, lease = lease + 1 WHERE id = ? AND lease = ?", at(due), j.ID, j.Lease)
 	return err
+}
+
+// backlogLimit bounds how many jobs JobBacklog counts: it is called often, and an outage
+// of the host or of the mail relay leaves many.
+const backlogLimit = 10_000
+
+// JobBacklog counts the oldest jobs that are not done, at most 10,000, by kind.
+func (s *Store) JobBacklog(ctx context.Context) (map[outbox.Kind]outbox.Backlog, error) {
+	var rows []struct {
+		Kind   outbox.Kind
+		Jobs   int
+		Oldest micros
+	}
+	err := s.scan(ctx, "count jobs", s.read.NewRaw(`SELECT kind, count(*) AS jobs, min(created) AS oldest
+		FROM (SELECT kind, created FROM personal_jobs ORDER BY id LIMIT ?) AS front GROUP BY kind`, backlogLimit), &rows)
+	all := map[outbox.Kind]outbox.Backlog{}
+	for _, row := range rows {
+		all[row.Kind] = outbox.Backlog{Jobs: row.Jobs, Oldest: row.Oldest.time()}
+	}
+	return all, err
 }

@@ -101,7 +101,7 @@ func (s *Store) AddMailToken(ctx context.Context, t accounts.MailToken) error {
 // FindMailToken implements accounts.MailStore.
 func (s *Store) FindMailToken(ctx context.Context, p accounts.MailPurpose, digest [32]byte) (accounts.Account, error) {
 	var row mailTokenRow
-	if err := scan(ctx, "find a mail token", s.selectMailToken(s.read, &row, p, digest)); err != nil {
+	if err := s.scan(ctx, "find a mail token", s.selectMailToken(s.read, &row, p, digest)); err != nil {
 		return accounts.Account{}, err
 	}
 	return row.Account.account(), nil

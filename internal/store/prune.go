@@ -74,7 +74,7 @@ func (s *Store) pruneAccounts(ctx context.Context, o PruneOptions) error {
 	}
 	const doing = "prune the audit log of accounts"
 	var latest int64
-	err := scan(ctx, doing, s.read.NewRaw("SELECT coalesce(max(id), 0) FROM personal_audit"), &latest)
+	err := s.scan(ctx, doing, s.read.NewRaw("SELECT coalesce(max(id), 0) FROM personal_audit"), &latest)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *Store) pruneAccounts(ctx context.Context, o PruneOptions) error {
 		Type      personal.EventType
 		Oldest    int64 // the oldest entry that remains
 	}
-	err = scan(ctx, doing, s.read.NewRaw(`SELECT account_id, type, oldest FROM (
+	err = s.scan(ctx, doing, s.read.NewRaw(`SELECT account_id, type, oldest FROM (
 			SELECT account_id, type, (SELECT id FROM personal_audit a WHERE a.account_id = recent.account_id AND a.type = recent.type
 				ORDER BY id DESC LIMIT 1 OFFSET ?) AS oldest
 			FROM (SELECT DISTINCT account_id, type FROM personal_audit WHERE id > ? AND account_id IS NOT NULL) recent) AS pairs
@@ -105,7 +105,7 @@ func (s *Store) pruneAccounts(ctx context.Context, o PruneOptions) error {
 // number, as for the audit log. It finds the last one to be dropped without a lock.
 func (s *Store) pruneEvents(ctx context.Context, o PruneOptions) error {
 	var last int64
-	err := scan(ctx, "prune events", s.read.NewRaw(`SELECT coalesce(max(id), 0) FROM personal_jobs WHERE kind = ?0 AND (created <= ?1
+	err := s.scan(ctx, "prune events", s.read.NewRaw(`SELECT coalesce(max(id), 0) FROM personal_jobs WHERE kind = ?0 AND (created <= ?1
 			OR id <= (SELECT id FROM personal_jobs WHERE kind = ?0 ORDER BY id DESC LIMIT 1 OFFSET ?2))`,
 		accounts.KindEvent, at(o.AuditBefore), cmp.Or(o.MaxAudit, math.MaxInt64)), &last)
 	if err != nil || last == 0 {

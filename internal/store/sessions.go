@@ -65,7 +65,7 @@ func removeSurplus(tx bun.Tx, o accounts.OpenSession) schema.QueryAppender {
 // Sessions implements accounts.SessionStore.
 func (s *Store) Sessions(ctx context.Context, accountID int64, l accounts.Lifetimes) ([]accounts.Session, error) {
 	var rows []sessionRow
-	err := scan(ctx, "list sessions", s.read.NewSelect().Model(&rows).
+	err := s.scan(ctx, "list sessions", s.read.NewSelect().Model(&rows).
 		Where("s.account_id = ?", accountID).
 		Where("s.last_seen > ?", at(l.SeenAfter)).Where("s.created > ?", at(l.CreatedAfter)).
 		Where("s.rotations < ?", accounts.MaxRotations).

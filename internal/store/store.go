@@ -37,7 +37,33 @@ type Options struct {
 
 	// Spans makes spans of statements whose context has a recorded span.
 	Spans bool
+
+	Observer Observer // nil: none
 }
+
+// Operation is a kind of work of a store.
+type Operation string
+
+// The operations of a store.
+const (
+	Query        Operation = "query"         // one statement that returns rows
+	Statement    Operation = "statement"     // one statement that returns none
+	Transaction  Operation = "transaction"   // with all its statements
+	FindSession  Operation = "find_session"  // with the wait for a batch, which there is on PostgreSQL
+	WriteSession Operation = "write_session" // with the wait for a batch
+)
+
+// Observer is told how long operations take, and the sizes of batches. Its methods must be
+// fast and safe for concurrent use.
+type Observer interface {
+	ObserveStore(o Operation, took time.Duration)
+	ObserveBatch(o Operation, size int)
+}
+
+type noObserver struct{}
+
+func (noObserver) ObserveStore(Operation, time.Duration) {}
+func (noObserver) ObserveBatch(Operation, int)           {}
 
 // Store is a database. It is safe for concurrent use.
 type Store struct {
@@ -46,6 +72,7 @@ type Store struct {
 	pools       dbconn.Pools
 	write, read *bun.DB
 	log         *slog.Logger
+	observer    Observer
 	clock       func() time.Time              // of this machine, or of a test
 	fixed       bool                          // clock is the database's by definition
 	offset      atomic.Pointer[time.Duration] // from our clock to the database's
@@ -78,7 +105,10 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	d := dialectOf(pools.Kind)
 	s := &Store{
 		dialect: d, url: url, pools: pools, write: d.db(pools.Write), read: d.db(pools.Read),
-		log: o.Log, clock: o.Clock, fixed: o.Clock != nil || d.readClock == "",
+		log: o.Log, observer: o.Observer, clock: o.Clock, fixed: o.Clock != nil || d.readClock == "",
+	}
+	if s.observer == nil {
+		s.observer = noObserver{}
 	}
 	if s.log == nil {
 		s.log = slog.Default()
@@ -125,7 +155,7 @@ func (s *Store) Close() error {
 // Health reads one row over the connections that requests use.
 func (s *Store) Health(ctx context.Context) error {
 	var version int
-	return scan(ctx, "check the database", s.read.NewRaw("SELECT max(version) FROM personal_schema"), &version)
+	return s.scan(ctx, "check the database", s.read.NewRaw("SELECT max(version) FROM personal_schema"), &version)
 }
 
 // Now is the database's time in UTC, to the microsecond.
@@ -163,11 +193,15 @@ func (s *Store) SyncClock(ctx context.Context) error {
 	return nil
 }
 
+// observe reports an operation that began at the given time and ends now.
+func (s *Store) observe(o Operation, began time.Time) { s.observer.ObserveStore(o, time.Since(began)) }
+
 // scan runs a query on its own and scans the result into dest, or into the
 // query's model.
-func scan(ctx context.Context, doing string, query interface {
+func (s *Store) scan(ctx context.Context, doing string, query interface {
 	Scan(ctx context.Context, dest ...any) error
 }, dest ...any) error {
+	defer s.observe(Query, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	return wrap(ctx, doing, query.Scan(ctx, dest...))
@@ -175,6 +209,7 @@ func scan(ctx context.Context, doing string, query interface {
 
 // exec runs a writing statement on its own and returns how many rows it changed.
 func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (int64, error) {
+	defer s.observe(Statement, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	n, err := exec(ctx, s.write, query, args...)
@@ -183,6 +218,7 @@ func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (int
 
 // inTx runs f in one transaction, which an error rolls back.
 func (s *Store) inTx(ctx context.Context, doing string, f func(context.Context, bun.Tx) error) error {
+	defer s.observe(Transaction, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	return wrap(ctx, doing, s.write.RunInTx(ctx, nil, f))

@@ -14,7 +14,7 @@ func (s *Store) Traces(ctx context.Context, accountID int64) (t transfer.Traces,
 	defer cancel()
 	read := func(query string) (rows []traceRow) {
 		if err == nil {
-			err = scan(ctx, "read known addresses and mails", s.read.NewRaw(query, accountID), &rows)
+			err = s.scan(ctx, "read known addresses and mails", s.read.NewRaw(query, accountID), &rows)
 		}
 		return rows
 	}

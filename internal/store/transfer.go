@@ -203,7 +203,7 @@ func findConflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, ou
 // AccountsAfter returns a page of accounts, see transfer.Source.
 func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]accounts.Account, error) {
 	var rows []accountRow
-	err := scan(ctx, "read accounts", s.read.NewSelect().Model(&rows).Where("a.id > ?", id).Order("a.id").Limit(int64(n)))
+	err := s.scan(ctx, "read accounts", s.read.NewSelect().Model(&rows).Where("a.id > ?", id).Order("a.id").Limit(int64(n)))
 	return convert(rows, (*accountRow).account), err
 }
 
@@ -216,7 +216,7 @@ func (s *Store) BareHashes(ctx context.Context, from, to int64) (map[int64]strin
 		ID   int64
 		Hash string
 	}
-	err := scan(ctx, "find bare hashes",
+	err := s.scan(ctx, "find bare hashes",
 		s.read.NewRaw("SELECT id, password_hash AS hash FROM personal_accounts WHERE id BETWEEN ? AND ? AND "+isBare, from, to), &rows)
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range rows {
@@ -241,7 +241,7 @@ type MisplacedLogin struct {
 // MisplacedLogins returns up to n such accounts, in the order of ids. It reads the
 // whole table.
 func (s *Store) MisplacedLogins(ctx context.Context, n int) (found []MisplacedLogin, err error) {
-	err = scan(ctx, "look for logins that are e-mails", s.read.NewRaw(`SELECT id, login FROM personal_accounts
+	err = s.scan(ctx, "look for logins that are e-mails", s.read.NewRaw(`SELECT id, login FROM personal_accounts
 		WHERE login_key LIKE '%@%' AND login_key <> coalesce(email_key, '') ORDER BY id LIMIT ?`, n), &found)
 	return found, err
 }
@@ -249,7 +249,7 @@ func (s *Store) MisplacedLogins(ctx context.Context, n int) (found []MisplacedLo
 // CountAccounts returns the number of accounts, and of those with a bare hash. It
 // reads the whole table.
 func (s *Store) CountAccounts(ctx context.Context) (all, bare int64, err error) {
-	err = scan(ctx, "count accounts",
+	err = s.scan(ctx, "count accounts",
 		s.read.NewRaw("SELECT count(*), count(CASE WHEN "+isBare+" THEN 1 END) FROM personal_accounts"), &all, &bare)
 	return all, bare, err
 }

@@ -26,6 +26,7 @@ import (
 type Limit struct {
 	Burst int
 	Every time.Duration
+	Name  string // by which metrics tell limits apart
 }
 
 // Slack is how far beyond the reach of attempts a TAT still counts: the clocks of

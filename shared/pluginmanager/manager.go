@@ -65,6 +65,7 @@ type Manager struct {
 	requests   chan func(*supervisor) // see do
 	failing    chan struct{}          // tells the supervisor that too many calls fail in the bake
 	switches   atomic.Int64           // see Switches
+	ledger     *ledger                // of metrics
 
 	mu         sync.Mutex // guards what follows, and the calls of instances
 	state      State
@@ -95,7 +96,7 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{
 		config: c.withDefaults(), state: StateStopped, changed: make(chan struct{}),
-		requests: make(chan func(*supervisor)), failing: make(chan struct{}, 1),
+		requests: make(chan func(*supervisor)), failing: make(chan struct{}, 1), ledger: newLedger(),
 	}
 	m.work, m.stopWork = context.WithCancel(context.Background())
 	m.hard, m.stopHard = context.WithCancel(context.Background())

@@ -137,6 +137,10 @@ const (
 	keepsTurn           = "serves one call at a time, and never ends the second"
 	servesFew           = "serves one call of three, late"
 	failsLate           = "fails every call but the first, late"
+	hasNoMetrics        = "has no metrics"
+	newSeries           = "has other series at every reading of its metrics"
+	invalidMetrics      = "has metrics with an invalid label"
+	countsDown          = "has counters that decrease"
 	blocksIn            = "blocks in " // and the name of a step
 )
 
@@ -197,7 +201,11 @@ func runPlugin(f folder) {
 			f.write("environment", strings.Join(os.Environ(), "\n"))
 		}
 		f.write("settings", string(c.Settings))
-		return &module{folder: f, mode: mode, turn: make(chan struct{}, 1)}, nil
+		m := &module{folder: f, mode: mode, turn: make(chan struct{}, 1)}
+		if mode == hasNoMetrics {
+			return struct{ pluginrpc.Module }{m}, nil
+		}
+		return m, nil
 	}
 	pluginrpc.Serve(build, pluginrpc.ServeOptions{})
 	if mode == ignoresShutdown {
@@ -241,10 +249,48 @@ type module struct {
 	active bool
 	turn   chan struct{} // holds the call that is served, where calls are served one at a time
 	failed atomic.Int64  // health checks that got no turn in time
+	served atomic.Int64  // calls of Profile
+	read   atomic.Int64  // readings of the metrics
 }
 
 func (m *module) Service() personal.Service {
-	return &service{folder: m.folder, mode: m.mode, turn: m.turn}
+	return &service{folder: m.folder, mode: m.mode, turn: m.turn, served: &m.served}
+}
+
+// Names of metrics of the plugin.
+const (
+	callsMetric = "personal_plugin_test_calls_total"
+	sizesMetric = "personal_plugin_test_sizes" // a histogram, of twos
+	pidMetric   = "personal_plugin_test_pid"
+)
+
+// Metrics counts the calls of Profile.
+func (m *module) Metrics(context.Context) []pluginrpc.Metric {
+	calls, read := m.served.Load(), m.read.Add(1)
+	label := "profile"
+	switch m.mode {
+	case countsDown:
+		calls -= read
+	case invalidMetrics:
+		label = "ada@example.com"
+	case newSeries:
+		many := pluginrpc.Metric{Name: callsMetric, Type: pluginrpc.MetricCounter, Labels: []string{"operation"}}
+		for i := range int64(400) {
+			many.Series = append(many.Series, pluginrpc.MetricSeries{LabelValues: []string{strconv.FormatInt(read*1000+i, 10)}, Value: 1})
+		}
+		return []pluginrpc.Metric{many}
+	}
+	return []pluginrpc.Metric{
+		{
+			Name: callsMetric, Type: pluginrpc.MetricCounter, Labels: []string{"operation"},
+			Series: []pluginrpc.MetricSeries{{LabelValues: []string{label}, Value: float64(max(calls, 0))}},
+		},
+		{
+			Name: sizesMetric, Type: pluginrpc.MetricHistogram, Bounds: []float64{1, 2},
+			Series: []pluginrpc.MetricSeries{{Value: 2 * float64(max(calls, 0)), Counts: []uint64{0, uint64(max(calls, 0)), 0}}},
+		},
+		{Name: pidMetric, Type: pluginrpc.MetricGauge, Series: []pluginrpc.MetricSeries{{Value: float64(os.Getpid())}}},
+	}
 }
 
 // hold blocks in the step of the mode "blocks in STEP".
@@ -350,6 +396,7 @@ type service struct {
 	mode   string
 	turn   chan struct{}
 	calls  atomic.Int64
+	served *atomic.Int64
 }
 
 func (s *service) Fields(context.Context) ([]personal.Field, error) {
@@ -360,6 +407,7 @@ func (s *service) Fields(context.Context) ([]personal.Field, error) {
 }
 
 func (s *service) Profile(ctx context.Context, _ personal.Credentials) (personal.Profile, error) {
+	s.served.Add(1)
 	switch s.mode {
 	case failsCalls:
 		return personal.Profile{}, errors.New("a bug")

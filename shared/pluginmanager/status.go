@@ -150,5 +150,6 @@ func (m *Manager) emit(e Event, p *instance) {
 	if p != nil {
 		e.Version, e.Generation, e.PID = p.manifest.Version, p.generation, p.PID()
 	}
+	m.ledger.count(e)
 	m.config.OnEvent(e)
 }

@@ -184,6 +184,7 @@ func (s *supervisor) present(p *instance) {
 	p.ready = time.Now()
 	s.live, s.served, s.permanent = p, true, false
 	s.switches.Add(1)
+	s.ledger.add(p)
 	s.unhealthy = 0
 	s.attempts.succeeded()
 }

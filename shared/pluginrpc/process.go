@@ -50,7 +50,8 @@ var errNotConfigured = errors.New("the plugin is not configured")
 
 // ServeOptions are the options of [Serve].
 type ServeOptions struct {
-	Logger *slog.Logger // nil for NewLogger(os.Stderr, LogLevel())
+	Logger  *slog.Logger // nil for NewLogger(os.Stderr, LogLevel())
+	Observe Observer     // nil for none
 
 	// TracerProvider makes spans of the calls that the host traces; nil for none. What it
 	// has recorded must be exported after Serve has returned.
@@ -72,7 +73,7 @@ func Serve(build Builder, o ServeOptions) {
 	if o.Logger == nil {
 		o.Logger = NewLogger(os.Stderr, LogLevel())
 	}
-	p := &process{build: build, log: o.Logger, tracer: tracerOf(o.TracerProvider)}
+	p := &process{build: build, log: o.Logger, tracer: tracerOf(o.TracerProvider), observe: o.Observe}
 	if o.Test == nil {
 		p.harden()
 		p.watchHost()
@@ -99,6 +100,7 @@ type process struct {
 	build      Builder
 	log        *slog.Logger
 	tracer     trace.Tracer                // nil for none
+	observe    Observer                    // nil for none
 	server     atomic.Pointer[grpc.Server] // nil until plugin.Serve made it
 	calls      gate
 	configured atomic.Bool           // Configure was called
@@ -197,17 +199,18 @@ func (p *process) configure(ctx context.Context, c Configuration, conn *grpc.Cli
 // go-plugin's own services pass unchanged.
 func (p *process) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	i := interceptor{log: p.log, tracer: p.tracer, status: contractStatus}
-	require := (*process).requireModule
+	require, observe := (*process).requireModule, p.observe
 	switch info.Server.(type) {
 	case *serviceServer:
 	case *administrationServer:
 		require = (*process).requireAdministration
 	case *lifecycleServer:
-		i.status, require = lifecycleStatus, (*process).requireNothing
+		i.status, require, observe = lifecycleStatus, (*process).requireNothing, nil
 	default:
 		return next(ctx, request)
 	}
-	return i.intercept(ctx, request, info, func(ctx context.Context, request any) (any, error) {
+	began := time.Now()
+	response, err := i.intercept(ctx, request, info, func(ctx context.Context, request any) (any, error) {
 		if !p.calls.enter() { // the module stays open while a call is running
 			return nil, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: defaultRetryAfter}
 		}
@@ -217,6 +220,8 @@ func (p *process) intercept(ctx context.Context, request any, info *grpc.UnarySe
 		}
 		return next(ctx, request)
 	})
+	observe.call(info.FullMethod, err, time.Since(began))
+	return response, err
 }
 
 // requireNothing lets a lifecycle call pass: the call checks its own needs.

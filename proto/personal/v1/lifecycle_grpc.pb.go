@@ -26,6 +26,7 @@ const (
 	LifecycleService_Quiesce_FullMethodName        = "/personal.v1.LifecycleService/Quiesce"
 	LifecycleService_Health_FullMethodName         = "/personal.v1.LifecycleService/Health"
 	LifecycleService_RuntimeProfile_FullMethodName = "/personal.v1.LifecycleService/RuntimeProfile"
+	LifecycleService_Metrics_FullMethodName        = "/personal.v1.LifecycleService/Metrics"
 )
 
 // LifecycleServiceClient is the client API for LifecycleService service.
@@ -52,6 +53,9 @@ type LifecycleServiceClient interface {
 	// RuntimeProfile returns a profile of the plugin process, such as its use of
 	// processors and memory. It needs no configuration.
 	RuntimeProfile(ctx context.Context, in *RuntimeProfileRequest, opts ...grpc.CallOption) (*RuntimeProfileResponse, error)
+	// Metrics returns the metrics of the plugin process, counted since its start. A
+	// plugin without metrics does not implement it.
+	Metrics(ctx context.Context, in *MetricsRequest, opts ...grpc.CallOption) (*MetricsResponse, error)
 }
 
 type lifecycleServiceClient struct {
@@ -132,6 +136,16 @@ func (c *lifecycleServiceClient) RuntimeProfile(ctx context.Context, in *Runtime
 	return out, nil
 }
 
+func (c *lifecycleServiceClient) Metrics(ctx context.Context, in *MetricsRequest, opts ...grpc.CallOption) (*MetricsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MetricsResponse)
+	err := c.cc.Invoke(ctx, LifecycleService_Metrics_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LifecycleServiceServer is the server API for LifecycleService service.
 // All implementations must embed UnimplementedLifecycleServiceServer
 // for forward compatibility.
@@ -156,6 +170,9 @@ type LifecycleServiceServer interface {
 	// RuntimeProfile returns a profile of the plugin process, such as its use of
 	// processors and memory. It needs no configuration.
 	RuntimeProfile(context.Context, *RuntimeProfileRequest) (*RuntimeProfileResponse, error)
+	// Metrics returns the metrics of the plugin process, counted since its start. A
+	// plugin without metrics does not implement it.
+	Metrics(context.Context, *MetricsRequest) (*MetricsResponse, error)
 	mustEmbedUnimplementedLifecycleServiceServer()
 }
 
@@ -186,6 +203,9 @@ func (UnimplementedLifecycleServiceServer) Health(context.Context, *HealthReques
 }
 func (UnimplementedLifecycleServiceServer) RuntimeProfile(context.Context, *RuntimeProfileRequest) (*RuntimeProfileResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RuntimeProfile not implemented")
+}
+func (UnimplementedLifecycleServiceServer) Metrics(context.Context, *MetricsRequest) (*MetricsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Metrics not implemented")
 }
 func (UnimplementedLifecycleServiceServer) mustEmbedUnimplementedLifecycleServiceServer() {}
 func (UnimplementedLifecycleServiceServer) testEmbeddedByValue()                          {}
@@ -334,6 +354,24 @@ func _LifecycleService_RuntimeProfile_Handler(srv interface{}, ctx context.Conte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LifecycleService_Metrics_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MetricsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LifecycleServiceServer).Metrics(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LifecycleService_Metrics_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LifecycleServiceServer).Metrics(ctx, req.(*MetricsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // LifecycleService_ServiceDesc is the grpc.ServiceDesc for LifecycleService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -368,6 +406,10 @@ var LifecycleService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RuntimeProfile",
 			Handler:    _LifecycleService_RuntimeProfile_Handler,
+		},
+		{
+			MethodName: "Metrics",
+			Handler:    _LifecycleService_Metrics_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -1,0 +1,279 @@
+package pluginrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
+)
+
+// MetricType is the type of a [Metric].
+type MetricType string
+
+// The types of metrics. They mean what they mean in Prometheus.
+const (
+	MetricCounter   MetricType = "counter"   // a number that never decreases
+	MetricGauge     MetricType = "gauge"     // a number
+	MetricHistogram MetricType = "histogram" // counts of values in buckets, and their sum; they never decrease
+)
+
+// Metric is one metric of a plugin process with all its series. It holds nothing that
+// callers sent.
+type Metric struct {
+	Name   string // begins with personal_plugin_
+	Help   string
+	Type   MetricType
+	Labels []string  // names
+	Bounds []float64 // of a histogram: upper bounds of the buckets but the last, which has none
+	Series []MetricSeries
+}
+
+// MetricSeries is one series of a [Metric].
+type MetricSeries struct {
+	LabelValues []string // in the order of Metric.Labels
+	Value       float64  // the number or, of a histogram, the sum of the observed values
+	Counts      []uint64 // of a histogram: how many values are in each bucket alone, in the order of Metric.Bounds
+}
+
+// Cumulative returns how many values a series of a histogram has in all, and how many up
+// to each bound: as the client library of Prometheus wants them.
+func (m Metric) Cumulative(s MetricSeries) (total uint64, upTo map[float64]uint64) {
+	upTo = make(map[float64]uint64, len(m.Bounds))
+	for i, n := range s.Counts {
+		total += n
+		if i < len(m.Bounds) {
+			upTo[m.Bounds[i]] = total
+		}
+	}
+	return total, upTo
+}
+
+// ModuleWithMetrics is a module that has metrics.
+type ModuleWithMetrics interface {
+	Module
+	// Metrics returns the metrics of this process since its start. It soon returns,
+	// with the last known values if the database does not respond.
+	Metrics(ctx context.Context) []Metric
+}
+
+// Bounds of what a host accepts from a plugin, so that one with an error cannot fill the
+// memory of the host or of what stores its metrics.
+const (
+	maxMetrics = 100
+	maxLabels  = 4
+	maxBuckets = 32
+	maxHelp    = 300
+	// maxCount bounds the numbers of a histogram: sums over processes do not overflow.
+	maxCount = 1 << 48
+	// MaxMetricSeries bounds the series of all metrics together.
+	MaxMetricSeries = 500
+)
+
+var (
+	metricName = regexp.MustCompile(`^personal_plugin_[a-z0-9_]{1,80}$`)
+	labelName  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
+	labelValue = regexp.MustCompile(`^[A-Za-z0-9_.+-]{1,64}$`)
+)
+
+// ErrInvalidMetrics means that a plugin sent metrics that a host does not accept.
+var ErrInvalidMetrics = errors.New("the plugin's metrics are invalid")
+
+// Metrics returns the metrics of the plugin process. A plugin without metrics, such as
+// an older version, has none. Metrics of unknown types are left out. The error is
+// [ErrInvalidMetrics] if a metric is malformed or has a name or label of another form, or
+// if there are more than [MaxMetricSeries] series: labels must have few values.
+func (c *Connection) Metrics(ctx context.Context) ([]Metric, error) {
+	response, err := c.lifecycle.Metrics(ctx, &personalv1.MetricsRequest{})
+	if status.Code(err) == codes.Unimplemented {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, lifecycleError(ctx, err)
+	}
+	metrics := slices.DeleteFunc(convertAll(response.GetMetrics(), metricFromPB), func(m Metric) bool { return m.Type == "" })
+	if err := checkMetrics(metrics); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidMetrics, err)
+	}
+	return metrics, nil
+}
+
+// Metrics implements the RPC. Only a module that is built has metrics.
+func (s *lifecycleServer) Metrics(ctx context.Context, _ *personalv1.MetricsRequest) (*personalv1.MetricsResponse, error) {
+	return withModule(s, func(m Module) (*personalv1.MetricsResponse, error) {
+		measured, ok := m.(ModuleWithMetrics)
+		if !ok {
+			return &personalv1.MetricsResponse{}, nil
+		}
+		return &personalv1.MetricsResponse{Metrics: convertAll(measured.Metrics(ctx), metricToPB)}, nil
+	})
+}
+
+// metricTypes are the types as protobuf has them.
+var metricTypes = map[MetricType]personalv1.MetricType{
+	MetricCounter:   personalv1.MetricType_METRIC_TYPE_COUNTER,
+	MetricGauge:     personalv1.MetricType_METRIC_TYPE_GAUGE,
+	MetricHistogram: personalv1.MetricType_METRIC_TYPE_HISTOGRAM,
+}
+
+func metricToPB(m Metric) *personalv1.Metric {
+	return &personalv1.Metric{
+		Name: m.Name, Help: m.Help, Type: metricTypes[m.Type], Labels: m.Labels, Bounds: m.Bounds,
+		Series: convertAll(m.Series, func(s MetricSeries) *personalv1.MetricSeries {
+			return &personalv1.MetricSeries{LabelValues: s.LabelValues, Value: s.Value, Counts: s.Counts}
+		}),
+	}
+}
+
+func metricFromPB(m *personalv1.Metric) Metric {
+	var t MetricType // empty if a newer plugin has further types: the host leaves those out
+	for known, pb := range metricTypes {
+		if pb == m.GetType() {
+			t = known
+		}
+	}
+	return Metric{
+		Name: m.GetName(), Help: m.GetHelp(), Type: t, Labels: m.GetLabels(), Bounds: m.GetBounds(),
+		Series: convertAll(m.GetSeries(), func(s *personalv1.MetricSeries) MetricSeries {
+			return MetricSeries{LabelValues: s.GetLabelValues(), Value: s.GetValue(), Counts: s.GetCounts()}
+		}),
+	}
+}
+
+// checkMetrics returns why metrics of a plugin are not accepted. Errors quote what has
+// been checked already.
+func checkMetrics(metrics []Metric) error {
+	if len(metrics) > maxMetrics {
+		return fmt.Errorf("there are %d, at most %d are accepted", len(metrics), maxMetrics)
+	}
+	names := map[string]struct{}{}
+	series := 0
+	for i, m := range metrics {
+		if !metricName.MatchString(m.Name) {
+			return fmt.Errorf("the name of number %d has not the form personal_plugin_…", i+1)
+		}
+		if _, twice := names[m.Name]; twice {
+			return fmt.Errorf("%s: it exists twice", m.Name)
+		}
+		names[m.Name] = struct{}{}
+		if series += len(m.Series); series > MaxMetricSeries {
+			return fmt.Errorf("%s: there are more than %d series", m.Name, MaxMetricSeries)
+		}
+		if err := m.check(); err != nil {
+			return fmt.Errorf("%s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+func (m Metric) check() error {
+	switch {
+	case len(m.Help) > maxHelp:
+		return errors.New("the help is too long")
+	case len(m.Labels) > maxLabels:
+		return errors.New("there are too many labels")
+	case (m.Type == MetricHistogram) != (len(m.Bounds) > 0) || len(m.Bounds) >= maxBuckets || !rises(m.Bounds):
+		return errors.New("the bounds of buckets are invalid")
+	}
+	for i, name := range m.Labels {
+		if !labelName.MatchString(name) || name == "le" || name == "quantile" || slices.Contains(m.Labels[:i], name) {
+			return errors.New("the name of a label is invalid")
+		}
+	}
+	seen := map[string]struct{}{}
+	for _, s := range m.Series {
+		if len(s.LabelValues) != len(m.Labels) || !allMatch(labelValue, s.LabelValues) {
+			return errors.New("the value of a label is invalid")
+		}
+		key := strings.Join(s.LabelValues, " ")
+		if _, twice := seen[key]; twice {
+			return errors.New("a series exists twice")
+		}
+		seen[key] = struct{}{}
+		if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) || m.Type != MetricGauge && s.Value < 0 {
+			return errors.New("a number is invalid")
+		}
+		buckets := len(m.Bounds) + 1
+		if m.Type != MetricHistogram {
+			buckets = 0
+		}
+		if len(s.Counts) != buckets || buckets > 0 && slices.Max(s.Counts) > maxCount {
+			return errors.New("the counts of buckets are invalid")
+		}
+	}
+	return nil
+}
+
+// rises reports whether the numbers are finite and each is greater than the one before.
+func rises(numbers []float64) bool {
+	for i, n := range numbers {
+		if math.IsNaN(n) || math.IsInf(n, 0) || i > 0 && n <= numbers[i-1] {
+			return false
+		}
+	}
+	return true
+}
+
+func allMatch(pattern *regexp.Regexp, texts []string) bool {
+	return !slices.ContainsFunc(texts, func(text string) bool { return !pattern.MatchString(text) })
+}
+
+// Outcome classifies how an operation ended.
+type Outcome string
+
+// The outcomes of an operation.
+const (
+	OutcomeOK          Outcome = "ok"
+	OutcomeRefused     Outcome = "refused"     // the caller's doing: a wrong password, an invalid value, a used up limit
+	OutcomeUnavailable Outcome = "unavailable" // overload, no database, or the caller hung up
+	OutcomeInternal    Outcome = "internal"    // an error of the plugin
+)
+
+// Outcomes returns all outcomes.
+func Outcomes() []Outcome {
+	return []Outcome{OutcomeOK, OutcomeRefused, OutcomeUnavailable, OutcomeInternal}
+}
+
+// outcomeOf returns the outcome of a call that ended with a status.
+func outcomeOf(err error) Outcome {
+	switch status.Code(err) {
+	case codes.OK:
+		return OutcomeOK
+	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded:
+		return OutcomeUnavailable
+	case codes.Internal, codes.Unknown, codes.DataLoss:
+		return OutcomeInternal
+	}
+	return OutcomeRefused
+}
+
+// Operations returns the names of all operations of the contract, as RPCs have them.
+func Operations() []string {
+	var names []string
+	for _, service := range []grpc.ServiceDesc{personalv1.PersonalService_ServiceDesc, personalv1.AdministrationService_ServiceDesc} {
+		for _, method := range service.Methods {
+			names = append(names, method.MethodName)
+		}
+	}
+	return names
+}
+
+// Observer is told in the plugin process about every call of an operation, see
+// [Operations]. It must be fast and safe for concurrent use.
+type Observer func(operation string, outcome Outcome, took time.Duration)
+
+// call tells the observer, if there is one, about a call that ended with a status.
+func (o Observer) call(fullMethod string, err error, took time.Duration) {
+	if o != nil {
+		o(fullMethod[strings.LastIndexByte(fullMethod, '/')+1:], outcomeOf(err), took)
+	}
+}

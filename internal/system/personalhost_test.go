@@ -277,6 +277,45 @@ func TestPersonalhost_DataFolderInUseIsRefused(t *testing.T) {
 	}
 }
 
+// serve has a module serve the handler, and returns the server's URL, the function that
+// stops it, and what Serve returns then.
+func serve(t *testing.T, m *personalhost.Module, log *journal, handler http.Handler) (url string, stop func(), served chan error) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	served = make(chan error, 1)
+	go func() { served <- m.Serve(ctx, &http.Server{Addr: "127.0.0.1:0", Handler: handler}) }()
+	eventually(t, "the server listens", func() bool {
+		_, rest, ok := strings.Cut(log.String(), "msg=listening address=")
+		address, _, complete := strings.Cut(rest, "\n")
+		url = "http://" + address
+		return ok && complete
+	})
+	return url, stop, served
+}
+
+func TestPersonalhost_ServeWithoutHandlerServesTheAPI(t *testing.T) {
+	t.Parallel()
+	var log journal
+	c := moduleConfig(t)
+	c.Log = slog.New(slog.NewTextHandler(&log, nil))
+	url, stop, served := serve(t, openModule(t, c), &log, nil)
+	for path, want := range map[string]int{"/api/v1/personal/fields/": http.StatusOK, "/": http.StatusNotFound} {
+		response, err := http.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: got %d, want %d", path, response.StatusCode, want)
+		}
+	}
+	stop()
+	if err := <-served; err != nil {
+		t.Errorf("Serve returned %v, want nil", err)
+	}
+}
+
 func TestPersonalhost_ServeStopsInOrderWhenContextEnds(t *testing.T) {
 	t.Parallel()
 	var log journal
@@ -297,17 +336,7 @@ func TestPersonalhost_ServeStopsInOrderWhenContextEnds(t *testing.T) {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	served := make(chan error, 1)
-	go func() { served <- m.Serve(ctx, &http.Server{Addr: "127.0.0.1:0", Handler: m.Front(pages)}) }()
-	var url string
-	eventually(t, "the server listens", func() bool {
-		_, rest, ok := strings.Cut(log.String(), "msg=listening address=")
-		address, _, complete := strings.Cut(rest, "\n")
-		url = "http://" + address
-		return ok && complete
-	})
+	url, stop, served := serve(t, m, &log, m.Front(pages))
 	response := make(chan int, 1)
 	go func() {
 		r, err := http.Get(url + "/slow")

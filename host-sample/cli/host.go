@@ -82,6 +82,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger) (_ *host, err err
 		Settings:    settingsSource(c.flags.Settings, h.url, c.relay == nil),
 		RunDir:      h.folder.path("run"),
 		Log:         log,
+		MemoryLimit: int64(c.flags.PluginMemory),
 
 		Bake:         cmp.Or(c.flags.Bake, -1), // 0 means none
 		DrainTimeout: c.flags.Drain,

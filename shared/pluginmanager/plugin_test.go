@@ -140,6 +140,7 @@ const (
 	otherProtocol       = "speaks protocol 7"
 	otherCore           = "speaks version 2 of go-plugin's protocol"
 	starvesActive       = "is killed for lack of memory once active"
+	growsActive         = "uses more and more memory once active"
 	makesGarbage        = "makes 512 MiB of garbage"
 	blocksIn            = "blocks in " // and the name of a step
 )
@@ -322,8 +323,16 @@ func (m *module) Activate(context.Context) error {
 	if m.mode == exitsActive {
 		os.Exit(6)
 	}
-	if m.mode == starvesActive {
+	switch m.mode {
+	case starvesActive:
 		starve()
+	case growsActive:
+		for kept := [][]byte{}; ; kept = append(kept, sink) {
+			sink = make([]byte, 1<<20)
+			for i := range sink {
+				sink[i] = 1
+			}
+		}
 	}
 	m.folder.write("active", strconv.Itoa(os.Getpid()))
 	return nil

@@ -150,7 +150,7 @@ func TestRetryBusy_ExplainsDenials(t *testing.T) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, path := range map[string]string{"a file that nobody may run": path, "a missing file": path + "x"} {
+	for name, path := range map[string]string{"a file without the right to run it": path, "a missing file": path + "x"} {
 		if err := RetryBusy(t.Context(), path, func() error { return denied }); err != error(denied) {
 			t.Errorf("%s: got %v, want the error unchanged", name, err)
 		}

@@ -106,7 +106,7 @@ func TestAttempts_KillsForLackOfMemoryCountForLonger(t *testing.T) {
 		fails bool
 	}{
 		{starved, a.config.MemoryWindow - 1, false},
-		{starved, a.config.MemoryWindow, false}, // begins anew
+		{starved, a.config.MemoryWindow, false}, // counts from zero again
 		{starved, a.config.MemoryWindow - 1, false},
 		{exited, a.config.CrashWindow, false}, // and so does this
 		{starved, a.config.MemoryWindow - 1, false},

@@ -25,7 +25,7 @@ type Config struct {
 	// often for that (GOMEMLIMIT). If a cgroup v2 is delegated to the host (systemd:
 	// Delegate=yes and DelegateSubgroup=), the kernel also kills a process that uses
 	// more; the log says whether that is so. A plugin refuses to start with a limit below
-	// what its settings need; versions before 0.2.0 do not check.
+	// what its settings need; version 0.1.0 does not check.
 	MemoryLimit int64
 
 	RestartWait time.Duration // how long a call waits for a process: 5s

@@ -191,7 +191,8 @@ func (g *group) lossCause() error {
 	return fmt.Errorf("%w: give the host's service or the machine more memory, or limit the plugin's", ErrOutOfMemory)
 }
 
-// remove ends what is left of a process with a group of its own, and removes the group.
+// remove removes the group of a process that has ended, if it had one of its own, and
+// kills the processes that it started and that still run.
 func (g *group) remove() {
 	if g.limit == 0 {
 		return

@@ -58,6 +58,25 @@ var (
 	_ pluginrpc.ModuleWithMetrics        = (*module)(nil)
 )
 
+// baseMemory is what a process needs besides the memory of the hashings that run at
+// once, in bytes: for requests, the database, the program itself, and what the garbage
+// collector leaves for a moment.
+const baseMemory = 96 << 20
+
+// checkMemory refuses a limit of the process's memory, in bytes and 0 for none, that is
+// too low for hashing passwords.
+func checkMemory(limit, hashing int64) error {
+	const mib = 1 << 20
+	needed := baseMemory + hashing
+	if limit == 0 || limit >= needed {
+		return nil
+	}
+	return &pluginrpc.PermanentError{Reason: fmt.Sprintf("memory: the limit is %d MiB, with these settings the plugin needs %d MiB "+
+		"(%d MiB, and %d MiB for the password hashes that run at once, one for each processor): "+
+		"raise the limit, or lower password.memory_kib or GOMAXPROCS",
+		limit/mib, (needed+mib-1)/mib, baseMemory/mib, (hashing+mib-1)/mib)}
+}
+
 // builder returns the function that builds the module of this process. version may
 // take long; only a preflight calls it. The module counts in measured. spans is nil if
 // nothing is traced.
@@ -70,6 +89,9 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		hasher, err := password.New(s.password(), 0)
 		if err != nil {
 			return nil, &pluginrpc.PermanentError{Reason: "settings: password." + err.Error()}
+		}
+		if err := checkMemory(pluginrpc.MemoryLimit(), hasher.Memory()); err != nil {
+			return nil, err
 		}
 		hasher.TuneMemory()
 		hasher.ObserveQueue(measured.hashing)

@@ -89,6 +89,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		Settings:    settingsSource(c.flags.Settings, h.url, c.relay == nil),
 		RunDir:      h.folder.path("run"),
 		Log:         log,
+		MemoryLimit: int64(c.flags.PluginMemory),
 
 		TracerProvider: c.api.TracerProvider,
 

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/mail"
 	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,11 +33,12 @@ type serveCommand struct {
 	Data     string `default:"./data" env:"PERSONAL_DATA" placeholder:"DIR" help:"The data folder, created if missing (${default})."`
 	Database string `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…, by default sqlite://DATA/personal.db. Set a URL with a password in the environment only."`
 
-	Plugins     string   `env:"PERSONAL_PLUGINS" placeholder:"DIR" help:"The folder of the plugin catalogue, by default DATA/plugins."`
-	Plugin      string   `env:"PERSONAL_PLUGIN" placeholder:"FILE" help:"Install this plugin binary or bundle, and activate it if no version is active yet."`
-	PluginKey   []string `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one per line: only plugins signed with one of them are installed and started. May be repeated."`
-	PluginFloor string   `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started, or installed from a bundle: lower versions are refused even if they are signed."`
-	Settings    string   `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings file (TOML), which is read at every start of a plugin process."`
+	Plugins      string     `env:"PERSONAL_PLUGINS" placeholder:"DIR" help:"The folder of the plugin catalogue, by default DATA/plugins."`
+	Plugin       string     `env:"PERSONAL_PLUGIN" placeholder:"FILE" help:"Install this plugin binary or bundle, and activate it if no version is active yet."`
+	PluginKey    []string   `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one per line: only plugins signed with one of them are installed and started. May be repeated."`
+	PluginFloor  string     `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started, or installed from a bundle: lower versions are refused even if they are signed."`
+	PluginMemory memorySize `env:"PERSONAL_PLUGIN_MEMORY" placeholder:"SIZE" help:"How much memory a plugin process may use, such as 512MiB; during a swap there are two processes. A hard limit where the host has a delegated cgroup v2, otherwise the plugin only collects garbage more often. Default: no limit."`
+	Settings     string     `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings file (TOML), which is read at every start of a plugin process."`
 
 	SMTP             string `name:"smtp" env:"PERSONAL_SMTP" placeholder:"URL" help:"Mail relay: smtp://HOST:PORT (STARTTLS, plain on loopback) or smtps://HOST:PORT. Without one, mails are kept in DATA/mail. Set a URL with a password in the environment only."`
 	MailFrom         string `default:"personal@localhost" env:"PERSONAL_MAIL_FROM" placeholder:"ADDR" help:"Sender of mails (${default})."`
@@ -243,4 +246,20 @@ func prefixes(texts []string) ([]netip.Prefix, error) {
 func checkAPI(o personalhttp.Options) error {
 	_, err := personalhttp.New(struct{ personal.Service }{}, o)
 	return err
+}
+
+// memorySize is a number of bytes, written like 512MiB.
+type memorySize int64
+
+// UnmarshalText reads a number with the unit B, KiB, MiB, GiB or TiB.
+func (m *memorySize) UnmarshalText(text []byte) error {
+	for shift, unit := range []string{"B", "KiB", "MiB", "GiB", "TiB"} {
+		number, found := strings.CutSuffix(string(text), unit)
+		n, err := strconv.ParseInt(number, 10, 64)
+		if found && err == nil && n > 0 && n <= math.MaxInt64>>(10*shift) {
+			*m = memorySize(n << (10 * shift))
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not a size of memory: write it like 512MiB or 1GiB", text)
 }

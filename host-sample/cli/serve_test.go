@@ -41,6 +41,8 @@ func TestServe_InvalidFlagIsNamed(t *testing.T) {
 		"an empty plugin key variable":           {env: map[string]string{"PERSONAL_PLUGIN_KEY": ""}, want: "--plugin-key"},
 		"a plugin key file without a key":        {args: []string{"--plugin-key", "config_test.go"}, want: "--plugin-key"},
 		"a plugin floor that is not a version":   {args: []string{"--plugin-floor", "v1"}, want: "--plugin-floor"},
+		"a memory limit without a unit":          {args: []string{"--plugin-memory", "512"}, want: "--plugin-memory"},
+		"a memory limit in another unit":         {env: map[string]string{"PERSONAL_PLUGIN_MEMORY": "512MB"}, want: "write it like 512MiB or 1GiB"},
 		"a settings file that does not exist":    {args: []string{"--settings", "/does/not/exist.toml"}, want: "--settings"},
 		"a sender that is not an address":        {args: []string{"--mail-from", "nobody"}, want: "--mail-from"},
 		"a base path with a final slash":         {args: []string{"--base-path", "/x/"}, want: "--base-path"},
@@ -199,6 +201,18 @@ func TestServe_WithoutPluginReleasesDataFolder(t *testing.T) {
 		code, _, stderr := runCommand(t, "serve", "--data", dir, "--addr", "127.0.0.1:0")
 		if code != 1 || !strings.Contains(stderr, errNoPlugin.Error()) {
 			t.Errorf("exit code %d, standard error %q", code, stderr)
+		}
+	}
+}
+
+func TestMemorySize_IsReadWithItsUnit(t *testing.T) {
+	for text, want := range map[string]memorySize{
+		"512MiB": 512 << 20, "1GiB": 1 << 30, "3KiB": 3 << 10, "100B": 100, "1TiB": 1 << 40,
+		"": 0, "0MiB": 0, "-1MiB": 0, "512": 0, "512M": 0, "512MB": 0, "1.5GiB": 0, "MiB": 0, "9999999TiB": 0, "off": 0,
+	} {
+		var got memorySize
+		if err := got.UnmarshalText([]byte(text)); got != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: got %d (%v), want %d", text, got, err, want)
 		}
 	}
 }

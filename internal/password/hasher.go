@@ -63,7 +63,8 @@ func New(p Params, parallel int) (*Hasher, error) {
 // TuneMemory makes the process collect garbage less often while passwords are hashed,
 // and return its free memory to the system when none has been hashed for 10 s. On two
 // processors and with the default costs this allows about 7 % more sign-ins and uses up
-// to 80 MB more, in all about 200 MB. Call it once, before any other method.
+// to 80 MB more, in all about 200 MB; less under a limit of the process's memory
+// (GOMEMLIMIT), which takes precedence. Call it once, before any other method.
 func (h *Hasher) TuneMemory() { h.collector = newCollector(h.params, h.queue.parallel) }
 
 // ObserveQueue makes the hasher call f after each wait for a turn on behalf of a user, with
@@ -77,6 +78,10 @@ func (h *Hasher) Load() (running, waiting int) {
 	defer h.queue.mu.Unlock()
 	return h.queue.held, h.queue.backlog.size
 }
+
+// Memory returns the memory, in bytes, of as many hashings of new costs as may run at
+// once. Stored hashes of higher costs take more.
+func (h *Hasher) Memory() int64 { return int64(h.queue.parallel) * int64(h.params.MemoryKiB) << 10 }
 
 // run calls f, which hashes, when it is the caller's turn.
 func (h *Hasher) run(ctx context.Context, from Source, f func()) error {

@@ -14,14 +14,15 @@ import (
 const DraftPrefix = ".write-"
 
 // WriteFile replaces path's contents atomically: readers, and a crash, find the old
-// contents or the new. When it returns nil the file survives a power cut.
+// contents or the new. When it returns nil the file survives a power cut. On a full
+// disk the error is a [*FullError].
 func WriteFile(path string, data []byte) (err error) {
+	dir := filepath.Dir(path)
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("writing %s: %w", path, err)
+			err = fmt.Errorf("writing %s: %w", path, ExplainFull(dir, err))
 		}
 	}()
-	dir := filepath.Dir(path)
 	draft, err := os.CreateTemp(dir, DraftPrefix+"*") // mode 0600
 	if err != nil {
 		return err

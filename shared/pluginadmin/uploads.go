@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
@@ -93,6 +94,7 @@ func (u *Uploads) Take(w http.ResponseWriter, r *http.Request, open func(*http.R
 func (u *Uploads) classify(r *http.Request, err error) *UploadError {
 	var fromOpen *UploadError
 	var refused *plugincatalogue.RefusedError
+	var full *durable.FullError
 	switch {
 	case errors.As(err, &fromOpen):
 		return fromOpen
@@ -102,6 +104,8 @@ func (u *Uploads) classify(r *http.Request, err error) *UploadError {
 		return uploadError(http.StatusBadRequest, "the upload was interrupted")
 	case errors.Is(err, plugincatalogue.ErrNoKeys):
 		return errUploadsOff
+	case errors.As(err, &full):
+		return uploadError(http.StatusInsufficientStorage, full.Error())
 	case errors.As(err, &refused):
 		status, reason := http.StatusUnprocessableEntity, refused.Kind.Error()
 		if errors.Is(err, plugincatalogue.ErrConflict) {

@@ -11,6 +11,7 @@
 package plugincatalogue
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,6 +46,7 @@ var (
 	ErrTampered = errors.New("contents differ from the manifest")     // the sha256 of what is on disk
 	ErrNotFound = errors.New("not installed")                         // no such version
 	ErrInUse    = errors.New("in use")                                // active, last good, or baking
+	ErrNoExec   = errors.New("cannot be run from its folder")         // a file system mounted with noexec, for example
 
 	ErrUnsigned     = errors.New("not signed")                     // and the catalogue has keys
 	ErrBadSignature = errors.New("not signed by a configured key") // by another key, or changed since
@@ -250,14 +252,14 @@ func (c *Catalogue) Prune(keep int) ([]string, error) {
 }
 
 // removeFolder removes a folder below parent. It renames it first, so that other
-// processes never see a part of it.
+// processes never see a part of it. It needs no space: it may be called to free some.
 func removeFolder(parent, name string) error {
-	grave, err := os.MkdirTemp(parent, removePrefix)
-	if err != nil {
+	grave := filepath.Join(parent, removePrefix+rand.Text())
+	if err := os.Rename(filepath.Join(parent, name), grave); err != nil {
 		return err
 	}
-	defer os.RemoveAll(grave)
-	return os.Rename(filepath.Join(parent, name), filepath.Join(grave, "removed"))
+	_ = os.RemoveAll(grave) // a sweep removes what is left
+	return nil
 }
 
 // sweep removes what killed processes left in a folder. It ignores errors: the

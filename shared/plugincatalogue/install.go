@@ -26,8 +26,9 @@ var gzipMagic = []byte{0x1f, 0x8b}
 // signature is not valid any more.
 //
 // Errors that are a [*RefusedError] have the kind [ErrInvalid], [ErrTampered],
-// [ErrUnsigned], [ErrBadSignature], [ErrTooOld], or [ErrConflict] if the version is
-// installed with other contents.
+// [ErrUnsigned], [ErrBadSignature], [ErrTooOld], [ErrNoExec], or [ErrConflict] if the
+// version is installed with other contents. On a full disk nothing is installed, and the
+// error wraps a [*durable.FullError].
 func (c *Catalogue) Install(ctx context.Context, path string) (e Entry, err error) {
 	defer wrap(&err, "installing a plugin")
 	f, err := openBinary(path)
@@ -78,8 +79,9 @@ type draft struct {
 
 // install makes a draft and publishes it. If the process is killed, [sweep] removes
 // the draft later.
-func (c *Catalogue) install(ctx context.Context, r io.Reader, prepare func(context.Context, io.Reader, string) (draft, error)) (Entry, error) {
+func (c *Catalogue) install(ctx context.Context, r io.Reader, prepare func(context.Context, io.Reader, string) (draft, error)) (e Entry, err error) {
 	sweep(c.dir)
+	defer func() { err = durable.ExplainFull(c.dir, err) }()
 	dir, err := os.MkdirTemp(c.dir, installPrefix) // mode 0700
 	if err != nil {
 		return Entry{}, err

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/mod/semver"
+
+	"github.com/cms-personal/personal/shared/durable"
 )
 
 // Name is the name in every manifest of a catalogue, and the file name of every
@@ -27,6 +29,8 @@ const (
 	askGrace    = time.Second           // for its output to end after that
 	busyBackoff = 20 * time.Millisecond // between attempts to start a busy file
 	busyTries   = 50
+
+	maxComplaint = 500 // of what a binary writes to standard error instead of its manifest, in bytes
 )
 
 // Manifest describes one version of the plugin. A binary prints its own, without
@@ -61,7 +65,7 @@ func (m Manifest) Validate() error {
 	case !ValidVersion(m.Version):
 		return refuse(ErrInvalid, "", fmt.Sprintf("%.*q is not a version of SemVer 2.0.0", maxVersion, m.Version))
 	case m.OS != runtime.GOOS || m.Arch != runtime.GOARCH:
-		return refuse(ErrInvalid, m.Version, fmt.Sprintf("it is for %q, this is %s/%s", m.OS+"/"+m.Arch, runtime.GOOS, runtime.GOARCH))
+		return refuse(ErrInvalid, m.Version, wrongMachine(m.OS+"/"+m.Arch))
 	case m.Protocol.Min < 1 || m.Protocol.Max < m.Protocol.Min:
 		return refuse(ErrInvalid, m.Version, "its range of protocols is empty")
 	case m.Schema.Min < 0 || m.Schema.Max < m.Schema.Min:
@@ -104,30 +108,37 @@ func compareVersions(a, b string) int {
 // ManifestOf returns the manifest that a binary prints, without sum and notes. It
 // runs the binary with an empty environment in an empty folder, so only a trusted
 // one may be given. If the binary is not this plugin for this machine, or prints
-// nothing within ten seconds, the error is a [*RefusedError] of kind [ErrInvalid].
+// nothing within ten seconds, the error is a [*RefusedError] of kind [ErrInvalid]; if
+// its folder allows no execution, of kind [ErrNoExec].
 func ManifestOf(ctx context.Context, binary string) (Manifest, error) {
+	if err := checkProgram(binary); err != nil {
+		return Manifest{}, err
+	}
 	dir, err := os.MkdirTemp("", "personal-manifest-")
 	if err != nil {
-		return Manifest{}, err
+		return Manifest{}, durable.ExplainFull(os.TempDir(), err)
 	}
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 
-	var out limitedBuffer
+	var out, complaint limitedBuffer
 	err = RetryBusy(ctx, binary, func() error {
 		cmd := exec.CommandContext(ctx, binary, "manifest")
 		cmd.Env = []string{}
 		cmd.Dir = dir
-		cmd.Stdout = &out
+		cmd.Stdout, cmd.Stderr = &out, &complaint
 		cmd.WaitDelay = askGrace
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 		return cmd.Run()
 	})
+	var refused *RefusedError
 	switch {
 	case err == nil:
 		return parseManifest(out.buf.Bytes())
+	case errors.As(err, &refused):
+		return Manifest{}, err
 	case errors.Is(err, syscall.ETXTBSY):
 		return Manifest{}, err
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -135,7 +146,11 @@ func ManifestOf(ctx context.Context, binary string) (Manifest, error) {
 	case ctx.Err() != nil:
 		return Manifest{}, refuse(ErrInvalid, "", "it did not print its manifest within "+askTimeout.String())
 	}
-	return Manifest{}, refuse(ErrInvalid, "", "it did not print its manifest: "+err.Error())
+	reason := "it did not print its manifest: " + err.Error()
+	if text := bytes.TrimSpace(complaint.buf.Bytes()); len(text) > 0 { // of the system's loader, for example
+		reason += fmt.Sprintf(": %.*q", maxComplaint, text)
+	}
+	return Manifest{}, refuse(ErrInvalid, "", reason)
 }
 
 // RetryBusy calls start, which starts a binary that was written a moment ago, and
@@ -143,10 +158,14 @@ func ManifestOf(ctx context.Context, binary string) (Manifest, error) {
 // second at most, or until ctx ends: a goroutine that forks while the file is being
 // written lends its child a writable descriptor for an instant, see
 // https://go.dev/issue/22315.
+//
+// If the system cannot run the binary, the error is a [*RefusedError] that says why: of
+// kind [ErrInvalid] if it is for another machine or its loader is missing, of kind
+// [ErrNoExec] if its folder allows no execution.
 func RetryBusy(ctx context.Context, binary string, start func() error) error {
 	for range busyTries {
 		if err := start(); !errors.Is(err, syscall.ETXTBSY) {
-			return err
+			return explainStart(binary, err)
 		}
 		select {
 		case <-time.After(busyBackoff):

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"syscall"
+
+	"github.com/cms-personal/personal/shared/durable"
 )
 
 // copyMode is the mode of a copy: only its owner may read and run it.
@@ -26,9 +28,11 @@ var validSum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 //
 // privateDir is created if it does not exist; other users must have no access. A
 // binary that does not match its manifest, or a manifest that has changed since the
-// entry was found, is refused with kind [ErrTampered].
+// entry was found, is refused with kind [ErrTampered]. On a full disk nothing stays of
+// the copy, and the error wraps a [*durable.FullError].
 func (c *Catalogue) Stage(ctx context.Context, e Entry, privateDir string) (path string, err error) {
 	defer wrap(&err, "staging plugin "+e.Manifest.Version)
+	defer func() { err = durable.ExplainFull(privateDir, err) }()
 	if err := c.recheck(e); err != nil {
 		return "", err
 	}
@@ -104,7 +108,7 @@ func checkSum(m Manifest, sum string, err error) error {
 	case errors.Is(err, errNotRegular), errors.Is(err, errHuge), errors.Is(err, os.ErrNotExist):
 		return refuse(ErrTampered, m.Version, err.Error())
 	case err != nil:
-		return fmt.Errorf("reading the binary of plugin %s: %w", m.Version, err)
+		return fmt.Errorf("the binary of plugin %s: %w", m.Version, err)
 	case sum != m.SHA256:
 		return refuse(ErrTampered, m.Version, "its sha256 is "+sum)
 	}

@@ -31,6 +31,7 @@ type failure struct {
 	refuseCalls bool          // until then, instead of letting them wait
 	permanent   bool          // another attempt is not expected to help
 	fallBack    bool          // the last good version may help
+	orRestart   bool          // without a last good version, start again at once
 }
 
 // succeeded counts a start that succeeded.
@@ -44,6 +45,9 @@ func (a *attempts) startFailed(err error) failure {
 		a.deaths = 0
 	}
 	f := failure{cause: err, fallBack: a.deaths >= a.config.CrashLimit || isRefused(err)}
+	if errors.Is(err, plugincatalogue.ErrNoExec) { // which holds for every version
+		f.fallBack = false
+	}
 	if isPermanent(err) {
 		f.wait, f.refuseCalls, f.permanent = a.config.FailureRetry, true, true
 		return f
@@ -58,7 +62,9 @@ func (a *attempts) startFailed(err error) failure {
 
 // died counts the death of a process that had been ready for some time, and returns
 // a failure if the version has crashed too often. A process that was killed from
-// outside has not crashed.
+// outside has not crashed. One that the kernel killed for lack of memory has, also a
+// while after it was ready, since a leak takes time: then another version may help, and
+// a pause does not.
 func (a *attempts) died(version string, err error, lived time.Duration) *failure {
 	if a.version != version {
 		a.version, a.crashes = version, 0
@@ -66,7 +72,11 @@ func (a *attempts) died(version string, err error, lived time.Duration) *failure
 	if errors.Is(err, process.ErrKilled) {
 		return nil
 	}
-	if lived >= a.config.CrashWindow {
+	window, slow := a.config.CrashWindow, false
+	if errors.Is(err, process.ErrOutOfMemory) {
+		window, slow = max(window, a.config.MemoryWindow), lived >= window
+	}
+	if lived >= window {
 		a.crashes = 0
 		return nil
 	}
@@ -74,8 +84,8 @@ func (a *attempts) died(version string, err error, lived time.Duration) *failure
 		return nil
 	}
 	return &failure{
-		cause: fmt.Errorf("crashed %d times in a row within %v of being ready: %w", a.crashes, a.config.CrashWindow, err),
-		wait:  a.config.FailureRetry, refuseCalls: true, permanent: true, fallBack: true,
+		cause: fmt.Errorf("crashed %d times in a row within %v of being ready: %w", a.crashes, window, err),
+		wait:  a.config.FailureRetry, refuseCalls: true, permanent: true, fallBack: true, orRestart: slow,
 	}
 }
 
@@ -83,7 +93,8 @@ func (a *attempts) died(version string, err error, lived time.Duration) *failure
 // during a later step.
 func isDeath(err error) bool {
 	var at *StepError
-	return errors.As(err, &at) && at.Step == "start" || errors.Is(err, process.ErrExited) || errors.Is(err, process.ErrKilled)
+	return errors.As(err, &at) && at.Step == "start" || errors.Is(err, process.ErrExited) ||
+		errors.Is(err, process.ErrKilled) || errors.Is(err, process.ErrOutOfMemory)
 }
 
 // isRefused reports whether the catalogue refused the version as it is on disk.

@@ -3,11 +3,13 @@ package pluginmanager
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager/internal/process"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -41,6 +43,8 @@ func TestAttempts_PermanentErrorIsRetriedSlowly(t *testing.T) {
 	}{
 		{&pluginrpc.PermanentError{Reason: "bad settings"}, false},
 		{&plugincatalogue.RefusedError{Kind: plugincatalogue.ErrTampered}, true},
+		{&plugincatalogue.RefusedError{Kind: plugincatalogue.ErrInvalid}, true}, // for another machine, for example
+		{&plugincatalogue.RefusedError{Kind: plugincatalogue.ErrNoExec}, false}, // no version can run there
 	} {
 		a := attempts{config: Config{}.withDefaults()}
 		f := a.startFailed(fmt.Errorf("starting: %w", &StepError{Step: "configure", Err: test.err}))
@@ -80,6 +84,45 @@ func TestAttempts_OnlyCrashesInARowAreACrashLoop(t *testing.T) {
 	}
 	if f := a.died("2.0.0", died, young); f != nil {
 		t.Errorf("another version's first crash: got %+v, want no failure", f)
+	}
+}
+
+func TestAttempts_FullDiskIsNoPermanentError(t *testing.T) {
+	a := attempts{config: Config{}.withDefaults()}
+	err := &StepError{Step: "stage", Err: &durable.FullError{Dir: "/data", Err: syscall.ENOSPC}}
+	for range 2 * a.config.CrashLimit {
+		if f := a.startFailed(err); f.permanent || f.fallBack {
+			t.Fatalf("got %+v, want a temporary failure", f)
+		}
+	}
+}
+
+func TestAttempts_KillsForLackOfMemoryCountForLonger(t *testing.T) {
+	a := attempts{config: Config{}.withDefaults()}
+	starved, exited := fmt.Errorf("%w: the limit", process.ErrOutOfMemory), errors.New("exit status 1")
+	for i, death := range []struct {
+		err   error
+		lived time.Duration
+		fails bool
+	}{
+		{starved, a.config.MemoryWindow - 1, false},
+		{starved, a.config.MemoryWindow, false}, // counts from zero again
+		{starved, a.config.MemoryWindow - 1, false},
+		{exited, a.config.CrashWindow, false}, // and so does this
+		{starved, a.config.MemoryWindow - 1, false},
+		{exited, a.config.CrashWindow - 1, false},
+		{process.ErrKilled, 0, false},
+		{starved, a.config.CrashWindow, false},
+		{starved, a.config.MemoryWindow - 1, false},
+		{starved, a.config.MemoryWindow - 1, true},
+	} {
+		f := a.died("1.0.0", death.err, death.lived)
+		if (f != nil) != death.fails || f != nil && !(f.fallBack && f.orRestart && errors.Is(f.cause, process.ErrOutOfMemory)) {
+			t.Errorf("death %d: got %+v, want a failure that falls back or restarts: %v", i+1, f, death.fails)
+		}
+	}
+	if f := a.died("1.0.0", starved, 0); f == nil || f.orRestart {
+		t.Errorf("right after the start: got %+v, want a failure with a pause", f)
 	}
 }
 

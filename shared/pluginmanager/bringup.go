@@ -140,7 +140,7 @@ func (m *Manager) find(version string) (plugincatalogue.Entry, error) {
 		return plugincatalogue.Entry{}, err
 	}
 	if r := entry.Manifest.Protocol; !r.Contains(pluginrpc.ProtocolVersion) {
-		return entry, &pluginrpc.PermanentError{Reason: fmt.Sprintf("it supports the protocols %d to %d, this host speaks %d", r.Min, r.Max, pluginrpc.ProtocolVersion)}
+		return entry, &pluginrpc.PermanentError{Reason: pluginrpc.ProtocolMismatch(r.Min, r.Max)}
 	}
 	return entry, nil
 }
@@ -155,7 +155,8 @@ func (m *Manager) start(ctx context.Context, p *instance, binary string) (err er
 	m.mu.Unlock()
 	p.Process, err = process.Start(ctx, process.Options{
 		Binary: binary, Manifest: p.manifest, Generation: p.generation, Host: m.config.Host, Env: m.config.Env,
-		Sockets: m.run.Sockets, StartTimeout: m.config.StartTimeout, Log: m.config.Log, TracerProvider: m.config.TracerProvider,
+		Sockets: m.run.Sockets, StartTimeout: m.config.StartTimeout, Memory: m.memory,
+		Log: m.config.Log, TracerProvider: m.config.TracerProvider,
 	})
 	return err
 }

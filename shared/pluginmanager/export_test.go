@@ -8,3 +8,7 @@ func (m *Manager) ExpireMetrics() {
 	defer m.ledger.reading.Unlock()
 	m.ledger.read = time.Time{}
 }
+
+// ReadKernelFilesBelow makes a manager that is not started read the files of the kernel
+// below a folder.
+func (m *Manager) ReadKernelFilesBelow(root string) { m.root = root }

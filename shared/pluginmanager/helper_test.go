@@ -384,6 +384,18 @@ func (r *events) types() []pluginmanager.EventType {
 	return types
 }
 
+// count returns how many events of that type have the text in their reason.
+func (r *events) count(e pluginmanager.EventType, reason string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, event := range r.list {
+		if event.Type == e && strings.Contains(event.Reason, reason) {
+			n++
+		}
+	}
+	return n
+}
+
 func (r *events) has(e pluginmanager.EventType) bool { return slices.Contains(r.types(), e) }
 
 func (r *swapRig) use(t *testing.T, version string) {

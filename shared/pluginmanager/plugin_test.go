@@ -141,8 +141,34 @@ const (
 	newSeries           = "has other series at every reading of its metrics"
 	invalidMetrics      = "has metrics with an invalid label"
 	countsDown          = "has counters that decrease"
+	otherProtocol       = "speaks protocol 7"
+	otherCore           = "speaks version 2 of go-plugin's protocol"
+	starvesActive       = "is killed for lack of memory once active"
+	growsActive         = "uses more and more memory once active"
+	makesGarbage        = "makes 512 MiB of garbage"
 	blocksIn            = "blocks in " // and the name of a step
 )
+
+// eventsEnv names the variable with the path of a file like the kernel's memory.events.
+const eventsEnv = "TEST_MEMORY_EVENTS"
+
+// starve ends this process as the kernel ends one for which there is no memory.
+func starve() {
+	path := os.Getenv(eventsEnv)
+	kills := 0
+	data, err := os.ReadFile(path)
+	if err == nil {
+		_, err = fmt.Sscanf(string(data), "oom_kill %d", &kills)
+	}
+	if err = errors.Join(err, os.WriteFile(path, fmt.Appendf(nil, "oom_kill %d\n", kills+1), 0o600)); err != nil {
+		panic(err)
+	}
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	block()
+}
+
+// sink keeps the compiler from removing allocations.
+var sink []byte
 
 // Files by which two processes synchronise.
 const (
@@ -179,6 +205,10 @@ func runPlugin(f folder) {
 	case garbageLine:
 		fmt.Println("Hello, World!")
 		block()
+	case otherProtocol, otherCore:
+		versions := map[string]string{otherProtocol: "1|7", otherCore: "2|1"}
+		fmt.Println(versions[mode] + "|unix|/nowhere|grpc")
+		block()
 	case hangsBefore:
 		block()
 	case exitsBefore:
@@ -197,6 +227,13 @@ func runPlugin(f folder) {
 			f.write("grandchild", strconv.Itoa(fork(stderr, mode == hasLostGrandchild)))
 		case floods:
 			go flood(stderr)
+		case makesGarbage:
+			for range 512 {
+				sink = make([]byte, 1<<20)
+				clear(sink)
+			}
+			status, _ := os.ReadFile("/proc/self/status")
+			f.write("status", string(status))
 		case listsEnvironment:
 			f.write("environment", strings.Join(os.Environ(), "\n"))
 		}
@@ -331,6 +368,17 @@ func (m *module) Activate(context.Context) error {
 	m.active = true
 	if m.mode == exitsActive {
 		os.Exit(6)
+	}
+	switch m.mode {
+	case starvesActive:
+		starve()
+	case growsActive:
+		for kept := [][]byte{}; ; kept = append(kept, sink) {
+			sink = make([]byte, 1<<20)
+			for i := range sink {
+				sink[i] = 1
+			}
+		}
 	}
 	m.folder.write("active", strconv.Itoa(os.Getpid()))
 	return nil

@@ -217,8 +217,11 @@ func (s *supervisor) handleLoss(cause error) {
 		s.finishSwap(bake.swap)
 		s.setBaking("")
 	} else if f := s.attempts.died(p.manifest.Version, cause, time.Since(p.ready)); f != nil {
-		s.handleFailure(p.manifest.Version, *f)
-		return
+		if !f.orRestart {
+			s.handleFailure(p.manifest.Version, *f)
+			return
+		}
+		s.fallBack(p.manifest.Version, f.cause)
 	}
 	s.startActive()
 }

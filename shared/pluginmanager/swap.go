@@ -279,8 +279,9 @@ func (s *supervisor) switchTo(w *swap, p *instance) error {
 		p.AwaitLost(s.work, activateNotice) // which may be the reason
 	}
 	if p.IsLost() && old != nil {
-		s.handleLoss(errActivateLost)
-		return &StepError{"workers", p.manifest.Version, errActivateLost}
+		lost := fmt.Errorf("%w: %w", errActivateLost, p.lossCause(s.work))
+		s.handleLoss(lost)
+		return &StepError{"workers", p.manifest.Version, lost}
 	}
 	s.emit(Event{Type: EventSwitched, From: b.from}, p)
 	s.mu.Lock()

@@ -18,6 +18,7 @@ package pluginrpc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 
@@ -51,6 +52,16 @@ func Handshake() plugin.HandshakeConfig {
 		MagicCookieKey:   "PERSONAL_PLUGIN_COOKIE",
 		MagicCookieValue: "7f0c1d52-personal-account-module",
 	}
+}
+
+// ProtocolMismatch says that a plugin that speaks the protocols from low to high
+// cannot talk to this host, and what to do about it.
+func ProtocolMismatch(low, high int) string {
+	advice := "install a newer version of the plugin"
+	if low > ProtocolVersion {
+		advice = "update the host, or install an older version of the plugin"
+	}
+	return fmt.Sprintf("it supports the protocols %d to %d, this host speaks %d: %s", low, high, ProtocolVersion, advice)
 }
 
 // UnderHandshake reports whether a host started this process as its plugin. A

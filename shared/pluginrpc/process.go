@@ -46,6 +46,17 @@ const (
 // seconds. Without the variable there is no lifeline.
 const LifelineEnv = "PERSONAL_LIFELINE"
 
+// MemoryLimitEnv names the environment variable by which a host tells its plugin how
+// much memory the process may use, in bytes. See [MemoryLimit].
+const MemoryLimitEnv = "PERSONAL_MEMORY_LIMIT"
+
+// MemoryLimit returns how much memory the host allows this plugin process, in bytes; 0
+// means no limit. A plugin that needs more refuses its configuration.
+func MemoryLimit() int64 {
+	limit, _ := strconv.ParseInt(os.Getenv(MemoryLimitEnv), 10, 64)
+	return max(0, limit)
+}
+
 var errNotConfigured = errors.New("the plugin is not configured")
 
 // ServeOptions are the options of [Serve].

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -25,9 +26,10 @@ const pipeGrace = 500 * time.Millisecond
 // child is an operating system process in a group of its own, as a runner for
 // go-plugin. It is started once.
 type child struct {
-	path string
-	env  []string
-	log  *logForwarder
+	path   string
+	env    []string
+	log    *logForwarder
+	memory *Memory
 
 	stdout   *os.File
 	lifeline *os.File      // the host's end, see pluginrpc.LifelineEnv
@@ -35,6 +37,8 @@ type child struct {
 	alive    context.Context
 	exited   context.CancelFunc // ends alive, once the process has exited and its group was killed
 	err      error              // exit status; valid once alive has ended
+	starved  error              // why, if the kernel killed it for lack of memory; valid like err
+	printed  firstLine          // of its output
 
 	mu     sync.Mutex
 	number int  // process ID; 0 before the start
@@ -44,8 +48,8 @@ type child struct {
 
 var _ runner.Runner = (*child)(nil)
 
-func newChild(path string, log *logForwarder) *child {
-	c := &child{path: path, log: log, logged: make(chan struct{})}
+func newChild(path string, log *logForwarder, memory *Memory) *child {
+	c := &child{path: path, log: log, memory: memory, logged: make(chan struct{})}
 	c.alive, c.exited = context.WithCancel(context.Background())
 	return c
 }
@@ -80,8 +84,12 @@ func (c *child) start() error {
 	}
 	c.stdout, c.lifeline = stdout, lifeline
 	c.log.pid.Store(int64(cmd.Process.Pid))
+	group, err := c.memory.enter(cmd.Process.Pid)
+	if err != nil {
+		c.log.logger().Warn("plugin process has no hard memory limit", "error", err)
+	}
 	go c.forwardLog(log)
-	go c.reap(cmd, log)
+	go c.reap(cmd, log, group)
 	return nil
 }
 
@@ -113,11 +121,15 @@ func (c *child) forwardLog(r *os.File) {
 }
 
 // reap waits for the end of the process and kills the rest of its group.
-func (c *child) reap(cmd *exec.Cmd, log *os.File) {
+func (c *child) reap(cmd *exec.Cmd, log *os.File, group *group) {
 	c.err = waitGroup(cmd, c.kill)
 	c.mu.Lock()
 	c.reaped = true
 	c.mu.Unlock()
+	if c.wasKilled() {
+		c.starved = group.lossCause()
+	}
+	group.remove()
 	deadline := time.Now().Add(pipeGrace)
 	_ = c.stdout.SetReadDeadline(deadline)
 	_ = log.SetReadDeadline(deadline)
@@ -173,7 +185,12 @@ func (c *child) Kill(context.Context) error {
 }
 
 // Stdout returns the output of the process: the handshake.
-func (c *child) Stdout() io.ReadCloser { return c.stdout }
+func (c *child) Stdout() io.ReadCloser {
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.TeeReader(c.stdout, &c.printed), c.stdout}
+}
 
 // Stderr returns nothing: go-plugin would parse the log, and panics on a line
 // whose @message is not a string.
@@ -205,8 +222,9 @@ func (c *child) HostToPlugin(network, address string) (string, string, error) {
 var inherited = []string{"TMPDIR", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "GOMAXPROCS", "GOMEMLIMIT", "GOTRACEBACK"}
 
 // environment returns the plugin's environment: the lowest level that the host
-// logs, the inherited variables, and the given ones, which take precedence.
-func environment(given []string, log *slog.Logger) []string {
+// logs, the inherited variables, the limit of its memory, and the given ones, which take
+// precedence.
+func environment(given []string, memory *Memory, log *slog.Logger) []string {
 	level := slog.LevelDebug
 	for level < slog.LevelError && !log.Enabled(context.Background(), level) {
 		level += slog.LevelInfo - slog.LevelDebug
@@ -222,5 +240,34 @@ func environment(given []string, log *slog.Logger) []string {
 			env = append(env, variable)
 		}
 	}
-	return append(env, given...)
+	return append(append(env, memory.environment()...), given...)
+}
+
+// firstLine keeps the first line of what is written to it, up to a limit. It is safe
+// for concurrent use.
+type firstLine struct {
+	mu       sync.Mutex
+	text     []byte
+	complete bool
+}
+
+// maxFirstLine is enough for the versions, with which a handshake begins.
+const maxFirstLine = 200
+
+// Write takes a piece of the output.
+func (l *firstLine) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.complete {
+		line, _, found := bytes.Cut(p, []byte("\n"))
+		l.text = append(l.text, line[:min(len(line), maxFirstLine-len(l.text))]...)
+		l.complete = found
+	}
+	return len(p), nil
+}
+
+func (l *firstLine) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os/exec"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,7 +36,7 @@ const (
 // The reasons why a process is lost, for errors.Is.
 var (
 	ErrExited       = errors.New("the plugin process ended")
-	ErrKilled       = errors.New("the plugin process was killed from outside") // by an administrator or the kernel's OOM killer
+	ErrKilled       = errors.New("the plugin process was killed from outside") // by an administrator; see also ErrOutOfMemory
 	ErrDisconnected = errors.New("the connection to the plugin process was lost")
 )
 
@@ -47,6 +49,7 @@ type Options struct {
 	Env          []string                 // NAME=value, in addition to the inherited variables
 	Sockets      string                   // a private folder for both sides' sockets
 	StartTimeout time.Duration            // for the handshake
+	Memory       *Memory                  // limits it; nil for no limit
 	Log          *slog.Logger
 
 	TracerProvider trace.TracerProvider // of callbacks; nil for none
@@ -64,10 +67,13 @@ type Process struct {
 }
 
 // Start starts a process and completes the handshake. If it fails, or ctx ends
-// before it is done, no process is left.
+// before it is done, no process is left. The error is a [*plugincatalogue.RefusedError] if
+// the system cannot run the binary, a [*pluginrpc.PermanentError] if both sides speak
+// different protocols, and wraps [ErrOutOfMemory] if the process was killed for lack of
+// memory.
 func Start(ctx context.Context, o Options) (*Process, error) {
 	lines := &logForwarder{log: o.Log, version: o.Manifest.Version, generation: o.Generation}
-	p := &Process{log: lines.logger(), child: newChild(o.Binary, lines), lost: make(chan struct{})}
+	p := &Process{log: lines.logger(), child: newChild(o.Binary, lines, o.Memory), lost: make(chan struct{})}
 	p.markLost = sync.OnceFunc(func() { close(p.lost) })
 	// A runner of our own replaces go-plugin's Cmd: it kills the whole group, is
 	// not blocked by a grandchild that holds a pipe open, parses the plugin's log
@@ -86,20 +92,53 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		SyncStdout:       lines.writer(),
 		SyncStderr:       lines.writer(),
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
-			p.child.env = append(environment(o.Env, o.Log), spec.Env...)
+			p.child.env = append(environment(o.Env, o.Memory, o.Log), spec.Env...)
 			return p.child, nil
 		},
 	})
 	defer context.AfterFunc(ctx, p.child.kill)()
 	if err := p.connect(); err != nil {
+		cause := p.startFailure(ctx, err)
 		p.Stop(ctx, 0)
 		if ctx.Err() != nil { // go-plugin's error does not say more
 			return nil, fmt.Errorf("no handshake: %w", ctx.Err())
 		}
-		return nil, err
+		return nil, cause
 	}
 	p.log = lines.logger() // now with the PID
 	return p, nil
+}
+
+// startFailure returns err, why the handshake failed, or a better reason.
+func (p *Process) startFailure(ctx context.Context, err error) error {
+	if mismatch := checkVersions(p.child.printed.String()); mismatch != nil {
+		return mismatch
+	}
+	if p.PID() != 0 && await(ctx, ExitNotice, p.child.alive.Done()) && p.child.starved != nil {
+		return p.child.starved
+	}
+	return err
+}
+
+// checkVersions compares the versions in a plugin's handshake, which begins with
+// CORE|PROTOCOL|, with those of the host. Text of any other form passes.
+func checkVersions(handshake string) error {
+	parts := strings.Split(strings.TrimSpace(handshake), "|")
+	if len(parts) < 4 {
+		return nil
+	}
+	core, coreErr := strconv.Atoi(parts[0])
+	protocol, protocolErr := strconv.Atoi(parts[1])
+	switch {
+	case coreErr != nil || protocolErr != nil:
+		return nil
+	case core != plugin.CoreProtocolVersion:
+		return &pluginrpc.PermanentError{Reason: fmt.Sprintf("it speaks version %d of go-plugin's protocol, this host speaks version %d: "+
+			"build host and plugin with the same major version of go-plugin", core, plugin.CoreProtocolVersion)}
+	case protocol != pluginrpc.ProtocolVersion:
+		return &pluginrpc.PermanentError{Reason: pluginrpc.ProtocolMismatch(protocol, protocol)}
+	}
+	return nil
 }
 
 // connect starts the process and gets the connection to it.
@@ -155,11 +194,13 @@ func (p *Process) IsLost() bool {
 }
 
 // LossCause returns why a lost process was lost: [ErrExited] with the exit status,
-// [ErrKilled] or [ErrDisconnected]. It waits a moment for the exit status.
+// [ErrKilled], [ErrOutOfMemory] or [ErrDisconnected]. It waits a moment for the exit status.
 func (p *Process) LossCause(ctx context.Context) error {
 	switch {
 	case !await(ctx, ExitNotice, p.child.alive.Done()):
 		return ErrDisconnected
+	case p.child.starved != nil:
+		return p.child.starved
 	case p.child.wasKilled():
 		return ErrKilled
 	case p.child.err == nil:

@@ -58,6 +58,9 @@ type commands struct {
 	Export   exportCommand   `cmd:"" help:"Write all accounts as NDJSON, which import accepts, or the data of one user."`
 	Audit    auditCommand    `cmd:"" help:"Print the audit log as NDJSON, the oldest entry first."`
 	Status   statusCommand   `cmd:"" help:"Print the state of a database and its pending work."`
+	Backup   backupCommand   `cmd:"" help:"Copy a SQLite database to a new file while hosts use it."`
+
+	RevokeAll revokeAllCommand `cmd:"" help:"End the sessions of all users, void all mailed tokens and drop the mails that wait: after a restore."`
 }
 
 // errorWriter is standard error; its type distinguishes it from standard output.

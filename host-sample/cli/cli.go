@@ -18,6 +18,8 @@ type commands struct {
 	Serve  serveCommand  `cmd:"" help:"Run the CMS."`
 	Plugin pluginCommand `cmd:"" help:"Manage the plugin versions: those on disk, and the one that the running host uses."`
 
+	Healthcheck healthcheckCommand `cmd:"" help:"Ask the running host whether it is ready: exit code 0 if its plugin serves, else 1."`
+
 	AdminLink adminLinkCommand `cmd:"" help:"Print a link that opens the admin pages of the running host in a browser. The link is single use and valid for ten minutes."`
 }
 

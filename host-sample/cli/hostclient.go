@@ -28,37 +28,46 @@ type hostClient struct {
 	http  *http.Client
 }
 
-// findHost finds the host that runs on the folder of --data. It checks the lock
-// too: the address that a killed host left behind may belong to another program by
-// now, which must not get the token.
-func findHost(data string) (*hostClient, error) {
+// findAddress returns the URL of the host that runs on the folder of --data. It checks
+// the lock too: the address that a killed host left behind may belong to another
+// program by now, which must not get the token.
+func findAddress(data string) (url string, err error) {
 	dir, err := absolute(data)
 	if err != nil {
-		return nil, &flagError{"data", err}
+		return "", &flagError{"data", err}
 	}
 	none := fmt.Errorf("no host runs on the data folder %s", dir)
 	announced, err := os.ReadFile(filepath.Join(dir, "host.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, none
+		return "", none
 	}
 	if err != nil {
-		return nil, fmt.Errorf("finding the host: %w", err)
+		return "", fmt.Errorf("finding the host: %w", err)
 	}
 	var at address
 	if err := json.Unmarshal(announced, &at); err != nil {
-		return nil, fmt.Errorf("finding the host: host.json: %w", err)
+		return "", fmt.Errorf("finding the host: host.json: %w", err)
 	}
 	owner, err := lockOwner(filepath.Join(dir, "host.lock"))
 	if err != nil {
-		return nil, fmt.Errorf("finding the host: %w", err)
+		return "", fmt.Errorf("finding the host: %w", err)
 	}
 	if owner == "" {
-		return nil, none
+		return "", none
 	}
 	if owner != fmt.Sprint(at.PID) {
-		return nil, fmt.Errorf("process %s has locked the data folder %s, but does not listen yet", owner, dir)
+		return "", fmt.Errorf("process %s has locked the data folder %s, but does not listen yet", owner, dir)
 	}
-	token, err := os.ReadFile(filepath.Join(dir, "admin-token"))
+	return at.URL, nil
+}
+
+// findHost finds the host that runs on the folder of --data.
+func findHost(data string) (*hostClient, error) {
+	url, err := findAddress(data)
+	if err != nil {
+		return nil, err
+	}
+	token, err := os.ReadFile(filepath.Join(data, "admin-token"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the admin token: %w", err)
 	}
@@ -68,7 +77,7 @@ func findHost(data string) (*hostClient, error) {
 		Transport:     &http.Transport{DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &hostClient{url: at.URL, token: strings.TrimSpace(string(token)), http: client}, nil
+	return &hostClient{url: url, token: strings.TrimSpace(string(token)), http: client}, nil
 }
 
 // hostError is an error response of the host.

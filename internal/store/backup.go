@@ -1,0 +1,55 @@
+package store
+
+import (
+	"context"
+
+	"github.com/uptrace/bun"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/store/dbconn"
+)
+
+// ErrNotSQLite is the error of BackUp on PostgreSQL.
+var ErrNotSQLite = dbconn.ErrNotSQLite
+
+// BackUp copies a SQLite database to a new file, see [dbconn.Pools.CopyTo]. Its time is
+// limited by ctx alone.
+func (s *Store) BackUp(ctx context.Context, path string) error {
+	return s.pools.CopyTo(ctx, path)
+}
+
+// Revoked counts what RevokeAll has removed.
+type Revoked struct{ Sessions, Tokens, Mails int64 }
+
+// RevokeAll ends the sessions of all users, voids all mailed tokens and drops the mails
+// that wait to be sent, in one transaction. Events that wait for the host remain.
+func (s *Store) RevokeAll(ctx context.Context) (r Revoked, err error) {
+	// On connections of its own, because it may take longer than a request.
+	pools, err := dbconn.Open(s.url, dbconn.MigrationLimits)
+	if err != nil {
+		return Revoked{}, err
+	}
+	defer func() { _ = pools.Close() }()
+	err = s.db(pools.Write).RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) (err error) {
+		for _, step := range []struct {
+			removed *int64
+			query   string
+			args    []any
+		}{
+			{&r.Mails, "DELETE FROM personal_jobs WHERE kind IN (?)",
+				[]any{bun.List([]outbox.Kind{accounts.KindRecovery, accounts.KindEmailChange, accounts.KindEmailNotice})}},
+			{&r.Tokens, "DELETE FROM personal_mail_tokens", nil},
+			{&r.Sessions, "DELETE FROM personal_sessions", nil},
+		} {
+			if *step.removed, err = exec(ctx, tx, step.query, step.args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return Revoked{}, wrap(ctx, "revoke all sessions and mailed tokens", err)
+	}
+	return r, nil
+}

@@ -255,6 +255,11 @@ func (s *sandbox) serve(t *testing.T, command string) {
 	if s.system != nil {
 		s.system.stop(t)
 	}
+	if command == "make run\n" { // builds first; that can take longer than the wait below
+		if out, err := s.bash(t, "make build").CombinedOutput(); err != nil {
+			t.Fatalf("make build: %v\n%s", err, out)
+		}
+	}
 	running := &system{data: filepath.Join(s.dir, "data"), log: &journal{}, ended: make(chan struct{}), client: newClient()}
 	cmd := s.bash(t, "exec "+command)
 	cmd.Stdout, cmd.Stderr = running.log, running.log

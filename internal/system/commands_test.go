@@ -100,7 +100,11 @@ func blocksRunBy(t testing.TB, page, test string) []commandBlock {
 // TestDocs_CommandsHaveRunner checks that what marks of blocks name exists, and that
 // blocks with commands have the type sh or console.
 func TestDocs_CommandsHaveRunner(t *testing.T) {
-	declared := declaredTests(t)
+	declared, extended := declaredTests(t), extendedTests(t)
+	var selected []*regexp.Regexp // by the steps of .ci/extended
+	for _, found := range regexp.MustCompile(`'(\^[^']+)'`).FindAllStringSubmatch(readFile(t, filepath.Join(repository, ".ci/extended")), -1) {
+		selected = append(selected, regexp.MustCompile(found[1]))
+	}
 	for page, text := range pages(t) {
 		for _, block := range codeBlock.FindAllStringSubmatch(text, -1) {
 			if block[1] == "" && commandLine.MatchString(block[2]) || block[1] == "bash" || block[1] == "shell" {
@@ -116,12 +120,32 @@ func TestDocs_CommandsHaveRunner(t *testing.T) {
 				}
 			} else if b.runner != "" && !declared[b.runner] {
 				t.Errorf("%s: the test %s does not exist", b, b.runner)
+			} else if extended[b.runner] && !slices.ContainsFunc(selected, func(p *regexp.Regexp) bool { return p.MatchString(b.runner) }) {
+				t.Errorf("%s: no step of .ci/extended selects %s by a pattern in single quotes", b, b.runner)
 			}
 		}
 	}
 }
 
 var commandLine = regexp.MustCompile(`(?m)^(?:\$ )?(?:make|curl|go|git|bin/\S+|\./\S+|cd|npm|docker|podman) `)
+
+// extendedTests returns the names of the tests of this package that .ci/extended runs.
+func extendedTests(t *testing.T) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, file := range files {
+		if source := readFile(t, file); strings.HasPrefix(source, "//go:build extended\n") {
+			for _, found := range declaredTest.FindAllStringSubmatch(source, -1) {
+				names[found[1]] = true
+			}
+		}
+	}
+	return names
+}
 
 var (
 	codeSpan  = regexp.MustCompile("`([^`]+)`")

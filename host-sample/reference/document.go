@@ -52,7 +52,6 @@ type schema struct {
 	Properties           members[schema]
 	Required             []string
 	OneOf                []schema
-	WriteOnly            bool
 }
 
 // response follows a reference.

@@ -183,7 +183,7 @@ func (p property) Kind() string {
 	switch {
 	case len(p.Enum) > 0:
 		return "choice"
-	case p.WriteOnly:
+	case p.Format == "password":
 		return "secret"
 	case slices.Contains(p.Type, "array"):
 		return "list"

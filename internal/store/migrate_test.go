@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -119,6 +120,39 @@ func TestMigrate_WaitsForTheLock(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestMigrate_DoesNotDeadlockWithRegistrations migrates while a transaction of the last
+// release has written an account and is about to write a job, as a registration does.
+func TestMigrate_DoesNotDeadlockWithRegistrations(t *testing.T) {
+	url := testkit.Postgres(t)
+	first, err := os.ReadFile("migrations/postgres/0001_init.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	execute(t, url, string(first)+"INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (1, 1, 0)")
+	s := open(t, url, store.Options{})
+	tx, err := pools(t, url).Write.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), `INSERT INTO personal_accounts
+		(login, login_key, email, password_hash, credential_version, fields, disabled, created, updated)
+		VALUES ('a', 'a', '', '', 1, '{}', false, 0, 0)`); err != nil {
+		t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	go func() { migrated <- s.Migrate(t.Context()) }()
+	for value[int](t, url, "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE d.datname = current_database() AND NOT granted") == 0 {
+		time.Sleep(10 * time.Millisecond) // until the migration waits for the transaction
+	}
+	if _, err := tx.ExecContext(t.Context(), `INSERT INTO personal_jobs (kind, payload, created, due, attempts, lease) VALUES ('event', '', 0, 0, 0, 0)`); err != nil {
+		t.Errorf("the migration ended the transaction: %v", err)
+	}
+	if err := errors.Join(tx.Commit(), <-migrated); err != nil {
+		t.Error(err)
+	}
+	wantVersion(t, s, store.SchemaTarget, 1)
 }
 
 // Each migration is written once per database.

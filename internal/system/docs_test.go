@@ -18,15 +18,22 @@ import (
 
 const repository = "../.."
 
-// pages returns the README and the pages of docs by their paths in the repository.
+// pages returns the pages of the documentation by their paths in the repository.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	paths, err := filepath.Glob(repository + "/docs/*.md")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("got %d pages in docs, error %v", len(paths), err)
+	var paths []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/examples/*.md", "docs/examples/*/*.md", "deploy/*.md", "bench/*.md"} {
+		found, err := filepath.Glob(filepath.Join(repository, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, found...)
 	}
 	texts := map[string]string{}
-	for _, path := range append(paths, repository+"/README.md", repository+"/bench/README.md", repository+"/docs/examples/README.md") {
+	for _, path := range paths {
+		if filepath.Base(path) == "CHANGELOG.md" {
+			continue // it names what older versions had
+		}
 		name, err := filepath.Rel(repository, path)
 		if err != nil {
 			t.Fatal(err)
@@ -147,8 +154,10 @@ var (
 	declaredTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 )
 
-// TestDocs_CitedTestsExist checks the names of tests that pages give as evidence.
-func TestDocs_CitedTestsExist(t *testing.T) {
+// declaredTests returns the names of the tests of the repository, whatever their build
+// tags.
+func declaredTests(t *testing.T) map[string]bool {
+	t.Helper()
 	declared := map[string]bool{}
 	err := filepath.WalkDir(repository, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
@@ -162,6 +171,12 @@ func TestDocs_CitedTestsExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return declared
+}
+
+// TestDocs_CitedTestsExist checks the names of tests that pages give as evidence.
+func TestDocs_CitedTestsExist(t *testing.T) {
+	declared := declaredTests(t)
 	for name, page := range pages(t) {
 		for _, test := range citedTest.FindAllString(prose(page), -1) {
 			if !declared[test] && test != "TestSubject_Condition" {

@@ -1,6 +1,7 @@
 package system
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -92,6 +93,42 @@ func TestNodes_ChangesTakeEffect(t *testing.T) {
 		}
 		t.Error("the machine is too slow for a verify_cache of 30s")
 	})
+}
+
+// TestNodes_UserFieldsDiffer uses an account through two hosts with different user fields:
+// each returns and accepts its own, and neither loses values of the other.
+func TestNodes_UserFieldsDiffer(t *testing.T) {
+	t.Parallel()
+	database := testkit.Postgres(t)
+	near := start(t, options{database: database, settings: cheap})
+	far := start(t, options{database: database, settings: cheap})
+	near.putSchema(t, `[{"name":"motto","type":"text"}]`)
+	far.putSchema(t, `[{"name":"title","type":"text"}]`)
+	wantProfile := func(s *system, as pair, want map[string]string) {
+		t.Helper()
+		var data struct {
+			Profile map[string]any `json:"user_profile"`
+		}
+		if err := json.Unmarshal(s.getAs(t, as, "profile/").Raw, &struct{ Data any }{&data}); err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range []string{"motto", "title"} {
+			got, has := data.Profile[field]
+			if value, wanted := want[field]; has != wanted || wanted && got != value {
+				t.Errorf("%s: got %v as %s, want %q", s.url, got, field, value)
+			}
+		}
+	}
+	u := near.newUser(t)
+	near.postAs(t, u.pair, "profile/", params{"motto": "onward"}).want(t, "")
+	far.postAs(t, u.pair, "profile/", params{"motto": "upward"}).want(t, "validation_failed")
+	far.postAs(t, u.pair, "profile/", params{"title": "Countess"}).want(t, "")
+	wantProfile(near, u.pair, map[string]string{"motto": "onward"})
+	wantProfile(far, u.pair, map[string]string{"title": "Countess"})
+	for _, s := range []*system{near, far} {
+		s.putSchema(t, `[{"name":"motto","type":"text"},{"name":"title","type":"text"}]`)
+		wantProfile(s, u.pair, map[string]string{"motto": "onward", "title": "Countess"})
+	}
 }
 
 // page returns the status of a page of the host's own that only users see.

@@ -78,14 +78,15 @@ type tour struct {
 }
 
 // play returns the page with the outputs of its commands. A command begins with
-// "$ " in a block of type console and continues while its lines end with \.
+// "$ " in a block of type console and continues while its lines end with \. A block
+// with a mark of its own (commands_test.go) is another test's.
 func (p *tour) play(t *testing.T, page string) string {
 	var out, command strings.Builder
-	inBlock := false
+	inBlock, previous := false, ""
 	for line := range strings.Lines(page) {
 		switch {
 		case strings.HasPrefix(line, "```"):
-			inBlock = line == "```console\n"
+			inBlock = line == "```console\n" && !mark.MatchString(previous)
 			out.WriteString(line)
 		case !inBlock:
 			out.WriteString(line)
@@ -100,6 +101,7 @@ func (p *tour) play(t *testing.T, page string) string {
 				command.Reset()
 			}
 		}
+		previous = line
 	}
 	return out.String()
 }

@@ -1,3 +1,6 @@
+-- Operations write accounts before jobs. In another order they and this migration could wait for each other.
+LOCK TABLE personal_accounts IN SHARE ROW EXCLUSIVE MODE;
+
 ALTER TABLE personal_jobs ADD COLUMN account_id BIGINT; -- NULL: nobody's; no reference, as the end of an account is told too
 CREATE INDEX personal_jobs_account ON personal_jobs (account_id, kind, id);
 

@@ -1,0 +1,311 @@
+//go:build extended
+
+package system
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/testkit"
+)
+
+// TestNodes_RollingSwapLosesNothing runs the commands of docs/operations.md that swap
+// three hosts on one database to another version, one after the other, and back, while
+// users send each request to another node than the previous one: no request may fail, and
+// every mail and event is delivered. With PERSONAL_TEST_RELEASED the old version is the
+// last release.
+func TestNodes_RollingSwapLosesNothing(t *testing.T) {
+	const page, next = "docs/operations.md", "1.3.0"
+	blocks := blocksRunBy(t, page, "TestNodes_RollingSwapLosesNothing")
+	if len(blocks) != 4 {
+		t.Fatalf("%s has %d blocks of commands for this test, want 4: install, migrate, swap, roll back", page, len(blocks))
+	}
+	binary, old := testkit.OtherPlugin(t, next)
+	database := testkit.Postgres(t)
+	control := &sandbox{dir: t.TempDir(), stopped: true}
+	var nodes []*system
+	for i := range 3 {
+		home := filepath.Join(control.dir, fmt.Sprintf("node%d", i+1))
+		node := start(t, options{
+			database: database, settings: cheap + unthrottled + links, data: filepath.Join(home, "data"),
+			flags: []string{"--plugin", binary, "--bake", "2s"},
+		})
+		if err := os.Symlink(filepath.Dir(testkit.Binaries(t).Host), filepath.Join(home, "bin")); err != nil {
+			t.Fatal(err)
+		}
+		control.write(t, filepath.Base(home)+"/url", node.url)
+		nodes = append(nodes, node)
+	}
+	control.connect(t, database)
+	pack := exec.CommandContext(t.Context(), "go", "run", "./internal/tools/bundle", "build", "--version", next, "--out", filepath.Join(control.dir, "dist"), "./plugin")
+	pack.Dir = repository
+	if out, err := pack.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+
+	load := travel(nodes)
+	load.wantMore(t, 100)
+	for _, b := range blocks[:2] {
+		control.play(t, b)
+	}
+	wantVersions(t, nodes, old)
+	control.play(t, blocks[2])
+	wantVersions(t, nodes, next)
+	wantOneAfterTheOther(t, nodes)
+	load.wantMore(t, 100)
+
+	control.set = append(control.set, strings.Replace(blocks[2].text, "\nroll "+next+"\n", "\n", 1))
+	control.play(t, commandBlock{page: page, kind: "console", text: "$ roll 9.9.9; echo exit $?\nfind refused\n…9.9.9…\nexit 1\n"})
+	wantVersions(t, nodes, next)
+
+	back := blocks[3]
+	back.text = strings.ReplaceAll(back.text, "1.2.3", old)
+	control.play(t, back)
+	wantVersions(t, nodes, old)
+	load.wantMore(t, 100)
+	load.end(t)
+}
+
+// connect puts programs into the sandbox that stand for ssh and scp: they run commands in
+// the folders of the nodes, where the page's address is that of the node's host.
+func (s *sandbox) connect(t *testing.T, database string) {
+	t.Helper()
+	if err := os.Mkdir(filepath.Join(s.dir, "path"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range map[string]string{
+		"ssh": `cd "$(dirname "$0")/../$1" && shift && exec bash -c "${*//http:\/\/127.0.0.1:8080/$(cat url)}"`,
+		"scp": `cp "$1" "$(dirname "$0")/../${2%:}/"`,
+	} {
+		path := filepath.Join(s.dir, "path", name)
+		if err := os.WriteFile(path, []byte("#!/bin/bash\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.set = []string{"export PATH=$PWD/path:$PATH", "export PERSONAL_DATABASE='" + database + "'"}
+}
+
+// wantVersions checks which version each node serves.
+func wantVersions(t *testing.T, nodes []*system, want string) {
+	t.Helper()
+	for i, node := range nodes {
+		if active := node.plugin(t).Active; active.Version != want || active.State != "serving" {
+			t.Errorf("node %d: got version %s, %s, want %s, serving", i+1, active.Version, active.State, want)
+		}
+	}
+}
+
+// wantOneAfterTheOther checks that each node switched after the bake of the previous one.
+func wantOneAfterTheOther(t *testing.T, nodes []*system) {
+	t.Helper()
+	var settled time.Time
+	for i, node := range nodes {
+		times := map[string]time.Time{}
+		for line := range strings.Lines(readFile(t, filepath.Join(node.data, "plugin-events.ndjson"))) {
+			var e struct {
+				Time time.Time `json:"time"`
+				Kind string    `json:"kind"`
+			}
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatal(err)
+			}
+			times[e.Kind] = e.Time
+		}
+		if !times["switched"].After(settled) || !times["settled"].After(times["switched"]) {
+			t.Errorf("node %d: got events %v, want a switch after %v and a completed bake", i+1, times, settled)
+		}
+		settled = times["settled"]
+	}
+}
+
+// travellers are users each of whom sends every request to another node than the previous
+// one.
+type travellers struct {
+	nodes   []*system
+	stop    chan struct{}
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	requests map[*system]int
+	users    []user // each has requested a recovery
+	failures []error
+}
+
+func travel(nodes []*system) *travellers {
+	l := &travellers{nodes: nodes, stop: make(chan struct{}), requests: map[*system]int{}}
+	for i := range 6 {
+		l.running.Go(func() {
+			for at := i; ; {
+				select {
+				case <-l.stop:
+					return
+				default:
+				}
+				if err := l.visit(&at); err != nil {
+					l.mu.Lock()
+					l.failures = append(l.failures, err)
+					l.mu.Unlock()
+				}
+			}
+		})
+	}
+	return l
+}
+
+// visit is the life of a new user: they register, use the session, sign in again, request
+// a recovery, and sign out. The node of each request follows at.
+func (l *travellers) visit(at *int) error {
+	ask := func(c call, data any) error {
+		*at++
+		node := l.nodes[*at%len(l.nodes)]
+		r, err := node.exchange(c)
+		if err == nil && r.Status != http.StatusOK {
+			err = fmt.Errorf("%s at node %d: got %d %s", c.path, *at%len(l.nodes)+1, r.Status, r.Raw)
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.requests[node]++
+		if err == nil && data != nil {
+			err = json.Unmarshal(r.Raw, &struct{ Data any }{data})
+		}
+		return err
+	}
+	p := applicant(nil)
+	u := user{login: p["login"].(string), email: p["email"].(string), password: p["password"].(string)}
+	var session struct {
+		ID   int64  `json:"user_id"`
+		Hash string `json:"user_hash"`
+	}
+	if err := ask(call{path: "register/", params: p}, &session); err != nil {
+		return err
+	}
+	for i := range 12 {
+		u.pair = pair{session.ID, session.Hash}
+		var err error
+		switch i {
+		case 4:
+			err = ask(call{path: "auth/", params: params{"login": u.login, "password": u.password}}, &session)
+		case 6:
+			err = ask(call{path: "profile/", as: u.pair, params: params{"name": "Anna"}}, nil)
+		case 8:
+			err = ask(call{path: "recover/", params: params{"login": u.login}}, nil)
+		case 11:
+			err = ask(call{path: "logout/", as: u.pair, params: params{}}, nil)
+		default:
+			err = ask(call{path: "auth_refresh/", as: u.pair}, &session)
+			if err == nil {
+				err = ask(call{method: http.MethodGet, path: "profile/", as: pair{session.ID, session.Hash}}, nil)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("user %d, step %d: %w", u.ID, i, err)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.users = append(l.users, u)
+	return nil
+}
+
+// wantMore waits until each node has received n more requests.
+func (l *travellers) wantMore(t *testing.T, n int) {
+	t.Helper()
+	seen := func() (least int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		least = l.requests[l.nodes[0]]
+		for _, node := range l.nodes {
+			least = min(least, l.requests[node])
+		}
+		return least
+	}
+	before := seen()
+	eventually(t, "each node receives requests", func() bool { return seen() >= before+n })
+}
+
+// end stops the users and checks that no request failed, and that each user got their
+// mail, and the site each event, through some node.
+func (l *travellers) end(t *testing.T) {
+	t.Helper()
+	close(l.stop)
+	l.running.Wait()
+	for i, err := range l.failures[:min(len(l.failures), 5)] {
+		t.Errorf("failure %d of %d: %v", i+1, len(l.failures), err)
+	}
+	for i, node := range l.nodes {
+		for _, line := range append(node.log.linesWith("level=WARN"), node.log.linesWith("level=ERROR")...) {
+			t.Logf("node %d: %s", i+1, line)
+		}
+	}
+	t.Logf("%d users; requests of the nodes: %d, %d, %d", len(l.users), l.requests[l.nodes[0]], l.requests[l.nodes[1]], l.requests[l.nodes[2]])
+	if len(l.users) == 0 {
+		t.Fatal("no user has come to the end of their visit")
+	}
+	var mails, events map[string]int
+	missing := func() (n int) {
+		mails, events = l.delivered(t)
+		for _, u := range l.users {
+			for _, kind := range []string{"registered", "signed_in", "recovery_requested"} {
+				if events[fmt.Sprintf("%s %d", kind, u.ID)] == 0 {
+					n++
+				}
+			}
+			if mails[u.email] == 0 {
+				n++
+			}
+		}
+		return n
+	}
+	eventually(t, "every mail and event is delivered", func() bool { return missing() == 0 })
+	for what, got := range map[string]map[string]int{"mails": mails, "events": events} {
+		repeated := 0
+		for _, n := range got {
+			repeated += n - 1
+		}
+		t.Logf("%d %s, %d of them repeated", len(got), what, repeated)
+	}
+	// What nodes keep of a user fits together: a token from a mail of one node works at another.
+	u := l.users[len(l.users)-1]
+	for i, node := range l.nodes {
+		if found := node.mailsTo(t, u.email); len(found) > 0 {
+			l.nodes[(i+1)%len(l.nodes)].post(t, "recover_confirm/", confirm(found[0].token(t), recovered)).want(t, "")
+			return
+		}
+	}
+}
+
+// delivered counts the mails by recipient and the events by type and user.
+func (l *travellers) delivered(t *testing.T) (mails, events map[string]int) {
+	mails, events = map[string]int{}, map[string]int{}
+	for _, node := range l.nodes {
+		files, err := filepath.Glob(filepath.Join(node.data, "mail", "*.eml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			for line := range bytes.Lines([]byte(readFile(t, file))) {
+				if to, is := strings.CutPrefix(string(line), "To: "); is {
+					mails[strings.Trim(strings.TrimSpace(to), "<>")]++
+				}
+			}
+		}
+		for _, line := range node.log.linesWith(`msg="account event"`) {
+			_, rest, _ := strings.Cut(line, " type=")
+			var kind string
+			var id int64
+			if _, err := fmt.Sscanf(rest, "%s user_id=%d", &kind, &id); err == nil {
+				events[fmt.Sprintf("%s %d", kind, id)]++
+			}
+		}
+	}
+	return mails, events
+}

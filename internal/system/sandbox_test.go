@@ -173,9 +173,9 @@ func (b commandBlock) commands() []step {
 	return steps
 }
 
-// serve matches a command that starts the host, which then runs until the next one, or
+// startsHost matches a command that starts the host, which then runs until the next one, or
 // until the page ends.
-var serve = regexp.MustCompile(`(?m)^(?:bin/host-sample serve\b.*|make run)\n`)
+var startsHost = regexp.MustCompile(`(?m)^(?:bin/host-sample serve\b.*|make run)\n`)
 
 // keeps matches what later commands of the page rely on.
 var keeps = regexp.MustCompile(`(?m)^(?:(?:export )?[A-Z_]+=\S*(?: *#.*)?|cd .*)$`)
@@ -186,7 +186,7 @@ func (s *sandbox) play(t *testing.T, b commandBlock) {
 	t.Helper()
 	for _, c := range b.commands() {
 		script := c.command
-		if at := serve.FindStringIndex(script); at != nil {
+		if at := startsHost.FindStringIndex(script); at != nil {
 			s.run(t, b, step{command: script[:at[0]]})
 			s.serve(t, script[at[0]:at[1]])
 			if c.output != "" {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const repository = "../.."
@@ -45,18 +47,12 @@ func TestREADME_HasAtMost150Lines(t *testing.T) {
 	}
 }
 
-// TestREADME_ExampleIsPartOfEmbedding compares the excerpt in the README with the
-// program that TestDocs_GoExamplesCompile builds.
+// TestREADME_ExampleIsPartOfEmbedding compares the program in the README with the one
+// in docs/embedding.md.
 func TestREADME_ExampleIsPartOfEmbedding(t *testing.T) {
-	embedding := readFile(t, repository+"/docs/embedding.md")
-	for _, block := range codeBlock.FindAllStringSubmatch(readFile(t, repository+"/README.md"), -1) {
-		if block[1] != "go" {
-			continue
-		}
-		indented := "\t" + strings.ReplaceAll(strings.TrimSuffix(block[2], "\n"), "\n", "\n\t") + "\n"
-		if !strings.Contains(embedding, indented) {
-			t.Errorf("docs/embedding.md does not contain the example in README.md:\n%s", block[2])
-		}
+	example := blockOf(t, readFile(t, repository+"/README.md"), "Embed it", "go")
+	if got := blockOf(t, readFile(t, embeddingPage), "The short program", "go"); got != example {
+		t.Errorf("docs/embedding.md begins with another program than README.md (-README.md +got):\n%s", cmp.Diff(example, got))
 	}
 }
 

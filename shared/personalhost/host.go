@@ -2,6 +2,7 @@ package personalhost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -19,6 +20,13 @@ type Host struct {
 }
 
 var _ personal.Host = (*Host)(nil)
+
+func (h *Host) check() error {
+	if h == nil || h.Fields == nil || h.Mail == nil || h.Log == nil {
+		return errors.New("a personalhost.Host needs Fields, Mail and Log")
+	}
+	return nil
+}
 
 // UserFields returns the schema from memory.
 func (h *Host) UserFields(context.Context) (personal.Schema, error) {

@@ -74,10 +74,13 @@ func (m *Module) Close() error { return m.close() }
 // listen or fails ends it earlier; the module is closed after that, too.
 //
 // Serve sets ReadHeaderTimeout (10 s), IdleTimeout (2 min) and ErrorLog where they are
-// zero; the API limits the reading of its bodies itself. It serves HTTP without TLS,
-// which terminates at a proxy.
+// zero, and the API alone as a missing Handler. The API limits the reading of its bodies
+// itself. Serve does not use TLS, which terminates at a proxy.
 func (m *Module) Serve(ctx context.Context, server *http.Server) (err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
+	if server.Handler == nil {
+		server.Handler = m.Front(nil)
+	}
 	server.ReadHeaderTimeout = cmp.Or(server.ReadHeaderTimeout, 10*time.Second)
 	server.IdleTimeout = cmp.Or(server.IdleTimeout, 2*time.Minute)
 	server.ErrorLog = cmp.Or(server.ErrorLog, slog.NewLogLogger(m.log.Handler(), slog.LevelWarn))

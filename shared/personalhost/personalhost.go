@@ -107,6 +107,9 @@ func open(ctx context.Context, c Config) (*Module, error) {
 	if err := m.manager.WaitReady(ctx); err != nil {
 		return nil, errors.Join(err, m.close())
 	}
+	if c.Host == nil {
+		m.log.Warn("mails are captured in the data folder, not sent: its readers can take over accounts; set Config.Host to send mails")
+	}
 	return m, nil
 }
 
@@ -159,6 +162,11 @@ func (c *Config) complete() (err error) {
 	if m.Catalogue != nil || m.Host != nil || m.DatabaseURL != "" || m.Settings != nil || m.Log != nil {
 		return errors.New("Config.Manager must not set Catalogue, Host, DatabaseURL, Settings or Log: set the fields of Config")
 	}
+	if h, ok := c.Host.(interface{ check() error }); ok { // a *Host, or a type that embeds one
+		if err := h.check(); err != nil {
+			return fmt.Errorf("Config.Host: %w", err)
+		}
+	}
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.API.Log = cmp.Or(c.API.Log, c.Log)
 	return nil
@@ -191,12 +199,10 @@ func readyHost(c Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(c.Data, "mail")
-	mails, err := mailer.NewCapture(dir, &mail.Address{Address: "personal@localhost"})
+	mails, err := mailer.NewCapture(filepath.Join(c.Data, "mail"), &mail.Address{Address: "personal@localhost"})
 	if err != nil {
 		return nil, err
 	}
-	c.Log.Warn("mails are captured, not sent: readers of the folder can take over accounts; set Config.Host to send mails", "dir", dir)
 	return &Host{Fields: fields, Mail: mails, Log: c.Log}, nil
 }
 

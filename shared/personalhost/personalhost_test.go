@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
 )
 
@@ -21,6 +22,7 @@ func TestOpen_InvalidConfigNamesTheField(t *testing.T) {
 	if err := os.WriteFile(notABinary, []byte("hello\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	const incompleteHost = "Config.Host: a personalhost.Host needs Fields, Mail and Log"
 	for name, test := range map[string]struct {
 		change func(*Config)
 		want   string
@@ -30,6 +32,10 @@ func TestOpen_InvalidConfigNamesTheField(t *testing.T) {
 		"unknown database":      {func(c *Config) { c.DatabaseURL = "mysql://u:secret@db" }, "Config.DatabaseURL: it must begin with sqlite:// or postgres://"},
 		"invalid API option":    {func(c *Config) { c.API.BasePath = "x/" }, `Config.API: personalhttp: options: base path "x/"`},
 		"manager with own host": {func(c *Config) { c.Manager.Host = &Host{} }, "Config.Manager must not set"},
+		"host without fields":   {func(c *Config) { c.Host = &Host{Mail: failingSender{}, Log: quietLog()} }, incompleteHost},
+		"host without mail":     {func(c *Config) { c.Host = &Host{Fields: &fieldstore.Store{}, Log: quietLog()} }, incompleteHost},
+		"host without log":      {func(c *Config) { c.Host = &Host{Fields: &fieldstore.Store{}, Mail: failingSender{}} }, incompleteHost},
+		"embedded no host":      {func(c *Config) { c.Host = struct{ *Host }{} }, incompleteHost},
 		"no plugin":             {func(c *Config) { c.Plugin = "" }, "no plugin is installed: set Config.Plugin"},
 		"missing plugin":        {func(c *Config) { c.Plugin += ".missing" }, "Config.Plugin: installing a plugin: open "},
 		"not a plugin":          {func(c *Config) { c.Plugin = notABinary }, "Config.Plugin: installing a plugin: plugin: cannot be installed here"},
@@ -131,7 +137,7 @@ func TestReadyHost_HasNoFieldsAndCapturesMails(t *testing.T) {
 	if files, _ := filepath.Glob(filepath.Join(data, "mail", "*-m1.eml")); len(files) != 1 {
 		t.Errorf("got files %v, want the mail", files)
 	}
-	if text := log.String(); !strings.Contains(text, "mails are captured, not sent") || strings.Contains(text, "a secret") {
-		t.Errorf("got log %q, want the warning and no secret", text)
+	if text := log.String(); !strings.Contains(text, "mail_id=m1") || strings.Contains(text, "a secret") {
+		t.Errorf("got log %q, want the mail's ID and no secret", text)
 	}
 }

@@ -24,13 +24,7 @@ func Example() {
 		user, _ := personalhttp.UserFrom(r.Context())
 		fmt.Fprintf(w, "Orders of %s", user.Profile.Login)
 	})))
-	site := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if api.Matches(r) {
-			api.ServeHTTP(w, r)
-			return
-		}
-		pages.ServeHTTP(w, r)
-	})
+	site := api.Front(pages)
 
 	recorder := httptest.NewRecorder()
 	site.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/my/orders", nil))

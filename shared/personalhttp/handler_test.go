@@ -111,6 +111,38 @@ func TestMatches_PrefixOnly(t *testing.T) {
 	}
 }
 
+func TestFront_PassesOtherPathsUnchanged(t *testing.T) {
+	service := &personaltest.Service{FieldsFunc: func(context.Context) ([]personal.Field, error) { return nil, nil }}
+	h, err := personalhttp.New(service, personalhttp.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.URL.Path)
+		w.WriteHeader(http.StatusTeapot)
+	})
+	for _, test := range []struct {
+		path       string
+		front      http.Handler
+		wantStatus int
+	}{
+		{"/api/v1/personal/fields/", h.Front(next), http.StatusOK},
+		{"/api/v1/personal//fields/", h.Front(next), http.StatusNotFound}, // the API's own
+		{"/a//../b", h.Front(next), http.StatusTeapot},
+		{"/a", h.Front(nil), http.StatusNotFound},
+	} {
+		w := httptest.NewRecorder()
+		test.front.ServeHTTP(w, httptest.NewRequest(http.MethodGet, test.path, nil))
+		if w.Code != test.wantStatus {
+			t.Errorf("%s: got status %d, want %d", test.path, w.Code, test.wantStatus)
+		}
+	}
+	if !slices.Equal(got, []string{"/a//../b"}) {
+		t.Errorf("next got %v, want one path as it was sent", got)
+	}
+}
+
 func TestNew_RejectsInvalidOptions(t *testing.T) {
 	for name, o := range map[string]personalhttp.Options{
 		"base path without slash":    {BasePath: "x"},

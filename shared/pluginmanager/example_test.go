@@ -15,8 +15,8 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// A content management system loads the plugin and serves the API before its own
-// router, which may clean paths and redirect.
+// A content management system that does without personalhost.Open loads the plugin and
+// serves the API in front of its own router.
 func Example() {
 	serve := func(ctx context.Context, cms personal.Host, account http.Handler) error {
 		catalogue, err := plugincatalogue.Open("data/plugins/personal")
@@ -47,13 +47,7 @@ func Example() {
 		}
 		pages := http.NewServeMux()
 		pages.Handle("/account/", api.RequireUser(account)) // your page, for signed-in users
-		server := &http.Server{Addr: ":8080", ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if api.Matches(r) {
-				api.ServeHTTP(w, r)
-				return
-			}
-			pages.ServeHTTP(w, r)
-		})}
+		server := &http.Server{Addr: ":8080", ReadHeaderTimeout: 10 * time.Second, Handler: api.Front(pages)}
 		stopped := make(chan error, 1)
 		context.AfterFunc(ctx, func() { stopped <- server.Shutdown(context.WithoutCancel(ctx)) })
 		if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {

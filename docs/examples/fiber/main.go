@@ -32,8 +32,13 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	err = site(module.API()).Listen(*address, fiber.ListenConfig{GracefulContext: ctx, ShutdownTimeout: 30 * time.Second})
-	if err := errors.Join(err, module.Close()); err != nil { // the last requests need the module
+	app := site(module.API())
+	stopped := make(chan error, 1)
+	context.AfterFunc(ctx, func() { stopped <- app.ShutdownWithTimeout(30 * time.Second) })
+	if err = app.Listen(*address); err == nil {
+		err = <-stopped // the last requests still need the module
+	}
+	if err := errors.Join(err, module.Close()); err != nil {
 		log.Fatal(err)
 	}
 }

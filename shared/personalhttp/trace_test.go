@@ -171,6 +171,25 @@ func TestSpan_OfTheHostsMiddlewareTakesPrecedence(t *testing.T) {
 	}
 }
 
+// The host's middleware has decided against recording.
+func TestSpan_UnsampledOneOfTheHostsMiddlewareTakesPrecedence(t *testing.T) {
+	never, _ := newSpans(false)
+	recorder := tracetest.NewSpanRecorder()
+	h, err := personalhttp.New(noService(), personalhttp.Options{
+		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder), sdktrace.WithSampler(sdktrace.AlwaysSample())), Log: quiet(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, _ := never.Tracer("host").Start(t.Context(), "above")
+	r := httptest.NewRequestWithContext(ctx, "GET", prefix+"profile/", nil)
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	h.WithCall(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)
+	if n := len(recorder.Ended()); n != 0 {
+		t.Errorf("got %d spans, want none", n)
+	}
+}
+
 func TestSpan_OfPagesHasPatternAndStatus(t *testing.T) {
 	provider, spans := newSpans(true)
 	var seen context.Context
@@ -189,6 +208,7 @@ func TestSpan_OfPagesHasPatternAndStatus(t *testing.T) {
 	mux.Handle("GET /mine/{id}", h.RequireUser(teapot))
 	mux.Handle("/open/", teapot)
 	mux.HandleFunc("/empty", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/hints", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusEarlyHints) })
 	mux.HandleFunc("/broken", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	inside, outside := http.Handler(mux), h.WithCall(mux)
 	for _, tt := range []struct {
@@ -201,6 +221,7 @@ func TestSpan_OfPagesHasPatternAndStatus(t *testing.T) {
 		{"/mine/7", "GET /mine/{id}", "418", outside, true},
 		{"/open/anna", "GET /open/", "418", outside, false},
 		{"/empty", "GET /empty", "200", outside, false},
+		{"/hints", "GET /hints", "200", outside, false},
 		{"/anna", "GET", "404", outside, false},
 		{"/broken", "GET /broken", "", outside, false},
 	} {

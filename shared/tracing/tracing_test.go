@@ -52,8 +52,12 @@ func TestContext_BadTextsAreDropped(t *testing.T) {
 		"no list":  "vendor",
 		"too long": "vendor=" + strings.Repeat("x", 250) + ",other=" + strings.Repeat("y", 250) + ",third=1",
 	} {
-		if got, want := tracing.ContextOf(tracing.Context{Parent: parent, State: state}.Join(t.Context())), (tracing.Context{Parent: parent}); got != want {
+		ctx := tracing.Context{Parent: parent, State: state}.Join(t.Context())
+		if got, want := tracing.ContextOf(ctx), (tracing.Context{Parent: parent}); got != want {
 			t.Errorf("tracestate %s: got %+v, want %+v", name, got, want)
+		}
+		if n := trace.SpanContextFromContext(ctx).TraceState().Len(); n > 0 {
+			t.Errorf("tracestate %s: got %d members, want none", name, n)
 		}
 	}
 }

@@ -130,7 +130,7 @@ type Service struct {
 	logKey   [32]byte // key of digests in the log
 	wake     func()   // wakes the outbox worker after a job was stored
 
-	rejected func(limit string) // is told about refused attempts, see CountRejections
+	rejected func(limit string) // see CountRejections
 
 	sessionWrites throttle.Memory // by session id
 	useWarnings   throttle.Memory // one key: limits the log warnings about last uses that were not stored

@@ -562,7 +562,7 @@ func TestQueue_ObservesWaitsOfUsers(t *testing.T) {
 		if err := q.enter(t.Context(), user); err != nil {
 			t.Fatal(err)
 		}
-		_ = q.enter(t.Context(), user)                     // it waits in vain
+		_ = q.enter(t.Context(), user)                     // gets no turn
 		_ = q.enter(t.Context(), Source{background: true}) // no user waits
 		want := []wait{{0, nil}, {2 * time.Second, nil}, {maxWait, ErrBusy}}
 		if !slices.Equal(seen, want) {

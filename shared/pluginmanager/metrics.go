@@ -156,7 +156,7 @@ func (l *ledger) has(p *instance) bool {
 }
 
 // record stores a reading. Two readings of a process may arrive in either order, and a
-// faulty process may count down: the larger number counts.
+// defective process may count down: the larger number counts.
 func (l *ledger) record(p *instance, metrics []pluginrpc.Metric) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,8 +245,8 @@ func (c counters) add(metrics []pluginrpc.Metric, limit int) {
 }
 
 // merge combines numbers with those of metrics. A metric whose form, its type, labels or
-// buckets, has changed begins anew, because different forms have no sum. New series above
-// the limit are left out: a faulty plugin could make new ones at every reading.
+// buckets, has changed begins at zero, because different forms have no sum. New series above
+// the limit are left out: a defective plugin could make new ones at every reading.
 func (c counters) merge(metrics []pluginrpc.Metric, limit int, values func(a, b float64) float64, counts func(a, b uint64) uint64) {
 	size := 0
 	for _, known := range c {

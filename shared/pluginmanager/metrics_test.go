@@ -191,7 +191,7 @@ func TestMetrics_PluginWithoutMetricsAddsNothing(t *testing.T) {
 	}
 }
 
-func TestMetrics_FaultyPluginIsBounded(t *testing.T) {
+func TestMetrics_DefectivePluginIsBounded(t *testing.T) {
 	t.Run("new series at every reading", func(t *testing.T) {
 		r := newRig(t, newSeries, nil)
 		r.start(t)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -73,16 +72,13 @@ const (
 	maxLabels  = 4
 	maxBuckets = 32
 	maxHelp    = 300
+	maxName    = 80 // after the prefix
+	maxLabel   = 32
+	maxValue   = 64 // of a label
 	// maxCount bounds the numbers of a histogram: sums over processes do not overflow.
 	maxCount = 1 << 48
 	// MaxMetricSeries bounds the series of all metrics together.
 	MaxMetricSeries = 500
-)
-
-var (
-	metricName = regexp.MustCompile(`^personal_plugin_[a-z0-9_]{1,80}$`)
-	labelName  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
-	labelValue = regexp.MustCompile(`^[A-Za-z0-9_.+-]{1,64}$`)
 )
 
 // ErrInvalidMetrics means that a plugin sent metrics that a host does not accept.
@@ -158,7 +154,7 @@ func checkMetrics(metrics []Metric) error {
 	names := map[string]struct{}{}
 	series := 0
 	for i, m := range metrics {
-		if !metricName.MatchString(m.Name) {
+		if rest, ok := strings.CutPrefix(m.Name, "personal_plugin_"); !ok || !isWord(rest, maxName, "_") {
 			return fmt.Errorf("the name of number %d has not the form personal_plugin_…", i+1)
 		}
 		if _, twice := names[m.Name]; twice {
@@ -185,13 +181,13 @@ func (m Metric) check() error {
 		return errors.New("the bounds of buckets are invalid")
 	}
 	for i, name := range m.Labels {
-		if !labelName.MatchString(name) || name == "le" || name == "quantile" || slices.Contains(m.Labels[:i], name) {
+		if !isWord(name, maxLabel, "_") || name[0] < 'a' || name == "le" || name == "quantile" || slices.Contains(m.Labels[:i], name) {
 			return errors.New("the name of a label is invalid")
 		}
 	}
 	seen := map[string]struct{}{}
 	for _, s := range m.Series {
-		if len(s.LabelValues) != len(m.Labels) || !allMatch(labelValue, s.LabelValues) {
+		if len(s.LabelValues) != len(m.Labels) || !areValues(s.LabelValues) {
 			return errors.New("the value of a label is invalid")
 		}
 		key := strings.Join(s.LabelValues, " ")
@@ -213,7 +209,7 @@ func (m Metric) check() error {
 	return nil
 }
 
-// rises reports whether the numbers are finite and each is greater than the one before.
+// rises reports whether the numbers are finite and each is greater than the previous one.
 func rises(numbers []float64) bool {
 	for i, n := range numbers {
 		if math.IsNaN(n) || math.IsInf(n, 0) || i > 0 && n <= numbers[i-1] {
@@ -223,8 +219,14 @@ func rises(numbers []float64) bool {
 	return true
 }
 
-func allMatch(pattern *regexp.Regexp, texts []string) bool {
-	return !slices.ContainsFunc(texts, func(text string) bool { return !pattern.MatchString(text) })
+func areValues(labels []string) bool {
+	return !slices.ContainsFunc(labels, func(value string) bool { return !isWord(value, maxValue, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_.+-") })
+}
+
+// isWord reports whether a text of 1 to limit bytes consists of small letters, digits and
+// the other characters.
+func isWord(text string, limit int, others string) bool {
+	return text != "" && len(text) <= limit && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789"+others) == "" // stops at any other
 }
 
 // Outcome classifies how an operation ended.
@@ -267,11 +269,11 @@ func Operations() []string {
 	return names
 }
 
-// Observer is told in the plugin process about every call of an operation, see
+// Observer is called in the plugin process after every call of an operation, see
 // [Operations]. It must be fast and safe for concurrent use.
 type Observer func(operation string, outcome Outcome, took time.Duration)
 
-// call tells the observer, if there is one, about a call that ended with a status.
+// call calls the observer, if there is one, after a call that ended with a status.
 func (o Observer) call(fullMethod string, err error, took time.Duration) {
 	if o != nil {
 		o(fullMethod[strings.LastIndexByte(fullMethod, '/')+1:], outcomeOf(err), took)

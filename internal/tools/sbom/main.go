@@ -113,7 +113,7 @@ func components(info *debug.BuildInfo) ([]component, error) {
 		}
 		sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(m.Sum, "h1:"))
 		if err != nil || len(sum) != sha256.Size {
-			return nil, fmt.Errorf("module %s has the sum %q, want one that begins with h1:", m.Path, m.Sum)
+			return nil, fmt.Errorf("module %s has the sum %q, want h1: and a digest", m.Path, m.Sum)
 		}
 		all = append(all, component{Type: "library", Name: m.Path, Version: m.Version, Hashes: sha256Of(sum), PURL: purl(m.Path, m.Version)})
 	}

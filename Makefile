@@ -5,7 +5,7 @@ FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
 SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:build soak' internal/system/*_test.go) /dev/null | cut -d' ' -f2 | paste -sd '|')
 
-.PHONY: build plugin run dev test e2e lint generate fuzz soak coverage bench compare bench-growth clean
+.PHONY: build plugin run dev test e2e lint generate fuzz soak coverage sbom bench compare bench-growth clean
 
 # Programs without symbols, as they are released; panics still show functions and
 # lines. For a debugger, with symbols and the paths of the source: make build STRIP=
@@ -72,6 +72,12 @@ coverage:
 	@awk -F '[: ]' '/^mode/ { next } { n[$$1 " " $$2] = $$3; if ($$4) hit[$$1 " " $$2] = 1 } \
 		END { for (b in n) { p = b; sub(/\/[^\/]*$$/, "", p); all[p] += n[b]; if (b in hit) covered[p] += n[b] } \
 		for (p in all) printf "%5.1f%% of %5d %s\n", 100 * covered[p] / all[p], all[p], p | "sort -k4" }' bin/coverage.out
+
+# The bill of materials of each program, in dist/.
+sbom: build
+	mkdir -p dist
+	go run ./internal/tools/sbom bin/host-sample dist/sbom-host-sample.json
+	go run ./internal/tools/sbom bin/personal dist/sbom-personal.json
 
 bench:
 	$(POSTGRES) go test -run '^$$' -bench . -benchmem ./...

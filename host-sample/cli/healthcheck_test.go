@@ -28,7 +28,7 @@ func TestHealthcheck_FailsUnlessTheHostIsReady(t *testing.T) {
 			writeJSON(w, http.StatusServiceUnavailable, readiness{State: "restarting"})
 		},
 		"responds with status 404, and not as a host": http.NotFound,
-		"deadline exceeded": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"deadline exceeded":                           func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 	}
 	for want, respond := range responses {
 		server := httptest.NewServer(respond)

@@ -66,7 +66,10 @@ func TestMemory_HardLimitEndsAProcessThatGrows(t *testing.T) {
 		list, _ := filepath.Glob(filepath.Join(delegated, "personal-plugin-*"))
 		return list
 	}
-	r := newSwapRig(t, func(c *pluginmanager.Config) { c.MemoryLimit, c.ActivateTimeout = limit<<20, generous })
+	r := newSwapRig(t, func(c *pluginmanager.Config) {
+		c.MemoryLimit, c.ActivateTimeout = limit<<20, generous
+		c.StartTimeout, c.ConfigureTimeout, c.HealthTimeout = generous, generous, generous // the machine may be an emulated one
+	})
 	r.start(t)
 	if !strings.Contains(r.log.String(), "plugin memory has a hard limit") {
 		t.Errorf("got the log %s, want that the limit is hard", r.log)

@@ -326,14 +326,7 @@ func (c *callbacks) UserFields(context.Context) (personal.Schema, error) {
 
 // SendMail sends a mail, or keeps it if no relay is configured.
 func (c *callbacks) SendMail(ctx context.Context, m personal.Mail) error {
-	var span trace.Span
-	if tracing.IsRecorded(ctx) {
-		ctx, span = tracing.Start(ctx, "deliver mail", trace.SpanKindClient)
-	}
-	err := c.mail.Send(ctx, m)
-	if span != nil {
-		tracing.End(span, err != nil)
-	}
+	err := tracing.Do(ctx, "deliver mail", trace.SpanKindClient, func(ctx context.Context) error { return c.mail.Send(ctx, m) })
 	if err != nil {
 		return fmt.Errorf("mail %s: %w", m.ID, err)
 	}

@@ -38,14 +38,7 @@ func (h *Host) UserFields(context.Context) (personal.Schema, error) {
 
 // SendMail hands a mail to the sender. The log gets its ID only.
 func (h *Host) SendMail(ctx context.Context, m personal.Mail) error {
-	var span trace.Span
-	if tracing.IsRecorded(ctx) {
-		ctx, span = tracing.Start(ctx, "deliver mail", trace.SpanKindClient)
-	}
-	err := h.Mail.Send(ctx, m)
-	if span != nil {
-		tracing.End(span, err != nil)
-	}
+	err := tracing.Do(ctx, "deliver mail", trace.SpanKindClient, func(ctx context.Context) error { return h.Mail.Send(ctx, m) })
 	if err != nil {
 		return fmt.Errorf("mail %s: %w", m.ID, err)
 	}

@@ -91,6 +91,17 @@ func Start(ctx context.Context, name string, kind trace.SpanKind) (context.Conte
 	return trace.SpanFromContext(ctx).TracerProvider().Tracer(Scope).Start(ctx, name, trace.WithSpanKind(kind))
 }
 
+// Do calls f, in a span below that of ctx if that is recorded.
+func Do(ctx context.Context, name string, kind trace.SpanKind, f func(context.Context) error) error {
+	if !IsRecorded(ctx) {
+		return f(ctx)
+	}
+	ctx, span := Start(ctx, name, kind)
+	err := f(ctx)
+	End(span, err != nil)
+	return err
+}
+
 // End ends a span. The text of an error is not recorded, because it may hold a value
 // that a caller sent.
 func End(span trace.Span, failed bool) {

@@ -69,8 +69,16 @@ func TestStart_UsesTheProviderOfTheSpanAbove(t *testing.T) {
 	if !tracing.IsRecorded(ctx) {
 		t.Fatal("the span above is not recorded")
 	}
-	_, span := tracing.Start(ctx, "below", trace.SpanKindClient)
-	tracing.End(span, true)
+	failure := errors.New("anna")
+	err := tracing.Do(ctx, "below", trace.SpanKindClient, func(ctx context.Context) error {
+		if trace.SpanContextFromContext(ctx).SpanID() == above.SpanContext().SpanID() {
+			t.Error("the function got the span above")
+		}
+		return failure
+	})
+	if !errors.Is(err, failure) {
+		t.Errorf("got error %v, want that of the function", err)
+	}
 	above.End()
 	below := spans.Ended()[0]
 	if below.Name() != "below" || below.Parent().SpanID() != above.SpanContext().SpanID() || below.SpanKind() != trace.SpanKindClient {

@@ -1,6 +1,7 @@
 package pluginmanager_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -87,9 +88,13 @@ func TestMemory_HardLimitEndsAProcessThatGrows(t *testing.T) {
 	eventually(t, "the end of the group", func() bool { return len(groups()) == 1 })
 
 	r.folder.write("mode 2.0.0", hasLostGrandchild)
-	r.use(t, "2.0.0")
+	ctx, cancel := context.WithTimeout(t.Context(), 4*generous)
+	defer cancel()
+	if err := r.Use(ctx, "2.0.0"); err != nil {
+		t.Fatal(err)
+	}
 	child := grandchild(t, r.rig)
-	if err := r.Stop(limited(t)); err != nil {
+	if err := r.Stop(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if got := groups(); len(got) > 0 {

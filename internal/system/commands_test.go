@@ -12,16 +12,16 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// Every block of commands in the documentation (type sh or console) is run by
-// TestDocs_CommandsRun, unless an HTML comment in the line above the block, or, for all
-// blocks of a page, one that begins with "all commands", says otherwise:
+// Every block of commands in the documentation (type sh or console) has an HTML comment in
+// the line above it that says who runs it, or one for all blocks of a page that begins with
+// "all commands". TestDocs_CommandsRun runs blocks without a mark, on pages in stages only.
 //
 //	<!-- run by TestName -->             a test with this name runs it
 //	<!-- run by .ci/extended: make x --> that script has a line with this text
 //	<!-- not run: reason -->             why no test can run it
 //	<!-- all commands: run by TestName -->
-const howToMark = `if the page needs files or accounts first, make them in stages (sandbox_test.go); if a
-sandbox cannot run the block, put one of these in the line above it:
+const howToMark = `if the commands of the page cannot harm a machine, and no other test runs them, add the
+page to stages (sandbox_test.go); otherwise put one of these in the line above the block:
 	<!-- run by TestName -->                  if another test runs it
 	<!-- run by .ci/extended: TEXT -->        if a line of that script (or of .ci/run) contains TEXT and runs it
 	<!-- not run: needs a real mail relay --> if no test can run it`

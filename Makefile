@@ -40,6 +40,7 @@ e2e: build
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
 	go vet ./...
+	go vet -tags 'extended soak' ./internal/system
 	go run $(STATICCHECK) -checks all ./...
 	cd host-sample/e2e && go vet ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff
 	cd bench && go vet ./... && go run $(STATICCHECK) -checks all ./... && go mod tidy -diff

@@ -90,13 +90,6 @@ func commandBlocks(t testing.TB, page, text string) []commandBlock {
 	return blocks
 }
 
-// blocksRunBy returns the blocks of a page that a mark assigns to a test.
-func blocksRunBy(t testing.TB, page, test string) []commandBlock {
-	t.Helper()
-	blocks := commandBlocks(t, page, readFile(t, filepath.Join(repository, page)))
-	return slices.DeleteFunc(blocks, func(b commandBlock) bool { return b.runner != test })
-}
-
 // TestDocs_CommandsHaveRunner checks that what marks of blocks name exists, and that
 // blocks with commands have the type sh or console.
 func TestDocs_CommandsHaveRunner(t *testing.T) {

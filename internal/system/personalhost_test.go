@@ -321,10 +321,8 @@ func TestPersonalhost_ServeStopsInOrderWhenContextEnds(t *testing.T) {
 	var log journal
 	c := moduleConfig(t)
 	c.Log = slog.New(slog.NewTextHandler(&log, nil))
-	c.Manager.RunDir = filepath.Join(t.TempDir(), "run")
 	m := openModule(t, c)
-	wantPlugins(t, filepath.Dir(c.Manager.RunDir), 1)
-	wantPlugins(t, c.Data, 0)
+	wantPlugins(t, c.Data, 1)
 	if n := len(log.linesWith("mails are captured in the data folder")); n != 1 {
 		t.Errorf("got %d warnings about captured mails, want 1", n)
 	}
@@ -363,7 +361,7 @@ func TestPersonalhost_ServeStopsInOrderWhenContextEnds(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Errorf("Serve returned %v, want nil", err)
 	}
-	wantPlugins(t, filepath.Dir(c.Manager.RunDir), 0)
+	wantPlugins(t, c.Data, 0)
 }
 
 func TestPersonalhost_ServeClosesTheModuleIfItCannotListen(t *testing.T) {

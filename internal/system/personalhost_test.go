@@ -277,14 +277,14 @@ func TestPersonalhost_DataFolderInUseIsRefused(t *testing.T) {
 	}
 }
 
-// serve has a module serve the handler, and returns the server's URL, the function that
+// serve has a module serve by a server, and returns the server's URL, the function that
 // stops it, and what Serve returns then.
-func serve(t *testing.T, m *personalhost.Module, log *journal, handler http.Handler) (url string, stop func(), served chan error) {
+func serve(t *testing.T, m *personalhost.Module, log *journal, server *http.Server) (url string, stop context.CancelFunc, served chan error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	served = make(chan error, 1)
-	go func() { served <- m.Serve(ctx, &http.Server{Addr: "127.0.0.1:0", Handler: handler}) }()
+	go func() { served <- m.Serve(ctx, server) }()
 	eventually(t, "the server listens", func() bool {
 		_, rest, ok := strings.Cut(log.String(), "msg=listening address=")
 		address, _, complete := strings.Cut(rest, "\n")
@@ -299,7 +299,7 @@ func TestPersonalhost_ServeWithoutHandlerServesTheAPI(t *testing.T) {
 	var log journal
 	c := moduleConfig(t)
 	c.Log = slog.New(slog.NewTextHandler(&log, nil))
-	url, stop, served := serve(t, openModule(t, c), &log, nil)
+	url, stop, served := serve(t, openModule(t, c), &log, &http.Server{Addr: "127.0.0.1:0"})
 	for path, want := range map[string]int{"/api/v1/personal/fields/": http.StatusOK, "/": http.StatusNotFound} {
 		response, err := http.Get(url + path)
 		if err != nil {
@@ -316,54 +316,65 @@ func TestPersonalhost_ServeWithoutHandlerServesTheAPI(t *testing.T) {
 	}
 }
 
-func TestPersonalhost_ServeStopsInOrderWhenContextEnds(t *testing.T) {
+func TestPersonalhost_ServeStopsInOrder(t *testing.T) {
 	t.Parallel()
-	var log journal
-	c := moduleConfig(t)
-	c.Log = slog.New(slog.NewTextHandler(&log, nil))
-	c.Manager.RunDir = filepath.Join(t.TempDir(), "run")
-	m := openModule(t, c)
-	wantPlugins(t, filepath.Dir(c.Manager.RunDir), 1)
-	wantPlugins(t, c.Data, 0)
-	if n := len(log.linesWith("mails are captured in the data folder")); n != 1 {
-		t.Errorf("got %d warnings about captured mails, want 1", n)
+	for name, stopBy := range map[string]func(server *http.Server, cancel context.CancelFunc) error{
+		"when its context ends": func(_ *http.Server, cancel context.CancelFunc) error { cancel(); return nil },
+		"when the CMS shuts its server down": func(server *http.Server, _ context.CancelFunc) error {
+			return server.Shutdown(context.Background())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log journal
+			c := moduleConfig(t)
+			c.Log = slog.New(slog.NewTextHandler(&log, nil))
+			m := openModule(t, c)
+			wantPlugins(t, c.Data, 1)
+			if n := len(log.linesWith("mails are captured in the data folder")); n != 1 {
+				t.Errorf("got %d warnings about captured mails, want 1", n)
+			}
+			entered, finish := make(chan struct{}), make(chan struct{})
+			pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				close(entered)
+				<-finish
+				if err := m.Manager().Ready(r.Context()); err != nil {
+					http.Error(w, err.Error(), http.StatusInternalServerError)
+				}
+			})
+			server := &http.Server{Addr: "127.0.0.1:0", Handler: m.Front(pages)}
+			url, cancel, served := serve(t, m, &log, server)
+			response := make(chan int, 1)
+			go func() {
+				r, err := http.Get(url + "/slow")
+				if err != nil {
+					response <- 0
+					return
+				}
+				_ = r.Body.Close()
+				response <- r.StatusCode
+			}()
+			<-entered
+			stopped := make(chan error, 1)
+			go func() { stopped <- stopBy(server, cancel) }()
+			eventually(t, "the module stops", func() bool { return len(log.linesWith("msg=stopping")) == 1 })
+			eventually(t, "the server stops listening", func() bool {
+				r, err := http.Get(url + "/api/v1/personal/fields/")
+				if err == nil {
+					_ = r.Body.Close()
+				}
+				return err != nil
+			})
+			close(finish)
+			if status := <-response; status != http.StatusOK {
+				t.Errorf("request under way at the stop: got status %d, want 200 from a plugin that still served", status)
+			}
+			if err := errors.Join(<-served, <-stopped); err != nil {
+				t.Errorf("got %v from Serve and the stop, want nil", err)
+			}
+			wantPlugins(t, c.Data, 0)
+		})
 	}
-	entered, finish := make(chan struct{}), make(chan struct{})
-	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		close(entered)
-		<-finish
-		if err := m.Manager().Ready(r.Context()); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-		}
-	})
-	url, stop, served := serve(t, m, &log, m.Front(pages))
-	response := make(chan int, 1)
-	go func() {
-		r, err := http.Get(url + "/slow")
-		if err != nil {
-			response <- 0
-			return
-		}
-		_ = r.Body.Close()
-		response <- r.StatusCode
-	}()
-	<-entered
-	stop()
-	eventually(t, "the server stops listening", func() bool {
-		r, err := http.Get(url + "/api/v1/personal/fields/")
-		if err == nil {
-			_ = r.Body.Close()
-		}
-		return err != nil
-	})
-	close(finish)
-	if status := <-response; status != http.StatusOK {
-		t.Errorf("request under way at the stop: got status %d, want 200 from a plugin that still served", status)
-	}
-	if err := <-served; err != nil {
-		t.Errorf("Serve returned %v, want nil", err)
-	}
-	wantPlugins(t, filepath.Dir(c.Manager.RunDir), 0)
 }
 
 func TestPersonalhost_ServeClosesTheModuleIfItCannotListen(t *testing.T) {

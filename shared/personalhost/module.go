@@ -68,10 +68,10 @@ func (m *Module) Catalogue() *plugincatalogue.Catalogue { return m.catalogue }
 // same error.
 func (m *Module) Close() error { return m.close() }
 
-// Serve runs an HTTP server on server.Addr until ctx ends, then stops in order: it
-// accepts no more requests, waits up to 30 seconds for those under way, cuts off the
-// rest and closes the module. It returns nil then. The error of a server that cannot
-// listen or fails ends it earlier; the module is closed after that, too.
+// Serve runs an HTTP server on server.Addr until ctx ends or the CMS calls the server's
+// Shutdown, then stops in order: it accepts no more requests, waits up to 30 seconds for
+// those under way, cuts off the rest and closes the module. It returns nil then. It stops
+// in the same way, and returns the error, if the server cannot listen or fails.
 //
 // Serve sets ReadHeaderTimeout (10 s), IdleTimeout (2 min) and ErrorLog where they are
 // zero, and the API alone as a missing Handler. The API limits the reading of its bodies
@@ -92,16 +92,20 @@ func (m *Module) Serve(ctx context.Context, server *http.Server) (err error) {
 	serving := make(chan error, 1)
 	go func() { serving <- server.Serve(listener) }()
 	select {
-	case err := <-serving:
-		return fmt.Errorf("serving HTTP: %w", err)
+	case err = <-serving:
+		if errors.Is(err, http.ErrServerClosed) { // requests may still be under way
+			err = nil
+		} else {
+			err = fmt.Errorf("serving HTTP: %w", err)
+		}
 	case <-ctx.Done():
 	}
 	m.log.Info("stopping")
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancel()
-	if err := server.Shutdown(drain); err != nil {
-		m.log.Warn("cutting off requests that are still running", "error", err)
+	if late := server.Shutdown(drain); late != nil {
+		m.log.Warn("cutting off requests that are still running", "error", late)
 		_ = server.Close() // those clients get no response
 	}
-	return nil
+	return err
 }

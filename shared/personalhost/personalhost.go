@@ -66,8 +66,7 @@ type Config struct {
 	API personalhttp.Options
 
 	// Manager holds the limits of the plugin manager, its environment and a further
-	// receiver of its events. Its RunDir replaces the folder in Data, for example if
-	// programs in Data cannot be run. Open sets Catalogue, Host, DatabaseURL, Settings and
+	// receiver of its events. Open sets Catalogue, Host, DatabaseURL, Settings, RunDir and
 	// Log, so they must be zero.
 	Manager pluginmanager.Config
 
@@ -160,8 +159,8 @@ func (c *Config) complete() (err error) {
 		return fmt.Errorf("Config.DatabaseURL: %w", err)
 	}
 	m := &c.Manager
-	if m.Catalogue != nil || m.Host != nil || m.DatabaseURL != "" || m.Settings != nil || m.Log != nil {
-		return errors.New("Config.Manager must not set Catalogue, Host, DatabaseURL, Settings or Log: set the fields of Config")
+	if m.Catalogue != nil || m.Host != nil || m.DatabaseURL != "" || m.Settings != nil || m.RunDir != "" || m.Log != nil {
+		return errors.New("Config.Manager must not set Catalogue, Host, DatabaseURL, Settings, RunDir or Log: Open sets them, from the fields of Config")
 	}
 	if h, ok := c.Host.(interface{ check() error }); ok { // a *Host, or a type that embeds one
 		if err := h.check(); err != nil {
@@ -213,8 +212,7 @@ func readyHost(c Config) (*Host, error) {
 // connect makes the parts that the requests pass.
 func (c *Config) connect(catalogue *plugincatalogue.Catalogue, events *pluginadmin.EventLog) (*Module, error) {
 	c.Manager.Catalogue, c.Manager.Host, c.Manager.DatabaseURL = catalogue, c.Host, c.DatabaseURL
-	c.Manager.Settings, c.Manager.Log = c.Settings, c.Log
-	c.Manager.RunDir = cmp.Or(c.Manager.RunDir, filepath.Join(c.Data, "run"))
+	c.Manager.Settings, c.Manager.Log, c.Manager.RunDir = c.Settings, c.Log, filepath.Join(c.Data, "run")
 	further := c.Manager.OnEvent
 	c.Manager.OnEvent = func(e pluginmanager.Event) {
 		events.Append(e)

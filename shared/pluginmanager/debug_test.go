@@ -46,9 +46,10 @@ func TestDebug_PausedProcessSurvivesAndFinishesItsCall(t *testing.T) {
 	other := newRig(t, good, impatientOnceReady)
 	other.start(t)
 	for range 2 {
-		before := other.Status()
+		var before pluginmanager.Status
+		eventually(t, "a process that serves", func() bool { before = other.Status(); return before.State.Serves() && before.PID > 0 })
 		freeze(t, before.PID)
-		eventually(t, "a restart", func() bool { s := other.Status(); return s.State.Serves() && s.Restarts > before.Restarts })
+		eventually(t, "a restart", func() bool { return other.Status().Restarts > before.Restarts })
 	}
 
 	r.folder.write("go on", "yes")

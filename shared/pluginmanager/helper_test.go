@@ -208,6 +208,9 @@ func dead(pid int) bool {
 
 func signalProcess(t *testing.T, pid int, s syscall.Signal) {
 	t.Helper()
+	if pid <= 0 { // would be a process group, such as that of the test
+		t.Fatalf("got process %d, want one that runs", pid)
+	}
 	if err := syscall.Kill(pid, s); err != nil {
 		t.Fatal(err)
 	}

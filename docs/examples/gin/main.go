@@ -37,7 +37,7 @@ func site(api *personalhttp.Handler) http.Handler {
 	router.Use(gin.Recovery())
 	members := router.Group("/", requireUser(api))
 	members.GET("/account", account)
-	return api.Front(router)
+	return api.Front(api.WithCall(router)) // WithCall: requireUser's spans cannot see the status of the page
 }
 
 // requireUser returns RequireUser as a middleware of gin.

@@ -1,7 +1,8 @@
 // Command dev runs the sample host for development, from the root of the repository:
 // whenever a source file changes, it builds plugin and host, and swaps the running host
 // to the new plugin, or restarts the host if its own code has changed. If a build fails
-// or the swap is refused, what runs goes on. It ends with SIGINT or SIGTERM.
+// or the swap is refused, what runs goes on. It ends with SIGINT, SIGTERM or SIGHUP
+// (a closed terminal).
 //
 // The host gets its flags from the environment, for example PERSONAL_ADDR. Without
 // PERSONAL_BAKE and PERSONAL_DRAIN, an old plugin process ends soon after a swap.
@@ -39,10 +40,16 @@ const (
 var sources = []string{"go.mod", "go.sum", "plugin", "host-sample", "internal", "shared", "proto"}
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
 	d := &development{out: os.Stdout, errs: os.Stderr}
 	d.run(ctx)
+}
+
+// untilSignal returns a context that ends with a signal to stop. The host, which has a
+// process group of its own, gets no SIGHUP when the terminal is closed.
+func untilSignal() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 }
 
 // development is a host that runs, and what it was made of.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -66,6 +67,15 @@ func main() {
 }
 `
 )
+
+func TestUntilSignal_ClosedTerminalEndsIt(t *testing.T) {
+	ctx, stop := untilSignal()
+	defer stop()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
+}
 
 func TestRun_KeepsHostUpToDate(t *testing.T) {
 	t.Chdir(t.TempDir())

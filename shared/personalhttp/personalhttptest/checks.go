@@ -280,13 +280,18 @@ func bodyDeadline(p *probe) {
 		s.Fatalf("%v", err)
 	}
 	defer c.Close()
-	if _, err := io.WriteString(c, s.head("auth/", 100)+"login="); err != nil {
+	text := s.head("auth/", 100) + "login="
+	s.listener.sent.Store(int64(len(text)))
+	if _, err := io.WriteString(c, text); err != nil {
 		s.Fatalf("%v", err)
 	}
 	select {
-	case <-s.listener.deadlines:
+	case deadline := <-s.listener.awaited:
+		if deadline.IsZero() {
+			s.Errorf("POST auth/ with a body that does not arrive: the server waits for the rest without a deadline, want one\n%s", adviceDeadline)
+		}
 	case <-time.After(s.patience):
-		s.Errorf("POST auth/ with a body that does not arrive: the connection got no deadline for reading within %s, want one\n%s", s.patience, adviceDeadline)
+		s.Errorf("POST auth/ with a body that does not arrive: the server did not read it within %s\n%s", s.patience, adviceDeadline)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -84,7 +86,7 @@ func (p *probe) openFor(from netip.Addr, behave func(context.Context) error) *si
 	if err != nil {
 		p.Fatalf("listening: %v", err)
 	}
-	l := &listener{Listener: tcp, from: from, deadlines: make(chan time.Time, 100)}
+	l := &listener{Listener: tcp, from: from, awaited: make(chan time.Time, 1)}
 	p.Cleanup(l.closeAll)
 	r := &recorder{behave: behave}
 	serve := p.mount(r.service())
@@ -102,11 +104,12 @@ func (p *probe) openFor(from netip.Addr, behave func(context.Context) error) *si
 }
 
 // listener pretends that its connections come from another address, closes them at the
-// end, and reports the deadlines that the server sets for reading.
+// end, and reports with which deadline the server first waits for more than was sent.
 type listener struct {
 	net.Listener
-	from      netip.Addr
-	deadlines chan time.Time
+	from    netip.Addr
+	sent    atomic.Int64   // bytes on a connection; 0: nothing is reported
+	awaited chan time.Time // zero: without a deadline
 
 	mu     sync.Mutex
 	conns  []net.Conn
@@ -140,20 +143,42 @@ func (l *listener) closeAll() {
 type conn struct {
 	net.Conn
 	listener *listener
+
+	mu       sync.Mutex
+	read     int64 // bytes
+	deadline time.Time
 }
 
 func (c *conn) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.listener.from, 50000))
 }
 
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
 func (c *conn) SetReadDeadline(t time.Time) error {
-	if t.After(time.Now()) {
+	c.mu.Lock()
+	c.deadline = t
+	c.mu.Unlock()
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *conn) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	read, deadline := c.read, c.deadline
+	c.mu.Unlock()
+	if sent := c.listener.sent.Load(); sent > 0 && read >= sent {
 		select {
-		case c.listener.deadlines <- t:
-		default:
+		case c.listener.awaited <- deadline:
+		default: // a later wait
 		}
 	}
-	return c.Conn.SetReadDeadline(t)
+	n, err := c.Conn.Read(p)
+	c.mu.Lock()
+	c.read += int64(n)
+	c.mu.Unlock()
+	return n, err
 }
 
 // request is one request to a site. The zero value of a field leaves it out.

@@ -310,23 +310,28 @@ func (h *histograms) observe(label1, label2 string, value int64) {
 	one.sum.Add(value)
 }
 
-// metric returns the series that have values.
+// metric returns the series that have values, and with each of them the others of its first
+// label: an alert on the rare ones sees their first value only if they begin at zero.
 func (h *histograms) metric() pluginrpc.Metric {
 	m := pluginrpc.Metric{Name: h.name, Help: h.help, Type: pluginrpc.MetricHistogram, Labels: h.labels}
 	for _, bound := range h.bounds {
 		m.Bounds = append(m.Bounds, float64(bound)/h.unit)
 	}
+	used := map[string]bool{} // first labels
+	var all []pluginrpc.MetricSeries
 	for _, labels := range h.order {
 		one := h.series[labels]
 		s := pluginrpc.MetricSeries{LabelValues: labels[:len(h.labels)], Value: float64(one.sum.Load()) / h.unit}
-		var total uint64
 		for i := range one.counts {
 			n := one.counts[i].Load()
 			s.Counts = append(s.Counts, n)
-			total += n
+			used[labels[0]] = used[labels[0]] || n > 0
 		}
-		if total > 0 {
-			m.Series = append(m.Series, s)
+		all = append(all, s)
+	}
+	for i, labels := range h.order {
+		if used[labels[0]] {
+			m.Series = append(m.Series, all[i])
 		}
 	}
 	return m

@@ -47,6 +47,23 @@ func TestHistograms_CountInBucketsAndIgnoreUnknownLabels(t *testing.T) {
 	}
 }
 
+func TestHistograms_RareOutcomesBeginAtZero(t *testing.T) {
+	m := newMeasurements()
+	m.operation("Refresh", pluginrpc.OutcomeOK, time.Millisecond)
+	series := m.operations.metric().Series
+	if len(series) != len(pluginrpc.Outcomes()) {
+		t.Fatalf("got %d series, want one for each outcome of the operation", len(series))
+	}
+	for _, s := range series {
+		if s.LabelValues[0] != "Refresh" || (s.Value > 0) != (s.LabelValues[1] == string(pluginrpc.OutcomeOK)) {
+			t.Errorf("got series %v with the sum %v", s.LabelValues, s.Value)
+		}
+	}
+	if got := len(m.operations.series) + len(m.jobs.series) + len(m.store.series) + len(m.batches.series) + len(m.rejected); got > pluginrpc.MaxMetricSeries-100 {
+		t.Errorf("all labels have %d series, want far fewer than %d", got, pluginrpc.MaxMetricSeries)
+	}
+}
+
 func TestMeasurements_HashingRefusedIsNoWait(t *testing.T) {
 	m := newMeasurements()
 	m.hashing(time.Second, nil)

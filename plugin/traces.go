@@ -30,6 +30,9 @@ const flushTimeout = time.Second
 // of OpenTelemetry say, or nil if they switch tracing off. stop exports the last spans. A
 // mistake in the variables is only logged: the plugin serves without traces.
 func startTracing(log *slog.Logger) (spans trace.TracerProvider, stop func()) {
+	problems := &exportErrors{log: log}
+	otel.SetErrorHandler(problems)
+	otel.SetLogger(logr.New(problems)) // the exporter reports bad variables to it
 	exporter, err := newExporter(context.Background(), log)
 	if err != nil {
 		log.Warn("the plugin records no spans", "error", err)
@@ -37,8 +40,6 @@ func startTracing(log *slog.Logger) (spans trace.TracerProvider, stop func()) {
 	if exporter == nil {
 		return nil, func() {}
 	}
-	otel.SetErrorHandler(&exportErrors{log: log})
-	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(exporter),
 		sdktrace.WithResource(newResource()),
@@ -120,11 +121,13 @@ func (e logExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlyS
 func (logExporter) Shutdown(context.Context) error { return nil }
 
 // exportErrors logs errors of the export, one a minute: a collector that is down fails
-// every batch.
+// every batch. It is what OpenTelemetry reports to, as [otel.ErrorHandler] and as
+// [logr.LogSink].
 type exportErrors struct {
-	log  *slog.Logger
-	mu   sync.Mutex
-	last time.Time
+	log     *slog.Logger
+	invalid sync.Once
+	mu      sync.Mutex
+	last    time.Time
 }
 
 // Handle implements [otel.ErrorHandler].
@@ -137,3 +140,17 @@ func (e *exportErrors) Handle(err error) {
 	e.last = time.Now()
 	e.log.Warn("spans could not be exported", "error", err)
 }
+
+// Error implements [logr.LogSink]. The exporter calls it for each variable that it cannot
+// use. Only the message is logged: the rest quotes the value, which may be a key.
+func (e *exportErrors) Error(_ error, message string, _ ...any) {
+	e.invalid.Do(func() { e.log.Warn("OTEL_EXPORTER_OTLP_… is invalid and ignored in part", "problem", message) })
+}
+
+// The other methods of [logr.LogSink] have no effect: operators need no more of OpenTelemetry's log.
+
+func (*exportErrors) Init(logr.RuntimeInfo)            {}
+func (*exportErrors) Enabled(int) bool                 { return false }
+func (*exportErrors) Info(int, string, ...any)         {}
+func (e *exportErrors) WithValues(...any) logr.LogSink { return e }
+func (e *exportErrors) WithName(string) logr.LogSink   { return e }

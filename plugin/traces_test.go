@@ -43,6 +43,21 @@ func TestStartTracing_FollowsTheVariables(t *testing.T) {
 	}
 }
 
+func TestStartTracing_LogsNoKeyOfTheCollector(t *testing.T) {
+	for _, headers := range []string{"authorization: Bearer SECRET,x: SECRET", "authorization=Basic SECRET%zz", "a SECRET=1"} {
+		t.Run(headers, func(t *testing.T) {
+			t.Setenv("OTEL_TRACES_EXPORTER", "otlp")
+			t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", headers)
+			var log bytes.Buffer
+			spans, stop := startTracing(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug - 8})))
+			stop()
+			if spans == nil || strings.Count(log.String(), "OTEL_EXPORTER_OTLP_") != 1 || strings.Contains(log.String(), "SECRET") {
+				t.Errorf("got tracing %t and the log %q, want one warning without the value", spans != nil, log.String())
+			}
+		})
+	}
+}
+
 func TestStartTracing_ConsoleIsTheLog(t *testing.T) {
 	t.Setenv("OTEL_TRACES_EXPORTER", "console")
 	t.Setenv("OTEL_TRACES_SAMPLER", "always_on")

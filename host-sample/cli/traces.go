@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -29,13 +30,13 @@ const flushTimeout = 3 * time.Second
 // startTracing returns the provider of the host's spans, as the environment variables of
 // OpenTelemetry say, or nil if they switch tracing off. stop exports the last spans.
 func startTracing(ctx context.Context, stdout io.Writer, log *slog.Logger) (spans trace.TracerProvider, stop func(), err error) {
+	problems := &traceErrors{log: log}
+	otel.SetErrorHandler(problems)
+	otel.SetLogger(logr.New(problems)) // the exporter reports bad variables to it
 	exporter, err := newExporter(ctx, stdout)
 	if exporter == nil || err != nil {
 		return nil, func() {}, err
 	}
-	problems := &traceErrors{log: log}
-	otel.SetErrorHandler(problems)
-	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(newResource()))
 	stop = func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
@@ -44,9 +45,9 @@ func startTracing(ctx context.Context, stdout io.Writer, log *slog.Logger) (span
 			log.Warn("the last spans could not be exported", "error", err)
 		}
 	}
-	if err := problems.started(); err != nil { // otherwise every request would be sampled
+	if err := problems.started(); err != nil { // otherwise every request would be sampled, or exported without its key
 		stop()
-		return nil, nil, fmt.Errorf("OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG or OTEL_RESOURCE_ATTRIBUTES: %w", err)
+		return nil, nil, err
 	}
 	return provider, stop, nil
 }
@@ -69,6 +70,9 @@ func newExporter(ctx context.Context, stdout io.Writer) (sdktrace.SpanExporter, 
 	default:
 		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER is %q, want otlp, console or none", name)
 	}
+	if err := checkEndpoints(); err != nil {
+		return nil, err
+	}
 	switch protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL")); protocol {
 	case "", "http/protobuf":
 		return otlptracehttp.New(ctx)
@@ -77,6 +81,21 @@ func newExporter(ctx context.Context, stdout io.Writer) (sdktrace.SpanExporter, 
 	default:
 		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q, want http/protobuf or grpc", protocol)
 	}
+}
+
+// checkEndpoints returns an error for an endpoint that the exporter would take for another
+// one. It does not quote the URL, which may have a password.
+func checkEndpoints() error {
+	for _, variable := range []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
+		value := strings.TrimSpace(os.Getenv(variable))
+		if value == "" {
+			continue
+		}
+		if u, err := url.Parse(value); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return fmt.Errorf("%s is not a URL like http://collector:4318", variable)
+		}
+	}
+	return nil
 }
 
 // newResource describes this process. The variables take precedence over the name.
@@ -89,7 +108,8 @@ func newResource() *resource.Resource {
 }
 
 // traceErrors collects the errors of the start, and later logs those of the export, one a
-// minute: a collector that is down fails every batch.
+// minute: a collector that is down fails every batch. It is what OpenTelemetry reports to,
+// as [otel.ErrorHandler] and as [logr.LogSink].
 type traceErrors struct {
 	log *slog.Logger
 
@@ -112,7 +132,7 @@ func (e *traceErrors) Handle(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.running {
-		e.start = append(e.start, err)
+		e.start = append(e.start, fmt.Errorf("OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG or OTEL_RESOURCE_ATTRIBUTES: %w", err))
 		return
 	}
 	if time.Since(e.last) >= time.Minute {
@@ -120,3 +140,19 @@ func (e *traceErrors) Handle(err error) {
 		e.log.Warn("spans could not be exported", "error", err)
 	}
 }
+
+// Error implements [logr.LogSink]. The exporter calls it for each variable that it cannot
+// use. Only the message is kept: the rest quotes the value, which may be a key.
+func (e *traceErrors) Error(_ error, message string, _ ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.start = append(e.start, fmt.Errorf("OTEL_EXPORTER_OTLP_… is invalid: %s", message))
+}
+
+// The other methods of [logr.LogSink] have no effect: operators need no more of OpenTelemetry's log.
+
+func (*traceErrors) Init(logr.RuntimeInfo)            {}
+func (*traceErrors) Enabled(int) bool                 { return false }
+func (*traceErrors) Info(int, string, ...any)         {}
+func (e *traceErrors) WithValues(...any) logr.LogSink { return e }
+func (e *traceErrors) WithName(string) logr.LogSink   { return e }

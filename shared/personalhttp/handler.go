@@ -124,7 +124,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	route := h.findRoute(r.URL)
 	ctx, span := h.startSpan(r, route)
 	if span != nil {
-		defer span.End()
+		defer func() { span.End() }() // deferred directly, an End of the SDK would record the text of a panic
 	}
 	r = h.withCall(ctx, w, r)
 	allowed := h.cors.allow(w, r)

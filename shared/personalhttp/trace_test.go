@@ -100,6 +100,25 @@ func TestSpan_HasRouteAndStatus(t *testing.T) {
 	}
 }
 
+func TestSpan_HasNoTextOfAPanic(t *testing.T) {
+	provider, spans := newSpans(true)
+	h, err := personalhttp.New(noService(), personalhttp.Options{TracerProvider: provider, Log: quiet(), Observe: func(personalhttp.Observation) { panic("anna") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic is gone")
+			}
+		}()
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", prefix+"anna/", nil))
+	}()
+	if ended := spans.Ended(); len(ended) != 1 || len(ended[0].Events()) != 0 {
+		t.Errorf("got spans %v, want one without events", ended)
+	}
+}
+
 func TestSpan_InboundContextCountsOnlyFromTrustedProxies(t *testing.T) {
 	for name, tt := range map[string]struct {
 		proxies []string

@@ -86,8 +86,9 @@ var ErrInvalidMetrics = errors.New("the plugin's metrics are invalid")
 
 // Metrics returns the metrics of the plugin process. A plugin without metrics, such as
 // an older version, has none. Metrics of unknown types are left out. The error is
-// [ErrInvalidMetrics] if a metric is malformed or has a name or label of another form, or
-// if there are more than [MaxMetricSeries] series: labels must have few values.
+// [ErrInvalidMetrics] if a metric is malformed, has a name or label of another form or a
+// name that Prometheus gives to a part of a histogram, or if there are more than
+// [MaxMetricSeries] series: labels must have few values.
 func (c *Connection) Metrics(ctx context.Context) ([]Metric, error) {
 	response, err := c.lifecycle.Metrics(ctx, &personalv1.MetricsRequest{})
 	if status.Code(err) == codes.Unimplemented {
@@ -156,6 +157,11 @@ func checkMetrics(metrics []Metric) error {
 	for i, m := range metrics {
 		if rest, ok := strings.CutPrefix(m.Name, "personal_plugin_"); !ok || !isWord(rest, maxName, "_") {
 			return fmt.Errorf("the name of number %d has not the form personal_plugin_…", i+1)
+		}
+		for _, suffix := range []string{"_bucket", "_count", "_sum"} { // Prometheus would refuse the histogram as well, and all other metrics with it
+			if strings.HasSuffix(m.Name, suffix) {
+				return fmt.Errorf("%s: it could be a part of a histogram", m.Name)
+			}
 		}
 		if _, twice := names[m.Name]; twice {
 			return fmt.Errorf("%s: it exists twice", m.Name)

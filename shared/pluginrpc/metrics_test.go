@@ -80,6 +80,9 @@ func TestMetrics_InvalidOnesAreRefused(t *testing.T) {
 	for name, change := range map[string]func(m []Metric) []Metric{
 		"name without the prefix":     func(m []Metric) []Metric { m[0].Name = "go_a_total"; return m },
 		"name with other characters":  func(m []Metric) []Metric { m[0].Name = "personal_plugin_a\n"; return m },
+		"name of a count":             func(m []Metric) []Metric { m[0].Name = m[2].Name + "_count"; return m },
+		"name of a sum":               func(m []Metric) []Metric { m[1].Name = "personal_plugin_x_sum"; return m },
+		"name of buckets":             func(m []Metric) []Metric { m[1].Name = "personal_plugin_x_bucket"; return m },
 		"same name twice":             func(m []Metric) []Metric { m[1].Name = m[0].Name; return m },
 		"label of buckets":            func(m []Metric) []Metric { m[2].Labels[0] = "le"; return m },
 		"label with other characters": func(m []Metric) []Metric { m[2].Labels[0] = "Z"; return m },

@@ -36,6 +36,7 @@ type child struct {
 	logged   chan struct{} // closed when the last line was logged
 	alive    context.Context
 	exited   context.CancelFunc // ends alive, once the process has exited and its group was killed
+	removed  chan struct{}      // closed when its control group was removed
 	err      error              // exit status; valid once alive has ended
 	starved  error              // why, if the kernel killed it for lack of memory; valid like err
 	printed  firstLine          // of its output
@@ -49,7 +50,7 @@ type child struct {
 var _ runner.Runner = (*child)(nil)
 
 func newChild(path string, log *logForwarder, memory *Memory) *child {
-	c := &child{path: path, log: log, memory: memory, logged: make(chan struct{})}
+	c := &child{path: path, log: log, memory: memory, logged: make(chan struct{}), removed: make(chan struct{})}
 	c.alive, c.exited = context.WithCancel(context.Background())
 	return c
 }
@@ -120,7 +121,8 @@ func (c *child) forwardLog(r *os.File) {
 	c.log.forward(r)
 }
 
-// reap waits for the end of the process and kills the rest of its group.
+// reap waits for the end of the process, kills the rest of its group, and removes its
+// control group.
 func (c *child) reap(cmd *exec.Cmd, log *os.File, group *group) {
 	c.err = waitGroup(cmd, c.kill)
 	c.mu.Lock()
@@ -129,11 +131,12 @@ func (c *child) reap(cmd *exec.Cmd, log *os.File, group *group) {
 	if c.wasKilled() {
 		c.starved = group.lossCause()
 	}
-	group.remove()
 	deadline := time.Now().Add(pipeGrace)
 	_ = c.stdout.SetReadDeadline(deadline)
 	_ = log.SetReadDeadline(deadline)
-	c.exited()
+	c.exited() // first, because others wait for this news for ExitNotice only
+	group.remove()
+	close(c.removed)
 }
 
 // kill kills the process and its group, if they are alive. A process that was not
@@ -170,10 +173,10 @@ func (c *child) wasKilled() bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// Wait waits for the end of the process. go-plugin calls it after it has read the
-// output.
+// Wait waits for the end of the process and of its control group. go-plugin calls it
+// after it has read the output.
 func (c *child) Wait(context.Context) error {
-	<-c.alive.Done()
+	<-c.removed
 	<-c.logged
 	return errors.Join(c.err, c.stdout.Close())
 }

@@ -146,11 +146,14 @@ func (m *Memory) enter(pid int) (*group, error) {
 	if m == nil {
 		return &group{}, nil
 	}
-	own := &group{dir: m.own, kills: oomKills(m.own)}
+	own := &group{dir: m.own, kills: memoryEvents(m.own, "oom_kill")}
 	if m.delegated == "" {
 		return own, nil
 	}
 	g := &group{dir: filepath.Join(m.delegated, groupPrefix+strconv.Itoa(pid)), limit: m.limit}
+	if err := os.Mkdir(g.dir, 0o755); err != nil { // it may exist, for a process of a host with another PID namespace
+		return own, fmt.Errorf("making a control group: %w", err)
+	}
 	if err := g.fill(pid); err != nil {
 		g.remove()
 		return own, fmt.Errorf("making a control group: %w", err)
@@ -159,9 +162,6 @@ func (m *Memory) enter(pid int) (*group, error) {
 }
 
 func (g *group) fill(pid int) error {
-	if err := os.Mkdir(g.dir, 0o755); err != nil {
-		return err
-	}
 	// Without a swap limit the kernel would move what is beyond the limit to disk. A
 	// kernel without swap has no such file.
 	_ = g.write("memory.swap.max", "0")
@@ -183,12 +183,12 @@ func (g *group) write(name, value string) error {
 // of the group for lack of memory, and nil otherwise.
 func (g *group) lossCause() error {
 	switch {
-	case g.dir == "" || oomKills(g.dir) <= g.kills:
+	case g.dir == "" || memoryEvents(g.dir, "oom_kill") <= g.kills:
 		return nil
-	case g.limit > 0:
+	case g.limit > 0 && memoryEvents(g.dir, "oom") > 0: // not the limit of a group above, nor the machine's memory
 		return fmt.Errorf("%w: its limit is %d MiB; raise the limit", ErrOutOfMemory, g.limit>>20)
 	}
-	return fmt.Errorf("%w: give the host's service or the machine more memory, or limit the plugin's", ErrOutOfMemory)
+	return fmt.Errorf("%w: give the host's service or the machine more memory, or the plugin a lower limit", ErrOutOfMemory)
 }
 
 // remove removes the group of a process that has ended, if it had one of its own, and
@@ -206,12 +206,13 @@ func (g *group) remove() {
 	}
 }
 
-// oomKills returns how many processes of a control group, or of groups below it, the
-// kernel has killed for lack of memory; 0 if it does not say.
-func oomKills(dir string) int {
+// memoryEvents returns how often the event happened in a control group: "oom_kill" is a
+// process that the kernel killed for lack of memory anywhere, "oom" that the limit of the
+// group, or of one below it, was reached. It is 0 if the kernel does not say.
+func memoryEvents(dir, event string) int {
 	data, _ := os.ReadFile(filepath.Join(dir, "memory.events"))
 	for line := range strings.Lines(string(data)) {
-		if count, found := strings.CutPrefix(line, "oom_kill "); found {
+		if count, found := strings.CutPrefix(line, event+" "); found {
 			n, _ := strconv.Atoi(strings.TrimSpace(count))
 			return n
 		}

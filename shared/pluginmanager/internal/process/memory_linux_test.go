@@ -137,7 +137,12 @@ func TestMemory_LimitsEachProcessInAGroupOfItsOwn(t *testing.T) {
 	if err := g.lossCause(); err != nil {
 		t.Errorf("got the cause %v, want none: the kernel killed no process", err)
 	}
-	k.write(t, service+"/"+groupPrefix+"4711/memory.events", "oom 1\noom_kill 1\n")
+	events := service + "/" + groupPrefix + "4711/memory.events"
+	k.write(t, events, "max 0\noom 0\noom_kill 1\n")
+	if err := g.lossCause(); !errors.Is(err, ErrOutOfMemory) || strings.Contains(err.Error(), "raise the limit") {
+		t.Errorf("after a kill because the machine has no memory: got %v, want that memory ran out, but not the limit", err)
+	}
+	k.write(t, events, "max 9\noom 1\noom_kill 1\n")
 	if err := g.lossCause(); !errors.Is(err, ErrOutOfMemory) || !strings.Contains(err.Error(), "512 MiB") {
 		t.Errorf("after a kill: got %v, want that memory ran out, with the limit", err)
 	}
@@ -158,6 +163,26 @@ func TestMemory_FailedGroupLeavesSoftLimit(t *testing.T) {
 	g, err := m.enter(4711)
 	if err == nil || g.limit != 0 || g.dir != filepath.Join(string(k), ownDir) {
 		t.Errorf("got group %+v and error %v, want the host's group and an error", g, err)
+	}
+}
+
+func TestMemory_GroupOfAnotherHostIsLeftAlone(t *testing.T) {
+	k := newKernel(t)
+	k.delegate(t)
+	m, err := OpenMemory(string(k), 512<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(string(k), service, groupPrefix+"4711") // made after the start
+	if err := os.Mkdir(other, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	g, err := m.enter(4711)
+	if err == nil || g.limit != 0 {
+		t.Errorf("got group %+v and error %v, want the host's group and an error", g, err)
+	}
+	if left, err := os.ReadDir(other); err != nil || len(left) > 0 {
+		t.Errorf("got %v (%v), want the group as it was", left, err)
 	}
 }
 

@@ -155,7 +155,12 @@ func (w *statusWriter) WriteHeader(status int) {
 }
 
 // Flush implements [http.Flusher].
-func (w *statusWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+func (w *statusWriter) Flush() { _ = w.FlushError() }
+
+// FlushError is what [http.ResponseController] prefers to Flush.
+func (w *statusWriter) FlushError() error {
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
 
 // Hijack implements [http.Hijacker].
 func (w *statusWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {

@@ -3,6 +3,7 @@ package personalhttp_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -305,6 +306,20 @@ func TestSpan_OfPagesKeepsTheWritersMethods(t *testing.T) {
 			t.Errorf("%s: got %d %q, want %d", path, res.StatusCode, body, status)
 		}
 	}
+}
+
+func TestSpan_OfPagesKeepsErrorsOfFlush(t *testing.T) {
+	provider, _ := newSpans(true)
+	h, err := personalhttp.New(noService(), personalhttp.Options{TracerProvider: provider, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := struct{ http.ResponseWriter }{httptest.NewRecorder()} // cannot flush
+	h.WithCall(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if err := http.NewResponseController(w).Flush(); !errors.Is(err, http.ErrNotSupported) {
+			t.Errorf("got %v, want that it is not supported", err)
+		}
+	})).ServeHTTP(plain, httptest.NewRequest("GET", "/", nil))
 }
 
 func TestAccessLog_HasTraceID(t *testing.T) {

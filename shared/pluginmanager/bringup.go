@@ -35,7 +35,7 @@ type instance struct {
 	release    func()      // the copy of the binary; safe to call again
 	silent     atomic.Bool // it left its last health check unanswered
 	hung       atomic.Bool // it was killed because it hung
-	badMetrics atomic.Bool // the log says that its metrics are invalid
+	badMetrics atomic.Bool // the log says that its metrics are left out
 
 	// The manager's mutex guards what follows.
 	ready    time.Time     // when it began to serve

@@ -80,6 +80,7 @@ func (m *Manager) readMetrics(ctx context.Context) {
 	if time.Since(m.ledger.read) < metricsFresh {
 		return
 	}
+	ctx = context.WithoutCancel(ctx) // other callers rely on this reading, too
 	var readings sync.WaitGroup
 	for _, p := range m.ledger.list() {
 		readings.Go(func() { m.readProcess(ctx, p) })
@@ -99,7 +100,8 @@ func (m *Manager) readProcess(ctx context.Context, p *instance) {
 	switch {
 	case err == nil:
 		m.ledger.record(p, metrics)
-	case errors.Is(err, pluginrpc.ErrInvalidMetrics) && !p.badMetrics.Swap(true): // once a process
+	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || p.IsLost(): // health checks report it
+	case !p.badMetrics.Swap(true): // once a process
 		p.Log().Warn("plugin metrics are left out", "error", err)
 	}
 }

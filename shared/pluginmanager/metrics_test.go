@@ -1,6 +1,7 @@
 package pluginmanager_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -214,6 +215,17 @@ func TestMetrics_DefectivePluginIsBounded(t *testing.T) {
 			t.Error("want one warning, without the value")
 		}
 	})
+	t.Run("a panic at every reading", func(t *testing.T) {
+		r := newRig(t, panicsInMetrics, nil)
+		r.start(t)
+		for range 3 {
+			r.ExpireMetrics()
+			r.Metrics(limited(t))
+		}
+		if n := strings.Count(r.log.String(), "plugin metrics are left out"); n != 1 {
+			t.Errorf("got %d warnings, want one", n)
+		}
+	})
 	t.Run("counters that decrease", func(t *testing.T) {
 		r := newRig(t, countsDown, nil)
 		r.start(t)
@@ -221,6 +233,19 @@ func TestMetrics_DefectivePluginIsBounded(t *testing.T) {
 		r.wantCalls(t, 4)
 		r.wantCalls(t, 4) // not 3
 	})
+}
+
+func TestMetrics_CallerThatIsGoneSpoilsNoReading(t *testing.T) {
+	r := newRig(t, good, nil)
+	r.start(t)
+	r.call(t, 2)
+	r.ExpireMetrics()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	r.Metrics(gone)
+	if got := r.value(t, callsMetric); got != 2 {
+		t.Errorf("got %v calls, want 2", got)
+	}
 }
 
 func TestMetrics_BeforeStartAndAfterStop(t *testing.T) {

@@ -140,6 +140,7 @@ const (
 	hasNoMetrics        = "has no metrics"
 	newSeries           = "has other series at every reading of its metrics"
 	invalidMetrics      = "has metrics with an invalid label"
+	panicsInMetrics     = "panics when its metrics are read"
 	countsDown          = "has counters that decrease"
 	otherProtocol       = "speaks protocol 7"
 	otherCore           = "speaks version 2 of go-plugin's protocol"
@@ -308,6 +309,8 @@ func (m *module) Metrics(context.Context) []pluginrpc.Metric {
 	switch m.mode {
 	case countsDown:
 		calls -= read
+	case panicsInMetrics:
+		panic("metrics")
 	case invalidMetrics:
 		label = "ada@example.com"
 	case newSeries:

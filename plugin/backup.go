@@ -32,7 +32,7 @@ func (c backupCommand) Run(ctx context.Context, w io.Writer) error {
 	switch {
 	case errors.Is(err, store.ErrNotSQLite):
 		return errors.New("this command copies SQLite databases; for PostgreSQL use: " +
-			"pg_dump --format=custom --table='personal_*' --file=FILE DATABASE (docs/deployment.md describes backup and restore)")
+			"(umask 077 && pg_dump --format=custom --table='personal_*' --file=FILE --dbname=DATABASE) (docs/deployment.md describes backup and restore)")
 	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%s exists already: give the name of a new file", c.File)
 	case err != nil:

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
@@ -28,12 +29,18 @@ func trust(keyFiles []string) (plugincatalogue.Option, error) {
 
 // choosePlugin installs the given binary or bundle, unless the path is empty, and
 // makes sure that a version is active: if none is yet, it activates the one just
-// installed, or else the highest.
+// installed, or else the highest. A full disk is no error if a version is active already.
 func choosePlugin(ctx context.Context, c *plugincatalogue.Catalogue, path string, log *slog.Logger) error {
 	var version string
 	if path != "" {
 		var err error
-		if version, err = installPlugin(ctx, c, path); err != nil {
+		version, err = installPlugin(ctx, c, path)
+		var full *durable.FullError
+		if errors.As(err, &full) && hasActive(c) {
+			log.Warn("the plugin that --plugin names was not installed, another start tries again", "error", err)
+			return nil
+		}
+		if err != nil {
 			return &flagError{"plugin", err}
 		}
 	}
@@ -45,6 +52,11 @@ func choosePlugin(ctx context.Context, c *plugincatalogue.Catalogue, path string
 		log.Warn("the plugin that --plugin names was installed, but another version stays active", "installed", version, "active", active)
 	}
 	return err
+}
+
+func hasActive(c *plugincatalogue.Catalogue) bool {
+	state, err := c.LoadState()
+	return err == nil && state.Active != ""
 }
 
 // installPlugin returns the version that it installed.

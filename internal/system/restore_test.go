@@ -5,9 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
@@ -23,17 +25,35 @@ func administer(t *testing.T, database string, args ...string) string {
 	return string(out)
 }
 
-// postgresTool runs a program of PostgreSQL on a database.
-func postgresTool(t *testing.T, database, name string, args ...string) {
+// deploymentCommands returns the command of docs/deployment.md, with the database in
+// place of "cms", that names a program.
+func deploymentCommands(t *testing.T, database, program string) string {
 	t.Helper()
+	page, err := os.ReadFile("../../docs/deployment.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	u, err := url.Parse(database)
 	if err != nil {
 		t.Fatal(err)
 	}
 	u.RawQuery = ""
-	cmd := exec.Command(name, append(args, "--dbname="+u.String())...)
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		if strings.Contains(block[1], program) {
+			return strings.ReplaceAll(block[1], "--dbname=cms", "--dbname='"+u.String()+"'")
+		}
+	}
+	t.Fatalf("docs/deployment.md has no command with %s", program)
+	return ""
+}
+
+// inFolder runs a command of the shell with the umask 022.
+func inFolder(t *testing.T, folder, command string) {
+	t.Helper()
+	cmd := exec.Command("sh", "-euc", "umask 022\n"+command)
+	cmd.Dir = folder
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		t.Fatalf("%s: %v\n%s", command, err, out)
 	}
 }
 
@@ -55,11 +75,59 @@ func backUp(t *testing.T, database string) (restore func()) {
 			}
 		}
 	}
-	file := filepath.Join(t.TempDir(), "personal.dump")
-	postgresTool(t, database, "pg_dump", "--format=custom", "--table=personal_*", "--file="+file)
+	folder := t.TempDir()
+	inFolder(t, folder, deploymentCommands(t, database, "pg_dump"))
+	replace := deploymentCommands(t, database, "pg_restore")
 	return func() {
-		postgresTool(t, database, "pg_restore", "--clean", "--if-exists", "--single-transaction", file)
+		inFolder(t, folder, replace)
+		for _, file := range []string{"personal.dump", "personal.sql"} {
+			info, err := os.Stat(filepath.Join(folder, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode() != 0o600 {
+				t.Errorf("got the mode %v of %s, want 0600", info.Mode(), file)
+			}
+		}
 	}
+}
+
+// TestRestore_OlderSchema restores a backup from before an upgrade that migrated.
+func TestRestore_OlderSchema(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	testkit.Databases(t, func(t *testing.T, database string) {
+		dialect, _, _ := strings.Cut(database, ":")
+		first, err := os.ReadFile("../store/migrations/" + dialect + "/0001_init.sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		do := func(statements string) {
+			t.Helper()
+			pools, err := dbconn.Open(database, dbconn.MigrationLimits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pools.Close()
+			if _, err := pools.Write.ExecContext(ctx, statements); err != nil {
+				t.Fatal(err)
+			}
+		}
+		do(string(first) + "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (1, 1, 0)")
+		restore := backUp(t, database)
+		older := administer(t, database, "status")
+		administer(t, database, "migrate")
+		if newer := administer(t, database, "status"); newer == older {
+			t.Errorf("got the status %s after the migration, want another than before", newer)
+		}
+		do("CREATE TABLE pages (author BIGINT REFERENCES personal_accounts)")
+		restore()
+		if got := administer(t, database, "status"); got != older {
+			t.Errorf("got the status %s, want that of the backup: %s", got, older)
+		}
+		administer(t, database, "revoke-all")
+		administer(t, database, "migrate")
+	})
 }
 
 // TestRestore_EndsSessionsAndVoidsMails carries out the procedure of docs/deployment.md.

@@ -17,8 +17,8 @@ type backupCommand struct {
 
 // Help names the way for PostgreSQL.
 func (backupCommand) Help() string {
-	return `The copy is the state of the database at one moment; hosts read and write meanwhile. It is checked before it gets its name, and
-contains every password hash: protect it like the database. For PostgreSQL use pg_dump, see docs/deployment.md.`
+	return `The copy is the state of the database at one moment; hosts can read and write meanwhile. It gets its name after it has been checked.
+It contains every password hash: protect it like the database. For PostgreSQL use pg_dump, see docs/deployment.md.`
 }
 
 // Run copies a SQLite database.
@@ -47,7 +47,7 @@ type revokeAllCommand struct{ databaseFlag }
 // Help says when to use the command.
 func (revokeAllCommand) Help() string {
 	return `Run it on a restored database before the host starts: the sessions and tokens of a backup may have been revoked since, and its mails
-have been sent. Users sign in again, and request a recovery or a change of e-mail again. Events that wait for the host remain.`
+may have been sent. Users must sign in again, and repeat requests for a recovery or a change of e-mail. Waiting events remain.`
 }
 
 // Run ends all sessions, voids all mailed tokens and drops all waiting mails.

@@ -60,7 +60,7 @@ type commands struct {
 	Status   statusCommand   `cmd:"" help:"Print the state of a database and its pending work."`
 	Backup   backupCommand   `cmd:"" help:"Copy a SQLite database to a new file while hosts use it."`
 
-	RevokeAll revokeAllCommand `cmd:"" help:"End the sessions of all users, void all mailed tokens and drop the mails that wait: after a restore."`
+	RevokeAll revokeAllCommand `cmd:"" help:"End the sessions of all users, void all mailed tokens and drop the waiting mails. Run it after a restore."`
 }
 
 // errorWriter is standard error; its type distinguishes it from standard output.

@@ -86,7 +86,7 @@ func newMeasurements() *measurements {
 			labels: []string{"kind", "outcome"}, bounds: durations, unit: float64(time.Second),
 		},
 		store: histograms{
-			name: "personal_plugin_store_duration_seconds", help: "Duration of operations of the database, with the wait for a connection.",
+			name: "personal_plugin_store_duration_seconds", help: "Duration of database operations, including the wait for a connection.",
 			labels: []string{"operation"}, bounds: durations, unit: float64(time.Second),
 		},
 		batches: histograms{
@@ -163,7 +163,7 @@ func (m *module) Metrics(ctx context.Context) []pluginrpc.Metric {
 		single("personal_plugin_hashing_waiting", pluginrpc.MetricGauge, float64(waiting), "Operations that wait until their password is hashed."),
 		counted.hashWaits.metric(),
 		single("personal_plugin_hashing_refused_total", pluginrpc.MetricCounter, float64(counted.hashingRefused.Load()),
-			"Operations refused because too many passwords waited to be hashed, or for too long."),
+			"Operations refused because the hashing queue was full or the wait was too long."),
 		counted.rejections(),
 		jobs, ages,
 		counted.jobs.metric(), counted.store.metric(), counted.batches.metric(),

@@ -37,7 +37,7 @@ type serveCommand struct {
 	Plugin       string     `env:"PERSONAL_PLUGIN" placeholder:"FILE" help:"Install this plugin binary or bundle, and activate it if no version is active yet."`
 	PluginKey    []string   `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one per line: only plugins signed with one of them are installed and started. May be repeated."`
 	PluginFloor  string     `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started, or installed from a bundle: lower versions are refused even if they are signed."`
-	PluginMemory memorySize `env:"PERSONAL_PLUGIN_MEMORY" placeholder:"SIZE" help:"How much memory a plugin process may use, such as 512MiB; during a swap there are two processes. A hard limit where the host has a delegated cgroup v2, otherwise the plugin only collects garbage more often. Default: no limit."`
+	PluginMemory memorySize `env:"PERSONAL_PLUGIN_MEMORY" placeholder:"SIZE" help:"The memory limit of each plugin process, such as 512MiB; during a swap there are two processes. The limit is hard if the host has a delegated control group (cgroup v2); otherwise the plugin only collects garbage more often. Default: none."`
 	Settings     string     `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings file (TOML), which is read at every start of a plugin process."`
 
 	SMTP             string `name:"smtp" env:"PERSONAL_SMTP" placeholder:"URL" help:"Mail relay: smtp://HOST:PORT (STARTTLS, plain on loopback) or smtps://HOST:PORT. Without one, mails are kept in DATA/mail. Set a URL with a password in the environment only."`
@@ -57,7 +57,7 @@ type serveCommand struct {
 	Bake        time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long the old version is kept warm for a rollback after a swap (${default}); 0 stops it at once."`
 	Drain       time.Duration `default:"30s" env:"PERSONAL_DRAIN" help:"How long requests in progress may take to finish when the host stops, or when a swap stops a plugin process (${default})."`
 	Pprof       string        `env:"PERSONAL_PPROF" placeholder:"HOST:PORT" help:"Serve Go runtime profiles of host and plugin under /debug/pprof/ at this loopback address; port 0 picks a free one. Default: none."`
-	DebugPlugin bool          `env:"PERSONAL_DEBUG_PLUGIN" help:"For development, on a loopback address: let a debugger pause the plugin. Switches off its health checks and the time limits of calls and starts, and prints the debugger's command for each plugin process."`
+	DebugPlugin bool          `env:"PERSONAL_DEBUG_PLUGIN" help:"For development, on a loopback address: let a debugger pause the plugin. Switches off its health checks and the time limits of calls and starts, and prints the command that attaches a debugger to each plugin process."`
 	LogLevel    string        `default:"info" env:"PERSONAL_LOG_LEVEL" help:"Log level: debug, info, warn or error (${default})."`
 }
 

@@ -74,8 +74,8 @@ func (m *Module) Close() error { return m.close() }
 // in the same way, and returns the error, if the server cannot listen or fails.
 //
 // Serve sets ReadHeaderTimeout (10 s), IdleTimeout (2 min) and ErrorLog where they are
-// zero, and the API alone as a missing Handler. The API limits the reading of its bodies
-// itself. Serve does not use TLS, which terminates at a proxy.
+// zero. If Handler is nil, it serves the API alone. The API limits the time for reading
+// its request bodies itself. Serve does not use TLS, which terminates at a proxy.
 func (m *Module) Serve(ctx context.Context, server *http.Server) (err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
 	if server.Handler == nil {

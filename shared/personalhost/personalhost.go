@@ -61,8 +61,8 @@ type Config struct {
 	// written into Data instead of sent, which is for development only.
 	Host personal.Host
 
-	// API configures the HTTP API. Its Log is Log if it is nil. Its TracerProvider is that
-	// of the manager, too, if the manager has none.
+	// API configures the HTTP API. If its Log is nil, Log applies. Its TracerProvider also
+	// applies to the manager, unless Manager has one.
 	API personalhttp.Options
 
 	// Manager holds the limits of the plugin manager, its environment and a further
@@ -196,7 +196,7 @@ func DatabaseURL(rawURL, data string) (string, error) {
 	return "", errors.New("it must begin with sqlite:// or postgres://")
 }
 
-// readyHost returns the host of a CMS that has no own.
+// readyHost returns the host for a CMS that has none of its own.
 func readyHost(c Config) (*Host, error) {
 	fields, err := fieldstore.Open(filepath.Join(c.Data, "user-fields.json"), []byte("[]\n"))
 	if err != nil {
@@ -209,7 +209,7 @@ func readyHost(c Config) (*Host, error) {
 	return &Host{Fields: fields, Mail: mails, Log: c.Log}, nil
 }
 
-// connect makes the parts that the requests pass.
+// connect makes the parts through which requests pass.
 func (c *Config) connect(catalogue *plugincatalogue.Catalogue, events *pluginadmin.EventLog) (*Module, error) {
 	c.Manager.Catalogue, c.Manager.Host, c.Manager.DatabaseURL = catalogue, c.Host, c.DatabaseURL
 	c.Manager.Settings, c.Manager.Log, c.Manager.RunDir = c.Settings, c.Log, filepath.Join(c.Data, "run")

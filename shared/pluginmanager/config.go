@@ -32,10 +32,10 @@ type Config struct {
 	TracerProvider trace.TracerProvider
 
 	// MemoryLimit is how much memory a plugin process may use, in bytes; 0 for no limit.
-	// Go's runtime in the process keeps to four fifths of it, and collects garbage more
-	// often for that (GOMEMLIMIT). If a cgroup v2 is delegated to the host (systemd:
-	// Delegate=yes and DelegateSubgroup=), the kernel also kills a process that uses
-	// more; the log says whether that is so. A plugin refuses to start with a limit below
+	// Go's runtime in the process aims at four fifths of it, by collecting garbage more
+	// often (GOMEMLIMIT). If a cgroup v2 is delegated to the host (systemd: Delegate=yes
+	// and DelegateSubgroup=), the limit is hard: the kernel kills a process that uses more.
+	// The log says whether it is. A plugin refuses to start with a limit below
 	// what its settings need; version 0.1.0 does not check.
 	MemoryLimit int64
 
@@ -69,8 +69,8 @@ type Config struct {
 
 	// Debug is for development: a debugger may pause a plugin process for as long as a
 	// day. Processes get no health checks, and a day replaces CallTimeout and the time
-	// limits of a start, from StartTimeout to CheckTimeout. A process that a swap or
-	// Stop ends still has no more time for it than without Debug. What hangs stays.
+	// limits of a start, from StartTimeout to CheckTimeout. The limits for ending a
+	// process, by a swap or by Stop, still apply. A process that hangs is not replaced.
 	Debug bool
 }
 

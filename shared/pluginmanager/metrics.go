@@ -25,12 +25,12 @@ const (
 // Metrics returns the metrics of the manager and of its plugin processes, for the
 // monitoring of a CMS, sorted by name; docs/operations.md describes them. Counters and
 // histograms are sums over all processes that have served since [Manager.Start]: they
-// never decrease by a swap, a rollback or a restart. Of a process that died, they contain
-// what its last reading did. Gauges are those of the live process.
+// never decrease at a swap, a rollback or a restart. For a process that died, they contain
+// its last reading. Gauges are those of the live process.
 //
-// It asks the processes, for a second at most and once a second; otherwise, and of a
-// process that does not respond, it returns the last known values. A version without
-// metrics adds nothing. It may be called at any time.
+// It asks the processes at most once a second, and waits for a second at most. Between two
+// readings, and for a process that does not respond, it returns the last known values. A
+// version without metrics adds nothing. It may be called at any time.
 func (m *Manager) Metrics(ctx context.Context) []pluginrpc.Metric {
 	m.readMetrics(ctx)
 	m.mu.Lock()

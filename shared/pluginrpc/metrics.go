@@ -22,7 +22,7 @@ type MetricType string
 // The types of metrics. They mean what they mean in Prometheus.
 const (
 	MetricCounter   MetricType = "counter"   // a number that never decreases
-	MetricGauge     MetricType = "gauge"     // a number
+	MetricGauge     MetricType = "gauge"     // a number that rises and falls
 	MetricHistogram MetricType = "histogram" // counts of values in buckets, and their sum; they never decrease
 )
 
@@ -45,7 +45,7 @@ type MetricSeries struct {
 }
 
 // Cumulative returns how many values a series of a histogram has in all, and how many up
-// to each bound: as the client library of Prometheus wants them.
+// to each bound, as the client library of Prometheus expects them.
 func (m Metric) Cumulative(s MetricSeries) (total uint64, upTo map[float64]uint64) {
 	upTo = make(map[float64]uint64, len(m.Bounds))
 	for i, n := range s.Counts {
@@ -60,8 +60,8 @@ func (m Metric) Cumulative(s MetricSeries) (total uint64, upTo map[float64]uint6
 // ModuleWithMetrics is a module that has metrics.
 type ModuleWithMetrics interface {
 	Module
-	// Metrics returns the metrics of this process since its start. It soon returns,
-	// with the last known values if the database does not respond.
+	// Metrics returns the metrics of this process since its start. It returns quickly: if
+	// the database does not respond, with the last known values.
 	Metrics(ctx context.Context) []Metric
 }
 
@@ -156,7 +156,7 @@ func checkMetrics(metrics []Metric) error {
 	series := 0
 	for i, m := range metrics {
 		if rest, ok := strings.CutPrefix(m.Name, "personal_plugin_"); !ok || !isWord(rest, maxName, "_") {
-			return fmt.Errorf("the name of number %d has not the form personal_plugin_…", i+1)
+			return fmt.Errorf("the name of number %d does not have the form personal_plugin_…", i+1)
 		}
 		for _, suffix := range []string{"_bucket", "_count", "_sum"} { // Prometheus would refuse the histogram as well, and all other metrics with it
 			if strings.HasSuffix(m.Name, suffix) {

@@ -1,11 +1,10 @@
 // Package tracing is what the parts of the module share to take part in
-// OpenTelemetry's traces: trace context in texts, spans below other spans, and the
-// trace id in log lines.
+// OpenTelemetry's traces: trace context as text, child spans, and the trace id in log
+// lines.
 //
 // It uses OpenTelemetry's API only, and no global state: a program that makes spans
-// passes its TracerProvider to the parts that begin traces. All other spans are
-// made by the provider of the span above them. Without a recorded span nothing is
-// allocated.
+// passes its TracerProvider to the parts that begin traces. The provider of a span also
+// makes its child spans. Without a recorded span nothing is allocated.
 //
 // Spans carry names of routes, operations and tables, and result codes. They never
 // carry SQL, headers, logins, addresses or anything else that a caller sent.
@@ -86,12 +85,12 @@ func (c Context) Join(ctx context.Context) context.Context {
 // it. Ask before you make names and attributes.
 func IsRecorded(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
 
-// Start begins a span below that of ctx, with the provider of that one.
+// Start begins a child of the span of ctx, with the provider of that span.
 func Start(ctx context.Context, name string, kind trace.SpanKind) (context.Context, trace.Span) {
 	return trace.SpanFromContext(ctx).TracerProvider().Tracer(Scope).Start(ctx, name, trace.WithSpanKind(kind))
 }
 
-// Do calls f, in a span below that of ctx if that is recorded.
+// Do calls f, in a child of the span of ctx if that span is recorded.
 func Do(ctx context.Context, name string, kind trace.SpanKind, f func(context.Context) error) error {
 	if !IsRecorded(ctx) {
 		return f(ctx)

@@ -39,7 +39,7 @@ const DefaultGuardedPage = "/account"
 // Besides the API, the handler must serve one page for GET behind RequireUser. The page
 // contains the login of the user, see [WithGuardedPage].
 //
-// The handler must not use the options Timeout (if below 20 s) and AlwaysOK of package
+// The handler must not set the options AlwaysOK, or Timeout to less than 20 s, of package
 // personalhttp. Connections seem to come from addresses for documentation such as
 // 192.0.2.1, so the test does not depend on the network of the machine.
 func Run(t *testing.T, mount func(personal.Service) http.Handler, options ...Option) {

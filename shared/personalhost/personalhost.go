@@ -26,6 +26,7 @@ import (
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/tracing"
 )
 
 // Config configures a module. Only Data is required.
@@ -167,7 +168,7 @@ func (c *Config) complete() (err error) {
 			return fmt.Errorf("Config.Host: %w", err)
 		}
 	}
-	c.Log = cmp.Or(c.Log, slog.Default())
+	c.Log = tracing.WithTraceID(cmp.Or(c.Log, slog.Default()))
 	c.API.Log = cmp.Or(c.API.Log, c.Log)
 	if m.TracerProvider == nil {
 		m.TracerProvider = c.API.TracerProvider

@@ -238,7 +238,10 @@ func (c *Config) connect(catalogue *plugincatalogue.Catalogue, events *pluginadm
 
 // choosePlugin makes sure that a plugin version is active.
 func (c *Config) choosePlugin(ctx context.Context, catalogue *plugincatalogue.Catalogue) error {
-	_, err := catalogue.ActivateFirst("")
+	active, err := catalogue.ActivateFirst("")
+	if err == nil && c.Plugin != "" {
+		c.Log.Info("a plugin version is active: Config.Plugin is not read", "version", active)
+	}
 	if !errors.Is(err, plugincatalogue.ErrNotFound) {
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/tracing"
 )
 
 // Config configures a module. Only Data is required.
@@ -167,7 +168,7 @@ func (c *Config) complete() (err error) {
 			return fmt.Errorf("Config.Host: %w", err)
 		}
 	}
-	c.Log = cmp.Or(c.Log, slog.Default())
+	c.Log = tracing.WithTraceID(cmp.Or(c.Log, slog.Default()))
 	c.API.Log = cmp.Or(c.API.Log, c.Log)
 	if m.TracerProvider == nil {
 		m.TracerProvider = c.API.TracerProvider
@@ -237,7 +238,10 @@ func (c *Config) connect(catalogue *plugincatalogue.Catalogue, events *pluginadm
 
 // choosePlugin makes sure that a plugin version is active.
 func (c *Config) choosePlugin(ctx context.Context, catalogue *plugincatalogue.Catalogue) error {
-	_, err := catalogue.ActivateFirst("")
+	active, err := catalogue.ActivateFirst("")
+	if err == nil && c.Plugin != "" {
+		c.Log.Info("a plugin version is active: Config.Plugin is not read", "version", active)
+	}
 	if !errors.Is(err, plugincatalogue.ErrNotFound) {
 		return err
 	}

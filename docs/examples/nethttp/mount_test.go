@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"net/http"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 
 func TestMount(t *testing.T) {
 	personalhttptest.Run(t, func(service personal.Service) http.Handler {
-		api, err := personalhttp.New(service, personalhttp.Options{})
+		api, err := personalhttp.New(service, personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

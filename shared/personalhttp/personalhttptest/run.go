@@ -5,7 +5,7 @@
 //
 //	func TestMount(t *testing.T) {
 //		personalhttptest.Run(t, func(s personal.Service) http.Handler {
-//			api, err := personalhttp.New(s, personalhttp.Options{})
+//			api, err := personalhttp.New(s, personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
 //			if err != nil {
 //				t.Fatal(err)
 //			}

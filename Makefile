@@ -74,11 +74,13 @@ coverage:
 		END { for (b in n) { p = b; sub(/\/[^\/]*$$/, "", p); all[p] += n[b]; if (b in hit) covered[p] += n[b] } \
 		for (p in all) printf "%5.1f%% of %5d %s\n", 100 * covered[p] / all[p], all[p], p | "sort -k4" }' bin/coverage.out
 
-# The bill of materials of each program, in dist/.
+# The bill of materials of each program, in dist/, with the version that the plugin names.
 sbom: build
 	mkdir -p dist
-	go run ./internal/tools/sbom bin/host-sample dist/sbom-host-sample.json
-	go run ./internal/tools/sbom bin/personal dist/sbom-personal.json
+	version=$$(bin/personal manifest | sed -n 's/.*"version": *"\([^"]*\)".*/\1/p'); test -n "$$version"; \
+	for program in host-sample personal; do \
+		go run ./internal/tools/sbom bin/$$program dist/sbom-$$program.json "$$version" || exit 1; \
+	done
 
 bench:
 	$(POSTGRES) go test -run '^$$' -bench . -benchmem ./...

@@ -8,6 +8,7 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store/dbconn"
+	"github.com/cms-personal/personal/internal/transfer"
 )
 
 // ErrNotSQLite is the error of BackUp on PostgreSQL.
@@ -37,8 +38,8 @@ func (s *Store) RevokeAll(ctx context.Context) (r Revoked, err error) {
 			query   string
 			args    []any
 		}{
-			{&r.Mails, "DELETE FROM personal_jobs WHERE kind IN (?)",
-				[]any{bun.List([]outbox.Kind{accounts.KindRecovery, accounts.KindEmailChange, accounts.KindEmailNotice})}},
+			{&r.Mails, "DELETE FROM personal_jobs WHERE kind NOT IN (?)", // also the mails of a newer version
+				[]any{bun.List([]outbox.Kind{accounts.KindEvent, transfer.KindWrap})}},
 			{&r.Tokens, "DELETE FROM personal_mail_tokens", nil},
 			{&r.Sessions, "DELETE FROM personal_sessions", nil},
 		} {

@@ -8,6 +8,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +16,9 @@ import (
 	"strings"
 	"syscall"
 )
+
+// maxShebang is the most that Linux reads of the first line of a script.
+const maxShebang = 256
 
 const thisMachine = runtime.GOOS + "/" + runtime.GOARCH
 
@@ -70,9 +74,8 @@ func loaderOf(path string) string {
 		return ""
 	}
 	defer f.Close()
-	if line, _ := bufio.NewReader(f).ReadString('\n'); strings.HasPrefix(line, "#!") {
-		loader, _, _ := strings.Cut(strings.TrimSpace(line[2:]), " ")
-		return loader
+	if line, _ := bufio.NewReader(io.LimitReader(f, maxShebang)).ReadString('\n'); strings.HasPrefix(line, "#!") {
+		return cmp.Or(append(strings.Fields(line[2:]), "")...)
 	}
 	file, err := elf.NewFile(f)
 	if err != nil {

@@ -93,7 +93,7 @@ func TestInstall_RefusesWhatCannotRunHere(t *testing.T) {
 		"a Go program for another architecture": {otherTarget(t), `it is for "linux/` + other + `", this is ` + thisMachine},
 		"another architecture":                  {elfFile(t, known[1], ""), `it is for "` + known[1].String() + `", this is ` + thisMachine},
 		"a missing loader":                      {elfFile(t, known[0], "/lib/ld-none.so.1"), "it needs /lib/ld-none.so.1 to be started"},
-		"a missing interpreter":                 {[]byte("#!/usr/bin/none -x\n"), "it needs /usr/bin/none to be started"},
+		"a missing interpreter":                 {[]byte("#! /usr/bin/none\t-x\n"), "it needs /usr/bin/none to be started"},
 		"no program at all":                     {[]byte("\x00\x01\x02\x03 and more"), `it is for "an unknown machine", this is ` + thisMachine},
 		"a missing library":                     {[]byte("#!/bin/sh\necho 'libx.so: cannot open' >&2\nexit 127\n"), `exit status 127: "libx.so: cannot open"`},
 	} {

@@ -3,7 +3,7 @@
 // itself names them, the standard library, and the files of others that are embedded in
 // it, which embedded.json lists. Run it in the root of the repository:
 //
-//	go run ./internal/tools/sbom bin/personal dist/sbom-personal.json
+//	go run ./internal/tools/sbom bin/personal dist/sbom-personal.json 1.2.3
 package main
 
 import (
@@ -25,17 +25,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: sbom PROGRAM FILE")
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: sbom PROGRAM FILE VERSION")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
 		os.Exit(1)
 	}
 }
 
-func run(program, file string) error {
+func run(program, file, version string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func run(program, file string) error {
 	}
 	text, err := json.MarshalIndent(document{
 		Format: "CycloneDX", SpecVersion: "1.5", Version: 1,
-		Metadata:   metadata{Component: component{Type: "application", Name: name, Version: info.Main.Version, PURL: purl(info.Main.Path, info.Main.Version)}},
+		Metadata:   metadata{Component: component{Type: "application", Name: name, Version: version, PURL: purl(info.Main.Path, version) + strings.Replace(strings.TrimPrefix(info.Path, info.Main.Path), "/", "#", 1)}},
 		Components: append(all, others...),
 	}, "", "  ")
 	if err != nil {
@@ -99,7 +99,7 @@ func purl(module, version string) string {
 	if version == "" || version == "(devel)" {
 		return "pkg:golang/" + module
 	}
-	return "pkg:golang/" + module + "@" + version
+	return "pkg:golang/" + module + "@" + strings.ReplaceAll(version, "+", "%2B") // as the purl specification asks
 }
 
 // components returns the standard library and the linked modules. The hash of a module

@@ -49,7 +49,7 @@ func TestRun_ListsModulesOfTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "sbom.json")
-	if err := run(program, file); err != nil {
+	if err := run(program, file, "1.2.3"); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(file)
@@ -63,7 +63,10 @@ func TestRun_ListsModulesOfTheProgram(t *testing.T) {
 	if got.Format != "CycloneDX" || got.SpecVersion != "1.5" || len(got.Components) == 0 || got.Components[0].Name != "std" || got.Components[0].Version == "" {
 		t.Errorf("got %s, want the standard library with its version", data)
 	}
-	if err := run(file, file); err == nil {
+	if c := got.Metadata.Component; c.Version != "1.2.3" || !strings.HasPrefix(c.PURL, "pkg:golang/github.com/cms-personal/personal@1.2.3#") {
+		t.Errorf("got %+v, want the given version and the package in the purl", c)
+	}
+	if err := run(file, file, "1.2.3"); err == nil {
 		t.Error("a text file: got no error")
 	}
 }

@@ -1,32 +1,30 @@
-// Command sbom writes the software bill of materials of a built program, in the JSON
-// format of CycloneDX 1.5: the Go modules that are linked into it, as the program
-// itself names them, the standard library, and the files of others that are embedded in
-// it, which embedded.json lists. Run it in the root of the repository:
+// Command sbom completes the bill of materials that cyclonedx-gomod wrote for a built
+// program: it adds the files of others that are embedded in the program, which
+// embedded.json lists, and removes what differs between two runs. Run it in its own
+// folder, as make sbom does:
 //
-//	go run ./internal/tools/sbom bin/personal dist/sbom-personal.json 1.2.3
+//	go run -C internal/tools/sbom . personal IN.json OUT.json
 package main
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
-	"debug/buildinfo"
 	_ "embed"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
-	"strings"
 
-	"github.com/cms-personal/personal/shared/durable"
+	"github.com/CycloneDX/cyclonedx-go"
 )
+
+const repository = "../../.."
 
 func main() {
 	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "usage: sbom PROGRAM FILE VERSION")
+		fmt.Fprintln(os.Stderr, "usage: sbom PROGRAM IN OUT")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
@@ -35,89 +33,53 @@ func main() {
 	}
 }
 
-func run(program, file, version string) error {
-	info, err := buildinfo.ReadFile(program)
+func run(program, in, out string) error {
+	data, err := os.ReadFile(in)
 	if err != nil {
 		return err
 	}
-	all, err := components(info)
+	var bom cyclonedx.BOM
+	if err := cyclonedx.NewBOMDecoder(bytes.NewReader(data), cyclonedx.BOMFileFormatJSON).Decode(&bom); err != nil {
+		return fmt.Errorf("%s: %w", in, err)
+	}
+	if bom.Metadata == nil || bom.Metadata.Component == nil || bom.Metadata.Tools == nil || bom.Components == nil || bom.Dependencies == nil {
+		return fmt.Errorf("%s is not a bill of materials of cyclonedx-gomod", in)
+	}
+	others, err := embedded(program)
 	if err != nil {
 		return err
 	}
-	name := filepath.Base(program)
-	others, err := embedded(name, ".")
-	if err != nil {
-		return err
+	if err := add(&bom, others); err != nil {
+		return fmt.Errorf("%s: %w", in, err)
 	}
-	text, err := json.MarshalIndent(document{
-		Format: "CycloneDX", SpecVersion: "1.5", Version: 1,
-		Metadata:   metadata{Component: component{Type: "application", Name: name, Version: version, PURL: purl(info.Main.Path, version) + strings.Replace(strings.TrimPrefix(info.Path, info.Main.Path), "/", "#", 1)}},
-		Components: append(all, others...),
-	}, "", "  ")
-	if err != nil {
-		return err
-	}
-	return durable.WriteFile(file, append(text, '\n'))
-}
-
-type document struct {
-	Format      string      `json:"bomFormat"`
-	SpecVersion string      `json:"specVersion"`
-	Version     int         `json:"version"`
-	Metadata    metadata    `json:"metadata"`
-	Components  []component `json:"components"`
-}
-
-type metadata struct {
-	Component component `json:"component"`
-}
-
-type component struct {
-	Type       string      `json:"type"`
-	Name       string      `json:"name"`
-	Version    string      `json:"version,omitempty"`
-	Hashes     []hash      `json:"hashes,omitempty"`
-	Licenses   []license   `json:"licenses,omitempty"`
-	PURL       string      `json:"purl,omitempty"`
-	Components []component `json:"components,omitempty"` // the files that it consists of
-}
-
-type hash struct {
-	Algorithm string `json:"alg"`
-	Content   string `json:"content"`
-}
-
-type license struct {
-	License struct {
-		ID string `json:"id"`
-	} `json:"license"`
-}
-
-func sha256Of(sum []byte) []hash { return []hash{{"SHA-256", hex.EncodeToString(sum)}} }
-
-func purl(module, version string) string {
-	if version == "" || version == "(devel)" {
-		return "pkg:golang/" + module
-	}
-	return "pkg:golang/" + module + "@" + strings.ReplaceAll(version, "+", "%2B") // as the purl specification asks
-}
-
-// components returns the standard library and the linked modules. The hash of a module
-// is the one in go.sum.
-func components(info *debug.BuildInfo) ([]component, error) {
-	goVersion := strings.TrimPrefix(info.GoVersion, "go")
-	all := []component{{Type: "library", Name: "std", Version: goVersion, PURL: purl("std", goVersion)}}
-	for _, m := range info.Deps {
-		if m.Replace != nil {
-			m = m.Replace
+	bom.Metadata.Timestamp = ""
+	if tools := bom.Metadata.Tools.Tools; tools != nil {
+		for i := range *tools {
+			(*tools)[i].Hashes = nil // of the binary, which contains paths of this machine
 		}
-		sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(m.Sum, "h1:"))
-		if err != nil || len(sum) != sha256.Size {
-			return nil, fmt.Errorf("module %s has the sum %q, want h1: and a digest", m.Path, m.Sum)
-		}
-		all = append(all, component{Type: "library", Name: m.Path, Version: m.Version, Hashes: sha256Of(sum), PURL: purl(m.Path, m.Version)})
 	}
-	return all, nil
+	var text bytes.Buffer
+	if err := cyclonedx.NewBOMEncoder(&text, cyclonedx.BOMFileFormatJSON).SetPretty(true).SetEscapeHTML(false).EncodeVersion(&bom, bom.SpecVersion); err != nil {
+		return err
+	}
+	return os.WriteFile(out, text.Bytes(), 0o644)
+}
+
+// add adds components on which the program depends and which depend on nothing.
+func add(bom *cyclonedx.BOM, others []cyclonedx.Component) error {
+	*bom.Components = append(*bom.Components, others...)
+	for i, d := range *bom.Dependencies {
+		if d.Ref != bom.Metadata.Component.BOMRef || d.Dependencies == nil {
+			continue
+		}
+		for _, c := range others {
+			*d.Dependencies = append(*d.Dependencies, c.BOMRef)
+			*bom.Dependencies = append(*bom.Dependencies, cyclonedx.Dependency{Ref: c.BOMRef})
+		}
+		(*bom.Dependencies)[i] = d
+		return nil
+	}
+	return errors.New("the program has no dependencies")
 }
 
 //go:embed embedded.json
@@ -134,31 +96,40 @@ type other struct {
 	Mark    string   `json:"mark"` // a text in the first file that shows the version
 }
 
-// embedded returns what is embedded in a program; root is the root of the repository.
-func embedded(program, root string) ([]component, error) {
+// embedded returns what is embedded in a program.
+func embedded(program string) ([]cyclonedx.Component, error) {
 	var list []other
 	if err := json.Unmarshal(embeddedList, &list); err != nil {
 		return nil, fmt.Errorf("embedded.json: %w", err)
 	}
-	var all []component
+	var all []cyclonedx.Component
 	for _, o := range list {
 		if o.Program != program {
 			continue
 		}
-		c := component{Type: "library", Name: o.Name, Version: o.Version, PURL: o.PURL, Licenses: make([]license, 1)}
-		c.Licenses[0].License.ID = o.License
+		var files []cyclonedx.Component
 		for i, name := range o.Files {
-			data, err := os.ReadFile(filepath.Join(root, name))
-			if err == nil && i == 0 && !bytes.Contains(data, []byte(o.Mark)) {
-				err = fmt.Errorf("%s does not contain %q: correct its version in internal/tools/sbom/embedded.json", name, cmp.Or(o.Mark, "a mark"))
+			data, err := os.ReadFile(filepath.Join(repository, name))
+			if err == nil && i == 0 && (o.Mark == "" || !bytes.Contains(data, []byte(o.Mark))) {
+				err = fmt.Errorf("%s does not contain the mark %q: correct its version in internal/tools/sbom/embedded.json", name, o.Mark)
 			}
 			if err != nil {
 				return nil, err
 			}
 			sum := sha256.Sum256(data)
-			c.Components = append(c.Components, component{Type: "file", Name: name, Hashes: sha256Of(sum[:])})
+			files = append(files, cyclonedx.Component{
+				Type: cyclonedx.ComponentTypeFile, Name: name,
+				Hashes: &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}},
+			})
 		}
-		all = append(all, c)
+		all = append(all, cyclonedx.Component{
+			BOMRef: o.PURL, Type: cyclonedx.ComponentTypeLibrary, Name: o.Name, Version: o.Version, PackageURL: o.PURL, Scope: cyclonedx.ScopeRequired,
+			Licenses:   &cyclonedx.Licenses{{License: &cyclonedx.License{ID: o.License}}},
+			Components: &files,
+		})
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("embedded.json lists nothing for the program %q", program)
 	}
 	return all, nil
 }

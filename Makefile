@@ -76,12 +76,11 @@ coverage:
 		for (p in all) printf "%5.1f%% of %5d %s\n", 100 * covered[p] / all[p], all[p], p | "sort -k4" }' bin/coverage.out
 
 # The bill of materials of each program, in dist/, with the version that the plugin names.
-# It downloads the modules to detect their licences, and warns where it finds none.
 sbom: build
 	mkdir -p dist
 	version=$$(bin/personal manifest | sed -n 's/.*"version": *"\([^"]*\)".*/\1/p'); test -n "$$version"; \
 	for program in host-sample personal; do \
-		go tool -C internal/tools/sbom cyclonedx-gomod bin -json -noserial -std -licenses -version "v$$version" \
+		go tool -C internal/tools/sbom cyclonedx-gomod bin -json -noserial -std -version "v$$version" \
 			-output "$(CURDIR)/bin/sbom-$$program.json" "$(CURDIR)/bin/$$program" && \
 		go run -C internal/tools/sbom . $$program "$(CURDIR)/bin/sbom-$$program.json" "$(CURDIR)/dist/sbom-$$program.json" || exit 1; \
 	done

@@ -251,7 +251,7 @@ func (h *host) printAddresses(w io.Writer) {
 	fmt.Fprintf(w, `
 The site    %[1]s/
 Admin       %[4]s
-            single use, valid for ten minutes; to get another: host-sample admin-link --data %[3]s
+            single use, valid for ten minutes; to get another: %[5]s admin-link --data %[3]s
 The API     %[2]s/api/v1/personal/, described at %[1]s/reference
 Admin API   %[1]s/admin/api/plugin, /admin/api/user-fields; bearer token in %[3]s/admin-token
 Health      %[1]s/readyz, /healthz, /metrics
@@ -259,7 +259,7 @@ Health      %[1]s/readyz, /healthz, /metrics
 Try it:
   curl %[2]s/api/v1/personal/register/ -d login=anna -d email=anna@example.com -d password='correct horse' -d confirm_password='correct horse'
 
-`, h.url, h.url+h.config.api.BasePath, h.config.dataDir, h.adminLink())
+`, h.url, h.url+h.config.api.BasePath, h.config.dataDir, h.adminLink(), os.Args[0])
 }
 
 // run serves until ctx ends, then stops in an orderly way and returns nil. It calls

@@ -162,8 +162,15 @@ func launch(t testing.TB, o options) *system {
 	cmd := exec.Command(paths.Host, append(args, o.flags...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "PERSONAL_DATABASE=" + o.database}
 	cmd.Env = append(cmd.Env, o.env...)
-	cmd.Stdout, cmd.Stderr = s.log, s.log
 	cmd.WaitDelay = patience
+	s.begin(t, cmd)
+	return s
+}
+
+// begin starts the command of the host, which finish ends.
+func (s *system) begin(t testing.TB, cmd *exec.Cmd) {
+	t.Helper()
+	cmd.Stdout, cmd.Stderr = s.log, s.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +181,6 @@ func launch(t testing.TB, o options) *system {
 		close(s.ended)
 	}()
 	t.Cleanup(func() { s.finish(t) })
-	return s
 }
 
 // finish stops the host if it still runs, and shows its log if the test failed.

@@ -259,19 +259,9 @@ func (s *sandbox) serve(t *testing.T, command string) {
 	}
 	running := &system{data: filepath.Join(s.dir, "data"), log: &journal{}, ended: make(chan struct{}), client: newClient()}
 	cmd := s.bash(t, "exec "+command)
-	cmd.Stdout, cmd.Stderr = running.log, running.log
 	cmd.Cancel = func() error { return nil } // finish stops it
 	cmd.WaitDelay = 2 * patience
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	running.process = cmd.Process
-	go func() {
-		_ = cmd.Wait() // the exit code is checked instead
-		running.exit = cmd.ProcessState.ExitCode()
-		close(running.ended)
-	}()
-	t.Cleanup(func() { running.finish(t) })
+	running.begin(t, cmd)
 	running.awaitURL(t, options{})
 	eventually(t, "/readyz responds with 200", func() bool { return running.status("/readyz") == http.StatusOK })
 	if command == "make run\n" { // the signals of this test are for the host

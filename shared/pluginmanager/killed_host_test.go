@@ -190,7 +190,11 @@ func runHost(f folder) {
 			time.Sleep(time.Millisecond)
 		}
 		armed.Store(i == len(d.Do)-1)
-		if err := do(m, version); err != nil {
+		err := do(m, version)
+		for err == nil && d.At == "switch" { // too short to be seen each time
+			err = errors.Join(do(m, ""), do(m, version))
+		}
+		if err != nil {
 			panic(err)
 		}
 	}

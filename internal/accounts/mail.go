@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,15 +81,21 @@ func reservation(r mailRequest, accountID int64, p MailPurpose) MailReservation 
 
 // mailRequest is what the job of a mail keeps of the call that caused it.
 type mailRequest struct {
-	Locale    string     `json:"locale,omitempty"`
+	Locale    string     `json:"locale,omitempty"` // as [mailtext.Set.Write] takes it
 	RequestID string     `json:"request_id,omitempty"`
 	Address   netip.Addr `json:"address,omitzero"` // for the event of a recovery, and for notices
 	MailID    string     `json:"mail_id"`
 }
 
 func newMailRequest(ctx context.Context) mailRequest {
+	return mailRequest{Locale: mailLocale(ctx), RequestID: personal.CallFrom(ctx).RequestID, MailID: newID()}
+}
+
+// mailLocale returns the languages of the caller's mails, as [mailtext.Set.Write] takes
+// them.
+func mailLocale(ctx context.Context) string {
 	call := personal.CallFrom(ctx)
-	return mailRequest{Locale: call.Locale, RequestID: call.RequestID, MailID: newID()}
+	return cmp.Or(call.Languages, call.Locale)
 }
 
 // withCall returns a context with the call that caused the mail.

@@ -1,20 +1,16 @@
 package accounts
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"embed"
 	"errors"
 	"fmt"
-	"html/template"
 	"log/slog"
 	"net/netip"
 	"strings"
-	texttemplate "text/template"
 	"time"
 
-	"golang.org/x/text/language"
-
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
@@ -85,15 +81,21 @@ func reservation(r mailRequest, accountID int64, p MailPurpose) MailReservation 
 
 // mailRequest is what the job of a mail keeps of the call that caused it.
 type mailRequest struct {
-	Locale    string     `json:"locale,omitempty"`
+	Locale    string     `json:"locale,omitempty"` // as [mailtext.Set.Write] takes it
 	RequestID string     `json:"request_id,omitempty"`
-	Address   netip.Addr `json:"address,omitzero"` // for the event of a recovery
+	Address   netip.Addr `json:"address,omitzero"` // for the event of a recovery, and for notices
 	MailID    string     `json:"mail_id"`
 }
 
 func newMailRequest(ctx context.Context) mailRequest {
+	return mailRequest{Locale: mailLocale(ctx), RequestID: personal.CallFrom(ctx).RequestID, MailID: newID()}
+}
+
+// mailLocale returns the languages of the caller's mails, as [mailtext.Set.Write] takes
+// them.
+func mailLocale(ctx context.Context) string {
 	call := personal.CallFrom(ctx)
-	return mailRequest{Locale: call.Locale, RequestID: call.RequestID, MailID: newID()}
+	return cmp.Or(call.Languages, call.Locale)
 }
 
 // withCall returns a context with the call that caused the mail.
@@ -101,13 +103,13 @@ func (r mailRequest) withCall(ctx context.Context) context.Context {
 	return personal.WithCall(ctx, personal.Call{RequestID: r.RequestID, Locale: r.Locale, Address: r.Address})
 }
 
-// mailToken makes a token, stores its digest and mails it. The token exists in
-// clear only here and in the mail: a retry makes another one. A URL of "" means no
-// link.
-func (s *Service) mailToken(ctx context.Context, template mailTemplate, r mailRequest, to, url string, t MailToken) error {
-	var text string
-	text, t.Digest = token.NewMailToken()
-	t.Expires = s.store.Now().Add(s.settings.MailLifetime)
+// mailToken makes a token that is valid for l.Lifetime, stores its digest and mails it.
+// The token exists in clear only here and in the mail: a retry makes another one. A URL
+// of "" means no link.
+func (s *Service) mailToken(ctx context.Context, kind mailtext.Kind, r mailRequest, to, url string, l mailtext.Letter, t MailToken) error {
+	l.Token, t.Digest = token.NewMailToken()
+	l.Link = strings.ReplaceAll(url, "{token}", l.Token)
+	t.Expires = s.store.Now().Add(l.Lifetime)
 	err := s.store.AddMailToken(ctx, t)
 	if errors.Is(err, ErrStale) {
 		return nil // the account has changed since the request: send no mail
@@ -115,23 +117,18 @@ func (s *Service) mailToken(ctx context.Context, template mailTemplate, r mailRe
 	if err != nil {
 		return fmt.Errorf("storing a mailed token: %w", err)
 	}
-	return s.send(ctx, t.AccountID, template, r, to, letter{
-		Token:   text,
-		Link:    strings.ReplaceAll(url, "{token}", text),
-		Minutes: int(s.settings.MailLifetime / time.Minute),
-	})
+	return s.send(ctx, t.AccountID, kind, r, to, l)
 }
 
 // send writes a mail and hands it to the host. A mail that the host refuses permanently
 // is dropped, with an event; after any other error the job is retried.
-func (s *Service) send(ctx context.Context, accountID int64, template mailTemplate, r mailRequest, to string, l letter) error {
+func (s *Service) send(ctx context.Context, accountID int64, kind mailtext.Kind, r mailRequest, to string, l mailtext.Letter) error {
 	ctx = r.withCall(ctx)
-	mail, err := template.write(r.Locale, l)
+	subject, text, html, err := s.settings.Mails.Write(kind, r.Locale, l)
 	if err != nil {
-		return err
+		return fmt.Errorf("writing the mail %s: %w", kind, err)
 	}
-	mail.ID, mail.To = r.MailID, to
-	err = s.host.SendMail(ctx, mail)
+	err = s.host.SendMail(ctx, personal.Mail{ID: r.MailID, To: to, Subject: subject, Text: text, HTML: html})
 	var refused *personal.MailRefusedError
 	if errors.As(err, &refused) {
 		// Without the relay's text: it often names the address, and the host has it.
@@ -155,50 +152,4 @@ func (s *Service) findMailToken(ctx context.Context, p MailPurpose, text string)
 	}
 	account, err := s.store.FindMailToken(ctx, p, digest)
 	return digest, account, failWith(personal.CodeInvalidToken, "finding a mailed token", err)
-}
-
-// Each mail has a text and an HTML form in each language. The first line of the
-// text form is the subject.
-//
-//go:embed mails
-var mailFiles embed.FS
-
-var (
-	mailTexts = texttemplate.Must(texttemplate.ParseFS(mailFiles, "mails/*.txt"))
-	mailPages = template.Must(template.ParseFS(mailFiles, "mails/*.html"))
-)
-
-// mailTemplate names a mail.
-type mailTemplate string
-
-// The mails that the module sends.
-const (
-	recoveryMail    mailTemplate = "recovery"
-	emailChangeMail mailTemplate = "email_change"
-	emailNoticeMail mailTemplate = "email_notice"
-)
-
-// letter holds the variable parts of a mail. None of them was typed by a user.
-type letter struct {
-	Token   string
-	Link    string // "" for none
-	Minutes int    // for which the token is valid, rounded down
-}
-
-// mailLocales are the languages of the mails; the first one is the default.
-var mailLocales = []language.Tag{language.English, language.Russian}
-
-// write fills the mail in the language that fits the locale best.
-func (m mailTemplate) write(locale string, l letter) (personal.Mail, error) {
-	_, index := language.MatchStrings(language.NewMatcher(mailLocales), locale)
-	name := string(m) + "." + mailLocales[index].String()
-	var text, html bytes.Buffer
-	if err := mailTexts.ExecuteTemplate(&text, name+".txt", l); err != nil {
-		return personal.Mail{}, fmt.Errorf("writing mail %s: %w", name, err)
-	}
-	if err := mailPages.ExecuteTemplate(&html, name+".html", l); err != nil {
-		return personal.Mail{}, fmt.Errorf("writing mail %s: %w", name, err)
-	}
-	subject, body, _ := strings.Cut(text.String(), "\n")
-	return personal.Mail{Subject: subject, Text: strings.TrimLeft(body, "\n"), HTML: html.String()}, nil
 }

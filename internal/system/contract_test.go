@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
@@ -226,7 +227,7 @@ func testMails(t *testing.T, s *system) {
 		s.post(t, "register/", u).want(t, "")
 		s.do(t, call{path: "recover/", params: params{"login": strings.ToLower(login)},
 			header: http.Header{"Accept-Language": {"ru"}, "Host": {"evil.example"}, "X-Forwarded-Host": {"evil.example"}}}).want(t, "")
-		m := s.mailTo(t, u["email"].(string))
+		m := s.mailTo(t, mailtext.Recovery, u["email"].(string))
 		m.wantLink(t, "https://site.example/recover#token="+m.token(t))
 		if !isCyrillic(m.text) || !isCyrillic(m.html) || !isCyrillic(m.subject) {
 			t.Errorf("the mail is not in the caller's language: %q\n%s", m.subject, m.text)
@@ -250,13 +251,13 @@ func testMails(t *testing.T, s *system) {
 		local := "Next." + unique()
 		address := local + "@mail.example"
 		s.postAs(t, u.pair, "email/", params{"password": u.password, "email": address}).wantData(t)
-		m := s.mailTo(t, address)
+		m := s.mailTo(t, mailtext.EmailChange, address)
 		m.wantLink(t, "https://site.example/email#token="+m.token(t))
 		s.post(t, "email_confirm/", params{"token": m.token(t)}).wantData(t)
 		if got := s.getAs(t, u.pair, "profile/").profile(t)["email"]; got != address {
 			t.Errorf("got address %v, want %s", got, address)
 		}
-		notice := s.mailTo(t, u.email)
+		notice := s.mailTo(t, mailtext.EmailChanged, u.email)
 		if strings.Contains(notice.text+notice.html, local) || tokenLine.MatchString(notice.text) {
 			t.Errorf("the notice to the old address has the new address or a token:\n%s", notice.text)
 		}

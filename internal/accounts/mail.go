@@ -33,7 +33,8 @@ type MailStore interface {
 	MailWait(ctx context.Context, r MailReservation) (wait time.Duration, err error)
 	// AddMailToken stores one more token of a reserved mail. Earlier tokens stay
 	// valid. ErrStale if the account's password or e-mail is not the one that the token
-	// was made for any more, or the account is disabled or deleted.
+	// was made for any more, or the account is disabled or deleted, or has the address
+	// of a PurposeVerification neither as its e-mail nor as its Unverified one.
 	AddMailToken(ctx context.Context, t MailToken) error
 	// FindMailToken returns the account of a token that is neither void nor
 	// expired. ErrNotFound.
@@ -47,6 +48,10 @@ type MailPurpose string
 const (
 	PurposeRecovery MailPurpose = "recovery"
 	PurposeEmail    MailPurpose = "email"
+
+	PurposeVerification MailPurpose = "verification"
+
+	purposeAttempt MailPurpose = "registration_attempt" // of no token
 )
 
 // MailReservation is a request to send one mail.
@@ -69,7 +74,7 @@ type MailToken struct {
 	Digest            [32]byte
 	CredentialVersion int64  // the account's when the token was made
 	AccountEmailKey   string // likewise
-	Email             Email  // PurposeEmail: the new address
+	Email             Email  // PurposeEmail: the new address; PurposeVerification: the address to confirm
 	Expires           time.Time
 }
 
@@ -104,10 +109,12 @@ func (r mailRequest) withCall(ctx context.Context) context.Context {
 // mailToken makes a token, stores its digest and mails it. The token exists in
 // clear only here and in the mail: a retry makes another one. A URL of "" means no
 // link.
-func (s *Service) mailToken(ctx context.Context, template mailTemplate, r mailRequest, to, url string, t MailToken) error {
+func (s *Service) mailToken(
+	ctx context.Context, template mailTemplate, r mailRequest, to, url string, lifetime time.Duration, t MailToken,
+) error {
 	var text string
 	text, t.Digest = token.NewMailToken()
-	t.Expires = s.store.Now().Add(s.settings.MailLifetime)
+	t.Expires = s.store.Now().Add(lifetime)
 	err := s.store.AddMailToken(ctx, t)
 	if errors.Is(err, ErrStale) {
 		return nil // the account has changed since the request: send no mail
@@ -118,7 +125,7 @@ func (s *Service) mailToken(ctx context.Context, template mailTemplate, r mailRe
 	return s.send(ctx, t.AccountID, template, r, to, letter{
 		Token:   text,
 		Link:    strings.ReplaceAll(url, "{token}", text),
-		Minutes: int(s.settings.MailLifetime / time.Minute),
+		Minutes: int(lifetime / time.Minute),
 	})
 }
 
@@ -176,6 +183,9 @@ const (
 	recoveryMail    mailTemplate = "recovery"
 	emailChangeMail mailTemplate = "email_change"
 	emailNoticeMail mailTemplate = "email_notice"
+
+	verificationMail        mailTemplate = "verification"
+	registrationAttemptMail mailTemplate = "registration_attempt"
 )
 
 // letter holds the variable parts of a mail. None of them was typed by a user.

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
@@ -36,6 +37,7 @@ type Settings struct {
 	MailLifetime    time.Duration // how long a mailed token is valid
 	RecoveryURL     string        // link in recovery mails, with the placeholder {token}; "" for no link
 	EmailURL        string        // link in e-mail confirmations, likewise
+	Mails           *mailtext.Set // texts of mails; nil: the built-in ones
 	LoginWithEmail  bool          // whether an e-mail is accepted as login at sign-in
 
 	EmailVerification    EmailVerification
@@ -173,6 +175,9 @@ var (
 // New returns the domain on top of its ports. It calls wake after a job was stored;
 // wake must not block.
 func New(settings Settings, store Store, hasher Hasher, host personal.Host, log *slog.Logger, wake func()) *Service {
+	if settings.Mails == nil {
+		settings.Mails = mailtext.BuiltIn()
+	}
 	s := &Service{
 		settings: settings,
 		store:    store,

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -98,7 +99,7 @@ func (s *Service) sendEmailToken(ctx context.Context, _ int64, r emailJob) error
 		return nil
 	}
 	email, _ := ParseEmail(r.To)
-	return s.mailToken(ctx, emailChangeMail, r.mailRequest, email.Address, s.settings.EmailURL, s.settings.MailLifetime, MailToken{
+	return s.mailToken(ctx, mailtext.EmailChange, r.mailRequest, email.Address, s.settings.EmailURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
 		AccountID: r.AccountID, Purpose: PurposeEmail, CredentialVersion: r.Version, AccountEmailKey: r.From, Email: email,
 	})
 }
@@ -133,17 +134,25 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 func (s *Service) emailChanged(ctx context.Context, by personal.Actor, account Account) []NewJob {
 	jobs := []NewJob{s.event(ctx, by, personal.EventEmailChanged, account.ID)}
 	if account.Email.Address != "" {
-		jobs = append(jobs, jobOf(ctx, account.ID, KindEmailNotice, noticeJob{To: account.Email.Address, mailRequest: newMailRequest(ctx)}))
+		request := newMailRequest(ctx)
+		if by == personal.ActorUser {
+			request.Address = personal.CallFrom(ctx).Address
+		}
+		jobs = append(jobs, jobOf(ctx, account.ID, KindEmailNotice, noticeJob{To: account.Email.Address, Time: s.store.Now(), mailRequest: request}))
 	}
 	return jobs
 }
 
 // noticeJob notifies the former address of an account.
 type noticeJob struct {
-	To string `json:"to"`
+	To   string    `json:"to"`
+	Time time.Time `json:"time,omitzero"` // of the change; jobs of the previous release have none
 	mailRequest
 }
 
 func (s *Service) sendEmailNotice(ctx context.Context, accountID int64, r noticeJob) error {
-	return s.send(ctx, accountID, emailNoticeMail, r.mailRequest, r.To, letter{})
+	if r.Time.IsZero() {
+		r.Time = s.store.Now()
+	}
+	return s.send(ctx, accountID, mailtext.EmailChanged, r.mailRequest, r.To, mailtext.Letter{Time: r.Time, Address: r.Address})
 }

@@ -1,20 +1,15 @@
 package accounts
 
 import (
-	"bytes"
 	"context"
-	"embed"
 	"errors"
 	"fmt"
-	"html/template"
 	"log/slog"
 	"net/netip"
 	"strings"
-	texttemplate "text/template"
 	"time"
 
-	"golang.org/x/text/language"
-
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
@@ -92,7 +87,7 @@ func reservation(r mailRequest, accountID int64, p MailPurpose) MailReservation 
 type mailRequest struct {
 	Locale    string     `json:"locale,omitempty"`
 	RequestID string     `json:"request_id,omitempty"`
-	Address   netip.Addr `json:"address,omitzero"` // for the event of a recovery
+	Address   netip.Addr `json:"address,omitzero"` // for the event of a recovery, and for notices
 	MailID    string     `json:"mail_id"`
 }
 
@@ -106,15 +101,13 @@ func (r mailRequest) withCall(ctx context.Context) context.Context {
 	return personal.WithCall(ctx, personal.Call{RequestID: r.RequestID, Locale: r.Locale, Address: r.Address})
 }
 
-// mailToken makes a token, stores its digest and mails it. The token exists in
-// clear only here and in the mail: a retry makes another one. A URL of "" means no
-// link.
-func (s *Service) mailToken(
-	ctx context.Context, template mailTemplate, r mailRequest, to, url string, lifetime time.Duration, t MailToken,
-) error {
-	var text string
-	text, t.Digest = token.NewMailToken()
-	t.Expires = s.store.Now().Add(lifetime)
+// mailToken makes a token that is valid for l.Lifetime, stores its digest and mails it.
+// The token exists in clear only here and in the mail: a retry makes another one. A URL
+// of "" means no link.
+func (s *Service) mailToken(ctx context.Context, kind mailtext.Kind, r mailRequest, to, url string, l mailtext.Letter, t MailToken) error {
+	l.Token, t.Digest = token.NewMailToken()
+	l.Link = strings.ReplaceAll(url, "{token}", l.Token)
+	t.Expires = s.store.Now().Add(l.Lifetime)
 	err := s.store.AddMailToken(ctx, t)
 	if errors.Is(err, ErrStale) {
 		return nil // the account has changed since the request: send no mail
@@ -122,23 +115,18 @@ func (s *Service) mailToken(
 	if err != nil {
 		return fmt.Errorf("storing a mailed token: %w", err)
 	}
-	return s.send(ctx, t.AccountID, template, r, to, letter{
-		Token:   text,
-		Link:    strings.ReplaceAll(url, "{token}", text),
-		Minutes: int(lifetime / time.Minute),
-	})
+	return s.send(ctx, t.AccountID, kind, r, to, l)
 }
 
 // send writes a mail and hands it to the host. A mail that the host refuses permanently
 // is dropped, with an event; after any other error the job is retried.
-func (s *Service) send(ctx context.Context, accountID int64, template mailTemplate, r mailRequest, to string, l letter) error {
+func (s *Service) send(ctx context.Context, accountID int64, kind mailtext.Kind, r mailRequest, to string, l mailtext.Letter) error {
 	ctx = r.withCall(ctx)
-	mail, err := template.write(r.Locale, l)
+	subject, text, html, err := s.settings.Mails.Write(kind, r.Locale, l)
 	if err != nil {
-		return err
+		return fmt.Errorf("writing the mail %s: %w", kind, err)
 	}
-	mail.ID, mail.To = r.MailID, to
-	err = s.host.SendMail(ctx, mail)
+	err = s.host.SendMail(ctx, personal.Mail{ID: r.MailID, To: to, Subject: subject, Text: text, HTML: html})
 	var refused *personal.MailRefusedError
 	if errors.As(err, &refused) {
 		// Without the relay's text: it often names the address, and the host has it.
@@ -162,53 +150,4 @@ func (s *Service) findMailToken(ctx context.Context, p MailPurpose, text string)
 	}
 	account, err := s.store.FindMailToken(ctx, p, digest)
 	return digest, account, failWith(personal.CodeInvalidToken, "finding a mailed token", err)
-}
-
-// Each mail has a text and an HTML form in each language. The first line of the
-// text form is the subject.
-//
-//go:embed mails
-var mailFiles embed.FS
-
-var (
-	mailTexts = texttemplate.Must(texttemplate.ParseFS(mailFiles, "mails/*.txt"))
-	mailPages = template.Must(template.ParseFS(mailFiles, "mails/*.html"))
-)
-
-// mailTemplate names a mail.
-type mailTemplate string
-
-// The mails that the module sends.
-const (
-	recoveryMail    mailTemplate = "recovery"
-	emailChangeMail mailTemplate = "email_change"
-	emailNoticeMail mailTemplate = "email_notice"
-
-	verificationMail        mailTemplate = "verification"
-	registrationAttemptMail mailTemplate = "registration_attempt"
-)
-
-// letter holds the variable parts of a mail. None of them was typed by a user.
-type letter struct {
-	Token   string
-	Link    string // "" for none
-	Minutes int    // for which the token is valid, rounded down
-}
-
-// mailLocales are the languages of the mails; the first one is the default.
-var mailLocales = []language.Tag{language.English, language.Russian}
-
-// write fills the mail in the language that fits the locale best.
-func (m mailTemplate) write(locale string, l letter) (personal.Mail, error) {
-	_, index := language.MatchStrings(language.NewMatcher(mailLocales), locale)
-	name := string(m) + "." + mailLocales[index].String()
-	var text, html bytes.Buffer
-	if err := mailTexts.ExecuteTemplate(&text, name+".txt", l); err != nil {
-		return personal.Mail{}, fmt.Errorf("writing mail %s: %w", name, err)
-	}
-	if err := mailPages.ExecuteTemplate(&html, name+".html", l); err != nil {
-		return personal.Mail{}, fmt.Errorf("writing mail %s: %w", name, err)
-	}
-	subject, body, _ := strings.Cut(text.String(), "\n")
-	return personal.Mail{Subject: subject, Text: strings.TrimLeft(body, "\n"), HTML: html.String()}, nil
 }

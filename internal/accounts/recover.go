@@ -7,6 +7,7 @@ import (
 	"maps"
 	"unicode/utf8"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -104,7 +105,7 @@ func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
 	if err != nil {
 		return fmt.Errorf("reserving a recovery mail: %w", err)
 	}
-	return s.mailToken(ctx, recoveryMail, r.mailRequest, account.Email.Address, s.settings.RecoveryURL, s.settings.MailLifetime, MailToken{
+	return s.mailToken(ctx, mailtext.Recovery, r.mailRequest, account.Email.Address, s.settings.RecoveryURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
 		AccountID: account.ID, Purpose: PurposeRecovery, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key,
 	})
 }

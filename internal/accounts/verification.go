@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -58,14 +60,19 @@ func (s *Service) registerUnverified(ctx context.Context, account Account) error
 func (s *Service) registered(ctx context.Context, id int64) []NewJob {
 	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventRegistered, id)}
 	if s.verifies() {
-		jobs = append(jobs, jobOf(ctx, id, KindVerification, verificationJob{newMailRequest(ctx)}))
+		r := newMailRequest(ctx)
+		r.Address = personal.CallFrom(ctx).Address
+		jobs = append(jobs, jobOf(ctx, id, KindVerification, verificationJob{s.store.Now(), r}))
 	}
 	return jobs
 }
 
 // verificationJob is a mail to the address of the job's account that is not confirmed
 // when the job runs.
-type verificationJob struct{ mailRequest }
+type verificationJob struct {
+	Time time.Time `json:"time"` // of the request
+	mailRequest
+}
 
 // sendVerification mails a token to the account's unconfirmed address. If the account
 // waits for an address that is another account's, it notifies that account's user
@@ -94,7 +101,7 @@ func (s *Service) sendVerification(ctx context.Context, accountID int64, r verif
 			return err
 		}
 		if taken {
-			return s.sendRegistrationAttempt(ctx, owner.ID, r.mailRequest)
+			return s.sendRegistrationAttempt(ctx, owner.ID, r)
 		}
 	}
 	wait, err := s.store.ReserveMail(ctx, reservation(r.mailRequest, accountID, PurposeVerification))
@@ -104,7 +111,8 @@ func (s *Service) sendVerification(ctx context.Context, accountID int64, r verif
 	if err != nil {
 		return fmt.Errorf("reserving a verification mail: %w", err)
 	}
-	return s.mailToken(ctx, verificationMail, r.mailRequest, to.Address, s.settings.RegistrationURL, s.settings.VerificationLifetime, MailToken{
+	lasting := mailtext.Letter{Lifetime: s.settings.VerificationLifetime}
+	return s.mailToken(ctx, mailtext.Verification, r.mailRequest, to.Address, s.settings.RegistrationURL, lasting, MailToken{
 		AccountID: accountID, Purpose: PurposeVerification, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key, Email: to,
 	})
 }
@@ -112,7 +120,7 @@ func (s *Service) sendVerification(ctx context.Context, accountID int64, r verif
 // sendRegistrationAttempt tells the owner of an address that an account was registered
 // with it, which that account will not get. A disabled account's user is told too:
 // they may be the one who has registered, and waits for a mail.
-func (s *Service) sendRegistrationAttempt(ctx context.Context, ownerID int64, r mailRequest) error {
+func (s *Service) sendRegistrationAttempt(ctx context.Context, ownerID int64, r verificationJob) error {
 	owner, err := s.store.Account(ctx, ownerID)
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -120,7 +128,7 @@ func (s *Service) sendRegistrationAttempt(ctx context.Context, ownerID int64, r 
 	if err != nil {
 		return fmt.Errorf("finding the owner of an address: %w", err)
 	}
-	wait, err := s.store.ReserveMail(ctx, reservation(r, ownerID, purposeAttempt))
+	wait, err := s.store.ReserveMail(ctx, reservation(r.mailRequest, ownerID, purposeAttempt))
 	if errors.Is(err, ErrNotFound) || wait > 0 {
 		return nil
 	}
@@ -128,7 +136,8 @@ func (s *Service) sendRegistrationAttempt(ctx context.Context, ownerID int64, r 
 		return fmt.Errorf("reserving a note about a registration: %w", err)
 	}
 	r.Locale = cmp.Or(owner.Locale, r.Locale)
-	return s.send(ctx, ownerID, registrationAttemptMail, r, owner.Email.Address, letter{})
+	attempt := mailtext.Letter{Time: r.Time, Address: r.Address}
+	return s.send(ctx, ownerID, mailtext.RegistrationAttempt, r.mailRequest, owner.Email.Address, attempt)
 }
 
 // confirmVerification confirms the address that a verification token was mailed to.
@@ -159,7 +168,7 @@ func (s *Service) resendVerification(ctx context.Context, r recoveryJob) error {
 	if err != nil || accountID == 0 {
 		return err
 	}
-	return s.sendVerification(ctx, accountID, verificationJob{r.mailRequest})
+	return s.sendVerification(ctx, accountID, verificationJob{s.store.Now(), r.mailRequest})
 }
 
 // findUnverified returns the account that a request means, 0 for none. An address

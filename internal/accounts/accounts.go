@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -75,6 +76,7 @@ type Store interface {
 	MailStore
 	RecoveryStore
 	EmailStore
+	VerificationStore
 	AdministrationStore
 	AttemptStore
 	JobStore
@@ -159,6 +161,7 @@ type Service struct {
 	wake     func()   // wakes the outbox worker after a job was stored
 
 	rejected func(limit string) // see CountRejections
+	required atomic.Bool        // see RequireVerification
 
 	sessionWrites throttle.Memory // by session id
 	useWarnings   throttle.Memory // one key: limits the log warnings about last uses that were not stored

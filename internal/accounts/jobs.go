@@ -15,6 +15,9 @@ const (
 	KindRecovery    outbox.Kind = "recovery"      // finds the account of a recovery request and mails a token
 	KindEmailChange outbox.Kind = "email_change"  // mails a token to the new address
 	KindEmailNotice outbox.Kind = "email_changed" // notifies the old address
+
+	KindVerification outbox.Kind = "verification" // mails a token to the address that is to be confirmed
+	KindResend       outbox.Kind = "email_resend" // finds the account of a request for another such mail
 )
 
 // JobStore stores jobs that no other write causes.
@@ -54,9 +57,12 @@ func jobOf(ctx context.Context, accountID int64, k outbox.Kind, payload any) New
 func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 	return map[outbox.Kind]outbox.Handler{
 		KindEvent:       handler(s.publish),
-		KindRecovery:    handler(s.runRecovery),
+		KindRecovery:    handler(s.lookedUp(s.sendRecovery)),
 		KindEmailChange: handler(s.sendEmailToken),
 		KindEmailNotice: handler(s.sendEmailNotice),
+
+		KindVerification: handler(s.sendVerification),
+		KindResend:       handler(s.lookedUp(s.resendVerification)),
 	}
 }
 

@@ -1,7 +1,6 @@
 package system
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -18,7 +17,6 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
@@ -112,18 +110,8 @@ func TestDisabledAccount_IsRefusedEverywhere(t *testing.T) {
 // disable disables an account in the database, without an event.
 func disable(t testing.TB, database, login string) {
 	t.Helper()
-	pools, err := dbconn.Open(database, dbconn.RequestLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pools.Close()
-	// The login is one of our own making.
-	done, err := pools.Write.ExecContext(context.Background(), "UPDATE personal_accounts SET disabled = (1 = 1) WHERE login = '"+login+"'")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := done.RowsAffected(); err != nil || n != 1 {
-		t.Fatalf("%d accounts were disabled: %v", n, err)
+	if n := execute(t, database, "UPDATE personal_accounts SET disabled = (1 = 1) WHERE login = '"+login+"'"); n != 1 {
+		t.Fatalf("%d accounts were disabled, want 1", n)
 	}
 }
 

@@ -85,8 +85,8 @@ const (
 	unverified  = "[registration]\nemail_verification = \"off\"\n" // no mail follows a registration
 	links       = "[recovery]\nurl = \"https://site.example/recover#token={token}\"\n" +
 		"[email]\nurl = \"https://site.example/email#token={token}\"\n" +
-		"[registration]\nurl = \"https://site.example/verify#token={token}\"\n" +
-		"[deletion]\nurl = \"https://site.example/keep#token={token}\"\n"
+		"[deletion]\nurl = \"https://site.example/keep#token={token}\"\n" +
+		"[registration]\nurl = \"https://site.example/verify#token={token}\"\n"
 )
 
 // options say how to start a host.

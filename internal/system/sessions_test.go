@@ -145,9 +145,10 @@ func testTheft(t *testing.T, s *system) {
 	for _, path := range []string{"auth_refresh/", "profile/"} {
 		hashes, _, after := s.chain(t, 2)
 		outlast(after, grace)
-		s.wantAlive(t, "the current hash", hashes[2])
+		email := s.getAs(t, hashes[2], "profile/").profile(t)["email"].(string)
 		s.getAs(t, hashes[0], path).want(t, "unauthenticated")
 		s.wantTheft(t, hashes[1], hashes[2])
+		s.mailTo(t, mailtext.SessionTheft, email)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestBake_PassedVersionBecomesActive(t *testing.T) {
 	r.wantServing(t, "1.0.0")
 	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0", Baking: "1.0.0"})
 	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
 }
 
 func TestBake_CrashRollsBackWithoutRestart(t *testing.T) {
@@ -123,7 +123,7 @@ func (r *swapRig) wantFallBack(t *testing.T, mode string) {
 		t.Fatal(err)
 	}
 	eventually(t, "that the last good version serves", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
 }
 
 func TestFallBack_VersionThatDiesInEveryStart(t *testing.T) {
@@ -155,7 +155,7 @@ func (r *swapRig) wantRolledBack(t *testing.T, old int) {
 	if !r.events.has(pluginmanager.EventRolledBack) || r.Status().Restarts != 0 {
 		t.Errorf("got events %v and status %+v, want a rollback without restart", r.events.types(), r.Status())
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
 }
 
 func TestBake_VersionThatFailsCallsIsRolledBack(t *testing.T) {
@@ -220,7 +220,7 @@ func TestBake_GoesOnWithoutOldProcess(t *testing.T) {
 		t.Errorf("got swap %+v, want none", s.Swap)
 	}
 	r.wantOneCopy(t)
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
 }
 
 func TestUse_WorksWhileActiveVersionFails(t *testing.T) {
@@ -256,5 +256,5 @@ func TestStop_DuringBakeCompletesNothing(t *testing.T) {
 	if !dead(old) {
 		t.Error("got a living old process, want that it has ended")
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
 }

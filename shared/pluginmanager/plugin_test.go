@@ -1,6 +1,7 @@
 package pluginmanager_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,11 +113,13 @@ const (
 	hangsConfiguring    = "hangs in configure"
 	exitsConfiguring    = "exits in configure"
 	refusesSettings     = "refuses the settings"
+	knowsFewerSettings  = "does not know a setting"
 	failsPreflight      = "fails the preflight"
 	databaseUnavailable = "its database is unavailable"
 	preventsRollback    = "migrates to what the old one cannot work on"
 	warns               = "warns in the preflight"
 	failsMigrating      = "fails to migrate"
+	failsSettling       = "fails to settle"
 	neverHealthy        = "never healthy"
 	unhealthyLater      = "unhealthy once active"
 	silentLater         = "leaves health checks unanswered once active"
@@ -224,6 +227,10 @@ func runPlugin(f folder) {
 			os.Exit(4)
 		case refusesSettings:
 			return nil, fmt.Errorf("reading the settings: %w", &pluginrpc.PermanentError{Reason: "[session] idle: no duration"})
+		case knowsFewerSettings:
+			if !c.LenientSettings {
+				return nil, &pluginrpc.PermanentError{Reason: "unknown key: mail.notices"}
+			}
 		case hasGrandchild, hasLostGrandchild:
 			f.write("grandchild", strconv.Itoa(fork(stderr, mode == hasLostGrandchild)))
 		case floods:
@@ -239,6 +246,9 @@ func runPlugin(f folder) {
 			f.write("environment", strings.Join(os.Environ(), "\n"))
 		}
 		f.write("settings", string(c.Settings))
+		if !c.Settles {
+			return nil, &pluginrpc.PermanentError{Reason: "the host does not settle"}
+		}
 		m := &module{folder: f, mode: mode, turn: make(chan struct{}, 1)}
 		if mode == hasNoMetrics {
 			return struct{ pluginrpc.Module }{m}, nil
@@ -350,12 +360,42 @@ func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
 		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: "unknown"}, pluginrpc.Check{Name: "database", Reason: "connection refused"})
 	case warns:
 		checks = append(checks, pluginrpc.Check{Name: "mail", Warning: true, Reason: "away"})
+	case knowsFewerSettings:
+		checks = append(checks, pluginrpc.Check{Name: "settings", Warning: true, Reason: "unknown key: mail.notices"})
+	}
+	switch m.folder.verdict() {
+	case refuses:
+		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: "the database needs a newer version"})
+	case noVerdict:
+		m.folder.write("asked "+strconv.Itoa(os.Getpid()), "")
+		block()
 	}
 	report := pluginrpc.Report{Version: "1.0.0", Checks: checks}
 	if m.mode == preventsRollback {
 		report.SchemaCompatible = pluginrpc.ProtocolVersion + 1 // see printManifest
 	}
 	return report, nil
+}
+
+// Verdicts of a preflight on a database that changes while plugins run.
+const (
+	refuses   = "refuses"
+	noVerdict = "no verdict"
+)
+
+// verdict returns what the file "verdict PID" says, or "verdict VERSION".
+func (f folder) verdict() string {
+	return cmp.Or(f.read("verdict "+strconv.Itoa(os.Getpid())), f.read("verdict "+ownVersion()))
+}
+
+// Settle notes the call. It fails as long as the file "settle" says so.
+func (m *module) Settle(context.Context) error {
+	pid := strconv.Itoa(os.Getpid())
+	m.folder.write("settled "+pid, m.folder.read("settled "+pid)+"x")
+	if m.folder.read("settle") == failsSettling {
+		return errors.New("the database is read-only")
+	}
+	return nil
 }
 
 func (m *module) Migrate(context.Context) error {

@@ -97,7 +97,7 @@ func TestSwap_BadVersionIsRefusedWithoutFailedCalls(t *testing.T) {
 			if s := r.Status(); s.State != pluginmanager.StateServing || s.PID != before.PID {
 				t.Errorf("got status %+v, want that process %d serves", s, before.PID)
 			}
-			r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+			r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: mode == exitsActive})
 			if !r.events.has(pluginmanager.EventSwapRefused) {
 				t.Errorf("got events %v, want a refused swap", r.events.types())
 			}
@@ -270,7 +270,7 @@ func TestStop_AtTheSwitchLeavesNoVersionBaking(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-result
-		r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+		r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
 	}
 }
 

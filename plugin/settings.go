@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,20 @@ type settings struct {
 	Email struct {
 		URL string `toml:"url"`
 	} `toml:"email"`
+	Registration struct {
+		EmailVerification    accounts.EmailVerification `toml:"email_verification"`
+		Enabled              bool                       `toml:"enabled"`
+		VerificationLifetime duration                   `toml:"verification_lifetime"`
+		UnverifiedLifetime   duration                   `toml:"unverified_lifetime"`
+		URL                  string                     `toml:"url"`
+	} `toml:"registration"`
+	Mail struct {
+		Notices bool `toml:"notices"`
+	} `toml:"mail"`
+	Deletion struct {
+		Grace duration `toml:"grace"`
+		URL   string   `toml:"url"`
+	} `toml:"deletion"`
 	Throttle struct {
 		Enabled       bool  `toml:"enabled"`
 		Guess         limit `toml:"guess"`
@@ -154,6 +169,14 @@ func (s settings) check() error {
 	}
 	require(validLink(s.Recovery.URL), "recovery.url", "must be empty or an http(s) URL with {token} once, after a #")
 	require(validLink(s.Email.URL), "email.url", "must be empty or an http(s) URL with {token} once, after a #")
+	verification := s.Registration.EmailVerification
+	require(slices.Contains([]accounts.EmailVerification{accounts.VerificationOff, accounts.VerificationOptional, accounts.VerificationRequired}, verification),
+		"registration.email_verification", "must be off, optional or required")
+	minSecond("registration.verification_lifetime", s.Registration.VerificationLifetime)
+	minSecond("registration.unverified_lifetime", s.Registration.UnverifiedLifetime)
+	require(validLink(s.Registration.URL), "registration.url", "must be empty or an http(s) URL with {token} once, after a #")
+	minSecond("deletion.grace", s.Deletion.Grace)
+	require(validLink(s.Deletion.URL), "deletion.url", "must be empty or an http(s) URL with {token} once, after a #")
 	checkLimit := func(key string, l limit) {
 		between("throttle."+key+".burst", l.Burst, 1, 100_000)
 		minSecond("throttle."+key+".every", l.Every)
@@ -208,6 +231,15 @@ func (s settings) accounts() accounts.Settings {
 		EmailURL:        s.Email.URL,
 		LoginWithEmail:  s.Login.WithEmail,
 		ReservedLogins:  s.reservedKeys(),
+
+		EmailVerification:    s.Registration.EmailVerification,
+		RegistrationURL:      s.Registration.URL,
+		VerificationLifetime: time.Duration(s.Registration.VerificationLifetime),
+		UnverifiedLifetime:   time.Duration(s.Registration.UnverifiedLifetime),
+		Notices:              s.Mail.Notices,
+		DeletionGrace:        time.Duration(s.Deletion.Grace),
+		DeletionURL:          s.Deletion.URL,
+
 		Throttle: accounts.Throttle{
 			Enabled:       s.Throttle.Enabled,
 			Guess:         s.Throttle.Guess.limit("guess"),

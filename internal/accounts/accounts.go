@@ -36,8 +36,27 @@ type Settings struct {
 	RecoveryURL     string        // link in recovery mails, with the placeholder {token}; "" for no link
 	EmailURL        string        // link in e-mail confirmations, likewise
 	LoginWithEmail  bool          // whether an e-mail is accepted as login at sign-in
-	Throttle        Throttle
+
+	EmailVerification    EmailVerification
+	RegistrationURL      string        // link in mails that verify a registration, likewise
+	VerificationLifetime time.Duration // how long the token of such a mail is valid
+	UnverifiedLifetime   time.Duration // after which an account that must verify its e-mail first, and has not, is erased
+	Notices              bool          // whether mails without a token are sent
+	DeletionGrace        time.Duration // between the deletion of an account and its erasure
+	DeletionURL          string        // link in mails that undo a deletion, likewise
+
+	Throttle Throttle
 }
+
+// EmailVerification says whether users must prove that an e-mail is theirs.
+type EmailVerification string
+
+// The values of the setting registration.email_verification.
+const (
+	VerificationOff      EmailVerification = "off"      // no mail
+	VerificationOptional EmailVerification = "optional" // a mail after the registration
+	VerificationRequired EmailVerification = "required" // no sign-in before the e-mail is verified
+)
 
 // Store keeps everything that outlives a process. Each method is one transaction:
 // it takes effect as a whole or not at all. All times are the database clock's
@@ -105,6 +124,13 @@ type Account struct {
 	Fields            userfields.Values
 	Disabled          bool
 	Created, Updated  time.Time
+
+	Locale        string // BCP 47: the language of mails that no request of the user causes; "" if unknown
+	EmailVerified bool   // whether Email was confirmed
+	Unverified    Email  // the address that must be confirmed before the first sign-in; zero: none
+
+	EraseAt      time.Time // when an account that its user has deleted is erased; zero: it was not deleted
+	EraseVersion int64     // the credential version after the deletion: with any other, the account is not erased
 }
 
 // Email is an address as shown and as matched.

@@ -140,6 +140,10 @@ func userOf(a SeenAccount) personal.User {
 		Created:  a.Created,
 		Updated:  a.Updated,
 		LastSeen: a.LastSeen,
+
+		EmailVerified:   a.EmailVerified,
+		UnverifiedEmail: a.Unverified.Address,
+		EraseAt:         a.EraseAt,
 	}
 }
 

@@ -102,5 +102,7 @@ func profile(a Account, schema *userfields.Schema) personal.Profile {
 		Name:   a.Name,
 		Email:  a.Email.Address,
 		Fields: schema.Profile(a.Fields),
+
+		EmailVerified: a.EmailVerified,
 	}
 }

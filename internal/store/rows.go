@@ -70,17 +70,32 @@ type accountRow struct {
 	Fields            fieldValues
 	Disabled          bool
 	Created, Updated  micros
-	LastSeen          micros `bun:",scanonly"` // the latest of its sessions, if the query asks for it
+
+	Locale          string
+	VerifiedKey     string `bun:",nullzero"` // not EmailKey after a change of the address by an older version
+	UnverifiedEmail string
+	UnverifiedKey   string `bun:",nullzero"` // not unique
+	EraseAt         micros
+	EraseVersion    int64
+
+	LastSeen micros `bun:",scanonly"` // the latest of its sessions, if the query asks for it
 }
 
 func newAccountRow(a accounts.Account) accountRow {
-	return accountRow{
+	row := accountRow{
 		Login: a.Login, LoginKey: a.LoginKey, Name: a.Name,
 		Email: a.Email.Address, EmailKey: a.Email.Key,
 		PasswordHash: a.PasswordHash, CredentialVersion: a.CredentialVersion,
 		Fields: fieldValues(a.Fields), Disabled: a.Disabled,
 		Created: at(a.Created), Updated: at(a.Updated),
+		Locale:          a.Locale,
+		UnverifiedEmail: a.Unverified.Address, UnverifiedKey: a.Unverified.Key,
+		EraseAt: at(a.EraseAt), EraseVersion: a.EraseVersion,
 	}
+	if a.EmailVerified {
+		row.VerifiedKey = row.EmailKey
+	}
+	return row
 }
 
 func (r *accountRow) account() accounts.Account {
@@ -90,6 +105,9 @@ func (r *accountRow) account() accounts.Account {
 		PasswordHash: r.PasswordHash, CredentialVersion: r.CredentialVersion,
 		Fields: userfields.Values(r.Fields), Disabled: r.Disabled,
 		Created: r.Created.time(), Updated: r.Updated.time(),
+		Locale: r.Locale, EmailVerified: r.VerifiedKey != "" && r.VerifiedKey == r.EmailKey,
+		Unverified: accounts.Email{Address: r.UnverifiedEmail, Key: r.UnverifiedKey},
+		EraseAt:    r.EraseAt.time(), EraseVersion: r.EraseVersion,
 	}
 }
 

@@ -104,6 +104,10 @@ type User struct {
 	Created  time.Time // UTC
 	Updated  time.Time // UTC
 	LastSeen time.Time // UTC; the last use of any session that is still stored, zero if there is none
+
+	EmailVerified   bool      // whether Email was confirmed
+	UnverifiedEmail string    // the address that they must confirm before they can sign in; empty for none
+	EraseAt         time.Time // UTC; when the user, who has deleted their account, is erased; zero if they have not
 }
 
 // UserRecord is all data about a user that administrators may see.

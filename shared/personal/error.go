@@ -18,6 +18,7 @@ const (
 	CodeInvalidCredentials   Code = "invalid_credentials"
 	CodeUnauthenticated      Code = "unauthenticated"
 	CodeAccountDisabled      Code = "account_disabled"
+	CodeEmailUnverified      Code = "email_unverified"
 	CodeNotFound             Code = "not_found"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
 	CodeAlreadyExists        Code = "already_exists"

@@ -32,6 +32,15 @@ type Host interface {
 	PublishEvent(ctx context.Context, e Event) error
 }
 
+// Eraser is a [Host] that keeps data about users. It is optional.
+type Eraser interface {
+	// EraseUser is told that a user was erased, so that the host can erase what it
+	// keeps about them. It is called at least once for each erasure, whoever caused
+	// it; the id is never used again. After an error the module calls it again, at most
+	// ten minutes apart, until it returns nil.
+	EraseUser(ctx context.Context, userID int64) error
+}
+
 // Mail is one message to one address. Its texts contain no user input.
 type Mail struct {
 	ID      string // the same for a repeated delivery; valid as the left part of a Message-ID
@@ -92,7 +101,12 @@ const (
 	EventUserUpdated       EventType = "user_updated"  // this type and the following: by an administrator
 	EventUserDisabled      EventType = "user_disabled"
 	EventUserEnabled       EventType = "user_enabled"
-	EventUserDeleted       EventType = "user_deleted" // the last event of a user
+	EventUserDeleted       EventType = "user_deleted" // the last event of a user; by ActorSystem if they left or never confirmed their address
+
+	EventEmailVerified     EventType = "email_verified" // the account's address was confirmed
+	EventExported          EventType = "exported"
+	EventDeletionRequested EventType = "deletion_requested" // by the user
+	EventDeletionUndone    EventType = "deletion_undone"    // by the user
 )
 
 // Actor says who caused an event.

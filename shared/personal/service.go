@@ -17,15 +17,15 @@ import (
 //
 // If a request has several errors, the first of this list is returned:
 // malformed_request; too_many_attempts; unauthenticated or invalid_credentials;
-// too_many_attempts by a limit of the session or the account; account_disabled;
-// validation_failed, with all invalid parameters at once; already_exists, with the
+// too_many_attempts by a limit of the session or the account; account_disabled or
+// email_unverified; validation_failed, with all invalid parameters at once; already_exists, with the
 // login if it is taken, and the e-mail otherwise.
 //
 // Implementations are safe for concurrent use and honour the context's deadline.
 type Service interface {
 	// Authorize signs a user in with a login or an e-mail address, and a password, and
 	// creates a session. Codes: invalid_credentials for an unknown login as for a wrong
-	// password, account_disabled, validation_failed.
+	// password, account_disabled, email_unverified, validation_failed.
 	Authorize(ctx context.Context, r AuthorizeRequest) (SignedIn, error)
 
 	// Refresh rotates the session's hash and returns the new one. For a hash that was
@@ -35,7 +35,10 @@ type Service interface {
 	// the session (HTTP contract, section 3, auth_refresh).
 	Refresh(ctx context.Context, c Credentials) (Credentials, error)
 
-	// Register creates an account and its first session in one transaction.
+	// Register creates an account and its first session in one transaction. Where the
+	// site requires a verified e-mail, it creates no session and returns the zero
+	// SignedIn: the user can sign in after [Service.ConfirmEmail]; whether the e-mail
+	// is another account's is not revealed.
 	// Codes: malformed_request, validation_failed, already_exists.
 	Register(ctx context.Context, r RegisterRequest) (SignedIn, error)
 
@@ -67,7 +70,8 @@ type Service interface {
 	ChangeEmail(ctx context.Context, r ChangeEmailRequest) error
 
 	// ConfirmEmail changes the account's e-mail to the address that the token was
-	// mailed to. It returns the user's id as RecoverConfirm does.
+	// mailed to, or confirms it if it is that address already, as after a
+	// registration. It returns the user's id as RecoverConfirm does.
 	// Codes: validation_failed, invalid_token, already_exists.
 	ConfirmEmail(ctx context.Context, r ConfirmEmailRequest) (userID int64, err error)
 
@@ -85,6 +89,24 @@ type Service interface {
 
 	// Fields returns the user fields that are not hidden, in the schema's order.
 	Fields(ctx context.Context) ([]Field, error)
+
+	// ResendVerification requests another mail that proves the account's e-mail. It
+	// succeeds whether or not an account matches or needs one. Codes: validation_failed.
+	ResendVerification(ctx context.Context, r ResendVerificationRequest) error
+
+	// Export returns what is kept about the user. Codes: validation_failed, with the
+	// field error mismatch for a wrong password.
+	Export(ctx context.Context, r ExportRequest) (Export, error)
+
+	// Delete disables the account, ends every session, and mails a token with which
+	// UndoDelete undoes that. It returns when the account is erased, in UTC.
+	// Codes: validation_failed, with the field error mismatch for a wrong password.
+	Delete(ctx context.Context, r DeleteRequest) (eraseAt time.Time, err error)
+
+	// UndoDelete enables an account that its user has deleted, and returns the user's
+	// id. It does not lift an administrator's disabling.
+	// Codes: validation_failed, invalid_token.
+	UndoDelete(ctx context.Context, r UndoDeleteRequest) (userID int64, err error)
 }
 
 // Credentials identify a session. In HTTP they are the headers User-Id and User-Hash.
@@ -105,6 +127,8 @@ type Profile struct {
 	Name   *string // nil if none
 	Email  string
 	Fields []ProfileField // the user fields that are not hidden, in the schema's order
+
+	EmailVerified bool // whether Email was confirmed; always false from a plugin of an older version
 
 	// FreshFor is how long a host may rely on a result of [Service.Profile], counted
 	// from the moment of the call. It is 0 if the host must ask again each time, and in
@@ -203,4 +227,68 @@ type Session struct {
 	Address  string    // the client's address at sign-in; empty if unknown
 	Agent    string    // the client's User-Agent at sign-in, shortened; empty if unknown
 	Current  bool      // the session of the caller's credentials
+}
+
+// ResendVerificationRequest has the parameters of [Service.ResendVerification]. At
+// least one is required. If both are set, both must match the same account.
+type ResendVerificationRequest struct {
+	Login       string
+	Email       string
+	FieldErrors FieldErrors
+}
+
+// ExportRequest has the parameters of [Service.Export].
+type ExportRequest struct {
+	Credentials Credentials
+	Password    string
+	FieldErrors FieldErrors
+}
+
+// MaxExport bounds the JSON form of an [Export], in bytes.
+const MaxExport = 3 << 20
+
+// Export is what is kept about a user. It has no hashes, digests or secrets, and no
+// names and addresses of other people. The lists are newest first.
+type Export struct {
+	UserID           int64
+	Profile          Profile
+	Created, Updated time.Time // UTC, like all times
+	Sessions         []Session
+	KnownAddresses   []KnownAddress
+	Events           []ExportedEvent // of the audit log
+	PendingMails     []PendingMail
+	Truncated        bool // older entries were left out, so that MaxExport holds
+}
+
+// KnownAddress is an address, or for IPv6 a network, from which a user has signed in.
+type KnownAddress struct {
+	Address  string
+	LastSeen time.Time // to the day
+}
+
+// ExportedEvent is an entry of the audit log as its user may see it.
+type ExportedEvent struct {
+	Type    EventType
+	Time    time.Time
+	Address string // empty if unknown or an administrator's
+	Actor   Actor
+}
+
+// PendingMail is a mail that waits to be sent.
+type PendingMail struct {
+	Kind    string
+	Created time.Time
+}
+
+// DeleteRequest has the parameters of [Service.Delete].
+type DeleteRequest struct {
+	Credentials Credentials
+	Password    string
+	FieldErrors FieldErrors
+}
+
+// UndoDeleteRequest has the parameters of [Service.UndoDelete].
+type UndoDeleteRequest struct {
+	Token       string
+	FieldErrors FieldErrors
 }

@@ -30,7 +30,11 @@ type result struct {
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, message string, data any, err error) (int, personal.Code) {
 	var body []byte
 	if err == nil {
-		if _, bare := data.(json.RawMessage); !bare {
+		switch data.(type) {
+		case json.RawMessage:
+		case unverified:
+			data = envelope{Success: 1, Result: result{Type: "OK", Message: h.texts(r).unverified}}
+		default:
 			data = envelope{Success: 1, Result: result{Type: "OK", Message: message}, Data: data}
 		}
 		body, err = marshal(data)
@@ -89,8 +93,17 @@ func newCredentialsData(c personal.Credentials) credentialsData {
 }
 
 type profileOnlyData struct {
-	Profile profileData `json:"user_profile"`
+	Profile       profileData `json:"user_profile"`
+	EmailVerified bool        `json:"email_verified"`
 }
+
+func newProfileData(p personal.Profile) profileOnlyData {
+	return profileOnlyData{Profile: profileData(p), EmailVerified: p.EmailVerified}
+}
+
+// unverified stands for the data of a registration whose e-mail must be confirmed before
+// the user can sign in. It has a message of its own and no data.
+type unverified struct{}
 
 type signedInData struct {
 	credentialsData
@@ -98,7 +111,7 @@ type signedInData struct {
 }
 
 func newSignedInData(s personal.SignedIn) signedInData {
-	return signedInData{newCredentialsData(s.Credentials), profileOnlyData{profileData(s.Profile)}}
+	return signedInData{newCredentialsData(s.Credentials), newProfileData(s.Profile)}
 }
 
 // profileData is an object whose members have the order of the contract: login, name,
@@ -176,14 +189,16 @@ type sessionData struct {
 	Current  bool   `json:"current"`
 }
 
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
 func newSessionsData(list []personal.Session) sessionsData {
 	d := sessionsData{Sessions: make([]sessionData, 0, len(list))}
 	for _, s := range list {
 		d.Sessions = append(d.Sessions, sessionData{
 			ID:       s.ID,
-			Created:  s.Created.UTC().Format(time.RFC3339),
-			LastSeen: s.LastSeen.UTC().Format(time.RFC3339),
-			Expires:  s.Expires.UTC().Format(time.RFC3339),
+			Created:  formatTime(s.Created),
+			LastSeen: formatTime(s.LastSeen),
+			Expires:  formatTime(s.Expires),
 			Address:  s.Address,
 			Agent:    s.Agent,
 			Current:  s.Current,
@@ -245,4 +260,65 @@ func newFieldsData(list []personal.Field, l *labels) fieldsData {
 		})
 	}
 	return d
+}
+
+// deletedData is the data of delete/.
+type deletedData struct {
+	EraseAt string `json:"erase_at"`
+}
+
+// exportData is the data of export/.
+type exportData struct {
+	Export exportedData `json:"export"`
+}
+
+type exportedData struct {
+	UserID  int64  `json:"user_id"`
+	Created string `json:"created"`
+	Updated string `json:"updated"`
+	profileOnlyData
+	sessionsData
+	KnownAddresses []knownAddressData `json:"known_addresses"`
+	Events         []eventData        `json:"events"`
+	PendingMails   []pendingMailData  `json:"pending_mails"`
+	Truncated      bool               `json:"truncated"`
+}
+
+type knownAddressData struct {
+	Address  string `json:"address"`
+	LastSeen string `json:"last_seen"`
+}
+
+type eventData struct {
+	Type    personal.EventType `json:"type"`
+	Time    string             `json:"time"`
+	Address string             `json:"address"`
+	Actor   personal.Actor     `json:"actor"`
+}
+
+type pendingMailData struct {
+	Kind    string `json:"kind"`
+	Created string `json:"created"`
+}
+
+func newExportData(e personal.Export) exportData {
+	d := exportedData{
+		UserID: e.UserID, Created: formatTime(e.Created), Updated: formatTime(e.Updated),
+		profileOnlyData: newProfileData(e.Profile),
+		sessionsData:    newSessionsData(e.Sessions),
+		KnownAddresses:  make([]knownAddressData, 0, len(e.KnownAddresses)),
+		Events:          make([]eventData, 0, len(e.Events)),
+		PendingMails:    make([]pendingMailData, 0, len(e.PendingMails)),
+		Truncated:       e.Truncated,
+	}
+	for _, a := range e.KnownAddresses {
+		d.KnownAddresses = append(d.KnownAddresses, knownAddressData{a.Address, formatTime(a.LastSeen)})
+	}
+	for _, v := range e.Events {
+		d.Events = append(d.Events, eventData{v.Type, formatTime(v.Time), v.Address, v.Actor})
+	}
+	for _, m := range e.PendingMails {
+		d.PendingMails = append(d.PendingMails, pendingMailData{m.Kind, formatTime(m.Created)})
+	}
+	return exportData{d}
 }

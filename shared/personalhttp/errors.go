@@ -16,6 +16,7 @@ var statuses = map[personal.Code]int{
 	personal.CodeInvalidCredentials:   http.StatusUnauthorized,
 	personal.CodeUnauthenticated:      http.StatusUnauthorized,
 	personal.CodeAccountDisabled:      http.StatusForbidden,
+	personal.CodeEmailUnverified:      http.StatusForbidden,
 	personal.CodeNotFound:             http.StatusNotFound,
 	personal.CodeMethodNotAllowed:     http.StatusMethodNotAllowed,
 	personal.CodeAlreadyExists:        http.StatusConflict,

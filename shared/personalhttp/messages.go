@@ -10,6 +10,7 @@ import (
 // text, because a text must not reveal more than its code.
 type texts struct {
 	success         map[string]string // after a POST, by the route's name; others have no message
+	unverified      string            // after a registration whose e-mail must be confirmed first
 	codes           map[personal.Code]string
 	fieldErrors     map[personal.FieldErrorCode]string
 	otherFieldError string // for a code that a newer module added
@@ -40,15 +41,21 @@ func english() texts {
 			"profile":         "Your profile has been saved.",
 			"password":        "Your password has been changed.",
 			"email":           "Please confirm the change: we have sent an e-mail to the new address.",
-			"email_confirm":   "Your e-mail address has been changed.",
+			"email_confirm":   "Your e-mail address has been confirmed.",
 			"logout":          "You are signed out.",
 			"sessions_revoke": "The session has been ended.",
+			"email_resend":    "If the address still has to be confirmed, an e-mail with further instructions is on its way.",
+			"export":          "This is what is kept about you.",
+			"delete":          "Your account is disabled and will be erased. We have sent you an e-mail by which you can undo this.",
+			"delete_undo":     "Your account will not be erased. You can sign in again.",
 		},
+		unverified: "Please confirm your e-mail address: we have sent you an e-mail. After that you can sign in.",
 		codes: map[personal.Code]string{
 			personal.CodeMalformedRequest:     "The request could not be read.",
 			personal.CodeInvalidCredentials:   "The login or the password is wrong.",
 			personal.CodeUnauthenticated:      "You are not signed in, or your session has ended. Please sign in.",
-			personal.CodeAccountDisabled:      "This account is disabled. Please contact the administrator of the site.",
+			personal.CodeAccountDisabled:      "This account is disabled. If you have deleted it, our e-mail says how to undo that; otherwise please contact the administrator of the site.",
+			personal.CodeEmailUnverified:      "Please confirm your e-mail address first: we have sent you an e-mail.",
 			personal.CodeNotFound:             "This page or operation does not exist.",
 			personal.CodeMethodNotAllowed:     "This operation cannot be called in this way.",
 			personal.CodeAlreadyExists:        "Such an account already exists.",
@@ -88,15 +95,21 @@ func russian() texts {
 			"profile":         "Профиль сохранён.",
 			"password":        "Пароль изменён.",
 			"email":           "Подтвердите изменение: на новый адрес отправлено письмо.",
-			"email_confirm":   "Адрес электронной почты изменён.",
+			"email_confirm":   "Адрес электронной почты подтверждён.",
 			"logout":          "Вы вышли из учётной записи.",
 			"sessions_revoke": "Сеанс завершён.",
+			"email_resend":    "Если адрес ещё не подтверждён, на него отправлено письмо с инструкциями.",
+			"export":          "Вот что хранится о вас.",
+			"delete":          "Учётная запись отключена и будет удалена. Мы отправили письмо, с помощью которого это можно отменить.",
+			"delete_undo":     "Учётная запись не будет удалена. Теперь вы можете войти.",
 		},
+		unverified: "Подтвердите адрес электронной почты: мы отправили вам письмо. После этого вы сможете войти.",
 		codes: map[personal.Code]string{
 			personal.CodeMalformedRequest:     "Не удалось прочитать запрос.",
 			personal.CodeInvalidCredentials:   "Неверный логин или пароль.",
 			personal.CodeUnauthenticated:      "Вы не вошли, или ваш сеанс завершён. Пожалуйста, войдите.",
-			personal.CodeAccountDisabled:      "Учётная запись заблокирована. Обратитесь к администратору сайта.",
+			personal.CodeAccountDisabled:      "Учётная запись отключена. Если вы её удалили, в нашем письме сказано, как это отменить; иначе обратитесь к администратору сайта.",
+			personal.CodeEmailUnverified:      "Сначала подтвердите адрес электронной почты: мы отправили вам письмо.",
 			personal.CodeNotFound:             "Такой страницы или операции нет.",
 			personal.CodeMethodNotAllowed:     "Эту операцию нельзя вызвать таким способом.",
 			personal.CodeAlreadyExists:        "Такая учётная запись уже есть.",

@@ -24,7 +24,7 @@ var rows = map[string]struct {
 	parameters string // * required
 	codes      string
 }{
-	"post auth":            {parameters: "login* password*", codes: "invalid_credentials account_disabled validation_failed"},
+	"post auth":            {parameters: "login* password*", codes: "invalid_credentials account_disabled email_unverified validation_failed"},
 	"get auth_refresh":     {identified: true},
 	"post auth_refresh":    {identified: true},
 	"post register":        {parameters: "login* password* confirm_password* email* name", codes: "validation_failed already_exists"},
@@ -39,6 +39,10 @@ var rows = map[string]struct {
 	"get sessions":         {identified: true},
 	"post sessions_revoke": {identified: true, parameters: "id*", codes: "validation_failed"},
 	"get fields":           {},
+	"post email_resend":    {parameters: "login email", codes: "validation_failed"},
+	"post export":          {identified: true, parameters: "password*", codes: "validation_failed"},
+	"post delete":          {identified: true, parameters: "password*", codes: "validation_failed"},
+	"post delete_undo":     {parameters: "token*", codes: "validation_failed invalid_token"},
 	"get openapi.json":     {},
 }
 

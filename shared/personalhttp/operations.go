@@ -45,6 +45,10 @@ func newRoutes() map[string]*route {
 		"sessions":        {get: sessions},
 		"sessions_revoke": {post: revokeSession},
 		"fields":          {get: fields},
+		"email_resend":    {post: resendVerification},
+		"export":          {post: export},
+		"delete":          {post: deleteAccount},
+		"delete_undo":     {post: undoDelete},
 		"openapi.json":    {get: describe},
 	} {
 		allow := strings.Join(slices.Sorted(maps.Keys(operations)), ", ")
@@ -147,6 +151,9 @@ func register(ctx context.Context, s personal.Service, in *input) (any, error) {
 		return nil, err
 	}
 	signedIn, err := s.Register(ctx, r)
+	if err == nil && signedIn.Credentials.UserID == 0 {
+		return unverified{}, nil
+	}
 	return newSignedInData(signedIn), err
 }
 
@@ -173,7 +180,7 @@ func confirmRecovery(ctx context.Context, s personal.Service, in *input) (any, e
 
 func profile(ctx context.Context, s personal.Service, in *input) (any, error) {
 	p, err := s.Profile(ctx, in.credentials)
-	return profileOnlyData{profileData(p)}, err
+	return newProfileData(p), err
 }
 
 func updateProfile(ctx context.Context, s personal.Service, in *input) (any, error) {
@@ -181,7 +188,7 @@ func updateProfile(ctx context.Context, s personal.Service, in *input) (any, err
 		Credentials: in.credentials,
 		Fields:      in.params.without(),
 	})
-	return profileOnlyData{profileData(p)}, err
+	return newProfileData(p), err
 }
 
 func changePassword(ctx context.Context, s personal.Service, in *input) (any, error) {
@@ -243,6 +250,41 @@ func revokeSession(ctx context.Context, s personal.Service, in *input) (any, err
 func fields(ctx context.Context, s personal.Service, in *input) (any, error) {
 	list, err := s.Fields(ctx)
 	return newFieldsData(list, in.labels), err
+}
+
+func resendVerification(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.ResendVerificationRequest{Login: in.text("login"), Email: in.text("email")}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	return nil, s.ResendVerification(ctx, r)
+}
+
+func export(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.ExportRequest{Credentials: in.credentials, Password: in.text("password")}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	e, err := s.Export(ctx, r)
+	return newExportData(e), err
+}
+
+func deleteAccount(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.DeleteRequest{Credentials: in.credentials, Password: in.text("password")}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	eraseAt, err := s.Delete(ctx, r)
+	return deletedData{EraseAt: formatTime(eraseAt)}, err
+}
+
+func undoDelete(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.UndoDeleteRequest{Token: in.text("token")}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	_, err := s.UndoDelete(ctx, r)
+	return nil, err
 }
 
 func describe(ctx context.Context, s personal.Service, in *input) (any, error) {

@@ -38,6 +38,10 @@ func recorder(got *any) *personaltest.Service {
 	s.LogoutFunc = func(_ context.Context, r personal.LogoutRequest) error { *got = r; return nil }
 	s.SessionsFunc = func(_ context.Context, c personal.Credentials) (_ []personal.Session, _ error) { *got = c; return }
 	s.RevokeSessionFunc = func(_ context.Context, r personal.RevokeSessionRequest) error { *got = r; return nil }
+	s.ResendVerificationFunc = func(_ context.Context, r personal.ResendVerificationRequest) error { *got = r; return nil }
+	s.ExportFunc = func(_ context.Context, r personal.ExportRequest) (_ personal.Export, _ error) { *got = r; return }
+	s.DeleteFunc = func(_ context.Context, r personal.DeleteRequest) (_ time.Time, _ error) { *got = r; return }
+	s.UndoDeleteFunc = func(_ context.Context, r personal.UndoDeleteRequest) (int64, error) { *got = r; return 42, nil }
 	return s
 }
 
@@ -104,6 +108,14 @@ func TestOperations_PassParametersToService(t *testing.T) {
 		{"sessions", "GET", "sessions/", "", "", pair},
 		{"sessions_revoke", "POST", "sessions_revoke/", form, "id=s", personal.RevokeSessionRequest{Credentials: pair, ID: "s"}},
 		{"sessions_revoke repeated", "POST", "sessions_revoke/", form, "id=s&id=s", nil},
+		{"email_resend", "POST", "email_resend/", form, "login=a&email=b", personal.ResendVerificationRequest{Login: "a", Email: "b"}},
+		{"email_resend repeated", "POST", "email_resend/", form, "login=a&login=b", nil},
+		{"export", "POST", "export/", form, "password=a", personal.ExportRequest{Credentials: pair, Password: "a"}},
+		{"export repeated", "POST", "export/", form, "password=a&password=b", nil},
+		{"delete", "POST", "delete/", form, "password=a", personal.DeleteRequest{Credentials: pair, Password: "a"}},
+		{"delete repeated", "POST", "delete/", form, "password=a&password=b", nil},
+		{"delete_undo", "POST", "delete_undo/", form, "token=a", personal.UndoDeleteRequest{Token: "a"}},
+		{"delete_undo repeated", "POST", "delete_undo/", form, "token=a&token=b", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got any
@@ -142,14 +154,27 @@ func TestOperations_ReturnContractData(t *testing.T) {
 	s.ChangePasswordFunc = func(context.Context, personal.ChangePasswordRequest) (personal.Credentials, error) { return pair, nil }
 	s.ProfileFunc = func(context.Context, personal.Credentials) (personal.Profile, error) { return ann, nil }
 	s.UpdateProfileFunc = func(context.Context, personal.UpdateProfileRequest) (personal.Profile, error) { return ann, nil }
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
+	s.DeleteFunc = func(context.Context, personal.DeleteRequest) (time.Time, error) { return at, nil }
+	s.ExportFunc = func(context.Context, personal.ExportRequest) (personal.Export, error) {
+		return personal.Export{
+			UserID: 42, Profile: personal.Profile{Login: "bob", Email: "b@example.com", EmailVerified: true}, Created: at, Updated: at,
+			Sessions:       []personal.Session{{ID: "s", Created: at, LastSeen: at, Expires: at, Address: "192.0.2.1", Agent: "A", Current: true}},
+			KnownAddresses: []personal.KnownAddress{{Address: "192.0.2.1", LastSeen: at}},
+			Events:         []personal.ExportedEvent{{Type: personal.EventSignedIn, Time: at, Address: "192.0.2.1", Actor: personal.ActorUser}},
+			PendingMails:   []personal.PendingMail{{Kind: "recovery", Created: at}},
+			Truncated:      true,
+		}, nil
+	}
 	server := newSite(t, s, personalhttp.Options{})
+	const utc = `"2026-01-02T02:04:05Z"`
 	for route, want := range map[string]string{
-		"POST auth/":            `{` + pairJSON + `,"user_profile":` + annJSON + `}`,
-		"POST register/":        `{` + pairJSON + `,"user_profile":{"login":"bob","name":null,"email":"b@example.com"}}`,
+		"POST auth/":            `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false}`,
+		"POST register/":        `{` + pairJSON + `,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":false}`,
 		"GET auth_refresh/":     `{` + pairJSON + `}`,
 		"POST password/":        `{` + pairJSON + `}`,
-		"GET profile/":          `{"user_profile":` + annJSON + `}`,
-		"POST profile/":         `{"user_profile":` + annJSON + `}`,
+		"GET profile/":          `{"user_profile":` + annJSON + `,"email_verified":false}`,
+		"POST profile/":         `{"user_profile":` + annJSON + `,"email_verified":false}`,
 		"GET sessions/":         `{"sessions":[]}`,
 		"GET fields/":           `{"fields":[]}`,
 		"POST recover/":         ``,
@@ -158,6 +183,15 @@ func TestOperations_ReturnContractData(t *testing.T) {
 		"POST email_confirm/":   ``,
 		"POST logout/":          ``,
 		"POST sessions_revoke/": ``,
+		"POST email_resend/":    ``,
+		"POST delete/":          `{"erase_at":` + utc + `}`,
+		"POST delete_undo/":     ``,
+		"POST export/": `{"export":{"user_id":42,"created":` + utc + `,"updated":` + utc +
+			`,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":true` +
+			`,"sessions":[{"id":"s","created":` + utc + `,"last_seen":` + utc + `,"expires":` + utc + `,"address":"192.0.2.1","agent":"A","current":true}]` +
+			`,"known_addresses":[{"address":"192.0.2.1","last_seen":` + utc + `}]` +
+			`,"events":[{"type":"signed_in","time":` + utc + `,"address":"192.0.2.1","actor":"user"}]` +
+			`,"pending_mails":[{"kind":"recovery","created":` + utc + `}],"truncated":true}}`,
 	} {
 		method, path, _ := strings.Cut(route, " ")
 		a := server.do(method, prefix+path, "", "")
@@ -167,6 +201,18 @@ func TestOperations_ReturnContractData(t *testing.T) {
 		if method == "POST" && path != "auth_refresh/" && a.Result.Message == "" {
 			t.Errorf("%s: got no message, want one", route)
 		}
+	}
+}
+
+func TestRegister_WithoutASessionHasAMessageAndNoData(t *testing.T) {
+	s := everything()
+	s.RegisterFunc = func(context.Context, personal.RegisterRequest) (personal.SignedIn, error) {
+		return personal.SignedIn{}, nil
+	}
+	a := newSite(t, s, personalhttp.Options{}).do("POST", prefix+"register/", "", "")
+	a.want(t, 200, "")
+	if a.Data != nil || a.Result.Message == "Your account has been created." || a.Result.Message == "" {
+		t.Errorf("got data %s and the message %q, want no data and a message of its own", a.Data, a.Result.Message)
 	}
 }
 

@@ -48,8 +48,9 @@ type ErrorHandler func(w http.ResponseWriter, r *http.Request, err error)
 type RequireOption func(*requireOptions)
 
 type requireOptions struct {
-	extract Extractor
-	reject  ErrorHandler
+	extract  Extractor
+	reject   ErrorHandler
+	verified bool
 }
 
 // WithExtractor takes the credentials from elsewhere than [FromHeaders] does, for
@@ -63,6 +64,12 @@ func WithExtractor(e Extractor) RequireOption {
 // envelope, for example with a page.
 func WithErrorHandler(reject ErrorHandler) RequireOption {
 	return func(o *requireOptions) { o.reject = reject }
+}
+
+// VerifiedEmail also rejects users whose e-mail is not confirmed, with 403
+// email_unverified. With a plugin of an older version these are all users.
+func VerifiedEmail() RequireOption {
+	return func(o *requireOptions) { o.verified = true }
 }
 
 // RequireUser passes requests of authenticated users to next, which gets the user
@@ -88,6 +95,9 @@ func (h *Handler) RequireUser(next http.Handler, options ...RequireOption) http.
 		p := h.startPage(w, r)
 		defer p.end()
 		user, err := h.verify(p.r, o.extract)
+		if err == nil && o.verified && !user.Profile.EmailVerified {
+			err = personal.NewError(personal.CodeEmailUnverified, nil)
+		}
 		if err != nil {
 			p.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { o.reject(w, r, err) }))
 			return

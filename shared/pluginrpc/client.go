@@ -96,6 +96,8 @@ func isComplete(result any) bool {
 		return r.Login != ""
 	case personal.UserRecord:
 		return r.ID > 0
+	case personal.Export:
+		return r.UserID > 0 && isComplete(r.Profile)
 	}
 	return true
 }
@@ -151,7 +153,11 @@ func (c *Client) Refresh(ctx context.Context, pair personal.Credentials) (person
 
 // Register creates an account.
 func (c *Client) Register(ctx context.Context, r personal.RegisterRequest) (personal.SignedIn, error) {
-	return result(ctx, signedInFromPB)(c.service.Register(ctx, registerToPB(r)))
+	response, err := c.service.Register(ctx, registerToPB(r))
+	if err == nil && response.GetUnverified() {
+		return personal.SignedIn{}, nil
+	}
+	return result(ctx, signedInFromPB)(response, err)
 }
 
 // Recover requests a mail with a recovery token.
@@ -213,6 +219,29 @@ func (c *Client) RevokeSession(ctx context.Context, r personal.RevokeSessionRequ
 // Fields returns the user fields that are not hidden.
 func (c *Client) Fields(ctx context.Context) ([]personal.Field, error) {
 	return result(ctx, fieldsFromPB)(c.service.Fields(ctx, &personalv1.FieldsRequest{}))
+}
+
+// ResendVerification requests another mail that proves an e-mail.
+func (c *Client) ResendVerification(ctx context.Context, r personal.ResendVerificationRequest) error {
+	_, err := c.service.ResendVerification(ctx, resendVerificationToPB(r))
+	return err
+}
+
+// Export returns what is kept about the user.
+func (c *Client) Export(ctx context.Context, r personal.ExportRequest) (personal.Export, error) {
+	return result(ctx, exportFromPB)(c.service.Export(ctx, exportToPB(r)))
+}
+
+// Delete disables the account, which is erased later.
+func (c *Client) Delete(ctx context.Context, r personal.DeleteRequest) (time.Time, error) {
+	response, err := c.service.Delete(ctx, deleteToPB(r))
+	return timeFromPB(response.GetEraseAt()), err
+}
+
+// UndoDelete undoes a deletion by a mailed token.
+func (c *Client) UndoDelete(ctx context.Context, r personal.UndoDeleteRequest) (int64, error) {
+	response, err := c.service.UndoDelete(ctx, undoDeleteToPB(r))
+	return response.GetUserId(), err
 }
 
 // FindUsers lists users.
@@ -291,5 +320,15 @@ func (c *hostClient) SendMail(ctx context.Context, m personal.Mail) error {
 // PublishEvent passes an event to the host.
 func (c *hostClient) PublishEvent(ctx context.Context, e personal.Event) error {
 	_, err := c.client.PublishEvent(ctx, eventToPB(e))
+	return err
+}
+
+// EraseUser tells the host that a user was erased. A host that does not know this call
+// keeps nothing about users.
+func (c *hostClient) EraseUser(ctx context.Context, userID int64) error {
+	_, err := c.client.EraseUser(ctx, &personalv1.EraseUserRequest{UserId: userID})
+	if personal.CodeOf(err) == personal.CodeNotFound {
+		return nil
+	}
 	return err
 }

@@ -41,7 +41,9 @@ func signedInFromPB(r interface {
 
 func profileFromPB(r withProfile) personal.Profile {
 	p := r.GetProfile()
-	profile := personal.Profile{Login: p.GetLogin(), Email: p.GetEmail(), Fields: convertAll(p.GetFields(), profileFieldFromPB)}
+	profile := personal.Profile{
+		Login: p.GetLogin(), Email: p.GetEmail(), EmailVerified: p.GetEmailVerified(), Fields: convertAll(p.GetFields(), profileFieldFromPB),
+	}
 	if p != nil {
 		profile.Name, profile.FreshFor = p.Name, p.GetFreshFor().AsDuration()
 	}
@@ -202,6 +204,10 @@ func userFromPB(u *personalv1.User) personal.User {
 		Created:  timeFromPB(u.GetCreated()),
 		Updated:  timeFromPB(u.GetUpdated()),
 		LastSeen: timeFromPB(u.GetLastSeen()),
+
+		EmailVerified:   u.GetEmailVerified(),
+		UnverifiedEmail: u.GetUnverifiedEmail(),
+		EraseAt:         timeFromPB(u.GetEraseAt()),
 	}
 	if u != nil {
 		user.Name = u.Name

@@ -160,7 +160,7 @@ func profileToPB(p personal.Profile) (*personalv1.UserProfile, error) {
 	if err != nil {
 		return nil, err
 	}
-	profile := &personalv1.UserProfile{Login: p.Login, Name: p.Name, Email: p.Email, Fields: fields}
+	profile := &personalv1.UserProfile{Login: p.Login, Name: p.Name, Email: p.Email, EmailVerified: p.EmailVerified, Fields: fields}
 	if p.FreshFor > 0 {
 		profile.FreshFor = durationpb.New(p.FreshFor)
 	}
@@ -209,6 +209,10 @@ func userToPB(u personal.User) *personalv1.User {
 		Created:  timeToPB(u.Created),
 		Updated:  timeToPB(u.Updated),
 		LastSeen: timeToPB(u.LastSeen),
+
+		EmailVerified:   u.EmailVerified,
+		UnverifiedEmail: u.UnverifiedEmail,
+		EraseAt:         timeToPB(u.EraseAt),
 	}
 }
 

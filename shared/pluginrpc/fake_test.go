@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -95,6 +96,22 @@ func (s stub) RevokeSession(ctx context.Context, r personal.RevokeSessionRequest
 
 func (s stub) Fields(ctx context.Context) ([]personal.Field, error) {
 	return call[[]personal.Field](ctx, s, "Fields", nil)
+}
+
+func (s stub) ResendVerification(ctx context.Context, r personal.ResendVerificationRequest) error {
+	return callNoResult(ctx, s, "ResendVerification", r)
+}
+
+func (s stub) Export(ctx context.Context, r personal.ExportRequest) (personal.Export, error) {
+	return call[personal.Export](ctx, s, "Export", r)
+}
+
+func (s stub) Delete(ctx context.Context, r personal.DeleteRequest) (time.Time, error) {
+	return call[time.Time](ctx, s, "Delete", r)
+}
+
+func (s stub) UndoDelete(ctx context.Context, r personal.UndoDeleteRequest) (int64, error) {
+	return call[int64](ctx, s, "UndoDelete", r)
 }
 
 func (s stub) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {

@@ -100,6 +100,9 @@ func (s *serviceServer) Refresh(ctx context.Context, in *personalv1.RefreshReque
 
 func (s *serviceServer) Register(ctx context.Context, in *personalv1.RegisterRequest) (*personalv1.RegisterResponse, error) {
 	signedIn, err := s.service().Register(ctx, registerFromPB(in))
+	if err == nil && signedIn.Credentials == (personal.Credentials{}) && signedIn.Profile.Login == "" {
+		return &personalv1.RegisterResponse{Unverified: true}, nil
+	}
 	profile, err := profileOrError(signedIn.Profile, err)
 	return &personalv1.RegisterResponse{Credentials: credentialsToPB(signedIn.Credentials), Profile: profile}, err
 }
@@ -153,6 +156,28 @@ func (s *serviceServer) RevokeSession(ctx context.Context, in *personalv1.Revoke
 func (s *serviceServer) Fields(ctx context.Context, _ *personalv1.FieldsRequest) (*personalv1.FieldsResponse, error) {
 	fields, err := s.service().Fields(ctx)
 	return &personalv1.FieldsResponse{Fields: convertAll(fields, fieldToPB)}, err
+}
+
+func (s *serviceServer) ResendVerification(ctx context.Context, in *personalv1.ResendVerificationRequest) (*personalv1.ResendVerificationResponse, error) {
+	return &personalv1.ResendVerificationResponse{}, s.service().ResendVerification(ctx, resendVerificationFromPB(in))
+}
+
+func (s *serviceServer) Export(ctx context.Context, in *personalv1.ExportRequest) (*personalv1.ExportResponse, error) {
+	export, err := s.service().Export(ctx, exportRequestFromPB(in))
+	if err != nil {
+		return nil, err
+	}
+	return exportedToPB(export)
+}
+
+func (s *serviceServer) Delete(ctx context.Context, in *personalv1.DeleteRequest) (*personalv1.DeleteResponse, error) {
+	eraseAt, err := s.service().Delete(ctx, deleteFromPB(in))
+	return &personalv1.DeleteResponse{EraseAt: timeToPB(eraseAt)}, err
+}
+
+func (s *serviceServer) UndoDelete(ctx context.Context, in *personalv1.UndoDeleteRequest) (*personalv1.UndoDeleteResponse, error) {
+	userID, err := s.service().UndoDelete(ctx, undoDeleteFromPB(in))
+	return &personalv1.UndoDeleteResponse{UserId: userID}, err
 }
 
 // profileOrError converts a profile that was returned with err, if err is nil.
@@ -310,4 +335,11 @@ func (s *hostServer) SendMail(ctx context.Context, in *personalv1.SendMailReques
 
 func (s *hostServer) PublishEvent(ctx context.Context, in *personalv1.PublishEventRequest) (*personalv1.PublishEventResponse, error) {
 	return &personalv1.PublishEventResponse{}, s.host.PublishEvent(ctx, eventFromPB(in))
+}
+
+func (s *hostServer) EraseUser(ctx context.Context, in *personalv1.EraseUserRequest) (*personalv1.EraseUserResponse, error) {
+	if eraser, ok := s.host.(personal.Eraser); ok {
+		return &personalv1.EraseUserResponse{}, eraser.EraseUser(ctx, in.GetUserId())
+	}
+	return &personalv1.EraseUserResponse{}, nil
 }

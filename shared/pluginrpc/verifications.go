@@ -307,19 +307,20 @@ func (m *verifications) notice(request, response any, err error) {
 	switch r := request.(type) {
 	case *personalv1.ProfileRequest, *personalv1.SessionsRequest, *personalv1.FieldsRequest,
 		*personalv1.RegisterRequest, *personalv1.RecoverRequest, *personalv1.ChangeEmailRequest,
+		*personalv1.ResendVerificationRequest, *personalv1.ExportRequest,
 		*personalv1.FindUsersRequest, *personalv1.UserRequest, *personalv1.UserSessionsRequest, *personalv1.AuditEntriesRequest:
 		// They change nothing that a verification depends on.
 	case *personalv1.RefreshRequest:
 		// The superseded hash stays valid for the grace period, which no FreshFor exceeds.
 	case *personalv1.AuthorizeRequest: // it may remove the user's session that was unused for longest
 		m.forget(response.(*personalv1.AuthorizeResponse).GetCredentials().GetUserId())
-	case *personalv1.RecoverConfirmRequest, *personalv1.ConfirmEmailRequest:
+	case *personalv1.RecoverConfirmRequest, *personalv1.ConfirmEmailRequest, *personalv1.UndoDeleteRequest:
 		if id := response.(interface{ GetUserId() int64 }).GetUserId(); id != 0 {
 			m.forget(id)
 		} else { // of an older plugin, or the outcome is unknown
 			m.all.Add(1)
 		}
-	case interface { // Logout, RevokeSession, ChangePassword, UpdateProfile
+	case interface { // Logout, RevokeSession, ChangePassword, UpdateProfile, Delete
 		GetCredentials() *personalv1.Credentials
 	}:
 		m.forget(r.GetCredentials().GetUserId())

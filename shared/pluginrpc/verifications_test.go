@@ -389,6 +389,10 @@ func TestVerify_OperationsVoidVerifications(t *testing.T) {
 		"Sessions":           {pair, nothing},
 		"RevokeSession":      {personal.RevokeSessionRequest{Credentials: pair}, theUser},
 		"Fields":             {nil, nothing},
+		"ResendVerification": {nil, nothing},
+		"Export":             {personal.ExportRequest{Credentials: pair}, nothing},
+		"Delete":             {personal.DeleteRequest{Credentials: pair}, theUser},
+		"UndoDelete":         {nil, theUser},
 		"FindUsers":          {nil, nothing},
 		"User":               {id, nothing},
 		"UpdateUser":         {personal.UpdateUserRequest{UserID: id}, theUser},
@@ -405,7 +409,7 @@ func TestVerify_OperationsVoidVerifications(t *testing.T) {
 		if !ok {
 			t.Errorf("%s is not tested", m.Name)
 		}
-		ids := m.Name == "RecoverConfirm" || m.Name == "ConfirmEmail"
+		ids := m.Name == "RecoverConfirm" || m.Name == "ConfirmEmail" || m.Name == "UndoDelete"
 		for name, outcome := range map[string]struct {
 			userID int64 // of operations with a mailed token
 			err    error

@@ -35,7 +35,13 @@ type User struct {
 	Created  *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=created,proto3" json:"created,omitempty"`
 	Updated  *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=updated,proto3" json:"updated,omitempty"`
 	// Absent if the user has no stored session.
-	LastSeen      *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_seen,json=lastSeen,proto3" json:"last_seen,omitempty"`
+	LastSeen *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_seen,json=lastSeen,proto3" json:"last_seen,omitempty"`
+	// Whether the present address was confirmed.
+	EmailVerified bool `protobuf:"varint,9,opt,name=email_verified,json=emailVerified,proto3" json:"email_verified,omitempty"`
+	// The address that the user must confirm before they can sign in; empty for none.
+	UnverifiedEmail string `protobuf:"bytes,10,opt,name=unverified_email,json=unverifiedEmail,proto3" json:"unverified_email,omitempty"`
+	// When the user, who has deleted their account, is erased; absent if they have not.
+	EraseAt       *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=erase_at,json=eraseAt,proto3" json:"erase_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -122,6 +128,27 @@ func (x *User) GetUpdated() *timestamppb.Timestamp {
 func (x *User) GetLastSeen() *timestamppb.Timestamp {
 	if x != nil {
 		return x.LastSeen
+	}
+	return nil
+}
+
+func (x *User) GetEmailVerified() bool {
+	if x != nil {
+		return x.EmailVerified
+	}
+	return false
+}
+
+func (x *User) GetUnverifiedEmail() string {
+	if x != nil {
+		return x.UnverifiedEmail
+	}
+	return ""
+}
+
+func (x *User) GetEraseAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EraseAt
 	}
 	return nil
 }
@@ -1228,7 +1255,7 @@ var File_personal_v1_administration_proto protoreflect.FileDescriptor
 
 const file_personal_v1_administration_proto_rawDesc = "" +
 	"\n" +
-	" personal/v1/administration.proto\x12\vpersonal.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1apersonal/v1/personal.proto\x1a\x18personal/v1/schema.proto\"\xa5\x02\n" +
+	" personal/v1/administration.proto\x12\vpersonal.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1apersonal/v1/personal.proto\x1a\x18personal/v1/schema.proto\"\xae\x03\n" +
 	"\x04User\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x14\n" +
 	"\x05login\x18\x02 \x01(\tR\x05login\x12\x17\n" +
@@ -1237,7 +1264,11 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\bdisabled\x18\x05 \x01(\bR\bdisabled\x124\n" +
 	"\acreated\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x124\n" +
 	"\aupdated\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\aupdated\x127\n" +
-	"\tlast_seen\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\blastSeenB\a\n" +
+	"\tlast_seen\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\blastSeen\x12%\n" +
+	"\x0eemail_verified\x18\t \x01(\bR\remailVerified\x12)\n" +
+	"\x10unverified_email\x18\n" +
+	" \x01(\tR\x0funverifiedEmail\x125\n" +
+	"\berase_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\aeraseAtB\a\n" +
 	"\x05_name\"l\n" +
 	"\x10FindUsersRequest\x12\x16\n" +
 	"\x06search\x18\x01 \x01(\tR\x06search\x12\x14\n" +
@@ -1364,41 +1395,42 @@ var file_personal_v1_administration_proto_depIdxs = []int32{
 	23, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
 	23, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
 	23, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
-	0,  // 3: personal.v1.FindUsersResponse.users:type_name -> personal.v1.User
-	0,  // 4: personal.v1.UserResponse.user:type_name -> personal.v1.User
-	24, // 5: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
-	22, // 6: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
-	25, // 7: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
-	23, // 8: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
-	23, // 9: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
-	21, // 10: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
-	23, // 11: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	26, // 12: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	1,  // 13: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
-	3,  // 14: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
-	5,  // 15: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
-	7,  // 16: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
-	9,  // 17: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
-	11, // 18: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
-	13, // 19: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
-	15, // 20: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
-	17, // 21: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
-	19, // 22: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
-	2,  // 23: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
-	4,  // 24: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
-	6,  // 25: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
-	8,  // 26: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
-	10, // 27: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
-	12, // 28: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
-	14, // 29: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
-	16, // 30: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
-	18, // 31: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
-	20, // 32: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
-	23, // [23:33] is the sub-list for method output_type
-	13, // [13:23] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	23, // 3: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
+	0,  // 4: personal.v1.FindUsersResponse.users:type_name -> personal.v1.User
+	0,  // 5: personal.v1.UserResponse.user:type_name -> personal.v1.User
+	24, // 6: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
+	22, // 7: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
+	25, // 8: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
+	23, // 9: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
+	23, // 10: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
+	21, // 11: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
+	23, // 12: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	26, // 13: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	1,  // 14: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
+	3,  // 15: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
+	5,  // 16: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
+	7,  // 17: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
+	9,  // 18: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
+	11, // 19: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
+	13, // 20: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
+	15, // 21: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
+	17, // 22: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
+	19, // 23: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
+	2,  // 24: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
+	4,  // 25: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
+	6,  // 26: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
+	8,  // 27: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
+	10, // 28: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
+	12, // 29: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
+	14, // 30: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
+	16, // 31: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
+	18, // 32: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
+	20, // 33: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
+	24, // [24:34] is the sub-list for method output_type
+	14, // [14:24] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_administration_proto_init() }

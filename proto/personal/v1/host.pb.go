@@ -375,6 +375,88 @@ func (*PublishEventResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_host_proto_rawDescGZIP(), []int{5}
 }
 
+// EraseUserRequest names the erased user.
+type EraseUserRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	UserId        int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseUserRequest) Reset() {
+	*x = EraseUserRequest{}
+	mi := &file_personal_v1_host_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseUserRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseUserRequest) ProtoMessage() {}
+
+func (x *EraseUserRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_host_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseUserRequest.ProtoReflect.Descriptor instead.
+func (*EraseUserRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_host_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *EraseUserRequest) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+// EraseUserResponse means that the host has erased what it kept about the user.
+type EraseUserResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseUserResponse) Reset() {
+	*x = EraseUserResponse{}
+	mi := &file_personal_v1_host_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseUserResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseUserResponse) ProtoMessage() {}
+
+func (x *EraseUserResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_host_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseUserResponse.ProtoReflect.Descriptor instead.
+func (*EraseUserResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_host_proto_rawDescGZIP(), []int{7}
+}
+
 var File_personal_v1_host_proto protoreflect.FileDescriptor
 
 const file_personal_v1_host_proto_rawDesc = "" +
@@ -402,12 +484,16 @@ const file_personal_v1_host_proto_rawDesc = "" +
 	"\x05actor\x18\a \x01(\tR\x05actor\x12\x1d\n" +
 	"\n" +
 	"actor_name\x18\b \x01(\tR\tactorName\"\x16\n" +
-	"\x14PublishEventResponse2\xfa\x01\n" +
+	"\x14PublishEventResponse\"+\n" +
+	"\x10EraseUserRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\x13\n" +
+	"\x11EraseUserResponse2\xc6\x02\n" +
 	"\vHostService\x12M\n" +
 	"\n" +
 	"UserFields\x12\x1e.personal.v1.UserFieldsRequest\x1a\x1f.personal.v1.UserFieldsResponse\x12G\n" +
 	"\bSendMail\x12\x1c.personal.v1.SendMailRequest\x1a\x1d.personal.v1.SendMailResponse\x12S\n" +
-	"\fPublishEvent\x12 .personal.v1.PublishEventRequest\x1a!.personal.v1.PublishEventResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"\fPublishEvent\x12 .personal.v1.PublishEventRequest\x1a!.personal.v1.PublishEventResponse\x12J\n" +
+	"\tEraseUser\x12\x1d.personal.v1.EraseUserRequest\x1a\x1e.personal.v1.EraseUserResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_host_proto_rawDescOnce sync.Once
@@ -421,7 +507,7 @@ func file_personal_v1_host_proto_rawDescGZIP() []byte {
 	return file_personal_v1_host_proto_rawDescData
 }
 
-var file_personal_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_personal_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_personal_v1_host_proto_goTypes = []any{
 	(*UserFieldsRequest)(nil),     // 0: personal.v1.UserFieldsRequest
 	(*UserFieldsResponse)(nil),    // 1: personal.v1.UserFieldsResponse
@@ -429,20 +515,24 @@ var file_personal_v1_host_proto_goTypes = []any{
 	(*SendMailResponse)(nil),      // 3: personal.v1.SendMailResponse
 	(*PublishEventRequest)(nil),   // 4: personal.v1.PublishEventRequest
 	(*PublishEventResponse)(nil),  // 5: personal.v1.PublishEventResponse
-	(*Field)(nil),                 // 6: personal.v1.Field
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(*EraseUserRequest)(nil),      // 6: personal.v1.EraseUserRequest
+	(*EraseUserResponse)(nil),     // 7: personal.v1.EraseUserResponse
+	(*Field)(nil),                 // 8: personal.v1.Field
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
 }
 var file_personal_v1_host_proto_depIdxs = []int32{
-	6, // 0: personal.v1.UserFieldsResponse.fields:type_name -> personal.v1.Field
-	7, // 1: personal.v1.PublishEventRequest.time:type_name -> google.protobuf.Timestamp
+	8, // 0: personal.v1.UserFieldsResponse.fields:type_name -> personal.v1.Field
+	9, // 1: personal.v1.PublishEventRequest.time:type_name -> google.protobuf.Timestamp
 	0, // 2: personal.v1.HostService.UserFields:input_type -> personal.v1.UserFieldsRequest
 	2, // 3: personal.v1.HostService.SendMail:input_type -> personal.v1.SendMailRequest
 	4, // 4: personal.v1.HostService.PublishEvent:input_type -> personal.v1.PublishEventRequest
-	1, // 5: personal.v1.HostService.UserFields:output_type -> personal.v1.UserFieldsResponse
-	3, // 6: personal.v1.HostService.SendMail:output_type -> personal.v1.SendMailResponse
-	5, // 7: personal.v1.HostService.PublishEvent:output_type -> personal.v1.PublishEventResponse
-	5, // [5:8] is the sub-list for method output_type
-	2, // [2:5] is the sub-list for method input_type
+	6, // 5: personal.v1.HostService.EraseUser:input_type -> personal.v1.EraseUserRequest
+	1, // 6: personal.v1.HostService.UserFields:output_type -> personal.v1.UserFieldsResponse
+	3, // 7: personal.v1.HostService.SendMail:output_type -> personal.v1.SendMailResponse
+	5, // 8: personal.v1.HostService.PublishEvent:output_type -> personal.v1.PublishEventResponse
+	7, // 9: personal.v1.HostService.EraseUser:output_type -> personal.v1.EraseUserResponse
+	6, // [6:10] is the sub-list for method output_type
+	2, // [2:6] is the sub-list for method input_type
 	2, // [2:2] is the sub-list for extension type_name
 	2, // [2:2] is the sub-list for extension extendee
 	0, // [0:2] is the sub-list for field type_name
@@ -460,7 +550,7 @@ func file_personal_v1_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_host_proto_rawDesc), len(file_personal_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const (
 	HostService_UserFields_FullMethodName   = "/personal.v1.HostService/UserFields"
 	HostService_SendMail_FullMethodName     = "/personal.v1.HostService/SendMail"
 	HostService_PublishEvent_FullMethodName = "/personal.v1.HostService/PublishEvent"
+	HostService_EraseUser_FullMethodName    = "/personal.v1.HostService/EraseUser"
 )
 
 // HostServiceClient is the client API for HostService service.
@@ -37,6 +38,9 @@ type HostServiceClient interface {
 	SendMail(ctx context.Context, in *SendMailRequest, opts ...grpc.CallOption) (*SendMailResponse, error)
 	// PublishEvent reports an event to the host, at least once.
 	PublishEvent(ctx context.Context, in *PublishEventRequest, opts ...grpc.CallOption) (*PublishEventResponse, error)
+	// EraseUser tells the host, at least once, that a user was erased. A host that keeps
+	// nothing about users does nothing; an older one does not implement it.
+	EraseUser(ctx context.Context, in *EraseUserRequest, opts ...grpc.CallOption) (*EraseUserResponse, error)
 }
 
 type hostServiceClient struct {
@@ -77,6 +81,16 @@ func (c *hostServiceClient) PublishEvent(ctx context.Context, in *PublishEventRe
 	return out, nil
 }
 
+func (c *hostServiceClient) EraseUser(ctx context.Context, in *EraseUserRequest, opts ...grpc.CallOption) (*EraseUserResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EraseUserResponse)
+	err := c.cc.Invoke(ctx, HostService_EraseUser_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // HostServiceServer is the server API for HostService service.
 // All implementations must embed UnimplementedHostServiceServer
 // for forward compatibility.
@@ -90,6 +104,9 @@ type HostServiceServer interface {
 	SendMail(context.Context, *SendMailRequest) (*SendMailResponse, error)
 	// PublishEvent reports an event to the host, at least once.
 	PublishEvent(context.Context, *PublishEventRequest) (*PublishEventResponse, error)
+	// EraseUser tells the host, at least once, that a user was erased. A host that keeps
+	// nothing about users does nothing; an older one does not implement it.
+	EraseUser(context.Context, *EraseUserRequest) (*EraseUserResponse, error)
 	mustEmbedUnimplementedHostServiceServer()
 }
 
@@ -108,6 +125,9 @@ func (UnimplementedHostServiceServer) SendMail(context.Context, *SendMailRequest
 }
 func (UnimplementedHostServiceServer) PublishEvent(context.Context, *PublishEventRequest) (*PublishEventResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PublishEvent not implemented")
+}
+func (UnimplementedHostServiceServer) EraseUser(context.Context, *EraseUserRequest) (*EraseUserResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EraseUser not implemented")
 }
 func (UnimplementedHostServiceServer) mustEmbedUnimplementedHostServiceServer() {}
 func (UnimplementedHostServiceServer) testEmbeddedByValue()                     {}
@@ -184,6 +204,24 @@ func _HostService_PublishEvent_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _HostService_EraseUser_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EraseUserRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServiceServer).EraseUser(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: HostService_EraseUser_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServiceServer).EraseUser(ctx, req.(*EraseUserRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // HostService_ServiceDesc is the grpc.ServiceDesc for HostService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -202,6 +240,10 @@ var HostService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PublishEvent",
 			Handler:    _HostService_PublishEvent_Handler,
+		},
+		{
+			MethodName: "EraseUser",
+			Handler:    _HostService_EraseUser_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -89,7 +89,9 @@ type UserProfile struct {
 	Fields []*ProfileField `protobuf:"bytes,4,rep,name=fields,proto3" json:"fields,omitempty"`
 	// How long a host may rely on a successful verification instead of asking again,
 	// counted from its request. Only ProfileResponse has it; absent: not at all.
-	FreshFor      *durationpb.Duration `protobuf:"bytes,5,opt,name=fresh_for,json=freshFor,proto3" json:"fresh_for,omitempty"`
+	FreshFor *durationpb.Duration `protobuf:"bytes,5,opt,name=fresh_for,json=freshFor,proto3" json:"fresh_for,omitempty"`
+	// Whether the account's present address was confirmed. An older plugin never sets it.
+	EmailVerified bool `protobuf:"varint,6,opt,name=email_verified,json=emailVerified,proto3" json:"email_verified,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -157,6 +159,13 @@ func (x *UserProfile) GetFreshFor() *durationpb.Duration {
 		return x.FreshFor
 	}
 	return nil
+}
+
+func (x *UserProfile) GetEmailVerified() bool {
+	if x != nil {
+		return x.EmailVerified
+	}
+	return false
 }
 
 // ProfileField is one user field of a profile.
@@ -602,9 +611,11 @@ func (x *RegisterRequest) GetFaults() map[string]string {
 
 // RegisterResponse is the new account's first session and its profile.
 type RegisterResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Credentials   *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
-	Profile       *UserProfile           `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Profile     *UserProfile           `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	// The address must be confirmed first: there are neither a session nor a profile.
+	Unverified    bool `protobuf:"varint,3,opt,name=unverified,proto3" json:"unverified,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -651,6 +662,13 @@ func (x *RegisterResponse) GetProfile() *UserProfile {
 		return x.Profile
 	}
 	return nil
+}
+
+func (x *RegisterResponse) GetUnverified() bool {
+	if x != nil {
+		return x.Unverified
+	}
+	return false
 }
 
 // RecoverRequest identifies an account by login, e-mail address or both.
@@ -1761,6 +1779,660 @@ func (x *FieldsResponse) GetFields() []*Field {
 	return nil
 }
 
+// ResendVerificationRequest identifies an account by login, e-mail address or both.
+type ResendVerificationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Login string                 `protobuf:"bytes,1,opt,name=login,proto3" json:"login,omitempty"`
+	Email string                 `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResendVerificationRequest) Reset() {
+	*x = ResendVerificationRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResendVerificationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResendVerificationRequest) ProtoMessage() {}
+
+func (x *ResendVerificationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResendVerificationRequest.ProtoReflect.Descriptor instead.
+func (*ResendVerificationRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ResendVerificationRequest) GetLogin() string {
+	if x != nil {
+		return x.Login
+	}
+	return ""
+}
+
+func (x *ResendVerificationRequest) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *ResendVerificationRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// ResendVerificationResponse is the same whether or not a mail is sent.
+type ResendVerificationResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResendVerificationResponse) Reset() {
+	*x = ResendVerificationResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResendVerificationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResendVerificationResponse) ProtoMessage() {}
+
+func (x *ResendVerificationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResendVerificationResponse.ProtoReflect.Descriptor instead.
+func (*ResendVerificationResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{33}
+}
+
+// ExportRequest carries the password as proof.
+type ExportRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportRequest) Reset() {
+	*x = ExportRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportRequest) ProtoMessage() {}
+
+func (x *ExportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
+func (*ExportRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ExportRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *ExportRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *ExportRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// ExportResponse is what is kept about the user. The lists are newest first.
+type ExportResponse struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	UserId         int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	Profile        *UserProfile           `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	Created        *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created,proto3" json:"created,omitempty"`
+	Updated        *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=updated,proto3" json:"updated,omitempty"`
+	Sessions       []*Session             `protobuf:"bytes,5,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	KnownAddresses []*KnownAddress        `protobuf:"bytes,6,rep,name=known_addresses,json=knownAddresses,proto3" json:"known_addresses,omitempty"`
+	Events         []*ExportedEvent       `protobuf:"bytes,7,rep,name=events,proto3" json:"events,omitempty"`
+	PendingMails   []*PendingMail         `protobuf:"bytes,8,rep,name=pending_mails,json=pendingMails,proto3" json:"pending_mails,omitempty"`
+	// Older entries were left out, because the export would be too large.
+	Truncated     bool `protobuf:"varint,9,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportResponse) Reset() {
+	*x = ExportResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportResponse) ProtoMessage() {}
+
+func (x *ExportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
+func (*ExportResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ExportResponse) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+func (x *ExportResponse) GetProfile() *UserProfile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+func (x *ExportResponse) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+func (x *ExportResponse) GetUpdated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Updated
+	}
+	return nil
+}
+
+func (x *ExportResponse) GetSessions() []*Session {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+func (x *ExportResponse) GetKnownAddresses() []*KnownAddress {
+	if x != nil {
+		return x.KnownAddresses
+	}
+	return nil
+}
+
+func (x *ExportResponse) GetEvents() []*ExportedEvent {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *ExportResponse) GetPendingMails() []*PendingMail {
+	if x != nil {
+		return x.PendingMails
+	}
+	return nil
+}
+
+func (x *ExportResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+// KnownAddress is an address, or a network, from which the user signed in.
+type KnownAddress struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Address       string                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	LastSeen      *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=last_seen,json=lastSeen,proto3" json:"last_seen,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KnownAddress) Reset() {
+	*x = KnownAddress{}
+	mi := &file_personal_v1_personal_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KnownAddress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KnownAddress) ProtoMessage() {}
+
+func (x *KnownAddress) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KnownAddress.ProtoReflect.Descriptor instead.
+func (*KnownAddress) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *KnownAddress) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *KnownAddress) GetLastSeen() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastSeen
+	}
+	return nil
+}
+
+// ExportedEvent is an entry of the audit log as its user may see it.
+type ExportedEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Type  string                 `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	Time  *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// Empty if unknown or an administrator's.
+	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
+	// user, administrator or system; empty if unknown.
+	Actor         string `protobuf:"bytes,4,opt,name=actor,proto3" json:"actor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportedEvent) Reset() {
+	*x = ExportedEvent{}
+	mi := &file_personal_v1_personal_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportedEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportedEvent) ProtoMessage() {}
+
+func (x *ExportedEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportedEvent.ProtoReflect.Descriptor instead.
+func (*ExportedEvent) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ExportedEvent) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *ExportedEvent) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *ExportedEvent) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *ExportedEvent) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+// PendingMail is a mail to the user that has not been handed to the host yet.
+type PendingMail struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Created       *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=created,proto3" json:"created,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PendingMail) Reset() {
+	*x = PendingMail{}
+	mi := &file_personal_v1_personal_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PendingMail) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PendingMail) ProtoMessage() {}
+
+func (x *PendingMail) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PendingMail.ProtoReflect.Descriptor instead.
+func (*PendingMail) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *PendingMail) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *PendingMail) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+// DeleteRequest carries the password as proof.
+type DeleteRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRequest) Reset() {
+	*x = DeleteRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRequest) ProtoMessage() {}
+
+func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
+func (*DeleteRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *DeleteRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *DeleteRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *DeleteRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// DeleteResponse means that the account is disabled and will be erased.
+type DeleteResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	EraseAt       *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=erase_at,json=eraseAt,proto3" json:"erase_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteResponse) Reset() {
+	*x = DeleteResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteResponse) ProtoMessage() {}
+
+func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
+func (*DeleteResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *DeleteResponse) GetEraseAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EraseAt
+	}
+	return nil
+}
+
+// UndoDeleteRequest carries the token that the mail about the deletion brought.
+type UndoDeleteRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Token string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,2,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndoDeleteRequest) Reset() {
+	*x = UndoDeleteRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndoDeleteRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndoDeleteRequest) ProtoMessage() {}
+
+func (x *UndoDeleteRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndoDeleteRequest.ProtoReflect.Descriptor instead.
+func (*UndoDeleteRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *UndoDeleteRequest) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *UndoDeleteRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// UndoDeleteResponse means that the user can sign in again.
+type UndoDeleteResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	UserId        int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndoDeleteResponse) Reset() {
+	*x = UndoDeleteResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndoDeleteResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndoDeleteResponse) ProtoMessage() {}
+
+func (x *UndoDeleteResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndoDeleteResponse.ProtoReflect.Descriptor instead.
+func (*UndoDeleteResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *UndoDeleteResponse) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
 var File_personal_v1_personal_proto protoreflect.FileDescriptor
 
 const file_personal_v1_personal_proto_rawDesc = "" +
@@ -1768,13 +2440,14 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x1apersonal/v1/personal.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18personal/v1/schema.proto\"C\n" +
 	"\vCredentials\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x1b\n" +
-	"\tuser_hash\x18\x02 \x01(\tR\buserHash\"\xc6\x01\n" +
+	"\tuser_hash\x18\x02 \x01(\tR\buserHash\"\xed\x01\n" +
 	"\vUserProfile\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x17\n" +
 	"\x04name\x18\x02 \x01(\tH\x00R\x04name\x88\x01\x01\x12\x14\n" +
 	"\x05email\x18\x03 \x01(\tR\x05email\x121\n" +
 	"\x06fields\x18\x04 \x03(\v2\x19.personal.v1.ProfileFieldR\x06fields\x126\n" +
-	"\tfresh_for\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bfreshForB\a\n" +
+	"\tfresh_for\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bfreshFor\x12%\n" +
+	"\x0eemail_verified\x18\x06 \x01(\bR\remailVerifiedB\a\n" +
 	"\x05_name\"L\n" +
 	"\fProfileField\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
@@ -1813,10 +2486,13 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.InputR\x05value:\x028\x01\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x82\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa2\x01\n" +
 	"\x10RegisterResponse\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x122\n" +
-	"\aprofile\x18\x02 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\"\xb8\x01\n" +
+	"\aprofile\x18\x02 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\x12\x1e\n" +
+	"\n" +
+	"unverified\x18\x03 \x01(\bR\n" +
+	"unverified\"\xb8\x01\n" +
 	"\x0eRecoverRequest\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x14\n" +
 	"\x05email\x18\x02 \x01(\tR\x05email\x12?\n" +
@@ -1897,7 +2573,60 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x15RevokeSessionResponse\"\x0f\n" +
 	"\rFieldsRequest\"<\n" +
 	"\x0eFieldsResponse\x12*\n" +
-	"\x06fields\x18\x01 \x03(\v2\x12.personal.v1.FieldR\x06fields2\xd4\b\n" +
+	"\x06fields\x18\x01 \x03(\v2\x12.personal.v1.FieldR\x06fields\"\xce\x01\n" +
+	"\x19ResendVerificationRequest\x12\x14\n" +
+	"\x05login\x18\x01 \x01(\tR\x05login\x12\x14\n" +
+	"\x05email\x18\x02 \x01(\tR\x05email\x12J\n" +
+	"\x06faults\x18\x03 \x03(\v22.personal.v1.ResendVerificationRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x1c\n" +
+	"\x1aResendVerificationResponse\"\xe2\x01\n" +
+	"\rExportRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\x12>\n" +
+	"\x06faults\x18\x03 \x03(\v2&.personal.v1.ExportRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd0\x03\n" +
+	"\x0eExportResponse\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\x122\n" +
+	"\aprofile\x18\x02 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\x124\n" +
+	"\acreated\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x124\n" +
+	"\aupdated\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aupdated\x120\n" +
+	"\bsessions\x18\x05 \x03(\v2\x14.personal.v1.SessionR\bsessions\x12B\n" +
+	"\x0fknown_addresses\x18\x06 \x03(\v2\x19.personal.v1.KnownAddressR\x0eknownAddresses\x122\n" +
+	"\x06events\x18\a \x03(\v2\x1a.personal.v1.ExportedEventR\x06events\x12=\n" +
+	"\rpending_mails\x18\b \x03(\v2\x18.personal.v1.PendingMailR\fpendingMails\x12\x1c\n" +
+	"\ttruncated\x18\t \x01(\bR\ttruncated\"a\n" +
+	"\fKnownAddress\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\x127\n" +
+	"\tlast_seen\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\blastSeen\"\x83\x01\n" +
+	"\rExportedEvent\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x14\n" +
+	"\x05actor\x18\x04 \x01(\tR\x05actor\"W\n" +
+	"\vPendingMail\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x124\n" +
+	"\acreated\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\"\xe2\x01\n" +
+	"\rDeleteRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\x12>\n" +
+	"\x06faults\x18\x03 \x03(\v2&.personal.v1.DeleteRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"G\n" +
+	"\x0eDeleteResponse\x125\n" +
+	"\berase_at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\aeraseAt\"\xa8\x01\n" +
+	"\x11UndoDeleteRequest\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\x12B\n" +
+	"\x06faults\x18\x02 \x03(\v2*.personal.v1.UndoDeleteRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"-\n" +
+	"\x12UndoDeleteResponse\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId2\x90\v\n" +
 	"\x0fPersonalService\x12J\n" +
 	"\tAuthorize\x12\x1d.personal.v1.AuthorizeRequest\x1a\x1e.personal.v1.AuthorizeResponse\x12D\n" +
 	"\aRefresh\x12\x1b.personal.v1.RefreshRequest\x1a\x1c.personal.v1.RefreshResponse\x12G\n" +
@@ -1912,7 +2641,12 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x06Logout\x12\x1a.personal.v1.LogoutRequest\x1a\x1b.personal.v1.LogoutResponse\x12G\n" +
 	"\bSessions\x12\x1c.personal.v1.SessionsRequest\x1a\x1d.personal.v1.SessionsResponse\x12V\n" +
 	"\rRevokeSession\x12!.personal.v1.RevokeSessionRequest\x1a\".personal.v1.RevokeSessionResponse\x12A\n" +
-	"\x06Fields\x12\x1a.personal.v1.FieldsRequest\x1a\x1b.personal.v1.FieldsResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"\x06Fields\x12\x1a.personal.v1.FieldsRequest\x1a\x1b.personal.v1.FieldsResponse\x12e\n" +
+	"\x12ResendVerification\x12&.personal.v1.ResendVerificationRequest\x1a'.personal.v1.ResendVerificationResponse\x12A\n" +
+	"\x06Export\x12\x1a.personal.v1.ExportRequest\x1a\x1b.personal.v1.ExportResponse\x12A\n" +
+	"\x06Delete\x12\x1a.personal.v1.DeleteRequest\x1a\x1b.personal.v1.DeleteResponse\x12M\n" +
+	"\n" +
+	"UndoDelete\x12\x1e.personal.v1.UndoDeleteRequest\x1a\x1f.personal.v1.UndoDeleteResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_personal_proto_rawDescOnce sync.Once
@@ -1926,128 +2660,168 @@ func file_personal_v1_personal_proto_rawDescGZIP() []byte {
 	return file_personal_v1_personal_proto_rawDescData
 }
 
-var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_personal_v1_personal_proto_goTypes = []any{
-	(*Credentials)(nil),            // 0: personal.v1.Credentials
-	(*UserProfile)(nil),            // 1: personal.v1.UserProfile
-	(*ProfileField)(nil),           // 2: personal.v1.ProfileField
-	(*Session)(nil),                // 3: personal.v1.Session
-	(*AuthorizeRequest)(nil),       // 4: personal.v1.AuthorizeRequest
-	(*AuthorizeResponse)(nil),      // 5: personal.v1.AuthorizeResponse
-	(*RefreshRequest)(nil),         // 6: personal.v1.RefreshRequest
-	(*RefreshResponse)(nil),        // 7: personal.v1.RefreshResponse
-	(*RegisterRequest)(nil),        // 8: personal.v1.RegisterRequest
-	(*RegisterResponse)(nil),       // 9: personal.v1.RegisterResponse
-	(*RecoverRequest)(nil),         // 10: personal.v1.RecoverRequest
-	(*RecoverResponse)(nil),        // 11: personal.v1.RecoverResponse
-	(*RecoverConfirmRequest)(nil),  // 12: personal.v1.RecoverConfirmRequest
-	(*RecoverConfirmResponse)(nil), // 13: personal.v1.RecoverConfirmResponse
-	(*ProfileRequest)(nil),         // 14: personal.v1.ProfileRequest
-	(*ProfileResponse)(nil),        // 15: personal.v1.ProfileResponse
-	(*UpdateProfileRequest)(nil),   // 16: personal.v1.UpdateProfileRequest
-	(*UpdateProfileResponse)(nil),  // 17: personal.v1.UpdateProfileResponse
-	(*ChangePasswordRequest)(nil),  // 18: personal.v1.ChangePasswordRequest
-	(*ChangePasswordResponse)(nil), // 19: personal.v1.ChangePasswordResponse
-	(*ChangeEmailRequest)(nil),     // 20: personal.v1.ChangeEmailRequest
-	(*ChangeEmailResponse)(nil),    // 21: personal.v1.ChangeEmailResponse
-	(*ConfirmEmailRequest)(nil),    // 22: personal.v1.ConfirmEmailRequest
-	(*ConfirmEmailResponse)(nil),   // 23: personal.v1.ConfirmEmailResponse
-	(*LogoutRequest)(nil),          // 24: personal.v1.LogoutRequest
-	(*LogoutResponse)(nil),         // 25: personal.v1.LogoutResponse
-	(*SessionsRequest)(nil),        // 26: personal.v1.SessionsRequest
-	(*SessionsResponse)(nil),       // 27: personal.v1.SessionsResponse
-	(*RevokeSessionRequest)(nil),   // 28: personal.v1.RevokeSessionRequest
-	(*RevokeSessionResponse)(nil),  // 29: personal.v1.RevokeSessionResponse
-	(*FieldsRequest)(nil),          // 30: personal.v1.FieldsRequest
-	(*FieldsResponse)(nil),         // 31: personal.v1.FieldsResponse
-	nil,                            // 32: personal.v1.AuthorizeRequest.FaultsEntry
-	nil,                            // 33: personal.v1.RegisterRequest.FieldsEntry
-	nil,                            // 34: personal.v1.RegisterRequest.FaultsEntry
-	nil,                            // 35: personal.v1.RecoverRequest.FaultsEntry
-	nil,                            // 36: personal.v1.RecoverConfirmRequest.FaultsEntry
-	nil,                            // 37: personal.v1.UpdateProfileRequest.FieldsEntry
-	nil,                            // 38: personal.v1.ChangePasswordRequest.FaultsEntry
-	nil,                            // 39: personal.v1.ChangeEmailRequest.FaultsEntry
-	nil,                            // 40: personal.v1.ConfirmEmailRequest.FaultsEntry
-	nil,                            // 41: personal.v1.LogoutRequest.FaultsEntry
-	nil,                            // 42: personal.v1.RevokeSessionRequest.FaultsEntry
-	(*durationpb.Duration)(nil),    // 43: google.protobuf.Duration
-	(*Value)(nil),                  // 44: personal.v1.Value
-	(*timestamppb.Timestamp)(nil),  // 45: google.protobuf.Timestamp
-	(*Field)(nil),                  // 46: personal.v1.Field
-	(*Input)(nil),                  // 47: personal.v1.Input
+	(*Credentials)(nil),                // 0: personal.v1.Credentials
+	(*UserProfile)(nil),                // 1: personal.v1.UserProfile
+	(*ProfileField)(nil),               // 2: personal.v1.ProfileField
+	(*Session)(nil),                    // 3: personal.v1.Session
+	(*AuthorizeRequest)(nil),           // 4: personal.v1.AuthorizeRequest
+	(*AuthorizeResponse)(nil),          // 5: personal.v1.AuthorizeResponse
+	(*RefreshRequest)(nil),             // 6: personal.v1.RefreshRequest
+	(*RefreshResponse)(nil),            // 7: personal.v1.RefreshResponse
+	(*RegisterRequest)(nil),            // 8: personal.v1.RegisterRequest
+	(*RegisterResponse)(nil),           // 9: personal.v1.RegisterResponse
+	(*RecoverRequest)(nil),             // 10: personal.v1.RecoverRequest
+	(*RecoverResponse)(nil),            // 11: personal.v1.RecoverResponse
+	(*RecoverConfirmRequest)(nil),      // 12: personal.v1.RecoverConfirmRequest
+	(*RecoverConfirmResponse)(nil),     // 13: personal.v1.RecoverConfirmResponse
+	(*ProfileRequest)(nil),             // 14: personal.v1.ProfileRequest
+	(*ProfileResponse)(nil),            // 15: personal.v1.ProfileResponse
+	(*UpdateProfileRequest)(nil),       // 16: personal.v1.UpdateProfileRequest
+	(*UpdateProfileResponse)(nil),      // 17: personal.v1.UpdateProfileResponse
+	(*ChangePasswordRequest)(nil),      // 18: personal.v1.ChangePasswordRequest
+	(*ChangePasswordResponse)(nil),     // 19: personal.v1.ChangePasswordResponse
+	(*ChangeEmailRequest)(nil),         // 20: personal.v1.ChangeEmailRequest
+	(*ChangeEmailResponse)(nil),        // 21: personal.v1.ChangeEmailResponse
+	(*ConfirmEmailRequest)(nil),        // 22: personal.v1.ConfirmEmailRequest
+	(*ConfirmEmailResponse)(nil),       // 23: personal.v1.ConfirmEmailResponse
+	(*LogoutRequest)(nil),              // 24: personal.v1.LogoutRequest
+	(*LogoutResponse)(nil),             // 25: personal.v1.LogoutResponse
+	(*SessionsRequest)(nil),            // 26: personal.v1.SessionsRequest
+	(*SessionsResponse)(nil),           // 27: personal.v1.SessionsResponse
+	(*RevokeSessionRequest)(nil),       // 28: personal.v1.RevokeSessionRequest
+	(*RevokeSessionResponse)(nil),      // 29: personal.v1.RevokeSessionResponse
+	(*FieldsRequest)(nil),              // 30: personal.v1.FieldsRequest
+	(*FieldsResponse)(nil),             // 31: personal.v1.FieldsResponse
+	(*ResendVerificationRequest)(nil),  // 32: personal.v1.ResendVerificationRequest
+	(*ResendVerificationResponse)(nil), // 33: personal.v1.ResendVerificationResponse
+	(*ExportRequest)(nil),              // 34: personal.v1.ExportRequest
+	(*ExportResponse)(nil),             // 35: personal.v1.ExportResponse
+	(*KnownAddress)(nil),               // 36: personal.v1.KnownAddress
+	(*ExportedEvent)(nil),              // 37: personal.v1.ExportedEvent
+	(*PendingMail)(nil),                // 38: personal.v1.PendingMail
+	(*DeleteRequest)(nil),              // 39: personal.v1.DeleteRequest
+	(*DeleteResponse)(nil),             // 40: personal.v1.DeleteResponse
+	(*UndoDeleteRequest)(nil),          // 41: personal.v1.UndoDeleteRequest
+	(*UndoDeleteResponse)(nil),         // 42: personal.v1.UndoDeleteResponse
+	nil,                                // 43: personal.v1.AuthorizeRequest.FaultsEntry
+	nil,                                // 44: personal.v1.RegisterRequest.FieldsEntry
+	nil,                                // 45: personal.v1.RegisterRequest.FaultsEntry
+	nil,                                // 46: personal.v1.RecoverRequest.FaultsEntry
+	nil,                                // 47: personal.v1.RecoverConfirmRequest.FaultsEntry
+	nil,                                // 48: personal.v1.UpdateProfileRequest.FieldsEntry
+	nil,                                // 49: personal.v1.ChangePasswordRequest.FaultsEntry
+	nil,                                // 50: personal.v1.ChangeEmailRequest.FaultsEntry
+	nil,                                // 51: personal.v1.ConfirmEmailRequest.FaultsEntry
+	nil,                                // 52: personal.v1.LogoutRequest.FaultsEntry
+	nil,                                // 53: personal.v1.RevokeSessionRequest.FaultsEntry
+	nil,                                // 54: personal.v1.ResendVerificationRequest.FaultsEntry
+	nil,                                // 55: personal.v1.ExportRequest.FaultsEntry
+	nil,                                // 56: personal.v1.DeleteRequest.FaultsEntry
+	nil,                                // 57: personal.v1.UndoDeleteRequest.FaultsEntry
+	(*durationpb.Duration)(nil),        // 58: google.protobuf.Duration
+	(*Value)(nil),                      // 59: personal.v1.Value
+	(*timestamppb.Timestamp)(nil),      // 60: google.protobuf.Timestamp
+	(*Field)(nil),                      // 61: personal.v1.Field
+	(*Input)(nil),                      // 62: personal.v1.Input
 }
 var file_personal_v1_personal_proto_depIdxs = []int32{
 	2,  // 0: personal.v1.UserProfile.fields:type_name -> personal.v1.ProfileField
-	43, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
-	44, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
-	45, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
-	45, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
-	45, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
-	32, // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
+	58, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
+	59, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
+	60, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
+	60, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
+	60, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
+	43, // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
 	0,  // 7: personal.v1.AuthorizeResponse.credentials:type_name -> personal.v1.Credentials
 	1,  // 8: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 9: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
 	0,  // 10: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
-	33, // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
-	34, // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
+	44, // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
+	45, // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
 	0,  // 13: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
 	1,  // 14: personal.v1.RegisterResponse.profile:type_name -> personal.v1.UserProfile
-	35, // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
-	36, // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
+	46, // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
+	47, // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
 	0,  // 17: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
 	1,  // 18: personal.v1.ProfileResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 19: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
-	37, // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
+	48, // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
 	1,  // 21: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 22: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
-	38, // 23: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
+	49, // 23: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
 	0,  // 24: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
 	0,  // 25: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
-	39, // 26: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
-	40, // 27: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
+	50, // 26: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
+	51, // 27: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
 	0,  // 28: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
-	41, // 29: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
+	52, // 29: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
 	0,  // 30: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
 	3,  // 31: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
 	0,  // 32: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
-	42, // 33: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
-	46, // 34: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
-	47, // 35: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	47, // 36: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	4,  // 37: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
-	6,  // 38: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
-	8,  // 39: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
-	10, // 40: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
-	12, // 41: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
-	14, // 42: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
-	16, // 43: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
-	18, // 44: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
-	20, // 45: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
-	22, // 46: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
-	24, // 47: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
-	26, // 48: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
-	28, // 49: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
-	30, // 50: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
-	5,  // 51: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
-	7,  // 52: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
-	9,  // 53: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
-	11, // 54: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
-	13, // 55: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
-	15, // 56: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
-	17, // 57: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
-	19, // 58: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
-	21, // 59: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
-	23, // 60: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
-	25, // 61: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
-	27, // 62: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
-	29, // 63: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
-	31, // 64: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
-	51, // [51:65] is the sub-list for method output_type
-	37, // [37:51] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	53, // 33: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
+	61, // 34: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
+	54, // 35: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
+	0,  // 36: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
+	55, // 37: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
+	1,  // 38: personal.v1.ExportResponse.profile:type_name -> personal.v1.UserProfile
+	60, // 39: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
+	60, // 40: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
+	3,  // 41: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
+	36, // 42: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
+	37, // 43: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
+	38, // 44: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
+	60, // 45: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
+	60, // 46: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
+	60, // 47: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
+	0,  // 48: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
+	56, // 49: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
+	60, // 50: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
+	57, // 51: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
+	62, // 52: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	62, // 53: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	4,  // 54: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
+	6,  // 55: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
+	8,  // 56: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
+	10, // 57: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
+	12, // 58: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
+	14, // 59: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
+	16, // 60: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
+	18, // 61: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
+	20, // 62: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
+	22, // 63: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
+	24, // 64: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
+	26, // 65: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
+	28, // 66: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
+	30, // 67: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
+	32, // 68: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
+	34, // 69: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
+	39, // 70: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
+	41, // 71: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
+	5,  // 72: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
+	7,  // 73: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
+	9,  // 74: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
+	11, // 75: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
+	13, // 76: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
+	15, // 77: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
+	17, // 78: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
+	19, // 79: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
+	21, // 80: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
+	23, // 81: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
+	25, // 82: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
+	27, // 83: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
+	29, // 84: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
+	31, // 85: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
+	33, // 86: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
+	35, // 87: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
+	40, // 88: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
+	42, // 89: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
+	72, // [72:90] is the sub-list for method output_type
+	54, // [54:72] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_personal_proto_init() }
@@ -2063,7 +2837,7 @@ func file_personal_v1_personal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_personal_proto_rawDesc), len(file_personal_v1_personal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   43,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

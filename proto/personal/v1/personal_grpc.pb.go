@@ -19,20 +19,24 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	PersonalService_Authorize_FullMethodName      = "/personal.v1.PersonalService/Authorize"
-	PersonalService_Refresh_FullMethodName        = "/personal.v1.PersonalService/Refresh"
-	PersonalService_Register_FullMethodName       = "/personal.v1.PersonalService/Register"
-	PersonalService_Recover_FullMethodName        = "/personal.v1.PersonalService/Recover"
-	PersonalService_RecoverConfirm_FullMethodName = "/personal.v1.PersonalService/RecoverConfirm"
-	PersonalService_Profile_FullMethodName        = "/personal.v1.PersonalService/Profile"
-	PersonalService_UpdateProfile_FullMethodName  = "/personal.v1.PersonalService/UpdateProfile"
-	PersonalService_ChangePassword_FullMethodName = "/personal.v1.PersonalService/ChangePassword"
-	PersonalService_ChangeEmail_FullMethodName    = "/personal.v1.PersonalService/ChangeEmail"
-	PersonalService_ConfirmEmail_FullMethodName   = "/personal.v1.PersonalService/ConfirmEmail"
-	PersonalService_Logout_FullMethodName         = "/personal.v1.PersonalService/Logout"
-	PersonalService_Sessions_FullMethodName       = "/personal.v1.PersonalService/Sessions"
-	PersonalService_RevokeSession_FullMethodName  = "/personal.v1.PersonalService/RevokeSession"
-	PersonalService_Fields_FullMethodName         = "/personal.v1.PersonalService/Fields"
+	PersonalService_Authorize_FullMethodName          = "/personal.v1.PersonalService/Authorize"
+	PersonalService_Refresh_FullMethodName            = "/personal.v1.PersonalService/Refresh"
+	PersonalService_Register_FullMethodName           = "/personal.v1.PersonalService/Register"
+	PersonalService_Recover_FullMethodName            = "/personal.v1.PersonalService/Recover"
+	PersonalService_RecoverConfirm_FullMethodName     = "/personal.v1.PersonalService/RecoverConfirm"
+	PersonalService_Profile_FullMethodName            = "/personal.v1.PersonalService/Profile"
+	PersonalService_UpdateProfile_FullMethodName      = "/personal.v1.PersonalService/UpdateProfile"
+	PersonalService_ChangePassword_FullMethodName     = "/personal.v1.PersonalService/ChangePassword"
+	PersonalService_ChangeEmail_FullMethodName        = "/personal.v1.PersonalService/ChangeEmail"
+	PersonalService_ConfirmEmail_FullMethodName       = "/personal.v1.PersonalService/ConfirmEmail"
+	PersonalService_Logout_FullMethodName             = "/personal.v1.PersonalService/Logout"
+	PersonalService_Sessions_FullMethodName           = "/personal.v1.PersonalService/Sessions"
+	PersonalService_RevokeSession_FullMethodName      = "/personal.v1.PersonalService/RevokeSession"
+	PersonalService_Fields_FullMethodName             = "/personal.v1.PersonalService/Fields"
+	PersonalService_ResendVerification_FullMethodName = "/personal.v1.PersonalService/ResendVerification"
+	PersonalService_Export_FullMethodName             = "/personal.v1.PersonalService/Export"
+	PersonalService_Delete_FullMethodName             = "/personal.v1.PersonalService/Delete"
+	PersonalService_UndoDelete_FullMethodName         = "/personal.v1.PersonalService/UndoDelete"
 )
 
 // PersonalServiceClient is the client API for PersonalService service.
@@ -72,6 +76,14 @@ type PersonalServiceClient interface {
 	RevokeSession(ctx context.Context, in *RevokeSessionRequest, opts ...grpc.CallOption) (*RevokeSessionResponse, error)
 	// Fields returns the user fields that forms may show.
 	Fields(ctx context.Context, in *FieldsRequest, opts ...grpc.CallOption) (*FieldsResponse, error)
+	// ResendVerification requests another mail that proves an e-mail address.
+	ResendVerification(ctx context.Context, in *ResendVerificationRequest, opts ...grpc.CallOption) (*ResendVerificationResponse, error)
+	// Export returns what is kept about the session's user.
+	Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (*ExportResponse, error)
+	// Delete disables the account, which is erased after a grace period.
+	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
+	// UndoDelete undoes a deletion by the token that its mail brought.
+	UndoDelete(ctx context.Context, in *UndoDeleteRequest, opts ...grpc.CallOption) (*UndoDeleteResponse, error)
 }
 
 type personalServiceClient struct {
@@ -222,6 +234,46 @@ func (c *personalServiceClient) Fields(ctx context.Context, in *FieldsRequest, o
 	return out, nil
 }
 
+func (c *personalServiceClient) ResendVerification(ctx context.Context, in *ResendVerificationRequest, opts ...grpc.CallOption) (*ResendVerificationResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResendVerificationResponse)
+	err := c.cc.Invoke(ctx, PersonalService_ResendVerification_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *personalServiceClient) Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (*ExportResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExportResponse)
+	err := c.cc.Invoke(ctx, PersonalService_Export_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *personalServiceClient) Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteResponse)
+	err := c.cc.Invoke(ctx, PersonalService_Delete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *personalServiceClient) UndoDelete(ctx context.Context, in *UndoDeleteRequest, opts ...grpc.CallOption) (*UndoDeleteResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UndoDeleteResponse)
+	err := c.cc.Invoke(ctx, PersonalService_UndoDelete_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PersonalServiceServer is the server API for PersonalService service.
 // All implementations must embed UnimplementedPersonalServiceServer
 // for forward compatibility.
@@ -259,6 +311,14 @@ type PersonalServiceServer interface {
 	RevokeSession(context.Context, *RevokeSessionRequest) (*RevokeSessionResponse, error)
 	// Fields returns the user fields that forms may show.
 	Fields(context.Context, *FieldsRequest) (*FieldsResponse, error)
+	// ResendVerification requests another mail that proves an e-mail address.
+	ResendVerification(context.Context, *ResendVerificationRequest) (*ResendVerificationResponse, error)
+	// Export returns what is kept about the session's user.
+	Export(context.Context, *ExportRequest) (*ExportResponse, error)
+	// Delete disables the account, which is erased after a grace period.
+	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
+	// UndoDelete undoes a deletion by the token that its mail brought.
+	UndoDelete(context.Context, *UndoDeleteRequest) (*UndoDeleteResponse, error)
 	mustEmbedUnimplementedPersonalServiceServer()
 }
 
@@ -310,6 +370,18 @@ func (UnimplementedPersonalServiceServer) RevokeSession(context.Context, *Revoke
 }
 func (UnimplementedPersonalServiceServer) Fields(context.Context, *FieldsRequest) (*FieldsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Fields not implemented")
+}
+func (UnimplementedPersonalServiceServer) ResendVerification(context.Context, *ResendVerificationRequest) (*ResendVerificationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResendVerification not implemented")
+}
+func (UnimplementedPersonalServiceServer) Export(context.Context, *ExportRequest) (*ExportResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Export not implemented")
+}
+func (UnimplementedPersonalServiceServer) Delete(context.Context, *DeleteRequest) (*DeleteResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Delete not implemented")
+}
+func (UnimplementedPersonalServiceServer) UndoDelete(context.Context, *UndoDeleteRequest) (*UndoDeleteResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UndoDelete not implemented")
 }
 func (UnimplementedPersonalServiceServer) mustEmbedUnimplementedPersonalServiceServer() {}
 func (UnimplementedPersonalServiceServer) testEmbeddedByValue()                         {}
@@ -584,6 +656,78 @@ func _PersonalService_Fields_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PersonalService_ResendVerification_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResendVerificationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).ResendVerification(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_ResendVerification_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).ResendVerification(ctx, req.(*ResendVerificationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PersonalService_Export_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExportRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).Export(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_Export_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).Export(ctx, req.(*ExportRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PersonalService_Delete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).Delete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_Delete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).Delete(ctx, req.(*DeleteRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PersonalService_UndoDelete_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UndoDeleteRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).UndoDelete(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_UndoDelete_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).UndoDelete(ctx, req.(*UndoDeleteRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // PersonalService_ServiceDesc is the grpc.ServiceDesc for PersonalService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -646,6 +790,22 @@ var PersonalService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Fields",
 			Handler:    _PersonalService_Fields_Handler,
+		},
+		{
+			MethodName: "ResendVerification",
+			Handler:    _PersonalService_ResendVerification_Handler,
+		},
+		{
+			MethodName: "Export",
+			Handler:    _PersonalService_Export_Handler,
+		},
+		{
+			MethodName: "Delete",
+			Handler:    _PersonalService_Delete_Handler,
+		},
+		{
+			MethodName: "UndoDelete",
+			Handler:    _PersonalService_UndoDelete_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -29,6 +30,11 @@ type Service struct {
 	SessionsFunc       func(context.Context, personal.Credentials) ([]personal.Session, error)
 	RevokeSessionFunc  func(context.Context, personal.RevokeSessionRequest) error
 	FieldsFunc         func(context.Context) ([]personal.Field, error)
+
+	ResendVerificationFunc func(context.Context, personal.ResendVerificationRequest) error
+	ExportFunc             func(context.Context, personal.ExportRequest) (personal.Export, error)
+	DeleteFunc             func(context.Context, personal.DeleteRequest) (time.Time, error)
+	UndoDeleteFunc         func(context.Context, personal.UndoDeleteRequest) (int64, error)
 }
 
 var _ personal.Service = (*Service)(nil)
@@ -119,6 +125,26 @@ func (s *Service) Fields(ctx context.Context) ([]personal.Field, error) {
 		return nil, personal.NewError(personal.CodeNotFound, nil)
 	}
 	return s.FieldsFunc(ctx)
+}
+
+// ResendVerification calls ResendVerificationFunc.
+func (s *Service) ResendVerification(ctx context.Context, r personal.ResendVerificationRequest) error {
+	return callNoResult(ctx, s.ResendVerificationFunc, r)
+}
+
+// Export calls ExportFunc.
+func (s *Service) Export(ctx context.Context, r personal.ExportRequest) (personal.Export, error) {
+	return call(ctx, s.ExportFunc, r)
+}
+
+// Delete calls DeleteFunc.
+func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Time, error) {
+	return call(ctx, s.DeleteFunc, r)
+}
+
+// UndoDelete calls UndoDeleteFunc.
+func (s *Service) UndoDelete(ctx context.Context, r personal.UndoDeleteRequest) (int64, error) {
+	return call(ctx, s.UndoDeleteFunc, r)
 }
 
 // Administration is a fake [personal.Administration] that calls its functions, as

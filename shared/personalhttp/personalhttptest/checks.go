@@ -103,6 +103,10 @@ var endpoints = []endpoint{
 	{"GET", "sessions", "sessions", nil},
 	{"POST", "sessions_revoke", "sessions_revoke", map[string]any{"id": "a"}},
 	{"GET", "fields", "fields", nil},
+	{"POST", "email_resend", "email_resend", map[string]any{"login": "a"}},
+	{"POST", "export", "export", map[string]any{"password": "a"}},
+	{"POST", "delete", "delete", map[string]any{"password": "a"}},
+	{"POST", "delete_undo", "delete_undo", map[string]any{"token": "a"}},
 }
 
 func operationPaths(p *probe) {
@@ -586,7 +590,7 @@ func responseBodies(p *probe) {
 		s.Errorf("%s: got %d of %d fields in a response of %d bytes\n%s", a.what, len(fields), len(manyFields), len(a.body), adviceBody)
 	}
 	small := s.do(request{method: http.MethodPost, path: "auth/", header: header})
-	want := fmt.Sprintf(`"data":{"user_id":%d,"user_hash":"%s","user_profile":{"login":"%s","name":null,"email":"%s"}}}`,
+	want := fmt.Sprintf(`"data":{"user_id":%d,"user_hash":"%s","user_profile":{"login":"%s","name":null,"email":"%s"},"email_verified":false}}`,
 		credentials.UserID, credentials.UserHash, login, profile.Email)
 	if !strings.HasPrefix(small.body, `{"success":1,"result":{"TYPE":"OK"`) || !strings.HasSuffix(small.body, want) {
 		s.Errorf("%s: got the body %s, want an envelope that ends with %s\n%s", small.what, small.body, want, adviceBody)

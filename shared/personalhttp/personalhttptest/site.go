@@ -367,6 +367,12 @@ func (r *recorder) service() personal.Service {
 		LogoutFunc:         recordNoResult[personal.LogoutRequest](r, "logout"),
 		SessionsFunc:       record[personal.Credentials](r, "sessions", []personal.Session(nil)),
 		RevokeSessionFunc:  recordNoResult[personal.RevokeSessionRequest](r, "sessions_revoke"),
+
+		ResendVerificationFunc: recordNoResult[personal.ResendVerificationRequest](r, "email_resend"),
+		ExportFunc:             record[personal.ExportRequest](r, "export", personal.Export{UserID: credentials.UserID, Profile: profile}),
+		DeleteFunc:             record[personal.DeleteRequest](r, "delete", time.Unix(0, 0)),
+		UndoDeleteFunc:         record[personal.UndoDeleteRequest](r, "delete_undo", credentials.UserID),
+
 		FieldsFunc: func(ctx context.Context) ([]personal.Field, error) {
 			return record[struct{}](r, "fields", manyFields)(ctx, struct{}{})
 		},

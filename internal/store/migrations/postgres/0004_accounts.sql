@@ -1,0 +1,23 @@
+-- Adding columns with defaults rewrites nothing. The lock that this needs is that of a registration's first write.
+ALTER TABLE personal_accounts ADD COLUMN locale TEXT NOT NULL DEFAULT ''; -- BCP 47, of mails that nobody's request causes; '': unknown
+ALTER TABLE personal_accounts ADD COLUMN verified_key TEXT; -- the address that was confirmed: email_key, or a former one; NULL: none
+ALTER TABLE personal_accounts ADD COLUMN unverified_email TEXT NOT NULL DEFAULT '';
+ALTER TABLE personal_accounts ADD COLUMN unverified_key TEXT; -- the address to confirm before the first sign-in, not unique; NULL: none
+ALTER TABLE personal_accounts ADD COLUMN erase_at BIGINT NOT NULL DEFAULT 0; -- its user has deleted it; 0: not
+ALTER TABLE personal_accounts ADD COLUMN erase_version BIGINT NOT NULL DEFAULT 0; -- the credential version of the deletion
+CREATE INDEX personal_accounts_unverified ON personal_accounts (unverified_key, created) WHERE unverified_key IS NOT NULL;
+CREATE INDEX personal_accounts_erase ON personal_accounts (erase_at) WHERE erase_at > 0;
+
+CREATE TABLE personal_keys (
+    name  TEXT  PRIMARY KEY,
+    value BYTEA NOT NULL
+);
+
+CREATE TABLE personal_sent_mails ( -- mails that count towards a limit
+    digest  BYTEA  NOT NULL, -- of the address, with a key of personal_keys
+    kind    TEXT   NOT NULL,
+    mail_id TEXT   NOT NULL,
+    created BIGINT NOT NULL,
+    PRIMARY KEY (digest, kind, mail_id)
+);
+CREATE INDEX personal_sent_mails_created ON personal_sent_mails (created);

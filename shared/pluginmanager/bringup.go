@@ -64,9 +64,30 @@ func (e *StepError) Unwrap() error { return e.Err }
 
 // bringUp starts a version and takes it through every step up to the switch, which
 // it reports to the swap; nil for a start or restart. The old version, if there
-// is one, must be able to run on the schema afterwards. With lenient, settings that the
-// version does not know are warnings. On an error no process is left.
+// is one, must be able to run on the schema afterwards. On an error no process is left.
+//
+// With lenient, settings that the version does not know are warnings. Version 0.1.0
+// cannot do that. It, and any version that refuses the settings all the same, is started
+// with the settings that it accepted last from this manager, if there are any.
 func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, s *swap, lenient bool) (*instance, error) {
+	p, err := m.bringUpWith(ctx, entry, old, s, lenient, m.readSettings)
+	var at *StepError
+	if !lenient || !isPermanent(err) || !errors.As(err, &at) || at.Step != "configure" {
+		return p, err
+	}
+	m.mu.Lock()
+	accepted, ok := m.accepted[entry.Manifest.Version]
+	m.mu.Unlock()
+	if !ok {
+		return nil, err
+	}
+	m.config.Log.Error("plugin refuses the settings, it is started with those that it accepted last", "version", entry.Manifest.Version, "error", at.Err)
+	return m.bringUpWith(ctx, entry, old, s, lenient, func(context.Context) ([]byte, error) { return accepted, nil })
+}
+
+func (m *Manager) bringUpWith(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, s *swap, lenient bool,
+	settings func(context.Context) ([]byte, error),
+) (*instance, error) {
 	version := entry.Manifest.Version
 	m.beginStep(s, "stage")
 	binary, release, err := m.copies.stage(ctx, entry)
@@ -85,7 +106,7 @@ func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old 
 		limit time.Duration
 		do    func(context.Context) error
 	}{
-		{"configure", m.config.ConfigureTimeout, func(ctx context.Context) error { return m.configure(ctx, p, lenient) }},
+		{"configure", m.config.ConfigureTimeout, func(ctx context.Context) error { return m.configure(ctx, p, lenient, settings) }},
 		{"preflight", m.config.PreflightTimeout, func(ctx context.Context) error { return m.preflight(ctx, p, old, s) }},
 		{"migrate", m.config.MigrateTimeout, p.Migrate},
 		{"check", m.config.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p) }},
@@ -171,14 +192,20 @@ func (m *Manager) start(ctx context.Context, p *instance, binary string) (err er
 }
 
 // configure reads the settings and passes them on.
-func (m *Manager) configure(ctx context.Context, p *instance, lenient bool) error {
-	settings, err := m.readSettings(ctx)
+func (m *Manager) configure(ctx context.Context, p *instance, lenient bool, read func(context.Context) ([]byte, error)) error {
+	settings, err := read(ctx)
+	if err == nil {
+		err = p.Configure(ctx, pluginrpc.Configuration{
+			DatabaseURL: m.config.DatabaseURL, Settings: settings, LenientSettings: lenient, Settles: true,
+		})
+	}
 	if err != nil {
 		return err
 	}
-	return p.Configure(ctx, pluginrpc.Configuration{
-		DatabaseURL: m.config.DatabaseURL, Settings: settings, LenientSettings: lenient, Settles: true,
-	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.accepted[p.manifest.Version] = settings
+	return nil
 }
 
 // readSettings stops waiting when ctx ends: a file system may not respond.

@@ -114,6 +114,7 @@ const (
 	exitsConfiguring    = "exits in configure"
 	refusesSettings     = "refuses the settings"
 	knowsFewerSettings  = "does not know a setting"
+	refusesNewSettings  = "refuses new settings"
 	failsPreflight      = "fails the preflight"
 	databaseUnavailable = "its database is unavailable"
 	preventsRollback    = "migrates to what the old one cannot work on"
@@ -227,6 +228,10 @@ func runPlugin(f folder) {
 			os.Exit(4)
 		case refusesSettings:
 			return nil, fmt.Errorf("reading the settings: %w", &pluginrpc.PermanentError{Reason: "[session] idle: no duration"})
+		case refusesNewSettings:
+			if string(c.Settings) == "new" {
+				return nil, &pluginrpc.PermanentError{Reason: "unknown: mail.notices"}
+			}
 		case knowsFewerSettings:
 			if !c.LenientSettings {
 				return nil, &pluginrpc.PermanentError{Reason: "unknown key: mail.notices"}

@@ -85,6 +85,36 @@ func TestSettings_UnknownOnesAreWarningsInRollbackBySwap(t *testing.T) {
 	r.wantStartsAgain(t)
 }
 
+// Version 0.1.0 refuses unknown settings always.
+func TestSettings_VersionThatRefusesThemRestartsWithThoseItAccepted(t *testing.T) {
+	t.Parallel()
+	settings := "old"
+	r := newSwapRig(t, func(c *pluginmanager.Config) {
+		c.Bake = -1
+		c.Settings = func() ([]byte, error) { return []byte(settings), nil }
+	})
+	r.folder.write("mode 1.0.0", refusesNewSettings)
+	r.start(t)
+	settings = "new"
+	before := r.Status().PID
+	signalProcess(t, before, syscall.SIGKILL)
+	r.awaitRestart(t, before)
+	wantSwapError(t, r.Use(limited(t), "1.0.0"), "configure")
+
+	r.use(t, "2.0.0")
+	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
+	if got := r.folder.read("settings"); got != "new" {
+		t.Errorf("2.0.0: got settings %q, want the new ones", got)
+	}
+	if err := r.Rollback(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+	r.wantServing(t, "1.0.0")
+	if got := r.folder.read("settings"); got != "old" {
+		t.Errorf("1.0.0: got settings %q, want those that it accepts", got)
+	}
+}
+
 // A host that ends during a bake returns to the old version at its next start: the
 // settings may be those of the new one.
 func TestSettings_UnknownOnesAreWarningsAfterInterruptedBake(t *testing.T) {

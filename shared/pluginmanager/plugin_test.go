@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -41,6 +42,14 @@ func TestMain(m *testing.M) {
 	case os.Getenv(hostEnv) != "":
 		runHost(folder(os.Getenv(hostEnv)))
 	default:
+		// Most tests wait for processes. Those that load the machine, or count what this
+		// process has open, do not run beside others.
+		flag.Parse()
+		given := false
+		flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+		if !given {
+			_ = flag.Set("test.parallel", "6")
+		}
 		code := m.Run()
 		_ = os.RemoveAll(shared.dir)
 		_ = os.RemoveAll(source.dir)

@@ -109,6 +109,7 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		}
 		m.service = accounts.New(s.accounts(), db, hasher, host, log, m.worker.Wake)
 		m.service.CountRejections(measured.rejection)
+		m.service.CountSuppressedMails(measured.suppression)
 		m.worker.Handlers = m.service.Jobs()
 		wrapping := &transfer.Wrapping{Store: db, Wrapper: hasher}
 		m.wrapper = &outbox.Worker{

@@ -119,8 +119,9 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if err != nil {
 		return 0, fail("hashing a password", err)
 	}
-	event := s.event(ctx, personal.ActorUser, personal.EventRecovered, account.ID)
-	err = s.store.RedeemRecovery(ctx, digest, hash, event)
+	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventRecovered, account.ID)}
+	jobs = append(jobs, s.notice(ctx, personal.ActorUser, mailtext.Recovered, account.ID, "")...)
+	err = s.store.RedeemRecovery(ctx, digest, hash, jobs...)
 	if err == nil {
 		s.addKnownAddress(ctx, account.ID) // so that others' guesses do not lock the user out here
 	}

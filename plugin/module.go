@@ -126,6 +126,7 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		rules.Mails = texts
 		m.service = accounts.New(rules, db, hasher, host, log, m.worker.Wake)
 		m.service.CountRejections(measured.rejection)
+		m.service.CountSuppressedMails(measured.suppression)
 		m.worker.Handlers = m.service.Jobs()
 		wrapping := &transfer.Wrapping{Store: db, Wrapper: hasher}
 		m.wrapper = &outbox.Worker{

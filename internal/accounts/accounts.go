@@ -75,6 +75,7 @@ type Store interface {
 	MailStore
 	RecoveryStore
 	EmailStore
+	DeletionStore
 	AdministrationStore
 	AttemptStore
 	JobStore
@@ -122,7 +123,7 @@ type Account struct {
 	Name              *string
 	Email             Email
 	PasswordHash      string // encoded by package password
-	CredentialVersion int64  // raised by every change of the password, and by disabling and enabling the account
+	CredentialVersion int64  // raised by every change of the password, by disabling and enabling the account, and by its deletion
 	Fields            userfields.Values
 	Disabled          bool
 	Created, Updated  time.Time

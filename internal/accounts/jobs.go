@@ -15,7 +15,13 @@ const (
 	KindRecovery    outbox.Kind = "recovery"      // finds the account of a recovery request and mails a token
 	KindEmailChange outbox.Kind = "email_change"  // mails a token to the new address
 	KindEmailNotice outbox.Kind = "email_changed" // notifies the old address
+	KindDeletion    outbox.Kind = "deletion"      // mails the token that undoes a deletion
+	KindErasure     outbox.Kind = "erasure"       // tells the host that a user was erased
 )
+
+// KeepTrying are the kinds that are retried until the host takes them. All others send
+// mails.
+var KeepTrying = []outbox.Kind{KindEvent, KindErasure}
 
 // JobStore stores jobs that no other write causes.
 type JobStore interface {
@@ -57,6 +63,8 @@ func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 		KindRecovery:    handler(s.runRecovery),
 		KindEmailChange: handler(s.sendEmailToken),
 		KindEmailNotice: handler(s.sendEmailNotice),
+		KindDeletion:    handler(s.sendDeletion),
+		KindErasure:     handler(s.eraseInHost),
 	}
 }
 

@@ -28,7 +28,8 @@ type MailStore interface {
 	MailWait(ctx context.Context, r MailReservation) (wait time.Duration, err error)
 	// AddMailToken stores one more token of a reserved mail. Earlier tokens stay
 	// valid. ErrStale if the account's password or e-mail is not the one that the token
-	// was made for any more, or the account is disabled or deleted.
+	// was made for any more, or the account does not exist or is disabled. With
+	// PurposeDeletion it must be disabled, by a deletion that stands.
 	AddMailToken(ctx context.Context, t MailToken) error
 	// FindMailToken returns the account of a token that is neither void nor
 	// expired. ErrNotFound.
@@ -42,6 +43,7 @@ type MailPurpose string
 const (
 	PurposeRecovery MailPurpose = "recovery"
 	PurposeEmail    MailPurpose = "email"
+	PurposeDeletion MailPurpose = "deletion" // undoes it; the only tokens that work while the account is disabled
 )
 
 // MailReservation is a request to send one mail.

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -76,6 +77,7 @@ type Store interface {
 	RecoveryStore
 	EmailStore
 	DeletionStore
+	VerificationStore
 	AdministrationStore
 	AttemptStore
 	JobStore
@@ -160,6 +162,7 @@ type Service struct {
 	wake     func()   // wakes the outbox worker after a job was stored
 
 	rejected func(limit string) // see CountRejections
+	required atomic.Bool        // see RequireVerification
 
 	sessionWrites throttle.Memory // by session id
 	useWarnings   throttle.Memory // one key: limits the log warnings about last uses that were not stored

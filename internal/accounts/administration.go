@@ -26,8 +26,8 @@ type AdministrationStore interface {
 	SearchAccounts(ctx context.Context, q AccountSearch) (AccountPage, error)
 	// Account returns an account by its id. ErrNotFound.
 	Account(ctx context.Context, id int64) (SeenAccount, error)
-	// SetEmail sets the account's e-mail, or removes it if it is the zero value,
-	// changes the login along if that is the old e-mail, voids every token, and stores
+	// SetEmail sets the account's e-mail as unconfirmed, or removes it if it is the zero
+	// value; the account waits for no address any more. It changes the login along if that is the old e-mail, voids every token, and stores
 	// the jobs. It calls jobs under a lock with the account before the change; an error
 	// of jobs cancels the change. Setting the present e-mail changes nothing.
 	// ErrNotFound, *TakenError.
@@ -41,7 +41,7 @@ type AdministrationStore interface {
 	SetDisabled(ctx context.Context, id int64, disabled bool, jobs ...NewJob) error
 	// DeleteAccount removes an account with its sessions, tokens, mails and known
 	// addresses, anonymises its audit entries, and stores the jobs. It calls remains for
-	// each waiting job of the account and each waiting KindRecovery job: the result
+	// each waiting job of the account and each waiting KindRecovery and KindResend job: the result
 	// replaces the job's payload, and nil removes the job. ErrNotFound.
 	DeleteAccount(ctx context.Context, id int64, remains func(Account, outbox.Job) []byte, jobs ...NewJob) error
 	// AuditEntries returns the entries of the audit log that match the request,
@@ -185,7 +185,9 @@ func (s *Service) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) 
 	return s.committed(personal.CodeNotFound, "updating an account", err)
 }
 
-// SetEmail implements [personal.Administration].
+// SetEmail implements [personal.Administration]. The address is unconfirmed, and its
+// owner is asked to confirm it. An account that waits for its address to be confirmed
+// waits no longer: the administrator vouches for its user, who can sign in.
 func (s *Service) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
 	var email Email
 	if r.Email != "" {
@@ -198,7 +200,15 @@ func (s *Service) SetEmail(ctx context.Context, r personal.SetEmailRequest) erro
 		if email.Key == "" && before.LoginKey == before.Email.Key {
 			return nil, personal.FieldErrors{"email": personal.FieldErrorRequired}.Err()
 		}
-		return s.emailChanged(ctx, personal.ActorAdministrator, before), nil
+		jobs := s.emailChanged(ctx, personal.ActorAdministrator, before)
+		if email.Key != "" && s.verifies() {
+			request := newMailRequest(ctx)
+			request.Locale = cmp.Or(before.Locale, request.Locale)
+			verification := jobOf(ctx, r.UserID, KindVerification, verificationJob{s.store.Now(), request})
+			verification.Replaces = true
+			jobs = append(jobs, verification)
+		}
+		return jobs, nil
 	})
 	return s.committed(personal.CodeNotFound, "setting an e-mail", err)
 }
@@ -247,7 +257,7 @@ func (s *Service) DeleteUser(ctx context.Context, id int64) error {
 
 // remains returns the payload that is left of a waiting job when the account is
 // deleted, nil for none. Of an event it is what happened, which the host has not
-// received yet; mails are dropped. A recovery of another account is left as it is.
+// received yet; mails are dropped. A request for a mail to another account is left as it is.
 func (s *Service) remains(a Account, j outbox.Job) []byte {
 	switch j.Kind {
 	case KindEvent:
@@ -257,7 +267,7 @@ func (s *Service) remains(a Account, j outbox.Job) []byte {
 		}
 		e.Address, e.RequestID = "", ""
 		return newJob(KindEvent, e).Payload
-	case KindRecovery:
+	case KindRecovery, KindResend:
 		var r recoveryJob
 		if json.Unmarshal(j.Payload, &r) != nil || !s.names(r, a) {
 			return j.Payload
@@ -266,11 +276,11 @@ func (s *Service) remains(a Account, j outbox.Job) []byte {
 	return nil
 }
 
-// names reports whether a waiting recovery holds the account's login or e-mail,
-// whether or not the recovery would find the account by it.
+// names reports whether a waiting request holds the account's login or e-mail, or the
+// address that it waits for, whether or not the request would find the account by it.
 func (s *Service) names(r recoveryJob, a Account) bool {
 	for _, typed := range []string{r.Login, r.Email} {
-		if email, code := ParseEmail(typed); code == "" && (email.Key == a.Email.Key || email.Key == a.LoginKey) {
+		if email, code := ParseEmail(typed); code == "" && (email.Key == a.Email.Key || email.Key == a.LoginKey || email.Key == a.Unverified.Key) {
 			return true
 		}
 		if q := s.loginQuery(typed); q.LoginKey != "" && q.LoginKey == a.LoginKey {

@@ -14,7 +14,6 @@ import (
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
-	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 )
@@ -70,11 +69,10 @@ func (f *fixture) exists(t *testing.T, id int64) bool {
 func (f *fixture) registerUnverified(t *testing.T, login string) (id int64) {
 	t.Helper()
 	email := login + "@example.com"
-	selector, _, _ := token.NewSession()
-	id, err := f.store.CreateAccount(t.Context(), accounts.Account{
+	id, err := f.store.CreateUnverified(t.Context(), accounts.Account{
 		Login: login, LoginKey: login, PasswordHash: "none", CredentialVersion: 1,
 		Unverified: accounts.Email{Address: email, Key: email}, Created: f.clock.Now(), Updated: f.clock.Now(),
-	}, accounts.Session{Selector: selector}, func(int64) []accounts.NewJob { return nil })
+	}, func(int64) []accounts.NewJob { return nil })
 	if err != nil {
 		t.Fatalf("registering: %v", err)
 	}
@@ -526,29 +524,54 @@ func TestErasure_OfSeveralNodesHappensOnce(t *testing.T) {
 	})
 }
 
+// leaving and waiting make accounts whose erasure is due while their tokens are valid.
+func leaving(f *fixture, t *testing.T, n int) (ids []int64, tokens []string) {
+	for i := range n {
+		in := f.register(t, fmt.Sprint("user", i))
+		ids, tokens = append(ids, in.Credentials.UserID), append(tokens, f.leave(t, in))
+	}
+	f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET erase_at = %d", f.clock.Now().UnixMicro()))
+	return ids, tokens
+}
+
+func waiting(f *fixture, t *testing.T, n int) (ids []int64, tokens []string) {
+	f.settings.EmailVerification, f.settings.VerificationLifetime = accounts.VerificationRequired, 2*f.settings.UnverifiedLifetime
+	f.service = f.serve(f.store, mustHasher(t, cheap))
+	f.worker.Handlers = f.service.Jobs()
+	for i := range n {
+		ids = append(ids, f.registerUnverified(t, fmt.Sprint("user", i)))
+		if err := f.service.ResendVerification(t.Context(), personal.ResendVerificationRequest{Login: fmt.Sprint("user", i)}); err != nil {
+			t.Fatal(err)
+		}
+		f.drain(t)
+	}
+	f.clock.Advance(f.settings.UnverifiedLifetime)
+	return ids, f.tokens()
+}
+
 // An account is never erased after another operation has kept it, and that operation
 // never succeeds on an erased account.
 func TestErasure_RacesWithWhatKeepsTheAccount(t *testing.T) {
 	const users = 24
-	for name, keep := range map[string]func(f *fixture, in personal.SignedIn, token string) error{
-		"undoing": func(f *fixture, _ personal.SignedIn, token string) error {
+	for name, c := range map[string]struct {
+		made func(f *fixture, t *testing.T, n int) (ids []int64, tokens []string)
+		keep func(f *fixture, id int64, token string) error
+	}{
+		"undoing": {leaving, func(f *fixture, _ int64, token string) error {
 			_, err := f.service.UndoDelete(context.Background(), personal.UndoDeleteRequest{Token: token})
 			return err
-		},
-		"enabling": func(f *fixture, in personal.SignedIn, _ string) error {
-			return f.service.EnableUser(context.Background(), in.Credentials.UserID)
-		},
+		}},
+		"enabling": {leaving, func(f *fixture, id int64, _ string) error { return f.service.EnableUser(context.Background(), id) }},
+		"verifying": {waiting, func(f *fixture, _ int64, token string) error {
+			_, err := f.service.ConfirmEmail(context.Background(), personal.ConfirmEmailRequest{Token: token})
+			return err
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.Databases(t, func(t *testing.T, url string) {
 				f := newFixture(t, url)
-				ins, tokens, kept := make([]personal.SignedIn, users), make([]string, users), make([]error, users)
-				for i := range users {
-					ins[i] = f.register(t, fmt.Sprint("user", i))
-					tokens[i] = f.leave(t, ins[i])
-				}
-				// The erasure is due, and the token still valid.
-				f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET erase_at = %d", f.clock.Now().UnixMicro()))
+				ids, tokens := c.made(f, t, users)
+				kept := make([]error, users)
 				var all sync.WaitGroup
 				start := make(chan struct{})
 				for range 2 {
@@ -562,18 +585,19 @@ func TestErasure_RacesWithWhatKeepsTheAccount(t *testing.T) {
 				for i := range users {
 					all.Go(func() {
 						<-start
-						kept[i] = keep(f, ins[users-1-i], tokens[users-1-i])
+						kept[i] = c.keep(f, ids[i], tokens[i])
 					})
 				}
 				close(start)
 				all.Wait()
 				f.eraseDue(t)
 				won := 0
-				for i := range users {
-					if err := kept[users-1-i]; f.exists(t, ins[i].Credentials.UserID) != (err == nil) {
-						t.Errorf("user %d: got %v, and the account exists: %t", i, err, err != nil)
-					} else if err == nil {
+				for i, err := range kept {
+					if err == nil {
 						won++
+					}
+					if exists := f.exists(t, ids[i]); exists != (err == nil) {
+						t.Errorf("user %d: keeping the account gets %v, and it exists: %t", i, err, exists)
 					}
 				}
 				t.Logf("%d of %d accounts were kept", won, users)

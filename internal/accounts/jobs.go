@@ -17,6 +17,9 @@ const (
 	KindEmailNotice outbox.Kind = "email_changed" // notifies the old address
 	KindDeletion    outbox.Kind = "deletion"      // mails the token that undoes a deletion
 	KindErasure     outbox.Kind = "erasure"       // tells the host that a user was erased
+
+	KindVerification outbox.Kind = "verification" // mails a token to the address that is to be confirmed
+	KindResend       outbox.Kind = "email_resend" // finds the account of a request for another such mail
 )
 
 // KeepTrying are the kinds that are retried until the host takes them. All others send
@@ -60,11 +63,14 @@ func jobOf(ctx context.Context, accountID int64, k outbox.Kind, payload any) New
 func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 	return map[outbox.Kind]outbox.Handler{
 		KindEvent:       handler(s.publish),
-		KindRecovery:    handler(s.runRecovery),
+		KindRecovery:    handler(s.lookedUp(s.sendRecovery)),
 		KindEmailChange: handler(s.sendEmailToken),
 		KindEmailNotice: handler(s.sendEmailNotice),
 		KindDeletion:    handler(s.sendDeletion),
 		KindErasure:     handler(s.eraseInHost),
+
+		KindVerification: handler(s.sendVerification),
+		KindResend:       handler(s.lookedUp(s.resendVerification)),
 	}
 }
 

@@ -28,8 +28,9 @@ type MailStore interface {
 	MailWait(ctx context.Context, r MailReservation) (wait time.Duration, err error)
 	// AddMailToken stores one more token of a reserved mail. Earlier tokens stay
 	// valid. ErrStale if the account's password or e-mail is not the one that the token
-	// was made for any more, or the account does not exist or is disabled. With
-	// PurposeDeletion it must be disabled, by a deletion that stands.
+	// was made for any more, or the account does not exist or is disabled (for a
+	// PurposeDeletion: unless by a deletion that stands), or has the address
+	// of a PurposeVerification neither as its e-mail nor as its Unverified one.
 	AddMailToken(ctx context.Context, t MailToken) error
 	// FindMailToken returns the account of a token that is neither void nor
 	// expired. ErrNotFound.
@@ -44,6 +45,10 @@ const (
 	PurposeRecovery MailPurpose = "recovery"
 	PurposeEmail    MailPurpose = "email"
 	PurposeDeletion MailPurpose = "deletion" // undoes it; the only tokens that work while the account is disabled
+
+	PurposeVerification MailPurpose = "verification"
+
+	purposeAttempt MailPurpose = "registration_attempt" // of no token
 )
 
 // MailReservation is a request to send one mail.
@@ -66,7 +71,7 @@ type MailToken struct {
 	Digest            [32]byte
 	CredentialVersion int64  // the account's when the token was made
 	AccountEmailKey   string // likewise
-	Email             Email  // PurposeEmail: the new address
+	Email             Email  // PurposeEmail: the new address; PurposeVerification: the address to confirm
 	Expires           time.Time
 }
 

@@ -105,13 +105,14 @@ func (s *Store) selectSeen(rows any) *bun.SelectQuery {
 // matchingWhole adds the conditions for keys that are the whole text. They use the
 // indexes of the keys.
 func matchingWhole(query *bun.SelectQuery, q accounts.AccountSearch) {
-	query.WhereOr("a.login_key = ?", q.Key).WhereOr("a.email_key = ?", q.Key)
+	query.WhereOr("a.login_key = ?", q.Key).WhereOr("a.email_key = ?", q.Key).WhereOr("a.unverified_key = ?", q.Key)
 }
 
 // matchingPart adds the conditions for keys and names that contain the text.
 func (s *Store) matchingPart(query *bun.SelectQuery, q accounts.AccountSearch) {
 	key := containing(q.Key)
-	query.WhereOr("a.login_key LIKE ? ESCAPE '!'", key).WhereOr("a.email_key LIKE ? ESCAPE '!'", key)
+	query.WhereOr("a.login_key LIKE ? ESCAPE '!'", key).WhereOr("a.email_key LIKE ? ESCAPE '!'", key).
+		WhereOr("a.unverified_key LIKE ? ESCAPE '!'", key)
 	for _, text := range caseVariants(q.Text) {
 		query.WhereOr("a.name ? ? ESCAPE '!'", s.like, containing(text))
 	}
@@ -154,7 +155,7 @@ func (s *Store) SetEmail(
 		if err != nil {
 			return err
 		}
-		if err := s.setEmail(ctx, tx, id, email); err != nil {
+		if err := s.setEmail(ctx, tx, id, email, false); err != nil {
 			return err
 		}
 		if err := voidMailTokens(ctx, tx, id); err != nil {
@@ -235,11 +236,11 @@ func (s *Store) eraseLocked(
 }
 
 // eraseJobs replaces or removes the waiting jobs that may name the account: its
-// own, and the recoveries, which belong to no account yet. It visits them in the
+// own, and requests for mails, which belong to no account yet. It visits them in the
 // order in which FinishJobs locks them.
 func eraseJobs(ctx context.Context, tx bun.Tx, a accounts.Account, remains func(accounts.Account, outbox.Job) []byte) error {
 	var rows []jobRow
-	err := tx.NewSelect().Model(&rows).Where("account_id = ? OR account_id IS NULL AND kind = ?", a.ID, accounts.KindRecovery).
+	err := tx.NewSelect().Model(&rows).Where("account_id = ? OR account_id IS NULL AND kind IN (?, ?)", a.ID, accounts.KindRecovery, accounts.KindResend).
 		Order("id").Scan(ctx)
 	if err != nil {
 		return err

@@ -15,7 +15,6 @@ import (
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/personal/personaltest"
 )
 
 // leave deletes the account of the user, as they do themselves, and returns the token
@@ -416,25 +415,6 @@ func (s *changing) EraseAccount(
 	return s.Store.EraseAccount(ctx, id, due, remains, jobs...)
 }
 
-// eraser is a host that keeps data about users.
-type eraser struct {
-	*personaltest.Host
-	mu      sync.Mutex
-	refuses int // so many calls fail
-	calls   int
-	erased  []int64
-}
-
-func (e *eraser) EraseUser(_ context.Context, id int64) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.calls++; e.calls <= e.refuses {
-		return errors.New("the search index is away")
-	}
-	e.erased = append(e.erased, id)
-	return nil
-}
-
 // erasures are the ways in which an account is erased.
 var erasures = map[string]func(f *fixture, t *testing.T) (id int64){
 	"by an administrator": func(f *fixture, t *testing.T) int64 {
@@ -462,14 +442,18 @@ func TestErasure_HostIsToldUntilItSucceeds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testkit.Databases(t, func(t *testing.T, url string) {
 				f := newFixture(t, url)
-				host := &eraser{Host: f.host, refuses: 2}
-				f.service = accounts.New(f.settings, f.store, mustHasher(t, cheap), host, slog.New(slog.DiscardHandler), f.worker.Wake)
-				f.worker.Handlers = f.service.Jobs()
+				calls := 0
+				f.host.EraseUserFunc = func(context.Context, int64) error {
+					if calls++; calls <= 2 {
+						return errors.New("the search index is away")
+					}
+					return nil
+				}
 				id := erase(f, t)
 				for range 2 {
 					f.drain(t) // the first attempts fail
-					if len(host.erased) > 0 {
-						t.Fatalf("got %v erased after %d calls, want nothing yet", host.erased, host.calls)
+					if erased := f.host.Erased(); len(erased) > 0 {
+						t.Fatalf("got %v erased after %d calls, want nothing yet", erased, calls)
 					}
 					f.clock.Advance(time.Hour)
 				}
@@ -478,8 +462,8 @@ func TestErasure_HostIsToldUntilItSucceeds(t *testing.T) {
 				}
 				f.drain(t)
 				f.wantNoJobs(t)
-				if !slices.Equal(host.erased, []int64{id}) || host.calls != 3 {
-					t.Errorf("got %v erased in %d calls, want %d in 3", host.erased, host.calls, id)
+				if erased := f.host.Erased(); !slices.Equal(erased, []int64{id}) || calls != 3 {
+					t.Errorf("got %v erased in %d calls, want %d in 3", erased, calls, id)
 				}
 			})
 		})
@@ -488,6 +472,9 @@ func TestErasure_HostIsToldUntilItSucceeds(t *testing.T) {
 
 func TestErasure_HostThatKeepsNothingIsNotTold(t *testing.T) {
 	f := newFixture(t, testkit.SQLite(t))
+	keepsNothing := struct{ personal.Host }{f.host}
+	f.service = accounts.New(f.settings, f.store, mustHasher(t, cheap), keepsNothing, slog.New(slog.DiscardHandler), f.worker.Wake)
+	f.worker.Handlers = f.service.Jobs()
 	f.delete(t, f.register(t, "ada").Credentials.UserID)
 	f.drain(t)
 	f.wantNoJobs(t)

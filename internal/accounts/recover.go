@@ -2,8 +2,6 @@ package accounts
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"unicode/utf8"
 
@@ -98,12 +96,9 @@ func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
 		return err
 	}
 	event := s.event(ctx, personal.ActorUser, personal.EventRecoveryRequested, account.ID)
-	wait, err := s.store.ReserveMail(ctx, reservation(r.mailRequest, account.ID, PurposeRecovery), event)
-	if errors.Is(err, ErrNotFound) || wait > 0 {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reserving a recovery mail: %w", err)
+	granted, err := s.reserveMail(ctx, mailtext.Recovery, r.mailRequest, account.Email, event)
+	if err != nil || !granted {
+		return err
 	}
 	return s.mailToken(ctx, mailtext.Recovery, r.mailRequest, account.Email.Address, s.settings.RecoveryURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
 		AccountID: account.ID, Purpose: PurposeRecovery, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key,

@@ -104,12 +104,9 @@ func (s *Service) sendVerification(ctx context.Context, accountID int64, r verif
 			return s.sendRegistrationAttempt(ctx, owner.ID, r)
 		}
 	}
-	wait, err := s.store.ReserveMail(ctx, reservation(r.mailRequest, accountID, PurposeVerification))
-	if errors.Is(err, ErrNotFound) || wait > 0 {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reserving a verification mail: %w", err)
+	granted, err := s.reserveMail(ctx, mailtext.Verification, r.mailRequest, to)
+	if err != nil || !granted {
+		return err
 	}
 	lasting := mailtext.Letter{Lifetime: s.settings.VerificationLifetime}
 	return s.mailToken(ctx, mailtext.Verification, r.mailRequest, to.Address, s.settings.RegistrationURL, lasting, MailToken{
@@ -128,12 +125,9 @@ func (s *Service) sendRegistrationAttempt(ctx context.Context, ownerID int64, r 
 	if err != nil {
 		return fmt.Errorf("finding the owner of an address: %w", err)
 	}
-	wait, err := s.store.ReserveMail(ctx, reservation(r.mailRequest, ownerID, purposeAttempt))
-	if errors.Is(err, ErrNotFound) || wait > 0 {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reserving a note about a registration: %w", err)
+	granted, err := s.reserveMail(ctx, mailtext.RegistrationAttempt, r.mailRequest, owner.Email)
+	if err != nil || !granted {
+		return err
 	}
 	r.Locale = cmp.Or(owner.Locale, r.Locale)
 	attempt := mailtext.Letter{Time: r.Time, Address: r.Address}

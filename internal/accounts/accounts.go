@@ -73,6 +73,7 @@ type Store interface {
 	MailStore
 	RecoveryStore
 	EmailStore
+	ExportStore
 	AdministrationStore
 	AttemptStore
 	JobStore

@@ -41,6 +41,7 @@ func Run(t *testing.T, open Open) {
 		{"mails", mailCases},
 		{"attempts", attemptCases},
 		{"jobs", jobCases},
+		{"exports", exportCases},
 		{"transfer", transferCases},
 		{"pruning", pruneCases},
 		{"races", raceCases},

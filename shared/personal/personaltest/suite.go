@@ -50,6 +50,7 @@ func Run(t *testing.T, start Start) {
 		"recovery sets a new password and ends every session":             testRecovery,
 		"recovery without a matching account sends no mail":               testRecoveryWithoutMatch,
 		"e-mail changes when the new address is confirmed":                testChangeEmail,
+		"export has everything about the user, and asks for the password": testExport,
 		"fields include all but the hidden ones":                          testFields,
 		"passed deadline is an error":                                     testDeadline,
 	} {

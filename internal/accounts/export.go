@@ -16,8 +16,8 @@ import (
 type ExportStore interface {
 	// KnownAddresses returns the account's known addresses, the last seen first.
 	KnownAddresses(ctx context.Context, accountID int64) ([]personal.KnownAddress, error)
-	// WaitingJobs returns the account's waiting jobs of other kinds than the given one, the
-	// latest first, at most limit.
+	// WaitingJobs returns the account's waiting jobs, except those of one kind, the latest
+	// first, at most limit.
 	WaitingJobs(ctx context.Context, accountID int64, except outbox.Kind, limit int) ([]outbox.Job, error)
 }
 

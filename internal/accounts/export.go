@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -76,8 +77,7 @@ func (s *Service) readExport(ctx context.Context, who caller) (e personal.Export
 	if e.KnownAddresses, err = s.store.KnownAddresses(ctx, a.ID); err != nil {
 		return e, fail("reading known addresses", err)
 	}
-	// All other jobs of an account send a mail, and have the kind of the mail. A waiting
-	// recovery is of no account yet.
+	// All other jobs of an account send a mail. A waiting recovery is of no account yet.
 	waiting, err := s.store.WaitingJobs(ctx, a.ID, KindEvent, maxPendingMails+1)
 	if err != nil {
 		return e, fail("reading waiting mails", err)
@@ -86,9 +86,19 @@ func (s *Service) readExport(ctx context.Context, who caller) (e personal.Export
 		if e.Truncated = i == maxPendingMails; e.Truncated {
 			break
 		}
-		e.PendingMails = append(e.PendingMails, personal.PendingMail{Kind: string(j.Kind), Created: j.Created})
+		e.PendingMails = append(e.PendingMails, personal.PendingMail{Kind: mailKind(j), Created: j.Created})
 	}
 	return e, s.addEvents(ctx, &e)
+}
+
+// mailKind returns the kind of the mail that a job sends: the one in its payload, or else
+// that of the job.
+func mailKind(j outbox.Job) string {
+	var payload struct {
+		Kind string `json:"kind"`
+	}
+	_ = json.Unmarshal(j.Payload, &payload) // another version may have stored another payload
+	return cmp.Or(payload.Kind, string(j.Kind))
 }
 
 // maxPendingMails bounds the list of waiting mails. The limits of mails to one address

@@ -54,8 +54,12 @@ func TestExport_ListsWaitingMailsAndNothingOfOthers(t *testing.T) {
 		if err := f.service.UpdateUser(ctx, personal.UpdateUserRequest{UserID: in.UserID, Fields: map[string]personal.Input{"name": personal.Text("Ada")}}); err != nil {
 			t.Fatalf("updating: %v", err)
 		}
+		notice := accounts.NewJob{Kind: "notice", AccountID: in.UserID, Payload: []byte(`{"kind":"password_changed"}`)}
+		if err := f.store.Enqueue(t.Context(), notice); err != nil {
+			t.Fatal(err)
+		}
 		e := mustExport(t, f, in)
-		want := []personal.PendingMail{{Kind: "email_change", Created: f.clock.Now().Add(-time.Minute)}}
+		want := []personal.PendingMail{{Kind: "password_changed", Created: f.clock.Now()}, {Kind: "email_change", Created: f.clock.Now().Add(-time.Minute)}}
 		if diff := cmp.Diff(want, e.PendingMails); diff != "" {
 			t.Errorf("waiting mails (-want +got):\n%s", diff)
 		}

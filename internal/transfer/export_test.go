@@ -60,6 +60,15 @@ func TestExport_LeavesOutWhatMustNotBeImported(t *testing.T) {
 	if got := export(t, s); strings.Contains(got, "ada") || !strings.Contains(got, "bob") || strings.Contains(got, "erase_at") {
 		t.Errorf("got %s, want bob without a time of erasure", got)
 	}
+	leaving := accounts.Account{
+		Login: "carl", LoginKey: "carl", PasswordHash: bcrypt, CredentialVersion: 3, EraseAt: time.Unix(1_900_000_000, 0), EraseVersion: 3, Disabled: true,
+		EmailVerified: true, Locale: "pt-BR",
+	}
+	leaving.Email, _ = accounts.ParseEmail("carl@example.com")
+	fill(t, s, leaving)
+	if got, want := export(t, s), `"email_verified":true,"locale":"pt-BR","erase_at":"2030-03-17T17:46:40Z"}`; !strings.Contains(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
 	var out bytes.Buffer
 	if err := transfer.ExportPerson(t.Context(), s, "ada", &out); err != nil || !strings.Contains(out.String(), `"unverified_email": "ada@example.com"`) {
 		t.Errorf("the export of one user: got %s, %v, want the unconfirmed e-mail", out.String(), err)

@@ -79,6 +79,7 @@ type Store interface {
 	EmailStore
 	DeletionStore
 	VerificationStore
+	ExportStore
 	AdministrationStore
 	AttemptStore
 	JobStore

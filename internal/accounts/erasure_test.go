@@ -43,6 +43,9 @@ func TestDeleteUser_LeavesNoTrace(t *testing.T) {
 		if missing := slices.DeleteFunc(slices.Clone(traces), func(trace string) bool { return len(find(t, pools, trace)) > 0 }); len(missing) > 0 {
 			t.Fatalf("got no trace of %q before the deletion", missing)
 		}
+		if kinds := dump(t, pools)["personal_jobs.kind"]; !slices.Contains(kinds, "notice") {
+			t.Fatalf("got waiting jobs %v, want a notice among them", kinds)
+		}
 		if err := f.service.DeleteUser(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
@@ -89,6 +92,10 @@ func (f *fixture) leaveTraces(t *testing.T) (id int64) {
 		func() error { f.drain(t); return nil }, // a mail, its token, sent events
 		func() error {
 			_, err := f.service.Authorize(call, personal.AuthorizeRequest{Login: "ada_marker", Password: goodPassword})
+			return err
+		},
+		func() error { // leaves a notice
+			_, err := f.service.Authorize(from(t, "198.51.100.99", "en"), personal.AuthorizeRequest{Login: "ada_marker", Password: goodPassword})
 			return err
 		},
 		func() error {

@@ -50,11 +50,11 @@ func (f *fixture) changeEmail(t *testing.T, ctx context.Context, c personal.Cred
 	}
 }
 
-// stealSession presents a hash that was superseded long ago.
+// stealSession presents a hash that was superseded too long ago.
 func (f *fixture) stealSession(t *testing.T, ctx context.Context, c personal.Credentials) {
 	t.Helper()
 	f.refreshTimes(t, c, 3, 0)
-	f.clock.Advance(time.Hour)
+	f.clock.Advance(time.Minute) // more than the grace period
 	_, err := f.service.Profile(ctx, c)
 	wantCode(t, err, personal.CodeUnauthenticated)
 }

@@ -143,8 +143,8 @@ func peak(times []time.Time, period time.Duration) (most int) {
 	return most
 }
 
-// Whoever uses up the limit that most mails share does not suppress the mails that have
-// one of their own.
+// Using up the limit that most mails share does not suppress the mails that have one of
+// their own.
 func TestMailLimits_UsedUpLimitLeavesTheOthers(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)

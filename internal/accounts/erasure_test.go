@@ -179,6 +179,10 @@ func (f *fixture) leaveTraces(t *testing.T) personal.Credentials {
 			_, err := f.service.Authorize(call, personal.AuthorizeRequest{Login: "ada_marker", Password: goodPassword})
 			return err
 		},
+		func() error { // leaves a notice
+			_, err := f.service.Authorize(from(t, "198.51.100.99", "en"), personal.AuthorizeRequest{Login: "ada_marker", Password: goodPassword})
+			return err
+		},
 		func() error {
 			return f.service.ChangeEmail(call, personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "ada_new@marker.example"})
 		},

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -159,6 +160,8 @@ type Service struct {
 	wake     func()   // wakes the outbox worker after a job was stored
 
 	rejected func(limit string) // see CountRejections
+
+	requireVerification atomic.Bool // see RequireVerification
 
 	sessionWrites throttle.Memory // by session id
 	useWarnings   throttle.Memory // one key: limits the log warnings about last uses that were not stored

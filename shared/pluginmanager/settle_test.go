@@ -12,7 +12,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
-// settled returns how often the live process was told that its version is settled.
+// settled returns how often the host has called Settle in the live process.
 func (r *rig) settled() int { return len(r.folder.read("settled " + strconv.Itoa(r.Status().PID))) }
 
 // quickTicks has the supervisor look often whether there is something to do.

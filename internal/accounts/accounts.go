@@ -159,7 +159,7 @@ type Service struct {
 
 	rejected func(limit string) // see CountRejections
 
-	requireVerification atomic.Bool // see RequireVerification
+	required atomic.Bool // see RequireVerification
 
 	sessionWrites throttle.Memory // by session id
 	useWarnings   throttle.Memory // one key: limits the log warnings about last uses that were not stored

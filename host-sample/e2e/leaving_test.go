@@ -33,7 +33,7 @@ func TestDeletion_IsUndoneByTheMailedLink(t *testing.T) {
 	p.tabTo("Delete the account")
 	p.navigate(keyPresses(" "))
 	p.see("Your account will be erased")
-	p.see("Erased at")
+	p.see("Will be erased")
 	p.wantAccessible()
 	p.signIn("anna", password)
 	p.wantStatus(http.StatusForbidden)

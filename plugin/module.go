@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
@@ -36,12 +37,16 @@ const healthTimeout = time.Second
 // module is a configured plugin process.
 type module struct {
 	version  func() (string, error)
+	badTexts error // invalid templates of mails; preflight reports them
 	service  *accounts.Service
 	store    *store.Store
 	worker   *outbox.Worker
 	wrapper  *outbox.Worker // separate, so that mails do not wait for the hashes of an import
 	hasher   *password.Hasher
 	settings settings
+	unknown  unknownKeys // settings that are ignored
+	rules    []rule
+	settles  bool // the host calls Settle
 	measured *measurements
 	log      *slog.Logger
 
@@ -56,6 +61,7 @@ type module struct {
 var (
 	_ pluginrpc.ModuleWithAdministration = (*module)(nil)
 	_ pluginrpc.ModuleWithMetrics        = (*module)(nil)
+	_ pluginrpc.ModuleWithSettle         = (*module)(nil)
 )
 
 // baseMemory is what a process needs besides the memory of the hashings that run at
@@ -82,9 +88,14 @@ func checkMemory(limit, hashing int64) error {
 // nothing is traced.
 func builder(version func() (string, error), measured *measurements, log *slog.Logger, spans trace.TracerProvider) pluginrpc.Builder {
 	return func(ctx context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
-		s, err := readSettings(c.Settings)
-		if err != nil {
+		s, unknown, err := readKnownSettings(c.Settings)
+		switch {
+		case err != nil:
 			return nil, &pluginrpc.PermanentError{Reason: err.Error()}
+		case unknown != nil && !c.LenientSettings:
+			return nil, &pluginrpc.PermanentError{Reason: "settings: " + unknown.Error()}
+		case unknown != nil:
+			log.WarnContext(ctx, "settings that this version does not know are ignored", slog.Any("keys", unknown))
 		}
 		hasher, err := password.New(s.password(), 0)
 		if err != nil {
@@ -103,19 +114,27 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		if err != nil {
 			return nil, fmt.Errorf("opening the database: %w", err)
 		}
-		m := &module{version: version, store: db, hasher: hasher, settings: s, measured: measured, log: log, learn: make(chan struct{}, 1)}
+		texts, badTexts := mailtext.Load(s.Mail.Templates)
+		m := &module{
+			version: version, store: db, hasher: hasher, settings: s, unknown: unknown, settles: c.Settles, badTexts: badTexts,
+			measured: measured, log: log, learn: make(chan struct{}, 1),
+		}
 		m.worker = &outbox.Worker{
 			Store: db, Log: log, KeepTrying: []outbox.Kind{accounts.KindEvent}, Observe: measured.job, TracerProvider: spans,
 		}
-		m.service = accounts.New(s.accounts(), db, hasher, host, log, m.worker.Wake)
+		rules := s.accounts()
+		rules.Mails = texts
+		m.service = accounts.New(rules, db, hasher, host, log, m.worker.Wake)
 		m.service.CountRejections(measured.rejection)
+		m.service.CountSuppressedMails(measured.suppression)
 		m.worker.Handlers = m.service.Jobs()
 		wrapping := &transfer.Wrapping{Store: db, Wrapper: hasher}
 		m.wrapper = &outbox.Worker{
 			Store: db, Log: log, Parallel: 1, Poll: wrapEvery, KeepTrying: []outbox.Kind{transfer.KindWrap}, Observe: measured.job,
 			Handlers: map[outbox.Kind]outbox.Handler{transfer.KindWrap: wrapping.Do},
 		}
-		m.stopBase = start(m.syncClock, m.learnFormats)
+		m.rules = m.wantedRules()
+		m.stopBase = start(m.syncClock, m.learnFormats, m.watchRules)
 		return m, nil
 	}
 }
@@ -175,11 +194,10 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 		Version:       version,
 		SchemaMinimum: store.SchemaMinimum,
 		SchemaTarget:  store.SchemaTarget,
-		// Only a host of the same protocol calls this, and only valid settings make a module.
-		Checks: []pluginrpc.Check{{Name: "protocol", Passed: true}, {Name: "settings", Passed: true}},
 	}
 	found, compatible, err := m.store.CheckSchema(ctx)
 	report.SchemaFound, report.SchemaCompatible = found, compatible
+	report.Checks = []pluginrpc.Check{passed("protocol"), m.checkSettings(compatible)} // only a host of the same protocol calls this
 	var refused *store.SchemaError
 	switch {
 	case err == nil:
@@ -189,6 +207,11 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 	default:
 		report.Checks = append(report.Checks, pluginrpc.Check{Name: "database", Reason: err.Error()})
 	}
+	mail := passed("mail")
+	if m.badTexts != nil {
+		mail = pluginrpc.Check{Name: "mail", Reason: "mail.templates: " + m.badTexts.Error()}
+	}
+	report.Checks = append(report.Checks, mail)
 	return report, nil
 }
 
@@ -196,11 +219,11 @@ func passed(name string) pluginrpc.Check { return pluginrpc.Check{Name: name, Pa
 
 // Migrate implements [pluginrpc.Module].
 func (m *module) Migrate(ctx context.Context) error {
-	err := m.store.Migrate(ctx)
-	if err == nil {
-		m.wakeLearning()
+	if err := m.store.Migrate(ctx); err != nil {
+		return err
 	}
-	return err
+	m.wakeLearning()
+	return m.applyRules(ctx)
 }
 
 // Activate implements [pluginrpc.Module].

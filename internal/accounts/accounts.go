@@ -15,8 +15,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
@@ -35,6 +37,7 @@ type Settings struct {
 	MailLifetime    time.Duration // how long a mailed token is valid
 	RecoveryURL     string        // link in recovery mails, with the placeholder {token}; "" for no link
 	EmailURL        string        // link in e-mail confirmations, likewise
+	Mails           *mailtext.Set // texts of mails; nil: the built-in ones
 	LoginWithEmail  bool          // whether an e-mail is accepted as login at sign-in
 
 	EmailVerification    EmailVerification
@@ -71,6 +74,7 @@ type Store interface {
 	ProfileStore
 	PasswordStore
 	MailStore
+	MailLimitStore
 	RecoveryStore
 	EmailStore
 	AdministrationStore
@@ -156,7 +160,12 @@ type Service struct {
 	logKey   [32]byte // key of digests in the log
 	wake     func()   // wakes the outbox worker after a job was stored
 
-	rejected func(limit string) // see CountRejections
+	rejected   func(limit string)       // see CountRejections
+	suppressed func(kind mailtext.Kind) // see CountSuppressedMails
+
+	mailKey digestKey
+
+	requireVerification atomic.Bool // see RequireVerification
 
 	sessionWrites throttle.Memory // by session id
 	useWarnings   throttle.Memory // one key: limits the log warnings about last uses that were not stored
@@ -170,6 +179,9 @@ var (
 // New returns the domain on top of its ports. It calls wake after a job was stored;
 // wake must not block.
 func New(settings Settings, store Store, hasher Hasher, host personal.Host, log *slog.Logger, wake func()) *Service {
+	if settings.Mails == nil {
+		settings.Mails = mailtext.BuiltIn()
+	}
 	s := &Service{
 		settings: settings,
 		store:    store,
@@ -180,6 +192,8 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 		log:      log,
 		wake:     wake,
 		rejected: func(string) {},
+
+		suppressed: func(mailtext.Kind) {},
 	}
 	_, _ = rand.Read(s.logKey[:]) // it never fails
 	return s
@@ -189,6 +203,11 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 // that a limit refuses. f must be fast and safe for concurrent use. Call it before any
 // other method.
 func (s *Service) CountRejections(f func(limit string)) { s.rejected = f }
+
+// CountSuppressedMails makes the service call f, with the kind, for each mail that a limit
+// suppresses. f must be fast and safe for concurrent use. Call it before any other
+// method.
+func (s *Service) CountSuppressedMails(f func(kind mailtext.Kind)) { s.suppressed = f }
 
 // retryAfter is the Retry-After of errors that the database or the hashing queue
 // has caused.

@@ -5,13 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// EmailStore confirms e-mail changes.
+// EmailStore requests and confirms e-mail changes.
 type EmailStore interface {
+	// RequestEmail stores the job of an e-mail change. ErrNotFound; *TakenError if the
+	// new e-mail is another account's, which makes the charges in the same transaction,
+	// or *WaitError if they are refused.
+	RequestEmail(ctx context.Context, accountID int64, newEmailKey string, change NewJob, onTaken ...throttle.Charge) error
 	// RedeemEmail uses up an e-mail token: it sets the account's e-mail, changes the
 	// login along if that is the old e-mail, voids every token and stores the jobs.
 	// ErrNotFound if the token is void, expired or unknown by now, or the account
@@ -35,12 +40,6 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	if err != nil {
 		return err
 	}
-	request := newMailRequest(ctx)
-	reserve := reservation(request, who.account.ID, PurposeEmail)
-	if wait, err := s.store.MailWait(ctx, reserve); err != nil || wait > 0 {
-		s.refund(ctx, attempt)
-		return s.mailRefused(ctx, wait, err)
-	}
 	invalid := maps.Clone(r.FieldErrors)
 	email, code := ParseEmail(r.Email)
 	check(&invalid, "email", code)
@@ -54,38 +53,30 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 		}
 		return err
 	}
-	// A mail that could not be redeemed is not sent. Whether the address is still free
-	// at confirmation, the database decides then.
-	reserve.NewEmailKey, reserve.OnTaken = email.Key, s.takenEmail(ctx, false)
 	change := jobOf(ctx, who.account.ID, KindEmailChange, emailJob{
-		AccountID: who.account.ID, From: who.account.Email.Key, To: email.Address, Version: who.account.CredentialVersion, mailRequest: request,
+		AccountID: who.account.ID, From: who.account.Email.Key, To: email.Address, Version: who.account.CredentialVersion,
+		mailRequest: newMailRequest(ctx),
 	})
 	change.Replaces = true // a mistyped address may never accept its mail
-	wait, err := s.store.ReserveMail(ctx, reserve, change)
+	// A mail that could not be redeemed is not sent. Whether the address is still free
+	// at confirmation, the database decides then.
+	err = s.store.RequestEmail(ctx, who.account.ID, email.Key, change, s.takenEmail(ctx, false)...)
 	var taken *TakenError
 	if !errors.As(err, &taken) { // learning that an address is taken also costs a guess
 		s.refund(ctx, attempt)
 	}
-	if err != nil || wait > 0 {
-		return s.mailRefused(ctx, wait, err)
+	if errors.Is(err, ErrNotFound) {
+		return refusal(personal.CodeUnauthenticated)
+	}
+	if err != nil {
+		return s.notStored(ctx, "requesting an e-mail change", err)
 	}
 	s.wake()
 	return nil
 }
 
-// mailRefused is the error of a mail that could not be reserved.
-func (s *Service) mailRefused(ctx context.Context, wait time.Duration, err error) error {
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return refusal(personal.CodeUnauthenticated)
-	case err != nil:
-		return s.notStored(ctx, "reserving an e-mail confirmation", err)
-	}
-	return &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: wait}
-}
-
 // sendEmailToken mails a token to the new address, unless the account's e-mail or
-// password has changed since the request.
+// password has changed since the request, or the address got too many of these mails.
 func (s *Service) sendEmailToken(ctx context.Context, _ int64, r emailJob) error {
 	account, err := s.store.Account(ctx, r.AccountID)
 	if errors.Is(err, ErrNotFound) {
@@ -98,7 +89,11 @@ func (s *Service) sendEmailToken(ctx context.Context, _ int64, r emailJob) error
 		return nil
 	}
 	email, _ := ParseEmail(r.To)
-	return s.mailToken(ctx, emailChangeMail, r.mailRequest, email.Address, s.settings.EmailURL, MailToken{
+	granted, err := s.reserveMail(ctx, mailtext.EmailChange, r.mailRequest, email)
+	if err != nil || !granted {
+		return err
+	}
+	return s.mailToken(ctx, mailtext.EmailChange, r.mailRequest, email.Address, s.settings.EmailURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
 		AccountID: r.AccountID, Purpose: PurposeEmail, CredentialVersion: r.Version, AccountEmailKey: r.From, Email: email,
 	})
 }
@@ -128,18 +123,8 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 // old address, whose owner may not have made the change.
 func (s *Service) emailChanged(ctx context.Context, by personal.Actor, account Account) []NewJob {
 	jobs := []NewJob{s.event(ctx, by, personal.EventEmailChanged, account.ID)}
-	if account.Email.Address != "" {
-		jobs = append(jobs, jobOf(ctx, account.ID, KindEmailNotice, noticeJob{To: account.Email.Address, mailRequest: newMailRequest(ctx)}))
+	if account.Email.Key != "" {
+		jobs = append(jobs, s.notice(ctx, by, mailtext.EmailChanged, account.ID, account.Email.Address)...)
 	}
 	return jobs
-}
-
-// noticeJob notifies the former address of an account.
-type noticeJob struct {
-	To string `json:"to"`
-	mailRequest
-}
-
-func (s *Service) sendEmailNotice(ctx context.Context, accountID int64, r noticeJob) error {
-	return s.send(ctx, accountID, emailNoticeMail, r.mailRequest, r.To, letter{})
 }

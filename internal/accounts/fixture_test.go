@@ -51,7 +51,7 @@ type fixture struct {
 func testSettings() accounts.Settings {
 	return accounts.Settings{
 		SessionIdle: 24 * time.Hour, SessionAbsolute: 720 * time.Hour, SessionGrace: 30 * time.Second, VerifyCache: time.Minute,
-		MinPassword: 8, MailLifetime: 30 * time.Minute, LoginWithEmail: true,
+		MinPassword: 8, MailLifetime: 30 * time.Minute, LoginWithEmail: true, Notices: true,
 		RecoveryURL: "https://cms.example/recover#token={token}",
 	}
 }

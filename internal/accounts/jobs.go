@@ -14,7 +14,8 @@ const (
 	KindEvent       outbox.Kind = "event"         // hands an event to the host
 	KindRecovery    outbox.Kind = "recovery"      // finds the account of a recovery request and mails a token
 	KindEmailChange outbox.Kind = "email_change"  // mails a token to the new address
-	KindEmailNotice outbox.Kind = "email_changed" // notifies the old address
+	KindNotice      outbox.Kind = "notice"        // informs the user of what happened to the account
+	KindEmailNotice outbox.Kind = "email_changed" // a notice that an earlier release has stored
 )
 
 // JobStore stores jobs that no other write causes.
@@ -56,7 +57,8 @@ func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 		KindEvent:       handler(s.publish),
 		KindRecovery:    handler(s.runRecovery),
 		KindEmailChange: handler(s.sendEmailToken),
-		KindEmailNotice: handler(s.sendEmailNotice),
+		KindNotice:      handler(s.sendNotice),
+		KindEmailNotice: handler(s.sendNotice),
 	}
 }
 

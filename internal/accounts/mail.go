@@ -1,37 +1,23 @@
 package accounts
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"embed"
 	"errors"
 	"fmt"
-	"html/template"
 	"log/slog"
 	"net/netip"
 	"strings"
-	texttemplate "text/template"
 	"time"
 
-	"golang.org/x/text/language"
-
-	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// MailStore limits mails and keeps the digests of mailed tokens.
+// MailStore keeps the digests of mailed tokens.
 type MailStore interface {
-	// ReserveMail records that a mail of this purpose is about to be sent to the
-	// account, if the limits allow it, and stores the jobs with their payloads unchanged. A repeated reservation with
-	// the same MailID is granted and not counted again. If a limit is used up it
-	// returns the wait, at least one second, and stores nothing. ErrNotFound;
-	// *TakenError if NewEmailKey is another account's, which charges OnTaken in the same
-	// transaction, or *WaitError if that is refused.
-	ReserveMail(ctx context.Context, r MailReservation, jobs ...NewJob) (wait time.Duration, err error)
-	// MailWait is the wait that ReserveMail would return now.
-	MailWait(ctx context.Context, r MailReservation) (wait time.Duration, err error)
-	// AddMailToken stores one more token of a reserved mail. Earlier tokens stay
+	// AddMailToken stores one more token. Earlier tokens stay
 	// valid. ErrStale if the account's password or e-mail is not the one that the token
 	// was made for any more, or the account is disabled or deleted.
 	AddMailToken(ctx context.Context, t MailToken) error
@@ -49,19 +35,6 @@ const (
 	PurposeEmail    MailPurpose = "email"
 )
 
-// MailReservation is a request to send one mail.
-type MailReservation struct {
-	MailID    string
-	AccountID int64
-	Purpose   MailPurpose
-	Gap       time.Duration // since the last mail of the purpose to the account
-	Max       int           // mails of the purpose to the account within Window
-	Window    time.Duration
-
-	NewEmailKey string            // an e-mail that must not be another account's; "": none
-	OnTaken     []throttle.Charge // charged if it is another account's
-}
-
 // MailToken is a token that was mailed.
 type MailToken struct {
 	AccountID         int64
@@ -73,27 +46,23 @@ type MailToken struct {
 	Expires           time.Time
 }
 
-// MailWindow is how long a mail counts towards the limit of mails of one purpose to
-// an account (HTTP contract, section 3), regardless of the caller.
-const MailWindow = time.Hour
-
-// reservation returns the reservation of a mail with the limits of the contract: one
-// a minute and five within MailWindow.
-func reservation(r mailRequest, accountID int64, p MailPurpose) MailReservation {
-	return MailReservation{MailID: r.MailID, AccountID: accountID, Purpose: p, Gap: time.Minute, Max: 5, Window: MailWindow}
-}
-
 // mailRequest is what the job of a mail keeps of the call that caused it.
 type mailRequest struct {
-	Locale    string     `json:"locale,omitempty"`
+	Locale    string     `json:"locale,omitempty"` // as [mailtext.Set.Write] takes it
 	RequestID string     `json:"request_id,omitempty"`
-	Address   netip.Addr `json:"address,omitzero"` // for the event of a recovery
+	Address   netip.Addr `json:"address,omitzero"` // for the event of a recovery, and for notices
 	MailID    string     `json:"mail_id"`
 }
 
 func newMailRequest(ctx context.Context) mailRequest {
+	return mailRequest{Locale: mailLocale(ctx), RequestID: personal.CallFrom(ctx).RequestID, MailID: newID()}
+}
+
+// mailLocale returns the languages of the caller's mails, as [mailtext.Set.Write] takes
+// them.
+func mailLocale(ctx context.Context) string {
 	call := personal.CallFrom(ctx)
-	return mailRequest{Locale: call.Locale, RequestID: call.RequestID, MailID: newID()}
+	return cmp.Or(call.Languages, call.Locale)
 }
 
 // withCall returns a context with the call that caused the mail.
@@ -101,13 +70,13 @@ func (r mailRequest) withCall(ctx context.Context) context.Context {
 	return personal.WithCall(ctx, personal.Call{RequestID: r.RequestID, Locale: r.Locale, Address: r.Address})
 }
 
-// mailToken makes a token, stores its digest and mails it. The token exists in
-// clear only here and in the mail: a retry makes another one. A URL of "" means no
-// link.
-func (s *Service) mailToken(ctx context.Context, template mailTemplate, r mailRequest, to, url string, t MailToken) error {
-	var text string
-	text, t.Digest = token.NewMailToken()
-	t.Expires = s.store.Now().Add(s.settings.MailLifetime)
+// mailToken makes a token that is valid for l.Lifetime, stores its digest and mails it.
+// The token exists in clear only here and in the mail: a retry makes another one. A URL
+// of "" means no link.
+func (s *Service) mailToken(ctx context.Context, kind mailtext.Kind, r mailRequest, to, url string, l mailtext.Letter, t MailToken) error {
+	l.Token, t.Digest = token.NewMailToken()
+	l.Link = strings.ReplaceAll(url, "{token}", l.Token)
+	t.Expires = s.store.Now().Add(l.Lifetime)
 	err := s.store.AddMailToken(ctx, t)
 	if errors.Is(err, ErrStale) {
 		return nil // the account has changed since the request: send no mail
@@ -115,23 +84,18 @@ func (s *Service) mailToken(ctx context.Context, template mailTemplate, r mailRe
 	if err != nil {
 		return fmt.Errorf("storing a mailed token: %w", err)
 	}
-	return s.send(ctx, t.AccountID, template, r, to, letter{
-		Token:   text,
-		Link:    strings.ReplaceAll(url, "{token}", text),
-		Minutes: int(s.settings.MailLifetime / time.Minute),
-	})
+	return s.send(ctx, t.AccountID, kind, r, to, l)
 }
 
 // send writes a mail and hands it to the host. A mail that the host refuses permanently
 // is dropped, with an event; after any other error the job is retried.
-func (s *Service) send(ctx context.Context, accountID int64, template mailTemplate, r mailRequest, to string, l letter) error {
+func (s *Service) send(ctx context.Context, accountID int64, kind mailtext.Kind, r mailRequest, to string, l mailtext.Letter) error {
 	ctx = r.withCall(ctx)
-	mail, err := template.write(r.Locale, l)
+	subject, text, html, err := s.settings.Mails.Write(kind, r.Locale, l)
 	if err != nil {
-		return err
+		return fmt.Errorf("writing the mail %s: %w", kind, err)
 	}
-	mail.ID, mail.To = r.MailID, to
-	err = s.host.SendMail(ctx, mail)
+	err = s.host.SendMail(ctx, personal.Mail{ID: r.MailID, To: to, Subject: subject, Text: text, HTML: html})
 	var refused *personal.MailRefusedError
 	if errors.As(err, &refused) {
 		// Without the relay's text: it often names the address, and the host has it.
@@ -155,50 +119,4 @@ func (s *Service) findMailToken(ctx context.Context, p MailPurpose, text string)
 	}
 	account, err := s.store.FindMailToken(ctx, p, digest)
 	return digest, account, failWith(personal.CodeInvalidToken, "finding a mailed token", err)
-}
-
-// Each mail has a text and an HTML form in each language. The first line of the
-// text form is the subject.
-//
-//go:embed mails
-var mailFiles embed.FS
-
-var (
-	mailTexts = texttemplate.Must(texttemplate.ParseFS(mailFiles, "mails/*.txt"))
-	mailPages = template.Must(template.ParseFS(mailFiles, "mails/*.html"))
-)
-
-// mailTemplate names a mail.
-type mailTemplate string
-
-// The mails that the module sends.
-const (
-	recoveryMail    mailTemplate = "recovery"
-	emailChangeMail mailTemplate = "email_change"
-	emailNoticeMail mailTemplate = "email_notice"
-)
-
-// letter holds the variable parts of a mail. None of them was typed by a user.
-type letter struct {
-	Token   string
-	Link    string // "" for none
-	Minutes int    // for which the token is valid, rounded down
-}
-
-// mailLocales are the languages of the mails; the first one is the default.
-var mailLocales = []language.Tag{language.English, language.Russian}
-
-// write fills the mail in the language that fits the locale best.
-func (m mailTemplate) write(locale string, l letter) (personal.Mail, error) {
-	_, index := language.MatchStrings(language.NewMatcher(mailLocales), locale)
-	name := string(m) + "." + mailLocales[index].String()
-	var text, html bytes.Buffer
-	if err := mailTexts.ExecuteTemplate(&text, name+".txt", l); err != nil {
-		return personal.Mail{}, fmt.Errorf("writing mail %s: %w", name, err)
-	}
-	if err := mailPages.ExecuteTemplate(&html, name+".html", l); err != nil {
-		return personal.Mail{}, fmt.Errorf("writing mail %s: %w", name, err)
-	}
-	subject, body, _ := strings.Cut(text.String(), "\n")
-	return personal.Mail{Subject: subject, Text: strings.TrimLeft(body, "\n"), HTML: html.String()}, nil
 }

@@ -2,11 +2,10 @@ package accounts
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"unicode/utf8"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -87,14 +86,11 @@ func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
 		return err
 	}
 	event := s.event(ctx, personal.ActorUser, personal.EventRecoveryRequested, account.ID)
-	wait, err := s.store.ReserveMail(ctx, reservation(r.mailRequest, account.ID, PurposeRecovery), event)
-	if errors.Is(err, ErrNotFound) || wait > 0 {
-		return nil
+	granted, err := s.reserveMail(ctx, mailtext.Recovery, r.mailRequest, account.Email, event)
+	if err != nil || !granted {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("reserving a recovery mail: %w", err)
-	}
-	return s.mailToken(ctx, recoveryMail, r.mailRequest, account.Email.Address, s.settings.RecoveryURL, MailToken{
+	return s.mailToken(ctx, mailtext.Recovery, r.mailRequest, account.Email.Address, s.settings.RecoveryURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
 		AccountID: account.ID, Purpose: PurposeRecovery, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key,
 	})
 }
@@ -123,8 +119,9 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if err != nil {
 		return 0, fail("hashing a password", err)
 	}
-	event := s.event(ctx, personal.ActorUser, personal.EventRecovered, account.ID)
-	err = s.store.RedeemRecovery(ctx, digest, hash, event)
+	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventRecovered, account.ID)}
+	jobs = append(jobs, s.notice(ctx, personal.ActorUser, mailtext.Recovered, account.ID, "")...)
+	err = s.store.RedeemRecovery(ctx, digest, hash, jobs...)
 	if err == nil {
 		s.addKnownAddress(ctx, account.ID) // so that others' guesses do not lock the user out here
 	}

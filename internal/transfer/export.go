@@ -190,7 +190,6 @@ type PersonSource interface {
 // Traces is the data that the use of an account leaves, besides sessions and events.
 type Traces struct {
 	KnownAddresses []KnownAddress `json:"places"`
-	Mails          []SentMail     `json:"mails"`
 	NewEmails      []NewEmail     `json:"new_emails"`
 }
 
@@ -198,12 +197,6 @@ type Traces struct {
 type KnownAddress struct {
 	Address  string    `json:"place"`
 	LastSeen time.Time `json:"last_seen"` // to the day
-}
-
-// SentMail is a mail that counts towards the limit of mails.
-type SentMail struct {
-	Purpose accounts.MailPurpose `json:"purpose"`
-	Sent    time.Time            `json:"sent"`
 }
 
 // NewEmail is a new address that the user has not confirmed yet.

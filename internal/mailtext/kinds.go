@@ -1,0 +1,147 @@
+package mailtext
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Kind is a mail that the module sends.
+type Kind string
+
+// The kinds. The names are those of template files and must not change.
+const (
+	Recovery            Kind = "recovery"
+	EmailChange         Kind = "email_change"
+	Verification        Kind = "verification"
+	RegistrationAttempt Kind = "registration_attempt"
+	PasswordChanged     Kind = "password_changed"
+	Recovered           Kind = "recovered"
+	EmailChanged        Kind = "email_changed"
+	NewAddress          Kind = "new_address"
+	SessionTheft        Kind = "session_theft"
+	Deletion            Kind = "deletion"
+)
+
+// Description says when a kind is sent, and what its templates may use.
+type Description struct {
+	Kind   Kind
+	Sent   string  // when, and to whom
+	Fields []Field // in the order in which they are listed
+}
+
+// Field is the name of a value that a template may use.
+type Field string
+
+// The fields.
+const (
+	Token   Field = "Token"
+	Link    Field = "Link"
+	Minutes Field = "Minutes"
+	Hours   Field = "Hours"
+	Time    Field = "Time"
+	Address Field = "Address"
+	EraseAt Field = "EraseAt"
+)
+
+// Meaning says what the field contains.
+func (f Field) Meaning() string {
+	switch f {
+	case Token:
+		return "the code that the reader enters on the site"
+	case Link:
+		return "the link that contains the code; empty if the settings have no URL for it"
+	case Minutes:
+		return "how long the code is valid, in whole minutes; 0 if that is less than one"
+	case Hours:
+		return "how long the code is valid, in whole hours; 0 if that is less than one"
+	case Time:
+		return "when it happened, like 2026-03-31 14:05 UTC"
+	case Address:
+		return "the IP address from which it was done; empty if it is unknown"
+	case EraseAt:
+		return "when the account is erased, like 2026-03-31 14:05 UTC"
+	}
+	return ""
+}
+
+// Descriptions returns all kinds.
+func Descriptions() []Description {
+	return []Description{
+		{Recovery, "to the user who asked to set a new password", []Field{Token, Link, Minutes, Hours}},
+		{EmailChange, "to the new address that a user entered for their account", []Field{Token, Link, Minutes, Hours}},
+		{Verification, "to the address of an account, to prove that it is the user's", []Field{Token, Link, Minutes, Hours}},
+		{RegistrationAttempt, "to the owner of an address with which someone tried to register again", []Field{Time, Address}},
+		{PasswordChanged, "after the password was changed", []Field{Time, Address}},
+		{Recovered, "after a new password was set by recovery", []Field{Time, Address}},
+		{EmailChanged, "to the old address, after the e-mail of the account was changed", []Field{Time, Address}},
+		{NewAddress, "after a sign-in from an IP address that is new for the account", []Field{Time, Address}},
+		{SessionTheft, "after a session was ended because its hash was used twice", []Field{Time, Address}},
+		{Deletion, "after a user asked to delete their account", []Field{Token, Link, EraseAt, Time, Address}},
+	}
+}
+
+func describe(k Kind) (Description, bool) {
+	all := Descriptions()
+	i := slices.IndexFunc(all, func(d Description) bool { return d.Kind == k })
+	if i < 0 {
+		return Description{}, false
+	}
+	return all[i], true
+}
+
+// Letter is what one mail says. None of it was typed by a user. A kind uses only its
+// fields.
+type Letter struct {
+	Token    string
+	Link     string        // "" for none
+	Lifetime time.Duration // of the token
+	Time     time.Time
+	Address  netip.Addr // the zero value if unknown
+	EraseAt  time.Time
+}
+
+// values are the fields as templates see them.
+type values struct {
+	Token, Link, Time, Address, EraseAt string
+	Minutes, Hours                      int
+}
+
+func (l Letter) values() values {
+	v := values{
+		Token: l.Token, Link: l.Link, Time: minute(l.Time), EraseAt: minute(l.EraseAt),
+		Minutes: int(l.Lifetime / time.Minute), Hours: int(l.Lifetime / time.Hour),
+	}
+	if l.Address.IsValid() {
+		v.Address = l.Address.String()
+	}
+	return v
+}
+
+// minute writes a time in a way that all languages understand.
+func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// sampleToken is recognisable in what a template writes.
+const sampleToken = "SAMPLE-TOKEN-u7VvQ2bXn0cYw4Lk9sEa"
+
+// Sample returns a letter to preview a mail with.
+func Sample() Letter {
+	happened := time.Date(2026, time.March, 31, 14, 5, 0, 0, time.UTC)
+	return Letter{
+		Token: sampleToken, Link: "https://site.example/account#token=" + sampleToken, Lifetime: 24 * time.Hour,
+		Time: happened, Address: netip.MustParseAddr("203.0.113.7"), EraseAt: happened.AddDate(0, 0, 7),
+	}
+}
+
+// samples returns letters that lead through the branches of a template: with a link and
+// an address and without, and with lifetimes of hours, minutes and seconds.
+func samples() []Letter {
+	full := Sample()
+	bare := full
+	bare.Link, bare.Address, bare.Lifetime = "", netip.Addr{}, 30*time.Minute
+	short, unlinked, nowhere := full, full, full
+	short.Lifetime = time.Second
+	unlinked.Link = ""
+	nowhere.Address = netip.Addr{}
+	return []Letter{full, bare, short, unlinked, nowhere}
+}

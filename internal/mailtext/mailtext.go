@@ -1,0 +1,306 @@
+// Package mailtext writes the mails of the module from templates: built-in ones in
+// English and Russian, and those of the site, which replace or add to them.
+//
+// A template is a file KIND.LOCALE.txt, whose first line is "Subject: …", and a file
+// KIND.LOCALE.html for the same mail in HTML. Templates are parsed and rendered with
+// samples when they are loaded, never while a mail is written.
+package mailtext
+
+import (
+	"cmp"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/text/language"
+)
+
+//go:embed mails
+var builtIn embed.FS
+
+// BuiltInFiles returns the built-in templates, by file name. A folder of them is one
+// that [Load] accepts.
+func BuiltInFiles() fs.FS {
+	files, err := fs.Sub(builtIn, "mails")
+	if err != nil {
+		panic(err) // the name is a constant
+	}
+	return files
+}
+
+// Set holds the templates of every kind. It is safe for concurrent use.
+type Set struct {
+	kinds map[Kind]*languages
+}
+
+// languages are the templates of one kind.
+type languages struct {
+	matcher language.Matcher
+	tags    []language.Tag // as in the matcher; the first one is the default
+	mails   []mail         // parallel to tags
+}
+
+// BuiltIn returns the built-in templates.
+func BuiltIn() *Set {
+	set, err := Load("")
+	if err != nil {
+		panic(err) // a test loads them
+	}
+	return set
+}
+
+// Load returns the built-in templates and those of a folder, "" for none. The error
+// names every invalid file, with the line, and says what to do; at most maxErrors are
+// listed. The set is complete even then: it leaves out mails with an invalid file.
+//
+// Names that begin with a dot are ignored.
+func Load(dir string) (*Set, error) {
+	own, _, problems := parseFolder(BuiltInFiles())
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("built-in mail templates: %w", errors.Join(problems...))
+	}
+	if dir == "" {
+		return newSet(own), nil
+	}
+	if _, err := os.ReadDir(dir); err != nil {
+		return newSet(own), fmt.Errorf("the folder of mail templates cannot be read: %w; name a folder that the plugin may read", err)
+	}
+	site, invalid, problems := parseFolder(os.DirFS(dir))
+	for _, id := range slices.SortedFunc(maps.Keys(site), compareIDs) {
+		m, builtIn := site[id], own[id]
+		switch {
+		case invalid[id]:
+			continue
+		case m.text == nil && builtIn.text == nil:
+			problems = append(problems, fmt.Errorf("%s.html: this language has no text for the mail: add %s.txt", id, id))
+			continue
+		case m.text == nil:
+			m.subject, m.text = builtIn.subject, builtIn.text
+		}
+		own[id] = m
+	}
+	return newSet(own), inFolder(dir, problems)
+}
+
+// maxErrors bounds the errors that Load reports.
+const maxErrors = 10
+
+// inFolder joins errors that begin with names of files in dir.
+func inFolder(dir string, problems []error) error {
+	var listed []error
+	for i, p := range problems {
+		if i == maxErrors {
+			listed = append(listed, fmt.Errorf("%s: %d more errors", dir, len(problems)-i))
+			break
+		}
+		listed = append(listed, fmt.Errorf("%s%c%w", strings.TrimSuffix(dir, "/"), filepath.Separator, p))
+	}
+	return errors.Join(listed...)
+}
+
+// id names a mail in one language. Its text is the beginning of file names.
+type id struct {
+	kind   Kind
+	locale language.Tag
+}
+
+func (i id) String() string { return string(i.kind) + "." + i.locale.String() }
+
+func compareIDs(a, b id) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.locale.String(), b.locale.String()))
+}
+
+// parseFolder returns the mails of the valid files, the mails that have an invalid file,
+// and an error for each of those files. The errors begin with the file's name.
+func parseFolder(folder fs.FS) (mails map[id]mail, invalid map[id]bool, problems []error) {
+	mails, invalid = map[id]mail{}, map[id]bool{}
+	entries, err := fs.ReadDir(folder, ".")
+	if err != nil {
+		return nil, nil, []error{err}
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if strings.HasPrefix(name, ".") {
+			continue
+		}
+		id, html, err := parseName(name)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", name, err))
+			continue
+		}
+		m := mails[id]
+		source, err := read(folder, name)
+		switch {
+		case err != nil:
+			err = fmt.Errorf("%s: %w", name, err)
+		case html:
+			m.html, err = parseHTML(id.kind, name, source)
+		default:
+			m.subject, m.text, err = parseText(id.kind, name, source)
+		}
+		if err != nil {
+			invalid[id] = true
+			problems = append(problems, err)
+			continue
+		}
+		mails[id] = m
+	}
+	return mails, invalid, problems
+}
+
+// parseName splits the name of a template.
+func parseName(name string) (_ id, html bool, err error) {
+	parts := strings.Split(name, ".")
+	if len(parts) != 3 || parts[2] != "txt" && parts[2] != "html" {
+		return id{}, false, errors.New("a template is called KIND.LOCALE.txt or KIND.LOCALE.html, like recovery.de.txt: rename or remove it")
+	}
+	kind, locale := Kind(parts[0]), parts[1]
+	if err := CheckKind(kind); err != nil {
+		return id{}, false, err
+	}
+	tag, err := parseLocale(locale)
+	if err != nil {
+		return id{}, false, err
+	}
+	if tag.String() != locale {
+		return id{}, false, fmt.Errorf("write the locale %q as %q: rename it to %s.%s.%s", locale, tag, kind, tag, parts[2])
+	}
+	return id{kind, tag}, parts[2] == "html", nil
+}
+
+// CheckKind returns an error that names all kinds if there is no such kind.
+func CheckKind(k Kind) error {
+	if _, ok := describe(k); ok {
+		return nil
+	}
+	var names []string
+	for _, d := range Descriptions() {
+		names = append(names, string(d.Kind))
+	}
+	return fmt.Errorf("there is no mail %q: the kinds are %s", string(k), strings.Join(names, ", "))
+}
+
+func parseLocale(text string) (language.Tag, error) {
+	tag, err := language.Parse(text)
+	if base, _, _ := tag.Raw(); err != nil || base == (language.Base{}) || len(tag.Extensions()) > 0 {
+		return tag, fmt.Errorf("%q is not a locale: write it like de, pt-BR or zh-Hant", text)
+	}
+	return tag, nil
+}
+
+// maxFile is the maximum size of a template in bytes.
+const maxFile = 64 << 10
+
+// read returns the content of a file. It does not open what is not a regular file,
+// because a read of a pipe may never return.
+func read(folder fs.FS, name string) (string, error) {
+	const must = "a template must be a file that the plugin may read"
+	info, err := fs.Stat(folder, name)
+	if err == nil && !info.Mode().IsRegular() {
+		return "", errors.New("this is not a file: remove it; " + must)
+	}
+	var data []byte
+	if err == nil {
+		var file fs.File
+		if file, err = folder.Open(name); err == nil {
+			data, err = io.ReadAll(io.LimitReader(file, maxFile+1))
+			err = errors.Join(err, file.Close())
+		}
+	}
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		err = failed.Err // without the name, which the caller knows
+	}
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("the file cannot be read: %w; %s", err, must)
+	case len(data) > maxFile:
+		return "", fmt.Errorf("the file is too long: shorten it to %d KiB", maxFile>>10)
+	}
+	return string(data), nil
+}
+
+// newSet puts the built-in languages first, English before all.
+func newSet(mails map[id]mail) *Set {
+	set := &Set{kinds: map[Kind]*languages{}}
+	for _, d := range Descriptions() {
+		set.kinds[d.Kind] = &languages{}
+	}
+	order := func(tag language.Tag) int {
+		return slices.Index([]language.Tag{language.Russian, language.English}, tag)
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(mails), func(a, b id) int {
+		return cmp.Or(cmp.Compare(order(b.locale), order(a.locale)), compareIDs(a, b))
+	}) {
+		l := set.kinds[id.kind]
+		l.tags, l.mails = append(l.tags, id.locale), append(l.mails, mails[id])
+	}
+	for _, l := range set.kinds {
+		l.matcher = language.NewMatcher(l.tags)
+	}
+	return set
+}
+
+// Write writes a mail in the language of the kind that fits the reader best, English if
+// none does. The locale is a tag (BCP 47), or several as in Accept-Language, the best one
+// first. Subject, text and HTML are in the same language. An error means that a
+// template fails with this letter, although it did not with the samples.
+func (s *Set) Write(k Kind, locale string, l Letter) (subject, text, html string, err error) {
+	languages, ok := s.kinds[k]
+	if !ok {
+		return "", "", "", CheckKind(k)
+	}
+	index, _ := languages.best(locale)
+	return languages.mails[index].write(languages.tags[index], l.values())
+}
+
+// best returns the index of the language for a reader. CLDR lists languages that speakers
+// of another understand, such as Russian for Kazakh. Such a substitute is used only if the
+// mail exists in none of the languages that the reader named. It returns 0 and false if no
+// language fits.
+func (l *languages) best(locale string) (index int, ok bool) {
+	readers, _, err := language.ParseAcceptLanguage(locale)
+	if err != nil {
+		return 0, false
+	}
+	for _, reader := range readers {
+		_, i, confidence := l.matcher.Match(reader)
+		wanted, _ := reader.Base()
+		found, _ := l.tags[i].Base()
+		switch {
+		case confidence == language.No:
+		case confidence == language.Exact || wanted == found:
+			return i, true
+		case !ok:
+			index, ok = i, true
+		}
+	}
+	return index, ok
+}
+
+// CheckLocale returns an error that names the locales of a kind if the locale is not
+// valid, or none of them fits it.
+func (s *Set) CheckLocale(k Kind, locale string) error {
+	languages, ok := s.kinds[k]
+	if !ok {
+		return CheckKind(k)
+	}
+	if _, err := parseLocale(locale); err != nil {
+		return err
+	}
+	if _, ok := languages.best(locale); ok {
+		return nil
+	}
+	var names []string
+	for _, tag := range languages.tags {
+		names = append(names, tag.String())
+	}
+	return fmt.Errorf("there is no mail %s in %q: the locales are %s", k, locale, strings.Join(names, ", "))
+}

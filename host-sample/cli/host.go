@@ -86,7 +86,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		Catalogue:   h.catalogue,
 		Host:        h.callbacks,
 		DatabaseURL: c.databaseURL,
-		Settings:    settingsSource(c.flags.Settings, h.url, c.relay == nil),
+		SettingsFor: settingsSource(c.flags.Settings, h.url, c.relay == nil),
 		RunDir:      h.folder.path("run"),
 		Log:         log,
 		MemoryLimit: int64(c.flags.PluginMemory),
@@ -226,8 +226,8 @@ func listenURL(addr net.Addr) string {
 // name of a request must not be used for that: a caller of the recovery would
 // choose where the token goes. Mails that are sent get no link without a file,
 // because the site's public address is not known.
-func settingsSource(file, url string, captured bool) func() ([]byte, error) {
-	return func() ([]byte, error) {
+func settingsSource(file, url string, captured bool) func(plugincatalogue.Manifest) ([]byte, error) {
+	return func(plugin plugincatalogue.Manifest) ([]byte, error) {
 		switch {
 		case file != "":
 			data, err := os.ReadFile(file)
@@ -236,10 +236,12 @@ func settingsSource(file, url string, captured bool) func() ([]byte, error) {
 			}
 			return data, nil
 		case captured:
+			links := [][2]string{{"recovery", "/account/recover"}, {"email", "/account/email"}}
+			if plugin.Schema.Max >= 4 { // older versions refuse these settings
+				links = append(links, [2]string{"registration", "/account/email"}, [2]string{"deletion", "/account/undo-delete"})
+			}
 			var settings []byte
-			for _, link := range [][2]string{
-				{"recovery", "/account/recover"}, {"email", "/account/email"}, {"registration", "/account/email"}, {"deletion", "/account/undo-delete"},
-			} {
+			for _, link := range links {
 				settings = fmt.Appendf(settings, "[%s]\nurl = %q\n\n", link[0], url+link[1]+"#token={token}")
 			}
 			return settings, nil

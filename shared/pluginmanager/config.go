@@ -26,6 +26,10 @@ type Config struct {
 	Log         *slog.Logger           // nil for slog.Default()
 	Env         []string               // NAME=value, in addition to the few variables that every plugin gets
 
+	// SettingsFor replaces Settings where they depend on the version that starts: versions
+	// refuse settings that they do not know.
+	SettingsFor func(plugincatalogue.Manifest) ([]byte, error)
+
 	// TracerProvider makes OpenTelemetry spans of the callbacks that the plugin traces; nil
 	// for none. The plugin makes its own spans, as the host's variables OTEL_… say, and
 	// only of calls that the host traces.
@@ -83,8 +87,13 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	c.Log = tracing.WithTraceID(cmp.Or(c.Log, slog.Default()))
-	if c.Settings == nil {
-		c.Settings = func() ([]byte, error) { return nil, nil }
+	if settings := c.Settings; c.SettingsFor == nil {
+		c.SettingsFor = func(plugincatalogue.Manifest) ([]byte, error) {
+			if settings == nil {
+				return nil, nil
+			}
+			return settings()
+		}
 	}
 	if c.OnEvent == nil {
 		c.OnEvent = func(Event) {}

@@ -18,7 +18,8 @@ import (
 
 // Source is what an export of all accounts reads.
 type Source interface {
-	// AccountsAfter returns up to n accounts with ids above id, in the order of ids.
+	// AccountsAfter returns up to n accounts with ids above id, in the order of ids. It
+	// leaves out those that wait for their e-mail to be confirmed.
 	AccountsAfter(ctx context.Context, id int64, n int) ([]accounts.Account, error)
 }
 
@@ -30,13 +31,15 @@ type exported struct {
 	Name         *string         `json:"name,omitempty"`
 	PasswordHash string          `json:"password_hash,omitempty"`
 	Disabled     bool            `json:"disabled,omitempty"`
+	Verified     bool            `json:"email_verified,omitempty"`
 	Created      time.Time       `json:"created"`
 	Updated      time.Time       `json:"updated"`
 	Fields       json.RawMessage `json:"fields,omitempty"`
 }
 
 // Export writes every account as NDJSON, password hashes included, in the order of
-// ids, and returns the number of accounts. An account that changes meanwhile is
+// ids, and returns the number of accounts. An account that waits for its e-mail to be
+// confirmed is left out: an import would let its user sign in. An account that changes meanwhile is
 // written in its state before or after the change.
 func Export(ctx context.Context, from Source, w io.Writer) (n int64, err error) {
 	out := bufio.NewWriter(w)
@@ -104,7 +107,7 @@ func export(a accounts.Account) (line exported, err error) {
 	}
 	line = exported{
 		ID: a.ID, Login: a.Login, Email: a.Email.Address, Name: a.Name, PasswordHash: a.PasswordHash,
-		Disabled: a.Disabled, Created: a.Created, Updated: a.Updated,
+		Disabled: a.Disabled, Verified: a.EmailVerified, Created: a.Created, Updated: a.Updated,
 	}
 	if len(a.Fields) > 0 {
 		line.Fields, err = a.Fields.Encode()

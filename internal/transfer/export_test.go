@@ -73,6 +73,7 @@ func drawAccount(t *rapid.T, number int) accounts.Account {
 	}
 	if rapid.Bool().Draw(t, "has e-mail") {
 		a.Email, _ = accounts.ParseEmail(fmt.Sprintf("User%d@Example.com", number))
+		a.EmailVerified = rapid.Bool().Draw(t, "verified")
 	}
 	text := rapid.OneOf(rapid.StringOf(rapid.SampledFrom([]rune("aЖ é\"\\'<>&?$\u2028{}"))), rapid.Just(`\u0000`)) // six characters
 	if name := text.Draw(t, "name"); name != "" {

@@ -24,18 +24,18 @@ func TestImport_CSV(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
-		done := r.file(t, transfer.CSV, "\ufefflogin,email,name,password_hash,disabled,created,id,city,age,interests,vip,street\r\n"+
-			`Ada,Ada@Example.com,"Lovelace, ""Ada""",`+bcrypt+`,no,2020-01-02 03:04:05.5,7,kazan,36,"[""engines"",""poetry""]",true,"St James`+"\n"+
+		done := r.file(t, transfer.CSV, "\ufefflogin,email,name,password_hash,disabled,created,id,city,age,interests,vip,email_verified,street\r\n"+
+			`Ada,Ada@Example.com,"Lovelace, ""Ada""",`+bcrypt+`,no,2020-01-02 03:04:05.5,7,kazan,36,"[""engines"",""poetry""]",true,yes,"St James`+"\n"+
 			`Square"`+"\r\n\n"+
-			"bob@example.com,BOB@example.com,,"+md5+`,1,1600000000,,,,"[""chess""]",,`+"\n"+
-			"x,,,,,,,,,,,")
-		if done.Imported != 2 || r.report.String() != "6: login: too_short; password_hash: required\n" {
+			"bob@example.com,BOB@example.com,,"+md5+`,1,1600000000,,,,"[""chess""]",,0,`+"\n"+
+			"x,,,,,,,,,,,maybe,")
+		if done.Imported != 2 || r.report.String() != "6: email_verified: invalid_type; login: too_short; password_hash: required\n" {
 			t.Fatalf("got %+v and refused\n%s", done, r.report.String())
 		}
 		name := `Lovelace, "Ada"`
 		if diff := cmp.Diff(accounts.Account{
 			ID: 7, Login: "Ada", LoginKey: "ada", Name: &name, Email: accounts.Email{Address: "Ada@Example.com", Key: "ada@example.com"},
-			PasswordHash: bcrypt, CredentialVersion: 1,
+			PasswordHash: bcrypt, CredentialVersion: 1, EmailVerified: true,
 			Fields: userfields.Values{
 				"city": "kazan", "age": int64(36), "interests": []string{"engines", "poetry"}, "vip": true, "street": "St James\nSquare",
 			},
@@ -64,7 +64,7 @@ func TestImport_NDJSON(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
-		r.file(t, transfer.NDJSON, `{"id":7,"login":"Ada","email":null,"name":"Ada","password_hash":"`+bcrypt+`","disabled":true,`+
+		r.file(t, transfer.NDJSON, `{"id":7,"login":"Ada","email":null,"name":"Ada","password_hash":"`+bcrypt+`","disabled":true,"email_verified":true,`+
 			`"created":"2020-01-02T03:04:05.5+03:00","updated":1600000000,"city":"kazan","age":36,"interests":["a","b"],"vip":true,`+
 			`"fields":{"gone":"x","street":"Main St","weight":1.5}}`)
 		name := "Ada"

@@ -26,9 +26,10 @@ const (
 	columnDisabled = "disabled"
 	columnCreated  = "created"
 	columnUpdated  = "updated"
+	columnVerified = "email_verified"
 	columnFields   = "fields"
 
-	columnNames = "id, login, email, name, password_hash, disabled, created, updated"
+	columnNames = "id, login, email, name, password_hash, disabled, created, updated, email_verified"
 )
 
 func isColumn(name string) bool {
@@ -38,8 +39,8 @@ func isColumn(name string) bool {
 // CheckSchema returns an error if a user field has the name of a column that no user
 // field can have.
 func CheckSchema(schema *userfields.Schema) error {
-	if names := fieldNames(schema); names[columnHash] || names[columnFields] {
-		return errors.New("a user field named password_hash or fields cannot be imported: a column has this name")
+	if names := fieldNames(schema); names[columnHash] || names[columnVerified] || names[columnFields] {
+		return errors.New("a user field named password_hash, email_verified or fields cannot be imported: a column has this name")
 	}
 	return nil
 }
@@ -72,7 +73,8 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 	a.Login = readText(columnLogin, take(columnLogin), &invalid)
 	a.LoginKey = loginKey(a, &invalid)
 	a.Name = userfields.ParseName(take(columnName), &invalid)
-	a.Disabled = readBoolean(take(columnDisabled), &invalid)
+	a.Disabled = readBoolean(columnDisabled, take(columnDisabled), &invalid)
+	a.EmailVerified = readBoolean(columnVerified, take(columnVerified), &invalid) && a.Email.Key != ""
 	a.Created = readTime(columnCreated, take(columnCreated), now, &invalid)
 	a.Updated = readTime(columnUpdated, take(columnUpdated), a.Created, &invalid)
 	var badHash error
@@ -163,7 +165,7 @@ func loginKey(a accounts.Account, invalid *personal.FieldErrors) string {
 	return key
 }
 
-func readBoolean(in personal.Input, invalid *personal.FieldErrors) bool {
+func readBoolean(column string, in personal.Input, invalid *personal.FieldErrors) bool {
 	if in.IsZero() {
 		return false
 	}
@@ -173,7 +175,7 @@ func readBoolean(in personal.Input, invalid *personal.FieldErrors) bool {
 	case "true", "1", "on", "yes", "t", "y":
 		return true
 	}
-	invalid.Add(columnDisabled, personal.FieldErrorInvalidType)
+	invalid.Add(column, personal.FieldErrorInvalidType)
 	return false
 }
 

@@ -21,7 +21,7 @@ var transferCases = []testCase{
 	{"accounts are added unchanged", func(t *testing.T, w *world) {
 		name := "Ada ' \\ ? Лавлейс"
 		full, bare := w.newAccount(), w.newAccount()
-		full.Name, full.Disabled = &name, true
+		full.Name, full.Disabled, full.EmailVerified = &name, true, true
 		bare.Email, bare.Fields = accounts.Email{}, nil
 		outcomes := w.add(full, bare)
 		for i, want := range []accounts.Account{full, bare} {
@@ -205,6 +205,7 @@ type transferStore interface {
 	transfer.PersonSource
 	transfer.BareStore
 	CountAccounts(ctx context.Context) (all, bare int64, err error)
+	CountUnverified(ctx context.Context) (unconfirmed, waiting int64, err error)
 }
 
 func (w *world) wantAccount(want accounts.Account) {

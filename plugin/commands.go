@@ -177,7 +177,7 @@ func (c statusCommand) Run(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&text, "to verify %d e-mails, and %d of accounts that wait for their first sign-in\n", unconfirmed, waiting)
+		fmt.Fprintf(&text, "e-mails   %d not verified\nwaiting   %d accounts, until their e-mail is verified\n", unconfirmed, waiting)
 	}
 	fmt.Fprintf(&text, "to wrap   %d MD5 hashes, wrapped in the background while a plugin runs\n", bare)
 	if len(misplaced) > 0 {

@@ -79,7 +79,7 @@ func (s *system) allMailsTo(t testing.TB, address string) []message {
 	return found
 }
 
-// mailTo waits for the first mail to an address that is no verification.
+// mailTo waits for the first mail to an address, verifications left out.
 func (s *system) mailTo(t testing.TB, address string) message {
 	t.Helper()
 	var found []message

@@ -21,6 +21,7 @@ func TestMeasurements_CountingAllocatesNothing(t *testing.T) {
 		m.operation("Refresh", pluginrpc.OutcomeOK, time.Millisecond)
 		m.hashing(time.Millisecond, nil)
 		m.rejection("guess")
+		m.suppression("recovery")
 		m.job("event", outbox.Done, time.Millisecond)
 		m.ObserveStore(store.Query, time.Millisecond)
 		m.ObserveBatch(store.WriteSession, 3)
@@ -59,7 +60,7 @@ func TestHistograms_RareOutcomesBeginAtZero(t *testing.T) {
 			t.Errorf("got series %v with the sum %v", s.LabelValues, s.Value)
 		}
 	}
-	if got := len(m.operations.series) + len(m.jobs.series) + len(m.store.series) + len(m.batches.series) + len(m.rejected); got > pluginrpc.MaxMetricSeries-100 {
+	if got := len(m.operations.series) + len(m.jobs.series) + len(m.store.series) + len(m.batches.series) + len(m.rejected) + len(m.suppressed); got > pluginrpc.MaxMetricSeries-100 {
 		t.Errorf("all labels have %d series, want far fewer than %d", got, pluginrpc.MaxMetricSeries)
 	}
 }

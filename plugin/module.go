@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
@@ -27,7 +28,7 @@ const (
 	formatsEvery = time.Minute
 	pruneEvery   = time.Minute
 	eraseEvery   = time.Minute // more often if the settings erase accounts sooner
-	scanEvery    = time.Hour // the store scans once a day
+	scanEvery    = time.Hour   // the store scans once a day
 	wrapEvery    = 10 * time.Second
 )
 
@@ -37,6 +38,7 @@ const healthTimeout = time.Second
 // module is a configured plugin process.
 type module struct {
 	version  func() (string, error)
+	badTexts error // invalid templates of mails; preflight reports them
 	service  *accounts.Service
 	store    *store.Store
 	worker   *outbox.Worker
@@ -104,12 +106,16 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		if err != nil {
 			return nil, fmt.Errorf("opening the database: %w", err)
 		}
-		m := &module{version: version, store: db, hasher: hasher, settings: s, measured: measured, log: log, learn: make(chan struct{}, 1)}
+		texts, badTexts := mailtext.Load(s.Mail.Templates)
+		m := &module{version: version, badTexts: badTexts, store: db, hasher: hasher, settings: s, measured: measured, log: log, learn: make(chan struct{}, 1)}
 		m.worker = &outbox.Worker{
 			Store: db, Log: log, KeepTrying: accounts.KeepTrying, Observe: measured.job, TracerProvider: spans,
 		}
-		m.service = accounts.New(s.accounts(), db, hasher, host, log, m.worker.Wake)
+		rules := s.accounts()
+		rules.Mails = texts
+		m.service = accounts.New(rules, db, hasher, host, log, m.worker.Wake)
 		m.service.CountRejections(measured.rejection)
+		m.service.CountSuppressedMails(measured.suppression)
 		m.worker.Handlers = m.service.Jobs()
 		wrapping := &transfer.Wrapping{Store: db, Wrapper: hasher}
 		m.wrapper = &outbox.Worker{
@@ -190,6 +196,11 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 	default:
 		report.Checks = append(report.Checks, pluginrpc.Check{Name: "database", Reason: err.Error()})
 	}
+	mail := passed("mail")
+	if m.badTexts != nil {
+		mail = pluginrpc.Check{Name: "mail", Reason: "mail.templates: " + m.badTexts.Error()}
+	}
+	report.Checks = append(report.Checks, mail)
 	return report, nil
 }
 

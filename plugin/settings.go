@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +61,8 @@ type settings struct {
 		URL                  string                     `toml:"url"`
 	} `toml:"registration"`
 	Mail struct {
-		Notices bool `toml:"notices"`
+		Notices   bool   `toml:"notices"`
+		Templates string `toml:"templates"`
 	} `toml:"mail"`
 	Deletion struct {
 		Grace duration `toml:"grace"`
@@ -175,6 +177,8 @@ func (s settings) check() error {
 	minSecond("registration.verification_lifetime", s.Registration.VerificationLifetime)
 	minSecond("registration.unverified_lifetime", s.Registration.UnverifiedLifetime)
 	require(validLink(s.Registration.URL), "registration.url", "must be empty or an http(s) URL with {token} once, after a #")
+	require(s.Mail.Templates == "" || filepath.IsAbs(s.Mail.Templates), "mail.templates",
+		fmt.Sprintf("%q must be empty or the absolute path of a folder, like /etc/personal/mails", s.Mail.Templates))
 	minSecond("deletion.grace", s.Deletion.Grace)
 	require(validLink(s.Deletion.URL), "deletion.url", "must be empty or an http(s) URL with {token} once, after a #")
 	checkLimit := func(key string, l limit) {

@@ -14,7 +14,8 @@ const (
 	KindEvent       outbox.Kind = "event"         // hands an event to the host
 	KindRecovery    outbox.Kind = "recovery"      // finds the account of a recovery request and mails a token
 	KindEmailChange outbox.Kind = "email_change"  // mails a token to the new address
-	KindEmailNotice outbox.Kind = "email_changed" // notifies the old address
+	KindNotice      outbox.Kind = "notice"        // informs the user of what happened to the account
+	KindEmailNotice outbox.Kind = "email_changed" // a notice that an earlier release has stored
 	KindDeletion    outbox.Kind = "deletion"      // mails the token that undoes a deletion
 	KindErasure     outbox.Kind = "erasure"       // tells the host that a user was erased
 
@@ -65,7 +66,8 @@ func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 		KindEvent:       handler(s.publish),
 		KindRecovery:    handler(s.lookedUp(s.sendRecovery)),
 		KindEmailChange: handler(s.sendEmailToken),
-		KindEmailNotice: handler(s.sendEmailNotice),
+		KindNotice:      handler(s.sendNotice),
+		KindEmailNotice: handler(s.sendNotice),
 		KindDeletion:    handler(s.sendDeletion),
 		KindErasure:     handler(s.eraseInHost),
 

@@ -133,6 +133,7 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if !account.EmailVerified { // the token has reached it
 		jobs = append(jobs, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
 	}
+	jobs = append(jobs, s.notice(ctx, personal.ActorUser, mailtext.Recovered, account.ID, "")...)
 	err = s.store.RedeemRecovery(ctx, digest, hash, jobs...)
 	if err == nil {
 		s.addKnownAddress(ctx, account.ID) // so that others' guesses do not lock the user out here

@@ -114,7 +114,7 @@ func parseText(k Kind, file, source string) (subject, text *template.Template, e
 		return nil, nil, fmt.Errorf("%s:1: the first line must be the subject: write it like %s Set a new password", file, subjectPrefix)
 	}
 	// Positions in errors are those in the file.
-	if subject, err = parseTemplate(k, file, first); err != nil {
+	if subject, err = parseTemplate(k, file, strings.Repeat(" ", len(subjectPrefix))+first); err != nil {
 		return nil, nil, err
 	}
 	if text, err = parseTemplate(k, file, "\n"+body); err != nil {

@@ -21,13 +21,14 @@ import (
 )
 
 // The intervals of background work. Every process measures its clock against the
-// database's and reads the stored formats of hashes. Active ones also prune, scan
-// stored hashes, and look for hashes to wrap.
+// database's and reads the stored formats of hashes. Active ones also prune, erase
+// accounts, scan stored hashes, and look for hashes to wrap.
 const (
 	syncEvery    = time.Minute
 	formatsEvery = time.Minute
 	pruneEvery   = time.Minute
-	scanEvery    = time.Hour // the store scans once a day
+	eraseEvery   = time.Minute // more often if the settings erase accounts sooner
+	scanEvery    = time.Hour   // the store scans once a day
 	wrapEvery    = 10 * time.Second
 )
 
@@ -44,6 +45,9 @@ type module struct {
 	wrapper  *outbox.Worker // separate, so that mails do not wait for the hashes of an import
 	hasher   *password.Hasher
 	settings settings
+	unknown  unknownKeys // settings that are ignored
+	rules    []rule
+	settles  bool // the host calls Settle
 	measured *measurements
 	log      *slog.Logger
 
@@ -58,6 +62,7 @@ type module struct {
 var (
 	_ pluginrpc.ModuleWithAdministration = (*module)(nil)
 	_ pluginrpc.ModuleWithMetrics        = (*module)(nil)
+	_ pluginrpc.ModuleWithSettle         = (*module)(nil)
 )
 
 // baseMemory is what a process needs besides the memory of the hashings that run at
@@ -84,9 +89,14 @@ func checkMemory(limit, hashing int64) error {
 // nothing is traced.
 func builder(version func() (string, error), measured *measurements, log *slog.Logger, spans trace.TracerProvider) pluginrpc.Builder {
 	return func(ctx context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
-		s, err := readSettings(c.Settings)
-		if err != nil {
+		s, unknown, err := readKnownSettings(c.Settings)
+		switch {
+		case err != nil:
 			return nil, &pluginrpc.PermanentError{Reason: err.Error()}
+		case unknown != nil && !c.LenientSettings:
+			return nil, &pluginrpc.PermanentError{Reason: "settings: " + unknown.Error()}
+		case unknown != nil:
+			log.WarnContext(ctx, "settings that this version does not know are ignored", slog.Any("keys", unknown))
 		}
 		hasher, err := password.New(s.password(), 0)
 		if err != nil {
@@ -106,9 +116,12 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 			return nil, fmt.Errorf("opening the database: %w", err)
 		}
 		texts, badTexts := mailtext.Load(s.Mail.Templates)
-		m := &module{version: version, badTexts: badTexts, store: db, hasher: hasher, settings: s, measured: measured, log: log, learn: make(chan struct{}, 1)}
+		m := &module{
+			version: version, store: db, hasher: hasher, settings: s, unknown: unknown, settles: c.Settles, badTexts: badTexts,
+			measured: measured, log: log, learn: make(chan struct{}, 1),
+		}
 		m.worker = &outbox.Worker{
-			Store: db, Log: log, KeepTrying: []outbox.Kind{accounts.KindEvent}, Observe: measured.job, TracerProvider: spans,
+			Store: db, Log: log, KeepTrying: accounts.KeepTrying, Observe: measured.job, TracerProvider: spans,
 		}
 		rules := s.accounts()
 		rules.Mails = texts
@@ -121,7 +134,8 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 			Store: db, Log: log, Parallel: 1, Poll: wrapEvery, KeepTrying: []outbox.Kind{transfer.KindWrap}, Observe: measured.job,
 			Handlers: map[outbox.Kind]outbox.Handler{transfer.KindWrap: wrapping.Do},
 		}
-		m.stopBase = start(m.syncClock, m.learnFormats)
+		m.rules = m.wantedRules()
+		m.stopBase = start(m.syncClock, m.learnFormats, m.watchRules)
 		return m, nil
 	}
 }
@@ -181,11 +195,10 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 		Version:       version,
 		SchemaMinimum: store.SchemaMinimum,
 		SchemaTarget:  store.SchemaTarget,
-		// Only a host of the same protocol calls this, and only valid settings make a module.
-		Checks: []pluginrpc.Check{{Name: "protocol", Passed: true}, {Name: "settings", Passed: true}},
 	}
 	found, compatible, err := m.store.CheckSchema(ctx)
 	report.SchemaFound, report.SchemaCompatible = found, compatible
+	report.Checks = []pluginrpc.Check{passed("protocol"), m.checkSettings(compatible)} // only a host of the same protocol calls this
 	var refused *store.SchemaError
 	switch {
 	case err == nil:
@@ -207,11 +220,11 @@ func passed(name string) pluginrpc.Check { return pluginrpc.Check{Name: name, Pa
 
 // Migrate implements [pluginrpc.Module].
 func (m *module) Migrate(ctx context.Context) error {
-	err := m.store.Migrate(ctx)
-	if err == nil {
-		m.wakeLearning()
+	if err := m.store.Migrate(ctx); err != nil {
+		return err
 	}
-	return err
+	m.wakeLearning()
+	return m.applyRules(ctx)
 }
 
 // Activate implements [pluginrpc.Module].
@@ -226,11 +239,17 @@ func (m *module) Activate(context.Context) error {
 			m.logFailure(ctx, "removing expired data", m.store.Prune(ctx, m.settings.prune(m.store.Now())))
 		})
 	}
+	erase := func(ctx context.Context) {
+		soonest := min(time.Duration(m.settings.Deletion.Grace), time.Duration(m.settings.Registration.UnverifiedLifetime))
+		every(ctx, min(eraseEvery, soonest), func() {
+			m.logFailure(ctx, "erasing accounts", m.service.EraseDue(ctx))
+		})
+	}
 	scan := func(ctx context.Context) {
 		m.scanFormats(ctx)
 		every(ctx, scanEvery, func() { m.scanFormats(ctx) })
 	}
-	m.active, m.stopWork = true, start(m.worker.Run, m.wrapper.Run, prune, scan)
+	m.active, m.stopWork = true, start(m.worker.Run, m.wrapper.Run, prune, erase, scan)
 	return nil
 }
 

@@ -110,31 +110,55 @@ func (d *duration) UnmarshalText(text []byte) error {
 // readSettings returns the defaults with the changes of a settings file. Its error
 // names every invalid key.
 func readSettings(file []byte) (settings, error) {
+	s, unknown, err := readKnownSettings(file)
+	if err == nil && unknown != nil {
+		err = fmt.Errorf("settings: %w", unknown)
+	}
+	return s, err
+}
+
+// readKnownSettings is readSettings for a file that may be a newer version's: keys that
+// this version does not know are no error.
+func readKnownSettings(file []byte) (settings, unknownKeys, error) {
 	var s settings
 	if err := decodeSettings(defaultSettings, &s); err != nil {
-		return s, fmt.Errorf("default settings: %w", err)
+		return s, nil, fmt.Errorf("default settings: %w", err)
 	}
+	var unknown unknownKeys
 	err := decodeSettings(file, &s)
+	if errors.As(err, &unknown) {
+		err = nil
+	}
 	if err == nil {
 		err = s.check()
 	}
 	if err != nil {
-		return s, fmt.Errorf("settings: %w", err)
+		return s, unknown, fmt.Errorf("settings: %w", err)
 	}
-	return s, nil
+	return s, unknown, nil
 }
 
+// unknownKeys are the keys of a settings file that this version does not know.
+type unknownKeys []string
+
+// Error names the keys.
+func (u unknownKeys) Error() string {
+	return "unknown key: " + strings.Join(u, ", ") + " (`personal settings` prints all settings)"
+}
+
+// decodeSettings changes what the file sets. The error is [unknownKeys] if all that is
+// wrong are keys that this version does not know; the rest of the file is decoded then.
 func decodeSettings(file []byte, s *settings) error {
 	err := toml.NewDecoder(bytes.NewReader(file)).DisallowUnknownFields().Decode(s)
 	var unknown *toml.StrictMissingError
 	var wrong *toml.DecodeError
 	switch {
 	case errors.As(err, &unknown):
-		var names []string
+		var keys unknownKeys
 		for _, e := range unknown.Errors {
-			names = append(names, keyName(e.Key()))
+			keys = append(keys, keyName(e.Key()))
 		}
-		return fmt.Errorf("unknown key: %s (`personal settings` prints all settings)", strings.Join(names, ", "))
+		return keys
 	case errors.As(err, &wrong):
 		line, column := wrong.Position()
 		return fmt.Errorf("%s: line %d, column %d: %s", keyName(wrong.Key()), line, column, wrong.Error())

@@ -145,7 +145,7 @@ func (h *host) openFolder() (err error) {
 	if h.config.relay != nil {
 		h.callbacks.Mail = h.config.relay
 		if h.config.flags.Settings == "" {
-			h.log.Warn("mails contain a code but no link: set recovery.url and email.url in a settings file, and name it with --settings")
+			h.log.Warn("mails contain a code but no link: set recovery.url, email.url, registration.url and deletion.url in a settings file, and name it with --settings")
 		}
 		return nil
 	}
@@ -236,8 +236,13 @@ func settingsSource(file, url string, captured bool) func() ([]byte, error) {
 			}
 			return data, nil
 		case captured:
-			return fmt.Appendf(nil, "[recovery]\nurl = %q\n\n[email]\nurl = %q\n",
-				url+"/account/recover#token={token}", url+"/account/email#token={token}"), nil
+			var settings []byte
+			for _, link := range [][2]string{
+				{"recovery", "/account/recover"}, {"email", "/account/email"}, {"registration", "/account/email"}, {"deletion", "/account/undo-delete"},
+			} {
+				settings = fmt.Appendf(settings, "[%s]\nurl = %q\n\n", link[0], url+link[1]+"#token={token}")
+			}
+			return settings, nil
 		}
 		return nil, nil
 	}

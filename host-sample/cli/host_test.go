@@ -287,11 +287,12 @@ func TestSettingsSource_WithoutFileLinksToListener(t *testing.T) {
 	if err := toml.Unmarshal(data, &got); err != nil {
 		t.Fatal(err)
 	}
-	if url := got["recovery"]["url"]; url != "http://127.0.0.1:8080/account/recover#token={token}" {
-		t.Errorf("got recovery.url %q, want the page of the listener", url)
-	}
-	if url := got["email"]["url"]; url != "http://127.0.0.1:8080/account/email#token={token}" {
-		t.Errorf("got email.url %q, want the page of the listener", url)
+	for section, path := range map[string]string{
+		"recovery": "/account/recover", "email": "/account/email", "registration": "/account/email", "deletion": "/account/undo-delete",
+	} {
+		if url := got[section]["url"]; url != "http://127.0.0.1:8080"+path+"#token={token}" {
+			t.Errorf("got %s.url %q, want the page of the listener", section, url)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -76,6 +77,8 @@ type Store interface {
 	MailLimitStore
 	RecoveryStore
 	EmailStore
+	DeletionStore
+	VerificationStore
 	AdministrationStore
 	AttemptStore
 	JobStore
@@ -123,7 +126,7 @@ type Account struct {
 	Name              *string
 	Email             Email
 	PasswordHash      string // encoded by package password
-	CredentialVersion int64  // raised by every change of the password, and by disabling and enabling the account
+	CredentialVersion int64  // raised by every change of the password, by disabling and enabling the account, and by its deletion
 	Fields            userfields.Values
 	Disabled          bool
 	Created, Updated  time.Time
@@ -162,7 +165,8 @@ type Service struct {
 	rejected   func(limit string)       // see CountRejections
 	suppressed func(kind mailtext.Kind) // see CountSuppressedMails
 
-	mailKey digestKey
+	required atomic.Bool // see RequireVerification
+	mailKey  digestKey
 
 	sessionWrites throttle.Memory // by session id
 	useWarnings   throttle.Memory // one key: limits the log warnings about last uses that were not stored

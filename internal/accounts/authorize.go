@@ -50,6 +50,19 @@ type LoginAccount struct {
 	PasswordHash      string
 	CredentialVersion int64
 	Disabled          bool
+	UnverifiedKey     string // of the address that must be confirmed before the first sign-in; "": none
+}
+
+// refusal is the code with which a sign-in is refused although the password is right;
+// "" if it is not.
+func (a LoginAccount) refusal() personal.Code {
+	switch {
+	case a.Disabled:
+		return personal.CodeAccountDisabled
+	case a.UnverifiedKey != "":
+		return personal.CodeEmailUnverified
+	}
+	return ""
 }
 
 // OpenSession is what a sign-in stores.
@@ -92,12 +105,12 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 		return personal.SignedIn{}, err
 	}
 	s.refundAll(ctx, attempt)
-	if account.Disabled {
+	if code := account.refusal(); code != "" {
 		if err := s.charge(ctx, s.signInAccount(account.ID)); err != nil { // otherwise OpenSession charges it
 			return personal.SignedIn{}, err
 		}
 		s.failed(ctx, r.Login, account.ID)
-		return personal.SignedIn{}, refusal(personal.CodeAccountDisabled)
+		return personal.SignedIn{}, refusal(code)
 	}
 	return s.signIn(ctx, account, rehash)
 }

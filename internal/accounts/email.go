@@ -17,7 +17,7 @@ type EmailStore interface {
 	// new e-mail is another account's, which makes the charges in the same transaction,
 	// or *WaitError if they are refused.
 	RequestEmail(ctx context.Context, accountID int64, newEmailKey string, change NewJob, onTaken ...throttle.Charge) error
-	// RedeemEmail uses up an e-mail token: it sets the account's e-mail, changes the
+	// RedeemEmail uses up an e-mail token: it sets the account's e-mail as confirmed, changes the
 	// login along if that is the old e-mail, voids every token and stores the jobs.
 	// ErrNotFound if the token is void, expired or unknown by now, or the account
 	// disabled; *TakenError if the address has been taken meanwhile, which does not use
@@ -98,7 +98,8 @@ func (s *Service) sendEmailToken(ctx context.Context, _ int64, r emailJob) error
 	})
 }
 
-// ConfirmEmail implements [personal.Service].
+// ConfirmEmail implements [personal.Service]. It takes the tokens of an e-mail change
+// and of a verification.
 func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) (userID int64, err error) {
 	if err := s.chargeConfirmation(ctx); err != nil {
 		return 0, err
@@ -109,6 +110,9 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 		return 0, err
 	}
 	digest, account, err := s.findMailToken(ctx, PurposeEmail, r.Token)
+	if personal.CodeOf(err) == personal.CodeInvalidToken {
+		return s.confirmVerification(ctx, r.Token)
+	}
 	if err != nil {
 		return 0, err
 	}

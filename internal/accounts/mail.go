@@ -19,7 +19,9 @@ import (
 type MailStore interface {
 	// AddMailToken stores one more token. Earlier tokens stay
 	// valid. ErrStale if the account's password or e-mail is not the one that the token
-	// was made for any more, or the account is disabled or deleted.
+	// was made for any more, or the account does not exist or is disabled (for a
+	// PurposeDeletion: unless by a deletion that stands), or has the address
+	// of a PurposeVerification neither as its e-mail nor as its Unverified one.
 	AddMailToken(ctx context.Context, t MailToken) error
 	// FindMailToken returns the account of a token that is neither void nor
 	// expired. ErrNotFound.
@@ -33,6 +35,9 @@ type MailPurpose string
 const (
 	PurposeRecovery MailPurpose = "recovery"
 	PurposeEmail    MailPurpose = "email"
+	PurposeDeletion MailPurpose = "deletion" // undoes it; the only tokens that work while the account is disabled
+
+	PurposeVerification MailPurpose = "verification"
 )
 
 // MailToken is a token that was mailed.
@@ -42,7 +47,7 @@ type MailToken struct {
 	Digest            [32]byte
 	CredentialVersion int64  // the account's when the token was made
 	AccountEmailKey   string // likewise
-	Email             Email  // PurposeEmail: the new address
+	Email             Email  // PurposeEmail: the new address; PurposeVerification: the address to confirm
 	Expires           time.Time
 }
 

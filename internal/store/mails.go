@@ -94,7 +94,10 @@ func (s *Store) AddMailToken(ctx context.Context, t accounts.MailToken) error {
 		if err != nil {
 			return staleIfMissing(err)
 		}
-		if account.CredentialVersion != t.CredentialVersion || account.EmailKey != t.AccountEmailKey || account.Disabled {
+		if account.CredentialVersion != t.CredentialVersion || account.EmailKey != t.AccountEmailKey || !worksFor(t.Purpose, account) {
+			return accounts.ErrStale
+		}
+		if t.Purpose == accounts.PurposeVerification && t.Email.Key != account.EmailKey && t.Email.Key != account.UnverifiedKey {
 			return accounts.ErrStale
 		}
 		_, err = tx.NewInsert().Model(&mailTokenRow{
@@ -129,7 +132,7 @@ func (s *Store) RedeemRecovery(ctx context.Context, digest [32]byte, hash string
 			return err
 		}
 		_, err = exec(ctx, tx, `UPDATE personal_accounts
-			SET password_hash = ?, credential_version = credential_version + 1, updated = ? WHERE id = ?`,
+			SET password_hash = ?, credential_version = credential_version + 1, verified_key = email_key, updated = ? WHERE id = ?`,
 			hash, at(s.Now()), row.AccountID)
 		if err != nil {
 			return err
@@ -148,7 +151,7 @@ func (s *Store) RedeemEmail(ctx context.Context, digest [32]byte, jobs ...accoun
 		if err != nil {
 			return err
 		}
-		if err := s.setEmail(ctx, tx, row.AccountID, accounts.Email{Address: row.Email, Key: row.EmailKey}); err != nil {
+		if err := s.setEmail(ctx, tx, row.AccountID, accounts.Email{Address: row.Email, Key: row.EmailKey}, true); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
@@ -156,26 +159,36 @@ func (s *Store) RedeemEmail(ctx context.Context, digest [32]byte, jobs ...accoun
 }
 
 // setEmail gives the account an address, or none, and changes its login along if
-// that is the old address. The condition finds an address that is taken already;
+// that is the old address. The account waits for no address any more. The condition finds an address that is taken already;
 // the unique index finds one that is taken in the same moment.
-func (s *Store) setEmail(ctx context.Context, tx bun.Tx, accountID int64, email accounts.Email) error {
+func (s *Store) setEmail(ctx context.Context, tx bun.Tx, accountID int64, email accounts.Email, verified bool) error {
 	taken := &accounts.TakenError{Email: true}
 	key := bun.NullZero(email.Key)
 	err := execOne(ctx, tx, taken, `UPDATE personal_accounts SET
 			login = CASE WHEN login_key = email_key THEN ? ELSE login END,
 			login_key = CASE WHEN login_key = email_key THEN ? ELSE login_key END,
-			email = ?, email_key = ?, updated = ?
+			email = ?, email_key = ?, verified_key = CASE WHEN ? THEN ? END, unverified_email = '', unverified_key = NULL, updated = ?
 		WHERE id = ? AND NOT EXISTS (SELECT 1 FROM personal_accounts other
 			WHERE other.id <> ? AND (other.email_key = ? OR other.login_key = ?))`,
-		email.Address, key, email.Address, key, at(s.Now()), accountID, accountID, key, key)
+		email.Address, key, email.Address, key, verified, key, at(s.Now()), accountID, accountID, key, key)
 	if isUniqueViolation(err) {
 		return taken
 	}
 	return err
 }
 
-// redeem finds a valid token of an account that is not disabled, locks the
-// account, and voids all its tokens. Of two transactions with the same token one
+// worksFor reports whether tokens of a purpose work for the account: those that undo a
+// deletion while that stands, all others while the account is enabled.
+func worksFor(p accounts.MailPurpose, row accountRow) bool {
+	if p == accounts.PurposeDeletion {
+		return row.account().Deleted()
+	}
+	return !row.Disabled
+}
+
+// redeem finds a valid token that works for its account, locks the account, and
+// voids all its tokens. It returns the token with the locked account. Of two
+// transactions with the same token one
 // waits for the lock and then finds the token gone.
 func (s *Store) redeem(ctx context.Context, tx bun.Tx, p accounts.MailPurpose, digest [32]byte) (row mailTokenRow, err error) {
 	if err := s.selectMailToken(tx, &row, p, digest).Scan(ctx); err != nil {
@@ -185,12 +198,13 @@ func (s *Store) redeem(ctx context.Context, tx bun.Tx, p accounts.MailPurpose, d
 	if err != nil {
 		return row, err
 	}
+	row.Account = &account
 	err = execOne(ctx, tx, accounts.ErrNotFound,
 		"DELETE FROM personal_mail_tokens WHERE digest = ? AND credential_version = ?", digest[:], account.CredentialVersion)
 	if err != nil {
 		return row, err
 	}
-	if account.Disabled {
+	if !worksFor(p, account) {
 		return row, accounts.ErrNotFound
 	}
 	return row, voidMailTokens(ctx, tx, row.AccountID)

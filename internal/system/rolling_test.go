@@ -333,7 +333,8 @@ func inAll(counts map[string]int) (n int) {
 	return n
 }
 
-// delivered counts the mails by recipient and the events by type and user.
+// delivered counts the mails by recipient, without verifications, and the events by type
+// and user.
 func delivered(t *testing.T, nodes []*system) (mails, events map[string]int) {
 	t.Helper()
 	mails, events = map[string]int{}, map[string]int{}
@@ -343,7 +344,11 @@ func delivered(t *testing.T, nodes []*system) (mails, events map[string]int) {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			for line := range bytes.Lines([]byte(readFile(t, file))) {
+			source := []byte(readFile(t, file))
+			if parseMail(t, source).isVerification() {
+				continue
+			}
+			for line := range bytes.Lines(source) {
 				if to, is := strings.CutPrefix(string(line), "To: "); is {
 					mails[strings.Trim(strings.TrimSpace(to), "<>")]++
 				}

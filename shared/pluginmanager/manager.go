@@ -82,6 +82,8 @@ type Manager struct {
 	lastErr    error         // why the last process failed or was lost
 	permanent  bool          // another attempt is not expected to help
 	nextTry    time.Time     // while the state is failed
+
+	accepted map[string][]byte // by version: the settings that it accepted last
 }
 
 var _ grpc.ClientConnInterface = (*Manager)(nil)
@@ -101,6 +103,7 @@ func New(c Config) (*Manager, error) {
 	m := &Manager{
 		config: c.withDefaults(), root: "/", state: StateStopped, changed: make(chan struct{}),
 		requests: make(chan func(*supervisor)), failing: make(chan struct{}, 1), ledger: newLedger(),
+		accepted: map[string][]byte{},
 	}
 	m.work, m.stopWork = context.WithCancel(context.Background())
 	m.hard, m.stopHard = context.WithCancel(context.Background())

@@ -171,6 +171,7 @@ var mailCases = []testCase{
 		w.must(w.RedeemRecovery(t.Context(), digest("token", 1), "second hash", job("event")))
 		want := a
 		want.PasswordHash, want.CredentialVersion, want.Updated = "second hash", 2, w.Now()
+		want.EmailVerified = true
 		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
 			t.Error(diff)
 		}
@@ -206,6 +207,7 @@ var mailCases = []testCase{
 		w.must(w.RedeemEmail(t.Context(), digest("token", 2), job("mail")))
 		want := a
 		want.Email, want.Updated = accounts.Email{Address: "New2@Example.org", Key: "new2@example.org"}, w.Now()
+		want.EmailVerified = true
 		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
 			t.Error(diff)
 		}

@@ -39,6 +39,7 @@ func Run(t *testing.T, open Open) {
 		{"administration", administrationCases},
 		{"sessions", sessionCases},
 		{"mails", mailCases},
+		{"verification", verificationCases},
 		{"attempts", attemptCases},
 		{"jobs", jobCases},
 		{"transfer", transferCases},

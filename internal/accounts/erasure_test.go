@@ -113,6 +113,9 @@ func TestErasure_LeavesNoTrace(t *testing.T) {
 				if missing := slices.DeleteFunc(slices.Clone(d.traces), func(trace string) bool { return len(find(t, pools, trace)) > 0 }); len(missing) > 0 {
 					t.Fatalf("got no trace of %q before the erasure", missing)
 				}
+				if kinds := dump(t, pools)["personal_jobs.kind"]; len(d.traces) > len(allTraces) && !slices.Contains(kinds, "notice") {
+					t.Fatalf("got waiting jobs %v, want a notice among them", kinds)
+				}
 				d.erase(f, t, id)
 				for _, trace := range slices.Concat(allTraces, userTraces) {
 					if where := find(t, pools, trace); len(where) > 0 {

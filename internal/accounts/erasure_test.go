@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
@@ -29,7 +30,7 @@ var disappearances = map[string]struct {
 }{
 	"by an administrator": {
 		func(f *fixture, t *testing.T) int64 { return f.leaveTraces(t).UserID },
-		(*fixture).delete, append(allTraces, userTraces...),
+		(*fixture).delete, slices.Concat(allTraces, userTraces, []string{string(mailtext.NewAddress)}),
 	},
 	"after a deletion": {
 		func(f *fixture, t *testing.T) int64 {

@@ -21,13 +21,14 @@ import (
 )
 
 // The intervals of background work. Every process measures its clock against the
-// database's and reads the stored formats of hashes. Active ones also prune, scan
-// stored hashes, and look for hashes to wrap.
+// database's and reads the stored formats of hashes. Active ones also prune, erase
+// accounts, scan stored hashes, and look for hashes to wrap.
 const (
 	syncEvery    = time.Minute
 	formatsEvery = time.Minute
 	pruneEvery   = time.Minute
-	scanEvery    = time.Hour // the store scans once a day
+	eraseEvery   = time.Minute // more often if the settings erase accounts sooner
+	scanEvery    = time.Hour   // the store scans once a day
 	wrapEvery    = 10 * time.Second
 )
 
@@ -124,12 +125,13 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 			measured: measured, log: log, learn: make(chan struct{}, 1),
 		}
 		m.worker = &outbox.Worker{
-			Store: db, Log: log, KeepTrying: []outbox.Kind{accounts.KindEvent}, Observe: measured.job, TracerProvider: spans,
+			Store: db, Log: log, KeepTrying: accounts.KeepTrying, Observe: measured.job, TracerProvider: spans,
 		}
 		rules := s.accounts()
 		rules.Mails = texts
 		m.service = accounts.New(rules, db, hasher, host, log, m.worker.Wake)
 		m.service.CountRejections(measured.rejection)
+		m.service.CountSuppressedMails(measured.suppression)
 		m.worker.Handlers = m.service.Jobs()
 		wrapping := &transfer.Wrapping{Store: db, Wrapper: hasher}
 		m.wrapper = &outbox.Worker{
@@ -237,11 +239,17 @@ func (m *module) Activate(context.Context) error {
 			m.logFailure(ctx, "removing expired data", m.store.Prune(ctx, m.settings.prune(m.store.Now())))
 		})
 	}
+	erase := func(ctx context.Context) {
+		soonest := min(time.Duration(m.settings.Deletion.Grace), time.Duration(m.settings.Registration.UnverifiedLifetime))
+		every(ctx, min(eraseEvery, soonest), func() {
+			m.logFailure(ctx, "erasing accounts", m.service.EraseDue(ctx))
+		})
+	}
 	scan := func(ctx context.Context) {
 		m.scanFormats(ctx)
 		every(ctx, scanEvery, func() { m.scanFormats(ctx) })
 	}
-	m.active, m.stopWork = true, start(m.worker.Run, m.wrapper.Run, prune, scan)
+	m.active, m.stopWork = true, start(m.worker.Run, m.wrapper.Run, prune, erase, scan)
 	return nil
 }
 

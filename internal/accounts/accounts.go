@@ -74,8 +74,12 @@ type Store interface {
 	ProfileStore
 	PasswordStore
 	MailStore
+	MailLimitStore
 	RecoveryStore
 	EmailStore
+	DeletionStore
+	VerificationStore
+	ExportStore
 	AdministrationStore
 	AttemptStore
 	JobStore
@@ -123,7 +127,7 @@ type Account struct {
 	Name              *string
 	Email             Email
 	PasswordHash      string // encoded by package password
-	CredentialVersion int64  // raised by every change of the password, and by disabling and enabling the account
+	CredentialVersion int64  // raised by every change of the password, by disabling and enabling the account, and by its deletion
 	Fields            userfields.Values
 	Disabled          bool
 	Created, Updated  time.Time
@@ -159,9 +163,11 @@ type Service struct {
 	logKey   [32]byte // key of digests in the log
 	wake     func()   // wakes the outbox worker after a job was stored
 
-	rejected func(limit string) // see CountRejections
+	rejected   func(limit string)       // see CountRejections
+	suppressed func(kind mailtext.Kind) // see CountSuppressedMails
 
-	requireVerification atomic.Bool // see RequireVerification
+	required atomic.Bool // see RequireVerification
+	mailKey  digestKey
 
 	sessionWrites throttle.Memory // by session id
 	useWarnings   throttle.Memory // one key: limits the log warnings about last uses that were not stored
@@ -188,6 +194,8 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 		log:      log,
 		wake:     wake,
 		rejected: func(string) {},
+
+		suppressed: func(mailtext.Kind) {},
 	}
 	_, _ = rand.Read(s.logKey[:]) // it never fails
 	return s
@@ -197,6 +205,11 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 // that a limit refuses. f must be fast and safe for concurrent use. Call it before any
 // other method.
 func (s *Service) CountRejections(f func(limit string)) { s.rejected = f }
+
+// CountSuppressedMails makes the service call f, with the kind, for each mail that a limit
+// suppresses. f must be fast and safe for concurrent use. Call it before any other
+// method.
+func (s *Service) CountSuppressedMails(f func(kind mailtext.Kind)) { s.suppressed = f }
 
 // retryAfter is the Retry-After of errors that the database or the hashing queue
 // has caused.

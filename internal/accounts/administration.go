@@ -26,8 +26,8 @@ type AdministrationStore interface {
 	SearchAccounts(ctx context.Context, q AccountSearch) (AccountPage, error)
 	// Account returns an account by its id. ErrNotFound.
 	Account(ctx context.Context, id int64) (SeenAccount, error)
-	// SetEmail sets the account's e-mail, or removes it if it is the zero value,
-	// changes the login along if that is the old e-mail, voids every token, and stores
+	// SetEmail sets the account's e-mail as unconfirmed, or removes it if it is the zero
+	// value; the account waits for no address any more. It changes the login along if that is the old e-mail, voids every token, and stores
 	// the jobs. It calls jobs under a lock with the account before the change; an error
 	// of jobs cancels the change. Setting the present e-mail changes nothing.
 	// ErrNotFound, *TakenError.
@@ -35,11 +35,13 @@ type AdministrationStore interface {
 	// SetDisabled disables or enables an account, raises the credential version,
 	// ends every session, voids every mailed token and stores the jobs. If the account
 	// is in that state already it changes nothing. Enabling does all of this too, for an
-	// account that was disabled in another way. ErrNotFound.
+	// account that was disabled in another way; it undoes a deletion by the user.
+	// Disabling does all of this for an account that its user has deleted: they cannot
+	// undo that any more, and it is still erased in time. ErrNotFound.
 	SetDisabled(ctx context.Context, id int64, disabled bool, jobs ...NewJob) error
 	// DeleteAccount removes an account with its sessions, tokens, mails and known
 	// addresses, anonymises its audit entries, and stores the jobs. It calls remains for
-	// each waiting job of the account and each waiting KindRecovery job: the result
+	// each waiting job of the account and each waiting KindRecovery and KindResend job: the result
 	// replaces the job's payload, and nil removes the job. ErrNotFound.
 	DeleteAccount(ctx context.Context, id int64, remains func(Account, outbox.Job) []byte, jobs ...NewJob) error
 	// AuditEntries returns the entries of the audit log that match the request,
@@ -131,7 +133,7 @@ func checkRange(invalid *personal.FieldErrors, parameter string, n, maximum int6
 }
 
 func userOf(a SeenAccount) personal.User {
-	return personal.User{
+	user := personal.User{
 		ID:       a.ID,
 		Login:    a.Login,
 		Name:     a.Name,
@@ -143,8 +145,11 @@ func userOf(a SeenAccount) personal.User {
 
 		EmailVerified:   a.EmailVerified,
 		UnverifiedEmail: a.Unverified.Address,
-		EraseAt:         a.EraseAt,
 	}
+	if a.Deleted() {
+		user.EraseAt = a.EraseAt
+	}
+	return user
 }
 
 // User implements [personal.Administration].
@@ -180,7 +185,9 @@ func (s *Service) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) 
 	return s.committed(personal.CodeNotFound, "updating an account", err)
 }
 
-// SetEmail implements [personal.Administration].
+// SetEmail implements [personal.Administration]. The address is unconfirmed, and its
+// owner is asked to confirm it. An account that waits for its address to be confirmed
+// waits no longer: the administrator vouches for its user, who can sign in.
 func (s *Service) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
 	var email Email
 	if r.Email != "" {
@@ -193,7 +200,15 @@ func (s *Service) SetEmail(ctx context.Context, r personal.SetEmailRequest) erro
 		if email.Key == "" && before.LoginKey == before.Email.Key {
 			return nil, personal.FieldErrors{"email": personal.FieldErrorRequired}.Err()
 		}
-		return s.emailChanged(ctx, personal.ActorAdministrator, before), nil
+		jobs := s.emailChanged(ctx, personal.ActorAdministrator, before)
+		if email.Key != "" && s.verifies() {
+			request := newMailRequest(ctx)
+			request.Locale = cmp.Or(before.Locale, request.Locale)
+			verification := jobOf(ctx, r.UserID, KindVerification, verificationJob{s.store.Now(), request})
+			verification.Replaces = true
+			jobs = append(jobs, verification)
+		}
+		return jobs, nil
 	})
 	return s.committed(personal.CodeNotFound, "setting an e-mail", err)
 }
@@ -236,13 +251,13 @@ func (s *Service) mustExist(ctx context.Context, id int64) error {
 
 // DeleteUser implements [personal.Administration].
 func (s *Service) DeleteUser(ctx context.Context, id int64) error {
-	err := s.store.DeleteAccount(ctx, id, s.remains, s.event(ctx, personal.ActorAdministrator, personal.EventUserDeleted, id))
+	err := s.store.DeleteAccount(ctx, id, s.remains, s.erased(ctx, personal.ActorAdministrator, id)...)
 	return s.committed(personal.CodeNotFound, "deleting an account", err)
 }
 
 // remains returns the payload that is left of a waiting job when the account is
 // deleted, nil for none. Of an event it is what happened, which the host has not
-// received yet; mails are dropped. A recovery of another account is left as it is.
+// received yet; mails are dropped. A request for a mail to another account is left as it is.
 func (s *Service) remains(a Account, j outbox.Job) []byte {
 	switch j.Kind {
 	case KindEvent:
@@ -252,7 +267,7 @@ func (s *Service) remains(a Account, j outbox.Job) []byte {
 		}
 		e.Address, e.RequestID = "", ""
 		return newJob(KindEvent, e).Payload
-	case KindRecovery:
+	case KindRecovery, KindResend:
 		var r recoveryJob
 		if json.Unmarshal(j.Payload, &r) != nil || !s.names(r, a) {
 			return j.Payload
@@ -261,11 +276,11 @@ func (s *Service) remains(a Account, j outbox.Job) []byte {
 	return nil
 }
 
-// names reports whether a waiting recovery holds the account's login or e-mail,
-// whether or not the recovery would find the account by it.
+// names reports whether a waiting request holds the account's login or e-mail, or the
+// address that it waits for, whether or not the request would find the account by it.
 func (s *Service) names(r recoveryJob, a Account) bool {
 	for _, typed := range []string{r.Login, r.Email} {
-		if email, code := ParseEmail(typed); code == "" && (email.Key == a.Email.Key || email.Key == a.LoginKey) {
+		if email, code := ParseEmail(typed); code == "" && (email.Key == a.Email.Key || email.Key == a.LoginKey || email.Key == a.Unverified.Key) {
 			return true
 		}
 		if q := s.loginQuery(typed); q.LoginKey != "" && q.LoginKey == a.LoginKey {

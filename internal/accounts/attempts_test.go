@@ -220,21 +220,19 @@ func TestGuesses_OtherErrorsAreNotCharged(t *testing.T) {
 	}
 }
 
-func TestChangeEmail_SecondWithinAMinuteWaitsAndIsRefunded(t *testing.T) {
+func TestChangeEmail_SuppressedMailChangesNoResponse(t *testing.T) {
 	f, _ := guarded(t, testkit.SQLite(t))
 	c := f.register(t, "ada").Credentials
-	ask := func() error {
-		return f.service.ChangeEmail(at(t, "203.0.113.1"), personal.ChangeEmailRequest{Credentials: c, Password: goodPassword, Email: "new@example.com"})
-	}
-	wantCode(t, ask(), "")
 	for range 20 {
-		err := ask()
-		var e *personal.Error
-		if !errors.As(err, &e) || e.Code != personal.CodeTooManyAttempts || e.RetryAfter != time.Minute {
-			t.Fatalf("got %v, want too_many_attempts with a wait of a minute", err)
-		}
+		wantCode(t, f.service.ChangeEmail(at(t, "203.0.113.1"), personal.ChangeEmailRequest{
+			Credentials: c, Password: goodPassword, Email: "new@example.com",
+		}), "")
+		f.drain(t)
 	}
-	for range 14 {
+	if got := f.recipients(); len(got) != 1 {
+		t.Errorf("got mails to %v, want one", got)
+	}
+	for range 14 { // the correct passwords were refunded
 		f.wantTry(t, "203.0.113.1", "ada", otherPassword, personal.CodeInvalidCredentials)
 	}
 }

@@ -81,7 +81,9 @@ func newDomain(t *testing.T, url string, host personal.Host) *accounts.Service {
 		t.Fatalf("making a hasher: %v", err)
 	}
 	f := &fixture{worker: &outbox.Worker{Store: db, Log: log}}
-	service := accounts.New(testSettings(), db, hasher, host, log, f.worker.Wake)
+	settings := testSettings()
+	optional(&settings)
+	service := accounts.New(settings, db, hasher, host, log, f.worker.Wake)
 	f.worker.Handlers = service.Jobs()
 	f.work(t)
 	return service

@@ -36,6 +36,13 @@ func TestCost_StatementsAndAllocations(t *testing.T) {
 			_, err := f.service.Profile(at(t, "203.0.113.1"), *c)
 			return err
 		}, 1, 1, 125, 90},
+		{"registration", func(t *testing.T, f *fixture, c *personal.Credentials) error {
+			login := fmt.Sprint("user", f.clock.Now().Unix())
+			_, err := f.service.Register(at(t, "203.0.113.1"), personal.RegisterRequest{
+				Login: login, Password: goodPassword, ConfirmPassword: goodPassword, Email: login + "@example.com",
+			})
+			return err
+		}, 14, 14, 560, 420},
 		{"sign-in", func(t *testing.T, f *fixture, c *personal.Credentials) error {
 			_, err := f.service.Authorize(at(t, "203.0.113.1"), personal.AuthorizeRequest{Login: "ada", Password: goodPassword})
 			return err
@@ -50,6 +57,8 @@ func TestCost_StatementsAndAllocations(t *testing.T) {
 				}
 				f, h := guarded(t, url)
 				counter := &statementCounter{}
+				optional(&f.settings)
+				f.settings.Throttle.Register.Burst = 1000
 				f.service = f.serve(counter.open(t, f, url), h)
 				credentials := f.register(t, "ada").Credentials
 				call := func() {

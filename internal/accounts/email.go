@@ -5,15 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// EmailStore confirms e-mail changes.
+// EmailStore requests and confirms e-mail changes.
 type EmailStore interface {
-	// RedeemEmail uses up an e-mail token: it sets the account's e-mail, changes the
+	// RequestEmail stores the job of an e-mail change. ErrNotFound; *TakenError if the
+	// new e-mail is another account's, which makes the charges in the same transaction,
+	// or *WaitError if they are refused.
+	RequestEmail(ctx context.Context, accountID int64, newEmailKey string, change NewJob, onTaken ...throttle.Charge) error
+	// RedeemEmail uses up an e-mail token: it sets the account's e-mail as confirmed, changes the
 	// login along if that is the old e-mail, voids every token and stores the jobs.
 	// ErrNotFound if the token is void, expired or unknown by now, or the account
 	// disabled; *TakenError if the address has been taken meanwhile, which does not use
@@ -36,12 +40,6 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	if err != nil {
 		return err
 	}
-	request := newMailRequest(ctx)
-	reserve := reservation(request, who.account.ID, PurposeEmail)
-	if wait, err := s.store.MailWait(ctx, reserve); err != nil || wait > 0 {
-		s.refund(ctx, attempt)
-		return s.mailRefused(ctx, wait, err)
-	}
 	invalid := maps.Clone(r.FieldErrors)
 	email, code := ParseEmail(r.Email)
 	check(&invalid, "email", code)
@@ -55,38 +53,30 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 		}
 		return err
 	}
-	// A mail that could not be redeemed is not sent. Whether the address is still free
-	// at confirmation, the database decides then.
-	reserve.NewEmailKey, reserve.OnTaken = email.Key, s.takenEmail(ctx, false)
 	change := jobOf(ctx, who.account.ID, KindEmailChange, emailJob{
-		AccountID: who.account.ID, From: who.account.Email.Key, To: email.Address, Version: who.account.CredentialVersion, mailRequest: request,
+		AccountID: who.account.ID, From: who.account.Email.Key, To: email.Address, Version: who.account.CredentialVersion,
+		mailRequest: newMailRequest(ctx),
 	})
 	change.Replaces = true // a mistyped address may never accept its mail
-	wait, err := s.store.ReserveMail(ctx, reserve, change)
+	// A mail that could not be redeemed is not sent. Whether the address is still free
+	// at confirmation, the database decides then.
+	err = s.store.RequestEmail(ctx, who.account.ID, email.Key, change, s.takenEmail(ctx, false)...)
 	var taken *TakenError
 	if !errors.As(err, &taken) { // learning that an address is taken also costs a guess
 		s.refund(ctx, attempt)
 	}
-	if err != nil || wait > 0 {
-		return s.mailRefused(ctx, wait, err)
+	if errors.Is(err, ErrNotFound) {
+		return refusal(personal.CodeUnauthenticated)
+	}
+	if err != nil {
+		return s.notStored(ctx, "requesting an e-mail change", err)
 	}
 	s.wake()
 	return nil
 }
 
-// mailRefused is the error of a mail that could not be reserved.
-func (s *Service) mailRefused(ctx context.Context, wait time.Duration, err error) error {
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return refusal(personal.CodeUnauthenticated)
-	case err != nil:
-		return s.notStored(ctx, "reserving an e-mail confirmation", err)
-	}
-	return &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: wait}
-}
-
 // sendEmailToken mails a token to the new address, unless the account's e-mail or
-// password has changed since the request.
+// password has changed since the request, or the address got too many of these mails.
 func (s *Service) sendEmailToken(ctx context.Context, _ int64, r emailJob) error {
 	account, err := s.store.Account(ctx, r.AccountID)
 	if errors.Is(err, ErrNotFound) {
@@ -99,12 +89,17 @@ func (s *Service) sendEmailToken(ctx context.Context, _ int64, r emailJob) error
 		return nil
 	}
 	email, _ := ParseEmail(r.To)
+	granted, err := s.reserveMail(ctx, mailtext.EmailChange, r.mailRequest, email)
+	if err != nil || !granted {
+		return err
+	}
 	return s.mailToken(ctx, mailtext.EmailChange, r.mailRequest, email.Address, s.settings.EmailURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
 		AccountID: r.AccountID, Purpose: PurposeEmail, CredentialVersion: r.Version, AccountEmailKey: r.From, Email: email,
 	})
 }
 
-// ConfirmEmail implements [personal.Service].
+// ConfirmEmail implements [personal.Service]. It takes the tokens of an e-mail change
+// and of a verification.
 func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) (userID int64, err error) {
 	if err := s.chargeConfirmation(ctx); err != nil {
 		return 0, err
@@ -115,6 +110,9 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 		return 0, err
 	}
 	digest, account, err := s.findMailToken(ctx, PurposeEmail, r.Token)
+	if personal.CodeOf(err) == personal.CodeInvalidToken {
+		return s.confirmVerification(ctx, r.Token)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -129,26 +127,8 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 // old address, whose owner may not have made the change.
 func (s *Service) emailChanged(ctx context.Context, by personal.Actor, account Account) []NewJob {
 	jobs := []NewJob{s.event(ctx, by, personal.EventEmailChanged, account.ID)}
-	if account.Email.Address != "" {
-		request := newMailRequest(ctx)
-		if by == personal.ActorUser {
-			request.Address = personal.CallFrom(ctx).Address
-		}
-		jobs = append(jobs, jobOf(ctx, account.ID, KindEmailNotice, noticeJob{To: account.Email.Address, Time: s.store.Now(), mailRequest: request}))
+	if account.Email.Key != "" {
+		jobs = append(jobs, s.notice(ctx, by, mailtext.EmailChanged, account.ID, account.Email.Address)...)
 	}
 	return jobs
-}
-
-// noticeJob notifies the former address of an account.
-type noticeJob struct {
-	To   string    `json:"to"`
-	Time time.Time `json:"time,omitzero"` // of the change; jobs of the previous release have none
-	mailRequest
-}
-
-func (s *Service) sendEmailNotice(ctx context.Context, accountID int64, r noticeJob) error {
-	if r.Time.IsZero() {
-		r.Time = s.store.Now()
-	}
-	return s.send(ctx, accountID, mailtext.EmailChanged, r.mailRequest, r.To, mailtext.Letter{Time: r.Time, Address: r.Address})
 }

@@ -11,25 +11,17 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// MailStore limits mails and keeps the digests of mailed tokens.
+// MailStore keeps the digests of mailed tokens.
 type MailStore interface {
-	// ReserveMail records that a mail of this purpose is about to be sent to the
-	// account, if the limits allow it, and stores the jobs with their payloads unchanged. A repeated reservation with
-	// the same MailID is granted and not counted again. If a limit is used up it
-	// returns the wait, at least one second, and stores nothing. ErrNotFound;
-	// *TakenError if NewEmailKey is another account's, which charges OnTaken in the same
-	// transaction, or *WaitError if that is refused.
-	ReserveMail(ctx context.Context, r MailReservation, jobs ...NewJob) (wait time.Duration, err error)
-	// MailWait is the wait that ReserveMail would return now.
-	MailWait(ctx context.Context, r MailReservation) (wait time.Duration, err error)
-	// AddMailToken stores one more token of a reserved mail. Earlier tokens stay
+	// AddMailToken stores one more token. Earlier tokens stay
 	// valid. ErrStale if the account's password or e-mail is not the one that the token
-	// was made for any more, or the account is disabled or deleted.
+	// was made for any more, or the account does not exist or is disabled (for a
+	// PurposeDeletion: unless by a deletion that stands), or has the address
+	// of a PurposeVerification neither as its e-mail nor as its Unverified one.
 	AddMailToken(ctx context.Context, t MailToken) error
 	// FindMailToken returns the account of a token that is neither void nor
 	// expired. ErrNotFound.
@@ -43,20 +35,10 @@ type MailPurpose string
 const (
 	PurposeRecovery MailPurpose = "recovery"
 	PurposeEmail    MailPurpose = "email"
+	PurposeDeletion MailPurpose = "deletion" // undoes it; the only tokens that work while the account is disabled
+
+	PurposeVerification MailPurpose = "verification"
 )
-
-// MailReservation is a request to send one mail.
-type MailReservation struct {
-	MailID    string
-	AccountID int64
-	Purpose   MailPurpose
-	Gap       time.Duration // since the last mail of the purpose to the account
-	Max       int           // mails of the purpose to the account within Window
-	Window    time.Duration
-
-	NewEmailKey string            // an e-mail that must not be another account's; "": none
-	OnTaken     []throttle.Charge // charged if it is another account's
-}
 
 // MailToken is a token that was mailed.
 type MailToken struct {
@@ -65,18 +47,8 @@ type MailToken struct {
 	Digest            [32]byte
 	CredentialVersion int64  // the account's when the token was made
 	AccountEmailKey   string // likewise
-	Email             Email  // PurposeEmail: the new address
+	Email             Email  // PurposeEmail: the new address; PurposeVerification: the address to confirm
 	Expires           time.Time
-}
-
-// MailWindow is how long a mail counts towards the limit of mails of one purpose to
-// an account (HTTP contract, section 3), regardless of the caller.
-const MailWindow = time.Hour
-
-// reservation returns the reservation of a mail with the limits of the contract: one
-// a minute and five within MailWindow.
-func reservation(r mailRequest, accountID int64, p MailPurpose) MailReservation {
-	return MailReservation{MailID: r.MailID, AccountID: accountID, Purpose: p, Gap: time.Minute, Max: 5, Window: MailWindow}
 }
 
 // mailRequest is what the job of a mail keeps of the call that caused it.

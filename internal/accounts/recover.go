@@ -2,77 +2,85 @@ package accounts
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
 // RecoveryStore completes recoveries.
 type RecoveryStore interface {
 	// RedeemRecovery uses up a recovery token: it sets the hash, raises the credential
-	// version, voids every token and ends every session of the account, and stores the
-	// jobs. ErrNotFound if the token is void, expired or unknown by now, or the account
+	// version, confirms the e-mail, voids every token and ends every session of the
+	// account, and stores the jobs. ErrNotFound if the token is void, expired or unknown by now, or the account
 	// disabled.
 	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, jobs ...NewJob) error
 }
 
-// recoveryJob is a recovery request. The account has not been looked up yet.
+// recoveryJob is a request for a mail to an account that has not been looked up yet: a
+// recovery, or another verification mail.
 type recoveryJob struct {
 	Login string `json:"login,omitempty"`
 	Email string `json:"email,omitempty"`
 	mailRequest
 }
 
-// Recover implements [personal.Service]. It stores one row and looks up nothing, so
-// neither its response nor its duration reveals whether an account exists.
+// Recover implements [personal.Service].
 func (s *Service) Recover(ctx context.Context, r personal.RecoverRequest) error {
+	return s.requestMail(ctx, KindRecovery, r.Login, r.Email, r.FieldErrors)
+}
+
+// requestMail stores a request for a mail to the account with a login or an e-mail. It
+// stores one row and looks up nothing, so neither its response nor its duration reveals
+// whether an account exists.
+func (s *Service) requestMail(ctx context.Context, kind outbox.Kind, login, email string, malformed personal.FieldErrors) error {
 	attempt := append(s.perNetwork(ctx, "recover", s.settings.Throttle.Recover), s.waitingRecovery()...)
 	if err := s.charge(ctx, attempt); err != nil {
 		return err
 	}
-	err := recoverErrors(r).Err()
+	err := requestErrors(login, email, malformed).Err()
 	if err == nil {
 		request := newMailRequest(ctx)
 		request.Address = personal.CallFrom(ctx).Address
-		err = s.store.Enqueue(ctx, jobOf(ctx, 0, KindRecovery, recoveryJob{Login: r.Login, Email: r.Email, mailRequest: request}))
+		err = s.store.Enqueue(ctx, jobOf(ctx, 0, kind, recoveryJob{Login: login, Email: email, mailRequest: request}))
 	}
 	if err != nil {
 		s.refund(ctx, s.waitingRecovery())
-		return fail("storing a recovery job", err)
+		return fail("storing a request for a mail", err)
 	}
 	s.wake()
 	return nil
 }
 
-// recoverErrors checks the form of a request, not whether an account exists.
-func recoverErrors(r personal.RecoverRequest) personal.FieldErrors {
-	invalid := maps.Clone(r.FieldErrors)
-	if r.Login == "" && r.Email == "" && len(invalid) == 0 {
+// requestErrors checks the form of a request, not whether an account exists.
+func requestErrors(login, email string, malformed personal.FieldErrors) personal.FieldErrors {
+	invalid := maps.Clone(malformed)
+	if login == "" && email == "" && len(invalid) == 0 {
 		invalid.Add("login", personal.FieldErrorRequired)
 		invalid.Add("email", personal.FieldErrorRequired)
 	}
-	if utf8.RuneCountInString(r.Login) > maxEmail {
+	if utf8.RuneCountInString(login) > maxEmail {
 		invalid.Add("login", personal.FieldErrorTooLong)
 	}
-	if r.Email != "" {
-		_, code := ParseEmail(r.Email)
+	if email != "" {
+		_, code := ParseEmail(email)
 		check(&invalid, "email", code)
 	}
 	return invalid
 }
 
-// runRecovery runs a recovery, which then no longer counts as waiting. If it fails
-// it is retried, and still counts.
-func (s *Service) runRecovery(ctx context.Context, _ int64, r recoveryJob) error {
-	if err := s.sendRecovery(r.withCall(ctx), r); err != nil {
-		return err
+// lookedUp returns a function that runs a request, which then no longer counts as
+// waiting. If it fails it is retried, and still counts.
+func (s *Service) lookedUp(send func(context.Context, recoveryJob) error) func(context.Context, int64, recoveryJob) error {
+	return func(ctx context.Context, _ int64, r recoveryJob) error {
+		if err := send(r.withCall(ctx), r); err != nil {
+			return err
+		}
+		s.refund(ctx, s.waitingRecovery())
+		return nil
 	}
-	s.refund(ctx, s.waitingRecovery())
-	return nil
 }
 
 // sendRecovery mails a token, if the request finds an account with an e-mail. If
@@ -88,12 +96,9 @@ func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
 		return err
 	}
 	event := s.event(ctx, personal.ActorUser, personal.EventRecoveryRequested, account.ID)
-	wait, err := s.store.ReserveMail(ctx, reservation(r.mailRequest, account.ID, PurposeRecovery), event)
-	if errors.Is(err, ErrNotFound) || wait > 0 {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reserving a recovery mail: %w", err)
+	granted, err := s.reserveMail(ctx, mailtext.Recovery, r.mailRequest, account.Email, event)
+	if err != nil || !granted {
+		return err
 	}
 	return s.mailToken(ctx, mailtext.Recovery, r.mailRequest, account.Email.Address, s.settings.RecoveryURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
 		AccountID: account.ID, Purpose: PurposeRecovery, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key,
@@ -124,8 +129,12 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if err != nil {
 		return 0, fail("hashing a password", err)
 	}
-	event := s.event(ctx, personal.ActorUser, personal.EventRecovered, account.ID)
-	err = s.store.RedeemRecovery(ctx, digest, hash, event)
+	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventRecovered, account.ID)}
+	jobs = append(jobs, s.notice(ctx, personal.ActorUser, mailtext.Recovered, account.ID, "")...)
+	if !account.EmailVerified { // the token has reached it
+		jobs = append(jobs, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
+	}
+	err = s.store.RedeemRecovery(ctx, digest, hash, jobs...)
 	if err == nil {
 		s.addKnownAddress(ctx, account.ID) // so that others' guesses do not lock the user out here
 	}

@@ -30,8 +30,12 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	if len(schema.Malformed(r.Fields)) > 0 {
 		return personal.SignedIn{}, refusal(personal.CodeMalformedRequest)
 	}
-	account, prepared, invalid := s.newAccount(r, schema)
-	attempt := append(s.perNetwork(ctx, "register", s.settings.Throttle.Register), s.takenEmail(ctx, true)...)
+	account, prepared, invalid := s.newAccount(ctx, r, schema)
+	attempt := s.perNetwork(ctx, "register", s.settings.Throttle.Register)
+	required := s.verificationRequired()
+	if !required { // else nobody learns here that an e-mail is taken
+		attempt = append(attempt, s.takenEmail(ctx, true)...)
+	}
 	if invalid != nil { // refused like any other attempt, but not charged
 		if err := s.checkLimits(ctx, attempt); err != nil {
 			return personal.SignedIn{}, err
@@ -48,11 +52,12 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	if err != nil {
 		return personal.SignedIn{}, fail("hashing a password", err)
 	}
+	if required {
+		return personal.SignedIn{}, s.registerUnverified(ctx, account)
+	}
 	session, secret := s.newSession(ctx, 0)
 	account.Created, account.Updated = session.Created, session.Created
-	account.ID, err = s.store.CreateAccount(ctx, account, session, func(id int64) []NewJob {
-		return []NewJob{s.event(ctx, personal.ActorUser, personal.EventRegistered, id)}
-	}, s.takenEmail(ctx, false)...)
+	account.ID, err = s.store.CreateAccount(ctx, account, session, func(id int64) []NewJob { return s.registered(ctx, id) }, s.takenEmail(ctx, false)...)
 	if err != nil {
 		return personal.SignedIn{}, s.notStored(ctx, "creating an account", err)
 	}
@@ -62,9 +67,9 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 
 // newAccount checks the request and returns the new account, without its password
 // hash, and the password prepared for hashing.
-func (s *Service) newAccount(r personal.RegisterRequest, schema *userfields.Schema) (account Account, prepared string, err error) {
+func (s *Service) newAccount(ctx context.Context, r personal.RegisterRequest, schema *userfields.Schema) (account Account, prepared string, err error) {
 	invalid := maps.Clone(r.FieldErrors)
-	account = Account{Login: r.Login, CredentialVersion: 1}
+	account = Account{Login: r.Login, CredentialVersion: 1, Locale: personal.CallFrom(ctx).Locale}
 	var code personal.FieldErrorCode
 	account.LoginKey, code = LoginKey(r.Login)
 	check(&invalid, "login", code)

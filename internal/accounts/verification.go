@@ -1,21 +1,196 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// RequireVerification switches VerificationRequired on or off: it is in force only while
-// every plugin version that can run on the database enforces it. Until the first call it
-// is off, and works like VerificationOptional. It may be called at any time.
-func (s *Service) RequireVerification(on bool) { s.requireVerification.Store(on) }
+// VerificationStore keeps accounts whose e-mail is to be confirmed.
+type VerificationStore interface {
+	// CreateUnverified stores an account that waits for its Unverified address to be
+	// confirmed, and the jobs, which it requests with the new account's id. It reads no
+	// address: its statements are the same whether or not the address is another
+	// account's. *TakenError, which names the login.
+	CreateUnverified(ctx context.Context, a Account, jobs func(id int64) []NewJob) (id int64, err error)
+	// FindWaiting returns the ids of accounts that wait for an address and are not
+	// disabled, two at most.
+	FindWaiting(ctx context.Context, emailKey string) (ids []int64, err error)
+	// RedeemVerification uses up a verification token: the account's e-mail is
+	// confirmed, or, if the account waits for the address, that becomes its e-mail and
+	// is confirmed. It voids every token and stores the jobs. ErrNotFound if the token
+	// is void, expired or unknown by now, or the account disabled; *TakenError if the
+	// address has become another account's, which does not use up the token.
+	RedeemVerification(ctx context.Context, digest [32]byte, jobs ...NewJob) error
+}
 
-// verificationRequired reports whether new accounts must verify their e-mail before they
-// can sign in.
-func (s *Service) verificationRequired() bool { return s.requireVerification.Load() }
+// RequireVerification sets whether new accounts must confirm their e-mail before
+// their first sign-in: that is in force only while every plugin version that can run on
+// the database enforces it. Until the first call it is off, and VerificationRequired
+// works like VerificationOptional. It may be called at any time.
+func (s *Service) RequireVerification(on bool) { s.required.Store(on) }
 
-// ResendVerification implements [personal.Service].
-func (s *Service) ResendVerification(context.Context, personal.ResendVerificationRequest) error {
-	return refusal(personal.CodeNotFound)
+func (s *Service) verificationRequired() bool { return s.required.Load() }
+
+// verifies reports whether users are asked to confirm their e-mail.
+func (s *Service) verifies() bool {
+	return s.settings.EmailVerification == VerificationOptional || s.settings.EmailVerification == VerificationRequired
+}
+
+// registerUnverified creates an account that waits for its e-mail to be confirmed.
+// Neither the response nor the statements before it depend on whose address it is:
+// the job decides that.
+func (s *Service) registerUnverified(ctx context.Context, account Account) error {
+	account.Unverified, account.Email = account.Email, Email{}
+	account.Created = s.store.Now()
+	account.Updated = account.Created
+	_, err := s.store.CreateUnverified(ctx, account, func(id int64) []NewJob { return s.registered(ctx, id) })
+	if err != nil {
+		return s.admit(ctx, "creating an account", err)
+	}
+	s.wake()
+	return nil
+}
+
+// registered are the jobs that follow a registration: the event, and the mail that
+// proves the address.
+func (s *Service) registered(ctx context.Context, id int64) []NewJob {
+	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventRegistered, id)}
+	if s.verifies() {
+		r := newMailRequest(ctx)
+		r.Address = personal.CallFrom(ctx).Address
+		jobs = append(jobs, jobOf(ctx, id, KindVerification, verificationJob{s.store.Now(), r}))
+	}
+	return jobs
+}
+
+// verificationJob is a mail to the address of the job's account that is not confirmed
+// when the job runs.
+type verificationJob struct {
+	Time time.Time `json:"time"` // of the request
+	mailRequest
+}
+
+// sendVerification mails a token to the account's unconfirmed address. If the account
+// waits for an address that is another account's, it notifies that account's user
+// instead, in the language of that account.
+func (s *Service) sendVerification(ctx context.Context, accountID int64, r verificationJob) error {
+	if !s.verifies() {
+		return nil
+	}
+	account, err := s.store.Account(ctx, accountID)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("finding the account of a verification: %w", err)
+	}
+	to := account.Unverified
+	if to.Key == "" {
+		to = account.Email
+	}
+	if account.Disabled || account.EmailVerified || to.Key == "" {
+		return nil
+	}
+	if account.Unverified.Key != "" {
+		owner, taken, err := s.findAccount(ctx, AccountQuery{EmailKey: to.Key})
+		if err != nil {
+			return err
+		}
+		if taken {
+			return s.sendRegistrationAttempt(ctx, owner.ID, r)
+		}
+	}
+	granted, err := s.reserveMail(ctx, mailtext.Verification, r.mailRequest, to)
+	if err != nil || !granted {
+		return err
+	}
+	lasting := mailtext.Letter{Lifetime: s.settings.VerificationLifetime}
+	return s.mailToken(ctx, mailtext.Verification, r.mailRequest, to.Address, s.settings.RegistrationURL, lasting, MailToken{
+		AccountID: accountID, Purpose: PurposeVerification, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key, Email: to,
+	})
+}
+
+// sendRegistrationAttempt tells the owner of an address that an account was registered
+// with it, which that account will not get. A disabled account's user is told too:
+// they may be the one who has registered, and waits for a mail.
+func (s *Service) sendRegistrationAttempt(ctx context.Context, ownerID int64, r verificationJob) error {
+	owner, err := s.store.Account(ctx, ownerID)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("finding the owner of an address: %w", err)
+	}
+	granted, err := s.reserveMail(ctx, mailtext.RegistrationAttempt, r.mailRequest, owner.Email)
+	if err != nil || !granted {
+		return err
+	}
+	r.Locale = cmp.Or(owner.Locale, r.Locale)
+	attempt := mailtext.Letter{Time: r.Time, Address: r.Address}
+	return s.send(ctx, ownerID, mailtext.RegistrationAttempt, r.mailRequest, owner.Email.Address, attempt)
+}
+
+// confirmVerification confirms the address that a verification token was mailed to.
+func (s *Service) confirmVerification(ctx context.Context, text string) (userID int64, err error) {
+	digest, account, err := s.findMailToken(ctx, PurposeVerification, text)
+	if err != nil {
+		return 0, err
+	}
+	err = s.store.RedeemVerification(ctx, digest, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
+	if err := s.committed(personal.CodeInvalidToken, "redeeming a verification token", err); err != nil {
+		return 0, err
+	}
+	return account.ID, nil
+}
+
+// ResendVerification implements [personal.Service], by the rules and limits of Recover.
+func (s *Service) ResendVerification(ctx context.Context, r personal.ResendVerificationRequest) error {
+	return s.requestMail(ctx, KindResend, r.Login, r.Email, r.FieldErrors)
+}
+
+// resendVerification sends another verification mail, if the request finds an account
+// with an unconfirmed address.
+func (s *Service) resendVerification(ctx context.Context, r recoveryJob) error {
+	if !s.verifies() {
+		return nil
+	}
+	accountID, err := s.findUnverified(ctx, r)
+	if err != nil || accountID == 0 {
+		return err
+	}
+	return s.sendVerification(ctx, accountID, verificationJob{s.store.Now(), r.mailRequest})
+}
+
+// findUnverified returns the account that a request means, 0 for none. An address
+// alone means the account that has it as its e-mail or, without one, the only account
+// that waits for it: if several wait, a stranger could choose which of them the
+// address's owner confirms.
+func (s *Service) findUnverified(ctx context.Context, r recoveryJob) (accountID int64, err error) {
+	email, _ := ParseEmail(r.Email)
+	q := AccountQuery{EmailKey: email.Key}
+	if r.Login != "" {
+		q = s.loginQuery(r.Login)
+	}
+	account, found, err := s.findAccount(ctx, q)
+	switch {
+	case err != nil:
+		return 0, err
+	case found && email.Key != "" && email.Key != account.Email.Key && email.Key != account.UnverifiedKey:
+		return 0, nil
+	case found:
+		return account.ID, nil
+	case q.EmailKey == "" || q.OwnEmail || email.Key != "" && email.Key != q.EmailKey:
+		return 0, nil
+	}
+	waiting, err := s.store.FindWaiting(ctx, q.EmailKey)
+	if err != nil || len(waiting) != 1 {
+		return 0, fail("finding the account that waits for an address", err)
+	}
+	return waiting[0], nil
 }

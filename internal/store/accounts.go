@@ -19,10 +19,11 @@ const insertTries = 3
 func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error) {
 	var row accountRow
 	err := s.scan(ctx, "find an account", s.read.NewSelect().Model(&row).
-		Column("id", "email", "email_key", "password_hash", "credential_version", "disabled").Where("?", matches(q)).Limit(1))
+		Column("id", "email", "email_key", "password_hash", "credential_version", "disabled", "unverified_key").Where("?", matches(q)).Limit(1))
 	return accounts.LoginAccount{
 		ID: row.ID, Email: accounts.Email{Address: row.Email, Key: row.EmailKey},
 		PasswordHash: row.PasswordHash, CredentialVersion: row.CredentialVersion, Disabled: row.Disabled,
+		UnverifiedKey: row.UnverifiedKey,
 	}, err
 }
 
@@ -51,7 +52,7 @@ func (s *Store) CreateAccount(
 		if _, err := tx.NewInsert().Model(&session).Exec(ctx); err != nil {
 			return err
 		}
-		return s.addJobs(ctx, tx, jobs(row.ID))
+		return execAll(ctx, tx, insertJobs(tx, jobs(row.ID), s.Now())...)
 	})
 	switch {
 	case err != nil:

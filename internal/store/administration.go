@@ -105,13 +105,14 @@ func (s *Store) selectSeen(rows any) *bun.SelectQuery {
 // matchingWhole adds the conditions for keys that are the whole text. They use the
 // indexes of the keys.
 func matchingWhole(query *bun.SelectQuery, q accounts.AccountSearch) {
-	query.WhereOr("a.login_key = ?", q.Key).WhereOr("a.email_key = ?", q.Key)
+	query.WhereOr("a.login_key = ?", q.Key).WhereOr("a.email_key = ?", q.Key).WhereOr("a.unverified_key = ?", q.Key)
 }
 
 // matchingPart adds the conditions for keys and names that contain the text.
 func (s *Store) matchingPart(query *bun.SelectQuery, q accounts.AccountSearch) {
 	key := containing(q.Key)
-	query.WhereOr("a.login_key LIKE ? ESCAPE '!'", key).WhereOr("a.email_key LIKE ? ESCAPE '!'", key)
+	query.WhereOr("a.login_key LIKE ? ESCAPE '!'", key).WhereOr("a.email_key LIKE ? ESCAPE '!'", key).
+		WhereOr("a.unverified_key LIKE ? ESCAPE '!'", key)
 	for _, text := range caseVariants(q.Text) {
 		query.WhereOr("a.name ? ? ESCAPE '!'", s.like, containing(text))
 	}
@@ -154,7 +155,7 @@ func (s *Store) SetEmail(
 		if err != nil {
 			return err
 		}
-		if err := s.setEmail(ctx, tx, id, email); err != nil {
+		if err := s.setEmail(ctx, tx, id, email, false); err != nil {
 			return err
 		}
 		if err := voidMailTokens(ctx, tx, id); err != nil {
@@ -170,11 +171,19 @@ func (s *Store) SetEmail(
 func (s *Store) SetDisabled(ctx context.Context, id int64, disabled bool, jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "disable or enable an account", func(ctx context.Context, tx bun.Tx) error {
 		row, err := s.lockAccount(ctx, tx, id)
-		if err != nil || row.Disabled == disabled {
+		if err != nil {
 			return err
 		}
-		_, err = exec(ctx, tx, "UPDATE personal_accounts SET disabled = ?, credential_version = credential_version + 1, updated = ? WHERE id = ?",
-			disabled, at(s.Now()), id)
+		var eraseAt micros
+		var eraseVersion int64
+		if disabled && row.account().Deleted() {
+			eraseAt, eraseVersion = row.EraseAt, row.CredentialVersion+1
+		} else if row.Disabled == disabled {
+			return nil
+		}
+		_, err = exec(ctx, tx, `UPDATE personal_accounts
+			SET disabled = ?, credential_version = credential_version + 1, erase_at = ?, erase_version = ?, updated = ? WHERE id = ?`,
+			disabled, eraseAt, eraseVersion, at(s.Now()), id)
 		if err != nil {
 			return err
 		}
@@ -197,18 +206,7 @@ func (s *Store) DeleteAccount(
 		if err != nil {
 			return err
 		}
-		_, err = exec(ctx, tx, "UPDATE personal_audit SET account_id = NULL, address = '', request_id = '' WHERE account_id = ?", id)
-		if err != nil {
-			return err
-		}
-		if err := eraseJobs(ctx, tx, row.account(), remains); err != nil {
-			return err
-		}
-		if err := s.addJobs(ctx, tx, jobs); err != nil { // while the account still exists
-			return err
-		}
-		_, err = exec(ctx, tx, "DELETE FROM personal_accounts WHERE id = ?", id)
-		return err
+		return s.eraseLocked(ctx, tx, row.account(), remains, jobs)
 	})
 	if err != nil {
 		return err
@@ -219,12 +217,30 @@ func (s *Store) DeleteAccount(
 	return nil
 }
 
+// eraseLocked removes a locked account.
+func (s *Store) eraseLocked(
+	ctx context.Context, tx bun.Tx, a accounts.Account, remains func(accounts.Account, outbox.Job) []byte, jobs []accounts.NewJob,
+) error {
+	_, err := exec(ctx, tx, "UPDATE personal_audit SET account_id = NULL, address = '', request_id = '' WHERE account_id = ?", a.ID)
+	if err != nil {
+		return err
+	}
+	if err := eraseJobs(ctx, tx, a, remains); err != nil {
+		return err
+	}
+	if err := s.addJobs(ctx, tx, jobs); err != nil { // while the account still exists
+		return err
+	}
+	_, err = exec(ctx, tx, "DELETE FROM personal_accounts WHERE id = ?", a.ID)
+	return err
+}
+
 // eraseJobs replaces or removes the waiting jobs that may name the account: its
-// own, and the recoveries, which belong to no account yet. It visits them in the
+// own, and requests for mails, which belong to no account yet. It visits them in the
 // order in which FinishJobs locks them.
 func eraseJobs(ctx context.Context, tx bun.Tx, a accounts.Account, remains func(accounts.Account, outbox.Job) []byte) error {
 	var rows []jobRow
-	err := tx.NewSelect().Model(&rows).Where("account_id = ? OR account_id IS NULL AND kind = ?", a.ID, accounts.KindRecovery).
+	err := tx.NewSelect().Model(&rows).Where("account_id = ? OR account_id IS NULL AND kind IN (?, ?)", a.ID, accounts.KindRecovery, accounts.KindResend).
 		Order("id").Scan(ctx)
 	if err != nil {
 		return err

@@ -7,76 +7,83 @@ import (
 	"github.com/uptrace/bun"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/throttle"
 )
 
-// ReserveMail implements accounts.MailStore. The lock on the account keeps two
-// reservations from counting the same mails. A repeated reservation stores no
-// jobs: the first one has stored them.
-func (s *Store) ReserveMail(
-	ctx context.Context, r accounts.MailReservation, jobs ...accounts.NewJob,
-) (wait time.Duration, err error) {
-	var taken bool
+// ReserveMail implements accounts.MailLimitStore. Reservations for one digest wait for
+// each other: the first statement locks a row that belongs to the digest. Nothing else
+// uses that row, so transactions that lock others before or after it cannot deadlock.
+func (s *Store) ReserveMail(ctx context.Context, r accounts.MailReservation, jobs ...accounts.NewJob) (granted bool, err error) {
 	err = s.inTx(ctx, "reserve a mail", func(ctx context.Context, tx bun.Tx) error {
-		if _, err := s.lockAccount(ctx, tx, r.AccountID); err != nil {
+		_, err := exec(ctx, tx, `INSERT INTO personal_throttle (key, tat) VALUES (?, ?)
+			ON CONFLICT (key) DO UPDATE SET tat = excluded.tat`, r.Digest[:], at(s.Now()))
+		if err != nil {
 			return err
 		}
-		var repeated bool
-		err := tx.NewRaw(`SELECT EXISTS (SELECT 1 FROM personal_mails WHERE account_id = ? AND purpose = ? AND mail_id = ?)`,
-			r.AccountID, r.Purpose, r.MailID).Scan(ctx, &repeated)
-		if err != nil || repeated {
+		now := s.Now() // the lock may have taken long
+		repeated, allowed, err := mailAllowed(ctx, tx, r, now)
+		granted = repeated || allowed
+		if err != nil || repeated || !allowed {
 			return err
 		}
-		now := s.Now()
-		if r.NewEmailKey != "" {
-			err := tx.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE email_key = ? AND id <> ?)", r.NewEmailKey, r.AccountID).
-				Scan(ctx, &taken)
-			if err != nil {
-				return err
-			}
-			if taken {
-				return chargeAll(ctx, tx, r.OnTaken, now)
-			}
-		}
-		if wait, err = mailWait(ctx, tx, r, now); err != nil || wait > 0 {
-			return err
-		}
-		_, err = exec(ctx, tx, `INSERT INTO personal_mails (account_id, purpose, mail_id, created) VALUES (?, ?, ?, ?)`,
-			r.AccountID, r.Purpose, r.MailID, at(now))
+		_, err = exec(ctx, tx, "INSERT INTO personal_sent_mails (digest, kind, mail_id, created) VALUES (?, ?, ?, ?)",
+			r.Digest[:], r.Kind, r.MailID, at(now))
 		if err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
 	})
+	return granted && err == nil, err
+}
+
+// mailAllowed reports whether a mail was reserved before, and whether its limits allow
+// it.
+func mailAllowed(ctx context.Context, tx bun.Tx, r accounts.MailReservation, now time.Time) (repeated, allowed bool, err error) {
+	query := "SELECT EXISTS (SELECT 1 FROM personal_sent_mails WHERE digest = ? AND kind = ? AND mail_id = ?), TRUE"
+	args := []any{r.Digest[:], r.Kind, r.MailID}
+	for _, l := range r.Limits {
+		query += " AND (SELECT count(*) FROM personal_sent_mails WHERE digest = ? AND kind IN (?) AND created > ?) < ?"
+		args = append(args, r.Digest[:], bun.List(l.Kinds), at(now.Add(-l.Window)), l.Max)
+	}
+	err = tx.NewRaw(query, args...).Scan(ctx, &repeated, &allowed)
+	return repeated, allowed, err
+}
+
+// Key implements accounts.MailLimitStore.
+func (s *Store) Key(ctx context.Context, name string, candidate []byte) (key []byte, err error) {
+	const doing = "read a key"
+	_, err = s.exec(ctx, doing, "INSERT INTO personal_keys (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", name, candidate)
+	if err != nil {
+		return nil, err
+	}
+	// In a statement of its own, which sees what another node has inserted meanwhile.
+	err = s.scan(ctx, doing, s.write.NewRaw("SELECT value FROM personal_keys WHERE name = ?", name), &key)
+	return key, err
+}
+
+// RequestEmail implements accounts.EmailStore.
+func (s *Store) RequestEmail(
+	ctx context.Context, accountID int64, newEmailKey string, change accounts.NewJob, onTaken ...throttle.Charge,
+) error {
+	var taken bool
+	err := s.inTx(ctx, "request an e-mail change", func(ctx context.Context, tx bun.Tx) error {
+		if _, err := s.lockAccount(ctx, tx, accountID); err != nil {
+			return err
+		}
+		err := tx.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE email_key = ? AND id <> ?)", newEmailKey, accountID).
+			Scan(ctx, &taken)
+		if err != nil {
+			return err
+		}
+		if taken {
+			return chargeAll(ctx, tx, onTaken, s.Now())
+		}
+		return s.addJobs(ctx, tx, []accounts.NewJob{change})
+	})
 	if err == nil && taken {
-		err = &accounts.TakenError{Email: true}
+		return &accounts.TakenError{Email: true}
 	}
-	return wait, err
-}
-
-// MailWait implements accounts.MailStore.
-func (s *Store) MailWait(ctx context.Context, r accounts.MailReservation) (wait time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	wait, err = mailWait(ctx, s.read, r, s.Now())
-	return wait, wrap(ctx, "look at earlier mails", err)
-}
-
-// mailWait is how long one more mail has to wait: at least a second, or 0.
-func mailWait(ctx context.Context, db bun.IDB, r accounts.MailReservation, now time.Time) (time.Duration, error) {
-	var sent []micros // the latest first, as many as the window may hold
-	err := db.NewRaw(`SELECT created FROM personal_mails WHERE account_id = ? AND purpose = ? ORDER BY created DESC LIMIT ?`,
-		r.AccountID, r.Purpose, max(r.Max, 1)).Scan(ctx, &sent)
-	if err != nil || len(sent) == 0 {
-		return 0, err
-	}
-	wait := sent[0].time().Add(r.Gap).Sub(now)
-	if len(sent) >= r.Max {
-		wait = max(wait, sent[len(sent)-1].time().Add(r.Window).Sub(now))
-	}
-	if wait <= 0 {
-		return 0, nil
-	}
-	return max(wait, time.Second), nil
+	return err
 }
 
 // AddMailToken implements accounts.MailStore. The lock keeps a change of password
@@ -87,7 +94,10 @@ func (s *Store) AddMailToken(ctx context.Context, t accounts.MailToken) error {
 		if err != nil {
 			return staleIfMissing(err)
 		}
-		if account.CredentialVersion != t.CredentialVersion || account.EmailKey != t.AccountEmailKey || account.Disabled {
+		if account.CredentialVersion != t.CredentialVersion || account.EmailKey != t.AccountEmailKey || !worksFor(t.Purpose, account) {
+			return accounts.ErrStale
+		}
+		if t.Purpose == accounts.PurposeVerification && t.Email.Key != account.EmailKey && t.Email.Key != account.UnverifiedKey {
 			return accounts.ErrStale
 		}
 		_, err = tx.NewInsert().Model(&mailTokenRow{
@@ -122,7 +132,7 @@ func (s *Store) RedeemRecovery(ctx context.Context, digest [32]byte, hash string
 			return err
 		}
 		_, err = exec(ctx, tx, `UPDATE personal_accounts
-			SET password_hash = ?, credential_version = credential_version + 1, updated = ? WHERE id = ?`,
+			SET password_hash = ?, credential_version = credential_version + 1, verified_key = email_key, updated = ? WHERE id = ?`,
 			hash, at(s.Now()), row.AccountID)
 		if err != nil {
 			return err
@@ -141,7 +151,7 @@ func (s *Store) RedeemEmail(ctx context.Context, digest [32]byte, jobs ...accoun
 		if err != nil {
 			return err
 		}
-		if err := s.setEmail(ctx, tx, row.AccountID, accounts.Email{Address: row.Email, Key: row.EmailKey}); err != nil {
+		if err := s.setEmail(ctx, tx, row.AccountID, accounts.Email{Address: row.Email, Key: row.EmailKey}, true); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
@@ -149,26 +159,36 @@ func (s *Store) RedeemEmail(ctx context.Context, digest [32]byte, jobs ...accoun
 }
 
 // setEmail gives the account an address, or none, and changes its login along if
-// that is the old address. The condition finds an address that is taken already;
+// that is the old address. The account waits for no address any more. The condition finds an address that is taken already;
 // the unique index finds one that is taken in the same moment.
-func (s *Store) setEmail(ctx context.Context, tx bun.Tx, accountID int64, email accounts.Email) error {
+func (s *Store) setEmail(ctx context.Context, tx bun.Tx, accountID int64, email accounts.Email, verified bool) error {
 	taken := &accounts.TakenError{Email: true}
 	key := bun.NullZero(email.Key)
 	err := execOne(ctx, tx, taken, `UPDATE personal_accounts SET
 			login = CASE WHEN login_key = email_key THEN ? ELSE login END,
 			login_key = CASE WHEN login_key = email_key THEN ? ELSE login_key END,
-			email = ?, email_key = ?, updated = ?
+			email = ?, email_key = ?, verified_key = CASE WHEN ? THEN ? END, unverified_email = '', unverified_key = NULL, updated = ?
 		WHERE id = ? AND NOT EXISTS (SELECT 1 FROM personal_accounts other
 			WHERE other.id <> ? AND (other.email_key = ? OR other.login_key = ?))`,
-		email.Address, key, email.Address, key, at(s.Now()), accountID, accountID, key, key)
+		email.Address, key, email.Address, key, verified, key, at(s.Now()), accountID, accountID, key, key)
 	if isUniqueViolation(err) {
 		return taken
 	}
 	return err
 }
 
-// redeem finds a valid token of an account that is not disabled, locks the
-// account, and voids all its tokens. Of two transactions with the same token one
+// worksFor reports whether tokens of a purpose work for the account: those that undo a
+// deletion while that stands, all others while the account is enabled.
+func worksFor(p accounts.MailPurpose, row accountRow) bool {
+	if p == accounts.PurposeDeletion {
+		return row.account().Deleted()
+	}
+	return !row.Disabled
+}
+
+// redeem finds a valid token that works for its account, locks the account, and
+// voids all its tokens. It returns the token with the locked account. Of two
+// transactions with the same token one
 // waits for the lock and then finds the token gone.
 func (s *Store) redeem(ctx context.Context, tx bun.Tx, p accounts.MailPurpose, digest [32]byte) (row mailTokenRow, err error) {
 	if err := s.selectMailToken(tx, &row, p, digest).Scan(ctx); err != nil {
@@ -178,12 +198,13 @@ func (s *Store) redeem(ctx context.Context, tx bun.Tx, p accounts.MailPurpose, d
 	if err != nil {
 		return row, err
 	}
+	row.Account = &account
 	err = execOne(ctx, tx, accounts.ErrNotFound,
 		"DELETE FROM personal_mail_tokens WHERE digest = ? AND credential_version = ?", digest[:], account.CredentialVersion)
 	if err != nil {
 		return row, err
 	}
-	if account.Disabled {
+	if !worksFor(p, account) {
 		return row, accounts.ErrNotFound
 	}
 	return row, voidMailTokens(ctx, tx, row.AccountID)

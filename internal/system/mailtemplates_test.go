@@ -33,7 +33,7 @@ func TestMailTemplates_AreCheckedByEveryStartAndSwap(t *testing.T) {
 		u := s.newUser(t)
 		s.do(t, call{path: "recover/", params: params{"login": u.login}, header: http.Header{"Accept-Language": {"de-AT"}}}).want(t, "")
 		eventually(t, "the recovery mail has the subject "+want, func() bool {
-			return slices.ContainsFunc(s.mailsTo(t, u.email), func(m message) bool {
+			return slices.ContainsFunc(s.mailsTo(t, "", u.email), func(m message) bool {
 				return m.subject == want && strings.Contains(m.text, text) && strings.Contains(m.html, text)
 			})
 		})

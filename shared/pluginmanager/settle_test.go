@@ -139,7 +139,7 @@ func TestRollback_RefusedWhenTheOldProcessRefusesTheDatabase(t *testing.T) {
 
 func TestRollback_RefusedWithoutAVerdict(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { c.PreflightTimeout = 2 * time.Second })
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.PreflightTimeout = 3 * time.Second })
 	r.start(t)
 	r.use(t, "2.0.0")
 	r.folder.write("verdict 1.0.0", noVerdict)
@@ -196,7 +196,7 @@ func TestBake_LostWithoutAVerdictOnTheOldProcess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newSwapRig(t, func(c *pluginmanager.Config) { c.PreflightTimeout = 2 * time.Second })
+			r := newSwapRig(t, func(c *pluginmanager.Config) { c.PreflightTimeout = 3 * time.Second })
 			r.start(t)
 			old := r.Status().PID
 			r.use(t, "2.0.0")

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -9,77 +10,90 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
-	"github.com/cms-personal/personal/internal/throttle"
 )
 
 var mailCases = []testCase{
-	{"mails are limited by gap and by number in the window, per account and purpose", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		b, _ := w.createAny()
-		wantWait := func(want time.Duration, id string, account accounts.Account, p accounts.MailPurpose) {
+	{"mails are limited in exact periods, per address and set of kinds", func(t *testing.T, w *world) {
+		want := func(granted bool, id string, address byte, k mailtext.Kind) {
 			t.Helper()
-			got, err := w.ReserveMail(t.Context(), reservation(id, account, p))
-			w.must(err)
-			if got != want {
-				t.Errorf("mail %s: got wait %v, want %v", id, got, want)
+			if got := w.reserve(reservation(id, address, k)); got != granted {
+				t.Errorf("mail %s of kind %s to %d: got granted: %t, want %t", id, k, address, got, granted)
 			}
 		}
-		wantWait(0, "1", a, accounts.PurposeRecovery)
-		wantWait(time.Minute, "2", a, accounts.PurposeRecovery)
-		wantWait(0, "2", a, accounts.PurposeEmail)
-		wantWait(0, "2", b, accounts.PurposeRecovery)
-		w.pass(time.Minute - 10*time.Millisecond)
-		wantWait(time.Second, "2", a, accounts.PurposeRecovery) // at least a second
-		w.pass(10 * time.Millisecond)
-		wantWait(0, "2", a, accounts.PurposeRecovery)
+		const one, other, third = mailtext.Recovery, mailtext.NewAddress, mailtext.SessionTheft
+		want(true, "1", 1, one)
+		want(false, "2", 1, one)
+		want(true, "2", 1, other)
+		want(true, "2", 2, one)
+		w.pass(time.Minute - time.Microsecond)
+		want(false, "3", 1, one)
+		w.pass(time.Microsecond)
+		want(true, "3", 1, one)
 		w.pass(time.Minute)
-		wantWait(0, "3", a, accounts.PurposeRecovery)
+		want(false, "4", 1, other) // 3 of both kinds in the hour
+		want(false, "4", 1, one)
+		want(true, "4", 1, third) // a limit does not concern other kinds
+		w.pass(58*time.Minute - time.Microsecond)
+		want(false, "5", 1, other)
+		w.pass(time.Microsecond)
+		want(true, "5", 1, other) // the first two are an hour old
+		want(true, "5", 1, one)
 		w.pass(time.Minute)
-		wantWait(57*time.Minute, "4", a, accounts.PurposeRecovery) // 3 in the hour
-		w.pass(57 * time.Minute)
-		wantWait(0, "4", a, accounts.PurposeRecovery)
-		w.pass(time.Second)
-		wantWait(59*time.Second, "5", a, accounts.PurposeRecovery)
+		want(true, "6", 1, one)
+		want(false, "6", 1, other)
 	}},
 	{"a repeated reservation is granted and counted once, and its jobs are stored once", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
 		for range 10 {
-			wait, err := w.ReserveMail(t.Context(), reservation("1", a, accounts.PurposeRecovery), job("mail"))
-			w.must(err)
-			if wait != 0 {
-				t.Fatalf("got wait %v, want none", wait)
+			if !w.reserve(reservation("1", 1, mailtext.Recovery), job("mail")) {
+				t.Fatal("got a refusal, want the reservation again")
 			}
 		}
 		if diff := cmp.Diff([]outbox.Kind{"mail"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
 		}
 		w.pass(time.Minute)
-		if wait, err := w.ReserveMail(t.Context(), reservation("2", a, accounts.PurposeRecovery)); wait != 0 || err != nil {
-			t.Errorf("the next one: got wait %v, error %v, want none", wait, err)
+		if !w.reserve(reservation("2", 1, mailtext.Recovery)) {
+			t.Error("the next one: got a refusal")
 		}
 	}},
-	{"a new e-mail that is another account's is charged and reserves nothing", func(t *testing.T, w *world) {
+	{"a refused mail stores no job", func(t *testing.T, w *world) {
+		w.reserve(reservation("1", 1, mailtext.Recovery))
+		granted := w.reserve(reservation("2", 1, mailtext.Recovery), job("mail"))
+		if due := w.kindsDue(); granted || len(due) > 0 {
+			t.Errorf("got granted: %t, and jobs %v, want neither", granted, due)
+		}
+	}},
+	{"a key is what the first call has stored", func(t *testing.T, w *world) {
+		for i, name := range []string{"a", "a", "b"} {
+			key, err := w.Key(t.Context(), name, []byte{byte(i)})
+			w.must(err)
+			if want := []byte{byte(i / 2 * 2)}; !bytes.Equal(key, want) {
+				t.Errorf("call %d: got %v, want %v", i, key, want)
+			}
+		}
+	}},
+	{"a request for an e-mail that is another account's is charged and stores nothing", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b, _ := w.createAny()
-		ask := func(key string) (time.Duration, error) {
-			r := reservation("1", a, accounts.PurposeEmail)
-			r.NewEmailKey, r.OnTaken = key, []throttle.Charge{limited(1, 1, time.Minute)}
-			return w.ReserveMail(t.Context(), r, job("mail"))
+		ask := func(account int64, key string) error {
+			return w.RequestEmail(t.Context(), account, key, job("mail"), limited(1, 1, time.Minute))
 		}
-		_, err := ask(b.Email.Key)
-		w.wantTaken(err, accounts.TakenError{Email: true})
+		w.wantTaken(ask(a.ID, b.Email.Key), accounts.TakenError{Email: true})
 		var refused *accounts.WaitError
-		if _, err := ask(b.Email.Key); !errors.As(err, &refused) || refused.Wait != time.Minute {
+		if err := ask(a.ID, b.Email.Key); !errors.As(err, &refused) || refused.Wait != time.Minute {
 			t.Errorf("a second time: got %v, want a wait of 1m", err)
 		}
+		w.wantError(ask(99, "free@example.org"), accounts.ErrNotFound)
 		if due := w.kindsDue(); len(due) > 0 {
 			t.Errorf("got jobs %v, want none", due)
 		}
 		for _, free := range []string{a.Email.Key, "free@example.org"} {
-			if wait, err := ask(free); wait != 0 || err != nil {
-				t.Errorf("%s: got wait %v, error %v, want none", free, wait, err)
-			}
+			w.must(ask(a.ID, free))
+		}
+		if due := w.kindsDue(); len(due) != 2 {
+			t.Errorf("got jobs %v, want 2", due)
 		}
 	}},
 	{"a replacing job removes the waiting jobs of its account and kind", func(t *testing.T, w *world) {
@@ -104,23 +118,6 @@ var mailCases = []testCase{
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
-	}},
-	{"a refused mail stores no job, and a mail to an unknown account is not found", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		_, err := w.ReserveMail(t.Context(), reservation("1", a, accounts.PurposeRecovery))
-		w.must(err)
-		look, err := w.MailWait(t.Context(), reservation("2", a, accounts.PurposeRecovery))
-		w.must(err)
-		wait, err := w.ReserveMail(t.Context(), reservation("2", a, accounts.PurposeRecovery), job("mail"))
-		w.must(err)
-		if look != wait {
-			t.Errorf("got wait %v from MailWait, want the %v of ReserveMail", look, wait)
-		}
-		if due := w.kindsDue(); wait == 0 || len(due) > 0 {
-			t.Errorf("got wait %v and jobs %v, want a wait and no jobs", wait, due)
-		}
-		_, err = w.ReserveMail(t.Context(), reservation("1", accounts.Account{ID: 99}, accounts.PurposeRecovery))
-		w.wantError(err, accounts.ErrNotFound)
 	}},
 	{"a token is found with its account until it expires, by its own purpose only", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
@@ -174,6 +171,7 @@ var mailCases = []testCase{
 		w.must(w.RedeemRecovery(t.Context(), digest("token", 1), "second hash", job("event")))
 		want := a
 		want.PasswordHash, want.CredentialVersion, want.Updated = "second hash", 2, w.Now()
+		want.EmailVerified = true
 		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
 			t.Error(diff)
 		}
@@ -209,6 +207,7 @@ var mailCases = []testCase{
 		w.must(w.RedeemEmail(t.Context(), digest("token", 2), job("mail")))
 		want := a
 		want.Email, want.Updated = accounts.Email{Address: "New2@Example.org", Key: "new2@example.org"}, w.Now()
+		want.EmailVerified = true
 		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
 			t.Error(diff)
 		}
@@ -261,8 +260,25 @@ var mailCases = []testCase{
 	}},
 }
 
-func reservation(id string, a accounts.Account, p accounts.MailPurpose) accounts.MailReservation {
-	return accounts.MailReservation{MailID: id, AccountID: a.ID, Purpose: p, Gap: time.Minute, Max: 3, Window: time.Hour}
+// reservation returns one with the limits of a mail a minute of the kind, and of three an
+// hour of the kind and of new_address.
+func reservation(id string, address byte, k mailtext.Kind) accounts.MailReservation {
+	r := accounts.MailReservation{MailID: id, Digest: [32]byte{address}, Kind: k}
+	if k == mailtext.SessionTheft {
+		return r
+	}
+	both := []mailtext.Kind{mailtext.Recovery, mailtext.NewAddress}
+	r.Limits = []accounts.MailLimit{
+		{Kinds: []mailtext.Kind{k}, Max: 1, Window: time.Minute}, {Kinds: both, Max: 3, Window: time.Hour},
+	}
+	return r
+}
+
+func (w *world) reserve(r accounts.MailReservation, jobs ...accounts.NewJob) bool {
+	w.t.Helper()
+	granted, err := w.ReserveMail(w.t.Context(), r, jobs...)
+	w.must(err)
+	return granted
 }
 
 func (w *world) newToken(a accounts.Account, p accounts.MailPurpose, n int) accounts.MailToken {

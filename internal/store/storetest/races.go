@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
@@ -251,24 +253,32 @@ var raceCases = []testCase{
 			}
 		}
 	}},
-	{"of concurrent reservations the limit allows one", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		waits := make([]time.Duration, contenders)
+	{"of concurrent reservations for one address the limit allows one", func(t *testing.T, w *world) {
+		granted := make([]bool, contenders)
 		errs := atOnce(contenders, func(i int) (err error) {
-			waits[i], err = w.ReserveMail(t.Context(), reservation(fmt.Sprint(i), a, accounts.PurposeRecovery), job("mail"))
+			granted[i], err = w.ReserveMail(t.Context(), reservation(fmt.Sprint(i), 1, mailtext.Recovery), job("mail"))
 			return err
 		})
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
-		granted := 0
-		for _, wait := range waits {
-			if wait == 0 {
-				granted++
-			}
+		granted = slices.DeleteFunc(granted, func(ok bool) bool { return !ok })
+		if due := w.kindsDue(); len(granted) != 1 || len(due) != 1 {
+			t.Errorf("got %d granted and %d jobs, want 1 each", len(granted), len(due))
 		}
-		if due := w.kindsDue(); granted != 1 || len(due) != 1 {
-			t.Errorf("got %d granted and %d jobs, want 1 each", granted, len(due))
+	}},
+	{"of concurrent first calls for a key all get the same one", func(t *testing.T, w *world) {
+		keys := make([]string, contenders)
+		errs := atOnce(contenders, func(i int) error {
+			key, err := w.Key(t.Context(), "key", []byte{byte(i)})
+			keys[i] = string(key)
+			return err
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		if different := slices.Compact(keys); len(different) != 1 {
+			t.Errorf("got keys %q, want one", different)
 		}
 	}},
 	{"of concurrent attempts the burst is admitted, whatever the order of the keys", func(t *testing.T, w *world) {
@@ -407,7 +417,7 @@ var raceCases = []testCase{
 			case 4:
 				err = w.RotateSession(ctx, s, to(rotated(s, digest("next", i), w.Now())))
 			case 5:
-				_, err = w.ReserveMail(ctx, reservation(fmt.Sprint(i), a, accounts.PurposeEmail))
+				_, err = w.ReserveMail(ctx, reservation(fmt.Sprint(i), 1, mailtext.Recovery), accounts.NewJob{Kind: "mail", AccountID: a.ID, Payload: []byte("{}")})
 			case 6:
 				err = w.ReplacePassword(ctx, a.ID, 1, "second hash", s)
 			case 7:

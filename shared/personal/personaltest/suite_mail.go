@@ -64,10 +64,49 @@ func testRecoveryWithoutMatch(t *testing.T, s *suite) {
 	}
 	s.mailTo(t, last.email, 1)
 	for _, m := range s.host.Mails() {
+		if m.Subject == verificationSubject {
+			continue
+		}
 		if m.To == u.email || m.To == other.email || strings.HasPrefix(m.To, "nobody") {
 			t.Fatalf("got a mail to %s, want none", m.To)
 		}
 	}
+}
+
+func testVerification(t *testing.T, s *suite) {
+	resend := func(login, email string) error {
+		return s.service.ResendVerification(t.Context(), personal.ResendVerificationRequest{Login: login, Email: email})
+	}
+	if personal.CodeOf(resend("nobody-here", "")) == personal.CodeNotFound {
+		t.Skip("a version without verifications")
+	}
+	u := s.register(t)
+	if u.Profile.EmailVerified {
+		t.Fatal("a new e-mail is confirmed already")
+	}
+	mail := s.awaitMail(t, 1, u.email, func(m personal.Mail) bool { return m.Subject == verificationSubject })
+	if strings.Contains(mail.Text+mail.HTML+mail.Subject, u.login) {
+		t.Fatal("the mail contains user input")
+	}
+	token := tokenIn(t, mail)
+	wantInvalidToken(t, s.recoverConfirm, token)
+	id, err := s.confirmEmail(t.Context(), token)
+	if err != nil {
+		t.Fatalf("confirming the e-mail: %v", err)
+	}
+	wantUserOf(t, u, id, err)
+	if p, err := s.service.Profile(t.Context(), u.Credentials); err != nil || !p.EmailVerified || p.Email != u.email {
+		t.Fatalf("after the confirmation: got e-mail %q, verified %t, error %v; want %q, confirmed", p.Email, p.EmailVerified, err, u.email)
+	}
+	if in, err := s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: u.login, Password: Password}); err != nil || !in.Profile.EmailVerified {
+		t.Fatalf("signing in: got verified %t, error %v; want a confirmed e-mail", in.Profile.EmailVerified, err)
+	}
+	wantInvalidToken(t, s.confirmEmail, token)
+	if err := resend(u.login, u.email); err != nil {
+		t.Fatalf("requesting a mail for a confirmed e-mail: %v", err)
+	}
+	wantFieldErrors(t, resend("", ""), personal.CodeValidationFailed,
+		personal.FieldErrors{"login": personal.FieldErrorRequired, "email": personal.FieldErrorRequired})
 }
 
 func testChangeEmail(t *testing.T, s *suite) {

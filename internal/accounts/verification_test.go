@@ -1,0 +1,541 @@
+package accounts_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/token"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+func optional(s *accounts.Settings) {
+	s.EmailVerification = accounts.VerificationOptional
+	s.VerificationLifetime = 24 * time.Hour
+	s.RegistrationURL = "https://cms.example/verify#token={token}"
+}
+
+// requiring returns a fixture in which new accounts must confirm their e-mail.
+func requiring(t testing.TB, url string, adjust ...func(*accounts.Settings)) *fixture {
+	t.Helper()
+	f := newFixture(t, url, append(adjust, optional, func(s *accounts.Settings) { s.EmailVerification = accounts.VerificationRequired })...)
+	f.service.RequireVerification(true)
+	return f
+}
+
+func (f *fixture) apply(ctx context.Context, login, email string) (personal.SignedIn, error) {
+	return f.service.Register(ctx, personal.RegisterRequest{Login: login, Password: goodPassword, ConfirmPassword: goodPassword, Email: email})
+}
+
+// applied registers an account that waits for its address and returns its id.
+func (f *fixture) applied(t *testing.T, login, email string) (id int64) {
+	t.Helper()
+	in, err := f.apply(t.Context(), login, email)
+	if err != nil {
+		t.Fatalf("registering %s: %v", login, err)
+	}
+	if diff := cmp.Diff(personal.SignedIn{}, in); diff != "" {
+		t.Fatalf("registering %s: got a session: %s", login, diff)
+	}
+	found, err := f.store.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: login})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.ID
+}
+
+func (f *fixture) verify(t *testing.T, token string) error {
+	t.Helper()
+	_, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: token})
+	return err
+}
+
+func (f *fixture) resend(t *testing.T, login, email string) {
+	t.Helper()
+	if err := f.service.ResendVerification(t.Context(), personal.ResendVerificationRequest{Login: login, Email: email}); err != nil {
+		t.Fatalf("requesting another verification mail: %v", err)
+	}
+	f.drain(t)
+}
+
+// wantState checks an account's e-mail, whether it was confirmed, and the address that
+// it waits for.
+func (f *fixture) wantState(t *testing.T, id int64, email string, verified bool, waiting string) {
+	t.Helper()
+	r, err := f.service.User(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Email != email || r.EmailVerified != verified || r.UnverifiedEmail != waiting {
+		t.Errorf("user %d: got e-mail %q, verified %t, waiting for %q; want %q, %t, %q",
+			id, r.Email, r.EmailVerified, r.UnverifiedEmail, email, verified, waiting)
+	}
+}
+
+func (f *fixture) wantRecipients(t *testing.T, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, f.recipients()); diff != "" {
+		t.Fatalf("mails (-want +got):\n%s", diff)
+	}
+}
+
+// published returns the types of the account's events.
+func (f *fixture) published(t *testing.T, id int64) (types []personal.EventType) {
+	t.Helper()
+	f.drain(t)
+	for _, e := range f.host.Events() {
+		if e.UserID == id {
+			types = append(types, e.Type)
+		}
+	}
+	return types
+}
+
+func TestVerification_OptionalMailsATokenAndSignsIn(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url, optional)
+		ctx := personal.WithCall(t.Context(), personal.Call{Locale: "ru-RU"})
+		in, err := f.apply(ctx, "ada", "ada@example.com")
+		if err != nil || in.Profile.EmailVerified || in.Credentials.UserHash == "" {
+			t.Fatalf("got %+v, error %v; want a session and an unconfirmed e-mail", in, err)
+		}
+		id := in.Credentials.UserID
+		if a, err := f.store.Account(t.Context(), id); err != nil || a.Locale != "ru-RU" {
+			t.Errorf("got locale %q, error %v, want that of the registration", a.Locale, err)
+		}
+		f.drain(t)
+		f.wantRecipients(t, "ada@example.com")
+		mail := f.host.Mails()[0]
+		if !strings.Contains(mail.Text, "https://cms.example/verify#token="+f.tokens()[0]) || strings.Contains(mail.Subject+mail.Text+mail.HTML, "ada") {
+			t.Errorf("got a mail without a link or with user input:\n%s", mail.Text)
+		}
+		if !strings.ContainsAny(mail.Subject, "абвгдеопн") {
+			t.Errorf("got the subject %q, want one in the language of the request", mail.Subject)
+		}
+		f.wantState(t, id, "ada@example.com", false, "")
+		if err := f.verify(t, f.tokens()[0]); err != nil {
+			t.Fatal(err)
+		}
+		f.wantState(t, id, "ada@example.com", true, "")
+		if p := f.profile(t, in.Credentials); !p.EmailVerified {
+			t.Error("the profile does not say that the e-mail was confirmed")
+		}
+		wantCode(t, f.verify(t, f.tokens()[0]), personal.CodeInvalidToken)
+		if diff := cmp.Diff([]personal.EventType{personal.EventRegistered, personal.EventEmailVerified}, f.published(t, id)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestVerification_OffMailsNothing(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url, optional, func(s *accounts.Settings) { s.EmailVerification = accounts.VerificationOff })
+		id := f.register(t, "ada").Credentials.UserID
+		f.resend(t, "ada", "")
+		f.setEmail(t, id, "ada@example.org")
+		f.drain(t)
+		f.wantRecipients(t, "ada@example.com") // the notice to the old address
+	})
+}
+
+func TestVerification_TokenExpires(t *testing.T) {
+	f := requiring(t, testkit.SQLite(t))
+	f.applied(t, "ada", "ada@example.com")
+	f.drain(t)
+	f.clock.Advance(24*time.Hour - time.Second)
+	digest, _ := token.MailDigest(f.tokens()[0])
+	if _, err := f.store.FindMailToken(t.Context(), accounts.PurposeVerification, digest); err != nil {
+		t.Fatalf("before the end of its lifetime: %v", err)
+	}
+	f.clock.Advance(time.Second)
+	wantCode(t, f.verify(t, f.tokens()[0]), personal.CodeInvalidToken)
+}
+
+func TestVerification_RequiredAccountWaitsUntilConfirmed(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := requiring(t, url)
+		id := f.applied(t, "ada", "Ada@Example.com")
+		f.wantState(t, id, "", false, "Ada@Example.com")
+		_, err := f.signIn("ada", goodPassword)
+		wantCode(t, err, personal.CodeEmailUnverified)
+		_, err = f.signIn("ada", "not the password")
+		wantCode(t, err, personal.CodeInvalidCredentials)
+		_, err = f.signIn("ada@example.com", goodPassword)
+		wantCode(t, err, personal.CodeInvalidCredentials)
+		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
+		f.recoverNow(t, personal.RecoverRequest{Email: "ada@example.com"})
+		f.wantRecipients(t, "Ada@Example.com") // the verification
+		first := f.tokens()[0]
+		wantCode(t, f.confirm(t, first), personal.CodeInvalidToken) // it is no recovery token
+
+		f.disable(t, id)
+		_, err = f.signIn("ada", goodPassword)
+		wantCode(t, err, personal.CodeAccountDisabled)
+		wantCode(t, f.verify(t, first), personal.CodeInvalidToken)
+		if err := f.service.EnableUser(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		f.clock.Advance(time.Minute)
+		f.resend(t, "ada", "")
+		if err := f.verify(t, f.tokens()[1]); err != nil {
+			t.Fatal(err)
+		}
+		f.wantState(t, id, "Ada@Example.com", true, "")
+		for _, login := range []string{"ada", "ada@example.com"} {
+			if _, err := f.signIn(login, goodPassword); err != nil {
+				t.Errorf("signing in as %s: %v", login, err)
+			}
+		}
+	})
+}
+
+// Nothing before the response of a registration depends on whose address it is.
+func TestVerification_RequiredRevealsNoAddress(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		f.settings.EmailVerification, f.settings.VerificationLifetime = accounts.VerificationRequired, 24*time.Hour
+		f.settings.Throttle.Register.Burst, f.settings.Throttle.TakenEmail.Burst = 100, 1
+		counter := &statementCounter{}
+		f.service = f.serve(counter.open(t, f, url), h)
+		f.worker.Handlers = f.service.Jobs()
+		owner := f.register(t, "owner") // before it is required
+		disabled := f.register(t, "gone")
+		f.disable(t, disabled.Credentials.UserID)
+		f.service.RequireVerification(true)
+		f.applied(t, "waits", "waited-for@example.com")
+		register := func(login, email string) (statements []string, err error) {
+			counter.take()
+			in, err := f.apply(at(t, "203.0.113.1"), login, email)
+			if diff := cmp.Diff(personal.SignedIn{}, in); diff != "" {
+				t.Errorf("%s: got a result: %s", email, diff)
+			}
+			for _, s := range counter.take() {
+				statements = append(statements, strings.Join(strings.Fields(s)[:min(4, len(strings.Fields(s)))], " "))
+			}
+			return statements, err
+		}
+		if _, err := register("first", "first@example.com"); err != nil { // prepares connections
+			t.Fatal(err)
+		}
+		want, err := register("free", "free@example.com")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantTaken, loginTaken := register("free", "other@example.com")
+		for i, email := range []string{"owner@example.com", "OWNER@example.com", "gone@example.com", "waited-for@example.com", "free@example.com"} {
+			got, err := register(fmt.Sprint("user", i), email)
+			if err != nil {
+				t.Errorf("%s: got %v, want none", email, err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: statements (-free +taken):\n%s", email, diff)
+			}
+			got, err = register("free", email) // the login of an account that waits
+			if diff := cmp.Diff(fmt.Sprint(loginTaken, fieldErrors(loginTaken)), fmt.Sprint(err, fieldErrors(err))); diff != "" {
+				t.Errorf("a taken login and %s: (-free e-mail +taken):\n%s", email, diff)
+			}
+			if diff := cmp.Diff(wantTaken, got); diff != "" {
+				t.Errorf("a taken login and %s: statements (-free e-mail +taken):\n%s", email, diff)
+			}
+		}
+		wantCode(t, loginTaken, personal.CodeAlreadyExists)
+		if _, named := fieldErrors(loginTaken)["email"]; named {
+			t.Error("a taken login names the e-mail")
+		}
+		f.wantState(t, owner.Credentials.UserID, "owner@example.com", false, "")
+	})
+}
+
+func fieldErrors(err error) personal.FieldErrors {
+	var e *personal.Error
+	errors.As(err, &e)
+	return e.FieldErrors
+}
+
+func TestVerification_OwnerOfATakenAddressIsTold(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := requiring(t, url)
+		f.service.RequireVerification(false)
+		ctx := personal.WithCall(t.Context(), personal.Call{Locale: "ru"})
+		owner, err := f.apply(ctx, "owner", "Owner@example.com")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.drain(t)
+		f.service.RequireVerification(true)
+		f.clock.Advance(time.Hour)
+		id := f.applied(t, "second", "owner@EXAMPLE.com")
+		f.drain(t)
+		f.wantRecipients(t, "Owner@example.com", "Owner@example.com")
+		note := f.host.Mails()[1]
+		if !strings.ContainsAny(note.Subject, "абвгдеопн") || strings.Contains(note.Text+note.HTML, "second") {
+			t.Errorf("got a note that is not in the owner's language, or with user input:\n%s\n%s", note.Subject, note.Text)
+		}
+		if n := len(f.tokens()); n != 1 {
+			t.Errorf("got %d tokens, want only that of the owner's registration", n)
+		}
+		f.wantState(t, id, "", false, "owner@EXAMPLE.com")
+		f.clock.Advance(time.Hour)
+		f.resend(t, "second", "") // no token either
+		if n := len(f.tokens()); n != 1 || len(f.host.Mails()) != 3 {
+			t.Errorf("after another request: got %d tokens and %d mails, want 1 and 3", n, len(f.host.Mails()))
+		}
+		f.disable(t, owner.Credentials.UserID)
+		f.clock.Advance(time.Hour)
+		f.applied(t, "third", "owner@example.com")
+		f.drain(t)
+		if n := len(f.tokens()); n != 1 || len(f.host.Mails()) != 4 {
+			t.Errorf("the owner is disabled: got %d tokens and %d mails, want 1 and 4", n, len(f.host.Mails()))
+		}
+	})
+}
+
+func TestVerification_OneOfManyConfirms(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := requiring(t, url)
+		var ids []int64
+		for i := range 3 {
+			ids = append(ids, f.applied(t, fmt.Sprint("user", i), "shared@example.com"))
+			f.drain(t)
+			f.clock.Advance(time.Hour)
+		}
+		tokens := f.tokens()
+		f.resend(t, "", "shared@example.com") // several wait
+		if got := f.tokens(); len(tokens) != 3 || len(got) != 3 {
+			t.Fatalf("got %d tokens, and %d after a request by e-mail; want 3", len(tokens), len(got))
+		}
+		if err := f.verify(t, tokens[1]); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range []int{0, 2} {
+			for range 2 { // the token is not used up
+				err := f.verify(t, tokens[i])
+				wantCode(t, err, personal.CodeAlreadyExists)
+				if diff := cmp.Diff(personal.FieldErrors{"email": personal.FieldErrorTaken}, fieldErrors(err)); diff != "" {
+					t.Error(diff)
+				}
+			}
+			f.wantState(t, ids[i], "", false, "shared@example.com")
+			_, err := f.signIn(fmt.Sprint("user", i), goodPassword)
+			wantCode(t, err, personal.CodeEmailUnverified)
+		}
+		f.wantState(t, ids[1], "shared@example.com", true, "")
+		f.delete(t, ids[1]) // the address is available again
+		if err := f.verify(t, tokens[2]); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestVerification_ResendFindsOnlyTheUnconfirmed(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := requiring(t, url)
+		f.service.RequireVerification(false)
+		unconfirmed := f.register(t, "unconfirmed").Credentials.UserID
+		f.register(t, "confirmed")
+		f.drain(t)
+		if err := f.verify(t, f.tokens()[1]); err != nil {
+			t.Fatal(err)
+		}
+		f.service.RequireVerification(true)
+		waiting := f.applied(t, "waiting", "waiting@example.com")
+		f.drain(t)
+		for _, c := range []struct{ login, email, to string }{
+			{"unconfirmed", "", "unconfirmed@example.com"},
+			{"", "Unconfirmed@example.com", "unconfirmed@example.com"},
+			{"unconfirmed@example.com", "", "unconfirmed@example.com"},
+			{"unconfirmed", "unconfirmed@example.com", "unconfirmed@example.com"},
+			{"waiting", "", "waiting@example.com"},
+			{"", "waiting@example.com", "waiting@example.com"},
+			{"waiting@example.com", "", "waiting@example.com"},
+			{"waiting", "waiting@example.com", "waiting@example.com"},
+			{"waiting@example.com", "waiting@example.com", "waiting@example.com"},
+			{"confirmed", "", ""},
+			{"", "confirmed@example.com", ""},
+			{"unconfirmed", "waiting@example.com", ""},
+			{"waiting", "unconfirmed@example.com", ""},
+			{"waiting@example.com", "other@example.com", ""},
+			{"nobody", "waiting@example.com", ""},
+			{"nobody", "", ""},
+		} {
+			f.clock.Advance(12 * time.Minute)
+			before := len(f.host.Mails())
+			f.resend(t, c.login, c.email)
+			var got string
+			if mails := f.host.Mails()[before:]; len(mails) > 0 {
+				got = mails[0].To
+			}
+			if got != c.to {
+				t.Errorf("login %q, e-mail %q: got a mail to %q, want %q", c.login, c.email, got, c.to)
+			}
+		}
+		f.disable(t, unconfirmed)
+		f.disable(t, waiting)
+		before := len(f.host.Mails())
+		f.clock.Advance(time.Hour)
+		f.resend(t, "unconfirmed", "")
+		f.resend(t, "waiting", "")
+		f.resend(t, "", "waiting@example.com")
+		if n := len(f.host.Mails()) - before; n != 0 {
+			t.Errorf("got %d mails to disabled accounts, want none", n)
+		}
+	})
+}
+
+func TestVerification_ResendHasTheLimitsOfRecovery(t *testing.T) {
+	f, _ := guarded(t, testkit.SQLite(t))
+	f.settings.EmailVerification = accounts.VerificationOptional
+	f.settings.Throttle.Recover.Burst, f.settings.Throttle.Recover.Every = 2, time.Hour
+	f.service = f.serve(f.store, mustHasher(t, cheap))
+	ctx := at(t, "203.0.113.1")
+	if err := f.service.Recover(ctx, personal.RecoverRequest{Login: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.service.ResendVerification(ctx, personal.ResendVerificationRequest{Login: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, f.service.ResendVerification(ctx, personal.ResendVerificationRequest{Login: "ada"}), personal.CodeTooManyAttempts)
+	wantCode(t, f.service.Recover(ctx, personal.RecoverRequest{Login: "ada"}), personal.CodeTooManyAttempts)
+	err := f.service.ResendVerification(at(t, "203.0.113.2"), personal.ResendVerificationRequest{})
+	if diff := cmp.Diff(personal.FieldErrors{"login": personal.FieldErrorRequired, "email": personal.FieldErrorRequired}, fieldErrors(err)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestVerification_RecoveryAndEmailChangeConfirm(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url, optional)
+		in := f.register(t, "ada")
+		id := in.Credentials.UserID
+		f.drain(t)
+		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
+		if err := f.confirm(t, f.tokens()[1]); err != nil {
+			t.Fatal(err)
+		}
+		f.wantState(t, id, "ada@example.com", true, "")
+		wantCode(t, f.verify(t, f.tokens()[0]), personal.CodeInvalidToken)
+
+		f.clock.Advance(time.Hour)
+		f.setEmail(t, id, "second@example.com")
+		f.wantState(t, id, "second@example.com", false, "")
+		f.drain(t)
+		f.wantRecipients(t, "ada@example.com", "ada@example.com", "ada@example.com", "second@example.com") // the notice, the verification
+		f.setEmail(t, id, "ada@example.com")                                                               // was confirmed once
+		f.wantState(t, id, "ada@example.com", false, "")
+
+		again, err := f.signIn("ada", otherPassword)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change := personal.ChangeEmailRequest{Credentials: again.Credentials, Password: otherPassword, Email: "third@example.com"}
+		if err := f.service.ChangeEmail(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+		f.drain(t)
+		tokens := f.tokens()
+		if err := f.verify(t, tokens[len(tokens)-1]); err != nil {
+			t.Fatal(err)
+		}
+		f.wantState(t, id, "third@example.com", true, "")
+		want := []personal.EventType{
+			personal.EventRegistered, personal.EventRecoveryRequested, personal.EventRecovered, personal.EventEmailVerified,
+			personal.EventEmailChanged, personal.EventEmailChanged, personal.EventSignedIn, personal.EventEmailChanged,
+		}
+		if diff := cmp.Diff(want, f.published(t, id)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestVerification_AdministratorFreesAWaitingAccount(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := requiring(t, url)
+		id := f.applied(t, "ada", "typo@example.com")
+		f.drain(t)
+		for _, search := range []string{"typo@example.com", "typo@", "ada"} {
+			page, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Search: search})
+			if err != nil || len(page.Users) != 1 || page.Users[0].ID != id || page.Users[0].UnverifiedEmail != "typo@example.com" {
+				t.Errorf("searching %q: got %+v, error %v, want the account that waits", search, page.Users, err)
+			}
+		}
+		f.setEmail(t, id, "ada@example.com")
+		f.wantState(t, id, "ada@example.com", false, "")
+		if _, err := f.signIn("ada", goodPassword); err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, f.verify(t, f.tokens()[0]), personal.CodeInvalidToken)
+		f.clock.Advance(time.Hour)
+		f.drain(t)
+		f.wantRecipients(t, "typo@example.com", "ada@example.com")
+		if err := f.verify(t, f.tokens()[1]); err != nil {
+			t.Fatal(err)
+		}
+		f.wantState(t, id, "ada@example.com", true, "")
+	})
+}
+
+// An account that waits is deleted with every request that holds its address.
+func TestVerification_DeletionRemovesRequests(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := requiring(t, url)
+		id := f.applied(t, "ada", "ada@example.com")
+		for _, r := range []personal.ResendVerificationRequest{{Login: "ada"}, {Email: "ADA@example.com"}, {Login: "bob"}} {
+			if err := f.service.ResendVerification(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.service.DeleteUser(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		jobs, err := f.store.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindResend, accounts.KindVerification}, f.clock.Now().Add(time.Minute), 10)
+		if err != nil || len(jobs) != 1 || !strings.Contains(string(jobs[0].Payload), "bob") {
+			t.Errorf("got jobs %v, error %v, want only that of bob", jobs, err)
+		}
+	})
+}
+
+// The setting may ask for it before the database allows it.
+func TestVerification_RequiredIsOptionalUntilInForce(t *testing.T) {
+	f := requiring(t, testkit.SQLite(t))
+	f.service.RequireVerification(false)
+	in := f.register(t, "ada")
+	f.drain(t)
+	f.wantRecipients(t, "ada@example.com")
+	f.wantState(t, in.Credentials.UserID, "ada@example.com", false, "")
+}
+
+// A sign-in that is refused although the password is right is counted the same way,
+// whatever the reason.
+func TestVerification_RefusedSignInCostsWhatADisabledOneDoes(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		f.settings.EmailVerification = accounts.VerificationRequired
+		f.settings.Throttle.Register.Burst, f.settings.Throttle.SignInAccount.Burst = 100, 2
+		counter := &statementCounter{}
+		f.service = f.serve(counter.open(t, f, url), h)
+		f.disable(t, f.register(t, "disabled").Credentials.UserID)
+		f.service.RequireVerification(true)
+		f.applied(t, "waiting", "waiting@example.com")
+		f.try(t, "203.0.113.1", "nobody", goodPassword) // prepares connections
+		attempts := func(login string, refused personal.Code) (statements int) {
+			t.Helper()
+			counter.take()
+			f.wantTry(t, "203.0.113.1", login, goodPassword, refused)
+			statements = len(counter.take())
+			f.wantTry(t, "203.0.113.2", login, goodPassword, refused)
+			f.wantTry(t, "203.0.113.3", login, goodPassword, personal.CodeTooManyAttempts)
+			return statements
+		}
+		if d, w := attempts("disabled", personal.CodeAccountDisabled), attempts("waiting", personal.CodeEmailUnverified); d != w {
+			t.Errorf("got %d statements for an account that waits, want the %d of a disabled one", w, d)
+		}
+	})
+}

@@ -1,0 +1,186 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+)
+
+var verificationCases = []testCase{
+	{"accounts that wait for an address may be many, beside the one that has it", func(t *testing.T, w *world) {
+		owner, _ := w.createAny()
+		var want []int64
+		for range 3 {
+			want = append(want, w.wait(owner.Email))
+		}
+		found, err := w.FindWaiting(t.Context(), owner.Email.Key)
+		w.must(err)
+		if diff := cmp.Diff(want[:2], found); diff != "" {
+			t.Errorf("two of them: %s", diff)
+		}
+		w.must(w.SetDisabled(t.Context(), want[0], true))
+		w.must(w.SetDisabled(t.Context(), want[1], true))
+		found, err = w.FindWaiting(t.Context(), owner.Email.Key)
+		w.must(err)
+		if diff := cmp.Diff(want[2:], found); diff != "" {
+			t.Errorf("without the disabled ones: %s", diff)
+		}
+		got, err := w.FindAccount(t.Context(), accounts.AccountQuery{EmailKey: owner.Email.Key})
+		w.must(err)
+		if got.ID != owner.ID || got.UnverifiedKey != "" {
+			t.Errorf("by the address: got %+v, want the account that has it", got)
+		}
+	}},
+	{"an account that waits is stored as given, with the jobs for its id, and found by its login", func(t *testing.T, w *world) {
+		want := w.newAccount()
+		want.Unverified, want.Email, want.Locale = want.Email, accounts.Email{}, "lv"
+		var given int64
+		id, err := w.CreateUnverified(t.Context(), want, func(id int64) []accounts.NewJob {
+			given = id
+			return []accounts.NewJob{job("mail"), job("event")}
+		})
+		w.must(err)
+		want.ID = id
+		got, err := w.Account(t.Context(), id)
+		w.must(err)
+		if diff := cmp.Diff(want, got.Account); diff != "" || given != id {
+			t.Errorf("got id %d for the jobs, want %d; account: %s", given, id, diff)
+		}
+		if diff := cmp.Diff([]outbox.Kind{"mail", "event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+		found, err := w.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: want.LoginKey})
+		w.must(err)
+		if found.ID != id || found.UnverifiedKey != want.Unverified.Key || found.Email.Key != "" {
+			t.Errorf("got %+v, want an account that waits", found)
+		}
+		again := want
+		again.Unverified.Key = "another"
+		_, err = w.CreateUnverified(t.Context(), again, func(int64) []accounts.NewJob { return []accounts.NewJob{job("mail")} })
+		w.wantTaken(err, accounts.TakenError{Login: true})
+		if due := w.kindsDue(); len(due) > 0 {
+			t.Errorf("a taken login: got jobs %v, want none", due)
+		}
+	}},
+	{"a verification makes the address the account's, confirmed, once", func(t *testing.T, w *world) {
+		email := w.newAccount().Email
+		a := w.account(w.wait(email))
+		w.addVerification(a, email, 1)
+		w.addVerification(a, email, 2)
+		w.pass(time.Minute)
+		w.must(w.RedeemVerification(t.Context(), digest("token", 1), job("event")))
+		want := a
+		want.Email, want.EmailVerified, want.Unverified, want.Updated = email, true, accounts.Email{}, w.Now()
+		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		for i := 1; i <= 2; i++ {
+			w.wantError(w.RedeemVerification(t.Context(), digest("token", i), job("event")), accounts.ErrNotFound)
+		}
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"a verification confirms the present address", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		w.addVerification(a, a.Email, 1)
+		w.pass(time.Minute)
+		w.must(w.RedeemVerification(t.Context(), digest("token", 1)))
+		want := a
+		want.EmailVerified, want.Updated = true, w.Now()
+		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		w.wantSessions(a.ID, s)
+	}},
+	{"a verification of an address that was taken meanwhile changes nothing", func(t *testing.T, w *world) {
+		email := w.newAccount().Email
+		a := w.account(w.wait(email))
+		w.addVerification(a, email, 1)
+		owner := w.newAccount()
+		owner.Email = email
+		w.create(owner)
+		for range 2 { // the token is not used up
+			w.wantTaken(w.RedeemVerification(t.Context(), digest("token", 1), job("event")), accounts.TakenError{Email: true})
+		}
+		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		if due := w.kindsDue(); len(due) > 0 {
+			t.Errorf("got jobs %v, want none", due)
+		}
+	}},
+	{"of 8 accounts that wait for an address and confirm it at once, one gets it", func(t *testing.T, w *world) {
+		const n = 8
+		email := w.newAccount().Email
+		for i := range n {
+			w.addVerification(w.account(w.wait(email)), email, i)
+		}
+		errs := atOnce(n, func(i int) error { return w.RedeemVerification(t.Context(), digest("token", i)) })
+		if got := count(errs, nil); got != 1 {
+			t.Errorf("got %d successes, want 1: %v", got, errs)
+		}
+		for _, err := range errs {
+			if err != nil {
+				w.wantTaken(err, accounts.TakenError{Email: true})
+			}
+		}
+		waiting, err := w.FindWaiting(t.Context(), email.Key)
+		w.must(err)
+		if len(waiting) != 2 {
+			t.Errorf("got %d accounts that wait, want more than one", len(waiting))
+		}
+	}},
+	{"an e-mail that an administrator sets is unconfirmed, and the account waits no longer", func(t *testing.T, w *world) {
+		nothing := func(accounts.Account) ([]accounts.NewJob, error) { return nil, nil }
+		email, other := w.newAccount().Email, w.newAccount().Email
+		a := w.account(w.wait(email))
+		w.addVerification(a, email, 1)
+		w.must(w.SetEmail(t.Context(), a.ID, other, nothing))
+		if got := w.account(a.ID); got.Email != other || got.EmailVerified || got.Unverified.Key != "" {
+			t.Errorf("got %+v, want an unconfirmed e-mail", got)
+		}
+		w.wantError(w.RedeemVerification(t.Context(), digest("token", 1)), accounts.ErrNotFound)
+		w.addVerification(w.account(a.ID), other, 2)
+		w.must(w.RedeemVerification(t.Context(), digest("token", 2)))
+		w.must(w.SetEmail(t.Context(), a.ID, email, nothing))
+		w.must(w.SetEmail(t.Context(), a.ID, other, nothing)) // was confirmed once
+		if got := w.account(a.ID); got.EmailVerified {
+			t.Error("an address that was set again is confirmed")
+		}
+	}},
+	{"a token to confirm an address that the account neither has nor waits for is stale", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		b := w.account(w.wait(w.newAccount().Email))
+		for i, of := range []accounts.Account{a, b} {
+			t := w.newToken(of, accounts.PurposeVerification, i)
+			w.wantError(w.AddMailToken(w.t.Context(), t), accounts.ErrStale)
+		}
+		w.must(w.SetDisabled(t.Context(), b.ID, true))
+		disabled := w.account(b.ID)
+		token := w.newToken(disabled, accounts.PurposeVerification, 3)
+		token.Email = b.Unverified
+		w.wantError(w.AddMailToken(t.Context(), token), accounts.ErrStale)
+	}},
+}
+
+// wait stores an account that waits for an address and returns its id.
+func (w *world) wait(email accounts.Email) (id int64) {
+	w.t.Helper()
+	a := w.newAccount()
+	a.Email, a.Unverified = accounts.Email{}, email
+	id, err := w.CreateUnverified(w.t.Context(), a, noJobs)
+	w.must(err)
+	return id
+}
+
+func (w *world) addVerification(a accounts.Account, email accounts.Email, n int) {
+	w.t.Helper()
+	t := w.newToken(a, accounts.PurposeVerification, n)
+	t.Email = email
+	w.must(w.AddMailToken(w.t.Context(), t))
+}

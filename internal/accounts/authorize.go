@@ -187,7 +187,7 @@ func (s *Service) signIn(ctx context.Context, found LoginAccount, rehash string)
 		MaxKnownAddresses: MaxKnownAddresses,
 		KnownSince:        session.Created.Add(-s.settings.KnownAddressLifetime()),
 		OnNewAddress:      func() []NewJob { return s.notice(ctx, personal.ActorUser, mailtext.NewAddress, found.ID, "") },
-		Locale:            callLocale(ctx),
+		Locale:            mailLocale(ctx),
 		Charges:           s.signInAccount(found.ID),
 		Jobs:              []NewJob{s.event(ctx, personal.ActorUser, personal.EventSignedIn, found.ID)},
 	})

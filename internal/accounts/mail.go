@@ -63,11 +63,18 @@ func newMailRequest(ctx context.Context) mailRequest {
 	return mailRequest{Locale: mailLocale(ctx), RequestID: personal.CallFrom(ctx).RequestID, MailID: newID()}
 }
 
+// maxLanguages is the maximum length of the languages that a job or an account keeps, in
+// bytes.
+const maxLanguages = 64
+
 // mailLocale returns the languages of the caller's mails, as [mailtext.Set.Write] takes
-// them.
+// them; "" if they are unknown.
 func mailLocale(ctx context.Context) string {
 	call := personal.CallFrom(ctx)
-	return cmp.Or(call.Languages, call.Locale)
+	if locale := cmp.Or(call.Languages, call.Locale); len(locale) <= maxLanguages {
+		return locale
+	}
+	return ""
 }
 
 // withCall returns a context with the call that caused the mail.

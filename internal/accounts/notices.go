@@ -61,16 +61,3 @@ func (s *Service) sendNotice(ctx context.Context, accountID int64, n noticeJob) 
 	}
 	return s.send(ctx, accountID, n.Kind, n.mailRequest, to.Address, mailtext.Letter{Time: n.Time, Address: n.Address})
 }
-
-// maxLocale is the length of the longest locale that is stored. Longer ones, which no
-// templates have, would only take space (RFC 5646, section 4.4.1).
-const maxLocale = 35
-
-// callLocale returns the language of the call, to be stored with the account; "" if it is
-// unknown.
-func callLocale(ctx context.Context) string {
-	if locale := personal.CallFrom(ctx).Locale; len(locale) <= maxLocale {
-		return locale
-	}
-	return ""
-}

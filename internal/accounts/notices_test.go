@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,17 +51,16 @@ func (f *fixture) changeEmail(t *testing.T, ctx context.Context, c personal.Cred
 	}
 }
 
-// stealSession presents a hash that was superseded long ago.
+// stealSession presents a hash that was superseded too long ago.
 func (f *fixture) stealSession(t *testing.T, ctx context.Context, c personal.Credentials) {
 	t.Helper()
 	f.refreshTimes(t, c, 3, 0)
-	f.clock.Advance(time.Hour)
+	f.clock.Advance(time.Minute) // more than the grace period
 	_, err := f.service.Profile(ctx, c)
 	wantCode(t, err, personal.CodeUnauthenticated)
 }
 
-// noticed are the operations that cause a notice. Each is called by a user who is signed
-// in.
+// noticed are the operations that cause a notice. Each is called by a signed-in user.
 var noticed = map[mailtext.Kind]func(*testing.T, context.Context, *fixture, personal.Credentials){
 	mailtext.PasswordChanged: func(t *testing.T, ctx context.Context, f *fixture, c personal.Credentials) {
 		_, err := f.service.ChangePassword(ctx, personal.ChangePasswordRequest{
@@ -251,7 +251,7 @@ func TestSignIn_StoresTheLocaleUnlessTheAddressIsNew(t *testing.T) {
 			{abroad, "ru", "en"},
 			{abroad, "ru", "ru"},
 			{"", "pt-BR", "pt-BR"},
-			{home, "x-something-that-is-longer-than-any-locale", "pt-BR"},
+			{home, strings.Repeat("de,", 30), "pt-BR"}, // too long
 		} {
 			f.signInFrom(t, "ada", goodPassword, step.from, step.locale)
 			a, err := f.store.Account(t.Context(), id)

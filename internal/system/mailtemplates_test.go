@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
@@ -28,17 +29,19 @@ func TestMailTemplates_AreCheckedByEveryStartAndSwap(t *testing.T) {
 	template("Passwort", "Token")
 	o := options{database: testkit.SQLite(t), settings: cheap + fmt.Sprintf("\n[mail]\ntemplates = %q\n", dir)}
 	s := start(t, o)
-	wantSubject := func(want string) {
+	wantSubject := func(want, text string) {
 		t.Helper()
 		u := s.newUser(t)
 		s.do(t, call{path: "recover/", params: params{"login": u.login}, header: http.Header{"Accept-Language": {"de-AT"}}}).want(t, "")
 		eventually(t, "the recovery mail has the subject "+want, func() bool {
-			return slices.ContainsFunc(s.mailsTo(t, "", u.email), func(m message) bool {
-				return m.subject == want && strings.Contains(m.text, "Ihr Code:") && strings.Contains(m.html, "Ihr Code:")
+			recoveries := slices.Concat(s.mailsTo(t, "", u.email), s.mailsTo(t, mailtext.Recovery, u.email)) // the site's, built-in
+			return slices.ContainsFunc(recoveries, func(m message) bool {
+				return m.subject == want && strings.Contains(m.text, text) && strings.Contains(m.html, text)
 			})
 		})
 	}
-	wantSubject("Passwort")
+	const german, english = "Ihr Code:", "this code on the site:"
+	wantSubject("Passwort", german)
 
 	template("Neues Passwort", "Tokn")
 	version := s.plugin(t).Active.Version
@@ -47,7 +50,7 @@ func TestMailTemplates_AreCheckedByEveryStartAndSwap(t *testing.T) {
 	if got.StatusCode != http.StatusConflict || !strings.Contains(body, `"step":"preflight"`) || !strings.Contains(body, "mail: mail.templates: "+dir+"/"+reason) {
 		t.Errorf("swap with an invalid template: got %d %s, want a refusal that names file and line", got.StatusCode, body)
 	}
-	wantSubject("Passwort")
+	wantSubject("Passwort", german)
 
 	process, err := os.FindProcess(s.plugin(t).Active.PID)
 	if err != nil {
@@ -59,10 +62,11 @@ func TestMailTemplates_AreCheckedByEveryStartAndSwap(t *testing.T) {
 	eventually(t, "another process serves, with a warning", func() bool {
 		return s.plugin(t).Active.PID != process.Pid && s.status("/readyz") == http.StatusOK && len(s.log.linesWith("level=WARN msg=\"plugin preflight\"")) == 1
 	})
+	wantSubject("Set a new password", english)
 
 	template("Neues Passwort", "Token")
 	s.use(t, version)
-	wantSubject("Neues Passwort")
+	wantSubject("Neues Passwort", german)
 
 	template("Neues Passwort", "Tokn")
 	wantRefusal(t, o, reason) // with a data folder of its own: its first start

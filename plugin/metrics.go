@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
@@ -46,8 +47,8 @@ const otherKind outbox.Kind = "other"
 
 // jobKinds are the kinds of jobs, by which metrics tell them apart.
 var jobKinds = []outbox.Kind{
-	accounts.KindEvent, accounts.KindRecovery, accounts.KindEmailChange, accounts.KindEmailNotice,
-	accounts.KindVerification, accounts.KindResend, transfer.KindWrap, otherKind,
+	accounts.KindEvent, accounts.KindRecovery, accounts.KindEmailChange, accounts.KindNotice, accounts.KindEmailNotice,
+	accounts.KindVerification, accounts.KindResend, accounts.KindDeletion, accounts.KindErasure, transfer.KindWrap, otherKind,
 }
 
 // measurements are what a plugin process counts. Their labels are fixed when they are
@@ -62,7 +63,8 @@ type measurements struct {
 	batches    histograms
 
 	hashingRefused atomic.Uint64
-	rejected       map[string]*atomic.Uint64 // by limit
+	rejected       map[string]*atomic.Uint64        // by limit
+	suppressed     map[mailtext.Kind]*atomic.Uint64 // mails
 
 	mu      sync.Mutex // held while jobs are counted
 	counted time.Time  // when that was tried last
@@ -94,7 +96,8 @@ func newMeasurements() *measurements {
 			name: "personal_plugin_store_batch_size", help: "Lookups and writes of sessions in one batch, by operation.",
 			labels: []string{"operation"}, bounds: batchSizes, unit: 1,
 		},
-		rejected: map[string]*atomic.Uint64{},
+		rejected:   map[string]*atomic.Uint64{},
+		suppressed: map[mailtext.Kind]*atomic.Uint64{},
 	}
 	m.hashWaits.add("", "")
 	for _, operation := range pluginrpc.Operations() {
@@ -116,6 +119,9 @@ func newMeasurements() *measurements {
 	for _, limit := range limitNames {
 		m.rejected[limit] = new(atomic.Uint64)
 	}
+	for _, d := range mailtext.Descriptions() {
+		m.suppressed[d.Kind] = new(atomic.Uint64)
+	}
 	return m
 }
 
@@ -135,6 +141,12 @@ func (m *measurements) hashing(waited time.Duration, err error) {
 
 func (m *measurements) rejection(limit string) {
 	if n, ok := m.rejected[limit]; ok {
+		n.Add(1)
+	}
+}
+
+func (m *measurements) suppression(k mailtext.Kind) {
+	if n, ok := m.suppressed[k]; ok {
 		n.Add(1)
 	}
 }
@@ -165,7 +177,7 @@ func (m *module) Metrics(ctx context.Context) []pluginrpc.Metric {
 		counted.hashWaits.metric(),
 		single("personal_plugin_hashing_refused_total", pluginrpc.MetricCounter, float64(counted.hashingRefused.Load()),
 			"Operations refused because the hashing queue was full or the wait was too long."),
-		counted.rejections(),
+		counted.rejections(), counted.suppressions(),
 		jobs, ages,
 		counted.jobs.metric(), counted.store.metric(), counted.batches.metric(),
 	}
@@ -230,6 +242,17 @@ func (m *measurements) rejections() pluginrpc.Metric {
 	}
 	for _, limit := range limitNames {
 		metric.Series = append(metric.Series, pluginrpc.MetricSeries{LabelValues: []string{limit}, Value: float64(m.rejected[limit].Load())})
+	}
+	return metric
+}
+
+func (m *measurements) suppressions() pluginrpc.Metric {
+	metric := pluginrpc.Metric{
+		Name: "personal_plugin_suppressed_mails_total", Help: "Mails that were not sent because their address had got too many, by kind.",
+		Type: pluginrpc.MetricCounter, Labels: []string{"kind"},
+	}
+	for _, d := range mailtext.Descriptions() {
+		metric.Series = append(metric.Series, pluginrpc.MetricSeries{LabelValues: []string{string(d.Kind)}, Value: float64(m.suppressed[d.Kind].Load())})
 	}
 	return metric
 }

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
@@ -20,13 +21,14 @@ import (
 )
 
 // The intervals of background work. Every process measures its clock against the
-// database's and reads the stored formats of hashes. Active ones also prune, scan
-// stored hashes, and look for hashes to wrap.
+// database's and reads the stored formats of hashes. Active ones also prune, erase
+// accounts, scan stored hashes, and look for hashes to wrap.
 const (
 	syncEvery    = time.Minute
 	formatsEvery = time.Minute
 	pruneEvery   = time.Minute
-	scanEvery    = time.Hour // the store scans once a day
+	eraseEvery   = time.Minute // more often if the settings erase accounts sooner
+	scanEvery    = time.Hour   // the store scans once a day
 	wrapEvery    = 10 * time.Second
 )
 
@@ -42,6 +44,10 @@ type module struct {
 	wrapper  *outbox.Worker // separate, so that mails do not wait for the hashes of an import
 	hasher   *password.Hasher
 	settings settings
+	unknown  unknownKeys // settings that are ignored
+	rules    []rule
+	texts    pluginrpc.Check // of the templates of mails
+	settles  bool            // the host calls Settle
 	measured *measurements
 	log      *slog.Logger
 
@@ -56,6 +62,7 @@ type module struct {
 var (
 	_ pluginrpc.ModuleWithAdministration = (*module)(nil)
 	_ pluginrpc.ModuleWithMetrics        = (*module)(nil)
+	_ pluginrpc.ModuleWithSettle         = (*module)(nil)
 )
 
 // baseMemory is what a process needs besides the memory of the hashings that run at
@@ -82,9 +89,14 @@ func checkMemory(limit, hashing int64) error {
 // nothing is traced.
 func builder(version func() (string, error), measured *measurements, log *slog.Logger, spans trace.TracerProvider) pluginrpc.Builder {
 	return func(ctx context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
-		s, err := readSettings(c.Settings)
-		if err != nil {
+		s, unknown, err := readKnownSettings(c.Settings)
+		switch {
+		case err != nil:
 			return nil, &pluginrpc.PermanentError{Reason: err.Error()}
+		case unknown != nil && !c.LenientSettings:
+			return nil, &pluginrpc.PermanentError{Reason: "settings: " + unknown.Error()}
+		case unknown != nil:
+			log.WarnContext(ctx, "settings that this version does not know are ignored", slog.Any("keys", unknown))
 		}
 		hasher, err := password.New(s.password(), 0)
 		if err != nil {
@@ -103,19 +115,31 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		if err != nil {
 			return nil, fmt.Errorf("opening the database: %w", err)
 		}
-		m := &module{version: version, store: db, hasher: hasher, settings: s, measured: measured, log: log, learn: make(chan struct{}, 1)}
-		m.worker = &outbox.Worker{
-			Store: db, Log: log, KeepTrying: []outbox.Kind{accounts.KindEvent}, Observe: measured.job, TracerProvider: spans,
+		texts, err := mailtext.Load(s.Mail.Templates)
+		checked := passed("mail")
+		if err != nil { // an outage is worse than a built-in text
+			checked = pluginrpc.Check{Name: "mail", Warning: c.LenientSettings, Reason: "mail.templates: " + err.Error()}
 		}
-		m.service = accounts.New(s.accounts(), db, hasher, host, log, m.worker.Wake)
+		m := &module{
+			version: version, store: db, hasher: hasher, settings: s, unknown: unknown, texts: checked, settles: c.Settles,
+			measured: measured, log: log, learn: make(chan struct{}, 1),
+		}
+		m.worker = &outbox.Worker{
+			Store: db, Log: log, KeepTrying: accounts.KeepTrying, Observe: measured.job, TracerProvider: spans,
+		}
+		rules := s.accounts()
+		rules.Mails = texts
+		m.service = accounts.New(rules, db, hasher, host, log, m.worker.Wake)
 		m.service.CountRejections(measured.rejection)
+		m.service.CountSuppressedMails(measured.suppression)
 		m.worker.Handlers = m.service.Jobs()
 		wrapping := &transfer.Wrapping{Store: db, Wrapper: hasher}
 		m.wrapper = &outbox.Worker{
 			Store: db, Log: log, Parallel: 1, Poll: wrapEvery, KeepTrying: []outbox.Kind{transfer.KindWrap}, Observe: measured.job,
 			Handlers: map[outbox.Kind]outbox.Handler{transfer.KindWrap: wrapping.Do},
 		}
-		m.stopBase = start(m.syncClock, m.learnFormats)
+		m.rules = m.wantedRules()
+		m.stopBase = start(m.syncClock, m.learnFormats, m.watchRules)
 		return m, nil
 	}
 }
@@ -175,11 +199,10 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 		Version:       version,
 		SchemaMinimum: store.SchemaMinimum,
 		SchemaTarget:  store.SchemaTarget,
-		// Only a host of the same protocol calls this, and only valid settings make a module.
-		Checks: []pluginrpc.Check{{Name: "protocol", Passed: true}, {Name: "settings", Passed: true}},
 	}
 	found, compatible, err := m.store.CheckSchema(ctx)
 	report.SchemaFound, report.SchemaCompatible = found, compatible
+	report.Checks = []pluginrpc.Check{passed("protocol"), m.checkSettings(compatible)} // only a host of the same protocol calls this
 	var refused *store.SchemaError
 	switch {
 	case err == nil:
@@ -189,6 +212,7 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 	default:
 		report.Checks = append(report.Checks, pluginrpc.Check{Name: "database", Reason: err.Error()})
 	}
+	report.Checks = append(report.Checks, m.texts)
 	return report, nil
 }
 
@@ -196,11 +220,11 @@ func passed(name string) pluginrpc.Check { return pluginrpc.Check{Name: name, Pa
 
 // Migrate implements [pluginrpc.Module].
 func (m *module) Migrate(ctx context.Context) error {
-	err := m.store.Migrate(ctx)
-	if err == nil {
-		m.wakeLearning()
+	if err := m.store.Migrate(ctx); err != nil {
+		return err
 	}
-	return err
+	m.wakeLearning()
+	return m.applyRules(ctx)
 }
 
 // Activate implements [pluginrpc.Module].
@@ -215,11 +239,17 @@ func (m *module) Activate(context.Context) error {
 			m.logFailure(ctx, "removing expired data", m.store.Prune(ctx, m.settings.prune(m.store.Now())))
 		})
 	}
+	erase := func(ctx context.Context) {
+		soonest := min(time.Duration(m.settings.Deletion.Grace), time.Duration(m.settings.Registration.UnverifiedLifetime))
+		every(ctx, min(eraseEvery, soonest), func() {
+			m.logFailure(ctx, "erasing accounts", m.service.EraseDue(ctx))
+		})
+	}
 	scan := func(ctx context.Context) {
 		m.scanFormats(ctx)
 		every(ctx, scanEvery, func() { m.scanFormats(ctx) })
 	}
-	m.active, m.stopWork = true, start(m.worker.Run, m.wrapper.Run, prune, scan)
+	m.active, m.stopWork = true, start(m.worker.Run, m.wrapper.Run, prune, erase, scan)
 	return nil
 }
 

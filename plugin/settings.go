@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +61,8 @@ type settings struct {
 		URL                  string                     `toml:"url"`
 	} `toml:"registration"`
 	Mail struct {
-		Notices bool `toml:"notices"`
+		Notices   bool   `toml:"notices"`
+		Templates string `toml:"templates"`
 	} `toml:"mail"`
 	Deletion struct {
 		Grace duration `toml:"grace"`
@@ -108,31 +110,55 @@ func (d *duration) UnmarshalText(text []byte) error {
 // readSettings returns the defaults with the changes of a settings file. Its error
 // names every invalid key.
 func readSettings(file []byte) (settings, error) {
+	s, unknown, err := readKnownSettings(file)
+	if err == nil && unknown != nil {
+		err = fmt.Errorf("settings: %w", unknown)
+	}
+	return s, err
+}
+
+// readKnownSettings is readSettings for a file that may be a newer version's: keys that
+// this version does not know are no error.
+func readKnownSettings(file []byte) (settings, unknownKeys, error) {
 	var s settings
 	if err := decodeSettings(defaultSettings, &s); err != nil {
-		return s, fmt.Errorf("default settings: %w", err)
+		return s, nil, fmt.Errorf("default settings: %w", err)
 	}
+	var unknown unknownKeys
 	err := decodeSettings(file, &s)
+	if errors.As(err, &unknown) {
+		err = nil
+	}
 	if err == nil {
 		err = s.check()
 	}
 	if err != nil {
-		return s, fmt.Errorf("settings: %w", err)
+		return s, unknown, fmt.Errorf("settings: %w", err)
 	}
-	return s, nil
+	return s, unknown, nil
 }
 
+// unknownKeys are the keys of a settings file that this version does not know.
+type unknownKeys []string
+
+// Error names the keys.
+func (u unknownKeys) Error() string {
+	return "unknown key: " + strings.Join(u, ", ") + " (`personal settings` prints all settings)"
+}
+
+// decodeSettings changes what the file sets. The error is [unknownKeys] if all that is
+// wrong are keys that this version does not know; the rest of the file is decoded then.
 func decodeSettings(file []byte, s *settings) error {
 	err := toml.NewDecoder(bytes.NewReader(file)).DisallowUnknownFields().Decode(s)
 	var unknown *toml.StrictMissingError
 	var wrong *toml.DecodeError
 	switch {
 	case errors.As(err, &unknown):
-		var names []string
+		var keys unknownKeys
 		for _, e := range unknown.Errors {
-			names = append(names, keyName(e.Key()))
+			keys = append(keys, keyName(e.Key()))
 		}
-		return fmt.Errorf("unknown key: %s (`personal settings` prints all settings)", strings.Join(names, ", "))
+		return keys
 	case errors.As(err, &wrong):
 		line, column := wrong.Position()
 		return fmt.Errorf("%s: line %d, column %d: %s", keyName(wrong.Key()), line, column, wrong.Error())
@@ -175,6 +201,8 @@ func (s settings) check() error {
 	minSecond("registration.verification_lifetime", s.Registration.VerificationLifetime)
 	minSecond("registration.unverified_lifetime", s.Registration.UnverifiedLifetime)
 	require(validLink(s.Registration.URL), "registration.url", "must be empty or an http(s) URL with {token} once, after a #")
+	require(s.Mail.Templates == "" || filepath.IsAbs(s.Mail.Templates), "mail.templates",
+		fmt.Sprintf("%q must be empty or the absolute path of a folder, like /etc/personal/mails", s.Mail.Templates))
 	minSecond("deletion.grace", s.Deletion.Grace)
 	require(validLink(s.Deletion.URL), "deletion.url", "must be empty or an http(s) URL with {token} once, after a #")
 	checkLimit := func(key string, l limit) {
@@ -287,10 +315,12 @@ func (s settings) password() password.Params {
 	return password.Params{MemoryKiB: s.Password.MemoryKiB, Time: s.Password.Time, Threads: s.Password.Threads}
 }
 
-// limitNames are the keys of all limits in the section throttle.
+// limitNames are the keys of all limits in the section throttle, and the names of those
+// without a setting.
 var limitNames = []string{
 	"guess", "guess_address", "guess_account", "sign_in_address", "sign_in_account", "session_writes",
 	"register", "taken_email", "recover", "recover_all", "confirm",
+	"export",
 }
 
 // limit returns the limit of a key of the section throttle.

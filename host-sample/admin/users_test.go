@@ -187,6 +187,36 @@ func TestUser_DisableEnableAndRevokeSessions(t *testing.T) {
 	wantNone(t, page, "/disable")
 }
 
+func TestUser_PagesShowTheStateOfEmailAndDeletion(t *testing.T) {
+	for name, test := range map[string]struct {
+		change       func(*personal.User)
+		want, wantOn []string // on both pages, and on the user's
+	}{
+		"not confirmed": {want: []string{"anna@example.com (not confirmed)"}},
+		"confirmed":     {change: func(u *personal.User) { u.EmailVerified = true }, want: []string{"anna@example.com (confirmed)"}},
+		"without":       {change: func(u *personal.User) { u.Email = "" }, want: []string{"—"}},
+		"waiting": {
+			change: func(u *personal.User) { u.Email, u.UnverifiedEmail = "", "waiting@example.com" },
+			want:   []string{"waiting@example.com (must be confirmed before the first sign-in)"},
+		},
+		"deleted by the user": {
+			change: func(u *personal.User) { u.Disabled, u.EraseAt = true, second(9) },
+			want:   []string{">deleted by the user</span>", "To be erased", second(9).Format("2006-01-02T15:04:05Z")},
+			wantOn: []string{"If you enable it, the deletion is undone.", "/admin/users/42/enable"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newUsers()
+			if test.change != nil {
+				test.change(&p.user.User)
+			}
+			b := openUsers(t, p)
+			wantAll(t, b.page(t, "/admin/users"), test.want...)
+			wantAll(t, b.page(t, "/admin/users/42"), append(test.want, test.wantOn...)...)
+		})
+	}
+}
+
 func TestUser_DeletionNeedsTheLogin(t *testing.T) {
 	p := newUsers()
 	b := openUsers(t, p)

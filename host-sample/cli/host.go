@@ -86,7 +86,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		Catalogue:   h.catalogue,
 		Host:        h.callbacks,
 		DatabaseURL: c.databaseURL,
-		Settings:    settingsSource(c.flags.Settings, h.url, c.relay == nil),
+		SettingsFor: settingsSource(c.flags.Settings, h.url, c.relay == nil),
 		RunDir:      h.folder.path("run"),
 		Log:         log,
 		MemoryLimit: int64(c.flags.PluginMemory),
@@ -145,7 +145,7 @@ func (h *host) openFolder() (err error) {
 	if h.config.relay != nil {
 		h.callbacks.Mail = h.config.relay
 		if h.config.flags.Settings == "" {
-			h.log.Warn("mails contain a code but no link: set recovery.url and email.url in a settings file, and name it with --settings")
+			h.log.Warn("mails contain a code but no link: set recovery.url, email.url, registration.url and deletion.url in a settings file, and name it with --settings")
 		}
 		return nil
 	}
@@ -226,8 +226,8 @@ func listenURL(addr net.Addr) string {
 // name of a request must not be used for that: a caller of the recovery would
 // choose where the token goes. Mails that are sent get no link without a file,
 // because the site's public address is not known.
-func settingsSource(file, url string, captured bool) func() ([]byte, error) {
-	return func() ([]byte, error) {
+func settingsSource(file, url string, captured bool) func(plugincatalogue.Manifest) ([]byte, error) {
+	return func(plugin plugincatalogue.Manifest) ([]byte, error) {
 		switch {
 		case file != "":
 			data, err := os.ReadFile(file)
@@ -236,8 +236,15 @@ func settingsSource(file, url string, captured bool) func() ([]byte, error) {
 			}
 			return data, nil
 		case captured:
-			return fmt.Appendf(nil, "[recovery]\nurl = %q\n\n[email]\nurl = %q\n",
-				url+"/account/recover#token={token}", url+"/account/email#token={token}"), nil
+			links := [][2]string{{"recovery", "/account/recover"}, {"email", "/account/email"}}
+			if plugin.Schema.Max >= 4 { // older versions refuse these settings
+				links = append(links, [2]string{"registration", "/account/email"}, [2]string{"deletion", "/account/undo-delete"})
+			}
+			var settings []byte
+			for _, link := range links {
+				settings = fmt.Appendf(settings, "[%s]\nurl = %q\n\n", link[0], url+link[1]+"#token={token}")
+			}
+			return settings, nil
 		}
 		return nil, nil
 	}

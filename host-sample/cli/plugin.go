@@ -94,8 +94,7 @@ func (p *pluginCommand) activate(c *plugincatalogue.Catalogue, version string, o
 	if err != nil {
 		return err
 	}
-	state.Active = version
-	return c.SaveState(state)
+	return c.SaveState(plugincatalogue.State{Active: version, LastGood: state.LastGood}) // as after a swap: no host runs a bake
 }
 
 type pluginList struct{}

@@ -5,10 +5,11 @@ import "testing"
 // The pages that need no session, one of a user, and one of an administrator.
 var (
 	publicPages = []string{
-		"/", "/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email", "/reference", "/admin/enter?code=x",
+		"/", "/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email", "/account/verify", "/account/undo-delete",
+		"/account/deleted?until=2026-01-02T03:04:05Z", "/reference", "/admin/enter?code=x",
 	}
 	visitorPages = []string{
-		"/", "/demo", "/account", "/account/password", "/account/new-email", "/account/sessions",
+		"/", "/demo", "/account", "/account/password", "/account/new-email", "/account/sessions", "/account/data", "/account/delete",
 	}
 	adminPages = []string{
 		"/admin/plugin", "/admin/users", "/admin/users/1", "/admin/users/1/delete", "/admin/fields", "/admin/fields/new",

@@ -221,3 +221,23 @@ func TestSessions_ListAndRevoke(t *testing.T) {
 	p.press("Sign out everywhere")
 	p.see("You are signed out.")
 }
+
+func TestSessions_EndOthersAfterSigningIn(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.register(t, "anna")
+	p, other := newTab(t, s.url, desktop), newTab(t, s.url, desktop)
+	other.signIn("anna", password)
+	p.signIn("anna", password)
+	p.see("Your last sign-in")
+	p.see("127.0.0.1 · Chrome · Linux")
+	p.wantAccessible()
+	p.tabTo("Sign out everywhere else")
+	p.navigate(keyPresses(" "))
+	p.see("You are signed out everywhere else.")
+	if n := get(p, chromedp.Evaluate[int](`document.querySelectorAll("main li form").length`)); n != 1 {
+		t.Errorf("got %d sessions, want 1", n)
+	}
+	other.press("Password")
+	other.control("Login or e-mail")
+}

@@ -20,7 +20,7 @@ func TestRecovery_MailedLinkSetsAPassword(t *testing.T) {
 	p.press("Send the e-mail")
 	p.see("If the account exists, an e-mail with further instructions is on its way.")
 
-	link := s.mailedLink(t, "anna@example.com")
+	link := s.mailedLink(t, "anna@example.com", "/account/recover")
 	p.openMailed(link)
 	p.press("Русский")
 	p.wantCode("Код из письма", link)
@@ -62,7 +62,7 @@ func TestEmailChange_TakesEffectByTheMailedLink(t *testing.T) {
 	p.press("Change the address")
 	p.see("Please confirm the change: we have sent an e-mail to the new address.")
 
-	link := s.mailedLink(t, "petrova@example.com")
+	link := s.mailedLink(t, "petrova@example.com", "/account/email")
 	scanner := newTab(t, s.url, desktop)
 	scanner.openMailed(link)
 	p.open("/")
@@ -72,7 +72,7 @@ func TestEmailChange_TakesEffectByTheMailedLink(t *testing.T) {
 	p.openMailed(link)
 	p.wantAccessible()
 	p.press("Confirm the address")
-	p.see("Your e-mail address has been changed.")
+	p.see("Your e-mail address has been confirmed.")
 	p.open("/account/new-email")
 	p.see("Your address is petrova@example.com.")
 }
@@ -104,11 +104,15 @@ func tokenOf(link string) string {
 	return token
 }
 
-var link = regexp.MustCompile(`(?m)^http://\S+#token=\S+`)
+// mailedLink waits for a mail to an address with a link to a page. It returns the path
+// of the link.
+func (s *site) mailedLink(t *testing.T, to, page string) string {
+	t.Helper()
+	return strings.TrimPrefix(s.mailed(t, to, regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(s.url+page)+`#token=\S+`)), s.url)
+}
 
-// mailedLink waits for a mail with a link to an address. It returns the path of the
-// link.
-func (s *site) mailedLink(t *testing.T, to string) string {
+// mailed waits for a mail to an address with a text, and returns the text.
+func (s *site) mailed(t *testing.T, to string, text *regexp.Regexp) string {
 	t.Helper()
 	var found string
 	eventually(t, "a mail to "+to+" is stored", func() bool {
@@ -117,15 +121,15 @@ func (s *site) mailedLink(t *testing.T, to string) string {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			text, err := os.ReadFile(file)
+			mail, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(string(text), "<"+to+">") {
-				found = link.FindString(string(text))
+			if strings.Contains(string(mail), "<"+to+">") && found == "" {
+				found = strings.TrimSpace(text.FindString(string(mail)))
 			}
 		}
 		return found != ""
 	})
-	return strings.TrimPrefix(strings.TrimSpace(found), s.url)
+	return found
 }

@@ -37,7 +37,7 @@ func TestUsers_EditDisableAndRevokeSessions(t *testing.T) {
 	visitor.control("Login or e-mail")
 	visitor.signIn("anna", password)
 	visitor.wantStatus(403)
-	visitor.see("This account is disabled. Please contact the administrator of the site.")
+	visitor.see("This account is disabled. If you have deleted it, our e-mail says how to undo that; otherwise please contact the administrator of the site.")
 	admin.press("Enable")
 	admin.see("The user has been enabled.")
 	visitor.signIn("anna", password)
@@ -90,7 +90,7 @@ func TestUsers_EmailAndRecoveryMail(t *testing.T) {
 	admin.see("A recovery mail is being sent")
 
 	visitor := newTab(t, s.url, desktop)
-	visitor.openMailed(s.mailedLink(t, "petrova@example.com"))
+	visitor.openMailed(s.mailedLink(t, "petrova@example.com", "/account/recover"))
 	visitor.fill("New password", "a better one by far")
 	visitor.fill("Repeat the password", "a better one by far")
 	visitor.press("Set the password")

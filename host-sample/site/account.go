@@ -9,14 +9,13 @@ import (
 )
 
 // accountPages are the pages to change the profile, the password and the e-mail
-// address.
+// address. The address takes effect on the page of [verificationPages].
 type accountPages struct{ *site }
 
 func (p accountPages) route(mux *http.ServeMux) {
 	p.accountForm(mux, accountPath, form{build: p.profileForm, submit: p.saveProfile})
 	p.accountForm(mux, passwordPath, form{build: p.passwordForm, submit: p.changePassword})
 	p.accountForm(mux, newEmailPath, form{build: p.newEmailForm, submit: p.changeEmail})
-	p.publicForm(mux, confirmPath, form{build: p.confirmForm, submit: p.confirmEmail})
 }
 
 func (p accountPages) profileForm(r *http.Request) (formPage, error) {
@@ -29,8 +28,10 @@ func (p accountPages) profileForm(r *http.Request) (formPage, error) {
 	for _, f := range user.Profile.Fields {
 		values[f.Name] = f.Value
 	}
+	email, unverified := p.emailState(r, user.Profile)
 	controls := []ui.Control{
 		{Kind: ui.KindText, Name: "login", Label: p.text(r, "login"), Value: user.Profile.Login},
+		{Kind: ui.KindText, Name: "email", Label: p.text(r, "email"), Value: email},
 		p.nameControl(r, user.Profile.Name),
 	}
 	labels := p.API.Labels(r)
@@ -39,7 +40,7 @@ func (p accountPages) profileForm(r *http.Request) (formPage, error) {
 	}
 	form := ui.Form{Action: accountPath, Submit: p.text(r, "save"), Controls: controls}
 	form.Remember()
-	return formPage{Title: p.text(r, "profile"), Form: form}, nil
+	return formPage{Title: p.text(r, "profile"), Above: unverified, Form: form}, nil
 }
 
 // saveProfile sends only what was changed on the page.
@@ -103,23 +104,4 @@ func (p accountPages) changeEmail(_ http.ResponseWriter, r *http.Request, posted
 		Credentials: c, Email: posted.Get("email"), Password: posted.Get("password"),
 	})
 	return done{operation: "email", next: confirmPath}, err
-}
-
-// confirmForm is the page that mails to a new address link to. Opening it changes
-// nothing, because mail scanners open links too.
-func (p accountPages) confirmForm(r *http.Request) (formPage, error) {
-	return formPage{
-		Title:  p.text(r, "confirm_email"),
-		Lead:   p.text(r, "confirm_email_lead"),
-		Script: true,
-		Form: ui.Form{
-			Action: confirmPath, Submit: p.text(r, "confirm_email_button"),
-			Controls: []ui.Control{p.tokenControl(r)},
-		},
-	}, nil
-}
-
-func (p accountPages) confirmEmail(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	_, err := p.Service.ConfirmEmail(r.Context(), personal.ConfirmEmailRequest{Token: tokenOf(posted)})
-	return done{operation: "email_confirm", next: accountPath}, err
 }

@@ -22,17 +22,25 @@ type form struct {
 
 // done is the result of a submitted form.
 type done struct {
-	operation string // of the API, whose confirmation the next page shows
-	next      string // path of the next page
+	operation string // of the API, whose confirmation the next page shows; empty for none
+	next      string // path of the next page; empty if the response was sent
 }
 
 // formPage is what the template of a form gets.
 type formPage struct {
 	Title  string
-	Lead   string // may be empty
+	Lead   string   // may be empty
+	Above  *section // a form above the page's own; may be nil
 	Form   ui.Form
+	Below  *section // a form below the page's own; may be nil
 	Asides []aside
 	Script bool // loads the script that reads a code from the address
+}
+
+// section is another form of a page.
+type section struct {
+	Title, Text string
+	Form        ui.Form
 }
 
 // aside is a question below a form, with a link.
@@ -78,8 +86,12 @@ func (s *site) submit(f form) http.HandlerFunc {
 			s.showAgain(w, r, f, page, posted, err)
 			return
 		}
-		ui.LeaveNotice(w, r, d.operation)
-		ui.Redirect(w, r, d.next)
+		if d.operation != "" {
+			ui.LeaveNotice(w, r, d.operation)
+		}
+		if d.next != "" {
+			ui.Redirect(w, r, d.next)
+		}
 	}
 }
 
@@ -149,6 +161,9 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 		message += " " + s.text(r, "wait_minutes", (x.RetryAfter+59)/60)
 	case x.RetryAfter > 0:
 		message += " " + s.text(r, "wait_seconds", x.RetryAfter)
+	}
+	if x.Code == personal.CodeEmailUnverified {
+		page.Below = s.resendSection(r, ui.Hidden{Name: "login", Value: posted.Get("login")}, s.text(r, "resend_question"))
 	}
 	page.Form.Fill(posted)
 	page.Form.Refuse(message, fieldErrors)

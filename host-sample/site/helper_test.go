@@ -45,7 +45,7 @@ type module struct {
 func newModule() *module {
 	m := &module{
 		valid:   map[string]bool{first: true, second: true},
-		profile: personal.Profile{Login: "anna", Email: "anna@example.com"},
+		profile: personal.Profile{Login: "anna", Email: "anna@example.com", EmailVerified: true},
 	}
 	m.AuthorizeFunc = func(_ context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
 		if r.Password != "correct horse" {
@@ -107,6 +107,25 @@ func newModule() *module {
 		return m.record(r)
 	}
 	m.RevokeSessionFunc = func(_ context.Context, r personal.RevokeSessionRequest) error { return m.record(r) }
+	m.ResendVerificationFunc = func(_ context.Context, r personal.ResendVerificationRequest) error { return m.record(r) }
+	rightPassword := func(password string) error {
+		if password != "correct horse" {
+			return personal.FieldErrors{"password": personal.FieldErrorMismatch}.Err()
+		}
+		return nil
+	}
+	m.ExportFunc = func(_ context.Context, r personal.ExportRequest) (personal.Export, error) {
+		return personal.Export{UserID: 42, Profile: m.profile}, rightPassword(r.Password)
+	}
+	m.DeleteFunc = func(_ context.Context, r personal.DeleteRequest) (time.Time, error) {
+		return time.Date(2026, 1, 9, 3, 4, 5, 0, time.UTC), rightPassword(r.Password)
+	}
+	m.UndoDeleteFunc = func(_ context.Context, r personal.UndoDeleteRequest) (int64, error) {
+		if r.Token != "good" {
+			return 0, personal.NewError(personal.CodeInvalidToken, nil)
+		}
+		return 42, m.record(r)
+	}
 	return m
 }
 

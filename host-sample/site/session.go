@@ -91,8 +91,13 @@ func (s *site) refresh(w http.ResponseWriter, r *http.Request) {
 // because another tab may have replaced it meanwhile.
 func (s *site) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	x := s.API.Explain(r, err)
-	if x.Code != personal.CodeUnauthenticated {
-		s.problem(w, r, x)
+	switch x.Code {
+	case personal.CodeUnauthenticated:
+	case personal.CodeEmailUnverified:
+		s.problem(w, r, x, &ui.Link{Text: s.text(r, "confirm_email"), Path: accountPath})
+		return
+	default:
+		s.problem(w, r, x, nil)
 		return
 	}
 	next := accountPath

@@ -276,6 +276,88 @@ func TestSessions_ListAndRevoke(t *testing.T) {
 	}
 }
 
+func TestSignIn_ShowsWhereTheLastOneCameFrom(t *testing.T) {
+	at := func(day int) time.Time { return time.Date(2026, 1, day, 3, 4, 5, 0, time.UTC) }
+	sessions := []personal.Session{
+		{ID: "1", Created: at(9), Current: true, Address: "192.0.2.9"},
+		{ID: "2", Created: at(2), LastSeen: at(8), Address: "192.0.2.2"},
+		{ID: "3", Created: at(7), Address: "192.0.2.7", Agent: "Mozilla/5.0 (X11; Linux x86_64) Firefox/140"},
+	}
+	for name, tt := range map[string]struct {
+		sessions []personal.Session
+		err      error
+		want     bool
+	}{
+		"other sessions":           {sessions: sessions, want: true},
+		"no other session":         {sessions: sessions[:1]},
+		"the sessions are unknown": {err: personal.NewError(personal.CodeUnavailable, nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModule()
+			m.SessionsFunc = func(context.Context, personal.Credentials) ([]personal.Session, error) { return tt.sessions, tt.err }
+			b := newBrowser(t, m)
+			b.post("/account/sign-in", "login", "anna", "password", "correct horse").leads(t, "/account")
+			page := b.get("/account")
+			page.shows(t, 200, "You are signed in.")
+			if tt.want {
+				page.shows(t, 200, "Your last sign-in", "7 Jan 2026, 03:04 UTC", "192.0.2.7", "Firefox · Linux", `action="/account/sessions/end-others"`)
+			} else if strings.Contains(page.body, "Your last sign-in") {
+				t.Errorf("got a last sign-in, want none:\n%s", page.body)
+			}
+			if again := b.get("/account"); strings.Contains(again.body, "Your last sign-in") {
+				t.Error("the last sign-in is shown twice")
+			}
+		})
+	}
+}
+
+func TestSessions_EndOthers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err  error // of the second session
+		want func(reply)
+	}{
+		"all are ended": {want: func(r reply) { r.leads(t, "/account/sessions") }},
+		"one is not ended": {
+			err: &personal.Error{Code: personal.CodeUnavailable, RetryAfter: time.Second},
+			want: func(r reply) {
+				r.shows(t, 503, "Only 1 of 3 other sessions have been ended.", "not available at the moment", `href="/account/sessions"`)
+			},
+		},
+		"this one has ended": {
+			err:  personal.NewError(personal.CodeUnauthenticated, nil),
+			want: func(r reply) { r.leads(t, "/account/sign-in?next=%2Faccount") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModule()
+			m.SessionsFunc = func(context.Context, personal.Credentials) ([]personal.Session, error) {
+				return []personal.Session{{ID: "2"}, {ID: "1", Current: true}, {ID: "3"}, {ID: "4"}}, nil
+			}
+			var ended []string
+			m.RevokeSessionFunc = func(_ context.Context, r personal.RevokeSessionRequest) error {
+				if r.ID == "3" && tt.err != nil {
+					return tt.err
+				}
+				ended = append(ended, r.ID)
+				return nil
+			}
+			b := newBrowser(t, m)
+			b.hold(first, 0)
+			b.get("/account/sessions").shows(t, 200, "Sign out everywhere else")
+			tt.want(b.post("/account/sessions/end-others"))
+			want := []string{"2", "3", "4"}
+			if tt.err != nil {
+				want = want[:1]
+			} else {
+				b.get("/account/sessions").shows(t, 200, "You are signed out everywhere else.")
+			}
+			if !slices.Equal(ended, want) {
+				t.Errorf("got the ended sessions %v, want %v", ended, want)
+			}
+		})
+	}
+}
+
 func TestSession_SurvivesSchemeChange(t *testing.T) {
 	b := newBrowser(t, newModule())
 	https := false

@@ -2,6 +2,7 @@ package site
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/cms-personal/personal/host-sample/ui"
@@ -14,12 +15,13 @@ type sessionPages struct{ *site }
 func (p sessionPages) route(mux *http.ServeMux) {
 	mux.Handle("GET "+sessionsPath, p.requireUser(p.list))
 	mux.Handle("POST "+revokePath, p.requireUser(p.revoke))
+	mux.Handle("POST "+othersPath, p.requireUser(p.revokeOthers))
 }
 
 // sessionList is what the template of the page gets.
 type sessionList struct {
-	Sessions        []session
-	Revoke, SignOut string // the paths that the buttons post to
+	Sessions                []session
+	Revoke, Others, SignOut string // the paths that the buttons post to
 }
 
 type session struct {
@@ -34,7 +36,7 @@ func (p sessionPages) list(w http.ResponseWriter, r *http.Request) {
 		p.refuse(w, r, err)
 		return
 	}
-	body := sessionList{Revoke: revokePath, SignOut: signOutPath}
+	body := sessionList{Revoke: revokePath, Others: othersPath, SignOut: signOutPath}
 	for _, one := range list {
 		body.Sessions = append(body.Sessions, session{Session: one, Device: device(one.Agent)})
 	}
@@ -55,6 +57,66 @@ func (p sessionPages) revoke(w http.ResponseWriter, r *http.Request) {
 	}
 	ui.LeaveNotice(w, r, "sessions_revoke")
 	ui.Redirect(w, r, sessionsPath)
+}
+
+// othersEnded is the notice, and the key of its text, that all other sessions have been
+// ended.
+const othersEnded = "others_ended"
+
+// revokeOthers ends every session of the account but this one. If one cannot be ended,
+// it says how many have been.
+func (p sessionPages) revokeOthers(w http.ResponseWriter, r *http.Request) {
+	if _, ok := p.readPosted(w, r); !ok {
+		return
+	}
+	c, _ := credentials(r)
+	list, err := p.Service.Sessions(r.Context(), c)
+	if err != nil {
+		p.refuse(w, r, err)
+		return
+	}
+	others := slices.DeleteFunc(list, func(one personal.Session) bool { return one.Current })
+	for ended, one := range others {
+		err := p.Service.RevokeSession(r.Context(), personal.RevokeSessionRequest{Credentials: c, ID: one.ID})
+		if personal.CodeOf(err) == personal.CodeUnauthenticated {
+			p.refuse(w, r, err)
+			return
+		}
+		if err != nil {
+			x := p.API.Explain(r, err)
+			x.Message = p.text(r, "others_partly", ended, len(others)) + " " + x.Message
+			p.problem(w, r, x, &ui.Link{Text: p.text(r, "sessions"), Path: sessionsPath})
+			return
+		}
+	}
+	ui.LeaveNotice(w, r, othersEnded)
+	ui.Redirect(w, r, sessionsPath)
+}
+
+// lastSignIn is what the template of the last sign-in gets.
+type lastSignIn struct {
+	session
+	Others string // the path that its button posts to
+}
+
+// lastSignIn returns where the visitor has signed in before, nil if that is not known:
+// only sessions that have not ended are.
+func (s *site) lastSignIn(r *http.Request) any {
+	c, _ := credentials(r)
+	list, err := s.Service.Sessions(r.Context(), c)
+	if err != nil {
+		return nil // the page is more important
+	}
+	var last personal.Session
+	for _, one := range list {
+		if !one.Current && one.Created.After(last.Created) {
+			last = one
+		}
+	}
+	if last.Created.IsZero() {
+		return nil
+	}
+	return lastSignIn{session{last, device(last.Agent)}, othersPath}
 }
 
 // device returns the browser and the system of a User-Agent header, or the header

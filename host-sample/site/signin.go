@@ -8,6 +8,9 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
+// signedInNotice is the notice of a sign-in: the name of the operation, as everywhere.
+const signedInNotice = "auth"
+
 // signInPages are the pages to register, sign in and sign out.
 type signInPages struct{ *site }
 
@@ -43,7 +46,7 @@ func (p signInPages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Po
 		return done{}, err
 	}
 	p.startSession(w, r, in.Credentials)
-	return done{operation: "auth", next: ui.LocalPath(r.URL.Query().Get("next"), accountPath)}, nil
+	return done{operation: signedInNotice, next: ui.LocalPath(r.URL.Query().Get("next"), accountPath)}, nil
 }
 
 func (p signInPages) registerForm(r *http.Request) (formPage, error) {
@@ -90,6 +93,9 @@ func (p signInPages) register(w http.ResponseWriter, r *http.Request, posted ui.
 	if err != nil {
 		return done{}, err
 	}
+	if in.Credentials.UserID == 0 { // they must verify their e-mail first
+		return done{next: verifyPath}, nil
+	}
 	p.startSession(w, r, in.Credentials)
 	return done{operation: "register", next: accountPath}, nil
 }
@@ -104,7 +110,7 @@ func (p signInPages) signOut(w http.ResponseWriter, r *http.Request) {
 	c, _ := credentials(r)
 	err := p.Service.Logout(r.Context(), personal.LogoutRequest{Credentials: c, All: posted.Get("all") == "true"})
 	if err != nil && personal.CodeOf(err) != personal.CodeUnauthenticated {
-		p.problem(w, r, p.API.Explain(r, err)) // the session may still exist, so the cookie is kept
+		p.problem(w, r, p.API.Explain(r, err), nil) // the session may still exist, so the cookie is kept
 		return
 	}
 	ui.SetCookie(w, r, http.Cookie{Name: cookieName, MaxAge: -1})

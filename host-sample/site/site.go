@@ -27,13 +27,20 @@ const (
 	forgotPath   = "/account/forgot"
 	recoverPath  = "/account/recover" // linked from mails: settings of the plugin name it
 	confirmPath  = "/account/email"   // likewise
+	verifyPath   = "/account/verify"
 	accountPath  = "/account"
 	passwordPath = "/account/password"
 	newEmailPath = "/account/new-email"
 	sessionsPath = "/account/sessions"
 	revokePath   = "/account/sessions/end"
+	othersPath   = "/account/sessions/end-others"
+	dataPath     = "/account/data"
+	deletePath   = "/account/delete"
+	deletedPath  = "/account/deleted"
+	undoPath     = "/account/undo-delete" // linked from mails
 	signOutPath  = "/account/sign-out"
 	demoPath     = "/demo"
+	verifiedPath = "/demo/verified"
 )
 
 // Options are what the pages need.
@@ -66,11 +73,14 @@ func New(o Options) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.home)
 	mux.Handle("GET "+demoPath, s.requireUser(s.demo))
+	mux.Handle("GET "+verifiedPath, s.requireUser(s.verifiedDemo, personalhttp.VerifiedEmail()))
 	mux.HandleFunc("POST /language", ui.SwitchLanguage)
 	signInPages{s}.route(mux)
 	recoveryPages{s}.route(mux)
 	accountPages{s}.route(mux)
 	sessionPages{s}.route(mux)
+	verificationPages{s}.route(mux)
+	leavingPages{s}.route(mux)
 	return pages.Handler(mux), nil
 }
 
@@ -81,21 +91,21 @@ func (s *site) text(r *http.Request, key string, args ...any) string {
 // home shows the front page.
 func (s *site) home(w http.ResponseWriter, r *http.Request) {
 	name, signedIn := s.viewer(r)
-	s.pages.Render(w, r, http.StatusOK, "home", ui.Page{
-		Nav: s.nav(r, signedIn), Notice: s.notice(w, r),
-		Body: struct {
-			Name                            string // of the visitor; empty if unknown
-			SignedIn                        bool
-			SignIn, Register, Account, Demo string
-			APIURL                          string
-		}{name, signedIn, signInPath, registerPath, accountPath, demoPath, s.APIURL},
-	})
+	p := s.pageFor(w, r, signedIn)
+	p.Body = struct {
+		Name                            string // of the visitor; empty if unknown
+		SignedIn                        bool
+		SignIn, Register, Account, Demo string
+		APIURL                          string
+	}{name, signedIn, signInPath, registerPath, accountPath, demoPath, s.APIURL}
+	s.pages.Render(w, r, http.StatusOK, "home", p)
 }
 
 // demo is an example of a page of the CMS that only signed-in visitors may see.
 func (s *site) demo(w http.ResponseWriter, r *http.Request) {
 	user, _ := personalhttp.UserFrom(r.Context())
 	p := s.page(w, r)
+	p.SubNav = s.demoNav(r)
 	p.Body = struct {
 		Name   string
 		UserID int64
@@ -103,15 +113,35 @@ func (s *site) demo(w http.ResponseWriter, r *http.Request) {
 	s.pages.Render(w, r, http.StatusOK, "demo", p)
 }
 
+// verifiedDemo is an example of a page that only visitors with a verified e-mail may
+// see.
+func (s *site) verifiedDemo(w http.ResponseWriter, r *http.Request) {
+	user, _ := personalhttp.UserFrom(r.Context())
+	p := s.page(w, r)
+	p.SubNav, p.Body = s.demoNav(r), user.Profile
+	s.pages.Render(w, r, http.StatusOK, "verified", p)
+}
+
 // page returns what all pages have in common.
 func (s *site) page(w http.ResponseWriter, r *http.Request) ui.Page {
 	_, signedIn := s.viewer(r)
-	return ui.Page{Nav: s.nav(r, signedIn), Notice: s.notice(w, r)}
+	return s.pageFor(w, r, signedIn)
 }
 
-// notice returns what the previous page reports as done.
-func (s *site) notice(w http.ResponseWriter, r *http.Request) string {
-	return s.API.Confirm(r, ui.TakeNotice(w, r))
+// pageFor is page for a visitor who is known already. It has the notice that the
+// previous page has left, and after a sign-in where the last one came from.
+func (s *site) pageFor(w http.ResponseWriter, r *http.Request, signedIn bool) ui.Page {
+	p := ui.Page{Nav: s.nav(r, signedIn)}
+	switch done := ui.TakeNotice(w, r); {
+	case done == othersEnded:
+		p.Notice = s.text(r, done)
+	default:
+		p.Notice = s.API.Confirm(r, done)
+		if done == signedInNotice && signedIn {
+			p.Extra = s.lastSignIn(r)
+		}
+	}
+	return p
 }
 
 func (s *site) nav(r *http.Request, signedIn bool) []ui.Link {
@@ -135,6 +165,15 @@ func (s *site) accountNav(r *http.Request) []ui.Link {
 		{Text: s.text(r, "password"), Path: passwordPath},
 		{Text: s.text(r, "email"), Path: newEmailPath},
 		{Text: s.text(r, "sessions"), Path: sessionsPath},
+		{Text: s.text(r, "data"), Path: dataPath},
+	}
+}
+
+// demoNav is the navigation of the members' pages.
+func (s *site) demoNav(r *http.Request) []ui.Link {
+	return []ui.Link{
+		{Text: s.text(r, "demo"), Path: demoPath},
+		{Text: s.text(r, "verified"), Path: verifiedPath},
 	}
 }
 
@@ -163,11 +202,11 @@ func nameOf(p personal.Profile) string {
 	return p.Login
 }
 
-// problem sends an error page.
-func (s *site) problem(w http.ResponseWriter, r *http.Request, x personalhttp.Explanation) {
+// problem sends an error page. It links to the page that helps, which may be nil.
+func (s *site) problem(w http.ResponseWriter, r *http.Request, x personalhttp.Explanation, help *ui.Link) {
 	setRetryAfter(w, x)
 	_, signedIn := credentials(r) // not asked of the service, which may be the problem
 	s.pages.Problem(w, r, ui.Problem{
-		Status: x.Status, Message: x.Message, Retry: x.RetryAfter > 0, Nav: s.nav(r, signedIn),
+		Status: x.Status, Message: x.Message, Retry: x.RetryAfter > 0, Link: help, Nav: s.nav(r, signedIn),
 	})
 }

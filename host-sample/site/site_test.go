@@ -15,8 +15,8 @@ import (
 
 // pages are the paths of all pages: public ones, and those for signed-in visitors.
 var pages = [2][]string{
-	{"/", "/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email"},
-	{"/account", "/account/password", "/account/new-email", "/account/sessions", "/demo"},
+	{"/", "/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email", "/account/verify", "/account/deleted", "/account/undo-delete"},
+	{"/account", "/account/password", "/account/new-email", "/account/sessions", "/account/data", "/account/delete", "/demo", "/demo/verified"},
 }
 
 func TestPages_BothLanguages(t *testing.T) {
@@ -39,7 +39,7 @@ func TestPages_RefusePostsFromOtherSites(t *testing.T) {
 	m := newModule()
 	b := newBrowser(t, m)
 	b.hold(first, 0)
-	for _, path := range []string{"/account", "/account/sign-out", "/account/password", "/account/sessions/end", "/account/sign-in", "/language"} {
+	for _, path := range []string{"/account", "/account/sign-out", "/account/password", "/account/sessions/end", "/account/sessions/end-others", "/account/delete", "/account/sign-in", "/language"} {
 		b.send("POST", path, map[string][]string{"all": {"true"}}, "Sec-Fetch-Site", "cross-site").shows(t, 403, "another site")
 		b.send("POST", path, map[string][]string{"all": {"true"}}, "Origin", "https://evil.example").shows(t, 403, "another site")
 	}
@@ -135,7 +135,7 @@ func TestPages_EscapeUserTexts(t *testing.T) {
 func TestMailLinks_OpeningChangesNothing(t *testing.T) {
 	m := newModule()
 	b := newBrowser(t, m)
-	for _, path := range []string{"/account/recover", "/account/email"} {
+	for _, path := range []string{"/account/recover", "/account/email", "/account/undo-delete"} {
 		for _, method := range []string{"GET", "HEAD"} {
 			b.send(method, path+"?token=good", nil).shows(t, 200)
 		}
@@ -176,7 +176,7 @@ func TestAccount_ChangePasswordAndEmail(t *testing.T) {
 	b.post("/account/new-email", "email", "b@example.com", "password", "p").leads(t, "/account/email")
 	b.get("/account/email").shows(t, 200, "Please confirm the change")
 	b.post("/account/email", "token", "t").leads(t, "/account")
-	b.get("/account").shows(t, 200, "Your e-mail address has been changed.")
+	b.get("/account").shows(t, 200, "Your e-mail address has been confirmed.")
 	credentials := personal.Credentials{UserID: 42, UserHash: second}
 	if diff := cmp.Diff([]any{
 		personal.ChangeEmailRequest{Credentials: credentials, Email: "b@example.com", Password: "p"},
@@ -240,7 +240,8 @@ func TestForms_BodyOver64KiBIsRefused(t *testing.T) {
 	b.hold(first, time.Minute)
 	for _, path := range []string{
 		"/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email",
-		"/account", "/account/password", "/account/new-email", "/account/sessions/end", "/account/sign-out",
+		"/account", "/account/password", "/account/new-email", "/account/sessions/end", "/account/sessions/end-others", "/account/sign-out",
+		"/account/verify", "/account/data", "/account/delete", "/account/undo-delete",
 	} {
 		b.send("POST", path, sized(limit+1)).shows(t, 413, "Too much data")
 	}

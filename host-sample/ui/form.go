@@ -23,6 +23,7 @@ type Form struct {
 	Hidden   []Hidden
 	User     string // the login that the passwords belong to, for password managers; may be empty
 	Danger   bool   // the button deletes or revokes something
+	Quiet    bool   // the button is not the main one of its page
 }
 
 // FieldError is an error of one control.

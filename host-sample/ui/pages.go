@@ -34,7 +34,8 @@ var shared embed.FS
 type Options struct {
 	// Templates holds one file NAME.html for each page. It defines "title" and
 	// "main", which get the page's Body, and may define "head", for scripts of its
-	// own. All pages share the definitions of the files in the folder parts.
+	// own. All pages share the definitions of the files in the folder parts, which may
+	// define "extra" (see [Page]).
 	Templates fs.FS
 
 	// Texts holds LOCALE.json for each of [Locales]: an object of texts by key.
@@ -141,6 +142,7 @@ type Page struct {
 	Nav    []Link // of the site
 	SubNav []Link // of the section that the page belongs to; may be empty
 	Notice string // what just succeeded; may be empty
+	Extra  any    // passed to the template "extra", below the notice; nil for none
 	Wide   bool   // as wide as a table needs
 	Live   bool   // loads htmx, for parts that are updated while the page is open
 	Body   any    // passed to the page's own templates
@@ -213,6 +215,7 @@ type Problem struct {
 	Status  int
 	Message string // may be empty
 	Retry   bool   // trying again may help
+	Link    *Link  // to a page that helps; may be nil
 	Nav     []Link
 }
 
@@ -221,8 +224,9 @@ func (p *Pages) Problem(w http.ResponseWriter, r *http.Request, problem Problem)
 	var body struct {
 		Title, Message string
 		Retry          string // the link to try again; may be empty
+		Link           *Link
 	}
-	body.Title, body.Message = p.Text(r, problemTitle(problem.Status)), problem.Message
+	body.Title, body.Message, body.Link = p.Text(r, problemTitle(problem.Status)), problem.Message, problem.Link
 	if problem.Retry && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		body.Retry = r.URL.RequestURI()
 	}

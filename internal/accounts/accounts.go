@@ -77,7 +77,9 @@ type Store interface {
 	MailLimitStore
 	RecoveryStore
 	EmailStore
+	DeletionStore
 	VerificationStore
+	ExportStore
 	AdministrationStore
 	AttemptStore
 	JobStore
@@ -125,7 +127,7 @@ type Account struct {
 	Name              *string
 	Email             Email
 	PasswordHash      string // encoded by package password
-	CredentialVersion int64  // raised by every change of the password, and by disabling and enabling the account
+	CredentialVersion int64  // raised by every change of the password, by disabling and enabling the account, and by its deletion
 	Fields            userfields.Values
 	Disabled          bool
 	Created, Updated  time.Time

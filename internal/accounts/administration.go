@@ -35,7 +35,9 @@ type AdministrationStore interface {
 	// SetDisabled disables or enables an account, raises the credential version,
 	// ends every session, voids every mailed token and stores the jobs. If the account
 	// is in that state already it changes nothing. Enabling does all of this too, for an
-	// account that was disabled in another way. ErrNotFound.
+	// account that was disabled in another way; it undoes a deletion by the user.
+	// Disabling does all of this for an account that its user has deleted: they cannot
+	// undo that any more, and it is still erased in time. ErrNotFound.
 	SetDisabled(ctx context.Context, id int64, disabled bool, jobs ...NewJob) error
 	// DeleteAccount removes an account with its sessions, tokens, mails and known
 	// addresses, anonymises its audit entries, and stores the jobs. It calls remains for
@@ -131,7 +133,7 @@ func checkRange(invalid *personal.FieldErrors, parameter string, n, maximum int6
 }
 
 func userOf(a SeenAccount) personal.User {
-	return personal.User{
+	user := personal.User{
 		ID:       a.ID,
 		Login:    a.Login,
 		Name:     a.Name,
@@ -143,8 +145,11 @@ func userOf(a SeenAccount) personal.User {
 
 		EmailVerified:   a.EmailVerified,
 		UnverifiedEmail: a.Unverified.Address,
-		EraseAt:         a.EraseAt,
 	}
+	if a.Deleted() {
+		user.EraseAt = a.EraseAt
+	}
+	return user
 }
 
 // User implements [personal.Administration].
@@ -246,7 +251,7 @@ func (s *Service) mustExist(ctx context.Context, id int64) error {
 
 // DeleteUser implements [personal.Administration].
 func (s *Service) DeleteUser(ctx context.Context, id int64) error {
-	err := s.store.DeleteAccount(ctx, id, s.remains, s.event(ctx, personal.ActorAdministrator, personal.EventUserDeleted, id))
+	err := s.store.DeleteAccount(ctx, id, s.remains, s.erased(ctx, personal.ActorAdministrator, id)...)
 	return s.committed(personal.CodeNotFound, "deleting an account", err)
 }
 

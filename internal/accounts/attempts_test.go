@@ -232,7 +232,7 @@ func TestChangeEmail_SuppressedMailChangesNoResponse(t *testing.T) {
 	if got := f.recipients(); len(got) != 1 {
 		t.Errorf("got mails to %v, want one", got)
 	}
-	for range 14 { // the right passwords were refunded
+	for range 14 { // the correct passwords were refunded
 		f.wantTry(t, "203.0.113.1", "ada", otherPassword, personal.CodeInvalidCredentials)
 	}
 }

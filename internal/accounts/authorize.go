@@ -5,7 +5,9 @@ import (
 	"errors"
 	"maps"
 	"strings"
+	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
@@ -27,7 +29,9 @@ type SignInStore interface {
 	// condition a non-empty Rehash replaces the password hash, without raising the
 	// version. It removes the account's expired sessions, and those unused for longest
 	// above MaxSessions. In the same transaction it stores the known address, see
-	// AttemptStore, and makes the charges; *WaitError if they are refused.
+	// AttemptStore, and makes the charges; *WaitError if they are refused. The locale is
+	// stored too, unless the address is new: the notice of a thief's sign-in should be in
+	// the user's language.
 	OpenSession(ctx context.Context, o OpenSession) (Account, error)
 }
 
@@ -70,6 +74,9 @@ type OpenSession struct {
 	Lifetimes         Lifetimes
 	KnownAddress      string // "": none
 	MaxKnownAddresses int
+	KnownSince        time.Time       // known addresses without a sign-in since then do not count
+	OnNewAddress      func() []NewJob // stored if the account has known addresses, but not this one
+	Locale            string          // "": unknown
 	Charges           []throttle.Charge
 	Jobs              []NewJob
 }
@@ -178,6 +185,9 @@ func (s *Service) signIn(ctx context.Context, found LoginAccount, rehash string)
 		Lifetimes:         s.settings.Lifetimes(session.Created),
 		KnownAddress:      knownAddress(ctx),
 		MaxKnownAddresses: MaxKnownAddresses,
+		KnownSince:        session.Created.Add(-s.settings.KnownAddressLifetime()),
+		OnNewAddress:      func() []NewJob { return s.notice(ctx, personal.ActorUser, mailtext.NewAddress, found.ID, "") },
+		Locale:            mailLocale(ctx),
 		Charges:           s.signInAccount(found.ID),
 		Jobs:              []NewJob{s.event(ctx, personal.ActorUser, personal.EventSignedIn, found.ID)},
 	})

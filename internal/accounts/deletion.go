@@ -1,18 +1,189 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// Delete implements [personal.Service].
-func (s *Service) Delete(context.Context, personal.DeleteRequest) (time.Time, error) {
-	return time.Time{}, refusal(personal.CodeNotFound)
+// DeletionStore deletes accounts for their users: it disables them first, and erases
+// them later.
+type DeletionStore interface {
+	// RequestDeletion disables the account until eraseAt, raises its credential version,
+	// notes both, ends every session, voids every mailed token and stores the jobs.
+	// ErrStale if the credential version has changed or the account is disabled.
+	RequestDeletion(ctx context.Context, accountID, credentialVersion int64, eraseAt time.Time, jobs ...NewJob) error
+	// UndoDeletion uses up a token of PurposeDeletion: it enables the account, raises its
+	// credential version, forgets the deletion, voids every token and stores the jobs.
+	// ErrNotFound if the token is void, expired or unknown by now, or the deletion does
+	// not stand.
+	UndoDeletion(ctx context.Context, digest [32]byte, jobs ...NewJob) error
+	// DueErasures returns the ids, above the given one and in their order, of up to n
+	// accounts of which the deletion stands and EraseAt has passed, or which were created
+	// until unverifiedBefore and have only an unverified e-mail.
+	DueErasures(ctx context.Context, unverifiedBefore time.Time, after int64, n int) (ids []int64, err error)
+	// EraseAccount is DeleteAccount for an account for which due, called under a lock,
+	// returns true. ErrStale if it does not, and ErrNotFound if another transaction
+	// holds the lock. What is left in SQLite's write-ahead log is removed by the next
+	// Prune.
+	EraseAccount(ctx context.Context, id int64, due func(Account) bool, remains func(Account, outbox.Job) []byte, jobs ...NewJob) error
+}
+
+// Deleted reports whether the user's deletion of the account stands: neither they nor an
+// administrator have undone it. The credential version tells this also after an
+// administrator has enabled the account with the previous release, which does not know
+// EraseAt.
+func (a Account) Deleted() bool {
+	return a.Disabled && !a.EraseAt.IsZero() && a.EraseVersion == a.CredentialVersion
+}
+
+// deletionJob mails the token that undoes a deletion.
+type deletionJob struct {
+	AccountID int64     `json:"account_id"`
+	Version   int64     `json:"version"` // the credential version of the deletion
+	Time      time.Time `json:"time"`    // of the deletion
+	mailRequest
+}
+
+// Delete implements [personal.Service]. Mails of earlier requests that wait to be sent
+// are dropped, because their tokens belong to the former credential version.
+func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Time, error) {
+	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.Password, nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	invalid := maps.Clone(r.FieldErrors)
+	guessed, err := s.confirmIdentity(ctx, who.account, &invalid, "password", r.Password)
+	if !guessed {
+		s.refund(ctx, attempt)
+	}
+	if err == nil {
+		err = invalid.Err()
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	id, version, now := who.account.ID, who.account.CredentialVersion, s.store.Now()
+	request := newMailRequest(ctx)
+	request.Locale, request.Address = cmp.Or(who.account.Locale, request.Locale), personal.CallFrom(ctx).Address
+	eraseAt := now.Add(s.settings.DeletionGrace)
+	err = s.store.RequestDeletion(ctx, id, version, eraseAt,
+		s.event(ctx, personal.ActorUser, personal.EventDeletionRequested, id),
+		jobOf(ctx, id, KindDeletion, deletionJob{AccountID: id, Version: version + 1, Time: now, mailRequest: request}))
+	if err := s.committed(personal.CodeUnauthenticated, "deleting an account", err); err != nil {
+		return time.Time{}, err
+	}
+	return eraseAt.UTC(), nil
+}
+
+// sendDeletion mails the token that undoes a deletion, if that still stands and the
+// account has an e-mail.
+func (s *Service) sendDeletion(ctx context.Context, _ int64, r deletionJob) error {
+	account, err := s.store.Account(ctx, r.AccountID)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("finding a deleted account: %w", err)
+	}
+	lifetime := account.EraseAt.Sub(s.store.Now())
+	if !account.Deleted() || account.EraseVersion != r.Version || account.Email.Key == "" || lifetime <= 0 {
+		return nil
+	}
+	letter := mailtext.Letter{Lifetime: lifetime, Time: r.Time, Address: r.Address, EraseAt: account.EraseAt}
+	return s.mailToken(ctx, mailtext.Deletion, r.mailRequest, account.Email.Address, s.settings.DeletionURL, letter, MailToken{
+		AccountID: account.ID, Purpose: PurposeDeletion, CredentialVersion: r.Version, AccountEmailKey: account.Email.Key,
+	})
 }
 
 // UndoDelete implements [personal.Service].
-func (s *Service) UndoDelete(context.Context, personal.UndoDeleteRequest) (int64, error) {
-	return 0, refusal(personal.CodeNotFound)
+func (s *Service) UndoDelete(ctx context.Context, r personal.UndoDeleteRequest) (userID int64, err error) {
+	if err := s.chargeConfirmation(ctx); err != nil {
+		return 0, err
+	}
+	invalid := maps.Clone(r.FieldErrors)
+	require(&invalid, "token", r.Token)
+	if err := invalid.Err(); err != nil {
+		return 0, err
+	}
+	digest, account, err := s.findMailToken(ctx, PurposeDeletion, r.Token)
+	if err != nil {
+		return 0, err
+	}
+	err = s.store.UndoDeletion(ctx, digest, s.event(ctx, personal.ActorUser, personal.EventDeletionUndone, account.ID))
+	if err := s.committed(personal.CodeInvalidToken, "undoing a deletion", err); err != nil {
+		return 0, err
+	}
+	return account.ID, nil
+}
+
+// erasureBatch is how many accounts EraseDue looks up at once.
+const erasureBatch = 100
+
+// EraseDue erases the accounts of users who deleted them when the grace period has
+// passed, and those whose e-mail was not verified in time. Other nodes may do the same
+// at the same time; an account that is being changed is left for the next call. It
+// stops at the first error.
+func (s *Service) EraseDue(ctx context.Context) error {
+	for after := int64(0); ; {
+		unverified := s.store.Now().Add(-s.settings.UnverifiedLifetime)
+		due, err := s.store.DueErasures(ctx, unverified, after, erasureBatch)
+		if err != nil {
+			return err
+		}
+		for _, id := range due {
+			after = id
+			err := s.store.EraseAccount(ctx, id, s.erasable, s.remains, s.erased(ctx, personal.ActorSystem, id)...)
+			if errors.Is(err, ErrNotFound) || errors.Is(err, ErrStale) {
+				continue // erased by another node, or undone, enabled or verified meanwhile
+			}
+			if err != nil {
+				return fmt.Errorf("erasing account %d: %w", id, err)
+			}
+			s.wake()
+		}
+		if len(due) < erasureBatch {
+			return nil
+		}
+	}
+}
+
+// erasable is the rule of DueErasures for a locked account.
+func (s *Service) erasable(a Account) bool {
+	now := s.store.Now()
+	waits := a.Unverified.Key != "" && a.Email.Key == ""
+	return a.Deleted() && !a.EraseAt.After(now) || waits && !a.Created.After(now.Add(-s.settings.UnverifiedLifetime))
+}
+
+// erased are the jobs of every erasure: the last event of the account, and the request
+// that the host erases what it keeps.
+func (s *Service) erased(ctx context.Context, by personal.Actor, accountID int64) []NewJob {
+	return []NewJob{
+		s.event(ctx, by, personal.EventUserDeleted, accountID),
+		jobOf(ctx, 0, KindErasure, erasureJob{UserID: accountID}), // of no account, because that does not exist any more
+	}
+}
+
+// erasureJob tells the host that a user was erased.
+type erasureJob struct {
+	UserID int64 `json:"user_id"`
+}
+
+// eraseInHost tells the host that a user was erased, unless it keeps nothing about users.
+func (s *Service) eraseInHost(ctx context.Context, _ int64, r erasureJob) error {
+	eraser, ok := s.host.(personal.Eraser)
+	if !ok {
+		return nil
+	}
+	if err := eraser.EraseUser(ctx, r.UserID); err != nil {
+		return fmt.Errorf("erasing user %d in the host: %w", r.UserID, err)
+	}
+	return nil
 }

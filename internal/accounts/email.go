@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/throttle"
@@ -128,26 +127,8 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 // old address, whose owner may not have made the change.
 func (s *Service) emailChanged(ctx context.Context, by personal.Actor, account Account) []NewJob {
 	jobs := []NewJob{s.event(ctx, by, personal.EventEmailChanged, account.ID)}
-	if account.Email.Address != "" {
-		request := newMailRequest(ctx)
-		if by == personal.ActorUser {
-			request.Address = personal.CallFrom(ctx).Address
-		}
-		jobs = append(jobs, jobOf(ctx, account.ID, KindEmailNotice, noticeJob{To: account.Email.Address, Time: s.store.Now(), mailRequest: request}))
+	if account.Email.Key != "" {
+		jobs = append(jobs, s.notice(ctx, by, mailtext.EmailChanged, account.ID, account.Email.Address)...)
 	}
 	return jobs
-}
-
-// noticeJob notifies the former address of an account.
-type noticeJob struct {
-	To   string    `json:"to"`
-	Time time.Time `json:"time,omitzero"` // of the change; jobs of the previous release have none
-	mailRequest
-}
-
-func (s *Service) sendEmailNotice(ctx context.Context, accountID int64, r noticeJob) error {
-	if r.Time.IsZero() {
-		r.Time = s.store.Now()
-	}
-	return s.send(ctx, accountID, mailtext.EmailChanged, r.mailRequest, r.To, mailtext.Letter{Time: r.Time, Address: r.Address})
 }

@@ -12,83 +12,175 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
+// disappearances are the ways in which an account with traces is erased.
+var disappearances = map[string]struct {
+	live   func(f *fixture, t *testing.T) (id int64) // leaves the traces
+	erase  func(f *fixture, t *testing.T, id int64)
+	traces []string
+}{
+	"by an administrator": {
+		func(f *fixture, t *testing.T) int64 { return f.leaveTraces(t).UserID },
+		(*fixture).delete, append(allTraces, userTraces...),
+	},
+	"after a deletion": {
+		func(f *fixture, t *testing.T) int64 {
+			c := f.leaveTraces(t)
+			if _, err := f.service.Delete(tracedCall(t), personal.DeleteRequest{Credentials: c, Password: goodPassword}); err != nil {
+				t.Fatal(err)
+			}
+			return c.UserID
+		},
+		func(f *fixture, t *testing.T, _ int64) {
+			f.clock.Advance(f.settings.DeletionGrace)
+			f.eraseAndPrune(t)
+		}, allTraces,
+	},
+	"after a deletion whose mail was sent": {
+		func(f *fixture, t *testing.T) int64 {
+			c := f.leaveTraces(t)
+			if _, err := f.service.Delete(tracedCall(t), personal.DeleteRequest{Credentials: c, Password: goodPassword}); err != nil {
+				t.Fatal(err)
+			}
+			f.drain(t)
+			f.askForAccount(t)
+			return c.UserID
+		},
+		func(f *fixture, t *testing.T, _ int64) {
+			f.clock.Advance(f.settings.DeletionGrace)
+			f.eraseAndPrune(t)
+		}, allTraces,
+	},
+	"without a verified e-mail": {
+		func(f *fixture, t *testing.T) int64 {
+			f.service.RequireVerification(true)
+			if _, err := f.registerTraced(t); err != nil {
+				t.Fatal(err)
+			}
+			f.drain(t) // the mail
+			return f.waitWithTraces(t)
+		},
+		func(f *fixture, t *testing.T, _ int64) {
+			f.service.RequireVerification(false)
+			f.clock.Advance(f.settings.UnverifiedLifetime)
+			f.eraseAndPrune(t)
+		}, allTraces,
+	},
+}
+
+// The texts that appear in what is stored about every user, and about those who have
+// signed in.
+var (
+	allTraces = []string{
+		"ada_marker", "ada_address@marker.example", "Ada Namemarker", "mottomarker", "notemarker",
+		"203.0.113.77", "requestmarker", "another_marker", "198.51.100.",
+	}
+	userTraces = []string{"agentmarker", "ada_new@marker.example"}
+)
+
 // It fills everything stored about a user with unique texts, and searches every
 // column of the database for them.
-func TestDeleteUser_LeavesNoTrace(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		f, _ := guarded(t, url)
-		f.host.UserFieldsFunc = func(context.Context) (personal.Schema, error) {
-			return personal.Schema{Revision: "1", Fields: []personal.Field{
-				{Name: "motto", Type: personal.TypeText}, {Name: "secret_note", Type: personal.TypeText, Hidden: true},
-			}}, nil
-		}
-		pools, err := dbconn.Open(url, dbconn.RequestLimits)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer pools.Close()
-		f.register(t, "bob") // stays
-		id := f.leaveTraces(t)
-		f.ask(t, personal.RecoverRequest{Login: "bob"}, "203.0.113.1")
-		traces := []string{
-			"ada_marker", "ada_address@marker.example", "ada_new@marker.example", "Ada Namemarker",
-			"mottomarker", "notemarker", "203.0.113.77", "agentmarker", "requestmarker", "another_marker", "198.51.100.",
-		}
-		if missing := slices.DeleteFunc(slices.Clone(traces), func(trace string) bool { return len(find(t, pools, trace)) > 0 }); len(missing) > 0 {
-			t.Fatalf("got no trace of %q before the deletion", missing)
-		}
-		if err := f.service.DeleteUser(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
-		for _, trace := range traces {
-			if where := find(t, pools, trace); len(where) > 0 {
-				t.Errorf("got %q in %v, want it nowhere", trace, where)
-			}
-		}
-		if kinds := dump(t, pools)["personal_jobs.kind"]; !slices.Contains(kinds, "recovery") {
-			t.Errorf("got jobs %v, want bob's recovery among them", kinds)
-		}
-		f.drain(t)
-		for where, rows := range dump(t, pools) {
-			if table, column, _ := strings.Cut(where, "."); column == "account_id" && slices.Contains(rows, fmt.Sprint(id)) {
-				t.Errorf("got the user's id in %s, want it nowhere", table)
-			}
-		}
-		wantNotInFiles(t, url, traces)
-		if types := dump(t, pools)["personal_audit.type"]; !slices.Contains(types, "user_deleted") || !slices.Contains(types, "sign_in_failed") {
-			t.Errorf("got audit entries %v, want user_deleted and sign_in_failed among them", types)
-		}
+func TestErasure_LeavesNoTrace(t *testing.T) {
+	for name, d := range disappearances {
+		t.Run(name, func(t *testing.T) {
+			testkit.Databases(t, func(t *testing.T, url string) {
+				f, _ := guarded(t, url)
+				f.settings.EmailVerification, f.settings.VerificationLifetime = accounts.VerificationOptional, time.Hour
+				f.service = f.serve(f.store, mustHasher(t, cheap))
+				f.worker.Handlers = f.service.Jobs()
+				f.host.UserFieldsFunc = func(context.Context) (personal.Schema, error) {
+					return personal.Schema{Revision: "1", Fields: []personal.Field{
+						{Name: "motto", Type: personal.TypeText}, {Name: "secret_note", Type: personal.TypeText, Hidden: true},
+					}}, nil
+				}
+				pools, err := dbconn.Open(url, dbconn.RequestLimits)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer pools.Close()
+				f.register(t, "bob") // stays
+				id := d.live(f, t)
+				f.ask(t, personal.RecoverRequest{Login: "bob"}, "203.0.113.1")
+				if missing := slices.DeleteFunc(slices.Clone(d.traces), func(trace string) bool { return len(find(t, pools, trace)) > 0 }); len(missing) > 0 {
+					t.Fatalf("got no trace of %q before the erasure", missing)
+				}
+				d.erase(f, t, id)
+				for _, trace := range slices.Concat(allTraces, userTraces) {
+					if where := find(t, pools, trace); len(where) > 0 {
+						t.Errorf("got %q in %v, want it nowhere", trace, where)
+					}
+				}
+				if kinds := dump(t, pools)["personal_jobs.kind"]; !slices.Contains(kinds, "recovery") {
+					t.Errorf("got jobs %v, want bob's recovery among them", kinds)
+				}
+				f.drain(t)
+				if erased := f.host.Erased(); !slices.Equal(erased, []int64{id}) {
+					t.Errorf("the host was told of the erasures %v, want %d", erased, id)
+				}
+				for where, rows := range dump(t, pools) {
+					table, column, _ := strings.Cut(where, ".")
+					if column == "account_id" && slices.Contains(rows, fmt.Sprint(id)) || column == "payload" && len(rows) > 0 {
+						t.Errorf("got the user's id or a job in %s, want none", table)
+					}
+				}
+				wantNotInFiles(t, url, slices.Concat(allTraces, userTraces))
+				if types := dump(t, pools)["personal_audit.type"]; !slices.Contains(types, "user_deleted") || !slices.Contains(types, "sign_in_failed") {
+					t.Errorf("got audit entries %v, want user_deleted and sign_in_failed among them", types)
+				}
+			})
+		})
+	}
+}
+
+// eraseAndPrune does what an active plugin does every minute.
+func (f *fixture) eraseAndPrune(t *testing.T) {
+	t.Helper()
+	f.eraseDue(t)
+	if err := f.store.Prune(t.Context(), store.PruneOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tracedCall is the context of the user's calls.
+func tracedCall(t *testing.T) context.Context {
+	return personal.WithCall(t.Context(), personal.Call{
+		RequestID: "requestmarker", Address: netip.MustParseAddr("203.0.113.77"), Agent: "agentmarker", Locale: "en",
+	})
+}
+
+func (f *fixture) registerTraced(t *testing.T) (personal.SignedIn, error) {
+	return f.service.Register(tracedCall(t), personal.RegisterRequest{
+		Login: "ada_marker", Password: goodPassword, ConfirmPassword: goodPassword, Email: "ada_address@marker.example",
+		Fields: map[string]personal.Input{"name": personal.Text("Ada Namemarker"), "motto": personal.Text("mottomarker")},
 	})
 }
 
 // leaveTraces makes a user who does everything that is stored.
-func (f *fixture) leaveTraces(t *testing.T) (id int64) {
+func (f *fixture) leaveTraces(t *testing.T) personal.Credentials {
 	t.Helper()
-	call := personal.WithCall(t.Context(), personal.Call{
-		RequestID: "requestmarker", Address: netip.MustParseAddr("203.0.113.77"), Agent: "agentmarker", Locale: "en",
-	})
-	in, err := f.service.Register(call, personal.RegisterRequest{
-		Login: "ada_marker", Password: goodPassword, ConfirmPassword: goodPassword, Email: "ada_address@marker.example",
-		Fields: map[string]personal.Input{"name": personal.Text("Ada Namemarker"), "motto": personal.Text("mottomarker")},
-	})
+	call := tracedCall(t)
+	in, err := f.registerTraced(t)
 	if err != nil {
 		t.Fatal(err)
 	}
-	id = in.Credentials.UserID
 	for _, step := range []func() error{
-		func() error {
-			return f.service.UpdateUser(call, personal.UpdateUserRequest{UserID: id, Fields: map[string]personal.Input{"secret_note": personal.Text("notemarker")}})
-		},
+		func() error { return f.setNote(call, in.Credentials.UserID) },
 		func() error { return f.service.Recover(call, personal.RecoverRequest{Login: "ada_marker"}) },
-		func() error { f.drain(t); return nil }, // a mail, its token, sent events
+		func() error { f.drain(t); return nil }, // mails, their tokens, sent events
 		func() error {
 			_, err := f.service.Authorize(call, personal.AuthorizeRequest{Login: "ada_marker", Password: goodPassword})
+			return err
+		},
+		func() error { // leaves a notice
+			_, err := f.service.Authorize(from(t, "198.51.100.99", "en"), personal.AuthorizeRequest{Login: "ada_marker", Password: goodPassword})
 			return err
 		},
 		func() error {
@@ -99,15 +191,48 @@ func (f *fixture) leaveTraces(t *testing.T) (id int64) {
 			t.Fatal(err)
 		}
 	}
+	f.askForAccount(t)
+	_, err = f.service.Authorize(call, personal.AuthorizeRequest{Login: "ada_address@marker.example", Password: otherPassword})
+	wantCode(t, err, personal.CodeInvalidCredentials)
+	return in.Credentials
+}
+
+// waitWithTraces does what is stored about a user who has not verified their e-mail.
+func (f *fixture) waitWithTraces(t *testing.T) (id int64) {
+	t.Helper()
+	page, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Search: "ada_marker"})
+	if err != nil || len(page.Users) != 1 {
+		t.Fatalf("got %d users, error %v, want 1", len(page.Users), err)
+	}
+	id = page.Users[0].ID
+	call := tracedCall(t)
+	if err := f.setNote(call, id); err != nil {
+		t.Fatal(err)
+	}
+	f.askForAccount(t)
+	err = f.service.ResendVerification(at(t, "198.51.100.7"), personal.ResendVerificationRequest{Login: "ada_marker", Email: "ada_address@marker.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.service.Authorize(call, personal.AuthorizeRequest{Login: "ada_marker", Password: otherPassword})
+	wantCode(t, err, personal.CodeInvalidCredentials)
+	return id
+}
+
+func (f *fixture) setNote(ctx context.Context, id int64) error {
+	return f.service.UpdateUser(ctx, personal.UpdateUserRequest{UserID: id, Fields: map[string]personal.Input{"secret_note": personal.Text("notemarker")}})
+}
+
+// askForAccount requests recoveries of the account in every way. They wait, because
+// their account is not looked up yet.
+func (f *fixture) askForAccount(t *testing.T) {
+	t.Helper()
 	for i, r := range []personal.RecoverRequest{
 		{Login: "Ada_Marker"}, {Login: "ADA_address@marker.example"}, {Email: "ada_address@marker.example"},
 		{Login: "ada_marker", Email: "another_marker@marker.example"},
 	} {
-		f.ask(t, r, fmt.Sprint("198.51.100.", i)) // waits: its account is not known yet
+		f.ask(t, r, fmt.Sprint("198.51.100.", i))
 	}
-	_, err = f.service.Authorize(call, personal.AuthorizeRequest{Login: "ada_address@marker.example", Password: otherPassword})
-	wantCode(t, err, personal.CodeInvalidCredentials)
-	return id
 }
 
 // ask requests a recovery, which waits.

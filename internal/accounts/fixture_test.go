@@ -46,12 +46,14 @@ type fixture struct {
 	host     *personaltest.Host
 	clock    *clock
 	settings accounts.Settings
+	url      string
 }
 
 func testSettings() accounts.Settings {
 	return accounts.Settings{
 		SessionIdle: 24 * time.Hour, SessionAbsolute: 720 * time.Hour, SessionGrace: 30 * time.Second, VerifyCache: time.Minute,
-		MinPassword: 8, MailLifetime: 30 * time.Minute, LoginWithEmail: true,
+		MinPassword: 8, MailLifetime: 30 * time.Minute, LoginWithEmail: true, Notices: true,
+		DeletionGrace: 168 * time.Hour, UnverifiedLifetime: 72 * time.Hour,
 		RecoveryURL: "https://cms.example/recover#token={token}",
 	}
 }
@@ -62,6 +64,7 @@ func newFixture(t testing.TB, url string, adjust ...func(*accounts.Settings)) *f
 		host:     &personaltest.Host{},
 		clock:    &clock{now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)},
 		settings: testSettings(),
+		url:      url,
 	}
 	for _, change := range adjust {
 		change(&f.settings)
@@ -80,7 +83,7 @@ func newFixture(t testing.TB, url string, adjust ...func(*accounts.Settings)) *f
 	if err != nil {
 		t.Fatalf("making a hasher: %v", err)
 	}
-	f.worker = &outbox.Worker{Store: f.store, Log: log, Poll: 10 * time.Millisecond, KeepTrying: []outbox.Kind{accounts.KindEvent}}
+	f.worker = &outbox.Worker{Store: f.store, Log: log, Poll: 10 * time.Millisecond, KeepTrying: accounts.KeepTrying}
 	f.service = f.serve(f.store, hasher)
 	f.worker.Handlers = f.service.Jobs()
 	return f

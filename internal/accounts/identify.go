@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -136,8 +137,9 @@ func (s *Service) walk(ctx context.Context, session Session, secret token.Secret
 // the session was rotated meanwhile, the old hash may be within the grace period
 // now: ErrStale.
 func (s *Service) revokeStolen(ctx context.Context, who caller) error {
-	event := s.event(ctx, personal.ActorSystem, personal.EventSessionTheft, who.account.ID)
-	err := s.store.RevokeStolenSession(ctx, who.session, event)
+	jobs := []NewJob{s.event(ctx, personal.ActorSystem, personal.EventSessionTheft, who.account.ID)}
+	jobs = append(jobs, s.notice(ctx, personal.ActorSystem, mailtext.SessionTheft, who.account.ID, "")...)
+	err := s.store.RevokeStolenSession(ctx, who.session, jobs...)
 	if errors.Is(err, ErrStale) {
 		return err
 	}

@@ -14,11 +14,18 @@ const (
 	KindEvent       outbox.Kind = "event"         // hands an event to the host
 	KindRecovery    outbox.Kind = "recovery"      // finds the account of a recovery request and mails a token
 	KindEmailChange outbox.Kind = "email_change"  // mails a token to the new address
-	KindEmailNotice outbox.Kind = "email_changed" // notifies the old address
+	KindNotice      outbox.Kind = "notice"        // informs the user of what happened to the account
+	KindEmailNotice outbox.Kind = "email_changed" // a notice that an earlier release has stored
+	KindDeletion    outbox.Kind = "deletion"      // mails the token that undoes a deletion
+	KindErasure     outbox.Kind = "erasure"       // tells the host that a user was erased
 
 	KindVerification outbox.Kind = "verification" // mails a token to the address that is to be confirmed
 	KindResend       outbox.Kind = "email_resend" // finds the account of a request for another such mail
 )
+
+// KeepTrying are the kinds that are retried until the host takes them. All others send
+// mails.
+var KeepTrying = []outbox.Kind{KindEvent, KindErasure}
 
 // JobStore stores jobs that no other write causes.
 type JobStore interface {
@@ -59,7 +66,10 @@ func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 		KindEvent:       handler(s.publish),
 		KindRecovery:    handler(s.lookedUp(s.sendRecovery)),
 		KindEmailChange: handler(s.sendEmailToken),
-		KindEmailNotice: handler(s.sendEmailNotice),
+		KindNotice:      handler(s.sendNotice),
+		KindEmailNotice: handler(s.sendNotice),
+		KindDeletion:    handler(s.sendDeletion),
+		KindErasure:     handler(s.eraseInHost),
 
 		KindVerification: handler(s.sendVerification),
 		KindResend:       handler(s.lookedUp(s.resendVerification)),

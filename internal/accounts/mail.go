@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,8 @@ import (
 type MailStore interface {
 	// AddMailToken stores one more token. Earlier tokens stay
 	// valid. ErrStale if the account's password or e-mail is not the one that the token
-	// was made for any more, or the account is disabled or deleted, or has the address
+	// was made for any more, or the account does not exist or is disabled (for a
+	// PurposeDeletion: unless by a deletion that stands), or has the address
 	// of a PurposeVerification neither as its e-mail nor as its Unverified one.
 	AddMailToken(ctx context.Context, t MailToken) error
 	// FindMailToken returns the account of a token that is neither void nor
@@ -33,6 +35,7 @@ type MailPurpose string
 const (
 	PurposeRecovery MailPurpose = "recovery"
 	PurposeEmail    MailPurpose = "email"
+	PurposeDeletion MailPurpose = "deletion" // undoes it; the only tokens that work while the account is disabled
 
 	PurposeVerification MailPurpose = "verification"
 )
@@ -50,15 +53,28 @@ type MailToken struct {
 
 // mailRequest is what the job of a mail keeps of the call that caused it.
 type mailRequest struct {
-	Locale    string     `json:"locale,omitempty"`
+	Locale    string     `json:"locale,omitempty"` // as [mailtext.Set.Write] takes it
 	RequestID string     `json:"request_id,omitempty"`
 	Address   netip.Addr `json:"address,omitzero"` // for the event of a recovery, and for notices
 	MailID    string     `json:"mail_id"`
 }
 
 func newMailRequest(ctx context.Context) mailRequest {
+	return mailRequest{Locale: mailLocale(ctx), RequestID: personal.CallFrom(ctx).RequestID, MailID: newID()}
+}
+
+// maxLanguages is the maximum length of the languages that a job or an account keeps, in
+// bytes.
+const maxLanguages = 64
+
+// mailLocale returns the languages of the caller's mails, as [mailtext.Set.Write] takes
+// them; "" if they are unknown.
+func mailLocale(ctx context.Context) string {
 	call := personal.CallFrom(ctx)
-	return mailRequest{Locale: call.Locale, RequestID: call.RequestID, MailID: newID()}
+	if locale := cmp.Or(call.Languages, call.Locale); len(locale) <= maxLanguages {
+		return locale
+	}
+	return ""
 }
 
 // withCall returns a context with the call that caused the mail.

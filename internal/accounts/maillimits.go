@@ -69,7 +69,7 @@ func commonMailKinds() (kinds []mailtext.Kind) {
 	return kinds
 }
 
-// mailLimits returns the limits for mails of a kind to one address, whoever causes them
+// mailLimits returns the limits for mails of a kind to one address, over all callers
 // (HTTP contract, section 5).
 func mailLimits(k mailtext.Kind) (limits []MailLimit) {
 	if ownMailLimit(k) {

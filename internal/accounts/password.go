@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -41,10 +42,13 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 	if err != nil {
 		return personal.Credentials{}, fail("hashing a password", err)
 	}
-	event := s.event(ctx, personal.ActorUser, personal.EventPasswordChanged, who.account.ID)
+	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventPasswordChanged, who.account.ID)}
+	if who.account.Email.Key != "" {
+		jobs = append(jobs, s.notice(ctx, personal.ActorUser, mailtext.PasswordChanged, who.account.ID, "")...)
+	}
 	keep, secret := s.newSession(ctx, who.account.ID)
 	keep.ID = who.session.ID
-	err = s.store.ReplacePassword(ctx, who.account.ID, who.account.CredentialVersion, hash, keep, event)
+	err = s.store.ReplacePassword(ctx, who.account.ID, who.account.CredentialVersion, hash, keep, jobs...)
 	if err := s.committed(personal.CodeUnauthenticated, "replacing a password", err); err != nil {
 		return personal.Credentials{}, err
 	}

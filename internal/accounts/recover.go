@@ -130,6 +130,7 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 		return 0, fail("hashing a password", err)
 	}
 	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventRecovered, account.ID)}
+	jobs = append(jobs, s.notice(ctx, personal.ActorUser, mailtext.Recovered, account.ID, "")...)
 	if !account.EmailVerified { // the token has reached it
 		jobs = append(jobs, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
 	}

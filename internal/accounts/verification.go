@@ -30,7 +30,9 @@ type VerificationStore interface {
 }
 
 // RequireVerification sets whether new accounts must confirm their e-mail before
-// their first sign-in. It is safe for concurrent use.
+// their first sign-in: that is in force only while every plugin version that can run on
+// the database enforces it. Until the first call it is off, and VerificationRequired
+// works like VerificationOptional. It may be called at any time.
 func (s *Service) RequireVerification(on bool) { s.required.Store(on) }
 
 func (s *Service) verificationRequired() bool { return s.required.Load() }

@@ -189,7 +189,7 @@ func CheckKind(k Kind) error {
 
 func parseLocale(text string) (language.Tag, error) {
 	tag, err := language.Parse(text)
-	if _, confidence := tag.Base(); err != nil || confidence == language.No || len(tag.Extensions()) > 0 {
+	if base, _, _ := tag.Raw(); err != nil || base == (language.Base{}) || len(tag.Extensions()) > 0 {
 		return tag, fmt.Errorf("%q is not a locale: write it like de, pt-BR or zh-Hant", text)
 	}
 	return tag, nil
@@ -248,16 +248,41 @@ func newSet(mails map[id]mail) *Set {
 	return set
 }
 
-// Write writes a mail in the language of the kind that fits the locale best, English if
-// none does. Subject, text and HTML are in the same language. An error means that a
+// Write writes a mail in the language of the kind that fits the reader best, English if
+// none does. The locale is a tag (BCP 47), or several as in Accept-Language, the best one
+// first. Subject, text and HTML are in the same language. An error means that a
 // template fails with this letter, although it did not with the samples.
 func (s *Set) Write(k Kind, locale string, l Letter) (subject, text, html string, err error) {
 	languages, ok := s.kinds[k]
 	if !ok {
 		return "", "", "", CheckKind(k)
 	}
-	_, index := language.MatchStrings(languages.matcher, locale)
+	index, _ := languages.best(locale)
 	return languages.mails[index].write(languages.tags[index], l.values())
+}
+
+// best returns the index of the language for a reader. CLDR lists languages that speakers
+// of another understand, such as Russian for Kazakh. Such a substitute is used only if the
+// mail exists in none of the languages that the reader named. It returns 0 and false if no
+// language fits.
+func (l *languages) best(locale string) (index int, ok bool) {
+	readers, _, err := language.ParseAcceptLanguage(locale)
+	if err != nil {
+		return 0, false
+	}
+	for _, reader := range readers {
+		_, i, confidence := l.matcher.Match(reader)
+		wanted, _ := reader.Base()
+		found, _ := l.tags[i].Base()
+		switch {
+		case confidence == language.No:
+		case confidence == language.Exact || wanted == found:
+			return i, true
+		case !ok:
+			index, ok = i, true
+		}
+	}
+	return index, ok
 }
 
 // CheckLocale returns an error that names the locales of a kind if the locale is not
@@ -267,11 +292,10 @@ func (s *Set) CheckLocale(k Kind, locale string) error {
 	if !ok {
 		return CheckKind(k)
 	}
-	tag, err := parseLocale(locale)
-	if err != nil {
+	if _, err := parseLocale(locale); err != nil {
 		return err
 	}
-	if _, _, confidence := languages.matcher.Match(tag); confidence > language.No {
+	if _, ok := languages.best(locale); ok {
 		return nil
 	}
 	var names []string

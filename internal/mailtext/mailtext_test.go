@@ -116,3 +116,241 @@ func TestLoad_TakesTheBuiltInFiles(t *testing.T) {
 	}
 	load(t, dir)
 }
+
+func TestLoad_NamesFileLineAndRemedy(t *testing.T) {
+	const good = "Subject: Neues Passwort\n\nIhr Code: {{.Token}}\n"
+	for name, test := range map[string]struct{ file, content, want string }{
+		"an unknown kind":            {"recover.de.txt", good, `recover.de.txt: there is no mail "recover": the kinds are recovery, email_change`},
+		"no locale":                  {"recovery.txt", good, "recovery.txt: a template is called KIND.LOCALE.txt"},
+		"another type":               {"recovery.de.md", good, "recovery.de.md: a template is called KIND.LOCALE.txt or KIND.LOCALE.html"},
+		"a copy of an editor":        {"recovery.de.txt~", good, "recovery.de.txt~: a template is called"},
+		"an invalid locale":          {"recovery.german.txt", good, `recovery.german.txt: "german" is not a locale: write it like de`},
+		"an undetermined locale":     {"recovery.und.txt", good, `recovery.und.txt: "und" is not a locale`},
+		"a private locale":           {"recovery.x-team.txt", good, "is not a locale"},
+		"a locale with an extension": {"recovery.de-u-co-phonebk.txt", good, "is not a locale"},
+		"a locale in another form":   {"recovery.pt_br.txt", good, `recovery.pt_br.txt: write the locale "pt_br" as "pt-BR": rename it to recovery.pt-BR.txt`},
+		"no subject":                 {"recovery.de.txt", "Ihr Code: {{.Token}}\n", "recovery.de.txt:1: the first line must be the subject: write it like Subject: "},
+		"an empty file":              {"recovery.de.txt", "", "recovery.de.txt:1: the first line must be the subject"},
+		"an empty subject":           {"recovery.de.txt", "Subject: \n\n{{.Token}}\n", "recovery.de.txt:1: the subject is empty"},
+		"a subject that is sometimes empty": {
+			"recovery.de.txt", "Subject: {{if .Link}}Neues Passwort{{end}}\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is empty",
+		},
+		"a subject of two lines":          {"recovery.de.txt", "Subject: a{{\"\\r\\nBcc: eve@example.com\"}}\n\n{{.Token}}\n", "recovery.de.txt:1: the subject must be one line"},
+		"another header":                  {"recovery.de.txt", "Subject: a\nBcc: eve@example.com\n\n{{.Token}}\n", "recovery.de.txt:2: a mail has no header but the subject"},
+		"a subject that goes on":          {"recovery.de.txt", "Subject: a\r\n b\r\n\r\n{{.Token}}\r\n", "recovery.de.txt:2: a mail has no header but the subject"},
+		"a separator of lines":            {"recovery.de.txt", "Subject: a\u2028b\n\n{{.Token}}\n", "recovery.de.txt:1: the subject must be one line"},
+		"an action over two lines":        {"recovery.de.txt", "Subject: {{if .Link}}a\nb{{end}}\n{{.Token}}\n", "recovery.de.txt:1: unexpected EOF"},
+		"a syntax error":                  {"recovery.de.txt", "Subject: a\n\n{{.Token}}\n{{if .Link}\n", "recovery.de.txt:4: bad character"},
+		"a missing end":                   {"recovery.de.html", "<p>{{.Token}}\n{{if .Link}}\n", "recovery.de.html:3: unexpected EOF"},
+		"a misspelt field":                {"recovery.de.txt", "Subject: a\n\n{{.Tokn}}\n", "recovery.de.txt:3:2: .Tokn does not exist: this mail has .Token, .Link, .Minutes, .Hours"},
+		"a field of another kind":         {"new_address.en.html", "<p>\n{{.Token}}</p>", "new_address.en.html:2:2: .Token does not exist: this mail has .Time, .Address"},
+		"a field that no sample reaches":  {"recovery.de.txt", "Subject: a\n\n{{.Token}}{{if eq .Minutes 7}}\n{{.Tokn}}{{end}}", "recovery.de.txt:4:2: .Tokn does not exist"},
+		"a field in the subject":          {"recovery.de.txt", "Subject: {{.Name}}\n\n{{.Token}}\n", "recovery.de.txt:1:11: .Name does not exist"},
+		"a field of a field":              {"recovery.de.txt", "Subject: a\n\n{{.Token.Text}}\n", "recovery.de.txt:3:8: .Token.Text does not exist"},
+		"a field of a variable":           {"recovery.de.txt", "Subject: a\n\n{{$x := .Token}}{{$x.Text}}\n", "recovery.de.txt:3:20: $x.Text does not exist"},
+		"a field of the mail within with": {"recovery.de.txt", "Subject: a\n\n{{with .Link}}{{.Token}}{{end}}\n", "recovery.de.txt:3:16: within {{with}} write {{$.Token}}"},
+		"the whole mail":                  {"recovery.de.txt", "Subject: a\n\n{{.}}\n", "recovery.de.txt:3:2: a mail cannot show {{.}}"},
+		"an unknown function":             {"recovery.de.txt", "Subject: a\n\n{{.Token | upper}}\n", `recovery.de.txt:3: function "upper" not defined`},
+		"a function that can fail":        {"recovery.de.txt", "Subject: a\n\n{{index .Token 99}}\n", "recovery.de.txt:3:2: the function index is not available in mails: use only and, or"},
+		"a loop":                          {"recovery.de.txt", "Subject: a\n\n{{range 1000000000000}}{{end}}{{.Token}}\n", "recovery.de.txt:3:8: this is not available in mails"},
+		"a template in the template":      {"recovery.de.txt", "Subject: a\n\n{{define \"x\"}}{{end}}{{.Token}}\n", "recovery.de.txt:1: define and block are not available"},
+		"a comparison of unlike values":   {"recovery.de.txt", "Subject: a\n\n{{.Token}}{{if gt .Minutes \"1\"}}{{end}}\n", "recovery.de.txt:3:15: executing"},
+		"no text":                         {"recovery.de.txt", "Subject: a\n\n", "recovery.de.txt:2: the mail is empty"},
+		"no code":                         {"recovery.de.txt", "Subject: a\n\nHallo\n", "recovery.de.txt:2: the mail does not contain its code: add {{.Token}}"},
+		"HTML without the code":           {"recovery.en.html", "<p>Hello</p>", "recovery.en.html:1: the mail does not contain its code"},
+		"HTML without a text":             {"recovery.de.html", "<p>{{.Token}}</p>", "recovery.de.html: this language has no text for the mail: add recovery.de.txt"},
+		"a field in a broken attribute":   {"recovery.en.html", "<p>{{.Token}}</p>\n<a href='{{.Link}}", "recovery.en.html:1: ends in a non-text context"},
+		"a field in an unquoted script":   {"recovery.en.html", "<p>{{.Token}}</p>\n<script>if (/{{if .Link}}/{{end}}</script>", "recovery.en.html:2"},
+		"another encoding":                {"recovery.de.txt", "Subject: a\n\nf\xfcr {{.Token}}\n", "recovery.de.txt:3: the line is not valid UTF-8: save the file as UTF-8"},
+		"a control character":             {"recovery.de.txt", "Subject: a\n\n\x00{{.Token}}\n", "recovery.de.txt:3: the line contains a control character"},
+		"a carriage return in a line":     {"recovery.de.txt", "Subject: a\rBcc: b\n\n{{.Token}}\n", "recovery.de.txt:1: the line contains a control character"},
+		"a huge file":                     {"recovery.de.txt", good + strings.Repeat("x", 64<<10), "recovery.de.txt: the file is too long: shorten it to 64 KiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t, test.file, test.content)
+			set, err := mailtext.Load(dir)
+			if want := filepath.Join(dir, test.want); err == nil || !strings.HasPrefix(err.Error(), filepath.Join(dir, test.file)) || !strings.Contains(err.Error(), test.want) {
+				t.Fatalf("got error %v, want it to begin with the file and to contain %s", err, want)
+			}
+			if subject, _, _, err := set.Write(mailtext.Recovery, "de", mailtext.Sample()); err != nil || subject != "Set a new password" {
+				t.Errorf("got subject %q (%v), want the built-in mail in place of the invalid one", subject, err)
+			}
+		})
+	}
+}
+
+func TestLoad_RefusesWhatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "recovery.de.txt"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mailtext.Load(dir); err == nil || !strings.Contains(err.Error(), "recovery.de.txt: this is not a file: remove it") {
+		t.Errorf("a folder as a template: got %v", err)
+	}
+	file := filepath.Join(folder(t, "mails", ""), "mails")
+	for _, dir := range []string{file, filepath.Join(t.TempDir(), "none")} {
+		if set, err := mailtext.Load(dir); err == nil || set == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "name a folder") {
+			t.Errorf("got %v, want an error that names the folder %s, and the built-in texts", err, dir)
+		}
+	}
+	dir = t.TempDir()
+	if err := os.Symlink("nowhere", filepath.Join(dir, "recovery.de.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mailtext.Load(dir); err == nil || !strings.Contains(err.Error(), "recovery.de.txt: the file cannot be read: no such file") {
+		t.Errorf("a link to nowhere: got %v", err)
+	}
+}
+
+func TestLoad_ReportsAllFilesUpToALimit(t *testing.T) {
+	var files []string
+	for _, name := range "abcdefghijkl" {
+		files = append(files, string(name)+".txt", "")
+	}
+	_, err := mailtext.Load(folder(t, files...))
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 11 || !strings.Contains(lines[0], "a.txt") || !strings.HasSuffix(lines[10], ": 2 more errors") {
+		t.Errorf("got %d lines, want the first 10 errors and the number of the others:\n%v", len(lines), err)
+	}
+}
+
+func TestLoad_InvalidFileLeavesOutItsMailOnly(t *testing.T) {
+	set, err := mailtext.Load(folder(t,
+		"recovery.en.txt", "Subject: Site\n\n{{.Token}}", "recovery.en.html", "{{.Tokn}}",
+		"two_factor_on.en.txt", "Subject: Of a later version\n\n{{.Time}}", "deletion.en.txt", "Subject: Site\n\n{{.Token}}"))
+	if err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("got error %v, want two lines", err)
+	}
+	for kind, want := range map[mailtext.Kind]string{mailtext.Recovery: "Set a new password", mailtext.Deletion: "Site"} {
+		if subject, _, _, err := set.Write(kind, "en", mailtext.Sample()); err != nil || subject != want {
+			t.Errorf("%s: got subject %q (%v), want %q", kind, subject, err, want)
+		}
+	}
+}
+
+func TestLoad_AcceptsWhatEditorsAndMountsAdd(t *testing.T) {
+	dir := folder(t, "real", "\ufeffSubject: Neues\u00a0Passwort\r\n\r\n\r\nIhr Code:\r\n\t{{.Token}}\r\n", ".git", "", "..data", "")
+	if err := os.Rename(filepath.Join(dir, "real"), filepath.Join(dir, ".real")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(".real", filepath.Join(dir, "recovery.de.txt")); err != nil { // as Kubernetes does
+		t.Fatal(err)
+	}
+	subject, text, _, err := load(t, dir).Write(mailtext.Recovery, "de", mailtext.Letter{Token: "T"})
+	if err != nil || subject != "Neues\u00a0Passwort" || text != "Ihr Code:\n\tT\n" {
+		t.Errorf("got %q and %q (%v), want subject and text without marks of the editor", subject, text, err)
+	}
+}
+
+func TestWrite_TakesTheLanguageThatFits(t *testing.T) {
+	set := load(t, folder(t,
+		"recovery.de.txt", "Subject: Deutsch\n\n{{.Token}}", "recovery.pt-BR.txt", "Subject: Português\n{{.Token}}",
+		"recovery.gsw-AT.txt", "Subject: Alemannisch\n\n{{.Token}}", "recovery.gsw-AT.html", "<i>{{.Token}}</i>",
+		"recovery.en.txt", "Subject: Site's own\n\n{{.Token}}"))
+	for _, test := range []struct {
+		kind         mailtext.Kind
+		locale, want string
+	}{
+		{mailtext.Recovery, "de", "Deutsch"},
+		{mailtext.Recovery, "de-AT", "Deutsch"},
+		{mailtext.Recovery, "fr, de;q=0.5", "Deutsch"},
+		{mailtext.Recovery, "fr,de-CH,ru", "Deutsch"},
+		{mailtext.Recovery, "kk", "Задайте новый пароль"}, // a language that Kazakhs understand
+		{mailtext.Recovery, "kk,en", "Site's own"},
+		{mailtext.Recovery, "pt", "Português"},
+		{mailtext.Recovery, "gsw-AT", "Alemannisch"},
+		{mailtext.Recovery, "ru", "Задайте новый пароль"},
+		{mailtext.Recovery, "en-GB", "Site's own"},
+		{mailtext.Recovery, "fr", "Site's own"},
+		{mailtext.Recovery, "", "Site's own"},
+		{mailtext.EmailChange, "de", "Confirm your e-mail address"}, // no other kind is in German
+	} {
+		subject, text, html, err := set.Write(test.kind, test.locale, mailtext.Sample())
+		if err != nil || subject != test.want || !strings.Contains(text, mailtext.Sample().Token) || !strings.Contains(html, mailtext.Sample().Token) {
+			t.Errorf("%s in %q: got subject %q (%v), want %q", test.kind, test.locale, subject, err, test.want)
+		}
+	}
+	if _, _, _, err := set.Write("none", "en", mailtext.Sample()); err == nil {
+		t.Error("an unknown kind: got no error")
+	}
+}
+
+func TestWrite_TextWithoutHTMLIsShownAsHTML(t *testing.T) {
+	set := load(t, folder(t, "recovery.en.txt", "Subject: 1 < 2\n\nHello & welcome\nto us\n\n{{.Link}}\n\n\n{{.Token}}\n"))
+	_, _, html, err := set.Write(mailtext.Recovery, "en", mailtext.Letter{Token: "T", Link: "https://site.example/?a=1&b=2#token=T"})
+	const want = `<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>1 &lt; 2</title></head>
+<body>
+<p>Hello &amp; welcome<br>
+to us</p>
+<p><a href="https://site.example/?a=1&amp;b=2#token=T">https://site.example/?a=1&amp;b=2#token=T</a></p>
+<p>T</p>
+</body>
+</html>
+`
+	if err != nil || html != want {
+		t.Errorf("got (%v)\n%s\nwant the site's text, not the built-in HTML:\n%s", err, html, want)
+	}
+}
+
+func TestWrite_HTMLWithoutTextKeepsTheBuiltInText(t *testing.T) {
+	set := load(t, folder(t, "recovery.ru.html", "<h1>Сайт</h1> {{.Token}}"))
+	subject, text, html, err := set.Write(mailtext.Recovery, "ru", mailtext.Letter{Token: "<T>"})
+	if err != nil || subject != "Задайте новый пароль" || !strings.Contains(text, "Мы получили запрос") || html != "<h1>Сайт</h1> &lt;T&gt;" {
+		t.Errorf("got %q, %q, %q (%v), want the built-in subject and text with the site's HTML", subject, text, html, err)
+	}
+}
+
+func TestWrite_ReadsNoFile(t *testing.T) {
+	dir := folder(t, "recovery.de.txt", "Subject: Deutsch\n\n{{.Token}}", "recovery.de.html", "<p>{{.Token}}</p>")
+	set := load(t, dir)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if subject, _, _, err := set.Write(mailtext.Recovery, "de", mailtext.Sample()); err != nil || subject != "Deutsch" {
+		t.Errorf("got subject %q (%v), want the template from before the folder was removed", subject, err)
+	}
+}
+
+func TestWrite_LineBreakInAValueAddsNoHeader(t *testing.T) {
+	set := load(t, folder(t, "recovery.en.txt", "Subject: {{.Token}}\n\n{{.Token}}"))
+	if subject, _, _, err := set.Write(mailtext.Recovery, "en", mailtext.Letter{Token: "T\r\nBcc: eve@example.com"}); err == nil {
+		t.Errorf("got subject %q, want an error", subject)
+	}
+}
+
+func TestCheckLocale_NamesWhatExists(t *testing.T) {
+	set := load(t, folder(t, "recovery.de.txt", "Subject: Deutsch\n\n{{.Token}}"))
+	for _, locale := range []string{"de", "de-AT", "en-GB", "ru"} {
+		if err := set.CheckLocale(mailtext.Recovery, locale); err != nil {
+			t.Errorf("%s: %v", locale, err)
+		}
+	}
+	for _, locale := range []string{"fr", "zh-Hant"} {
+		if err := set.CheckLocale(mailtext.Recovery, locale); err == nil || !strings.HasSuffix(err.Error(), "the locales are en, ru, de") {
+			t.Errorf("%s: got %v, want the locales", locale, err)
+		}
+	}
+	if err := set.CheckLocale(mailtext.Recovery, "deutsch!"); err == nil || !strings.Contains(err.Error(), "write it like de") {
+		t.Errorf("got %v, want how to write a locale", err)
+	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	set := load(b, "")
+	for b.Loop() {
+		if _, _, _, err := set.Write(mailtext.Recovery, "ru-RU", mailtext.Sample()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	for b.Loop() {
+		load(b, "")
+	}
+}

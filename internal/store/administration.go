@@ -171,11 +171,19 @@ func (s *Store) SetEmail(
 func (s *Store) SetDisabled(ctx context.Context, id int64, disabled bool, jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "disable or enable an account", func(ctx context.Context, tx bun.Tx) error {
 		row, err := s.lockAccount(ctx, tx, id)
-		if err != nil || row.Disabled == disabled {
+		if err != nil {
 			return err
 		}
-		_, err = exec(ctx, tx, "UPDATE personal_accounts SET disabled = ?, credential_version = credential_version + 1, updated = ? WHERE id = ?",
-			disabled, at(s.Now()), id)
+		var eraseAt micros
+		var eraseVersion int64
+		if disabled && row.account().Deleted() {
+			eraseAt, eraseVersion = row.EraseAt, row.CredentialVersion+1
+		} else if row.Disabled == disabled {
+			return nil
+		}
+		_, err = exec(ctx, tx, `UPDATE personal_accounts
+			SET disabled = ?, credential_version = credential_version + 1, erase_at = ?, erase_version = ?, updated = ? WHERE id = ?`,
+			disabled, eraseAt, eraseVersion, at(s.Now()), id)
 		if err != nil {
 			return err
 		}
@@ -198,18 +206,7 @@ func (s *Store) DeleteAccount(
 		if err != nil {
 			return err
 		}
-		_, err = exec(ctx, tx, "UPDATE personal_audit SET account_id = NULL, address = '', request_id = '' WHERE account_id = ?", id)
-		if err != nil {
-			return err
-		}
-		if err := eraseJobs(ctx, tx, row.account(), remains); err != nil {
-			return err
-		}
-		if err := s.addJobs(ctx, tx, jobs); err != nil { // while the account still exists
-			return err
-		}
-		_, err = exec(ctx, tx, "DELETE FROM personal_accounts WHERE id = ?", id)
-		return err
+		return s.eraseLocked(ctx, tx, row.account(), remains, jobs)
 	})
 	if err != nil {
 		return err
@@ -218,6 +215,24 @@ func (s *Store) DeleteAccount(
 		s.log.WarnContext(ctx, "a deleted account is still in the database's write-ahead log", slog.Any("error", err))
 	}
 	return nil
+}
+
+// eraseLocked removes a locked account.
+func (s *Store) eraseLocked(
+	ctx context.Context, tx bun.Tx, a accounts.Account, remains func(accounts.Account, outbox.Job) []byte, jobs []accounts.NewJob,
+) error {
+	_, err := exec(ctx, tx, "UPDATE personal_audit SET account_id = NULL, address = '', request_id = '' WHERE account_id = ?", a.ID)
+	if err != nil {
+		return err
+	}
+	if err := eraseJobs(ctx, tx, a, remains); err != nil {
+		return err
+	}
+	if err := s.addJobs(ctx, tx, jobs); err != nil { // while the account still exists
+		return err
+	}
+	_, err = exec(ctx, tx, "DELETE FROM personal_accounts WHERE id = ?", a.ID)
+	return err
 }
 
 // eraseJobs replaces or removes the waiting jobs that may name the account: its

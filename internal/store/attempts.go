@@ -143,7 +143,7 @@ func (s *Store) IsKnownAddress(ctx context.Context, q accounts.AccountQuery, add
 // it within this time writes nothing.
 const addressAccuracy = 24 * time.Hour
 
-// freshAddress finds an account's known address that was stored lately.
+// freshAddress finds an account's known address that was stored after a time.
 const freshAddress = "SELECT 1 FROM personal_places WHERE account_id = ? AND place = ? AND seen > ?"
 
 // AddKnownAddress implements accounts.AttemptStore.

@@ -24,7 +24,8 @@ func (s *Store) BackUp(ctx context.Context, path string) error {
 type Revoked struct{ Sessions, Tokens, Mails int64 }
 
 // RevokeAll ends the sessions of all users, voids all mailed tokens and drops the mails
-// that wait to be sent, in one transaction. Events that wait for the host remain.
+// that wait to be sent, in one transaction. What waits for the host remains: events and
+// erasures.
 func (s *Store) RevokeAll(ctx context.Context) (r Revoked, err error) {
 	// On connections of its own, because it may take longer than a request.
 	pools, err := dbconn.Open(s.url, dbconn.MigrationLimits)
@@ -39,7 +40,7 @@ func (s *Store) RevokeAll(ctx context.Context) (r Revoked, err error) {
 			args    []any
 		}{
 			{&r.Mails, "DELETE FROM personal_jobs WHERE kind NOT IN (?)", // also the mails of a newer version
-				[]any{bun.List([]outbox.Kind{accounts.KindEvent, transfer.KindWrap})}},
+				[]any{bun.List(append([]outbox.Kind{transfer.KindWrap}, accounts.KeepTrying...))}},
 			{&r.Tokens, "DELETE FROM personal_mail_tokens", nil},
 			{&r.Sessions, "DELETE FROM personal_sessions", nil},
 		} {

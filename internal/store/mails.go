@@ -94,7 +94,7 @@ func (s *Store) AddMailToken(ctx context.Context, t accounts.MailToken) error {
 		if err != nil {
 			return staleIfMissing(err)
 		}
-		if account.CredentialVersion != t.CredentialVersion || account.EmailKey != t.AccountEmailKey || account.Disabled {
+		if account.CredentialVersion != t.CredentialVersion || account.EmailKey != t.AccountEmailKey || !worksFor(t.Purpose, account) {
 			return accounts.ErrStale
 		}
 		if t.Purpose == accounts.PurposeVerification && t.Email.Key != account.EmailKey && t.Email.Key != account.UnverifiedKey {
@@ -177,8 +177,18 @@ func (s *Store) setEmail(ctx context.Context, tx bun.Tx, accountID int64, email 
 	return err
 }
 
-// redeem finds a valid token of an account that is not disabled, locks the
-// account, and voids all its tokens. It returns the token with the locked account. Of two transactions with the same token one
+// worksFor reports whether tokens of a purpose work for the account: those that undo a
+// deletion while that stands, all others while the account is enabled.
+func worksFor(p accounts.MailPurpose, row accountRow) bool {
+	if p == accounts.PurposeDeletion {
+		return row.account().Deleted()
+	}
+	return !row.Disabled
+}
+
+// redeem finds a valid token that works for its account, locks the account, and
+// voids all its tokens. It returns the token with the locked account. Of two
+// transactions with the same token one
 // waits for the lock and then finds the token gone.
 func (s *Store) redeem(ctx context.Context, tx bun.Tx, p accounts.MailPurpose, digest [32]byte) (row mailTokenRow, err error) {
 	if err := s.selectMailToken(tx, &row, p, digest).Scan(ctx); err != nil {
@@ -194,7 +204,7 @@ func (s *Store) redeem(ctx context.Context, tx bun.Tx, p accounts.MailPurpose, d
 	if err != nil {
 		return row, err
 	}
-	if account.Disabled {
+	if !worksFor(p, account) {
 		return row, accounts.ErrNotFound
 	}
 	return row, voidMailTokens(ctx, tx, row.AccountID)

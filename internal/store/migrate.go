@@ -80,6 +80,26 @@ func (s *Store) CheckSchema(ctx context.Context) (found, compatible int, err err
 	return found, compatible, err
 }
 
+// RaiseMinCompatible makes programs whose SchemaTarget is below n refuse the database from
+// now on. It does nothing if they do already, and nothing lowers it again. Several nodes
+// may call it at once. The database must have schema version n or later.
+func (s *Store) RaiseMinCompatible(ctx context.Context, n int) error {
+	found, minCompatible, err := s.SchemaVersion(ctx)
+	if err != nil || minCompatible >= n {
+		return err
+	}
+	if n > min(found, SchemaTarget) { // this program would refuse the database
+		return fmt.Errorf("raising the lowest compatible schema version to %d: the database has %d, this program knows %d", n, found, SchemaTarget)
+	}
+	// Readers take the highest min_compatible of all rows.
+	raised, err := s.exec(ctx, "raise the lowest compatible schema version",
+		"UPDATE personal_schema SET min_compatible = ? WHERE version >= ? AND min_compatible < ?", n, n, n)
+	if raised > 0 {
+		s.log.InfoContext(ctx, "older plugin versions refuse this database from now on", "schema_min_compatible", n)
+	}
+	return err
+}
+
 // Migrate brings the schema to SchemaTarget, each step in its own transaction.
 // Several nodes may call it at once. It accepts a newer schema that this program
 // can work on; other schemas are a *SchemaError.

@@ -234,3 +234,32 @@ func value[T any](t testing.TB, url, query string) (v T) {
 	}
 	return v
 }
+
+func TestRaiseMinCompatible_OncePerDatabase(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := migrated(t, url, store.Options{})
+		if err := s.RaiseMinCompatible(t.Context(), store.SchemaTarget+1); err == nil {
+			t.Error("raising it beyond what this program knows: got no error, want one")
+		}
+		wantVersion(t, s, store.SchemaTarget, 1)
+		const nodes = 8
+		errs := make([]error, nodes)
+		var all sync.WaitGroup
+		for i := range errs {
+			node := open(t, url, store.Options{})
+			all.Go(func() { errs[i] = node.RaiseMinCompatible(t.Context(), 4) })
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		wantVersion(t, s, store.SchemaTarget, 4)
+		if err := s.RaiseMinCompatible(t.Context(), 2); err != nil {
+			t.Error(err)
+		}
+		wantVersion(t, s, store.SchemaTarget, 4)
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Errorf("a start afterwards: got %v, want that this program runs on it", err)
+		}
+	})
+}

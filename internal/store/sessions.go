@@ -20,8 +20,12 @@ import (
 func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (account accounts.Account, err error) {
 	err = s.inTx(ctx, "open a session", func(ctx context.Context, tx bun.Tx) error {
 		var row signInRow
-		err := tx.NewRaw("SELECT a.*, EXISTS ("+freshAddress+") AS known FROM personal_accounts a WHERE a.id = ? ?",
-			o.Session.AccountID, o.KnownAddress, at(s.Now().Add(-addressAccuracy)), o.Session.AccountID, s.forUpdate).Scan(ctx, &row)
+		err := tx.NewRaw(`SELECT a.*, EXISTS (`+freshAddress+`) AS known,
+				EXISTS (SELECT 1 FROM personal_places WHERE account_id = a.id AND seen > ?)
+				AND NOT EXISTS (`+freshAddress+`) AS elsewhere
+			FROM personal_accounts a WHERE a.id = ? ?`,
+			o.Session.AccountID, o.KnownAddress, at(s.Now().Add(-addressAccuracy)),
+			at(o.KnownSince), o.Session.AccountID, o.KnownAddress, at(o.KnownSince), o.Session.AccountID, s.forUpdate).Scan(ctx, &row)
 		if err != nil {
 			return staleIfMissing(err)
 		}
@@ -41,16 +45,25 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		if o.KnownAddress != "" && !row.Known {
 			writes = append(writes, addKnownAddress(tx, row.ID, o.KnownAddress, o.MaxKnownAddresses, now)...)
 		}
-		return execAll(ctx, tx, append(writes, insertJobs(tx, o.Jobs, now)...)...)
+		writes = append(writes, insertJobs(tx, o.Jobs, now)...)
+		switch {
+		case o.KnownAddress != "" && row.Elsewhere:
+			if o.OnNewAddress != nil && row.EmailKey != "" {
+				writes = append(writes, insertJobs(tx, o.OnNewAddress(), now)...)
+			}
+		case o.Locale != "" && o.Locale != row.Locale:
+			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET locale = ? WHERE id = ?", o.Locale, row.ID))
+		}
+		return execAll(ctx, tx, writes...)
 	})
 	return account, err
 }
 
-// signInRow is an account, and whether the caller's address was stored as its known
-// address within addressAccuracy.
+// signInRow is an account, whether the caller's address was stored as its known address
+// within addressAccuracy, and whether only other addresses are known.
 type signInRow struct {
 	accountRow
-	Known bool
+	Known, Elsewhere bool
 }
 
 // removeSurplus returns the statement that removes the account's expired sessions and,

@@ -63,6 +63,13 @@ var stages = map[string]func(t *testing.T, s *sandbox){
 		s.write(t, "users.csv", s.shown(t, "docs/import-export.md", "cat users.csv"))
 		s.system.register(t, "anna")
 	},
+	"docs/mail-templates.md": func(t *testing.T, s *sandbox) {
+		mails := filepath.Join(s.dir, "mails")
+		if err := os.Mkdir(mails, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s.settings = fmt.Sprintf("\n[mail]\ntemplates = %q\n", mails)
+	},
 	"docs/operations.md": func(t *testing.T, s *sandbox) {
 		anna := s.host(t).register(t, "anna")
 		s.system.post(t, "auth/", params{"login": anna.login, "password": anna.password}).want(t, "")
@@ -74,10 +81,11 @@ var stages = map[string]func(t *testing.T, s *sandbox){
 
 // sandbox is a folder in which commands of the documentation run.
 type sandbox struct {
-	dir     string
-	stopped bool     // no host runs until a command starts it
-	system  *system  // the running host, if any
-	set     []string // commands so far that assign variables or change the folder
+	dir      string
+	stopped  bool     // no host runs until a command starts it
+	settings string   // of the plugin, beside those of every host
+	system   *system  // the running host, if any
+	set      []string // commands so far that assign variables or change the folder
 }
 
 // newSandbox makes a folder with links to all that is in the repository except what the
@@ -137,7 +145,7 @@ func (s *sandbox) host(t *testing.T) *system {
 	if s.system == nil {
 		data := filepath.Join(s.dir, "data")
 		s.system = start(t, options{
-			database: "sqlite://" + filepath.Join(data, "personal.db"), settings: cheap, data: data,
+			database: "sqlite://" + filepath.Join(data, "personal.db"), settings: cheap + s.settings, data: data,
 			flags: []string{"--plugin", pluginVersion(t, "1.2.3")}, // the version on most pages
 		})
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/language"
+
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/shared/personal"
@@ -26,10 +28,12 @@ const (
 	columnDisabled = "disabled"
 	columnCreated  = "created"
 	columnUpdated  = "updated"
-	columnVerified = "email_verified"
 	columnFields   = "fields"
+	columnVerified = "email_verified"
+	columnLocale   = "locale"
+	columnEraseAt  = "erase_at"
 
-	columnNames = "id, login, email, name, password_hash, disabled, created, updated, email_verified"
+	columnNames = "id, login, email, email_verified, name, password_hash, disabled, erase_at, locale, created, updated"
 )
 
 func isColumn(name string) bool {
@@ -39,8 +43,8 @@ func isColumn(name string) bool {
 // CheckSchema returns an error if a user field has the name of a column that no user
 // field can have.
 func CheckSchema(schema *userfields.Schema) error {
-	if names := fieldNames(schema); names[columnHash] || names[columnVerified] || names[columnFields] {
-		return errors.New("a user field named password_hash, email_verified or fields cannot be imported: a column has this name")
+	if names := fieldNames(schema); names[columnHash] || names[columnFields] {
+		return errors.New("a user field named password_hash or fields cannot be imported: a column has this name")
 	}
 	return nil
 }
@@ -73,10 +77,21 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 	a.Login = readText(columnLogin, take(columnLogin), &invalid)
 	a.LoginKey = loginKey(a, &invalid)
 	a.Name = userfields.ParseName(take(columnName), &invalid)
+	a.Locale = readLocale(take(columnLocale), &invalid)
 	a.Disabled = readBoolean(columnDisabled, take(columnDisabled), &invalid)
-	a.EmailVerified = readBoolean(columnVerified, take(columnVerified), &invalid) && a.Email.Key != ""
 	a.Created = readTime(columnCreated, take(columnCreated), now, &invalid)
 	a.Updated = readTime(columnUpdated, take(columnUpdated), a.Created, &invalid)
+	a.EmailVerified = readBoolean(columnVerified, take(columnVerified), &invalid)
+	if a.EmailVerified && a.Email.Address == "" {
+		invalid.Add(columnEmail, personal.FieldErrorRequired)
+	}
+	a.EraseAt = readTime(columnEraseAt, take(columnEraseAt), time.Time{}, &invalid)
+	if !a.EraseAt.IsZero() {
+		a.EraseVersion = a.CredentialVersion
+		if !a.Disabled {
+			invalid.Add(columnDisabled, personal.FieldErrorRequired)
+		}
+	}
 	var badHash error
 	switch hash := take(columnHash); hash.Kind {
 	case personal.InputUnset:
@@ -89,6 +104,7 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 	if password.IsUnusable(a.PasswordHash) && a.Email.Key == "" { // no one could ever sign in
 		invalid.Add(columnEmail, personal.FieldErrorRequired)
 	}
+	maps.Copy(in, r.fields)
 	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // unset values
 	a.Fields = r.stored.Merge(schema.Administer(in, &invalid))
 	return a, reasons(invalid, badHash)
@@ -177,6 +193,18 @@ func readBoolean(column string, in personal.Input, invalid *personal.FieldErrors
 	}
 	invalid.Add(column, personal.FieldErrorInvalidType)
 	return false
+}
+
+// readLocale reads a BCP 47 tag of at most 35 characters (RFC 5646, section 4.4.1).
+func readLocale(in personal.Input, invalid *personal.FieldErrors) string {
+	text := readText(columnLocale, in, invalid)
+	if text == "" {
+		return ""
+	}
+	if _, err := language.Parse(text); err != nil || len(text) > 35 {
+		invalid.Add(columnLocale, personal.FieldErrorInvalidFormat)
+	}
+	return text
 }
 
 // timeLayouts are common forms of times. Without a zone a time is UTC. A fraction of

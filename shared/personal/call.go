@@ -9,7 +9,8 @@ import (
 // both sides of a process boundary.
 type Call struct {
 	RequestID string     // appears in the logs of host and plugin
-	Locale    string     // BCP 47; the language of mails that the call causes
+	Locale    string     // BCP 47; the language of messages
+	Languages string     // BCP 47, best first, separated by commas: what mails may be written in; "": Locale
 	Address   netip.Addr // the client's; the zero Addr if unknown
 	Shared    bool       // the address is probably that of a proxy with many clients
 	Agent     string     // the client's User-Agent, at most 255 characters

@@ -322,3 +322,7 @@ func newExportData(e personal.Export) exportData {
 	}
 	return exportData{d}
 }
+
+// EncodeExport returns the JSON of an export as the operation export/ sends it in
+// data.export, for a page that offers it as a file.
+func EncodeExport(e personal.Export) ([]byte, error) { return marshal(newExportData(e).Export) }

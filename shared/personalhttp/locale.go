@@ -77,8 +77,8 @@ type locales struct {
 	choices [256]atomic.Pointer[choice]
 }
 
-// choice is the locale for a value of Accept-Language.
-type choice struct{ header, locale string }
+// choice is what [locales.choose] returns for a value of Accept-Language.
+type choice struct{ header, locale, languages string }
 
 func newLocales(fallback string) (*locales, error) {
 	host, err := language.Parse(fallback)
@@ -99,22 +99,51 @@ func newLocales(fallback string) (*locales, error) {
 	return l, nil
 }
 
-// choose returns the locale of messages for the caller.
-func (l *locales) choose(r *http.Request) string {
+// choose returns the locale of messages for the caller, and the languages that they
+// prefer to it, "" for none.
+func (l *locales) choose(r *http.Request) (locale, languages string) {
 	header := acceptLanguage(r)
 	if header == "" {
-		return l.fallback
+		return l.fallback, ""
 	}
 	place := &l.choices[maphash.String(l.seed, header)%uint64(len(l.choices))]
 	if known := place.Load(); known != nil && known.header == header {
-		return known.locale
+		return known.locale, known.languages
 	}
-	locale, ok := l.supported.best(acceptedLanguages(r)...)
+	preferred := acceptedLanguages(r)
+	locale, ok := l.supported.best(preferred...)
 	if !ok {
 		locale = l.fallback
 	}
-	place.Store(&choice{strings.Clone(header), locale})
-	return locale
+	languages = preferredTo(locale, preferred)
+	place.Store(&choice{strings.Clone(header), locale, languages})
+	return locale, languages
+}
+
+// maxLanguages is the length of the list that [preferredTo] returns, in bytes.
+const maxLanguages = 64
+
+// preferredTo returns the languages before the locale, best first, and then the locale:
+// the site can have mails in languages without messages. It returns "" if the locale is
+// the best language.
+func preferredTo(locale string, preferred []language.Tag) string {
+	own := language.Make(locale)
+	list := ""
+	for _, tag := range preferred {
+		if sameLanguage(tag, own) {
+			break
+		}
+		base, _, _ := tag.Raw()
+		wildcard := base == (language.Base{}) || base.String() == "mul" // mul: a *
+		if wildcard || len(list)+len(tag.String())+len(",")+len(locale) > maxLanguages {
+			continue
+		}
+		list += tag.String() + ","
+	}
+	if list == "" {
+		return ""
+	}
+	return list + locale
 }
 
 // texts returns the messages in the language of the request's call. A host can put a

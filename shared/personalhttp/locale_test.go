@@ -42,6 +42,37 @@ func TestMessages_UseCallersLanguage(t *testing.T) {
 	}
 }
 
+func TestCall_NamesLanguagesThatTheCallerPrefersToTheMessages(t *testing.T) {
+	for _, c := range []struct{ accept, locale, languages string }{
+		{"", "en", ""},
+		{"*", "en", ""},
+		{"!!", "en", ""},
+		{"en-GB, de;q=0.5", "en", ""},
+		{"ru-RU, ru;q=0.9, en;q=0.8", "ru", ""},
+		{"de-AT, de;q=0.9, en;q=0.8", "en", "de-AT,de,en"},
+		{"de, fr;q=0.7, ru;q=0.5", "ru", "de,fr,ru"},
+		{"kk", "ru", "kk,ru"},
+		{"fr", "en", "fr,en"},
+		{"zh_tw", "en", "zh-TW,en"},
+		{"de-u-co-phonebk" + strings.Repeat("-x-abcdefgh", 6) + ", fr", "en", "fr,en"},
+		{strings.Repeat("de, ", 100) + "fr", "en", strings.Repeat("de,", 20) + "en"},
+	} {
+		var got personal.Call
+		s := everything()
+		s.FieldsFunc = func(ctx context.Context) ([]personal.Field, error) {
+			got = personal.CallFrom(ctx)
+			return nil, nil
+		}
+		site := newSite(t, s, personalhttp.Options{})
+		for range 2 { // the second one is remembered
+			site.do("GET", prefix+"fields", "", "", "Accept-Language", c.accept)
+			if got.Locale != c.locale || got.Languages != c.languages || len(got.Languages) > 64 {
+				t.Errorf("Accept-Language %.40q: got locale %q, languages %q; want %q, %q", c.accept, got.Locale, got.Languages, c.locale, c.languages)
+			}
+		}
+	}
+}
+
 func TestLabels_UseBestAvailableLanguage(t *testing.T) {
 	for _, c := range []struct {
 		name, accept string

@@ -13,7 +13,8 @@ import (
 )
 
 func TestBake_PassedVersionBecomesActive(t *testing.T) {
-	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = 200 * time.Millisecond })
+	t.Parallel()
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = time.Second })
 	r.start(t)
 	old := r.Status().PID
 	r.use(t, "2.0.0")
@@ -33,10 +34,11 @@ func TestBake_PassedVersionBecomesActive(t *testing.T) {
 	r.wantServing(t, "1.0.0")
 	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0", Baking: "1.0.0"})
 	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
 }
 
 func TestBake_CrashRollsBackWithoutRestart(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
@@ -56,7 +58,8 @@ func TestBake_CrashRollsBackWithoutRestart(t *testing.T) {
 }
 
 func TestBake_RemovedVersionIsRolledBack(t *testing.T) {
-	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = 500 * time.Millisecond })
+	t.Parallel()
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = 2 * time.Second })
 	r.start(t)
 	old := r.Status().PID
 	r.use(t, "2.0.0")
@@ -80,6 +83,7 @@ func (r *swapRig) removeByHand(t *testing.T, version string) {
 }
 
 func TestRollback_FromRemovedVersionWithoutOldProcess(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
@@ -95,6 +99,7 @@ func TestRollback_FromRemovedVersionWithoutOldProcess(t *testing.T) {
 }
 
 func TestBake_GoesOnAfterRefusedSwap(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
@@ -123,12 +128,14 @@ func (r *swapRig) wantFallBack(t *testing.T, mode string) {
 		t.Fatal(err)
 	}
 	eventually(t, "that the last good version serves", func() bool { s := r.Status(); return s.Version == "1.0.0" && s.State.Serves() })
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
 }
 
 func TestFallBack_VersionThatDiesInEveryStart(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{exitsBefore, exitsConfiguring} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			r := newSwapRig(t, nil)
 			r.wantFallBack(t, mode)
 		})
@@ -136,6 +143,7 @@ func TestFallBack_VersionThatDiesInEveryStart(t *testing.T) {
 }
 
 func TestPreflight_RefusesSchemaThatPreventsRollbackDuringRestart(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, nil)
 	r.start(t)
 	r.folder.write("mode 1.0.0", exitsConfiguring) // so that the restart does not succeed
@@ -155,10 +163,11 @@ func (r *swapRig) wantRolledBack(t *testing.T, old int) {
 	if !r.events.has(pluginmanager.EventRolledBack) || r.Status().Restarts != 0 {
 		t.Errorf("got events %v and status %+v, want a rollback without restart", r.events.types(), r.Status())
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
 }
 
 func TestBake_VersionThatFailsCallsIsRolledBack(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
@@ -172,8 +181,10 @@ func TestBake_VersionThatFailsCallsIsRolledBack(t *testing.T) {
 }
 
 func TestBake_UnhealthyVersionIsRolledBack(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{unhealthyLater, silentLater} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			r := newSwapRig(t, quickHealth)
 			r.start(t)
 			old := r.Status().PID
@@ -185,6 +196,7 @@ func TestBake_UnhealthyVersionIsRolledBack(t *testing.T) {
 }
 
 func TestRollback_ReturnsToWarmProcess(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
@@ -206,6 +218,7 @@ func TestRollback_ReturnsToWarmProcess(t *testing.T) {
 }
 
 func TestBake_GoesOnWithoutOldProcess(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
@@ -220,10 +233,11 @@ func TestBake_GoesOnWithoutOldProcess(t *testing.T) {
 		t.Errorf("got swap %+v, want none", s.Swap)
 	}
 	r.wantOneCopy(t)
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
 }
 
 func TestUse_WorksWhileActiveVersionFails(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, nil)
 	r.folder.write("mode 1.0.0", refusesSettings)
 	if err := r.Start(); err != nil {
@@ -239,6 +253,7 @@ func TestUse_WorksWhileActiveVersionFails(t *testing.T) {
 }
 
 func TestFallBack_CrashLoop(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, nil)
 	r.wantFallBack(t, exitsActive)
 	if !r.events.has(pluginmanager.EventFellBack) {
@@ -248,6 +263,7 @@ func TestFallBack_CrashLoop(t *testing.T) {
 }
 
 func TestStop_DuringBakeCompletesNothing(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, nil)
 	r.start(t)
 	old := r.Status().PID
@@ -256,5 +272,5 @@ func TestStop_DuringBakeCompletesNothing(t *testing.T) {
 	if !dead(old) {
 		t.Error("got a living old process, want that it has ended")
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
 }

@@ -36,6 +36,8 @@ type instance struct {
 	silent     atomic.Bool // it left its last health check unanswered
 	hung       atomic.Bool // it was killed because it hung
 	badMetrics atomic.Bool // the log says that its metrics are left out
+	settled    bool        // it has accepted Settle; this and settleAt belong to the supervisor
+	settleAt   time.Time   // when Settle is tried again after a failure
 
 	// The manager's mutex guards what follows.
 	ready    time.Time     // when it began to serve
@@ -63,7 +65,29 @@ func (e *StepError) Unwrap() error { return e.Err }
 // bringUp starts a version and takes it through every step up to the switch, which
 // it reports to the swap; nil for a start or restart. The old version, if there
 // is one, must be able to run on the schema afterwards. On an error no process is left.
-func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, s *swap) (*instance, error) {
+//
+// With lenient, settings that the version does not know are warnings. Version 0.1.0
+// cannot do that. It, and any version that refuses the settings all the same, is started
+// with the settings that it accepted last from this manager, if there are any.
+func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, s *swap, lenient bool) (*instance, error) {
+	p, err := m.bringUpWith(ctx, entry, old, s, lenient, func(ctx context.Context) ([]byte, error) { return m.readSettings(ctx, entry.Manifest) })
+	var at *StepError
+	if !lenient || !isPermanent(err) || !errors.As(err, &at) || at.Step != "configure" {
+		return p, err
+	}
+	m.mu.Lock()
+	accepted, ok := m.accepted[entry.Manifest.Version]
+	m.mu.Unlock()
+	if !ok {
+		return nil, err
+	}
+	m.config.Log.Error("plugin refuses the settings, it is started with those that it accepted last", "version", entry.Manifest.Version, "error", at.Err)
+	return m.bringUpWith(ctx, entry, old, s, lenient, func(context.Context) ([]byte, error) { return accepted, nil })
+}
+
+func (m *Manager) bringUpWith(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, s *swap, lenient bool,
+	settings func(context.Context) ([]byte, error),
+) (*instance, error) {
 	version := entry.Manifest.Version
 	m.beginStep(s, "stage")
 	binary, release, err := m.copies.stage(ctx, entry)
@@ -82,7 +106,7 @@ func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old 
 		limit time.Duration
 		do    func(context.Context) error
 	}{
-		{"configure", m.config.ConfigureTimeout, func(ctx context.Context) error { return m.configure(ctx, p) }},
+		{"configure", m.config.ConfigureTimeout, func(ctx context.Context) error { return m.configure(ctx, p, lenient, settings) }},
 		{"preflight", m.config.PreflightTimeout, func(ctx context.Context) error { return m.preflight(ctx, p, old, s) }},
 		{"migrate", m.config.MigrateTimeout, p.Migrate},
 		{"check", m.config.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p) }},
@@ -110,7 +134,10 @@ func within(ctx context.Context, limit time.Duration, p *instance, do func(conte
 	return err
 }
 
-// bringUpActive brings up the version that is active on disk.
+// bringUpActive brings up the version that is active on disk. Settings that it does not
+// know are errors only at the first start of a version that an administrator chose: after
+// that, and after the host has returned to it, they may have been written for another
+// version or a later swap, and refusing them would be an outage.
 func (m *Manager) bringUpActive(ctx context.Context) (*instance, error) {
 	state, err := m.config.Catalogue.LoadState()
 	if err == nil && state.Active == "" {
@@ -123,7 +150,10 @@ func (m *Manager) bringUpActive(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, &StepError{"find", state.Active, err}
 	}
-	return m.bringUp(ctx, entry, plugincatalogue.Manifest{}, nil)
+	m.mu.Lock()
+	restart := m.served
+	m.mu.Unlock()
+	return m.bringUp(ctx, entry, plugincatalogue.Manifest{}, nil, restart || state.LenientSettings)
 }
 
 // activeVersion returns the version that is active on disk, or "" if the state
@@ -162,22 +192,30 @@ func (m *Manager) start(ctx context.Context, p *instance, binary string) (err er
 }
 
 // configure reads the settings and passes them on.
-func (m *Manager) configure(ctx context.Context, p *instance) error {
-	settings, err := m.readSettings(ctx)
+func (m *Manager) configure(ctx context.Context, p *instance, lenient bool, read func(context.Context) ([]byte, error)) error {
+	settings, err := read(ctx)
+	if err == nil {
+		err = p.Configure(ctx, pluginrpc.Configuration{
+			DatabaseURL: m.config.DatabaseURL, Settings: settings, LenientSettings: lenient, Settles: true,
+		})
+	}
 	if err != nil {
 		return err
 	}
-	return p.Configure(ctx, pluginrpc.Configuration{DatabaseURL: m.config.DatabaseURL, Settings: settings})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.accepted[p.manifest.Version] = settings
+	return nil
 }
 
 // readSettings stops waiting when ctx ends: a file system may not respond.
-func (m *Manager) readSettings(ctx context.Context) ([]byte, error) {
+func (m *Manager) readSettings(ctx context.Context, of plugincatalogue.Manifest) ([]byte, error) {
 	read := make(chan struct{})
 	var data []byte
 	var failure error
 	go func() {
 		defer close(read)
-		data, failure = m.config.Settings()
+		data, failure = m.config.SettingsFor(of)
 	}()
 	select {
 	case <-read:

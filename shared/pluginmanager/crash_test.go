@@ -69,6 +69,7 @@ func (r *rig) awaitRestart(t *testing.T, before int) int {
 }
 
 func TestInvoke_LostProcessIsUnavailableAndNotRepeated(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, nil)
 	r.start(t)
 	before := r.Status().PID
@@ -80,6 +81,7 @@ func TestInvoke_LostProcessIsUnavailableAndNotRepeated(t *testing.T) {
 }
 
 func TestHealth_FrozenProcessIsReplaced(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, quickHealth)
 	r.start(t)
 	before := r.Status().PID
@@ -98,12 +100,14 @@ func quickHealth(c *pluginmanager.Config) {
 }
 
 func TestHealth_SilentProcessIsReplaced(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, silentLater, quickHealth)
 	r.start(t)
 	r.awaitRestart(t, r.Status().PID)
 }
 
 func TestHealth_UnhealthyProcessIsNotReplaced(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, unhealthyLater, quickHealth)
 	r.start(t)
 	for range 5 { // more responses than the failures that prove that a process hangs
@@ -124,6 +128,7 @@ func TestHealth_UnhealthyProcessIsNotReplaced(t *testing.T) {
 }
 
 func TestCrashLoop_FailsAndIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, exitsActive, func(c *pluginmanager.Config) { c.FailureRetry = 2 * time.Second })
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
@@ -142,6 +147,7 @@ func TestCrashLoop_FailsAndIsTriedAgain(t *testing.T) {
 }
 
 func TestLog_FloodDoesNotBlock(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, floods, nil)
 	r.start(t)
 	for range 20 {
@@ -171,6 +177,7 @@ func wantStopped(t *testing.T, r *rig) {
 }
 
 func TestStop_EndsAnyProcess(t *testing.T) {
+	t.Parallel()
 	quick := func(c *pluginmanager.Config) {
 		c.DrainTimeout = 300 * time.Millisecond
 		c.QuiesceTimeout = 300 * time.Millisecond
@@ -247,6 +254,7 @@ func grandchild(t *testing.T, r *rig) int {
 }
 
 func TestRestart_GrandchildThatHoldsStderrDoesNotDelay(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, hasLostGrandchild, nil)
 	r.start(t)
 	first := grandchild(t, r)
@@ -258,6 +266,7 @@ func TestRestart_GrandchildThatHoldsStderrDoesNotDelay(t *testing.T) {
 }
 
 func TestStop_CallsUnderWayFinish(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, func(c *pluginmanager.Config) { c.DrainTimeout = generous })
 	r.start(t)
 	result := r.callUnderWay(t)

@@ -18,6 +18,7 @@ func endless(c *pluginmanager.Config) {
 }
 
 func TestBake_FrozenVersionIsRolledBack(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, endless)
 	r.start(t)
 	old := r.Status().PID
@@ -50,6 +51,7 @@ func (r *swapRig) wantLostHung(t *testing.T, version string) {
 }
 
 func TestBake_GoesOnWhenOldProcessFreezes(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, endless)
 	r.start(t)
 	old := r.Status().PID
@@ -66,6 +68,7 @@ func TestBake_GoesOnWhenOldProcessFreezes(t *testing.T) {
 }
 
 func TestRollback_FrozenOldProcessIsStartedAnew(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
 		endless(c)
 		c.HealthInterval = time.Hour // only the rollback checks
@@ -91,7 +94,9 @@ func TestRollback_FrozenOldProcessIsStartedAnew(t *testing.T) {
 }
 
 func TestFrozenProcess_CallsDoNotBlock(t *testing.T) {
+	t.Parallel()
 	t.Run("retirement", func(t *testing.T) {
+		t.Parallel()
 		r := newSwapRig(t, func(c *pluginmanager.Config) {
 			endless(c)
 			c.Bake = -1
@@ -107,6 +112,7 @@ func TestFrozenProcess_CallsDoNotBlock(t *testing.T) {
 		r.wantServing(t, "2.0.0")
 	})
 	t.Run("stop", func(t *testing.T) {
+		t.Parallel()
 		r := newSwapRig(t, endless)
 		r.start(t)
 		under := r.callUnderWay(t)
@@ -115,6 +121,7 @@ func TestFrozenProcess_CallsDoNotBlock(t *testing.T) {
 		wantUnavailable(t, <-under)
 	})
 	t.Run("stop during the bake", func(t *testing.T) {
+		t.Parallel()
 		r := newSwapRig(t, endless)
 		r.start(t)
 		old := r.Status().PID
@@ -131,6 +138,7 @@ func TestFrozenProcess_CallsDoNotBlock(t *testing.T) {
 }
 
 func TestBake_VersionThatAnswersNoCallIsRolledBack(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
 		endless(c)
 		c.CallTimeout = 2 * c.HealthTimeout

@@ -44,7 +44,7 @@ func (s *supervisor) examine() {
 			s.rollBackIfBetter(errUnhealthy)
 		}
 	}
-	if !s.activated && !s.live.IsLost() {
+	if !s.activated && s.live != nil && !s.live.IsLost() {
 		s.activated = s.activate(s.live)
 	}
 }

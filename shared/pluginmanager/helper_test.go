@@ -124,6 +124,7 @@ func configure(f folder, catalogue *plugincatalogue.Catalogue) pluginmanager.Con
 		DatabaseURL: "sqlite://" + string(f) + "/personal.db",
 		RunDir:      filepath.Join(string(f), "run"),
 		Env:         []string{pluginEnv + "=" + string(f)},
+		RestartWait: generous,
 		BackoffMax:  50 * time.Millisecond,
 		BackoffMin:  time.Millisecond,
 	}
@@ -151,11 +152,14 @@ func (r *rig) callUnderWay(t *testing.T) <-chan error {
 	t.Helper()
 	result := make(chan error, 1)
 	go func() { result <- r.service.Recover(limited(t), personal.RecoverRequest{Login: "wait"}) }()
-	eventually(t, "a call under way", func() bool {
-		_, err := os.Stat(filepath.Join(string(r.folder), "waiting"))
-		return err == nil
-	})
+	eventually(t, "a call under way", func() bool { return r.exists("waiting") })
 	return result
+}
+
+// exists reports whether there is a file of that name in the plugin's folder.
+func (r *rig) exists(name string) bool {
+	_, err := os.Stat(filepath.Join(string(r.folder), name))
+	return err == nil
 }
 
 // wantServedByOther checks that calls go to another process than before.

@@ -31,6 +31,7 @@ type doom struct {
 }
 
 func TestKilledHost_AtAnyStepOfSwapStartsAgain(t *testing.T) {
+	t.Parallel()
 	up, complete := []string{"2.0.0"}, []string{"2.0.0", "1.0.0"}
 	for name, test := range map[string]struct {
 		doom

@@ -23,6 +23,12 @@
 // active one on disk, and the previous one the last good one: a host that dies at
 // any moment starts with a version that has served.
 //
+// A version is settled when it serves and no bake is under way. The supervisor then
+// calls Settle in its process, where a version may let the database refuse older ones.
+// So every return to an older version begins with its preflight, also if its process is
+// still warm. On such a return, and on a restart, settings that the version does not know
+// are warnings.
+//
 // The package works on Unix.
 package pluginmanager
 
@@ -82,6 +88,8 @@ type Manager struct {
 	lastErr    error         // why the last process failed or was lost
 	permanent  bool          // another attempt is not expected to help
 	nextTry    time.Time     // while the state is failed
+
+	accepted map[string][]byte // by version: the settings that it accepted last
 }
 
 var _ grpc.ClientConnInterface = (*Manager)(nil)
@@ -101,6 +109,7 @@ func New(c Config) (*Manager, error) {
 	m := &Manager{
 		config: c.withDefaults(), root: "/", state: StateStopped, changed: make(chan struct{}),
 		requests: make(chan func(*supervisor)), failing: make(chan struct{}, 1), ledger: newLedger(),
+		accepted: map[string][]byte{},
 	}
 	m.work, m.stopWork = context.WithCancel(context.Background())
 	m.hard, m.stopHard = context.WithCancel(context.Background())

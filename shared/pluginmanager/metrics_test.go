@@ -58,6 +58,7 @@ func (r *rig) wantCalls(t *testing.T, want float64) {
 }
 
 func TestMetrics_AddUpOverSwapRollbackAndRestart(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = time.Minute })
 	r.start(t)
 	r.call(t, 3)
@@ -152,6 +153,7 @@ func notLess(t *testing.T, name string, before, now float64) float64 {
 }
 
 func TestMetrics_FrozenProcessKeepsLastValues(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, func(c *pluginmanager.Config) { c.HealthInterval = time.Hour })
 	r.start(t)
 	r.call(t, 2)
@@ -176,6 +178,7 @@ func TestMetrics_FrozenProcessKeepsLastValues(t *testing.T) {
 }
 
 func TestMetrics_PluginWithoutMetricsAddsNothing(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, nil)
 	r.folder.write("mode 2.0.0", hasNoMetrics)
 	r.start(t)
@@ -193,7 +196,9 @@ func TestMetrics_PluginWithoutMetricsAddsNothing(t *testing.T) {
 }
 
 func TestMetrics_DefectivePluginIsBounded(t *testing.T) {
+	t.Parallel()
 	t.Run("new series at every reading", func(t *testing.T) {
+		t.Parallel()
 		r := newRig(t, newSeries, nil)
 		r.start(t)
 		for range 3 {
@@ -205,6 +210,7 @@ func TestMetrics_DefectivePluginIsBounded(t *testing.T) {
 		}
 	})
 	t.Run("a label value that could be an address", func(t *testing.T) {
+		t.Parallel()
 		r := newRig(t, invalidMetrics, nil)
 		r.start(t)
 		if _, ok := r.metric(t, callsMetric); ok {
@@ -216,6 +222,7 @@ func TestMetrics_DefectivePluginIsBounded(t *testing.T) {
 		}
 	})
 	t.Run("a panic at every reading", func(t *testing.T) {
+		t.Parallel()
 		r := newRig(t, panicsInMetrics, nil)
 		r.start(t)
 		for range 3 {
@@ -227,6 +234,7 @@ func TestMetrics_DefectivePluginIsBounded(t *testing.T) {
 		}
 	})
 	t.Run("counters that decrease", func(t *testing.T) {
+		t.Parallel()
 		r := newRig(t, countsDown, nil)
 		r.start(t)
 		r.call(t, 5)
@@ -236,6 +244,7 @@ func TestMetrics_DefectivePluginIsBounded(t *testing.T) {
 }
 
 func TestMetrics_CallerThatIsGoneSpoilsNoReading(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, nil)
 	r.start(t)
 	r.call(t, 2)
@@ -249,6 +258,7 @@ func TestMetrics_CallerThatIsGoneSpoilsNoReading(t *testing.T) {
 }
 
 func TestMetrics_BeforeStartAndAfterStop(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, nil)
 	if got := r.value(t, "personal_plugin_up"); got != 0 {
 		t.Errorf("got up %v before the start, want 0", got)

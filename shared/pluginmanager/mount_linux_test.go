@@ -16,6 +16,7 @@ import (
 )
 
 func TestStart_NamesTheMountThatAllowsNoExecution(t *testing.T) {
+	t.Parallel()
 	if !mounttest.Isolated(t) {
 		return
 	}
@@ -43,6 +44,7 @@ func TestStart_NamesTheMountThatAllowsNoExecution(t *testing.T) {
 }
 
 func TestUse_FullDiskIsRefusedAndTheOldVersionServes(t *testing.T) {
+	t.Parallel()
 	if !mounttest.Isolated(t) {
 		return
 	}

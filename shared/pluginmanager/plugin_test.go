@@ -1,9 +1,11 @@
 package pluginmanager_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,6 +42,14 @@ func TestMain(m *testing.M) {
 	case os.Getenv(hostEnv) != "":
 		runHost(folder(os.Getenv(hostEnv)))
 	default:
+		// Most tests wait for processes. Those that load the machine, or count what this
+		// process has open, do not run beside others.
+		flag.Parse()
+		given := false
+		flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+		if !given {
+			_ = flag.Set("test.parallel", "6")
+		}
 		code := m.Run()
 		_ = os.RemoveAll(shared.dir)
 		_ = os.RemoveAll(source.dir)
@@ -112,11 +122,14 @@ const (
 	hangsConfiguring    = "hangs in configure"
 	exitsConfiguring    = "exits in configure"
 	refusesSettings     = "refuses the settings"
+	knowsFewerSettings  = "does not know a setting"
+	refusesNewSettings  = "refuses new settings"
 	failsPreflight      = "fails the preflight"
 	databaseUnavailable = "its database is unavailable"
 	preventsRollback    = "migrates to what the old one cannot work on"
 	warns               = "warns in the preflight"
 	failsMigrating      = "fails to migrate"
+	failsSettling       = "fails to settle"
 	neverHealthy        = "never healthy"
 	unhealthyLater      = "unhealthy once active"
 	silentLater         = "leaves health checks unanswered once active"
@@ -224,6 +237,14 @@ func runPlugin(f folder) {
 			os.Exit(4)
 		case refusesSettings:
 			return nil, fmt.Errorf("reading the settings: %w", &pluginrpc.PermanentError{Reason: "[session] idle: no duration"})
+		case refusesNewSettings:
+			if string(c.Settings) == "new" {
+				return nil, &pluginrpc.PermanentError{Reason: "unknown: mail.notices"}
+			}
+		case knowsFewerSettings:
+			if !c.LenientSettings {
+				return nil, &pluginrpc.PermanentError{Reason: "unknown key: mail.notices"}
+			}
 		case hasGrandchild, hasLostGrandchild:
 			f.write("grandchild", strconv.Itoa(fork(stderr, mode == hasLostGrandchild)))
 		case floods:
@@ -239,6 +260,9 @@ func runPlugin(f folder) {
 			f.write("environment", strings.Join(os.Environ(), "\n"))
 		}
 		f.write("settings", string(c.Settings))
+		if !c.Settles {
+			return nil, &pluginrpc.PermanentError{Reason: "the host does not settle"}
+		}
 		m := &module{folder: f, mode: mode, turn: make(chan struct{}, 1)}
 		if mode == hasNoMetrics {
 			return struct{ pluginrpc.Module }{m}, nil
@@ -350,12 +374,42 @@ func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
 		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: "unknown"}, pluginrpc.Check{Name: "database", Reason: "connection refused"})
 	case warns:
 		checks = append(checks, pluginrpc.Check{Name: "mail", Warning: true, Reason: "away"})
+	case knowsFewerSettings:
+		checks = append(checks, pluginrpc.Check{Name: "settings", Warning: true, Reason: "unknown key: mail.notices"})
+	}
+	switch m.folder.verdict() {
+	case refuses:
+		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: "the database needs a newer version"})
+	case noVerdict:
+		m.folder.write("asked "+strconv.Itoa(os.Getpid()), "")
+		block()
 	}
 	report := pluginrpc.Report{Version: "1.0.0", Checks: checks}
 	if m.mode == preventsRollback {
 		report.SchemaCompatible = pluginrpc.ProtocolVersion + 1 // see printManifest
 	}
 	return report, nil
+}
+
+// Verdicts of a preflight on a database that changes while plugins run.
+const (
+	refuses   = "refuses"
+	noVerdict = "no verdict"
+)
+
+// verdict returns what the file "verdict PID" says, or "verdict VERSION".
+func (f folder) verdict() string {
+	return cmp.Or(f.read("verdict "+strconv.Itoa(os.Getpid())), f.read("verdict "+ownVersion()))
+}
+
+// Settle notes the call. It fails as long as the file "settle" says so.
+func (m *module) Settle(context.Context) error {
+	pid := strconv.Itoa(os.Getpid())
+	m.folder.write("settled "+pid, m.folder.read("settled "+pid)+"x")
+	if m.folder.read("settle") == failsSettling {
+		return errors.New("the database is read-only")
+	}
+	return nil
 }
 
 func (m *module) Migrate(context.Context) error {

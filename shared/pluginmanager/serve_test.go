@@ -18,6 +18,7 @@ import (
 )
 
 func TestManager_StartsServesAndStopsInOrder(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, warns, func(c *pluginmanager.Config) {
 		c.Settings = func() ([]byte, error) { return []byte("[session]"), nil }
 	})
@@ -74,6 +75,7 @@ func TestEnvironment_HostVariablesAreNotInherited(t *testing.T) {
 }
 
 func TestSockets_PrivateFolderIsRemovedOnStop(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, nil)
 	r.start(t)
 	sockets, err := os.Readlink(filepath.Join(r.run, "sockets"))
@@ -102,6 +104,7 @@ func TestSockets_PrivateFolderIsRemovedOnStop(t *testing.T) {
 }
 
 func TestStart_RunFolderIsExclusive(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, nil)
 	r.start(t)
 	second := newRig(t, good, func(c *pluginmanager.Config) { c.RunDir = r.run })
@@ -114,6 +117,7 @@ func TestStart_RunFolderIsExclusive(t *testing.T) {
 }
 
 func TestInvoke_PluginErrorsPassUnchanged(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, nil)
 	r.start(t)
 	err := r.service.Recover(limited(t), personal.RecoverRequest{Login: "unavailable"})
@@ -131,6 +135,7 @@ func TestInvoke_PluginErrorsPassUnchanged(t *testing.T) {
 }
 
 func TestInvoke_CancelledCallIsNotALostProcess(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, nil)
 	r.start(t)
 	ctx, cancel := context.WithCancel(limited(t))
@@ -153,6 +158,7 @@ func TestInvoke_CancelledCallIsNotALostProcess(t *testing.T) {
 }
 
 func TestInvoke_WaitsForReady(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, func(c *pluginmanager.Config) { c.RestartWait = generous })
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
@@ -163,6 +169,7 @@ func TestInvoke_WaitsForReady(t *testing.T) {
 }
 
 func TestInvoke_WaitEndsWithContext(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, hangsBefore, func(c *pluginmanager.Config) {
 		c.RestartWait, c.StartTimeout = time.Hour, time.Hour
 	})
@@ -176,6 +183,7 @@ func TestInvoke_WaitEndsWithContext(t *testing.T) {
 }
 
 func TestRuntimeProfile_EndsWithItsProcess(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, nil)
 	if _, err := r.RuntimeProfile(limited(t), "heap", 0); err == nil {
 		t.Error("got a profile before the start, want an error")

@@ -15,6 +15,7 @@ import (
 )
 
 func TestStart_UsesTheCopyOfAnEarlierManager(t *testing.T) {
+	t.Parallel()
 	first := newRig(t, good, nil)
 	first.start(t)
 	if err := first.Stop(limited(t)); err != nil {
@@ -34,6 +35,7 @@ func TestStart_UsesTheCopyOfAnEarlierManager(t *testing.T) {
 }
 
 func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
+	t.Parallel()
 	for mode, step := range map[string]string{
 		wrongCookie:         "start",
 		garbageLine:         "start",
@@ -49,8 +51,10 @@ func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, mode, func(c *pluginmanager.Config) {
-				c.StartTimeout = 2 * time.Second
-				if mode == hangsConfiguring {
+				switch mode {
+				case hangsBefore:
+					c.StartTimeout = 2 * time.Second
+				case hangsConfiguring:
 					c.ConfigureTimeout = 500 * time.Millisecond
 				}
 				c.ShutdownTimeout = 500 * time.Millisecond
@@ -81,11 +85,13 @@ func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 }
 
 func TestWaitReady_ReturnsPermanentErrorAtOnce(t *testing.T) {
+	t.Parallel()
 	for mode, want := range map[string]string{
 		refusesSettings: "[session] idle: no duration",
 		failsPreflight:  "schema: the database is newer",
 	} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t, mode, nil)
 			if err := r.Start(); err != nil {
 				t.Fatal(err)
@@ -105,11 +111,13 @@ func TestWaitReady_ReturnsPermanentErrorAtOnce(t *testing.T) {
 }
 
 func TestWaitReady_OtherProtocolIsPermanentErrorWithBothVersions(t *testing.T) {
+	t.Parallel()
 	for mode, want := range map[string]string{
 		otherProtocol: "it supports the protocols 7 to 7, this host speaks 1: update the host",
 		otherCore:     "it speaks version 2 of go-plugin's protocol, this host speaks version 1",
 	} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			r := newRig(t, mode, nil)
 			if err := r.Start(); err != nil {
 				t.Fatal(err)
@@ -124,6 +132,7 @@ func TestWaitReady_OtherProtocolIsPermanentErrorWithBothVersions(t *testing.T) {
 }
 
 func TestWaitReady_UnreadableSettingsArePermanentError(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, func(c *pluginmanager.Config) {
 		c.Settings = func() ([]byte, error) { return nil, os.ErrPermission }
 	})
@@ -137,6 +146,7 @@ func TestWaitReady_UnreadableSettingsArePermanentError(t *testing.T) {
 }
 
 func TestWaitReady_NoActiveVersionIsPermanentError(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, func(c *pluginmanager.Config) {
 		empty, err := plugincatalogue.Open(t.TempDir())
 		if err != nil {
@@ -154,6 +164,7 @@ func TestWaitReady_NoActiveVersionIsPermanentError(t *testing.T) {
 }
 
 func TestWaitReady_TamperedBinaryIsRefused(t *testing.T) {
+	t.Parallel()
 	catalogue, err := newCatalogue(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +187,7 @@ func TestWaitReady_TamperedBinaryIsRefused(t *testing.T) {
 }
 
 func TestWaitReady_EndsWithContextAndReason(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, databaseUnavailable, nil)
 	if err := r.Start(); err != nil {
 		t.Fatal(err)

@@ -76,9 +76,10 @@ type supervisor struct {
 	cancelStart context.CancelFunc // cancels the start that may be under way
 	retry       <-chan time.Time   // the next start is due; nil if none is planned
 	attempts    attempts
-	activated   bool // the live process does background work
-	unhealthy   int  // health checks in a row that the live process failed
-	bake        bake // zero unless the state is baking
+	activated   bool   // the live process does background work
+	unhealthy   int    // health checks in a row that the live process failed
+	bake        bake   // zero unless the state is baking
+	replaced    string // the version that the active one replaced by a fall-back or rollback, until a process serves
 }
 
 // supervise runs until Stop.
@@ -91,6 +92,7 @@ func (m *Manager) supervise() {
 	s.background.Go(s.sweep)
 	for s.work.Err() == nil {
 		s.handleNext()
+		s.settle()
 	}
 	s.shutDown()
 }
@@ -183,6 +185,7 @@ func (s *supervisor) makeLive(p *instance) error {
 func (s *supervisor) present(p *instance) {
 	p.ready = time.Now()
 	s.live, s.served, s.permanent = p, true, false
+	s.replaced = ""
 	s.switches.Add(1)
 	s.ledger.add(p)
 	s.unhealthy = 0
@@ -192,14 +195,18 @@ func (s *supervisor) present(p *instance) {
 // handleLoss replaces the live process, which died or must be killed: by the warm
 // process at once, or else by a start of the active version.
 func (s *supervisor) handleLoss(cause error) {
-	p, bake := s.live, s.bake
+	p := s.live
 	p.Kill()
 	if s.work.Err() != nil { // Stop was first, and may be the cause
 		return
 	}
 	s.emit(Event{Type: EventProcessLost, Reason: cause.Error()}, p)
-	if s.rollBack(cause) {
+	err := s.rollBack(cause)
+	if err == nil {
 		return
+	}
+	if isPermanent(err) {
+		s.keepNew(err)
 	}
 	s.mu.Lock()
 	if !s.transition(triggerLose) {
@@ -211,11 +218,12 @@ func (s *supervisor) handleLoss(cause error) {
 	p.Log().Error("plugin process lost", "error", cause)
 	p.KillAndWait(s.hard) // before the next one starts
 	s.background.Go(func() { s.stop(p) })
-	if bake.swap != nil {
+	if bake := s.bake; bake.swap != nil { // the previous version starts again, and has to pass its preflight
 		s.emit(Event{Type: EventRolledBack, Version: bake.from, From: p.manifest.Version, Reason: cause.Error()}, nil)
 		s.endBake()
-		s.finishSwap(bake.swap)
+		s.background.Go(func() { s.retireOld(bake.swap, bake.old) })
 		s.setBaking("")
+		s.replaced = p.manifest.Version
 	} else if f := s.attempts.died(p.manifest.Version, cause, time.Since(p.ready)); f != nil {
 		if !f.orRestart {
 			s.handleFailure(p.manifest.Version, *f)
@@ -227,9 +235,10 @@ func (s *supervisor) handleLoss(cause error) {
 }
 
 // handleFailure falls back to the last good version if the failure is of a kind
-// that this helps, and plans the next start otherwise.
+// that this helps, undoes a fall-back to a version that is refused, and plans the next
+// start otherwise.
 func (s *supervisor) handleFailure(version string, f failure) {
-	if f.fallBack && s.fallBack(version, f.cause) {
+	if f.permanent && s.undoFallBack(version, f.cause) || f.fallBack && s.fallBack(version, f.cause) {
 		s.startActive()
 		return
 	}
@@ -256,22 +265,64 @@ func (s *supervisor) handleFailure(version string, f failure) {
 // is no last good version, since that would be the one that failed.
 func (s *supervisor) fallBack(from string, cause error) bool {
 	state, err := s.config.Catalogue.LoadState()
-	if err != nil || state.Active != from || state.LastGood == "" || state.LastGood == from || s.work.Err() != nil {
+	if err != nil || state.Active != from || state.LastGood == "" || !s.replaceActive(from, state.LastGood, cause) {
 		return false
 	}
-	if _, err := s.find(state.LastGood); err != nil {
+	s.replaced = from
+	return true
+}
+
+// undoFallBack makes the version the active one again that a fall-back or a rollback
+// replaced, if the version in its place is refused: the database no longer supports it,
+// for example, or it is too old to ignore settings that it does not know. The version
+// that failed may work again; the one that is refused does not. It happens once.
+func (s *supervisor) undoFallBack(from string, cause error) bool {
+	to := s.replaced
+	s.replaced = ""
+	return to != "" && s.replaceActive(from, to, cause)
+}
+
+// replaceActive makes another installed version the active one, and reports whether it
+// did. There is no last good version afterwards.
+func (s *supervisor) replaceActive(from, to string, cause error) bool {
+	if _, err := s.find(to); err != nil || to == from || s.work.Err() != nil {
 		return false
 	}
-	if err := s.saveState(plugincatalogue.State{Active: state.LastGood}); err != nil {
-		s.config.Log.Error("falling back to the last good plugin", "error", err)
+	if err := s.saveState(plugincatalogue.State{Active: to, LenientSettings: true}); err != nil {
+		s.config.Log.Error("falling back to another plugin version", "version", to, "error", err)
 		return false
 	}
 	s.mu.Lock()
 	s.lastErr = cause
 	s.mu.Unlock()
-	s.config.Log.Error("plugin falls back to the last good version", "version", state.LastGood, "from", from, "error", cause)
-	s.emit(Event{Type: EventFellBack, Version: state.LastGood, From: from, Reason: cause.Error()}, nil)
+	s.config.Log.Error("plugin falls back to another version", "version", to, "from", from, "error", cause)
+	s.emit(Event{Type: EventFellBack, Version: to, From: from, Reason: cause.Error()}, nil)
 	return true
+}
+
+// settle tells the live process, once, that its version is settled: no bake is under way.
+// It waits while a swap is prepared, because the plugin may demand more of the database
+// afterwards than the candidate, which has passed its preflight, supports. A failure is
+// logged, and tried again after Config.FailureRetry.
+func (s *supervisor) settle() {
+	p := s.live
+	if p == nil || p.settled || s.bake.swap != nil || time.Now().Before(p.settleAt) {
+		return
+	}
+	s.mu.Lock()
+	prepared := s.pending != nil
+	s.mu.Unlock()
+	if prepared {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.work, s.config.ActivateTimeout)
+	defer cancel()
+	err := p.Settle(ctx)
+	if err != nil && s.work.Err() == nil {
+		p.settleAt = time.Now().Add(s.config.FailureRetry)
+		p.Log().Error("settling the plugin", "error", err, "next_try", s.config.FailureRetry)
+	}
+	p.settled = err == nil
 }
 
 // shutDown retires all processes in parallel and leaves nothing behind.

@@ -68,6 +68,7 @@ type bake struct {
 	from      string    // the previous version
 	worked    bool      // that version served, or was about to: it is fit to be the last good one
 	old       *instance // nil if it was lost, or none served
+	refused   bool      // the old version can no longer run here
 	began     time.Time
 	over      <-chan time.Time
 	oldLost   <-chan struct{}    // closed when the old process is lost
@@ -87,8 +88,9 @@ func (m *Manager) Use(ctx context.Context, version string) error {
 	return m.swapTo(ctx, &swap{status: SwapStatus{To: version}})
 }
 
-// Rollback returns to the previous version: at once while its process is warm, and
-// after that by a swap to the last good version. It waits like [Manager.Use] and
+// Rollback returns to the previous version: at once while its process is warm, if that
+// passes its preflight again, and after that by a swap to the last good version, for
+// which settings that it does not know are warnings. It waits like [Manager.Use] and
 // returns the same errors. After such a swap there is no last good version, because
 // the one it left was not good enough.
 func (m *Manager) Rollback(ctx context.Context) error {
@@ -138,17 +140,20 @@ func (m *Manager) startSwap(s *swap, result chan<- error) error {
 
 // perform takes a swap up to the switch.
 func (m *Manager) perform(s *swap) error {
-	if s.rollback {
-		err := m.do(func(v *supervisor) error {
-			if !v.rollBack(errRequested) {
-				return errNotWarm
-			}
-			v.finishSwap(s)
-			return nil
-		})
-		if !errors.Is(err, errNotWarm) {
-			return err
+	err := m.do(func(v *supervisor) error { // also for a swap, which so begins after a settle that is under way
+		if !s.rollback {
+			return errNotWarm
 		}
+		err := v.rollBack(errRequested)
+		if err == nil {
+			v.finishSwap(s)
+		}
+		return err
+	})
+	if !errors.Is(err, errNotWarm) {
+		return err
+	}
+	if s.rollback {
 		if err := m.findRollback(s); err != nil {
 			return err
 		}
@@ -158,7 +163,7 @@ func (m *Manager) perform(s *swap) error {
 	if err != nil {
 		return err
 	}
-	p, err := m.bringUp(m.work, entry, m.rollbackTarget(), s)
+	p, err := m.bringUp(m.work, entry, m.rollbackTarget(), s, s.rollback)
 	if err != nil {
 		return err
 	}
@@ -343,10 +348,10 @@ func (s *supervisor) saveActive(b bake) error {
 	if _, err := s.find(version); err != nil {
 		return err
 	}
-	next := plugincatalogue.State{Active: version, LastGood: state.LastGood}
+	next := plugincatalogue.State{Active: version, LastGood: state.LastGood, LenientSettings: b.swap.rollback}
 	switch {
 	case state.Active == version: // a restart
-	case b.swap.rollback, !b.worked && state.LastGood == version:
+	case b.swap.rollback, b.refused, !b.worked && state.LastGood == version:
 		next.LastGood = ""
 	case b.worked:
 		next.LastGood = state.Active
@@ -369,34 +374,71 @@ func (s *supervisor) rollBackIfBetter(cause error) {
 	if old == nil {
 		return
 	}
-	if err := s.checkHealth(s.work, old); err != nil {
-		s.live.Log().Warn("plugin is not rolled back, the old version is not healthy either", "error", cause, "old", err)
-		return
+	err := s.checkHealth(s.work, old)
+	if err == nil {
+		err = s.rollBack(cause)
 	}
-	s.rollBack(cause)
+	switch {
+	case err == nil:
+	case isPermanent(err) && s.keepNew(err):
+		s.handleLoss(cause)
+	default:
+		s.live.Log().Warn("plugin is not rolled back, the old version could not serve either", "error", cause, "old", err)
+	}
+}
+
+// keepNew completes the bake of a version that failed, because the old version is
+// refused, and reports whether it did. The new version is then started again: it is the
+// only one that can run.
+func (s *supervisor) keepNew(refusal error) bool {
+	s.live.Log().Error("plugin is not rolled back, the old version can no longer run here", "error", refusal)
+	s.bake.refused = true
+	err := s.completeBake()
+	if err != nil {
+		s.config.Log.Error("completing the plugin's bake", "error", err)
+	}
+	return err == nil
 }
 
 // rollBack ends the bake in favour of the old process: it gets the calls again and
-// resumes its background work, and the new one is retired. It reports false if the
+// resumes its background work, and the new one is retired. It returns errNotWarm if the
 // old process is not there or does not respond.
-func (s *supervisor) rollBack(cause error) bool {
+//
+// It first repeats the preflight of the old process, because the database may have
+// changed since: another node, where the new version is settled, may have it demand what
+// the old version does not support. Calls go on with the live process meanwhile. A
+// refusal is permanent, see [isPermanent]. A preflight without a verdict, because it takes
+// too long or the database is unavailable, is an error, too: nothing would make up for an
+// old version that works on a database that refuses it, and little is lost, because
+// neither version can serve without the database. A live process that is only unhealthy
+// then goes on, and the next health check tries again. One that is dead is replaced by a
+// start of the previous version, which repeats the preflight until there is a verdict,
+// and by a start of the new version if that is a refusal (undoFallBack).
+func (s *supervisor) rollBack(cause error) error {
 	b, failed := s.bake, s.live
 	if b.old == nil {
-		return false
+		return errNotWarm
 	}
 	if !s.responds(b.old) {
 		s.loseOld(b.old.lossCause(s.work))
-		return false
+		return errNotWarm
 	}
+	refusal := within(s.work, s.config.PreflightTimeout, b.old, func(ctx context.Context) error {
+		return s.preflight(ctx, b.old, plugincatalogue.Manifest{}, nil)
+	})
 	s.mu.Lock()
 	if b.old.IsLost() { // killed since it responded
 		s.mu.Unlock()
 		s.loseOld(b.old.lossCause(s.work))
-		return false
+		return errNotWarm
+	}
+	if refusal != nil {
+		s.mu.Unlock()
+		return &StepError{"preflight", b.old.manifest.Version, refusal}
 	}
 	if !s.transition(triggerRollBack) {
 		s.mu.Unlock()
-		return false
+		return ErrStopped
 	}
 	b.old.idle = nil
 	s.live, s.previous = b.old, failed
@@ -419,7 +461,7 @@ func (s *supervisor) rollBack(cause error) bool {
 	}
 	s.activated = s.activate(b.old)
 	s.background.Go(func() { s.retireOld(b.swap, failed) })
-	return true
+	return nil
 }
 
 // loseOld continues the bake without the old process, which died or must be killed.
@@ -551,12 +593,13 @@ func (m *Manager) activate(p *instance) bool {
 	return err == nil
 }
 
-// setBaking records on disk which version bakes, so that it is not removed; "" for
-// none. If the host dies, the next one clears it.
+// setBaking records on disk which version bakes, so that it is not removed; "" if its
+// bake ends without being completed, and the host so returns to the active version. If
+// the host dies, the next one does that.
 func (m *Manager) setBaking(version string) error {
 	state, err := m.config.Catalogue.LoadState()
 	if err == nil && state.Baking != version {
-		state.Baking = version
+		state.Baking, state.LenientSettings = version, state.LenientSettings || version == ""
 		err = m.config.Catalogue.SaveState(state)
 	}
 	if err != nil {

@@ -322,7 +322,9 @@ func inputsFromPB(from map[string]*personalv1.Input) map[string]personal.Input {
 }
 
 func configurationFromPB(c *personalv1.ConfigureRequest) Configuration {
-	return Configuration{DatabaseURL: c.GetDatabaseUrl(), Settings: c.GetSettings()}
+	return Configuration{
+		DatabaseURL: c.GetDatabaseUrl(), Settings: c.GetSettings(), LenientSettings: c.GetLenientSettings(), Settles: c.GetSettles(),
+	}
 }
 
 func reportFromPB(r *personalv1.PreflightResponse) Report {

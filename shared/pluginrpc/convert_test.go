@@ -36,13 +36,14 @@ func TestInputKinds_KeepTheirProtobufValues(t *testing.T) {
 
 func TestOutgoing_KeepsItsMetadataKeys(t *testing.T) {
 	ctx := personal.WithCall(t.Context(), personal.Call{
-		RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("192.0.2.1"), Shared: true, Agent: "Browser/1",
+		RequestID: "r", Locale: "ru", Languages: "de,ru", Address: netip.MustParseAddr("192.0.2.1"), Shared: true, Agent: "Browser/1",
 		Administrator: "Ada",
 	})
 	got, _ := metadata.FromOutgoingContext(outgoing(ctx, "1"))
 	want := metadata.MD{
 		"personal-request-id-bin":     {"r"},
 		"personal-locale-bin":         {"ru"},
+		"personal-languages-bin":      {"de,ru"},
 		"personal-address-bin":        {"192.0.2.1"},
 		"personal-address-shared-bin": {"1"},
 		"personal-agent-bin":          {"Browser/1"},

@@ -221,6 +221,7 @@ func (m *module) Migrate(ctx context.Context) error  { return m.run(ctx, "Migrat
 func (m *module) Activate(ctx context.Context) error { return m.run(ctx, "Activate") }
 func (m *module) Quiesce(ctx context.Context) error  { return m.run(ctx, "Quiesce") }
 func (m *module) Health(ctx context.Context) error   { return m.run(ctx, "Health") }
+func (m *module) Settle(ctx context.Context) error   { return m.run(ctx, "Settle") }
 func (m *module) Close() error                       { return m.run(context.Background(), "Close") }
 
 // logBuffer is a log that goroutines may write and a test may read concurrently.

@@ -114,7 +114,7 @@ func TestCallbacks_CarryTheirCall(t *testing.T) {
 	service, module := serveCallback(t, host, func(ctx context.Context, h personal.Host) error {
 		return h.SendMail(ctx, personal.Mail{})
 	})
-	sent := personal.Call{RequestID: "r", Locale: "ru", Address: netip.MustParseAddr("192.0.2.1"), Agent: "Browser/1", Shared: true}
+	sent := personal.Call{RequestID: "r", Locale: "ru", Languages: "de,ru", Address: netip.MustParseAddr("192.0.2.1"), Agent: "Browser/1", Shared: true}
 	if _, err := service.Refresh(personal.WithCall(t.Context(), sent), pair); err != nil {
 		t.Fatal(err)
 	}

@@ -9,17 +9,28 @@ import (
 	"github.com/hashicorp/go-plugin"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// Configuration is the first thing a host sends to a plugin process. Both parts may
-// contain secrets; they travel in the Configure call only, never on a command line
-// or in the environment.
+// Configuration is the first thing a host sends to a plugin process. The database URL
+// and the settings may contain secrets; they travel in the Configure call only, never on
+// a command line or in the environment.
 type Configuration struct {
 	DatabaseURL string // sqlite://PATH or postgres://…
 	Settings    []byte // the plugin's own TOML, not read by the host; may be empty
+
+	// LenientSettings makes unknown settings warnings: the plugin logs them and reports
+	// them in its preflight, and does not refuse them. A host says so when it starts a
+	// version again, falls back or switches back, since the settings may then be those of
+	// a newer version.
+	LenientSettings bool
+	// Settles says that the host calls Settle, which older hosts do not. A module that
+	// waits for it to enforce something refuses its settings otherwise.
+	Settles bool
 }
 
 // Builder makes the module of this process from its configuration. It is called
@@ -57,6 +68,15 @@ type ModuleWithAdministration interface {
 	Administration() personal.Administration
 }
 
+// ModuleWithSettle is a module that has something to do once its version is settled.
+type ModuleWithSettle interface {
+	Module
+	// Settle is called when this version is settled: it serves, and no bake is under way.
+	// Only then may the module demand of the database what older versions do not support.
+	// It may be called again, and is after an error.
+	Settle(ctx context.Context) error
+}
+
 // Lifecycle is how a host drives a plugin process: the module's life cycle as
 // seen from the host. A [Connection] implements it.
 type Lifecycle interface {
@@ -66,6 +86,7 @@ type Lifecycle interface {
 	Activate(ctx context.Context) error
 	Quiesce(ctx context.Context) error
 	Health(ctx context.Context) error
+	Settle(ctx context.Context) error
 }
 
 // Report is the result of a preflight.
@@ -180,5 +201,15 @@ func (c *Connection) Quiesce(ctx context.Context) error {
 // Health makes one cheap read through everything a request needs.
 func (c *Connection) Health(ctx context.Context) error {
 	_, err := c.lifecycle.Health(ctx, &personalv1.HealthRequest{})
+	return lifecycleError(ctx, err)
+}
+
+// Settle says that the version is settled, see [ModuleWithSettle]. It does nothing if the
+// plugin does not need that, such as an older version.
+func (c *Connection) Settle(ctx context.Context) error {
+	_, err := c.lifecycle.Settle(ctx, &personalv1.SettleRequest{})
+	if status.Code(err) == codes.Unimplemented {
+		return nil
+	}
 	return lifecycleError(ctx, err)
 }

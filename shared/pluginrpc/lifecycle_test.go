@@ -66,6 +66,7 @@ var steps = map[string]func(pluginrpc.Lifecycle, context.Context) error{
 	"Activate": pluginrpc.Lifecycle.Activate,
 	"Quiesce":  pluginrpc.Lifecycle.Quiesce,
 	"Health":   pluginrpc.Lifecycle.Health,
+	"Settle":   pluginrpc.Lifecycle.Settle,
 }
 
 func TestLifecycle_StepReturnsModuleError(t *testing.T) {
@@ -92,6 +93,19 @@ func TestLifecycle_StepReturnsModuleError(t *testing.T) {
 				t.Errorf("got %v, want the permanent error", err)
 			}
 		})
+	}
+}
+
+func TestSettle_ModuleWithoutItIsNoError(t *testing.T) {
+	build := func(context.Context, pluginrpc.Configuration, personal.Host) (pluginrpc.Module, error) {
+		return struct{ pluginrpc.Module }{&module{}}, nil
+	}
+	connection := pluginrpctest.Start(t, build, newFakeHost("1"), new(logBuffer).logger())
+	if err := connection.Configure(t.Context(), pluginrpc.Configuration{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := connection.Settle(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -34,13 +34,14 @@ type callText struct {
 }
 
 // maxCallKeys is how many keys the metadata of a call without a span has at most.
-const maxCallKeys = 7
+const maxCallKeys = 8
 
 // callTexts returns the texts of c.
 func callTexts(c *personal.Call) [maxCallKeys - 2]callText {
 	return [...]callText{
 		{"personal-request-id-bin", 128, &c.RequestID},
 		{"personal-locale-bin", 64, &c.Locale},
+		{"personal-languages-bin", 64, &c.Languages},
 		{"personal-agent-bin", 255, &c.Agent},
 		{"personal-revision-bin", 256, &c.SchemaRevision},
 		{"personal-administrator-bin", 100, &c.Administrator},

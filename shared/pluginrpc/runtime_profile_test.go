@@ -60,13 +60,23 @@ func TestRuntimeProfile_OlderPluginIsPermanentError(t *testing.T) {
 	}
 }
 
-// olderPlugin does not know the RPC.
+func TestSettle_OlderPluginIsNoError(t *testing.T) {
+	if err := (&Connection{lifecycle: olderPlugin{}}).Settle(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// olderPlugin does not know these calls.
 type olderPlugin struct {
 	personalv1.LifecycleServiceClient
 }
 
 func (olderPlugin) RuntimeProfile(context.Context, *personalv1.RuntimeProfileRequest, ...grpc.CallOption) (*personalv1.RuntimeProfileResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "unknown method RuntimeProfile")
+}
+
+func (olderPlugin) Settle(context.Context, *personalv1.SettleRequest, ...grpc.CallOption) (*personalv1.SettleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "unknown method Settle")
 }
 
 func TestLimitedBuffer_RefusesLargeProfile(t *testing.T) {

@@ -42,6 +42,7 @@ func Run(t *testing.T, open Open) {
 		{"verification", verificationCases},
 		{"attempts", attemptCases},
 		{"jobs", jobCases},
+		{"exports", exportCases},
 		{"transfer", transferCases},
 		{"pruning", pruneCases},
 		{"races", raceCases},

@@ -153,26 +153,6 @@ var verificationCases = []testCase{
 			t.Error("an address that was set again is confirmed")
 		}
 	}},
-	{"accounts that wait are counted apart and left out of an export", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		w.createAny()
-		none := w.newAccount()
-		none.Email = accounts.Email{}
-		w.create(none)
-		w.wait(a.Email)
-		w.addVerification(a, a.Email, 1)
-		w.must(w.RedeemVerification(t.Context(), digest("token", 1)))
-		unconfirmed, waiting, err := w.CountUnverified(t.Context())
-		w.must(err)
-		if unconfirmed != 1 || waiting != 1 {
-			t.Errorf("got %d unconfirmed e-mails and %d accounts that wait, want 1 and 1", unconfirmed, waiting)
-		}
-		exported, err := w.AccountsAfter(t.Context(), 0, 10)
-		w.must(err)
-		if len(exported) != 3 {
-			t.Errorf("got %d accounts to export, want 3", len(exported))
-		}
-	}},
 	{"a token to confirm an address that the account neither has nor waits for is stale", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b := w.account(w.wait(w.newAccount().Email))

@@ -85,7 +85,12 @@ type ConfigureRequest struct {
 	Settings []byte `protobuf:"bytes,2,opt,name=settings,proto3" json:"settings,omitempty"`
 	// The id at go-plugin's broker under which HostService is served. The plugin must
 	// dial it within five seconds.
-	HostBrokerId  uint32 `protobuf:"varint,3,opt,name=host_broker_id,json=hostBrokerId,proto3" json:"host_broker_id,omitempty"`
+	HostBrokerId uint32 `protobuf:"varint,3,opt,name=host_broker_id,json=hostBrokerId,proto3" json:"host_broker_id,omitempty"`
+	// Settings that the plugin does not know are warnings, not errors: this is a restart,
+	// a fall-back or a switch-back, and the settings may be those of a newer version.
+	LenientSettings bool `protobuf:"varint,4,opt,name=lenient_settings,json=lenientSettings,proto3" json:"lenient_settings,omitempty"`
+	// The host calls Settle.
+	Settles       bool `protobuf:"varint,5,opt,name=settles,proto3" json:"settles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -139,6 +144,20 @@ func (x *ConfigureRequest) GetHostBrokerId() uint32 {
 		return x.HostBrokerId
 	}
 	return 0
+}
+
+func (x *ConfigureRequest) GetLenientSettings() bool {
+	if x != nil {
+		return x.LenientSettings
+	}
+	return false
+}
+
+func (x *ConfigureRequest) GetSettles() bool {
+	if x != nil {
+		return x.Settles
+	}
+	return false
 }
 
 // ConfigureResponse means that the module is built and HostService is connected.
@@ -675,6 +694,80 @@ func (*HealthResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{12}
 }
 
+// SettleRequest says that the version is settled.
+type SettleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SettleRequest) Reset() {
+	*x = SettleRequest{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SettleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SettleRequest) ProtoMessage() {}
+
+func (x *SettleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SettleRequest.ProtoReflect.Descriptor instead.
+func (*SettleRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{13}
+}
+
+// SettleResponse means that what the settings ask for is in force.
+type SettleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SettleResponse) Reset() {
+	*x = SettleResponse{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SettleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SettleResponse) ProtoMessage() {}
+
+func (x *SettleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SettleResponse.ProtoReflect.Descriptor instead.
+func (*SettleResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{14}
+}
+
 // RuntimeProfileRequest requests one profile.
 type RuntimeProfileRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -689,7 +782,7 @@ type RuntimeProfileRequest struct {
 
 func (x *RuntimeProfileRequest) Reset() {
 	*x = RuntimeProfileRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -701,7 +794,7 @@ func (x *RuntimeProfileRequest) String() string {
 func (*RuntimeProfileRequest) ProtoMessage() {}
 
 func (x *RuntimeProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[13]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -714,7 +807,7 @@ func (x *RuntimeProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuntimeProfileRequest.ProtoReflect.Descriptor instead.
 func (*RuntimeProfileRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{13}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RuntimeProfileRequest) GetName() string {
@@ -742,7 +835,7 @@ type RuntimeProfileResponse struct {
 
 func (x *RuntimeProfileResponse) Reset() {
 	*x = RuntimeProfileResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -754,7 +847,7 @@ func (x *RuntimeProfileResponse) String() string {
 func (*RuntimeProfileResponse) ProtoMessage() {}
 
 func (x *RuntimeProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[14]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -767,7 +860,7 @@ func (x *RuntimeProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RuntimeProfileResponse.ProtoReflect.Descriptor instead.
 func (*RuntimeProfileResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{14}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RuntimeProfileResponse) GetData() []byte {
@@ -786,7 +879,7 @@ type MetricsRequest struct {
 
 func (x *MetricsRequest) Reset() {
 	*x = MetricsRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +891,7 @@ func (x *MetricsRequest) String() string {
 func (*MetricsRequest) ProtoMessage() {}
 
 func (x *MetricsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +904,7 @@ func (x *MetricsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricsRequest.ProtoReflect.Descriptor instead.
 func (*MetricsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{15}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{17}
 }
 
 // MetricsResponse holds each metric once.
@@ -824,7 +917,7 @@ type MetricsResponse struct {
 
 func (x *MetricsResponse) Reset() {
 	*x = MetricsResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -836,7 +929,7 @@ func (x *MetricsResponse) String() string {
 func (*MetricsResponse) ProtoMessage() {}
 
 func (x *MetricsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -849,7 +942,7 @@ func (x *MetricsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricsResponse.ProtoReflect.Descriptor instead.
 func (*MetricsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{16}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *MetricsResponse) GetMetrics() []*Metric {
@@ -877,7 +970,7 @@ type Metric struct {
 
 func (x *Metric) Reset() {
 	*x = Metric{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -889,7 +982,7 @@ func (x *Metric) String() string {
 func (*Metric) ProtoMessage() {}
 
 func (x *Metric) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -902,7 +995,7 @@ func (x *Metric) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Metric.ProtoReflect.Descriptor instead.
 func (*Metric) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{17}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Metric) GetName() string {
@@ -962,7 +1055,7 @@ type MetricSeries struct {
 
 func (x *MetricSeries) Reset() {
 	*x = MetricSeries{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -974,7 +1067,7 @@ func (x *MetricSeries) String() string {
 func (*MetricSeries) ProtoMessage() {}
 
 func (x *MetricSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -987,7 +1080,7 @@ func (x *MetricSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricSeries.ProtoReflect.Descriptor instead.
 func (*MetricSeries) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{18}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *MetricSeries) GetLabelValues() []string {
@@ -1015,11 +1108,13 @@ var File_personal_v1_lifecycle_proto protoreflect.FileDescriptor
 
 const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\n" +
-	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\"w\n" +
+	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\"\xbc\x01\n" +
 	"\x10ConfigureRequest\x12!\n" +
 	"\fdatabase_url\x18\x01 \x01(\tR\vdatabaseUrl\x12\x1a\n" +
 	"\bsettings\x18\x02 \x01(\fR\bsettings\x12$\n" +
-	"\x0ehost_broker_id\x18\x03 \x01(\rR\fhostBrokerId\"\x13\n" +
+	"\x0ehost_broker_id\x18\x03 \x01(\rR\fhostBrokerId\x12)\n" +
+	"\x10lenient_settings\x18\x04 \x01(\bR\x0flenientSettings\x12\x18\n" +
+	"\asettles\x18\x05 \x01(\bR\asettles\"\x13\n" +
 	"\x11ConfigureResponse\"\x12\n" +
 	"\x10PreflightRequest\"\xf5\x01\n" +
 	"\x11PreflightResponse\x12\x18\n" +
@@ -1041,7 +1136,9 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\x0eQuiesceRequest\"\x11\n" +
 	"\x0fQuiesceResponse\"\x0f\n" +
 	"\rHealthRequest\"\x10\n" +
-	"\x0eHealthResponse\"E\n" +
+	"\x0eHealthResponse\"\x0f\n" +
+	"\rSettleRequest\"\x10\n" +
+	"\x0eSettleResponse\"E\n" +
 	"\x15RuntimeProfileRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aseconds\x18\x02 \x01(\x03R\aseconds\",\n" +
@@ -1066,7 +1163,7 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\x17METRIC_TYPE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13METRIC_TYPE_COUNTER\x10\x01\x12\x15\n" +
 	"\x11METRIC_TYPE_GAUGE\x10\x02\x12\x19\n" +
-	"\x15METRIC_TYPE_HISTOGRAM\x10\x032\xe3\x04\n" +
+	"\x15METRIC_TYPE_HISTOGRAM\x10\x032\xa6\x05\n" +
 	"\x10LifecycleService\x12J\n" +
 	"\tConfigure\x12\x1d.personal.v1.ConfigureRequest\x1a\x1e.personal.v1.ConfigureResponse\x12J\n" +
 	"\tPreflight\x12\x1d.personal.v1.PreflightRequest\x1a\x1e.personal.v1.PreflightResponse\x12D\n" +
@@ -1075,7 +1172,8 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\aQuiesce\x12\x1b.personal.v1.QuiesceRequest\x1a\x1c.personal.v1.QuiesceResponse\x12A\n" +
 	"\x06Health\x12\x1a.personal.v1.HealthRequest\x1a\x1b.personal.v1.HealthResponse\x12Y\n" +
 	"\x0eRuntimeProfile\x12\".personal.v1.RuntimeProfileRequest\x1a#.personal.v1.RuntimeProfileResponse\x12D\n" +
-	"\aMetrics\x12\x1b.personal.v1.MetricsRequest\x1a\x1c.personal.v1.MetricsResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"\aMetrics\x12\x1b.personal.v1.MetricsRequest\x1a\x1c.personal.v1.MetricsResponse\x12A\n" +
+	"\x06Settle\x12\x1a.personal.v1.SettleRequest\x1a\x1b.personal.v1.SettleResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_lifecycle_proto_rawDescOnce sync.Once
@@ -1090,7 +1188,7 @@ func file_personal_v1_lifecycle_proto_rawDescGZIP() []byte {
 }
 
 var file_personal_v1_lifecycle_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_personal_v1_lifecycle_proto_goTypes = []any{
 	(MetricType)(0),                // 0: personal.v1.MetricType
 	(*ConfigureRequest)(nil),       // 1: personal.v1.ConfigureRequest
@@ -1106,36 +1204,40 @@ var file_personal_v1_lifecycle_proto_goTypes = []any{
 	(*QuiesceResponse)(nil),        // 11: personal.v1.QuiesceResponse
 	(*HealthRequest)(nil),          // 12: personal.v1.HealthRequest
 	(*HealthResponse)(nil),         // 13: personal.v1.HealthResponse
-	(*RuntimeProfileRequest)(nil),  // 14: personal.v1.RuntimeProfileRequest
-	(*RuntimeProfileResponse)(nil), // 15: personal.v1.RuntimeProfileResponse
-	(*MetricsRequest)(nil),         // 16: personal.v1.MetricsRequest
-	(*MetricsResponse)(nil),        // 17: personal.v1.MetricsResponse
-	(*Metric)(nil),                 // 18: personal.v1.Metric
-	(*MetricSeries)(nil),           // 19: personal.v1.MetricSeries
+	(*SettleRequest)(nil),          // 14: personal.v1.SettleRequest
+	(*SettleResponse)(nil),         // 15: personal.v1.SettleResponse
+	(*RuntimeProfileRequest)(nil),  // 16: personal.v1.RuntimeProfileRequest
+	(*RuntimeProfileResponse)(nil), // 17: personal.v1.RuntimeProfileResponse
+	(*MetricsRequest)(nil),         // 18: personal.v1.MetricsRequest
+	(*MetricsResponse)(nil),        // 19: personal.v1.MetricsResponse
+	(*Metric)(nil),                 // 20: personal.v1.Metric
+	(*MetricSeries)(nil),           // 21: personal.v1.MetricSeries
 }
 var file_personal_v1_lifecycle_proto_depIdxs = []int32{
 	5,  // 0: personal.v1.PreflightResponse.checks:type_name -> personal.v1.Check
-	18, // 1: personal.v1.MetricsResponse.metrics:type_name -> personal.v1.Metric
+	20, // 1: personal.v1.MetricsResponse.metrics:type_name -> personal.v1.Metric
 	0,  // 2: personal.v1.Metric.type:type_name -> personal.v1.MetricType
-	19, // 3: personal.v1.Metric.series:type_name -> personal.v1.MetricSeries
+	21, // 3: personal.v1.Metric.series:type_name -> personal.v1.MetricSeries
 	1,  // 4: personal.v1.LifecycleService.Configure:input_type -> personal.v1.ConfigureRequest
 	3,  // 5: personal.v1.LifecycleService.Preflight:input_type -> personal.v1.PreflightRequest
 	6,  // 6: personal.v1.LifecycleService.Migrate:input_type -> personal.v1.MigrateRequest
 	8,  // 7: personal.v1.LifecycleService.Activate:input_type -> personal.v1.ActivateRequest
 	10, // 8: personal.v1.LifecycleService.Quiesce:input_type -> personal.v1.QuiesceRequest
 	12, // 9: personal.v1.LifecycleService.Health:input_type -> personal.v1.HealthRequest
-	14, // 10: personal.v1.LifecycleService.RuntimeProfile:input_type -> personal.v1.RuntimeProfileRequest
-	16, // 11: personal.v1.LifecycleService.Metrics:input_type -> personal.v1.MetricsRequest
-	2,  // 12: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
-	4,  // 13: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
-	7,  // 14: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
-	9,  // 15: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
-	11, // 16: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
-	13, // 17: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
-	15, // 18: personal.v1.LifecycleService.RuntimeProfile:output_type -> personal.v1.RuntimeProfileResponse
-	17, // 19: personal.v1.LifecycleService.Metrics:output_type -> personal.v1.MetricsResponse
-	12, // [12:20] is the sub-list for method output_type
-	4,  // [4:12] is the sub-list for method input_type
+	16, // 10: personal.v1.LifecycleService.RuntimeProfile:input_type -> personal.v1.RuntimeProfileRequest
+	18, // 11: personal.v1.LifecycleService.Metrics:input_type -> personal.v1.MetricsRequest
+	14, // 12: personal.v1.LifecycleService.Settle:input_type -> personal.v1.SettleRequest
+	2,  // 13: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
+	4,  // 14: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
+	7,  // 15: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
+	9,  // 16: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
+	11, // 17: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
+	13, // 18: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
+	17, // 19: personal.v1.LifecycleService.RuntimeProfile:output_type -> personal.v1.RuntimeProfileResponse
+	19, // 20: personal.v1.LifecycleService.Metrics:output_type -> personal.v1.MetricsResponse
+	15, // 21: personal.v1.LifecycleService.Settle:output_type -> personal.v1.SettleResponse
+	13, // [13:22] is the sub-list for method output_type
+	4,  // [4:13] is the sub-list for method input_type
 	4,  // [4:4] is the sub-list for extension type_name
 	4,  // [4:4] is the sub-list for extension extendee
 	0,  // [0:4] is the sub-list for field type_name
@@ -1152,7 +1254,7 @@ func file_personal_v1_lifecycle_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_lifecycle_proto_rawDesc), len(file_personal_v1_lifecycle_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   19,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

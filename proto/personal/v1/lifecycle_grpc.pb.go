@@ -27,6 +27,7 @@ const (
 	LifecycleService_Health_FullMethodName         = "/personal.v1.LifecycleService/Health"
 	LifecycleService_RuntimeProfile_FullMethodName = "/personal.v1.LifecycleService/RuntimeProfile"
 	LifecycleService_Metrics_FullMethodName        = "/personal.v1.LifecycleService/Metrics"
+	LifecycleService_Settle_FullMethodName         = "/personal.v1.LifecycleService/Settle"
 )
 
 // LifecycleServiceClient is the client API for LifecycleService service.
@@ -56,6 +57,11 @@ type LifecycleServiceClient interface {
 	// Metrics returns the metrics of the plugin process, counted since its start. A
 	// plugin without metrics does not implement it.
 	Metrics(ctx context.Context, in *MetricsRequest, opts ...grpc.CallOption) (*MetricsResponse, error)
+	// Settle says that this version is settled: it serves, and no bake is under way, so
+	// no switch-back to an older version is planned. From now on the plugin may demand of
+	// the database what older versions do not support. It is idempotent. A plugin that
+	// does not need it does not implement it.
+	Settle(ctx context.Context, in *SettleRequest, opts ...grpc.CallOption) (*SettleResponse, error)
 }
 
 type lifecycleServiceClient struct {
@@ -146,6 +152,16 @@ func (c *lifecycleServiceClient) Metrics(ctx context.Context, in *MetricsRequest
 	return out, nil
 }
 
+func (c *lifecycleServiceClient) Settle(ctx context.Context, in *SettleRequest, opts ...grpc.CallOption) (*SettleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SettleResponse)
+	err := c.cc.Invoke(ctx, LifecycleService_Settle_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LifecycleServiceServer is the server API for LifecycleService service.
 // All implementations must embed UnimplementedLifecycleServiceServer
 // for forward compatibility.
@@ -173,6 +189,11 @@ type LifecycleServiceServer interface {
 	// Metrics returns the metrics of the plugin process, counted since its start. A
 	// plugin without metrics does not implement it.
 	Metrics(context.Context, *MetricsRequest) (*MetricsResponse, error)
+	// Settle says that this version is settled: it serves, and no bake is under way, so
+	// no switch-back to an older version is planned. From now on the plugin may demand of
+	// the database what older versions do not support. It is idempotent. A plugin that
+	// does not need it does not implement it.
+	Settle(context.Context, *SettleRequest) (*SettleResponse, error)
 	mustEmbedUnimplementedLifecycleServiceServer()
 }
 
@@ -206,6 +227,9 @@ func (UnimplementedLifecycleServiceServer) RuntimeProfile(context.Context, *Runt
 }
 func (UnimplementedLifecycleServiceServer) Metrics(context.Context, *MetricsRequest) (*MetricsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Metrics not implemented")
+}
+func (UnimplementedLifecycleServiceServer) Settle(context.Context, *SettleRequest) (*SettleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Settle not implemented")
 }
 func (UnimplementedLifecycleServiceServer) mustEmbedUnimplementedLifecycleServiceServer() {}
 func (UnimplementedLifecycleServiceServer) testEmbeddedByValue()                          {}
@@ -372,6 +396,24 @@ func _LifecycleService_Metrics_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LifecycleService_Settle_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SettleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LifecycleServiceServer).Settle(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LifecycleService_Settle_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LifecycleServiceServer).Settle(ctx, req.(*SettleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // LifecycleService_ServiceDesc is the grpc.ServiceDesc for LifecycleService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -410,6 +452,10 @@ var LifecycleService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Metrics",
 			Handler:    _LifecycleService_Metrics_Handler,
+		},
+		{
+			MethodName: "Settle",
+			Handler:    _LifecycleService_Settle_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

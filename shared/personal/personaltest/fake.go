@@ -214,22 +214,27 @@ func (a *Administration) AuditEntries(ctx context.Context, r personal.AuditEntri
 	return call(ctx, a.AuditEntriesFunc, r)
 }
 
-// Host is a fake [personal.Host] that records mails and events. The zero value has no
-// user fields and accepts everything. A function that is set is called first; a mail
-// or event for which it returns an error is not recorded. Set the functions before
+// Host is a fake [personal.Host] and [personal.Eraser] that records mails, events and
+// erasures. The zero value has no user fields and accepts everything. A function that is
+// set is called first; what it returns an error for is not recorded. Set the functions before
 // the first call. All methods are safe for concurrent use.
 type Host struct {
 	UserFieldsFunc   func(context.Context) (personal.Schema, error)
 	SendMailFunc     func(context.Context, personal.Mail) error
 	PublishEventFunc func(context.Context, personal.Event) error
+	EraseUserFunc    func(context.Context, int64) error
 
 	mu      sync.Mutex
 	mails   []personal.Mail
 	events  []personal.Event
+	erased  []int64
 	changed chan struct{} // closed and reset when something is recorded; nil until a caller waits
 }
 
-var _ personal.Host = (*Host)(nil)
+var (
+	_ personal.Host   = (*Host)(nil)
+	_ personal.Eraser = (*Host)(nil)
+)
 
 // UserFields calls UserFieldsFunc, or returns a schema without fields if it is nil.
 func (h *Host) UserFields(ctx context.Context) (personal.Schema, error) {
@@ -267,6 +272,33 @@ func (h *Host) PublishEvent(ctx context.Context, e personal.Event) error {
 	return nil
 }
 
+// EraseUser records the erasure, unless EraseUserFunc returns an error.
+func (h *Host) EraseUser(ctx context.Context, userID int64) error {
+	if h.EraseUserFunc != nil {
+		if err := h.EraseUserFunc(ctx, userID); err != nil {
+			return err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.erased = append(h.erased, userID)
+	h.wakeLocked()
+	return nil
+}
+
+// Erased returns the ids of the users of recorded erasures, including repetitions.
+func (h *Host) Erased() []int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.erased)
+}
+
+// AwaitErased waits until n erasures are recorded and returns the ids of all users, or
+// the context's error.
+func (h *Host) AwaitErased(ctx context.Context, n int) ([]int64, error) {
+	return await(ctx, h, n, h.Erased)
+}
+
 // Mails returns the recorded mails, including repeated deliveries.
 func (h *Host) Mails() []personal.Mail {
 	h.mu.Lock()
@@ -284,26 +316,21 @@ func (h *Host) Events() []personal.Event {
 // AwaitMails waits until n mails are recorded and returns all of them, or the
 // context's error.
 func (h *Host) AwaitMails(ctx context.Context, n int) ([]personal.Mail, error) {
-	for {
-		changed := h.watch()
-		if mails := h.Mails(); len(mails) >= n {
-			return mails, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
+	return await(ctx, h, n, h.Mails)
 }
 
 // AwaitEvents waits until n events are recorded and returns all of them, or the
 // context's error.
 func (h *Host) AwaitEvents(ctx context.Context, n int) ([]personal.Event, error) {
+	return await(ctx, h, n, h.Events)
+}
+
+// await waits until n things are recorded and returns all of them.
+func await[T any](ctx context.Context, h *Host, n int, recorded func() []T) ([]T, error) {
 	for {
 		changed := h.watch()
-		if events := h.Events(); len(events) >= n {
-			return events, nil
+		if all := recorded(); len(all) >= n {
+			return all, nil
 		}
 		select {
 		case <-changed:

@@ -39,6 +39,7 @@ func TestHost_RecordsAcceptedDeliveries(t *testing.T) {
 	go func() {
 		_ = h.PublishEvent(context.Background(), personal.Event{ID: "e"})
 		_ = h.SendMail(context.Background(), personal.Mail{ID: "taken"})
+		_ = h.EraseUser(context.Background(), 7)
 	}()
 	mails, err := h.AwaitMails(t.Context(), 1)
 	if err != nil || len(mails) != 1 || mails[0].ID != "taken" {
@@ -46,6 +47,9 @@ func TestHost_RecordsAcceptedDeliveries(t *testing.T) {
 	}
 	if events, err := h.AwaitEvents(t.Context(), 1); err != nil || len(events) != 1 {
 		t.Errorf("got %v, %v; want the event", events, err)
+	}
+	if ids, err := h.AwaitErased(t.Context(), 1); err != nil || len(ids) != 1 || ids[0] != 7 {
+		t.Errorf("got %v, %v; want the erasure", ids, err)
 	}
 }
 

@@ -50,7 +50,10 @@ func Run(t *testing.T, start Start) {
 		"recovery sets a new password and ends every session":             testRecovery,
 		"recovery without a matching account sends no mail":               testRecoveryWithoutMatch,
 		"e-mail changes when the new address is confirmed":                testChangeEmail,
+		"deletion disables the account and ends its sessions":             testDelete,
+		"mailed token undoes the deletion, once":                          testUndoDelete,
 		"mail after a registration confirms the e-mail":                   testVerification,
+		"export has everything about the user, and asks for the password": testExport,
 		"fields include all but the hidden ones":                          testFields,
 		"passed deadline is an error":                                     testDeadline,
 	} {

@@ -37,6 +37,7 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"disabling invalidates mailed tokens":                      testDisabledTokens,
 		"sessions are listed and revoked":                          testUserSessions,
 		"deletion removes the user and frees login and e-mail":     testDeleteUser,
+		"decisions about a deleted account stand":                  testDeletedUsers,
 		"events of a user arrive in order":                         testEvents,
 		"audit entries are listed newest first by filters":         testAuditEntries,
 		"invalid audit filters report all field errors":            testInvalidAuditFilters,

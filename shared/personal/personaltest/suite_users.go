@@ -178,6 +178,7 @@ func testDeleteUser(t *testing.T, s *administrationSuite) {
 		t.Fatalf("deleting: %v", err)
 	}
 	s.awaitEvents(t, id, personal.EventUserDeleted)
+	s.awaitErased(t, id)
 	wantSignedOut(t, s, []personal.Credentials{u.Credentials})
 	_, err := s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: u.login, Password: Password})
 	wantCode(t, err, personal.CodeInvalidCredentials)

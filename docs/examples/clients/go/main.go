@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -42,6 +43,9 @@ func run(ctx context.Context, url string) error {
 	}
 	if registered.JSON200 == nil {
 		return fmt.Errorf("register: %s %s", registered.Status(), registered.Body)
+	}
+	if registered.JSON200.Data == nil { // the site requires a verified e-mail
+		return errors.New(registered.JSON200.Result.MESSAGE)
 	}
 
 	// Each error has a type of its own: here that of a 401.

@@ -29,6 +29,8 @@ const registered = await api.POST("/register/", {
   body: { login, email: `${login}@example.com`, password, confirm_password: password, city: "kazan" },
 });
 if (!registered.data) throw new Error(`register: ${registered.error.result.CODE}`);
+const account = registered.data.data;
+if (!account) throw new Error(registered.data.result.MESSAGE); // the site requires a verified e-mail
 
 // An error is a union: CODE tells which one it is.
 const refused = await api.POST("/auth/", { body: { login, password: "wrong" } });
@@ -49,5 +51,5 @@ if (!saved.data) throw new Error(`changing the profile: ${saved.error.result.COD
 const read = await api.GET("/profile/");
 if (!read.data) throw new Error(`profile: ${read.error.result.CODE}`);
 const profile = read.data.data.user_profile;
-console.log("registered in:", registered.data.data.user_profile.city);
+console.log("registered in:", account.user_profile.city);
 console.log(`name: ${profile.name}, city cleared: ${profile.city === null}`);

@@ -1,0 +1,228 @@
+package accounts_test
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// flood is a way to cause mails to ada's address, which is also that of addresses with a
+// +tag, as often as one likes. It returns a function that tries to cause one more.
+type flood func(*testing.T, *fixture) func(i int)
+
+func recoverAgain(t *testing.T, f *fixture) func(int) {
+	f.register(t, "ada")
+	return func(i int) {
+		f.recoverNow(t, []personal.RecoverRequest{{Login: "ada"}, {Email: "ada@example.com"}}[i%2])
+	}
+}
+
+// changeToAddress lets several users claim one mailbox.
+func changeToAddress(t *testing.T, f *fixture) func(int) {
+	var users []personal.Credentials
+	for i := range 3 {
+		users = append(users, f.register(t, fmt.Sprint("user", i)).Credentials)
+	}
+	return func(i int) {
+		err := f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{
+			Credentials: users[i%3], Password: goodPassword, Email: fmt.Sprintf("Ada+%d@EXAMPLE.com", i),
+		})
+		wantCode(t, err, "")
+	}
+}
+
+func changePasswordAgain(t *testing.T, f *fixture) func(int) {
+	c, passwords := f.register(t, "ada").Credentials, []string{goodPassword, otherPassword}
+	return func(i int) { c = f.changePassword(t, c, passwords[i%2], passwords[1-i%2]) }
+}
+
+func recoverAndConfirm(t *testing.T, f *fixture) func(int) {
+	f.register(t, "ada")
+	mails := 0
+	return func(int) {
+		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
+		if tokens := f.tokens(); len(tokens) > mails {
+			mails = len(tokens)
+			wantCode(t, f.confirm(t, tokens[mails-1]), "")
+		}
+	}
+}
+
+func changeFromAddress(t *testing.T, f *fixture) func(int) {
+	id := f.register(t, "ada").Credentials.UserID
+	return func(i int) { f.setEmail(t, id, []string{"ada+x@example.com", "ada@example.com"}[i%2]) }
+}
+
+func signInEverywhere(t *testing.T, f *fixture) func(int) {
+	f.register(t, "ada")
+	f.signInFrom(t, "ada", goodPassword, home, "")
+	address := netip.MustParseAddr(abroad)
+	return func(int) {
+		address = address.Next()
+		f.signInFrom(t, "ada", goodPassword, address.String(), "")
+	}
+}
+
+func stealAgain(t *testing.T, f *fixture) func(int) {
+	f.register(t, "ada")
+	return func(int) {
+		c := f.signInFrom(t, "ada", goodPassword, "", "")
+		last := f.refreshTimes(t, c, 4, 0)
+		f.refreshTimes(t, last, 1, time.Minute)
+		_, err := f.service.Profile(t.Context(), c)
+		wantCode(t, err, personal.CodeUnauthenticated)
+	}
+}
+
+func TestMailLimits_NoOperationFloodsAnAddress(t *testing.T) {
+	type peaks map[time.Duration]int // the most mails within a period
+	own, common := peaks{time.Minute: 1, time.Hour: 5}, peaks{time.Hour: 10, 24 * time.Hour: 30}
+	for _, test := range []struct {
+		kind  mailtext.Kind
+		flood flood
+		tries int
+		every time.Duration
+		want  peaks
+	}{
+		{mailtext.Recovery, recoverAgain, 60, 3 * time.Minute, own},
+		{mailtext.EmailChange, changeToAddress, 60, 3 * time.Minute, own},
+		{mailtext.PasswordChanged, changePasswordAgain, 60, 3 * time.Minute, own},
+		{mailtext.Recovered, recoverAndConfirm, 60, 3 * time.Minute, own},
+		{mailtext.EmailChanged, changeFromAddress, 60, 3 * time.Minute, own},
+		{mailtext.NewAddress, signInEverywhere, 300, 5 * time.Minute, common},
+		{mailtext.SessionTheft, stealAgain, 300, 5 * time.Minute, common},
+	} {
+		t.Run(string(test.kind), func(t *testing.T) {
+			f := newFixture(t, testkit.SQLite(t))
+			try := test.flood(t, f)
+			subject, _, _, err := mailtext.BuiltIn().Write(test.kind, "", mailtext.Sample())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.drain(t)
+			var sent []time.Time
+			seen := len(f.host.Mails())
+			for i := range test.tries {
+				try(i)
+				f.drain(t)
+				for _, m := range f.host.Mails()[seen:] {
+					seen++
+					if m.Subject == subject && strings.HasPrefix(strings.ToLower(m.To), "ada") {
+						sent = append(sent, f.clock.Now())
+					}
+				}
+				if i%2 == 1 { // two at once
+					f.clock.Advance(2 * test.every)
+				}
+			}
+			for period, want := range test.want {
+				if got := peak(sent, period); got != want {
+					t.Errorf("got %d mails within %v, want %d at most, and as many", got, period, want)
+				}
+			}
+		})
+	}
+}
+
+// peak is the largest number of times within a period.
+func peak(times []time.Time, period time.Duration) (most int) {
+	first := 0
+	for i, last := range times {
+		for last.Sub(times[first]) >= period {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+// Using up the limit that most mails share does not suppress the mails that have one of
+// their own.
+func TestMailLimits_UsedUpLimitLeavesTheOthers(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		suppressed := map[mailtext.Kind]int{}
+		f.service.CountSuppressedMails(func(k mailtext.Kind) { suppressed[k]++ })
+		again := signInEverywhere(t, f)
+		for i := range 12 {
+			again(i)
+		}
+		c := f.signInFrom(t, "ada", goodPassword, home, "")
+		f.stealSession(t, t.Context(), f.signInFrom(t, "ada", goodPassword, home, ""))
+		f.drain(t)
+		if got := len(f.host.Mails()); got != 10 {
+			t.Fatalf("got %d mails, want 10", got)
+		}
+		if suppressed[mailtext.NewAddress] != 2 || suppressed[mailtext.SessionTheft] != 1 {
+			t.Errorf("got suppressed mails %v, want two new addresses and a theft", suppressed)
+		}
+		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
+		f.changePassword(t, c, goodPassword, otherPassword)
+		f.setEmail(t, c.UserID, "other@example.com")
+		f.setEmail(t, c.UserID, "ada@example.com") // for the notice of the password
+		f.drain(t)
+		if got := f.recipients()[10:]; len(got) != 4 {
+			t.Errorf("got mails to %v, want a recovery and notices of the password and of both e-mails", got)
+		}
+	})
+}
+
+func TestMailLimits_AreOfTheMailbox(t *testing.T) {
+	const one = "ada+one@example.com"
+	for name, test := range map[string]struct {
+		emails [2]string
+		same   bool
+	}{
+		"another tag":         {[2]string{one, "ada+two@example.com"}, true},
+		"no tag":              {[2]string{one, "ada@example.com"}, true},
+		"another case":        {[2]string{one, "ADA+ONE@Example.COM"}, true},
+		"two tags":            {[2]string{one, "ada+one+two@example.com"}, true},
+		"a domain in Unicode": {[2]string{"ada@xn--bcher-kva.example", "ada@BÜCHER.example"}, true},
+		"another mailbox":     {[2]string{one, "ada2@example.com"}, false},
+		"another domain":      {[2]string{one, "ada@example.org"}, false},
+		"the tag as mailbox":  {[2]string{one, "one@example.com"}, false},
+		"names that begin so": {[2]string{"+ada@example.com", "+bob@example.com"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, testkit.SQLite(t))
+			for i, email := range test.emails {
+				err := f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{
+					Credentials: f.register(t, fmt.Sprint("user", i)).Credentials, Password: goodPassword, Email: email,
+				})
+				wantCode(t, err, "")
+				f.drain(t)
+			}
+			if got := len(f.host.Mails()); (got == 1) != test.same {
+				t.Errorf("got mails to %v, want one: %t", f.recipients(), test.same)
+			}
+		})
+	}
+}
+
+// Nodes share the limits.
+func TestMailLimits_NodesShareThem(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		f.register(t, "ada")
+		for range 2 {
+			other, err := store.Open(t.Context(), url, store.Options{Clock: f.clock.Now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { other.Close() })
+			f.service = f.serve(other, mustHasher(t, cheap))
+			f.worker.Handlers = f.service.Jobs()
+			f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
+		}
+		if got := len(f.host.Mails()); got != 1 {
+			t.Errorf("got %d mails from two nodes, want one", got)
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package accounts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// noticeJob informs a user of what happened to their account.
+type noticeJob struct {
+	Kind mailtext.Kind `json:"kind,omitempty"` // "": of an earlier release, which knew only email_changed
+	To   string        `json:"to,omitempty"`   // "": the address that the account has when the mail is sent
+	Time time.Time     `json:"time,omitzero"`  // when it happened; jobs of earlier releases have none
+	mailRequest
+}
+
+// notice returns the job of a notice, or nothing if the settings want none. It is stored
+// in the transaction of what happened, like its event. The mail goes to the account's
+// address, unless to is another one.
+func (s *Service) notice(ctx context.Context, by personal.Actor, kind mailtext.Kind, accountID int64, to string) []NewJob {
+	if !s.settings.Notices {
+		return nil
+	}
+	request := newMailRequest(ctx)
+	if by != personal.ActorAdministrator { // whose address is not the user's business
+		request.Address = personal.CallFrom(ctx).Address
+	}
+	return []NewJob{jobOf(ctx, accountID, KindNotice, noticeJob{Kind: kind, To: to, Time: s.store.Now(), mailRequest: request})}
+}
+
+// sendNotice mails a notice in the account's language. An account without an address
+// gets none, and a deleted one leaves none.
+func (s *Service) sendNotice(ctx context.Context, accountID int64, n noticeJob) error {
+	account, err := s.store.Account(ctx, accountID)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("finding the account of a notice: %w", err)
+	}
+	to := account.Email
+	if n.To != "" {
+		to, _ = ParseEmail(n.To)
+	}
+	if to.Key == "" {
+		return nil
+	}
+	if n.Time.IsZero() {
+		n.Time = s.store.Now()
+	}
+	n.Kind = cmp.Or(n.Kind, mailtext.EmailChanged)
+	n.Locale = cmp.Or(account.Locale, n.Locale)
+	granted, err := s.reserveMail(ctx, n.Kind, n.mailRequest, to)
+	if err != nil || !granted {
+		return err
+	}
+	return s.send(ctx, accountID, n.Kind, n.mailRequest, to.Address, mailtext.Letter{Time: n.Time, Address: n.Address})
+}

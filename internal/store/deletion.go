@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+)
+
+// RequestDeletion implements accounts.DeletionStore. No session survives it, for the
+// reason given at ReplacePassword.
+func (s *Store) RequestDeletion(ctx context.Context, accountID, credentialVersion int64, eraseAt time.Time, jobs ...accounts.NewJob) error {
+	return s.inTx(ctx, "request a deletion", func(ctx context.Context, tx bun.Tx) error {
+		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts
+			SET disabled = TRUE, credential_version = credential_version + 1, erase_at = ?, erase_version = credential_version + 1, updated = ?
+			WHERE id = ? AND credential_version = ? AND NOT disabled`,
+			at(eraseAt), at(s.Now()), accountID, credentialVersion)
+		if err != nil {
+			return err
+		}
+		if err := revokeAll(ctx, tx, accountID, 0); err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs)
+	})
+}
+
+// UndoDeletion implements accounts.DeletionStore.
+func (s *Store) UndoDeletion(ctx context.Context, digest [32]byte, jobs ...accounts.NewJob) error {
+	return s.inTx(ctx, "undo a deletion", func(ctx context.Context, tx bun.Tx) error {
+		row, err := s.redeem(ctx, tx, accounts.PurposeDeletion, digest)
+		if err != nil {
+			return err
+		}
+		_, err = exec(ctx, tx, `UPDATE personal_accounts
+			SET disabled = FALSE, credential_version = credential_version + 1, erase_at = 0, erase_version = 0, updated = ? WHERE id = ?`,
+			at(s.Now()), row.AccountID)
+		if err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs)
+	})
+}
+
+// DueErasures implements accounts.DeletionStore. Each part of the query has an index of
+// its own, which holds no other accounts.
+func (s *Store) DueErasures(ctx context.Context, unverifiedBefore time.Time, after int64, n int) (ids []int64, err error) {
+	err = s.scan(ctx, "find accounts to erase", s.read.NewRaw(`SELECT id FROM (
+			SELECT id FROM personal_accounts WHERE erase_at > 0 AND erase_at <= ? AND disabled AND credential_version = erase_version
+			UNION SELECT id FROM personal_accounts WHERE unverified_key IS NOT NULL AND email_key IS NULL AND created <= ?
+		) AS due WHERE id > ? ORDER BY id LIMIT ?`, at(s.Now()), at(unverifiedBefore), after, n), &ids)
+	return ids, err
+}
+
+// EraseAccount implements accounts.DeletionStore. It waits for no lock: the other
+// transaction may be the erasure of another node, or prevent this one.
+func (s *Store) EraseAccount(
+	ctx context.Context, id int64, due func(accounts.Account) bool, remains func(accounts.Account, outbox.Job) []byte, jobs ...accounts.NewJob,
+) error {
+	return s.inTx(ctx, "erase an account", func(ctx context.Context, tx bun.Tx) error {
+		var row accountRow
+		err := tx.NewRaw("SELECT * FROM personal_accounts WHERE id = ? ?", id, s.skipLocked).Scan(ctx, &row)
+		if err != nil {
+			return err
+		}
+		if a := row.account(); due(a) {
+			return s.eraseLocked(ctx, tx, a, remains, jobs)
+		}
+		return accounts.ErrStale
+	})
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cms-personal/personal/internal/mailtext"
+)
+
+// mailCommand groups the commands for templates of mails.
+type mailCommand struct {
+	List    mailListCommand    `cmd:"" help:"Print the kinds of mails and the fields that their templates may use."`
+	Preview mailPreviewCommand `cmd:"" help:"Print a mail as it would be sent, with sample values. It checks all templates."`
+}
+
+type mailListCommand struct {
+	Write string `placeholder:"DIR" help:"Write the built-in templates to this folder instead. Existing files are not changed."`
+}
+
+// Run lists the kinds, or writes the built-in templates.
+func (c mailListCommand) Run(w io.Writer) error {
+	if c.Write != "" {
+		n, err := writeTemplates(c.Write)
+		if err != nil {
+			return fmt.Errorf("--write: %w", err)
+		}
+		_, err = fmt.Fprintf(w, "%d templates written to %s. Remove those that you do not change.\n", n, c.Write)
+		return err
+	}
+	var text strings.Builder
+	var used []mailtext.Field
+	for _, d := range mailtext.Descriptions() {
+		var fields []string
+		for _, f := range d.Fields {
+			fields = append(fields, "."+string(f))
+			if !slices.Contains(used, f) {
+				used = append(used, f)
+			}
+		}
+		fmt.Fprintf(&text, "%-20s  %s\n%-20s  %s\n", d.Kind, d.Sent, "", strings.Join(fields, " "))
+	}
+	text.WriteString("\n")
+	for _, f := range used {
+		fmt.Fprintf(&text, ".%-8s %s\n", f, f.Meaning())
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// writeTemplates writes the built-in templates to a folder, which it makes if it does
+// not exist. It writes all of them or, if one exists already, none.
+func writeTemplates(dir string) (n int, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, fmt.Errorf("making the folder: %w", err)
+	}
+	var written []string
+	defer func() {
+		if err != nil {
+			n = 0
+			for _, path := range written {
+				err = errors.Join(err, os.Remove(path))
+			}
+		}
+	}()
+	files := mailtext.BuiltInFiles()
+	names, err := fs.Glob(files, "*")
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		data, err := fs.ReadFile(files, name)
+		if err != nil {
+			return 0, err
+		}
+		path := filepath.Join(dir, name)
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if errors.Is(err, fs.ErrExist) {
+			return 0, fmt.Errorf("%s exists already, nothing was written: name an empty folder", path)
+		}
+		if err != nil {
+			return 0, err
+		}
+		written = append(written, path)
+		_, err = file.Write(data)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return 0, err
+		}
+	}
+	return len(written), nil
+}
+
+type mailPreviewCommand struct {
+	Kind      mailtext.Kind `arg:"" help:"The mail: a kind that \"mail list\" names."`
+	Locale    string        `default:"en" placeholder:"L" help:"The language of the reader, such as de or pt-BR."`
+	Templates string        `placeholder:"DIR" help:"The folder of the setting mail.templates (default: only the built-in templates)."`
+	HTML      bool          `name:"html" help:"Print the HTML instead of subject and text."`
+}
+
+// Run prints a mail.
+func (c mailPreviewCommand) Run(w io.Writer) error {
+	if err := mailtext.CheckKind(c.Kind); err != nil {
+		return err
+	}
+	set, err := mailtext.Load(c.Templates)
+	if err != nil {
+		return fmt.Errorf("--templates: %w", err)
+	}
+	if err := set.CheckLocale(c.Kind, c.Locale); err != nil {
+		return fmt.Errorf("--locale: %w", err)
+	}
+	subject, text, html, err := set.Write(c.Kind, c.Locale, mailtext.Sample())
+	if err != nil {
+		return err
+	}
+	if c.HTML {
+		_, err = io.WriteString(w, html)
+		return err
+	}
+	_, err = fmt.Fprintf(w, "Subject: %s\n\n%s", subject, text)
+	return err
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+func TestMailList_NamesKindsAndFields(t *testing.T) {
+	out, _ := mustCommand(t, "mail", "list")
+	for _, d := range mailtext.Descriptions() {
+		if !strings.Contains(out, string(d.Kind)+" ") {
+			t.Errorf("got no kind %s:\n%s", d.Kind, out)
+		}
+		for _, f := range d.Fields {
+			if !strings.Contains(out, f.Meaning()) {
+				t.Errorf("got no meaning of .%s:\n%s", f, out)
+			}
+		}
+	}
+}
+
+func TestMailList_WritesTemplatesThatLoad(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "mails")
+	if out, _, err := command(t, "mail", "list", "--write", dir); err != nil || !strings.HasPrefix(out, "40 templates written") {
+		t.Fatalf("got %q (%v), want the number of templates", out, err)
+	}
+	if _, err := mailtext.Load(dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMailList_OverwritesNothing(t *testing.T) {
+	file := write(t, "recovery.en.txt", "mine")
+	dir := filepath.Dir(file)
+	_, _, err := command(t, "mail", "list", "--write", dir)
+	if err == nil || !strings.Contains(err.Error(), "recovery.en.txt exists already, nothing was written") {
+		t.Errorf("got %v, want an error that names the file", err)
+	}
+	files, err := fs.Glob(os.DirFS(dir), "*")
+	if content, _ := os.ReadFile(file); err != nil || len(files) != 1 || string(content) != "mine" {
+		t.Errorf("got files %q (%v), want only the one that was there, unchanged", files, err)
+	}
+}
+
+func TestMailPreview_PrintsWhatWouldBeSent(t *testing.T) {
+	dir := filepath.Dir(write(t, "recovery.de.txt", "Subject: Neues Passwort\n\nIhr Code: {{.Token}}\n"))
+	if err := os.WriteFile(filepath.Join(dir, "recovery.de.html"), []byte("<b>{{.Token}}</b>\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	token := mailtext.Sample().Token
+	for _, test := range []struct{ args, want string }{
+		{"recovery --locale de --templates " + dir, "Subject: Neues Passwort\n\nIhr Code: " + token + "\n"},
+		{"recovery --locale de-AT --html --templates " + dir, "<b>" + token + "</b>\n"},
+		{"session_theft --locale ru", "Subject: Сеанс вашей учётной записи завершён\n\nСеанс"},
+		{"session_theft", "Subject: A session of your account was ended\n\nA session"},
+	} {
+		if out, _, err := command(t, append([]string{"mail", "preview"}, strings.Fields(test.args)...)...); err != nil || !strings.HasPrefix(out, test.want) {
+			t.Errorf("%s: got %q (%v), want %q", test.args, out, err, test.want)
+		}
+	}
+}
+
+func TestMailPreview_ErrorsNameWhatExists(t *testing.T) {
+	dir := filepath.Dir(write(t, "deletion.de.txt", "Subject: Gelöscht\n\n{{.Tokn}}\n"))
+	for _, test := range []struct{ args, want string }{
+		{"recover", `there is no mail "recover": the kinds are recovery, email_change`},
+		{"recovery --locale de", `--locale: there is no mail recovery in "de": the locales are en, ru`},
+		{"recovery --locale German!", "--locale: \"German!\" is not a locale"},
+		{"recovery --templates " + dir, "--templates: " + dir + "/deletion.de.txt:3:2: .Tokn does not exist"},
+		{"recovery --templates /nonexistent", "--templates: the folder of mail templates cannot be read"},
+	} {
+		if _, _, err := command(t, append([]string{"mail", "preview"}, strings.Fields(test.args)...)...); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", test.args, err, test.want)
+		}
+	}
+}
+
+// TestPreflight_ChecksMailTemplates shows that a version with invalid templates is
+// refused, unless the host restarts it or returns to it.
+func TestPreflight_ChecksMailTemplates(t *testing.T) {
+	for name, test := range map[string]struct {
+		content, reason string
+		lenient         bool
+	}{
+		"valid":                {"Subject: Neues Passwort\n\n{{.Token}}\n", "", false},
+		"invalid":              {"Subject: Neues Passwort\n\n{{.Tokn}}\n", "/recovery.de.txt:3:2: .Tokn does not exist", false},
+		"invalid at a restart": {"Subject: Neues Passwort\n\n{{.Tokn}}\n", "/recovery.de.txt:3:2: .Tokn does not exist", true},
+	} {
+		dir := filepath.Dir(write(t, "recovery.de.txt", test.content))
+		version := func() (string, error) { return "1.0.0", nil }
+		m, err := builder(version, newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), pluginrpc.Configuration{
+			DatabaseURL: "sqlite://" + filepath.Join(t.TempDir(), "personal.db"),
+			Settings:    []byte("[mail]\ntemplates = \"" + dir + "\"\n"), LenientSettings: test.lenient,
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := m.Preflight(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got pluginrpc.Check
+		for _, c := range report.Checks {
+			if c.Name == "mail" {
+				got = c
+			}
+		}
+		if got.Name == "" || got.Warning != test.lenient || got.Passed != (test.reason == "") || !got.Passed && !strings.HasPrefix(got.Reason, "mail.templates: "+dir+test.reason) {
+			t.Errorf("%s templates: got %+v, want the reason %q", name, got, test.reason)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// rulesEvery is how often a process looks whether another node has put a rule in force.
+const rulesEvery = time.Minute
+
+// rule is something that the settings ask for and that older versions would not enforce.
+// It is in force only while these refuse to run on the database. The plugin makes them
+// refuse once its version is settled, because a rollback needs them before that, and
+// never lets them run again: accounts may exist that they would treat wrongly.
+type rule struct {
+	setting string // that asks for it
+	schema  int    // the lowest SchemaTarget of a version that enforces it
+	apply   func(inForce bool)
+}
+
+// wantedRules returns the rules that the settings ask for.
+func (m *module) wantedRules() (wanted []rule) {
+	if r := m.settings.Registration; r.Enabled && r.EmailVerification == accounts.VerificationRequired {
+		wanted = append(wanted, rule{"registration.enabled", 4, m.service.RequireVerification})
+	}
+	return wanted
+}
+
+// applyRules puts the rules in force that the database allows. It runs before the process
+// serves, when the version is settled, and regularly.
+func (m *module) applyRules(ctx context.Context) error {
+	if len(m.rules) == 0 {
+		return nil
+	}
+	_, minCompatible, err := m.store.SchemaVersion(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range m.rules {
+		r.apply(minCompatible >= r.schema)
+	}
+	return nil
+}
+
+func (m *module) watchRules(ctx context.Context) {
+	if len(m.rules) == 0 {
+		return
+	}
+	every(ctx, rulesEvery, func() { m.logFailure(ctx, "reading which versions the database supports", m.applyRules(ctx)) })
+}
+
+// Settle implements [pluginrpc.ModuleWithSettle].
+func (m *module) Settle(ctx context.Context) error {
+	for _, r := range m.rules {
+		if err := m.store.RaiseMinCompatible(ctx, r.schema); err != nil {
+			return err
+		}
+	}
+	return m.applyRules(ctx)
+}
+
+// checkSettings is the preflight's check of settings; the values are valid, or there would be
+// no module. A host that never says that the version is settled would leave a rule out
+// of force for ever. compatible is the lowest SchemaTarget of a version that can run on
+// the database.
+func (m *module) checkSettings(compatible int) pluginrpc.Check {
+	for _, r := range m.rules {
+		if !m.settles && compatible < r.schema {
+			return pluginrpc.Check{Name: "settings", Reason: r.setting + ": this host is too old, it does not tell the plugin when a version is settled: " +
+				"update the host, or set " + r.setting + " = false"}
+		}
+	}
+	if m.unknown != nil {
+		return pluginrpc.Check{Name: "settings", Warning: true, Reason: m.unknown.Error()}
+	}
+	return passed("settings")
+}

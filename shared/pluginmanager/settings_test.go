@@ -1,0 +1,189 @@
+package pluginmanager_test
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+func TestSettings_DependOnTheVersion(t *testing.T) {
+	t.Parallel()
+	r := newSwapRig(t, func(c *pluginmanager.Config) {
+		c.SettingsFor = func(m plugincatalogue.Manifest) ([]byte, error) { return []byte("# of " + m.Version), nil }
+	})
+	r.start(t)
+	if got := r.folder.read("settings"); got != "# of 1.0.0" {
+		t.Errorf("start of 1.0.0: got settings %q", got)
+	}
+	r.use(t, "2.0.0")
+	if got := r.folder.read("settings"); got != "# of 2.0.0" {
+		t.Errorf("swap to 2.0.0: got settings %q", got)
+	}
+}
+
+func TestSettings_UnknownOnesAreErrorsInWhatAnAdministratorAskedFor(t *testing.T) {
+	t.Parallel()
+	r := newSwapRig(t, nil)
+	r.folder.write("mode 1.0.0", knowsFewerSettings)
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var refusal *pluginrpc.PermanentError
+	if err := r.WaitReady(limited(t)); !errors.As(err, &refusal) || refusal.Reason != "unknown key: mail.notices" {
+		t.Errorf("first start: got %v, want that it names the unknown key", err)
+	}
+	r.use(t, "2.0.0")
+	wantSwapError(t, r.Use(limited(t), "1.0.0"), "configure")
+	r.wantServing(t, "2.0.0")
+}
+
+func TestSettings_UnknownOnesAreWarningsInRestart(t *testing.T) {
+	t.Parallel()
+	r := newSwapRig(t, nil)
+	r.start(t)
+	r.folder.write("mode 1.0.0", knowsFewerSettings)
+	before := r.Status().PID
+	signalProcess(t, before, syscall.SIGKILL)
+	r.awaitRestart(t, before)
+	if !strings.Contains(r.log.String(), "check=settings reason=\"unknown key: mail.notices\"") {
+		t.Error("got no warning in the log, want one that names the unknown key")
+	}
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0"})
+}
+
+func TestSettings_UnknownOnesAreWarningsInFallBackAndLaterStarts(t *testing.T) {
+	t.Parallel()
+	r := newSwapRig(t, nil)
+	r.folder.write("mode 1.0.0", knowsFewerSettings)
+	r.wantFallBack(t, exitsBefore)
+	r.wantStartsAgain(t)
+}
+
+// wantStartsAgain stops the manager, as a host does that restarts, and checks that
+// another one serves 1.0.0 with settings that it does not know, until an administrator
+// asks for a version again.
+func (r *swapRig) wantStartsAgain(t *testing.T) {
+	t.Helper()
+	wantStopped(t, r.rig)
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
+	next := newRigIn(t, r.folder, r.catalogue, func(c *pluginmanager.Config) { c.Bake = -1 })
+	next.start(t)
+	if s := next.Status(); s.Version != "1.0.0" {
+		t.Errorf("got status %+v, want that 1.0.0 serves", s)
+	}
+	wantSwapError(t, next.Use(limited(t), "1.0.0"), "configure")
+	r.folder.write("mode 2.0.0", good)
+	if err := next.Use(limited(t), "2.0.0"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of the swap", func() bool { return next.Status().Swap == nil })
+	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"})
+}
+
+func TestSettings_UnknownOnesAreWarningsInRollbackBySwap(t *testing.T) {
+	t.Parallel()
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = -1 })
+	r.start(t)
+	r.use(t, "2.0.0")
+	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
+	r.folder.write("mode 1.0.0", knowsFewerSettings)
+	if err := r.Rollback(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+	r.wantServing(t, "1.0.0")
+	r.wantStartsAgain(t)
+}
+
+// Version 0.1.0 refuses unknown settings always.
+func TestSettings_VersionThatRefusesThemRestartsWithThoseItAccepted(t *testing.T) {
+	t.Parallel()
+	settings := "old"
+	r := newSwapRig(t, func(c *pluginmanager.Config) {
+		c.Bake = -1
+		c.Settings = func() ([]byte, error) { return []byte(settings), nil }
+	})
+	r.folder.write("mode 1.0.0", refusesNewSettings)
+	r.start(t)
+	settings = "new"
+	before := r.Status().PID
+	signalProcess(t, before, syscall.SIGKILL)
+	r.awaitRestart(t, before)
+	wantSwapError(t, r.Use(limited(t), "1.0.0"), "configure")
+
+	r.use(t, "2.0.0")
+	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
+	if got := r.folder.read("settings"); got != "new" {
+		t.Errorf("2.0.0: got settings %q, want the new ones", got)
+	}
+	if err := r.Rollback(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+	r.wantServing(t, "1.0.0")
+	if got := r.folder.read("settings"); got != "old" {
+		t.Errorf("1.0.0: got settings %q, want those that it accepts", got)
+	}
+}
+
+// A host that ends during a bake returns to the old version at its next start: the
+// settings may be those of the new one.
+func TestSettings_UnknownOnesAreWarningsAfterInterruptedBake(t *testing.T) {
+	t.Parallel()
+	for name, interrupt := range map[string]func(r *swapRig){
+		"stopped host": func(r *swapRig) {
+			r.start(t)
+			r.use(t, "2.0.0")
+			wantStopped(t, r.rig)
+		},
+		"killed host": func(r *swapRig) {
+			if err := r.catalogue.SaveState(plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"}); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newSwapRig(t, nil)
+			interrupt(r)
+			r.folder.write("mode 1.0.0", knowsFewerSettings)
+			next := newRigIn(t, r.folder, r.catalogue, nil)
+			next.start(t)
+			r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
+		})
+	}
+}
+
+// A version that is too old to ignore unknown settings, or that the database no longer
+// supports, is no help: the version that failed is tried again.
+func TestFallBack_RefusedVersionDoesNotReplaceTheOther(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{refusesSettings, failsPreflight} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			r := newSwapRig(t, func(c *pluginmanager.Config) { c.FailureRetry = 100 * time.Millisecond })
+			r.folder.write("mode 1.0.0", mode)
+			r.folder.write("mode 2.0.0", exitsConfiguring)
+			if err := r.catalogue.SaveState(plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "two fall-backs", func() bool { return r.events.count(pluginmanager.EventFellBack, "") == 2 })
+			r.wantState(t, plugincatalogue.State{Active: "2.0.0", LenientSettings: true})
+			r.folder.write("mode 2.0.0", good)
+			if err := r.WaitReady(limited(t)); err != nil {
+				t.Fatal(err)
+			}
+			r.wantServing(t, "2.0.0")
+			if n := r.events.count(pluginmanager.EventFellBack, ""); n != 2 {
+				t.Errorf("got %d fall-backs, want 2", n)
+			}
+		})
+	}
+}

@@ -91,7 +91,7 @@ type EventType string
 const (
 	EventRegistered        EventType = "registered"
 	EventSignedIn          EventType = "signed_in"
-	EventSignInFailed      EventType = "sign_in_failed"     // a wrong login or password (UserID is 0 if no account matches), also where an operation asks for the password again; or a user who is disabled or must verify their e-mail first
+	EventSignInFailed      EventType = "sign_in_failed"     // a wrong login or password (UserID is 0 if no account matches), also where an operation asks for the password again; or an account that is disabled or waits for its e-mail to be verified
 	EventThrottled         EventType = "throttled"          // a rate limit refused an attempt; UserID is 0, because the account is not looked up
 	EventRecoveryRequested EventType = "recovery_requested" // an account matched and a mail was sent
 	EventRecovered         EventType = "recovered"

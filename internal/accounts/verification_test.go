@@ -424,11 +424,13 @@ func TestVerification_RecoveryAndEmailChangeConfirm(t *testing.T) {
 		wantCode(t, f.verify(t, f.tokens()[0]), personal.CodeInvalidToken)
 
 		f.clock.Advance(time.Hour)
+		f.drain(t)
 		f.setEmail(t, id, "second@example.com")
 		f.wantState(t, id, "second@example.com", false, "")
 		f.drain(t)
-		f.wantRecipients(t, "ada@example.com", "ada@example.com", "ada@example.com", "second@example.com") // the notice, the verification
-		f.setEmail(t, id, "ada@example.com")                                                               // was confirmed once
+		f.wantRecipients(t, "ada@example.com", "ada@example.com", "ada@example.com", // with that of the recovery
+			"ada@example.com", "second@example.com") // the notice, the verification
+		f.setEmail(t, id, "ada@example.com") // was confirmed once
 		f.wantState(t, id, "ada@example.com", false, "")
 
 		again, err := f.signIn("ada", otherPassword)

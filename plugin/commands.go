@@ -173,6 +173,14 @@ func (c statusCommand) Run(ctx context.Context, w io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "schema    %d; this program is made for %d\naccounts  %d\nto wrap   %d MD5 hashes, wrapped in the background while a plugin runs\n",
 		found, store.SchemaTarget, all, bare)
+	if found >= 4 { // older schemas know no such states
+		n, err := db.CountAccountStates(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "e-mails   %d not confirmed\nwaiting   %d accounts, until their e-mail is confirmed\n"+
+			"leaving   %d accounts, deleted by their users and not erased yet\n", n.Unconfirmed, n.Waiting, n.Leaving)
+	}
 	if len(misplaced) > 0 {
 		text.WriteString("\nThese logins contain an @ and are not the e-mail of their account. No user can sign in with them.\n" +
 			"If the user owns the address, set it as the e-mail of the account. Otherwise the user signs in with the e-mail\n" +

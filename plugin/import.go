@@ -29,8 +29,8 @@ type importCommand struct {
 
 // Help describes the columns.
 func (importCommand) Help() string {
-	return `Columns: login and password_hash are required; email, name, disabled, created, updated, id and user fields are optional. A list
-in CSV is JSON: ["a","b"]. Times are RFC 3339, SQL timestamps, or seconds since 1970.
+	return `Columns: login and password_hash are required; email, email_verified, name, disabled, erase_at, locale, created, updated, id
+and user fields are optional. A list in CSV is JSON: ["a","b"]. Times are RFC 3339, SQL timestamps, or seconds since 1970.
 
 Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, Django's PBKDF2 and scrypt, $scrypt$, phpass, WordPress 6.8. Write ! if
 there is no usable hash: the user then sets a password with a recovery mail, so the row needs an e-mail.

@@ -323,5 +323,8 @@ func TestStatus_ListsMisplacedLogins(t *testing.T) {
 		if !strings.Contains(out, `account 3  "victim＠example.com"`) || !strings.Contains(out, `account 4  "none@example.com"`) || strings.Contains(out, "own@") {
 			t.Errorf("status: got\n%s", out)
 		}
+		if want := "e-mails   2 not confirmed\nwaiting   0 accounts, until their e-mail is confirmed\nleaving   0 accounts, deleted by their users and not erased yet\n"; !strings.Contains(out, want) {
+			t.Errorf("status: got\n%s, want\n%s", out, want)
+		}
 	})
 }

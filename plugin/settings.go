@@ -315,10 +315,12 @@ func (s settings) password() password.Params {
 	return password.Params{MemoryKiB: s.Password.MemoryKiB, Time: s.Password.Time, Threads: s.Password.Threads}
 }
 
-// limitNames are the keys of all limits in the section throttle.
+// limitNames are the keys of all limits in the section throttle, and the names of those
+// without a setting.
 var limitNames = []string{
 	"guess", "guess_address", "guess_account", "sign_in_address", "sign_in_account", "session_writes",
 	"register", "taken_email", "recover", "recover_all", "confirm",
+	"export",
 }
 
 // limit returns the limit of a key of the section throttle.

@@ -84,9 +84,9 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 	}
 	h.manager, err = pluginmanager.New(pluginmanager.Config{
 		Catalogue:   h.catalogue,
-		Host:        h.callbacks,
+		Host:        &callbacks{h.callbacks},
 		DatabaseURL: c.databaseURL,
-		Settings:    settingsSource(c.flags.Settings, h.url, c.relay == nil),
+		SettingsFor: settingsSource(c.flags.Settings, h.url, c.relay == nil),
 		RunDir:      h.folder.path("run"),
 		Log:         log,
 		MemoryLimit: int64(c.flags.PluginMemory),
@@ -123,6 +123,17 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		log.Warn("--debug-plugin is for development: the plugin gets no health checks, and calls have no time limits")
 	}
 	return h, nil
+}
+
+// callbacks are the ready parts, and a [personal.Eraser].
+type callbacks struct{ *personalhost.Host }
+
+// EraseUser shows where a CMS erases what it keeps under a user's id: orders, comments,
+// pictures. The sample keeps nothing under it, only the log, which then says that the
+// user was erased. Captured mails name addresses, and are deleted on the page Mailbox.
+func (c *callbacks) EraseUser(ctx context.Context, userID int64) error {
+	c.Log.InfoContext(ctx, "user erased", "user_id", userID)
+	return nil
 }
 
 // openFolder locks the data folder and opens everything in it but the catalogue.
@@ -226,8 +237,8 @@ func listenURL(addr net.Addr) string {
 // name of a request must not be used for that: a caller of the recovery would
 // choose where the token goes. Mails that are sent get no link without a file,
 // because the site's public address is not known.
-func settingsSource(file, url string, captured bool) func() ([]byte, error) {
-	return func() ([]byte, error) {
+func settingsSource(file, url string, captured bool) func(plugincatalogue.Manifest) ([]byte, error) {
+	return func(plugin plugincatalogue.Manifest) ([]byte, error) {
 		switch {
 		case file != "":
 			data, err := os.ReadFile(file)
@@ -236,10 +247,12 @@ func settingsSource(file, url string, captured bool) func() ([]byte, error) {
 			}
 			return data, nil
 		case captured:
+			links := [][2]string{{"recovery", "/account/recover"}, {"email", "/account/email"}}
+			if plugin.Schema.Max >= 4 { // older versions refuse these settings
+				links = append(links, [2]string{"registration", "/account/email"}, [2]string{"deletion", "/account/undo-delete"})
+			}
 			var settings []byte
-			for _, link := range [][2]string{
-				{"recovery", "/account/recover"}, {"email", "/account/email"}, {"registration", "/account/email"}, {"deletion", "/account/undo-delete"},
-			} {
+			for _, link := range links {
 				settings = fmt.Appendf(settings, "[%s]\nurl = %q\n\n", link[0], url+link[1]+"#token={token}")
 			}
 			return settings, nil

@@ -21,6 +21,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -279,19 +280,26 @@ func TestSampleFields_ShowEveryKindOfField(t *testing.T) {
 }
 
 func TestSettingsSource_WithoutFileLinksToListener(t *testing.T) {
-	data, err := settingsSource("", "http://127.0.0.1:8080", true)()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got map[string]map[string]string
-	if err := toml.Unmarshal(data, &got); err != nil {
-		t.Fatal(err)
-	}
-	for section, path := range map[string]string{
-		"recovery": "/account/recover", "email": "/account/email", "registration": "/account/email", "deletion": "/account/undo-delete",
+	source := settingsSource("", "http://127.0.0.1:8080", true)
+	for schema, want := range map[int]map[string]string{
+		3: {"recovery": "/account/recover", "email": "/account/email"},
+		4: {"recovery": "/account/recover", "email": "/account/email", "registration": "/account/email", "deletion": "/account/undo-delete"},
 	} {
-		if url := got[section]["url"]; url != "http://127.0.0.1:8080"+path+"#token={token}" {
-			t.Errorf("got %s.url %q, want the page of the listener", section, url)
+		data, err := source(plugincatalogue.Manifest{Schema: plugincatalogue.Range{Min: 1, Max: schema}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]map[string]string
+		if err := toml.Unmarshal(data, &got); err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != len(want) {
+			t.Errorf("schema %d: got settings\n%s, want %d sections", schema, data, len(want))
+		}
+		for section, path := range want {
+			if url := got[section]["url"]; url != "http://127.0.0.1:8080"+path+"#token={token}" {
+				t.Errorf("schema %d: got %s.url %q, want the page of the listener", schema, section, url)
+			}
 		}
 	}
 }
@@ -299,14 +307,14 @@ func TestSettingsSource_WithoutFileLinksToListener(t *testing.T) {
 func TestSettingsSource_FileIsReadAtEveryStart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "settings.toml")
 	source := settingsSource(path, "http://127.0.0.1:8080", true)
-	if _, err := source(); err == nil {
+	if _, err := source(plugincatalogue.Manifest{}); err == nil {
 		t.Error("got no error for a file that does not exist")
 	}
 	for _, want := range []string{"not even TOML", "[session]\n"} {
 		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := source(); err != nil || string(got) != want {
+		if got, err := source(plugincatalogue.Manifest{}); err != nil || string(got) != want {
 			t.Errorf("got settings %q, %v, want %q", got, err, want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	browserdomain "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 func TestDeletion_IsUndoneByTheMailedLink(t *testing.T) {
@@ -25,12 +26,14 @@ func TestDeletion_IsUndoneByTheMailedLink(t *testing.T) {
 	p.press("Delete the account")
 	p.wantStatus(http.StatusUnprocessableEntity)
 	p.wantFieldError("Current password", "This does not match.")
-	p.tabTo("Current password")
+	p.tabTo("Current password") // the link in the summary of errors
+	p.key(kb.Enter)
+	p.await("the focus on the control", `document.activeElement.id === "field-password" ? "yes" : ""`)
 	p.key(password)
 	p.tabTo("Delete the account")
 	p.navigate(keyPresses(" "))
 	p.see("Your account will be erased")
-	p.see("Erased at")
+	p.see("Will be erased")
 	p.wantAccessible()
 	p.signIn("anna", password)
 	p.wantStatus(http.StatusForbidden)

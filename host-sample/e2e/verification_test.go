@@ -27,8 +27,8 @@ func TestVerification_MailedLinkConfirmsTheAddress(t *testing.T) {
 	p.wantStatus(http.StatusForbidden)
 	p.see("Please confirm your e-mail address first")
 	p.wantAccessible()
-	p.press("Send the e-mail again")
-	p.see("Look into your mailbox")
+	p.press("Confirm your e-mail address")
+	p.see("The address anna@example.com is not confirmed yet.")
 
 	p.openMailed(s.mailedLink(t, "anna@example.com", "/account/email"))
 	p.press("Confirm the address")

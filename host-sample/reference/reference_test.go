@@ -39,6 +39,7 @@ func TestReference_EveryOperationCanBeTried(t *testing.T) {
 		"GET /fields/", "GET /sessions/", "GET /profile/", "GET /auth_refresh/", "GET /openapi.json",
 		"POST /auth/", "POST /auth_refresh/", "POST /register/", "POST /recover/", "POST /recover_confirm/", "POST /profile/",
 		"POST /password/", "POST /email/", "POST /email_confirm/", "POST /logout/", "POST /sessions_revoke/",
+		"POST /email_resend/", "POST /export/", "POST /delete/", "POST /delete_undo/",
 	} {
 		method, path, _ := strings.Cut(operation, " ")
 		if !strings.Contains(body, `data-method="`+method+`" data-url="/cms/api/v1/personal`+path+`"`) {

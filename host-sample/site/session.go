@@ -94,7 +94,7 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch x.Code {
 	case personal.CodeUnauthenticated:
 	case personal.CodeEmailUnverified:
-		s.problem(w, r, x, &ui.Link{Text: s.text(r, "resend_button"), Path: verifyPath})
+		s.problem(w, r, x, &ui.Link{Text: s.text(r, "confirm_email"), Path: accountPath})
 		return
 	default:
 		s.problem(w, r, x, nil)

@@ -73,7 +73,7 @@ func TestVerifiedPage_NeedsAVerifiedEmail(t *testing.T) {
 	b := newBrowser(t, m)
 	b.hold(first, 0)
 	b.get("/demo").shows(t, 200, `href="/demo/verified"`)
-	b.get("/demo/verified").shows(t, 403, "Please confirm your e-mail address first", `href="/account/verify">Send the e-mail again`)
+	b.get("/demo/verified").shows(t, 403, "Please confirm your e-mail address first", `href="/account">Confirm your e-mail address`)
 	m.profile.EmailVerified = true
 	b.get("/demo/verified").shows(t, 200, "anna@example.com")
 }

@@ -33,7 +33,7 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	account, prepared, invalid := s.newAccount(ctx, r, schema)
 	attempt := s.perNetwork(ctx, "register", s.settings.Throttle.Register)
 	required := s.verificationRequired()
-	if !required { // else nobody learns here that an e-mail is taken
+	if !required { // else no caller learns here that an e-mail is taken
 		attempt = append(attempt, s.takenEmail(ctx, true)...)
 	}
 	if invalid != nil { // refused like any other attempt, but not charged

@@ -97,7 +97,8 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 	if len(indexes) == 0 {
 		return nil
 	}
-	const columns = "id, login, login_key, name, email, email_key, password_hash, credential_version, fields, disabled, created, updated"
+	const columns = "id, login, login_key, name, email, email_key, password_hash, credential_version, fields, disabled, created, updated, " +
+		"locale, verified_key, erase_at, erase_version"
 	var rows []string
 	var args []any
 	var maxID int64
@@ -107,9 +108,10 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 		if batch[i].ID != 0 {
 			id = batch[i].ID
 		}
-		rows = append(rows, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+		rows = append(rows, "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
 		args = append(args, id, row.Login, row.LoginKey, row.Name, row.Email, bun.NullZero(row.EmailKey),
-			row.PasswordHash, row.CredentialVersion, row.Fields, row.Disabled, row.Created, row.Updated)
+			row.PasswordHash, row.CredentialVersion, row.Fields, row.Disabled, row.Created, row.Updated,
+			row.Locale, bun.NullZero(row.VerifiedKey), row.EraseAt, row.EraseVersion)
 		maxID = max(maxID, batch[i].ID)
 	}
 	if maxID > 0 && s.raiseID != "" { // else the database could assign an imported id again
@@ -252,4 +254,22 @@ func (s *Store) CountAccounts(ctx context.Context) (all, bare int64, err error) 
 	err = s.scan(ctx, "count accounts",
 		s.read.NewRaw("SELECT count(*), count(CASE WHEN "+isBare+" THEN 1 END) FROM personal_accounts"), &all, &bare)
 	return all, bare, err
+}
+
+// AccountStates are numbers of accounts.
+type AccountStates struct {
+	Unconfirmed int64 // with an e-mail that was not confirmed
+	Waiting     int64 // that must confirm their e-mail before the first sign-in
+	Leaving     int64 // that their users have deleted, and that are not erased yet
+}
+
+// CountAccountStates returns the numbers of accounts in a database of schema 4 or later.
+// It reads the whole table.
+func (s *Store) CountAccountStates(ctx context.Context) (n AccountStates, err error) {
+	err = s.scan(ctx, "count accounts by state", s.read.NewRaw(`SELECT
+		count(CASE WHEN email_key <> coalesce(verified_key, '') THEN 1 END),
+		count(unverified_key),
+		count(CASE WHEN erase_at > 0 AND disabled AND erase_version = credential_version THEN 1 END)
+		FROM personal_accounts`), &n.Unconfirmed, &n.Waiting, &n.Leaving)
+	return n, err
 }

@@ -26,8 +26,9 @@ type record struct {
 	line    int   // its first line, from 1
 	end     int64 // offset of the next record
 	columns map[string]personal.Input
-	stored  userfields.Values // user fields of an export that are imported unchecked
-	invalid string            // why the row is refused; "": it can be read
+	fields  map[string]personal.Input // user fields of an export that are checked
+	stored  userfields.Values         // user fields of an export that are imported unchecked
+	invalid string                    // why the row is refused; "": it can be read
 }
 
 // maxRecord is the maximum length of a record in bytes. It bounds the memory.
@@ -118,6 +119,8 @@ func (c *csvRecords) readHeader(schema *userfields.Schema) error {
 			return fmt.Errorf("column %q is repeated", name)
 		case !isColumn(name) && !fields[name]:
 			return fmt.Errorf("unknown column %.40q: the columns are %s, and the user fields given with --fields", name, columnNames)
+		case isColumn(name) && fields[name]:
+			return fmt.Errorf("column %q: a user field has this name, too: "+inFields, name)
 		}
 		seen[name] = true
 	}

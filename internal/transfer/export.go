@@ -32,12 +32,18 @@ type exported struct {
 	Disabled     bool            `json:"disabled,omitempty"`
 	Created      time.Time       `json:"created"`
 	Updated      time.Time       `json:"updated"`
-	Fields       json.RawMessage `json:"fields,omitempty"`
+	Fields       json.RawMessage `json:"fields"`
+
+	EmailVerified bool      `json:"email_verified,omitempty"`
+	Locale        string    `json:"locale,omitempty"`
+	EraseAt       time.Time `json:"erase_at,omitzero"` // its user has deleted the account
 }
 
 // Export writes every account as NDJSON, password hashes included, in the order of
 // ids, and returns the number of accounts. An account that changes meanwhile is
-// written in its state before or after the change.
+// written in its state before or after the change. Accounts that wait for the
+// confirmation of their e-mail are left out: after an import their users could sign in
+// without it.
 func Export(ctx context.Context, from Source, w io.Writer) (n int64, err error) {
 	out := bufio.NewWriter(w)
 	encoder := newEncoder(out)
@@ -49,6 +55,9 @@ func Export(ctx context.Context, from Source, w io.Writer) (n int64, err error) 
 		return page, nil
 	}
 	err = eachOfPages(accounts.Account{}, read, func(a accounts.Account) error {
+		if a.Unverified.Key != "" {
+			return nil
+		}
 		line, err := export(a)
 		if err == nil {
 			err = encoder.Encode(line)
@@ -105,10 +114,12 @@ func export(a accounts.Account) (line exported, err error) {
 	line = exported{
 		ID: a.ID, Login: a.Login, Email: a.Email.Address, Name: a.Name, PasswordHash: a.PasswordHash,
 		Disabled: a.Disabled, Created: a.Created, Updated: a.Updated,
+		EmailVerified: a.EmailVerified, Locale: a.Locale,
 	}
-	if len(a.Fields) > 0 {
-		line.Fields, err = a.Fields.Encode()
+	if a.Disabled && a.EraseVersion == a.CredentialVersion {
+		line.EraseAt = a.EraseAt
 	}
+	line.Fields, err = a.Fields.Encode()
 	return line, err
 }
 
@@ -158,7 +169,9 @@ type exportedEvent struct {
 func ExportAudit(ctx context.Context, from AuditSource, since time.Time, w io.Writer) error {
 	out := bufio.NewWriter(w)
 	encoder := json.NewEncoder(out)
-	err := eachEvent(ctx, from, 0, since, func(e exportedEvent) error { return encoder.Encode(e) })
+	err := eachEvent(ctx, from, 0, since, func(e personal.Event) error {
+		return encoder.Encode(exportedEvent{e.Time, e.Type, e.UserID, e.Address, e.RequestID, e.Actor, e.ActorName})
+	})
 	if err == nil {
 		err = out.Flush()
 	}
@@ -168,12 +181,12 @@ func ExportAudit(ctx context.Context, from AuditSource, since time.Time, w io.Wr
 	return nil
 }
 
-func eachEvent(ctx context.Context, from AuditSource, accountID int64, since time.Time, do func(exportedEvent) error) error {
+func eachEvent(ctx context.Context, from AuditSource, accountID int64, since time.Time, do func(personal.Event) error) error {
 	read := func(last personal.AuditEntry) ([]personal.AuditEntry, error) {
 		return from.AuditEntriesAfter(ctx, accountID, last, pageSize)
 	}
 	return eachOfPages(personal.AuditEntry{Event: personal.Event{Time: since}}, read, func(e personal.AuditEntry) error {
-		return do(exportedEvent{e.Time, e.Type, e.UserID, e.Address, e.RequestID, e.Actor, e.ActorName})
+		return do(e.Event)
 	})
 }
 
@@ -209,7 +222,8 @@ type NewEmail struct {
 // follows it; there may be too many events to hold in memory.
 type person struct {
 	exported
-	Sessions []exportedSession `json:"sessions"`
+	UnverifiedEmail string            `json:"unverified_email,omitempty"` // that must be confirmed before the first sign-in
+	Sessions        []exportedSession `json:"sessions"`
 	Traces
 }
 
@@ -228,7 +242,7 @@ func ExportPerson(ctx context.Context, from PersonSource, query string, w io.Wri
 		return fmt.Errorf("finding the account: %w", err)
 	}
 	a.PasswordHash = ""
-	data := person{Sessions: []exportedSession{}}
+	data := person{UnverifiedEmail: a.Unverified.Address, Sessions: []exportedSession{}}
 	if data.exported, err = export(a); err != nil {
 		return fmt.Errorf("writing the account: %w", err)
 	}
@@ -252,8 +266,10 @@ func ExportPerson(ctx context.Context, from PersonSource, query string, w io.Wri
 	out.Write(bytes.TrimSuffix(object.Bytes(), []byte("\n}\n")))
 	out.WriteString(",\n  \"events\": [")
 	separator := "\n    "
-	err = eachEvent(ctx, from, a.ID, time.Time{}, func(e exportedEvent) error {
-		line, err := json.Marshal(e.forUser())
+	err = eachEvent(ctx, from, a.ID, time.Time{}, func(e personal.Event) error {
+		// Without the id, which the export holds once, and without other people's names
+		// and addresses.
+		line, err := json.Marshal(exportedEvent{Time: e.Time, Type: e.Type, Address: accounts.OwnAddress(e), RequestID: e.RequestID, Actor: e.Actor})
 		out.WriteString(separator)
 		out.Write(line)
 		separator = ",\n    "
@@ -267,23 +283,6 @@ func ExportPerson(ctx context.Context, from PersonSource, query string, w io.Wri
 		return fmt.Errorf("writing the account: %w", err)
 	}
 	return nil
-}
-
-// forUser returns the event as it may be handed to its user: without names, without
-// the id, which the export holds once, and without addresses that may belong to
-// others. Failed attempts, and those that need no password, may be by others.
-func (e exportedEvent) forUser() exportedEvent {
-	e.UserID, e.ActorName = 0, ""
-	switch e.Type {
-	case personal.EventRegistered, personal.EventSignedIn, personal.EventPasswordChanged, personal.EventRecovered:
-		return e // only the user can do that
-	case personal.EventEmailChanged:
-		if e.Actor == personal.ActorUser {
-			return e
-		}
-	}
-	e.Address = ""
-	return e
 }
 
 // findAccount finds an account by a text with an @ as its e-mail, or else as its

@@ -47,6 +47,34 @@ func TestExport_ImportsUnchangedIntoOtherDatabase(t *testing.T) {
 	}
 }
 
+// An account that must confirm its e-mail first would be one without an e-mail, which can
+// sign in. A deletion that an administrator has undone is none.
+func TestExport_LeavesOutWhatMustNotBeImported(t *testing.T) {
+	s := openStore(t, testkit.SQLite(t))
+	waiting := accounts.Account{Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1}
+	waiting.Unverified, _ = accounts.ParseEmail("ada@example.com")
+	if _, err := s.CreateAccount(t.Context(), waiting, accounts.Session{}, func(int64) []accounts.NewJob { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, s, accounts.Account{Login: "bob", LoginKey: "bob", PasswordHash: bcrypt, CredentialVersion: 3, EraseAt: s.Now(), EraseVersion: 2, Disabled: true})
+	if got := export(t, s); strings.Contains(got, "ada") || !strings.Contains(got, "bob") || strings.Contains(got, "erase_at") {
+		t.Errorf("got %s, want bob without a time of erasure", got)
+	}
+	leaving := accounts.Account{
+		Login: "carl", LoginKey: "carl", PasswordHash: bcrypt, CredentialVersion: 3, EraseAt: time.Unix(1_900_000_000, 0), EraseVersion: 3, Disabled: true,
+		EmailVerified: true, Locale: "pt-BR",
+	}
+	leaving.Email, _ = accounts.ParseEmail("carl@example.com")
+	fill(t, s, leaving)
+	if got, want := export(t, s), `"email_verified":true,"locale":"pt-BR","erase_at":"2030-03-17T17:46:40Z"}`; !strings.Contains(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	var out bytes.Buffer
+	if err := transfer.ExportPerson(t.Context(), s, "ada", &out); err != nil || !strings.Contains(out.String(), `"unverified_email": "ada@example.com"`) {
+		t.Errorf("the export of one user: got %s, %v, want the unconfirmed e-mail", out.String(), err)
+	}
+}
+
 func noFollowUp([]transfer.Outcome) transfer.FollowUp { return transfer.FollowUp{} }
 
 func fill(t *testing.T, s *store.Store, a accounts.Account) {
@@ -73,6 +101,11 @@ func drawAccount(t *rapid.T, number int) accounts.Account {
 	}
 	if rapid.Bool().Draw(t, "has e-mail") {
 		a.Email, _ = accounts.ParseEmail(fmt.Sprintf("User%d@Example.com", number))
+		a.EmailVerified = rapid.Bool().Draw(t, "confirmed")
+	}
+	a.Locale = rapid.SampledFrom([]string{"", "en", "pt-BR"}).Draw(t, "locale")
+	if a.Disabled && rapid.Bool().Draw(t, "leaving") {
+		a.EraseAt, a.EraseVersion = time.UnixMicro(rapid.Int64Range(1, 1<<51).Draw(t, "erase at")).UTC(), 1
 	}
 	text := rapid.OneOf(rapid.StringOf(rapid.SampledFrom([]rune("aЖ é\"\\'<>&?$\u2028{}"))), rapid.Just(`\u0000`)) // six characters
 	if name := text.Draw(t, "name"); name != "" {
@@ -202,6 +235,7 @@ func TestExportPerson_LeavesOutAddressesAndNamesOfOthers(t *testing.T) {
 			happenedTo(id, personal.EventRegistered, personal.ActorUser, "192.0.2.1"),
 			happenedTo(id, personal.EventSignedIn, "", "192.0.2.2"), // by version 0.1.0
 			happenedTo(id, personal.EventEmailChanged, personal.ActorUser, "192.0.2.3"),
+			happenedTo(id, personal.EventExported, personal.ActorUser, "192.0.2.4"),
 		}
 		others := []accounts.NewJob{
 			happenedTo(id, personal.EventSignInFailed, personal.ActorUser, "198.51.100.1"),

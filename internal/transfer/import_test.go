@@ -17,6 +17,7 @@ import (
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/transfer"
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -24,11 +25,11 @@ func TestImport_CSV(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		r := newRun(t, s)
-		done := r.file(t, transfer.CSV, "\ufefflogin,email,name,password_hash,disabled,created,id,city,age,interests,vip,street\r\n"+
-			`Ada,Ada@Example.com,"Lovelace, ""Ada""",`+bcrypt+`,no,2020-01-02 03:04:05.5,7,kazan,36,"[""engines"",""poetry""]",true,"St James`+"\n"+
+		done := r.file(t, transfer.CSV, "\ufefflogin,email,name,password_hash,disabled,created,id,city,age,interests,vip,email_verified,locale,erase_at,street\r\n"+
+			`Ada,Ada@Example.com,"Lovelace, ""Ada""",`+bcrypt+`,no,2020-01-02 03:04:05.5,7,kazan,36,"[""engines"",""poetry""]",true,yes,en-GB,,"St James`+"\n"+
 			`Square"`+"\r\n\n"+
-			"bob@example.com,BOB@example.com,,"+md5+`,1,1600000000,,,,"[""chess""]",,`+"\n"+
-			"x,,,,,,,,,,,")
+			"bob@example.com,BOB@example.com,,"+md5+`,1,1600000000,,,,"[""chess""]",,0,,1700000000,`+"\n"+
+			"x,,,,,,,,,,,,,,")
 		if done.Imported != 2 || r.report.String() != "6: login: too_short; password_hash: required\n" {
 			t.Fatalf("got %+v and refused\n%s", done, r.report.String())
 		}
@@ -40,6 +41,7 @@ func TestImport_CSV(t *testing.T) {
 				"city": "kazan", "age": int64(36), "interests": []string{"engines", "poetry"}, "vip": true, "street": "St James\nSquare",
 			},
 			Created: time.Date(2020, 1, 2, 3, 4, 5, 500_000_000, time.UTC), Updated: time.Date(2020, 1, 2, 3, 4, 5, 500_000_000, time.UTC),
+			EmailVerified: true, Locale: "en-GB",
 		}, account(t, s, "ada")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -54,6 +56,7 @@ func TestImport_CSV(t *testing.T) {
 			Email: accounts.Email{Address: "BOB@example.com", Key: "bob@example.com"}, CredentialVersion: 1,
 			Fields: userfields.Values{"interests": []string{"chess"}}, Disabled: true,
 			Created: time.Unix(1600000000, 0).UTC(), Updated: time.Unix(1600000000, 0).UTC(),
+			EraseAt: time.Unix(1700000000, 0).UTC(), EraseVersion: 1,
 		}, bob); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -118,6 +121,9 @@ func TestImport_RefusesNDJSONRowWithReasons(t *testing.T) {
 		"exported fields":                                {`{"login":"anna","fields":{"a":{}},"password_hash":"` + bcrypt + `"}`, "fields: a value has no type of user fields"},
 		"exported and checked":                           {`{"login":"anna","fields":{"city":"nowhere","gone":"nowhere"},"password_hash":"` + bcrypt + `"}`, "city: not_in_list"},
 		"a field twice":                                  {`{"login":"anna","city":"kazan","fields":{"city":"kazan"},"password_hash":"` + bcrypt + `"}`, `"city" is repeated`},
+		"a confirmed e-mail that is missing":             {`{"login":"anna","email_verified":true,"password_hash":"` + bcrypt + `"}`, "email: required"},
+		"an erasure of an enabled account":               {`{"login":"anna","erase_at":"2030-01-01","password_hash":"` + bcrypt + `"}`, "disabled: required"},
+		"no locale, no boolean, no time":                 {`{"login":"anna","email_verified":"maybe","locale":"?","erase_at":"soon","disabled":true,"password_hash":"` + bcrypt + `"}`, "email_verified: invalid_type; erase_at: invalid_format; locale: invalid_format"},
 		"no way to sign in":                              {`{"login":"anna","password_hash":"!"}`, "email: required"},
 		"a NUL":                                          {`{"login":"anna","fields":{"a":"\u0000"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL cannot store"},
 		"a NUL in a list":                                {`{"login":"anna","fields":{"a":["b","\u0000"]},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL cannot store"},
@@ -414,5 +420,32 @@ func TestImport_RefusesValuesBeyondTypeLimit(t *testing.T) {
 		"boris,"+bcrypt+","+strings.Repeat("ж", 20_001)+"\n")
 	if done.Imported != 1 || r.report.String() != "3: street: too_long\n" {
 		t.Errorf("got %+v and refused\n%s", done, r.report.String())
+	}
+}
+
+// A schema may have user fields with the names of columns that came later.
+func TestImport_UserFieldWithTheNameOfAColumn(t *testing.T) {
+	schema, err := userfields.Compile([]personal.Field{{Name: "locale", Type: personal.TypeText}, {Name: "city", Type: personal.TypeText}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, testkit.SQLite(t))
+	r := newRun(t, s)
+	r.Schema = schema
+	r.file(t, transfer.NDJSON, `{"login":"anna","locale":"ru","fields":{"locale":"Sakha"},"city":"x","password_hash":"`+bcrypt+`"}
+{"login":"bert","fields":{"locale":"Sakha"},"password_hash":"`+bcrypt+`"}
+{"login":"carl","locale":"ru","password_hash":"`+bcrypt+`"}`)
+	const how = `a user field has this name, too: write NDJSON, with the user fields in an object "fields"`
+	if want := "3: locale: " + how + "\n"; r.report.String() != want {
+		t.Errorf("got refused %q, want %q", r.report.String(), want)
+	}
+	for login, want := range map[string]string{"anna": "ru", "bert": ""} {
+		if a := account(t, s, login); a.Locale != want || a.Fields["locale"] != "Sakha" {
+			t.Errorf("%s: got locale %q and fields %v, want locale %q and the user field", login, a.Locale, a.Fields, want)
+		}
+	}
+	_, err = r.Run(t.Context(), strings.NewReader("login,password_hash,locale\n"), transfer.CSV)
+	if want := `column "locale": ` + how; err == nil || err.Error() != want {
+		t.Errorf("CSV: got %v, want %s", err, want)
 	}
 }

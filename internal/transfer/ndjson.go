@@ -73,7 +73,7 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 		if name == columnFields {
 			err = j.readFields(&r, value)
 		} else {
-			err = r.set(name, value)
+			err = read(r.columns, name, value)
 		}
 		if err != nil {
 			return r, err
@@ -85,19 +85,34 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return r, errors.New("text follows the JSON object")
 	}
-	return r, nil
+	return r, j.checkNames(r)
 }
 
-// set sets a column. A name may be in the object or in its fields, but not in both.
-func (r *record) set(name string, value json.RawMessage) error {
-	if _, twice := r.columns[name]; twice {
-		return fmt.Errorf("%.40q is repeated", name)
-	}
+// read reads a value into columns.
+func read(columns map[string]personal.Input, name string, value json.RawMessage) error {
 	var in personal.Input
 	if err := json.Unmarshal(value, &in); err != nil {
 		return errNoObject
 	}
-	r.columns[name] = in
+	columns[name] = in
+	return nil
+}
+
+// inFields says how to import a user field that has the name of a column.
+const inFields = `write NDJSON, with the user fields in an object "fields"`
+
+// checkNames returns an error if a name is in the object and in its fields, or is that
+// of a column and of a user field, while no object fields tells them apart.
+func (j *jsonRecords) checkNames(r record) error {
+	for name := range r.columns {
+		_, twice := r.fields[name]
+		switch {
+		case !isColumn(name) && twice:
+			return fmt.Errorf("%.40q is repeated", name)
+		case isColumn(name) && j.fields[name] && r.fields == nil:
+			return fmt.Errorf("%s: a user field has this name, too: "+inFields, name)
+		}
+	}
 	return nil
 }
 
@@ -109,10 +124,10 @@ func (j *jsonRecords) readFields(r *record, value json.RawMessage) (err error) {
 	if json.Unmarshal(value, &fields) != nil {
 		return errors.New("fields: not an object")
 	}
-	r.stored = userfields.Values{}
+	r.fields, r.stored = map[string]personal.Input{}, userfields.Values{}
 	for name, value := range fields {
 		if j.fields[name] {
-			err = r.set(name, value)
+			err = read(r.fields, name, value)
 		} else {
 			r.stored[name], err = storable(name, userfields.DecodeValue(value))
 		}

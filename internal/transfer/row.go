@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/language"
+
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/shared/personal"
@@ -27,8 +29,11 @@ const (
 	columnCreated  = "created"
 	columnUpdated  = "updated"
 	columnFields   = "fields"
+	columnVerified = "email_verified"
+	columnLocale   = "locale"
+	columnEraseAt  = "erase_at"
 
-	columnNames = "id, login, email, name, password_hash, disabled, created, updated"
+	columnNames = "id, login, email, email_verified, name, password_hash, disabled, erase_at, locale, created, updated"
 )
 
 func isColumn(name string) bool {
@@ -72,9 +77,21 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 	a.Login = readText(columnLogin, take(columnLogin), &invalid)
 	a.LoginKey = loginKey(a, &invalid)
 	a.Name = userfields.ParseName(take(columnName), &invalid)
-	a.Disabled = readBoolean(take(columnDisabled), &invalid)
+	a.Locale = readLocale(take(columnLocale), &invalid)
+	a.Disabled = readBoolean(columnDisabled, take(columnDisabled), &invalid)
 	a.Created = readTime(columnCreated, take(columnCreated), now, &invalid)
 	a.Updated = readTime(columnUpdated, take(columnUpdated), a.Created, &invalid)
+	a.EmailVerified = readBoolean(columnVerified, take(columnVerified), &invalid)
+	if a.EmailVerified && a.Email.Address == "" {
+		invalid.Add(columnEmail, personal.FieldErrorRequired)
+	}
+	a.EraseAt = readTime(columnEraseAt, take(columnEraseAt), time.Time{}, &invalid)
+	if !a.EraseAt.IsZero() {
+		a.EraseVersion = a.CredentialVersion
+		if !a.Disabled {
+			invalid.Add(columnDisabled, personal.FieldErrorRequired)
+		}
+	}
 	var badHash error
 	switch hash := take(columnHash); hash.Kind {
 	case personal.InputUnset:
@@ -87,6 +104,7 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 	if password.IsUnusable(a.PasswordHash) && a.Email.Key == "" { // no one could ever sign in
 		invalid.Add(columnEmail, personal.FieldErrorRequired)
 	}
+	maps.Copy(in, r.fields)
 	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // unset values
 	a.Fields = r.stored.Merge(schema.Administer(in, &invalid))
 	return a, reasons(invalid, badHash)
@@ -163,7 +181,7 @@ func loginKey(a accounts.Account, invalid *personal.FieldErrors) string {
 	return key
 }
 
-func readBoolean(in personal.Input, invalid *personal.FieldErrors) bool {
+func readBoolean(column string, in personal.Input, invalid *personal.FieldErrors) bool {
 	if in.IsZero() {
 		return false
 	}
@@ -173,8 +191,20 @@ func readBoolean(in personal.Input, invalid *personal.FieldErrors) bool {
 	case "true", "1", "on", "yes", "t", "y":
 		return true
 	}
-	invalid.Add(columnDisabled, personal.FieldErrorInvalidType)
+	invalid.Add(column, personal.FieldErrorInvalidType)
 	return false
+}
+
+// readLocale reads a BCP 47 tag of at most 35 characters (RFC 5646, section 4.4.1).
+func readLocale(in personal.Input, invalid *personal.FieldErrors) string {
+	text := readText(columnLocale, in, invalid)
+	if text == "" {
+		return ""
+	}
+	if _, err := language.Parse(text); err != nil || len(text) > 35 {
+		invalid.Add(columnLocale, personal.FieldErrorInvalidFormat)
+	}
+	return text
 }
 
 // timeLayouts are common forms of times. Without a zone a time is UTC. A fraction of

@@ -94,8 +94,9 @@ type Service interface {
 	// succeeds whether or not an account matches or needs one. Codes: validation_failed.
 	ResendVerification(ctx context.Context, r ResendVerificationRequest) error
 
-	// Export returns what is kept about the user. Codes: validation_failed, with the
-	// field error mismatch for a wrong password.
+	// Export returns what is kept about the user. A user may have three exports at once,
+	// and then one every 8 hours. Codes: validation_failed, with the field error
+	// mismatch for a wrong password.
 	Export(ctx context.Context, r ExportRequest) (Export, error)
 
 	// Delete disables the account, ends every session, and mails a token with which

@@ -70,7 +70,7 @@ func (e *StepError) Unwrap() error { return e.Err }
 // cannot do that. It, and any version that refuses the settings all the same, is started
 // with the settings that it accepted last from this manager, if there are any.
 func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, s *swap, lenient bool) (*instance, error) {
-	p, err := m.bringUpWith(ctx, entry, old, s, lenient, m.readSettings)
+	p, err := m.bringUpWith(ctx, entry, old, s, lenient, func(ctx context.Context) ([]byte, error) { return m.readSettings(ctx, entry.Manifest) })
 	var at *StepError
 	if !lenient || !isPermanent(err) || !errors.As(err, &at) || at.Step != "configure" {
 		return p, err
@@ -209,13 +209,13 @@ func (m *Manager) configure(ctx context.Context, p *instance, lenient bool, read
 }
 
 // readSettings stops waiting when ctx ends: a file system may not respond.
-func (m *Manager) readSettings(ctx context.Context) ([]byte, error) {
+func (m *Manager) readSettings(ctx context.Context, of plugincatalogue.Manifest) ([]byte, error) {
 	read := make(chan struct{})
 	var data []byte
 	var failure error
 	go func() {
 		defer close(read)
-		data, failure = m.config.Settings()
+		data, failure = m.config.SettingsFor(of)
 	}()
 	select {
 	case <-read:

@@ -26,6 +26,10 @@ type Config struct {
 	Log         *slog.Logger           // nil for slog.Default()
 	Env         []string               // NAME=value, in addition to the few variables that every plugin gets
 
+	// SettingsFor replaces Settings where they depend on the version that starts: versions
+	// refuse settings that they do not know.
+	SettingsFor func(plugincatalogue.Manifest) ([]byte, error)
+
 	// TracerProvider makes OpenTelemetry spans of the callbacks that the plugin traces; nil
 	// for none. The plugin makes its own spans, as the host's variables OTEL_… say, and
 	// only of calls that the host traces.
@@ -58,7 +62,7 @@ type Config struct {
 	CrashWindow  time.Duration // a process that dies sooner than this after it was ready has crashed: 10s
 	MemoryWindow time.Duration // so has one that the kernel killed for lack of memory sooner than this: 1h
 	CrashLimit   int           // crashes in a row that make a version fail: 5
-	FailureRetry time.Duration // between starts of a version that failed: 30s
+	FailureRetry time.Duration // between starts of a version that failed, and between attempts to settle one: 30s
 
 	Bake    time.Duration // how long the old process stays warm after a swap: 60s; negative for no bake
 	OnEvent func(Event)   // gets every event; must be safe for concurrent use, and fast; nil for none
@@ -83,8 +87,13 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	c.Log = tracing.WithTraceID(cmp.Or(c.Log, slog.Default()))
-	if c.Settings == nil {
-		c.Settings = func() ([]byte, error) { return nil, nil }
+	if settings := c.Settings; c.SettingsFor == nil {
+		c.SettingsFor = func(plugincatalogue.Manifest) ([]byte, error) {
+			if settings == nil {
+				return nil, nil
+			}
+			return settings()
+		}
 	}
 	if c.OnEvent == nil {
 		c.OnEvent = func(Event) {}

@@ -43,6 +43,7 @@ func Run(t *testing.T, open Open) {
 		{"deletion", deletionCases},
 		{"attempts", attemptCases},
 		{"jobs", jobCases},
+		{"exports", exportCases},
 		{"transfer", transferCases},
 		{"pruning", pruneCases},
 		{"races", raceCases},

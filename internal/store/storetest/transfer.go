@@ -22,6 +22,7 @@ var transferCases = []testCase{
 		name := "Ada ' \\ ? Лавлейс"
 		full, bare := w.newAccount(), w.newAccount()
 		full.Name, full.Disabled = &name, true
+		full.EmailVerified, full.Locale, full.EraseAt, full.EraseVersion = true, "pt-BR", w.Now().Add(time.Hour), 1
 		bare.Email, bare.Fields = accounts.Email{}, nil
 		outcomes := w.add(full, bare)
 		for i, want := range []accounts.Account{full, bare} {
@@ -188,6 +189,22 @@ var transferCases = []testCase{
 			t.Errorf("got %d bare hashes of %d, %v, want 1 of 3", left, all, err)
 		}
 	}},
+	{"accounts are counted by state", func(t *testing.T, w *world) {
+		confirmed, bare, enabledAgain, leaving, waiting := w.newAccount(), w.newAccount(), w.newAccount(), w.newAccount(), w.newAccount()
+		confirmed.EmailVerified = true
+		bare.Email = accounts.Email{}
+		for _, a := range []*accounts.Account{&enabledAgain, &leaving} {
+			a.EmailVerified, a.EraseAt, a.EraseVersion = true, w.Now(), 1
+		}
+		leaving.Disabled = true
+		w.add(confirmed, bare, enabledAgain, leaving, w.newAccount(), w.newAccount())
+		waiting.Email, waiting.Unverified = accounts.Email{}, waiting.Email
+		w.create(waiting)
+		got, err := w.CountAccountStates(t.Context())
+		if want := (store.AccountStates{Unconfirmed: 2, Waiting: 1, Leaving: 1}); err != nil || got != want {
+			t.Errorf("got %+v, %v, want %+v", got, err, want)
+		}
+	}},
 }
 
 // add adds accounts and returns their outcomes.
@@ -205,6 +222,7 @@ type transferStore interface {
 	transfer.PersonSource
 	transfer.BareStore
 	CountAccounts(ctx context.Context) (all, bare int64, err error)
+	CountAccountStates(ctx context.Context) (store.AccountStates, error)
 }
 
 func (w *world) wantAccount(want accounts.Account) {

@@ -53,6 +53,7 @@ func Run(t *testing.T, start Start) {
 		"deletion disables the account and ends its sessions":             testDelete,
 		"mailed token undoes the deletion, once":                          testUndoDelete,
 		"mail after a registration confirms the e-mail":                   testVerification,
+		"export has everything about the user, and asks for the password": testExport,
 		"fields include all but the hidden ones":                          testFields,
 		"passed deadline is an error":                                     testDeadline,
 	} {

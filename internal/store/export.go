@@ -1,0 +1,31 @@
+package store
+
+import (
+	"context"
+
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// KnownAddresses implements accounts.ExportStore.
+func (s *Store) KnownAddresses(ctx context.Context, accountID int64) ([]personal.KnownAddress, error) {
+	var rows []struct {
+		Place string
+		Seen  micros
+	}
+	err := s.scan(ctx, "read known addresses",
+		s.read.NewRaw("SELECT place, seen FROM personal_places WHERE account_id = ? ORDER BY seen DESC, place", accountID), &rows)
+	known := make([]personal.KnownAddress, len(rows))
+	for i, row := range rows {
+		known[i] = personal.KnownAddress{Address: row.Place, LastSeen: row.Seen.time()}
+	}
+	return known, err
+}
+
+// WaitingJobs implements accounts.ExportStore.
+func (s *Store) WaitingJobs(ctx context.Context, accountID int64, except outbox.Kind, limit int) ([]outbox.Job, error) {
+	var rows []jobRow
+	err := s.scan(ctx, "read waiting jobs", s.read.NewSelect().Model(&rows).
+		Where("account_id = ?", accountID).Where("kind <> ?", except).Order("id DESC").Limit(int64(limit)))
+	return convert(rows, (*jobRow).job), err
+}

@@ -1,0 +1,62 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+var exportCases = []testCase{
+	{"known addresses of one account, the last seen first", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		other, _ := w.createAny()
+		var want []personal.KnownAddress
+		for _, address := range []string{"192.0.2.2", "192.0.2.1", "2001:db8::/64"} {
+			w.must(w.AddKnownAddress(t.Context(), a.ID, address, 9))
+			want = append([]personal.KnownAddress{{Address: address, LastSeen: w.Now()}}, want...)
+			w.pass(time.Hour)
+		}
+		w.must(w.AddKnownAddress(t.Context(), other.ID, "198.51.100.1", 9))
+		got, err := w.KnownAddresses(t.Context(), a.ID)
+		w.must(err)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}},
+	{"waiting jobs of one account, except a kind, the latest first up to a limit", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		other, _ := w.createAny()
+		type seen struct {
+			Kind    outbox.Kind
+			Created time.Time
+		}
+		var want []seen
+		for _, j := range []struct {
+			kind    outbox.Kind
+			account int64
+			listed  bool
+		}{
+			{"mail", a.ID, false}, {"notice", a.ID, true}, {"event", a.ID, false}, {"mail", a.ID, true}, {"mail", other.ID, false}, {"mail", 0, false},
+		} {
+			w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: j.kind, AccountID: j.account, Payload: []byte("{}")}))
+			if j.listed {
+				want = append([]seen{{j.kind, w.Now()}}, want...)
+			}
+			w.pass(time.Second)
+		}
+		jobs, err := w.WaitingJobs(t.Context(), a.ID, "event", 2)
+		w.must(err)
+		var got []seen
+		for _, j := range jobs {
+			got = append(got, seen{j.Kind, j.Created})
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}},
+}

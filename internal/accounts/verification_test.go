@@ -426,6 +426,7 @@ func TestVerification_RecoveryAndEmailChangeConfirm(t *testing.T) {
 		before := len(f.host.Mails())
 
 		f.clock.Advance(time.Hour)
+		f.drain(t)
 		f.setEmail(t, id, "second@example.com")
 		f.wantState(t, id, "second@example.com", false, "")
 		f.drain(t)

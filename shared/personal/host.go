@@ -37,7 +37,9 @@ type Eraser interface {
 	// EraseUser is told that a user was erased, so that the host can erase what it
 	// keeps about them. It is called at least once for each erasure, whoever caused
 	// it; the id is never used again. After an error the module calls it again, at most
-	// ten minutes apart, until it returns nil.
+	// ten minutes apart, until it returns nil. It must return nil for a user of whom
+	// nothing is kept. Events of the user that the host had not accepted before can
+	// follow; the last one is [EventUserDeleted].
 	EraseUser(ctx context.Context, userID int64) error
 }
 

@@ -157,6 +157,8 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 	}
 	message := x.Message
 	switch {
+	case x.RetryAfter >= 2*3600: // of exports
+		message += " " + s.text(r, "wait_hours", (x.RetryAfter+3599)/3600)
 	case x.RetryAfter >= 120:
 		message += " " + s.text(r, "wait_minutes", (x.RetryAfter+59)/60)
 	case x.RetryAfter > 0:

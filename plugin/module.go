@@ -38,7 +38,6 @@ const healthTimeout = time.Second
 // module is a configured plugin process.
 type module struct {
 	version  func() (string, error)
-	badTexts error // invalid templates of mails; preflight reports them
 	service  *accounts.Service
 	store    *store.Store
 	worker   *outbox.Worker
@@ -47,7 +46,8 @@ type module struct {
 	settings settings
 	unknown  unknownKeys // settings that are ignored
 	rules    []rule
-	settles  bool // the host calls Settle
+	texts    pluginrpc.Check // of the templates of mails
+	settles  bool            // the host calls Settle
 	measured *measurements
 	log      *slog.Logger
 
@@ -115,9 +115,13 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		if err != nil {
 			return nil, fmt.Errorf("opening the database: %w", err)
 		}
-		texts, badTexts := mailtext.Load(s.Mail.Templates)
+		texts, err := mailtext.Load(s.Mail.Templates)
+		checked := passed("mail")
+		if err != nil { // an outage is worse than a built-in text
+			checked = pluginrpc.Check{Name: "mail", Warning: c.LenientSettings, Reason: "mail.templates: " + err.Error()}
+		}
 		m := &module{
-			version: version, store: db, hasher: hasher, settings: s, unknown: unknown, settles: c.Settles, badTexts: badTexts,
+			version: version, store: db, hasher: hasher, settings: s, unknown: unknown, texts: checked, settles: c.Settles,
 			measured: measured, log: log, learn: make(chan struct{}, 1),
 		}
 		m.worker = &outbox.Worker{
@@ -208,11 +212,7 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 	default:
 		report.Checks = append(report.Checks, pluginrpc.Check{Name: "database", Reason: err.Error()})
 	}
-	mail := passed("mail")
-	if m.badTexts != nil {
-		mail = pluginrpc.Check{Name: "mail", Reason: "mail.templates: " + m.badTexts.Error()}
-	}
-	report.Checks = append(report.Checks, mail)
+	report.Checks = append(report.Checks, m.texts)
 	return report, nil
 }
 

@@ -84,7 +84,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 	}
 	h.manager, err = pluginmanager.New(pluginmanager.Config{
 		Catalogue:   h.catalogue,
-		Host:        h.callbacks,
+		Host:        &callbacks{h.callbacks},
 		DatabaseURL: c.databaseURL,
 		SettingsFor: settingsSource(c.flags.Settings, h.url, c.relay == nil),
 		RunDir:      h.folder.path("run"),
@@ -123,6 +123,17 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		log.Warn("--debug-plugin is for development: the plugin gets no health checks, and calls have no time limits")
 	}
 	return h, nil
+}
+
+// callbacks are the ready parts, and a [personal.Eraser].
+type callbacks struct{ *personalhost.Host }
+
+// EraseUser shows where a CMS erases what it keeps under a user's id: orders, comments,
+// pictures. The sample keeps nothing under it, only the log, which then says that the
+// user was erased. Captured mails name addresses, and are deleted on the page Mailbox.
+func (c *callbacks) EraseUser(ctx context.Context, userID int64) error {
+	c.Log.InfoContext(ctx, "user erased", "user_id", userID)
+	return nil
 }
 
 // openFolder locks the data folder and opens everything in it but the catalogue.

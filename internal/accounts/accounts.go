@@ -132,7 +132,7 @@ type Account struct {
 	Disabled          bool
 	Created, Updated  time.Time
 
-	Locale        string // BCP 47: the language of mails that no request of the user causes; "" if unknown
+	Locale        string // as [mailtext.Set.Write] takes it: the languages of mails that no request of the user causes; "" if unknown
 	EmailVerified bool   // whether Email was confirmed
 	Unverified    Email  // the address that must be confirmed before the first sign-in; zero: none
 

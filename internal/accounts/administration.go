@@ -187,7 +187,7 @@ func (s *Service) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) 
 
 // SetEmail implements [personal.Administration]. The address is unconfirmed, and its
 // owner is asked to confirm it. An account that waits for its address to be confirmed
-// waits no longer: the administrator vouches for its user, who can sign in.
+// waits no longer: the administrator vouches for its user. They can sign in.
 func (s *Service) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
 	var email Email
 	if r.Email != "" {

@@ -72,7 +72,7 @@ func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Ti
 	}
 	id, version, now := who.account.ID, who.account.CredentialVersion, s.store.Now()
 	request := newMailRequest(ctx)
-	request.Locale, request.Address = cmp.Or(who.account.Locale, request.Locale), personal.CallFrom(ctx).Address
+	request.Address = personal.CallFrom(ctx).Address
 	eraseAt := now.Add(s.settings.DeletionGrace)
 	err = s.store.RequestDeletion(ctx, id, version, eraseAt,
 		s.event(ctx, personal.ActorUser, personal.EventDeletionRequested, id),
@@ -83,8 +83,12 @@ func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Ti
 	return eraseAt.UTC(), nil
 }
 
+// errMailWaits makes the job of a mail run again later.
+var errMailWaits = errors.New("the address got too many mails of this kind lately; this one waits")
+
 // sendDeletion mails the token that undoes a deletion, if that still stands and the
-// account has an e-mail.
+// account has an e-mail. A mail above the limit waits: without it, only an administrator
+// could undo the deletion.
 func (s *Service) sendDeletion(ctx context.Context, _ int64, r deletionJob) error {
 	account, err := s.store.Account(ctx, r.AccountID)
 	if errors.Is(err, ErrNotFound) {
@@ -96,6 +100,14 @@ func (s *Service) sendDeletion(ctx context.Context, _ int64, r deletionJob) erro
 	lifetime := account.EraseAt.Sub(s.store.Now())
 	if !account.Deleted() || account.EraseVersion != r.Version || account.Email.Key == "" || lifetime <= 0 {
 		return nil
+	}
+	r.Locale = cmp.Or(account.Locale, r.Locale)
+	granted, err := s.reserveMail(ctx, mailtext.Deletion, r.mailRequest, account.Email)
+	if err == nil && !granted {
+		err = errMailWaits
+	}
+	if err != nil {
+		return err
 	}
 	letter := mailtext.Letter{Lifetime: lifetime, Time: r.Time, Address: r.Address, EraseAt: account.EraseAt}
 	return s.mailToken(ctx, mailtext.Deletion, r.mailRequest, account.Email.Address, s.settings.DeletionURL, letter, MailToken{

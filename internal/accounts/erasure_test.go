@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
@@ -29,7 +30,7 @@ var disappearances = map[string]struct {
 }{
 	"by an administrator": {
 		func(f *fixture, t *testing.T) int64 { return f.leaveTraces(t).UserID },
-		(*fixture).delete, append(allTraces, userTraces...),
+		(*fixture).delete, slices.Concat(allTraces, userTraces, []string{string(mailtext.NewAddress)}),
 	},
 	"after a deletion": {
 		func(f *fixture, t *testing.T) int64 {
@@ -111,6 +112,9 @@ func TestErasure_LeavesNoTrace(t *testing.T) {
 				f.ask(t, personal.RecoverRequest{Login: "bob"}, "203.0.113.1")
 				if missing := slices.DeleteFunc(slices.Clone(d.traces), func(trace string) bool { return len(find(t, pools, trace)) > 0 }); len(missing) > 0 {
 					t.Fatalf("got no trace of %q before the erasure", missing)
+				}
+				if kinds := dump(t, pools)["personal_jobs.kind"]; len(d.traces) > len(allTraces) && !slices.Contains(kinds, "notice") {
+					t.Fatalf("got waiting jobs %v, want a notice among them", kinds)
 				}
 				d.erase(f, t, id)
 				for _, trace := range slices.Concat(allTraces, userTraces) {

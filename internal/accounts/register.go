@@ -33,7 +33,7 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	account, prepared, invalid := s.newAccount(ctx, r, schema)
 	attempt := s.perNetwork(ctx, "register", s.settings.Throttle.Register)
 	required := s.verificationRequired()
-	if !required { // else nobody learns here that an e-mail is taken
+	if !required { // else no caller learns here that an e-mail is taken
 		attempt = append(attempt, s.takenEmail(ctx, true)...)
 	}
 	if invalid != nil { // refused like any other attempt, but not charged
@@ -69,7 +69,7 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 // hash, and the password prepared for hashing.
 func (s *Service) newAccount(ctx context.Context, r personal.RegisterRequest, schema *userfields.Schema) (account Account, prepared string, err error) {
 	invalid := maps.Clone(r.FieldErrors)
-	account = Account{Login: r.Login, CredentialVersion: 1, Locale: personal.CallFrom(ctx).Locale}
+	account = Account{Login: r.Login, CredentialVersion: 1, Locale: mailLocale(ctx)}
 	var code personal.FieldErrorCode
 	account.LoginKey, code = LoginKey(r.Login)
 	check(&invalid, "login", code)

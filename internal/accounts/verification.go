@@ -118,7 +118,7 @@ func (s *Service) sendVerification(ctx context.Context, accountID int64, r verif
 
 // sendRegistrationAttempt tells the owner of an address that an account was registered
 // with it, which that account will not get. A disabled account's user is told too:
-// they may be the one who has registered, and waits for a mail.
+// the registration may be theirs, and then they wait for a mail.
 func (s *Service) sendRegistrationAttempt(ctx context.Context, ownerID int64, r verificationJob) error {
 	owner, err := s.store.Account(ctx, ownerID)
 	if errors.Is(err, ErrNotFound) {
@@ -169,7 +169,7 @@ func (s *Service) resendVerification(ctx context.Context, r recoveryJob) error {
 
 // findUnverified returns the account that a request means, 0 for none. An address
 // alone means the account that has it as its e-mail or, without one, the only account
-// that waits for it: if several wait, a stranger could choose which of them the
+// that waits for it: if several wait, another caller could choose which of them the
 // address's owner confirms.
 func (s *Service) findUnverified(ctx context.Context, r recoveryJob) (accountID int64, err error) {
 	email, _ := ParseEmail(r.Email)

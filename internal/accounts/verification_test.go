@@ -102,14 +102,14 @@ func (f *fixture) published(t *testing.T, id int64) (types []personal.EventType)
 func TestVerification_OptionalMailsATokenAndSignsIn(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url, optional)
-		ctx := personal.WithCall(t.Context(), personal.Call{Locale: "ru-RU"})
+		ctx := personal.WithCall(t.Context(), personal.Call{Locale: "ru-RU", Languages: "kk,ru-RU"})
 		in, err := f.apply(ctx, "ada", "ada@example.com")
 		if err != nil || in.Profile.EmailVerified || in.Credentials.UserHash == "" {
 			t.Fatalf("got %+v, error %v; want a session and an unconfirmed e-mail", in, err)
 		}
 		id := in.Credentials.UserID
-		if a, err := f.store.Account(t.Context(), id); err != nil || a.Locale != "ru-RU" {
-			t.Errorf("got locale %q, error %v, want that of the registration", a.Locale, err)
+		if a, err := f.store.Account(t.Context(), id); err != nil || a.Locale != "kk,ru-RU" {
+			t.Errorf("got locale %q, error %v, want the languages of the registration", a.Locale, err)
 		}
 		f.drain(t)
 		f.wantRecipients(t, "ada@example.com")

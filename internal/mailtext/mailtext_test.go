@@ -136,8 +136,10 @@ func TestLoad_NamesFileLineAndRemedy(t *testing.T) {
 			"recovery.de.txt", "Subject: {{if .Link}}Neues Passwort{{end}}\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is empty",
 		},
 		"a subject of two lines":          {"recovery.de.txt", "Subject: a{{\"\\r\\nBcc: eve@example.com\"}}\n\n{{.Token}}\n", "recovery.de.txt:1: the subject must be one line"},
+		"another header":                  {"recovery.de.txt", "Subject: a\nBcc: eve@example.com\n\n{{.Token}}\n", "recovery.de.txt:2: a mail has no header but the subject"},
+		"a subject that goes on":          {"recovery.de.txt", "Subject: a\r\n b\r\n\r\n{{.Token}}\r\n", "recovery.de.txt:2: a mail has no header but the subject"},
 		"a separator of lines":            {"recovery.de.txt", "Subject: a\u2028b\n\n{{.Token}}\n", "recovery.de.txt:1: the subject must be one line"},
-		"an action over two lines":        {"recovery.de.txt", "Subject: {{if .Link}}a\nBcc: b{{end}}\n{{.Token}}\n", "recovery.de.txt:1: unexpected EOF"},
+		"an action over two lines":        {"recovery.de.txt", "Subject: {{if .Link}}a\nb{{end}}\n{{.Token}}\n", "recovery.de.txt:1: unexpected EOF"},
 		"a syntax error":                  {"recovery.de.txt", "Subject: a\n\n{{.Token}}\n{{if .Link}\n", "recovery.de.txt:4: bad character"},
 		"a missing end":                   {"recovery.de.html", "<p>{{.Token}}\n{{if .Link}}\n", "recovery.de.html:3: unexpected EOF"},
 		"a misspelt field":                {"recovery.de.txt", "Subject: a\n\n{{.Tokn}}\n", "recovery.de.txt:3:2: .Tokn does not exist: this mail has .Token, .Link, .Minutes, .Hours"},
@@ -245,7 +247,7 @@ func TestLoad_AcceptsWhatEditorsAndMountsAdd(t *testing.T) {
 
 func TestWrite_TakesTheLanguageThatFits(t *testing.T) {
 	set := load(t, folder(t,
-		"recovery.de.txt", "Subject: Deutsch\n\n{{.Token}}", "recovery.pt-BR.txt", "Subject: Português\n\n{{.Token}}",
+		"recovery.de.txt", "Subject: Deutsch\n\n{{.Token}}", "recovery.pt-BR.txt", "Subject: Português\n{{.Token}}",
 		"recovery.gsw-AT.txt", "Subject: Alemannisch\n\n{{.Token}}", "recovery.gsw-AT.html", "<i>{{.Token}}</i>",
 		"recovery.en.txt", "Subject: Site's own\n\n{{.Token}}"))
 	for _, test := range []struct {

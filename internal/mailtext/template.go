@@ -6,6 +6,7 @@ import (
 	"html"
 	htmltemplate "html/template"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -102,6 +103,10 @@ func asHTML(locale language.Tag, subject, text, link string) string {
 
 const subjectPrefix = "Subject:"
 
+// moreHeader matches a line below the subject that is meant to continue it, or to be
+// another header.
+var moreHeader = regexp.MustCompile(`\A(?:[ \t]+\S|[A-Za-z-]+:)`)
+
 // parseText parses a file KIND.LOCALE.txt. Its errors begin with the file's name and a
 // line.
 func parseText(k Kind, file, source string) (subject, text *template.Template, err error) {
@@ -112,6 +117,9 @@ func parseText(k Kind, file, source string) (subject, text *template.Template, e
 	first, ok := strings.CutPrefix(first, subjectPrefix)
 	if !ok {
 		return nil, nil, fmt.Errorf("%s:1: the first line must be the subject: write it like %s Set a new password", file, subjectPrefix)
+	}
+	if moreHeader.MatchString(body) {
+		return nil, nil, fmt.Errorf("%s:2: a mail has no header but the subject, which is one line: leave the line below it empty", file)
 	}
 	// Positions in errors are those in the file.
 	if subject, err = parseTemplate(k, file, strings.Repeat(" ", len(subjectPrefix))+first); err != nil {

@@ -1,7 +1,6 @@
 package system
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -17,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/internal/store/dbconn"
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
@@ -84,7 +83,7 @@ func TestDisabledAccount_IsRefusedEverywhere(t *testing.T) {
 		u, other := s.newUser(t), s.newUser(t)
 		next := s.refresh(t, u.pair)
 		s.postAs(t, next, "email/", params{"password": u.password, "email": "new-" + u.email}).want(t, "")
-		token := s.mailTo(t, "new-"+u.email).token(t)
+		token := s.mailTo(t, mailtext.EmailChange, "new-"+u.email).token(t)
 		disable(t, database, u.login)
 
 		s.wantDead(t, "a session of a disabled account", next)
@@ -97,8 +96,8 @@ func TestDisabledAccount_IsRefusedEverywhere(t *testing.T) {
 		for _, login := range []string{u.login, other.login} { // the mails are sent in this order
 			s.post(t, "recover/", params{"login": login}).want(t, "")
 		}
-		s.mailTo(t, other.email)
-		if n := len(s.mailsTo(t, u.email)); n != 0 {
+		s.mailTo(t, mailtext.Recovery, other.email)
+		if n := len(s.mailsTo(t, mailtext.Recovery, u.email)); n != 0 {
 			t.Errorf("got %d recovery mails to a disabled account, want none", n)
 		}
 		s.wantAlive(t, "another account's session", other.pair)
@@ -111,18 +110,8 @@ func TestDisabledAccount_IsRefusedEverywhere(t *testing.T) {
 // disable disables an account in the database, without an event.
 func disable(t testing.TB, database, login string) {
 	t.Helper()
-	pools, err := dbconn.Open(database, dbconn.RequestLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pools.Close()
-	// The login is one of our own making.
-	done, err := pools.Write.ExecContext(context.Background(), "UPDATE personal_accounts SET disabled = (1 = 1) WHERE login = '"+login+"'")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := done.RowsAffected(); err != nil || n != 1 {
-		t.Fatalf("%d accounts were disabled: %v", n, err)
+	if n := execute(t, database, "UPDATE personal_accounts SET disabled = (1 = 1) WHERE login = '"+login+"'"); n != 1 {
+		t.Fatalf("%d accounts were disabled, want 1", n)
 	}
 }
 
@@ -391,7 +380,7 @@ var mailLink = regexp.MustCompile(`href="(/admin/mail/message/[^"]*)"`)
 func testReadMail(t *testing.T, s *system, admin string) {
 	u := s.newUser(t)
 	s.post(t, "recover/", params{"login": u.login}).want(t, "")
-	token := s.mailTo(t, u.email).token(t)
+	token := s.mailTo(t, mailtext.Recovery, u.email).token(t)
 	path := html.UnescapeString(mailLink.FindStringSubmatch(s.adminPage(t, admin, "/admin/mail"))[1])
 	for _, below := range []string{"", "/html", "/source"} {
 		if page := s.adminPage(t, admin, path+below); !strings.Contains(page, token) {

@@ -40,6 +40,7 @@ var statusOf = map[string]int{
 	"invalid_credentials":    http.StatusUnauthorized,
 	"unauthenticated":        http.StatusUnauthorized,
 	"account_disabled":       http.StatusForbidden,
+	"email_unverified":       http.StatusForbidden,
 	"not_found":              http.StatusNotFound,
 	"method_not_allowed":     http.StatusMethodNotAllowed,
 	"already_exists":         http.StatusConflict,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
@@ -207,13 +208,13 @@ func (c *conversation) playEmail(t *testing.T, anna user) {
 	c.post(t, "mail requested", "email/", anna.pair, params{"password": anna.password, "email": "next@mail.example"})
 	c.post(t, "nothing sent", "email_confirm/", pair{}, params{})
 	c.post(t, "unknown token", "email_confirm/", pair{}, params{"token": "nonsense"})
-	token := c.mailTo(t, "next@mail.example").token(t)
+	token := c.mailTo(t, mailtext.EmailChange, "next@mail.example").token(t)
 	c.post(t, "confirmed", "email_confirm/", pair{}, params{"token": token})
 	c.post(t, "used token", "email_confirm/", pair{}, params{"token": token})
 	c.get(t, "new address", "profile/", anna.pair)
 
 	c.post(t, "mail requested", "email/", clara.pair, params{"password": clara.password, "email": "dora@mail.example"})
-	token = c.mailTo(t, "dora@mail.example").token(t)
+	token = c.mailTo(t, mailtext.EmailChange, "dora@mail.example").token(t)
 	c.newUserNamed(t, "dora", nil)
 	c.post(t, "taken in the meantime", "email_confirm/", pair{}, params{"token": token})
 }
@@ -223,7 +224,7 @@ func (c *conversation) playRecovery(t *testing.T) {
 	c.post(t, "nothing sent", "recover/", pair{}, params{})
 	c.post(t, "unknown login", "recover/", pair{}, params{"login": "zoe"})
 	c.post(t, "login and email", "recover/", pair{}, params{"login": "erika", "email": erika.email})
-	token := c.mailTo(t, erika.email).token(t)
+	token := c.mailTo(t, mailtext.Recovery, erika.email).token(t)
 	c.post(t, "nothing sent", "recover_confirm/", pair{}, params{})
 	c.post(t, "unknown token", "recover_confirm/", pair{}, confirm("nonsense", recovered))
 	c.post(t, "common password, not confirmed", "recover_confirm/", pair{},

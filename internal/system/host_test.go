@@ -82,8 +82,11 @@ func pluginVersion(t testing.TB, version string) string {
 const (
 	cheap       = "[password]\nmemory_kib = 1024\ntime = 1\n"
 	unthrottled = "[throttle]\nenabled = false\n"
+	unverified  = "[registration]\nemail_verification = \"off\"\n" // no mail follows a registration
 	links       = "[recovery]\nurl = \"https://site.example/recover#token={token}\"\n" +
-		"[email]\nurl = \"https://site.example/email#token={token}\"\n"
+		"[email]\nurl = \"https://site.example/email#token={token}\"\n" +
+		"[deletion]\nurl = \"https://site.example/keep#token={token}\"\n" +
+		"[registration]\nurl = \"https://site.example/verify#token={token}\"\n"
 )
 
 // options say how to start a host.
@@ -109,6 +112,7 @@ type system struct {
 	ended    chan struct{} // closed when the process has ended; exit is set by then
 	exit     int
 	client   *http.Client
+	parsed   sync.Map                             // the stored mails by file, each a message
 	document atomic.Pointer[openapitest.Document] // the API document that each response is checked against
 }
 

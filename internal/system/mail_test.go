@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"mime"
 	"mime/multipart"
 	"mime/quotedprintable"
@@ -20,71 +22,82 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
 // message is a mail.
 type message struct {
+	kind        mailtext.Kind // "" if the subject is not that of a built-in template
 	header      mail.Header
 	to, subject string
 	text, html  string
 }
 
-// verificationSubjects are the subjects of the mail that follows a registration.
-var verificationSubjects = []string{"Confirm that this e-mail address is yours", "Подтвердите, что этот адрес принадлежит вам"}
-
-// isVerification reports whether the mail asks to confirm an address.
-func (m message) isVerification() bool { return slices.Contains(verificationSubjects, m.subject) }
-
-// mailsTo returns the stored mails to an address, without verifications, in the order of
-// their file names.
-func (s *system) mailsTo(t testing.TB, address string) []message {
-	t.Helper()
-	return slices.DeleteFunc(s.allMailsTo(t, address), message.isVerification)
-}
-
-// verificationTo waits for the first verification mail to an address.
-func (s *system) verificationTo(t testing.TB, address string) (found message) {
-	t.Helper()
-	eventually(t, "a verification mail to "+address, func() bool {
-		all := s.allMailsTo(t, address)
-		i := slices.IndexFunc(all, message.isVerification)
-		if i >= 0 {
-			found = all[i]
+// subjects are the kinds of the built-in mails by their subjects, in every language.
+var subjects = sync.OnceValue(func() map[string]mailtext.Kind {
+	kinds := map[string]mailtext.Kind{}
+	files, err := fs.Glob(mailtext.BuiltInFiles(), "*.txt")
+	for _, name := range files {
+		var text []byte
+		if text, err = fs.ReadFile(mailtext.BuiltInFiles(), name); err != nil {
+			break
 		}
-		return i >= 0
-	})
-	return found
-}
+		first, _, _ := strings.Cut(string(text), "\n")
+		kind, _, _ := strings.Cut(name, ".")
+		kinds[strings.TrimPrefix(first, "Subject: ")] = mailtext.Kind(kind)
+	}
+	if err != nil {
+		panic(err) // the templates are part of the test binary
+	}
+	return kinds
+})
 
-func (s *system) allMailsTo(t testing.TB, address string) []message {
+// mails returns all stored mails, in the order of their file names.
+func (s *system) mails(t testing.TB) (found []message) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.data, "mail", "*.eml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found []message
 	for _, file := range files {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Contains(source, []byte(address)) {
-			continue
-		}
-		if m := parseMail(t, source); m.to == address {
+		found = append(found, s.readMail(t, file))
+	}
+	return found
+}
+
+// readMail parses a stored mail once.
+func (s *system) readMail(t testing.TB, file string) message {
+	t.Helper()
+	if known, read := s.parsed.Load(file); read {
+		return known.(message)
+	}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := parseMail(t, source)
+	s.parsed.Store(file, m)
+	return m
+}
+
+// mailsTo returns the stored mails of a kind to an address.
+func (s *system) mailsTo(t testing.TB, kind mailtext.Kind, address string) (found []message) {
+	t.Helper()
+	for _, m := range s.mails(t) {
+		if m.kind == kind && m.to == address {
 			found = append(found, m)
 		}
 	}
 	return found
 }
 
-// mailTo waits for the first mail to an address that is no verification.
-func (s *system) mailTo(t testing.TB, address string) message {
+// mailTo waits for the first mail of a kind to an address.
+func (s *system) mailTo(t testing.TB, kind mailtext.Kind, address string) message {
 	t.Helper()
 	var found []message
-	eventually(t, "a mail to "+address, func() bool {
-		found = s.mailsTo(t, address)
+	eventually(t, fmt.Sprintf("a mail %s to %s", kind, address), func() bool {
+		found = s.mailsTo(t, kind, address)
 		return len(found) > 0
 	})
 	return found[0]
@@ -104,7 +117,7 @@ func parseMail(t testing.TB, source []byte) message {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := message{header: parsed.Header, to: to[0].Address, subject: subject}
+	m := message{kind: subjects()[subject], header: parsed.Header, to: to[0].Address, subject: subject}
 	m.addParts(t, parsed.Header.Get("Content-Type"), parsed.Header.Get("Content-Transfer-Encoding"), parsed.Body)
 	return m
 }
@@ -252,13 +265,11 @@ func TestMail_ByRelay(t *testing.T) {
 	u := s.newUser(t)
 	s.post(t, "recover/", params{"login": u.login}).want(t, "")
 	var m message
-	eventually(t, "a mail for recovery arrives at the relay", func() bool {
-		for _, source := range r.accepted() {
-			if found := parseMail(t, source); !found.isVerification() {
-				m = found
-			}
-		}
-		return m.to != ""
+	eventually(t, "the recovery mail arrives at the relay", func() bool {
+		return slices.ContainsFunc(r.accepted(), func(source []byte) bool {
+			m = parseMail(t, source)
+			return m.kind == mailtext.Recovery
+		})
 	})
 	if m.to != u.email || !strings.Contains(m.header.Get("From"), "accounts@cms.example") {
 		t.Errorf("got a mail from %s to %s, want accounts@cms.example and %s", m.header.Get("From"), m.to, u.email)

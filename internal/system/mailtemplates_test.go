@@ -14,7 +14,7 @@ import (
 
 // TestMailTemplates_AreCheckedByEveryStartAndSwap sends mails with the texts of the site.
 // A swap and a start with an invalid template are refused; the running process keeps the
-// texts that it has read.
+// texts that it has read. After a crash an invalid template does not keep the site down.
 func TestMailTemplates_AreCheckedByEveryStartAndSwap(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -28,17 +28,18 @@ func TestMailTemplates_AreCheckedByEveryStartAndSwap(t *testing.T) {
 	template("Passwort", "Token")
 	o := options{database: testkit.SQLite(t), settings: cheap + fmt.Sprintf("\n[mail]\ntemplates = %q\n", dir)}
 	s := start(t, o)
-	wantSubject := func(want string) {
+	wantSubject := func(want, text string) {
 		t.Helper()
 		u := s.newUser(t)
 		s.do(t, call{path: "recover/", params: params{"login": u.login}, header: http.Header{"Accept-Language": {"de-AT"}}}).want(t, "")
 		eventually(t, "the recovery mail has the subject "+want, func() bool {
-			return slices.ContainsFunc(s.mailsTo(t, u.email), func(m message) bool {
-				return m.subject == want && strings.Contains(m.text, "Ihr Code:") && strings.Contains(m.html, "Ihr Code:")
+			return slices.ContainsFunc(s.mailsTo(t, "", u.email), func(m message) bool {
+				return m.subject == want && strings.Contains(m.text, text) && strings.Contains(m.html, text)
 			})
 		})
 	}
-	wantSubject("Passwort")
+	const german, english = "Ihr Code:", "this code on the site:"
+	wantSubject("Passwort", german)
 
 	template("Neues Passwort", "Tokn")
 	version := s.plugin(t).Active.Version
@@ -47,14 +48,24 @@ func TestMailTemplates_AreCheckedByEveryStartAndSwap(t *testing.T) {
 	if got.StatusCode != http.StatusConflict || !strings.Contains(body, `"step":"preflight"`) || !strings.Contains(body, "mail: mail.templates: "+dir+"/"+reason) {
 		t.Errorf("swap with an invalid template: got %d %s, want a refusal that names file and line", got.StatusCode, body)
 	}
-	wantSubject("Passwort")
+	wantSubject("Passwort", german)
+
+	process, err := os.FindProcess(s.plugin(t).Active.PID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "another process serves, with a warning", func() bool {
+		return s.plugin(t).Active.PID != process.Pid && s.status("/readyz") == http.StatusOK && len(s.log.linesWith("level=WARN msg=\"plugin preflight\"")) == 1
+	})
+	wantSubject("Set a new password", english)
 
 	template("Neues Passwort", "Token")
 	s.use(t, version)
-	wantSubject("Neues Passwort")
+	wantSubject("Neues Passwort", german)
 
 	template("Neues Passwort", "Tokn")
-	s.stop(t)
-	o.data = s.data
-	wantRefusal(t, o, reason)
+	wantRefusal(t, o, reason) // with a data folder of its own: its first start
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -85,7 +86,7 @@ func TestMetrics(t *testing.T) {
 		s.refresh(t, s.signIn(t, u))
 		s.post(t, "auth/", params{"login": u.login, "password": "wrong horse 7"}).want(t, "invalid_credentials")
 		s.post(t, "recover/", params{"login": u.login}).want(t, "")
-		s.mailTo(t, u.email)
+		s.mailTo(t, mailtext.Recovery, u.email)
 		s.post(t, "recover/", params{"login": u.login}).want(t, "too_many_attempts")
 
 		const operations, jobs = "personal_plugin_operation_duration_seconds_count", "personal_plugin_outbox_job_duration_seconds_count"

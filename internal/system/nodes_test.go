@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
@@ -45,7 +46,7 @@ func TestNodes_ChangesTakeEffect(t *testing.T) {
 			near.post(t, "recover/", params{"login": u.login}).want(t, "")
 			var mails []message
 			eventually(t, "one of the hosts sends the mail", func() bool {
-				mails = append(near.mailsTo(t, u.email), far.mailsTo(t, u.email)...)
+				mails = append(near.mailsTo(t, mailtext.Recovery, u.email), far.mailsTo(t, mailtext.Recovery, u.email)...)
 				return len(mails) > 0
 			})
 			near.post(t, "recover_confirm/", confirm(mails[0].token(t), recovered)).want(t, "")

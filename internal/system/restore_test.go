@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
 )
@@ -140,13 +141,13 @@ func TestRestore_OlderSchema(t *testing.T) {
 func TestRestore_EndsSessionsAndVoidsMails(t *testing.T) {
 	t.Parallel()
 	testkit.Databases(t, func(t *testing.T, database string) {
-		o := options{database: database, settings: cheap + unthrottled, data: filepath.Join(t.TempDir(), "data")}
+		o := options{database: database, settings: cheap + unthrottled + unverified, data: filepath.Join(t.TempDir(), "data")}
 		first := start(t, o)
 		u, changed := first.newUser(t), first.newUser(t)
 		first.post(t, "recover/", params{"login": u.login}).want(t, "")
-		recovery := first.mailTo(t, u.email).token(t)
+		recovery := first.mailTo(t, mailtext.Recovery, u.email).token(t)
 		first.postAs(t, u.pair, "email/", params{"password": u.password, "email": "new-" + u.email}).want(t, "")
-		change := first.mailTo(t, "new-"+u.email).token(t)
+		change := first.mailTo(t, mailtext.EmailChange, "new-"+u.email).token(t)
 		first.stop(t)
 
 		// Without a relay, mails wait.
@@ -175,8 +176,8 @@ func TestRestore_EndsSessionsAndVoidsMails(t *testing.T) {
 		// The mails that waited in the backup would be sent before this one.
 		last := third.newUser(t)
 		third.post(t, "recover/", params{"login": last.login}).want(t, "")
-		third.mailTo(t, last.email)
-		if n := len(third.mailsTo(t, "new-"+changed.email)) + len(third.mailsTo(t, changed.email)); n != 0 {
+		third.mailTo(t, mailtext.Recovery, last.email)
+		if n := len(third.mailsTo(t, mailtext.EmailChange, "new-"+changed.email)) + len(third.mailsTo(t, mailtext.Recovery, changed.email)); n != 0 {
 			t.Errorf("got %d mails that waited in the backup, want 0", n)
 		}
 	})

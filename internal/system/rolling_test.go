@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
@@ -256,7 +257,7 @@ func (l *travellers) end(t *testing.T) {
 	// A token from a mail of one node works at another.
 	u := l.users[len(l.users)-1]
 	for i, node := range l.nodes {
-		if found := node.mailsTo(t, u.email); len(found) > 0 {
+		if found := node.mailsTo(t, mailtext.Recovery, u.email); len(found) > 0 {
 			l.nodes[(i+1)%len(l.nodes)].post(t, "recover_confirm/", confirm(found[0].token(t), recovered)).want(t, "")
 			return
 		}
@@ -333,25 +334,14 @@ func inAll(counts map[string]int) (n int) {
 	return n
 }
 
-// delivered counts the mails by recipient, without verifications, and the events by type
-// and user.
+// delivered counts the recovery mails by recipient and the events by type and user.
 func delivered(t *testing.T, nodes []*system) (mails, events map[string]int) {
 	t.Helper()
 	mails, events = map[string]int{}, map[string]int{}
 	for _, node := range nodes {
-		files, err := filepath.Glob(filepath.Join(node.data, "mail", "*.eml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			source := []byte(readFile(t, file))
-			if parseMail(t, source).isVerification() {
-				continue
-			}
-			for line := range bytes.Lines(source) {
-				if to, is := strings.CutPrefix(string(line), "To: "); is {
-					mails[strings.Trim(strings.TrimSpace(to), "<>")]++
-				}
+		for _, m := range node.mails(t) {
+			if m.kind == mailtext.Recovery {
+				mails[m.to]++
 			}
 		}
 		for _, line := range node.log.linesWith(`msg="account event"`) {

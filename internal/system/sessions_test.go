@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
@@ -144,9 +145,10 @@ func testTheft(t *testing.T, s *system) {
 	for _, path := range []string{"auth_refresh/", "profile/"} {
 		hashes, _, after := s.chain(t, 2)
 		outlast(after, grace)
-		s.wantAlive(t, "the current hash", hashes[2])
+		email := s.getAs(t, hashes[2], "profile/").profile(t)["email"].(string)
 		s.getAs(t, hashes[0], path).want(t, "unauthenticated")
 		s.wantTheft(t, hashes[1], hashes[2])
+		s.mailTo(t, mailtext.SessionTheft, email)
 	}
 }
 
@@ -178,7 +180,7 @@ func testEndedSessions(t *testing.T, s *system) {
 	u.password = recovered
 	last := s.signIn(t, u)
 	s.do(t, call{method: http.MethodPost, path: "recover/", params: params{"login": u.login}}).want(t, "")
-	s.post(t, "recover_confirm/", confirm(s.mailTo(t, u.email).token(t), "third horse 10")).want(t, "")
+	s.post(t, "recover_confirm/", confirm(s.mailTo(t, mailtext.Recovery, u.email).token(t), "third horse 10")).want(t, "")
 	s.getAs(t, last, "auth_refresh/").want(t, "unauthenticated")
 
 	eventually(t, "the event of the recovery is published", func() bool { return s.events(t, "recovered", u.ID) == 1 })
@@ -196,7 +198,7 @@ func TestSession_Expiry(t *testing.T) {
 		s := start(t, options{database: database, settings: cheap + unthrottled + settings})
 		u := s.newUser(t)
 		s.post(t, "recover/", params{"login": u.login}).want(t, "")
-		token := s.mailTo(t, u.email).token(t)
+		token := s.mailTo(t, mailtext.Recovery, u.email).token(t)
 
 		unused := s.signIn(t, u)
 		before := time.Now()

@@ -12,12 +12,13 @@ import (
 // from is the header by which a trusted proxy passes on a client's address.
 func from(address string) http.Header { return http.Header{"X-Forwarded-For": {address}} }
 
-// TestThrottling guesses passwords under the default limits. Each subtest has a client
+// TestThrottling uses up the default limits, on a site that sends no mails but those that
+// a user has asked for. Each subtest has a client
 // address of its own. The limits of each operation are tested in internal/accounts.
 func TestThrottling(t *testing.T) {
 	t.Parallel()
 	testkit.Databases(t, func(t *testing.T, database string) {
-		s := start(t, options{database: database, settings: cheap, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
+		s := start(t, options{database: database, settings: cheap + unverified + "[mail]\nnotices = false\n", flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
 		t.Run("guesses at one account", func(t *testing.T) { testGuesses(t, s) })
 		t.Run("known and unknown login alike", func(t *testing.T) {
 			known, unknown := s.newUser(t), unique()
@@ -34,6 +35,9 @@ func TestThrottling(t *testing.T) {
 			invalid := params{"old_password": u.password, "password": "short", "confirm_password": "other"}
 			s.do(t, call{path: "password/", as: u.pair, header: from("192.0.2.4"), params: invalid}).want(t, "too_many_attempts")
 		})
+		t.Run("three exports a day", func(t *testing.T) { testExportLimit(t, s) })
+		t.Run("e-mail verification off", func(t *testing.T) { testVerificationOff(t, s) })
+		t.Run("notices off", func(t *testing.T) { testNoticesOff(t, s) })
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
@@ -149,7 +150,7 @@ func TestTraces_ConnectBothProcessesAndHoldNoValues(t *testing.T) {
 		s.refresh(t, own)
 		s.web(t, http.MethodGet, "/demo/greeting", "", "User-Id", strconv.FormatInt(own.ID, 10), "User-Hash", own.Hash)
 		s.post(t, "recover/", params{"login": p["login"]}).want(t, "")
-		s.mailTo(t, "SecretBox@mail.example")
+		s.mailTo(t, mailtext.Recovery, "SecretBox@mail.example")
 		s.adminPage(t, s.enterAdmin(t), "/admin/users?search="+hidden.add("a search", "SecretSearch"))
 		hidden.add("an address", "127.0.0.1")
 		hidden.add("SQL", "WHERE")

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
@@ -167,7 +168,7 @@ func TestVisitorPages_AccountLifecycle(t *testing.T) {
 	t.Run("recovery link sets a new password", func(t *testing.T) {
 		guest, before := s.visitor(t), v.hash(t)
 		guest.post(t, "/account/forgot", url.Values{"login": {login}})
-		token := s.mailTo(t, email).token(t)
+		token := s.mailTo(t, mailtext.Recovery, email).token(t)
 		for range 3 { // mail scanners open links repeatedly
 			guest.get(t, "/account/recover")
 		}

@@ -16,7 +16,8 @@ import (
 
 // Host is a [personal.Host] made of ready parts. All fields are required. A CMS that
 // needs something else for one of the methods embeds a *Host and replaces the method;
-// it replaces CheckMail together with SendMail, and still sets all fields.
+// it replaces CheckMail together with SendMail, and still sets all fields. If it keeps
+// data about users, it adds the method of [personal.Eraser].
 type Host struct {
 	Fields *fieldstore.Store
 	Mail   mailer.Sender

@@ -14,7 +14,7 @@ import (
 
 func TestBake_PassedVersionBecomesActive(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = 200 * time.Millisecond })
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = time.Second })
 	r.start(t)
 	old := r.Status().PID
 	r.use(t, "2.0.0")
@@ -59,7 +59,7 @@ func TestBake_CrashRollsBackWithoutRestart(t *testing.T) {
 
 func TestBake_RemovedVersionIsRolledBack(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = 500 * time.Millisecond })
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = 2 * time.Second })
 	r.start(t)
 	old := r.Status().PID
 	r.use(t, "2.0.0")

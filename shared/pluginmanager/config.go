@@ -62,7 +62,7 @@ type Config struct {
 	CrashWindow  time.Duration // a process that dies sooner than this after it was ready has crashed: 10s
 	MemoryWindow time.Duration // so has one that the kernel killed for lack of memory sooner than this: 1h
 	CrashLimit   int           // crashes in a row that make a version fail: 5
-	FailureRetry time.Duration // between starts of a version that failed: 30s
+	FailureRetry time.Duration // between starts of a version that failed, and between attempts to settle one: 30s
 
 	Bake    time.Duration // how long the old process stays warm after a swap: 60s; negative for no bake
 	OnEvent func(Event)   // gets every event; must be safe for concurrent use, and fast; nil for none

@@ -13,7 +13,7 @@ import (
 )
 
 // limit is a time limit that a paused process soon exceeds.
-const limit = 200 * time.Millisecond
+const limit = 500 * time.Millisecond
 
 func impatientOnceReady(c *pluginmanager.Config) {
 	c.HealthInterval, c.HealthTimeout, c.CallTimeout = limit/10, limit, limit
@@ -30,6 +30,7 @@ func debugged(c *pluginmanager.Config) {
 }
 
 func TestDebug_PausedProcessSurvivesAndFinishesItsCall(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, good, debugged)
 	r.start(t)
 	pid := r.Status().PID
@@ -63,6 +64,7 @@ func TestDebug_PausedProcessSurvivesAndFinishesItsCall(t *testing.T) {
 }
 
 func TestDebug_PausedStartGoesOn(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{hangsBefore, hangsConfiguring, blocksIn + "preflight", blocksIn + "migrate"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -90,6 +92,7 @@ func TestDebug_PausedStartGoesOn(t *testing.T) {
 }
 
 func TestDebug_ServesWithoutHealthChecks(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, blocksIn+"check", debugged)
 	r.start(t)
 	if err := r.Ready(limited(t)); err == nil {

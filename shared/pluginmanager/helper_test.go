@@ -124,6 +124,7 @@ func configure(f folder, catalogue *plugincatalogue.Catalogue) pluginmanager.Con
 		DatabaseURL: "sqlite://" + string(f) + "/personal.db",
 		RunDir:      filepath.Join(string(f), "run"),
 		Env:         []string{pluginEnv + "=" + string(f)},
+		RestartWait: generous,
 		BackoffMax:  50 * time.Millisecond,
 		BackoffMin:  time.Millisecond,
 	}

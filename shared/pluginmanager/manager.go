@@ -23,6 +23,12 @@
 // active one on disk, and the previous one the last good one: a host that dies at
 // any moment starts with a version that has served.
 //
+// A version is settled when it serves and no bake is under way. The supervisor then
+// calls Settle in its process, where a version may let the database refuse older ones.
+// So every return to an older version begins with its preflight, also if its process is
+// still warm. On such a return, and on a restart, settings that the version does not know
+// are warnings.
+//
 // The package works on Unix.
 package pluginmanager
 

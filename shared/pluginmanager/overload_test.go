@@ -99,6 +99,7 @@ func TestBake_FailingVersionIsRolledBackInAFlood(t *testing.T) {
 		silentLater:    24,           // serves calls without delay, and no health check
 	} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			r := newSwapRig(t, floodHealth)
 			r.start(t)
 			old := r.Status().PID

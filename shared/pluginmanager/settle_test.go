@@ -12,7 +12,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
-// settled returns how often the live process was told that its version is settled.
+// settled returns how often the host has called Settle in the live process.
 func (r *rig) settled() int { return len(r.folder.read("settled " + strconv.Itoa(r.Status().PID))) }
 
 // quickTicks has the supervisor look often whether there is something to do.
@@ -139,7 +139,7 @@ func TestRollback_RefusedWhenTheOldProcessRefusesTheDatabase(t *testing.T) {
 
 func TestRollback_RefusedWithoutAVerdict(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { c.PreflightTimeout = 2 * time.Second })
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.PreflightTimeout = 3 * time.Second })
 	r.start(t)
 	r.use(t, "2.0.0")
 	r.folder.write("verdict 1.0.0", noVerdict)
@@ -196,7 +196,7 @@ func TestBake_LostWithoutAVerdictOnTheOldProcess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newSwapRig(t, func(c *pluginmanager.Config) { c.PreflightTimeout = 2 * time.Second })
+			r := newSwapRig(t, func(c *pluginmanager.Config) { c.PreflightTimeout = 3 * time.Second })
 			r.start(t)
 			old := r.Status().PID
 			r.use(t, "2.0.0")

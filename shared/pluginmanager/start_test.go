@@ -51,8 +51,10 @@ func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, mode, func(c *pluginmanager.Config) {
-				c.StartTimeout = 2 * time.Second
-				if mode == hangsConfiguring {
+				switch mode {
+				case hangsBefore:
+					c.StartTimeout = 2 * time.Second
+				case hangsConfiguring:
 					c.ConfigureTimeout = 500 * time.Millisecond
 				}
 				c.ShutdownTimeout = 500 * time.Millisecond

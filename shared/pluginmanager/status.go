@@ -127,7 +127,7 @@ const (
 	EventSwapCompleted EventType = "settled"     // the new version is the active one
 	EventProcessLost   EventType = "lost"        // a process that served died or hung
 	EventRestarted     EventType = "restarted"   // another process replaced it
-	EventFellBack      EventType = "fell_back"   // the last good version replaced the active one
+	EventFellBack      EventType = "fell_back"   // the last good version replaced the active one, or that one returned because the other is refused
 	EventGaveUp        EventType = "gave_up"     // the active version has failed; it is tried again slowly
 )
 

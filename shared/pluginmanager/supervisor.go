@@ -79,7 +79,7 @@ type supervisor struct {
 	activated   bool   // the live process does background work
 	unhealthy   int    // health checks in a row that the live process failed
 	bake        bake   // zero unless the state is baking
-	abandoned   string // the version that the active one replaced by a fall-back or rollback, until a process serves
+	replaced    string // the version that the active one replaced by a fall-back or rollback, until a process serves
 }
 
 // supervise runs until Stop.
@@ -185,7 +185,7 @@ func (s *supervisor) makeLive(p *instance) error {
 func (s *supervisor) present(p *instance) {
 	p.ready = time.Now()
 	s.live, s.served, s.permanent = p, true, false
-	s.abandoned = ""
+	s.replaced = ""
 	s.switches.Add(1)
 	s.ledger.add(p)
 	s.unhealthy = 0
@@ -223,7 +223,7 @@ func (s *supervisor) handleLoss(cause error) {
 		s.endBake()
 		s.background.Go(func() { s.retireOld(bake.swap, bake.old) })
 		s.setBaking("")
-		s.abandoned = p.manifest.Version
+		s.replaced = p.manifest.Version
 	} else if f := s.attempts.died(p.manifest.Version, cause, time.Since(p.ready)); f != nil {
 		if !f.orRestart {
 			s.handleFailure(p.manifest.Version, *f)
@@ -268,17 +268,17 @@ func (s *supervisor) fallBack(from string, cause error) bool {
 	if err != nil || state.Active != from || state.LastGood == "" || !s.replaceActive(from, state.LastGood, cause) {
 		return false
 	}
-	s.abandoned = from
+	s.replaced = from
 	return true
 }
 
 // undoFallBack makes the version the active one again that a fall-back or a rollback
-// abandoned, if the version in its place is refused: the database no longer supports it,
+// replaced, if the version in its place is refused: the database no longer supports it,
 // for example, or it is too old to ignore settings that it does not know. The version
 // that failed may work again; the one that is refused does not. It happens once.
 func (s *supervisor) undoFallBack(from string, cause error) bool {
-	to := s.abandoned
-	s.abandoned = ""
+	to := s.replaced
+	s.replaced = ""
 	return to != "" && s.replaceActive(from, to, cause)
 }
 

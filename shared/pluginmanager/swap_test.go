@@ -80,7 +80,12 @@ func TestSwap_BadVersionIsRefusedWithoutFailedCalls(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := newSwapRig(t, func(c *pluginmanager.Config) {
-				c.StartTimeout, c.ConfigureTimeout = 5*time.Second, 3*time.Second
+				switch mode { // the first start of 1.0.0 has to be in time, too
+				case hangsBefore:
+					c.StartTimeout = 5 * time.Second
+				case hangsConfiguring:
+					c.ConfigureTimeout = 3 * time.Second
+				}
 			})
 			r.start(t)
 			before := r.Status()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -188,5 +189,41 @@ func TestSendMail_OtherErrorsAreNoRefusal(t *testing.T) {
 		if err == nil || errors.As(err, &refused) {
 			t.Errorf("host returned %v: got %v, want an error that is not a refusal", failure, err)
 		}
+	}
+}
+
+// eraser is a host that keeps data about users.
+type eraser struct {
+	*fakeHost
+	erase func(userID int64) error
+}
+
+func (e eraser) EraseUser(_ context.Context, userID int64) error { return e.erase(userID) }
+
+func TestEraseUser_ReachesAHostThatKeepsData(t *testing.T) {
+	var erased []int64
+	failure := errors.New("the search index is away")
+	erase := func(userID int64) error {
+		erased = append(erased, userID)
+		if len(erased) == 1 {
+			return failure
+		}
+		return nil
+	}
+	_, module := serveCallback(t, eraser{newFakeHost("1"), erase}, userFields)
+	toModule, ok := module.(personal.Eraser)
+	if !ok {
+		t.Fatal("the host as the module sees it is no Eraser")
+	}
+	if err := toModule.EraseUser(t.Context(), 7); err == nil {
+		t.Error("got no error, want the host's")
+	}
+	if err := toModule.EraseUser(t.Context(), 7); err != nil || !slices.Equal(erased, []int64{7, 7}) {
+		t.Errorf("got error %v and the erasures %v, want 7 twice", err, erased)
+	}
+
+	_, module = serveCallback(t, newFakeHost("1"), userFields)
+	if err := module.(personal.Eraser).EraseUser(t.Context(), 7); err != nil {
+		t.Errorf("a host that keeps nothing: got error %v, want none", err)
 	}
 }

@@ -40,6 +40,7 @@ func Run(t *testing.T, open Open) {
 		{"sessions", sessionCases},
 		{"mails", mailCases},
 		{"verification", verificationCases},
+		{"deletion", deletionCases},
 		{"attempts", attemptCases},
 		{"jobs", jobCases},
 		{"exports", exportCases},

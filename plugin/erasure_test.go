@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// A short grace period is kept, although other work is done once a minute. The process
+// that handled the deletion is gone by then.
+func TestModule_ErasesInTime(t *testing.T) {
+	host := &personaltest.Host{}
+	configuration := pluginrpc.Configuration{
+		DatabaseURL: "sqlite://" + filepath.Join(t.TempDir(), "personal.db"),
+		Settings:    []byte("[deletion]\ngrace = \"1s\"\n[password]\nmemory_kib = 7168\n"),
+	}
+	start := func() *module {
+		t.Helper()
+		version := func() (string, error) { return "1.0.0", nil }
+		built, err := builder(version, newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), configuration, host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return built.(*module)
+	}
+	first := start()
+	if err := first.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const password = personaltest.Password
+	in, err := first.Service().Register(t.Context(), personal.RegisterRequest{
+		Login: "ada", Email: "ada@example.com", Password: password, ConfirmPassword: password,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Service().Delete(t.Context(), personal.DeleteRequest{Credentials: in.Credentials, Password: password}); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := start()
+	defer func() {
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := second.Activate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // less than a minute
+	defer cancel()
+	if ids, err := host.AwaitErased(ctx, 1); err != nil || !slices.Equal(ids, []int64{in.Credentials.UserID}) {
+		t.Errorf("got erasures %v, error %v, want user %d", ids, err, in.Credentials.UserID)
+	}
+}

@@ -164,8 +164,11 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 	case x.RetryAfter > 0:
 		message += " " + s.text(r, "wait_seconds", x.RetryAfter)
 	}
-	if x.Code == personal.CodeEmailUnverified {
+	switch x.Code {
+	case personal.CodeEmailUnverified:
 		page.Below = s.resendSection(r, ui.Hidden{Name: "login", Value: posted.Get("login")}, s.text(r, "resend_question"))
+	case personal.CodeAccountDisabled:
+		page.Asides = append(page.Asides, s.aside(r, "undo_question", "undo_link", undoPath))
 	}
 	page.Form.Fill(posted)
 	page.Form.Refuse(message, fieldErrors)

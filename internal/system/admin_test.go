@@ -379,6 +379,7 @@ var mailLink = regexp.MustCompile(`href="(/admin/mail/message/[^"]*)"`)
 
 func testReadMail(t *testing.T, s *system, admin string) {
 	u := s.newUser(t)
+	s.awaitJobs(t) // the first mail of the list is that of the recovery
 	s.post(t, "recover/", params{"login": u.login}).want(t, "")
 	token := s.mailTo(t, mailtext.Recovery, u.email).token(t)
 	path := html.UnescapeString(mailLink.FindStringSubmatch(s.adminPage(t, admin, "/admin/mail"))[1])

@@ -119,6 +119,7 @@ func (c *conversation) play(t *testing.T, alwaysOK bool) {
 	c.playEmail(t, anna)
 	c.playRecovery(t)
 	c.playSessions(t, anna)
+	c.playLeaving(t)
 	c.playLimits(t)
 
 	// Nothing listens on port 1, so the plugin never serves.
@@ -256,6 +257,34 @@ func (c *conversation) playSessions(t *testing.T, anna user) {
 	c.post(t, "every session", "logout/", last, params{"all": true})
 }
 
+// playLeaving confirms an address, and takes the data of the account along.
+func (c *conversation) playLeaving(t *testing.T) {
+	greta := c.newUserNamed(t, "greta", nil)
+	c.post(t, "nothing sent", "email_resend/", pair{}, params{})
+	c.post(t, "unknown login", "email_resend/", pair{}, params{"login": "zoe"})
+	c.post(t, "login and email", "email_resend/", pair{}, params{"login": "greta", "email": greta.email})
+	token := c.mailTo(t, mailtext.Verification, greta.email).token(t)
+	c.post(t, "after the registration", "email_confirm/", pair{}, params{"token": token})
+	c.awaitJobs(t)
+	for _, path := range []string{"export/", "delete/"} {
+		c.post(t, "no headers", path, pair{}, params{})
+		c.post(t, "nothing sent", path, greta.pair, params{})
+		c.post(t, "wrong password", path, greta.pair, params{"password": "wrong wrong"})
+	}
+	export := call{path: "export/", as: greta.pair, params: params{"password": greta.password}}
+	c.say(t, "signed in", export)
+	c.guess(t, c.prepared(export), "")
+	c.say(t, "too many attempts", export)
+	c.post(t, "signed in", "delete/", greta.pair, params{"password": greta.password})
+	c.post(t, "after the deletion", "export/", greta.pair, params{"password": greta.password})
+	c.post(t, "deleted account", "auth/", pair{}, params{"login": "greta", "password": greta.password})
+	c.post(t, "nothing sent", "delete_undo/", pair{}, params{})
+	c.post(t, "unknown token", "delete_undo/", pair{}, params{"token": "nonsense"})
+	token = c.mailTo(t, mailtext.Deletion, greta.email).token(t)
+	c.post(t, "undone", "delete_undo/", pair{}, params{"token": token})
+	c.post(t, "used token", "delete_undo/", pair{}, params{"token": token})
+}
+
 // playLimits uses up the limits and records the first response beyond each.
 func (c *conversation) playLimits(t *testing.T) {
 	fiona := c.newUserNamed(t, "fiona", nil)
@@ -387,7 +416,7 @@ func recordedHeaders(sent, got http.Header) []string {
 	return lines
 }
 
-var masked = regexp.MustCompile(`"(user_id|user_hash|id|created|last_seen|expires|MESSAGE)":("(?:[^"\\]|\\.)+"|[0-9]+)`)
+var masked = regexp.MustCompile(`"(user_id|user_hash|id|created|updated|time|last_seen|expires|erase_at|MESSAGE)":("(?:[^"\\]|\\.)+"|[0-9]+)`)
 
 // mask replaces texts and values that differ from run to run. Equal ids and hashes get
 // equal numbers.

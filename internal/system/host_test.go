@@ -96,6 +96,7 @@ type options struct {
 	flags    []string // beside those every test needs
 	env      []string // NAME=value, likewise
 	data     string   // the data folder; empty: a new one
+	host     string   // the program of the last release; empty: the one under test
 	basePath string
 	alwaysOK bool // the host was told to send status 200 only
 }
@@ -107,6 +108,7 @@ type system struct {
 	data     string
 	database string // its URL
 	alwaysOK bool
+	released bool     // the host is that of the last release
 	log      *journal // all output of the host and, through it, of the plugin
 	process  *os.Process
 	ended    chan struct{} // closed when the process has ended; exit is set by then
@@ -151,6 +153,9 @@ func (s *system) awaitURL(t testing.TB, o options) {
 func launch(t testing.TB, o options) *system {
 	t.Helper()
 	paths := testkit.Binaries(t)
+	if o.host != "" {
+		paths.Host = o.host
+	}
 	if o.data == "" {
 		o.data = filepath.Join(t.TempDir(), "data")
 	}
@@ -162,7 +167,7 @@ func launch(t testing.TB, o options) *system {
 	if o.basePath != "" {
 		args = append(args, "--base-path", o.basePath)
 	}
-	s := &system{data: o.data, database: o.database, alwaysOK: o.alwaysOK, log: &journal{}, ended: make(chan struct{}), client: newClient()}
+	s := &system{data: o.data, database: o.database, alwaysOK: o.alwaysOK, released: o.host != "", log: &journal{}, ended: make(chan struct{}), client: newClient()}
 	cmd := exec.Command(paths.Host, append(args, o.flags...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "PERSONAL_DATABASE=" + o.database}
 	cmd.Env = append(cmd.Env, o.env...)

@@ -63,7 +63,7 @@ func testExport(t *testing.T, s *system) {
 	var types []string
 	for i, event := range e.Events {
 		if types = append(types, event.Type); i > 0 && event.Time.After(e.Events[i-1].Time) {
-			t.Errorf("event %d is newer than the one before it: %s", i, r.Raw)
+			t.Errorf("event %d is newer than its predecessor: %s", i, r.Raw)
 		}
 	}
 	for _, want := range []string{"registered", "signed_in", "sign_in_failed"} {

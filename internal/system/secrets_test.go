@@ -125,11 +125,17 @@ func (s *system) secretive(t testing.TB, hidden secrets) {
 		return p
 	}
 	first := secret("the first password")
-	p := applicant(params{"password": first, "confirm_password": first})
-	login, email := p["login"].(string), p["email"].(string)
+	email := unique() + "@mail.example" // the login is shown on the page of events
+	hidden.add("an address", email)
+	p := applicant(params{"password": first, "confirm_password": first, "email": email})
+	login := p["login"].(string)
 	session := note("a hash from registration", s.post(t, "register/", p).pair(t))
 	second := note("a hash from sign-in", s.post(t, "auth/", params{"login": login, "password": first}).pair(t))
 	session = note("a refreshed hash", s.refresh(t, session))
+	s.post(t, "email_resend/", params{"email": email}).want(t, "")
+	s.post(t, "email_confirm/", params{"token": hidden.add("the token of a registration", s.mailTo(t, mailtext.Verification, email).token(t))}).want(t, "")
+	s.postAs(t, session, "export/", params{"password": secret("a wrong password of an export")}).want(t, "validation_failed")
+	s.postAs(t, session, "export/", params{"password": first}).want(t, "")
 
 	s.post(t, "auth/", params{"login": login, "password": secret("a wrong password")}).want(t, "invalid_credentials")
 	s.do(t, call{path: "auth/?password=" + secret("a password in a query"), params: params{"login": login}})
@@ -156,7 +162,12 @@ func (s *system) secretive(t testing.TB, hidden secrets) {
 	recovery := hidden.add("the token of a recovery", s.mailTo(t, mailtext.Recovery, "new-"+email).token(t))
 	s.post(t, "recover_confirm/", confirm(recovery, last)).want(t, "")
 	s.post(t, "recover_confirm/", confirm(secret("a made-up token"), last)).want(t, "invalid_token")
-	note("a hash after recovery", s.post(t, "auth/", params{"login": login, "password": last}).pair(t))
+	session = note("a hash after recovery", s.post(t, "auth/", params{"login": login, "password": last}).pair(t))
+
+	s.postAs(t, session, "delete/", params{"password": secret("a wrong password of a deletion")}).want(t, "validation_failed")
+	s.postAs(t, session, "delete/", params{"password": last}).want(t, "")
+	s.post(t, "delete_undo/", params{"token": secret("a made-up token of a deletion")}).want(t, "invalid_token")
+	s.post(t, "delete_undo/", params{"token": hidden.add("the token of a deletion", s.mailTo(t, mailtext.Deletion, "new-"+email).token(t))}).want(t, "")
 }
 
 // readProc reads what the system reports about a process, a line for each item.

@@ -59,7 +59,7 @@ func (s *system) awaitJobs(t testing.TB) {
 	})
 }
 
-// wantAlike checks that responses differ in nothing but the time and the request id.
+// wantAlike checks that responses differ only in the time and the request id.
 func wantAlike(t testing.TB, responses ...*response) {
 	t.Helper()
 	form := func(r *response) string {

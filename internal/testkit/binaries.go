@@ -21,6 +21,10 @@ const BinariesVariable = "PERSONAL_TEST_BINARIES"
 // plugin, see .ci/skew.
 const ReleasedVariable = "PERSONAL_TEST_RELEASED"
 
+// ReleasedHostVariable is the environment variable with the path of the last release's
+// sample host, see .ci/skew.
+const ReleasedHostVariable = "PERSONAL_TEST_RELEASED_HOST"
+
 const module = "github.com/cms-personal/personal"
 
 // Paths are the paths of the programs under test.

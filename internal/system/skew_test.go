@@ -1,0 +1,57 @@
+package system
+
+import (
+	"os"
+	"testing"
+
+	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/testkit"
+)
+
+// TestSkew_ReleasedPluginLacksNewOperations runs the last release's plugin, which .ci/skew
+// builds, under this host.
+func TestSkew_ReleasedPluginLacksNewOperations(t *testing.T) {
+	t.Parallel()
+	released := os.Getenv(testkit.ReleasedVariable)
+	if released == "" {
+		t.Skip(testkit.ReleasedVariable + " names no plugin: .ci/skew runs this test")
+	}
+	s := start(t, options{database: testkit.SQLite(t), settings: cheap + unthrottled, flags: []string{"--plugin", released}})
+	u := s.newUser(t)
+	for path, p := range map[string]params{
+		"email_resend/": {"login": u.login}, "export/": {"password": u.password}, "delete/": {"password": u.password}, "delete_undo/": {"token": "nonsense"},
+	} {
+		s.postAs(t, u.pair, path, p).want(t, "not_found")
+	}
+	s.wantVerified(t, u.pair, false)
+	s.post(t, "recover/", params{"login": u.login}).want(t, "")
+	s.post(t, "recover_confirm/", confirm(s.mailTo(t, mailtext.Recovery, u.email).token(t), recovered)).want(t, "")
+	s.wantVerified(t, s.post(t, "auth/", params{"login": u.login, "password": recovered}).pair(t), false)
+}
+
+// TestSkew_ReleasedHostRunsThisPlugin runs this plugin under the last release's host,
+// which .ci/skew builds. That host knows neither the new operations nor erasures.
+func TestSkew_ReleasedHostRunsThisPlugin(t *testing.T) {
+	t.Parallel()
+	released := os.Getenv(testkit.ReleasedHostVariable)
+	if released == "" {
+		t.Skip(testkit.ReleasedHostVariable + " names no host: .ci/skew runs this test")
+	}
+	testkit.Databases(t, func(t *testing.T, database string) {
+		s := start(t, options{database: database, settings: cheap + unthrottled + "[deletion]\ngrace = \"1s\"\n", host: released})
+		u := s.newUser(t)
+		s.confirmEmail(t, s.mailTo(t, mailtext.Verification, u.email))
+		s.post(t, "export/", params{}).want(t, "not_found")
+		s.post(t, "recover/", params{"login": u.login}).want(t, "")
+		s.post(t, "recover_confirm/", confirm(s.mailTo(t, mailtext.Recovery, u.email).token(t), recovered)).want(t, "")
+		u.pair, u.password = s.post(t, "auth/", params{"login": u.login, "password": recovered}).pair(t), recovered
+		s.postAs(t, u.pair, "email/", params{"password": u.password, "email": "new-" + u.email}).want(t, "")
+		s.confirmEmail(t, s.mailTo(t, mailtext.EmailChange, "new-"+u.email))
+
+		execute(t, database, "UPDATE personal_accounts SET disabled = (1 = 1), erase_at = 1, erase_version = credential_version")
+		eventually(t, "the account is erased", func() bool {
+			return s.post(t, "auth/", params{"login": u.login, "password": u.password}).Result.Code == "invalid_credentials"
+		})
+		s.awaitJobs(t) // also that of the erasure
+	})
+}

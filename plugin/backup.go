@@ -47,7 +47,7 @@ type revokeAllCommand struct{ databaseFlag }
 // Help says when to use the command.
 func (revokeAllCommand) Help() string {
 	return `Run it on a restored database before the host starts: the sessions and tokens of a backup may have been revoked since, and its mails
-may have been sent. Users must sign in again, and repeat requests for a recovery or a change of e-mail. Waiting events remain.`
+may have been sent. Users must sign in again, and repeat requests for a recovery or a change of e-mail. Waiting events and erasures remain.`
 }
 
 // Run ends all sessions, voids all mailed tokens and drops all waiting mails.

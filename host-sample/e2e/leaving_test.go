@@ -38,6 +38,8 @@ func TestDeletion_IsUndoneByTheMailedLink(t *testing.T) {
 	p.signIn("anna", password)
 	p.wantStatus(http.StatusForbidden)
 	p.see("If you have deleted it, our e-mail says how to undo that")
+	p.press("Enter the code from the e-mail")
+	p.see("Keep your account")
 	admin.open("/admin/users")
 	admin.see("deleted by the user")
 	admin.wantAccessible()

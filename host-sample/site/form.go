@@ -157,13 +157,18 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 	}
 	message := x.Message
 	switch {
+	case x.RetryAfter >= 2*3600: // of exports
+		message += " " + s.text(r, "wait_hours", (x.RetryAfter+3599)/3600)
 	case x.RetryAfter >= 120:
 		message += " " + s.text(r, "wait_minutes", (x.RetryAfter+59)/60)
 	case x.RetryAfter > 0:
 		message += " " + s.text(r, "wait_seconds", x.RetryAfter)
 	}
-	if x.Code == personal.CodeEmailUnverified {
+	switch x.Code {
+	case personal.CodeEmailUnverified:
 		page.Below = s.resendSection(r, ui.Hidden{Name: "login", Value: posted.Get("login")}, s.text(r, "resend_question"))
+	case personal.CodeAccountDisabled:
+		page.Asides = append(page.Asides, s.aside(r, "undo_question", "undo_link", undoPath))
 	}
 	page.Form.Fill(posted)
 	page.Form.Refuse(message, fieldErrors)

@@ -1,6 +1,7 @@
 package site_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -78,4 +79,13 @@ func TestUndoDelete_LeadsToTheSignIn(t *testing.T) {
 	if diff := cmp.Diff([]any{personal.UndoDeleteRequest{Token: "good"}}, m.calls); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
+}
+
+func TestSignIn_DisabledAccountLinksToTheUndoPage(t *testing.T) {
+	m := newModule()
+	m.AuthorizeFunc = func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {
+		return personal.SignedIn{}, personal.NewError(personal.CodeAccountDisabled, nil)
+	}
+	newBrowser(t, m).post("/account/sign-in", "login", "anna", "password", "correct horse").
+		shows(t, 403, "This account is disabled.", `href="/account/undo-delete"`)
 }

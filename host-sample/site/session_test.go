@@ -234,6 +234,7 @@ func TestOutage_KeepsTypedValues(t *testing.T) {
 func TestForm_ShowsWhenToRetry(t *testing.T) {
 	for wait, want := range map[time.Duration]string{
 		time.Second: "Try again in 1 s.", 119 * time.Second: "in 119 s.", 2 * time.Minute: "in 2 min.", time.Hour + time.Second: "in 61 min.",
+		8*time.Hour - time.Second: "in 8 h.",
 	} {
 		m := newModule()
 		m.AuthorizeFunc = func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error) {

@@ -25,7 +25,7 @@ type DeletionStore interface {
 	// ErrNotFound if the token is void, expired or unknown by now, or the deletion does
 	// not stand.
 	UndoDeletion(ctx context.Context, digest [32]byte, jobs ...NewJob) error
-	// DueErasures returns the ids, above the given one and in their order, of up to n
+	// DueErasures returns the ids, above after and in their order, of up to n
 	// accounts of which the deletion stands and EraseAt has passed, or which were created
 	// until unverifiedBefore and have only an unverified e-mail.
 	DueErasures(ctx context.Context, unverifiedBefore time.Time, after int64, n int) (ids []int64, err error)

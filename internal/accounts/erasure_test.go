@@ -127,7 +127,7 @@ func TestErasure_LeavesNoTrace(t *testing.T) {
 				}
 				f.drain(t)
 				if erased := f.host.Erased(); !slices.Equal(erased, []int64{id}) {
-					t.Errorf("the host was told of the erasures %v, want %d", erased, id)
+					t.Errorf("the host was notified of the erasures %v, want %d", erased, id)
 				}
 				for where, rows := range dump(t, pools) {
 					table, column, _ := strings.Cut(where, ".")

@@ -422,13 +422,18 @@ func TestVerification_RecoveryAndEmailChangeConfirm(t *testing.T) {
 		}
 		f.wantState(t, id, "ada@example.com", true, "")
 		wantCode(t, f.verify(t, f.tokens()[0]), personal.CodeInvalidToken)
+		f.drain(t)
+		before := len(f.host.Mails())
 
 		f.clock.Advance(time.Hour)
+		f.drain(t)
 		f.setEmail(t, id, "second@example.com")
 		f.wantState(t, id, "second@example.com", false, "")
 		f.drain(t)
-		f.wantRecipients(t, "ada@example.com", "ada@example.com", "ada@example.com", "second@example.com") // the notice, the verification
-		f.setEmail(t, id, "ada@example.com")                                                               // was confirmed once
+		if diff := cmp.Diff([]string{"ada@example.com", "second@example.com"}, f.recipients()[before:]); diff != "" {
+			t.Fatalf("the notice and the verification (-want +got):\n%s", diff)
+		}
+		f.setEmail(t, id, "ada@example.com") // was confirmed once
 		f.wantState(t, id, "ada@example.com", false, "")
 
 		again, err := f.signIn("ada", otherPassword)

@@ -107,7 +107,7 @@ type User struct {
 
 	EmailVerified   bool      // whether Email was confirmed
 	UnverifiedEmail string    // the address that they must confirm before they can sign in; empty for none
-	EraseAt         time.Time // UTC; when the user, who has deleted their account, is erased; zero if they have not
+	EraseAt         time.Time // UTC; when the account, which its user has deleted, is erased; zero if it was not deleted
 }
 
 // UserRecord is all data about a user that administrators may see.

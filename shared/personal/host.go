@@ -34,9 +34,8 @@ type Host interface {
 
 // Eraser is a [Host] that keeps data about users. It is optional.
 type Eraser interface {
-	// EraseUser is told that a user was erased, so that the host can erase what it
-	// keeps about them. It is called at least once for each erasure, whoever caused
-	// it; the id is never used again. After an error the module calls it again, at most
+	// EraseUser erases what the host keeps about a user who was erased. It is called at
+	// least once for each erasure, by an administrator or otherwise; the id is never used again. After an error the module calls it again, at most
 	// ten minutes apart, until it returns nil. It must return nil for a user of whom
 	// nothing is kept. Events of the user that the host had not accepted before can
 	// follow; the last one is [EventUserDeleted].
@@ -91,7 +90,7 @@ type EventType string
 const (
 	EventRegistered        EventType = "registered"
 	EventSignedIn          EventType = "signed_in"
-	EventSignInFailed      EventType = "sign_in_failed"     // a wrong login or password (UserID is 0 if no account matches), also where an operation asks for the password again; or a user who is disabled or must verify their e-mail first
+	EventSignInFailed      EventType = "sign_in_failed"     // a wrong login or password (UserID is 0 if no account matches), also where an operation asks for the password again; or an account that is disabled or waits for its e-mail to be verified
 	EventThrottled         EventType = "throttled"          // a rate limit refused an attempt; UserID is 0, because the account is not looked up
 	EventRecoveryRequested EventType = "recovery_requested" // an account matched and a mail was sent
 	EventRecovered         EventType = "recovered"

@@ -172,7 +172,7 @@ func TestMetrics_FrozenProcessKeepsLastValues(t *testing.T) {
 		})
 	}
 	scrapes.Wait()
-	if took := time.Since(began); took > generous/2 {
+	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("20 collectors at once took %v: each waited for the process", took)
 	}
 }

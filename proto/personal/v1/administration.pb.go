@@ -40,7 +40,7 @@ type User struct {
 	EmailVerified bool `protobuf:"varint,9,opt,name=email_verified,json=emailVerified,proto3" json:"email_verified,omitempty"`
 	// The address that the user must confirm before they can sign in; empty for none.
 	UnverifiedEmail string `protobuf:"bytes,10,opt,name=unverified_email,json=unverifiedEmail,proto3" json:"unverified_email,omitempty"`
-	// When the user, who has deleted their account, is erased; absent if they have not.
+	// When the user is erased, because they have deleted their account; absent for others.
 	EraseAt       *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=erase_at,json=eraseAt,proto3" json:"erase_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -23,7 +23,7 @@ func (s *suite) delete(t *testing.T, u user) (eraseAt time.Time) {
 	return eraseAt
 }
 
-// awaitErased waits until the host was told of the user's erasure.
+// awaitErased waits until the host is notified of the user's erasure.
 func (s *suite) awaitErased(t *testing.T, id int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -31,7 +31,7 @@ func (s *suite) awaitErased(t *testing.T, id int64) {
 	for known := 0; ; {
 		ids, err := s.host.AwaitErased(ctx, known+1)
 		if err != nil {
-			t.Fatalf("the host was not told of the erasure of user %d: %v", id, err)
+			t.Fatalf("the host was not notified of the erasure of user %d: %v", id, err)
 		}
 		if known = len(ids); slices.Contains(ids, id) {
 			return

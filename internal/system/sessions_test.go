@@ -192,13 +192,14 @@ func testEndedSessions(t *testing.T, s *system) {
 func TestSession_Expiry(t *testing.T) {
 	t.Parallel()
 	const idle, absolute = 3 * time.Second, 6 * time.Second
-	settings := "[session]\nidle = \"3s\"\nabsolute = \"6s\"\ngrace = \"1s\"\n[recovery]\nlifetime = \"2s\"\n"
+	settings := "[session]\nidle = \"3s\"\nabsolute = \"6s\"\ngrace = \"1s\"\n[recovery]\nlifetime = \"2s\"\n[registration]\nverification_lifetime = \"1s\"\n"
 	testkit.Databases(t, func(t *testing.T, database string) {
 		t.Parallel()
 		s := start(t, options{database: database, settings: cheap + unthrottled + settings})
 		u := s.newUser(t)
 		s.post(t, "recover/", params{"login": u.login}).want(t, "")
 		token := s.mailTo(t, mailtext.Recovery, u.email).token(t)
+		verification := s.mailTo(t, mailtext.Verification, u.email).token(t)
 
 		unused := s.signIn(t, u)
 		before := time.Now()
@@ -221,6 +222,7 @@ func TestSession_Expiry(t *testing.T) {
 		s.wantDead(t, "a session beyond its idle time", unused)
 		s.getAs(t, unused, "auth_refresh/").want(t, "unauthenticated")
 		s.post(t, "recover_confirm/", confirm(token, recovered)).want(t, "invalid_token")
+		s.post(t, "email_confirm/", params{"token": verification}).want(t, "invalid_token")
 		for time.Since(after) < absolute+time.Second {
 			keepUsing()
 			outlast(time.Now(), 200*time.Millisecond)

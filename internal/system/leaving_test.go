@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
@@ -102,7 +103,8 @@ func (s *system) delete(t testing.TB, u user) message {
 	return s.mailTo(t, mailtext.Deletion, u.email)
 }
 
-// testDeletion deletes accounts that wait for a week before they are erased.
+// testDeletion deletes accounts that wait for a week before they are erased. In the end
+// that week is over.
 func testDeletion(t *testing.T, s *system) {
 	signIn := func(u user) *response {
 		t.Helper()
@@ -113,8 +115,10 @@ func testDeletion(t *testing.T, s *system) {
 		t.Helper()
 		s.adminSubmit(t, admin, fmt.Sprintf("/admin/users/%d/%s", u.ID, action), nil)
 	}
+	var kept, disabled, enabled user
 	t.Run("account is disabled and can be kept", func(t *testing.T) {
 		u := s.newUser(t)
+		kept = u
 		s.postAs(t, pair{}, "delete/", params{"password": u.password}).want(t, "unauthenticated")
 		s.postAs(t, u.pair, "delete/", params{}).wantFields(t, "validation_failed", fieldErrors{"password": "required"})
 		s.postAs(t, u.pair, "delete/", params{"password": "wrong wrong"}).wantFields(t, "validation_failed", fieldErrors{"password": "mismatch"})
@@ -154,22 +158,28 @@ func testDeletion(t *testing.T, s *system) {
 		})
 	})
 	t.Run("administrator's disabling is not lifted", func(t *testing.T) {
-		u := s.newUser(t)
-		m := s.delete(t, u)
-		byAdmin(u, "disable")
+		disabled = s.newUser(t)
+		m := s.delete(t, disabled)
+		byAdmin(disabled, "disable")
 		s.post(t, "delete_undo/", params{"token": m.token(t)}).want(t, "invalid_token")
-		signIn(u).want(t, "account_disabled")
+		signIn(disabled).want(t, "account_disabled")
 	})
 	t.Run("administrator's enabling undoes the deletion", func(t *testing.T) {
-		enabled, left := s.newUser(t), s.newUser(t)
+		enabled = s.newUser(t)
 		m := s.delete(t, enabled)
-		s.delete(t, left)
 		byAdmin(enabled, "enable")
 		s.post(t, "delete_undo/", params{"token": m.token(t)}).want(t, "invalid_token")
 		signIn(enabled).want(t, "")
+	})
+	t.Run("accounts whose deletion stands are erased", func(t *testing.T) {
+		left := s.newUser(t)
+		s.delete(t, left)
 		execute(t, s.database, "UPDATE personal_accounts SET erase_at = 1 WHERE erase_at > 0")
+		s.wantErased(t, disabled)
 		s.wantErased(t, left)
-		signIn(enabled).want(t, "")
+		kept.pair, enabled.pair = signIn(kept).pair(t), signIn(enabled).pair(t)
+		s.wantAlive(t, "the account whose user undid its deletion", kept.pair)
+		s.wantAlive(t, "the account that an administrator enabled", enabled.pair)
 	})
 }
 
@@ -234,27 +244,31 @@ func (h *forgetfulHost) calls() []int64 {
 // TestEraser_IsAskedUntilItSucceeds has the plugin report an erasure to the CMS.
 func TestEraser_IsAskedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
-	c := moduleConfig(t)
-	c.Settings = func() ([]byte, error) { return []byte(cheap + "[deletion]\ngrace = \"1s\"\n"), nil }
-	fields, err := fieldstore.Open(filepath.Join(c.Data, "fields.json"), []byte("[]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mails, err := mailer.NewCapture(t.TempDir(), &mail.Address{Address: "cms@site.example"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	host := &forgetfulHost{Host: &personalhost.Host{Fields: fields, Mail: mails, Log: c.Log}}
-	c.Host = host
-	service := openModule(t, c).Client()
-	const password = "correct horse 7"
-	anna, err := service.Register(t.Context(), personal.RegisterRequest{Login: "anna", Email: "anna@mail.example", Password: password, ConfirmPassword: password})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := service.Delete(t.Context(), personal.DeleteRequest{Credentials: anna.Credentials, Password: password}); err != nil {
-		t.Fatal(err)
-	}
-	want := []int64{anna.Credentials.UserID, anna.Credentials.UserID}
-	eventually(t, "the CMS is asked again after its error", func() bool { return slices.Equal(host.calls(), want) })
+	testkit.Databases(t, func(t *testing.T, database string) {
+		t.Parallel()
+		c := moduleConfig(t)
+		c.DatabaseURL = database
+		c.Settings = func() ([]byte, error) { return []byte(cheap + "[deletion]\ngrace = \"1s\"\n"), nil }
+		fields, err := fieldstore.Open(filepath.Join(c.Data, "fields.json"), []byte("[]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mails, err := mailer.NewCapture(t.TempDir(), &mail.Address{Address: "cms@site.example"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		host := &forgetfulHost{Host: &personalhost.Host{Fields: fields, Mail: mails, Log: c.Log}}
+		c.Host = host
+		service := openModule(t, c).Client()
+		const password = "correct horse 7"
+		anna, err := service.Register(t.Context(), personal.RegisterRequest{Login: "anna", Email: "anna@mail.example", Password: password, ConfirmPassword: password})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := service.Delete(t.Context(), personal.DeleteRequest{Credentials: anna.Credentials, Password: password}); err != nil {
+			t.Fatal(err)
+		}
+		want := []int64{anna.Credentials.UserID, anna.Credentials.UserID}
+		eventually(t, "the CMS is asked again after its error", func() bool { return slices.Equal(host.calls(), want) })
+	})
 }

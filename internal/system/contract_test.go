@@ -96,6 +96,8 @@ func testErrorOrder(t *testing.T, s *system) {
 		"401 before 422, email":   {call{path: "email/", params: params{"email": 5}}, "unauthenticated"},
 		"401 before 422, profile": {call{path: "profile/", params: params{"nonsense": 1}}, "unauthenticated"},
 		"401 before 422, logout":  {call{path: "logout/", params: params{"all": "x"}}, "unauthenticated"},
+		"401 before 422, delete":  {call{path: "delete/", params: params{"password": 5}}, "unauthenticated"},
+		"401 before 422, export":  {call{path: "export/", params: params{"password": 5}}, "unauthenticated"},
 		"422 before 409, register": {call{path: "register/", params: applicant(params{"login": u.login, "name": "a\x00b"})},
 			"validation_failed"},
 		"422 before 409, email": {call{path: "email/", as: u.pair, params: params{"email": other.email, "password": "wrong wrong"}},

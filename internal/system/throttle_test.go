@@ -12,13 +12,15 @@ import (
 // from is the header by which a trusted proxy passes on a client's address.
 func from(address string) http.Header { return http.Header{"X-Forwarded-For": {address}} }
 
-// TestThrottling uses up the default limits, on a site that sends no mails but those that
-// a user has asked for. Each subtest has a client
-// address of its own. The limits of each operation are tested in internal/accounts.
+// TestThrottling uses up the limits, on a site that sends no mails but those that a user
+// has asked for. All limits but that of requests for a mail are the default ones. Each
+// subtest has a client address of its own. The limits of each operation are tested in
+// internal/accounts.
 func TestThrottling(t *testing.T) {
 	t.Parallel()
 	testkit.Databases(t, func(t *testing.T, database string) {
-		s := start(t, options{database: database, settings: cheap + unverified + "[mail]\nnotices = false\n", flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
+		const few = "[mail]\nnotices = false\n[throttle.recover]\nburst = 3\nevery = \"1h\"\n"
+		s := start(t, options{database: database, settings: cheap + unverified + few, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
 		t.Run("guesses at one account", func(t *testing.T) { testGuesses(t, s) })
 		t.Run("known and unknown login alike", func(t *testing.T) {
 			known, unknown := s.newUser(t), unique()
@@ -34,6 +36,18 @@ func TestThrottling(t *testing.T) {
 			s.guess(t, call{path: "password/", as: u.pair, header: from("192.0.2.4"), params: wrong}, "validation_failed")
 			invalid := params{"old_password": u.password, "password": "short", "confirm_password": "other"}
 			s.do(t, call{path: "password/", as: u.pair, header: from("192.0.2.4"), params: invalid}).want(t, "too_many_attempts")
+			for _, path := range []string{"export/", "delete/"} {
+				s.do(t, call{path: path, as: u.pair, header: from("192.0.2.4"), params: params{}}).want(t, "too_many_attempts")
+			}
+		})
+		t.Run("recoveries and verification mails share a limit", func(t *testing.T) {
+			resend := call{path: "email_resend/", header: from("192.0.2.23"), params: params{"login": unique()}}
+			if n := s.guess(t, resend, ""); n != 3 {
+				t.Errorf("got %d requests for a verification mail, want 3", n)
+			}
+			resend.params = params{} // 429 before 422
+			s.do(t, resend).want(t, "too_many_attempts")
+			s.do(t, call{path: "recover/", header: resend.header, params: params{"login": unique()}}).want(t, "too_many_attempts")
 		})
 		t.Run("three exports a day", func(t *testing.T) { testExportLimit(t, s) })
 		t.Run("e-mail verification off", func(t *testing.T) { testVerificationOff(t, s) })

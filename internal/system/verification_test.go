@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -91,16 +92,36 @@ func (s *system) confirmEmail(t testing.TB, m message) {
 	s.post(t, "email_confirm/", params{"token": m.token(t)}).wantData(t)
 }
 
+// enter signs a user in on the pages and returns the cookie.
+func (s *system) enter(t testing.TB, u user) string {
+	t.Helper()
+	got, body := s.submit(t, "/account/sign-in", url.Values{"login": {u.login}, "password": {u.password}}, "")
+	i := slices.IndexFunc(got.Cookies(), func(c *http.Cookie) bool { return c.Name == "account" })
+	if got.StatusCode != http.StatusSeeOther || i < 0 {
+		t.Fatalf("signing in: got %d %s", got.StatusCode, body)
+	}
+	return "account=" + got.Cookies()[i].Value
+}
+
 // testVerification has users confirm their address where that is optional, which is the
 // default.
 func testVerification(t *testing.T, s *system) {
 	t.Run("mailed token confirms the address", func(t *testing.T) {
 		u := s.newUser(t)
+		cookie := s.enter(t, u)
+		wantPage := func(status int) {
+			t.Helper()
+			if got, body := s.web(t, http.MethodGet, "/demo/verified", "", "Cookie", cookie); got.StatusCode != status {
+				t.Errorf("the page for users with a verified e-mail: got %d %s, want %d", got.StatusCode, body, status)
+			}
+		}
 		s.wantVerified(t, u.pair, false)
+		wantPage(http.StatusForbidden)
 		m := s.mailTo(t, mailtext.Verification, u.email)
 		m.wantLink(t, "https://site.example/verify#token="+m.token(t))
 		s.confirmEmail(t, m)
 		s.wantVerified(t, u.pair, true)
+		wantPage(http.StatusOK)
 		var verified bool
 		if s.post(t, "auth/", params{"login": u.login, "password": u.password}).read(t, "email_verified", &verified); !verified {
 			t.Error("auth/: got email_verified false, want true")
@@ -253,6 +274,12 @@ func testUnconfirmedAccount(t *testing.T, s *system) {
 	}
 	s.confirmEmail(t, mails[0]) // a newer mail leaves it valid
 	s.wantVerified(t, s.post(t, "auth/", params{"login": u.email, "password": u.password}).wantData(t, "user_id", "user_hash", "user_profile", "email_verified").pair(t), true)
+
+	disabled, _ := s.registerUnconfirmed(t, nil)
+	if n := execute(t, s.database, "UPDATE personal_accounts SET disabled = (1 = 1) WHERE login = '"+disabled.login+"'"); n != 1 {
+		t.Fatalf("%d accounts were disabled, want 1", n)
+	}
+	s.post(t, "auth/", params{"login": disabled.login, "password": disabled.password}).want(t, "account_disabled") // before email_unverified
 }
 
 func testManyWait(t *testing.T, s *system) {
@@ -282,6 +309,7 @@ func testMailFlood(t *testing.T, s *system) {
 	local, domain, _ := strings.Cut(owner.email, "@")
 	tagged := func() string { return local + "+" + unique() + "@" + domain }
 	var registered, changed, resent, recoveries []*response
+	began := time.Now()
 	for range 12 {
 		u, r := s.registerUnconfirmed(t, params{"email": owner.email})
 		another, other := s.registerUnconfirmed(t, params{"email": tagged()})
@@ -301,8 +329,10 @@ func testMailFlood(t *testing.T, s *system) {
 		}
 	}
 	common := got[mailtext.Verification] + got[mailtext.RegistrationAttempt]
-	if common != 10 || got[mailtext.Verification] > 2 || got[mailtext.Recovery] != 1 || got[mailtext.EmailChange] != 1 {
-		t.Errorf("got mails %v, want 10 of registrations, and one of each other kind", got)
+	minutes := int(time.Since(began) / time.Minute) // each allows another mail: a slow machine is no error
+	once := func(kind mailtext.Kind) bool { return got[kind] > 0 && got[kind] <= 1+minutes }
+	if common != 10 || got[mailtext.Verification] > 2+minutes || !once(mailtext.Recovery) || !once(mailtext.EmailChange) {
+		t.Errorf("got mails %v within %d minutes, want 10 of registrations, and one of each other kind in a minute", got, minutes)
 	}
 	s.post(t, "recover_confirm/", confirm(s.mailTo(t, mailtext.Recovery, owner.email).token(t), recovered)).want(t, "")
 }

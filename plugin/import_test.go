@@ -308,6 +308,9 @@ func TestStatus_ListsMisplacedLogins(t *testing.T) {
 			{Login: "ada"}, {Login: "own@example.com", Email: accounts.Email{Address: "own@example.com", Key: "own@example.com"}},
 			{Login: "victim＠example.com", LoginKey: "victim@example.com", Email: accounts.Email{Address: "t@example.com", Key: "t@example.com"}},
 			{Login: "none@example.com"},
+			{Login: "waits", Unverified: accounts.Email{Address: "w@example.com", Key: "w@example.com"}},
+			{Login: "leaves", Disabled: true, EraseAt: db.Now().Add(time.Hour)},
+			{Login: "enabled", EraseAt: db.Now().Add(time.Hour)},
 		} {
 			a.LoginKey, a.PasswordHash = cmp.Or(a.LoginKey, a.Login), "!"
 			session := accounts.Session{}
@@ -323,7 +326,7 @@ func TestStatus_ListsMisplacedLogins(t *testing.T) {
 		if !strings.Contains(out, `account 3  "victim＠example.com"`) || !strings.Contains(out, `account 4  "none@example.com"`) || strings.Contains(out, "own@") {
 			t.Errorf("status: got\n%s", out)
 		}
-		if want := "e-mails   2 not confirmed\nwaiting   0 accounts, until their e-mail is confirmed\nleaving   0 accounts, deleted by their users and not erased yet\n"; !strings.Contains(out, want) {
+		if want := "e-mails   2 not confirmed\nwaiting   1 accounts, until their e-mail is confirmed\nleaving   1 accounts, deleted by their users and not erased yet\n"; !strings.Contains(out, want) {
 			t.Errorf("status: got\n%s, want\n%s", out, want)
 		}
 	})

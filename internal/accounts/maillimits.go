@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -70,12 +71,17 @@ func commonMailKinds() (kinds []mailtext.Kind) {
 // (HTTP contract, section 5).
 func mailLimits(k mailtext.Kind) (limits []MailLimit) {
 	own := []mailtext.Kind{k}
-	if ownMailLimit(k) || k == mailtext.Verification {
-		limits = append(limits, MailLimit{own, 1, time.Minute}, MailLimit{own, 5, time.Hour})
+	if ownMailLimit(k) {
+		return []MailLimit{{own, 1, time.Minute}, {own, 5, time.Hour}}
 	}
-	if !ownMailLimit(k) {
-		common := commonMailKinds()
-		limits = append(limits, MailLimit{common, 10, time.Hour}, MailLimit{common, 30, MailWindow})
+	common := commonMailKinds()
+	limits = []MailLimit{{common, 10, time.Hour}, {common, 30, MailWindow}}
+	if k == mailtext.Verification {
+		limits = append(limits, MailLimit{own, 1, time.Minute})
+	}
+	// Strangers can cause these. Half of the common limit stays for notices.
+	if strangers := []mailtext.Kind{mailtext.Verification, mailtext.RegistrationAttempt}; slices.Contains(strangers, k) {
+		limits = append(limits, MailLimit{strangers, 5, time.Hour}, MailLimit{strangers, 15, MailWindow})
 	}
 	return limits
 }

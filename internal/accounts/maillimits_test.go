@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,8 +147,8 @@ func TestMailLimits_NoOperationFloodsAnAddress(t *testing.T) {
 		"changes of the password":          {mailtext.PasswordChanged, newFixture, changePasswordAgain, 60, 3 * time.Minute, own},
 		"deletions":                        {mailtext.Deletion, requiring, deleteAgain, 60, 3 * time.Minute, own},
 		"verifications of an account":      {mailtext.Verification, requiring, verifyAgain, 60, 3 * time.Minute, own},
-		"registrations":                    {mailtext.Verification, requiring, registerAgain, 300, 5 * time.Minute, peaks{time.Minute: 1, time.Hour: 5, 24 * time.Hour: 30}},
-		"registrations of a taken address": {mailtext.RegistrationAttempt, requiring, registerTaken, 300, 5 * time.Minute, common},
+		"registrations":                    {mailtext.Verification, requiring, registerAgain, 300, 5 * time.Minute, peaks{time.Minute: 1, time.Hour: 5, 24 * time.Hour: 15}},
+		"registrations of a taken address": {mailtext.RegistrationAttempt, requiring, registerTaken, 300, 5 * time.Minute, peaks{time.Hour: 5, 24 * time.Hour: 15}},
 		"sign-ins from everywhere":         {mailtext.NewAddress, newFixture, signInEverywhere, 300, 5 * time.Minute, common},
 		"thefts":                           {mailtext.SessionTheft, newFixture, stealAgain, 300, 5 * time.Minute, common},
 	} {
@@ -227,6 +228,32 @@ func TestMailLimits_UsedUpLimitLeavesTheOthers(t *testing.T) {
 			t.Errorf("got mails to %v, want a recovery and notices of the password and of both e-mails", got)
 		}
 	})
+}
+
+// Mails that strangers cause leave half of the common limit to the notices.
+func TestMailLimits_StrangersLeaveNotices(t *testing.T) {
+	f := requiring(t, testkit.SQLite(t))
+	again := registerTaken(t, f)
+	f.signInFrom(t, "ada", goodPassword, home, "")
+	f.applied(t, "tagged", "ada+x@example.com")
+	for i := range 30 {
+		again(i)
+		f.resend(t, "tagged", "")
+		f.clock.Advance(30 * time.Minute)
+	}
+	for i := range 8 {
+		again(30 + i) // in the last hour
+	}
+	f.drain(t)
+	before := f.recipients()
+	if len(before) != 15 {
+		t.Errorf("got %d mails that strangers caused, want 15: %v", len(before), before)
+	}
+	f.stealSession(t, t.Context(), f.signInFrom(t, "ada", goodPassword, abroad, ""))
+	f.drain(t)
+	if got, want := f.recipients()[len(before):], []string{"ada@example.com", "ada@example.com"}; !slices.Equal(got, want) {
+		t.Errorf("got mails to %v, want %v: a new address and a theft", got, want)
+	}
 }
 
 func TestMailLimits_AreOfTheMailbox(t *testing.T) {

@@ -34,14 +34,18 @@ func (s *Service) notice(ctx context.Context, by personal.Actor, kind mailtext.K
 }
 
 // sendNotice mails a notice in the account's language. An account without an address
-// gets none, and a deleted one leaves none.
+// gets none, and a deleted one leaves none. The jobs of release 0.1.0 have no account.
 func (s *Service) sendNotice(ctx context.Context, accountID int64, n noticeJob) error {
-	account, err := s.store.Account(ctx, accountID)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("finding the account of a notice: %w", err)
+	var account SeenAccount
+	if accountID != 0 {
+		var err error
+		account, err = s.store.Account(ctx, accountID)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("finding the account of a notice: %w", err)
+		}
 	}
 	to := account.Email
 	if n.To != "" {

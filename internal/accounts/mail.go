@@ -63,15 +63,15 @@ func newMailRequest(ctx context.Context) mailRequest {
 	return mailRequest{Locale: mailLocale(ctx), RequestID: personal.CallFrom(ctx).RequestID, MailID: newID()}
 }
 
-// maxLanguages is the maximum length of the languages that a job or an account keeps, in
+// MaxLanguages is the maximum length of the languages that a job or an account keeps, in
 // bytes.
-const maxLanguages = 64
+const MaxLanguages = 64
 
 // mailLocale returns the languages of the caller's mails, as [mailtext.Set.Write] takes
 // them; "" if they are unknown.
 func mailLocale(ctx context.Context) string {
 	call := personal.CallFrom(ctx)
-	if locale := cmp.Or(call.Languages, call.Locale); len(locale) <= maxLanguages {
+	if locale := cmp.Or(call.Languages, call.Locale); len(locale) <= MaxLanguages {
 		return locale
 	}
 	return ""

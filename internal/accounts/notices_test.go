@@ -155,8 +155,8 @@ func TestNotices_GoToTheRightAddress(t *testing.T) {
 		then  func(f *fixture, t *testing.T, id int64)
 		want  []string
 	}{
-		"a password changed, then the address":   {password, func(f *fixture, t *testing.T, id int64) { f.setEmail(t, id, "b@example.com") }, []string{"b@example.com", "ada@example.com"}},
-		"a password changed, then no address":    {password, func(f *fixture, t *testing.T, id int64) { f.setEmail(t, id, "") }, []string{"ada@example.com"}},
+		"a password changed, then the address":   {password, func(f *fixture, t *testing.T, id int64) { f.setEmail(t, id, "b@example.com") }, []string{"ada@example.com", "ada@example.com"}},
+		"a password changed, then no address":    {password, func(f *fixture, t *testing.T, id int64) { f.setEmail(t, id, "") }, []string{"ada@example.com", "ada@example.com"}},
 		"a password changed, then deleted":       {password, func(f *fixture, t *testing.T, id int64) { f.delete(t, id) }, nil},
 		"the address changed, then once more":    {email, func(f *fixture, t *testing.T, id int64) { f.setEmail(t, id, "b@example.com") }, []string{"ada@example.com", "new@example.com"}},
 		"the address changed, then deleted":      {email, func(f *fixture, t *testing.T, id int64) { f.delete(t, id) }, nil},

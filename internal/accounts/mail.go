@@ -17,8 +17,7 @@ import (
 
 // MailStore keeps the digests of mailed tokens.
 type MailStore interface {
-	// AddMailToken stores one more token. Earlier tokens stay
-	// valid. ErrStale if the account's password or e-mail is not the one that the token
+	// AddMailToken stores one more token. Earlier tokens stay valid. ErrStale if the account's password or e-mail is not the one that the token
 	// was made for any more, or the account does not exist or is disabled (for a
 	// PurposeDeletion: unless by a deletion that stands), or has the address
 	// of a PurposeVerification neither as its e-mail nor as its Unverified one.

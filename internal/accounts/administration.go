@@ -204,7 +204,7 @@ func (s *Service) SetEmail(ctx context.Context, r personal.SetEmailRequest) erro
 		if email.Key != "" && s.verifies() {
 			request := newMailRequest(ctx)
 			request.Locale = cmp.Or(before.Locale, request.Locale)
-			verification := jobOf(ctx, r.UserID, KindVerification, verificationJob{s.store.Now(), request})
+			verification := jobOf(ctx, r.UserID, KindVerification, verificationJob{Time: s.store.Now(), mailRequest: request})
 			verification.Replaces = true
 			jobs = append(jobs, verification)
 		}

@@ -186,10 +186,12 @@ func (s *Service) signIn(ctx context.Context, found LoginAccount, rehash string)
 		KnownAddress:      knownAddress(ctx),
 		MaxKnownAddresses: MaxKnownAddresses,
 		KnownSince:        session.Created.Add(-s.settings.KnownAddressLifetime()),
-		OnNewAddress:      func() []NewJob { return s.notice(ctx, personal.ActorUser, mailtext.NewAddress, found.ID, "") },
-		Locale:            mailLocale(ctx),
-		Charges:           s.signInAccount(found.ID),
-		Jobs:              []NewJob{s.event(ctx, personal.ActorUser, personal.EventSignedIn, found.ID)},
+		OnNewAddress: func() []NewJob {
+			return s.notice(ctx, personal.ActorUser, mailtext.NewAddress, found.ID, found.Email.Address)
+		},
+		Locale:  mailLocale(ctx),
+		Charges: s.signInAccount(found.ID),
+		Jobs:    []NewJob{s.event(ctx, personal.ActorUser, personal.EventSignedIn, found.ID)},
 	})
 	if errors.Is(err, ErrStale) {
 		// While this password was being verified it was changed, so it is wrong now; or

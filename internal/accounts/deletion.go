@@ -141,14 +141,16 @@ const erasureBatch = 100
 
 // EraseDue erases the accounts of users who deleted them when the grace period has
 // passed, and those whose e-mail was not verified in time. Other nodes may do the same
-// at the same time; an account that is being changed is left for the next call. It
-// stops at the first error.
+// at the same time; an account that is being changed is left for the next call, and so
+// is one that cannot be erased: the error joins those of all such accounts. It stops
+// if the database is unavailable.
 func (s *Service) EraseDue(ctx context.Context) error {
+	var failed error
 	for after := int64(0); ; {
 		unverified := s.store.Now().Add(-s.settings.UnverifiedLifetime)
 		due, err := s.store.DueErasures(ctx, unverified, after, erasureBatch)
 		if err != nil {
-			return err
+			return errors.Join(failed, err)
 		}
 		for _, id := range due {
 			after = id
@@ -157,12 +159,16 @@ func (s *Service) EraseDue(ctx context.Context) error {
 				continue // erased by another node, or undone, enabled or verified meanwhile
 			}
 			if err != nil {
-				return fmt.Errorf("erasing account %d: %w", id, err)
+				failed = errors.Join(failed, fmt.Errorf("erasing account %d: %w", id, err))
+				if errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
+					return failed
+				}
+				continue
 			}
 			s.wake()
 		}
 		if len(due) < erasureBatch {
-			return nil
+			return failed
 		}
 	}
 }

@@ -618,3 +618,23 @@ func TestErasure_RacesWithWhatKeepsTheAccount(t *testing.T) {
 		})
 	}
 }
+
+func TestEraseDue_ContinuesAfterAnAccountThatCannotBeErased(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	var last int64
+	for _, login := range []string{"ada", "bob"} {
+		in := f.register(t, login)
+		if _, err := f.service.Delete(t.Context(), personal.DeleteRequest{Credentials: in.Credentials, Password: goodPassword}); err != nil {
+			t.Fatal(err)
+		}
+		last = in.Credentials.UserID
+	}
+	f.exec(t, "UPDATE personal_accounts SET fields = '[' WHERE login = 'ada'") // unreadable
+	f.clock.Advance(f.settings.DeletionGrace)
+	if err := f.service.EraseDue(t.Context()); err == nil {
+		t.Error("got no error for the account that cannot be erased")
+	}
+	if f.exists(t, last) {
+		t.Error("the other account was not erased")
+	}
+}

@@ -17,9 +17,9 @@ type EmailStore interface {
 	// new e-mail is another account's, which makes the charges in the same transaction,
 	// or *WaitError if they are refused.
 	RequestEmail(ctx context.Context, accountID int64, newEmailKey string, change NewJob, onTaken ...throttle.Charge) error
-	// RedeemEmail uses up an e-mail token: it sets the account's e-mail as confirmed, changes the
-	// login along if that is the old e-mail, voids every token and stores the jobs.
-	// ErrNotFound if the token is void, expired or unknown by now, or the account
+	// RedeemEmail uses up an e-mail token: it sets the account's e-mail as confirmed,
+	// changes the login along if that is the old e-mail, voids every token and stores
+	// the jobs. ErrNotFound if the token is void, expired or unknown by now, or the account
 	// disabled; *TakenError if the address has been taken meanwhile, which does not use
 	// up the token.
 	RedeemEmail(ctx context.Context, digest [32]byte, jobs ...NewJob) error

@@ -138,7 +138,7 @@ func (s *Service) walk(ctx context.Context, session Session, secret token.Secret
 // now: ErrStale.
 func (s *Service) revokeStolen(ctx context.Context, who caller) error {
 	jobs := []NewJob{s.event(ctx, personal.ActorSystem, personal.EventSessionTheft, who.account.ID)}
-	jobs = append(jobs, s.notice(ctx, personal.ActorSystem, mailtext.SessionTheft, who.account.ID, "")...)
+	jobs = append(jobs, s.notice(ctx, personal.ActorSystem, mailtext.SessionTheft, who.account.ID, who.account.Email.Address)...)
 	err := s.store.RevokeStolenSession(ctx, who.session, jobs...)
 	if errors.Is(err, ErrStale) {
 		return err

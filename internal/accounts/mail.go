@@ -17,8 +17,7 @@ import (
 
 // MailStore keeps the digests of mailed tokens.
 type MailStore interface {
-	// AddMailToken stores one more token. Earlier tokens stay
-	// valid. ErrStale if the account's password or e-mail is not the one that the token
+	// AddMailToken stores one more token. Earlier tokens stay valid. ErrStale if the account's password or e-mail is not the one that the token
 	// was made for any more, or the account does not exist or is disabled (for a
 	// PurposeDeletion: unless by a deletion that stands), or has the address
 	// of a PurposeVerification neither as its e-mail nor as its Unverified one.
@@ -63,15 +62,15 @@ func newMailRequest(ctx context.Context) mailRequest {
 	return mailRequest{Locale: mailLocale(ctx), RequestID: personal.CallFrom(ctx).RequestID, MailID: newID()}
 }
 
-// maxLanguages is the maximum length of the languages that a job or an account keeps, in
+// MaxLanguages is the maximum length of the languages that a job or an account keeps, in
 // bytes.
-const maxLanguages = 64
+const MaxLanguages = 64
 
 // mailLocale returns the languages of the caller's mails, as [mailtext.Set.Write] takes
 // them; "" if they are unknown.
 func mailLocale(ctx context.Context) string {
 	call := personal.CallFrom(ctx)
-	if locale := cmp.Or(call.Languages, call.Locale); len(locale) <= maxLanguages {
+	if locale := cmp.Or(call.Languages, call.Locale); len(locale) <= MaxLanguages {
 		return locale
 	}
 	return ""

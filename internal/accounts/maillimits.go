@@ -47,22 +47,20 @@ type MailLimit struct {
 // MailWindow is the longest Window of a limit: older mails count towards none.
 const MailWindow = 24 * time.Hour
 
-// ownMailLimit says which kinds have a limit of their own: mails that others must not be
-// able to suppress by using up the common limit, and mails that anyone can cause.
+// ownMailLimit says which kinds have limits of their own: mails that others must not be
+// able to suppress by using up the common limit.
 func ownMailLimit(k mailtext.Kind) bool {
 	switch k {
-	case mailtext.Recovery, mailtext.EmailChange, mailtext.PasswordChanged, mailtext.Recovered, mailtext.EmailChanged,
-		mailtext.Deletion, mailtext.Verification:
+	case mailtext.Recovery, mailtext.EmailChange, mailtext.PasswordChanged, mailtext.Recovered, mailtext.EmailChanged, mailtext.Deletion:
 		return true
 	}
 	return false
 }
 
-// commonMailKinds are the kinds that count towards the common limit. A verification has
-// both limits.
+// commonMailKinds are the kinds that count towards the common limit.
 func commonMailKinds() (kinds []mailtext.Kind) {
 	for _, d := range mailtext.Descriptions() {
-		if !ownMailLimit(d.Kind) || d.Kind == mailtext.Verification {
+		if !ownMailLimit(d.Kind) {
 			kinds = append(kinds, d.Kind)
 		}
 	}
@@ -72,12 +70,18 @@ func commonMailKinds() (kinds []mailtext.Kind) {
 // mailLimits returns the limits for mails of a kind to one address, over all callers
 // (HTTP contract, section 5).
 func mailLimits(k mailtext.Kind) (limits []MailLimit) {
+	own := []mailtext.Kind{k}
 	if ownMailLimit(k) {
-		own := []mailtext.Kind{k}
-		limits = append(limits, MailLimit{own, 1, time.Minute}, MailLimit{own, 5, time.Hour})
+		return []MailLimit{{own, 1, time.Minute}, {own, 5, time.Hour}}
 	}
-	if common := commonMailKinds(); slices.Contains(common, k) {
-		limits = append(limits, MailLimit{common, 10, time.Hour}, MailLimit{common, 30, MailWindow})
+	common := commonMailKinds()
+	limits = []MailLimit{{common, 10, time.Hour}, {common, 30, MailWindow}}
+	if k == mailtext.Verification {
+		limits = append(limits, MailLimit{own, 1, time.Minute})
+	}
+	// Strangers can cause these. Half of the common limit stays for notices.
+	if strangers := []mailtext.Kind{mailtext.Verification, mailtext.RegistrationAttempt}; slices.Contains(strangers, k) {
+		limits = append(limits, MailLimit{strangers, 5, time.Hour}, MailLimit{strangers, 15, MailWindow})
 	}
 	return limits
 }
@@ -86,7 +90,7 @@ func mailLimits(k mailtext.Kind) (limits []MailLimit) {
 // reserved before it is sent, also by each retry of its job. It stores the jobs with the
 // first reservation. The caller drops a mail that is not granted, and tells no one.
 func (s *Service) reserveMail(ctx context.Context, kind mailtext.Kind, r mailRequest, to Email, jobs ...NewJob) (granted bool, err error) {
-	digest, err := s.mailDigest(ctx, to)
+	digest, err := s.mailDigest(ctx, kind, to)
 	if err != nil {
 		return false, err
 	}
@@ -101,25 +105,32 @@ func (s *Service) reserveMail(ctx context.Context, kind mailtext.Kind, r mailReq
 	return granted, nil
 }
 
-// mailDigest returns the digest under which mails to an address are counted. Addresses
-// that differ in their +tag only, which usually have one mailbox, share it.
-func (s *Service) mailDigest(ctx context.Context, to Email) (digest [32]byte, err error) {
+// mailDigest returns the digest under which mails of a kind to an address are counted.
+// Addresses that differ in their +tag only, which usually have one mailbox, share it.
+// Of a kind with limits of its own, only those with a tag do: anyone can have an account
+// with a tagged form of another user's address, and would use up the limits of that user.
+func (s *Service) mailDigest(ctx context.Context, kind mailtext.Kind, to Email) (digest [32]byte, err error) {
 	key, err := s.mailKey.get(ctx, s.store)
 	if err != nil {
 		return digest, fmt.Errorf("reading the key of mail digests: %w", err)
 	}
 	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(withoutTag(to.Key)))
+	mac.Write([]byte(withoutTag(to.Key, ownMailLimit(kind))))
 	return [32]byte(mac.Sum(nil)), nil
 }
 
-// withoutTag removes the +tag of an address. A local part that begins with + has none.
-func withoutTag(emailKey string) string {
+// withoutTag removes the +tag of an address, but not the + if keepPlus is set. A local
+// part that begins with + has no tag.
+func withoutTag(emailKey string, keepPlus bool) string {
 	at := strings.LastIndexByte(emailKey, '@')
-	if plus := strings.IndexByte(emailKey, '+'); plus > 0 && plus < at {
-		return emailKey[:plus] + emailKey[at:]
+	plus := strings.IndexByte(emailKey, '+')
+	if plus <= 0 || plus > at {
+		return emailKey
 	}
-	return emailKey
+	if keepPlus {
+		return emailKey[:plus+1] + emailKey[at:]
+	}
+	return emailKey[:plus] + emailKey[at:]
 }
 
 // digestKey is the key of mail digests, which all nodes read from the database once.

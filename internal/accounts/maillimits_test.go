@@ -2,7 +2,9 @@ package accounts_test
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +127,7 @@ func deleteAgain(t *testing.T, f *fixture) func(int) {
 func TestMailLimits_NoOperationFloodsAnAddress(t *testing.T) {
 	type peaks map[time.Duration]int // the most mails within a period
 	own, common := peaks{time.Minute: 1, time.Hour: 5}, peaks{time.Hour: 10, 24 * time.Hour: 30}
+	tagged := peaks{time.Minute: 2, time.Hour: 10} // to the address with a tag and without
 	missing := map[mailtext.Kind]bool{}
 	for _, d := range mailtext.Descriptions() {
 		missing[d.Kind] = true
@@ -140,12 +143,12 @@ func TestMailLimits_NoOperationFloodsAnAddress(t *testing.T) {
 		"recoveries":                       {mailtext.Recovery, newFixture, recoverAgain, 60, 3 * time.Minute, own},
 		"completed recoveries":             {mailtext.Recovered, newFixture, recoverAndConfirm, 60, 3 * time.Minute, own},
 		"changes to the address":           {mailtext.EmailChange, newFixture, changeToAddress, 60, 3 * time.Minute, own},
-		"changes from the address":         {mailtext.EmailChanged, newFixture, changeFromAddress, 60, 3 * time.Minute, own},
+		"changes from the address":         {mailtext.EmailChanged, newFixture, changeFromAddress, 60, 3 * time.Minute, tagged},
 		"changes of the password":          {mailtext.PasswordChanged, newFixture, changePasswordAgain, 60, 3 * time.Minute, own},
 		"deletions":                        {mailtext.Deletion, requiring, deleteAgain, 60, 3 * time.Minute, own},
 		"verifications of an account":      {mailtext.Verification, requiring, verifyAgain, 60, 3 * time.Minute, own},
-		"registrations":                    {mailtext.Verification, requiring, registerAgain, 300, 5 * time.Minute, peaks{time.Minute: 1, time.Hour: 5, 24 * time.Hour: 30}},
-		"registrations of a taken address": {mailtext.RegistrationAttempt, requiring, registerTaken, 300, 5 * time.Minute, common},
+		"registrations":                    {mailtext.Verification, requiring, registerAgain, 300, 5 * time.Minute, peaks{time.Minute: 1, time.Hour: 5, 24 * time.Hour: 15}},
+		"registrations of a taken address": {mailtext.RegistrationAttempt, requiring, registerTaken, 300, 5 * time.Minute, peaks{time.Hour: 5, 24 * time.Hour: 15}},
 		"sign-ins from everywhere":         {mailtext.NewAddress, newFixture, signInEverywhere, 300, 5 * time.Minute, common},
 		"thefts":                           {mailtext.SessionTheft, newFixture, stealAgain, 300, 5 * time.Minute, common},
 	} {
@@ -227,24 +230,59 @@ func TestMailLimits_UsedUpLimitLeavesTheOthers(t *testing.T) {
 	})
 }
 
+// Mails that strangers cause leave half of the common limit to the notices.
+func TestMailLimits_StrangersLeaveNotices(t *testing.T) {
+	f := requiring(t, testkit.SQLite(t))
+	again := registerTaken(t, f)
+	f.signInFrom(t, "ada", goodPassword, home, "")
+	f.applied(t, "tagged", "ada+x@example.com")
+	for i := range 30 {
+		again(i)
+		f.resend(t, "tagged", "")
+		f.clock.Advance(30 * time.Minute)
+	}
+	for i := range 8 {
+		again(30 + i) // in the last hour
+	}
+	f.drain(t)
+	before := f.recipients()
+	if len(before) != 15 {
+		t.Errorf("got %d mails that strangers caused, want 15: %v", len(before), before)
+	}
+	f.stealSession(t, t.Context(), f.signInFrom(t, "ada", goodPassword, abroad, ""))
+	f.drain(t)
+	if got, want := f.recipients()[len(before):], []string{"ada@example.com", "ada@example.com"}; !slices.Equal(got, want) {
+		t.Errorf("got mails to %v, want %v: a new address and a theft", got, want)
+	}
+}
+
 func TestMailLimits_AreOfTheMailbox(t *testing.T) {
 	const one = "ada+one@example.com"
 	for name, test := range map[string]struct {
-		emails [2]string
-		same   bool
+		emails      [2]string
+		own, common bool // the addresses count as one
 	}{
-		"another tag":         {[2]string{one, "ada+two@example.com"}, true},
-		"no tag":              {[2]string{one, "ada@example.com"}, true},
-		"another case":        {[2]string{one, "ADA+ONE@Example.COM"}, true},
-		"two tags":            {[2]string{one, "ada+one+two@example.com"}, true},
-		"a domain in Unicode": {[2]string{"ada@xn--bcher-kva.example", "ada@BÜCHER.example"}, true},
-		"another mailbox":     {[2]string{one, "ada2@example.com"}, false},
-		"another domain":      {[2]string{one, "ada@example.org"}, false},
-		"the tag as mailbox":  {[2]string{one, "one@example.com"}, false},
-		"names that begin so": {[2]string{"+ada@example.com", "+bob@example.com"}, false},
+		"another tag":         {[2]string{one, "ada+two@example.com"}, true, true},
+		"an empty tag":        {[2]string{one, "ada+@example.com"}, true, true},
+		"no tag":              {[2]string{one, "ada@example.com"}, false, true},
+		"another case":        {[2]string{one, "ADA+ONE@Example.COM"}, true, true},
+		"two tags":            {[2]string{one, "ada+one+two@example.com"}, true, true},
+		"a domain in Unicode": {[2]string{"ada@xn--bcher-kva.example", "ada@BÜCHER.example"}, true, true},
+		"another mailbox":     {[2]string{one, "ada2@example.com"}, false, false},
+		"another domain":      {[2]string{one, "ada@example.org"}, false, false},
+		"the tag as mailbox":  {[2]string{one, "one@example.com"}, false, false},
+		"names that begin so": {[2]string{"+ada@example.com", "+bob@example.com"}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, testkit.SQLite(t))
+			f := requiring(t, testkit.SQLite(t))
+			for i, email := range test.emails {
+				f.applied(t, fmt.Sprint("user", i), email) // a verification
+				f.drain(t)
+			}
+			if got := len(f.host.Mails()); (got == 1) != test.common {
+				t.Errorf("common limit: got mails to %v, want one: %t", f.recipients(), test.common)
+			}
+			f = newFixture(t, testkit.SQLite(t))
 			for i, email := range test.emails {
 				err := f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{
 					Credentials: f.register(t, fmt.Sprint("user", i)).Credentials, Password: goodPassword, Email: email,
@@ -252,10 +290,36 @@ func TestMailLimits_AreOfTheMailbox(t *testing.T) {
 				wantCode(t, err, "")
 				f.drain(t)
 			}
-			if got := len(f.host.Mails()); (got == 1) != test.same {
-				t.Errorf("got mails to %v, want one: %t", f.recipients(), test.same)
+			if got := len(f.host.Mails()); (got == 1) != test.own {
+				t.Errorf("limit of a kind: got mails to %v, want one: %t", f.recipients(), test.own)
 			}
 		})
+	}
+}
+
+// The user of an account with a tagged form of ada's address cannot use up the limits of
+// ada's recoveries and notices.
+func TestMailLimits_TaggedAddressesLeaveTheUntaggedOne(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	ada := f.register(t, "ada").Credentials
+	stranger := f.register(t, "stranger").Credentials
+	f.setEmail(t, stranger.UserID, "ada+x@example.com")
+	f.drain(t)
+	passwords := []string{goodPassword, otherPassword}
+	for i := range 8 {
+		stranger = f.changePassword(t, stranger, passwords[i%2], passwords[1-i%2])
+		f.recoverNow(t, personal.RecoverRequest{Login: "stranger"})
+		f.clock.Advance(2 * time.Minute)
+	}
+	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
+	f.changePassword(t, ada, goodPassword, otherPassword)
+	f.drain(t)
+	got := map[string]int{}
+	for _, to := range f.recipients() {
+		got[to]++
+	}
+	if want := map[string]int{"stranger@example.com": 1, "ada+x@example.com": 10, "ada@example.com": 2}; !maps.Equal(got, want) {
+		t.Errorf("got mails %v, want %v", got, want)
 	}
 }
 

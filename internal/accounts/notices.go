@@ -20,8 +20,10 @@ type noticeJob struct {
 }
 
 // notice returns the job of a notice, or nothing if the settings want none. It is stored
-// in the transaction of what happened, like its event. The mail goes to the account's
-// address, unless to is another one.
+// in the transaction of what happened, like its event. The mail goes to the address that
+// the account had then, so that a thief who changes it meanwhile does not get the
+// notice. An operation that has not read the address leaves to empty, as a refresh does
+// that ends a stolen session: that mail goes to the account's address when it is sent.
 func (s *Service) notice(ctx context.Context, by personal.Actor, kind mailtext.Kind, accountID int64, to string) []NewJob {
 	if !s.settings.Notices {
 		return nil
@@ -34,14 +36,18 @@ func (s *Service) notice(ctx context.Context, by personal.Actor, kind mailtext.K
 }
 
 // sendNotice mails a notice in the account's language. An account without an address
-// gets none, and a deleted one leaves none.
+// gets none, and a deleted one leaves none. The jobs of release 0.1.0 have no account.
 func (s *Service) sendNotice(ctx context.Context, accountID int64, n noticeJob) error {
-	account, err := s.store.Account(ctx, accountID)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("finding the account of a notice: %w", err)
+	var account SeenAccount
+	if accountID != 0 {
+		var err error
+		account, err = s.store.Account(ctx, accountID)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("finding the account of a notice: %w", err)
+		}
 	}
 	to := account.Email
 	if n.To != "" {

@@ -44,7 +44,7 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 	}
 	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventPasswordChanged, who.account.ID)}
 	if who.account.Email.Key != "" {
-		jobs = append(jobs, s.notice(ctx, personal.ActorUser, mailtext.PasswordChanged, who.account.ID, "")...)
+		jobs = append(jobs, s.notice(ctx, personal.ActorUser, mailtext.PasswordChanged, who.account.ID, who.account.Email.Address)...)
 	}
 	keep, secret := s.newSession(ctx, who.account.ID)
 	keep.ID = who.session.ID

@@ -14,8 +14,8 @@ import (
 type RecoveryStore interface {
 	// RedeemRecovery uses up a recovery token: it sets the hash, raises the credential
 	// version, confirms the e-mail, voids every token and ends every session of the
-	// account, and stores the jobs. ErrNotFound if the token is void, expired or unknown by now, or the account
-	// disabled.
+	// account, and stores the jobs. ErrNotFound if the token is void, expired or unknown
+	// by now, or the account disabled.
 	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, jobs ...NewJob) error
 }
 
@@ -130,7 +130,7 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 		return 0, fail("hashing a password", err)
 	}
 	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventRecovered, account.ID)}
-	jobs = append(jobs, s.notice(ctx, personal.ActorUser, mailtext.Recovered, account.ID, "")...)
+	jobs = append(jobs, s.notice(ctx, personal.ActorUser, mailtext.Recovered, account.ID, account.Email.Address)...)
 	if !account.EmailVerified { // the token has reached it
 		jobs = append(jobs, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
 	}

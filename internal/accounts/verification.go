@@ -64,7 +64,7 @@ func (s *Service) registered(ctx context.Context, id int64) []NewJob {
 	if s.verifies() {
 		r := newMailRequest(ctx)
 		r.Address = personal.CallFrom(ctx).Address
-		jobs = append(jobs, jobOf(ctx, id, KindVerification, verificationJob{s.store.Now(), r}))
+		jobs = append(jobs, jobOf(ctx, id, KindVerification, verificationJob{Time: s.store.Now(), mailRequest: r}))
 	}
 	return jobs
 }
@@ -74,11 +74,12 @@ func (s *Service) registered(ctx context.Context, id int64) []NewJob {
 type verificationJob struct {
 	Time time.Time `json:"time"` // of the request
 	mailRequest
+	again bool // by email_resend/
 }
 
 // sendVerification mails a token to the account's unconfirmed address. If the account
 // waits for an address that is another account's, it notifies that account's user
-// instead, in the language of that account.
+// instead, in the language of that account, but only of a registration.
 func (s *Service) sendVerification(ctx context.Context, accountID int64, r verificationJob) error {
 	if !s.verifies() {
 		return nil
@@ -102,6 +103,9 @@ func (s *Service) sendVerification(ctx context.Context, accountID int64, r verif
 		if err != nil {
 			return err
 		}
+		if taken && r.again {
+			return nil
+		}
 		if taken {
 			return s.sendRegistrationAttempt(ctx, owner.ID, r)
 		}
@@ -110,8 +114,8 @@ func (s *Service) sendVerification(ctx context.Context, accountID int64, r verif
 	if err != nil || !granted {
 		return err
 	}
-	lasting := mailtext.Letter{Lifetime: s.settings.VerificationLifetime}
-	return s.mailToken(ctx, mailtext.Verification, r.mailRequest, to.Address, s.settings.RegistrationURL, lasting, MailToken{
+	letter := mailtext.Letter{Lifetime: s.settings.VerificationLifetime, Time: r.Time, Address: r.Address}
+	return s.mailToken(ctx, mailtext.Verification, r.mailRequest, to.Address, s.settings.RegistrationURL, letter, MailToken{
 		AccountID: accountID, Purpose: PurposeVerification, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key, Email: to,
 	})
 }
@@ -164,7 +168,7 @@ func (s *Service) resendVerification(ctx context.Context, r recoveryJob) error {
 	if err != nil || accountID == 0 {
 		return err
 	}
-	return s.sendVerification(ctx, accountID, verificationJob{s.store.Now(), r.mailRequest})
+	return s.sendVerification(ctx, accountID, verificationJob{Time: s.store.Now(), mailRequest: r.mailRequest, again: true})
 }
 
 // findUnverified returns the account that a request means, 0 for none. An address

@@ -70,7 +70,7 @@ func Descriptions() []Description {
 	return []Description{
 		{Recovery, "to the user who asked to set a new password", []Field{Token, Link, Minutes, Hours}},
 		{EmailChange, "to the new address that a user entered for their account", []Field{Token, Link, Minutes, Hours}},
-		{Verification, "to the address of an account, to prove that it is the user's", []Field{Token, Link, Minutes, Hours}},
+		{Verification, "to the address of an account, to prove that it is the user's", []Field{Token, Link, Minutes, Hours, Time, Address}},
 		{RegistrationAttempt, "to the owner of an address with which someone tried to register again", []Field{Time, Address}},
 		{PasswordChanged, "after the password was changed", []Field{Time, Address}},
 		{Recovered, "after a new password was set by recovery", []Field{Time, Address}},

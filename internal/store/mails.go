@@ -159,8 +159,9 @@ func (s *Store) RedeemEmail(ctx context.Context, digest [32]byte, jobs ...accoun
 }
 
 // setEmail gives the account an address, or none, and changes its login along if
-// that is the old address. The account waits for no address any more. The condition finds an address that is taken already;
-// the unique index finds one that is taken in the same moment.
+// that is the old address. The account waits for no address any more. The condition
+// finds an address that is taken already; the unique index finds one that is taken in
+// the same moment.
 func (s *Store) setEmail(ctx context.Context, tx bun.Tx, accountID int64, email accounts.Email, verified bool) error {
 	taken := &accounts.TakenError{Email: true}
 	key := bun.NullZero(email.Key)
@@ -188,8 +189,8 @@ func worksFor(p accounts.MailPurpose, row accountRow) bool {
 
 // redeem finds a valid token that works for its account, locks the account, and
 // voids all its tokens. It returns the token with the locked account. Of two
-// transactions with the same token one
-// waits for the lock and then finds the token gone.
+// transactions with the same token one waits for the lock and then finds the token
+// gone.
 func (s *Store) redeem(ctx context.Context, tx bun.Tx, p accounts.MailPurpose, digest [32]byte) (row mailTokenRow, err error) {
 	if err := s.selectMailToken(tx, &row, p, digest).Scan(ctx); err != nil {
 		return row, err

@@ -18,7 +18,7 @@ func (s *Store) Traces(ctx context.Context, accountID int64) (t transfer.Traces,
 		return rows
 	}
 	places := read("SELECT place AS text, seen AS time FROM personal_places WHERE account_id = ? ORDER BY seen, place")
-	tokens := read("SELECT email AS text, expires AS time FROM personal_mail_tokens WHERE account_id = ? AND email <> '' ORDER BY expires, digest")
+	tokens := read("SELECT email AS text, expires AS time FROM personal_mail_tokens WHERE account_id = ? AND purpose = 'email' ORDER BY expires, digest")
 	return transfer.Traces{
 		KnownAddresses: convert(places, func(r *traceRow) transfer.KnownAddress {
 			return transfer.KnownAddress{Address: r.Text, LastSeen: r.Time.time()}

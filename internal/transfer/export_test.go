@@ -103,7 +103,7 @@ func drawAccount(t *rapid.T, number int) accounts.Account {
 		a.Email, _ = accounts.ParseEmail(fmt.Sprintf("User%d@Example.com", number))
 		a.EmailVerified = rapid.Bool().Draw(t, "confirmed")
 	}
-	a.Locale = rapid.SampledFrom([]string{"", "en", "pt-BR"}).Draw(t, "locale")
+	a.Locale = rapid.SampledFrom([]string{"", "en", "pt-BR", "de,en"}).Draw(t, "locale")
 	if a.Disabled && rapid.Bool().Draw(t, "leaving") {
 		a.EraseAt, a.EraseVersion = time.UnixMicro(rapid.Int64Range(1, 1<<51).Draw(t, "erase at")).UTC(), 1
 	}

@@ -124,6 +124,7 @@ func TestImport_RefusesNDJSONRowWithReasons(t *testing.T) {
 		"a confirmed e-mail that is missing":             {`{"login":"anna","email_verified":true,"password_hash":"` + bcrypt + `"}`, "email: required"},
 		"an erasure of an enabled account":               {`{"login":"anna","erase_at":"2030-01-01","password_hash":"` + bcrypt + `"}`, "disabled: required"},
 		"no locale, no boolean, no time":                 {`{"login":"anna","email_verified":"maybe","locale":"?","erase_at":"soon","disabled":true,"password_hash":"` + bcrypt + `"}`, "email_verified: invalid_type; erase_at: invalid_format; locale: invalid_format"},
+		"too many locales":                               {`{"login":"anna","locale":"` + strings.Repeat("de,", 21) + `en","password_hash":"` + bcrypt + `"}`, "locale: invalid_format"},
 		"no way to sign in":                              {`{"login":"anna","password_hash":"!"}`, "email: required"},
 		"a NUL":                                          {`{"login":"anna","fields":{"a":"\u0000"},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL cannot store"},
 		"a NUL in a list":                                {`{"login":"anna","fields":{"a":["b","\u0000"]},"password_hash":"` + bcrypt + `"}`, "fields: a NUL, which PostgreSQL cannot store"},

@@ -195,13 +195,13 @@ func readBoolean(column string, in personal.Input, invalid *personal.FieldErrors
 	return false
 }
 
-// readLocale reads a BCP 47 tag of at most 35 characters (RFC 5646, section 4.4.1).
+// readLocale reads a BCP 47 tag or a list of them, as accounts keep it.
 func readLocale(in personal.Input, invalid *personal.FieldErrors) string {
 	text := readText(columnLocale, in, invalid)
 	if text == "" {
 		return ""
 	}
-	if _, err := language.Parse(text); err != nil || len(text) > 35 {
+	if _, _, err := language.ParseAcceptLanguage(text); err != nil || len(text) > accounts.MaxLanguages {
 		invalid.Add(columnLocale, personal.FieldErrorInvalidFormat)
 	}
 	return text

@@ -71,10 +71,7 @@ const maxLanguages = 64
 // them; "" if they are unknown.
 func mailLocale(ctx context.Context) string {
 	call := personal.CallFrom(ctx)
-	if locale := cmp.Or(call.Languages, call.Locale); len(locale) <= maxLanguages {
-		return locale
-	}
-	return ""
+	return cmp.Or(mailtext.Readers(call.Languages, maxLanguages), mailtext.Readers(call.Locale, maxLanguages))
 }
 
 // withCall returns a context with the call that caused the mail.
@@ -104,8 +101,11 @@ func (s *Service) mailToken(ctx context.Context, kind mailtext.Kind, r mailReque
 func (s *Service) send(ctx context.Context, accountID int64, kind mailtext.Kind, r mailRequest, to string, l mailtext.Letter) error {
 	ctx = r.withCall(ctx)
 	subject, text, html, err := s.settings.Mails.Write(kind, r.Locale, l)
-	if err != nil {
+	if err != nil && subject == "" {
 		return fmt.Errorf("writing the mail %s: %w", kind, err)
+	}
+	if err != nil {
+		s.log.ErrorContext(ctx, "a mail template fails, the built-in mail is sent", slog.String("kind", string(kind)), slog.Any("error", err))
 	}
 	err = s.host.SendMail(ctx, personal.Mail{ID: r.MailID, To: to, Subject: subject, Text: text, HTML: html})
 	var refused *personal.MailRefusedError

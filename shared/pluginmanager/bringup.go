@@ -273,7 +273,8 @@ func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogu
 	}
 	if old.Version != "" && report.SchemaCompatible > old.Schema.Max {
 		reasons = append(reasons, fmt.Sprintf("schema: plugin %s, which serves now, knows schema %d and could not work on the one after the migration, "+
-			"which needs a plugin that knows %d: swap to a version in between first, or make a backup and start the host with this version",
+			"which needs a plugin that knows %d: if another node runs such a version, stop this host and start it with this version; "+
+			"if none does, swap to a version in between first, or make a backup and start the host with this version",
 			old.Version, old.Schema.Max, report.SchemaCompatible))
 	}
 	reason := strings.Join(reasons, "; ")

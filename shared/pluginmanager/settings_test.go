@@ -135,7 +135,7 @@ func TestSettings_VersionThatRefusesThemRestartsWithThoseItAccepted(t *testing.T
 
 func TestSettings_AcceptedOnesOutliveTheHost(t *testing.T) {
 	t.Parallel()
-	for name, goBack := range map[string]func(t *testing.T, next *rig){
+	for name, leave := range map[string]func(t *testing.T, next *rig){
 		"rollback": func(t *testing.T, next *rig) {
 			next.start(t)
 			if err := next.Rollback(limited(t)); err != nil {
@@ -167,7 +167,7 @@ func TestSettings_AcceptedOnesOutliveTheHost(t *testing.T) {
 				t.Fatalf("got file %v (%v), want one of mode 0600", before, err)
 			}
 			next := newRigIn(t, r.folder, r.catalogue, of)
-			goBack(t, next)
+			leave(t, next)
 			if s := next.Status(); s.Version != "1.0.0" || r.folder.read("settings") != "old" {
 				t.Errorf("got status %+v with settings %q, want that 1.0.0 serves with the old ones", s, r.folder.read("settings"))
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
@@ -21,10 +22,14 @@ type rule struct {
 	apply   func(inForce bool)
 }
 
+// verificationSchema is the lowest SchemaTarget of a version that enforces that sign-ins
+// need a verified e-mail.
+const verificationSchema = 4
+
 // wantedRules returns the rules that the settings ask for.
 func (m *module) wantedRules() (wanted []rule) {
 	if r := m.settings.Registration; r.Enabled && r.EmailVerification == accounts.VerificationRequired {
-		wanted = append(wanted, rule{"registration.enabled", 4, m.service.RequireVerification})
+		wanted = append(wanted, rule{"registration.enabled", verificationSchema, m.service.RequireVerification})
 	}
 	return wanted
 }
@@ -35,6 +40,8 @@ func (m *module) applyRules(ctx context.Context) error {
 	if len(m.rules) == 0 {
 		return nil
 	}
+	m.applying.Lock() // what was read before Settle must not be applied after it
+	defer m.applying.Unlock()
 	_, minCompatible, err := m.store.SchemaVersion(ctx)
 	if err != nil {
 		return err
@@ -64,17 +71,25 @@ func (m *module) Settle(ctx context.Context) error {
 
 // checkSettings is the preflight's check of settings; the values are valid, or there would be
 // no module. A host that never says that the version is settled would leave a rule out
-// of force for ever. compatible is the lowest SchemaTarget of a version that can run on
-// the database.
+// of force for ever, or is too old for the results of the operations under it.
+// compatible is the lowest SchemaTarget of a version that can run on the database.
 func (m *module) checkSettings(compatible int) pluginrpc.Check {
 	for _, r := range m.rules {
-		if !m.settles && compatible < r.schema {
+		if !m.settles {
 			return pluginrpc.Check{Name: "settings", Reason: r.setting + ": this host is too old, it does not tell the plugin when a version is settled: " +
 				"update the host, or set " + r.setting + " = false"}
 		}
 	}
+	var warnings []string
 	if m.unknown != nil {
-		return pluginrpc.Check{Name: "settings", Warning: true, Reason: m.unknown.Error()}
+		warnings = append(warnings, m.unknown.Error())
+	}
+	if len(m.rules) == 0 && compatible >= verificationSchema {
+		warnings = append(warnings, "older versions no longer run on this database, because of registration.enabled = true "+
+			"with email_verification = \"required\", which these settings do not ask for: users may sign in without a verified e-mail")
+	}
+	if len(warnings) > 0 {
+		return pluginrpc.Check{Name: "settings", Warning: true, Reason: strings.Join(warnings, "; ")}
 	}
 	return passed("settings")
 }

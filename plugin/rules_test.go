@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +62,11 @@ func refusal(r pluginrpc.Report) string {
 	return ""
 }
 
+// warns reports whether a preflight has a warning with the text.
+func warns(r pluginrpc.Report, text string) bool {
+	return slices.ContainsFunc(r.Checks, func(c pluginrpc.Check) bool { return c.Warning && strings.Contains(c.Reason, text) })
+}
+
 func (n *node) minCompatible(t *testing.T) int {
 	t.Helper()
 	_, compatible, err := n.store.SchemaVersion(t.Context())
@@ -102,6 +108,9 @@ func TestRules_RequiredVerificationIsInForceOnceSettled(t *testing.T) {
 		if err := lowered.Settle(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		if report, err := lowered.Preflight(t.Context()); err != nil || !warns(report, "which these settings do not ask for") {
+			t.Errorf("enabled = false: got report %+v (%v), want a warning", report, err)
+		}
 		if got := lowered.minCompatible(t); len(lowered.inForce) > 0 || got != 4 {
 			t.Errorf("enabled = false: got in force %v, and versions from schema %d on, want none, and still 4", lowered.inForce, got)
 		}
@@ -140,9 +149,9 @@ func TestPreflight_RefusesRuleThatTheHostNeverSettles(t *testing.T) {
 	if err := settled.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	n.begin(t) // under the old host again: the rule is in force
-	if !n.inForce["registration.enabled"] {
-		t.Errorf("got in force %v, want required", n.inForce)
+	report, err = n.Preflight(t.Context()) // under the old host again, where the rule is in force
+	if got := refusal(report); err != nil || !strings.HasPrefix(got, "settings: registration.enabled: ") {
+		t.Errorf("got %q (%v) once the rule is in force, want a refusal", got, err)
 	}
 }
 

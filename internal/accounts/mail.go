@@ -70,10 +70,7 @@ const MaxLanguages = 64
 // them; "" if they are unknown.
 func mailLocale(ctx context.Context) string {
 	call := personal.CallFrom(ctx)
-	if locale := cmp.Or(call.Languages, call.Locale); len(locale) <= MaxLanguages {
-		return locale
-	}
-	return ""
+	return cmp.Or(mailtext.Readers(call.Languages, MaxLanguages), mailtext.Readers(call.Locale, MaxLanguages))
 }
 
 // withCall returns a context with the call that caused the mail.
@@ -103,8 +100,11 @@ func (s *Service) mailToken(ctx context.Context, kind mailtext.Kind, r mailReque
 func (s *Service) send(ctx context.Context, accountID int64, kind mailtext.Kind, r mailRequest, to string, l mailtext.Letter) error {
 	ctx = r.withCall(ctx)
 	subject, text, html, err := s.settings.Mails.Write(kind, r.Locale, l)
-	if err != nil {
+	if err != nil && subject == "" {
 		return fmt.Errorf("writing the mail %s: %w", kind, err)
+	}
+	if err != nil {
+		s.log.ErrorContext(ctx, "a mail template fails, the built-in mail is sent", slog.String("kind", string(kind)), slog.Any("error", err))
 	}
 	err = s.host.SendMail(ctx, personal.Mail{ID: r.MailID, To: to, Subject: subject, Text: text, HTML: html})
 	var refused *personal.MailRefusedError

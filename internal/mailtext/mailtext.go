@@ -45,6 +45,7 @@ type languages struct {
 	matcher language.Matcher
 	tags    []language.Tag // as in the matcher; the first one is the default
 	mails   []mail         // parallel to tags
+	builtIn []mail         // likewise; zero where there is none
 }
 
 // BuiltIn returns the built-in templates.
@@ -62,31 +63,32 @@ func BuiltIn() *Set {
 //
 // Names that begin with a dot are ignored.
 func Load(dir string) (*Set, error) {
-	own, _, problems := parseFolder(BuiltInFiles())
+	builtIn, _, problems := parseFolder(BuiltInFiles())
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("built-in mail templates: %w", errors.Join(problems...))
 	}
 	if dir == "" {
-		return newSet(own), nil
+		return newSet(builtIn, builtIn), nil
 	}
 	if _, err := os.ReadDir(dir); err != nil {
-		return newSet(own), fmt.Errorf("the folder of mail templates cannot be read: %w; name a folder that the plugin may read", err)
+		return newSet(builtIn, builtIn), fmt.Errorf("the folder of mail templates cannot be read: %w; name a folder that the plugin may read", err)
 	}
 	site, invalid, problems := parseFolder(os.DirFS(dir))
+	all := maps.Clone(builtIn)
 	for _, id := range slices.SortedFunc(maps.Keys(site), compareIDs) {
-		m, builtIn := site[id], own[id]
+		m, replaced := site[id], builtIn[id]
 		switch {
 		case invalid[id]:
 			continue
-		case m.text == nil && builtIn.text == nil:
+		case m.text == nil && replaced.text == nil:
 			problems = append(problems, fmt.Errorf("%s.html: this language has no text for the mail: add %s.txt", id, id))
 			continue
 		case m.text == nil:
-			m.subject, m.text = builtIn.subject, builtIn.text
+			m.subject, m.text = replaced.subject, replaced.text
 		}
-		own[id] = m
+		all[id] = m
 	}
-	return newSet(own), inFolder(dir, problems)
+	return newSet(all, builtIn), inFolder(dir, problems)
 }
 
 // maxErrors bounds the errors that Load reports.
@@ -228,7 +230,7 @@ func read(folder fs.FS, name string) (string, error) {
 }
 
 // newSet puts the built-in languages first, English before all.
-func newSet(mails map[id]mail) *Set {
+func newSet(mails, builtIn map[id]mail) *Set {
 	set := &Set{kinds: map[Kind]*languages{}}
 	for _, d := range Descriptions() {
 		set.kinds[d.Kind] = &languages{}
@@ -240,7 +242,7 @@ func newSet(mails map[id]mail) *Set {
 		return cmp.Or(cmp.Compare(order(b.locale), order(a.locale)), compareIDs(a, b))
 	}) {
 		l := set.kinds[id.kind]
-		l.tags, l.mails = append(l.tags, id.locale), append(l.mails, mails[id])
+		l.tags, l.mails, l.builtIn = append(l.tags, id.locale), append(l.mails, mails[id]), append(l.builtIn, builtIn[id])
 	}
 	for _, l := range set.kinds {
 		l.matcher = language.NewMatcher(l.tags)
@@ -251,14 +253,46 @@ func newSet(mails map[id]mail) *Set {
 // Write writes a mail in the language of the kind that fits the reader best, English if
 // none does. The locale is a tag (BCP 47), or several as in Accept-Language, the best one
 // first. Subject, text and HTML are in the same language. An error means that a
-// template fails with this letter, although it did not with the samples.
+// template fails with this letter, although it did not with the samples. The mail is then
+// the built-in one of the same language, or in English; it is empty if that fails, too.
 func (s *Set) Write(k Kind, locale string, l Letter) (subject, text, html string, err error) {
 	languages, ok := s.kinds[k]
 	if !ok {
 		return "", "", "", CheckKind(k)
 	}
 	index, _ := languages.best(locale)
-	return languages.mails[index].write(languages.tags[index], l.values())
+	subject, text, html, err = languages.mails[index].write(languages.tags[index], l.values())
+	if err == nil {
+		return subject, text, html, nil
+	}
+	if languages.builtIn[index].text == nil {
+		index = 0
+	}
+	subject, text, html, _ = languages.builtIn[index].write(languages.tags[index], l.values())
+	return subject, text, html, err
+}
+
+// Readers returns the languages of a list, as [Set.Write] takes it, that are valid, as
+// many of the first ones as fit into limit bytes.
+func Readers(list string, limit int) string {
+	if _, _, err := language.ParseAcceptLanguage(list); err == nil && len(list) <= limit {
+		return list
+	}
+	kept := ""
+	for reader := range strings.SplitSeq(list, ",") {
+		tags, _, err := language.ParseAcceptLanguage(reader)
+		switch {
+		case err != nil || len(tags) == 0:
+			continue
+		case kept != "":
+			reader = kept + "," + reader
+		}
+		if len(reader) > limit {
+			break
+		}
+		kept = strings.TrimSpace(reader)
+	}
+	return kept
 }
 
 // best returns the index of the language for a reader. CLDR lists languages that speakers

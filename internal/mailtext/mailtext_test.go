@@ -135,36 +135,39 @@ func TestLoad_NamesFileLineAndRemedy(t *testing.T) {
 		"a subject that is sometimes empty": {
 			"recovery.de.txt", "Subject: {{if .Link}}Neues Passwort{{end}}\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is empty",
 		},
-		"a subject of two lines":          {"recovery.de.txt", "Subject: a{{\"\\r\\nBcc: eve@example.com\"}}\n\n{{.Token}}\n", "recovery.de.txt:1: the subject must be one line"},
-		"another header":                  {"recovery.de.txt", "Subject: a\nBcc: eve@example.com\n\n{{.Token}}\n", "recovery.de.txt:2: a mail has no header but the subject"},
-		"a subject that goes on":          {"recovery.de.txt", "Subject: a\r\n b\r\n\r\n{{.Token}}\r\n", "recovery.de.txt:2: a mail has no header but the subject"},
-		"a separator of lines":            {"recovery.de.txt", "Subject: a\u2028b\n\n{{.Token}}\n", "recovery.de.txt:1: the subject must be one line"},
-		"an action over two lines":        {"recovery.de.txt", "Subject: {{if .Link}}a\nb{{end}}\n{{.Token}}\n", "recovery.de.txt:1: unexpected EOF"},
-		"a syntax error":                  {"recovery.de.txt", "Subject: a\n\n{{.Token}}\n{{if .Link}\n", "recovery.de.txt:4: bad character"},
-		"a missing end":                   {"recovery.de.html", "<p>{{.Token}}\n{{if .Link}}\n", "recovery.de.html:3: unexpected EOF"},
-		"a misspelt field":                {"recovery.de.txt", "Subject: a\n\n{{.Tokn}}\n", "recovery.de.txt:3:2: .Tokn does not exist: this mail has .Token, .Link, .Minutes, .Hours"},
-		"a field of another kind":         {"new_address.en.html", "<p>\n{{.Token}}</p>", "new_address.en.html:2:2: .Token does not exist: this mail has .Time, .Address"},
-		"a field that no sample reaches":  {"recovery.de.txt", "Subject: a\n\n{{.Token}}{{if eq .Minutes 7}}\n{{.Tokn}}{{end}}", "recovery.de.txt:4:2: .Tokn does not exist"},
-		"a field in the subject":          {"recovery.de.txt", "Subject: {{.Name}}\n\n{{.Token}}\n", "recovery.de.txt:1:11: .Name does not exist"},
-		"a field of a field":              {"recovery.de.txt", "Subject: a\n\n{{.Token.Text}}\n", "recovery.de.txt:3:8: .Token.Text does not exist"},
-		"a field of a variable":           {"recovery.de.txt", "Subject: a\n\n{{$x := .Token}}{{$x.Text}}\n", "recovery.de.txt:3:20: $x.Text does not exist"},
-		"a field of the mail within with": {"recovery.de.txt", "Subject: a\n\n{{with .Link}}{{.Token}}{{end}}\n", "recovery.de.txt:3:16: within {{with}} write {{$.Token}}"},
-		"the whole mail":                  {"recovery.de.txt", "Subject: a\n\n{{.}}\n", "recovery.de.txt:3:2: a mail cannot show {{.}}"},
-		"an unknown function":             {"recovery.de.txt", "Subject: a\n\n{{.Token | upper}}\n", `recovery.de.txt:3: function "upper" not defined`},
-		"a function that can fail":        {"recovery.de.txt", "Subject: a\n\n{{index .Token 99}}\n", "recovery.de.txt:3:2: the function index is not available in mails: use only and, or"},
-		"a loop":                          {"recovery.de.txt", "Subject: a\n\n{{range 1000000000000}}{{end}}{{.Token}}\n", "recovery.de.txt:3:8: this is not available in mails"},
-		"a template in the template":      {"recovery.de.txt", "Subject: a\n\n{{define \"x\"}}{{end}}{{.Token}}\n", "recovery.de.txt:1: define and block are not available"},
-		"a comparison of unlike values":   {"recovery.de.txt", "Subject: a\n\n{{.Token}}{{if gt .Minutes \"1\"}}{{end}}\n", "recovery.de.txt:3:15: executing"},
-		"no text":                         {"recovery.de.txt", "Subject: a\n\n", "recovery.de.txt:2: the mail is empty"},
-		"no code":                         {"recovery.de.txt", "Subject: a\n\nHallo\n", "recovery.de.txt:2: the mail does not contain its code: add {{.Token}}"},
-		"HTML without the code":           {"recovery.en.html", "<p>Hello</p>", "recovery.en.html:1: the mail does not contain its code"},
-		"HTML without a text":             {"recovery.de.html", "<p>{{.Token}}</p>", "recovery.de.html: this language has no text for the mail: add recovery.de.txt"},
-		"a field in a broken attribute":   {"recovery.en.html", "<p>{{.Token}}</p>\n<a href='{{.Link}}", "recovery.en.html:1: ends in a non-text context"},
-		"a field in an unquoted script":   {"recovery.en.html", "<p>{{.Token}}</p>\n<script>if (/{{if .Link}}/{{end}}</script>", "recovery.en.html:2"},
-		"another encoding":                {"recovery.de.txt", "Subject: a\n\nf\xfcr {{.Token}}\n", "recovery.de.txt:3: the line is not valid UTF-8: save the file as UTF-8"},
-		"a control character":             {"recovery.de.txt", "Subject: a\n\n\x00{{.Token}}\n", "recovery.de.txt:3: the line contains a control character"},
-		"a carriage return in a line":     {"recovery.de.txt", "Subject: a\rBcc: b\n\n{{.Token}}\n", "recovery.de.txt:1: the line contains a control character"},
-		"a huge file":                     {"recovery.de.txt", good + strings.Repeat("x", 64<<10), "recovery.de.txt: the file is too long: shorten it to 64 KiB"},
+		"a subject of two lines":            {"recovery.de.txt", "Subject: a{{\"\\r\\nBcc: eve@example.com\"}}\n\n{{.Token}}\n", "recovery.de.txt:1: the subject must be one line"},
+		"another header":                    {"recovery.de.txt", "Subject: a\nBcc: eve@example.com\n\n{{.Token}}\n", "recovery.de.txt:2: a mail has no header but the subject"},
+		"a subject that goes on":            {"recovery.de.txt", "Subject: a\r\n b\r\n\r\n{{.Token}}\r\n", "recovery.de.txt:2: a mail has no header but the subject"},
+		"a separator of lines":              {"recovery.de.txt", "Subject: a\u2028b\n\n{{.Token}}\n", "recovery.de.txt:1: the subject must be one line"},
+		"an action over two lines":          {"recovery.de.txt", "Subject: {{if .Link}}a\nb{{end}}\n{{.Token}}\n", "recovery.de.txt:1: unexpected EOF"},
+		"a syntax error":                    {"recovery.de.txt", "Subject: a\n\n{{.Token}}\n{{if .Link}\n", "recovery.de.txt:4: bad character"},
+		"a missing end":                     {"recovery.de.html", "<p>{{.Token}}\n{{if .Link}}\n", "recovery.de.html:3: unexpected EOF"},
+		"a misspelt field":                  {"recovery.de.txt", "Subject: a\n\n{{.Tokn}}\n", "recovery.de.txt:3:2: .Tokn does not exist: this mail has .Token, .Link, .Minutes, .Hours"},
+		"a field of another kind":           {"new_address.en.html", "<p>\n{{.Token}}</p>", "new_address.en.html:2:2: .Token does not exist: this mail has .Time, .Address"},
+		"a field that no sample reaches":    {"recovery.de.txt", "Subject: a\n\n{{.Token}}{{if eq .Minutes 7}}\n{{.Tokn}}{{end}}", "recovery.de.txt:4:2: .Tokn does not exist"},
+		"a field in the subject":            {"recovery.de.txt", "Subject: {{.Name}}\n\n{{.Token}}\n", "recovery.de.txt:1:11: .Name does not exist"},
+		"a field of a field":                {"recovery.de.txt", "Subject: a\n\n{{.Token.Text}}\n", "recovery.de.txt:3:8: .Token.Text does not exist"},
+		"a field of a variable":             {"recovery.de.txt", "Subject: a\n\n{{$x := .Token}}{{$x.Text}}\n", "recovery.de.txt:3:20: $x.Text does not exist"},
+		"a field of the mail within with":   {"recovery.de.txt", "Subject: a\n\n{{with .Link}}{{.Token}}{{end}}\n", "recovery.de.txt:3:16: within {{with}} write {{$.Token}}"},
+		"the whole mail":                    {"recovery.de.txt", "Subject: a\n\n{{.}}\n", "recovery.de.txt:3:2: a mail cannot show {{.}}"},
+		"an unknown function":               {"recovery.de.txt", "Subject: a\n\n{{.Token | upper}}\n", `recovery.de.txt:3: function "upper" not defined`},
+		"a function that can fail":          {"recovery.de.txt", "Subject: a\n\n{{index .Token 99}}\n", "recovery.de.txt:3:2: the function index is not available in mails: use only and, or"},
+		"a loop":                            {"recovery.de.txt", "Subject: a\n\n{{range 1000000000000}}{{end}}{{.Token}}\n", "recovery.de.txt:3:8: this is not available in mails"},
+		"a template in the template":        {"recovery.de.txt", "Subject: a\n\n{{define \"x\"}}{{end}}{{.Token}}\n", "recovery.de.txt:1: define and block are not available"},
+		"a comparison of unlike values":     {"recovery.de.txt", "Subject: a\n\n{{.Token}}{{if gt .Minutes \"1\"}}{{end}}\n", "recovery.de.txt:3:15: executing"},
+		"no text":                           {"recovery.de.txt", "Subject: a\n\n", "recovery.de.txt:2: the mail is empty"},
+		"no code":                           {"recovery.de.txt", "Subject: a\n\nHallo\n", "recovery.de.txt:2: the mail does not always contain its code: add {{.Token}}"},
+		"no code without a link":            {"recovery.de.txt", "Subject: a\n\n{{if .Link}}{{.Link}}{{end}} Hallo\n", "recovery.de.txt:2: the mail does not always contain its code"},
+		"no code that is valid for minutes": {"recovery.de.txt", "Subject: a\n\nx{{if .Hours}}{{.Token}}{{end}}\n", "recovery.de.txt:2: the mail does not always contain its code"},
+		"a long subject":                    {"recovery.de.txt", "Subject: " + strings.Repeat("ü", 201) + "\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is too long: shorten it to 200 characters"},
+		"HTML without the code":             {"recovery.en.html", "<p>Hello</p>", "recovery.en.html:1: the mail does not always contain its code"},
+		"HTML without a text":               {"recovery.de.html", "<p>{{.Token}}</p>", "recovery.de.html: this language has no text for the mail: add recovery.de.txt"},
+		"a field in a broken attribute":     {"recovery.en.html", "<p>{{.Token}}</p>\n<a href='{{.Link}}", "recovery.en.html:1: ends in a non-text context"},
+		"a field in an unquoted script":     {"recovery.en.html", "<p>{{.Token}}</p>\n<script>if (/{{if .Link}}/{{end}}</script>", "recovery.en.html:2"},
+		"another encoding":                  {"recovery.de.txt", "Subject: a\n\nf\xfcr {{.Token}}\n", "recovery.de.txt:3: the line is not valid UTF-8: save the file as UTF-8"},
+		"a control character":               {"recovery.de.txt", "Subject: a\n\n\x00{{.Token}}\n", "recovery.de.txt:3: the line contains a control character"},
+		"a carriage return in a line":       {"recovery.de.txt", "Subject: a\rBcc: b\n\n{{.Token}}\n", "recovery.de.txt:1: the line contains a control character"},
+		"a huge file":                       {"recovery.de.txt", good + strings.Repeat("x", 64<<10), "recovery.de.txt: the file is too long: shorten it to 64 KiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folder(t, test.file, test.content)
@@ -320,6 +323,35 @@ func TestWrite_LineBreakInAValueAddsNoHeader(t *testing.T) {
 	set := load(t, folder(t, "recovery.en.txt", "Subject: {{.Token}}\n\n{{.Token}}"))
 	if subject, _, _, err := set.Write(mailtext.Recovery, "en", mailtext.Letter{Token: "T\r\nBcc: eve@example.com"}); err == nil {
 		t.Errorf("got subject %q, want an error", subject)
+	}
+}
+
+func TestWrite_BuiltInMailReplacesOneThatFails(t *testing.T) {
+	const fails = "Subject: %s\n\n{{.Token}}{{if eq .Minutes 60}}{{if lt .Hours .Token}}{{end}}{{end}}"
+	set := load(t, folder(t, "recovery.ru.txt", fails, "recovery.de.txt", fails))
+	l := mailtext.Sample()
+	l.Lifetime = time.Hour
+	for _, locale := range []string{"ru", "de"} {
+		subject, text, html, err := set.Write(mailtext.Recovery, locale, l)
+		want, _, _, wrong := mailtext.BuiltIn().Write(mailtext.Recovery, locale, l)
+		if err == nil || wrong != nil || subject != want || !strings.Contains(text, l.Token) || !strings.Contains(html, l.Token) {
+			t.Errorf("%s: got subject %q, text %q, HTML %q (%v), want the built-in mail with an error", locale, subject, text, html, err)
+		}
+	}
+}
+
+func TestReaders_KeepsWhatIsValidAndFits(t *testing.T) {
+	for list, want := range map[string]string{
+		"":                     "",
+		"de-CH, de;q=0.9":      "de-CH, de;q=0.9",
+		"ru,gar bage":          "ru",
+		"gar bage, ru":         "ru",
+		"gar bage":             "",
+		"de-CH,de,fr-CH,fr,en": "de-CH,de,fr-CH",
+	} {
+		if got := mailtext.Readers(list, 15); got != want {
+			t.Errorf("%q: got %q, want %q", list, got, want)
+		}
 	}
 }
 

@@ -51,7 +51,10 @@ func execute(t executable, v values) (string, error) {
 	return out.String(), nil
 }
 
-// writeSubject refuses a subject that is empty or could add headers to the mail.
+// maxSubject bounds a subject, in characters: relays refuse long lines.
+const maxSubject = 200
+
+// writeSubject refuses a subject that is empty, too long or could add headers to the mail.
 func writeSubject(t *template.Template, v values) (string, error) {
 	text, err := execute(t, v)
 	if err != nil {
@@ -60,6 +63,9 @@ func writeSubject(t *template.Template, v values) (string, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return "", errors.New("the subject is empty: write it after \"Subject:\" on the first line")
+	}
+	if utf8.RuneCountInString(text) > maxSubject {
+		return "", fmt.Errorf("the subject is too long: shorten it to %d characters", maxSubject)
 	}
 	if i := strings.IndexFunc(text, breaksLine); i >= 0 {
 		return "", errors.New("the subject must be one line without control characters")
@@ -180,7 +186,7 @@ func clean(file, source string) (string, error) {
 }
 
 // check renders a part of a mail, which begins on a line of the file, with samples. A
-// body must have text, and the token if the mail carries one.
+// body must have text and, with every sample, the token if the mail carries one.
 func check(k Kind, file string, line int, write func(values) (string, error), body bool) error {
 	described, _ := describe(k)
 	carries := body && slices.Contains(described.Fields, Token)
@@ -192,10 +198,9 @@ func check(k Kind, file string, line int, write func(values) (string, error), bo
 		if body && strings.TrimSpace(text) == "" {
 			return fmt.Errorf("%s:%d: the mail is empty: write its text below the subject", file, line)
 		}
-		carries = carries && !strings.Contains(text, sampleToken)
-	}
-	if carries {
-		return fmt.Errorf("%s:%d: the mail does not contain its code: add {{.Token}}, or {{.Link}}", file, line)
+		if carries && !strings.Contains(text, sampleToken) {
+			return fmt.Errorf("%s:%d: the mail does not always contain its code: add {{.Token}} where no condition can leave it out", file, line)
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package pluginmanager
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -68,21 +69,29 @@ func (e *StepError) Unwrap() error { return e.Err }
 //
 // With lenient, settings that the version does not know are warnings. Version 0.1.0
 // cannot do that. It, and any version that refuses the settings all the same, is started
-// with the settings that it accepted last from this manager, if there are any.
+// with the settings that it accepted last from this manager or an earlier one, if there
+// are any and they differ.
 func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, s *swap, lenient bool) (*instance, error) {
-	p, err := m.bringUpWith(ctx, entry, old, s, lenient, func(ctx context.Context) ([]byte, error) { return m.readSettings(ctx, entry.Manifest) })
+	var refused []byte
+	var read bool
+	p, err := m.bringUpWith(ctx, entry, old, s, lenient, func(ctx context.Context) (_ []byte, err error) {
+		refused, err = m.readSettings(ctx, entry.Manifest)
+		read = err == nil
+		return refused, err
+	})
 	var at *StepError
 	if !lenient || !isPermanent(err) || !errors.As(err, &at) || at.Step != "configure" {
 		return p, err
 	}
-	m.mu.Lock()
-	accepted, ok := m.accepted[entry.Manifest.Version]
-	m.mu.Unlock()
-	if !ok {
+	last, ok, failure := m.kept.last(entry.Manifest.Version)
+	if failure != nil {
+		m.config.Log.Error("reading the settings that a plugin version accepted last", "version", entry.Manifest.Version, "error", failure)
+	}
+	if !ok || read && bytes.Equal(last, refused) {
 		return nil, err
 	}
 	m.config.Log.Error("plugin refuses the settings, it is started with those that it accepted last", "version", entry.Manifest.Version, "error", at.Err)
-	return m.bringUpWith(ctx, entry, old, s, lenient, func(context.Context) ([]byte, error) { return accepted, nil })
+	return m.bringUpWith(ctx, entry, old, s, lenient, func(context.Context) ([]byte, error) { return last, nil })
 }
 
 func (m *Manager) bringUpWith(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, s *swap, lenient bool,
@@ -202,9 +211,9 @@ func (m *Manager) configure(ctx context.Context, p *instance, lenient bool, read
 	if err != nil {
 		return err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.accepted[p.manifest.Version] = settings
+	if err := m.kept.keep(p.manifest.Version, settings); err != nil {
+		m.config.Log.Error("keeping the settings that a plugin version has accepted", "version", p.manifest.Version, "error", err)
+	}
 	return nil
 }
 
@@ -264,7 +273,8 @@ func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogu
 	}
 	if old.Version != "" && report.SchemaCompatible > old.Schema.Max {
 		reasons = append(reasons, fmt.Sprintf("schema: plugin %s, which serves now, knows schema %d and could not work on the one after the migration, "+
-			"which needs a plugin that knows %d: swap to a version in between first, or make a backup and start the host with this version",
+			"which needs a plugin that knows %d: if another node runs such a version, stop this host and start it with this version; "+
+			"if none does, swap to a version in between first, or make a backup and start the host with this version",
 			old.Version, old.Schema.Max, report.SchemaCompatible))
 	}
 	reason := strings.Join(reasons, "; ")
@@ -354,6 +364,9 @@ func (m *Manager) sweep() {
 	}
 	if err != nil {
 		m.config.Log.Warn("removing unused copies of plugins", "error", err)
+	}
+	if err := m.kept.sweep(c.catalogue); err != nil {
+		m.config.Log.Warn("removing settings of plugins that are not installed", "error", err)
 	}
 }
 

@@ -137,6 +137,9 @@ func TestCrashLoop_FailsAndIsTriedAgain(t *testing.T) {
 	if s := r.Status(); s.Restarts != 4 || !strings.Contains(s.LastError, "crashed 5 times") {
 		t.Errorf("got status %+v, want 4 restarts and a crash loop as the error", s)
 	}
+	if strings.Contains(r.log.String(), "settling the plugin") {
+		t.Error("got an attempt to settle a process that did not begin its work, want none")
+	}
 	_, err := r.servingPID(limited(t))
 	wantUnavailable(t, err)
 	r.folder.write("mode", good)

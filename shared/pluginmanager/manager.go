@@ -61,6 +61,7 @@ type Manager struct {
 	config Config
 	run    *process.RunDir // set by Start
 	copies *copies         // set by Start
+	kept   *accepted       // set by Start
 	memory *process.Memory // set by Start
 	root   string          // folder of the kernel's files; "/" except in tests
 
@@ -88,8 +89,6 @@ type Manager struct {
 	lastErr    error         // why the last process failed or was lost
 	permanent  bool          // another attempt is not expected to help
 	nextTry    time.Time     // while the state is failed
-
-	accepted map[string][]byte // by version: the settings that it accepted last
 }
 
 var _ grpc.ClientConnInterface = (*Manager)(nil)
@@ -109,7 +108,6 @@ func New(c Config) (*Manager, error) {
 	m := &Manager{
 		config: c.withDefaults(), root: "/", state: StateStopped, changed: make(chan struct{}),
 		requests: make(chan func(*supervisor)), failing: make(chan struct{}, 1), ledger: newLedger(),
-		accepted: map[string][]byte{},
 	}
 	m.work, m.stopWork = context.WithCancel(context.Background())
 	m.hard, m.stopHard = context.WithCancel(context.Background())
@@ -133,6 +131,7 @@ func (m *Manager) Start() error {
 	m.run = run
 	m.openMemory()
 	m.copies = &copies{catalogue: m.config.Catalogue, dir: run.Staged}
+	m.kept = &accepted{dir: run.Settings, settings: map[string][]byte{}}
 	m.done = make(chan struct{})
 	m.transition(triggerStart)
 	go m.supervise()

@@ -2,11 +2,14 @@ package pluginmanager_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -128,6 +131,70 @@ func TestSettings_VersionThatRefusesThemRestartsWithThoseItAccepted(t *testing.T
 	if got := r.folder.read("settings"); got != "old" {
 		t.Errorf("1.0.0: got settings %q, want those that it accepts", got)
 	}
+}
+
+func TestSettings_AcceptedOnesOutliveTheHost(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(t *testing.T, next *rig){
+		"rollback": func(t *testing.T, next *rig) {
+			next.start(t)
+			if err := next.Rollback(limited(t)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"fall-back": func(t *testing.T, next *rig) {
+			next.folder.write("mode 2.0.0", exitsConfiguring)
+			next.start(t)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			settings := "old"
+			of := func(c *pluginmanager.Config) {
+				c.Bake = -1
+				c.Settings = func() ([]byte, error) { return []byte(settings), nil }
+			}
+			r := newSwapRig(t, of)
+			r.folder.write("mode 1.0.0", refusesNewSettings)
+			r.start(t)
+			settings = "new"
+			r.use(t, "2.0.0")
+			eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
+			wantStopped(t, r.rig)
+			file := filepath.Join(r.run, "settings", "1.0.0")
+			before, err := os.Stat(file)
+			if err != nil || before.Mode() != 0o600 {
+				t.Fatalf("got file %v (%v), want one of mode 0600", before, err)
+			}
+			next := newRigIn(t, r.folder, r.catalogue, of)
+			leave(t, next)
+			if s := next.Status(); s.Version != "1.0.0" || r.folder.read("settings") != "old" {
+				t.Errorf("got status %+v with settings %q, want that 1.0.0 serves with the old ones", s, r.folder.read("settings"))
+			}
+			if after, err := os.Stat(file); err != nil || !os.SameFile(before, after) {
+				t.Errorf("got another file (%v), want that the same settings are not written again", err)
+			}
+		})
+	}
+}
+
+func TestSettings_AcceptedOnesOfRemovedVersionAreRemoved(t *testing.T) {
+	t.Parallel()
+	r := newSwapRig(t, nil)
+	settings := filepath.Join(r.run, "settings")
+	if err := os.MkdirAll(settings, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"1.5.0", "2.0.0", durable.DraftPrefix + "1"} {
+		if err := os.WriteFile(filepath.Join(settings, name), []byte("text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.start(t)
+	eventually(t, "files of installed versions only", func() bool {
+		files, err := os.ReadDir(settings)
+		return err == nil && len(files) == 2 && files[0].Name() == "1.0.0" && files[1].Name() == "2.0.0"
+	})
 }
 
 // A host that ends during a bake returns to the old version at its next start: the

@@ -20,7 +20,7 @@ func quickTicks(c *pluginmanager.Config) { c.HealthInterval = 5 * time.Milliseco
 
 func TestSettle_OnceAtStartAfterBakeAndAtRestart(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { quickTicks(c); c.Bake = time.Second })
+	r := newSwapRig(t, func(c *pluginmanager.Config) { quickTicks(c); c.Bake = 3 * time.Second })
 	r.start(t)
 	eventually(t, "settle after the start", func() bool { return r.settled() == 1 })
 	r.use(t, "2.0.0")
@@ -139,7 +139,7 @@ func TestRollback_RefusedWhenTheOldProcessRefusesTheDatabase(t *testing.T) {
 
 func TestRollback_RefusedWithoutAVerdict(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, func(c *pluginmanager.Config) { c.PreflightTimeout = 3 * time.Second })
+	r := newSwapRig(t, func(c *pluginmanager.Config) { c.HealthTimeout = 3 * time.Second })
 	r.start(t)
 	r.use(t, "2.0.0")
 	r.folder.write("verdict 1.0.0", noVerdict)
@@ -196,7 +196,7 @@ func TestBake_LostWithoutAVerdictOnTheOldProcess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newSwapRig(t, func(c *pluginmanager.Config) { c.PreflightTimeout = 3 * time.Second })
+			r := newSwapRig(t, func(c *pluginmanager.Config) { c.HealthTimeout = 3 * time.Second })
 			r.start(t)
 			old := r.Status().PID
 			r.use(t, "2.0.0")

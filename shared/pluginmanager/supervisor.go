@@ -300,13 +300,13 @@ func (s *supervisor) replaceActive(from, to string, cause error) bool {
 	return true
 }
 
-// settle tells the live process, once, that its version is settled: no bake is under way.
-// It waits while a swap is prepared, because the plugin may demand more of the database
+// settle tells the live process, once, that its version is settled: its background work
+// has begun, and no bake is under way. It waits while a swap is prepared, because the plugin may demand more of the database
 // afterwards than the candidate, which has passed its preflight, supports. A failure is
 // logged, and tried again after Config.FailureRetry.
 func (s *supervisor) settle() {
 	p := s.live
-	if p == nil || p.settled || s.bake.swap != nil || time.Now().Before(p.settleAt) {
+	if p == nil || !s.activated || p.settled || s.bake.swap != nil || time.Now().Before(p.settleAt) {
 		return
 	}
 	s.mu.Lock()

@@ -27,7 +27,9 @@ var (
 )
 
 // SwapError says at which step a swap was refused, and why. The version that
-// served before was not touched; its bake, if any, goes on.
+// served before was not touched; its bake, if any, goes on. At the step workers it serves
+// again: the new process died as it began its background work. Only if the old version
+// can no longer run on the database either, the new one is started once more.
 type SwapError struct {
 	Step    string // one of those listed at [SwapStatus]
 	Version string // the requested version
@@ -423,7 +425,8 @@ func (s *supervisor) rollBack(cause error) error {
 		s.loseOld(b.old.lossCause(s.work))
 		return errNotWarm
 	}
-	refusal := within(s.work, s.config.PreflightTimeout, b.old, func(ctx context.Context) error {
+	// Not PreflightTimeout: the supervisor does nothing else meanwhile.
+	refusal := within(s.work, min(s.config.PreflightTimeout, s.config.HealthTimeout), b.old, func(ctx context.Context) error {
 		return s.preflight(ctx, b.old, plugincatalogue.Manifest{}, nil)
 	})
 	s.mu.Lock()

@@ -23,12 +23,14 @@ const (
 //	RUN/lock     locked while the manager runs
 //	RUN/staged/  copies of binaries, each verified before its start; the copy of the
 //	             active version outlives the manager
+//	RUN/settings/ the settings that each version accepted last; they outlive the manager
 //	RUN/sockets  a link to the folder with the sockets, whose path must be short
 type RunDir struct {
-	Staged  string
-	Sockets string // the folder, not the link
-	link    string
-	lock    *os.File
+	Staged   string
+	Settings string
+	Sockets  string // the folder, not the link
+	link     string
+	lock     *os.File
 }
 
 // OpenRunDir creates and locks the folder and removes the sockets that an earlier
@@ -48,7 +50,7 @@ func OpenRunDir(dir string) (_ *RunDir, err error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s is in use by another process: %w", dir, err), lock.Close())
 	}
-	r := &RunDir{lock: lock, Staged: filepath.Join(dir, "staged"), link: filepath.Join(dir, "sockets")}
+	r := &RunDir{lock: lock, Staged: filepath.Join(dir, "staged"), Settings: filepath.Join(dir, "settings"), link: filepath.Join(dir, "sockets")}
 	if err := r.fill(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -56,8 +58,10 @@ func OpenRunDir(dir string) (_ *RunDir, err error) {
 }
 
 func (r *RunDir) fill() (err error) {
-	if err := plugincatalogue.MakePrivate(r.Staged); err != nil {
-		return err
+	for _, dir := range []string{r.Staged, r.Settings} {
+		if err := plugincatalogue.MakePrivate(dir); err != nil {
+			return err
+		}
 	}
 	if stale, err := os.Readlink(r.link); err == nil {
 		if strings.HasPrefix(filepath.Base(stale), socketPrefix) {

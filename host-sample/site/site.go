@@ -6,6 +6,7 @@
 package site
 
 import (
+	"context"
 	"embed"
 	"log/slog"
 	"net/http"
@@ -46,9 +47,15 @@ const (
 // Options are what the pages need.
 type Options struct {
 	Service personal.Service
+	Audit   AuditLog              // to show visitors where they signed in before
 	API     *personalhttp.Handler // over the same service
 	APIURL  string                // of the API without a final slash, shown to developers
 	Log     *slog.Logger
+}
+
+// AuditLog is the part of [personal.Administration] that the pages need.
+type AuditLog interface {
+	AuditEntries(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error)
 }
 
 // site is what all page families share.
@@ -129,7 +136,7 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) ui.Page {
 }
 
 // pageFor is page for a visitor who is known already. It has the notice that the
-// previous page has left, and after a sign-in where the last one came from.
+// previous page has left, and after a sign-in where the one before came from.
 func (s *site) pageFor(w http.ResponseWriter, r *http.Request, signedIn bool) ui.Page {
 	p := ui.Page{Nav: s.nav(r, signedIn)}
 	switch done := ui.TakeNotice(w, r); {
@@ -137,7 +144,7 @@ func (s *site) pageFor(w http.ResponseWriter, r *http.Request, signedIn bool) ui
 		p.Notice = s.text(r, done)
 	default:
 		p.Notice = s.API.Confirm(r, done)
-		if done == signedInNotice && signedIn {
+		if done == signedInNotice {
 			p.Extra = s.lastSignIn(r)
 		}
 	}

@@ -37,7 +37,6 @@ const (
 	othersPath   = "/account/sessions/end-others"
 	dataPath     = "/account/data"
 	deletePath   = "/account/delete"
-	deletedPath  = "/account/deleted"
 	undoPath     = "/account/undo-delete" // linked from mails
 	signOutPath  = "/account/sign-out"
 	demoPath     = "/demo"

@@ -135,7 +135,7 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) ui.Page {
 }
 
 // pageFor is page for a visitor who is known already. It has the notice that the
-// previous page has left, and after a sign-in where the one before came from.
+// previous page has left, and after a sign-in where the previous sign-in came from.
 func (s *site) pageFor(w http.ResponseWriter, r *http.Request, signedIn bool) ui.Page {
 	p := ui.Page{Nav: s.nav(r, signedIn)}
 	switch done := ui.TakeNotice(w, r); {

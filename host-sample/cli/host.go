@@ -182,6 +182,7 @@ func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
 	recorder := traffic.NewRecorder()
 	return newHandler(handlerOptions{
 		service: client,
+		audit:   client,
 		plugin:  h.manager,
 		api:     api,
 		adminAPI: &adminAPI{

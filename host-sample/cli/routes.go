@@ -21,6 +21,7 @@ import (
 // handlerOptions are what the routes need.
 type handlerOptions struct {
 	service     personal.Service
+	audit       site.AuditLog
 	plugin      pluginState
 	api         personalhttp.Options
 	adminAPI    *adminAPI
@@ -54,7 +55,7 @@ func newHandler(o handlerOptions) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages, err := site.New(site.Options{Service: o.service, API: api, APIURL: o.apiURL, Log: o.api.Log})
+	pages, err := site.New(site.Options{Service: o.service, Audit: o.audit, API: api, APIURL: o.apiURL, Log: o.api.Log})
 	if err != nil {
 		return nil, err
 	}

@@ -62,6 +62,7 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 	plugin := pluginadmin.New(s, catalogue, pluginadmin.Options{Log: quietLog()})
 	handler, err := newHandler(handlerOptions{
 		service:    service,
+		audit:      &personaltest.Administration{},
 		plugin:     s,
 		api:        personalhttp.Options{BasePath: basePath, TrustedProxies: proxies, Log: quietLog()},
 		adminAPI:   &adminAPI{token: sha256.Sum256([]byte(adminToken)), fields: s.fields, plugin: plugin, link: noLink, record: record, log: quietLog()},

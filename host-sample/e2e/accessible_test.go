@@ -6,7 +6,7 @@ import "testing"
 var (
 	publicPages = []string{
 		"/", "/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email", "/account/verify", "/account/undo-delete",
-		"/account/deleted?until=2026-01-02T03:04:05Z", "/reference", "/admin/enter?code=x",
+		"/reference", "/admin/enter?code=x",
 	}
 	visitorPages = []string{
 		"/", "/demo", "/account", "/account/password", "/account/new-email", "/account/sessions", "/account/data", "/account/delete",

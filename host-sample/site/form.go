@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -35,6 +36,8 @@ type formPage struct {
 	Below  *section // a form below the page's own; may be nil
 	Asides []aside
 	Script bool // loads the script that reads a code from the address
+
+	BadToken string // said of a code that is not valid; empty: to request a new one
 }
 
 // section is another form of a page.
@@ -165,6 +168,8 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 		message += " " + s.text(r, "wait_seconds", x.RetryAfter)
 	}
 	switch x.Code {
+	case personal.CodeInvalidToken:
+		message = cmp.Or(page.BadToken, message)
 	case personal.CodeEmailUnverified:
 		page.Below = s.resendSection(r, ui.Hidden{Name: "login", Value: posted.Get("login")}, s.text(r, "resend_question"))
 	case personal.CodeAccountDisabled:

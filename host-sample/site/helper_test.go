@@ -154,6 +154,7 @@ type browser struct {
 	jar     map[string]*http.Cookie
 	headers []string // sent with every request: pairs of name and value
 	log     *strings.Builder
+	audit   personaltest.Administration
 }
 
 func newBrowser(t *testing.T, s personal.Service) *browser {
@@ -164,7 +165,7 @@ func newBrowser(t *testing.T, s personal.Service) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := site.New(site.Options{Service: s, API: api, APIURL: "http://site.example", Log: log})
+	pages, err := site.New(site.Options{Service: s, Audit: &b.audit, API: api, APIURL: "http://site.example", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
-	"time"
 
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
@@ -20,7 +18,6 @@ type leavingPages struct{ *site }
 func (p leavingPages) route(mux *http.ServeMux) {
 	p.accountForm(mux, dataPath, form{build: p.exportForm, submit: p.export})
 	p.accountForm(mux, deletePath, form{build: p.deleteForm, submit: p.delete})
-	mux.HandleFunc("GET "+deletedPath, p.deleted)
 	p.publicForm(mux, undoPath, form{build: p.undoForm, submit: p.undo})
 }
 
@@ -77,35 +74,26 @@ func (p leavingPages) deleteForm(r *http.Request) (formPage, error) {
 	}, nil
 }
 
-// delete signs out: every session of the account has ended.
+// delete signs out: every session of the account has ended. The notice on the next page
+// says so: a page with an address could be linked to, and would scare any visitor.
 func (p leavingPages) delete(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	c, _ := credentials(r)
-	eraseAt, err := p.Service.Delete(r.Context(), personal.DeleteRequest{Credentials: c, Password: posted.Get("password")})
+	_, err := p.Service.Delete(r.Context(), personal.DeleteRequest{Credentials: c, Password: posted.Get("password")})
 	if err != nil {
 		return done{}, err
 	}
 	ui.SetCookie(w, r, http.Cookie{Name: cookieName, MaxAge: -1})
-	return done{next: deletedPath + "?" + url.Values{"until": {eraseAt.UTC().Format(time.RFC3339)}}.Encode()}, nil
-}
-
-// deleted says until when a deletion can be undone. Visitors can make up that time.
-func (p leavingPages) deleted(w http.ResponseWriter, r *http.Request) {
-	until, _ := time.Parse(time.RFC3339, r.URL.Query().Get("until")) // the zero time shows no time
-	page := p.page(w, r)
-	page.Body = struct {
-		Until time.Time
-		Undo  string
-	}{until, undoPath}
-	p.pages.Render(w, r, http.StatusOK, "deleted", page)
+	return done{operation: "delete", next: homePath}, nil
 }
 
 // undoForm is the page that mails about a deletion link to. Opening it changes nothing,
 // because mail scanners open links too.
 func (p leavingPages) undoForm(r *http.Request) (formPage, error) {
 	return formPage{
-		Title:  p.text(r, "undo"),
-		Lead:   p.text(r, "undo_lead"),
-		Script: true,
+		Title:    p.text(r, "undo"),
+		BadToken: p.text(r, "undo_invalid"),
+		Lead:     p.text(r, "undo_lead"),
+		Script:   true,
 		Form: ui.Form{
 			Action: undoPath, Submit: p.text(r, "undo_button"),
 			Controls: []ui.Control{p.tokenControl(r)},

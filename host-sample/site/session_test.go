@@ -277,38 +277,60 @@ func TestSessions_ListAndRevoke(t *testing.T) {
 	}
 }
 
-func TestSignIn_ShowsWhereTheLastOneCameFrom(t *testing.T) {
-	at := func(day int) time.Time { return time.Date(2026, 1, day, 3, 4, 5, 0, time.UTC) }
-	sessions := []personal.Session{
-		{ID: "1", Created: at(9), Current: true, Address: "192.0.2.9"},
-		{ID: "2", Created: at(2), LastSeen: at(8), Address: "192.0.2.2"},
-		{ID: "3", Created: at(7), Address: "192.0.2.7", Agent: "Mozilla/5.0 (X11; Linux x86_64) Firefox/140"},
+func TestSignIn_ShowsTheOneBefore(t *testing.T) {
+	entry := func(day int, address string) personal.AuditEntry {
+		return personal.AuditEntry{Event: personal.Event{Time: time.Date(2026, 1, day, 3, 4, 5, 0, time.UTC), Address: address}}
 	}
 	for name, tt := range map[string]struct {
-		sessions []personal.Session
-		err      error
-		want     bool
+		entries []personal.AuditEntry
+		err     error
+		want    bool
 	}{
-		"other sessions":           {sessions: sessions, want: true},
-		"no other session":         {sessions: sessions[:1]},
-		"the sessions are unknown": {err: personal.NewError(personal.CodeUnavailable, nil)},
+		"of a thief who has signed out": {entries: []personal.AuditEntry{entry(9, "192.0.2.9"), entry(7, "203.0.113.7")}, want: true},
+		"none":                          {entries: []personal.AuditEntry{entry(9, "192.0.2.9")}},
+		"unknown":                       {err: personal.NewError(personal.CodeUnavailable, nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModule()
-			m.SessionsFunc = func(context.Context, personal.Credentials) ([]personal.Session, error) { return tt.sessions, tt.err }
-			b := newBrowser(t, m)
+			b := newBrowser(t, newModule())
+			var asked []personal.AuditEntriesRequest
+			b.audit.AuditEntriesFunc = func(_ context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
+				asked = append(asked, r)
+				return personal.AuditPage{Entries: tt.entries}, tt.err
+			}
 			b.post("/account/sign-in", "login", "anna", "password", "correct horse").leads(t, "/account")
 			page := b.get("/account")
 			page.shows(t, 200, "You are signed in.")
 			if tt.want {
-				page.shows(t, 200, "Your last sign-in", "7 Jan 2026, 03:04 UTC", "192.0.2.7", "Firefox · Linux", `action="/account/sessions/end-others"`)
+				page.shows(t, 200, "Your last sign-in", "7 Jan 2026, 03:04 UTC", "203.0.113.7", `action="/account/sessions/end-others"`)
 			} else if strings.Contains(page.body, "Your last sign-in") {
 				t.Errorf("got a last sign-in, want none:\n%s", page.body)
 			}
 			if again := b.get("/account"); strings.Contains(again.body, "Your last sign-in") {
 				t.Error("the last sign-in is shown twice")
 			}
+			want := []personal.AuditEntriesRequest{{UserID: 42, Type: personal.EventSignedIn, Limit: 2}}
+			if diff := cmp.Diff(want, asked); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
 		})
+	}
+}
+
+// The audit log does not check who asks, and visitors can make up cookies.
+func TestSignIn_OfSomeoneElseIsNotShown(t *testing.T) {
+	m := newModule()
+	b := newBrowser(t, m)
+	b.audit.AuditEntriesFunc = func(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error) {
+		t.Error("the audit log was read for a visitor who is not signed in")
+		return personal.AuditPage{}, nil
+	}
+	for _, down := range []bool{false, true} {
+		m.down = down
+		for _, path := range []string{"/", "/account"} {
+			b.hold(hash("x"), 0)
+			b.jar["notice"] = &http.Cookie{Name: "notice", Value: "auth"}
+			b.get(path)
+		}
 	}
 }
 

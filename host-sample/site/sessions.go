@@ -7,6 +7,7 @@ import (
 
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
 // sessionPages are the page that lists the visitor's sessions, and its buttons.
@@ -95,28 +96,24 @@ func (p sessionPages) revokeOthers(w http.ResponseWriter, r *http.Request) {
 
 // lastSignIn is what the template of the last sign-in gets.
 type lastSignIn struct {
-	session
+	personal.Event
 	Others string // the path that its button posts to
 }
 
-// lastSignIn returns where the visitor has signed in before, nil if that is not known:
-// only sessions that have not ended are.
+// lastSignIn returns the visitor's sign-in before this one, nil if there is none or the
+// audit log cannot be read. The list of sessions would not do: a thief who has signed out
+// is not in it. The log does not check who asks, so only the user of a page that requires
+// one will do.
 func (s *site) lastSignIn(r *http.Request) any {
-	c, _ := credentials(r)
-	list, err := s.Service.Sessions(r.Context(), c)
-	if err != nil {
-		return nil // the page is more important
-	}
-	var last personal.Session
-	for _, one := range list {
-		if !one.Current && one.Created.After(last.Created) {
-			last = one
-		}
-	}
-	if last.Created.IsZero() {
+	user, ok := personalhttp.UserFrom(r.Context())
+	if !ok {
 		return nil
 	}
-	return lastSignIn{session{last, device(last.Agent)}, othersPath}
+	page, err := s.Audit.AuditEntries(r.Context(), personal.AuditEntriesRequest{UserID: user.ID, Type: personal.EventSignedIn, Limit: 2})
+	if err != nil || len(page.Entries) < 2 {
+		return nil // the page is more important
+	}
+	return lastSignIn{page.Entries[1].Event, othersPath}
 }
 
 // device returns the browser and the system of a User-Agent header, or the header

@@ -6,6 +6,7 @@
 package site
 
 import (
+	"context"
 	"embed"
 	"log/slog"
 	"net/http"
@@ -36,7 +37,6 @@ const (
 	othersPath   = "/account/sessions/end-others"
 	dataPath     = "/account/data"
 	deletePath   = "/account/delete"
-	deletedPath  = "/account/deleted"
 	undoPath     = "/account/undo-delete" // linked from mails
 	signOutPath  = "/account/sign-out"
 	demoPath     = "/demo"
@@ -46,9 +46,15 @@ const (
 // Options are what the pages need.
 type Options struct {
 	Service personal.Service
+	Audit   AuditLog              // to show visitors where they signed in before
 	API     *personalhttp.Handler // over the same service
 	APIURL  string                // of the API without a final slash, shown to developers
 	Log     *slog.Logger
+}
+
+// AuditLog is the part of [personal.Administration] that the pages need.
+type AuditLog interface {
+	AuditEntries(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error)
 }
 
 // site is what all page families share.
@@ -129,7 +135,7 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) ui.Page {
 }
 
 // pageFor is page for a visitor who is known already. It has the notice that the
-// previous page has left, and after a sign-in where the last one came from.
+// previous page has left, and after a sign-in where the previous sign-in came from.
 func (s *site) pageFor(w http.ResponseWriter, r *http.Request, signedIn bool) ui.Page {
 	p := ui.Page{Nav: s.nav(r, signedIn)}
 	switch done := ui.TakeNotice(w, r); {
@@ -137,7 +143,7 @@ func (s *site) pageFor(w http.ResponseWriter, r *http.Request, signedIn bool) ui
 		p.Notice = s.text(r, done)
 	default:
 		p.Notice = s.API.Confirm(r, done)
-		if done == signedInNotice && signedIn {
+		if done == signedInNotice {
 			p.Extra = s.lastSignIn(r)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // pages are the paths of all pages: public ones, and those for signed-in visitors.
 var pages = [2][]string{
-	{"/", "/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email", "/account/verify", "/account/deleted", "/account/undo-delete"},
+	{"/", "/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email", "/account/verify", "/account/undo-delete"},
 	{"/account", "/account/password", "/account/new-email", "/account/sessions", "/account/data", "/account/delete", "/demo", "/demo/verified"},
 }
 

@@ -63,6 +63,10 @@ func (p verificationPages) resend(_ http.ResponseWriter, r *http.Request, posted
 // confirmForm is the page that mails to a new address, and after a registration, link
 // to. Opening it changes nothing, because mail scanners open links too.
 func (p verificationPages) confirmForm(r *http.Request) (formPage, error) {
+	again := p.aside(r, "no_code_question", "no_code_link", verifyPath)
+	if _, ok := credentials(r); ok { // it may be the code of a new address, which verifyPath does not mail
+		again = p.aside(r, "no_code_question", "no_code_account", accountPath)
+	}
 	return formPage{
 		Title:  p.text(r, "confirm_email"),
 		Lead:   p.text(r, "confirm_email_lead"),
@@ -71,7 +75,7 @@ func (p verificationPages) confirmForm(r *http.Request) (formPage, error) {
 			Action: confirmPath, Submit: p.text(r, "confirm_email_button"),
 			Controls: []ui.Control{p.tokenControl(r)},
 		},
-		Asides: []aside{p.aside(r, "no_code_question", "no_code_link", verifyPath)},
+		Asides: []aside{again},
 	}, nil
 }
 

@@ -20,7 +20,7 @@ func TestRegister_WithRequiredVerificationLeadsToTheMailbox(t *testing.T) {
 	if b.jar["account"] != nil {
 		t.Errorf("got the cookie %v, want none before the e-mail is verified", b.jar["account"])
 	}
-	b.get("/account/verify").shows(t, 200, "Look into your mailbox", `name="email"`, `name="login"`, "Send the e-mail again", `href="/account/email"`)
+	b.get("/account/verify").shows(t, 200, "Look into your mailbox", `name="email"`, `name="login"`, "Send an e-mail", `href="/account/email"`)
 	b.post("/account/verify", "email", "anna@example.com").leads(t, "/account/email")
 	b.get("/account/email").shows(t, 200, "If the address still has to be confirmed, an e-mail", `href="/account/verify"`)
 	b.post("/account/email", "token", " t\n").leads(t, "/account/sign-in")
@@ -56,8 +56,11 @@ func TestAccount_ShowsWhetherTheEmailIsVerified(t *testing.T) {
 	}
 	m.profile.EmailVerified = false
 	page := b.get("/account")
-	page.shows(t, 200, "anna@example.com (not confirmed)", "Follow the link in the e-mail", button, `name="email" value="anna@example.com"`)
+	page.shows(t, 200, "anna@example.com (not confirmed)", "follow the link in our e-mail", button, `name="email" value="anna@example.com"`)
 	b.post("/account/verify", "email", "anna@example.com").leads(t, "/account/email")
+	if again := b.get("/account/email"); strings.Contains(again.body, `href="/account/verify"`) || !strings.Contains(again.body, `href="/account">Request a new one`) {
+		t.Errorf("signed in: want a link to the account, which offers mails for either address:\n%s", again.body)
+	}
 	if diff := cmp.Diff([]any{personal.ResendVerificationRequest{Email: "anna@example.com"}}, m.calls); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}

@@ -44,7 +44,7 @@ type Settings struct {
 	RegistrationURL      string        // link in mails that verify a registration, likewise
 	VerificationLifetime time.Duration // how long the token of such a mail is valid
 	UnverifiedLifetime   time.Duration // after which an account that must verify its e-mail first, and has not, is erased
-	Notices              bool          // whether mails without a token are sent
+	Notices              bool          // whether mails about what happened to an account are sent
 	DeletionGrace        time.Duration // between the deletion of an account and its erasure
 	DeletionURL          string        // link in mails that undo a deletion, likewise
 

@@ -28,7 +28,7 @@ type AttemptStore interface {
 	// IsKnownAddress reports whether the account that q finds has signed in from the
 	// address since the given time.
 	IsKnownAddress(ctx context.Context, q AccountQuery, address string, since time.Time) (bool, error)
-	// AddKnownAddress stores, to the day, that the account's user is at the address.
+	// AddKnownAddress stores, at most once a day, that the account's user is at the address.
 	// Of more addresses than the limit, the ones unused for longest are removed. A
 	// missing account is no error.
 	AddKnownAddress(ctx context.Context, accountID int64, address string, limit int) error

@@ -83,12 +83,8 @@ func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Ti
 	return eraseAt.UTC(), nil
 }
 
-// errMailWaits makes the job of a mail run again later.
-var errMailWaits = errors.New("the address got too many mails of this kind lately; this one waits")
-
 // sendDeletion mails the token that undoes a deletion, if that still stands and the
-// account has an e-mail. A mail above the limit waits: without it, only an administrator
-// could undo the deletion.
+// account has an e-mail.
 func (s *Service) sendDeletion(ctx context.Context, _ int64, r deletionJob) error {
 	account, err := s.store.Account(ctx, r.AccountID)
 	if errors.Is(err, ErrNotFound) {
@@ -103,10 +99,7 @@ func (s *Service) sendDeletion(ctx context.Context, _ int64, r deletionJob) erro
 	}
 	r.Locale = cmp.Or(account.Locale, r.Locale)
 	granted, err := s.reserveMail(ctx, mailtext.Deletion, r.mailRequest, account.Email)
-	if err == nil && !granted {
-		err = errMailWaits
-	}
-	if err != nil {
+	if err != nil || !granted {
 		return err
 	}
 	letter := mailtext.Letter{Lifetime: lifetime, Time: r.Time, Address: r.Address, EraseAt: account.EraseAt}

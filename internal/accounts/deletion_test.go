@@ -202,32 +202,6 @@ func TestDelete_MailIsInTheLocaleOfTheAccount(t *testing.T) {
 	}
 }
 
-// Without the mail only an administrator could undo the deletion.
-func TestDelete_MailAboveTheLimitIsSentLater(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		if err := f.undo(t, f.leave(t, f.register(t, "ada"))); err != nil {
-			t.Fatal(err)
-		}
-		again, err := f.signIn("ada", goodPassword)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.service.Delete(t.Context(), personal.DeleteRequest{Credentials: again.Credentials, Password: goodPassword}); err != nil {
-			t.Fatal(err)
-		}
-		f.drain(t)
-		if tokens := f.tokens(); len(tokens) != 1 {
-			t.Fatalf("got %d mails within a minute, want 1", len(tokens))
-		}
-		f.clock.Advance(time.Minute)
-		f.drain(t)
-		if tokens := f.tokens(); len(tokens) != 2 || f.undo(t, tokens[1]) != nil {
-			t.Errorf("got %d mails a minute later, want 2, and a token that works", len(tokens))
-		}
-	})
-}
-
 // deletionCase is something that happens to an account that its user has deleted.
 type deletionCase struct {
 	happens func(f *fixture, t *testing.T, login string, id int64, token string)

@@ -68,11 +68,16 @@ func commonMailKinds() (kinds []mailtext.Kind) {
 }
 
 // mailLimits returns the limits for mails of a kind to one address, over all callers
-// (HTTP contract, section 5).
+// (HTTP contract, section 5). A deletion that follows another within a minute has its
+// mail, because without it only an administrator can undo the deletion.
 func mailLimits(k mailtext.Kind) (limits []MailLimit) {
 	own := []mailtext.Kind{k}
 	if ownMailLimit(k) {
-		return []MailLimit{{own, 1, time.Minute}, {own, 5, time.Hour}}
+		limits = []MailLimit{{own, 5, time.Hour}}
+		if k != mailtext.Deletion {
+			limits = append(limits, MailLimit{own, 1, time.Minute})
+		}
+		return limits
 	}
 	common := commonMailKinds()
 	limits = []MailLimit{{common, 10, time.Hour}, {common, 30, MailWindow}}

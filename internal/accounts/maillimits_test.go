@@ -145,7 +145,7 @@ func TestMailLimits_NoOperationFloodsAnAddress(t *testing.T) {
 		"changes to the address":           {mailtext.EmailChange, newFixture, changeToAddress, 60, 3 * time.Minute, own},
 		"changes from the address":         {mailtext.EmailChanged, newFixture, changeFromAddress, 60, 3 * time.Minute, tagged},
 		"changes of the password":          {mailtext.PasswordChanged, newFixture, changePasswordAgain, 60, 3 * time.Minute, own},
-		"deletions":                        {mailtext.Deletion, requiring, deleteAgain, 60, 3 * time.Minute, own},
+		"deletions":                        {mailtext.Deletion, requiring, deleteAgain, 60, 3 * time.Minute, peaks{time.Minute: 2, time.Hour: 5}},
 		"verifications of an account":      {mailtext.Verification, requiring, verifyAgain, 60, 3 * time.Minute, own},
 		"registrations":                    {mailtext.Verification, requiring, registerAgain, 300, 5 * time.Minute, peaks{time.Minute: 1, time.Hour: 5, 24 * time.Hour: 15}},
 		"registrations of a taken address": {mailtext.RegistrationAttempt, requiring, registerTaken, 300, 5 * time.Minute, peaks{time.Hour: 5, 24 * time.Hour: 15}},
@@ -253,6 +253,24 @@ func TestMailLimits_StrangersLeaveNotices(t *testing.T) {
 	f.drain(t)
 	if got, want := f.recipients()[len(before):], []string{"ada@example.com", "ada@example.com"}; !slices.Equal(got, want) {
 		t.Errorf("got mails to %v, want %v: a new address and a theft", got, want)
+	}
+}
+
+// Each deletion has its mail, also if it follows another at once. One above the limit is
+// suppressed, and not tried again.
+func TestMailLimits_DeletionsHaveNoGap(t *testing.T) {
+	f := requiring(t, testkit.SQLite(t))
+	suppressed := map[mailtext.Kind]int{}
+	f.service.CountSuppressedMails(func(k mailtext.Kind) { suppressed[k]++ })
+	again := deleteAgain(t, f)
+	before := len(f.tokens())
+	for i := range 6 {
+		again(i)
+	}
+	f.drain(t)
+	f.wantNoJobs(t)
+	if mails := len(f.tokens()) - before; mails != 5 || suppressed[mailtext.Deletion] != 1 {
+		t.Errorf("got %d mails, suppressed %v, want 5 mails and 1 suppressed deletion", mails, suppressed)
 	}
 }
 

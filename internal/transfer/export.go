@@ -209,7 +209,7 @@ type Traces struct {
 // KnownAddress is an address, or a network, that the user has signed in from.
 type KnownAddress struct {
 	Address  string    `json:"place"`
-	LastSeen time.Time `json:"last_seen"` // to the day
+	LastSeen time.Time `json:"last_seen"` // written at most once a day
 }
 
 // NewEmail is a new address that the user has not confirmed yet.

@@ -264,7 +264,7 @@ type Export struct {
 // KnownAddress is an address, or for IPv6 a network, from which a user has signed in.
 type KnownAddress struct {
 	Address  string
-	LastSeen time.Time // to the day
+	LastSeen time.Time // written at most once a day
 }
 
 // ExportedEvent is an entry of the audit log as its user may see it.

@@ -32,7 +32,7 @@ func TestBake_PassedVersionBecomesActive(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wantServing(t, "1.0.0")
-	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0", Baking: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "2.0.0", LastGood: "1.0.0", Baking: "1.0.0", LenientSettings: true})
 	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0", LenientSettings: true})
 }
@@ -95,7 +95,7 @@ func TestRollback_FromRemovedVersionWithoutOldProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.wantServing(t, "1.0.0")
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "1.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "1.0.0", LenientSettings: true})
 }
 
 func TestBake_GoesOnAfterRefusedSwap(t *testing.T) {
@@ -106,7 +106,7 @@ func TestBake_GoesOnAfterRefusedSwap(t *testing.T) {
 	r.use(t, "2.0.0")
 	r.folder.write("mode 1.0.0", failsPreflight)
 	wantSwapError(t, r.Use(limited(t), "1.0.0"), "preflight")
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0", LenientSettings: true})
 	if s := r.Status(); s.State != pluginmanager.StateBaking || s.Previous == nil || s.Previous.PID != old {
 		t.Errorf("got status %+v, want that 2.0.0 bakes and process %d is warm", s, old)
 	}

@@ -138,7 +138,7 @@ func TestCrashLoop_FailsAndIsTriedAgain(t *testing.T) {
 		t.Errorf("got status %+v, want 4 restarts and a crash loop as the error", s)
 	}
 	if strings.Contains(r.log.String(), "settling the plugin") {
-		t.Error("got a call of Settle to a process that did not begin its work, want none")
+		t.Error("got a call of Settle in a process that did not begin its work, want none")
 	}
 	_, err := r.servingPID(limited(t))
 	wantUnavailable(t, err)

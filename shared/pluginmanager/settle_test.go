@@ -129,7 +129,7 @@ func TestRollback_RefusedWhenTheOldProcessRefusesTheDatabase(t *testing.T) {
 	if s := r.Status(); s.State != pluginmanager.StateBaking || s.Version != "2.0.0" || s.Previous == nil || s.Previous.PID != old {
 		t.Errorf("got status %+v, want that 2.0.0 bakes and process %d is warm", s, old)
 	}
-	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0"})
+	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0", LenientSettings: true})
 	r.folder.write("verdict 1.0.0", "")
 	if err := r.Rollback(limited(t)); err != nil {
 		t.Fatal(err)

@@ -165,6 +165,7 @@ func (m *Manager) perform(s *swap) error {
 	if err != nil {
 		return err
 	}
+	_ = m.do(func(v *supervisor) error { return v.setLenient(s.status.To) }) // best effort: logged
 	p, err := m.bringUp(m.work, entry, m.rollbackTarget(), s, s.rollback)
 	if err != nil {
 		return err
@@ -594,6 +595,23 @@ func (m *Manager) activate(p *instance) bool {
 		p.Log().Error("starting the plugin's background work", "error", err)
 	}
 	return err == nil
+}
+
+// setLenient records on disk that a swap to another version has begun: the settings may
+// be written for that version, and the host may die before the switch.
+func (s *supervisor) setLenient(version string) error {
+	if s.live == nil { // a typing error may be the reason
+		return nil
+	}
+	state, err := s.config.Catalogue.LoadState()
+	if err == nil && state.Active != version && !state.LenientSettings {
+		state.LenientSettings = true
+		err = s.config.Catalogue.SaveState(state)
+	}
+	if err != nil {
+		s.config.Log.Error("recording that a swap has begun", "version", version, "error", err)
+	}
+	return err
 }
 
 // setBaking records on disk which version bakes, so that it is not removed; "" if its

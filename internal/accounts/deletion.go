@@ -59,15 +59,7 @@ func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Ti
 	if err != nil {
 		return time.Time{}, err
 	}
-	invalid := maps.Clone(r.FieldErrors)
-	guessed, err := s.confirmIdentity(ctx, who.account, &invalid, "password", r.Password)
-	if !guessed {
-		s.refund(ctx, attempt)
-	}
-	if err == nil {
-		err = invalid.Err()
-	}
-	if err != nil {
+	if err := s.confirmPassword(ctx, who, attempt, r.FieldErrors, r.Password); err != nil {
 		return time.Time{}, err
 	}
 	id, version, now := who.account.ID, who.account.CredentialVersion, s.store.Now()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
 	"strconv"
 	"time"
 
@@ -38,15 +37,7 @@ func (s *Service) Export(ctx context.Context, r personal.ExportRequest) (persona
 		s.refund(ctx, attempt)
 		return personal.Export{}, err
 	}
-	invalid := maps.Clone(r.FieldErrors)
-	guessed, err := s.confirmIdentity(ctx, who.account, &invalid, "password", r.Password)
-	if !guessed {
-		s.refund(ctx, attempt)
-	}
-	if err == nil {
-		err = invalid.Err()
-	}
-	if err != nil {
+	if err := s.confirmPassword(ctx, who, attempt, r.FieldErrors, r.Password); err != nil {
 		return personal.Export{}, err
 	}
 	export, err := s.readExport(ctx, who)

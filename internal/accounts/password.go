@@ -99,6 +99,20 @@ func (s *Service) confirmIdentity(ctx context.Context, a Account, invalid *perso
 	return !result.Match, nil
 }
 
+// confirmPassword is confirmIdentity for an operation that has no other parameters. It
+// returns all field errors, and refunds the attempt unless it was a wrong guess.
+func (s *Service) confirmPassword(ctx context.Context, who caller, attempt []throttle.Charge, found personal.FieldErrors, entered string) error {
+	invalid := maps.Clone(found)
+	guessed, err := s.confirmIdentity(ctx, who.account, &invalid, "password", entered)
+	if !guessed {
+		s.refund(ctx, attempt)
+	}
+	if err != nil {
+		return err
+	}
+	return invalid.Err()
+}
+
 // newPassword checks a new password and its confirmation and returns it prepared
 // for hashing.
 func (s *Service) newPassword(invalid *personal.FieldErrors, entered, confirm string, words ...string) string {

@@ -3,7 +3,6 @@
 package system
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"

@@ -178,7 +178,7 @@ func (c statusCommand) Run(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&text, "e-mails   %d not confirmed\nwaiting   %d accounts, until their e-mail is confirmed\n"+
+		fmt.Fprintf(&text, "e-mails   %d not verified\nwaiting   %d accounts, until their e-mail is verified\n"+
 			"leaving   %d accounts, deleted by their users and not erased yet\n", n.Unconfirmed, n.Waiting, n.Leaving)
 	}
 	if len(misplaced) > 0 {

@@ -326,7 +326,7 @@ func TestStatus_ListsMisplacedLogins(t *testing.T) {
 		if !strings.Contains(out, `account 3  "victim＠example.com"`) || !strings.Contains(out, `account 4  "none@example.com"`) || strings.Contains(out, "own@") {
 			t.Errorf("status: got\n%s", out)
 		}
-		if want := "e-mails   2 not confirmed\nwaiting   1 accounts, until their e-mail is confirmed\nleaving   1 accounts, deleted by their users and not erased yet\n"; !strings.Contains(out, want) {
+		if want := "e-mails   2 not verified\nwaiting   1 accounts, until their e-mail is verified\nleaving   1 accounts, deleted by their users and not erased yet\n"; !strings.Contains(out, want) {
 			t.Errorf("status: got\n%s, want\n%s", out, want)
 		}
 	})

@@ -84,6 +84,9 @@ func (m *module) checkSettings(compatible int) pluginrpc.Check {
 	if m.unknown != nil {
 		warnings = append(warnings, m.unknown.Error())
 	}
+	if r := m.settings.Registration; !r.Enabled && r.EmailVerification == accounts.VerificationRequired {
+		warnings = append(warnings, "registration.email_verification = \"required\" works like \"optional\" without registration.enabled = true")
+	}
 	if len(m.rules) == 0 && compatible >= verificationSchema {
 		warnings = append(warnings, "older versions no longer run on this database, because of registration.enabled = true "+
 			"with email_verification = \"required\", which these settings do not ask for: users may sign in without a verified e-mail")

@@ -108,7 +108,8 @@ func TestRules_RequiredVerificationIsInForceOnceSettled(t *testing.T) {
 		if err := lowered.Settle(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if report, err := lowered.Preflight(t.Context()); err != nil || !warns(report, "which these settings do not ask for") {
+		if report, err := lowered.Preflight(t.Context()); err != nil || !warns(report, "which these settings do not ask for") ||
+			!warns(report, `works like "optional" without registration.enabled = true`) {
 			t.Errorf("enabled = false: got report %+v (%v), want a warning", report, err)
 		}
 		if got := lowered.minCompatible(t); len(lowered.inForce) > 0 || got != 4 {

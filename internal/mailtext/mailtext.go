@@ -336,5 +336,5 @@ func (s *Set) CheckLocale(k Kind, locale string) error {
 	for _, tag := range languages.tags {
 		names = append(names, tag.String())
 	}
-	return fmt.Errorf("there is no mail %s in %q: the locales are %s", k, locale, strings.Join(names, ", "))
+	return fmt.Errorf("there is no mail %s in %q, its reader gets English: the locales are %s", k, locale, strings.Join(names, ", "))
 }

@@ -82,9 +82,10 @@ func pluginVersion(t testing.TB, version string) string {
 const (
 	cheap       = "[password]\nmemory_kib = 1024\ntime = 1\n"
 	unthrottled = "[throttle]\nenabled = false\n"
-	unverified  = "[registration]\nemail_verification = \"off\"\n" // no mail follows a registration
-	links       = "[recovery]\nurl = \"https://site.example/recover#token={token}\"\n" +
-		"[email]\nurl = \"https://site.example/email#token={token}\"\n" +
+	unverified  = "[registration]\nemail_verification = \"off\"\n"                       // no mail follows a registration
+	oldLinks    = "[recovery]\nurl = \"https://site.example/recover#token={token}\"\n" + // which the last release knows
+		"[email]\nurl = \"https://site.example/email#token={token}\"\n"
+	links = oldLinks +
 		"[deletion]\nurl = \"https://site.example/keep#token={token}\"\n" +
 		"[registration]\nurl = \"https://site.example/verify#token={token}\"\n"
 )

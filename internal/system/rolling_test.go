@@ -37,7 +37,7 @@ func TestNodes_RollingSwapLosesNothing(t *testing.T) {
 	for i := range 3 {
 		home := filepath.Join(control.dir, fmt.Sprintf("node%d", i+1))
 		node := start(t, options{
-			database: database, settings: cheap + unthrottled + links, data: filepath.Join(home, "data"),
+			database: database, settings: cheap + unthrottled + oldLinks, data: filepath.Join(home, "data"),
 			flags: []string{"--plugin", binary, "--bake", "2s"},
 		})
 		if err := os.Symlink(filepath.Dir(testkit.Binaries(t).Host), filepath.Join(home, "bin")); err != nil {

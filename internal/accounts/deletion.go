@@ -78,24 +78,17 @@ func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Ti
 // sendDeletion mails the token that undoes a deletion, if that still stands and the
 // account has an e-mail.
 func (s *Service) sendDeletion(ctx context.Context, _ int64, r deletionJob) error {
-	account, err := s.store.Account(ctx, r.AccountID)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("finding a deleted account: %w", err)
+	account, found, err := s.jobAccount(ctx, r.AccountID)
+	if err != nil || !found {
+		return err
 	}
 	lifetime := account.EraseAt.Sub(s.store.Now())
 	if !account.Deleted() || account.EraseVersion != r.Version || account.Email.Key == "" || lifetime <= 0 {
 		return nil
 	}
 	r.Locale = cmp.Or(account.Locale, r.Locale)
-	granted, err := s.reserveMail(ctx, mailtext.Deletion, r.mailRequest, account.Email)
-	if err != nil || !granted {
-		return err
-	}
 	letter := mailtext.Letter{Lifetime: lifetime, Time: r.Time, Address: r.Address, EraseAt: account.EraseAt}
-	return s.mailToken(ctx, mailtext.Deletion, r.mailRequest, account.Email.Address, s.settings.DeletionURL, letter, MailToken{
+	return s.mailToken(ctx, mailtext.Deletion, r.mailRequest, account.Email, s.settings.DeletionURL, letter, MailToken{
 		AccountID: account.ID, Purpose: PurposeDeletion, CredentialVersion: r.Version, AccountEmailKey: account.Email.Key,
 	})
 }

@@ -3,7 +3,6 @@ package accounts
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -78,22 +77,15 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 // sendEmailToken mails a token to the new address, unless the account's e-mail or
 // password has changed since the request, or the address got too many of these mails.
 func (s *Service) sendEmailToken(ctx context.Context, _ int64, r emailJob) error {
-	account, err := s.store.Account(ctx, r.AccountID)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("finding the account of an e-mail change: %w", err)
+	account, found, err := s.jobAccount(ctx, r.AccountID)
+	if err != nil || !found {
+		return err
 	}
 	if account.Email.Key != r.From || account.CredentialVersion != r.Version {
 		return nil
 	}
 	email, _ := ParseEmail(r.To)
-	granted, err := s.reserveMail(ctx, mailtext.EmailChange, r.mailRequest, email)
-	if err != nil || !granted {
-		return err
-	}
-	return s.mailToken(ctx, mailtext.EmailChange, r.mailRequest, email.Address, s.settings.EmailURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
+	return s.mailToken(ctx, mailtext.EmailChange, r.mailRequest, email, s.settings.EmailURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
 		AccountID: r.AccountID, Purpose: PurposeEmail, CredentialVersion: r.Version, AccountEmailKey: r.From, Email: email,
 	})
 }

@@ -78,24 +78,53 @@ func (r mailRequest) withCall(ctx context.Context) context.Context {
 	return personal.WithCall(ctx, personal.Call{RequestID: r.RequestID, Locale: r.Locale, Address: r.Address})
 }
 
-// mailToken makes a token that is valid for l.Lifetime, stores its digest and mails it.
+// jobAccount returns the account that a job sends a mail about, and false if it has been
+// deleted since.
+func (s *Service) jobAccount(ctx context.Context, id int64) (account SeenAccount, found bool, err error) {
+	account, err = s.store.Account(ctx, id)
+	if errors.Is(err, ErrNotFound) {
+		return account, false, nil
+	}
+	if err != nil {
+		return account, false, fmt.Errorf("finding the account of a mail: %w", err)
+	}
+	return account, true, nil
+}
+
+// mailToken makes a token that is valid for l.Lifetime, stores its digest and mails it,
+// unless a limit suppresses the mail; it stores the jobs when the mail is first granted.
 // The token exists in clear only here and in the mail: a retry makes another one. A URL
 // of "" means no link.
-func (s *Service) mailToken(ctx context.Context, kind mailtext.Kind, r mailRequest, to, url string, l mailtext.Letter, t MailToken) error {
+func (s *Service) mailToken(
+	ctx context.Context, kind mailtext.Kind, r mailRequest, to Email, url string, l mailtext.Letter, t MailToken, jobs ...NewJob,
+) error {
+	granted, err := s.reserveMail(ctx, kind, r, to, jobs...)
+	if err != nil || !granted {
+		return err
+	}
 	l.Token, t.Digest = token.NewMailToken()
 	l.Link = strings.ReplaceAll(url, "{token}", l.Token)
 	t.Expires = s.store.Now().Add(l.Lifetime)
-	err := s.store.AddMailToken(ctx, t)
+	err = s.store.AddMailToken(ctx, t)
 	if errors.Is(err, ErrStale) {
 		return nil // the account has changed since the request: send no mail
 	}
 	if err != nil {
 		return fmt.Errorf("storing a mailed token: %w", err)
 	}
-	return s.send(ctx, t.AccountID, kind, r, to, l)
+	return s.send(ctx, t.AccountID, kind, r, to.Address, l)
 }
 
-// send writes a mail and hands it to the host. A mail that the host refuses permanently
+// mailPlain mails a letter without a token, unless a limit suppresses it.
+func (s *Service) mailPlain(ctx context.Context, accountID int64, kind mailtext.Kind, r mailRequest, to Email, l mailtext.Letter) error {
+	granted, err := s.reserveMail(ctx, kind, r, to)
+	if err != nil || !granted {
+		return err
+	}
+	return s.send(ctx, accountID, kind, r, to.Address, l)
+}
+
+// send writes a reserved mail and hands it to the host. A mail that the host refuses permanently
 // is dropped, with an event; after any other error the job is retried.
 func (s *Service) send(ctx context.Context, accountID int64, kind mailtext.Kind, r mailRequest, to string, l mailtext.Letter) error {
 	ctx = r.withCall(ctx)

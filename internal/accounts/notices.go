@@ -3,8 +3,6 @@ package accounts
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -40,13 +38,10 @@ func (s *Service) notice(ctx context.Context, by personal.Actor, kind mailtext.K
 func (s *Service) sendNotice(ctx context.Context, accountID int64, n noticeJob) error {
 	var account SeenAccount
 	if accountID != 0 {
+		var found bool
 		var err error
-		account, err = s.store.Account(ctx, accountID)
-		if errors.Is(err, ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("finding the account of a notice: %w", err)
+		if account, found, err = s.jobAccount(ctx, accountID); err != nil || !found {
+			return err
 		}
 	}
 	to := account.Email
@@ -61,9 +56,5 @@ func (s *Service) sendNotice(ctx context.Context, accountID int64, n noticeJob) 
 	}
 	n.Kind = cmp.Or(n.Kind, mailtext.EmailChanged)
 	n.Locale = cmp.Or(account.Locale, n.Locale)
-	granted, err := s.reserveMail(ctx, n.Kind, n.mailRequest, to)
-	if err != nil || !granted {
-		return err
-	}
-	return s.send(ctx, accountID, n.Kind, n.mailRequest, to.Address, mailtext.Letter{Time: n.Time, Address: n.Address})
+	return s.mailPlain(ctx, accountID, n.Kind, n.mailRequest, to, mailtext.Letter{Time: n.Time, Address: n.Address})
 }

@@ -96,13 +96,9 @@ func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
 		return err
 	}
 	event := s.event(ctx, personal.ActorUser, personal.EventRecoveryRequested, account.ID)
-	granted, err := s.reserveMail(ctx, mailtext.Recovery, r.mailRequest, account.Email, event)
-	if err != nil || !granted {
-		return err
-	}
-	return s.mailToken(ctx, mailtext.Recovery, r.mailRequest, account.Email.Address, s.settings.RecoveryURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
+	return s.mailToken(ctx, mailtext.Recovery, r.mailRequest, account.Email, s.settings.RecoveryURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
 		AccountID: account.ID, Purpose: PurposeRecovery, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key,
-	})
+	}, event)
 }
 
 // RecoverConfirm implements [personal.Service]. It checks the password before the

@@ -3,8 +3,6 @@ package accounts
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -84,12 +82,9 @@ func (s *Service) sendVerification(ctx context.Context, accountID int64, r verif
 	if !s.verifies() {
 		return nil
 	}
-	account, err := s.store.Account(ctx, accountID)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("finding the account of a verification: %w", err)
+	account, found, err := s.jobAccount(ctx, accountID)
+	if err != nil || !found {
+		return err
 	}
 	to := account.Unverified
 	if to.Key == "" {
@@ -110,12 +105,8 @@ func (s *Service) sendVerification(ctx context.Context, accountID int64, r verif
 			return s.sendRegistrationAttempt(ctx, owner.ID, r)
 		}
 	}
-	granted, err := s.reserveMail(ctx, mailtext.Verification, r.mailRequest, to)
-	if err != nil || !granted {
-		return err
-	}
 	letter := mailtext.Letter{Lifetime: s.settings.VerificationLifetime, Time: r.Time, Address: r.Address}
-	return s.mailToken(ctx, mailtext.Verification, r.mailRequest, to.Address, s.settings.RegistrationURL, letter, MailToken{
+	return s.mailToken(ctx, mailtext.Verification, r.mailRequest, to, s.settings.RegistrationURL, letter, MailToken{
 		AccountID: accountID, Purpose: PurposeVerification, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key, Email: to,
 	})
 }
@@ -124,20 +115,13 @@ func (s *Service) sendVerification(ctx context.Context, accountID int64, r verif
 // with it, which that account will not get. A disabled account's user is told too:
 // the registration may be theirs, and then they wait for a mail.
 func (s *Service) sendRegistrationAttempt(ctx context.Context, ownerID int64, r verificationJob) error {
-	owner, err := s.store.Account(ctx, ownerID)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("finding the owner of an address: %w", err)
-	}
-	granted, err := s.reserveMail(ctx, mailtext.RegistrationAttempt, r.mailRequest, owner.Email)
-	if err != nil || !granted {
+	owner, found, err := s.jobAccount(ctx, ownerID)
+	if err != nil || !found {
 		return err
 	}
 	r.Locale = cmp.Or(owner.Locale, r.Locale)
 	attempt := mailtext.Letter{Time: r.Time, Address: r.Address}
-	return s.send(ctx, ownerID, mailtext.RegistrationAttempt, r.mailRequest, owner.Email.Address, attempt)
+	return s.mailPlain(ctx, ownerID, mailtext.RegistrationAttempt, r.mailRequest, owner.Email, attempt)
 }
 
 // confirmVerification confirms the address that a verification token was mailed to.

@@ -14,6 +14,7 @@ import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
@@ -43,6 +44,7 @@ type module struct {
 	worker   *outbox.Worker
 	wrapper  *outbox.Worker // separate, so that mails do not wait for the hashes of an import
 	hasher   *password.Hasher
+	keys     *seal.Keyring
 	settings settings
 	unknown  unknownKeys // settings that are ignored
 	rules    []rule
@@ -99,6 +101,10 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		case unknown != nil:
 			log.WarnContext(ctx, "settings that this version does not know are ignored", slog.Any("keys", unknown))
 		}
+		keys, err := seal.New(c.SecretKeys)
+		if err != nil {
+			return nil, &pluginrpc.PermanentError{Reason: "secret keys: " + err.Error()}
+		}
 		hasher, err := password.New(s.password(), 0)
 		if err != nil {
 			return nil, &pluginrpc.PermanentError{Reason: "settings: password." + err.Error()}
@@ -122,7 +128,7 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 			checked = pluginrpc.Check{Name: "mail", Warning: c.LenientSettings, Reason: "mail.templates: " + err.Error()}
 		}
 		m := &module{
-			version: version, store: db, hasher: hasher, settings: s, unknown: unknown, texts: checked, settles: c.Settles,
+			version: version, store: db, hasher: hasher, keys: keys, settings: s, unknown: unknown, texts: checked, settles: c.Settles,
 			measured: measured, log: log, learn: make(chan struct{}, 1),
 		}
 		m.worker = &outbox.Worker{

@@ -137,7 +137,7 @@ func TestKeyring_IDRevealsNothing(t *testing.T) {
 	}
 	raw, err := hex.DecodeString(a)
 	if err != nil || len(raw) != 8 || bytes.Contains(keyA, raw[:2]) {
-		t.Errorf("got id %q (%v), want 8 bytes in hexadecimal that are no part of the key", a, err)
+		t.Errorf("got id %q (%v), want 8 bytes in hexadecimal that the key does not contain", a, err)
 	}
 }
 

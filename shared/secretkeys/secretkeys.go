@@ -14,6 +14,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -78,4 +79,19 @@ func CreateFile(path string) error {
 	text := fmt.Sprintf("# Secret key: keep it apart from backups of the database. The first key encrypts, all decrypt.\n%s\n",
 		base64.StdEncoding.EncodeToString(key))
 	return durable.CreateFile(path, []byte(text))
+}
+
+// Ensure creates a missing file as [CreateFile] does, and checks an existing one as
+// [ReadFile] does. It serves the first start of a host: a file that is missing later is an
+// error.
+func Ensure(path string) (created bool, err error) {
+	err = CreateFile(path)
+	if errors.Is(err, fs.ErrExist) {
+		_, err = ReadFile(path)
+		return false, err
+	}
+	if err != nil {
+		return false, fmt.Errorf("creating a secret key: %w", err)
+	}
+	return true, nil
 }

@@ -51,10 +51,8 @@ type host struct {
 	callbacks *personalhost.Host
 	mails     *mailbox.Box // nil: mails are sent
 	catalogue *plugincatalogue.Catalogue
-	events    *pluginadmin.EventLog // of the plugin
-
-	secretKeys func() ([][]byte, error) // nil: none
-
+	events    *pluginadmin.EventLog    // of the plugin
+	keys      func() ([][]byte, error) // secret keys; nil: none
 	listener  net.Listener
 	url       string // of the listener
 	manager   *pluginmanager.Manager
@@ -91,7 +89,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		Host:        &callbacks{h.callbacks},
 		DatabaseURL: c.databaseURL,
 		SettingsFor: settingsSource(c.flags.Settings, h.url, c.relay == nil),
-		SecretKeys:  h.secretKeys,
+		SecretKeys:  h.keys,
 		RunDir:      h.folder.path("run"),
 		Log:         log,
 		MemoryLimit: int64(c.flags.PluginMemory),
@@ -190,7 +188,7 @@ func (h *host) openSecretKeys() error {
 	if created {
 		h.log.Info("created a secret key: keep a copy of it, apart from backups of the database", "file", path)
 	}
-	h.secretKeys = func() ([][]byte, error) { return secretkeys.ReadFile(path) }
+	h.keys = func() ([][]byte, error) { return secretkeys.ReadFile(path) }
 	return nil
 }
 

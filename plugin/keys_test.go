@@ -12,7 +12,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-func TestModule_RefusesInvalidSecretKeysForGood(t *testing.T) {
+func TestModule_RefusesInvalidSecretKeys(t *testing.T) {
 	build := builder(nil, newMeasurements(), slog.New(slog.DiscardHandler), nil)
 	_, err := build(t.Context(), pluginrpc.Configuration{
 		DatabaseURL: testkit.SQLite(t), SecretKeys: [][]byte{bytes.Repeat([]byte("k"), 32), []byte("SecretSesame")},

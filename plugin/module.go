@@ -44,10 +44,10 @@ type module struct {
 	worker   *outbox.Worker
 	wrapper  *outbox.Worker // separate, so that mails do not wait for the hashes of an import
 	hasher   *password.Hasher
-	keys     *seal.Keyring
 	settings settings
 	unknown  unknownKeys // settings that are ignored
 	rules    []rule
+	keys     accounts.Keyring
 	applying sync.Mutex      // held while rules are read and applied
 	texts    pluginrpc.Check // of the templates of mails
 	settles  bool            // the host calls Settle
@@ -135,7 +135,7 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 			Store: db, Log: log, KeepTrying: accounts.KeepTrying, Observe: measured.job, TracerProvider: spans,
 		}
 		rules := s.accounts()
-		rules.Mails = texts
+		rules.Mails, rules.Keys = texts, keys
 		m.service = accounts.New(rules, db, hasher, host, log, m.worker.Wake)
 		m.service.CountRejections(measured.rejection)
 		m.service.CountSuppressedMails(measured.suppression)

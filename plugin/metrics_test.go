@@ -80,7 +80,7 @@ func TestMeasurements_HashingRefusedIsNoWait(t *testing.T) {
 
 func TestMeasurements_KnowEveryLimit(t *testing.T) {
 	section, _ := reflect.TypeFor[settings]().FieldByName("Throttle")
-	keys := []string{"export"} // it has no setting
+	keys := []string{"export", "code"} // they have no setting
 	for i := range section.Type.NumField() {
 		if field := section.Type.Field(i); field.Type == reflect.TypeFor[limit]() {
 			keys = append(keys, field.Tag.Get("toml"))

@@ -46,6 +46,7 @@ type module struct {
 	settings settings
 	unknown  unknownKeys // settings that are ignored
 	rules    []rule
+	keys     accounts.Keyring
 	applying sync.Mutex      // held while rules are read and applied
 	texts    pluginrpc.Check // of the templates of mails
 	settles  bool            // the host calls Settle

@@ -26,10 +26,17 @@ type rule struct {
 // need a verified e-mail.
 const verificationSchema = 4
 
+// twoFactorSchema is the lowest SchemaTarget of a version that asks for the code of a
+// second factor.
+const twoFactorSchema = 5
+
 // wantedRules returns the rules that the settings ask for.
 func (m *module) wantedRules() (wanted []rule) {
 	if r := m.settings.Registration; r.Enabled && r.EmailVerification == accounts.VerificationRequired {
 		wanted = append(wanted, rule{"registration.enabled", verificationSchema, m.service.RequireVerification})
+	}
+	if m.settings.TwoFactor.Enabled && m.keys != nil && m.keys.Primary() != "" {
+		wanted = append(wanted, rule{"two_factor.enabled", twoFactorSchema, m.service.OfferTwoFactor})
 	}
 	return wanted
 }

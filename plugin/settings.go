@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -68,6 +70,10 @@ type settings struct {
 		Grace duration `toml:"grace"`
 		URL   string   `toml:"url"`
 	} `toml:"deletion"`
+	TwoFactor struct {
+		Enabled bool   `toml:"enabled"`
+		Issuer  string `toml:"issuer"`
+	} `toml:"two_factor"`
 	Throttle struct {
 		Enabled       bool  `toml:"enabled"`
 		Guess         limit `toml:"guess"`
@@ -205,6 +211,7 @@ func (s settings) check() error {
 		fmt.Sprintf("%q must be empty or the absolute path of a folder, like /etc/personal/mails", s.Mail.Templates))
 	minSecond("deletion.grace", s.Deletion.Grace)
 	require(validLink(s.Deletion.URL), "deletion.url", "must be empty or an http(s) URL with {token} once, after a #")
+	require(validIssuer(s.TwoFactor.Issuer), "two_factor.issuer", fmt.Sprintf("must have 1 to %d characters, no colon and no control characters", maxIssuer))
 	checkLimit := func(key string, l limit) {
 		between("throttle."+key+".burst", l.Burst, 1, 100_000)
 		minSecond("throttle."+key+".every", l.Every)
@@ -230,6 +237,17 @@ func (s settings) check() error {
 		require(code == "" || code == personal.FieldErrorTooShort, "login.reserved", fmt.Sprintf("%q cannot be a login (%s): remove it", login, code))
 	}
 	return errors.Join(invalid...)
+}
+
+// maxIssuer bounds two_factor.issuer, in characters: authenticator apps show it in one line.
+const maxIssuer = 64
+
+// validIssuer reports whether an authenticator app can show the name of the site. A colon
+// would separate it from the login.
+func validIssuer(name string) bool {
+	n := utf8.RuneCountInString(name)
+	return n > 0 && n <= maxIssuer && strings.TrimSpace(name) == name && utf8.ValidString(name) &&
+		!strings.ContainsFunc(name, func(r rune) bool { return r == ':' || unicode.IsControl(r) })
 }
 
 // validLink reports whether a template of links is valid. The token must be in the
@@ -267,6 +285,7 @@ func (s settings) accounts() accounts.Settings {
 		Notices:              s.Mail.Notices,
 		DeletionGrace:        time.Duration(s.Deletion.Grace),
 		DeletionURL:          s.Deletion.URL,
+		TwoFactorIssuer:      s.TwoFactor.Issuer,
 
 		Throttle: accounts.Throttle{
 			Enabled:       s.Throttle.Enabled,
@@ -320,7 +339,7 @@ func (s settings) password() password.Params {
 var limitNames = []string{
 	"guess", "guess_address", "guess_account", "sign_in_address", "sign_in_account", "session_writes",
 	"register", "taken_email", "recover", "recover_all", "confirm",
-	"export",
+	"export", "code",
 }
 
 // limit returns the limit of a key of the section throttle.

@@ -47,6 +47,8 @@ type Settings struct {
 	Notices              bool          // whether mails about what happened to an account are sent
 	DeletionGrace        time.Duration // between the deletion of an account and its erasure
 	DeletionURL          string        // link in mails that undo a deletion, likewise
+	TwoFactorIssuer      string        // the name of the site in authenticator apps
+	Keys                 Keyring       // encrypts the secrets of second factors; nil: no key
 
 	Throttle Throttle
 }
@@ -79,6 +81,7 @@ type Store interface {
 	EmailStore
 	DeletionStore
 	VerificationStore
+	TwoFactorStore
 	ExportStore
 	AdministrationStore
 	AttemptStore
@@ -127,7 +130,7 @@ type Account struct {
 	Name              *string
 	Email             Email
 	PasswordHash      string // encoded by package password
-	CredentialVersion int64  // raised by every change of the password, by disabling and enabling the account, and by its deletion
+	CredentialVersion int64  // raised by every change of the password, by disabling and enabling the account, by its deletion, and when its user switches a second factor on or off
 	Fields            userfields.Values
 	Disabled          bool
 	Created, Updated  time.Time
@@ -138,6 +141,8 @@ type Account struct {
 
 	EraseAt      time.Time // when an account that its user has deleted is erased; zero: it was not deleted
 	EraseVersion int64     // the credential version after the deletion: with any other, the account is not erased
+
+	TwoFactor TwoFactor
 }
 
 // Email is an address as shown and as matched.
@@ -167,6 +172,7 @@ type Service struct {
 	suppressed func(kind mailtext.Kind) // see CountSuppressedMails
 
 	required atomic.Bool // see RequireVerification
+	offered  atomic.Bool // see OfferTwoFactor
 	mailKey  digestKey
 
 	sessionWrites throttle.Memory // by session id

@@ -144,6 +144,7 @@ func userOf(a SeenAccount) personal.User {
 		LastSeen: a.LastSeen,
 
 		EmailVerified:   a.EmailVerified,
+		TwoFactor:       a.TwoFactor.On(),
 		UnverifiedEmail: a.Unverified.Address,
 	}
 	if a.Deleted() {

@@ -51,6 +51,7 @@ type LoginAccount struct {
 	CredentialVersion int64
 	Disabled          bool
 	UnverifiedKey     string // of the address that must be confirmed before the first sign-in; "": none
+	TwoFactor         TwoFactor
 }
 
 // refusal is the code with which a sign-in is refused although the password is right;
@@ -77,6 +78,7 @@ type OpenSession struct {
 	KnownSince        time.Time       // known addresses without a sign-in since then do not count
 	OnNewAddress      func() []NewJob // stored if the account has known addresses, but not this one
 	Locale            string          // "": unknown
+	Code              CodeUse         // used up, if the session is opened; ErrCodeUsed if it was used before
 	Charges           []throttle.Charge
 	Jobs              []NewJob
 }

@@ -18,8 +18,8 @@ import (
 type DeletionStore interface {
 	// RequestDeletion disables the account until eraseAt, raises its credential version,
 	// notes both, ends every session, voids every mailed token and stores the jobs.
-	// ErrStale if the credential version has changed or the account is disabled.
-	RequestDeletion(ctx context.Context, accountID, credentialVersion int64, eraseAt time.Time, jobs ...NewJob) error
+	// ErrStale if the credential version has changed or the account is disabled; ErrCodeUsed.
+	RequestDeletion(ctx context.Context, accountID, credentialVersion int64, eraseAt time.Time, code CodeUse, jobs ...NewJob) error
 	// UndoDeletion uses up a token of PurposeDeletion: it enables the account, raises its
 	// credential version, forgets the deletion, voids every token and stores the jobs.
 	// ErrNotFound if the token is void, expired or unknown by now, or the deletion does
@@ -66,7 +66,7 @@ func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Ti
 	request := newMailRequest(ctx)
 	request.Address = personal.CallFrom(ctx).Address
 	eraseAt := now.Add(s.settings.DeletionGrace)
-	err = s.store.RequestDeletion(ctx, id, version, eraseAt,
+	err = s.store.RequestDeletion(ctx, id, version, eraseAt, CodeUse{},
 		s.event(ctx, personal.ActorUser, personal.EventDeletionRequested, id),
 		jobOf(ctx, id, KindDeletion, deletionJob{AccountID: id, Version: version + 1, Time: now, mailRequest: request}))
 	if err := s.committed(personal.CodeUnauthenticated, "deleting an account", err); err != nil {

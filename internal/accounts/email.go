@@ -12,10 +12,11 @@ import (
 
 // EmailStore requests and confirms e-mail changes.
 type EmailStore interface {
-	// RequestEmail stores the job of an e-mail change. ErrNotFound; *TakenError if the
-	// new e-mail is another account's, which makes the charges in the same transaction,
-	// or *WaitError if they are refused.
-	RequestEmail(ctx context.Context, accountID int64, newEmailKey string, change NewJob, onTaken ...throttle.Charge) error
+	// RequestEmail stores the job of an e-mail change and uses up the code. ErrNotFound;
+	// ErrCodeUsed; *TakenError if the new e-mail is another account's, which makes the
+	// charges in the same transaction and leaves the code unused, or *WaitError if they
+	// are refused.
+	RequestEmail(ctx context.Context, accountID int64, newEmailKey string, code CodeUse, change NewJob, onTaken ...throttle.Charge) error
 	// RedeemEmail uses up an e-mail token: it sets the account's e-mail as confirmed,
 	// changes the login along if that is the old e-mail, voids every token and stores
 	// the jobs. ErrNotFound if the token is void, expired or unknown by now, or the account
@@ -59,7 +60,7 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	change.Replaces = true // a mistyped address may never accept its mail
 	// A mail that could not be redeemed is not sent. Whether the address is still free
 	// at confirmation, the database decides then.
-	err = s.store.RequestEmail(ctx, who.account.ID, email.Key, change, s.takenEmail(ctx, false)...)
+	err = s.store.RequestEmail(ctx, who.account.ID, email.Key, CodeUse{}, change, s.takenEmail(ctx, false)...)
 	var taken *TakenError
 	if !errors.As(err, &taken) { // learning that an address is taken also costs a guess
 		s.refund(ctx, attempt)

@@ -14,6 +14,9 @@ import (
 
 // ExportStore reads what no other operation shows of an account.
 type ExportStore interface {
+	// ChargeExport counts an export, uses up the code and stores the jobs. *WaitError if a
+	// limit is used up; ErrCodeUsed.
+	ChargeExport(ctx context.Context, accountID int64, charges []throttle.Charge, code CodeUse, jobs ...NewJob) error
 	// KnownAddresses returns the account's known addresses, the last seen first.
 	KnownAddresses(ctx context.Context, accountID int64) ([]personal.KnownAddress, error)
 	// WaitingJobs returns the account's waiting jobs, except those of one kind, the latest
@@ -45,7 +48,7 @@ func (s *Service) Export(ctx context.Context, r personal.ExportRequest) (persona
 		return personal.Export{}, err
 	}
 	event := s.event(ctx, personal.ActorUser, personal.EventExported, who.account.ID)
-	err = s.store.Charge(ctx, exports, s.store.Now(), event)
+	err = s.store.ChargeExport(ctx, who.account.ID, exports, CodeUse{}, event)
 	if err := s.admit(ctx, "counting an export", err); err != nil {
 		return personal.Export{}, err
 	}

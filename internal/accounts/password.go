@@ -15,8 +15,8 @@ type PasswordStore interface {
 	// account's mailed tokens, ends every session but keep, whose secrets it replaces
 	// (the id and the creation stay), and stores the jobs. ErrStale if the credential
 	// version has changed, the account is disabled, or the session
-	// has ended.
-	ReplacePassword(ctx context.Context, accountID, credentialVersion int64, hash string, keep Session, jobs ...NewJob) error
+	// has ended; ErrCodeUsed.
+	ReplacePassword(ctx context.Context, accountID, credentialVersion int64, hash string, keep Session, code CodeUse, jobs ...NewJob) error
 }
 
 // ChangePassword implements [personal.Service]. The caller's session continues with
@@ -48,7 +48,7 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 	}
 	keep, secret := s.newSession(ctx, who.account.ID)
 	keep.ID = who.session.ID
-	err = s.store.ReplacePassword(ctx, who.account.ID, who.account.CredentialVersion, hash, keep, jobs...)
+	err = s.store.ReplacePassword(ctx, who.account.ID, who.account.CredentialVersion, hash, keep, CodeUse{}, jobs...)
 	if err := s.committed(personal.CodeUnauthenticated, "replacing a password", err); err != nil {
 		return personal.Credentials{}, err
 	}

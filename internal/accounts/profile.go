@@ -104,5 +104,6 @@ func profile(a Account, schema *userfields.Schema) personal.Profile {
 		Fields: schema.Profile(a.Fields),
 
 		EmailVerified: a.EmailVerified,
+		TwoFactor:     a.TwoFactor.On(),
 	}
 }

@@ -19,11 +19,12 @@ const insertTries = 3
 func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error) {
 	var row accountRow
 	err := s.scan(ctx, "find an account", s.read.NewSelect().Model(&row).
-		Column("id", "email", "email_key", "password_hash", "credential_version", "disabled", "unverified_key").Where("?", matches(q)).Limit(1))
+		Column("id", "email", "email_key", "password_hash", "credential_version", "disabled", "unverified_key",
+			"two_factor_secret", "two_factor_key", "two_factor_step").Where("?", matches(q)).Limit(1))
 	return accounts.LoginAccount{
 		ID: row.ID, Email: accounts.Email{Address: row.Email, Key: row.EmailKey},
 		PasswordHash: row.PasswordHash, CredentialVersion: row.CredentialVersion, Disabled: row.Disabled,
-		UnverifiedKey: row.UnverifiedKey,
+		UnverifiedKey: row.UnverifiedKey, TwoFactor: row.twoFactor(),
 	}, err
 }
 
@@ -116,7 +117,7 @@ func (s *Store) UpdateProfile(
 // ends the sessions sees its session; a later sign-in finds another credential
 // version. So no session of the old password survives.
 func (s *Store) ReplacePassword(
-	ctx context.Context, accountID, credentialVersion int64, hash string, keep accounts.Session, jobs ...accounts.NewJob,
+	ctx context.Context, accountID, credentialVersion int64, hash string, keep accounts.Session, code accounts.CodeUse, jobs ...accounts.NewJob,
 ) error {
 	return s.inTx(ctx, "replace a password", func(ctx context.Context, tx bun.Tx) error {
 		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts
@@ -135,6 +136,9 @@ func (s *Store) ReplacePassword(
 			return err
 		}
 		if err := revokeAll(ctx, tx, accountID, kept.ID); err != nil {
+			return err
+		}
+		if err := useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)

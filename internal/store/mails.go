@@ -63,7 +63,7 @@ func (s *Store) Key(ctx context.Context, name string, candidate []byte) (key []b
 
 // RequestEmail implements accounts.EmailStore.
 func (s *Store) RequestEmail(
-	ctx context.Context, accountID int64, newEmailKey string, change accounts.NewJob, onTaken ...throttle.Charge,
+	ctx context.Context, accountID int64, newEmailKey string, code accounts.CodeUse, change accounts.NewJob, onTaken ...throttle.Charge,
 ) error {
 	var taken bool
 	err := s.inTx(ctx, "request an e-mail change", func(ctx context.Context, tx bun.Tx) error {
@@ -77,6 +77,9 @@ func (s *Store) RequestEmail(
 		}
 		if taken {
 			return chargeAll(ctx, tx, onTaken, s.Now())
+		}
+		if err := useCode(ctx, tx, accountID, code); err != nil {
+			return err
 		}
 		return s.addJobs(ctx, tx, []accounts.NewJob{change})
 	})

@@ -78,6 +78,10 @@ type accountRow struct {
 	EraseAt         micros
 	EraseVersion    int64
 
+	TwoFactorSecret []byte `bun:",nullzero"` // nil: no second factor
+	TwoFactorKey    string
+	TwoFactorStep   int64
+
 	LastSeen micros `bun:",scanonly"` // the latest of its sessions, if the query asks for it
 }
 
@@ -92,6 +96,7 @@ func newAccountRow(a accounts.Account) accountRow {
 		UnverifiedEmail: a.Unverified.Address, UnverifiedKey: a.Unverified.Key,
 		EraseAt: at(a.EraseAt), EraseVersion: a.EraseVersion,
 	}
+	row.setTwoFactor(a.TwoFactor)
 	if a.EmailVerified {
 		row.VerifiedKey = row.EmailKey
 	}
@@ -108,7 +113,16 @@ func (r *accountRow) account() accounts.Account {
 		Locale: r.Locale, EmailVerified: r.VerifiedKey != "" && r.VerifiedKey == r.EmailKey,
 		Unverified: accounts.Email{Address: r.UnverifiedEmail, Key: r.UnverifiedKey},
 		EraseAt:    r.EraseAt.time(), EraseVersion: r.EraseVersion,
+		TwoFactor: r.twoFactor(),
 	}
+}
+
+func (r *accountRow) twoFactor() accounts.TwoFactor {
+	return accounts.TwoFactor{Secret: accounts.Sealed{Key: r.TwoFactorKey, Data: r.TwoFactorSecret}, Step: r.TwoFactorStep}
+}
+
+func (r *accountRow) setTwoFactor(t accounts.TwoFactor) {
+	r.TwoFactorSecret, r.TwoFactorKey, r.TwoFactorStep = t.Secret.Data, t.Secret.Key, t.Step
 }
 
 func (r *accountRow) seen() accounts.SeenAccount {

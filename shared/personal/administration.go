@@ -61,6 +61,10 @@ type Administration interface {
 	// user have neither the user's id nor an address or a request id. A filter that
 	// matches few entries reads the whole log. Codes: validation_failed.
 	AuditEntries(ctx context.Context, r AuditEntriesRequest) (AuditPage, error)
+
+	// RemoveTwoFactor switches a user's second factor off and ends every session of the
+	// user. It succeeds for a user without one. Codes: not_found.
+	RemoveTwoFactor(ctx context.Context, id int64) error
 }
 
 // UserState says whether a user may sign in.
@@ -106,6 +110,7 @@ type User struct {
 	LastSeen time.Time // UTC; the last use of any session that is still stored, zero if there is none
 
 	EmailVerified   bool      // whether Email was confirmed
+	TwoFactor       bool      // whether a second factor is on
 	UnverifiedEmail string    // the address that they must confirm before they can sign in; empty for none
 	EraseAt         time.Time // UTC; when the account, which its user has deleted, is erased; zero if it was not deleted
 }

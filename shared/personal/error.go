@@ -19,9 +19,13 @@ const (
 	CodeUnauthenticated      Code = "unauthenticated"
 	CodeAccountDisabled      Code = "account_disabled"
 	CodeEmailUnverified      Code = "email_unverified"
+	CodeCodeRequired         Code = "code_required" // of the second factor
+	CodeInvalidCode          Code = "invalid_code"
 	CodeNotFound             Code = "not_found"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
 	CodeAlreadyExists        Code = "already_exists"
+	CodeTwoFactorOn          Code = "two_factor_on"
+	CodeTwoFactorOff         Code = "two_factor_off"
 	CodeTooLarge             Code = "too_large"
 	CodeUnsupportedMediaType Code = "unsupported_media_type"
 	CodeValidationFailed     Code = "validation_failed"

@@ -108,6 +108,11 @@ const (
 	EventExported          EventType = "exported"
 	EventDeletionRequested EventType = "deletion_requested" // by the user
 	EventDeletionUndone    EventType = "deletion_undone"    // by the user
+
+	EventTwoFactorOn      EventType = "two_factor_on"
+	EventTwoFactorOff     EventType = "two_factor_off"     // by the user or by an administrator
+	EventRecoveryCodes    EventType = "recovery_codes"     // all recovery codes were replaced
+	EventRecoveryCodeUsed EventType = "recovery_code_used" // instead of a code of the second factor
 )
 
 // Actor says who caused an event.

@@ -19,13 +19,19 @@ import (
 // malformed_request; too_many_attempts; unauthenticated or invalid_credentials;
 // too_many_attempts by a limit of the session or the account; account_disabled or
 // email_unverified; validation_failed, with all invalid parameters at once; already_exists, with the
-// login if it is taken, and the e-mail otherwise.
+// login if it is taken, and the e-mail otherwise; two_factor_on or two_factor_off.
+//
+// A Code in a request is a code of the second factor, or a recovery code unless the
+// method says otherwise. It is judged only when nothing else is wrong, and used up only
+// by an operation that succeeds. Accounts without a second factor need none. Where a method does not
+// say otherwise, a missing code is the field error required, and a wrong or used one mismatch.
 //
 // Implementations are safe for concurrent use and honour the context's deadline.
 type Service interface {
 	// Authorize signs a user in with a login or an e-mail address, and a password, and
-	// creates a session. Codes: invalid_credentials for an unknown login as for a wrong
-	// password, account_disabled, email_unverified, validation_failed.
+	// creates a session. If the account has a second factor, a code is needed as well.
+	// Codes: invalid_credentials for an unknown login as for a wrong password,
+	// account_disabled, email_unverified, code_required, invalid_code, validation_failed.
 	Authorize(ctx context.Context, r AuthorizeRequest) (SignedIn, error)
 
 	// Refresh rotates the session's hash and returns the new one. For a hash that was
@@ -108,6 +114,26 @@ type Service interface {
 	// id. It does not lift an administrator's disabling.
 	// Codes: validation_failed, invalid_token.
 	UndoDelete(ctx context.Context, r UndoDeleteRequest) (userID int64, err error)
+
+	// BeginTwoFactor makes a secret for the user's authenticator app. It counts for nothing
+	// until ConfirmTwoFactor is called, in the same session and within 10 minutes.
+	// Codes: email_unverified if the user has not confirmed their e-mail, where the site
+	// verifies e-mails; validation_failed; two_factor_on.
+	BeginTwoFactor(ctx context.Context, r BeginTwoFactorRequest) (TwoFactorSecret, error)
+
+	// ConfirmTwoFactor switches the second factor on with a code that the new secret
+	// yields, ends every other session, and returns the recovery codes. It takes no
+	// recovery code. Codes: email_unverified, validation_failed, two_factor_off if no
+	// secret waits for its confirmation.
+	ConfirmTwoFactor(ctx context.Context, r ConfirmTwoFactorRequest) (recoveryCodes []string, err error)
+
+	// RenewRecoveryCodes replaces all recovery codes and returns the new ones.
+	// Codes: validation_failed, two_factor_off.
+	RenewRecoveryCodes(ctx context.Context, r RenewRecoveryCodesRequest) (recoveryCodes []string, err error)
+
+	// EndTwoFactor switches the second factor off and ends every other session.
+	// Codes: validation_failed, two_factor_off.
+	EndTwoFactor(ctx context.Context, r EndTwoFactorRequest) error
 }
 
 // Credentials identify a session. In HTTP they are the headers User-Id and User-Hash.
@@ -130,6 +156,7 @@ type Profile struct {
 	Fields []ProfileField // the user fields that are not hidden, in the schema's order
 
 	EmailVerified bool // whether Email was confirmed; always false from a plugin of an older version
+	TwoFactor     bool // whether a second factor is on; likewise
 
 	// FreshFor is how long a host may rely on a result of [Service.Profile], counted
 	// from the moment of the call. It is 0 if the host must ask again each time, and in
@@ -147,6 +174,7 @@ type ProfileField struct {
 type AuthorizeRequest struct {
 	Login       string // a login or an e-mail address
 	Password    string
+	Code        string      // of the second factor; "" if none was sent
 	FieldErrors FieldErrors // errors that the decoder found, see [FieldErrors]
 }
 
@@ -188,6 +216,7 @@ type ChangePasswordRequest struct {
 	OldPassword     string
 	Password        string
 	ConfirmPassword string
+	Code            string // of the second factor
 	FieldErrors     FieldErrors
 }
 
@@ -196,6 +225,7 @@ type ChangeEmailRequest struct {
 	Credentials Credentials
 	Password    string
 	Email       string
+	Code        string // of the second factor
 	FieldErrors FieldErrors
 }
 
@@ -242,6 +272,7 @@ type ResendVerificationRequest struct {
 type ExportRequest struct {
 	Credentials Credentials
 	Password    string
+	Code        string // of the second factor
 	FieldErrors FieldErrors
 }
 
@@ -285,11 +316,48 @@ type PendingMail struct {
 type DeleteRequest struct {
 	Credentials Credentials
 	Password    string
+	Code        string // of the second factor
 	FieldErrors FieldErrors
 }
 
 // UndoDeleteRequest has the parameters of [Service.UndoDelete].
 type UndoDeleteRequest struct {
 	Token       string
+	FieldErrors FieldErrors
+}
+
+// BeginTwoFactorRequest has the parameters of [Service.BeginTwoFactor].
+type BeginTwoFactorRequest struct {
+	Credentials Credentials
+	Password    string
+	FieldErrors FieldErrors
+}
+
+// TwoFactorSecret is the secret of a second factor (TOTP, RFC 6238: SHA-1, 6 digits, 30 s).
+type TwoFactorSecret struct {
+	Secret string // in base32 without padding
+	URI    string // otpauth://totp/…, with the secret, for a QR code
+}
+
+// ConfirmTwoFactorRequest has the parameters of [Service.ConfirmTwoFactor].
+type ConfirmTwoFactorRequest struct {
+	Credentials Credentials
+	Code        string
+	FieldErrors FieldErrors
+}
+
+// RenewRecoveryCodesRequest has the parameters of [Service.RenewRecoveryCodes].
+type RenewRecoveryCodesRequest struct {
+	Credentials Credentials
+	Password    string
+	Code        string
+	FieldErrors FieldErrors
+}
+
+// EndTwoFactorRequest has the parameters of [Service.EndTwoFactor].
+type EndTwoFactorRequest struct {
+	Credentials Credentials
+	Password    string
+	Code        string
 	FieldErrors FieldErrors
 }

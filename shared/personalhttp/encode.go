@@ -95,10 +95,11 @@ func newCredentialsData(c personal.Credentials) credentialsData {
 type profileOnlyData struct {
 	Profile       profileData `json:"user_profile"`
 	EmailVerified bool        `json:"email_verified"`
+	TwoFactor     bool        `json:"two_factor"`
 }
 
 func newProfileData(p personal.Profile) profileOnlyData {
-	return profileOnlyData{Profile: profileData(p), EmailVerified: p.EmailVerified}
+	return profileOnlyData{Profile: profileData(p), EmailVerified: p.EmailVerified, TwoFactor: p.TwoFactor}
 }
 
 // unverified stands for the data of a registration whose e-mail must be confirmed before
@@ -265,6 +266,17 @@ func newFieldsData(list []personal.Field, l *labels) fieldsData {
 // deletedData is the data of delete/.
 type deletedData struct {
 	EraseAt string `json:"erase_at"`
+}
+
+// twoFactorData is the data of two_factor/.
+type twoFactorData struct {
+	Secret string `json:"secret"`
+	URI    string `json:"uri"`
+}
+
+// recoveryCodesData is the data of two_factor_confirm/ and two_factor_codes/.
+type recoveryCodesData struct {
+	RecoveryCodes []string `json:"recovery_codes"`
 }
 
 // exportData is the data of export/.

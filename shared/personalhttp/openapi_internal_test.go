@@ -24,7 +24,7 @@ var rows = map[string]struct {
 	parameters string // * required
 	codes      string
 }{
-	"post auth":            {parameters: "login* password*", codes: "invalid_credentials account_disabled email_unverified validation_failed"},
+	"post auth":            {parameters: "login* password* code", codes: "invalid_credentials code_required invalid_code account_disabled email_unverified validation_failed"},
 	"get auth_refresh":     {identified: true},
 	"post auth_refresh":    {identified: true},
 	"post register":        {parameters: "login* password* confirm_password* email* name", codes: "validation_failed already_exists"},
@@ -32,18 +32,23 @@ var rows = map[string]struct {
 	"post recover_confirm": {parameters: "token* password* confirm_password*", codes: "validation_failed invalid_token"},
 	"get profile":          {identified: true},
 	"post profile":         {identified: true, parameters: "name", codes: "validation_failed"},
-	"post password":        {identified: true, parameters: "old_password* password* confirm_password*", codes: "validation_failed"},
-	"post email":           {identified: true, parameters: "password* email*", codes: "validation_failed already_exists"},
+	"post password":        {identified: true, parameters: "old_password* password* confirm_password* code", codes: "validation_failed"},
+	"post email":           {identified: true, parameters: "password* email* code", codes: "validation_failed already_exists"},
 	"post email_confirm":   {parameters: "token*", codes: "validation_failed invalid_token already_exists"},
 	"post logout":          {identified: true, parameters: "all", codes: "validation_failed"},
 	"get sessions":         {identified: true},
 	"post sessions_revoke": {identified: true, parameters: "id*", codes: "validation_failed"},
 	"get fields":           {},
 	"post email_resend":    {parameters: "login email", codes: "validation_failed"},
-	"post export":          {identified: true, parameters: "password*", codes: "validation_failed"},
-	"post delete":          {identified: true, parameters: "password*", codes: "validation_failed"},
+	"post export":          {identified: true, parameters: "password* code", codes: "validation_failed"},
+	"post delete":          {identified: true, parameters: "password* code", codes: "validation_failed"},
 	"post delete_undo":     {parameters: "token*", codes: "validation_failed invalid_token"},
 	"get openapi.json":     {},
+
+	"post two_factor":         {identified: true, parameters: "password*", codes: "email_unverified validation_failed two_factor_on"},
+	"post two_factor_confirm": {identified: true, parameters: "code*", codes: "email_unverified validation_failed two_factor_off"},
+	"post two_factor_codes":   {identified: true, parameters: "password* code*", codes: "validation_failed two_factor_off"},
+	"post two_factor_remove":  {identified: true, parameters: "password* code*", codes: "validation_failed two_factor_off"},
 }
 
 const commonCodes = " malformed_request not_found too_large unsupported_media_type too_many_attempts internal unavailable"

@@ -50,6 +50,11 @@ func newRoutes() map[string]*route {
 		"delete":          {post: deleteAccount},
 		"delete_undo":     {post: undoDelete},
 		"openapi.json":    {get: describe},
+
+		"two_factor":         {post: beginTwoFactor},
+		"two_factor_confirm": {post: confirmTwoFactor},
+		"two_factor_codes":   {post: renewRecoveryCodes},
+		"two_factor_remove":  {post: endTwoFactor},
 	} {
 		allow := strings.Join(slices.Sorted(maps.Keys(operations)), ", ")
 		routes[name] = &route{name: name, operations: operations, allow: allow}
@@ -126,7 +131,7 @@ func (in *input) done(fieldErrors *personal.FieldErrors) error {
 }
 
 func authorize(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.AuthorizeRequest{Login: in.text("login"), Password: in.text("password")}
+	r := personal.AuthorizeRequest{Login: in.text("login"), Password: in.text("password"), Code: in.text("code")}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
@@ -197,6 +202,7 @@ func changePassword(ctx context.Context, s personal.Service, in *input) (any, er
 		OldPassword:     in.text("old_password"),
 		Password:        in.text("password"),
 		ConfirmPassword: in.text("confirm_password"),
+		Code:            in.text("code"),
 	}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
@@ -210,6 +216,7 @@ func changeEmail(ctx context.Context, s personal.Service, in *input) (any, error
 		Credentials: in.credentials,
 		Password:    in.text("password"),
 		Email:       in.text("email"),
+		Code:        in.text("code"),
 	}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
@@ -261,7 +268,7 @@ func resendVerification(ctx context.Context, s personal.Service, in *input) (any
 }
 
 func export(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.ExportRequest{Credentials: in.credentials, Password: in.text("password")}
+	r := personal.ExportRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code")}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
@@ -270,7 +277,7 @@ func export(ctx context.Context, s personal.Service, in *input) (any, error) {
 }
 
 func deleteAccount(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.DeleteRequest{Credentials: in.credentials, Password: in.text("password")}
+	r := personal.DeleteRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code")}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
@@ -285,6 +292,41 @@ func undoDelete(ctx context.Context, s personal.Service, in *input) (any, error)
 	}
 	_, err := s.UndoDelete(ctx, r)
 	return nil, err
+}
+
+func beginTwoFactor(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.BeginTwoFactorRequest{Credentials: in.credentials, Password: in.text("password")}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	secret, err := s.BeginTwoFactor(ctx, r)
+	return twoFactorData(secret), err
+}
+
+func confirmTwoFactor(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.ConfirmTwoFactorRequest{Credentials: in.credentials, Code: in.text("code")}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	codes, err := s.ConfirmTwoFactor(ctx, r)
+	return recoveryCodesData{codes}, err
+}
+
+func renewRecoveryCodes(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.RenewRecoveryCodesRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code")}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	codes, err := s.RenewRecoveryCodes(ctx, r)
+	return recoveryCodesData{codes}, err
+}
+
+func endTwoFactor(ctx context.Context, s personal.Service, in *input) (any, error) {
+	r := personal.EndTwoFactorRequest{Credentials: in.credentials, Password: in.text("password"), Code: in.text("code")}
+	if err := in.done(&r.FieldErrors); err != nil {
+		return nil, err
+	}
+	return nil, s.EndTwoFactor(ctx, r)
 }
 
 func describe(ctx context.Context, s personal.Service, in *input) (any, error) {

@@ -42,6 +42,13 @@ func recorder(got *any) *personaltest.Service {
 	s.ExportFunc = func(_ context.Context, r personal.ExportRequest) (_ personal.Export, _ error) { *got = r; return }
 	s.DeleteFunc = func(_ context.Context, r personal.DeleteRequest) (_ time.Time, _ error) { *got = r; return }
 	s.UndoDeleteFunc = func(_ context.Context, r personal.UndoDeleteRequest) (int64, error) { *got = r; return 42, nil }
+	s.BeginTwoFactorFunc = func(_ context.Context, r personal.BeginTwoFactorRequest) (_ personal.TwoFactorSecret, _ error) {
+		*got = r
+		return
+	}
+	s.ConfirmTwoFactorFunc = func(_ context.Context, r personal.ConfirmTwoFactorRequest) (_ []string, _ error) { *got = r; return }
+	s.RenewRecoveryCodesFunc = func(_ context.Context, r personal.RenewRecoveryCodesRequest) (_ []string, _ error) { *got = r; return }
+	s.EndTwoFactorFunc = func(_ context.Context, r personal.EndTwoFactorRequest) error { *got = r; return nil }
 	return s
 }
 
@@ -115,6 +122,17 @@ func TestOperations_PassParametersToService(t *testing.T) {
 		{"delete", "POST", "delete/", form, "password=a", personal.DeleteRequest{Credentials: pair, Password: "a"}},
 		{"delete repeated", "POST", "delete/", form, "password=a&password=b", nil},
 		{"delete_undo", "POST", "delete_undo/", form, "token=a", personal.UndoDeleteRequest{Token: "a"}},
+		{"auth with a code", "POST", "auth/", form, "login=a&password=b&code=c", personal.AuthorizeRequest{Login: "a", Password: "b", Code: "c"}},
+		{"export with a code", "POST", "export/", form, "password=a&code=b", personal.ExportRequest{Credentials: pair, Password: "a", Code: "b"}},
+		{"delete with a code", "POST", "delete/", form, "password=a&code=b", personal.DeleteRequest{Credentials: pair, Password: "a", Code: "b"}},
+		{"two_factor", "POST", "two_factor/", form, "password=a", personal.BeginTwoFactorRequest{Credentials: pair, Password: "a"}},
+		{"two_factor_confirm", "POST", "two_factor_confirm/", form, "code=a", personal.ConfirmTwoFactorRequest{Credentials: pair, Code: "a"}},
+		{"two_factor_confirm with a number", "POST", "two_factor_confirm/", asJSON, `{"code":123456}`,
+			personal.ConfirmTwoFactorRequest{Credentials: pair, FieldErrors: fieldErrors{"code": "invalid_type"}}},
+		{"two_factor_codes", "POST", "two_factor_codes/", form, "password=a&code=b",
+			personal.RenewRecoveryCodesRequest{Credentials: pair, Password: "a", Code: "b"}},
+		{"two_factor_remove", "POST", "two_factor_remove/", form, "password=a&code=b",
+			personal.EndTwoFactorRequest{Credentials: pair, Password: "a", Code: "b"}},
 		{"delete_undo repeated", "POST", "delete_undo/", form, "token=a&token=b", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -169,12 +187,12 @@ func TestOperations_ReturnContractData(t *testing.T) {
 	server := newSite(t, s, personalhttp.Options{})
 	const utc = `"2026-01-02T02:04:05Z"`
 	for route, want := range map[string]string{
-		"POST auth/":            `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false}`,
-		"POST register/":        `{` + pairJSON + `,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":false}`,
+		"POST auth/":            `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false}`,
+		"POST register/":        `{` + pairJSON + `,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":false,"two_factor":false}`,
 		"GET auth_refresh/":     `{` + pairJSON + `}`,
 		"POST password/":        `{` + pairJSON + `}`,
-		"GET profile/":          `{"user_profile":` + annJSON + `,"email_verified":false}`,
-		"POST profile/":         `{"user_profile":` + annJSON + `,"email_verified":false}`,
+		"GET profile/":          `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false}`,
+		"POST profile/":         `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false}`,
 		"GET sessions/":         `{"sessions":[]}`,
 		"GET fields/":           `{"fields":[]}`,
 		"POST recover/":         ``,
@@ -187,7 +205,7 @@ func TestOperations_ReturnContractData(t *testing.T) {
 		"POST delete/":          `{"erase_at":` + utc + `}`,
 		"POST delete_undo/":     ``,
 		"POST export/": `{"export":{"user_id":42,"created":` + utc + `,"updated":` + utc +
-			`,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":true` +
+			`,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":true,"two_factor":false` +
 			`,"sessions":[{"id":"s","created":` + utc + `,"last_seen":` + utc + `,"expires":` + utc + `,"address":"192.0.2.1","agent":"A","current":true}]` +
 			`,"known_addresses":[{"address":"192.0.2.1","last_seen":` + utc + `}]` +
 			`,"events":[{"type":"signed_in","time":` + utc + `,"address":"192.0.2.1","actor":"user"}]` +

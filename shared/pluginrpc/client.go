@@ -98,6 +98,8 @@ func isComplete(result any) bool {
 		return r.ID > 0
 	case personal.Export:
 		return r.UserID > 0 && isComplete(r.Profile)
+	case personal.TwoFactorSecret:
+		return r.Secret != "" && r.URI != ""
 	}
 	return true
 }
@@ -244,6 +246,29 @@ func (c *Client) UndoDelete(ctx context.Context, r personal.UndoDeleteRequest) (
 	return response.GetUserId(), err
 }
 
+// BeginTwoFactor makes a secret for a second factor.
+func (c *Client) BeginTwoFactor(ctx context.Context, r personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error) {
+	return result(ctx, twoFactorSecretFromPB)(c.service.BeginTwoFactor(ctx, beginTwoFactorToPB(r)))
+}
+
+// ConfirmTwoFactor switches the second factor on.
+func (c *Client) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) ([]string, error) {
+	response, err := c.service.ConfirmTwoFactor(ctx, confirmTwoFactorToPB(r))
+	return response.GetRecoveryCodes(), err
+}
+
+// RenewRecoveryCodes replaces all recovery codes.
+func (c *Client) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecoveryCodesRequest) ([]string, error) {
+	response, err := c.service.RenewRecoveryCodes(ctx, renewRecoveryCodesToPB(r))
+	return response.GetRecoveryCodes(), err
+}
+
+// EndTwoFactor switches the second factor off.
+func (c *Client) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) error {
+	_, err := c.service.EndTwoFactor(ctx, endTwoFactorToPB(r))
+	return err
+}
+
 // FindUsers lists users.
 func (c *Client) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
 	return result(ctx, userPageFromPB)(c.administration.FindUsers(ctx, findUsersToPB(r)))
@@ -298,6 +323,12 @@ func (c *Client) DeleteUser(ctx context.Context, id int64) error {
 // AuditEntries lists entries of the audit log.
 func (c *Client) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
 	return result(ctx, auditPageFromPB)(c.administration.AuditEntries(ctx, auditEntriesToPB(r)))
+}
+
+// RemoveTwoFactor switches a user's second factor off.
+func (c *Client) RemoveTwoFactor(ctx context.Context, id int64) error {
+	_, err := c.administration.RemoveTwoFactor(ctx, &personalv1.RemoveTwoFactorRequest{Id: id})
+	return err
 }
 
 // hostClient is the host as the plugin sees it.

@@ -42,7 +42,7 @@ func signedInFromPB(r interface {
 func profileFromPB(r withProfile) personal.Profile {
 	p := r.GetProfile()
 	profile := personal.Profile{
-		Login: p.GetLogin(), Email: p.GetEmail(), EmailVerified: p.GetEmailVerified(), Fields: convertAll(p.GetFields(), profileFieldFromPB),
+		Login: p.GetLogin(), Email: p.GetEmail(), EmailVerified: p.GetEmailVerified(), TwoFactor: p.GetTwoFactor(), Fields: convertAll(p.GetFields(), profileFieldFromPB),
 	}
 	if p != nil {
 		profile.Name, profile.FreshFor = p.Name, p.GetFreshFor().AsDuration()
@@ -62,6 +62,7 @@ func authorizeFromPB(r *personalv1.AuthorizeRequest) personal.AuthorizeRequest {
 	return personal.AuthorizeRequest{
 		Login:       r.GetLogin(),
 		Password:    r.GetPassword(),
+		Code:        r.GetCode(),
 		FieldErrors: convertTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }
@@ -107,6 +108,7 @@ func changePasswordFromPB(r *personalv1.ChangePasswordRequest) personal.ChangePa
 		OldPassword:     r.GetOldPassword(),
 		Password:        r.GetPassword(),
 		ConfirmPassword: r.GetConfirmPassword(),
+		Code:            r.GetCode(),
 		FieldErrors:     convertTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }
@@ -116,6 +118,7 @@ func changeEmailFromPB(r *personalv1.ChangeEmailRequest) personal.ChangeEmailReq
 		Credentials: credentialsFromPB(r.GetCredentials()),
 		Password:    r.GetPassword(),
 		Email:       r.GetEmail(),
+		Code:        r.GetCode(),
 		FieldErrors: convertTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }
@@ -206,6 +209,7 @@ func userFromPB(u *personalv1.User) personal.User {
 		LastSeen: timeFromPB(u.GetLastSeen()),
 
 		EmailVerified:   u.GetEmailVerified(),
+		TwoFactor:       u.GetTwoFactor(),
 		UnverifiedEmail: u.GetUnverifiedEmail(),
 		EraseAt:         timeFromPB(u.GetEraseAt()),
 	}

@@ -24,6 +24,7 @@ func exportToPB(r personal.ExportRequest) *personalv1.ExportRequest {
 	return &personalv1.ExportRequest{
 		Credentials: credentialsToPB(r.Credentials),
 		Password:    r.Password,
+		Code:        r.Code,
 		Faults:      convertTexts[string](r.FieldErrors),
 	}
 }
@@ -32,6 +33,7 @@ func exportRequestFromPB(r *personalv1.ExportRequest) personal.ExportRequest {
 	return personal.ExportRequest{
 		Credentials: credentialsFromPB(r.GetCredentials()),
 		Password:    r.GetPassword(),
+		Code:        r.GetCode(),
 		FieldErrors: convertTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }
@@ -86,6 +88,7 @@ func deleteToPB(r personal.DeleteRequest) *personalv1.DeleteRequest {
 	return &personalv1.DeleteRequest{
 		Credentials: credentialsToPB(r.Credentials),
 		Password:    r.Password,
+		Code:        r.Code,
 		Faults:      convertTexts[string](r.FieldErrors),
 	}
 }
@@ -94,6 +97,7 @@ func deleteFromPB(r *personalv1.DeleteRequest) personal.DeleteRequest {
 	return personal.DeleteRequest{
 		Credentials: credentialsFromPB(r.GetCredentials()),
 		Password:    r.GetPassword(),
+		Code:        r.GetCode(),
 		FieldErrors: convertTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }

@@ -42,6 +42,7 @@ func authorizeToPB(r personal.AuthorizeRequest) *personalv1.AuthorizeRequest {
 	return &personalv1.AuthorizeRequest{
 		Login:    r.Login,
 		Password: r.Password,
+		Code:     r.Code,
 		Faults:   convertTexts[string](r.FieldErrors),
 	}
 }
@@ -87,6 +88,7 @@ func changePasswordToPB(r personal.ChangePasswordRequest) *personalv1.ChangePass
 		OldPassword:     r.OldPassword,
 		Password:        r.Password,
 		ConfirmPassword: r.ConfirmPassword,
+		Code:            r.Code,
 		Faults:          convertTexts[string](r.FieldErrors),
 	}
 }
@@ -96,6 +98,7 @@ func changeEmailToPB(r personal.ChangeEmailRequest) *personalv1.ChangeEmailReque
 		Credentials: credentialsToPB(r.Credentials),
 		Password:    r.Password,
 		Email:       r.Email,
+		Code:        r.Code,
 		Faults:      convertTexts[string](r.FieldErrors),
 	}
 }
@@ -160,7 +163,7 @@ func profileToPB(p personal.Profile) (*personalv1.UserProfile, error) {
 	if err != nil {
 		return nil, err
 	}
-	profile := &personalv1.UserProfile{Login: p.Login, Name: p.Name, Email: p.Email, EmailVerified: p.EmailVerified, Fields: fields}
+	profile := &personalv1.UserProfile{Login: p.Login, Name: p.Name, Email: p.Email, EmailVerified: p.EmailVerified, TwoFactor: p.TwoFactor, Fields: fields}
 	if p.FreshFor > 0 {
 		profile.FreshFor = durationpb.New(p.FreshFor)
 	}
@@ -211,6 +214,7 @@ func userToPB(u personal.User) *personalv1.User {
 		LastSeen: timeToPB(u.LastSeen),
 
 		EmailVerified:   u.EmailVerified,
+		TwoFactor:       u.TwoFactor,
 		UnverifiedEmail: u.UnverifiedEmail,
 		EraseAt:         timeToPB(u.EraseAt),
 	}

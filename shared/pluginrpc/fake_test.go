@@ -114,6 +114,26 @@ func (s stub) UndoDelete(ctx context.Context, r personal.UndoDeleteRequest) (int
 	return call[int64](ctx, s, "UndoDelete", r)
 }
 
+func (s stub) BeginTwoFactor(ctx context.Context, r personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error) {
+	return call[personal.TwoFactorSecret](ctx, s, "BeginTwoFactor", r)
+}
+
+func (s stub) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) ([]string, error) {
+	return call[[]string](ctx, s, "ConfirmTwoFactor", r)
+}
+
+func (s stub) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecoveryCodesRequest) ([]string, error) {
+	return call[[]string](ctx, s, "RenewRecoveryCodes", r)
+}
+
+func (s stub) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) error {
+	return callNoResult(ctx, s, "EndTwoFactor", r)
+}
+
+func (s stub) RemoveTwoFactor(ctx context.Context, id int64) error {
+	return callNoResult(ctx, s, "RemoveTwoFactor", id)
+}
+
 func (s stub) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
 	return call[personal.UserPage](ctx, s, "FindUsers", r)
 }

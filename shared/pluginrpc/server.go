@@ -180,6 +180,25 @@ func (s *serviceServer) UndoDelete(ctx context.Context, in *personalv1.UndoDelet
 	return &personalv1.UndoDeleteResponse{UserId: userID}, err
 }
 
+func (s *serviceServer) BeginTwoFactor(ctx context.Context, in *personalv1.BeginTwoFactorRequest) (*personalv1.BeginTwoFactorResponse, error) {
+	secret, err := s.service().BeginTwoFactor(ctx, beginTwoFactorFromPB(in))
+	return &personalv1.BeginTwoFactorResponse{Secret: secret.Secret, Uri: secret.URI}, err
+}
+
+func (s *serviceServer) ConfirmTwoFactor(ctx context.Context, in *personalv1.ConfirmTwoFactorRequest) (*personalv1.ConfirmTwoFactorResponse, error) {
+	codes, err := s.service().ConfirmTwoFactor(ctx, confirmTwoFactorFromPB(in))
+	return &personalv1.ConfirmTwoFactorResponse{RecoveryCodes: codes}, err
+}
+
+func (s *serviceServer) RenewRecoveryCodes(ctx context.Context, in *personalv1.RenewRecoveryCodesRequest) (*personalv1.RenewRecoveryCodesResponse, error) {
+	codes, err := s.service().RenewRecoveryCodes(ctx, renewRecoveryCodesFromPB(in))
+	return &personalv1.RenewRecoveryCodesResponse{RecoveryCodes: codes}, err
+}
+
+func (s *serviceServer) EndTwoFactor(ctx context.Context, in *personalv1.EndTwoFactorRequest) (*personalv1.EndTwoFactorResponse, error) {
+	return &personalv1.EndTwoFactorResponse{}, s.service().EndTwoFactor(ctx, endTwoFactorFromPB(in))
+}
+
 // profileOrError converts a profile that was returned with err, if err is nil.
 func profileOrError(p personal.Profile, err error) (*personalv1.UserProfile, error) {
 	if err != nil {
@@ -239,6 +258,10 @@ func (s *administrationServer) EndUserSessions(ctx context.Context, in *personal
 
 func (s *administrationServer) DeleteUser(ctx context.Context, in *personalv1.DeleteUserRequest) (*personalv1.DeleteUserResponse, error) {
 	return &personalv1.DeleteUserResponse{}, s.administration().DeleteUser(ctx, in.GetId())
+}
+
+func (s *administrationServer) RemoveTwoFactor(ctx context.Context, in *personalv1.RemoveTwoFactorRequest) (*personalv1.RemoveTwoFactorResponse, error) {
+	return &personalv1.RemoveTwoFactorResponse{}, s.administration().RemoveTwoFactor(ctx, in.GetId())
 }
 
 func (s *administrationServer) AuditEntries(ctx context.Context, in *personalv1.AuditEntriesRequest) (*personalv1.AuditEntriesResponse, error) {

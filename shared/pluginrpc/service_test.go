@@ -39,6 +39,7 @@ var results = map[string]any{
 	"Sessions":       []personal.Session{{ID: "a", Current: true}, {ID: "b"}},
 	"Fields":         []personal.Field{{Name: "town", Type: personal.TypeText}},
 	"Export":         personal.Export{UserID: pair.UserID, Profile: profile},
+	"BeginTwoFactor": personal.TwoFactorSecret{Secret: "A", URI: "otpauth://totp/a"},
 	"User":           personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}},
 }
 

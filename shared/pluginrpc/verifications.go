@@ -308,6 +308,7 @@ func (m *verifications) notice(request, response any, err error) {
 	case *personalv1.ProfileRequest, *personalv1.SessionsRequest, *personalv1.FieldsRequest,
 		*personalv1.RegisterRequest, *personalv1.RecoverRequest, *personalv1.ChangeEmailRequest,
 		*personalv1.ResendVerificationRequest, *personalv1.ExportRequest,
+		*personalv1.BeginTwoFactorRequest, *personalv1.RenewRecoveryCodesRequest,
 		*personalv1.FindUsersRequest, *personalv1.UserRequest, *personalv1.UserSessionsRequest, *personalv1.AuditEntriesRequest:
 		// They change nothing that a verification depends on.
 	case *personalv1.RefreshRequest:
@@ -320,7 +321,7 @@ func (m *verifications) notice(request, response any, err error) {
 		} else { // of an older plugin, or the outcome is unknown
 			m.all.Add(1)
 		}
-	case interface { // Logout, RevokeSession, ChangePassword, UpdateProfile, Delete
+	case interface { // Logout, RevokeSession, ChangePassword, UpdateProfile, Delete, ConfirmTwoFactor, EndTwoFactor
 		GetCredentials() *personalv1.Credentials
 	}:
 		m.forget(r.GetCredentials().GetUserId())
@@ -328,7 +329,7 @@ func (m *verifications) notice(request, response any, err error) {
 		m.forget(r.GetUserId())
 	case *personalv1.SetEmailRequest:
 		m.forget(r.GetUserId())
-	case interface{ GetId() int64 }: // DisableUser, EnableUser, EndUserSessions, DeleteUser
+	case interface{ GetId() int64 }: // DisableUser, EnableUser, EndUserSessions, DeleteUser, RemoveTwoFactor
 		m.forget(r.GetId())
 	default:
 		m.all.Add(1) // an operation that this list lacks

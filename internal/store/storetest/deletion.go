@@ -20,12 +20,12 @@ var deletionCases = []testCase{
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		w.pass(time.Minute)
 		eraseAt := w.Now().Add(time.Hour)
-		w.wantError(w.RequestDeletion(t.Context(), a.ID, 2, eraseAt, job("event")), accounts.ErrStale)
-		w.wantError(w.RequestDeletion(t.Context(), 99, 1, eraseAt, job("event")), accounts.ErrStale)
-		w.must(w.RequestDeletion(t.Context(), a.ID, 1, eraseAt, job("mail")))
+		w.wantError(w.RequestDeletion(t.Context(), a.ID, 2, eraseAt, accounts.CodeUse{}, job("event")), accounts.ErrStale)
+		w.wantError(w.RequestDeletion(t.Context(), 99, 1, eraseAt, accounts.CodeUse{}, job("event")), accounts.ErrStale)
+		w.must(w.RequestDeletion(t.Context(), a.ID, 1, eraseAt, accounts.CodeUse{}, job("mail")))
 		a.Disabled, a.CredentialVersion, a.Updated, a.EraseAt, a.EraseVersion = true, 2, w.Now(), eraseAt, 2
 		w.wantAfter(a)
-		w.wantError(w.RequestDeletion(t.Context(), a.ID, 2, eraseAt, job("event")), accounts.ErrStale) // disabled
+		w.wantError(w.RequestDeletion(t.Context(), a.ID, 2, eraseAt, accounts.CodeUse{}, job("event")), accounts.ErrStale) // disabled
 		w.wantSessions(b.ID, foreign)
 		if diff := cmp.Diff([]outbox.Kind{"mail"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
@@ -157,6 +157,6 @@ var deletionCases = []testCase{
 // it as stored.
 func (w *world) requestDeletion(a accounts.Account) accounts.Account {
 	w.t.Helper()
-	w.must(w.RequestDeletion(w.t.Context(), a.ID, a.CredentialVersion, w.Now().Add(time.Hour)))
+	w.must(w.RequestDeletion(w.t.Context(), a.ID, a.CredentialVersion, w.Now().Add(time.Hour), accounts.CodeUse{}))
 	return w.account(a.ID)
 }

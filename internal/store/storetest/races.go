@@ -147,7 +147,7 @@ var raceCases = []testCase{
 			a, s := w.createAny()
 			errs := atOnce(contenders+1, func(i int) error {
 				if i == contenders/2 {
-					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", s)
+					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", s, accounts.CodeUse{})
 				}
 				o := accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100}
 				if i%2 == 0 {
@@ -191,7 +191,7 @@ var raceCases = []testCase{
 			a, s := w.createAny()
 			errs := atOnce(9, func(i int) error {
 				if i == 4 {
-					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", s)
+					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", s, accounts.CodeUse{})
 				}
 				return w.AddMailToken(t.Context(), w.newToken(a, accounts.PurposeRecovery, 100*round+i))
 			})
@@ -419,7 +419,7 @@ var raceCases = []testCase{
 			case 5:
 				_, err = w.ReserveMail(ctx, reservation(fmt.Sprint(i), 1, mailtext.Recovery), accounts.NewJob{Kind: "mail", AccountID: a.ID, Payload: []byte("{}")})
 			case 6:
-				err = w.ReplacePassword(ctx, a.ID, 1, "second hash", s)
+				err = w.ReplacePassword(ctx, a.ID, 1, "second hash", s, accounts.CodeUse{})
 			case 7:
 				err = w.RevokeStolenSession(ctx, s, job("event"))
 			case 8:

@@ -41,7 +41,9 @@ type User struct {
 	// The address that the user must confirm before they can sign in; empty for none.
 	UnverifiedEmail string `protobuf:"bytes,10,opt,name=unverified_email,json=unverifiedEmail,proto3" json:"unverified_email,omitempty"`
 	// When the user is erased, because they have deleted their account; absent for others.
-	EraseAt       *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=erase_at,json=eraseAt,proto3" json:"erase_at,omitempty"`
+	EraseAt *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=erase_at,json=eraseAt,proto3" json:"erase_at,omitempty"`
+	// Whether a second factor is on.
+	TwoFactor     bool `protobuf:"varint,12,opt,name=two_factor,json=twoFactor,proto3" json:"two_factor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -151,6 +153,13 @@ func (x *User) GetEraseAt() *timestamppb.Timestamp {
 		return x.EraseAt
 	}
 	return nil
+}
+
+func (x *User) GetTwoFactor() bool {
+	if x != nil {
+		return x.TwoFactor
+	}
+	return false
 }
 
 // FindUsersRequest selects users.
@@ -1251,11 +1260,93 @@ func (x *AuditEntry) GetActorName() string {
 	return ""
 }
 
+// RemoveTwoFactorRequest names a user.
+type RemoveTwoFactorRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveTwoFactorRequest) Reset() {
+	*x = RemoveTwoFactorRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveTwoFactorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveTwoFactorRequest) ProtoMessage() {}
+
+func (x *RemoveTwoFactorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveTwoFactorRequest.ProtoReflect.Descriptor instead.
+func (*RemoveTwoFactorRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RemoveTwoFactorRequest) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+// RemoveTwoFactorResponse means that the user has no second factor.
+type RemoveTwoFactorResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveTwoFactorResponse) Reset() {
+	*x = RemoveTwoFactorResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveTwoFactorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveTwoFactorResponse) ProtoMessage() {}
+
+func (x *RemoveTwoFactorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveTwoFactorResponse.ProtoReflect.Descriptor instead.
+func (*RemoveTwoFactorResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{23}
+}
+
 var File_personal_v1_administration_proto protoreflect.FileDescriptor
 
 const file_personal_v1_administration_proto_rawDesc = "" +
 	"\n" +
-	" personal/v1/administration.proto\x12\vpersonal.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1apersonal/v1/personal.proto\x1a\x18personal/v1/schema.proto\"\xae\x03\n" +
+	" personal/v1/administration.proto\x12\vpersonal.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1apersonal/v1/personal.proto\x1a\x18personal/v1/schema.proto\"\xcd\x03\n" +
 	"\x04User\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x14\n" +
 	"\x05login\x18\x02 \x01(\tR\x05login\x12\x17\n" +
@@ -1268,7 +1359,9 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x0eemail_verified\x18\t \x01(\bR\remailVerified\x12)\n" +
 	"\x10unverified_email\x18\n" +
 	" \x01(\tR\x0funverifiedEmail\x125\n" +
-	"\berase_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\aeraseAtB\a\n" +
+	"\berase_at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\aeraseAt\x12\x1d\n" +
+	"\n" +
+	"two_factor\x18\f \x01(\bR\ttwoFactorB\a\n" +
 	"\x05_name\"l\n" +
 	"\x10FindUsersRequest\x12\x16\n" +
 	"\x06search\x18\x01 \x01(\tR\x06search\x12\x14\n" +
@@ -1333,7 +1426,10 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"request_id\x18\a \x01(\tR\trequestId\x12\x14\n" +
 	"\x05actor\x18\b \x01(\tR\x05actor\x12\x1d\n" +
 	"\n" +
-	"actor_name\x18\t \x01(\tR\tactorName2\xb0\x06\n" +
+	"actor_name\x18\t \x01(\tR\tactorName\"(\n" +
+	"\x16RemoveTwoFactorRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\x19\n" +
+	"\x17RemoveTwoFactorResponse2\x8e\a\n" +
 	"\x15AdministrationService\x12J\n" +
 	"\tFindUsers\x12\x1d.personal.v1.FindUsersRequest\x1a\x1e.personal.v1.FindUsersResponse\x12;\n" +
 	"\x04User\x12\x18.personal.v1.UserRequest\x1a\x19.personal.v1.UserResponse\x12M\n" +
@@ -1347,7 +1443,8 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x0fEndUserSessions\x12#.personal.v1.EndUserSessionsRequest\x1a$.personal.v1.EndUserSessionsResponse\x12M\n" +
 	"\n" +
 	"DeleteUser\x12\x1e.personal.v1.DeleteUserRequest\x1a\x1f.personal.v1.DeleteUserResponse\x12S\n" +
-	"\fAuditEntries\x12 .personal.v1.AuditEntriesRequest\x1a!.personal.v1.AuditEntriesResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"\fAuditEntries\x12 .personal.v1.AuditEntriesRequest\x1a!.personal.v1.AuditEntriesResponse\x12\\\n" +
+	"\x0fRemoveTwoFactor\x12#.personal.v1.RemoveTwoFactorRequest\x1a$.personal.v1.RemoveTwoFactorResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_administration_proto_rawDescOnce sync.Once
@@ -1361,7 +1458,7 @@ func file_personal_v1_administration_proto_rawDescGZIP() []byte {
 	return file_personal_v1_administration_proto_rawDescData
 }
 
-var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_personal_v1_administration_proto_goTypes = []any{
 	(*User)(nil),                    // 0: personal.v1.User
 	(*FindUsersRequest)(nil),        // 1: personal.v1.FindUsersRequest
@@ -1385,27 +1482,29 @@ var file_personal_v1_administration_proto_goTypes = []any{
 	(*AuditEntriesRequest)(nil),     // 19: personal.v1.AuditEntriesRequest
 	(*AuditEntriesResponse)(nil),    // 20: personal.v1.AuditEntriesResponse
 	(*AuditEntry)(nil),              // 21: personal.v1.AuditEntry
-	nil,                             // 22: personal.v1.UpdateUserRequest.FieldsEntry
-	(*timestamppb.Timestamp)(nil),   // 23: google.protobuf.Timestamp
-	(*ProfileField)(nil),            // 24: personal.v1.ProfileField
-	(*Session)(nil),                 // 25: personal.v1.Session
-	(*Input)(nil),                   // 26: personal.v1.Input
+	(*RemoveTwoFactorRequest)(nil),  // 22: personal.v1.RemoveTwoFactorRequest
+	(*RemoveTwoFactorResponse)(nil), // 23: personal.v1.RemoveTwoFactorResponse
+	nil,                             // 24: personal.v1.UpdateUserRequest.FieldsEntry
+	(*timestamppb.Timestamp)(nil),   // 25: google.protobuf.Timestamp
+	(*ProfileField)(nil),            // 26: personal.v1.ProfileField
+	(*Session)(nil),                 // 27: personal.v1.Session
+	(*Input)(nil),                   // 28: personal.v1.Input
 }
 var file_personal_v1_administration_proto_depIdxs = []int32{
-	23, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
-	23, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
-	23, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
-	23, // 3: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
+	25, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
+	25, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
+	25, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
+	25, // 3: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
 	0,  // 4: personal.v1.FindUsersResponse.users:type_name -> personal.v1.User
 	0,  // 5: personal.v1.UserResponse.user:type_name -> personal.v1.User
-	24, // 6: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
-	22, // 7: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
-	25, // 8: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
-	23, // 9: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
-	23, // 10: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
+	26, // 6: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
+	24, // 7: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
+	27, // 8: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
+	25, // 9: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
+	25, // 10: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
 	21, // 11: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
-	23, // 12: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	26, // 13: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	25, // 12: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	28, // 13: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
 	1,  // 14: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
 	3,  // 15: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
 	5,  // 16: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
@@ -1416,18 +1515,20 @@ var file_personal_v1_administration_proto_depIdxs = []int32{
 	15, // 21: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
 	17, // 22: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
 	19, // 23: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
-	2,  // 24: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
-	4,  // 25: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
-	6,  // 26: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
-	8,  // 27: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
-	10, // 28: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
-	12, // 29: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
-	14, // 30: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
-	16, // 31: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
-	18, // 32: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
-	20, // 33: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
-	24, // [24:34] is the sub-list for method output_type
-	14, // [14:24] is the sub-list for method input_type
+	22, // 24: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
+	2,  // 25: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
+	4,  // 26: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
+	6,  // 27: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
+	8,  // 28: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
+	10, // 29: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
+	12, // 30: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
+	14, // 31: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
+	16, // 32: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
+	18, // 33: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
+	20, // 34: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
+	23, // 35: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
+	25, // [25:36] is the sub-list for method output_type
+	14, // [14:25] is the sub-list for method input_type
 	14, // [14:14] is the sub-list for extension type_name
 	14, // [14:14] is the sub-list for extension extendee
 	0,  // [0:14] is the sub-list for field type_name
@@ -1447,7 +1548,7 @@ func file_personal_v1_administration_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_administration_proto_rawDesc), len(file_personal_v1_administration_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,6 +29,7 @@ const (
 	AdministrationService_EndUserSessions_FullMethodName = "/personal.v1.AdministrationService/EndUserSessions"
 	AdministrationService_DeleteUser_FullMethodName      = "/personal.v1.AdministrationService/DeleteUser"
 	AdministrationService_AuditEntries_FullMethodName    = "/personal.v1.AdministrationService/AuditEntries"
+	AdministrationService_RemoveTwoFactor_FullMethodName = "/personal.v1.AdministrationService/RemoveTwoFactor"
 )
 
 // AdministrationServiceClient is the client API for AdministrationService service.
@@ -60,6 +61,8 @@ type AdministrationServiceClient interface {
 	DeleteUser(ctx context.Context, in *DeleteUserRequest, opts ...grpc.CallOption) (*DeleteUserResponse, error)
 	// AuditEntries returns one page of the audit log, newest first.
 	AuditEntries(ctx context.Context, in *AuditEntriesRequest, opts ...grpc.CallOption) (*AuditEntriesResponse, error)
+	// RemoveTwoFactor switches a user's second factor off.
+	RemoveTwoFactor(ctx context.Context, in *RemoveTwoFactorRequest, opts ...grpc.CallOption) (*RemoveTwoFactorResponse, error)
 }
 
 type administrationServiceClient struct {
@@ -170,6 +173,16 @@ func (c *administrationServiceClient) AuditEntries(ctx context.Context, in *Audi
 	return out, nil
 }
 
+func (c *administrationServiceClient) RemoveTwoFactor(ctx context.Context, in *RemoveTwoFactorRequest, opts ...grpc.CallOption) (*RemoveTwoFactorResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveTwoFactorResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_RemoveTwoFactor_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdministrationServiceServer is the server API for AdministrationService service.
 // All implementations must embed UnimplementedAdministrationServiceServer
 // for forward compatibility.
@@ -199,6 +212,8 @@ type AdministrationServiceServer interface {
 	DeleteUser(context.Context, *DeleteUserRequest) (*DeleteUserResponse, error)
 	// AuditEntries returns one page of the audit log, newest first.
 	AuditEntries(context.Context, *AuditEntriesRequest) (*AuditEntriesResponse, error)
+	// RemoveTwoFactor switches a user's second factor off.
+	RemoveTwoFactor(context.Context, *RemoveTwoFactorRequest) (*RemoveTwoFactorResponse, error)
 	mustEmbedUnimplementedAdministrationServiceServer()
 }
 
@@ -238,6 +253,9 @@ func (UnimplementedAdministrationServiceServer) DeleteUser(context.Context, *Del
 }
 func (UnimplementedAdministrationServiceServer) AuditEntries(context.Context, *AuditEntriesRequest) (*AuditEntriesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AuditEntries not implemented")
+}
+func (UnimplementedAdministrationServiceServer) RemoveTwoFactor(context.Context, *RemoveTwoFactorRequest) (*RemoveTwoFactorResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveTwoFactor not implemented")
 }
 func (UnimplementedAdministrationServiceServer) mustEmbedUnimplementedAdministrationServiceServer() {}
 func (UnimplementedAdministrationServiceServer) testEmbeddedByValue()                               {}
@@ -440,6 +458,24 @@ func _AdministrationService_AuditEntries_Handler(srv interface{}, ctx context.Co
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdministrationService_RemoveTwoFactor_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveTwoFactorRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).RemoveTwoFactor(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_RemoveTwoFactor_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).RemoveTwoFactor(ctx, req.(*RemoveTwoFactorRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdministrationService_ServiceDesc is the grpc.ServiceDesc for AdministrationService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -486,6 +522,10 @@ var AdministrationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AuditEntries",
 			Handler:    _AdministrationService_AuditEntries_Handler,
+		},
+		{
+			MethodName: "RemoveTwoFactor",
+			Handler:    _AdministrationService_RemoveTwoFactor_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -92,6 +92,8 @@ type UserProfile struct {
 	FreshFor *durationpb.Duration `protobuf:"bytes,5,opt,name=fresh_for,json=freshFor,proto3" json:"fresh_for,omitempty"`
 	// Whether the account's present address was confirmed. An older plugin never sets it.
 	EmailVerified bool `protobuf:"varint,6,opt,name=email_verified,json=emailVerified,proto3" json:"email_verified,omitempty"`
+	// Whether a second factor is on. An older plugin never sets it.
+	TwoFactor     bool `protobuf:"varint,7,opt,name=two_factor,json=twoFactor,proto3" json:"two_factor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -164,6 +166,13 @@ func (x *UserProfile) GetFreshFor() *durationpb.Duration {
 func (x *UserProfile) GetEmailVerified() bool {
 	if x != nil {
 		return x.EmailVerified
+	}
+	return false
+}
+
+func (x *UserProfile) GetTwoFactor() bool {
+	if x != nil {
+		return x.TwoFactor
 	}
 	return false
 }
@@ -323,7 +332,9 @@ type AuthorizeRequest struct {
 	Login    string                 `protobuf:"bytes,1,opt,name=login,proto3" json:"login,omitempty"`
 	Password string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Faults map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Of the second factor; empty if none was sent.
+	Code          string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -377,6 +388,13 @@ func (x *AuthorizeRequest) GetFaults() map[string]string {
 		return x.Faults
 	}
 	return nil
+}
+
+func (x *AuthorizeRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
 }
 
 // AuthorizeResponse is the new session and its user.
@@ -1083,7 +1101,9 @@ type ChangePasswordRequest struct {
 	Password        string                 `protobuf:"bytes,3,opt,name=password,proto3" json:"password,omitempty"`
 	ConfirmPassword string                 `protobuf:"bytes,4,opt,name=confirm_password,json=confirmPassword,proto3" json:"confirm_password,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,5,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Faults map[string]string `protobuf:"bytes,5,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Of the second factor; empty if none was sent.
+	Code          string `protobuf:"bytes,6,opt,name=code,proto3" json:"code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1153,6 +1173,13 @@ func (x *ChangePasswordRequest) GetFaults() map[string]string {
 	return nil
 }
 
+func (x *ChangePasswordRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
 // ChangePasswordResponse holds new credentials for the caller's session.
 type ChangePasswordResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1205,7 +1232,9 @@ type ChangeEmailRequest struct {
 	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	Email       string                 `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Faults map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Of the second factor; empty if none was sent.
+	Code          string `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1266,6 +1295,13 @@ func (x *ChangeEmailRequest) GetFaults() map[string]string {
 		return x.Faults
 	}
 	return nil
+}
+
+func (x *ChangeEmailRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
 }
 
 // ChangeEmailResponse means that a mail is going to be sent.
@@ -1884,7 +1920,9 @@ type ExportRequest struct {
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Faults map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Of the second factor; empty if none was sent.
+	Code          string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1938,6 +1976,13 @@ func (x *ExportRequest) GetFaults() map[string]string {
 		return x.Faults
 	}
 	return nil
+}
+
+func (x *ExportRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
 }
 
 // ExportResponse is what is kept about the user. The lists are newest first.
@@ -2233,7 +2278,9 @@ type DeleteRequest struct {
 	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Faults map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Of the second factor; empty if none was sent.
+	Code          string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2287,6 +2334,13 @@ func (x *DeleteRequest) GetFaults() map[string]string {
 		return x.Faults
 	}
 	return nil
+}
+
+func (x *DeleteRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
 }
 
 // DeleteResponse means that the account is disabled and will be erased.
@@ -2433,6 +2487,454 @@ func (x *UndoDeleteResponse) GetUserId() int64 {
 	return 0
 }
 
+// BeginTwoFactorRequest carries the password as proof.
+type BeginTwoFactorRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeginTwoFactorRequest) Reset() {
+	*x = BeginTwoFactorRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeginTwoFactorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeginTwoFactorRequest) ProtoMessage() {}
+
+func (x *BeginTwoFactorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeginTwoFactorRequest.ProtoReflect.Descriptor instead.
+func (*BeginTwoFactorRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *BeginTwoFactorRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *BeginTwoFactorRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *BeginTwoFactorRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// BeginTwoFactorResponse is a secret for an authenticator app: never log it.
+type BeginTwoFactorResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In base32 without padding.
+	Secret string `protobuf:"bytes,1,opt,name=secret,proto3" json:"secret,omitempty"`
+	// otpauth://totp/…, with the secret.
+	Uri           string `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeginTwoFactorResponse) Reset() {
+	*x = BeginTwoFactorResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeginTwoFactorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeginTwoFactorResponse) ProtoMessage() {}
+
+func (x *BeginTwoFactorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeginTwoFactorResponse.ProtoReflect.Descriptor instead.
+func (*BeginTwoFactorResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *BeginTwoFactorResponse) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+func (x *BeginTwoFactorResponse) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+// ConfirmTwoFactorRequest carries a code that the new secret yields.
+type ConfirmTwoFactorRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Code        string                 `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,3,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmTwoFactorRequest) Reset() {
+	*x = ConfirmTwoFactorRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmTwoFactorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmTwoFactorRequest) ProtoMessage() {}
+
+func (x *ConfirmTwoFactorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmTwoFactorRequest.ProtoReflect.Descriptor instead.
+func (*ConfirmTwoFactorRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *ConfirmTwoFactorRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *ConfirmTwoFactorRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *ConfirmTwoFactorRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// ConfirmTwoFactorResponse means that the second factor is on.
+type ConfirmTwoFactorResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Secrets, which are shown once.
+	RecoveryCodes []string `protobuf:"bytes,1,rep,name=recovery_codes,json=recoveryCodes,proto3" json:"recovery_codes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmTwoFactorResponse) Reset() {
+	*x = ConfirmTwoFactorResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmTwoFactorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmTwoFactorResponse) ProtoMessage() {}
+
+func (x *ConfirmTwoFactorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmTwoFactorResponse.ProtoReflect.Descriptor instead.
+func (*ConfirmTwoFactorResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *ConfirmTwoFactorResponse) GetRecoveryCodes() []string {
+	if x != nil {
+		return x.RecoveryCodes
+	}
+	return nil
+}
+
+// RenewRecoveryCodesRequest carries the password and a code as proof.
+type RenewRecoveryCodesRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
+	Code        string                 `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewRecoveryCodesRequest) Reset() {
+	*x = RenewRecoveryCodesRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewRecoveryCodesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewRecoveryCodesRequest) ProtoMessage() {}
+
+func (x *RenewRecoveryCodesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewRecoveryCodesRequest.ProtoReflect.Descriptor instead.
+func (*RenewRecoveryCodesRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *RenewRecoveryCodesRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *RenewRecoveryCodesRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *RenewRecoveryCodesRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *RenewRecoveryCodesRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// RenewRecoveryCodesResponse means that the earlier codes are void.
+type RenewRecoveryCodesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Secrets, which are shown once.
+	RecoveryCodes []string `protobuf:"bytes,1,rep,name=recovery_codes,json=recoveryCodes,proto3" json:"recovery_codes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewRecoveryCodesResponse) Reset() {
+	*x = RenewRecoveryCodesResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewRecoveryCodesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewRecoveryCodesResponse) ProtoMessage() {}
+
+func (x *RenewRecoveryCodesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewRecoveryCodesResponse.ProtoReflect.Descriptor instead.
+func (*RenewRecoveryCodesResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *RenewRecoveryCodesResponse) GetRecoveryCodes() []string {
+	if x != nil {
+		return x.RecoveryCodes
+	}
+	return nil
+}
+
+// EndTwoFactorRequest carries the password and a code as proof.
+type EndTwoFactorRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Credentials *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	Password    string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
+	Code        string                 `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// Field errors found by the host: parameter name -> code.
+	Faults        map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndTwoFactorRequest) Reset() {
+	*x = EndTwoFactorRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndTwoFactorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndTwoFactorRequest) ProtoMessage() {}
+
+func (x *EndTwoFactorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndTwoFactorRequest.ProtoReflect.Descriptor instead.
+func (*EndTwoFactorRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *EndTwoFactorRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+func (x *EndTwoFactorRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *EndTwoFactorRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *EndTwoFactorRequest) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// EndTwoFactorResponse means that the second factor is off.
+type EndTwoFactorResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndTwoFactorResponse) Reset() {
+	*x = EndTwoFactorResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndTwoFactorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndTwoFactorResponse) ProtoMessage() {}
+
+func (x *EndTwoFactorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndTwoFactorResponse.ProtoReflect.Descriptor instead.
+func (*EndTwoFactorResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{50}
+}
+
 var File_personal_v1_personal_proto protoreflect.FileDescriptor
 
 const file_personal_v1_personal_proto_rawDesc = "" +
@@ -2440,14 +2942,16 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x1apersonal/v1/personal.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18personal/v1/schema.proto\"C\n" +
 	"\vCredentials\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x1b\n" +
-	"\tuser_hash\x18\x02 \x01(\tR\buserHash\"\xed\x01\n" +
+	"\tuser_hash\x18\x02 \x01(\tR\buserHash\"\x8c\x02\n" +
 	"\vUserProfile\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x17\n" +
 	"\x04name\x18\x02 \x01(\tH\x00R\x04name\x88\x01\x01\x12\x14\n" +
 	"\x05email\x18\x03 \x01(\tR\x05email\x121\n" +
 	"\x06fields\x18\x04 \x03(\v2\x19.personal.v1.ProfileFieldR\x06fields\x126\n" +
 	"\tfresh_for\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bfreshFor\x12%\n" +
-	"\x0eemail_verified\x18\x06 \x01(\bR\remailVerifiedB\a\n" +
+	"\x0eemail_verified\x18\x06 \x01(\bR\remailVerified\x12\x1d\n" +
+	"\n" +
+	"two_factor\x18\a \x01(\bR\ttwoFactorB\a\n" +
 	"\x05_name\"L\n" +
 	"\fProfileField\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
@@ -2459,11 +2963,12 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\aexpires\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x18\n" +
 	"\aaddress\x18\x05 \x01(\tR\aaddress\x12\x14\n" +
 	"\x05agent\x18\x06 \x01(\tR\x05agent\x12\x18\n" +
-	"\acurrent\x18\a \x01(\bR\acurrent\"\xc2\x01\n" +
+	"\acurrent\x18\a \x01(\bR\acurrent\"\xd6\x01\n" +
 	"\x10AuthorizeRequest\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12A\n" +
-	"\x06faults\x18\x03 \x03(\v2).personal.v1.AuthorizeRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\x06faults\x18\x03 \x03(\v2).personal.v1.AuthorizeRequest.FaultsEntryR\x06faults\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\tR\x04code\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x83\x01\n" +
@@ -2522,23 +3027,25 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
 	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.InputR\x05value:\x028\x01\"K\n" +
 	"\x15UpdateProfileResponse\x122\n" +
-	"\aprofile\x18\x01 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\"\xc0\x02\n" +
+	"\aprofile\x18\x01 \x01(\v2\x18.personal.v1.UserProfileR\aprofile\"\xd4\x02\n" +
 	"\x15ChangePasswordRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12!\n" +
 	"\fold_password\x18\x02 \x01(\tR\voldPassword\x12\x1a\n" +
 	"\bpassword\x18\x03 \x01(\tR\bpassword\x12)\n" +
 	"\x10confirm_password\x18\x04 \x01(\tR\x0fconfirmPassword\x12F\n" +
-	"\x06faults\x18\x05 \x03(\v2..personal.v1.ChangePasswordRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\x06faults\x18\x05 \x03(\v2..personal.v1.ChangePasswordRequest.FaultsEntryR\x06faults\x12\x12\n" +
+	"\x04code\x18\x06 \x01(\tR\x04code\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"T\n" +
 	"\x16ChangePasswordResponse\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\x82\x02\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\x96\x02\n" +
 	"\x12ChangeEmailRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x14\n" +
 	"\x05email\x18\x03 \x01(\tR\x05email\x12C\n" +
-	"\x06faults\x18\x04 \x03(\v2+.personal.v1.ChangeEmailRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\x06faults\x18\x04 \x03(\v2+.personal.v1.ChangeEmailRequest.FaultsEntryR\x06faults\x12\x12\n" +
+	"\x04code\x18\x05 \x01(\tR\x04code\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x15\n" +
@@ -2581,11 +3088,12 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x1c\n" +
-	"\x1aResendVerificationResponse\"\xe2\x01\n" +
+	"\x1aResendVerificationResponse\"\xf6\x01\n" +
 	"\rExportRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12>\n" +
-	"\x06faults\x18\x03 \x03(\v2&.personal.v1.ExportRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\x06faults\x18\x03 \x03(\v2&.personal.v1.ExportRequest.FaultsEntryR\x06faults\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\tR\x04code\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd0\x03\n" +
@@ -2609,11 +3117,12 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x05actor\x18\x04 \x01(\tR\x05actor\"W\n" +
 	"\vPendingMail\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x124\n" +
-	"\acreated\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\"\xe2\x01\n" +
+	"\acreated\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\"\xf6\x01\n" +
 	"\rDeleteRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12>\n" +
-	"\x06faults\x18\x03 \x03(\v2&.personal.v1.DeleteRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\x06faults\x18\x03 \x03(\v2&.personal.v1.DeleteRequest.FaultsEntryR\x06faults\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\tR\x04code\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"G\n" +
@@ -2626,7 +3135,45 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"-\n" +
 	"\x12UndoDeleteResponse\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\x03R\x06userId2\x90\v\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\"\xf2\x01\n" +
+	"\x15BeginTwoFactorRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\x12F\n" +
+	"\x06faults\x18\x03 \x03(\v2..personal.v1.BeginTwoFactorRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"B\n" +
+	"\x16BeginTwoFactorResponse\x12\x16\n" +
+	"\x06secret\x18\x01 \x01(\tR\x06secret\x12\x10\n" +
+	"\x03uri\x18\x02 \x01(\tR\x03uri\"\xee\x01\n" +
+	"\x17ConfirmTwoFactorRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x12\n" +
+	"\x04code\x18\x02 \x01(\tR\x04code\x12H\n" +
+	"\x06faults\x18\x03 \x03(\v20.personal.v1.ConfirmTwoFactorRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"A\n" +
+	"\x18ConfirmTwoFactorResponse\x12%\n" +
+	"\x0erecovery_codes\x18\x01 \x03(\tR\rrecoveryCodes\"\x8e\x02\n" +
+	"\x19RenewRecoveryCodesRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12J\n" +
+	"\x06faults\x18\x04 \x03(\v22.personal.v1.RenewRecoveryCodesRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"C\n" +
+	"\x1aRenewRecoveryCodesResponse\x12%\n" +
+	"\x0erecovery_codes\x18\x01 \x03(\tR\rrecoveryCodes\"\x82\x02\n" +
+	"\x13EndTwoFactorRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
+	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12D\n" +
+	"\x06faults\x18\x04 \x03(\v2,.personal.v1.EndTwoFactorRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x16\n" +
+	"\x14EndTwoFactorResponse2\x88\x0e\n" +
 	"\x0fPersonalService\x12J\n" +
 	"\tAuthorize\x12\x1d.personal.v1.AuthorizeRequest\x1a\x1e.personal.v1.AuthorizeResponse\x12D\n" +
 	"\aRefresh\x12\x1b.personal.v1.RefreshRequest\x1a\x1c.personal.v1.RefreshResponse\x12G\n" +
@@ -2646,7 +3193,11 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x06Export\x12\x1a.personal.v1.ExportRequest\x1a\x1b.personal.v1.ExportResponse\x12A\n" +
 	"\x06Delete\x12\x1a.personal.v1.DeleteRequest\x1a\x1b.personal.v1.DeleteResponse\x12M\n" +
 	"\n" +
-	"UndoDelete\x12\x1e.personal.v1.UndoDeleteRequest\x1a\x1f.personal.v1.UndoDeleteResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"UndoDelete\x12\x1e.personal.v1.UndoDeleteRequest\x1a\x1f.personal.v1.UndoDeleteResponse\x12Y\n" +
+	"\x0eBeginTwoFactor\x12\".personal.v1.BeginTwoFactorRequest\x1a#.personal.v1.BeginTwoFactorResponse\x12_\n" +
+	"\x10ConfirmTwoFactor\x12$.personal.v1.ConfirmTwoFactorRequest\x1a%.personal.v1.ConfirmTwoFactorResponse\x12e\n" +
+	"\x12RenewRecoveryCodes\x12&.personal.v1.RenewRecoveryCodesRequest\x1a'.personal.v1.RenewRecoveryCodesResponse\x12S\n" +
+	"\fEndTwoFactor\x12 .personal.v1.EndTwoFactorRequest\x1a!.personal.v1.EndTwoFactorResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_personal_proto_rawDescOnce sync.Once
@@ -2660,7 +3211,7 @@ func file_personal_v1_personal_proto_rawDescGZIP() []byte {
 	return file_personal_v1_personal_proto_rawDescData
 }
 
-var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
 var file_personal_v1_personal_proto_goTypes = []any{
 	(*Credentials)(nil),                // 0: personal.v1.Credentials
 	(*UserProfile)(nil),                // 1: personal.v1.UserProfile
@@ -2705,123 +3256,151 @@ var file_personal_v1_personal_proto_goTypes = []any{
 	(*DeleteResponse)(nil),             // 40: personal.v1.DeleteResponse
 	(*UndoDeleteRequest)(nil),          // 41: personal.v1.UndoDeleteRequest
 	(*UndoDeleteResponse)(nil),         // 42: personal.v1.UndoDeleteResponse
-	nil,                                // 43: personal.v1.AuthorizeRequest.FaultsEntry
-	nil,                                // 44: personal.v1.RegisterRequest.FieldsEntry
-	nil,                                // 45: personal.v1.RegisterRequest.FaultsEntry
-	nil,                                // 46: personal.v1.RecoverRequest.FaultsEntry
-	nil,                                // 47: personal.v1.RecoverConfirmRequest.FaultsEntry
-	nil,                                // 48: personal.v1.UpdateProfileRequest.FieldsEntry
-	nil,                                // 49: personal.v1.ChangePasswordRequest.FaultsEntry
-	nil,                                // 50: personal.v1.ChangeEmailRequest.FaultsEntry
-	nil,                                // 51: personal.v1.ConfirmEmailRequest.FaultsEntry
-	nil,                                // 52: personal.v1.LogoutRequest.FaultsEntry
-	nil,                                // 53: personal.v1.RevokeSessionRequest.FaultsEntry
-	nil,                                // 54: personal.v1.ResendVerificationRequest.FaultsEntry
-	nil,                                // 55: personal.v1.ExportRequest.FaultsEntry
-	nil,                                // 56: personal.v1.DeleteRequest.FaultsEntry
-	nil,                                // 57: personal.v1.UndoDeleteRequest.FaultsEntry
-	(*durationpb.Duration)(nil),        // 58: google.protobuf.Duration
-	(*Value)(nil),                      // 59: personal.v1.Value
-	(*timestamppb.Timestamp)(nil),      // 60: google.protobuf.Timestamp
-	(*Field)(nil),                      // 61: personal.v1.Field
-	(*Input)(nil),                      // 62: personal.v1.Input
+	(*BeginTwoFactorRequest)(nil),      // 43: personal.v1.BeginTwoFactorRequest
+	(*BeginTwoFactorResponse)(nil),     // 44: personal.v1.BeginTwoFactorResponse
+	(*ConfirmTwoFactorRequest)(nil),    // 45: personal.v1.ConfirmTwoFactorRequest
+	(*ConfirmTwoFactorResponse)(nil),   // 46: personal.v1.ConfirmTwoFactorResponse
+	(*RenewRecoveryCodesRequest)(nil),  // 47: personal.v1.RenewRecoveryCodesRequest
+	(*RenewRecoveryCodesResponse)(nil), // 48: personal.v1.RenewRecoveryCodesResponse
+	(*EndTwoFactorRequest)(nil),        // 49: personal.v1.EndTwoFactorRequest
+	(*EndTwoFactorResponse)(nil),       // 50: personal.v1.EndTwoFactorResponse
+	nil,                                // 51: personal.v1.AuthorizeRequest.FaultsEntry
+	nil,                                // 52: personal.v1.RegisterRequest.FieldsEntry
+	nil,                                // 53: personal.v1.RegisterRequest.FaultsEntry
+	nil,                                // 54: personal.v1.RecoverRequest.FaultsEntry
+	nil,                                // 55: personal.v1.RecoverConfirmRequest.FaultsEntry
+	nil,                                // 56: personal.v1.UpdateProfileRequest.FieldsEntry
+	nil,                                // 57: personal.v1.ChangePasswordRequest.FaultsEntry
+	nil,                                // 58: personal.v1.ChangeEmailRequest.FaultsEntry
+	nil,                                // 59: personal.v1.ConfirmEmailRequest.FaultsEntry
+	nil,                                // 60: personal.v1.LogoutRequest.FaultsEntry
+	nil,                                // 61: personal.v1.RevokeSessionRequest.FaultsEntry
+	nil,                                // 62: personal.v1.ResendVerificationRequest.FaultsEntry
+	nil,                                // 63: personal.v1.ExportRequest.FaultsEntry
+	nil,                                // 64: personal.v1.DeleteRequest.FaultsEntry
+	nil,                                // 65: personal.v1.UndoDeleteRequest.FaultsEntry
+	nil,                                // 66: personal.v1.BeginTwoFactorRequest.FaultsEntry
+	nil,                                // 67: personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	nil,                                // 68: personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	nil,                                // 69: personal.v1.EndTwoFactorRequest.FaultsEntry
+	(*durationpb.Duration)(nil),        // 70: google.protobuf.Duration
+	(*Value)(nil),                      // 71: personal.v1.Value
+	(*timestamppb.Timestamp)(nil),      // 72: google.protobuf.Timestamp
+	(*Field)(nil),                      // 73: personal.v1.Field
+	(*Input)(nil),                      // 74: personal.v1.Input
 }
 var file_personal_v1_personal_proto_depIdxs = []int32{
 	2,  // 0: personal.v1.UserProfile.fields:type_name -> personal.v1.ProfileField
-	58, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
-	59, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
-	60, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
-	60, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
-	60, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
-	43, // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
+	70, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
+	71, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
+	72, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
+	72, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
+	72, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
+	51, // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
 	0,  // 7: personal.v1.AuthorizeResponse.credentials:type_name -> personal.v1.Credentials
 	1,  // 8: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 9: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
 	0,  // 10: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
-	44, // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
-	45, // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
+	52, // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
+	53, // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
 	0,  // 13: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
 	1,  // 14: personal.v1.RegisterResponse.profile:type_name -> personal.v1.UserProfile
-	46, // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
-	47, // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
+	54, // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
+	55, // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
 	0,  // 17: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
 	1,  // 18: personal.v1.ProfileResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 19: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
-	48, // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
+	56, // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
 	1,  // 21: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 22: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
-	49, // 23: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
+	57, // 23: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
 	0,  // 24: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
 	0,  // 25: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
-	50, // 26: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
-	51, // 27: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
+	58, // 26: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
+	59, // 27: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
 	0,  // 28: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
-	52, // 29: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
+	60, // 29: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
 	0,  // 30: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
 	3,  // 31: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
 	0,  // 32: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
-	53, // 33: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
-	61, // 34: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
-	54, // 35: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
+	61, // 33: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
+	73, // 34: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
+	62, // 35: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
 	0,  // 36: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
-	55, // 37: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
+	63, // 37: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
 	1,  // 38: personal.v1.ExportResponse.profile:type_name -> personal.v1.UserProfile
-	60, // 39: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
-	60, // 40: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
+	72, // 39: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
+	72, // 40: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
 	3,  // 41: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
 	36, // 42: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
 	37, // 43: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
 	38, // 44: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
-	60, // 45: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
-	60, // 46: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
-	60, // 47: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
+	72, // 45: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
+	72, // 46: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
+	72, // 47: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
 	0,  // 48: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
-	56, // 49: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
-	60, // 50: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
-	57, // 51: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
-	62, // 52: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	62, // 53: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	4,  // 54: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
-	6,  // 55: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
-	8,  // 56: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
-	10, // 57: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
-	12, // 58: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
-	14, // 59: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
-	16, // 60: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
-	18, // 61: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
-	20, // 62: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
-	22, // 63: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
-	24, // 64: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
-	26, // 65: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
-	28, // 66: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
-	30, // 67: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
-	32, // 68: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
-	34, // 69: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
-	39, // 70: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
-	41, // 71: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
-	5,  // 72: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
-	7,  // 73: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
-	9,  // 74: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
-	11, // 75: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
-	13, // 76: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
-	15, // 77: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
-	17, // 78: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
-	19, // 79: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
-	21, // 80: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
-	23, // 81: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
-	25, // 82: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
-	27, // 83: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
-	29, // 84: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
-	31, // 85: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
-	33, // 86: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
-	35, // 87: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
-	40, // 88: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
-	42, // 89: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
-	72, // [72:90] is the sub-list for method output_type
-	54, // [54:72] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	64, // 49: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
+	72, // 50: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
+	65, // 51: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
+	0,  // 52: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	66, // 53: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
+	0,  // 54: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	67, // 55: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	0,  // 56: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
+	68, // 57: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	0,  // 58: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	69, // 59: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
+	74, // 60: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	74, // 61: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	4,  // 62: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
+	6,  // 63: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
+	8,  // 64: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
+	10, // 65: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
+	12, // 66: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
+	14, // 67: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
+	16, // 68: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
+	18, // 69: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
+	20, // 70: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
+	22, // 71: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
+	24, // 72: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
+	26, // 73: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
+	28, // 74: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
+	30, // 75: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
+	32, // 76: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
+	34, // 77: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
+	39, // 78: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
+	41, // 79: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
+	43, // 80: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
+	45, // 81: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
+	47, // 82: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
+	49, // 83: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
+	5,  // 84: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
+	7,  // 85: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
+	9,  // 86: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
+	11, // 87: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
+	13, // 88: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
+	15, // 89: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
+	17, // 90: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
+	19, // 91: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
+	21, // 92: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
+	23, // 93: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
+	25, // 94: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
+	27, // 95: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
+	29, // 96: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
+	31, // 97: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
+	33, // 98: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
+	35, // 99: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
+	40, // 100: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
+	42, // 101: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
+	44, // 102: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
+	46, // 103: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
+	48, // 104: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
+	50, // 105: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
+	84, // [84:106] is the sub-list for method output_type
+	62, // [62:84] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_personal_proto_init() }
@@ -2837,7 +3416,7 @@ func file_personal_v1_personal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_personal_proto_rawDesc), len(file_personal_v1_personal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   58,
+			NumMessages:   70,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

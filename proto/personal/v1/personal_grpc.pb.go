@@ -37,6 +37,10 @@ const (
 	PersonalService_Export_FullMethodName             = "/personal.v1.PersonalService/Export"
 	PersonalService_Delete_FullMethodName             = "/personal.v1.PersonalService/Delete"
 	PersonalService_UndoDelete_FullMethodName         = "/personal.v1.PersonalService/UndoDelete"
+	PersonalService_BeginTwoFactor_FullMethodName     = "/personal.v1.PersonalService/BeginTwoFactor"
+	PersonalService_ConfirmTwoFactor_FullMethodName   = "/personal.v1.PersonalService/ConfirmTwoFactor"
+	PersonalService_RenewRecoveryCodes_FullMethodName = "/personal.v1.PersonalService/RenewRecoveryCodes"
+	PersonalService_EndTwoFactor_FullMethodName       = "/personal.v1.PersonalService/EndTwoFactor"
 )
 
 // PersonalServiceClient is the client API for PersonalService service.
@@ -84,6 +88,15 @@ type PersonalServiceClient interface {
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
 	// UndoDelete undoes a deletion by the token that its mail brought.
 	UndoDelete(ctx context.Context, in *UndoDeleteRequest, opts ...grpc.CallOption) (*UndoDeleteResponse, error)
+	// BeginTwoFactor makes a secret, which becomes the account's second factor when
+	// ConfirmTwoFactor is called.
+	BeginTwoFactor(ctx context.Context, in *BeginTwoFactorRequest, opts ...grpc.CallOption) (*BeginTwoFactorResponse, error)
+	// ConfirmTwoFactor switches the second factor on by a code that the secret yields.
+	ConfirmTwoFactor(ctx context.Context, in *ConfirmTwoFactorRequest, opts ...grpc.CallOption) (*ConfirmTwoFactorResponse, error)
+	// RenewRecoveryCodes replaces all recovery codes.
+	RenewRecoveryCodes(ctx context.Context, in *RenewRecoveryCodesRequest, opts ...grpc.CallOption) (*RenewRecoveryCodesResponse, error)
+	// EndTwoFactor switches the second factor off.
+	EndTwoFactor(ctx context.Context, in *EndTwoFactorRequest, opts ...grpc.CallOption) (*EndTwoFactorResponse, error)
 }
 
 type personalServiceClient struct {
@@ -274,6 +287,46 @@ func (c *personalServiceClient) UndoDelete(ctx context.Context, in *UndoDeleteRe
 	return out, nil
 }
 
+func (c *personalServiceClient) BeginTwoFactor(ctx context.Context, in *BeginTwoFactorRequest, opts ...grpc.CallOption) (*BeginTwoFactorResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BeginTwoFactorResponse)
+	err := c.cc.Invoke(ctx, PersonalService_BeginTwoFactor_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *personalServiceClient) ConfirmTwoFactor(ctx context.Context, in *ConfirmTwoFactorRequest, opts ...grpc.CallOption) (*ConfirmTwoFactorResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ConfirmTwoFactorResponse)
+	err := c.cc.Invoke(ctx, PersonalService_ConfirmTwoFactor_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *personalServiceClient) RenewRecoveryCodes(ctx context.Context, in *RenewRecoveryCodesRequest, opts ...grpc.CallOption) (*RenewRecoveryCodesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RenewRecoveryCodesResponse)
+	err := c.cc.Invoke(ctx, PersonalService_RenewRecoveryCodes_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *personalServiceClient) EndTwoFactor(ctx context.Context, in *EndTwoFactorRequest, opts ...grpc.CallOption) (*EndTwoFactorResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndTwoFactorResponse)
+	err := c.cc.Invoke(ctx, PersonalService_EndTwoFactor_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PersonalServiceServer is the server API for PersonalService service.
 // All implementations must embed UnimplementedPersonalServiceServer
 // for forward compatibility.
@@ -319,6 +372,15 @@ type PersonalServiceServer interface {
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)
 	// UndoDelete undoes a deletion by the token that its mail brought.
 	UndoDelete(context.Context, *UndoDeleteRequest) (*UndoDeleteResponse, error)
+	// BeginTwoFactor makes a secret, which becomes the account's second factor when
+	// ConfirmTwoFactor is called.
+	BeginTwoFactor(context.Context, *BeginTwoFactorRequest) (*BeginTwoFactorResponse, error)
+	// ConfirmTwoFactor switches the second factor on by a code that the secret yields.
+	ConfirmTwoFactor(context.Context, *ConfirmTwoFactorRequest) (*ConfirmTwoFactorResponse, error)
+	// RenewRecoveryCodes replaces all recovery codes.
+	RenewRecoveryCodes(context.Context, *RenewRecoveryCodesRequest) (*RenewRecoveryCodesResponse, error)
+	// EndTwoFactor switches the second factor off.
+	EndTwoFactor(context.Context, *EndTwoFactorRequest) (*EndTwoFactorResponse, error)
 	mustEmbedUnimplementedPersonalServiceServer()
 }
 
@@ -382,6 +444,18 @@ func (UnimplementedPersonalServiceServer) Delete(context.Context, *DeleteRequest
 }
 func (UnimplementedPersonalServiceServer) UndoDelete(context.Context, *UndoDeleteRequest) (*UndoDeleteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UndoDelete not implemented")
+}
+func (UnimplementedPersonalServiceServer) BeginTwoFactor(context.Context, *BeginTwoFactorRequest) (*BeginTwoFactorResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method BeginTwoFactor not implemented")
+}
+func (UnimplementedPersonalServiceServer) ConfirmTwoFactor(context.Context, *ConfirmTwoFactorRequest) (*ConfirmTwoFactorResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ConfirmTwoFactor not implemented")
+}
+func (UnimplementedPersonalServiceServer) RenewRecoveryCodes(context.Context, *RenewRecoveryCodesRequest) (*RenewRecoveryCodesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RenewRecoveryCodes not implemented")
+}
+func (UnimplementedPersonalServiceServer) EndTwoFactor(context.Context, *EndTwoFactorRequest) (*EndTwoFactorResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndTwoFactor not implemented")
 }
 func (UnimplementedPersonalServiceServer) mustEmbedUnimplementedPersonalServiceServer() {}
 func (UnimplementedPersonalServiceServer) testEmbeddedByValue()                         {}
@@ -728,6 +802,78 @@ func _PersonalService_UndoDelete_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PersonalService_BeginTwoFactor_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BeginTwoFactorRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).BeginTwoFactor(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_BeginTwoFactor_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).BeginTwoFactor(ctx, req.(*BeginTwoFactorRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PersonalService_ConfirmTwoFactor_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ConfirmTwoFactorRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).ConfirmTwoFactor(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_ConfirmTwoFactor_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).ConfirmTwoFactor(ctx, req.(*ConfirmTwoFactorRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PersonalService_RenewRecoveryCodes_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenewRecoveryCodesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).RenewRecoveryCodes(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_RenewRecoveryCodes_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).RenewRecoveryCodes(ctx, req.(*RenewRecoveryCodesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PersonalService_EndTwoFactor_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndTwoFactorRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).EndTwoFactor(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_EndTwoFactor_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).EndTwoFactor(ctx, req.(*EndTwoFactorRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // PersonalService_ServiceDesc is the grpc.ServiceDesc for PersonalService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -806,6 +952,22 @@ var PersonalService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UndoDelete",
 			Handler:    _PersonalService_UndoDelete_Handler,
+		},
+		{
+			MethodName: "BeginTwoFactor",
+			Handler:    _PersonalService_BeginTwoFactor_Handler,
+		},
+		{
+			MethodName: "ConfirmTwoFactor",
+			Handler:    _PersonalService_ConfirmTwoFactor_Handler,
+		},
+		{
+			MethodName: "RenewRecoveryCodes",
+			Handler:    _PersonalService_RenewRecoveryCodes_Handler,
+		},
+		{
+			MethodName: "EndTwoFactor",
+			Handler:    _PersonalService_EndTwoFactor_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

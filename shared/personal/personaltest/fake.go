@@ -35,6 +35,11 @@ type Service struct {
 	ExportFunc             func(context.Context, personal.ExportRequest) (personal.Export, error)
 	DeleteFunc             func(context.Context, personal.DeleteRequest) (time.Time, error)
 	UndoDeleteFunc         func(context.Context, personal.UndoDeleteRequest) (int64, error)
+
+	BeginTwoFactorFunc     func(context.Context, personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error)
+	ConfirmTwoFactorFunc   func(context.Context, personal.ConfirmTwoFactorRequest) ([]string, error)
+	RenewRecoveryCodesFunc func(context.Context, personal.RenewRecoveryCodesRequest) ([]string, error)
+	EndTwoFactorFunc       func(context.Context, personal.EndTwoFactorRequest) error
 }
 
 var _ personal.Service = (*Service)(nil)
@@ -147,6 +152,26 @@ func (s *Service) UndoDelete(ctx context.Context, r personal.UndoDeleteRequest) 
 	return call(ctx, s.UndoDeleteFunc, r)
 }
 
+// BeginTwoFactor calls BeginTwoFactorFunc.
+func (s *Service) BeginTwoFactor(ctx context.Context, r personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error) {
+	return call(ctx, s.BeginTwoFactorFunc, r)
+}
+
+// ConfirmTwoFactor calls ConfirmTwoFactorFunc.
+func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) ([]string, error) {
+	return call(ctx, s.ConfirmTwoFactorFunc, r)
+}
+
+// RenewRecoveryCodes calls RenewRecoveryCodesFunc.
+func (s *Service) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecoveryCodesRequest) ([]string, error) {
+	return call(ctx, s.RenewRecoveryCodesFunc, r)
+}
+
+// EndTwoFactor calls EndTwoFactorFunc.
+func (s *Service) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) error {
+	return callNoResult(ctx, s.EndTwoFactorFunc, r)
+}
+
 // Administration is a fake [personal.Administration] that calls its functions, as
 // [Service] does.
 type Administration struct {
@@ -160,6 +185,7 @@ type Administration struct {
 	RevokeUserSessionsFunc func(context.Context, int64) error
 	DeleteUserFunc         func(context.Context, int64) error
 	AuditEntriesFunc       func(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error)
+	RemoveTwoFactorFunc    func(context.Context, int64) error
 }
 
 var _ personal.Administration = (*Administration)(nil)
@@ -212,6 +238,11 @@ func (a *Administration) DeleteUser(ctx context.Context, id int64) error {
 // AuditEntries calls AuditEntriesFunc.
 func (a *Administration) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
 	return call(ctx, a.AuditEntriesFunc, r)
+}
+
+// RemoveTwoFactor calls RemoveTwoFactorFunc.
+func (a *Administration) RemoveTwoFactor(ctx context.Context, id int64) error {
+	return callNoResult(ctx, a.RemoveTwoFactorFunc, id)
 }
 
 // Host is a fake [personal.Host] and [personal.Eraser] that records mails, events and

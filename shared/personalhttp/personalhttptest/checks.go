@@ -107,6 +107,10 @@ var endpoints = []endpoint{
 	{"POST", "export", "export", map[string]any{"password": "a"}},
 	{"POST", "delete", "delete", map[string]any{"password": "a"}},
 	{"POST", "delete_undo", "delete_undo", map[string]any{"token": "a"}},
+	{"POST", "two_factor", "two_factor", map[string]any{"password": "a"}},
+	{"POST", "two_factor_confirm", "two_factor_confirm", map[string]any{"code": "a"}},
+	{"POST", "two_factor_codes", "two_factor_codes", map[string]any{"password": "a", "code": "b"}},
+	{"POST", "two_factor_remove", "two_factor_remove", map[string]any{"password": "a", "code": "b"}},
 }
 
 func operationPaths(p *probe) {
@@ -590,7 +594,7 @@ func responseBodies(p *probe) {
 		s.Errorf("%s: got %d of %d fields in a response of %d bytes\n%s", a.what, len(fields), len(manyFields), len(a.body), adviceBody)
 	}
 	small := s.do(request{method: http.MethodPost, path: "auth/", header: header})
-	want := fmt.Sprintf(`"data":{"user_id":%d,"user_hash":"%s","user_profile":{"login":"%s","name":null,"email":"%s"},"email_verified":false}}`,
+	want := fmt.Sprintf(`"data":{"user_id":%d,"user_hash":"%s","user_profile":{"login":"%s","name":null,"email":"%s"},"email_verified":false,"two_factor":false}}`,
 		credentials.UserID, credentials.UserHash, login, profile.Email)
 	if !strings.HasPrefix(small.body, `{"success":1,"result":{"TYPE":"OK"`) || !strings.HasSuffix(small.body, want) {
 		s.Errorf("%s: got the body %s, want an envelope that ends with %s\n%s", small.what, small.body, want, adviceBody)

@@ -373,6 +373,11 @@ func (r *recorder) service() personal.Service {
 		DeleteFunc:             record[personal.DeleteRequest](r, "delete", time.Unix(0, 0)),
 		UndoDeleteFunc:         record[personal.UndoDeleteRequest](r, "delete_undo", credentials.UserID),
 
+		BeginTwoFactorFunc:     record[personal.BeginTwoFactorRequest](r, "two_factor", personal.TwoFactorSecret{Secret: "A", URI: "otpauth://totp/a"}),
+		ConfirmTwoFactorFunc:   record[personal.ConfirmTwoFactorRequest](r, "two_factor_confirm", []string{"A"}),
+		RenewRecoveryCodesFunc: record[personal.RenewRecoveryCodesRequest](r, "two_factor_codes", []string{"A"}),
+		EndTwoFactorFunc:       recordNoResult[personal.EndTwoFactorRequest](r, "two_factor_remove"),
+
 		FieldsFunc: func(ctx context.Context) ([]personal.Field, error) {
 			return record[struct{}](r, "fields", manyFields)(ctx, struct{}{})
 		},

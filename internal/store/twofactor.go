@@ -1,0 +1,199 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/throttle"
+)
+
+// useCode uses up a code in the transaction that it authorises. Of two transactions with
+// the same code, one waits for the other's lock and then finds the code used.
+func useCode(ctx context.Context, tx bun.Tx, accountID int64, code accounts.CodeUse) error {
+	switch {
+	case code.Step != 0:
+		return execOne(ctx, tx, accounts.ErrCodeUsed, `UPDATE personal_accounts SET two_factor_step = ?0
+			WHERE id = ?1 AND two_factor_step < ?0 AND two_factor_secret IS NOT NULL`, code.Step, accountID)
+	case code.Recovery != [32]byte{}:
+		return execOne(ctx, tx, accounts.ErrCodeUsed,
+			"DELETE FROM personal_recovery_codes WHERE account_id = ? AND digest = ?", accountID, code.Recovery[:])
+	}
+	return nil
+}
+
+// SetPendingFactor implements accounts.TwoFactorStore.
+func (s *Store) SetPendingFactor(ctx context.Context, p accounts.PendingFactor) error {
+	return s.inTx(ctx, "store a pending second factor", func(ctx context.Context, tx bun.Tx) error {
+		if err := s.lockCredentials(ctx, tx, p.AccountID, p.CredentialVersion); err != nil {
+			return err
+		}
+		return execOne(ctx, tx, accounts.ErrStale, `INSERT INTO personal_pending_factors (session_id, credential_version, secret, secret_key, created)
+			SELECT s.id, ?, ?, ?, ? FROM (SELECT id FROM personal_sessions WHERE id = ? AND account_id = ? ?) AS s WHERE TRUE
+			ON CONFLICT (session_id) DO UPDATE SET credential_version = excluded.credential_version,
+				secret = excluded.secret, secret_key = excluded.secret_key, created = excluded.created`,
+			p.CredentialVersion, p.Secret.Data, p.Secret.Key, at(s.Now()), p.SessionID, p.AccountID, s.forUpdate)
+	})
+}
+
+// lockCredentials locks an account. ErrStale if it has another credential version, is
+// disabled, or does not exist.
+func (s *Store) lockCredentials(ctx context.Context, tx bun.Tx, accountID, credentialVersion int64) error {
+	row, err := s.lockAccount(ctx, tx, accountID)
+	if err != nil {
+		return staleIfMissing(err)
+	}
+	if row.CredentialVersion != credentialVersion || row.Disabled {
+		return accounts.ErrStale
+	}
+	return nil
+}
+
+// PendingFactor implements accounts.TwoFactorStore.
+func (s *Store) PendingFactor(ctx context.Context, sessionID, credentialVersion int64, after time.Time) (secret accounts.Sealed, err error) {
+	err = s.scan(ctx, "find a pending second factor", s.read.NewRaw(`SELECT secret_key, secret FROM personal_pending_factors
+		WHERE session_id = ? AND credential_version = ? AND created > ?`, sessionID, credentialVersion, at(after)), &secret.Key, &secret.Data)
+	return secret, err
+}
+
+// EnableTwoFactor implements accounts.TwoFactorStore. No other session survives it, for
+// the reason given at ReplacePassword.
+func (s *Store) EnableTwoFactor(
+	ctx context.Context, p accounts.PendingFactor, step int64, recoveryCodes [][32]byte, jobs ...accounts.NewJob,
+) error {
+	return s.inTx(ctx, "enable a second factor", func(ctx context.Context, tx bun.Tx) error {
+		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts SET two_factor_secret = ?, two_factor_key = ?, two_factor_step = ?,
+				credential_version = credential_version + 1, updated = ?
+			WHERE id = ? AND credential_version = ? AND NOT disabled AND two_factor_secret IS NULL`,
+			p.Secret.Data, p.Secret.Key, step, at(s.Now()), p.AccountID, p.CredentialVersion)
+		if err != nil {
+			return err
+		}
+		err = execOne(ctx, tx, accounts.ErrStale, "DELETE FROM personal_pending_factors WHERE session_id = ? AND credential_version = ? AND secret = ?",
+			p.SessionID, p.CredentialVersion, p.Secret.Data)
+		if err != nil {
+			return err
+		}
+		if err := revokeAll(ctx, tx, p.AccountID, p.SessionID); err != nil {
+			return err
+		}
+		return s.replaceRecoveryCodes(ctx, tx, p.AccountID, recoveryCodes, jobs)
+	})
+}
+
+// replaceRecoveryCodes also stores the jobs. The account is locked.
+func (s *Store) replaceRecoveryCodes(ctx context.Context, tx bun.Tx, accountID int64, digests [][32]byte, jobs []accounts.NewJob) error {
+	writes := []schema.QueryAppender{removeRecoveryCodes(tx, accountID)}
+	for i := range digests {
+		writes = append(writes, tx.NewRaw("INSERT INTO personal_recovery_codes (account_id, digest) VALUES (?, ?)", accountID, digests[i][:]))
+	}
+	if err := execAll(ctx, tx, writes...); err != nil {
+		return err
+	}
+	return s.addJobs(ctx, tx, jobs)
+}
+
+func removeRecoveryCodes(tx bun.Tx, accountID int64) schema.QueryAppender {
+	return tx.NewRaw("DELETE FROM personal_recovery_codes WHERE account_id = ?", accountID)
+}
+
+// ReplaceRecoveryCodes implements accounts.TwoFactorStore.
+func (s *Store) ReplaceRecoveryCodes(
+	ctx context.Context, accountID, credentialVersion int64, code accounts.CodeUse, recoveryCodes [][32]byte, jobs ...accounts.NewJob,
+) error {
+	return s.inTx(ctx, "replace recovery codes", func(ctx context.Context, tx bun.Tx) error {
+		if err := s.lockCredentials(ctx, tx, accountID, credentialVersion); err != nil {
+			return err
+		}
+		if err := useCode(ctx, tx, accountID, code); err != nil {
+			return err
+		}
+		return s.replaceRecoveryCodes(ctx, tx, accountID, recoveryCodes, jobs)
+	})
+}
+
+// EndTwoFactor implements accounts.TwoFactorStore.
+func (s *Store) EndTwoFactor(
+	ctx context.Context, accountID, credentialVersion, keep int64, code accounts.CodeUse, jobs ...accounts.NewJob,
+) error {
+	return s.inTx(ctx, "end a second factor", func(ctx context.Context, tx bun.Tx) error {
+		if err := s.lockCredentials(ctx, tx, accountID, credentialVersion); err != nil {
+			return err
+		}
+		if err := useCode(ctx, tx, accountID, code); err != nil {
+			return err
+		}
+		if err := s.removeFactor(ctx, tx, accountID, 1); err != nil {
+			return err
+		}
+		if err := revokeAll(ctx, tx, accountID, keep); err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs)
+	})
+}
+
+// removeFactor removes the factor of a locked account and its recovery codes, and raises
+// the credential version.
+func (s *Store) removeFactor(ctx context.Context, tx bun.Tx, accountID, raise int64) error {
+	return execAll(ctx, tx,
+		tx.NewRaw(`UPDATE personal_accounts SET two_factor_secret = NULL, two_factor_key = '', two_factor_step = 0,
+			credential_version = credential_version + ?, updated = ? WHERE id = ?`, raise, at(s.Now()), accountID),
+		removeRecoveryCodes(tx, accountID))
+}
+
+// RemoveTwoFactor implements accounts.TwoFactorStore.
+func (s *Store) RemoveTwoFactor(ctx context.Context, accountID int64, jobs func(before accounts.Account) []accounts.NewJob) error {
+	return s.inTx(ctx, "remove a second factor", func(ctx context.Context, tx bun.Tx) error {
+		row, err := s.lockAccount(ctx, tx, accountID)
+		if err != nil || row.TwoFactorSecret == nil {
+			return err
+		}
+		if err := s.removeFactor(ctx, tx, accountID, 0); err != nil {
+			return err
+		}
+		if _, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ?", accountID); err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs(row.account()))
+	})
+}
+
+// ChargeExport implements accounts.ExportStore.
+func (s *Store) ChargeExport(
+	ctx context.Context, accountID int64, charges []throttle.Charge, code accounts.CodeUse, jobs ...accounts.NewJob,
+) error {
+	return s.inTx(ctx, "count an export", func(ctx context.Context, tx bun.Tx) error {
+		if err := useCode(ctx, tx, accountID, code); err != nil {
+			return err
+		}
+		if err := chargeAll(ctx, tx, charges, s.Now()); err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs)
+	})
+}
+
+// SecretsOfOtherKeys implements accounts.TwoFactorStore.
+func (s *Store) SecretsOfOtherKeys(ctx context.Context, key string, after int64, n int) ([]accounts.AccountSecret, error) {
+	var rows []accountRow
+	err := s.scan(ctx, "find secrets of other keys", s.read.NewSelect().Model(&rows).Column("id", "two_factor_secret", "two_factor_key").
+		Where("a.two_factor_secret IS NOT NULL").Where("a.two_factor_key <> ?", key).Where("a.id > ?", after).Order("a.id").Limit(int64(n)))
+	return convert(rows, func(r *accountRow) accounts.AccountSecret {
+		return accounts.AccountSecret{AccountID: r.ID, Secret: r.twoFactor().Secret}
+	}), err
+}
+
+// Reseal implements accounts.TwoFactorStore.
+func (s *Store) Reseal(ctx context.Context, accountID int64, from, to accounts.Sealed) error {
+	n, err := s.exec(ctx, "encrypt a secret with another key",
+		"UPDATE personal_accounts SET two_factor_secret = ?, two_factor_key = ? WHERE id = ? AND two_factor_secret = ?",
+		to.Data, to.Key, accountID, from.Data)
+	if err == nil && n == 0 {
+		return accounts.ErrStale
+	}
+	return err
+}

@@ -54,7 +54,7 @@ func TestCodes_ThirtyOf300GuessesAreJudgedInAnHour(t *testing.T) {
 	}
 }
 
-// A thief who has a session counts like one who signs in.
+// Sign-ins and operations of signed-in users count together.
 func TestCodes_LimitHoldsForAllOperationsTogether(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		u := enrolled(t, url)
@@ -74,7 +74,7 @@ func TestCodes_LimitHoldsForAllOperationsTogether(t *testing.T) {
 			t.Fatalf("got %d codes, want as many as the limit allows", tries)
 		}
 		u.wantTry(t, abroad, u.wrong(), personal.CodeTooManyAttempts)
-		u.wantTry(t, abroad, u.recoveryCode(), personal.CodeTooManyAttempts) // a right one, too
+		u.wantTry(t, abroad, u.recoveryCode(), personal.CodeTooManyAttempts) // correct, but refused
 		for operation, use := range uses {
 			if got := personal.CodeOf(use(abroad, u.f.service, u.in, u.code())); got != personal.CodeTooManyAttempts {
 				t.Errorf("%s: got %q, want a refusal by the limit", operation, got)
@@ -116,7 +116,7 @@ func TestConfirmTwoFactor_CountsAgainstTheLimitOfCodes(t *testing.T) {
 	wantCode(t, confirm(home, u.code()), "")
 }
 
-// Guesses with the right password use up the limits of guesses, but not those of right
+// Guesses with the correct password use up the limits of guesses, but not those of correct
 // passwords, which hold for the user's known addresses too.
 func TestSignIn_OnlyCompletedOnesAreRefundedWithASecondFactor(t *testing.T) {
 	f, h := guarded(t, testkit.SQLite(t))
@@ -134,7 +134,7 @@ func TestSignIn_OnlyCompletedOnesAreRefundedWithASecondFactor(t *testing.T) {
 	for range 13 { // a completed sign-in clears the limit
 		u.wantTry(t, at(t, abroad), "", personal.CodeCodeRequired)
 	}
-	u.wantTry(t, at(t, abroad), u.next(), personal.CodeTooManyAttempts) // of right passwords: two sign-ins were completed
+	u.wantTry(t, at(t, abroad), u.next(), personal.CodeTooManyAttempts) // of correct passwords: two sign-ins were completed
 }
 
 func TestSignIn_DisabledAccountWithASecondFactorIsCharged(t *testing.T) {
@@ -149,7 +149,7 @@ func TestSignIn_DisabledAccountWithASecondFactorIsCharged(t *testing.T) {
 	u.wantTry(t, at(t, abroad), "", personal.CodeTooManyAttempts)
 }
 
-// Whoever holds the mailbox must not get another ten codes for each recovery.
+// A thief of the mailbox must not get another ten codes for each recovery.
 func TestRecoverConfirm_MakesNoAddressKnownWithASecondFactor(t *testing.T) {
 	u := enrolled(t, testkit.SQLite(t))
 	f := u.f

@@ -105,6 +105,9 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		if err != nil {
 			return nil, &pluginrpc.PermanentError{Reason: "secret keys: " + err.Error()}
 		}
+		if id := keys.Primary(); id != "" {
+			log.InfoContext(ctx, "secret key for new secrets", slog.String("id", id))
+		}
 		hasher, err := password.New(s.password(), 0)
 		if err != nil {
 			return nil, &pluginrpc.PermanentError{Reason: "settings: password." + err.Error()}

@@ -14,6 +14,7 @@ import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
@@ -100,6 +101,13 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		case unknown != nil:
 			log.WarnContext(ctx, "settings that this version does not know are ignored", slog.Any("keys", unknown))
 		}
+		keys, err := seal.New(c.SecretKeys)
+		if err != nil {
+			return nil, &pluginrpc.PermanentError{Reason: "secret keys: " + err.Error()}
+		}
+		if id := keys.Primary(); id != "" {
+			log.InfoContext(ctx, "secret key for new secrets", slog.String("id", id))
+		}
 		hasher, err := password.New(s.password(), 0)
 		if err != nil {
 			return nil, &pluginrpc.PermanentError{Reason: "settings: password." + err.Error()}
@@ -123,14 +131,14 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 			checked = pluginrpc.Check{Name: "mail", Warning: c.LenientSettings, Reason: "mail.templates: " + err.Error()}
 		}
 		m := &module{
-			version: version, store: db, hasher: hasher, settings: s, unknown: unknown, texts: checked, settles: c.Settles,
+			version: version, store: db, hasher: hasher, keys: keys, settings: s, unknown: unknown, texts: checked, settles: c.Settles,
 			measured: measured, log: log, learn: make(chan struct{}, 1),
 		}
 		m.worker = &outbox.Worker{
 			Store: db, Log: log, KeepTrying: accounts.KeepTrying, Observe: measured.job, TracerProvider: spans,
 		}
 		rules := s.accounts()
-		rules.Mails = texts
+		rules.Mails, rules.Keys = texts, keys
 		m.service = accounts.New(rules, db, hasher, host, log, m.worker.Wake)
 		m.service.CountRejections(measured.rejection)
 		m.service.CountSuppressedMails(measured.suppression)

@@ -24,6 +24,7 @@ import (
 //	host.lock             locked while the host runs; holds its process number
 //	host.json             the address of the running host
 //	admin-token           grants access to /admin/api/
+//	secret.key            encrypts secrets of accounts; not with --no-secret-key
 //	user-fields.json      the schema of user fields
 //	mail/*.eml            mails that are kept instead of sent
 //	plugin-events.ndjson  plugin events, and .1 with older ones
@@ -74,7 +75,7 @@ func makeDataFolder(dir string, log *slog.Logger) error {
 
 // ours matches the names of files that a host or its administrator puts into the
 // folder, and events.ndjson, which earlier versions wrote.
-var ours = regexp.MustCompile(`\A(host\.(lock|json)|admin-token|user-fields\.json|mail|(plugin-)?events\.ndjson(\.1)?|` +
+var ours = regexp.MustCompile(`\A(host\.(lock|json)|admin-token|secret\.key|user-fields\.json|mail|(plugin-)?events\.ndjson(\.1)?|` +
 	`personal\.db(-wal|-shm)?|plugins|run|\.write-.*|[a-z]+\.toml)\z`)
 
 // isOurs reports whether the folder holds only our files. The mode of a

@@ -81,6 +81,7 @@ func TestOpenDataFolder_WiderModeIsNarrowed(t *testing.T) {
 		"an empty folder":                  {"", 0o700},
 		"the folder of a host":             {"host.lock", 0o700},
 		"a folder with a schema":           {"user-fields.json", 0o700},
+		"a folder with a secret key":       {"secret.key", 0o700},
 		"a folder with other files is not": {"letters.txt", 0o755},
 	} {
 		t.Run(name, func(t *testing.T) {

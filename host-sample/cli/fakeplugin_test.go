@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -89,6 +90,7 @@ func printManifest() {
 const (
 	refuses = "refuse"
 	away    = "database unavailable"
+	needs   = "need one secret key"
 )
 
 func buildFake(_ context.Context, c pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
@@ -97,6 +99,10 @@ func buildFake(_ context.Context, c pluginrpc.Configuration, host personal.Host)
 		return nil, &pluginrpc.PermanentError{Reason: "settings: session.idle: must be 1s or longer"}
 	case away:
 		return nil, errors.New("the database is unavailable")
+	case needs:
+		if len(c.SecretKeys) != 1 || len(c.SecretKeys[0]) != 32 {
+			return nil, &pluginrpc.PermanentError{Reason: fmt.Sprintf("got %d secret keys", len(c.SecretKeys))}
+		}
 	}
 	return &fakeModule{host: host, database: c.DatabaseURL}, nil
 }

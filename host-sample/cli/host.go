@@ -30,6 +30,7 @@ import (
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/secretkeys"
 )
 
 // sampleFields are the user fields of a new data folder.
@@ -50,7 +51,8 @@ type host struct {
 	callbacks *personalhost.Host
 	mails     *mailbox.Box // nil: mails are sent
 	catalogue *plugincatalogue.Catalogue
-	events    *pluginadmin.EventLog // of the plugin
+	events    *pluginadmin.EventLog    // of the plugin
+	keys      func() ([][]byte, error) // secret keys; nil: none
 	listener  net.Listener
 	url       string // of the listener
 	manager   *pluginmanager.Manager
@@ -87,6 +89,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		Host:        &callbacks{h.callbacks},
 		DatabaseURL: c.databaseURL,
 		SettingsFor: settingsSource(c.flags.Settings, h.url, c.relay == nil),
+		SecretKeys:  h.keys,
 		RunDir:      h.folder.path("run"),
 		Log:         log,
 		MemoryLimit: int64(c.flags.PluginMemory),
@@ -149,6 +152,11 @@ func (h *host) openFolder() (err error) {
 		return err
 	}
 	h.closers = append(h.closers, h.events.Close)
+	if !h.config.flags.NoSecretKey {
+		if err := h.openSecretKeys(); err != nil {
+			return err
+		}
+	}
 	h.callbacks = &personalhost.Host{Log: h.log}
 	if h.callbacks.Fields, err = fieldstore.Open(h.folder.path("user-fields.json"), sampleFields); err != nil {
 		return err
@@ -167,6 +175,20 @@ func (h *host) openFolder() (err error) {
 		return err
 	}
 	h.closers = append(h.closers, h.mails.Close)
+	return nil
+}
+
+// openSecretKeys creates the file of secret keys at the first start.
+func (h *host) openSecretKeys() error {
+	path := h.folder.path("secret.key")
+	created, err := secretkeys.Ensure(path)
+	if err != nil {
+		return err
+	}
+	if created {
+		h.log.Info("created a secret key: keep a copy of it, apart from backups of the database", "file", path)
+	}
+	h.keys = func() ([][]byte, error) { return secretkeys.ReadFile(path) }
 	return nil
 }
 

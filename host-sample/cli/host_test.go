@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/secretkeys"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -207,6 +209,66 @@ func TestHost_EndsWhenPluginRefusesSettings(t *testing.T) {
 	h := start(t, "--settings", settingsFile(t, refuses))
 	if code := h.wait(); code != 1 || !strings.Contains(h.log.String(), "session.idle: must be 1s or longer") {
 		t.Errorf("got exit code %d, want 1 and the reason; the log:\n%s", code, h.log)
+	}
+}
+
+func TestHost_FirstStartCreatesSecretKeyAndPluginGetsIt(t *testing.T) {
+	settings := filepath.Join(t.TempDir(), "settings.toml")
+	if err := os.WriteFile(settings, []byte(needs), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(t.TempDir(), "data")
+	file := filepath.Join(data, "secret.key")
+	var first [][]byte
+	for i, created := range []bool{true, false} {
+		h := start(t, "--data", data, "--settings", settings, "--log-level", "debug")
+		if code, body := h.send(http.MethodGet, "/api/v1/personal/fields/", ""); code != http.StatusOK {
+			t.Errorf("fields: got %d %s, want 200", code, body)
+		}
+		h.stop()
+		if code := h.wait(); code != 0 {
+			t.Errorf("got exit code %d, want 0; the log:\n%s", code, h.log)
+		}
+		keys, err := secretkeys.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = keys
+		}
+		if !bytes.Equal(keys[0], first[0]) || len(keys) != 1 {
+			t.Errorf("start %d: the file has %d keys, want that it keeps the first", i+1, len(keys))
+		}
+		log := h.log.String() + h.printed.String()
+		if strings.Contains(log, base64.StdEncoding.EncodeToString(first[0])) || strings.Contains(log, "created a secret key") != created {
+			t.Errorf("start %d: the log shows the key, or says that it was created: not %t", i+1, created)
+		}
+	}
+	code, _, stderr := runToEnd(t, "serve", "--data", data, "--addr", "127.0.0.1:0", "--settings", settings, "--no-secret-key")
+	if code != 1 || !strings.Contains(stderr, "got 0 secret keys") {
+		t.Errorf("with --no-secret-key: got exit code %d, standard error %q, want 1 and that the plugin gets no key", code, stderr)
+	}
+}
+
+func TestHost_WithoutSecretKeyCreatesNoFile(t *testing.T) {
+	h := start(t, "--no-secret-key")
+	if code, body := h.send(http.MethodGet, "/api/v1/personal/fields/", ""); code != http.StatusOK {
+		t.Errorf("fields: got %d %s, want 200", code, body)
+	}
+	if _, err := os.Stat(filepath.Join(h.data, "secret.key")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("secret.key: got %v, want not-exist", err)
+	}
+}
+
+func TestHost_RefusesDamagedSecretKey(t *testing.T) {
+	data := t.TempDir()
+	file := filepath.Join(data, "secret.key")
+	if err := os.WriteFile(file, []byte("# a key\nhunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := runToEnd(t, "serve", "--data", data, "--addr", "127.0.0.1:0", "--plugin", testBinary(t))
+	if code != 1 || !strings.Contains(stderr, file+":2: the line is not a key") || strings.Contains(stderr, "hunter2") {
+		t.Errorf("got exit code %d, standard error %q, want 1 and the file's line without its text", code, stderr)
 	}
 }
 

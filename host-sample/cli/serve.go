@@ -39,6 +39,7 @@ type serveCommand struct {
 	PluginFloor  string     `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started, or installed from a bundle: lower versions are refused even if they are signed."`
 	PluginMemory memorySize `env:"PERSONAL_PLUGIN_MEMORY" placeholder:"SIZE" help:"The memory limit of each plugin process, such as 512MiB; during a swap there are two processes. The limit is hard if the host has a delegated control group (cgroup v2); otherwise the plugin only collects garbage more often. Default: none."`
 	Settings     string     `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings file (TOML), which is read at every start of a plugin process."`
+	NoSecretKey  bool       `env:"PERSONAL_NO_SECRET_KEY" help:"Give the plugin no secret key: what needs one, such as second factors, does not exist. Otherwise DATA/secret.key is created at the first start and read at every start of a plugin process."`
 
 	SMTP             string `name:"smtp" env:"PERSONAL_SMTP" placeholder:"URL" help:"Mail relay: smtp://HOST:PORT (STARTTLS, plain on loopback) or smtps://HOST:PORT. Without one, mails are kept in DATA/mail. Set a URL with a password in the environment only."`
 	MailFrom         string `default:"personal@localhost" env:"PERSONAL_MAIL_FROM" placeholder:"ADDR" help:"Sender of mails (${default})."`

@@ -177,6 +177,7 @@ type Service struct {
 
 	sessionWrites throttle.Memory // by session id
 	useWarnings   throttle.Memory // one key: limits the log warnings about last uses that were not stored
+	keyWarnings   throttle.Memory // one key: limits the log errors about missing secret keys
 }
 
 var (

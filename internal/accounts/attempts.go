@@ -62,36 +62,51 @@ func (s Settings) KnownAddressLifetime() time.Duration {
 	return max(90*24*time.Hour, 2*s.SessionAbsolute)
 }
 
-// guess charges one password entered for a login or e-mail, and the further
-// charges. It returns the charges that may be refunded; the first one is that of
-// the login and the address. An attempt without anything to verify is refused like
-// any other, but is not charged.
+// attempt is one password entered for a login or e-mail.
+type attempt struct {
+	charges []throttle.Charge // may be refunded; the first one is that of the login and the address
+	known   bool              // the caller is at a known address of the account
+}
+
+// guess charges one password entered for the account that q finds, and the further
+// charges. An attempt without anything to verify is refused like any other, but is not
+// charged.
 //
 // It charges the login as typed, whether or not an account has it: a count shared
 // by a login and an e-mail would reveal that they belong to the same account.
-func (s *Service) guess(ctx context.Context, login string, verify bool, further []throttle.Charge) ([]throttle.Charge, error) {
+func (s *Service) guess(ctx context.Context, q AccountQuery, typed string, verify bool, further []throttle.Charge) (attempt, error) {
 	if !s.settings.Throttle.Enabled {
-		return nil, nil
+		return attempt{}, nil
 	}
-	limits, q := s.settings.Throttle, s.loginQuery(login)
-	target, from := cmp.Or(q.LoginKey, q.EmailKey, login), source(ctx)
-	known, err := s.store.IsKnownAddress(ctx, q, from, s.store.Now().Add(-s.settings.KnownAddressLifetime()))
+	limits := s.settings.Throttle
+	target, from := cmp.Or(q.LoginKey, q.EmailKey, typed), source(ctx)
+	known, err := s.isKnownAddress(ctx, q)
 	if err != nil {
-		return nil, fail("looking for a known address", err)
+		return attempt{}, err
 	}
-	attempt := append(s.limit(limits.Guess, "guess", from, target), s.perNetwork(ctx, "guess", limits.GuessAddress)...)
+	charges := append(s.limit(limits.Guess, "guess", from, target), s.perNetwork(ctx, "guess", limits.GuessAddress)...)
 	if known || target == "" {
 		// Not limited (a zero limit never refuses), but with a key and a query all the
 		// same: the response time must not reveal whose known address this is.
-		attempt = append(attempt, s.limit(throttle.Limit{}, "guess at a known address", from, target)...)
+		charges = append(charges, s.limit(throttle.Limit{}, "guess at a known address", from, target)...)
 	} else {
-		attempt = append(attempt, s.limit(limits.GuessAccount, "guess of", target)...)
+		charges = append(charges, s.limit(limits.GuessAccount, "guess of", target)...)
 	}
-	all := slices.Concat(attempt, further)
+	all := slices.Concat(charges, further)
 	if !verify {
-		return nil, s.checkLimits(ctx, all)
+		return attempt{known: known}, s.checkLimits(ctx, all)
 	}
-	return attempt, s.charge(ctx, all)
+	return attempt{charges: charges, known: known}, s.charge(ctx, all)
+}
+
+// isKnownAddress reports whether the caller is at a known address of the account that q
+// finds; never with throttling off, where it does not matter.
+func (s *Service) isKnownAddress(ctx context.Context, q AccountQuery) (bool, error) {
+	if !s.settings.Throttle.Enabled {
+		return false, nil
+	}
+	known, err := s.store.IsKnownAddress(ctx, q, source(ctx), s.store.Now().Add(-s.settings.KnownAddressLifetime()))
+	return known, fail("looking for a known address", err)
 }
 
 // limit returns the charge of one attempt, or nothing if throttling is off.
@@ -210,12 +225,13 @@ func (s *Service) refund(ctx context.Context, attempt []throttle.Charge) {
 }
 
 // refundAll takes back a right guess, and with it all guesses for the same login
-// from the same address.
-func (s *Service) refundAll(ctx context.Context, attempt []throttle.Charge) {
-	if len(attempt) > 0 {
-		attempt[0] = attempt[0].All()
+// from the same address, and the further charges.
+func (s *Service) refundAll(ctx context.Context, right attempt, further ...throttle.Charge) {
+	all := slices.Concat(right.charges, further)
+	if len(right.charges) > 0 {
+		all[0] = all[0].All()
 	}
-	s.refund(ctx, attempt)
+	s.refund(ctx, all)
 }
 
 // addKnownAddress stores the caller's address as a known address of the account,

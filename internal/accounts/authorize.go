@@ -90,7 +90,7 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 	require(&fields, "login", r.Login)
 	require(&fields, "password", r.Password)
 	invalid := fields.Err()
-	attempt, err := s.guess(ctx, r.Login, invalid == nil, s.perNetwork(ctx, "sign in", s.settings.Throttle.SignInAddress))
+	attempt, err := s.guess(ctx, s.loginQuery(r.Login), r.Login, invalid == nil, s.perNetwork(ctx, "sign in", s.settings.Throttle.SignInAddress))
 	if err != nil {
 		return personal.SignedIn{}, err
 	}
@@ -103,10 +103,12 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 		s.failed(ctx, r.Login, account.ID)
 		return personal.SignedIn{}, err
 	case err != nil: // the password has not been verified
-		s.refund(ctx, attempt)
+		s.refund(ctx, attempt.charges)
 		return personal.SignedIn{}, err
 	}
-	s.refundAll(ctx, attempt)
+	if !account.TwoFactor.On() { // otherwise only a completed sign-in is refunded
+		s.refundAll(ctx, attempt)
+	}
 	if code := account.refusal(); code != "" {
 		if err := s.charge(ctx, s.signInAccount(account.ID)); err != nil { // otherwise OpenSession charges it
 			return personal.SignedIn{}, err
@@ -114,7 +116,25 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 		s.failed(ctx, r.Login, account.ID)
 		return personal.SignedIn{}, refusal(code)
 	}
-	return s.signIn(ctx, account, rehash)
+	if !account.TwoFactor.On() {
+		return s.signIn(ctx, account, rehash, checkedCode{})
+	}
+	if r.Code == "" {
+		return personal.SignedIn{}, refusal(personal.CodeCodeRequired)
+	}
+	owner := codeOwner{id: account.ID, login: r.Login, email: account.Email, factor: account.TwoFactor, known: attempt.known}
+	code, err := s.checkCode(ctx, owner, r.Code)
+	var in personal.SignedIn
+	if err == nil {
+		in, err = s.signIn(ctx, account, rehash, code)
+	}
+	if s.wrongCode(ctx, owner, err) {
+		return personal.SignedIn{}, refusal(personal.CodeInvalidCode)
+	}
+	if err == nil {
+		s.refundAll(ctx, attempt, code.charges...)
+	}
+	return in, err
 }
 
 // loginQuery returns the query for a login as typed. A login with an @ finds the
@@ -172,8 +192,9 @@ func (s *Service) checkLogin(ctx context.Context, login, entered string) (accoun
 	return account, rehash, fail("rehashing a password", err)
 }
 
-// signIn opens a session for an account whose password was right.
-func (s *Service) signIn(ctx context.Context, found LoginAccount, rehash string) (personal.SignedIn, error) {
+// signIn opens a session for an account whose password was right. It returns
+// ErrCodeUsed as it is.
+func (s *Service) signIn(ctx context.Context, found LoginAccount, rehash string, code checkedCode) (personal.SignedIn, error) {
 	schema, err := s.userFields(ctx)
 	if err != nil {
 		return personal.SignedIn{}, err
@@ -192,9 +213,13 @@ func (s *Service) signIn(ctx context.Context, found LoginAccount, rehash string)
 			return s.notice(ctx, personal.ActorUser, mailtext.NewAddress, found.ID, found.Email.Address)
 		},
 		Locale:  mailLocale(ctx),
+		Code:    code.use,
 		Charges: s.signInAccount(found.ID),
-		Jobs:    []NewJob{s.event(ctx, personal.ActorUser, personal.EventSignedIn, found.ID)},
+		Jobs:    append([]NewJob{s.event(ctx, personal.ActorUser, personal.EventSignedIn, found.ID)}, code.jobs...),
 	})
+	if errors.Is(err, ErrCodeUsed) {
+		return personal.SignedIn{}, err
+	}
 	if errors.Is(err, ErrStale) {
 		// While this password was being verified it was changed, so it is wrong now; or
 		// the account was disabled or deleted.

@@ -1,6 +1,24 @@
 package accounts
 
-import "errors"
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/pquerna/otp/hotp"
+
+	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/shared/personal"
+)
 
 // TwoFactor is the second factor of an account. The zero value is none.
 type TwoFactor struct {
@@ -40,3 +58,219 @@ type CodeUse struct {
 // ErrCodeUsed means that a code was used before, or that no recovery code has the digest.
 // Nothing was written.
 var ErrCodeUsed = errors.New("the code was used")
+
+// errWrongCode means that a code is malformed or not the one of any time step that counts.
+var errWrongCode = errors.New("the code is wrong")
+
+// codeLimit limits the wrong codes of an account over all operations (HTTP contract,
+// section 5). A known address has the same limit once more.
+var codeLimit = throttle.Limit{Burst: 10, Every: 15 * time.Minute, Name: "code"}
+
+// codeOwner is the account whose code is checked.
+type codeOwner struct {
+	id     int64
+	login  string // as typed, or its key: reports of wrong codes name it like wrong passwords
+	email  Email
+	factor TwoFactor
+	known  bool // the caller is at a known address of the account
+}
+
+// owner returns the caller as the owner of a code; known as guess returns it.
+func (who caller) owner(known bool) codeOwner {
+	a := who.account
+	return codeOwner{id: a.ID, login: a.LoginKey, email: a.Email, factor: a.TwoFactor, known: known}
+}
+
+// checkedCode is a code that may authorise an operation. Whether it was used before, the
+// operation's transaction decides. The zero value is for an account without a second
+// factor.
+type checkedCode struct {
+	owner   codeOwner
+	use     CodeUse
+	charges []throttle.Charge // refunded when the operation is completed
+	jobs    []NewJob          // that report the use of a recovery code
+}
+
+// checkCode charges a code of an account that has a second factor, and checks it as far as
+// that is possible without using it up. Without the key of the secret a time-based code
+// is refused as unavailable, and not charged: it has not been judged. Recovery codes need
+// no key. The error is errWrongCode for a wrong code.
+func (s *Service) checkCode(ctx context.Context, owner codeOwner, entered string) (checkedCode, error) {
+	c := checkedCode{owner: owner, charges: s.chargesOfCode(ctx, owner)}
+	code, digest := parseCode(entered)
+	if code != "" && !s.hasKey(ctx, owner.factor.Secret.Key) {
+		return c, &personal.Error{Code: personal.CodeUnavailable, RetryAfter: retryAfter}
+	}
+	if err := s.charge(ctx, c.charges); err != nil {
+		return c, err
+	}
+	if code == "" && digest == [32]byte{} {
+		return c, errWrongCode
+	}
+	if code == "" {
+		c.use.Recovery = digest
+		c.jobs = s.reports(ctx, personal.ActorUser, personal.EventRecoveryCodeUsed, mailtext.RecoveryCodeUsed, owner.id, owner.email)
+		return c, nil
+	}
+	step, err := s.stepOf(owner.id, owner.factor, code)
+	c.use.Step = step
+	return c, err
+}
+
+// requireCode adds a field error if the account has a second factor and the code is missing.
+func requireCode(invalid *personal.FieldErrors, a Account, entered string) {
+	if a.TwoFactor.On() {
+		require(invalid, "code", entered)
+	}
+}
+
+// confirmCode is checkCode for an operation of a signed-in user of which nothing else is
+// wrong; known as guess returns it. Without a second factor it ignores the code.
+func (s *Service) confirmCode(ctx context.Context, who caller, known bool, entered string) (checkedCode, error) {
+	if !who.account.TwoFactor.On() {
+		return checkedCode{}, nil
+	}
+	c, err := s.checkCode(ctx, who.owner(known), entered)
+	return c, s.refusedCode(ctx, c.owner, err)
+}
+
+// refusedCode turns a wrong code into the field error of an operation of a signed-in user.
+// Any other error stays as it is.
+func (s *Service) refusedCode(ctx context.Context, owner codeOwner, err error) error {
+	if !s.wrongCode(ctx, owner, err) {
+		return err
+	}
+	var invalid personal.FieldErrors
+	invalid.Add("code", personal.FieldErrorMismatch)
+	return invalid.Err()
+}
+
+// authorized ends an operation of a signed-in user that the code has authorised; err is
+// the outcome of its write. A completed operation wakes the worker and refunds the code.
+func (s *Service) authorized(ctx context.Context, c checkedCode, doing string, err error) error {
+	err = s.refusedCode(ctx, c.owner, err)
+	switch {
+	case err == nil:
+		s.refund(ctx, c.charges)
+		s.wake()
+		return nil
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrStale):
+		return refusal(personal.CodeUnauthenticated)
+	}
+	return s.notStored(ctx, doing, err)
+}
+
+// wrongCode reports whether err says that a code is wrong or was used before. If so, it is
+// reported like a wrong password.
+func (s *Service) wrongCode(ctx context.Context, owner codeOwner, err error) bool {
+	if !errors.Is(err, errWrongCode) && !errors.Is(err, ErrCodeUsed) {
+		return false
+	}
+	s.failed(ctx, owner.login, owner.id)
+	return true
+}
+
+// chargesOfCode are the charges of one code.
+func (s *Service) chargesOfCode(ctx context.Context, owner codeOwner) []throttle.Charge {
+	key := []string{"code of", strconv.FormatInt(owner.id, 10)}
+	if owner.known {
+		key = append(key, source(ctx))
+	}
+	return s.limit(codeLimit, key...)
+}
+
+// hasKey reports whether there is the key of a stored secret, and logs once a minute that
+// one is missing: users cannot sign in with their apps.
+func (s *Service) hasKey(ctx context.Context, key string) bool {
+	if s.settings.Keys != nil && s.settings.Keys.Has(key) {
+		return true
+	}
+	if s.keyWarnings.Take(0, oncePerMinute, s.store.Now()) == 0 {
+		s.log.ErrorContext(ctx, "the secret key of second factors is missing; their codes are refused", slog.String("key_id", key))
+	}
+	return false
+}
+
+// stepOf returns the time step of a code of 6 digits. errWrongCode if it has none that
+// counts.
+func (s *Service) stepOf(accountID int64, factor TwoFactor, code string) (int64, error) {
+	secret, err := s.settings.Keys.Open(accountID, factor.Secret.Key, factor.Secret.Data)
+	if err != nil {
+		return 0, fail("decrypting the secret of a second factor", err)
+	}
+	return matchStep(secret, code, s.store.Now(), factor.Step)
+}
+
+// Time-based codes (RFC 6238, section 4): authenticator apps support these values best.
+const (
+	codePeriod = 30 // seconds
+	codeDigits = 6
+	codeDrift  = 1 // time steps that the clock of a device may be ahead or behind
+)
+
+// matchStep returns the oldest time step above last that has the code and is at most
+// codeDrift from now. errWrongCode if there is none. Its duration does not depend on the
+// secret or the code.
+func matchStep(secret []byte, code string, now time.Time, last int64) (step int64, err error) {
+	current := now.Unix() / codePeriod
+	for candidate := current + codeDrift; candidate >= current-codeDrift; candidate-- {
+		right, err := hotp.GenerateCode(unpadded.EncodeToString(secret), uint64(candidate))
+		if err != nil {
+			return 0, fail("computing a code", err)
+		}
+		if subtle.ConstantTimeCompare([]byte(right), []byte(code)) == 1 && candidate > last {
+			step = candidate
+		}
+	}
+	if step == 0 {
+		return 0, errWrongCode
+	}
+	return step, nil
+}
+
+// unpadded is how authenticator apps read secrets, and recovery codes are written.
+var unpadded = base32.StdEncoding.WithPadding(base32.NoPadding)
+
+const (
+	recoveryCodes     = 10 // of an account
+	recoveryCodeBytes = 15
+	recoveryCodeGroup = 4 // characters between two hyphens
+)
+
+// parseCode returns a time-based code or the digest of a recovery code, in any case and
+// with or without spaces and hyphens; neither if it is malformed.
+func parseCode(entered string) (code string, recovery [32]byte) {
+	normal := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r) || unicode.Is(unicode.Dash, r):
+			return -1
+		case 'a' <= r && r <= 'z':
+			return r - 'a' + 'A'
+		}
+		return r
+	}, entered)
+	if len(normal) == codeDigits && strings.Trim(normal, "0123456789") == "" {
+		return normal, recovery
+	}
+	// The decoder skips line breaks, which are not left here.
+	if secret, err := unpadded.DecodeString(normal); err == nil && len(secret) == recoveryCodeBytes {
+		return "", sha256.Sum256([]byte(normal))
+	}
+	return "", recovery
+}
+
+// newRecoveryCodes returns codes as users see them, and the digests to store.
+func newRecoveryCodes() (codes []string, digests [][32]byte) {
+	for range recoveryCodes {
+		var secret [recoveryCodeBytes]byte
+		_, _ = rand.Read(secret[:]) // it never fails
+		text := unpadded.EncodeToString(secret[:])
+		digests = append(digests, sha256.Sum256([]byte(text)))
+		code := text[:recoveryCodeGroup]
+		for rest := text[recoveryCodeGroup:]; rest != ""; rest = rest[recoveryCodeGroup:] {
+			code += "-" + rest[:recoveryCodeGroup]
+		}
+		codes = append(codes, code)
+	}
+	return codes, digests
+}

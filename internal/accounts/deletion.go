@@ -59,17 +59,20 @@ func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Ti
 	if err != nil {
 		return time.Time{}, err
 	}
-	if err := s.confirmPassword(ctx, who, attempt, r.FieldErrors, r.Password); err != nil {
+	code, err := s.confirm(ctx, who, attempt, r.FieldErrors, r.Password, r.Code)
+	if err != nil {
 		return time.Time{}, err
 	}
 	id, version, now := who.account.ID, who.account.CredentialVersion, s.store.Now()
 	request := newMailRequest(ctx)
 	request.Address = personal.CallFrom(ctx).Address
 	eraseAt := now.Add(s.settings.DeletionGrace)
-	err = s.store.RequestDeletion(ctx, id, version, eraseAt, CodeUse{},
+	jobs := []NewJob{
 		s.event(ctx, personal.ActorUser, personal.EventDeletionRequested, id),
-		jobOf(ctx, id, KindDeletion, deletionJob{AccountID: id, Version: version + 1, Time: now, mailRequest: request}))
-	if err := s.committed(personal.CodeUnauthenticated, "deleting an account", err); err != nil {
+		jobOf(ctx, id, KindDeletion, deletionJob{AccountID: id, Version: version + 1, Time: now, mailRequest: request}),
+	}
+	err = s.store.RequestDeletion(ctx, id, version, eraseAt, code.use, append(jobs, code.jobs...)...)
+	if err := s.authorized(ctx, code, "deleting an account", err); err != nil {
 		return time.Time{}, err
 	}
 	return eraseAt.UTC(), nil

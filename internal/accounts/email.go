@@ -12,11 +12,11 @@ import (
 
 // EmailStore requests and confirms e-mail changes.
 type EmailStore interface {
-	// RequestEmail stores the job of an e-mail change and uses up the code. ErrNotFound;
+	// RequestEmail stores the jobs of an e-mail change and uses up the code. ErrNotFound;
 	// ErrCodeUsed; *TakenError if the new e-mail is another account's, which makes the
 	// charges in the same transaction and leaves the code unused, or *WaitError if they
 	// are refused.
-	RequestEmail(ctx context.Context, accountID int64, newEmailKey string, code CodeUse, change NewJob, onTaken ...throttle.Charge) error
+	RequestEmail(ctx context.Context, accountID int64, newEmailKey string, code CodeUse, jobs []NewJob, onTaken ...throttle.Charge) error
 	// RedeemEmail uses up an e-mail token: it sets the account's e-mail as confirmed,
 	// changes the login along if that is the old e-mail, voids every token and stores
 	// the jobs. ErrNotFound if the token is void, expired or unknown by now, or the account
@@ -41,15 +41,20 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 		return err
 	}
 	invalid := maps.Clone(r.FieldErrors)
-	email, code := ParseEmail(r.Email)
-	check(&invalid, "email", code)
+	email, wrong := ParseEmail(r.Email)
+	check(&invalid, "email", wrong)
+	requireCode(&invalid, who.account, r.Code)
 	guessed, err := s.confirmIdentity(ctx, who.account, &invalid, "password", r.Password)
 	if err == nil {
 		err = invalid.Err()
 	}
+	var code checkedCode
+	if err == nil {
+		code, err = s.confirmCode(ctx, who, attempt.known, r.Code)
+	}
 	if err != nil {
 		if !guessed {
-			s.refund(ctx, attempt)
+			s.refund(ctx, attempt.charges)
 		}
 		return err
 	}
@@ -60,19 +65,12 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	change.Replaces = true // a mistyped address may never accept its mail
 	// A mail that could not be redeemed is not sent. Whether the address is still free
 	// at confirmation, the database decides then.
-	err = s.store.RequestEmail(ctx, who.account.ID, email.Key, CodeUse{}, change, s.takenEmail(ctx, false)...)
+	err = s.store.RequestEmail(ctx, who.account.ID, email.Key, code.use, append([]NewJob{change}, code.jobs...), s.takenEmail(ctx, false)...)
 	var taken *TakenError
 	if !errors.As(err, &taken) { // learning that an address is taken also costs a guess
-		s.refund(ctx, attempt)
+		s.refund(ctx, attempt.charges)
 	}
-	if errors.Is(err, ErrNotFound) {
-		return refusal(personal.CodeUnauthenticated)
-	}
-	if err != nil {
-		return s.notStored(ctx, "requesting an e-mail change", err)
-	}
-	s.wake()
-	return nil
+	return s.authorized(ctx, code, "requesting an e-mail change", err)
 }
 
 // sendEmailToken mails a token to the new address, unless the account's e-mail or
@@ -119,9 +117,5 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 // emailChanged are the jobs that follow a change: the event, and the notice to the
 // old address, whose owner may not have made the change.
 func (s *Service) emailChanged(ctx context.Context, by personal.Actor, account Account) []NewJob {
-	jobs := []NewJob{s.event(ctx, by, personal.EventEmailChanged, account.ID)}
-	if account.Email.Key != "" {
-		jobs = append(jobs, s.notice(ctx, by, mailtext.EmailChanged, account.ID, account.Email.Address)...)
-	}
-	return jobs
+	return s.reports(ctx, by, personal.EventEmailChanged, mailtext.EmailChanged, account.ID, account.Email)
 }

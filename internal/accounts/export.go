@@ -37,22 +37,22 @@ func (s *Service) Export(ctx context.Context, r personal.ExportRequest) (persona
 	}
 	exports := s.limit(exportLimit, "export of", strconv.FormatInt(who.account.ID, 10))
 	if err := s.checkLimits(ctx, exports); err != nil {
-		s.refund(ctx, attempt)
+		s.refund(ctx, attempt.charges)
 		return personal.Export{}, err
 	}
-	if err := s.confirmPassword(ctx, who, attempt, r.FieldErrors, r.Password); err != nil {
+	code, err := s.confirm(ctx, who, attempt, r.FieldErrors, r.Password, r.Code)
+	if err != nil {
 		return personal.Export{}, err
 	}
 	export, err := s.readExport(ctx, who)
 	if err != nil {
 		return personal.Export{}, err
 	}
-	event := s.event(ctx, personal.ActorUser, personal.EventExported, who.account.ID)
-	err = s.store.ChargeExport(ctx, who.account.ID, exports, CodeUse{}, event)
-	if err := s.admit(ctx, "counting an export", err); err != nil {
+	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventExported, who.account.ID)}
+	err = s.store.ChargeExport(ctx, who.account.ID, exports, code.use, append(jobs, code.jobs...)...)
+	if err := s.authorized(ctx, code, "counting an export", err); err != nil {
 		return personal.Export{}, err
 	}
-	s.wake()
 	return export, nil
 }
 
@@ -144,9 +144,10 @@ func (s *Service) addEvents(ctx context.Context, e *personal.Export) error {
 func OwnAddress(e personal.Event) string {
 	switch e.Type {
 	case personal.EventRegistered, personal.EventSignedIn, personal.EventPasswordChanged, personal.EventRecovered,
-		personal.EventExported, personal.EventDeletionRequested, personal.EventDeletionUndone:
+		personal.EventExported, personal.EventDeletionRequested, personal.EventDeletionUndone,
+		personal.EventTwoFactorOn, personal.EventRecoveryCodes, personal.EventRecoveryCodeUsed:
 		return e.Address
-	case personal.EventEmailChanged, personal.EventEmailVerified:
+	case personal.EventEmailChanged, personal.EventEmailVerified, personal.EventTwoFactorOff:
 		if e.Actor == personal.ActorUser {
 			return e.Address
 		}

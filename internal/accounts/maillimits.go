@@ -48,10 +48,13 @@ type MailLimit struct {
 const MailWindow = 24 * time.Hour
 
 // ownMailLimit says which kinds have limits of their own: mails that others must not be
-// able to suppress by using up the common limit.
+// able to suppress by using up the common limit. A thief who knows the password could do
+// that with sign-ins from many addresses, before they use a recovery code, or enrol or
+// remove a second factor.
 func ownMailLimit(k mailtext.Kind) bool {
 	switch k {
-	case mailtext.Recovery, mailtext.EmailChange, mailtext.PasswordChanged, mailtext.Recovered, mailtext.EmailChanged, mailtext.Deletion:
+	case mailtext.Recovery, mailtext.EmailChange, mailtext.PasswordChanged, mailtext.Recovered, mailtext.EmailChanged, mailtext.Deletion,
+		mailtext.TwoFactorOn, mailtext.TwoFactorOff, mailtext.RecoveryCodes, mailtext.RecoveryCodeUsed:
 		return true
 	}
 	return false

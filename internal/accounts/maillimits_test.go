@@ -124,6 +124,22 @@ func deleteAgain(t *testing.T, f *fixture) func(int) {
 	}
 }
 
+// changeTheFactor stores notices as the operations do that turn a second factor on, use
+// it or remove it: a code for each would take longer.
+func changeTheFactor(kind mailtext.Kind) flood {
+	return func(t *testing.T, f *fixture) func(int) {
+		id := f.register(t, "ada").Credentials.UserID
+		return func(i int) {
+			err := f.store.Enqueue(t.Context(), accounts.NewJob{
+				Kind: accounts.KindNotice, AccountID: id, Payload: fmt.Appendf(nil, `{"kind":%q,"mail_id":"%s-%d"}`, kind, kind, i),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 func TestMailLimits_NoOperationFloodsAnAddress(t *testing.T) {
 	type peaks map[time.Duration]int // the most mails within a period
 	own, common := peaks{time.Minute: 1, time.Hour: 5}, peaks{time.Hour: 10, 24 * time.Hour: 30}
@@ -145,6 +161,10 @@ func TestMailLimits_NoOperationFloodsAnAddress(t *testing.T) {
 		"changes to the address":           {mailtext.EmailChange, newFixture, changeToAddress, 60, 3 * time.Minute, own},
 		"changes from the address":         {mailtext.EmailChanged, newFixture, changeFromAddress, 60, 3 * time.Minute, tagged},
 		"changes of the password":          {mailtext.PasswordChanged, newFixture, changePasswordAgain, 60, 3 * time.Minute, own},
+		"second factors turned on":         {mailtext.TwoFactorOn, newFixture, changeTheFactor(mailtext.TwoFactorOn), 60, 3 * time.Minute, own},
+		"second factors removed":           {mailtext.TwoFactorOff, newFixture, changeTheFactor(mailtext.TwoFactorOff), 60, 3 * time.Minute, own},
+		"renewals of recovery codes":       {mailtext.RecoveryCodes, newFixture, changeTheFactor(mailtext.RecoveryCodes), 60, 3 * time.Minute, own},
+		"uses of recovery codes":           {mailtext.RecoveryCodeUsed, newFixture, changeTheFactor(mailtext.RecoveryCodeUsed), 60, 3 * time.Minute, own},
 		"deletions":                        {mailtext.Deletion, requiring, deleteAgain, 60, 3 * time.Minute, peaks{time.Minute: 2, time.Hour: 5}},
 		"verifications of an account":      {mailtext.Verification, requiring, verifyAgain, 60, 3 * time.Minute, own},
 		"registrations":                    {mailtext.Verification, requiring, registerAgain, 300, 5 * time.Minute, peaks{time.Minute: 1, time.Hour: 5, 24 * time.Hour: 15}},

@@ -33,6 +33,18 @@ func (s *Service) notice(ctx context.Context, by personal.Actor, kind mailtext.K
 	return []NewJob{jobOf(ctx, accountID, KindNotice, noticeJob{Kind: kind, To: to, Time: s.store.Now(), mailRequest: request})}
 }
 
+// reports are the jobs that report what happened to an account: the event and, if the
+// account has an e-mail, the notice.
+func (s *Service) reports(
+	ctx context.Context, by personal.Actor, event personal.EventType, notice mailtext.Kind, accountID int64, to Email,
+) []NewJob {
+	jobs := []NewJob{s.event(ctx, by, event, accountID)}
+	if to.Key != "" {
+		jobs = append(jobs, s.notice(ctx, by, notice, accountID, to.Address)...)
+	}
+	return jobs
+}
+
 // sendNotice mails a notice in the account's language. An account without an address
 // gets none, and a deleted one leaves none. The jobs of release 0.1.0 have no account.
 func (s *Service) sendNotice(ctx context.Context, accountID int64, n noticeJob) error {

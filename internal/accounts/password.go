@@ -27,9 +27,10 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 		return personal.Credentials{}, err
 	}
 	invalid := maps.Clone(r.FieldErrors)
+	requireCode(&invalid, who.account, r.Code)
 	guessed, err := s.confirmIdentity(ctx, who.account, &invalid, "old_password", r.OldPassword)
 	if !guessed {
-		s.refund(ctx, attempt)
+		s.refund(ctx, attempt.charges)
 	}
 	if err != nil {
 		return personal.Credentials{}, err
@@ -38,46 +39,47 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 	if err := invalid.Err(); err != nil {
 		return personal.Credentials{}, err
 	}
+	code, err := s.confirmCode(ctx, who, attempt.known, r.Code)
+	if err != nil {
+		return personal.Credentials{}, err
+	}
 	hash, err := s.hasher.Hash(ctx, hashSource(ctx), prepared)
 	if err != nil {
 		return personal.Credentials{}, fail("hashing a password", err)
 	}
-	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventPasswordChanged, who.account.ID)}
-	if who.account.Email.Key != "" {
-		jobs = append(jobs, s.notice(ctx, personal.ActorUser, mailtext.PasswordChanged, who.account.ID, who.account.Email.Address)...)
-	}
+	jobs := s.reports(ctx, personal.ActorUser, personal.EventPasswordChanged, mailtext.PasswordChanged, who.account.ID, who.account.Email)
 	keep, secret := s.newSession(ctx, who.account.ID)
 	keep.ID = who.session.ID
-	err = s.store.ReplacePassword(ctx, who.account.ID, who.account.CredentialVersion, hash, keep, CodeUse{}, jobs...)
-	if err := s.committed(personal.CodeUnauthenticated, "replacing a password", err); err != nil {
+	err = s.store.ReplacePassword(ctx, who.account.ID, who.account.CredentialVersion, hash, keep, code.use, append(jobs, code.jobs...)...)
+	if err := s.authorized(ctx, code, "replacing a password", err); err != nil {
 		return personal.Credentials{}, err
 	}
 	return credentials(who.account.ID, keep.Selector, secret), nil
 }
 
 // identifyGuess identifies the caller of an operation that also requires their
-// password, and charges the attempt and the further charges. It returns the charges
-// that may be refunded. A throttled attempt is refused for every caller; an attempt
+// password, and charges the attempt and the further charges. A throttled attempt is refused for every caller; an attempt
 // without an identity or a password tests nothing and costs nothing.
 func (s *Service) identifyGuess(
 	ctx context.Context, c personal.Credentials, entered string, further []throttle.Charge,
-) (caller, []throttle.Charge, error) {
+) (caller, attempt, error) {
 	who, identity := s.identify(ctx, c, WholeAccount)
 	if identity != nil && personal.CodeOf(identity) != personal.CodeUnauthenticated {
-		return caller{}, nil, identity
+		return caller{}, attempt{}, identity
 	}
-	attempt, err := s.guess(ctx, who.account.LoginKey, identity == nil && entered != "", further)
+	key := who.account.LoginKey
+	guess, err := s.guess(ctx, AccountQuery{LoginKey: key}, key, identity == nil && entered != "", further)
 	if err != nil {
-		return caller{}, nil, err
+		return caller{}, attempt{}, err
 	}
 	if identity != nil {
-		return caller{}, nil, identity
+		return caller{}, attempt{}, identity
 	}
 	if err := s.chargeWrite(ctx, who); err != nil {
-		s.refund(ctx, attempt)
-		return caller{}, nil, err
+		s.refund(ctx, guess.charges)
+		return caller{}, attempt{}, err
 	}
-	return who, attempt, nil
+	return who, guess, nil
 }
 
 // confirmIdentity adds a field error unless the entered password is the account's.
@@ -99,18 +101,32 @@ func (s *Service) confirmIdentity(ctx context.Context, a Account, invalid *perso
 	return !result.Match, nil
 }
 
-// confirmPassword is confirmIdentity for an operation that has no other parameters. It
-// returns all field errors, and refunds the attempt unless it was a wrong guess.
-func (s *Service) confirmPassword(ctx context.Context, who caller, attempt []throttle.Charge, found personal.FieldErrors, entered string) error {
+// confirmPassword is confirmIdentity for an operation that checks no other parameters. It
+// returns all field errors with those that were found before, and refunds the attempt
+// unless it was a wrong guess.
+func (s *Service) confirmPassword(ctx context.Context, who caller, guess attempt, found personal.FieldErrors, entered string) error {
 	invalid := maps.Clone(found)
 	guessed, err := s.confirmIdentity(ctx, who.account, &invalid, "password", entered)
 	if !guessed {
-		s.refund(ctx, attempt)
+		s.refund(ctx, guess.charges)
 	}
 	if err != nil {
 		return err
 	}
 	return invalid.Err()
+}
+
+// confirm is confirmPassword, and then confirmCode, for an operation that needs a code if
+// there is a second factor.
+func (s *Service) confirm(
+	ctx context.Context, who caller, guess attempt, found personal.FieldErrors, entered, code string,
+) (checkedCode, error) {
+	invalid := maps.Clone(found)
+	requireCode(&invalid, who.account, code)
+	if err := s.confirmPassword(ctx, who, guess, invalid, entered); err != nil {
+		return checkedCode{}, err
+	}
+	return s.confirmCode(ctx, who, guess.known, code)
 }
 
 // newPassword checks a new password and its confirmation and returns it prepared

@@ -125,13 +125,14 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if err != nil {
 		return 0, fail("hashing a password", err)
 	}
-	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventRecovered, account.ID)}
-	jobs = append(jobs, s.notice(ctx, personal.ActorUser, mailtext.Recovered, account.ID, account.Email.Address)...)
+	jobs := s.reports(ctx, personal.ActorUser, personal.EventRecovered, mailtext.Recovered, account.ID, account.Email)
 	if !account.EmailVerified { // the token has reached it
 		jobs = append(jobs, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
 	}
 	err = s.store.RedeemRecovery(ctx, digest, hash, jobs...)
-	if err == nil {
+	// With a second factor, a known address allows more codes: it needs a sign-in, because
+	// the caller may only have got hold of the mailbox.
+	if err == nil && !account.TwoFactor.On() {
 		s.addKnownAddress(ctx, account.ID) // so that others' guesses do not lock the user out here
 	}
 	if err := s.committed(personal.CodeInvalidToken, "redeeming a recovery token", err); err != nil {

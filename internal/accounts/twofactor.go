@@ -2,8 +2,14 @@ package accounts
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"net/url"
+	"strings"
 	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -65,27 +71,181 @@ type AccountSecret struct {
 // called at any time.
 func (s *Service) OfferTwoFactor(on bool) { s.offered.Store(on) }
 
+// pendingLifetime is how long a secret waits to be confirmed (HTTP contract, section 3).
+const pendingLifetime = 10 * time.Minute
+
+// secretBytes is the size of a secret (RFC 4226, section 4, recommends 160 bits).
+const secretBytes = 20
+
+// offersTwoFactor returns not_found unless second factors can be switched on and off.
+func (s *Service) offersTwoFactor() error {
+	if !s.offered.Load() || s.settings.Keys == nil || s.settings.Keys.Primary() == "" {
+		return refusal(personal.CodeNotFound)
+	}
+	return nil
+}
+
+// mayEnrol refuses an account whose e-mail must be verified first: a recovery and the
+// notices of changes go there.
+func (s *Service) mayEnrol(a Account) error {
+	if s.verifies() && (a.Email.Key == "" || !a.EmailVerified) {
+		return refusal(personal.CodeEmailUnverified)
+	}
+	return nil
+}
+
 // BeginTwoFactor implements [personal.Service].
-func (s *Service) BeginTwoFactor(context.Context, personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error) {
-	return personal.TwoFactorSecret{}, refusal(personal.CodeNotFound)
+func (s *Service) BeginTwoFactor(ctx context.Context, r personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error) {
+	if err := s.offersTwoFactor(); err != nil {
+		return personal.TwoFactorSecret{}, err
+	}
+	who, attempt, err := s.identifyGuess(ctx, r.Credentials, r.Password, nil)
+	if err != nil {
+		return personal.TwoFactorSecret{}, err
+	}
+	if err := s.mayEnrol(who.account); err != nil {
+		s.refund(ctx, attempt.charges)
+		return personal.TwoFactorSecret{}, err
+	}
+	if err := s.confirmPassword(ctx, who, attempt, r.FieldErrors, r.Password); err != nil {
+		return personal.TwoFactorSecret{}, err
+	}
+	if who.account.TwoFactor.On() {
+		return personal.TwoFactorSecret{}, refusal(personal.CodeTwoFactorOn)
+	}
+	var secret [secretBytes]byte
+	_, _ = rand.Read(secret[:]) // it never fails
+	key, data := s.settings.Keys.Seal(who.account.ID, secret[:])
+	err = s.store.SetPendingFactor(ctx, pendingFactor(who, Sealed{Key: key, Data: data}))
+	if err != nil {
+		return personal.TwoFactorSecret{}, failWith(personal.CodeUnauthenticated, "storing a pending second factor", err)
+	}
+	return twoFactorSecret(s.settings.TwoFactorIssuer, who.account.Login, secret[:]), nil
+}
+
+// pendingFactor binds a secret to the caller's session and credential version.
+func pendingFactor(who caller, secret Sealed) PendingFactor {
+	return PendingFactor{
+		AccountID: who.account.ID, SessionID: who.session.ID, CredentialVersion: who.account.CredentialVersion, Secret: secret,
+	}
+}
+
+// twoFactorSecret returns a secret as users and authenticator apps read it. Issuer and
+// login are escaped here: apps do not read + as a space, and the library leaves an &.
+func twoFactorSecret(issuer, login string, secret []byte) personal.TwoFactorSecret {
+	escape := func(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
+	text := unpadded.EncodeToString(secret)
+	return personal.TwoFactorSecret{
+		Secret: text,
+		URI: fmt.Sprintf("otpauth://totp/%s:%s?secret=%s&issuer=%s&algorithm=SHA1&digits=%d&period=%d",
+			escape(issuer), escape(login), text, escape(issuer), codeDigits, codePeriod),
+	}
 }
 
 // ConfirmTwoFactor implements [personal.Service].
-func (s *Service) ConfirmTwoFactor(context.Context, personal.ConfirmTwoFactorRequest) ([]string, error) {
-	return nil, refusal(personal.CodeNotFound)
+func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) ([]string, error) {
+	if err := s.offersTwoFactor(); err != nil {
+		return nil, err
+	}
+	who, err := s.identifyWrite(ctx, r.Credentials, WholeAccount)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.mayEnrol(who.account); err != nil {
+		return nil, err
+	}
+	invalid := maps.Clone(r.FieldErrors)
+	require(&invalid, "code", r.Code)
+	if err := invalid.Err(); err != nil {
+		return nil, err
+	}
+	a := who.account
+	pending, err := s.store.PendingFactor(ctx, who.session.ID, a.CredentialVersion, s.store.Now().Add(-pendingLifetime))
+	if err != nil {
+		return nil, failWith(personal.CodeTwoFactorOff, "finding a pending second factor", err)
+	}
+	known, err := s.isKnownAddress(ctx, AccountQuery{LoginKey: a.LoginKey})
+	if err != nil {
+		return nil, err
+	}
+	owner := who.owner(known)
+	owner.factor = TwoFactor{Secret: pending}
+	code, err := s.checkCode(ctx, owner, r.Code)
+	if err == nil && code.use.Step == 0 { // recovery codes come with the confirmation
+		err = errWrongCode
+	}
+	if err != nil {
+		return nil, s.refusedCode(ctx, owner, err)
+	}
+	codes, digests := newRecoveryCodes()
+	err = s.store.EnableTwoFactor(ctx, pendingFactor(who, pending), code.use.Step, digests,
+		s.reports(ctx, personal.ActorUser, personal.EventTwoFactorOn, mailtext.TwoFactorOn, a.ID, a.Email)...)
+	if err == nil {
+		s.refund(ctx, code.charges)
+	}
+	if err := s.committed(personal.CodeTwoFactorOff, "enabling a second factor", err); err != nil {
+		return nil, err
+	}
+	return codes, nil
 }
 
 // RenewRecoveryCodes implements [personal.Service].
-func (s *Service) RenewRecoveryCodes(context.Context, personal.RenewRecoveryCodesRequest) ([]string, error) {
-	return nil, refusal(personal.CodeNotFound)
+func (s *Service) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecoveryCodesRequest) ([]string, error) {
+	who, code, err := s.authorizeChange(ctx, r.Credentials, r.Password, r.Code, r.FieldErrors)
+	if err != nil {
+		return nil, err
+	}
+	a := who.account
+	codes, digests := newRecoveryCodes()
+	jobs := s.reports(ctx, personal.ActorUser, personal.EventRecoveryCodes, mailtext.RecoveryCodes, a.ID, a.Email)
+	err = s.store.ReplaceRecoveryCodes(ctx, a.ID, a.CredentialVersion, code.use, digests, append(jobs, code.jobs...)...)
+	if err := s.authorized(ctx, code, "replacing recovery codes", err); err != nil {
+		return nil, err
+	}
+	return codes, nil
 }
 
 // EndTwoFactor implements [personal.Service].
-func (s *Service) EndTwoFactor(context.Context, personal.EndTwoFactorRequest) error {
-	return refusal(personal.CodeNotFound)
+func (s *Service) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) error {
+	who, code, err := s.authorizeChange(ctx, r.Credentials, r.Password, r.Code, r.FieldErrors)
+	if err != nil {
+		return err
+	}
+	a := who.account
+	jobs := s.reports(ctx, personal.ActorUser, personal.EventTwoFactorOff, mailtext.TwoFactorOff, a.ID, a.Email)
+	err = s.store.EndTwoFactor(ctx, a.ID, a.CredentialVersion, who.session.ID, code.use, append(jobs, code.jobs...)...)
+	return s.authorized(ctx, code, "ending a second factor", err)
+}
+
+// authorizeChange identifies the caller of a change of their second factor, and checks
+// their password and code. The code of an account without a second factor is required,
+// and not judged.
+func (s *Service) authorizeChange(
+	ctx context.Context, c personal.Credentials, entered, code string, found personal.FieldErrors,
+) (caller, checkedCode, error) {
+	if err := s.offersTwoFactor(); err != nil {
+		return caller{}, checkedCode{}, err
+	}
+	who, attempt, err := s.identifyGuess(ctx, c, entered, nil)
+	if err != nil {
+		return caller{}, checkedCode{}, err
+	}
+	invalid := maps.Clone(found)
+	require(&invalid, "code", code)
+	if err := s.confirmPassword(ctx, who, attempt, invalid, entered); err != nil {
+		return caller{}, checkedCode{}, err
+	}
+	if !who.account.TwoFactor.On() {
+		return caller{}, checkedCode{}, refusal(personal.CodeTwoFactorOff)
+	}
+	checked, err := s.confirmCode(ctx, who, attempt.known, code)
+	return who, checked, err
 }
 
 // RemoveTwoFactor implements [personal.Administration].
-func (s *Service) RemoveTwoFactor(context.Context, int64) error {
-	return refusal(personal.CodeNotFound)
+func (s *Service) RemoveTwoFactor(ctx context.Context, id int64) error {
+	err := s.store.RemoveTwoFactor(ctx, id, func(before Account) []NewJob {
+		return s.reports(ctx, personal.ActorAdministrator, personal.EventTwoFactorOff, mailtext.TwoFactorOff, id, before.Email)
+	})
+	return s.committed(personal.CodeNotFound, "removing a second factor", err)
 }

@@ -21,6 +21,10 @@ const (
 	NewAddress          Kind = "new_address"
 	SessionTheft        Kind = "session_theft"
 	Deletion            Kind = "deletion"
+	TwoFactorOn         Kind = "two_factor_on"
+	TwoFactorOff        Kind = "two_factor_off"
+	RecoveryCodes       Kind = "recovery_codes"
+	RecoveryCodeUsed    Kind = "recovery_code_used"
 )
 
 // Description says when a kind is sent, and what its templates may use.
@@ -78,6 +82,10 @@ func Descriptions() []Description {
 		{NewAddress, "after a sign-in from an IP address that is new for the account", []Field{Time, Address}},
 		{SessionTheft, "after a session was ended because its hash was used twice", []Field{Time, Address}},
 		{Deletion, "after a user asked to delete their account", []Field{Token, Link, EraseAt, Time, Address}},
+		{TwoFactorOn, "after a second factor was switched on", []Field{Time, Address}},
+		{TwoFactorOff, "after the second factor was removed, by the user or an administrator", []Field{Time, Address}},
+		{RecoveryCodes, "after the recovery codes were replaced by new ones", []Field{Time, Address}},
+		{RecoveryCodeUsed, "after a recovery code was used in place of a code of the app", []Field{Time, Address}},
 	}
 }
 

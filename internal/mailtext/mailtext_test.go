@@ -223,7 +223,7 @@ func TestLoad_ReportsAllFilesUpToALimit(t *testing.T) {
 func TestLoad_InvalidFileLeavesOutItsMailOnly(t *testing.T) {
 	set, err := mailtext.Load(folder(t,
 		"recovery.en.txt", "Subject: Site\n\n{{.Token}}", "recovery.en.html", "{{.Tokn}}",
-		"two_factor_on.en.txt", "Subject: Of a later version\n\n{{.Time}}", "deletion.en.txt", "Subject: Site\n\n{{.Token}}"))
+		"kind_of_later.en.txt", "Subject: Of a later version\n\n{{.Time}}", "deletion.en.txt", "Subject: Site\n\n{{.Token}}"))
 	if err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("got error %v, want two lines", err)
 	}

@@ -63,25 +63,29 @@ func (s *Store) Key(ctx context.Context, name string, candidate []byte) (key []b
 
 // RequestEmail implements accounts.EmailStore.
 func (s *Store) RequestEmail(
-	ctx context.Context, accountID int64, newEmailKey string, code accounts.CodeUse, change accounts.NewJob, onTaken ...throttle.Charge,
+	ctx context.Context, accountID int64, newEmailKey string, code accounts.CodeUse, jobs []accounts.NewJob, onTaken ...throttle.Charge,
 ) error {
 	var taken bool
 	err := s.inTx(ctx, "request an e-mail change", func(ctx context.Context, tx bun.Tx) error {
-		if _, err := s.lockAccount(ctx, tx, accountID); err != nil {
+		account, err := s.lockAccount(ctx, tx, accountID)
+		if err != nil {
 			return err
 		}
-		err := tx.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE email_key = ? AND id <> ?)", newEmailKey, accountID).
+		err = tx.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE email_key = ? AND id <> ?)", newEmailKey, accountID).
 			Scan(ctx, &taken)
 		if err != nil {
 			return err
 		}
 		if taken {
+			if err := findCode(ctx, tx, account, code); err != nil {
+				return err
+			}
 			return chargeAll(ctx, tx, onTaken, s.Now())
 		}
 		if err := useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
-		return s.addJobs(ctx, tx, []accounts.NewJob{change})
+		return s.addJobs(ctx, tx, jobs)
 	})
 	if err == nil && taken {
 		return &accounts.TakenError{Email: true}

@@ -25,6 +25,26 @@ func useCode(ctx context.Context, tx bun.Tx, accountID int64, code accounts.Code
 	return nil
 }
 
+// findCode returns the error that useCode would return for a locked account, and leaves
+// the code unused.
+func findCode(ctx context.Context, tx bun.Tx, account accountRow, code accounts.CodeUse) error {
+	found := true
+	switch {
+	case code.Step != 0:
+		found = account.TwoFactorSecret != nil && account.TwoFactorStep < code.Step
+	case code.Recovery != [32]byte{}:
+		err := tx.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_recovery_codes WHERE account_id = ? AND digest = ?)",
+			account.ID, code.Recovery[:]).Scan(ctx, &found)
+		if err != nil {
+			return err
+		}
+	}
+	if !found {
+		return accounts.ErrCodeUsed
+	}
+	return nil
+}
+
 // SetPendingFactor implements accounts.TwoFactorStore.
 func (s *Store) SetPendingFactor(ctx context.Context, p accounts.PendingFactor) error {
 	return s.inTx(ctx, "store a pending second factor", func(ctx context.Context, tx bun.Tx) error {

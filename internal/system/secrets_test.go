@@ -1,10 +1,13 @@
 package system
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/secretkeys"
 )
 
 // secrets are texts that must not be seen, by what they are.
@@ -47,6 +51,12 @@ func TestSecretsStaySecret(t *testing.T) {
 		s.putSchema(t, schema)
 		hidden.add("the admin's token", s.adminToken(t))
 		s.secretive(t, hidden)
+		keys, err := secretkeys.ReadFile(filepath.Join(s.data, "secret.key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		hidden.add("the secret key", base64.StdEncoding.EncodeToString(keys[0]))
+		hidden.add("the secret key in hexadecimal", hex.EncodeToString(keys[0]))
 
 		pid := s.plugin(t).Active.PID
 		for name, process := range map[string]int{"the host": s.process.Pid, "the plugin": pid} {

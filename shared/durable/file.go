@@ -16,7 +16,12 @@ const DraftPrefix = ".write-"
 // WriteFile replaces path's contents atomically: readers, and a crash, find the old
 // contents or the new. When it returns nil the file survives a power cut. On a full
 // disk the error is a [*FullError].
-func WriteFile(path string, data []byte) (err error) {
+func WriteFile(path string, data []byte) error {
+	return place(path, data, os.Rename)
+}
+
+// place writes a file and gives it its name once it is complete.
+func place(path string, data []byte, name func(from, to string) error) (err error) {
 	dir := filepath.Dir(path)
 	defer func() {
 		if err != nil {
@@ -27,15 +32,21 @@ func WriteFile(path string, data []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(draft.Name()) // fails once it is renamed
+	defer os.Remove(draft.Name()) // fails if it is renamed
 	_, err = draft.Write(data)
 	if err := errors.Join(err, draft.Sync(), draft.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(draft.Name(), path); err != nil {
+	if err := name(draft.Name(), path); err != nil {
 		return err
 	}
 	return SyncDir(dir)
+}
+
+// CreateFile is [WriteFile] for a path that does not exist: it never overwrites. The error
+// wraps [fs.ErrExist] if the path exists. The file system must have hard links.
+func CreateFile(path string, data []byte) error {
+	return place(path, data, os.Link)
 }
 
 // SyncDir makes renames in a folder survive a power cut.

@@ -51,3 +51,24 @@ func TestWriteFile_FailureLeavesNothing(t *testing.T) {
 		t.Errorf("a missing folder: got %v, want that it does not exist", err)
 	}
 }
+
+func TestCreateFile_NeverOverwrites(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	if err := durable.CreateFile(path, []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.CreateFile(path, []byte("second")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("got %v, want that the file exists", err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "first" {
+		t.Errorf("got %q (%v), want the first text", got, err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 1 {
+		t.Errorf("got %d files in the folder (%v), want 1", len(files), err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+		t.Errorf("got file %v (%v), want one of mode 0600", info, err)
+	}
+}

@@ -26,6 +26,7 @@ import (
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/secretkeys"
 	"github.com/cms-personal/personal/shared/tracing"
 )
 
@@ -38,6 +39,7 @@ type Config struct {
 	//	run/                  private to the plugin manager
 	//	plugin-events.ndjson  plugin events, and .1 with older ones
 	//	personal.db           the database, unless DatabaseURL names another
+	//	secret.key            encrypts secrets of accounts, unless SecretKeys is set
 	//	user-fields.json      the user fields, unless Host is set
 	//	mail/*.eml            captured mails, unless Host is set
 	Data string
@@ -57,6 +59,14 @@ type Config struct {
 	// called at every start of a plugin process.
 	Settings func() ([]byte, error)
 
+	// SecretKeys returns the keys that encrypt what the database must not reveal, such as the
+	// secrets of second factors: the first encrypts, all decrypt. Each has 32 bytes. It is
+	// called at every start of a plugin process. If it is nil, the keys are those of the file
+	// secret.key in Data, see [secretkeys.ReadFile], which Open creates with one random key if
+	// it is missing. A function that returns no keys switches off what needs them.
+	// docs/two-factor.md says how to keep and rotate keys.
+	SecretKeys func() ([][]byte, error)
+
 	// Host is what the plugin needs from the CMS. If it is nil, user fields come from a
 	// file in Data, which has none at first, events go to Log, and mails are captured:
 	// written into Data instead of sent, which is for development only.
@@ -67,8 +77,8 @@ type Config struct {
 	API personalhttp.Options
 
 	// Manager holds the limits of the plugin manager, its environment and a further
-	// receiver of its events. Open sets Catalogue, Host, DatabaseURL, Settings, RunDir and
-	// Log, so they must be zero.
+	// receiver of its events. Open sets Catalogue, Host, DatabaseURL, Settings, SecretKeys,
+	// RunDir and Log, so they must be zero.
 	Manager pluginmanager.Config
 
 	// Log is the log of all parts; nil for slog.Default().
@@ -130,6 +140,17 @@ func build(ctx context.Context, c Config) (*Module, *pluginadmin.EventLog, error
 		}
 		c.Host = host
 	}
+	if c.SecretKeys == nil {
+		path := filepath.Join(c.Data, "secret.key")
+		created, err := secretkeys.Ensure(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		if created {
+			c.Log.Info("created a secret key: keep a copy of it, apart from backups of the database", "file", path)
+		}
+		c.SecretKeys = func() ([][]byte, error) { return secretkeys.ReadFile(path) }
+	}
 	catalogue, err := plugincatalogue.Open(filepath.Join(c.Data, "plugins", plugincatalogue.Name), c.Accept...)
 	if err != nil {
 		return nil, nil, err
@@ -160,8 +181,8 @@ func (c *Config) complete() (err error) {
 		return fmt.Errorf("Config.DatabaseURL: %w", err)
 	}
 	m := &c.Manager
-	if m.Catalogue != nil || m.Host != nil || m.DatabaseURL != "" || m.Settings != nil || m.RunDir != "" || m.Log != nil {
-		return errors.New("Config.Manager must not set Catalogue, Host, DatabaseURL, Settings, RunDir or Log: Open sets them, from the fields of Config")
+	if m.Catalogue != nil || m.Host != nil || m.DatabaseURL != "" || m.Settings != nil || m.SecretKeys != nil || m.RunDir != "" || m.Log != nil {
+		return errors.New("Config.Manager must not set Catalogue, Host, DatabaseURL, Settings, SecretKeys, RunDir or Log: Open sets them, from the fields of Config")
 	}
 	if h, ok := c.Host.(interface{ check() error }); ok { // a *Host, or a type that embeds one
 		if err := h.check(); err != nil {
@@ -213,7 +234,8 @@ func readyHost(c Config) (*Host, error) {
 // connect makes the parts through which requests pass.
 func (c *Config) connect(catalogue *plugincatalogue.Catalogue, events *pluginadmin.EventLog) (*Module, error) {
 	c.Manager.Catalogue, c.Manager.Host, c.Manager.DatabaseURL = catalogue, c.Host, c.DatabaseURL
-	c.Manager.Settings, c.Manager.Log, c.Manager.RunDir = c.Settings, c.Log, filepath.Join(c.Data, "run")
+	c.Manager.Settings, c.Manager.SecretKeys = c.Settings, c.SecretKeys
+	c.Manager.Log, c.Manager.RunDir = c.Log, filepath.Join(c.Data, "run")
 	further := c.Manager.OnEvent
 	c.Manager.OnEvent = func(e pluginmanager.Event) {
 		events.Append(e)

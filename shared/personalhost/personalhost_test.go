@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
+	"github.com/cms-personal/personal/shared/secretkeys"
 )
 
 func quietLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -33,6 +35,7 @@ func TestOpen_InvalidConfigNamesTheField(t *testing.T) {
 		"invalid API option":    {func(c *Config) { c.API.BasePath = "x/" }, `Config.API: personalhttp: options: base path "x/"`},
 		"manager with own host": {func(c *Config) { c.Manager.Host = &Host{} }, "Config.Manager must not set"},
 		"manager with a folder": {func(c *Config) { c.Manager.RunDir = "/run/plugin" }, "Config.Manager must not set"},
+		"manager with keys":     {func(c *Config) { c.Manager.SecretKeys = func() ([][]byte, error) { return nil, nil } }, "Config.Manager must not set"},
 		"host without fields":   {func(c *Config) { c.Host = &Host{Mail: failingSender{}, Log: quietLog()} }, incompleteHost},
 		"host without mail":     {func(c *Config) { c.Host = &Host{Fields: &fieldstore.Store{}, Log: quietLog()} }, incompleteHost},
 		"host without log":      {func(c *Config) { c.Host = &Host{Fields: &fieldstore.Store{}, Mail: failingSender{}} }, incompleteHost},
@@ -63,6 +66,42 @@ func TestOpen_InvalidUserFieldsNameTheFile(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("got error %v, want one that names %s", err, path)
+	}
+}
+
+func TestOpen_DamagedSecretKeyNamesFileAndLine(t *testing.T) {
+	c := Config{Data: t.TempDir(), Log: quietLog()}
+	path := filepath.Join(c.Data, "secret.key")
+	if err := os.WriteFile(path, []byte("# a key\nsecret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), path+":2: the line is not a key") {
+		t.Errorf("got error %v, want one that names %s and line 2", err, path)
+	}
+}
+
+func TestOpen_SecretKeysComeFromFileUnlessConfigHasThem(t *testing.T) {
+	var log bytes.Buffer
+	var keys [2][][]byte
+	c := Config{Data: t.TempDir(), Plugin: filepath.Join(t.TempDir(), "missing"), Log: slog.New(slog.NewTextHandler(&log, nil))}
+	for i := range keys { // the second Open finds the file
+		if _, err := Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), "Config.Plugin") {
+			t.Fatalf("got error %v, want that the plugin is missing", err)
+		}
+		var err error
+		if keys[i], err = secretkeys.ReadFile(filepath.Join(c.Data, "secret.key")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(keys[0]) != 1 || len(keys[1]) != 1 || !bytes.Equal(keys[0][0], keys[1][0]) || strings.Count(log.String(), "created a secret key") != 1 {
+		t.Errorf("got %d and %d keys, log %q, want that the first start alone creates one", len(keys[0]), len(keys[1]), &log)
+	}
+
+	c.Data = t.TempDir()
+	c.SecretKeys = func() ([][]byte, error) { return nil, nil }
+	_, _ = Open(t.Context(), c)
+	if _, err := os.Stat(filepath.Join(c.Data, "secret.key")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Config with keys: got %v, want no file", err)
 	}
 }
 

@@ -80,7 +80,7 @@ func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old 
 		return refused, err
 	})
 	var at *StepError
-	if !lenient || !isPermanent(err) || !errors.As(err, &at) || at.Step != "configure" {
+	if !lenient || !isPermanent(err) || !errors.As(err, &at) || at.Step != "configure" || errors.Is(err, errSecretKeys) {
 		return p, err
 	}
 	last, ok, failure := m.kept.last(entry.Manifest.Version)
@@ -200,15 +200,19 @@ func (m *Manager) start(ctx context.Context, p *instance, binary string) (err er
 	return err
 }
 
-// configure reads the settings and passes them on.
+// configure reads the settings and the secret keys and passes them on.
 func (m *Manager) configure(ctx context.Context, p *instance, lenient bool, read func(context.Context) ([]byte, error)) error {
 	settings, err := read(ctx)
-	if err == nil {
-		err = p.Configure(ctx, pluginrpc.Configuration{
-			DatabaseURL: m.config.DatabaseURL, Settings: settings, LenientSettings: lenient, Settles: true,
-		})
-	}
 	if err != nil {
+		return err
+	}
+	keys, err := m.readSecretKeys(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.Configure(ctx, pluginrpc.Configuration{
+		DatabaseURL: m.config.DatabaseURL, Settings: settings, LenientSettings: lenient, Settles: true, SecretKeys: keys,
+	}); err != nil {
 		return err
 	}
 	if err := m.kept.keep(p.manifest.Version, settings); err != nil {
@@ -217,23 +221,51 @@ func (m *Manager) configure(ctx context.Context, p *instance, lenient bool, read
 	return nil
 }
 
-// readSettings stops waiting when ctx ends: a file system may not respond.
 func (m *Manager) readSettings(ctx context.Context, of plugincatalogue.Manifest) ([]byte, error) {
-	read := make(chan struct{})
-	var data []byte
-	var failure error
+	settings, failure, err := await(ctx, func() ([]byte, error) { return m.config.SettingsFor(of) })
+	if err != nil {
+		return nil, fmt.Errorf("reading the settings: %w", err)
+	}
+	if failure != nil {
+		return nil, &pluginrpc.PermanentError{Reason: "the settings cannot be read: " + failure.Error()}
+	}
+	return settings, nil
+}
+
+// errSecretKeys says that earlier settings are no help: it is the keys that are wrong.
+var errSecretKeys = errors.New("the secret keys cannot be read")
+
+func (m *Manager) readSecretKeys(ctx context.Context) ([][]byte, error) {
+	if m.config.SecretKeys == nil {
+		return nil, nil
+	}
+	keys, failure, err := await(ctx, m.config.SecretKeys)
+	if err != nil {
+		return nil, fmt.Errorf("reading the secret keys: %w", err)
+	}
+	if failure != nil {
+		return nil, fmt.Errorf("%w: %w", errSecretKeys, &pluginrpc.PermanentError{Reason: failure.Error()})
+	}
+	return keys, nil
+}
+
+// await stops waiting for read when ctx ends, which err is then: a file system may not
+// respond.
+func await[T any](ctx context.Context, read func() (T, error)) (value T, failure, err error) {
+	type result struct {
+		value   T
+		failure error
+	}
+	done := make(chan result, 1)
 	go func() {
-		defer close(read)
-		data, failure = m.config.SettingsFor(of)
+		value, failure := read()
+		done <- result{value, failure}
 	}()
 	select {
-	case <-read:
-		if failure != nil {
-			return nil, &pluginrpc.PermanentError{Reason: "the settings cannot be read: " + failure.Error()}
-		}
-		return data, nil
+	case r := <-done:
+		return r.value, r.failure, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("reading the settings: %w", ctx.Err())
+		return value, nil, ctx.Err()
 	}
 }
 

@@ -30,6 +30,12 @@ type Config struct {
 	// refuse settings that they do not know.
 	SettingsFor func(plugincatalogue.Manifest) ([]byte, error)
 
+	// SecretKeys returns the keys that encrypt what the database must not reveal, such as the
+	// secrets of second factors: the first encrypts, all decrypt. Each has 32 bytes. It is
+	// called at every start of a process, so that a swap or restart rotates keys. nil for no
+	// keys: what needs them does not exist. secretkeys.ReadFile reads them from a file.
+	SecretKeys func() ([][]byte, error)
+
 	// TracerProvider makes OpenTelemetry spans of the callbacks that the plugin traces; nil
 	// for none. The plugin makes its own spans, as the host's variables OTEL_… say, and
 	// only of calls that the host traces.

@@ -1,6 +1,7 @@
 package pluginmanager_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -260,6 +261,7 @@ func runPlugin(f folder) {
 			f.write("environment", strings.Join(os.Environ(), "\n"))
 		}
 		f.write("settings", string(c.Settings))
+		f.write("keys", string(bytes.Join(c.SecretKeys, []byte(" "))))
 		if !c.Settles {
 			return nil, &pluginrpc.PermanentError{Reason: "the host does not settle"}
 		}

@@ -328,6 +328,7 @@ func inputsFromPB(from map[string]*personalv1.Input) map[string]personal.Input {
 func configurationFromPB(c *personalv1.ConfigureRequest) Configuration {
 	return Configuration{
 		DatabaseURL: c.GetDatabaseUrl(), Settings: c.GetSettings(), LenientSettings: c.GetLenientSettings(), Settles: c.GetSettles(),
+		SecretKeys: c.GetSecretKeys(),
 	}
 }
 

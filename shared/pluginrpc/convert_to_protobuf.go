@@ -345,6 +345,7 @@ func inputsToPB(from map[string]personal.Input) map[string]*personalv1.Input {
 func configureToPB(c Configuration, hostID uint32) *personalv1.ConfigureRequest {
 	return &personalv1.ConfigureRequest{
 		DatabaseUrl: c.DatabaseURL, Settings: c.Settings, HostBrokerId: hostID, LenientSettings: c.LenientSettings, Settles: c.Settles,
+		SecretKeys: c.SecretKeys,
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 )
 
 // Configuration is the first thing a host sends to a plugin process. The database URL
-// and the settings may contain secrets; they travel in the Configure call only, never on
-// a command line or in the environment.
+// and the settings may contain secrets, and the keys are secrets; they travel in the
+// Configure call only, never on a command line or in the environment.
 type Configuration struct {
 	DatabaseURL string // sqlite://PATH or postgres://…
 	Settings    []byte // the plugin's own TOML, not read by the host; may be empty
@@ -31,6 +31,10 @@ type Configuration struct {
 	// Settles says that the host calls Settle, which older hosts do not. A module that
 	// waits for it to enforce something refuses its settings otherwise.
 	Settles bool
+
+	// SecretKeys encrypt what the database must not reveal: the first encrypts, all
+	// decrypt. Each has 32 bytes. There are none if the host keeps none, or is older.
+	SecretKeys [][]byte
 }
 
 // Builder makes the module of this process from its configuration. It is called

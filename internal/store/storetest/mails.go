@@ -78,7 +78,7 @@ var mailCases = []testCase{
 		a, _ := w.createAny()
 		b, _ := w.createAny()
 		ask := func(account int64, key string) error {
-			return w.RequestEmail(t.Context(), account, key, accounts.CodeUse{}, job("mail"), limited(1, 1, time.Minute))
+			return w.RequestEmail(t.Context(), account, key, accounts.CodeUse{}, []accounts.NewJob{job("mail")}, limited(1, 1, time.Minute))
 		}
 		w.wantTaken(ask(a.ID, b.Email.Key), accounts.TakenError{Email: true})
 		var refused *accounts.WaitError

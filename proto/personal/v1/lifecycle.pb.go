@@ -90,7 +90,10 @@ type ConfigureRequest struct {
 	// a fall-back or a switch-back, and the settings may be those of a newer version.
 	LenientSettings bool `protobuf:"varint,4,opt,name=lenient_settings,json=lenientSettings,proto3" json:"lenient_settings,omitempty"`
 	// The host calls Settle.
-	Settles       bool `protobuf:"varint,5,opt,name=settles,proto3" json:"settles,omitempty"`
+	Settles bool `protobuf:"varint,5,opt,name=settles,proto3" json:"settles,omitempty"`
+	// Keys of 32 bytes that encrypt what the database must not reveal: the first encrypts,
+	// all decrypt. Without keys, operations that need one do not exist.
+	SecretKeys    [][]byte `protobuf:"bytes,6,rep,name=secret_keys,json=secretKeys,proto3" json:"secret_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -158,6 +161,13 @@ func (x *ConfigureRequest) GetSettles() bool {
 		return x.Settles
 	}
 	return false
+}
+
+func (x *ConfigureRequest) GetSecretKeys() [][]byte {
+	if x != nil {
+		return x.SecretKeys
+	}
+	return nil
 }
 
 // ConfigureResponse means that the module is built and HostService is connected.
@@ -1108,13 +1118,15 @@ var File_personal_v1_lifecycle_proto protoreflect.FileDescriptor
 
 const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\n" +
-	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\"\xbc\x01\n" +
+	"\x1bpersonal/v1/lifecycle.proto\x12\vpersonal.v1\"\xdd\x01\n" +
 	"\x10ConfigureRequest\x12!\n" +
 	"\fdatabase_url\x18\x01 \x01(\tR\vdatabaseUrl\x12\x1a\n" +
 	"\bsettings\x18\x02 \x01(\fR\bsettings\x12$\n" +
 	"\x0ehost_broker_id\x18\x03 \x01(\rR\fhostBrokerId\x12)\n" +
 	"\x10lenient_settings\x18\x04 \x01(\bR\x0flenientSettings\x12\x18\n" +
-	"\asettles\x18\x05 \x01(\bR\asettles\"\x13\n" +
+	"\asettles\x18\x05 \x01(\bR\asettles\x12\x1f\n" +
+	"\vsecret_keys\x18\x06 \x03(\fR\n" +
+	"secretKeys\"\x13\n" +
 	"\x11ConfigureResponse\"\x12\n" +
 	"\x10PreflightRequest\"\xf5\x01\n" +
 	"\x11PreflightResponse\x12\x18\n" +

@@ -1,0 +1,121 @@
+// Package seal encrypts the secrets of accounts, so that a copy of the database without
+// the host's secret keys reveals none of them.
+package seal
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
+
+// KeySize is the size of a secret key in bytes.
+const KeySize = 32
+
+// Key and key id are derived from a secret key by HKDF-SHA256 (RFC 5869) with these
+// texts. Changing one makes everything that is sealed unreadable.
+const (
+	deriveKey   = "personal/seal/aes-256-gcm/v1"
+	deriveKeyID = "personal/seal/key-id/v1"
+)
+
+const keyIDSize = 8 // in bytes; hexadecimal in a key id
+
+// ErrNoKey says that the key that sealed a secret is not among the keys of this process.
+var ErrNoKey = errors.New("no secret key has the id")
+
+// Keyring seals with its first key and opens with all of them. A Keyring without keys is
+// valid; it is nil or empty. Methods are safe for concurrent use.
+type Keyring struct {
+	primary string
+	ciphers map[string]cipher.AEAD // by key id
+}
+
+// New returns the keyring of some secret keys, of [KeySize] random bytes each. It keeps no
+// reference to them. The error says which key is wrong by its position, and contains none.
+func New(keys [][]byte) (*Keyring, error) {
+	k := &Keyring{ciphers: make(map[string]cipher.AEAD, len(keys))}
+	for i, key := range keys {
+		if len(key) != KeySize {
+			return nil, fmt.Errorf("secret key %d has %d bytes, not %d", i+1, len(key), KeySize)
+		}
+		id, aead, err := derive(key)
+		if err != nil {
+			return nil, fmt.Errorf("secret key %d: %w", i+1, err)
+		}
+		if _, twice := k.ciphers[id]; twice {
+			return nil, fmt.Errorf("secret key %d is there twice", i+1)
+		}
+		k.ciphers[id] = aead
+		if i == 0 {
+			k.primary = id
+		}
+	}
+	return k, nil
+}
+
+func derive(secret []byte) (id string, _ cipher.AEAD, _ error) {
+	name, err := hkdf.Key(sha256.New, secret, nil, deriveKeyID, keyIDSize)
+	if err != nil {
+		return "", nil, err
+	}
+	key, err := hkdf.Key(sha256.New, secret, nil, deriveKey, KeySize)
+	if err != nil {
+		return "", nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return "", nil, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	return hex.EncodeToString(name), aead, err
+}
+
+// Primary returns the id of the key that seals, "" without keys. An id reveals nothing
+// about its key, and the same key has the same id everywhere.
+func (k *Keyring) Primary() string {
+	if k == nil {
+		return ""
+	}
+	return k.primary
+}
+
+// Has reports whether secrets that the key with this id sealed can be opened.
+func (k *Keyring) Has(key string) bool {
+	if k == nil {
+		return false
+	}
+	_, ok := k.ciphers[key]
+	return ok
+}
+
+// Seal encrypts a secret of an account with AES-256-GCM and a random nonce, and returns the
+// id of the key with the data, which are 28 bytes longer than the secret. Only Open with
+// the same account id decrypts them. Nonces stay unique with near certainty for the first
+// 2³² secrets of a key. Callers check Primary first: Seal panics without keys.
+func (k *Keyring) Seal(accountID int64, secret []byte) (key string, data []byte) {
+	aead := k.ciphers[k.primary]
+	return k.primary, aead.Seal(nil, nil, secret, associated(accountID))
+}
+
+// Open returns the secret that Seal encrypted for the account. The error wraps [ErrNoKey]
+// if the key with this id is not there. Any other error says that the data are damaged or
+// belong to another account or key.
+func (k *Keyring) Open(accountID int64, key string, data []byte) ([]byte, error) {
+	if !k.Has(key) {
+		return nil, fmt.Errorf("%w %q", ErrNoKey, key)
+	}
+	secret, err := k.ciphers[key].Open(nil, nil, data, associated(accountID))
+	if err != nil {
+		return nil, fmt.Errorf("the encrypted secret of account %d is damaged, or was not sealed for it with key %q", accountID, key)
+	}
+	return secret, nil
+}
+
+func associated(accountID int64) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(accountID))
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+func TestModule_RefusesInvalidSecretKeys(t *testing.T) {
+	build := builder(nil, newMeasurements(), slog.New(slog.DiscardHandler), nil)
+	_, err := build(t.Context(), pluginrpc.Configuration{
+		DatabaseURL: testkit.SQLite(t), SecretKeys: [][]byte{bytes.Repeat([]byte("k"), 32), []byte("SecretSesame")},
+	}, &personaltest.Host{})
+	var permanent *pluginrpc.PermanentError
+	if !errors.As(err, &permanent) || permanent.Reason != "secret keys: secret key 2 has 12 bytes, not 32" {
+		t.Errorf("got %v, want a permanent error with the number of the key", err)
+	}
+}
+
+func TestModule_SealsWithKeysOfTheHost(t *testing.T) {
+	key := bytes.Repeat([]byte("k"), 32)
+	for name, keys := range map[string][][]byte{"one key": {key}, "a host without keys": nil} {
+		m := newNode(t, pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), SecretKeys: keys})
+		if id := m.keys.Primary(); (id != "") != (keys != nil) || strings.Contains(id, "k") {
+			t.Errorf("%s: got key id %q", name, id)
+		}
+	}
+}

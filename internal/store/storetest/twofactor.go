@@ -90,7 +90,7 @@ var codeUses = []struct {
 		return w.ReplacePassword(w.t.Context(), a.ID, a.CredentialVersion, "second hash", s, code, job("event"))
 	}},
 	{"a change of e-mail", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
-		return w.RequestEmail(w.t.Context(), a.ID, "new@example.org", code, job("mail"))
+		return w.RequestEmail(w.t.Context(), a.ID, "new@example.org", code, []accounts.NewJob{job("mail")})
 	}},
 	{"a deletion", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
 		return w.RequestDeletion(w.t.Context(), a.ID, a.CredentialVersion, w.Now().Add(time.Hour), code, job("event"))

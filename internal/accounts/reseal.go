@@ -47,17 +47,19 @@ func (s *Service) ResealSecrets(ctx context.Context) error {
 
 // resealKey encrypts with the first key what another key encrypts.
 func (s *Service) resealKey(ctx context.Context, keys Keyring, key string) error {
-	var resealed, damaged int
-	for after, more := int64(0), true; more; {
+	resealed := 0
+	for after := int64(0); ; {
 		page, err := s.store.SecretsOfKey(ctx, key, after, resealPage)
 		if err != nil {
 			return err
+		}
+		if len(page) == 0 {
+			break
 		}
 		for _, a := range page {
 			after = a.AccountID
 			secret, err := keys.Open(a.AccountID, key, a.Secret.Data)
 			if err != nil {
-				damaged++
 				s.log.ErrorContext(ctx, "the secret of a second factor is damaged: an administrator can remove the factor",
 					slog.Int64("user_id", a.AccountID), slog.Any("error", err))
 				continue
@@ -72,9 +74,10 @@ func (s *Service) resealKey(ctx context.Context, keys Keyring, key string) error
 				return err
 			}
 		}
-		more = len(page) == resealPage
 	}
-	s.log.InfoContext(ctx, "encrypted the secrets of second factors with the first secret key",
-		slog.String("from", key), slog.String("to", keys.Primary()), slog.Int("accounts", resealed), slog.Int("damaged", damaged))
+	if resealed > 0 {
+		s.log.InfoContext(ctx, "encrypted the secrets of second factors with the first secret key",
+			slog.String("from", key), slog.String("to", keys.Primary()), slog.Int("accounts", resealed))
+	}
 	return nil
 }

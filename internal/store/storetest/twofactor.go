@@ -75,6 +75,11 @@ func (w *world) wantUnchanged(want accounts.Account, sessions ...accounts.Sessio
 	}
 }
 
+// jobOf is a job of an account, which locks the account.
+func jobOf(a accounts.Account) accounts.NewJob {
+	return accounts.NewJob{Kind: "event", AccountID: a.ID, Payload: []byte("{}")}
+}
+
 // codeUses are the operations that use up a code.
 var codeUses = []struct {
 	name string
@@ -83,26 +88,26 @@ var codeUses = []struct {
 	{"a sign-in", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
 		return w.OpenSession(w.t.Context(), accounts.OpenSession{
 			Session: w.newSession(a.ID), CredentialVersion: a.CredentialVersion, MaxSessions: 9, Code: code, Rehash: "stronger",
-			KnownAddress: "192.0.2.1", MaxKnownAddresses: 1, Locale: "ru", Jobs: []accounts.NewJob{job("event")},
+			KnownAddress: "192.0.2.1", MaxKnownAddresses: 1, Locale: "ru", Jobs: []accounts.NewJob{jobOf(a)},
 		})
 	}},
 	{"a change of password", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
-		return w.ReplacePassword(w.t.Context(), a.ID, a.CredentialVersion, "second hash", s, code, job("event"))
+		return w.ReplacePassword(w.t.Context(), a.ID, a.CredentialVersion, "second hash", s, code, jobOf(a))
 	}},
 	{"a change of e-mail", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
-		return w.RequestEmail(w.t.Context(), a.ID, "new@example.org", code, job("mail"))
+		return w.RequestEmail(w.t.Context(), a.ID, "new@example.org", code, jobOf(a))
 	}},
 	{"a deletion", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
-		return w.RequestDeletion(w.t.Context(), a.ID, a.CredentialVersion, w.Now().Add(time.Hour), code, job("event"))
+		return w.RequestDeletion(w.t.Context(), a.ID, a.CredentialVersion, w.Now().Add(time.Hour), code, jobOf(a))
 	}},
 	{"an export", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
-		return w.ChargeExport(w.t.Context(), a.ID, []throttle.Charge{limited(1, 1, time.Minute)}, code, job("event"))
+		return w.ChargeExport(w.t.Context(), a.ID, []throttle.Charge{limited(1, 1, time.Minute)}, code, jobOf(a))
 	}},
 	{"new recovery codes", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
-		return w.ReplaceRecoveryCodes(w.t.Context(), a.ID, a.CredentialVersion, code, codes(10), job("event"))
+		return w.ReplaceRecoveryCodes(w.t.Context(), a.ID, a.CredentialVersion, code, codes(10), jobOf(a))
 	}},
 	{"the end of the factor", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
-		return w.EndTwoFactor(w.t.Context(), a.ID, a.CredentialVersion, s.ID, code, job("event"))
+		return w.EndTwoFactor(w.t.Context(), a.ID, a.CredentialVersion, s.ID, code, jobOf(a))
 	}},
 }
 

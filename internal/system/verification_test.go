@@ -195,7 +195,7 @@ func startRequired(t *testing.T, database string) *system {
 	t.Helper()
 	s := start(t, options{database: database, settings: cheap + required, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
 	eventually(t, "confirmed addresses are required", func() bool {
-		return len(s.log.linesWith("older plugin versions refuse this database from now on")) > 0
+		return len(s.log.linesWith(activated)) > 0
 	})
 	return s
 }

@@ -31,6 +31,23 @@ func (f databaseFlag) openExisting(ctx context.Context) (*store.Store, error) {
 	return f.open(ctx)
 }
 
+// openCurrent opens an existing database that has the schema of this program.
+func (f databaseFlag) openCurrent(ctx context.Context) (*store.Store, error) {
+	db, err := f.openExisting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := db.CheckSchema(ctx)
+	if err == nil && found < store.SchemaTarget {
+		err = fmt.Errorf("the database has schema version %d, this command needs %d: run `personal migrate`, or start a host with this version, first",
+			found, store.SchemaTarget)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
 // open opens the database and creates its file if it does not exist. The caller
 // closes the store.
 func (f databaseFlag) open(ctx context.Context) (*store.Store, error) {
@@ -83,12 +100,12 @@ func (c migrateCommand) Run(ctx context.Context, w io.Writer) error {
 type exportCommand struct {
 	databaseFlag
 	Output string `short:"o" placeholder:"FILE" help:"A new file, readable by its owner only (default: standard output)."`
-	User   string `placeholder:"LOGIN-OR-ID" help:"Write only the stored data of this user, without the password hash, to hand over to the user. An e-mail is accepted too."`
+	User   string `placeholder:"LOGIN-OR-ID" help:"Write only the stored data of this user, without the password hash and the secret of a second factor, to hand over to the user. An e-mail is accepted too."`
 }
 
 // Run exports all accounts, or the data of one user.
 func (c exportCommand) Run(ctx context.Context, out io.Writer, stderr errorWriter) error {
-	db, err := c.openExisting(ctx)
+	db, err := c.openCurrent(ctx)
 	if err != nil {
 		return err
 	}
@@ -119,7 +136,10 @@ func (c exportCommand) write(ctx context.Context, db *store.Store, w, stderr io.
 	if err != nil {
 		return fmt.Errorf("the export is incomplete: %w", err)
 	}
-	fmt.Fprintf(stderr, "%d accounts exported\n", n)
+	fmt.Fprintf(stderr, "%d accounts exported\n", n.Accounts)
+	if n.TwoFactor > 0 {
+		fmt.Fprintf(stderr, "%d of them have a second factor: importing these needs the secret keys of the host (import --secret-key)\n", n.TwoFactor)
+	}
 	return nil
 }
 
@@ -140,6 +160,23 @@ func (c auditCommand) Run(ctx context.Context, w io.Writer) error {
 		since = db.Now().Add(-c.Since)
 	}
 	return transfer.ExportAudit(ctx, db, since, w)
+}
+
+// writeSecretCounts writes how many accounts have a second factor, and which keys they need.
+func writeSecretCounts(ctx context.Context, db *store.Store, text *strings.Builder) error {
+	counts, err := db.CountSecrets(ctx)
+	if err != nil {
+		return err
+	}
+	var all int64
+	for _, c := range counts {
+		all += c.Accounts
+	}
+	fmt.Fprintf(text, "factors   %d accounts with a second factor\n", all)
+	for _, c := range counts {
+		fmt.Fprintf(text, "          %d encrypted with the secret key %s\n", c.Accounts, c.Key)
+	}
+	return nil
 }
 
 type statusCommand struct{ databaseFlag }
@@ -180,6 +217,11 @@ func (c statusCommand) Run(ctx context.Context, w io.Writer) error {
 		}
 		fmt.Fprintf(&text, "e-mails   %d not verified\nwaiting   %d accounts, until their e-mail is verified\n"+
 			"leaving   %d accounts, deleted by their users and not erased yet\n", n.Unconfirmed, n.Waiting, n.Leaving)
+	}
+	if found >= twoFactorSchema {
+		if err := writeSecretCounts(ctx, db, &text); err != nil {
+			return err
+		}
 	}
 	if len(misplaced) > 0 {
 		text.WriteString("\nThese logins contain an @ and are not the e-mail of their account. No user can sign in with them.\n" +

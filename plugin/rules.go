@@ -30,12 +30,18 @@ const verificationSchema = 4
 // second factor.
 const twoFactorSchema = 5
 
-// wantedRules returns the rules that the settings ask for.
+// requiresVerification reports whether the settings ask that sign-ins need a verified e-mail.
+func (s *settings) requiresVerification() bool {
+	return s.Registration.Enabled && s.Registration.EmailVerification == accounts.VerificationRequired
+}
+
+// wantedRules returns the rules that the settings ask for. That of second factors needs a
+// key that encrypts their secrets; a host that is too old to have one is refused for it.
 func (m *module) wantedRules() (wanted []rule) {
-	if r := m.settings.Registration; r.Enabled && r.EmailVerification == accounts.VerificationRequired {
+	if m.settings.requiresVerification() {
 		wanted = append(wanted, rule{"registration.enabled", verificationSchema, m.service.RequireVerification})
 	}
-	if m.settings.TwoFactor.Enabled && m.keys != nil && m.keys.Primary() != "" {
+	if m.settings.TwoFactor.Enabled && (m.keys.Primary() != "" || !m.settles) {
 		wanted = append(wanted, rule{"two_factor.enabled", twoFactorSchema, m.service.OfferTwoFactor})
 	}
 	return wanted
@@ -68,10 +74,16 @@ func (m *module) watchRules(ctx context.Context) {
 
 // Settle implements [pluginrpc.ModuleWithSettle].
 func (m *module) Settle(ctx context.Context) error {
+	m.wakeResealing()
+	if len(m.rules) == 0 {
+		return nil
+	}
+	lowest := 0
 	for _, r := range m.rules {
-		if err := m.store.RaiseMinCompatible(ctx, r.schema); err != nil {
-			return err
-		}
+		lowest = max(lowest, r.schema)
+	}
+	if err := m.store.RaiseMinCompatible(ctx, lowest); err != nil {
+		return err
 	}
 	return m.applyRules(ctx)
 }
@@ -81,11 +93,14 @@ func (m *module) Settle(ctx context.Context) error {
 // of force for ever, or is too old for the results of the operations under it.
 // compatible is the lowest SchemaTarget of a version that can run on the database.
 func (m *module) checkSettings(compatible int) pluginrpc.Check {
-	for _, r := range m.rules {
-		if !m.settles {
-			return pluginrpc.Check{Name: "settings", Reason: r.setting + ": this host is too old, it does not tell the plugin when a version is settled: " +
-				"update the host, or set " + r.setting + " = false"}
+	if len(m.rules) > 0 && !m.settles {
+		var asked []string
+		for _, r := range m.rules {
+			asked = append(asked, r.setting)
 		}
+		names := strings.Join(asked, " and ")
+		return pluginrpc.Check{Name: "settings", Reason: names + ": this host is too old, it does not tell the plugin when a version is settled: " +
+			"update the host, or set " + names + " = false"}
 	}
 	var warnings []string
 	if m.unknown != nil {
@@ -94,9 +109,15 @@ func (m *module) checkSettings(compatible int) pluginrpc.Check {
 	if r := m.settings.Registration; !r.Enabled && r.EmailVerification == accounts.VerificationRequired {
 		warnings = append(warnings, "registration.email_verification = \"required\" works like \"optional\" without registration.enabled = true")
 	}
-	if len(m.rules) == 0 && compatible >= verificationSchema {
-		warnings = append(warnings, "older versions no longer run on this database, because of registration.enabled = true "+
-			"with email_verification = \"required\", which these settings do not ask for: users may sign in without a verified e-mail")
+	// From the schema of second factors on, nothing says whether a verification was required, too.
+	const older = "older versions no longer run on this database, because of "
+	if compatible == verificationSchema && !m.settings.requiresVerification() {
+		warnings = append(warnings, older+"registration.enabled = true with email_verification = \"required\", "+
+			"which these settings do not ask for: users may sign in without a verified e-mail")
+	}
+	if compatible >= twoFactorSchema && !m.settings.TwoFactor.Enabled {
+		warnings = append(warnings, older+"two_factor.enabled = true, which these settings do not ask for: "+
+			"users cannot switch a second factor on or off, accounts that have one still need its code")
 	}
 	if len(warnings) > 0 {
 		return pluginrpc.Check{Name: "settings", Warning: true, Reason: strings.Join(warnings, "; ")}

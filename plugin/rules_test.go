@@ -9,10 +9,16 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-const requiredVerification = "[registration]\nemail_verification = \"required\"\n"
+const (
+	requiredVerification = "[registration]\nemail_verification = \"required\"\n"
+	secondFactors        = "[two_factor]\n"
+)
+
+var oneKey = [][]byte{bytes.Repeat([]byte("k"), 32)}
 
 // node is the module of a process, and which rules are in force in it.
 type node struct {
@@ -25,7 +31,7 @@ func newNode(t *testing.T, c pluginrpc.Configuration) *node {
 	t.Helper()
 	version := func() (string, error) { return "1.0.0", nil }
 	log := &bytes.Buffer{}
-	built, err := builder(version, newMeasurements(), slog.New(slog.NewTextHandler(log, nil)), nil)(t.Context(), c, nil)
+	built, err := builder(version, newMeasurements(), slog.New(slog.NewTextHandler(log, nil)), nil)(t.Context(), c, &personaltest.Host{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,53 +82,108 @@ func (n *node) minCompatible(t *testing.T) int {
 	return compatible
 }
 
-func TestRules_RequiredVerificationIsInForceOnceSettled(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		c := pluginrpc.Configuration{DatabaseURL: url, Settings: []byte(requiredVerification + "enabled = true"), Settles: true}
-		first, second := newNode(t, c), newNode(t, c)
-		first.begin(t)
-		second.begin(t)
-		if got := first.minCompatible(t); first.inForce["registration.enabled"] || got > 1 {
-			t.Errorf("before the version is settled: got in force %v, and versions from schema %d on, want neither", first.inForce, got)
-		}
-		for range 2 {
-			if err := first.Settle(t.Context()); err != nil {
-				t.Fatal(err)
+func TestRules_InForceOnceSettled(t *testing.T) {
+	for name, tt := range map[string]struct {
+		settings, setting, lost string
+		schema                  int
+	}{
+		"required verification": {requiredVerification, "registration.enabled", "users may sign in without a verified e-mail", 4},
+		"second factors":        {secondFactors, "two_factor.enabled", "users cannot switch a second factor on or off", 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Databases(t, func(t *testing.T, url string) {
+				c := pluginrpc.Configuration{DatabaseURL: url, Settings: []byte(tt.settings + "enabled = true"), Settles: true, SecretKeys: oneKey}
+				first, second := newNode(t, c), newNode(t, c)
+				first.begin(t)
+				second.begin(t)
+				if got := first.minCompatible(t); first.inForce[tt.setting] || got > 1 {
+					t.Errorf("before the version is settled: got in force %v, and versions from schema %d on, want neither", first.inForce, got)
+				}
+				for range 2 {
+					if err := first.Settle(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := first.minCompatible(t); !first.inForce[tt.setting] || got != tt.schema {
+					t.Errorf("settled: got in force %v, and versions from schema %d on, want the rule from schema %d on", first.inForce, got, tt.schema)
+				}
+				if err := second.applyRules(t.Context()); err != nil || !second.inForce[tt.setting] {
+					t.Errorf("another node: got in force %v (%v), want the rule", second.inForce, err)
+				}
+				later := newNode(t, c)
+				later.begin(t)
+				if !later.inForce[tt.setting] {
+					t.Errorf("a later process: got in force %v before it serves, want the rule", later.inForce)
+				}
+
+				c.Settings = []byte(tt.settings)
+				lowered := newNode(t, c)
+				lowered.begin(t)
+				if err := lowered.Settle(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if report, err := lowered.Preflight(t.Context()); err != nil || !warns(report, tt.setting+" = true") ||
+					!warns(report, "which these settings do not ask for: "+tt.lost) {
+					t.Errorf("enabled = false: got report %+v (%v), want a warning", report, err)
+				}
+				if got := lowered.minCompatible(t); len(lowered.inForce) > 0 || got != tt.schema {
+					t.Errorf("enabled = false: got in force %v, and versions from schema %d on, want none, and still %d", lowered.inForce, got, tt.schema)
+				}
+			})
+		})
+	}
+}
+
+func TestRules_EachIsInForceBySchemaOfItsOwn(t *testing.T) {
+	c := pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), Settings: []byte(requiredVerification + "enabled = true\n"), Settles: true, SecretKeys: oneKey}
+	first := newNode(t, c)
+	first.begin(t)
+	if err := first.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.Settings = append(c.Settings, secondFactors+"enabled = true"...)
+	both := newNode(t, c)
+	both.begin(t)
+	if !both.inForce["registration.enabled"] || both.inForce["two_factor.enabled"] {
+		t.Errorf("before it is settled: got in force %v, want only the rule of before", both.inForce)
+	}
+	if err := both.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := both.minCompatible(t); !both.inForce["registration.enabled"] || !both.inForce["two_factor.enabled"] || got != 5 {
+		t.Errorf("settled: got in force %v, and versions from schema %d on, want both rules from 5 on", both.inForce, got)
+	}
+}
+
+// The schema of second factors does not tell whether a verification was required before.
+func TestPreflight_WarnsOnlyOfWhatTheDatabaseShows(t *testing.T) {
+	const verification, factor = "because of registration.enabled", "because of two_factor.enabled"
+	on := map[string]string{"neither": "", "verification": requiredVerification + "enabled = true", "two factors": secondFactors + "enabled = true"}
+	for name, tt := range map[string]struct {
+		compatible int
+		want       string
+	}{
+		"neither, 1": {1, ""}, "neither, 4": {4, verification}, "neither, 5": {5, factor}, "neither, 6": {6, factor},
+		"verification, 1": {1, ""}, "verification, 4": {4, ""}, "verification, 5": {5, factor},
+		"two factors, 1": {1, ""}, "two factors, 4": {4, verification}, "two factors, 5": {5, ""},
+	} {
+		settings, _, _ := strings.Cut(name, ",")
+		n := newNode(t, pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), Settings: []byte(on[settings]), Settles: true, SecretKeys: oneKey})
+		check := n.checkSettings(tt.compatible)
+		for _, warning := range []string{verification, factor} {
+			if got := check.Warning && strings.Contains(check.Reason, warning); got != (warning == tt.want) {
+				t.Errorf("%s: got check %+v, want %q", name, check, tt.want)
 			}
 		}
-		if got := first.minCompatible(t); !first.inForce["registration.enabled"] || got != 4 {
-			t.Errorf("settled: got in force %v, and versions from schema %d on, want required from schema 4 on", first.inForce, got)
-		}
-		if err := second.applyRules(t.Context()); err != nil || !second.inForce["registration.enabled"] {
-			t.Errorf("another node: got in force %v (%v), want required", second.inForce, err)
-		}
-		later := newNode(t, c)
-		later.begin(t)
-		if !later.inForce["registration.enabled"] {
-			t.Errorf("a later process: got in force %v before it serves, want required", later.inForce)
-		}
-
-		c.Settings = []byte(requiredVerification)
-		lowered := newNode(t, c)
-		lowered.begin(t)
-		if err := lowered.Settle(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if report, err := lowered.Preflight(t.Context()); err != nil || !warns(report, "which these settings do not ask for") ||
-			!warns(report, `works like "optional" without registration.enabled = true`) {
-			t.Errorf("enabled = false: got report %+v (%v), want a warning", report, err)
-		}
-		if got := lowered.minCompatible(t); len(lowered.inForce) > 0 || got != 4 {
-			t.Errorf("enabled = false: got in force %v, and versions from schema %d on, want none, and still 4", lowered.inForce, got)
-		}
-	})
+	}
 }
 
 func TestRules_SettlingRaisesNothingUnlessAskedFor(t *testing.T) {
 	for name, settings := range map[string]string{
-		"defaults":              "",
-		"required, not enabled": requiredVerification,
-		"enabled, not required": "[registration]\nenabled = true",
+		"defaults":                   "",
+		"required, not enabled":      requiredVerification,
+		"enabled, not required":      "[registration]\nenabled = true",
+		"two factors, without a key": secondFactors + "enabled = true",
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t, pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), Settings: []byte(settings), Settles: true})
@@ -130,29 +191,39 @@ func TestRules_SettlingRaisesNothingUnlessAskedFor(t *testing.T) {
 			if err := n.Settle(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := n.minCompatible(t); got != 1 {
-				t.Errorf("got versions from schema %d on, want all", got)
+			if got := n.minCompatible(t); got != 1 || len(n.inForce) > 0 {
+				t.Errorf("got versions from schema %d on, and in force %v, want all, and none", got, n.inForce)
 			}
 		})
 	}
 }
 
 func TestPreflight_RefusesRuleThatTheHostNeverSettles(t *testing.T) {
-	c := pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), Settings: []byte(requiredVerification + "enabled = true")}
-	n := newNode(t, c)
-	report, err := n.Preflight(t.Context())
-	if got := refusal(report); err != nil || !strings.HasPrefix(got, "settings: registration.enabled: ") || !strings.Contains(got, "update the host") {
-		t.Errorf("got %q (%v), want a refusal that names the setting and what to do", got, err)
-	}
-	c.Settles = true
-	settled := newNode(t, c)
-	settled.begin(t)
-	if err := settled.Settle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	report, err = n.Preflight(t.Context()) // under the old host again, where the rule is in force
-	if got := refusal(report); err != nil || !strings.HasPrefix(got, "settings: registration.enabled: ") {
-		t.Errorf("got %q (%v) once the rule is in force, want a refusal", got, err)
+	for settings, names := range map[string]string{
+		requiredVerification + "enabled = true":                                      "registration.enabled",
+		secondFactors + "enabled = true":                                             "two_factor.enabled",
+		requiredVerification + "enabled = true\n" + secondFactors + "enabled = true": "registration.enabled and two_factor.enabled",
+	} {
+		t.Run(names, func(t *testing.T) {
+			c := pluginrpc.Configuration{DatabaseURL: testkit.SQLite(t), Settings: []byte(settings)} // such a host has no keys
+			n := newNode(t, c)
+			wantRefusal := func() {
+				t.Helper()
+				report, err := n.Preflight(t.Context())
+				got := refusal(report)
+				if err != nil || !strings.HasPrefix(got, "settings: "+names+": this host is too old") || !strings.HasSuffix(got, "update the host, or set "+names+" = false") {
+					t.Errorf("got %q (%v), want a refusal that names the settings and what to do", got, err)
+				}
+			}
+			wantRefusal()
+			c.Settles, c.SecretKeys = true, oneKey
+			settled := newNode(t, c)
+			settled.begin(t)
+			if err := settled.Settle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wantRefusal() // where the rules are in force
+		})
 	}
 }
 

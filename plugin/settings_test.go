@@ -16,7 +16,8 @@ func TestSettings_Defaults(t *testing.T) {
 	}
 	rules := s.accounts()
 	if rules.SessionIdle != 24*time.Hour || rules.SessionAbsolute != 720*time.Hour || rules.SessionGrace != 30*time.Second ||
-		rules.MailLifetime != 30*time.Minute || rules.MinPassword != 8 || !rules.LoginWithEmail || !rules.Throttle.Enabled || len(rules.PasswordWords) > 0 {
+		rules.MailLifetime != 30*time.Minute || rules.MinPassword != 8 || !rules.LoginWithEmail || !rules.Throttle.Enabled || len(rules.PasswordWords) > 0 ||
+		s.TwoFactor.Enabled || rules.TwoFactorIssuer != "personal" {
 		t.Fatalf("got %+v, want the defaults", rules)
 	}
 	if guesses := 2 * rules.Throttle.Guess.Burst; guesses > 30 { // an account has a login and an e-mail
@@ -100,6 +101,11 @@ func TestSettings_NamesInvalidKeys(t *testing.T) {
 		"a burst of 0":                   {"[throttle.guess]\nburst = 0", "throttle.guess.burst"},
 		"a limit of years":               {"[throttle.guess]\nevery = \"9000h\"", "throttle.guess.every"},
 		"an audit log of 0 entries":      {"[audit]\nmost = 0", "audit.most"},
+		"an issuer with a colon":         {"[two_factor]\nissuer = \"my: site\"", "two_factor.issuer: must have 1 to 64 characters, no colon"},
+		"an empty issuer":                {"[two_factor]\nissuer = \"\"", "two_factor.issuer"},
+		"an issuer of two lines":         {"[two_factor]\nissuer = \"my\\nsite\"", "two_factor.issuer"},
+		"an issuer that is too long":     {"[two_factor]\nissuer = \"" + strings.Repeat("a", 65) + "\"", "two_factor.issuer"},
+		"a text for a switch":            {"[two_factor]\nenabled = \"yes\"", "two_factor.enabled"},
 		"invalid TOML":                   {"session {", "line 1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -85,21 +84,10 @@ func isOurs(dir string) bool {
 	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !ours.MatchString(e.Name()) })
 }
 
-// A command that looks for a running host holds the lock for a moment, see
-// lockOwner. Starting a host tries again that often before it gives up.
-const (
-	lockTries   = 20
-	lockBackoff = 10 * time.Millisecond
-)
-
 // takeLock locks the file until it is closed or the process ends, and writes this
 // process's number into it.
 func takeLock(lock *os.File) error {
-	err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	for tries := 1; errors.Is(err, unix.EWOULDBLOCK) && tries < lockTries; tries++ {
-		time.Sleep(lockBackoff)
-		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	}
+	err := durable.Lock(lock) // which a command that looks for a running host may hold for a moment, see lockOwner
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return fmt.Errorf("another host runs on it, process %s", ownerOf(lock))
 	}

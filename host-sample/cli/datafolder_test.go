@@ -49,7 +49,7 @@ func TestOpenDataFolder_WaitsForOtherCommand(t *testing.T) {
 	if err := unix.Flock(int(probe.Fd()), unix.LOCK_SH); err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(2*lockBackoff, func() { _ = probe.Close() })
+	time.AfterFunc(20*time.Millisecond, func() { _ = probe.Close() })
 	openTestFolder(t, dir)
 }
 

@@ -1,5 +1,5 @@
 // Package durable writes files and lines that survive a crash or a power cut
-// completely or not at all, and that only their owner can read.
+// completely or not at all, and that only their owner can read. It also locks files.
 package durable
 
 import (

@@ -6,8 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
@@ -47,7 +47,7 @@ func OpenRunDir(dir string) (_ *RunDir, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := durable.Lock(lock); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s is in use by another process: %w", dir, err), lock.Close())
 	}
 	r := &RunDir{lock: lock, Staged: filepath.Join(dir, "staged"), Settings: filepath.Join(dir, "settings"), link: filepath.Join(dir, "sockets")}

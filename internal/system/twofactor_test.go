@@ -89,10 +89,15 @@ func (s *system) verifyEmail(t testing.TB, u user) {
 	execute(t, s.database, fmt.Sprintf("UPDATE personal_accounts SET verified_key = email_key WHERE id = %d", u.ID))
 }
 
-func (s *system) beginTwoFactor(t testing.TB, u user) (a authenticator) {
+func (s *system) beginTwoFactor(t testing.TB, u user) authenticator {
 	t.Helper()
-	r := s.postAs(t, u.pair, "two_factor/", params{"password": u.password}).wantData(t, "secret", "uri")
-	r.read(t, "secret", &a.base32)
+	return newAuthenticator(t, s.postAs(t, u.pair, "two_factor/", params{"password": u.password}))
+}
+
+// newAuthenticator reads the response of two_factor/.
+func newAuthenticator(t testing.TB, r *response) (a authenticator) {
+	t.Helper()
+	r.wantData(t, "secret", "uri").read(t, "secret", &a.base32)
 	r.read(t, "uri", &a.uri)
 	var err error
 	if a.secret, err = base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(a.base32); err != nil {

@@ -89,10 +89,15 @@ func (s *system) verifyEmail(t testing.TB, u user) {
 	execute(t, s.database, fmt.Sprintf("UPDATE personal_accounts SET verified_key = email_key WHERE id = %d", u.ID))
 }
 
-func (s *system) beginTwoFactor(t testing.TB, u user) (a authenticator) {
+func (s *system) beginTwoFactor(t testing.TB, u user) authenticator {
 	t.Helper()
-	r := s.postAs(t, u.pair, "two_factor/", params{"password": u.password}).wantData(t, "secret", "uri")
-	r.read(t, "secret", &a.base32)
+	return newAuthenticator(t, s.postAs(t, u.pair, "two_factor/", params{"password": u.password}))
+}
+
+// newAuthenticator reads the response of two_factor/.
+func newAuthenticator(t testing.TB, r *response) (a authenticator) {
+	t.Helper()
+	r.wantData(t, "secret", "uri").read(t, "secret", &a.base32)
 	r.read(t, "uri", &a.uri)
 	var err error
 	if a.secret, err = base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(a.base32); err != nil {
@@ -157,6 +162,7 @@ func testTwoFactor(t *testing.T, s *system) {
 	t.Run("recovery codes", func(t *testing.T) { testRecoveryCodes(t, s) })
 	t.Run("operations need a code", func(t *testing.T) { testOperationsWithCode(t, s) })
 	t.Run("removal", func(t *testing.T) { testTwoFactorRemoval(t, s) })
+	t.Run("removal by an administrator", func(t *testing.T) { testTwoFactorRemovalForUser(t, s) })
 	t.Run("nothing else removes it", func(t *testing.T) { testWaysAround(t, s) })
 }
 
@@ -410,6 +416,49 @@ func testTwoFactorRemoval(t *testing.T, s *system) {
 	s.attempt(t, u, s.code(t, u)).want(t, "")
 }
 
+// testTwoFactorRemovalForUser removes the factors of users who have lost their phone.
+func testTwoFactorRemovalForUser(t *testing.T, s *system) {
+	for name, remove := range map[string]func(t *testing.T, u user){
+		"by page": func(t *testing.T, u user) {
+			s.adminSubmit(t, s.enterAdmin(t), fmt.Sprintf("/admin/users/%d/two-factor", u.ID), nil)
+		},
+		"at the command line": func(t *testing.T, u user) {
+			if out, err := s.command(t, "user", "remove-two-factor", u.login); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := s.newSecured(t)
+			other := s.attempt(t, u, s.code(t, u)).pair(t)
+			for range 2 { // the second time changes nothing
+				remove(t, u.user)
+			}
+			s.wantDead(t, "a session", u.pair)
+			s.wantDead(t, "another session", other)
+			u.pair = s.attempt(t, u, "").pair(t)
+			s.wantTwoFactor(t, u.pair, false)
+			eventually(t, "the event is published", func() bool { return s.events(t, "two_factor_off", u.ID) > 0 })
+			if notice := s.mailTo(t, mailtext.TwoFactorOff, u.email); strings.Contains(notice.text, u.login) {
+				t.Errorf("the notice has text that the user typed:\n%s", notice.text)
+			}
+			if n := s.events(t, "two_factor_off", u.ID); n != 1 {
+				t.Errorf("got %d events, want 1", n)
+			}
+			s.confirmTwoFactor(t, u.pair, s.beginTwoFactor(t, u.user).codeOf(stepNow()))
+		})
+	}
+}
+
+// command runs a command of the plugin on the database of the system.
+func (s *system) command(t testing.TB, args ...string) (output string, err error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, args...)
+	cmd.Env = append(os.Environ(), "PERSONAL_DATABASE="+s.database)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
 // testWaysAround tries what changes an account otherwise. After each way, a sign-in needs
 // the code of the same app.
 func testWaysAround(t *testing.T, s *system) {
@@ -447,9 +496,7 @@ func testWaysAround(t *testing.T, s *system) {
 			if err := os.WriteFile(file, []byte(row), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, "import", file)
-			importing.Env = append(os.Environ(), "PERSONAL_DATABASE="+s.database)
-			if out, err := importing.CombinedOutput(); !strings.Contains(string(out), "0 accounts imported") {
+			if out, err := s.command(t, "import", file); !strings.Contains(out, "0 accounts imported") {
 				t.Fatalf("got %s (%v), want no account imported", out, err)
 			}
 		},

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
@@ -30,7 +31,7 @@ func newNode(t *testing.T, c pluginrpc.Configuration) *node {
 	t.Helper()
 	version := func() (string, error) { return "1.0.0", nil }
 	log := &bytes.Buffer{}
-	built, err := builder(version, newMeasurements(), slog.New(slog.NewTextHandler(log, nil)), nil)(t.Context(), c, nil)
+	built, err := builder(version, newMeasurements(), slog.New(slog.NewTextHandler(log, nil)), nil)(t.Context(), c, &personaltest.Host{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// keyring returns a keyring of made-up keys, one for each letter.
-func keyring(t *testing.T, letters string) *seal.Keyring {
+// keysOf returns a keyring of made-up keys, one for each letter.
+func keysOf(t *testing.T, letters string) *seal.Keyring {
 	t.Helper()
 	var keys [][]byte
 	for _, letter := range []byte(letters) {
@@ -101,7 +101,7 @@ func (s *resealStore) Reseal(ctx context.Context, id int64, from, to accounts.Se
 func TestResealSecrets_FirstKeyEncryptsAllThatCanBeRead(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
-		a, b, lost, all := keyring(t, "a"), keyring(t, "b"), keyring(t, "x"), keyring(t, "ba")
+		a, b, lost, all := keysOf(t, "a"), keysOf(t, "b"), keysOf(t, "x"), keysOf(t, "ba")
 		first, second := f.storeFactor(t, "anna", a), f.storeFactor(t, "boris", a)
 		current, missing, damaged := f.storeFactor(t, "clara", b), f.storeFactor(t, "dora", lost), f.storeFactor(t, "egor", a)
 		from := f.account(t, damaged).TwoFactor.Secret
@@ -144,9 +144,9 @@ func TestResealSecrets_FirstKeyEncryptsAllThatCanBeRead(t *testing.T) {
 
 func TestResealSecrets_WithoutFirstKeyDoesNothing(t *testing.T) {
 	f := newFixture(t, testkit.SQLite(t))
-	a := keyring(t, "a")
+	a := keysOf(t, "a")
 	id := f.storeFactor(t, "anna", a)
-	for name, keys := range map[string]accounts.Keyring{"no keyring": nil, "an empty one": keyring(t, "")} {
+	for name, keys := range map[string]accounts.Keyring{"no keyring": nil, "an empty one": keysOf(t, "")} {
 		service, log := f.resealer(&resealStore{Store: f.store}, keys)
 		if err := service.ResealSecrets(t.Context()); err != nil || log.Len() > 0 {
 			t.Errorf("%s: got error %v and log %q, want neither", name, err, log)
@@ -157,8 +157,8 @@ func TestResealSecrets_WithoutFirstKeyDoesNothing(t *testing.T) {
 
 func TestResealSecrets_EndsAtAnOutageAndResumes(t *testing.T) {
 	f := newFixture(t, testkit.SQLite(t))
-	ids := []int64{f.storeFactor(t, "anna", keyring(t, "a")), f.storeFactor(t, "boris", keyring(t, "a")), f.storeFactor(t, "clara", keyring(t, "a"))}
-	all := keyring(t, "ba")
+	ids := []int64{f.storeFactor(t, "anna", keysOf(t, "a")), f.storeFactor(t, "boris", keysOf(t, "a")), f.storeFactor(t, "clara", keysOf(t, "a"))}
+	all := keysOf(t, "ba")
 	s := &resealStore{Store: f.store}
 	s.before = func(id int64) error {
 		if id == ids[1] {
@@ -171,7 +171,7 @@ func TestResealSecrets_EndsAtAnOutageAndResumes(t *testing.T) {
 		t.Errorf("got error %v after %d writes, want ErrUnavailable after 1", err, s.writes)
 	}
 	f.wantSealed(t, all, all.Primary(), ids[0])
-	f.wantSealed(t, all, keyring(t, "a").Primary(), ids[1:]...)
+	f.wantSealed(t, all, keysOf(t, "a").Primary(), ids[1:]...)
 	s.before = nil
 	if err := service.ResealSecrets(t.Context()); err != nil || s.writes != 3 {
 		t.Errorf("afterwards: got error %v and %d writes, want 3", err, s.writes)
@@ -181,7 +181,7 @@ func TestResealSecrets_EndsAtAnOutageAndResumes(t *testing.T) {
 
 func TestResealSecrets_LeavesAFactorThatHasChanged(t *testing.T) {
 	f := newFixture(t, testkit.SQLite(t))
-	removed, other := f.storeFactor(t, "anna", keyring(t, "a")), f.storeFactor(t, "boris", keyring(t, "a"))
+	removed, other := f.storeFactor(t, "anna", keysOf(t, "a")), f.storeFactor(t, "boris", keysOf(t, "a"))
 	s := &resealStore{Store: f.store}
 	s.before = func(id int64) error {
 		if id == removed {
@@ -189,7 +189,7 @@ func TestResealSecrets_LeavesAFactorThatHasChanged(t *testing.T) {
 		}
 		return nil
 	}
-	all := keyring(t, "ba")
+	all := keysOf(t, "ba")
 	service, _ := f.resealer(s, all)
 	if err := service.ResealSecrets(t.Context()); err != nil {
 		t.Fatal(err)
@@ -205,9 +205,9 @@ func TestResealSecrets_SeveralNodesAtOnce(t *testing.T) {
 		f := newFixture(t, url)
 		var ids []int64
 		for i := range 10 {
-			ids = append(ids, f.storeFactor(t, fmt.Sprint("user", i), keyring(t, "a")))
+			ids = append(ids, f.storeFactor(t, fmt.Sprint("user", i), keysOf(t, "a")))
 		}
-		all := keyring(t, "ba")
+		all := keysOf(t, "ba")
 		errs := make([]error, 4)
 		var running sync.WaitGroup
 		for i := range errs {

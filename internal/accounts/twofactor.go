@@ -74,7 +74,8 @@ type SecretCount struct {
 	Accounts int64
 }
 
-// PendingFactorLifetime is how long a secret waits for its confirmation (HTTP contract).
+// PendingFactorLifetime is how long a secret waits to be confirmed (HTTP contract, section
+// 3).
 const PendingFactorLifetime = 10 * time.Minute
 
 // OfferTwoFactor sets whether users can switch a second factor on: only while every
@@ -82,9 +83,6 @@ const PendingFactorLifetime = 10 * time.Minute
 // they cannot. Accounts that have a second factor need its code in any case. It may be
 // called at any time.
 func (s *Service) OfferTwoFactor(on bool) { s.offered.Store(on) }
-
-// pendingLifetime is how long a secret waits to be confirmed (HTTP contract, section 3).
-const pendingLifetime = 10 * time.Minute
 
 // secretBytes is the size of a secret (RFC 4226, section 4, recommends 160 bits).
 const secretBytes = 20
@@ -172,7 +170,7 @@ func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFac
 		return nil, err
 	}
 	a := who.account
-	pending, err := s.store.PendingFactor(ctx, who.session.ID, a.CredentialVersion, s.store.Now().Add(-pendingLifetime))
+	pending, err := s.store.PendingFactor(ctx, who.session.ID, a.CredentialVersion, s.store.Now().Add(-PendingFactorLifetime))
 	if err != nil {
 		return nil, failWith(personal.CodeTwoFactorOff, "finding a pending second factor", err)
 	}

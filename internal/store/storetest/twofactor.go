@@ -95,7 +95,7 @@ var codeUses = []struct {
 		return w.ReplacePassword(w.t.Context(), a.ID, a.CredentialVersion, "second hash", s, code, jobOf(a))
 	}},
 	{"a change of e-mail", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
-		return w.RequestEmail(w.t.Context(), a.ID, "new@example.org", code, jobOf(a))
+		return w.RequestEmail(w.t.Context(), a.ID, "new@example.org", code, []accounts.NewJob{jobOf(a)})
 	}},
 	{"a deletion", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
 		return w.RequestDeletion(w.t.Context(), a.ID, a.CredentialVersion, w.Now().Add(time.Hour), code, jobOf(a))
@@ -285,6 +285,23 @@ var twoFactorCases = []testCase{
 		}
 		w.pass(time.Minute)
 		w.must(export(recovery(0)))
+	}},
+	{"a taken e-mail is learned with a good code only, and leaves it", func(t *testing.T, w *world) {
+		other, _ := w.createAny()
+		a, s := w.createEnrolled()
+		ask := func(code accounts.CodeUse) error {
+			return w.RequestEmail(t.Context(), a.ID, other.Email.Key, code, []accounts.NewJob{job("mail")}, limited(1, 1, time.Minute))
+		}
+		for _, code := range []accounts.CodeUse{step(firstStep), recovery(5)} {
+			w.wantError(ask(code), accounts.ErrCodeUsed)
+		}
+		for _, code := range []accounts.CodeUse{step(firstStep + 1), recovery(0)} {
+			w.wantTaken(ask(code), accounts.TakenError{Email: true})
+			w.pass(time.Minute) // the limit
+		}
+		w.wantUnchanged(a, s)
+		w.must(codeUses[0].use(w, a, s, step(firstStep+1)))
+		w.must(codeUses[0].use(w, a, s, recovery(0)))
 	}},
 	{"new recovery codes void the earlier ones", func(t *testing.T, w *world) {
 		a, s := w.createEnrolled()

@@ -26,7 +26,7 @@ type importCommand struct {
 	Settings  []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
 	Wrap      string `enum:"now,later" default:"now" help:"When to wrap MD5 hashes in Argon2id: now, or later in the running plugin."`
 	DryRun    bool   `help:"Check every row and change nothing."`
-	SecretKey string `type:"path" placeholder:"FILE" help:"The host's file of secret keys, such as DATA/secret.key. Accounts with a second factor are refused without the key that encrypts its secret."`
+	SecretKey string `type:"path" placeholder:"FILE" help:"The host's file of secret keys, such as DATA/secret.key, for accounts with a second factor: all its keys decrypt secrets, the first encrypts them."`
 	Report    string `placeholder:"FILE" help:"Append the refusals, one line each with the line number and the reason, to this file (default: standard error)."`
 }
 
@@ -38,8 +38,8 @@ and user fields are optional. A list in CSV is JSON: ["a","b"]. Times are RFC 33
 Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, Django's PBKDF2 and scrypt, $scrypt$, phpass, WordPress 6.8. Write ! if
 there is no usable hash: the user then sets a password with a recovery mail, so the row needs an e-mail.
 
-An export also has two_factor. Accounts with a second factor are imported with --secret-key, and only into a database on which older
-versions of the plugin no longer run: set two_factor.enabled = true and start a host with this version first.
+NDJSON written by export also has two_factor. To import accounts with a second factor, give --secret-key, and first start a host with
+two_factor.enabled = true on the database: older versions of the plugin, which would not ask for the code, must no longer run there.
 
 If you run the command again, after an interruption or with corrected rows, it skips the accounts that exist already.`
 }

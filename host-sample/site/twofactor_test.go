@@ -159,7 +159,7 @@ func TestTwoFactor_ConfirmRefusesOtherLinks(t *testing.T) {
 	b := newBrowser(t, withTwoFactor(newModule()))
 	b.hold(first, 0)
 	for _, uri := range []string{
-		"", "javascript:alert(1)//?secret=A", "https://evil.example/?secret=A", "otpauth://hotp/a?secret=A", "otpauth://totp/a", "otpauth://totp/%zz?secret=A",
+		"", "javascript:alert(1)//?secret=A", "javascript://totp/%0aalert(1)?secret=A", "https://evil.example/?secret=A", "otpauth://hotp/a?secret=A", "otpauth://totp/a", "otpauth://totp/%zz?secret=A",
 		"otpauth://totp/a?secret=" + strings.Repeat("A", 3000),
 	} {
 		page := b.post("/account/two-factor/confirm", "uri", uri, "code", "1")

@@ -92,10 +92,11 @@ func (m *Import) openFactor(f *importedFactor) (refused string) {
 	return strings.Join(reasons, "; ")
 }
 
-// factorFor returns an opened factor for the account with the given id. Under another id
-// than before, the secret is encrypted anew.
+// factorFor returns an opened factor for the account with the given id. Unless the secret
+// is encrypted for this id with the first key, it is encrypted anew: the plugin of the
+// database may not have the other keys.
 func (m *Import) factorFor(id int64, f importedFactor) Factor {
-	if f.AccountID != id {
+	if f.AccountID != id || f.Secret.Key != m.Keys.Primary() {
 		f.AccountID = id
 		f.Secret.Key, f.Secret.Data = m.Keys.Seal(id, f.secret)
 	}

@@ -143,7 +143,7 @@ type Import struct {
 	Later   bool // store MD5 hashes bare, with jobs that wrap them, see [Wrapping]
 
 	// Accounts with a second factor are refused unless both allow them.
-	Keys          accounts.Keyring // decrypt the secrets; nil: none
+	Keys          accounts.Keyring // decrypt the secrets, and the first encrypts them; nil: none
 	CodesEnforced bool             // every plugin version that can run on the database asks for the code
 
 	// Refused is called for each row that is not imported, in the order of the file.

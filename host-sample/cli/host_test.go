@@ -244,9 +244,9 @@ func TestHost_FirstStartCreatesSecretKeyAndPluginGetsIt(t *testing.T) {
 			t.Errorf("start %d: the log shows the key, or says that it was created: not %t", i+1, created)
 		}
 	}
-	code, _, stderr := runToEnd(t, "serve", "--data", data, "--addr", "127.0.0.1:0", "--settings", settings, "--no-secret-key")
-	if code != 1 || !strings.Contains(stderr, "got 0 secret keys") {
-		t.Errorf("with --no-secret-key: got exit code %d, standard error %q, want 1 and that the plugin gets no key", code, stderr)
+	h := start(t, "--data", data, "--settings", settings, "--no-secret-key")
+	if code := h.wait(); code != 1 || !strings.Contains(h.log.String(), "got 0 secret keys") {
+		t.Errorf("with --no-secret-key: got exit code %d, log\n%s\nwant 1 and that the plugin gets no key", code, h.log)
 	}
 }
 

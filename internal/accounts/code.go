@@ -232,9 +232,10 @@ func matchStep(secret []byte, code string, now time.Time, last int64) (step int6
 var unpadded = base32.StdEncoding.WithPadding(base32.NoPadding)
 
 const (
-	recoveryCodes     = 10 // of an account
-	recoveryCodeBytes = 15
-	recoveryCodeGroup = 4 // characters between two hyphens
+	recoveryCodes      = 10 // of an account
+	recoveryCodeBytes  = 15
+	recoveryCodeLength = recoveryCodeBytes * 8 / 5 // without hyphens
+	recoveryCodeGroup  = 4                         // characters between two hyphens
 )
 
 // parseCode returns a time-based code or the digest of a recovery code, in any case and
@@ -252,8 +253,8 @@ func parseCode(entered string) (code string, recovery [32]byte) {
 	if len(normal) == codeDigits && strings.Trim(normal, "0123456789") == "" {
 		return normal, recovery
 	}
-	// The decoder skips line breaks, which are not left here.
-	if secret, err := unpadded.DecodeString(normal); err == nil && len(secret) == recoveryCodeBytes {
+	// The decoder skips line breaks, which are not left here, and odd characters at the end.
+	if _, err := unpadded.DecodeString(normal); err == nil && len(normal) == recoveryCodeLength {
 		return "", sha256.Sum256([]byte(normal))
 	}
 	return "", recovery

@@ -86,6 +86,35 @@ func TestCost_StatementsAndAllocations(t *testing.T) {
 	}
 }
 
+// A code costs its charge, which is refunded with the guess, and the statement that uses
+// it up.
+func TestCost_StatementsOfASignInWithACode(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		counter := &statementCounter{}
+		f.offer(t, counter.open(t, f, url), h)
+		u := f.enrol(t, "ada")
+		for name, test := range map[string]struct {
+			code func() string
+			want int
+		}{
+			"code":          {u.next, 22},
+			"recovery code": {u.recoveryCode, 22},
+		} {
+			var got []string
+			for range 3 { // opens connections, and makes the address known
+				code := test.code()
+				counter.take()
+				u.wantTry(t, at(t, home), code, "")
+				got = counter.take()
+			}
+			if len(got) != test.want {
+				t.Errorf("%s: got %d statements, want %d:\n%s", name, len(got), test.want, strings.Join(got, "\n"))
+			}
+		}
+	})
+}
+
 // The first write is held until every call waits for a write.
 func TestCost_ConcurrentRefreshesShareWrites(t *testing.T) {
 	const callers = 32

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/base32"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -59,7 +60,7 @@ func (a authenticator) wrong() string {
 	for d := int64(-3); d <= 5; d++ {
 		near = append(near, a.codeOf(stepNow()+d))
 	}
-	for i := 0; ; i++ {
+	for i := 314159; ; i++ {
 		if code := fmt.Sprintf("%06d", i); !slices.Contains(near, code) {
 			return code
 		}
@@ -89,10 +90,15 @@ func (s *system) verifyEmail(t testing.TB, u user) {
 	execute(t, s.database, fmt.Sprintf("UPDATE personal_accounts SET verified_key = email_key WHERE id = %d", u.ID))
 }
 
-func (s *system) beginTwoFactor(t testing.TB, u user) (a authenticator) {
+func (s *system) beginTwoFactor(t testing.TB, u user) authenticator {
 	t.Helper()
-	r := s.postAs(t, u.pair, "two_factor/", params{"password": u.password}).wantData(t, "secret", "uri")
-	r.read(t, "secret", &a.base32)
+	return newAuthenticator(t, s.postAs(t, u.pair, "two_factor/", params{"password": u.password}))
+}
+
+// newAuthenticator reads the response of two_factor/.
+func newAuthenticator(t testing.TB, r *response) (a authenticator) {
+	t.Helper()
+	r.wantData(t, "secret", "uri").read(t, "secret", &a.base32)
 	r.read(t, "uri", &a.uri)
 	var err error
 	if a.secret, err = base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(a.base32); err != nil {
@@ -157,6 +163,7 @@ func testTwoFactor(t *testing.T, s *system) {
 	t.Run("recovery codes", func(t *testing.T) { testRecoveryCodes(t, s) })
 	t.Run("operations need a code", func(t *testing.T) { testOperationsWithCode(t, s) })
 	t.Run("removal", func(t *testing.T) { testTwoFactorRemoval(t, s) })
+	t.Run("removal by an administrator", func(t *testing.T) { testTwoFactorRemovalForUser(t, s) })
 	t.Run("nothing else removes it", func(t *testing.T) { testWaysAround(t, s) })
 }
 
@@ -206,9 +213,12 @@ func testEnrolment(t *testing.T, s *system) {
 		}
 	}
 	s.wantAlive(t, "another session before the confirmation", other)
+	s.postAs(t, other, "email/", params{"password": u.password, "email": "new-" + u.email}).want(t, "")
+	token := s.mailTo(t, mailtext.EmailChange, "new-"+u.email).token(t)
 
 	code := a.codeOf(stepNow())
 	codes := s.confirmTwoFactor(t, u.pair, code)
+	s.post(t, "email_confirm/", params{"token": token}).want(t, "invalid_token") // requested without a code
 	wantRecoveryCodes(t, codes)
 	s.wantTwoFactor(t, u.pair, true)
 	s.wantDead(t, "another session", other)
@@ -410,6 +420,49 @@ func testTwoFactorRemoval(t *testing.T, s *system) {
 	s.attempt(t, u, s.code(t, u)).want(t, "")
 }
 
+// testTwoFactorRemovalForUser removes the factors of users who have lost their phone.
+func testTwoFactorRemovalForUser(t *testing.T, s *system) {
+	for name, remove := range map[string]func(t *testing.T, u user){
+		"by page": func(t *testing.T, u user) {
+			s.adminSubmit(t, s.enterAdmin(t), fmt.Sprintf("/admin/users/%d/two-factor", u.ID), nil)
+		},
+		"at the command line": func(t *testing.T, u user) {
+			if out, err := s.command(t, "user", "remove-two-factor", u.login); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := s.newSecured(t)
+			other := s.attempt(t, u, s.code(t, u)).pair(t)
+			for range 2 { // the second time changes nothing
+				remove(t, u.user)
+			}
+			s.wantDead(t, "a session", u.pair)
+			s.wantDead(t, "another session", other)
+			u.pair = s.attempt(t, u, "").pair(t)
+			s.wantTwoFactor(t, u.pair, false)
+			eventually(t, "the event is published", func() bool { return s.events(t, "two_factor_off", u.ID) > 0 })
+			if notice := s.mailTo(t, mailtext.TwoFactorOff, u.email); strings.Contains(notice.text, u.login) {
+				t.Errorf("the notice has text that the user typed:\n%s", notice.text)
+			}
+			if n := s.events(t, "two_factor_off", u.ID); n != 1 {
+				t.Errorf("got %d events, want 1", n)
+			}
+			s.confirmTwoFactor(t, u.pair, s.beginTwoFactor(t, u.user).codeOf(stepNow()))
+		})
+	}
+}
+
+// command runs a command of the plugin on the database of the system.
+func (s *system) command(t testing.TB, args ...string) (output string, err error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, args...)
+	cmd.Env = append(os.Environ(), "PERSONAL_DATABASE="+s.database)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
 // testWaysAround tries what changes an account otherwise. After each way, a sign-in needs
 // the code of the same app.
 func testWaysAround(t *testing.T, s *system) {
@@ -447,9 +500,7 @@ func testWaysAround(t *testing.T, s *system) {
 			if err := os.WriteFile(file, []byte(row), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			importing := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, "import", file)
-			importing.Env = append(os.Environ(), "PERSONAL_DATABASE="+s.database)
-			if out, err := importing.CombinedOutput(); !strings.Contains(string(out), "0 accounts imported") {
+			if out, err := s.command(t, "import", file); !strings.Contains(out, "0 accounts imported") {
 				t.Fatalf("got %s (%v), want no account imported", out, err)
 			}
 		},
@@ -494,6 +545,9 @@ func testGuessedCodes(t *testing.T, s *system) {
 		t.Errorf("%d of 24 guessed codes were judged, want 10", judged)
 	}
 	signIn("198.51.100.200", s.code(t, u)).want(t, "too_many_attempts")
+	if samples, _ := s.scrape(t); measured(samples, "personal_plugin_rejected_attempts_total", "limit", "code") == 0 {
+		t.Error("no rejected code is counted in the metrics")
+	}
 	for _, path := range []string{"export/", "delete/", "two_factor_codes/", "two_factor_remove/"} {
 		s.do(t, call{path: path, as: u.pair, header: from("192.0.2.41"), params: params{"password": u.password, "code": s.code(t, u)}}).want(t, "too_many_attempts")
 	}
@@ -502,33 +556,88 @@ func testGuessedCodes(t *testing.T, s *system) {
 	}
 }
 
-// testCodeWorksOnce presents a code in parallel to two hosts with one database.
+// inParallel makes n calls, in turn to each host, and returns the responses by CODE.
+func inParallel(t *testing.T, n int, hosts []*system, c func(i int) call) map[string][]*response {
+	t.Helper()
+	responses, errs := make([]*response, n), make([]error, n)
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() { responses[i], errs[i] = hosts[i%len(hosts)].exchange(c(i)) })
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]*response{}
+	for _, r := range responses {
+		got[r.Result.Code] = append(got[r.Result.Code], r)
+	}
+	return got
+}
+
+// testCodeWorksOnce presents a code in parallel to hosts with one database.
 func testCodeWorksOnce(t *testing.T, hosts ...*system) {
 	for _, s := range hosts {
 		s.awaitTwoFactor(t)
 	}
+	const n = 32
 	u := hosts[0].newSecured(t)
+	signIn := func(code string) call {
+		return call{path: "auth/", params: params{"login": u.login, "password": u.password, "code": code}}
+	}
 	for name, code := range map[string]string{"code of the app": hosts[0].code(t, u), "recovery code": u.recoveryCodes[0]} {
-		responses := make([]*response, 32)
-		errs := make([]error, len(responses))
-		var group sync.WaitGroup
-		for i := range responses {
-			group.Go(func() {
-				responses[i], errs[i] = hosts[i%len(hosts)].exchange(call{path: "auth/", params: params{"login": u.login, "password": u.password, "code": code}})
-			})
-		}
-		group.Wait()
-		got := map[string]int{}
-		for i, r := range responses {
-			if errs[i] != nil {
-				t.Fatal(errs[i])
-			}
-			got[r.Result.Code]++
-		}
-		if got[""] != 1 || got["invalid_code"] != len(responses)-1 {
-			t.Errorf("%s: got responses %v, want one success, otherwise invalid_code", name, got)
+		got := inParallel(t, n, hosts, func(int) call { return signIn(code) })
+		if len(got[""]) != 1 || len(got["invalid_code"]) != n-1 {
+			t.Errorf("%s: got %d successes and %d times invalid_code, want one success", name, len(got[""]), len(got["invalid_code"]))
 		}
 	}
+	code := hosts[0].code(t, u)
+	got := inParallel(t, n, hosts, func(i int) call {
+		if i/len(hosts)%2 == 0 {
+			return signIn(code)
+		}
+		return call{path: "export/", as: u.pair, params: params{"password": u.password, "code": code}}
+	})
+	if len(got[""]) != 1 || len(got["invalid_code"])+len(got["validation_failed"]) != n-1 {
+		t.Errorf("two operations: got %d successes, %d times invalid_code and %d times validation_failed, want one success",
+			len(got[""]), len(got["invalid_code"]), len(got["validation_failed"]))
+	}
+}
+
+// testParallelConfirmation confirms a second factor several times at once, while others
+// sign in without a code.
+func testParallelConfirmation(t *testing.T, hosts ...*system) {
+	s := hosts[0]
+	u := secured{user: s.newUser(t)}
+	s.verifyEmail(t, u.user)
+	u.authenticator = s.beginTwoFactor(t, u.user)
+	code := u.codeOf(stepNow())
+	got := inParallel(t, 32, hosts, func(i int) call {
+		if i/len(hosts)%4 == 0 {
+			return call{path: "two_factor_confirm/", as: u.pair, params: params{"code": code}}
+		}
+		return call{path: "auth/", params: params{"login": u.login, "password": u.password}}
+	})
+	confirmed := 0
+	for _, r := range got[""] {
+		if r.Data["recovery_codes"] != nil {
+			confirmed++
+			r.read(t, "recovery_codes", &u.recoveryCodes)
+			continue
+		}
+		s.wantDead(t, "a session that began without a code", r.pair(t))
+	}
+	if confirmed != 1 {
+		t.Fatalf("got %d confirmations, want 1", confirmed)
+	}
+	for code := range got {
+		if !slices.Contains([]string{"", "code_required", "two_factor_off", "invalid_credentials"}, code) {
+			t.Errorf("got a response with CODE %s", code)
+		}
+	}
+	s.wantTwoFactor(t, u.pair, true)
+	s.attempt(t, u, "").want(t, "code_required")
+	s.attempt(t, u, u.recoveryCodes[0]).want(t, "")
 }
 
 // TestTwoFactor_KeyOrSettingIsMissing starts hosts on a database with a second factor,

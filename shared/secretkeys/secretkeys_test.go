@@ -172,3 +172,29 @@ func TestCreateFile_OnlyOneOfManyCreatesTheFile(t *testing.T) {
 		t.Errorf("created %d times, the folder has %d files (%v), want one", created.Load(), len(files), err)
 	}
 }
+
+func TestEnsure_CreatesMissingFileAndChecksExistingOne(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "secret.key")
+	if created, err := secretkeys.Ensure(path); err != nil || !created {
+		t.Fatalf("missing file: got created %t, error %v", created, err)
+	}
+	before, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if created, err := secretkeys.Ensure(path); err != nil || created {
+		t.Errorf("existing file: got created %t, error %v", created, err)
+	}
+	if after, err := os.Stat(dir); err != nil || !after.ModTime().Equal(before.ModTime()) {
+		t.Errorf("existing file: the folder was written to (%v): it may be read-only", err)
+	}
+	damaged := write(t, "no key\n")
+	if created, err := secretkeys.Ensure(damaged); err == nil || created || !strings.HasPrefix(err.Error(), damaged+":1: ") {
+		t.Errorf("damaged file: got created %t, error %v, want one that names the line", created, err)
+	}
+	if created, err := secretkeys.Ensure(filepath.Join(dir, "missing", "secret.key")); !errors.Is(err, fs.ErrNotExist) || created {
+		t.Errorf("missing folder: got created %t, error %v", created, err)
+	}
+}

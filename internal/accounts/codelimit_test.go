@@ -1,0 +1,191 @@
+package accounts_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// enrolled returns an account with a second factor, whose user has signed in at home, on
+// the default limits.
+func enrolled(t *testing.T, url string) *factor {
+	t.Helper()
+	f, h := guarded(t, url)
+	f.offer(t, f.store, h)
+	u := f.enrol(t, "ada")
+	u.wantTry(t, at(t, home), u.code(), "")
+	f.clock.Advance(24 * time.Hour) // all limits are regained
+	return u
+}
+
+func TestCodes_ThirtyOf300GuessesAreJudgedInAnHour(t *testing.T) {
+	for name, address := range map[string]func(i int) string{
+		"one address":    func(int) string { return "198.51.100.1" },
+		"many addresses": func(i int) string { return fmt.Sprintf("198.51.%d.%d", i/200, i%200) },
+		"a /48 of IPv6":  func(i int) string { return fmt.Sprintf("2001:db8:1:%x::1", i) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Databases(t, func(t *testing.T, url string) {
+				u := enrolled(t, url)
+				judged := 0
+				for i := range 300 {
+					switch code := u.try(at(t, address(i)), u.wrong()); code {
+					case personal.CodeInvalidCode:
+						judged++
+					case personal.CodeTooManyAttempts:
+					default:
+						t.Fatalf("guess %d: got %q", i, code)
+					}
+					u.f.clock.Advance(12 * time.Second)
+					if i%60 == 59 {
+						u.wantTry(t, at(t, home), "", personal.CodeCodeRequired)
+						u.wantTry(t, at(t, home), u.code(), "")
+					}
+				}
+				if judged < 10 || judged > 14 {
+					t.Errorf("got %d judged codes, want 10 and one for each 15 minutes", judged)
+				}
+			})
+		})
+	}
+}
+
+// Sign-ins and operations of signed-in users count together.
+func TestCodes_LimitHoldsForAllOperationsTogether(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		u := enrolled(t, url)
+		abroad := at(t, abroad)
+		tries := 0
+		for range 2 {
+			u.wantTry(t, abroad, u.wrong(), personal.CodeInvalidCode)
+			for operation, use := range uses {
+				if operation == "email" || operation == "password" {
+					continue // so that the limit is reached exactly
+				}
+				wantWrongCode(t, use(abroad, u.f.service, u.in, u.wrong()))
+				tries++
+			}
+		}
+		if tries += 2; tries != 10 {
+			t.Fatalf("got %d codes, want as many as the limit allows", tries)
+		}
+		u.wantTry(t, abroad, u.wrong(), personal.CodeTooManyAttempts)
+		u.wantTry(t, abroad, u.recoveryCode(), personal.CodeTooManyAttempts) // correct, but refused
+		for operation, use := range uses {
+			if got := personal.CodeOf(use(abroad, u.f.service, u.in, u.code())); got != personal.CodeTooManyAttempts {
+				t.Errorf("%s: got %q, want a refusal by the limit", operation, got)
+			}
+		}
+		// The known address has a limit of its own, and a code that is missing costs nothing.
+		for range 10 {
+			u.wantTry(t, at(t, home), "", personal.CodeCodeRequired)
+		}
+		u.f.clock.Advance(15 * time.Minute)
+		for range 10 {
+			u.wantTry(t, at(t, home), u.wrong(), personal.CodeInvalidCode)
+		}
+		u.wantTry(t, at(t, home), u.code(), personal.CodeTooManyAttempts)
+		u.wantTry(t, abroad, u.code(), "") // 15 minutes have passed
+		u.wantTry(t, at(t, "198.51.100.8"), u.wrong(), personal.CodeInvalidCode)
+		u.wantTry(t, at(t, "198.51.100.9"), u.wrong(), personal.CodeTooManyAttempts) // only the completed one was refunded
+	})
+}
+
+func TestConfirmTwoFactor_CountsAgainstTheLimitOfCodes(t *testing.T) {
+	f, h := guarded(t, testkit.SQLite(t))
+	f.offer(t, f.store, h)
+	u := &factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}
+	f.wantTry(t, home, "ada", goodPassword, "")
+	secret, err := f.service.BeginTwoFactor(t.Context(), personal.BeginTwoFactorRequest{Credentials: u.in, Password: goodPassword})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.secret = secret.Secret
+	confirm := func(address, code string) error {
+		_, err := f.service.ConfirmTwoFactor(at(t, address), personal.ConfirmTwoFactorRequest{Credentials: u.in, Code: code})
+		return err
+	}
+	for range 10 {
+		wantWrongCode(t, confirm(abroad, u.wrong()))
+	}
+	wantCode(t, confirm(abroad, u.code()), personal.CodeTooManyAttempts)
+	wantCode(t, confirm(home, u.code()), "")
+}
+
+// Guesses with the correct password use up the limits of guesses, but not those of correct
+// passwords, which hold for the user's known addresses too.
+func TestSignIn_OnlyCompletedOnesAreRefundedWithASecondFactor(t *testing.T) {
+	f, h := guarded(t, testkit.SQLite(t))
+	f.settings.Throttle.SignInAccount = throttle.Limit{Burst: 2, Every: 24 * time.Hour}
+	f.offer(t, f.store, h)
+	u := f.enrol(t, "ada")
+	for range 7 {
+		u.wantTry(t, at(t, abroad), "", personal.CodeCodeRequired)
+		u.wantTry(t, at(t, abroad), u.wrong(), personal.CodeInvalidCode)
+	}
+	u.wantTry(t, at(t, abroad), u.code(), personal.CodeTooManyAttempts) // the limit by login and address
+	u.wantTry(t, at(t, home), u.code(), "")
+	f.clock.Advance(time.Minute) // allows one more
+	u.wantTry(t, at(t, abroad), u.code(), "")
+	for range 13 { // a completed sign-in clears the limit
+		u.wantTry(t, at(t, abroad), "", personal.CodeCodeRequired)
+	}
+	u.wantTry(t, at(t, abroad), u.next(), personal.CodeTooManyAttempts) // of correct passwords: two sign-ins were completed
+}
+
+func TestSignIn_DisabledAccountWithASecondFactorIsCharged(t *testing.T) {
+	f, h := guarded(t, testkit.SQLite(t))
+	f.settings.Throttle.SignInAccount = throttle.Limit{Burst: 2, Every: 24 * time.Hour}
+	f.offer(t, f.store, h)
+	u := f.enrol(t, "ada")
+	f.disable(t, u.in.UserID)
+	for _, code := range []string{"", u.code()} { // judged before the code
+		u.wantTry(t, at(t, abroad), code, personal.CodeAccountDisabled)
+	}
+	u.wantTry(t, at(t, abroad), "", personal.CodeTooManyAttempts)
+}
+
+// A thief of the mailbox must not get another ten codes for each recovery.
+func TestRecoverConfirm_MakesNoAddressKnownWithASecondFactor(t *testing.T) {
+	u := enrolled(t, testkit.SQLite(t))
+	f := u.f
+	for range 10 {
+		u.wantTry(t, at(t, "198.51.100.1"), u.wrong(), personal.CodeInvalidCode)
+	}
+	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
+	_, err := f.service.RecoverConfirm(at(t, abroad), personal.RecoverConfirmRequest{
+		Token: f.tokens()[0], Password: goodPassword, ConfirmPassword: goodPassword,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.wantTry(t, at(t, abroad), u.wrong(), personal.CodeTooManyAttempts)
+}
+
+func TestCodes_AreNotLimitedWithThrottlingOff(t *testing.T) {
+	f := offering(t, testkit.SQLite(t))
+	u := f.enrol(t, "ada")
+	for range 30 {
+		u.wantTry(t, at(t, abroad), u.wrong(), personal.CodeInvalidCode)
+	}
+	u.wantTry(t, at(t, abroad), u.code(), "")
+}
+
+// An address is known for its own account only, even if the login of one account is the
+// e-mail of another (imported).
+func TestCodes_KnownAddressIsOfTheAccountItself(t *testing.T) {
+	f, h := guarded(t, testkit.SQLite(t))
+	f.offer(t, f.store, h)
+	u := f.enrol(t, "ada")
+	f.register(t, "bob")
+	f.exec(t, "UPDATE personal_accounts SET login = 'bob@example.com', login_key = 'bob@example.com' WHERE login = 'ada'")
+	f.wantTry(t, abroad, "bob", goodPassword, "")
+	for range 10 {
+		wantWrongCode(t, uses["export"](at(t, home), f.service, u.in, u.wrong()))
+	}
+	wantCode(t, uses["export"](at(t, abroad), f.service, u.in, u.code()), personal.CodeTooManyAttempts)
+}

@@ -77,6 +77,7 @@ func TestNodes_ChangesTakeEffect(t *testing.T) {
 		})
 	}
 	t.Run("code works once", func(t *testing.T) { testCodeWorksOnce(t, near, far) })
+	t.Run("parallel confirmations", func(t *testing.T) { testParallelConfirmation(t, near, far) })
 	t.Run("changed name", func(t *testing.T) {
 		u := near.newUser(t)
 		near.wantGreeting(t, u.pair, u.login)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/base32"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -212,9 +213,12 @@ func testEnrolment(t *testing.T, s *system) {
 		}
 	}
 	s.wantAlive(t, "another session before the confirmation", other)
+	s.postAs(t, other, "email/", params{"password": u.password, "email": "new-" + u.email}).want(t, "")
+	token := s.mailTo(t, mailtext.EmailChange, "new-"+u.email).token(t)
 
 	code := a.codeOf(stepNow())
 	codes := s.confirmTwoFactor(t, u.pair, code)
+	s.post(t, "email_confirm/", params{"token": token}).want(t, "invalid_token") // requested without a code
 	wantRecoveryCodes(t, codes)
 	s.wantTwoFactor(t, u.pair, true)
 	s.wantDead(t, "another session", other)
@@ -541,6 +545,9 @@ func testGuessedCodes(t *testing.T, s *system) {
 		t.Errorf("%d of 24 guessed codes were judged, want 10", judged)
 	}
 	signIn("198.51.100.200", s.code(t, u)).want(t, "too_many_attempts")
+	if samples, _ := s.scrape(t); measured(samples, "personal_plugin_rejected_attempts_total", "limit", "code") == 0 {
+		t.Error("no rejected code is counted in the metrics")
+	}
 	for _, path := range []string{"export/", "delete/", "two_factor_codes/", "two_factor_remove/"} {
 		s.do(t, call{path: path, as: u.pair, header: from("192.0.2.41"), params: params{"password": u.password, "code": s.code(t, u)}}).want(t, "too_many_attempts")
 	}
@@ -549,33 +556,88 @@ func testGuessedCodes(t *testing.T, s *system) {
 	}
 }
 
-// testCodeWorksOnce presents a code in parallel to two hosts with one database.
+// inParallel makes n calls, in turn to each host, and returns the responses by CODE.
+func inParallel(t *testing.T, n int, hosts []*system, c func(i int) call) map[string][]*response {
+	t.Helper()
+	responses, errs := make([]*response, n), make([]error, n)
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() { responses[i], errs[i] = hosts[i%len(hosts)].exchange(c(i)) })
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]*response{}
+	for _, r := range responses {
+		got[r.Result.Code] = append(got[r.Result.Code], r)
+	}
+	return got
+}
+
+// testCodeWorksOnce presents a code in parallel to hosts with one database.
 func testCodeWorksOnce(t *testing.T, hosts ...*system) {
 	for _, s := range hosts {
 		s.awaitTwoFactor(t)
 	}
+	const n = 32
 	u := hosts[0].newSecured(t)
+	signIn := func(code string) call {
+		return call{path: "auth/", params: params{"login": u.login, "password": u.password, "code": code}}
+	}
 	for name, code := range map[string]string{"code of the app": hosts[0].code(t, u), "recovery code": u.recoveryCodes[0]} {
-		responses := make([]*response, 32)
-		errs := make([]error, len(responses))
-		var group sync.WaitGroup
-		for i := range responses {
-			group.Go(func() {
-				responses[i], errs[i] = hosts[i%len(hosts)].exchange(call{path: "auth/", params: params{"login": u.login, "password": u.password, "code": code}})
-			})
-		}
-		group.Wait()
-		got := map[string]int{}
-		for i, r := range responses {
-			if errs[i] != nil {
-				t.Fatal(errs[i])
-			}
-			got[r.Result.Code]++
-		}
-		if got[""] != 1 || got["invalid_code"] != len(responses)-1 {
-			t.Errorf("%s: got responses %v, want one success, otherwise invalid_code", name, got)
+		got := inParallel(t, n, hosts, func(int) call { return signIn(code) })
+		if len(got[""]) != 1 || len(got["invalid_code"]) != n-1 {
+			t.Errorf("%s: got %d successes and %d times invalid_code, want one success", name, len(got[""]), len(got["invalid_code"]))
 		}
 	}
+	code := hosts[0].code(t, u)
+	got := inParallel(t, n, hosts, func(i int) call {
+		if i/len(hosts)%2 == 0 {
+			return signIn(code)
+		}
+		return call{path: "export/", as: u.pair, params: params{"password": u.password, "code": code}}
+	})
+	if len(got[""]) != 1 || len(got["invalid_code"])+len(got["validation_failed"]) != n-1 {
+		t.Errorf("two operations: got %d successes, %d times invalid_code and %d times validation_failed, want one success",
+			len(got[""]), len(got["invalid_code"]), len(got["validation_failed"]))
+	}
+}
+
+// testParallelConfirmation confirms a second factor several times at once, while others
+// sign in without a code.
+func testParallelConfirmation(t *testing.T, hosts ...*system) {
+	s := hosts[0]
+	u := secured{user: s.newUser(t)}
+	s.verifyEmail(t, u.user)
+	u.authenticator = s.beginTwoFactor(t, u.user)
+	code := u.codeOf(stepNow())
+	got := inParallel(t, 32, hosts, func(i int) call {
+		if i/len(hosts)%4 == 0 {
+			return call{path: "two_factor_confirm/", as: u.pair, params: params{"code": code}}
+		}
+		return call{path: "auth/", params: params{"login": u.login, "password": u.password}}
+	})
+	confirmed := 0
+	for _, r := range got[""] {
+		if r.Data["recovery_codes"] != nil {
+			confirmed++
+			r.read(t, "recovery_codes", &u.recoveryCodes)
+			continue
+		}
+		s.wantDead(t, "a session that began without a code", r.pair(t))
+	}
+	if confirmed != 1 {
+		t.Fatalf("got %d confirmations, want 1", confirmed)
+	}
+	for code := range got {
+		if !slices.Contains([]string{"", "code_required", "two_factor_off", "invalid_credentials"}, code) {
+			t.Errorf("got a response with CODE %s", code)
+		}
+	}
+	s.wantTwoFactor(t, u.pair, true)
+	s.attempt(t, u, "").want(t, "code_required")
+	s.attempt(t, u, u.recoveryCodes[0]).want(t, "")
 }
 
 // TestTwoFactor_KeyOrSettingIsMissing starts hosts on a database with a second factor,

@@ -162,6 +162,23 @@ func (c auditCommand) Run(ctx context.Context, w io.Writer) error {
 	return transfer.ExportAudit(ctx, db, since, w)
 }
 
+// writeSecretCounts writes how many accounts have a second factor, and which keys they need.
+func writeSecretCounts(ctx context.Context, db *store.Store, text *strings.Builder) error {
+	counts, err := db.CountSecrets(ctx)
+	if err != nil {
+		return err
+	}
+	var all int64
+	for _, c := range counts {
+		all += c.Accounts
+	}
+	fmt.Fprintf(text, "factors   %d accounts with a second factor\n", all)
+	for _, c := range counts {
+		fmt.Fprintf(text, "          %d encrypted with the secret key %s\n", c.Accounts, c.Key)
+	}
+	return nil
+}
+
 type statusCommand struct{ databaseFlag }
 
 // maxMisplaced is the maximum number of logins that status lists.
@@ -200,6 +217,11 @@ func (c statusCommand) Run(ctx context.Context, w io.Writer) error {
 		}
 		fmt.Fprintf(&text, "e-mails   %d not verified\nwaiting   %d accounts, until their e-mail is verified\n"+
 			"leaving   %d accounts, deleted by their users and not erased yet\n", n.Unconfirmed, n.Waiting, n.Leaving)
+	}
+	if found >= twoFactorSchema {
+		if err := writeSecretCounts(ctx, db, &text); err != nil {
+			return err
+		}
 	}
 	if len(misplaced) > 0 {
 		text.WriteString("\nThese logins contain an @ and are not the e-mail of their account. No user can sign in with them.\n" +

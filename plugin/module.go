@@ -23,7 +23,7 @@ import (
 
 // The intervals of background work. Every process measures its clock against the
 // database's and reads the stored formats of hashes. Active ones also prune, erase
-// accounts, scan stored hashes, and look for hashes to wrap.
+// accounts, scan stored hashes, look for hashes to wrap, and encrypt secrets again.
 const (
 	syncEvery    = time.Minute
 	formatsEvery = time.Minute
@@ -55,6 +55,7 @@ type module struct {
 	log      *slog.Logger
 
 	learn    chan struct{} // wakes learnFormats
+	reseal   chan struct{} // wakes resealSecrets
 	stopBase func()        // stops the work that inactive processes do, too
 
 	mu       sync.Mutex
@@ -132,7 +133,7 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		}
 		m := &module{
 			version: version, store: db, hasher: hasher, keys: keys, settings: s, unknown: unknown, texts: checked, settles: c.Settles,
-			measured: measured, log: log, learn: make(chan struct{}, 1),
+			measured: measured, log: log, learn: make(chan struct{}, 1), reseal: make(chan struct{}, 1),
 		}
 		m.worker = &outbox.Worker{
 			Store: db, Log: log, KeepTrying: accounts.KeepTrying, Observe: measured.job, TracerProvider: spans,
@@ -222,7 +223,7 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 	default:
 		report.Checks = append(report.Checks, pluginrpc.Check{Name: "database", Reason: err.Error()})
 	}
-	report.Checks = append(report.Checks, m.texts)
+	report.Checks = append(report.Checks, m.texts, m.checkKeys(ctx, found))
 	return report, nil
 }
 
@@ -259,7 +260,7 @@ func (m *module) Activate(context.Context) error {
 		m.scanFormats(ctx)
 		every(ctx, scanEvery, func() { m.scanFormats(ctx) })
 	}
-	m.active, m.stopWork = true, start(m.worker.Run, m.wrapper.Run, prune, erase, scan)
+	m.active, m.stopWork = true, start(m.worker.Run, m.wrapper.Run, prune, erase, scan, m.resealSecrets)
 	return nil
 }
 

@@ -74,6 +74,7 @@ func (m *module) watchRules(ctx context.Context) {
 
 // Settle implements [pluginrpc.ModuleWithSettle].
 func (m *module) Settle(ctx context.Context) error {
+	m.wakeResealing()
 	if len(m.rules) == 0 {
 		return nil
 	}

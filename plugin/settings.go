@@ -322,6 +322,7 @@ func (s settings) prune(now time.Time) store.PruneOptions {
 	return store.PruneOptions{
 		Lifetimes:       s.accounts().Lifetimes(now),
 		MailsBefore:     now.Add(-accounts.MailWindow),
+		PendingBefore:   now.Add(-accounts.PendingFactorLifetime),
 		AddressesBefore: now.Add(-s.accounts().KnownAddressLifetime()),
 		AuditBefore:     now.Add(-time.Duration(s.Audit.Retention)),
 		MaxAudit:        s.Audit.MaxEntries,

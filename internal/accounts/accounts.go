@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -174,6 +175,9 @@ type Service struct {
 	required atomic.Bool // see RequireVerification
 	offered  atomic.Bool // see OfferTwoFactor
 	mailKey  digestKey
+
+	resealing   sync.Mutex      // held by ResealSecrets
+	missingKeys map[string]bool // those in the log; guarded by resealing
 
 	sessionWrites throttle.Memory // by session id
 	useWarnings   throttle.Memory // one key: limits the log warnings about last uses that were not stored

@@ -83,7 +83,9 @@ func newDomain(t *testing.T, url string, host personal.Host) *accounts.Service {
 	f := &fixture{worker: &outbox.Worker{Store: db, Log: log}}
 	settings := testSettings()
 	optional(&settings)
+	twoFactors(t)(&settings)
 	service := accounts.New(settings, db, hasher, host, log, f.worker.Wake)
+	service.OfferTwoFactor(true)
 	f.worker.Handlers = service.Jobs()
 	f.work(t)
 	return service

@@ -43,9 +43,12 @@ type TwoFactorStore interface {
 	// change. An account without a second factor stays as it is. ErrNotFound.
 	RemoveTwoFactor(ctx context.Context, accountID int64, jobs func(before Account) []NewJob) error
 
-	// SecretsOfOtherKeys returns up to n secrets of second factors that are not encrypted
-	// with the key, of accounts with an id above after, in the order of these.
-	SecretsOfOtherKeys(ctx context.Context, key string, after int64, n int) ([]AccountSecret, error)
+	// CountSecrets returns how many secrets of second factors each key encrypts, in the
+	// order of key ids.
+	CountSecrets(ctx context.Context) ([]SecretCount, error)
+	// SecretsOfKey returns up to n secrets of second factors that the key encrypts, of
+	// accounts with an id above after, in the order of these.
+	SecretsOfKey(ctx context.Context, key string, after int64, n int) ([]AccountSecret, error)
 	// Reseal replaces an encrypted secret by another encryption of it. ErrStale if the
 	// account has another one.
 	Reseal(ctx context.Context, accountID int64, from, to Sealed) error
@@ -65,14 +68,21 @@ type AccountSecret struct {
 	Secret    Sealed
 }
 
+// SecretCount is how many accounts have a second factor whose secret a key encrypts.
+type SecretCount struct {
+	Key      string
+	Accounts int64
+}
+
+// PendingFactorLifetime is how long a secret waits to be confirmed (HTTP contract, section
+// 3).
+const PendingFactorLifetime = 10 * time.Minute
+
 // OfferTwoFactor sets whether users can switch a second factor on: only while every
 // plugin version that can run on the database asks for its code. Until the first call
 // they cannot. Accounts that have a second factor need its code in any case. It may be
 // called at any time.
 func (s *Service) OfferTwoFactor(on bool) { s.offered.Store(on) }
-
-// pendingLifetime is how long a secret waits to be confirmed (HTTP contract, section 3).
-const pendingLifetime = 10 * time.Minute
 
 // secretBytes is the size of a secret (RFC 4226, section 4, recommends 160 bits).
 const secretBytes = 20
@@ -160,7 +170,7 @@ func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFac
 		return nil, err
 	}
 	a := who.account
-	pending, err := s.store.PendingFactor(ctx, who.session.ID, a.CredentialVersion, s.store.Now().Add(-pendingLifetime))
+	pending, err := s.store.PendingFactor(ctx, who.session.ID, a.CredentialVersion, s.store.Now().Add(-PendingFactorLifetime))
 	if err != nil {
 		return nil, failWith(personal.CodeTwoFactorOff, "finding a pending second factor", err)
 	}

@@ -5,15 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/token"
+	"github.com/cms-personal/personal/shared/userfields"
 )
 
 func TestMigrate_EmptyDatabase(t *testing.T) {
@@ -153,6 +158,68 @@ func TestMigrate_DoesNotDeadlockWithRegistrations(t *testing.T) {
 		t.Error(err)
 	}
 	wantVersion(t, s, store.SchemaTarget, 1)
+}
+
+// Statements that name the columns of schema 1 must run on every later schema: a plugin of
+// the last release may use the database at the same time.
+const (
+	insertOldAccount = `INSERT INTO personal_accounts (login, login_key, email, email_key, password_hash, credential_version, fields, disabled, created, updated)
+		VALUES ('%[1]s', '%[1]s', '%[1]s@example.org', '%[1]s@example.org', 'hash', 3, '{"city": "Omsk"}', (1 = 0), 5, 6)`
+	insertOldSession = `INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent)
+		SELECT id, %[2]s, %[3]s, %[3]s, 7, 7, 0, 7, '192.0.2.1', '' FROM personal_accounts WHERE login = '%[1]s'`
+)
+
+func TestMigrate_KeepsAccountsOfEarlierSchemas(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		dialect, _, _ := strings.Cut(url, ":")
+		literal := map[string]string{"sqlite": "x'%x'", "postgres": `'\x%x'::bytea`}[dialect]
+		const earlier = 4
+		files, err := filepath.Glob("migrations/" + dialect + "/*.sql")
+		if err != nil || len(files) != store.SchemaTarget {
+			t.Fatalf("got %d migrations (error %v), want %d", len(files), err, store.SchemaTarget)
+		}
+		// insert stores an account with a session.
+		insert := func(login string) token.Selector {
+			selector := token.Selector([]byte(fmt.Sprintf("%8s", login)))
+			execute(t, url, fmt.Sprintf(insertOldAccount, login))
+			execute(t, url, fmt.Sprintf(insertOldSession, login, fmt.Sprintf(literal, selector[:]), fmt.Sprintf(literal, make([]byte, 32))))
+			return selector
+		}
+		var selectors []token.Selector
+		for i, file := range files[:earlier] {
+			statements, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			execute(t, url, string(statements)+fmt.Sprintf(";INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, 1, 0)", i+1))
+			selectors = append(selectors, insert(fmt.Sprint("schema", i+1)))
+		}
+		s := migrated(t, url, store.Options{})
+		wantVersion(t, s, store.SchemaTarget, 1)
+		selectors = append(selectors, insert("schema5"))
+		for i, selector := range selectors {
+			session, account, err := s.FindSession(t.Context(), selector, accounts.WholeAccount)
+			login := fmt.Sprint("schema", i+1)
+			want := accounts.Account{
+				ID: account.ID, Login: login, LoginKey: login, Email: accounts.Email{Address: login + "@example.org", Key: login + "@example.org"},
+				PasswordHash: "hash", CredentialVersion: 3, Fields: userfields.Values{"city": "Omsk"},
+				Created: time.UnixMicro(5).UTC(), Updated: time.UnixMicro(6).UTC(),
+			}
+			if diff := cmp.Diff(want, account); err != nil || diff != "" {
+				t.Errorf("error %v, %s", err, diff)
+			}
+			p := accounts.PendingFactor{AccountID: account.ID, SessionID: session.ID, CredentialVersion: 3, Secret: accounts.Sealed{Key: "key", Data: []byte("x")}}
+			if err := errors.Join(s.SetPendingFactor(t.Context(), p), s.EnableTwoFactor(t.Context(), p, 1, [][32]byte{{1}})); err != nil {
+				t.Errorf("%s: enabling a second factor: %v", login, err)
+			}
+		}
+		// With a version that knows no second factors.
+		execute(t, url, "UPDATE personal_accounts SET password_hash = 'x', credential_version = credential_version + 1, updated = 9 WHERE login = 'schema1'")
+		execute(t, url, "DELETE FROM personal_accounts WHERE login <> 'schema1'")
+		if n := value[int](t, url, "SELECT count(*) FROM personal_accounts WHERE two_factor_secret IS NOT NULL"); n != 1 {
+			t.Errorf("got %d accounts with a second factor, want 1", n)
+		}
+	})
 }
 
 // Each migration is written once per database.

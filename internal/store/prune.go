@@ -19,6 +19,7 @@ import (
 type PruneOptions struct {
 	Lifetimes       accounts.Lifetimes // of sessions; expired ones are removed
 	MailsBefore     time.Time          // mails counted until then, which count towards no limit any more
+	PendingBefore   time.Time          // secrets that have waited for their confirmation since then
 	AddressesBefore time.Time          // known addresses without a sign-in since then
 	AuditBefore     time.Time          // audit entries written, and events waiting for the host, until then
 	MaxAudit        int                // entries of accounts.FloodEvents with so many later entries, and events with so many behind them; 0: none
@@ -26,7 +27,7 @@ type PruneOptions struct {
 	Batch           int                // rows removed in one statement; 0: 500
 }
 
-// Prune removes expired sessions and mailed tokens, mails and attempts
+// Prune removes expired sessions, mailed tokens and pending second factors, mails and attempts
 // that no longer count, old known addresses and audit entries, and events that
 // the host has not taken for too long. It works in short batches and skips locked
 // rows, so others hardly wait for it. At the end it empties SQLite's write-ahead
@@ -40,6 +41,7 @@ func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
 		{"personal_sessions", "id", "last_seen <= ?", []any{at(o.Lifetimes.SeenAfter)}},
 		{"personal_sessions", "id", "created <= ?", []any{at(o.Lifetimes.CreatedAfter)}},
 		{"personal_mail_tokens", "digest", "expires <= ?", []any{at(s.Now())}},
+		{"personal_pending_factors", "session_id", "created <= ?", []any{at(o.PendingBefore)}},
 		{"personal_sent_mails", "digest, kind, mail_id", "created <= ?", []any{at(o.MailsBefore)}},
 		// Earlier releases counted mails by account.
 		{"personal_mails", "account_id, purpose, mail_id", "created <= ?", []any{at(o.MailsBefore)}},

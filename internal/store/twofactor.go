@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -55,7 +57,7 @@ func (s *Store) SetPendingFactor(ctx context.Context, p accounts.PendingFactor) 
 			SELECT s.id, ?, ?, ?, ? FROM (SELECT id FROM personal_sessions WHERE id = ? AND account_id = ? ?) AS s WHERE TRUE
 			ON CONFLICT (session_id) DO UPDATE SET credential_version = excluded.credential_version,
 				secret = excluded.secret, secret_key = excluded.secret_key, created = excluded.created`,
-			p.CredentialVersion, p.Secret.Data, p.Secret.Key, at(s.Now()), p.SessionID, p.AccountID, s.forUpdate)
+			p.CredentialVersion, p.Secret.Data, p.Secret.Key, at(s.Now()), p.SessionID, p.AccountID, s.keep)
 	})
 }
 
@@ -92,12 +94,13 @@ func (s *Store) EnableTwoFactor(
 		if err != nil {
 			return err
 		}
+		// Sessions first, then what depends on them: Prune locks them in this order, too.
+		if err := revokeAll(ctx, tx, p.AccountID, p.SessionID); err != nil {
+			return err
+		}
 		err = execOne(ctx, tx, accounts.ErrStale, "DELETE FROM personal_pending_factors WHERE session_id = ? AND credential_version = ? AND secret = ?",
 			p.SessionID, p.CredentialVersion, p.Secret.Data)
 		if err != nil {
-			return err
-		}
-		if err := revokeAll(ctx, tx, p.AccountID, p.SessionID); err != nil {
 			return err
 		}
 		return s.replaceRecoveryCodes(ctx, tx, p.AccountID, recoveryCodes, jobs)
@@ -161,7 +164,7 @@ func (s *Store) EndTwoFactor(
 }
 
 // removeFactor removes the factor of a locked account and its recovery codes, and raises
-// the credential version.
+// the credential version by the given number.
 func (s *Store) removeFactor(ctx context.Context, tx bun.Tx, accountID, raise int64) error {
 	return execAll(ctx, tx,
 		tx.NewRaw(`UPDATE personal_accounts SET two_factor_secret = NULL, two_factor_key = '', two_factor_step = 0,
@@ -191,6 +194,10 @@ func (s *Store) ChargeExport(
 	ctx context.Context, accountID int64, charges []throttle.Charge, code accounts.CodeUse, jobs ...accounts.NewJob,
 ) error {
 	return s.inTx(ctx, "count an export", func(ctx context.Context, tx bun.Tx) error {
+		// First of all, as in every transaction that uses up a code.
+		if _, err := s.lockAccount(ctx, tx, accountID); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
 		if err := useCode(ctx, tx, accountID, code); err != nil {
 			return err
 		}
@@ -201,21 +208,32 @@ func (s *Store) ChargeExport(
 	})
 }
 
-// SecretsOfOtherKeys implements accounts.TwoFactorStore.
-func (s *Store) SecretsOfOtherKeys(ctx context.Context, key string, after int64, n int) ([]accounts.AccountSecret, error) {
+// CountSecrets implements accounts.TwoFactorStore. Like SecretsOfKey it reads an index
+// that holds no other accounts.
+func (s *Store) CountSecrets(ctx context.Context) ([]accounts.SecretCount, error) {
+	var counts []accounts.SecretCount
+	err := s.scan(ctx, "count secrets by key", s.read.NewRaw(`SELECT two_factor_key AS "key", count(*) AS accounts
+		FROM personal_accounts WHERE two_factor_secret IS NOT NULL GROUP BY two_factor_key ORDER BY two_factor_key`), &counts)
+	return counts, err
+}
+
+// SecretsOfKey implements accounts.TwoFactorStore.
+func (s *Store) SecretsOfKey(ctx context.Context, key string, after int64, n int) ([]accounts.AccountSecret, error) {
 	var rows []accountRow
-	err := s.scan(ctx, "find secrets of other keys", s.read.NewSelect().Model(&rows).Column("id", "two_factor_secret", "two_factor_key").
-		Where("a.two_factor_secret IS NOT NULL").Where("a.two_factor_key <> ?", key).Where("a.id > ?", after).Order("a.id").Limit(int64(n)))
+	err := s.scan(ctx, "find secrets of a key", s.read.NewSelect().Model(&rows).Column("id", "two_factor_secret", "two_factor_key").
+		Where("a.two_factor_secret IS NOT NULL").Where("a.two_factor_key = ?", key).Where("a.id > ?", after).Order("a.id").Limit(int64(n)))
 	return convert(rows, func(r *accountRow) accounts.AccountSecret {
 		return accounts.AccountSecret{AccountID: r.ID, Secret: r.twoFactor().Secret}
 	}), err
 }
 
-// Reseal implements accounts.TwoFactorStore.
+// Reseal implements accounts.TwoFactorStore. Of several calls in a row some take longer,
+// so that other processes get the write lock, too.
 func (s *Store) Reseal(ctx context.Context, accountID int64, from, to accounts.Sealed) error {
 	n, err := s.exec(ctx, "encrypt a secret with another key",
 		"UPDATE personal_accounts SET two_factor_secret = ?, two_factor_key = ? WHERE id = ? AND two_factor_secret = ?",
 		to.Data, to.Key, accountID, from.Data)
+	s.yieldWriteLock(ctx)
 	if err == nil && n == 0 {
 		return accounts.ErrStale
 	}

@@ -133,6 +133,12 @@ func TestSkew_ReleasedPluginIsKeptOutBySecondFactors(t *testing.T) {
 	t.Run("another node", func(t *testing.T) {
 		wantRefusal(t, options{database: database, settings: cheap, flags: []string{"--plugin", released}}, reason)
 	})
+	t.Run("swap at a node that ran it all the time", func(t *testing.T) {
+		unswapped.install(t, pluginVersion(t, newer), newer)
+		if code, got := unswapped.ask(t, "use", fmt.Sprintf(`{"version":%q}`, newer)); code != http.StatusConflict || !strings.Contains(got, `"step":"preflight"`) {
+			t.Errorf("got %d %s, want a refusal, because %s could not take over again", code, got, old)
+		}
+	})
 	t.Run("restart at a node that ran it all the time", func(t *testing.T) {
 		unswapped.attempt(t, u, "").want(t, "") // the docs say: swap all nodes first
 		signalPlugin(t, unswapped.plugin(t).Active.PID, syscall.SIGKILL)

@@ -424,13 +424,14 @@ func (w *world) wantSeen(want accounts.SeenAccount) {
 	}
 }
 
-// wantAfter checks an account after it was disabled: no session, no token.
-func (w *world) wantAfter(want accounts.Account) {
+// wantAfter checks an account after a change that leaves only the kept sessions, and no
+// token.
+func (w *world) wantAfter(want accounts.Account, kept ...accounts.Session) {
 	w.t.Helper()
 	if diff := cmp.Diff(want, w.account(want.ID)); diff != "" {
 		w.t.Error(diff)
 	}
-	w.wantSessions(want.ID)
+	w.wantSessions(want.ID, kept...)
 	_, err := w.FindMailToken(w.t.Context(), accounts.PurposeRecovery, digest("token", 1))
 	w.wantError(err, accounts.ErrNotFound)
 }

@@ -41,6 +41,7 @@ func Run(t *testing.T, open Open) {
 		{"mails", mailCases},
 		{"verification", verificationCases},
 		{"deletion", deletionCases},
+		{"two factors", twoFactorCases},
 		{"attempts", attemptCases},
 		{"jobs", jobCases},
 		{"exports", exportCases},
@@ -183,6 +184,7 @@ func (w *world) session(s accounts.Session) accounts.Session {
 	slim.Address, slim.Agent = "", ""
 	profile := state
 	profile.Login, profile.Name, profile.Email.Address, profile.Fields = account.Login, account.Name, account.Email.Address, account.Fields
+	profile.TwoFactor.Secret.Key = account.TwoFactor.Secret.Key
 	for part, want := range []accounts.Account{accounts.AccountState: state, accounts.AccountProfile: profile} {
 		gotSession, got, err := w.FindSession(w.t.Context(), s.Selector, accounts.AccountPart(part))
 		w.must(err)

@@ -55,6 +55,12 @@ func Run(t *testing.T, start Start) {
 		"mail after a registration confirms the e-mail":                   testVerification,
 		"export has everything about the user, and asks for the password": testExport,
 		"fields include all but the hidden ones":                          testFields,
+		"second factor is asked for, and each code works once":            testTwoFactor,
+		"operations ask for the code of a second factor":                  testTwoFactorOperations,
+		"recovery codes are renewed and the second factor is removed":     testTwoFactorChanges,
+		"second factor is off until its secret is confirmed":              testTwoFactorOff,
+		"second factor survives recovery, e-mail change and deletion":     testTwoFactorStays,
+		"code in concurrent sign-ins opens one session":                   testTwoFactorRace,
 		"passed deadline is an error":                                     testDeadline,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })

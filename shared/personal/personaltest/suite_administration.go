@@ -41,6 +41,7 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"events of a user arrive in order":                         testEvents,
 		"audit entries are listed newest first by filters":         testAuditEntries,
 		"invalid audit filters report all field errors":            testInvalidAuditFilters,
+		"removal of a second factor ends the user's sessions":      testRemoveTwoFactor,
 		"unknown id is not found":                                  testUnknownUser,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })

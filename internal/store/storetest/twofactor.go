@@ -1,0 +1,561 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/throttle"
+)
+
+// firstStep is the step with which enrol confirms a second factor.
+const firstStep = 100
+
+func step(n int64) accounts.CodeUse   { return accounts.CodeUse{Step: n} }
+func recovery(n int) accounts.CodeUse { return accounts.CodeUse{Recovery: digest("code", n)} }
+
+// codes returns the digests of two recovery codes, from the given number on.
+func codes(n int) [][32]byte { return [][32]byte{digest("code", n), digest("code", n+1)} }
+
+func (w *world) newPending(a accounts.Account, s accounts.Session) accounts.PendingFactor {
+	return accounts.PendingFactor{
+		AccountID: a.ID, SessionID: s.ID, CredentialVersion: a.CredentialVersion,
+		Secret: accounts.Sealed{Key: "key", Data: fmt.Append(nil, "sealed \x00\xff ", w.number())},
+	}
+}
+
+// enrol gives an account a second factor and codes(0), and returns it as stored.
+func (w *world) enrol(a accounts.Account, s accounts.Session) accounts.Account {
+	w.t.Helper()
+	p := w.newPending(a, s)
+	w.must(w.SetPendingFactor(w.t.Context(), p))
+	w.must(w.EnableTwoFactor(w.t.Context(), p, firstStep, codes(0)))
+	return w.account(a.ID)
+}
+
+// createEnrolled creates an account with a second factor and one session.
+func (w *world) createEnrolled() (accounts.Account, accounts.Session) {
+	w.t.Helper()
+	a, s := w.createAny()
+	return w.enrol(a, s), s
+}
+
+// wantPending checks which secret waits in a session; nil for none.
+func (w *world) wantPending(p accounts.PendingFactor, want *accounts.Sealed) {
+	w.t.Helper()
+	got, err := w.PendingFactor(w.t.Context(), p.SessionID, p.CredentialVersion, time.Time{})
+	switch {
+	case want == nil:
+		w.wantError(err, accounts.ErrNotFound)
+	default:
+		w.must(err)
+		if diff := cmp.Diff(*want, got); diff != "" {
+			w.t.Error(diff)
+		}
+	}
+}
+
+// wantUnchanged checks that an account is as before, with these sessions and its two
+// recovery codes, and that no job is due.
+func (w *world) wantUnchanged(want accounts.Account, sessions ...accounts.Session) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.account(want.ID)); diff != "" {
+		w.t.Error(diff)
+	}
+	w.wantSessions(want.ID, sessions...)
+	if due := w.kindsDue(); len(due) > 0 {
+		w.t.Errorf("got jobs %v, want none", due)
+	}
+}
+
+// jobOf is a job of an account, which locks the account.
+func jobOf(a accounts.Account) accounts.NewJob {
+	return accounts.NewJob{Kind: "event", AccountID: a.ID, Payload: []byte("{}")}
+}
+
+// codeUses are the operations that use up a code.
+var codeUses = []struct {
+	name string
+	use  func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error
+}{
+	{"a sign-in", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
+		return w.OpenSession(w.t.Context(), accounts.OpenSession{
+			Session: w.newSession(a.ID), CredentialVersion: a.CredentialVersion, MaxSessions: 9, Code: code, Rehash: "stronger",
+			KnownAddress: "192.0.2.1", MaxKnownAddresses: 1, Locale: "ru", Jobs: []accounts.NewJob{jobOf(a)},
+		})
+	}},
+	{"a change of password", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
+		return w.ReplacePassword(w.t.Context(), a.ID, a.CredentialVersion, "second hash", s, code, jobOf(a))
+	}},
+	{"a change of e-mail", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
+		return w.RequestEmail(w.t.Context(), a.ID, "new@example.org", code, []accounts.NewJob{jobOf(a)})
+	}},
+	{"a deletion", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
+		return w.RequestDeletion(w.t.Context(), a.ID, a.CredentialVersion, w.Now().Add(time.Hour), code, jobOf(a))
+	}},
+	{"an export", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
+		return w.ChargeExport(w.t.Context(), a.ID, []throttle.Charge{limited(1, 1, time.Minute)}, code, jobOf(a))
+	}},
+	{"new recovery codes", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
+		return w.ReplaceRecoveryCodes(w.t.Context(), a.ID, a.CredentialVersion, code, codes(10), jobOf(a))
+	}},
+	{"the end of the factor", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
+		return w.EndTwoFactor(w.t.Context(), a.ID, a.CredentialVersion, s.ID, code, jobOf(a))
+	}},
+}
+
+var twoFactorCases = []testCase{
+	{"a pending secret is found in its session and for its version, until it is too old", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		p := w.newPending(a, s)
+		w.wantPending(p, nil)
+		w.must(w.SetPendingFactor(t.Context(), p))
+		w.wantPending(p, &p.Secret)
+		found := func(session, version int64, after time.Time) error {
+			_, err := w.PendingFactor(t.Context(), session, version, after)
+			return err
+		}
+		w.must(found(s.ID, 1, w.Now().Add(-time.Microsecond)))
+		w.wantError(found(s.ID, 1, w.Now()), accounts.ErrNotFound)
+		w.wantError(found(s.ID, 2, time.Time{}), accounts.ErrNotFound)
+		w.wantError(found(w.open(a).ID, 1, time.Time{}), accounts.ErrNotFound)
+
+		w.pass(time.Minute)
+		later := w.newPending(a, s)
+		later.Secret.Key = "other key"
+		w.must(w.SetPendingFactor(t.Context(), later))
+		w.wantPending(p, &later.Secret)
+		w.must(found(s.ID, 1, w.Now().Add(-time.Microsecond)))
+		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
+			t.Errorf("the account: %s", diff)
+		}
+	}},
+	{"a secret waits in no session of another account, version, or disabled account, and in none that has ended", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		b, foreign := w.createAny()
+		off := w.newAccount()
+		off.Disabled = true
+		disabled, old := w.create(off)
+		ended := w.open(a)
+		w.must(w.RevokeSession(t.Context(), a.ID, ended.ID))
+		other := a
+		other.CredentialVersion = 2
+		for _, p := range []accounts.PendingFactor{
+			w.newPending(other, s), w.newPending(a, foreign), w.newPending(b, s), w.newPending(disabled, old), w.newPending(a, ended),
+			w.newPending(accounts.Account{ID: 99, CredentialVersion: 1}, s),
+		} {
+			w.wantError(w.SetPendingFactor(t.Context(), p), accounts.ErrStale)
+			w.wantPending(p, nil)
+		}
+	}},
+	{"enabling stores the factor, raises the version, ends other sessions, voids tokens and stores the jobs", func(t *testing.T, w *world) {
+		a, s := w.createAny()
+		w.open(a)
+		b, foreign := w.createAny()
+		w.addToken(a, accounts.PurposeRecovery, 1)
+		p := w.newPending(a, s)
+		w.must(w.SetPendingFactor(t.Context(), p))
+		w.pass(time.Minute)
+		w.must(w.EnableTwoFactor(t.Context(), p, firstStep, codes(0), job("event")))
+		a.CredentialVersion, a.Updated, a.TwoFactor = 2, w.Now(), accounts.TwoFactor{Secret: p.Secret, Step: firstStep}
+		w.wantAfter(a, s)
+		w.wantSessions(b.ID, foreign)
+		w.wantPending(p, nil)
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+		found, err := w.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: a.LoginKey})
+		w.must(err)
+		if diff := cmp.Diff(a.TwoFactor, found.TwoFactor); diff != "" {
+			t.Errorf("found at a sign-in: %s", diff)
+		}
+	}},
+	{"enabling is stale if the secret does not wait, or the account has changed, and writes nothing", func(t *testing.T, w *world) {
+		for _, c := range []struct {
+			name   string
+			change func(p *accounts.PendingFactor, a accounts.Account, s accounts.Session)
+		}{
+			{"another version", func(p *accounts.PendingFactor, _ accounts.Account, _ accounts.Session) { p.CredentialVersion++ }},
+			{"an unknown account", func(p *accounts.PendingFactor, _ accounts.Account, _ accounts.Session) { p.AccountID = 9999 }},
+			{"another session", func(p *accounts.PendingFactor, a accounts.Account, _ accounts.Session) { p.SessionID = w.open(a).ID }},
+			{"a later secret", func(p *accounts.PendingFactor, a accounts.Account, s accounts.Session) {
+				w.must(w.SetPendingFactor(t.Context(), w.newPending(a, s)))
+			}},
+			{"an ended session", func(p *accounts.PendingFactor, a accounts.Account, s accounts.Session) {
+				w.must(w.RevokeSession(t.Context(), a.ID, s.ID))
+			}},
+			{"a disabled account", func(p *accounts.PendingFactor, a accounts.Account, _ accounts.Session) {
+				w.must(w.SetDisabled(t.Context(), a.ID, true))
+				p.CredentialVersion++
+			}},
+			{"a factor", func(p *accounts.PendingFactor, a accounts.Account, s accounts.Session) {
+				a = w.enrol(a, s)
+				*p = w.newPending(a, s)
+				w.must(w.SetPendingFactor(t.Context(), *p))
+			}},
+		} {
+			a, s := w.createAny()
+			other := w.open(a)
+			p := w.newPending(a, s)
+			w.must(w.SetPendingFactor(t.Context(), p))
+			c.change(&p, a, s)
+			before, sessions := w.account(a.ID), w.sessions(a.ID)
+			if err := w.EnableTwoFactor(t.Context(), p, firstStep+9, codes(10), job("event")); !errors.Is(err, accounts.ErrStale) {
+				t.Errorf("%s: got %v, want ErrStale", c.name, err)
+			}
+			w.wantUnchanged(before, sessions...)
+			if c.name == "a later secret" {
+				w.wantSessions(a.ID, s, other)
+			}
+		}
+	}},
+	{"a code works once, and an operation with a used one writes nothing", func(t *testing.T, w *world) {
+		for _, o := range codeUses {
+			for _, c := range []struct {
+				name       string
+				good, used accounts.CodeUse
+			}{
+				{"the last step", step(firstStep + 1), step(firstStep)},
+				{"an earlier step", step(firstStep + 1), step(firstStep - 1)},
+				{"a recovery code", recovery(0), recovery(5)},
+			} {
+				a, s := w.createEnrolled()
+				if err := o.use(w, a, s, c.used); !errors.Is(err, accounts.ErrCodeUsed) {
+					t.Errorf("%s with %s: got %v, want ErrCodeUsed", o.name, c.name, err)
+				}
+				w.wantUnchanged(a, s)
+				if err := o.use(w, a, s, c.good); err != nil {
+					t.Errorf("%s with a good code: %v", o.name, err)
+				}
+				if due := w.kindsDue(); len(due) != 1 {
+					t.Errorf("%s: got jobs %v, want one", o.name, due)
+				}
+				got := w.account(a.ID)
+				if c.good.Step != 0 && got.TwoFactor.On() && got.TwoFactor.Step != c.good.Step {
+					t.Errorf("%s: got step %d, want %d", o.name, got.TwoFactor.Step, c.good.Step)
+				}
+				w.must(w.SetDisabled(t.Context(), a.ID, false))
+				again := w.open(w.account(a.ID))
+				if err := o.use(w, w.account(a.ID), again, c.good); !errors.Is(err, accounts.ErrCodeUsed) {
+					t.Errorf("%s with %s again: got %v, want ErrCodeUsed", o.name, c.name, err)
+				}
+				if due := w.kindsDue(); len(due) != 0 {
+					t.Errorf("%s with a used code: got jobs %v, want none", o.name, due)
+				}
+				w.must(w.Refund(t.Context(), []throttle.Charge{limited(1, 1, time.Minute)})) // of the export
+			}
+		}
+	}},
+	{"a code of one account does not work for another one, nor without a factor", func(t *testing.T, w *world) {
+		w.createEnrolled()
+		other, s := w.createAny()
+		for _, code := range []accounts.CodeUse{step(firstStep + 1), recovery(0)} {
+			for _, o := range codeUses {
+				if err := o.use(w, other, s, code); !errors.Is(err, accounts.ErrCodeUsed) {
+					t.Errorf("%s: got %v, want ErrCodeUsed", o.name, err)
+				}
+			}
+		}
+		w.wantUnchanged(other, s)
+	}},
+	{"an account without a factor needs no code", func(t *testing.T, w *world) {
+		for _, o := range codeUses[:5] {
+			a, s := w.createAny()
+			if err := o.use(w, a, s, accounts.CodeUse{}); err != nil {
+				t.Errorf("%s: %v", o.name, err)
+			}
+		}
+	}},
+	{"a refused export leaves the code", func(t *testing.T, w *world) {
+		a, _ := w.createEnrolled()
+		export := func(code accounts.CodeUse) error {
+			return w.ChargeExport(t.Context(), a.ID, []throttle.Charge{limited(1, 1, time.Minute)}, code)
+		}
+		w.must(export(step(firstStep + 1)))
+		var refused *accounts.WaitError
+		if err := export(recovery(0)); !errors.As(err, &refused) {
+			t.Errorf("got %v, want *WaitError", err)
+		}
+		w.pass(time.Minute)
+		w.must(export(recovery(0)))
+	}},
+	{"a taken e-mail is learned with a good code only, and leaves it", func(t *testing.T, w *world) {
+		other, _ := w.createAny()
+		a, s := w.createEnrolled()
+		ask := func(code accounts.CodeUse) error {
+			return w.RequestEmail(t.Context(), a.ID, other.Email.Key, code, []accounts.NewJob{job("mail")}, limited(1, 1, time.Minute))
+		}
+		for _, code := range []accounts.CodeUse{step(firstStep), recovery(5)} {
+			w.wantError(ask(code), accounts.ErrCodeUsed)
+		}
+		for _, code := range []accounts.CodeUse{step(firstStep + 1), recovery(0)} {
+			w.wantTaken(ask(code), accounts.TakenError{Email: true})
+			w.pass(time.Minute) // the limit
+		}
+		w.wantUnchanged(a, s)
+		w.must(codeUses[0].use(w, a, s, step(firstStep+1)))
+		w.must(codeUses[0].use(w, a, s, recovery(0)))
+	}},
+	{"new recovery codes void the earlier ones", func(t *testing.T, w *world) {
+		a, s := w.createEnrolled()
+		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, recovery(0), codes(10), job("event")))
+		w.wantSessions(a.ID, s)
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+		w.wantUnchanged(a, s)
+		signIn := codeUses[0].use
+		w.wantError(signIn(w, a, s, recovery(1)), accounts.ErrCodeUsed)
+		w.must(signIn(w, a, s, recovery(10)))
+		w.must(signIn(w, a, s, recovery(11)))
+	}},
+	{"changes of the factor are stale after a change of the account, and leave the code", func(t *testing.T, w *world) {
+		a, s := w.createEnrolled()
+		for _, version := range []int64{a.CredentialVersion - 1, a.CredentialVersion + 1} {
+			w.wantError(w.ReplaceRecoveryCodes(t.Context(), a.ID, version, recovery(0), codes(10), job("event")), accounts.ErrStale)
+			w.wantError(w.EndTwoFactor(t.Context(), a.ID, version, s.ID, step(firstStep+1), job("event")), accounts.ErrStale)
+		}
+		w.wantError(w.ReplaceRecoveryCodes(t.Context(), 99, 1, recovery(0), codes(10), job("event")), accounts.ErrStale)
+		w.wantError(w.EndTwoFactor(t.Context(), 99, 1, s.ID, recovery(0), job("event")), accounts.ErrStale)
+		w.wantUnchanged(a, s)
+		w.must(codeUses[0].use(w, a, s, recovery(0)))
+		w.kindsDue()
+		w.must(w.SetDisabled(t.Context(), a.ID, true))
+		a = w.account(a.ID)
+		w.wantError(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, recovery(1), codes(10), job("event")), accounts.ErrStale)
+		w.wantError(w.EndTwoFactor(t.Context(), a.ID, a.CredentialVersion, s.ID, recovery(1), job("event")), accounts.ErrStale)
+		w.wantUnchanged(a)
+	}},
+	{"the end of a factor raises the version, ends other sessions and voids tokens", func(t *testing.T, w *world) {
+		a, s := w.createEnrolled()
+		other := w.open(a)
+		w.must(w.SetPendingFactor(t.Context(), w.newPending(a, other)))
+		w.addToken(a, accounts.PurposeRecovery, 1)
+		w.pass(time.Minute)
+		w.must(w.EndTwoFactor(t.Context(), a.ID, a.CredentialVersion, s.ID, step(firstStep+1), job("event")))
+		before := a
+		a.CredentialVersion, a.Updated, a.TwoFactor = a.CredentialVersion+1, w.Now(), accounts.TwoFactor{}
+		w.wantAfter(a, s)
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+		w.wantError(codeUses[0].use(w, before, s, recovery(0)), accounts.ErrStale)
+		w.wantError(codeUses[0].use(w, a, s, recovery(0)), accounts.ErrCodeUsed)
+		w.enrol(a, s) // again
+	}},
+	{"an administrator's removal ends every session and keeps the version", func(t *testing.T, w *world) {
+		a, s := w.createEnrolled()
+		p := w.newPending(a, s)
+		w.must(w.SetPendingFactor(t.Context(), p))
+		b, foreign := w.createEnrolled()
+		w.pass(time.Minute)
+		var seen []accounts.Account
+		remove := func(id int64) error {
+			return w.RemoveTwoFactor(t.Context(), id, func(before accounts.Account) []accounts.NewJob {
+				seen = append(seen, before)
+				return []accounts.NewJob{job("event")}
+			})
+		}
+		w.must(remove(a.ID))
+		want := a
+		want.TwoFactor, want.Updated = accounts.TwoFactor{}, w.Now()
+		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		w.wantSessions(a.ID)
+		w.wantPending(p, nil)
+		w.pass(time.Minute)
+		w.must(remove(a.ID)) // without a factor
+		w.wantError(remove(99), accounts.ErrNotFound)
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+		w.wantUnchanged(want)
+		if diff := cmp.Diff([]accounts.Account{a}, seen); diff != "" {
+			t.Errorf("the jobs were requested with: %s", diff)
+		}
+		for _, code := range []accounts.CodeUse{step(firstStep + 1), recovery(0)} { // judged before the removal
+			w.wantError(codeUses[0].use(w, a, s, code), accounts.ErrCodeUsed)
+		}
+		w.wantUnchanged(b, foreign)
+	}},
+	{"a deletion that stands survives the removal, and so does the token that undoes it", func(t *testing.T, w *world) {
+		a, _ := w.createEnrolled()
+		a = w.requestDeletion(a)
+		w.addToken(a, accounts.PurposeDeletion, 1)
+		w.must(w.RemoveTwoFactor(t.Context(), a.ID, func(accounts.Account) []accounts.NewJob { return nil }))
+		if got := w.account(a.ID); !got.Deleted() || got.TwoFactor.On() {
+			t.Errorf("got %+v, want it deleted and without a factor", got)
+		}
+		w.must(w.UndoDeletion(t.Context(), digest("token", 1)))
+	}},
+	{"secrets are counted by key, and read page by page", func(t *testing.T, w *world) {
+		keys := []string{"b", "a", "b", "b", "a"}
+		want := map[string][]accounts.AccountSecret{}
+		for _, key := range keys {
+			w.createAny() // without a factor
+			a, s := w.createAny()
+			p := w.newPending(a, s)
+			p.Secret.Key = key
+			w.must(w.SetPendingFactor(t.Context(), p))
+			w.must(w.EnableTwoFactor(t.Context(), p, firstStep, codes(0)))
+			want[key] = append(want[key], accounts.AccountSecret{AccountID: a.ID, Secret: p.Secret})
+		}
+		counts, err := w.CountSecrets(t.Context())
+		w.must(err)
+		if diff := cmp.Diff([]accounts.SecretCount{{Key: "a", Accounts: 2}, {Key: "b", Accounts: 3}}, counts); diff != "" {
+			t.Error(diff)
+		}
+		page := func(after int64, n int) []accounts.AccountSecret {
+			found, err := w.SecretsOfKey(t.Context(), "b", after, n)
+			w.must(err)
+			return found
+		}
+		if diff := cmp.Diff(want["b"], page(0, 9)); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(want["b"][1:2], page(want["b"][0].AccountID, 1)); diff != "" {
+			t.Errorf("a page: %s", diff)
+		}
+	}},
+	{"a secret is encrypted again only if it is still the same", func(t *testing.T, w *world) {
+		a, s := w.createEnrolled()
+		old, again := a.TwoFactor.Secret, accounts.Sealed{Key: "new key", Data: []byte("sealed again")}
+		w.pass(time.Minute)
+		w.must(w.Reseal(t.Context(), a.ID, old, again))
+		w.wantError(w.Reseal(t.Context(), a.ID, old, accounts.Sealed{Key: "x", Data: []byte("x")}), accounts.ErrStale)
+		a.TwoFactor.Secret = again
+		w.wantUnchanged(a, s)
+		none, own := w.createAny()
+		w.wantError(w.Reseal(t.Context(), none.ID, again, old), accounts.ErrStale)
+		w.wantUnchanged(none, own)
+		w.must(codeUses[0].use(w, a, s, step(firstStep+1)))
+	}},
+	{"pruning removes pending secrets, in batches, and nothing else", func(t *testing.T, w *world) {
+		var old []accounts.PendingFactor
+		for range 5 {
+			p := w.newPending(w.createAny())
+			w.must(w.SetPendingFactor(t.Context(), p))
+			old = append(old, p)
+		}
+		limit := w.Now()
+		w.pass(time.Minute)
+		enrolled, s := w.createEnrolled()
+		fresh := w.newPending(w.createAny())
+		w.must(w.SetPendingFactor(t.Context(), fresh))
+		w.must(w.Prune(t.Context(), pruneOptions(limit)))
+		for _, p := range old {
+			w.wantPending(p, nil)
+			if n := len(w.sessions(p.AccountID)); n != 1 {
+				t.Errorf("got %d sessions, want 1", n)
+			}
+		}
+		w.wantPending(fresh, &fresh.Secret)
+		w.wantUnchanged(enrolled, s)
+	}},
+	{"of concurrent uses of one code one succeeds", func(t *testing.T, w *world) {
+		for _, code := range []accounts.CodeUse{step(firstStep + 1), recovery(0)} {
+			for _, ops := range [][]int{{0}, {0, 2, 4}, {5, 0, 2}, {1}, {3}, {6}} { // of codeUses
+				a, s := w.createEnrolled()
+				errs := atOnce(contenders/2, func(i int) error { return codeUses[ops[i%len(ops)]].use(w, a, s, code) })
+				if won, lost := count(errs, nil), count(errs, accounts.ErrCodeUsed)+count(errs, accounts.ErrStale); won != 1 || lost != len(errs)-1 {
+					t.Errorf("%s: got %d successes, want 1: %v", codeUses[ops[0]].name, won, errors.Join(errs...))
+				}
+				w.must(w.Refund(t.Context(), []throttle.Charge{limited(1, 1, time.Minute)}))
+			}
+		}
+	}},
+	{"no sign-in without a code survives enabling, and a secret is enabled once", func(t *testing.T, w *world) {
+		for range rounds {
+			a, s := w.createAny()
+			p := w.newPending(a, s)
+			w.must(w.SetPendingFactor(t.Context(), p))
+			const enablings = 4
+			errs := atOnce(contenders, func(i int) error {
+				if i < enablings {
+					return w.EnableTwoFactor(t.Context(), p, firstStep, codes(i))
+				}
+				return w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100})
+			})
+			if count(errs[:enablings], nil) != 1 || count(errs, nil)+count(errs, accounts.ErrStale) != len(errs) {
+				t.Fatal(errors.Join(errs...))
+			}
+			w.wantSessions(a.ID, s)
+			w.wantError(w.OpenSession(t.Context(), accounts.OpenSession{
+				Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100,
+			}), accounts.ErrStale)
+		}
+	}},
+	{"a secret that is stored while its session ends is stale or goes with it", func(t *testing.T, w *world) {
+		for range rounds {
+			a, s := w.createAny()
+			p := w.newPending(a, s)
+			errs := atOnce(8, func(i int) error {
+				switch i {
+				case 3:
+					return w.RevokeSession(t.Context(), a.ID, s.ID)
+				case 5:
+					return w.RevokeSessions(t.Context(), a.ID)
+				}
+				return w.SetPendingFactor(t.Context(), p)
+			})
+			if n := count(errs, nil) + count(errs, accounts.ErrStale); n != len(errs) {
+				t.Fatal(errors.Join(errs...))
+			}
+			w.wantPending(p, nil)
+		}
+	}},
+	{"all changes of one account's factor at once do not deadlock, even with its erasure", func(t *testing.T, w *world) {
+		for range 3 {
+			a, s := w.createEnrolled()
+			others := []accounts.Session{w.open(a), w.open(a)}
+			w.must(w.SetPendingFactor(t.Context(), w.newPending(a, s)))
+			ctx := t.Context()
+			var ops []func(i int) error
+			for _, o := range codeUses {
+				ops = append(ops, func(i int) error { return o.use(w, a, s, recovery(i%3)) })
+			}
+			ops = append(ops,
+				func(int) error { return w.SetPendingFactor(ctx, w.newPending(a, others[0])) },
+				func(int) error { return w.EnableTwoFactor(ctx, w.newPending(a, s), firstStep, codes(0)) },
+				func(int) error {
+					return w.RemoveTwoFactor(ctx, a.ID, func(accounts.Account) []accounts.NewJob { return []accounts.NewJob{job("event")} })
+				},
+				func(i int) error { return w.SetDisabled(ctx, a.ID, i%2 == 0, job("event")) },
+				func(i int) error {
+					return w.EraseAccount(ctx, a.ID, func(accounts.Account) bool { return i > contenders }, removed)
+				},
+				func(int) error { return w.RevokeSession(ctx, a.ID, others[1].ID) },
+				func(int) error { return w.RevokeSessions(ctx, a.ID) },
+				func(int) error {
+					return w.Reseal(ctx, a.ID, a.TwoFactor.Secret, accounts.Sealed{Key: "x", Data: []byte("x")})
+				},
+				func(int) error { return w.Prune(ctx, pruneOptions(w.Now())) },
+			)
+			errs := atOnce(2*contenders, func(i int) error {
+				err := ops[i%len(ops)](i)
+				var limited *accounts.WaitError
+				if slices.ContainsFunc([]error{accounts.ErrStale, accounts.ErrNotFound, accounts.ErrCodeUsed}, func(e error) bool { return errors.Is(err, e) }) ||
+					errors.As(err, &limited) {
+					return nil
+				}
+				return err
+			})
+			if err := errors.Join(errs...); err != nil {
+				t.Error(err)
+			}
+		}
+	}},
+}
+
+// pruneOptions remove pending secrets stored until then, and hardly anything else.
+func pruneOptions(pendingBefore time.Time) store.PruneOptions {
+	return store.PruneOptions{PendingBefore: pendingBefore, Batch: 2}
+}

@@ -1,0 +1,58 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/testkit"
+)
+
+// The rows of a second factor end with the session or account that they belong to.
+func TestTwoFactor_RowsEndWithSessionAndAccount(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := migrated(t, url, store.Options{})
+		rows := func() [2]int {
+			return [2]int{value[int](t, url, "SELECT count(*) FROM personal_pending_factors"), value[int](t, url, "SELECT count(*) FROM personal_recovery_codes")}
+		}
+		none := func(accounts.Account, outbox.Job) []byte { return nil }
+		for name, end := range map[string]func(account, session int64) error{
+			"a sign-out":    func(account, session int64) error { return s.RevokeSession(t.Context(), account, session) },
+			"all sign-outs": func(account, _ int64) error { return s.RevokeSessions(t.Context(), account) },
+			"a disabling":   func(account, _ int64) error { return s.SetDisabled(t.Context(), account, true) },
+			"revoke-all":    func(int64, int64) error { _, err := s.RevokeAll(t.Context()); return err },
+			"a removal":     func(account, _ int64) error { return s.RemoveTwoFactor(t.Context(), account, noJobs) },
+			"a deletion":    func(account, _ int64) error { return s.DeleteAccount(t.Context(), account, none) },
+			"a due erasure": func(account, _ int64) error {
+				return s.EraseAccount(t.Context(), account, func(accounts.Account) bool { return true }, none)
+			},
+			"an older plugin": func(account, _ int64) error { execute(t, url, "DELETE FROM personal_accounts"); return nil },
+		} {
+			account := newAccount(t, s, name)
+			session := value[int64](t, url, "SELECT max(id) FROM personal_sessions")
+			p := accounts.PendingFactor{AccountID: account, SessionID: session, Secret: accounts.Sealed{Key: "key", Data: []byte("x")}}
+			for _, err := range []error{
+				s.SetPendingFactor(t.Context(), p), s.EnableTwoFactor(t.Context(), p, 1, [][32]byte{{1}, {2}}),
+				s.SetPendingFactor(t.Context(), accounts.PendingFactor{AccountID: account, SessionID: session, CredentialVersion: 1, Secret: p.Secret}),
+			} {
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+			if got := rows(); got != [2]int{1, 2} {
+				t.Fatalf("%s: got %v pending secrets and recovery codes before, want 1 and 2", name, got)
+			}
+			if err := end(account, session); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			left := value[int](t, url, "SELECT count(*) FROM personal_accounts WHERE two_factor_secret IS NOT NULL")
+			if got := rows(); got != [2]int{0, 2 * left} {
+				t.Errorf("%s: got %v pending secrets and recovery codes and %d factors", name, got, left)
+			}
+			execute(t, url, "DELETE FROM personal_accounts")
+		}
+	})
+}
+
+func noJobs(accounts.Account) []accounts.NewJob { return nil }

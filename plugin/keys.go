@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// resealEvery is how often an active process looks for secrets that another key than the
+// first one encrypts. It also does so once the version is settled, and not before: a
+// process to which the host may switch back may lack the first key.
+const resealEvery = time.Hour
+
+func (m *module) resealSecrets(ctx context.Context) {
+	tick := time.NewTicker(resealEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.reseal:
+		case <-tick.C:
+		}
+		m.logFailure(ctx, "encrypting the secrets of second factors with the first secret key", m.service.ResealSecrets(ctx))
+	}
+}
+
+func (m *module) wakeResealing() {
+	select {
+	case m.reseal <- struct{}{}:
+	default:
+	}
+}
+
+// checkKeys is the preflight's check of secret keys on a database of the given schema. It
+// only warns: users whose key is missing have recovery codes, and no others need it.
+func (m *module) checkKeys(ctx context.Context, schema int) pluginrpc.Check {
+	var warnings []string
+	if m.settings.TwoFactor.Enabled && m.keys.Primary() == "" {
+		warnings = append(warnings, "two_factor.enabled = true works like false without a secret key: give the host one")
+	}
+	var counts []accounts.SecretCount
+	if schema >= twoFactorSchema {
+		var err error
+		if counts, err = m.store.CountSecrets(ctx); err != nil {
+			warnings = append(warnings, err.Error())
+		}
+	}
+	for _, c := range counts {
+		if !m.keys.Has(c.Key) {
+			warnings = append(warnings, fmt.Sprintf("the secret key %s is missing: it encrypts the second factors of %d accounts, "+
+				"whose users can sign in with recovery codes only: add it to the keys of the host", c.Key, c.Accounts))
+		}
+	}
+	if len(warnings) > 0 {
+		return pluginrpc.Check{Name: "keys", Warning: true, Reason: strings.Join(warnings, "; ")}
+	}
+	return passed("keys")
+}

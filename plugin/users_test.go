@@ -164,8 +164,8 @@ func TestUserRemoveTwoFactor_RemovesItWithEventAndNotice(t *testing.T) {
 		if want := fmt.Sprintf("Account %d (\"ada\") has no second factor. Nothing was changed.\n", found.ID); out != want {
 			t.Errorf("without a second factor: got %s, want %s", out, want)
 		}
-		_, _, err = command(t, "user", "remove-two-factor", "nobody")
-		if want := `there is no account with the login, e-mail or id "nobody"`; err == nil || err.Error() != want {
+		_, _, err = command(t, "user", "remove-two-factor", "eve")
+		if want := `there is no account with the login, e-mail or id "eve"`; err == nil || err.Error() != want {
 			t.Errorf("an unknown login: got %v, want %s", err, want)
 		}
 	})

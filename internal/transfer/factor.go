@@ -93,7 +93,7 @@ func (m *Import) openFactor(f *importedFactor) (refused string) {
 }
 
 // factorFor returns an opened factor for the account with the given id. Unless the secret
-// is encrypted for this id with the first key, it is encrypted anew: the plugin of the
+// is encrypted for this id with the first key, it is encrypted again: the plugin of the
 // database may not have the other keys.
 func (m *Import) factorFor(id int64, f importedFactor) Factor {
 	if f.AccountID != id || f.Secret.Key != m.Keys.Primary() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"path/filepath"
@@ -51,9 +52,10 @@ func startPlugin(t *testing.T, url string, host personal.Host) *pluginmanager.Ma
 	manager, err := pluginmanager.New(pluginmanager.Config{
 		Catalogue: catalogue, Host: host, DatabaseURL: url, RunDir: filepath.Join(t.TempDir(), "run"),
 		Settings: func() ([]byte, error) {
-			return []byte("[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false"), nil
+			return []byte("[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n[two_factor]\nenabled = true"), nil
 		},
-		Log: slog.New(slog.DiscardHandler),
+		SecretKeys: func() ([][]byte, error) { return [][]byte{bytes.Repeat([]byte("k"), 32)}, nil },
+		Log:        slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatalf("creating a manager: %v", err)

@@ -29,27 +29,25 @@ func TestCodes_ThirtyOf300GuessesAreJudgedInAnHour(t *testing.T) {
 		"a /48 of IPv6":  func(i int) string { return fmt.Sprintf("2001:db8:1:%x::1", i) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			testkit.Databases(t, func(t *testing.T, url string) {
-				u := enrolled(t, url)
-				judged := 0
-				for i := range 300 {
-					switch code := u.try(at(t, address(i)), u.wrong()); code {
-					case personal.CodeInvalidCode:
-						judged++
-					case personal.CodeTooManyAttempts:
-					default:
-						t.Fatalf("guess %d: got %q", i, code)
-					}
-					u.f.clock.Advance(12 * time.Second)
-					if i%60 == 59 {
-						u.wantTry(t, at(t, home), "", personal.CodeCodeRequired)
-						u.wantTry(t, at(t, home), u.code(), "")
-					}
+			u := enrolled(t, testkit.SQLite(t))
+			judged := 0
+			for i := range 300 {
+				switch code := u.try(at(t, address(i)), u.wrong()); code {
+				case personal.CodeInvalidCode:
+					judged++
+				case personal.CodeTooManyAttempts:
+				default:
+					t.Fatalf("guess %d: got %q", i, code)
 				}
-				if judged < 10 || judged > 14 {
-					t.Errorf("got %d judged codes, want 10 and one for each 15 minutes", judged)
+				u.f.clock.Advance(12 * time.Second)
+				if i%60 == 59 { // the owner signs in at a known address meanwhile
+					u.wantTry(t, at(t, home), "", personal.CodeCodeRequired)
+					u.wantTry(t, at(t, home), u.code(), "")
 				}
-			})
+			}
+			if judged < 10 || judged > 14 {
+				t.Errorf("got %d judged codes, want 10 and one for each 15 minutes", judged)
+			}
 		})
 	}
 }

@@ -12,15 +12,14 @@ import (
 type factorUser struct {
 	user
 	secret        string
+	used          string // the code that confirmed the second factor
 	recoveryCodes []string
 }
 
-// code returns a code that the user's app shows now (0) or next (1). Each works once;
-// others may expire before the module judges them. A test that needs more takes recovery
-// codes.
-func (u factorUser) code(next int) string {
-	return Code(u.secret, time.Now().Add(time.Duration(next)*CodePeriod))
-}
+// code returns the code that the user's app shows next, which is valid already. A test that
+// needs another one takes a recovery code: the module may judge a later code too early, or
+// the present one too late.
+func (u factorUser) code() string { return Code(u.secret, time.Now().Add(CodePeriod)) }
 
 // recoveryCode returns a recovery code that was not returned before.
 func (u *factorUser) recoveryCode() string {
@@ -60,16 +59,23 @@ func (s *suite) confirmFactor(t *testing.T, c personal.Credentials, code string)
 	return s.service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{Credentials: c, Code: code})
 }
 
-// enrol creates an account with a second factor, and uses up its present code.
+// enrol creates an account with a second factor.
 func (s *suite) enrol(t *testing.T) factorUser {
 	t.Helper()
 	u := factorUser{user: s.verified(t)}
+	s.switchOn(t, &u)
+	return u
+}
+
+// switchOn switches the second factor of a user on.
+func (s *suite) switchOn(t *testing.T, u *factorUser) {
+	t.Helper()
 	u.secret = s.begin(t, u.Credentials)
+	u.used = Code(u.secret, time.Now())
 	var err error
-	if u.recoveryCodes, err = s.confirmFactor(t, u.Credentials, u.code(0)); err != nil {
+	if u.recoveryCodes, err = s.confirmFactor(t, u.Credentials, u.used); err != nil {
 		t.Fatalf("confirming a second factor: %v", err)
 	}
-	return u
 }
 
 // authorize signs in with a code.
@@ -91,28 +97,29 @@ func testTwoFactor(t *testing.T, s *suite) {
 		t.Fatalf("before the confirmation: got two_factor %t, error %v; want none", p.TwoFactor, err)
 	}
 	s.signIn(t, u.login, Password) // a secret that waits counts for nothing
-	codes, err := s.confirmFactor(t, u.Credentials, Code(secret.Secret, time.Now()))
+	used := Code(secret.Secret, time.Now())
+	codes, err := s.confirmFactor(t, u.Credentials, used)
 	if err != nil || len(codes) != 10 {
 		t.Fatalf("confirming: got %d recovery codes, error %v; want 10", len(codes), err)
 	}
-	f := factorUser{u, secret.Secret, codes}
+	f := factorUser{u, secret.Secret, used, codes}
 	if p, err := s.service.Profile(t.Context(), u.Credentials); err != nil || !p.TwoFactor {
 		t.Fatalf("after the confirmation: got two_factor %t, error %v; want one", p.TwoFactor, err)
 	}
 	if s.alive(t, other) {
 		t.Error("another session is still valid after the confirmation")
 	}
-	recovery := f.recoveryCode()
+	code, recovery := f.code(), f.recoveryCode()
 	for _, attempt := range []struct {
 		name, password, code string
 		want                 personal.Code
 	}{
-		{"wrong password", "not the password", f.code(1), personal.CodeInvalidCredentials},
+		{"wrong password", "not the password", code, personal.CodeInvalidCredentials},
 		{"no code", Password, "", personal.CodeCodeRequired},
 		{"malformed code", Password, "code", personal.CodeInvalidCode},
-		{"code of the confirmation", Password, f.code(0), personal.CodeInvalidCode},
-		{"code that was not judged before", Password, f.code(1)[:3] + " " + f.code(1)[3:], ""},
-		{"the same code again", Password, f.code(1), personal.CodeInvalidCode},
+		{"code of the confirmation", Password, used, personal.CodeInvalidCode},
+		{"code that was not judged before", Password, code[:3] + " " + code[3:], ""},
+		{"the same code again", Password, code, personal.CodeInvalidCode},
 		{"recovery code", Password, recovery, ""},
 		{"recovery code again", Password, recovery, personal.CodeInvalidCode},
 		{"recovery code, written otherwise", Password, strings.ReplaceAll(strings.ToLower(f.recoveryCode()), "-", " "), ""},
@@ -169,7 +176,7 @@ func testTwoFactorOperations(t *testing.T, s *suite) {
 			if _, err := s.authorize(t, u.login, Password, used); err != nil {
 				t.Fatalf("signing in: %v", err)
 			}
-			wantCode(t, call(personal.Credentials{UserID: u.Credentials.UserID}, Password, u.code(1)), personal.CodeUnauthenticated)
+			wantCode(t, call(personal.Credentials{UserID: u.Credentials.UserID}, Password, u.code()), personal.CodeUnauthenticated)
 			for _, attempt := range []struct {
 				password, code string
 				want           personal.FieldErrors
@@ -179,12 +186,12 @@ func testTwoFactorOperations(t *testing.T, s *suite) {
 				{"not the password", used, personal.FieldErrors{password: mismatch}}, // a code is judged only when nothing else is wrong
 				{Password, "", personal.FieldErrors{"code": required}},
 				{Password, "000", personal.FieldErrors{"code": mismatch}},
-				{Password, u.code(0), personal.FieldErrors{"code": mismatch}}, // it confirmed the second factor
+				{Password, u.used, personal.FieldErrors{"code": mismatch}},
 				{Password, used, personal.FieldErrors{"code": mismatch}},
 			} {
 				wantFieldErrors(t, call(u.Credentials, attempt.password, attempt.code), personal.CodeValidationFailed, attempt.want)
 			}
-			if err := call(u.Credentials, Password, u.code(1)); err != nil {
+			if err := call(u.Credentials, Password, u.code()); err != nil {
 				t.Errorf("with a code: %v", err)
 			}
 		})
@@ -222,10 +229,7 @@ func testTwoFactorChanges(t *testing.T, s *suite) {
 	if in, err := s.authorize(t, u.login, Password, "ignored"); err != nil || in.Profile.TwoFactor {
 		t.Errorf("after the removal: got two_factor %t, error %v; want a sign-in without a code", in.Profile.TwoFactor, err)
 	}
-	u.secret = s.begin(t, u.Credentials)
-	if u.recoveryCodes, err = s.confirmFactor(t, u.Credentials, u.code(0)); err != nil {
-		t.Fatalf("enrolling again: %v", err)
-	}
+	s.switchOn(t, &u)
 	_, err = s.authorize(t, u.login, Password, former[2])
 	wantCode(t, err, personal.CodeInvalidCode)
 }
@@ -310,7 +314,7 @@ func testTwoFactorStays(t *testing.T, s *suite) {
 		t.Fatalf("undoing the deletion: %v", err)
 	}
 	wantFactor(password)
-	if _, err := s.authorize(t, u.login, password, u.code(1)); err != nil {
+	if _, err := s.authorize(t, u.login, password, u.code()); err != nil {
 		t.Errorf("signing in with a code at the end: %v", err)
 	}
 }
@@ -319,8 +323,7 @@ func testTwoFactorStays(t *testing.T, s *suite) {
 func testTwoFactorRace(t *testing.T, s *suite) {
 	const callers = 8
 	u := s.enrol(t)
-	code := u.code(1)
-	for kind, code := range map[string]string{"code": code, "recovery code": u.recoveryCode()} {
+	for kind, code := range map[string]string{"code": u.code(), "recovery code": u.recoveryCode()} {
 		codes := together(callers, func(int) personal.Code {
 			_, err := s.authorize(t, u.login, Password, code)
 			return personal.CodeOf(err)

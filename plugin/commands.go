@@ -31,6 +31,23 @@ func (f databaseFlag) openExisting(ctx context.Context) (*store.Store, error) {
 	return f.open(ctx)
 }
 
+// openCurrent opens an existing database that has the schema of this program.
+func (f databaseFlag) openCurrent(ctx context.Context) (*store.Store, error) {
+	db, err := f.openExisting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := db.CheckSchema(ctx)
+	if err == nil && found < store.SchemaTarget {
+		err = fmt.Errorf("the database has schema version %d, this command needs %d: run `personal migrate`, or start a host with this version, first",
+			found, store.SchemaTarget)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
 // open opens the database and creates its file if it does not exist. The caller
 // closes the store.
 func (f databaseFlag) open(ctx context.Context) (*store.Store, error) {
@@ -83,12 +100,12 @@ func (c migrateCommand) Run(ctx context.Context, w io.Writer) error {
 type exportCommand struct {
 	databaseFlag
 	Output string `short:"o" placeholder:"FILE" help:"A new file, readable by its owner only (default: standard output)."`
-	User   string `placeholder:"LOGIN-OR-ID" help:"Write only the stored data of this user, without the password hash, to hand over to the user. An e-mail is accepted too."`
+	User   string `placeholder:"LOGIN-OR-ID" help:"Write only the stored data of this user, without the password hash and the secret of a second factor, to hand over to the user. An e-mail is accepted too."`
 }
 
 // Run exports all accounts, or the data of one user.
 func (c exportCommand) Run(ctx context.Context, out io.Writer, stderr errorWriter) error {
-	db, err := c.openExisting(ctx)
+	db, err := c.openCurrent(ctx)
 	if err != nil {
 		return err
 	}
@@ -119,7 +136,10 @@ func (c exportCommand) write(ctx context.Context, db *store.Store, w, stderr io.
 	if err != nil {
 		return fmt.Errorf("the export is incomplete: %w", err)
 	}
-	fmt.Fprintf(stderr, "%d accounts exported\n", n)
+	fmt.Fprintf(stderr, "%d accounts exported\n", n.Accounts)
+	if n.TwoFactor > 0 {
+		fmt.Fprintf(stderr, "%d of them have a second factor: importing these needs the secret keys of the host (import --secret-key)\n", n.TwoFactor)
+	}
 	return nil
 }
 

@@ -12,19 +12,22 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/transfer"
+	"github.com/cms-personal/personal/shared/secretkeys"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
 type importCommand struct {
 	databaseFlag
-	File     string `arg:"" type:"existingfile" help:"CSV with a header row, or NDJSON."`
-	Format   string `enum:",csv,ndjson" default:"" help:"csv or ndjson (default: the extension of the file)."`
-	Fields   []byte `type:"filecontent" placeholder:"FILE" help:"The host's user-fields.json, if the imported file has columns of user fields."`
-	Settings []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
-	Wrap     string `enum:"now,later" default:"now" help:"When to wrap MD5 hashes in Argon2id: now, or later in the running plugin."`
-	DryRun   bool   `help:"Check every row and change nothing."`
-	Report   string `placeholder:"FILE" help:"Append the refusals, one line each with the line number and the reason, to this file (default: standard error)."`
+	File      string `arg:"" type:"existingfile" help:"CSV with a header row, or NDJSON."`
+	Format    string `enum:",csv,ndjson" default:"" help:"csv or ndjson (default: the extension of the file)."`
+	Fields    []byte `type:"filecontent" placeholder:"FILE" help:"The host's user-fields.json, if the imported file has columns of user fields."`
+	Settings  []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, for the costs of new hashes."`
+	Wrap      string `enum:"now,later" default:"now" help:"When to wrap MD5 hashes in Argon2id: now, or later in the running plugin."`
+	DryRun    bool   `help:"Check every row and change nothing."`
+	SecretKey string `type:"path" placeholder:"FILE" help:"The host's file of secret keys, such as DATA/secret.key, for accounts with a second factor: all its keys decrypt secrets, the first encrypts them."`
+	Report    string `placeholder:"FILE" help:"Append the refusals, one line each with the line number and the reason, to this file (default: standard error)."`
 }
 
 // Help describes the columns.
@@ -34,6 +37,9 @@ and user fields are optional. A list in CSV is JSON: ["a","b"]. Times are RFC 33
 
 Hashes: MD5 (32 hex digits), bcrypt, argon2i, argon2id, Django's PBKDF2 and scrypt, $scrypt$, phpass, WordPress 6.8. Write ! if
 there is no usable hash: the user then sets a password with a recovery mail, so the row needs an e-mail.
+
+NDJSON written by export also has two_factor. To import accounts with a second factor, give --secret-key, and first start a host with
+two_factor.enabled = true on the database: older versions of the plugin, which would not ask for the code, must no longer run there.
 
 If you run the command again, after an interruption or with corrected rows, it skips the accounts that exist already.`
 }
@@ -52,8 +58,8 @@ func (c importCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 		return err
 	}
 	var done transfer.Progress
-	err = c.withStore(ctx, func(s transfer.Store) (err error) {
-		job.Store = s
+	err = c.withStore(ctx, func(s transfer.Store, compatible int) (err error) {
+		job.Store, job.CodesEnforced = s, compatible >= twoFactorSchema
 		done, err = c.importFile(ctx, job, format, stderr.Writer)
 		return err
 	})
@@ -97,19 +103,34 @@ func (c importCommand) job() (*transfer.Import, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--fields: %w", err)
 	}
-	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later"}, nil
+	var keys [][]byte
+	if c.SecretKey != "" {
+		if keys, err = secretkeys.ReadFile(c.SecretKey); err != nil {
+			return nil, fmt.Errorf("--secret-key: %w", err)
+		}
+	}
+	keyring, err := seal.New(keys)
+	if err != nil {
+		return nil, fmt.Errorf("--secret-key: %w", err)
+	}
+	return &transfer.Import{Schema: schema, Wrapper: hasher, Later: c.DryRun || c.Wrap == "later", Keys: keyring}, nil
 }
 
 // withStore calls use with the database, or in a dry run with a temporary one that
-// looks for conflicts in the real one, if that exists.
-func (c importCommand) withStore(ctx context.Context, use func(transfer.Store) error) error {
+// looks for conflicts in the real one, if that exists. compatible is the lowest
+// SchemaTarget of a version that can run on the real one.
+func (c importCommand) withStore(ctx context.Context, use func(s transfer.Store, compatible int) error) error {
 	if !c.DryRun {
 		db, err := c.openMigrated(ctx)
 		if err != nil {
 			return err
 		}
 		defer db.Close()
-		return use(db)
+		_, compatible, err := db.SchemaVersion(ctx)
+		if err != nil {
+			return err
+		}
+		return use(db, compatible)
 	}
 	folder, err := os.MkdirTemp("", "personal-dry-run-")
 	if err != nil {
@@ -124,20 +145,20 @@ func (c importCommand) withStore(ctx context.Context, use func(transfer.Store) e
 	target := transfer.DryRun{Store: temporary}
 	db, err := c.openExisting(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
-		return use(target)
+		return use(target, 0)
 	}
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	found, _, err := db.SchemaVersion(ctx)
+	found, compatible, err := db.SchemaVersion(ctx)
 	if err != nil {
 		return err
 	}
 	if found > 0 {
 		target.Real = db
 	}
-	return use(target)
+	return use(target, compatible)
 }
 
 // importFile runs the import, shows its progress and reports refused rows.

@@ -72,6 +72,7 @@ func newUsers() *fakeUsers {
 	}
 	p.DisableUserFunc, p.EnableUserFunc = do("disable"), do("enable")
 	p.RevokeUserSessionsFunc, p.DeleteUserFunc = do("revoke"), do("delete")
+	p.RemoveTwoFactorFunc = do("remove two-factor")
 	return p
 }
 
@@ -390,5 +391,27 @@ func TestUserRecovery_RequestHasNoAdministratorAddress(t *testing.T) {
 	}
 	if len(mails.requests) > 0 {
 		t.Errorf("users without e-mail or disabled: got the requests %v, want none", mails.requests)
+	}
+}
+
+func TestUserTwoFactor_RemovalAsksFirst(t *testing.T) {
+	p := newUsers()
+	b := openUsers(t, p)
+	const link = `href="/admin/users/42/two-factor"`
+	if page := b.page(t, "/admin/users/42"); strings.Contains(page, link) {
+		t.Errorf("without a second factor: got the link, want none: %s", page)
+	}
+	p.user.TwoFactor = true
+	wantAll(t, b.page(t, "/admin/users/42"), link, "<dd>on</dd>")
+	wantAll(t, b.page(t, "/admin/users/42/two-factor"), "docs/supporting-users.md", `action="/admin/users/42/two-factor"`)
+	if len(p.done) > 0 {
+		t.Errorf("got %v before the confirmation, want nothing", p.done)
+	}
+	b.do(t, "/admin/users/42/two-factor", nil)
+	if diff := cmp.Diff([]string{"remove two-factor"}, p.done); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if w := b.post("/admin/users/41/two-factor", nil); w.Code != http.StatusNotFound {
+		t.Errorf("an unknown user: got status %d, want 404", w.Code)
 	}
 }

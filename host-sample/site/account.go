@@ -66,7 +66,7 @@ func (p accountPages) passwordForm(r *http.Request) (formPage, error) {
 		Form: ui.Form{
 			Action: passwordPath, Submit: p.text(r, "password_button"),
 			User:     user.Profile.Login,
-			Controls: append([]ui.Control{old}, p.newPasswordControls(r, "new_password")...),
+			Controls: p.withCode(r, append([]ui.Control{old}, p.newPasswordControls(r, "new_password")...)...),
 		},
 	}, nil
 }
@@ -77,6 +77,7 @@ func (p accountPages) changePassword(w http.ResponseWriter, r *http.Request, pos
 	c, err := p.Service.ChangePassword(r.Context(), personal.ChangePasswordRequest{
 		Credentials: old, OldPassword: posted.Get("old_password"),
 		Password: posted.Get("password"), ConfirmPassword: posted.Get("confirm_password"),
+		Code: posted.Get("code"),
 	})
 	if err != nil {
 		return done{}, err
@@ -92,7 +93,7 @@ func (p accountPages) newEmailForm(r *http.Request) (formPage, error) {
 		Lead:  p.text(r, "new_email_lead", user.Profile.Email),
 		Form: ui.Form{
 			Action: newEmailPath, Submit: p.text(r, "new_email_button"),
-			Controls: []ui.Control{required(p.emailControl(r, "new_email")), p.passwordControl(r, "password", "current_password")},
+			Controls: p.withCode(r, required(p.emailControl(r, "new_email")), p.passwordControl(r, "password", "current_password")),
 		},
 	}, nil
 }
@@ -101,7 +102,7 @@ func (p accountPages) newEmailForm(r *http.Request) (formPage, error) {
 func (p accountPages) changeEmail(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	c, _ := credentials(r)
 	err := p.Service.ChangeEmail(r.Context(), personal.ChangeEmailRequest{
-		Credentials: c, Email: posted.Get("email"), Password: posted.Get("password"),
+		Credentials: c, Email: posted.Get("email"), Password: posted.Get("password"), Code: posted.Get("code"),
 	})
 	return done{operation: "email", next: confirmPath}, err
 }

@@ -29,15 +29,19 @@ type done struct {
 
 // formPage is what the template of a form gets.
 type formPage struct {
-	Title  string
-	Lead   string   // may be empty
-	Above  *section // a form above the page's own; may be nil
+	Title string
+	Lead  string   // may be empty
+	Above *section // a form above the page's own; may be nil
+
+	Enrolment *enrolment // a secret above the form that confirms it; may be nil
+
 	Form   ui.Form
 	Below  *section // a form below the page's own; may be nil
 	Asides []aside
 	Script bool // loads the script that reads a code from the address
 
-	BadToken string // said of a code that is not valid; empty: to request a new one
+	BadToken   string // said of a code that is not valid; empty: to request a new one
+	NotOffered string // said if the module does not have the operation; empty: that the page does not exist
 }
 
 // section is another form of a page.
@@ -157,6 +161,9 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 	fieldErrors := make(map[string]string, len(x.Fields))
 	for name, fieldError := range x.Fields {
 		fieldErrors[name] = fieldError.Message
+		if name == "code" && fieldError.Code == personal.FieldErrorMismatch {
+			fieldErrors[name] = s.text(r, "code_mismatch")
+		}
 	}
 	message := x.Message
 	switch {
@@ -170,8 +177,12 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 	switch x.Code {
 	case personal.CodeInvalidToken:
 		message = cmp.Or(page.BadToken, message)
+	case personal.CodeNotFound:
+		message = cmp.Or(page.NotOffered, message)
 	case personal.CodeEmailUnverified:
-		page.Below = s.resendSection(r, ui.Hidden{Name: "login", Value: posted.Get("login")}, s.text(r, "resend_question"))
+		user, _ := personalhttp.UserFrom(r.Context())
+		login := cmp.Or(posted.Get("login"), user.Profile.Login)
+		page.Below = s.resendSection(r, ui.Hidden{Name: "login", Value: login}, s.text(r, "resend_question"))
 	case personal.CodeAccountDisabled:
 		page.Asides = append(page.Asides, s.aside(r, "undo_question", "undo_link", undoPath))
 	}

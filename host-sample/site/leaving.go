@@ -28,7 +28,7 @@ func (p leavingPages) exportForm(r *http.Request) (formPage, error) {
 		Lead:  p.text(r, "data_lead"),
 		Form: ui.Form{
 			Action: dataPath, Submit: p.text(r, "data_button"), User: user.Profile.Login,
-			Controls: []ui.Control{p.passwordControl(r, "password", "current_password")},
+			Controls: p.withCode(r, p.passwordControl(r, "password", "current_password")),
 		},
 		Asides: []aside{p.aside(r, "delete_question", "delete", deletePath)},
 	}, nil
@@ -37,7 +37,7 @@ func (p leavingPages) exportForm(r *http.Request) (formPage, error) {
 // export sends what is kept about the user as a file.
 func (p leavingPages) export(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	c, _ := credentials(r)
-	kept, err := p.Service.Export(r.Context(), personal.ExportRequest{Credentials: c, Password: posted.Get("password")})
+	kept, err := p.Service.Export(r.Context(), personal.ExportRequest{Credentials: c, Password: posted.Get("password"), Code: posted.Get("code")})
 	if err != nil {
 		return done{}, err
 	}
@@ -68,7 +68,7 @@ func (p leavingPages) deleteForm(r *http.Request) (formPage, error) {
 		Lead:  lead,
 		Form: ui.Form{
 			Action: deletePath, Submit: p.text(r, "delete_button"), User: user.Profile.Login, Danger: true,
-			Controls: []ui.Control{p.passwordControl(r, "password", "current_password")},
+			Controls: p.withCode(r, p.passwordControl(r, "password", "current_password")),
 		},
 		Asides: []aside{p.aside(r, "data_question", "data_link", dataPath)},
 	}, nil
@@ -78,7 +78,7 @@ func (p leavingPages) deleteForm(r *http.Request) (formPage, error) {
 // says so: a page with an address could be linked to, and would scare any visitor.
 func (p leavingPages) delete(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	c, _ := credentials(r)
-	_, err := p.Service.Delete(r.Context(), personal.DeleteRequest{Credentials: c, Password: posted.Get("password")})
+	_, err := p.Service.Delete(r.Context(), personal.DeleteRequest{Credentials: c, Password: posted.Get("password"), Code: posted.Get("code")})
 	if err != nil {
 		return done{}, err
 	}

@@ -23,7 +23,10 @@ func (p signInPages) route(mux *http.ServeMux) {
 func (p signInPages) signInForm(r *http.Request) (formPage, error) {
 	// The query holds the page to return to. The form posts to the same query.
 	action, lead := url.URL{Path: signInPath, RawQuery: r.URL.RawQuery}, ""
-	if r.URL.Query().Has("next") {
+	switch query := r.URL.Query(); {
+	case query.Has("again"):
+		lead = p.text(r, "sign_in_again")
+	case query.Has("next"):
 		lead = p.API.Explain(r, personal.NewError(personal.CodeUnauthenticated, nil)).Message
 	}
 	return formPage{
@@ -41,12 +44,21 @@ func (p signInPages) signInForm(r *http.Request) (formPage, error) {
 }
 
 func (p signInPages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	in, err := p.Service.Authorize(r.Context(), personal.AuthorizeRequest{Login: posted.Get("login"), Password: posted.Get("password")})
+	login, password := posted.Get("login"), posted.Get("password")
+	in, err := p.Service.Authorize(r.Context(), personal.AuthorizeRequest{Login: login, Password: password})
+	if personal.CodeOf(err) == personal.CodeCodeRequired {
+		return p.askForCode(w, r, signInStep{Login: login, Password: []byte(password)})
+	}
 	if err != nil {
 		return done{}, err
 	}
-	p.startSession(w, r, in.Credentials)
-	return done{operation: signedInNotice, next: ui.LocalPath(r.URL.Query().Get("next"), accountPath)}, nil
+	return p.signedIn(w, r, in), nil
+}
+
+// signedIn starts a session and leads to the page that the visitor came from.
+func (s *site) signedIn(w http.ResponseWriter, r *http.Request, in personal.SignedIn) done {
+	s.startSession(w, r, in.Credentials)
+	return done{operation: signedInNotice, next: ui.LocalPath(r.URL.Query().Get("next"), accountPath)}
 }
 
 func (p signInPages) registerForm(r *http.Request) (formPage, error) {

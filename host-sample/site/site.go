@@ -8,6 +8,7 @@ package site
 import (
 	"context"
 	"embed"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -41,6 +42,13 @@ const (
 	signOutPath  = "/account/sign-out"
 	demoPath     = "/demo"
 	verifiedPath = "/demo/verified"
+
+	signInCodePath    = "/account/sign-in/code"
+	twoFactorPath     = "/account/two-factor"
+	beginPath         = "/account/two-factor/set-up"
+	confirmFactorPath = "/account/two-factor/confirm"
+	codesPath         = "/account/two-factor/codes"
+	endPath           = "/account/two-factor/switch-off"
 )
 
 // Options are what the pages need.
@@ -61,6 +69,7 @@ type AuditLog interface {
 type site struct {
 	Options
 	pages      *ui.Pages
+	signIns    signInSealer
 	lastFields atomic.Pointer[[]personal.Field] // see formFields
 }
 
@@ -75,15 +84,21 @@ func New(o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &site{Options: o, pages: pages}
+	signIns, err := newSignInSealer()
+	if err != nil {
+		return nil, fmt.Errorf("sign-in: %w", err)
+	}
+	s := &site{Options: o, pages: pages, signIns: signIns}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.home)
 	mux.Handle("GET "+demoPath, s.requireUser(s.demo))
 	mux.Handle("GET "+verifiedPath, s.requireUser(s.verifiedDemo, personalhttp.VerifiedEmail()))
 	mux.HandleFunc("POST /language", ui.SwitchLanguage)
 	signInPages{s}.route(mux)
+	codePages{s}.route(mux)
 	recoveryPages{s}.route(mux)
 	accountPages{s}.route(mux)
+	twoFactorPages{s}.route(mux)
 	sessionPages{s}.route(mux)
 	verificationPages{s}.route(mux)
 	leavingPages{s}.route(mux)
@@ -139,7 +154,7 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) ui.Page {
 func (s *site) pageFor(w http.ResponseWriter, r *http.Request, signedIn bool) ui.Page {
 	p := ui.Page{Nav: s.nav(r, signedIn)}
 	switch done := ui.TakeNotice(w, r); {
-	case done == othersEnded:
+	case done == othersEnded || done == noPendingFactor:
 		p.Notice = s.text(r, done)
 	default:
 		p.Notice = s.API.Confirm(r, done)
@@ -170,6 +185,7 @@ func (s *site) accountNav(r *http.Request) []ui.Link {
 		{Text: s.text(r, "profile"), Path: accountPath},
 		{Text: s.text(r, "password"), Path: passwordPath},
 		{Text: s.text(r, "email"), Path: newEmailPath},
+		{Text: s.text(r, "two_factor"), Path: twoFactorPath},
 		{Text: s.text(r, "sessions"), Path: sessionsPath},
 		{Text: s.text(r, "data"), Path: dataPath},
 	}

@@ -16,7 +16,8 @@ import (
 // pages are the paths of all pages: public ones, and those for signed-in visitors.
 var pages = [2][]string{
 	{"/", "/account/sign-in", "/account/register", "/account/forgot", "/account/recover", "/account/email", "/account/verify", "/account/undo-delete"},
-	{"/account", "/account/password", "/account/new-email", "/account/sessions", "/account/data", "/account/delete", "/demo", "/demo/verified"},
+	{"/account", "/account/password", "/account/new-email", "/account/sessions", "/account/data", "/account/delete",
+		"/account/two-factor", "/account/two-factor/set-up", "/account/two-factor/codes", "/account/two-factor/switch-off", "/demo", "/demo/verified"},
 }
 
 func TestPages_BothLanguages(t *testing.T) {
@@ -39,7 +40,8 @@ func TestPages_RefusePostsFromOtherSites(t *testing.T) {
 	m := newModule()
 	b := newBrowser(t, m)
 	b.hold(first, 0)
-	for _, path := range []string{"/account", "/account/sign-out", "/account/password", "/account/sessions/end", "/account/sessions/end-others", "/account/delete", "/account/sign-in", "/language"} {
+	for _, path := range []string{"/account", "/account/sign-out", "/account/password", "/account/sessions/end", "/account/sessions/end-others", "/account/delete", "/account/sign-in", "/account/sign-in/code",
+		"/account/two-factor/set-up", "/account/two-factor/confirm", "/account/two-factor/codes", "/account/two-factor/switch-off", "/language"} {
 		b.send("POST", path, map[string][]string{"all": {"true"}}, "Sec-Fetch-Site", "cross-site").shows(t, 403, "another site")
 		b.send("POST", path, map[string][]string{"all": {"true"}}, "Origin", "https://evil.example").shows(t, 403, "another site")
 	}

@@ -76,8 +76,11 @@ func (c Control) ID() string { return "field-" + c.Name }
 // Checked reports whether a checkbox is ticked.
 func (c Control) Checked() bool { return c.Value == "true" }
 
+// OneTimeCode is the Autocomplete of a code of a second factor.
+const OneTimeCode = "one-time-code"
+
 // Secret reports whether the value must not be sent back to the browser.
-func (c Control) Secret() bool { return c.Type == "password" }
+func (c Control) Secret() bool { return c.Type == "password" || c.Autocomplete == OneTimeCode }
 
 // Mixed reports whether the form has both required and optional controls.
 func (f Form) Mixed() bool {

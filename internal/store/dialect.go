@@ -32,6 +32,7 @@ type dialect struct {
 	givenID    bun.Safe // lets an INSERT set the id that the database would generate
 	nextID     bun.Safe // in an INSERT: the database generates the id
 	raiseID    string   // query that raises the next account id above the argument, which is given twice; "": an INSERT does so itself
+	codes      bun.Safe // in a query of accounts, as a: the digests of the recovery codes in hexadecimal, without separators, as text or NULL
 	like       bun.Safe // operator that matches a pattern and ignores case, at least of ASCII letters
 }
 
@@ -50,7 +51,8 @@ var postgres = dialect{
 	givenID:    "OVERRIDING SYSTEM VALUE",
 	raiseID: "SELECT setval(pg_get_serial_sequence('personal_accounts', 'id'), ?) " +
 		"WHERE ? >= coalesce(pg_sequence_last_value(pg_get_serial_sequence('personal_accounts', 'id')::regclass), 0)",
-	like: "ILIKE",
+	codes: "(SELECT string_agg(encode(digest, 'hex'), '') FROM personal_recovery_codes WHERE account_id = a.id)",
+	like:  "ILIKE",
 }
 
 // On SQLite a transaction takes the write lock when it begins (see dbconn) and
@@ -62,6 +64,7 @@ var sqliteDialect = dialect{
 	migrating:  "SELECT 1",
 	pollsLock:  true,
 	nextID:     "NULL",
+	codes:      "(SELECT group_concat(hex(digest), '') FROM personal_recovery_codes WHERE account_id = a.id)",
 	like:       "LIKE",
 }
 

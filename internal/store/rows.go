@@ -82,7 +82,8 @@ type accountRow struct {
 	TwoFactorKey    string
 	TwoFactorStep   int64
 
-	LastSeen micros `bun:",scanonly"` // the latest of its sessions, if the query asks for it
+	LastSeen      micros `bun:",scanonly"` // the latest of its sessions, if the query asks for it
+	RecoveryCodes []byte `bun:",scanonly"` // see dialect.codes, likewise
 }
 
 func newAccountRow(a accounts.Account) accountRow {

@@ -1,13 +1,18 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/transfer"
@@ -30,6 +35,9 @@ func (s *Store) AddAccounts(
 			return err
 		}
 		follow := followUp(outcomes)
+		if err := addFactors(ctx, tx, follow.Factors); err != nil {
+			return err
+		}
 		if err := noteFormats(ctx, tx, follow.Formats, s.Now()); err != nil {
 			return err
 		}
@@ -143,6 +151,19 @@ func (s *Store) insertAccounts(ctx context.Context, tx bun.Tx, batch []accounts.
 	return nil
 }
 
+// addFactors stores the second factors of added accounts.
+func addFactors(ctx context.Context, tx bun.Tx, factors []transfer.Factor) error {
+	var writes []schema.QueryAppender
+	for _, f := range factors {
+		writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET two_factor_secret = ?, two_factor_key = ?, two_factor_step = ? WHERE id = ?",
+			f.Secret.Data, f.Secret.Key, f.Step, f.AccountID))
+		for i := range f.RecoveryCodes {
+			writes = append(writes, addRecoveryCode(tx, f.AccountID, f.RecoveryCodes[i]))
+		}
+	}
+	return execAll(ctx, tx, writes...)
+}
+
 // Conflicts returns the outcomes that accounts would have, see transfer.Conflicts.
 func (s *Store) Conflicts(ctx context.Context, batch []accounts.Account) ([]transfer.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
@@ -202,11 +223,28 @@ func findConflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, ou
 	return nil
 }
 
-// AccountsAfter returns a page of accounts, see transfer.Source.
-func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]accounts.Account, error) {
+// AccountsAfter returns a page of accounts, see transfer.Source. It is one statement, so
+// that recovery codes and secret fit together.
+func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]transfer.StoredAccount, error) {
 	var rows []accountRow
-	err := s.scan(ctx, "read accounts", s.read.NewSelect().Model(&rows).Where("a.id > ?", id).Order("a.id").Limit(int64(n)))
-	return convert(rows, (*accountRow).account), err
+	err := s.scan(ctx, "read accounts", s.read.NewSelect().Model(&rows).ColumnExpr("a.*").ColumnExpr("? AS recovery_codes", s.codes).
+		Where("a.id > ?", id).Order("a.id").Limit(int64(n)))
+	if err != nil {
+		return nil, err
+	}
+	page := make([]transfer.StoredAccount, len(rows))
+	for i := range rows {
+		digests, err := hex.DecodeString(string(rows[i].RecoveryCodes))
+		if err != nil || len(digests)%sha256.Size != 0 {
+			return nil, fmt.Errorf("reading the recovery codes of account %d: no list of SHA-256 digests", rows[i].ID)
+		}
+		page[i].Account = rows[i].account()
+		for digest := range slices.Chunk(digests, sha256.Size) {
+			page[i].RecoveryCodes = append(page[i].RecoveryCodes, [sha256.Size]byte(digest))
+		}
+		slices.SortFunc(page[i].RecoveryCodes, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
+	}
+	return page, nil
 }
 
 // isBare is the condition for a hash that is not wrapped yet.

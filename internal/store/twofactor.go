@@ -111,12 +111,16 @@ func (s *Store) EnableTwoFactor(
 func (s *Store) replaceRecoveryCodes(ctx context.Context, tx bun.Tx, accountID int64, digests [][32]byte, jobs []accounts.NewJob) error {
 	writes := []schema.QueryAppender{removeRecoveryCodes(tx, accountID)}
 	for i := range digests {
-		writes = append(writes, tx.NewRaw("INSERT INTO personal_recovery_codes (account_id, digest) VALUES (?, ?)", accountID, digests[i][:]))
+		writes = append(writes, addRecoveryCode(tx, accountID, digests[i]))
 	}
 	if err := execAll(ctx, tx, writes...); err != nil {
 		return err
 	}
 	return s.addJobs(ctx, tx, jobs)
+}
+
+func addRecoveryCode(tx bun.Tx, accountID int64, digest [32]byte) schema.QueryAppender {
+	return tx.NewRaw("INSERT INTO personal_recovery_codes (account_id, digest) VALUES (?, ?)", accountID, digest[:])
 }
 
 func removeRecoveryCodes(tx bun.Tx, accountID int64) schema.QueryAppender {

@@ -43,12 +43,14 @@ func TestContract(t *testing.T) {
 		{"notices", testNotices},
 		{"export", testExport},
 		{"deletion", testDeletion},
+		{"second factor", testTwoFactor},
 		{"parallel requests of one session", testTabs},
 		{"host's own pages", testHostPages},
 		{"changed schema", testSchemaChange}, // last: it ends with another schema
 	}
 	testkit.Databases(t, func(t *testing.T, database string) {
-		s := start(t, options{database: database, settings: cheap + unthrottled + links + eager, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
+		s := start(t, options{database: database, settings: cheap + unthrottled + twoFactor + links + eager, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
+		s.awaitTwoFactor(t)
 		s.putSchema(t, schema)
 		for _, theme := range themes {
 			t.Run(theme.name, func(t *testing.T) { theme.test(t, s) })
@@ -69,12 +71,12 @@ func testPaths(t *testing.T, s *system) {
 	}
 	u := s.newUser(t)
 	for _, path := range []string{"auth", "auth/"} {
-		s.post(t, path, params{"login": u.login, "password": u.password}).wantData(t, "user_id", "user_hash", "user_profile", "email_verified")
+		s.post(t, path, params{"login": u.login, "password": u.password}).wantData(t, "user_id", "user_hash", "user_profile", "email_verified", "two_factor")
 	}
 }
 
 // testErrorOrder sends requests with two errors. The response has the one that comes
-// first in 404, 405, 415, 413, 400, 429, 401, 422, 409. The 429 is in TestThrottling.
+// first in 404, 405, 415, 413, 400, 429, 401, 403, 422, 409. The 429 is in TestThrottling.
 func testErrorOrder(t *testing.T, s *system) {
 	u, other := s.newUser(t), s.newUser(t)
 	text := http.Header{"Content-Type": {"text/plain"}}
@@ -98,6 +100,8 @@ func testErrorOrder(t *testing.T, s *system) {
 		"401 before 422, logout":  {call{path: "logout/", params: params{"all": "x"}}, "unauthenticated"},
 		"401 before 422, delete":  {call{path: "delete/", params: params{"password": 5}}, "unauthenticated"},
 		"401 before 422, export":  {call{path: "export/", params: params{"password": 5}}, "unauthenticated"},
+		"401 before 422, factor":  {call{path: "two_factor/", params: params{"password": 5}}, "unauthenticated"},
+		"401 before 422, code":    {call{path: "two_factor_confirm/", params: params{"code": 5}}, "unauthenticated"},
 		"422 before 409, register": {call{path: "register/", params: applicant(params{"login": u.login, "name": "a\x00b"})},
 			"validation_failed"},
 		"422 before 409, email": {call{path: "email/", as: u.pair, params: params{"email": other.email, "password": "wrong wrong"}},

@@ -104,12 +104,13 @@ every = "1h"
 `
 
 func (c *conversation) play(t *testing.T, alwaysOK bool) {
-	o := options{database: testkit.SQLite(t), settings: cheap + links + lowLimits, alwaysOK: alwaysOK,
+	o := options{database: testkit.SQLite(t), settings: cheap + links + twoFactor + lowLimits, alwaysOK: alwaysOK,
 		flags: []string{"--trusted-proxy", "127.0.0.0/8", "--cors-origin", app}}
 	if alwaysOK {
 		o.flags = append(o.flags, "--always-200")
 	}
 	c.system = start(t, o)
+	c.awaitTwoFactor(t)
 	c.putSchema(t, schema)
 	c.playRequests(t)
 	anna := c.playRegistration(t)
@@ -120,6 +121,7 @@ func (c *conversation) play(t *testing.T, alwaysOK bool) {
 	c.playRecovery(t)
 	c.playSessions(t, anna)
 	c.playLeaving(t)
+	c.playTwoFactor(t)
 	c.playLimits(t)
 
 	// Nothing listens on port 1, so the plugin never serves.
@@ -285,6 +287,42 @@ func (c *conversation) playLeaving(t *testing.T) {
 	c.post(t, "used token", "delete_undo/", pair{}, params{"token": token})
 }
 
+// playTwoFactor switches a second factor on and off.
+func (c *conversation) playTwoFactor(t *testing.T) {
+	u := secured{user: c.newUserNamed(t, "hanna", nil)}
+	c.post(t, "no headers", "two_factor/", pair{}, params{})
+	c.post(t, "e-mail not confirmed", "two_factor/", u.pair, params{"password": u.password})
+	c.post(t, "e-mail not confirmed", "two_factor_confirm/", u.pair, params{"code": "123456"})
+	c.verifyEmail(t, u.user)
+	c.post(t, "nothing sent", "two_factor/", u.pair, params{})
+	c.post(t, "wrong password", "two_factor/", u.pair, params{"password": "wrong wrong"})
+	c.post(t, "nothing sent", "two_factor_confirm/", u.pair, params{})
+	c.post(t, "no secret", "two_factor_confirm/", u.pair, params{"code": "123456"})
+	for _, path := range []string{"two_factor_codes/", "two_factor_remove/"} {
+		c.post(t, "no headers", path, pair{}, params{})
+		c.post(t, "nothing sent", path, u.pair, params{})
+		c.post(t, "off", path, u.pair, params{"password": u.password, "code": "123456"})
+	}
+
+	r := c.post(t, "secret", "two_factor/", u.pair, params{"password": u.password})
+	u.authenticator = newAuthenticator(t, r)
+	c.post(t, "wrong code", "two_factor_confirm/", u.pair, params{"code": u.wrong()})
+	c.post(t, "confirmed", "two_factor_confirm/", u.pair, params{"code": u.codeOf(stepNow())}).read(t, "recovery_codes", &u.recoveryCodes)
+	c.post(t, "on already", "two_factor/", u.pair, params{"password": u.password})
+	c.get(t, "second factor", "profile/", u.pair)
+
+	c.post(t, "no code", "auth/", pair{}, params{"login": "hanna", "password": u.password})
+	c.post(t, "wrong code", "auth/", pair{}, params{"login": "hanna", "password": u.password, "code": u.wrong()})
+	c.post(t, "code", "auth/", pair{}, params{"login": "hanna", "password": u.password, "code": c.code(t, u)})
+	c.post(t, "recovery code", "auth/", pair{}, params{"login": "hanna", "password": u.password, "code": u.recoveryCodes[0]})
+	c.post(t, "no code", "export/", u.pair, params{"password": u.password})
+	c.post(t, "wrong code", "export/", u.pair, params{"password": u.password, "code": u.wrong()})
+	c.post(t, "code", "two_factor_codes/", u.pair, params{"password": u.password, "code": c.code(t, u)})
+	c.post(t, "wrong code", "two_factor_remove/", u.pair, params{"password": u.password, "code": u.wrong()})
+	c.post(t, "code", "two_factor_remove/", u.pair, params{"password": u.password, "code": c.code(t, u)})
+	c.get(t, "no second factor", "profile/", u.pair)
+}
+
 // playLimits uses up the limits and records the first response beyond each.
 func (c *conversation) playLimits(t *testing.T) {
 	fiona := c.newUserNamed(t, "fiona", nil)
@@ -416,7 +454,7 @@ func recordedHeaders(sent, got http.Header) []string {
 	return lines
 }
 
-var masked = regexp.MustCompile(`"(user_id|user_hash|id|created|updated|time|last_seen|expires|erase_at|MESSAGE)":("(?:[^"\\]|\\.)+"|[0-9]+)`)
+var masked = regexp.MustCompile(`"(user_id|user_hash|id|created|updated|time|last_seen|expires|erase_at|secret|uri|recovery_codes|MESSAGE)":("(?:[^"\\]|\\.)+"|[0-9]+|\["[A-Z2-7-]{29}"[^]]*\])`)
 
 // mask replaces texts and values that differ from run to run. Equal ids and hashes get
 // equal numbers.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +21,15 @@ func TestNodes_ChangesTakeEffect(t *testing.T) {
 	t.Parallel()
 	const soon = time.Second // verify_cache of the other host
 	database := testkit.Postgres(t)
-	near := start(t, options{database: database, settings: cheap + unthrottled + links + "[session]\nverify_cache = \"30s\"\n"})
-	far := start(t, options{database: database, settings: cheap + unthrottled + links + fmt.Sprintf("[session]\nverify_cache = \"%v\"\n", soon)})
+	near := start(t, options{database: database, settings: cheap + unthrottled + twoFactor + links + "[session]\nverify_cache = \"30s\"\n"})
+	data := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "secret.key"), []byte(readFile(t, filepath.Join(near.data, "secret.key"))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	far := start(t, options{database: database, data: data, settings: cheap + unthrottled + twoFactor + links + fmt.Sprintf("[session]\nverify_cache = \"%v\"\n", soon)})
 	admin := near.enterAdmin(t)
 	newPassword := func(old string) params {
 		return params{"old_password": old, "password": recovered, "confirm_password": recovered}
@@ -67,6 +76,8 @@ func TestNodes_ChangesTakeEffect(t *testing.T) {
 			far.wantPage(t, u.pair, http.StatusUnauthorized)
 		})
 	}
+	t.Run("code works once", func(t *testing.T) { testCodeWorksOnce(t, near, far) })
+	t.Run("parallel confirmations", func(t *testing.T) { testParallelConfirmation(t, near, far) })
 	t.Run("changed name", func(t *testing.T) {
 		u := near.newUser(t)
 		near.wantGreeting(t, u.pair, u.login)

@@ -1,9 +1,12 @@
 package system
 
 import (
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/testkit"
@@ -27,12 +32,40 @@ func (s secrets) add(what, text string) string {
 	return text
 }
 
+var sixDigits = regexp.MustCompile(`^[0-9]{6}$`)
+
+// shows reports whether a text contains a secret. A code of six digits counts if it is not
+// part of something longer: a time, a duration, an id.
+func shows(text, secret string) bool {
+	if !sixDigits.MatchString(secret) {
+		return strings.Contains(text, secret)
+	}
+	isPart := func(r rune) bool {
+		return unicode.IsDigit(r) || unicode.IsLetter(r) || strings.ContainsRune(".:+/_-", r)
+	}
+	for {
+		before, after, found := strings.Cut(text, secret)
+		if !found {
+			return false
+		}
+		last, _ := utf8.DecodeLastRuneInString(before)
+		first, _ := utf8.DecodeRuneInString(after)
+		if !isPart(last) && !isPart(first) {
+			return true
+		}
+		text = after
+	}
+}
+
 // wantNone expects none of the secrets in a text.
 func (s secrets) wantNone(t testing.TB, where, text string) {
 	t.Helper()
 	for what, secret := range s {
+		if !shows(text, secret) {
+			continue
+		}
 		for line := range strings.Lines(text) {
-			if strings.Contains(line, secret) {
+			if shows(line, secret) {
 				t.Errorf("%s shows %s: %s", where, what, strings.ReplaceAll(line, secret, "SECRET"))
 				break
 			}
@@ -47,10 +80,16 @@ func TestSecretsStaySecret(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, database string) {
 		hidden := secrets{}
 		database = withPassword(t, database, hidden)
-		s := start(t, options{database: database, settings: cheap + links, flags: []string{"--log-level", "debug"}})
+		s := start(t, options{database: database, settings: cheap + links + twoFactor, flags: []string{"--log-level", "debug"}})
+		s.awaitTwoFactor(t)
 		s.putSchema(t, schema)
 		hidden.add("the admin's token", s.adminToken(t))
 		s.secretive(t, hidden)
+		ofFactors := s.secretiveTwoFactor(t)
+		s.wantNotStored(t, ofFactors)
+		_, metrics := s.web(t, http.MethodGet, "/metrics", "")
+		ofFactors.wantNone(t, "the metrics", regexp.MustCompile(`(?m) \S+$`).ReplaceAllString(metrics, "")) // without values
+		maps.Copy(hidden, ofFactors)
 		keys, err := secretkeys.ReadFile(filepath.Join(s.data, "secret.key"))
 		if err != nil {
 			t.Fatal(err)
@@ -178,6 +217,110 @@ func (s *system) secretive(t testing.TB, hidden secrets) {
 	s.postAs(t, session, "delete/", params{"password": last}).want(t, "")
 	s.post(t, "delete_undo/", params{"token": secret("a made-up token of a deletion")}).want(t, "invalid_token")
 	s.post(t, "delete_undo/", params{"token": hidden.add("the token of a deletion", s.mailTo(t, mailtext.Deletion, "new-"+email).token(t))}).want(t, "")
+}
+
+// secretiveTwoFactor uses every operation of second factors, with correct and with wrong
+// codes, and returns the secrets, their raw and encoded forms, and the codes.
+func (s *system) secretiveTwoFactor(t testing.TB) secrets {
+	hidden := secrets{}
+	n := 0
+	add := func(what, text string) string {
+		n++
+		return hidden.add(fmt.Sprintf("%s (%d)", what, n), text)
+	}
+	addSecret := func(a authenticator) {
+		add("a secret", a.base32)
+		add("a secret in lower case", strings.ToLower(a.base32))
+		add("a raw secret", string(a.secret))
+		add("a secret in hexadecimal", hex.EncodeToString(a.secret))
+		add("a secret in base64", base64.RawStdEncoding.EncodeToString(a.secret))
+		add("a secret in URL-safe base64", base64.RawURLEncoding.EncodeToString(a.secret))
+		add("a URI", a.uri)
+	}
+	addRecoveryCodes := func(codes []string) {
+		for _, code := range codes {
+			add("a recovery code", code)
+			plain := strings.ReplaceAll(code, "-", "")
+			add("a recovery code without hyphens", plain)
+			add("a recovery code in lower case", strings.ToLower(plain))
+			raw, err := base32.StdEncoding.DecodeString(plain)
+			if err != nil {
+				t.Fatal(err)
+			}
+			add("a raw recovery code", string(raw))
+		}
+	}
+	u := secured{user: s.newUser(t)}
+	code := func() string { return add("a code", s.code(t, u)) }
+	wrong := func() string { return add("a wrong code", u.wrong()) }
+	s.verifyEmail(t, u.user)
+	replaced := s.beginTwoFactor(t, u.user)
+	addSecret(replaced)
+	u.authenticator = s.beginTwoFactor(t, u.user)
+	addSecret(u.authenticator)
+	s.postAs(t, u.pair, "two_factor_confirm/", params{"code": wrong()}).want(t, "validation_failed")
+	u.recoveryCodes = s.confirmTwoFactor(t, u.pair, code())
+	addRecoveryCodes(u.recoveryCodes)
+	s.attempt(t, u, wrong()).want(t, "invalid_code")
+	s.attempt(t, u, code()).want(t, "")
+	s.attempt(t, u, u.recoveryCodes[0]).want(t, "")
+	s.attempt(t, u, add("a code with a letter", "S3CR3T")).want(t, "invalid_code")
+	s.do(t, call{path: "auth/?code=" + code(), params: params{"login": u.login, "password": u.password}}).want(t, "code_required")
+	for _, path := range []string{"export/", "delete/", "two_factor_codes/", "two_factor_remove/"} {
+		s.postAs(t, u.pair, path, params{"password": u.password, "code": add("a malformed code", "SECRETCODEOF"+path)}).want(t, "validation_failed")
+	}
+	s.postAs(t, u.pair, "export/", params{"password": u.password, "code": code()}).want(t, "")
+	var renewed []string
+	s.postAs(t, u.pair, "two_factor_codes/", params{"password": u.password, "code": code()}).want(t, "").read(t, "recovery_codes", &renewed)
+	addRecoveryCodes(renewed)
+	s.postAs(t, u.pair, "two_factor_remove/", params{"password": u.password, "code": renewed[1]}).want(t, "")
+	removed := u.authenticator
+
+	again := s.newSecured(t) // its factor stays
+	addSecret(again.authenticator)
+	addRecoveryCodes(again.recoveryCodes)
+	s.attempt(t, again, add("a code", s.code(t, again))).want(t, "")
+	pending := s.newUser(t) // and this one waits
+	s.verifyEmail(t, pending)
+	addSecret(s.beginTwoFactor(t, pending))
+	if string(removed.secret) == string(again.secret) {
+		t.Error("two factors have the same secret")
+	}
+	s.awaitJobs(t)
+	return hidden
+}
+
+// wantNotStored searches the files of the database, if there are any, and those of the
+// data folder: mails and what a thief of the database gets hold nothing of a second
+// factor.
+func (s *system) wantNotStored(t testing.TB, hidden secrets) {
+	t.Helper()
+	files := 0
+	read := func(path string) {
+		files++
+		hidden.wantNone(t, filepath.Base(path), readFile(t, path))
+	}
+	if path, isFile := strings.CutPrefix(s.database, "sqlite://"); isFile {
+		found, err := filepath.Glob(path + "*")
+		if err != nil || len(found) < 2 {
+			t.Fatalf("got the files %q of the database (%v), want its write-ahead log among them", found, err)
+		}
+		for _, path := range found {
+			read(path)
+		}
+	}
+	err := filepath.WalkDir(s.data, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.Type().IsRegular() && d.Name() != "personal": // the plugin
+			read(path)
+		}
+		return nil
+	})
+	if err != nil || files < 3 {
+		t.Errorf("searched %d files (%v), want the mails among them", files, err)
+	}
 }
 
 // readProc reads what the system reports about a process, a line for each item.

@@ -30,13 +30,29 @@ func TestSkew_ReleasedPluginLacksNewOperations(t *testing.T) {
 }
 
 // TestSkew_ReleasedHostRunsThisPlugin runs this plugin under the last release's host,
-// which .ci/skew builds. That host knows neither the new operations nor erasures.
+// which .ci/skew builds. That host knows neither the new operations nor erasures, and no
+// codes: it is refused where settings ask for second factors, and users who have one
+// cannot sign in.
 func TestSkew_ReleasedHostRunsThisPlugin(t *testing.T) {
 	t.Parallel()
 	released := os.Getenv(testkit.ReleasedHostVariable)
 	if released == "" {
 		t.Skip(testkit.ReleasedHostVariable + " names no host: .ci/skew runs this test")
 	}
+	t.Run("second factors are refused", func(t *testing.T) {
+		o := options{database: testkit.SQLite(t), settings: cheap + unthrottled + twoFactor}
+		s := start(t, o)
+		s.awaitTwoFactor(t)
+		u := s.newSecured(t)
+		s.stop(t)
+		o.host = released
+		wantRefusal(t, o, "two_factor.enabled: this host is too old")
+		o.settings = cheap + unthrottled
+		s = start(t, o)
+		for _, code := range []string{"", s.code(t, u), u.recoveryCodes[0]} { // it passes none on
+			s.attempt(t, u, code).want(t, "internal")
+		}
+	})
 	testkit.Databases(t, func(t *testing.T, database string) {
 		s := start(t, options{database: database, settings: cheap + unthrottled + "[deletion]\ngrace = \"1s\"\n", host: released})
 		u := s.newUser(t)

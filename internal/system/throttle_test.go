@@ -20,7 +20,7 @@ func TestThrottling(t *testing.T) {
 	t.Parallel()
 	testkit.Databases(t, func(t *testing.T, database string) {
 		const few = "[mail]\nnotices = false\n[throttle.recover]\nburst = 3\nevery = \"1h\"\n"
-		s := start(t, options{database: database, settings: cheap + unverified + few, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
+		s := start(t, options{database: database, settings: cheap + unverified + twoFactor + few, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
 		t.Run("guesses at one account", func(t *testing.T) { testGuesses(t, s) })
 		t.Run("known and unknown login alike", func(t *testing.T) {
 			known, unknown := s.newUser(t), unique()
@@ -49,6 +49,7 @@ func TestThrottling(t *testing.T) {
 			s.do(t, resend).want(t, "too_many_attempts")
 			s.do(t, call{path: "recover/", header: resend.header, params: params{"login": unique()}}).want(t, "too_many_attempts")
 		})
+		t.Run("guesses at the code of a second factor", func(t *testing.T) { testGuessedCodes(t, s) })
 		t.Run("three exports a day", func(t *testing.T) { testExportLimit(t, s) })
 		t.Run("e-mail verification off", func(t *testing.T) { testVerificationOff(t, s) })
 		t.Run("notices off", func(t *testing.T) { testNoticesOff(t, s) })

@@ -3,6 +3,7 @@ package system
 import (
 	"encoding/hex"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -133,10 +134,12 @@ func TestTraces_ConnectBothProcessesAndHoldNoValues(t *testing.T) {
 		c := newCollector(t)
 		hidden := secrets{}
 		database = withPassword(t, database, hidden)
-		s := start(t, options{database: database, settings: cheap + links + unthrottled, env: c.env()})
+		s := start(t, options{database: database, settings: cheap + links + unthrottled + twoFactor, env: c.env()})
+		s.awaitTwoFactor(t)
 		s.putSchema(t, schema)
 		hidden.add("the admin's token", s.adminToken(t))
 		s.secretive(t, hidden)
+		maps.Copy(hidden, s.secretiveTwoFactor(t))
 
 		p := applicant(params{"email": hidden.add("an address of a mail", "SecretBox@mail.example"), "name": hidden.add("a name", "SecretName")})
 		hidden.add("a login", p["login"].(string))

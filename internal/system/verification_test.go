@@ -80,7 +80,7 @@ func wantAlike(t testing.TB, responses ...*response) {
 func (s *system) wantVerified(t testing.TB, p pair, want bool) {
 	t.Helper()
 	var got bool
-	s.getAs(t, p, "profile/").wantData(t, "user_profile", "email_verified").read(t, "email_verified", &got)
+	s.getAs(t, p, "profile/").wantData(t, "user_profile", "email_verified", "two_factor").read(t, "email_verified", &got)
 	if got != want {
 		t.Fatalf("got email_verified %t, want %t", got, want)
 	}
@@ -195,7 +195,7 @@ func startRequired(t *testing.T, database string) *system {
 	t.Helper()
 	s := start(t, options{database: database, settings: cheap + required, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
 	eventually(t, "confirmed addresses are required", func() bool {
-		return len(s.log.linesWith("older plugin versions refuse this database from now on")) > 0
+		return len(s.log.linesWith(activated)) > 0
 	})
 	return s
 }
@@ -273,7 +273,7 @@ func testUnconfirmedAccount(t *testing.T, s *system) {
 		t.Fatalf("got %d verification mails, want the first and another one", len(mails))
 	}
 	s.confirmEmail(t, mails[0]) // a newer mail leaves it valid
-	s.wantVerified(t, s.post(t, "auth/", params{"login": u.email, "password": u.password}).wantData(t, "user_id", "user_hash", "user_profile", "email_verified").pair(t), true)
+	s.wantVerified(t, s.post(t, "auth/", params{"login": u.email, "password": u.password}).wantData(t, "user_id", "user_hash", "user_profile", "email_verified", "two_factor").pair(t), true)
 
 	disabled, _ := s.registerUnconfirmed(t, nil)
 	if n := execute(t, s.database, "UPDATE personal_accounts SET disabled = (1 = 1) WHERE login = '"+disabled.login+"'"); n != 1 {

@@ -28,6 +28,7 @@ type record struct {
 	columns map[string]personal.Input
 	fields  map[string]personal.Input // user fields of an export that are checked
 	stored  userfields.Values         // user fields of an export that are imported unchecked
+	factor  json.RawMessage           // the column two_factor of an export; nil: none
 	invalid string                    // why the row is refused; "": it can be read
 }
 
@@ -117,6 +118,8 @@ func (c *csvRecords) readHeader(schema *userfields.Schema) error {
 		switch {
 		case seen[name]:
 			return fmt.Errorf("column %q is repeated", name)
+		case name == columnFactor && !fields[name]:
+			return errors.New("column two_factor: CSV cannot hold second factors: import NDJSON, as export writes it")
 		case !isColumn(name) && !fields[name]:
 			return fmt.Errorf("unknown column %.40q: the columns are %s, and the user fields given with --fields", name, columnNames)
 		case isColumn(name) && fields[name]:

@@ -19,7 +19,13 @@ import (
 // Source is what an export of all accounts reads.
 type Source interface {
 	// AccountsAfter returns up to n accounts with ids above id, in the order of ids.
-	AccountsAfter(ctx context.Context, id int64, n int) ([]accounts.Account, error)
+	AccountsAfter(ctx context.Context, id int64, n int) ([]StoredAccount, error)
+}
+
+// StoredAccount is an account with the digests of its unused recovery codes.
+type StoredAccount struct {
+	accounts.Account
+	RecoveryCodes [][32]byte // in ascending order
 }
 
 // exported is an account as a line of an export.
@@ -37,35 +43,47 @@ type exported struct {
 	EmailVerified bool      `json:"email_verified,omitempty"`
 	Locale        string    `json:"locale,omitempty"`
 	EraseAt       time.Time `json:"erase_at,omitzero"` // its user has deleted the account
+
+	TwoFactor *exportedFactor `json:"two_factor,omitempty"`
 }
 
-// Export writes every account as NDJSON, password hashes included, in the order of
-// ids, and returns the number of accounts. An account that changes meanwhile is
+// Exported counts what an export of all accounts contains.
+type Exported struct {
+	Accounts  int64
+	TwoFactor int64 // accounts with a second factor
+}
+
+// Export writes every account as NDJSON, password hashes and encrypted secrets of second
+// factors included, in the order of ids. An account that changes meanwhile is
 // written in its state before or after the change. Accounts that wait for the
 // confirmation of their e-mail are left out: after an import their users could sign in
 // without it.
-func Export(ctx context.Context, from Source, w io.Writer) (n int64, err error) {
+func Export(ctx context.Context, from Source, w io.Writer) (n Exported, err error) {
 	out := bufio.NewWriter(w)
 	encoder := newEncoder(out)
-	read := func(last accounts.Account) ([]accounts.Account, error) {
+	read := func(last StoredAccount) ([]StoredAccount, error) {
 		page, err := from.AccountsAfter(ctx, last.ID, pageSize)
 		if err != nil {
 			return nil, fmt.Errorf("reading accounts: %w", err)
 		}
 		return page, nil
 	}
-	err = eachOfPages(accounts.Account{}, read, func(a accounts.Account) error {
+	err = eachOfPages(StoredAccount{}, read, func(a StoredAccount) error {
 		if a.Unverified.Key != "" {
 			return nil
 		}
-		line, err := export(a)
+		line, err := export(a.Account)
+		line.TwoFactor = exportFactor(a)
 		if err == nil {
 			err = encoder.Encode(line)
 		}
 		if err != nil {
 			return fmt.Errorf("writing the account %d: %w", a.ID, err)
 		}
-		n++
+		n.Accounts++
+		if line.TwoFactor != nil {
+			n.TwoFactor++
+		}
 		return nil
 	})
 	if err != nil {
@@ -192,8 +210,7 @@ func eachEvent(ctx context.Context, from AuditSource, accountID int64, since tim
 
 // PersonSource is what the export of one user's data reads.
 type PersonSource interface {
-	FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error)
-	Account(ctx context.Context, id int64) (accounts.SeenAccount, error)
+	AccountSource
 	Sessions(ctx context.Context, accountID int64, l accounts.Lifetimes) ([]accounts.Session, error)
 	// Traces returns the other stored data of an account, in the order of time.
 	Traces(ctx context.Context, accountID int64) (Traces, error)
@@ -222,6 +239,7 @@ type NewEmail struct {
 // follows it; there may be too many events to hold in memory.
 type person struct {
 	exported
+	TwoFactor       bool              `json:"two_factor,omitempty"`       // in place of the secret
 	UnverifiedEmail string            `json:"unverified_email,omitempty"` // that must be confirmed before the first sign-in
 	Sessions        []exportedSession `json:"sessions"`
 	Traces
@@ -237,12 +255,12 @@ type exportedSession struct {
 // ExportPerson writes the stored data of one user, found by login, e-mail or id, as
 // one JSON object. The error is accounts.ErrNotFound if there is no such user.
 func ExportPerson(ctx context.Context, from PersonSource, query string, w io.Writer) error {
-	a, err := findAccount(ctx, from, query)
+	a, err := FindAccount(ctx, from, query)
 	if err != nil {
 		return fmt.Errorf("finding the account: %w", err)
 	}
 	a.PasswordHash = ""
-	data := person{UnverifiedEmail: a.Unverified.Address, Sessions: []exportedSession{}}
+	data := person{TwoFactor: a.TwoFactor.On(), UnverifiedEmail: a.Unverified.Address, Sessions: []exportedSession{}}
 	if data.exported, err = export(a); err != nil {
 		return fmt.Errorf("writing the account: %w", err)
 	}
@@ -285,9 +303,16 @@ func ExportPerson(ctx context.Context, from PersonSource, query string, w io.Wri
 	return nil
 }
 
-// findAccount finds an account by a text with an @ as its e-mail, or else as its
-// login, and by a number as its login, or else as its id.
-func findAccount(ctx context.Context, from PersonSource, query string) (accounts.Account, error) {
+// AccountSource is where a command looks for one account.
+type AccountSource interface {
+	FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error)
+	Account(ctx context.Context, id int64) (accounts.SeenAccount, error)
+}
+
+// FindAccount finds an account by a text with an @ as its e-mail, or else as its
+// login, and by a number as its login, or else as its id. The error is
+// accounts.ErrNotFound if there is none.
+func FindAccount(ctx context.Context, from AccountSource, query string) (accounts.Account, error) {
 	login := query // a login with an @ that is not its account's e-mail has no key of its own
 	if key, code := accounts.LoginKey(query); code == "" {
 		login = key

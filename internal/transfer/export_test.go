@@ -2,6 +2,8 @@ package transfer_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/transfer"
@@ -29,10 +32,11 @@ func TestExport_ImportsUnchangedIntoOtherDatabase(t *testing.T) {
 	for name, pair := range pairs {
 		t.Run(name, func(t *testing.T) {
 			from, to := openStore(t, pair[0](t)), openStore(t, pair[1](t))
-			number := 0
+			number, keys := 0, keyring(t, 1) // the first of the import
 			rapid.Check(t, func(rt *rapid.T) {
 				number++
-				fill(t, from, drawAccount(rt, number))
+				a := drawAccount(rt, number)
+				fill(t, from, a, drawFactors(rt, a.ID, keys)...)
 			})
 			before := export(t, from)
 			r := newRun(t, to)
@@ -75,11 +79,10 @@ func TestExport_LeavesOutWhatMustNotBeImported(t *testing.T) {
 	}
 }
 
-func noFollowUp([]transfer.Outcome) transfer.FollowUp { return transfer.FollowUp{} }
-
-func fill(t *testing.T, s *store.Store, a accounts.Account) {
+// fill adds an account, with its second factor if one is given.
+func fill(t *testing.T, s *store.Store, a accounts.Account, factor ...transfer.Factor) {
 	t.Helper()
-	outcomes, err := s.AddAccounts(t.Context(), []accounts.Account{a}, noFollowUp)
+	outcomes, err := s.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp { return transfer.FollowUp{Factors: factor} })
 	if err != nil || outcomes[0].ID == 0 {
 		t.Fatalf("got %+v, %v, want the account added", outcomes, err)
 	}
@@ -117,6 +120,21 @@ func drawAccount(t *rapid.T, number int) accounts.Account {
 		a.Fields[name] = v
 	}
 	return a
+}
+
+// drawFactors returns no second factor or one.
+func drawFactors(t *rapid.T, id int64, keys *seal.Keyring) []transfer.Factor {
+	if !rapid.Bool().Draw(t, "two factors") {
+		return nil
+	}
+	secret := rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "secret")
+	f := transfer.Factor{AccountID: id}
+	f.Secret.Key, f.Secret.Data = keys.Seal(id, secret)
+	f.Step = rapid.Int64Range(0, 1<<53-1).Draw(t, "step")
+	for range rapid.IntRange(0, 10).Draw(t, "recovery codes") {
+		f.RecoveryCodes = append(f.RecoveryCodes, sha256.Sum256(binary.BigEndian.AppendUint64(secret, uint64(len(f.RecoveryCodes)))))
+	}
+	return []transfer.Factor{f}
 }
 
 // The events fill three pages and are stored in another order than that of time.

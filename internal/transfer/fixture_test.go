@@ -9,6 +9,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
@@ -60,6 +61,20 @@ func schema(t *testing.T) *userfields.Schema {
 	return s
 }
 
+// keyring returns the keys with some numbers.
+func keyring(t *testing.T, numbers ...byte) *seal.Keyring {
+	t.Helper()
+	var keys [][]byte
+	for _, n := range numbers {
+		keys = append(keys, bytes.Repeat([]byte{n}, seal.KeySize))
+	}
+	k, err := seal.New(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
 // run is an import with its reports.
 type run struct {
 	transfer.Import
@@ -68,7 +83,7 @@ type run struct {
 }
 
 func newRun(t *testing.T, s transfer.Store) *run {
-	r := &run{Import: transfer.Import{Store: s, Schema: schema(t), Wrapper: cheapHasher(t)}}
+	r := &run{Import: transfer.Import{Store: s, Schema: schema(t), Wrapper: cheapHasher(t), Keys: keyring(t, 1, 2), CodesEnforced: true}}
 	r.Refused = func(line int, reason string) error {
 		fmt.Fprintf(&r.report, "%d: %s\n", line, reason)
 		return nil

@@ -33,8 +33,9 @@ type Store interface {
 	Now() time.Time
 	Conflicts
 	// AddAccounts stores new accounts, with the ids that some of them have, and what
-	// followUp returns for their outcomes; on an error nothing. It returns the
-	// outcomes in the order of the accounts.
+	// followUp returns for their outcomes; on an error nothing. It returns the outcomes in
+	// the order of the accounts. Second factors are stored from followUp only, because
+	// their secrets are encrypted for the ids.
 	AddAccounts(ctx context.Context, batch []accounts.Account, followUp func([]Outcome) FollowUp) ([]Outcome, error)
 }
 
@@ -49,6 +50,7 @@ type Conflicts interface {
 type FollowUp struct {
 	Jobs    []accounts.NewJob
 	Formats []string // of the added hashes, see [password.Format]
+	Factors []Factor // of added accounts, which have none yet
 }
 
 // Outcome is the result of adding one account.
@@ -100,12 +102,12 @@ func (r DryRun) Conflicts(ctx context.Context, batch []accounts.Account) ([]Outc
 }
 
 // AddAccounts implements [Store].
-func (r DryRun) AddAccounts(ctx context.Context, batch []accounts.Account, followUp func([]Outcome) FollowUp) ([]Outcome, error) {
+func (r DryRun) AddAccounts(ctx context.Context, batch []accounts.Account, _ func([]Outcome) FollowUp) ([]Outcome, error) {
 	unique := make([]accounts.Account, len(batch))
-	for i, a := range batch { // hashes are not written, not even to this database
+	for i, a := range batch { // hashes and secrets are not written, not even to this database
 		unique[i] = accounts.Account{ID: a.ID, Login: a.Login, LoginKey: a.LoginKey, Email: a.Email}
 	}
-	outcomes, err := r.Store.AddAccounts(ctx, unique, followUp)
+	outcomes, err := r.Store.AddAccounts(ctx, unique, func([]Outcome) FollowUp { return FollowUp{} })
 	for i := range outcomes {
 		taken := &outcomes[i].Taken
 		for _, owner := range []*int64{&taken.ID, &taken.Login, &taken.Email} {
@@ -140,6 +142,10 @@ type Import struct {
 	Wrapper Wrapper
 	Later   bool // store MD5 hashes bare, with jobs that wrap them, see [Wrapping]
 
+	// Accounts with a second factor are refused unless both allow them.
+	Keys          accounts.Keyring // decrypt the secrets, and the first encrypts them; nil: none
+	CodesEnforced bool             // every plugin version that can run on the database asks for the code
+
 	// Refused is called for each row that is not imported, in the order of the file.
 	// The reason names columns and holds no values.
 	Refused func(line int, reason string) error
@@ -166,10 +172,16 @@ const (
 // batch is a part of the file: accounts to add, and the results of its other rows.
 type batch struct {
 	accounts []accounts.Account
-	lines    []int // of the accounts
-	existing int64 // rows
+	rows     []origin // of the accounts
+	existing int64    // rows
 	refused  []refusal
 	end      int64 // offset of the next batch
+}
+
+// origin is what a row says beside the account.
+type origin struct {
+	line   int
+	factor *importedFactor // nil: none
 }
 
 type refusal struct {
@@ -256,7 +268,7 @@ func (m *Import) fill(from records, start int64) (batch, error) {
 			return b, err
 		}
 		b.end = r.end
-		account, reason := row(r, m.Schema, m.Store.Now())
+		account, factor, reason := row(r, m.Schema, m.Store.Now())
 		if reason != "" {
 			b.refused = append(b.refused, refusal{r.line, reason})
 			continue
@@ -264,26 +276,32 @@ func (m *Import) fill(from records, start int64) (batch, error) {
 		if !m.Later && password.IsBare(account.PasswordHash) {
 			bare++
 		}
-		b.accounts, b.lines = append(b.accounts, account), append(b.lines, r.line)
+		b.accounts, b.rows = append(b.accounts, account), append(b.rows, origin{r.line, factor})
 	}
 	return b, nil
 }
 
 // leaveOutConflicts removes the accounts that exist or are in conflict, so that none
-// of their hashes is wrapped.
+// of their hashes is wrapped, and then those whose second factor cannot be imported.
 func (m *Import) leaveOutConflicts(ctx context.Context, b *batch) error {
 	outcomes, err := m.Store.Conflicts(ctx, b.accounts)
 	if err != nil {
 		return fmt.Errorf("looking for existing accounts: %w", err)
 	}
-	all, lines := b.accounts, b.lines
-	b.accounts, b.lines = nil, nil
+	all, rows := b.accounts, b.rows
+	b.accounts, b.rows = nil, nil
 	for i, o := range outcomes {
 		if o != (Outcome{}) {
-			b.leaveOut(lines[i], o)
+			b.leaveOut(rows[i].line, o)
 			continue
 		}
-		b.accounts, b.lines = append(b.accounts, all[i]), append(b.lines, lines[i])
+		if f := rows[i].factor; f != nil {
+			if reason := m.openFactor(f); reason != "" {
+				b.refused = append(b.refused, refusal{rows[i].line, reason})
+				continue
+			}
+		}
+		b.accounts, b.rows = append(b.accounts, all[i]), append(b.rows, rows[i])
 	}
 	return nil
 }
@@ -309,7 +327,7 @@ func (m *Import) wrap(ctx context.Context, batch []accounts.Account) error {
 // add stores a batch, counts the results of its rows, and reports the refused ones.
 func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
 	if len(b.accounts) > 0 { // a batch of existing accounts takes no write lock
-		outcomes, err := m.Store.AddAccounts(ctx, b.accounts, func(outcomes []Outcome) FollowUp { return followUp(b.accounts, outcomes) })
+		outcomes, err := m.Store.AddAccounts(ctx, b.accounts, func(outcomes []Outcome) FollowUp { return m.followUp(b, outcomes) })
 		if err != nil {
 			return fmt.Errorf("storing accounts: %w", err)
 		}
@@ -318,7 +336,7 @@ func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
 				done.Imported++
 				continue
 			}
-			b.leaveOut(b.lines[i], o)
+			b.leaveOut(b.rows[i].line, o)
 		}
 	}
 	done.Offset = b.end
@@ -346,20 +364,24 @@ type idRange struct {
 	To   int64 `json:"to"`
 }
 
-// followUp returns the formats of the added hashes, and the jobs that wrap the bare
-// ones.
-func followUp(batch []accounts.Account, outcomes []Outcome) (f FollowUp) {
+// followUp returns the formats of the added hashes, the jobs that wrap the bare ones, and
+// the second factors of the added accounts.
+func (m *Import) followUp(b batch, outcomes []Outcome) (f FollowUp) {
 	var bare []int64
 	formats := map[string]bool{}
 	for i, o := range outcomes {
 		if o.ID == 0 {
 			continue
 		}
-		if format := password.Format(batch[i].PasswordHash); format != "" {
+		hash := b.accounts[i].PasswordHash
+		if format := password.Format(hash); format != "" {
 			formats[format] = true
 		}
-		if password.IsBare(batch[i].PasswordHash) {
+		if password.IsBare(hash) {
 			bare = append(bare, o.ID)
+		}
+		if imported := b.rows[i].factor; imported != nil {
+			f.Factors = append(f.Factors, m.factorFor(o.ID, *imported))
 		}
 	}
 	f.Formats = slices.Sorted(maps.Keys(formats))

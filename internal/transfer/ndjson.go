@@ -70,6 +70,9 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 			return r, fmt.Errorf("%.40q is repeated", name)
 		}
 		seen[name] = true
+		if name == columnFactor {
+			r.factor = value
+		}
 		if name == columnFields {
 			err = j.readFields(&r, value)
 		} else {

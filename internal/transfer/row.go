@@ -17,8 +17,8 @@ import (
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// The columns that are not user fields. Only NDJSON has fields, as an export writes
-// it.
+// The columns that are not user fields. Only NDJSON has fields and two_factor, as an
+// export writes them.
 const (
 	columnID       = "id"
 	columnLogin    = "login"
@@ -32,12 +32,13 @@ const (
 	columnVerified = "email_verified"
 	columnLocale   = "locale"
 	columnEraseAt  = "erase_at"
+	columnFactor   = "two_factor"
 
 	columnNames = "id, login, email, email_verified, name, password_hash, disabled, erase_at, locale, created, updated"
 )
 
 func isColumn(name string) bool {
-	return slices.Contains(strings.Split(columnNames, ", "), name)
+	return name == columnFactor || slices.Contains(strings.Split(columnNames, ", "), name)
 }
 
 // CheckSchema returns an error if a user field has the name of a column that no user
@@ -59,11 +60,12 @@ func fieldNames(schema *userfields.Schema) map[string]bool {
 
 const maxID = 1<<53 - 1 // the highest id, and integer, of the HTTP contract
 
-// row returns the account of a record, or the reason to refuse it. The reason names
-// every invalid column and holds no values.
-func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account, reason string) {
+// row returns the account of a record and its second factor, nil for none, or the
+// reason to refuse it. The reason names every invalid column and holds no values. The
+// secret of the factor is still unchecked.
+func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account, factor *importedFactor, reason string) {
 	if r.invalid != "" {
-		return a, r.invalid
+		return a, nil, r.invalid
 	}
 	in := maps.Clone(r.columns)
 	take := func(name string) personal.Input {
@@ -104,20 +106,26 @@ func row(r record, schema *userfields.Schema, now time.Time) (a accounts.Account
 	if password.IsUnusable(a.PasswordHash) && a.Email.Key == "" { // no one could ever sign in
 		invalid.Add(columnEmail, personal.FieldErrorRequired)
 	}
+	take(columnFactor)
+	factor, badFactor := readFactor(r.factor)
 	maps.Copy(in, r.fields)
 	maps.DeleteFunc(in, func(_ string, v personal.Input) bool { return v.IsZero() }) // unset values
 	a.Fields = r.stored.Merge(schema.Administer(in, &invalid))
-	return a, reasons(invalid, badHash)
+	return a, factor, reasons(invalid, badHash, badFactor)
 }
 
-// reasons lists the errors of columns, sorted by name, and that of the hash.
-func reasons(invalid personal.FieldErrors, badHash error) string {
+// reasons lists the errors of columns, sorted by name, and those of the hash and the
+// second factor.
+func reasons(invalid personal.FieldErrors, badHash, badFactor error) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(invalid)) {
 		list = append(list, shown(name)+": "+string(invalid[name]))
 	}
 	if badHash != nil {
 		list = append(list, columnHash+": "+badHash.Error())
+	}
+	if badFactor != nil {
+		list = append(list, badFactor.Error())
 	}
 	return strings.Join(list, "; ")
 }

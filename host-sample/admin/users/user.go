@@ -66,7 +66,7 @@ func (p *Pages) render(w http.ResponseWriter, r *http.Request, status int, body 
 		return p.pageError(r, err)
 	}
 	notice := p.site.Notice(w, r, "users_saved", "users_email_saved", "users_recovery_sent", "users_recovery_not_sent",
-		"users_disabled", "users_enabled", "users_sessions_ended")
+		"users_disabled", "users_enabled", "users_sessions_ended", "users_two_factor_removed")
 	return p.site.Render(w, r, status, "user", ui.Page{Notice: notice, Body: body})
 }
 
@@ -199,14 +199,21 @@ func (p *Pages) sendRecovery(w http.ResponseWriter, r *http.Request, user person
 // recoverable reports whether a recovery mail can be sent to a user.
 func recoverable(user personal.UserRecord) bool { return user.Email != "" && !user.Disabled }
 
-// deletionBody is the body of the page that confirms a deletion.
-type deletionBody struct {
+// confirmRemoval asks before the second factor is removed: the person who requests that
+// may be a thief who has the password.
+func (p *Pages) confirmRemoval(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
+	form := ui.Form{Action: userURL(user.ID, "/two-factor"), Submit: p.site.Text(r, "users_two_factor_remove"), Danger: true}
+	return p.site.Render(w, r, http.StatusOK, "usertwofactor", ui.Page{Body: confirmationBody{User: user, Form: form}})
+}
+
+// confirmationBody is the body of a page that asks before a change.
+type confirmationBody struct {
 	User personal.UserRecord
 	Form ui.Form
 }
 
 func (p *Pages) confirmDeletion(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
-	return p.site.Render(w, r, http.StatusOK, "userdelete", ui.Page{Body: deletionBody{User: user, Form: p.deletionForm(r, user)}})
+	return p.site.Render(w, r, http.StatusOK, "userdelete", ui.Page{Body: confirmationBody{User: user, Form: p.deletionForm(r, user)}})
 }
 
 // deletionForm asks for the login, so that no user is deleted by mistake.
@@ -222,7 +229,7 @@ func (p *Pages) delete(w http.ResponseWriter, r *http.Request, user personal.Use
 		form := p.deletionForm(r, user)
 		form.Fill(posted)
 		form.Refuse(p.site.Text(r, "users_not_deleted"), map[string]string{"login": p.site.Text(r, "users_other_login")})
-		return p.site.Render(w, r, http.StatusUnprocessableEntity, "userdelete", ui.Page{Body: deletionBody{User: user, Form: form}})
+		return p.site.Render(w, r, http.StatusUnprocessableEntity, "userdelete", ui.Page{Body: confirmationBody{User: user, Form: form}})
 	}
 	if err := p.Administration.DeleteUser(r.Context(), user.ID); err != nil {
 		return p.pageError(r, err)

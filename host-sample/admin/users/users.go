@@ -44,12 +44,14 @@ func (p *Pages) Register(s *admin.Site) {
 	s.Handle("GET "+listPath, p.list)
 	const user = listPath + "/{id}"
 	for pattern, handle := range map[string]handler{
-		"GET " + user:                p.forUser(p.show),
-		"GET " + user + "/delete":    p.forUser(p.confirmDeletion),
-		"POST " + user + "/disable":  p.change("users_disabled", personal.Administration.DisableUser),
-		"POST " + user + "/enable":   p.change("users_enabled", personal.Administration.EnableUser),
-		"POST " + user + "/recovery": p.forUser(p.sendRecovery),
-		"POST " + user + "/sessions": p.change("users_sessions_ended", personal.Administration.RevokeUserSessions),
+		"GET " + user:                  p.forUser(p.show),
+		"GET " + user + "/delete":      p.forUser(p.confirmDeletion),
+		"GET " + user + "/two-factor":  p.forUser(p.confirmRemoval),
+		"POST " + user + "/disable":    p.change("users_disabled", personal.Administration.DisableUser),
+		"POST " + user + "/enable":     p.change("users_enabled", personal.Administration.EnableUser),
+		"POST " + user + "/recovery":   p.forUser(p.sendRecovery),
+		"POST " + user + "/sessions":   p.change("users_sessions_ended", personal.Administration.RevokeUserSessions),
+		"POST " + user + "/two-factor": p.change("users_two_factor_removed", personal.Administration.RemoveTwoFactor),
 	} {
 		s.Handle(pattern, func(w http.ResponseWriter, r *http.Request) error { return handle(w, r, ui.Posted{}) })
 	}

@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"crypto/hmac"
+	"crypto/sha1"
+	"encoding/base32"
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// authenticator is an app that shows codes (RFC 6238).
+type authenticator struct {
+	secret string // base32
+	last   int64  // the time step of the last code
+}
+
+// code returns a code that has not been used: that of now, or the next one.
+func (a *authenticator) code(t *testing.T) string {
+	t.Helper()
+	key, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(a.secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.last = max(a.last+1, time.Now().Unix()/30)
+	mac := hmac.New(sha1.New, key)
+	_ = binary.Write(mac, binary.BigEndian, a.last) // never fails
+	sum := mac.Sum(nil)
+	number := binary.BigEndian.Uint32(sum[sum[len(sum)-1]&15:]) & (1<<31 - 1)
+	return fmt.Sprintf("%06d", number%1_000_000)
+}
+
+// startWithTwoFactor starts a host whose users can switch a second factor on.
+func startWithTwoFactor(t *testing.T) *site {
+	t.Helper()
+	settings := filepath.Join(t.TempDir(), "settings.toml")
+	err := os.WriteFile(settings, []byte(testSettings+"[registration]\nemail_verification = \"off\"\n[two_factor]\nenabled = true\n"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startWithDefaults(t, "--settings", settings)
+	s.register(t, "anna")
+	return s
+}
+
+// setUp switches the second factor on, up to the page of the recovery codes.
+func (p *tab) setUp(a *authenticator) {
+	p.t.Helper()
+	p.open("/account/two-factor/set-up")
+	p.submit(map[string]string{"password": password})
+	a.secret = p.secret()
+	p.submit(map[string]string{"code": a.code(p.t)})
+}
+
+// secret returns the secret that the page shows.
+func (p *tab) secret() string { return strings.ReplaceAll(p.text(".secret"), " ", "") }
+
+// recoveryCodes returns the codes that the page shows.
+func (p *tab) recoveryCodes() []string {
+	p.t.Helper()
+	return strings.Fields(p.await("recovery codes", `[...document.querySelectorAll(".codes code")].map((e) => e.innerText).join(" ")`))
+}
+
+func TestTwoFactor_FromSetUpToSwitchingOff(t *testing.T) {
+	t.Parallel()
+	s := startWithTwoFactor(t)
+	for name, l := range map[string]display{"English": desktop, "Русский": {width: 390, height: 844, language: "ru"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			login := map[string]string{"English": "vera", "Русский": "boris"}[name]
+			s.register(t, login)
+			p := s.visitor(t, login, l)
+			p.allowScripts(false)
+			var app authenticator
+			p.open("/account/two-factor/set-up")
+			p.submit(map[string]string{"password": password})
+			p.wantAccessibleAlone()
+			app.secret = p.secret()
+			p.submit(map[string]string{"code": "000000"})
+			p.wantStatus(http.StatusUnprocessableEntity)
+			if got := p.secret(); got != app.secret {
+				t.Errorf("after a wrong code: got the secret %q, want %q", got, app.secret)
+			}
+			p.submit(map[string]string{"code": app.code(t)})
+			p.wantStatus(http.StatusOK)
+			p.wantAccessibleAlone()
+			codes := p.recoveryCodes()
+			if len(codes) != 10 {
+				t.Fatalf("got %d recovery codes, want 10", len(codes))
+			}
+			p.navigate(chromedp.Click("main .actions a"))
+			p.wantAccessibleAlone()
+			p.wantNoText(codes[0])
+
+			p.signOut()
+			p.open("/account/sign-in?next=/account/two-factor")
+			p.submit(map[string]string{"login": login, "password": password})
+			p.submit(map[string]string{"code": "000000"})
+			p.wantStatus(http.StatusUnauthorized)
+			p.wantAccessibleAlone()
+			p.submit(map[string]string{"code": app.code(t)})
+			p.wantStatus(http.StatusOK)
+			p.see(map[string]string{"English": "You are signed in.", "Русский": "Вход выполнен."}[name])
+
+			p.signOut()
+			p.open("/account/sign-in")
+			p.submit(map[string]string{"login": login, "password": password})
+			p.navigate(chromedp.Click("main .aside a")) // to the recovery codes
+			p.wantAccessibleAlone()
+			p.submit(map[string]string{"code": strings.ToLower(codes[0])})
+			p.wantStatus(http.StatusOK)
+
+			p.open("/account/two-factor/codes")
+			p.submit(map[string]string{"password": password, "code": codes[0]})
+			p.wantStatus(http.StatusUnprocessableEntity) // used
+			p.submit(map[string]string{"password": password, "code": codes[1]})
+			renewed := p.recoveryCodes()
+			p.open("/account/two-factor/switch-off")
+			p.submit(map[string]string{"password": password, "code": codes[2]})
+			p.wantStatus(http.StatusUnprocessableEntity) // replaced
+			p.submit(map[string]string{"password": password, "code": renewed[0]})
+			p.wantStatus(http.StatusOK)
+			p.signOut()
+			p.open("/account/sign-in")
+			p.submit(map[string]string{"login": login, "password": password})
+			p.open("/account/two-factor")
+			p.wantAccessibleAlone()
+		})
+	}
+}
+
+// allowScripts sets whether pages may run scripts.
+func (p *tab) allowScripts(allow bool) {
+	p.t.Helper()
+	p.do(command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !allow}))
+}
+
+// wantAccessibleAlone is wantAccessible for a page without scripts, of which axe is one.
+func (p *tab) wantAccessibleAlone() {
+	p.t.Helper()
+	p.allowScripts(true)
+	p.wantAccessible()
+	p.allowScripts(false)
+}
+
+// signOut presses the button in the header, whatever its language.
+func (p *tab) signOut() {
+	p.t.Helper()
+	p.navigate(chromedp.Click(`.site-header form[action="/account/sign-out"] button`))
+}
+
+func TestTwoFactor_AdministratorRemovesIt(t *testing.T) {
+	t.Parallel()
+	s := startWithTwoFactor(t)
+	p, admin := s.visitor(t, "anna", desktop), s.administrator(t, desktop)
+	p.setUp(&authenticator{})
+	p.see("Two-factor sign-in is on.")
+	admin.open("/admin/users")
+	admin.press("anna")
+	admin.wantAccessible()
+	admin.press("Remove the second factor …")
+	admin.see("docs/supporting-users.md")
+	admin.wantAccessible()
+	admin.press("Remove the second factor")
+	admin.see("The user has no second factor any more.")
+	admin.press("Events of this account")
+	admin.see("Second factor switched on")
+	admin.see("Second factor removed")
+	p.signIn("anna", password)
+	p.see("You are signed in.")
+}
+
+func TestTwoFactor_KeyboardAndPrint(t *testing.T) {
+	t.Parallel()
+	s := startWithTwoFactor(t)
+	p := s.visitor(t, "anna", desktop)
+	var app authenticator
+	p.press("Two-factor sign-in")
+	p.tabTo("Set up two-factor sign-in")
+	p.navigate(keyPresses("\r"))
+	p.tabTo("Current password")
+	p.key(password)
+	p.navigate(keyPresses("\r"))
+	app.secret = p.secret()
+	p.tabTo("Open it in the app")
+	p.tabTo("Code from your app")
+	p.key(app.code(t))
+	p.tabTo("Switch on")
+	p.navigate(keyPresses(" "))
+	codes := p.recoveryCodes()
+
+	p.do(command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"}))
+	printed := strings.Fields(p.text("body"))
+	if want := append([]string{"Sample", "CMS"}, codes...); strings.Join(printed, " ") != strings.Join(want, " ") {
+		t.Errorf("got the print %q, want %q", printed, want)
+	}
+	p.do(command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{}))
+	p.navigate(command(page.Reload, page.ReloadParams{}))
+	p.see("Recovery codes are shown only once")
+	p.wantNoText(codes[0])
+	p.press("New recovery codes")
+	p.wantAccessible()
+}

@@ -1,0 +1,184 @@
+package transfer_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/transfer"
+)
+
+var sharedSecret = []byte("12345678901234567890")
+
+// fillAda adds an account with id 7 and a second factor of key 2.
+func fillAda(t *testing.T, s *store.Store) transfer.Factor {
+	t.Helper()
+	f := transfer.Factor{AccountID: 7, RecoveryCodes: [][32]byte{{1}, {2}}}
+	f.Secret.Key, f.Secret.Data = keyring(t, 2).Seal(7, sharedSecret)
+	f.Step = 55_000_000
+	created := time.Unix(1_700_000_000, 0)
+	fill(t, s, accounts.Account{ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1, Created: created, Updated: created}, f)
+	return f
+}
+
+func stored(t *testing.T, s *store.Store) []transfer.StoredAccount {
+	t.Helper()
+	all, err := s.AccountsAfter(t.Context(), 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// The first row keeps its id, the second has none, the third another one.
+func TestImport_EncryptsSecretWithFirstKeyForItsID(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		from, to := openStore(t, testkit.SQLite(t)), openStore(t, url)
+		want := fillAda(t, from)
+		line := export(t, from)
+		r := newRun(t, to)
+		done := r.file(t, transfer.NDJSON, line+
+			strings.NewReplacer(`"id":7,`, ``, `"login":"ada"`, `"login":"bob"`).Replace(line)+
+			strings.NewReplacer(`"id":7,`, `"id":70,`, `"login":"ada"`, `"login":"carl"`).Replace(line))
+		if done.Imported != 3 {
+			t.Fatalf("got %+v, want 3 accounts; refused:\n%s", done, r.report.String())
+		}
+		for _, a := range stored(t, to) {
+			secret, err := keyring(t, 1).Open(a.ID, a.TwoFactor.Secret.Key, a.TwoFactor.Secret.Data)
+			if err != nil || !bytes.Equal(secret, sharedSecret) {
+				t.Errorf("%s: got %q, %v, want the secret", a.Login, secret, err)
+			}
+			if diff := cmp.Diff(want.RecoveryCodes, a.RecoveryCodes); diff != "" || a.TwoFactor.Step != want.Step {
+				t.Errorf("%s: got step %d, want %d; recovery codes (-want +got):\n%s", a.Login, a.TwoFactor.Step, want.Step, diff)
+			}
+		}
+	})
+}
+
+func TestImport_RefusesAccountWhoseFactorCannotBeImported(t *testing.T) {
+	from := openStore(t, testkit.SQLite(t))
+	factor := fillAda(t, from)
+	line := export(t, from)
+	digest := base64.StdEncoding.EncodeToString(make([]byte, 32))
+	damaged := bytes.Clone(factor.Secret.Data)
+	damaged[len(damaged)-1] ^= 1
+	const malformed = "1: two_factor: not what an export writes\n"
+	const wrong = "1: two_factor: the secret is damaged, or not that of account %d: export the account again\n"
+	replaced := func(with string) string { // the whole value
+		start := strings.Index(line, `"two_factor":`) + len(`"two_factor":`)
+		return line[:start] + with + "}\n"
+	}
+	for name, test := range map[string]struct {
+		line, want string
+		change     func(*transfer.Import)
+	}{
+		"no keys": {
+			line, fmt.Sprintf("1: two_factor: the key %q encrypts the secret: give the file that has this key with --secret-key\n", factor.Secret.Key),
+			func(m *transfer.Import) { m.Keys = nil },
+		},
+		"other keys": {
+			line, fmt.Sprintf("1: two_factor: the key %q encrypts the secret: give the file that has this key with --secret-key\n", factor.Secret.Key),
+			func(m *transfer.Import) { m.Keys = keyring(t, 1, 3) },
+		},
+		"older versions can run": {
+			line, "1: two_factor: older plugin versions can run on this database and would not ask for the code: set two_factor.enabled = true and start a host with this version first\n",
+			func(m *transfer.Import) { m.CodesEnforced = false },
+		},
+		"of another account": {strings.Replace(line, `"account_id":7`, `"account_id":8`, 1), fmt.Sprintf(wrong, 8), nil},
+		"damaged": {strings.Replace(line, base64.StdEncoding.EncodeToString(factor.Secret.Data), base64.StdEncoding.EncodeToString(damaged), 1),
+			fmt.Sprintf(wrong, 7), nil},
+		"a key that forges a line": {
+			replaced(`{"account_id":7,"key":"a\n2: ok","secret":"AA=="}`),
+			`1: two_factor: the key "a\n2: ok" encrypts the secret: give the file that has this key with --secret-key` + "\n", nil,
+		},
+		"the export of one user":     {replaced(`true`), malformed, nil},
+		"an empty text":              {replaced(`""`), malformed, nil},
+		"an empty object":            {replaced(`{}`), malformed, nil},
+		"a member of a later format": {strings.Replace(line, `"account_id"`, `"algorithm":"SHA256","account_id"`, 1), malformed, nil},
+		"no key":                     {strings.Replace(line, factor.Secret.Key, ``, 1), malformed, nil},
+		"a secret in hexadecimal":    {replaced(`{"account_id":7,"key":"k","secret":"a-b"}`), malformed, nil},
+		"a negative step":            {strings.Replace(line, `"last_step":`, `"last_step":-`, 1), malformed, nil},
+		"a short digest":             {replaced(`{"account_id":7,"key":"k","secret":"AA==","recovery_codes":["AA=="]}`), malformed, nil},
+		"a digest twice":             {replaced(`{"account_id":7,"key":"k","secret":"AA==","recovery_codes":["` + digest + `","` + digest + `"]}`), malformed, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := openStore(t, testkit.SQLite(t))
+			r := newRun(t, to)
+			if test.change != nil {
+				test.change(&r.Import)
+			}
+			done := r.file(t, transfer.NDJSON, test.line+`{"login":"bob","two_factor":null,"password_hash":"`+bcrypt+`"}`)
+			if got := r.report.String(); got != test.want || done.Imported != 1 {
+				t.Errorf("got %+v and\n%s, want one account and\n%s", done, got, test.want)
+			}
+			if all := stored(t, to); len(all) != 1 || all[0].Login != "bob" || all[0].TwoFactor.On() {
+				t.Errorf("got accounts %+v, want bob without a second factor", all)
+			}
+		})
+	}
+}
+
+// Nothing of an account is stored if its second factor cannot be stored.
+func TestImport_StoresAccountAndFactorInOneTransaction(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		_, err := s.AddAccounts(t.Context(), []accounts.Account{{ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1}},
+			func([]transfer.Outcome) transfer.FollowUp {
+				return transfer.FollowUp{Factors: []transfer.Factor{{AccountID: 7, RecoveryCodes: [][32]byte{{1}, {1}}}}}
+			})
+		if all := stored(t, s); err == nil || len(all) != 0 {
+			t.Errorf("got %v and %d accounts, want an error and no account", err, len(all))
+		}
+	})
+}
+
+// Without the key, a second run skips an account that exists like any other.
+func TestImport_SkipsExistingAccountWithoutItsKey(t *testing.T) {
+	s := openStore(t, testkit.SQLite(t))
+	fillAda(t, s)
+	r := newRun(t, s)
+	r.Keys, r.CodesEnforced = nil, false
+	if done := r.file(t, transfer.NDJSON, export(t, s)); done.Existing != 1 || done.Refused != 0 {
+		t.Errorf("got %+v, want one existing account; refused:\n%s", done, r.report.String())
+	}
+}
+
+func TestImport_RefusesColumnOfFactorInCSV(t *testing.T) {
+	r := newRun(t, openStore(t, testkit.SQLite(t)))
+	_, err := r.Run(t.Context(), strings.NewReader("login,password_hash,two_factor\nada,"+bcrypt+",\n"), transfer.CSV)
+	if want := "column two_factor: CSV cannot hold second factors: import NDJSON, as export writes it"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestExportPerson_SaysOnlyWhetherFactorIsOn(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := openStore(t, url)
+		fillAda(t, s)
+		fill(t, s, accounts.Account{Login: "bob", LoginKey: "bob", PasswordHash: bcrypt, CredentialVersion: 1})
+		for login, want := range map[string]any{"ada": true, "bob": nil} {
+			var out bytes.Buffer
+			if err := transfer.ExportPerson(t.Context(), s, login, &out); err != nil {
+				t.Fatal(err)
+			}
+			var got map[string]any
+			if err := json.Unmarshal(out.Bytes(), &got); err != nil || got["two_factor"] != want {
+				t.Errorf("%s: got two_factor %v, %v, want %v", login, got["two_factor"], err, want)
+			}
+			for _, kept := range []string{"secret", "recovery", "key", "step"} {
+				if strings.Contains(out.String(), kept) {
+					t.Errorf("%s: got %q in\n%s", login, kept, out.String())
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pquerna/otp/totp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/secretkeys"
+)
+
+// newKeyFile returns a file with a new secret key, and its keys.
+func newKeyFile(t *testing.T) (path string, keys [][]byte) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "secret.key")
+	if err := secretkeys.CreateFile(path); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := secretkeys.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, keys
+}
+
+// newTwoFactorNode returns a settled node that offers second factors.
+func newTwoFactorNode(t *testing.T, url string, keys [][]byte) *node {
+	t.Helper()
+	n := newNode(t, pluginrpc.Configuration{
+		DatabaseURL: url, SecretKeys: keys, Settles: true,
+		Settings: []byte("[two_factor]\nenabled = true\n[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false"),
+	})
+	n.begin(t)
+	if err := n.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// enrol signs ada in and switches a second factor on.
+func (n *node) enrol(t *testing.T) (secret string, recoveryCodes []string) {
+	t.Helper()
+	in, err := n.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: "ada", Password: importedPhrase})
+	if err != nil {
+		t.Fatal(err)
+	}
+	factor, err := n.service.BeginTwoFactor(t.Context(), personal.BeginTwoFactorRequest{Credentials: in.Credentials, Password: importedPhrase})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recoveryCodes, err = n.service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{
+		Credentials: in.Credentials, Code: codeAt(t, factor.Secret, n.store.Now()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return factor.Secret, recoveryCodes
+}
+
+func codeAt(t *testing.T, secret string, at time.Time) string {
+	t.Helper()
+	code, err := totp.GenerateCode(secret, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+// wantSignIn signs ada in with a code and checks the error's code; "" for a sign-in.
+func (n *node) wantSignIn(t *testing.T, code string, want personal.Code) {
+	t.Helper()
+	_, err := n.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: "ada", Password: importedPhrase, Code: code})
+	if personal.CodeOf(err) != want {
+		t.Errorf("signing in with the code %q: got %v, want %q", code, err, want)
+	}
+}
+
+const verifiedAda = "login,email,email_verified,password_hash\nada,ada@example.com,yes," + importedBcrypt + "\n"
+
+func TestCommands_CarrySecondFactorToAnotherDatabase(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		from := "sqlite://" + filepath.Join(t.TempDir(), "from.db")
+		keyFile, keys := newKeyFile(t)
+		old := newTwoFactorNode(t, from, keys)
+		mustCommand(t, "import", "--database", from, write(t, "ada.csv", verifiedAda))
+		secret, recoveryCodes := old.enrol(t)
+		file := filepath.Join(t.TempDir(), "users.ndjson")
+		if _, errs := mustCommand(t, "export", "--database", from, "-o", file); !strings.Contains(errs, "1 of them have a second factor") {
+			t.Errorf("got %s, want the number of second factors", errs)
+		}
+
+		t.Setenv("PERSONAL_DATABASE", url)
+		otherFile, otherKeys := newKeyFile(t)
+		_, errs := mustCommand(t, "import", file, "--secret-key", keyFile)
+		if want := "line 1: two_factor: older plugin versions can run on this database"; !strings.HasPrefix(errs, want) || strings.Contains(errs, ";") {
+			t.Errorf("before the new database is settled: got %s, want %s", errs, want)
+		}
+		site := newTwoFactorNode(t, url, otherKeys)
+		for _, args := range [][]string{{"import", file}, {"import", file, "--secret-key", otherFile}, {"import", file, "--secret-key", otherFile, "--dry-run"}} {
+			if _, errs = mustCommand(t, args...); !strings.HasPrefix(errs, "line 1: two_factor: the key ") || strings.Contains(errs, ";") {
+				t.Errorf("%q: got %s, want a refusal that names the key", args, errs)
+			}
+		}
+		bothFiles := write(t, "both.key", wantFile(t, otherFile, "")+wantFile(t, keyFile, ""))
+		if out, errs := mustCommand(t, "import", file, "--secret-key", bothFiles, "--dry-run"); !strings.HasPrefix(out, "1 accounts would be imported") {
+			t.Errorf("a dry run: got %s%s", out, errs)
+		}
+		if out, errs := mustCommand(t, "import", file, "--secret-key", bothFiles); !strings.HasPrefix(out, "1 accounts imported") {
+			t.Fatalf("got %s%s", out, errs)
+		}
+		site.wantSignIn(t, "", personal.CodeCodeRequired)
+		site.wantSignIn(t, recoveryCodes[0], "")
+		site.wantSignIn(t, codeAt(t, secret, site.store.Now().Add(30*time.Second)), "") // the code of the enrolment is used
+	})
+}
+
+func TestUserRemoveTwoFactor_RemovesItWithEventAndNotice(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		t.Setenv("PERSONAL_DATABASE", url)
+		_, keys := newKeyFile(t)
+		site := newTwoFactorNode(t, url, keys)
+		mustCommand(t, "import", write(t, "ada.csv", verifiedAda))
+		found, err := site.store.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: "ada"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent := write(t, "silent.toml", "[mail]\nnotices = false\n")
+		for _, test := range []struct {
+			who     string
+			flags   []string
+			notices int
+		}{{"ADA", nil, 1}, {"ada@example.com", []string{"--settings", silent}, 0}, {fmt.Sprint(found.ID), nil, 1}} {
+			site.enrol(t)
+			before := len(site.notices(t, found.ID))
+			out, _ := mustCommand(t, append([]string{"user", "remove-two-factor", test.who}, test.flags...)...)
+			want := fmt.Sprintf("The second factor of account %d (\"ada\") and its recovery codes are removed, and all its sessions have ended.\n", found.ID)
+			if out != want {
+				t.Errorf("%s: got %s, want %s", test.who, out, want)
+			}
+			if sessions, err := site.store.Sessions(t.Context(), found.ID, accounts.Lifetimes{}); err != nil || len(sessions) != 0 {
+				t.Errorf("%s: got %d sessions, %v, want none", test.who, len(sessions), err)
+			}
+			if got := len(site.notices(t, found.ID)) - before; got != test.notices {
+				t.Errorf("%s: got %d more notices, want %d", test.who, got, test.notices)
+			}
+			page, err := site.service.AuditEntries(t.Context(), personal.AuditEntriesRequest{Type: personal.EventTwoFactorOff, Limit: 1})
+			if err != nil || len(page.Entries) != 1 {
+				t.Fatalf("%s: got %+v, %v, want an audit entry", test.who, page, err)
+			}
+			if e := page.Entries[0]; e.UserID != found.ID || e.Actor != personal.ActorAdministrator || e.ActorName != operatorName() {
+				t.Errorf("%s: got %+v, want an event of the administrator %q", test.who, e, operatorName())
+			}
+			site.wantSignIn(t, "", "")
+		}
+		out, _ := mustCommand(t, "user", "remove-two-factor", "ada")
+		if want := fmt.Sprintf("Account %d (\"ada\") has no second factor. Nothing was changed.\n", found.ID); out != want {
+			t.Errorf("without a second factor: got %s, want %s", out, want)
+		}
+		_, _, err = command(t, "user", "remove-two-factor", "eve")
+		if want := `there is no account with the login, e-mail or id "eve"`; err == nil || err.Error() != want {
+			t.Errorf("an unknown login: got %v, want %s", err, want)
+		}
+	})
+}
+
+// notices returns the notices that wait to be sent about a removed second factor.
+func (n *node) notices(t *testing.T, id int64) (waiting []string) {
+	t.Helper()
+	jobs, err := n.store.WaitingJobs(t.Context(), id, accounts.KindEvent, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range jobs {
+		if j.Kind == accounts.KindNotice && strings.Contains(string(j.Payload), "two_factor_off") {
+			waiting = append(waiting, string(j.Payload))
+		}
+	}
+	return waiting
+}
+
+func TestCommands_RefuseDatabaseOfOlderSchema(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "empty.db")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PERSONAL_DATABASE", "sqlite://"+path)
+	for _, args := range [][]string{{"export"}, {"user", "remove-two-factor", "ada"}} {
+		_, _, err := command(t, args...)
+		if want := "the database has schema version 0, this command needs 5: run `personal migrate`"; err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", args, err, want)
+		}
+	}
+}

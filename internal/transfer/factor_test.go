@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/internal/transfer"
@@ -39,21 +40,27 @@ func stored(t *testing.T, s *store.Store) []transfer.StoredAccount {
 	return all
 }
 
-// The first row keeps its id, the second has none, the third another one.
 func TestImport_EncryptsSecretWithFirstKeyForItsID(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		from, to := openStore(t, testkit.SQLite(t)), openStore(t, url)
 		want := fillAda(t, from)
 		line := export(t, from)
-		r := newRun(t, to)
-		done := r.file(t, transfer.NDJSON, line+
-			strings.NewReplacer(`"id":7,`, ``, `"login":"ada"`, `"login":"bob"`).Replace(line)+
-			strings.NewReplacer(`"id":7,`, `"id":70,`, `"login":"ada"`, `"login":"carl"`).Replace(line))
-		if done.Imported != 3 {
-			t.Fatalf("got %+v, want 3 accounts; refused:\n%s", done, r.report.String())
+		imported := func(keys *seal.Keyring, login, id string) {
+			t.Helper()
+			r := newRun(t, to)
+			r.Keys = keys
+			row := strings.NewReplacer(`"id":7,`, id, `"login":"ada"`, `"login":"`+login+`"`).Replace(line)
+			if done := r.file(t, transfer.NDJSON, row); done.Imported != 1 {
+				t.Fatalf("%s: got %+v, want one account; refused:\n%s", login, done, r.report.String())
+			}
 		}
+		imported(keyring(t, 2), "ada", `"id":70,`)
+		imported(keyring(t, 2), "bob", ``)
+		imported(keyring(t, 1, 2), "carl", `"id":7,`)
+		imported(keyring(t, 1, 2), "dora", ``)
+		opens := map[string]*seal.Keyring{"ada": keyring(t, 2), "bob": keyring(t, 2), "carl": keyring(t, 1), "dora": keyring(t, 1)}
 		for _, a := range stored(t, to) {
-			secret, err := keyring(t, 1).Open(a.ID, a.TwoFactor.Secret.Key, a.TwoFactor.Secret.Data)
+			secret, err := opens[a.Login].Open(a.ID, a.TwoFactor.Secret.Key, a.TwoFactor.Secret.Data)
 			if err != nil || !bytes.Equal(secret, sharedSecret) {
 				t.Errorf("%s: got %q, %v, want the secret", a.Login, secret, err)
 			}

@@ -66,7 +66,7 @@ func (s secrets) wantNone(t testing.TB, where, text string) {
 		}
 		for line := range strings.Lines(text) {
 			if shows(line, secret) {
-				t.Errorf("%s shows %s: %s", where, what, strings.ReplaceAll(line, secret, "SECRET"))
+				t.Errorf("%s shows %s: %s", where, what, strings.ToValidUTF8(strings.ReplaceAll(line, secret, "SECRET"), "?"))
 				break
 			}
 		}

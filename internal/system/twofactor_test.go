@@ -140,7 +140,7 @@ func (s *system) wantTwoFactor(t testing.TB, p pair, want bool) {
 	}
 }
 
-// wantRecoveryCodes checks that a code after the other is one of ten, in groups of four.
+// wantRecoveryCodes checks the number and the form of recovery codes.
 func wantRecoveryCodes(t testing.TB, codes []string) {
 	t.Helper()
 	distinct := map[string]bool{}
@@ -516,7 +516,7 @@ func testWaysAround(t *testing.T, s *system) {
 	}
 }
 
-// testGuessedCodes guesses codes with the right password, where attempts are limited. The
+// testGuessedCodes guesses codes with the correct password, where attempts are limited. The
 // limit over all operations and addresses is tested in internal/accounts.
 func testGuessedCodes(t *testing.T, s *system) {
 	s.awaitTwoFactor(t)
@@ -641,7 +641,7 @@ func testParallelConfirmation(t *testing.T, hosts ...*system) {
 }
 
 // TestTwoFactor_KeyOrSettingIsMissing starts hosts on a database with a second factor,
-// without its key and without the setting. Neither lets a user in without a code.
+// without its key and without the setting. A sign-in needs a code at both.
 func TestTwoFactor_KeyOrSettingIsMissing(t *testing.T) {
 	t.Parallel()
 	o := options{database: testkit.SQLite(t), settings: cheap + unthrottled + twoFactor, data: filepath.Join(t.TempDir(), "data")}

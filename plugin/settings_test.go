@@ -125,3 +125,11 @@ func TestSettings_ReportsAllInvalidKeys(t *testing.T) {
 		}
 	}
 }
+
+func TestSettings_PendingSecretsArePrunedAfterTheirLifetime(t *testing.T) {
+	s, err := readSettings(nil)
+	now := time.Now()
+	if got, want := s.prune(now).PendingBefore, now.Add(-10*time.Minute); err != nil || !got.Equal(want) {
+		t.Errorf("got %v (error %v), want %v", got, err, want)
+	}
+}

@@ -93,6 +93,27 @@ func TestCodes_LimitHoldsForAllOperationsTogether(t *testing.T) {
 	})
 }
 
+// A code is judged only when nothing else is wrong.
+func TestCodes_WrongPasswordChargesNone(t *testing.T) {
+	f, h := guarded(t, testkit.SQLite(t))
+	f.offer(t, f.store, h)
+	u := f.enrol(t, "ada")
+	f.changePassword(t, f.register(t, "bob").Credentials, goodPassword, otherPassword)
+	f.exec(t, "UPDATE personal_accounts SET password_hash = (SELECT password_hash FROM personal_accounts WHERE login = 'bob')")
+	for operation, use := range uses {
+		for range 2 {
+			if got := fieldErrors(use(at(t, abroad), f.service, u.in, u.code())); len(got) != 1 || got["code"] != "" {
+				t.Errorf("%s: got the field errors %v, want that of the password", operation, got)
+			}
+		}
+	}
+	u.wantTry(t, at(t, abroad), u.code(), personal.CodeInvalidCredentials)
+	for i := range 10 {
+		_, err := f.service.Authorize(at(t, fmt.Sprintf("198.51.100.%d", i)), personal.AuthorizeRequest{Login: "ada", Password: otherPassword, Code: u.wrong()})
+		wantCode(t, err, personal.CodeInvalidCode)
+	}
+}
+
 func TestConfirmTwoFactor_CountsAgainstTheLimitOfCodes(t *testing.T) {
 	f, h := guarded(t, testkit.SQLite(t))
 	f.offer(t, f.store, h)

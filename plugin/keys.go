@@ -11,20 +11,20 @@ import (
 )
 
 // resealEvery is how often an active process looks for secrets that another key than the
-// first one encrypts. It also does so once the version is settled, and not before: a
-// process to which the host may switch back may lack the first key.
+// first one encrypts, once the version is settled: until then the host may switch back to a
+// process that lacks the first key.
 const resealEvery = time.Hour
 
 func (m *module) resealSecrets(ctx context.Context) {
-	tick := time.NewTicker(resealEvery)
-	defer tick.Stop()
+	var tick <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-m.reseal:
-		case <-tick.C:
+		case <-tick:
 		}
+		tick = time.After(resealEvery)
 		m.logFailure(ctx, "encrypting the secrets of second factors with the first secret key", m.service.ResealSecrets(ctx))
 	}
 }

@@ -52,6 +52,35 @@ func TestCodes_ThirtyOf300GuessesAreJudgedInAnHour(t *testing.T) {
 	}
 }
 
+// One who knows the password before there is a second factor can sign in from many
+// addresses. They are not known any more once the factor is on.
+func TestCodes_AddressesKnownByPasswordAloneHaveNoLimitOfTheirOwn(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		f.offer(t, f.store, h)
+		u := &factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}
+		address := func(i int) string { return fmt.Sprintf("198.51.%d.7", i) }
+		const thief = 5
+		for i := range thief {
+			if _, err := f.service.Authorize(at(t, address(i)), personal.AuthorizeRequest{Login: "ada", Password: goodPassword}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		u.confirm(t, at(t, home))
+		f.clock.Advance(24 * time.Hour)
+		judged := 0
+		for i := range 10 * thief {
+			if u.try(at(t, address(i%thief)), u.wrong()) == personal.CodeInvalidCode {
+				judged++
+			}
+		}
+		if judged != 10 {
+			t.Errorf("got %d judged codes, want 10", judged)
+		}
+		u.wantTry(t, at(t, home), u.code(), "") // where the owner has confirmed
+	})
+}
+
 // Sign-ins and operations of signed-in users count together.
 func TestCodes_LimitHoldsForAllOperationsTogether(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {

@@ -15,8 +15,9 @@ import (
 // ExportStore reads what no other operation shows of an account.
 type ExportStore interface {
 	// ChargeExport counts an export, uses up the code and stores the jobs. *WaitError if a
-	// limit is used up; ErrCodeUsed.
-	ChargeExport(ctx context.Context, accountID int64, charges []throttle.Charge, code CodeUse, jobs ...NewJob) error
+	// limit is used up; ErrCodeUsed; ErrStale if the credential version has changed or the
+	// account is disabled.
+	ChargeExport(ctx context.Context, accountID, credentialVersion int64, charges []throttle.Charge, code CodeUse, jobs ...NewJob) error
 	// KnownAddresses returns the account's known addresses, the last seen first.
 	KnownAddresses(ctx context.Context, accountID int64) ([]personal.KnownAddress, error)
 	// WaitingJobs returns the account's waiting jobs, except those of one kind, the latest
@@ -49,7 +50,7 @@ func (s *Service) Export(ctx context.Context, r personal.ExportRequest) (persona
 		return personal.Export{}, err
 	}
 	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventExported, who.account.ID)}
-	err = s.store.ChargeExport(ctx, who.account.ID, exports, code.use, append(jobs, code.jobs...)...)
+	err = s.store.ChargeExport(ctx, who.account.ID, who.account.CredentialVersion, exports, code.use, append(jobs, code.jobs...)...)
 	if err := s.authorized(ctx, code, "counting an export", err); err != nil {
 		return personal.Export{}, err
 	}

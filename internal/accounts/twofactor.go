@@ -25,8 +25,8 @@ type TwoFactorStore interface {
 	PendingFactor(ctx context.Context, sessionID, credentialVersion int64, after time.Time) (Sealed, error)
 	// EnableTwoFactor makes the pending secret the second factor of its account, with the
 	// step as its last used one, replaces the recovery codes, raises the credential version,
-	// ends every session but that of the secret, voids the account's mailed tokens, and
-	// stores the jobs. ErrStale if the account has a second factor, its credential version
+	// forgets the known addresses, ends every session but that of the secret, voids the
+	// account's mailed tokens, and stores the jobs. ErrStale if the account has a second factor, its credential version
 	// has changed, it is disabled, or the secret does not wait any more.
 	EnableTwoFactor(ctx context.Context, p PendingFactor, step int64, recoveryCodes [][32]byte, jobs ...NewJob) error
 	// ReplaceRecoveryCodes uses up the code, replaces the recovery codes by their digests,
@@ -192,6 +192,9 @@ func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFac
 		s.reports(ctx, personal.ActorUser, personal.EventTwoFactorOn, mailtext.TwoFactorOn, a.ID, a.Email)...)
 	if err == nil {
 		s.refund(ctx, code.charges)
+		// All others became known by the password alone: one who knows it could try codes at
+		// each of them.
+		s.addKnownAddress(ctx, a.ID)
 	}
 	if err := s.committed(personal.CodeTwoFactorOff, "enabling a second factor", err); err != nil {
 		return nil, err

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -92,6 +90,9 @@ func (s *Store) EnableTwoFactor(
 			WHERE id = ? AND credential_version = ? AND NOT disabled AND two_factor_secret IS NULL`,
 			p.Secret.Data, p.Secret.Key, step, at(s.Now()), p.AccountID, p.CredentialVersion)
 		if err != nil {
+			return err
+		}
+		if _, err := exec(ctx, tx, "DELETE FROM personal_places WHERE account_id = ?", p.AccountID); err != nil {
 			return err
 		}
 		// Sessions first, then what depends on them: Prune locks them in this order, too.
@@ -191,11 +192,10 @@ func (s *Store) RemoveTwoFactor(ctx context.Context, accountID int64, jobs func(
 
 // ChargeExport implements accounts.ExportStore.
 func (s *Store) ChargeExport(
-	ctx context.Context, accountID int64, charges []throttle.Charge, code accounts.CodeUse, jobs ...accounts.NewJob,
+	ctx context.Context, accountID, credentialVersion int64, charges []throttle.Charge, code accounts.CodeUse, jobs ...accounts.NewJob,
 ) error {
 	return s.inTx(ctx, "count an export", func(ctx context.Context, tx bun.Tx) error {
-		// First of all, as in every transaction that uses up a code.
-		if _, err := s.lockAccount(ctx, tx, accountID); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		if err := s.lockCredentials(ctx, tx, accountID, credentialVersion); err != nil {
 			return err
 		}
 		if err := useCode(ctx, tx, accountID, code); err != nil {

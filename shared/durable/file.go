@@ -5,6 +5,7 @@ package durable
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -44,9 +45,25 @@ func place(path string, data []byte, name func(from, to string) error) (err erro
 }
 
 // CreateFile is [WriteFile] for a path that does not exist: it never overwrites. The error
-// wraps [fs.ErrExist] if the path exists. The file system must have hard links.
+// wraps [fs.ErrExist] if the path exists. On a file system without hard links, a process
+// that is killed may leave an empty file.
 func CreateFile(path string, data []byte) error {
-	return place(path, data, os.Link)
+	return place(path, data, func(from, to string) error { return nameNew(from, to, os.Link) })
+}
+
+// nameNew gives a file a name that must be new, by link if the file system can do that.
+func nameNew(from, to string, link func(from, to string) error) error {
+	if err := link(from, to); err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	claim, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(claim.Close(), os.Rename(from, to)); err != nil {
+		return errors.Join(err, os.Remove(to))
+	}
+	return nil
 }
 
 // SyncDir makes renames in a folder survive a power cut.

@@ -206,7 +206,7 @@ func (m *Manager) configure(ctx context.Context, p *instance, lenient bool, read
 	if err != nil {
 		return err
 	}
-	keys, err := m.readSecretKeys(ctx)
+	keys, err := m.readSecretKeys(ctx, lenient)
 	if err != nil {
 		return err
 	}
@@ -215,6 +215,7 @@ func (m *Manager) configure(ctx context.Context, p *instance, lenient bool, read
 	}); err != nil {
 		return err
 	}
+	m.lastKeys.Store(&keys)
 	if err := m.kept.keep(p.manifest.Version, settings); err != nil {
 		m.config.Log.Error("keeping the settings that a plugin version has accepted", "version", p.manifest.Version, "error", err)
 	}
@@ -232,21 +233,34 @@ func (m *Manager) readSettings(ctx context.Context, of plugincatalogue.Manifest)
 	return settings, nil
 }
 
+// secretKeySize is the size of a secret key in bytes.
+const secretKeySize = 32
+
 // errSecretKeys says that earlier settings are no help: it is the keys that are wrong.
 var errSecretKeys = errors.New("the secret keys cannot be read")
 
-func (m *Manager) readSecretKeys(ctx context.Context) ([][]byte, error) {
+// readSecretKeys returns the keys for a process. If they cannot be read, a lenient start,
+// which no administrator watches, has those that a process accepted last.
+func (m *Manager) readSecretKeys(ctx context.Context, lenient bool) ([][]byte, error) {
 	if m.config.SecretKeys == nil {
 		return nil, nil
 	}
 	keys, failure, err := await(ctx, m.config.SecretKeys)
-	if err != nil {
+	if err == nil && failure == nil && slices.ContainsFunc(keys, func(k []byte) bool { return len(k) != secretKeySize }) {
+		failure = fmt.Errorf("a key does not have %d bytes", secretKeySize)
+	}
+	last := m.lastKeys.Load()
+	switch {
+	case err == nil && failure == nil:
+		return keys, nil
+	case lenient && last != nil:
+		m.config.Log.Error("the secret keys cannot be read, those read last are used: repair them, another start of the host or a swap needs them",
+			"error", errors.Join(err, failure))
+		return *last, nil
+	case err != nil:
 		return nil, fmt.Errorf("reading the secret keys: %w", err)
 	}
-	if failure != nil {
-		return nil, fmt.Errorf("%w: %w", errSecretKeys, &pluginrpc.PermanentError{Reason: failure.Error()})
-	}
-	return keys, nil
+	return nil, fmt.Errorf("%w: %w", errSecretKeys, &pluginrpc.PermanentError{Reason: failure.Error()})
 }
 
 // await stops waiting for read when ctx ends, which err is then: a file system may not

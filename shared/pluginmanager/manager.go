@@ -62,8 +62,10 @@ type Manager struct {
 	run    *process.RunDir // set by Start
 	copies *copies         // set by Start
 	kept   *accepted       // set by Start
-	memory *process.Memory // set by Start
-	root   string          // folder of the kernel's files; "/" except in tests
+
+	lastKeys atomic.Pointer[[][]byte] // the secret keys that a process accepted last; nil: none yet
+	memory   *process.Memory          // set by Start
+	root     string                   // folder of the kernel's files; "/" except in tests
 
 	work       context.Context // ends when Stop begins: no new process, no more health checks
 	stopWork   context.CancelFunc

@@ -98,6 +98,8 @@ func isComplete(result any) bool {
 		return r.ID > 0
 	case personal.Export:
 		return r.UserID > 0 && isComplete(r.Profile)
+	case recoveryCodes:
+		return len(r) > 0
 	case personal.TwoFactorSecret:
 		return r.Secret != "" && r.URI != ""
 	}
@@ -253,14 +255,12 @@ func (c *Client) BeginTwoFactor(ctx context.Context, r personal.BeginTwoFactorRe
 
 // ConfirmTwoFactor switches the second factor on.
 func (c *Client) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) ([]string, error) {
-	response, err := c.service.ConfirmTwoFactor(ctx, confirmTwoFactorToPB(r))
-	return response.GetRecoveryCodes(), err
+	return result(ctx, recoveryCodesFromPB[*personalv1.ConfirmTwoFactorResponse])(c.service.ConfirmTwoFactor(ctx, confirmTwoFactorToPB(r)))
 }
 
 // RenewRecoveryCodes replaces all recovery codes.
 func (c *Client) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecoveryCodesRequest) ([]string, error) {
-	response, err := c.service.RenewRecoveryCodes(ctx, renewRecoveryCodesToPB(r))
-	return response.GetRecoveryCodes(), err
+	return result(ctx, recoveryCodesFromPB[*personalv1.RenewRecoveryCodesResponse])(c.service.RenewRecoveryCodes(ctx, renewRecoveryCodesToPB(r)))
 }
 
 // EndTwoFactor switches the second factor off.

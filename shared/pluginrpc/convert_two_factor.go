@@ -79,3 +79,10 @@ func endTwoFactorFromPB(r *personalv1.EndTwoFactorRequest) personal.EndTwoFactor
 		FieldErrors: convertTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }
+
+// recoveryCodes are the codes of a response, see isComplete.
+type recoveryCodes []string
+
+func recoveryCodesFromPB[PB interface{ GetRecoveryCodes() []string }](r PB) recoveryCodes {
+	return r.GetRecoveryCodes()
+}

@@ -101,7 +101,7 @@ var codeUses = []struct {
 		return w.RequestDeletion(w.t.Context(), a.ID, a.CredentialVersion, w.Now().Add(time.Hour), code, jobOf(a))
 	}},
 	{"an export", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
-		return w.ChargeExport(w.t.Context(), a.ID, []throttle.Charge{limited(1, 1, time.Minute)}, code, jobOf(a))
+		return w.ChargeExport(w.t.Context(), a.ID, a.CredentialVersion, []throttle.Charge{limited(1, 1, time.Minute)}, code, jobOf(a))
 	}},
 	{"new recovery codes", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
 		return w.ReplaceRecoveryCodes(w.t.Context(), a.ID, a.CredentialVersion, code, codes(10), jobOf(a))
@@ -276,7 +276,7 @@ var twoFactorCases = []testCase{
 	{"a refused export leaves the code", func(t *testing.T, w *world) {
 		a, _ := w.createEnrolled()
 		export := func(code accounts.CodeUse) error {
-			return w.ChargeExport(t.Context(), a.ID, []throttle.Charge{limited(1, 1, time.Minute)}, code)
+			return w.ChargeExport(t.Context(), a.ID, a.CredentialVersion, []throttle.Charge{limited(1, 1, time.Minute)}, code)
 		}
 		w.must(export(step(firstStep + 1)))
 		var refused *accounts.WaitError
@@ -321,6 +321,7 @@ var twoFactorCases = []testCase{
 		for _, version := range []int64{a.CredentialVersion - 1, a.CredentialVersion + 1} {
 			w.wantError(w.ReplaceRecoveryCodes(t.Context(), a.ID, version, recovery(0), codes(10), job("event")), accounts.ErrStale)
 			w.wantError(w.EndTwoFactor(t.Context(), a.ID, version, s.ID, step(firstStep+1), job("event")), accounts.ErrStale)
+			w.wantError(w.ChargeExport(t.Context(), a.ID, version, nil, step(firstStep+1), job("event")), accounts.ErrStale)
 		}
 		w.wantError(w.ReplaceRecoveryCodes(t.Context(), 99, 1, recovery(0), codes(10), job("event")), accounts.ErrStale)
 		w.wantError(w.EndTwoFactor(t.Context(), 99, 1, s.ID, recovery(0), job("event")), accounts.ErrStale)

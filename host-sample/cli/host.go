@@ -186,7 +186,7 @@ func (h *host) openSecretKeys() error {
 		return err
 	}
 	if created {
-		h.log.Info("created a secret key: keep a copy of it, apart from backups of the database", "file", path)
+		h.log.Info("created a secret key: keep a copy of it, apart from backups of the database; the next start, and other nodes on this database, need the same file", "file", path)
 	}
 	h.keys = func() ([][]byte, error) { return secretkeys.ReadFile(path) }
 	return nil

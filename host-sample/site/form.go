@@ -42,6 +42,8 @@ type formPage struct {
 
 	BadToken   string // said of a code that is not valid; empty: to request a new one
 	NotOffered string // said if the module does not have the operation; empty: that the page does not exist
+
+	Unavailable string // added to what is said while the service is unavailable; may be empty
 }
 
 // section is another form of a page.
@@ -179,6 +181,8 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 		message = cmp.Or(page.BadToken, message)
 	case personal.CodeNotFound:
 		message = cmp.Or(page.NotOffered, message)
+	case personal.CodeUnavailable:
+		message = strings.TrimSpace(message + " " + page.Unavailable)
 	case personal.CodeEmailUnverified:
 		user, _ := personalhttp.UserFrom(r.Context())
 		login := cmp.Or(posted.Get("login"), user.Profile.Login)

@@ -74,11 +74,15 @@ func (p codePages) codeForm(r *http.Request) (formPage, error) {
 		code.Hint = p.text(r, "hint_recovery_code")
 		other = p.aside(r, "have_app_question", "have_app_link", at(false))
 	}
-	return formPage{
+	page := formPage{
 		Title:  p.text(r, "sign_in_code"),
 		Form:   ui.Form{Action: at(recovery), Submit: p.text(r, "sign_in"), Controls: []ui.Control{code}},
 		Asides: []aside{other, p.aside(r, "sign_in_other_question", "sign_in_other_link", signInPath)},
-	}, nil
+	}
+	if !recovery { // it may be the secret key that is missing, which recovery codes do not need
+		page.Unavailable = p.text(r, "recovery_code_helps")
+	}
+	return page, nil
 }
 
 func (p codePages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
@@ -94,7 +98,7 @@ func (p codePages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Post
 	case "":
 		p.signIns.forget(w, r)
 		return p.signedIn(w, r, signedIn), nil
-	case personal.CodeInvalidCredentials: // the password was changed meanwhile
+	case personal.CodeInvalidCredentials, personal.CodeEmailUnverified: // changed meanwhile
 		p.signIns.forget(w, r)
 		p.startAgain(w, r)
 		return done{}, nil

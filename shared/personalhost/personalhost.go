@@ -147,7 +147,7 @@ func build(ctx context.Context, c Config) (*Module, *pluginadmin.EventLog, error
 			return nil, nil, err
 		}
 		if created {
-			c.Log.Info("created a secret key: keep a copy of it, apart from backups of the database", "file", path)
+			c.Log.Info("created a secret key: keep a copy of it, apart from backups of the database; the next start, and other nodes on this database, need the same file", "file", path)
 		}
 		c.SecretKeys = func() ([][]byte, error) { return secretkeys.ReadFile(path) }
 	}

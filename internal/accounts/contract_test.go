@@ -41,7 +41,7 @@ func TestService_ContractWithRememberedVerifications(t *testing.T) {
 // One side knows only the protocol of the last release. (.ci/skew runs the released
 // program instead.)
 func TestService_ContractWithReleasedProtocol(t *testing.T) {
-	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
+	personaltest.RunWithoutTwoFactor(t, func(t *testing.T, host personal.Host) personal.Service {
 		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
 		conn := pluginrpctest.NewConn(t, build, host)
 		return pluginrpc.NewClient(pluginrpctest.Released(t, conn, "../../proto/released.binpb"), host)

@@ -466,10 +466,8 @@ func TestCodes_WorkOnceInParallel(t *testing.T) {
 			code func(*factor) string
 			use  func(u *factor, i int) use
 		}{
-			"code in sign-ins":          {(*factor).code, func(u *factor, _ int) use { return signIn(u) }},
-			"recovery code in sign-ins": {(*factor).recoveryCode, func(u *factor, _ int) use { return signIn(u) }},
-			"code in all operations":    {(*factor).code, anyUse(signIn)},
-			"recovery code everywhere":  {(*factor).recoveryCode, anyUse(signIn)},
+			"code in all operations":   {(*factor).code, anyUse(signIn)},
+			"recovery code everywhere": {(*factor).recoveryCode, anyUse(signIn)},
 		} {
 			u := f.enrol(t, "user"+strings.ReplaceAll(name, " ", ""))
 			code := test.code(u)

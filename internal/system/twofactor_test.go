@@ -324,66 +324,40 @@ func testRecoveryCodes(t *testing.T, s *system) {
 	s.mailTo(t, mailtext.RecoveryCodes, u.email)
 }
 
-// testOperationsWithCode calls each operation that takes a password and a code, first
-// with errors, then with success: by a code of the app, and by a recovery code.
+// testOperationsWithCode calls operations that take a password and a code. What each of
+// them does with a code is tested in personaltest.
 func testOperationsWithCode(t *testing.T, s *system) {
-	for path, parameters := range map[string]func(u user) params{
-		"password/": func(u user) params {
-			return params{"old_password": u.password, "password": recovered, "confirm_password": recovered}
-		},
-		"email/":             func(u user) params { return params{"password": u.password, "email": "new-" + u.email} },
-		"export/":            func(u user) params { return params{"password": u.password} },
-		"delete/":            func(u user) params { return params{"password": u.password} },
-		"two_factor_codes/":  func(u user) params { return params{"password": u.password} },
-		"two_factor_remove/": func(u user) params { return params{"password": u.password} },
-	} {
-		for name, code := range map[string]func(u secured) string{
-			"code of the app": func(u secured) string { return s.code(t, u) },
-			"recovery code":   func(u secured) string { return u.recoveryCodes[0] },
-		} {
-			t.Run(path+" by "+name, func(t *testing.T) {
-				u := s.newSecured(t)
-				with := func(password, code string) *response {
-					t.Helper()
-					p := parameters(user{login: u.login, email: u.email, password: password})
-					if code != "" {
-						p["code"] = code
-					}
-					return s.postAs(t, u.pair, path, p)
-				}
-				passwordName := "password"
-				if path == "password/" {
-					passwordName = "old_password"
-				}
-				with(u.password, "").wantFields(t, "validation_failed", fieldErrors{"code": "required"})
-				with(u.password, u.wrong()).wantFields(t, "validation_failed", fieldErrors{"code": "mismatch"})
-				with(u.password, "nonsense").wantFields(t, "validation_failed", fieldErrors{"code": "mismatch"})
-				right := code(u)
-				with("wrong wrong", right).wantFields(t, "validation_failed", fieldErrors{passwordName: "mismatch"})
-				with("wrong wrong", u.wrong()).wantFields(t, "validation_failed", fieldErrors{passwordName: "mismatch"}) // the code is not judged
-				s.wantAlive(t, "the session", u.pair)
-				with(u.password, right).want(t, "")
-				if path == "password/" {
-					u.password = recovered
-				}
-				switch path {
-				case "delete/":
-					s.attempt(t, u, "").want(t, "account_disabled")
-				case "two_factor_remove/":
-					s.attempt(t, u, "").want(t, "")
-				default:
-					s.attempt(t, u, right).want(t, "invalid_code")
-					s.attempt(t, u, s.code(t, u)).want(t, "")
-				}
-			})
+	t.Run("form of the responses", func(t *testing.T) {
+		u := s.newSecured(t)
+		change := func(password, code string) *response {
+			t.Helper()
+			p := params{"old_password": password, "password": recovered, "confirm_password": recovered}
+			if code != "" {
+				p["code"] = code
+			}
+			return s.postAs(t, u.pair, "password/", p)
 		}
-	}
-	t.Run("taken e-mail leaves the code unused", func(t *testing.T) {
-		u, other := s.newSecured(t), s.newUser(t)
+		change(u.password, "").wantFields(t, "validation_failed", fieldErrors{"code": "required"})
+		change(u.password, u.wrong()).wantFields(t, "validation_failed", fieldErrors{"code": "mismatch"})
 		code := s.code(t, u)
-		s.postAs(t, u.pair, "email/", params{"password": u.password, "email": other.email, "code": code}).wantFields(t, "already_exists", fieldErrors{"email": "taken"})
-		s.attempt(t, u, code).want(t, "")
+		change("wrong wrong", code).wantFields(t, "validation_failed", fieldErrors{"old_password": "mismatch"})
+		change(u.password, code).want(t, "")
+		u.password = recovered
+		s.attempt(t, u, code).want(t, "invalid_code")
 	})
+	// Each path passes the code on.
+	for _, path := range []string{"email/", "export/", "delete/", "two_factor_codes/", "two_factor_remove/"} {
+		t.Run(path, func(t *testing.T) {
+			u := s.newSecured(t)
+			p := params{"password": u.password, "email": "new-" + u.email}
+			if path != "email/" {
+				delete(p, "email")
+			}
+			s.postAs(t, u.pair, path, p).wantFields(t, "validation_failed", fieldErrors{"code": "required"})
+			p["code"] = u.recoveryCodes[0]
+			s.postAs(t, u.pair, path, p).want(t, "")
+		})
+	}
 	t.Run("export names the factor", func(t *testing.T) {
 		u := s.newSecured(t)
 		var e struct {

@@ -253,7 +253,7 @@ var twoFactorCases = []testCase{
 			}
 		}
 	}},
-	{"a code of one account does not work for another one, nor without a factor", func(t *testing.T, w *world) {
+	{"a code of one account does not work for another one, nor without a factor, where none is needed", func(t *testing.T, w *world) {
 		w.createEnrolled()
 		other, s := w.createAny()
 		for _, code := range []accounts.CodeUse{step(firstStep + 1), recovery(0)} {
@@ -264,8 +264,7 @@ var twoFactorCases = []testCase{
 			}
 		}
 		w.wantUnchanged(other, s)
-	}},
-	{"an account without a factor needs no code", func(t *testing.T, w *world) {
+		// It needs no code.
 		for _, o := range codeUses[:5] {
 			a, s := w.createAny()
 			if err := o.use(w, a, s, accounts.CodeUse{}); err != nil {

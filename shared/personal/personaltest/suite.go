@@ -23,11 +23,17 @@ type Start func(t *testing.T, host personal.Host) personal.Service
 // module itself, over gRPC within a process, and against a plugin process.
 //
 // It needs a store of its own and takes a few seconds, because it hashes passwords.
-func Run(t *testing.T, start Start) {
+func Run(t *testing.T, start Start) { run(t, start, true) }
+
+// RunWithoutTwoFactor is [Run] for a Service of a version without second factors. It
+// skips their tests, which fail in Run if the Service does not offer them.
+func RunWithoutTwoFactor(t *testing.T, start Start) { run(t, start, false) }
+
+func run(t *testing.T, start Start, twoFactor bool) {
 	fields := &fieldSet{}
 	fields.set(sampleFields())
 	host := &Host{UserFieldsFunc: fields.schema}
-	s := &suite{service: start(t, host), host: host, fields: fields}
+	s := &suite{service: start(t, host), host: host, fields: fields, twoFactor: twoFactor}
 	for name, test := range map[string]func(*testing.T, *suite){
 		"registration returns credentials and the whole profile":          testRegister,
 		"all field errors are reported at once":                           testAllFieldErrors,
@@ -69,10 +75,11 @@ func Run(t *testing.T, start Start) {
 
 // suite is the Service under test with its host.
 type suite struct {
-	service personal.Service
-	host    *Host
-	fields  *fieldSet
-	users   atomic.Int64
+	twoFactor bool // the Service offers second factors
+	service   personal.Service
+	host      *Host
+	fields    *fieldSet
+	users     atomic.Int64
 }
 
 // Password is a valid password.

@@ -52,7 +52,7 @@ func TestCodes_ThirtyOf300GuessesAreJudgedInAnHour(t *testing.T) {
 	}
 }
 
-// One who knows the password before there is a second factor can sign in from many
+// A thief who knows the password before there is a second factor can sign in from many
 // addresses. They are not known any more once the factor is on.
 func TestCodes_AddressesKnownByPasswordAloneHaveNoLimitOfTheirOwn(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {

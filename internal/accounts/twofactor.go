@@ -192,7 +192,7 @@ func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFac
 		s.reports(ctx, personal.ActorUser, personal.EventTwoFactorOn, mailtext.TwoFactorOn, a.ID, a.Email)...)
 	if err == nil {
 		s.refund(ctx, code.charges)
-		// All others became known by the password alone: one who knows it could try codes at
+		// All others became known by the password alone: a thief who knows it could try codes at
 		// each of them.
 		s.addKnownAddress(ctx, a.ID)
 	}

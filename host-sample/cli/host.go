@@ -153,7 +153,7 @@ func (h *host) openFolder() (err error) {
 	}
 	h.closers = append(h.closers, h.events.Close)
 	if !h.config.flags.NoSecretKey {
-		if err := h.openSecretKeys(); err != nil {
+		if h.keys, err = secretkeys.Open(h.folder.path("secret.key"), h.log); err != nil {
 			return err
 		}
 	}
@@ -175,20 +175,6 @@ func (h *host) openFolder() (err error) {
 		return err
 	}
 	h.closers = append(h.closers, h.mails.Close)
-	return nil
-}
-
-// openSecretKeys creates the file of secret keys at the first start.
-func (h *host) openSecretKeys() error {
-	path := h.folder.path("secret.key")
-	created, err := secretkeys.Ensure(path)
-	if err != nil {
-		return err
-	}
-	if created {
-		h.log.Info("created a secret key: keep a copy of it, apart from backups of the database; the next start, and other nodes on this database, need the same file", "file", path)
-	}
-	h.keys = func() ([][]byte, error) { return secretkeys.ReadFile(path) }
 	return nil
 }
 

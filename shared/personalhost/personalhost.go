@@ -141,15 +141,11 @@ func build(ctx context.Context, c Config) (*Module, *pluginadmin.EventLog, error
 		c.Host = host
 	}
 	if c.SecretKeys == nil {
-		path := filepath.Join(c.Data, "secret.key")
-		created, err := secretkeys.Ensure(path)
+		keys, err := secretkeys.Open(filepath.Join(c.Data, "secret.key"), c.Log)
 		if err != nil {
 			return nil, nil, err
 		}
-		if created {
-			c.Log.Info("created a secret key: keep a copy of it, apart from backups of the database; the next start, and other nodes on this database, need the same file", "file", path)
-		}
-		c.SecretKeys = func() ([][]byte, error) { return secretkeys.ReadFile(path) }
+		c.SecretKeys = keys
 	}
 	catalogue, err := plugincatalogue.Open(filepath.Join(c.Data, "plugins", plugincatalogue.Name), c.Accept...)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -81,17 +82,20 @@ func CreateFile(path string) error {
 	return durable.CreateFile(path, []byte(text))
 }
 
-// Ensure creates a missing file as [CreateFile] does, and checks an existing one as
-// [ReadFile] does. It serves the first start of a host: a file that is missing later is an
-// error.
-func Ensure(path string) (created bool, err error) {
-	err = CreateFile(path)
-	if errors.Is(err, fs.ErrExist) {
-		_, err = ReadFile(path)
-		return false, err
+// Open returns a function that reads the keys of a file, as [ReadFile] does. It creates a
+// missing file with one key at the first start of a host, and logs that; it refuses a
+// file that ReadFile refuses. A file that is missing later is an error of the function.
+func Open(path string, log *slog.Logger) (func() ([][]byte, error), error) {
+	read := func() ([][]byte, error) { return ReadFile(path) }
+	err := CreateFile(path)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		_, err = read()
+		return read, err
+	case err != nil:
+		return nil, fmt.Errorf("creating a secret key: %w", err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("creating a secret key: %w", err)
-	}
-	return true, nil
+	log.Info("created a secret key: keep a copy of it, apart from backups of the database; the next start, and other nodes on this database, need the same file",
+		"file", path)
+	return read, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -173,28 +174,39 @@ func TestCreateFile_OnlyOneOfManyCreatesTheFile(t *testing.T) {
 	}
 }
 
-func TestEnsure_CreatesMissingFileAndChecksExistingOne(t *testing.T) {
+func TestOpen_CreatesMissingFileAndChecksExistingOne(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "secret.key")
-	if created, err := secretkeys.Ensure(path); err != nil || !created {
-		t.Fatalf("missing file: got created %t, error %v", created, err)
+	var log bytes.Buffer
+	open := func(path string) error {
+		log.Reset()
+		keys, err := secretkeys.Open(path, slog.New(slog.NewTextHandler(&log, nil)))
+		if err == nil {
+			if read, err := keys(); err != nil || len(read) == 0 {
+				t.Errorf("got %d keys, error %v", len(read), err)
+			}
+		}
+		return err
+	}
+	if err := open(path); err != nil || !strings.Contains(log.String(), path) {
+		t.Fatalf("missing file: got error %v, log %q", err, &log)
 	}
 	before, err := os.Stat(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if created, err := secretkeys.Ensure(path); err != nil || created {
-		t.Errorf("existing file: got created %t, error %v", created, err)
+	if err := open(path); err != nil || log.Len() > 0 {
+		t.Errorf("existing file: got error %v, log %q", err, &log)
 	}
 	if after, err := os.Stat(dir); err != nil || !after.ModTime().Equal(before.ModTime()) {
 		t.Errorf("existing file: the folder was written to (%v): it may be read-only", err)
 	}
 	damaged := write(t, "no key\n")
-	if created, err := secretkeys.Ensure(damaged); err == nil || created || !strings.HasPrefix(err.Error(), damaged+":1: ") {
-		t.Errorf("damaged file: got created %t, error %v, want one that names the line", created, err)
+	if err := open(damaged); err == nil || !strings.HasPrefix(err.Error(), damaged+":1: ") {
+		t.Errorf("damaged file: got error %v, want one that names the line", err)
 	}
-	if created, err := secretkeys.Ensure(filepath.Join(dir, "missing", "secret.key")); !errors.Is(err, fs.ErrNotExist) || created {
-		t.Errorf("missing folder: got created %t, error %v", created, err)
+	if err := open(filepath.Join(dir, "missing", "secret.key")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing folder: got error %v", err)
 	}
 }

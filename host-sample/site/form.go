@@ -165,6 +165,9 @@ func (s *site) showAgain(w http.ResponseWriter, r *http.Request, f form, page fo
 		fieldErrors[name] = fieldError.Message
 		if name == "code" && fieldError.Code == personal.FieldErrorMismatch {
 			fieldErrors[name] = s.text(r, "code_mismatch")
+			if page.Enrolment != nil { // which takes no recovery code
+				fieldErrors[name] = s.text(r, "app_code_mismatch")
+			}
 		}
 	}
 	message := x.Message

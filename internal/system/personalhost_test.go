@@ -229,13 +229,13 @@ func TestPersonalhost_FailedOpenLeavesNothing(t *testing.T) {
 			},
 			"a permanent error with the cause",
 		},
-		"secret key of a wrong length": { // which only the plugin notices
+		"secret key of a wrong length": {
 			func(c *personalhost.Config) {
 				c.SecretKeys = func() ([][]byte, error) { return [][]byte{[]byte("hunter2")}, nil }
 			},
 			"",
 			func(err error) bool {
-				return errors.As(err, new(*pluginrpc.PermanentError)) && strings.Contains(err.Error(), "secret key 1 has 7 bytes, not 32") &&
+				return errors.As(err, new(*pluginrpc.PermanentError)) && strings.Contains(err.Error(), "configure: the secret keys cannot be read: key 1 has 7 bytes, not 32") &&
 					!strings.Contains(err.Error(), "hunter2")
 			},
 			"a permanent error with the number of the key, without the key",

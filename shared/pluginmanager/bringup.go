@@ -246,19 +246,21 @@ func (m *Manager) readSecretKeys(ctx context.Context, lenient bool) ([][]byte, e
 		return nil, nil
 	}
 	keys, failure, err := await(ctx, m.config.SecretKeys)
-	if err == nil && failure == nil && slices.ContainsFunc(keys, func(k []byte) bool { return len(k) != secretKeySize }) {
-		failure = fmt.Errorf("a key does not have %d bytes", secretKeySize)
+	for i, key := range keys {
+		if len(key) != secretKeySize && failure == nil {
+			failure = fmt.Errorf("key %d has %d bytes, not %d", i+1, len(key), secretKeySize)
+		}
 	}
 	last := m.lastKeys.Load()
 	switch {
 	case err == nil && failure == nil:
 		return keys, nil
+	case err != nil: // no time is left for the process to start with other keys
+		return nil, fmt.Errorf("reading the secret keys: %w", err)
 	case lenient && last != nil:
 		m.config.Log.Error("the secret keys cannot be read, those read last are used: repair them, another start of the host or a swap needs them",
-			"error", errors.Join(err, failure))
+			"error", failure)
 		return *last, nil
-	case err != nil:
-		return nil, fmt.Errorf("reading the secret keys: %w", err)
 	}
 	return nil, fmt.Errorf("%w: %w", errSecretKeys, &pluginrpc.PermanentError{Reason: failure.Error()})
 }

@@ -30,17 +30,19 @@ var (
 
 // results are the results of a stub, by operation. Other operations have none.
 var results = map[string]any{
-	"Authorize":      personal.SignedIn{Credentials: pair, Profile: profile},
-	"Register":       personal.SignedIn{Credentials: pair, Profile: profile},
-	"Refresh":        pair,
-	"ChangePassword": pair,
-	"Profile":        profile,
-	"UpdateProfile":  profile,
-	"Sessions":       []personal.Session{{ID: "a", Current: true}, {ID: "b"}},
-	"Fields":         []personal.Field{{Name: "town", Type: personal.TypeText}},
-	"Export":         personal.Export{UserID: pair.UserID, Profile: profile},
-	"BeginTwoFactor": personal.TwoFactorSecret{Secret: "A", URI: "otpauth://totp/a"},
-	"User":           personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}},
+	"Authorize":          personal.SignedIn{Credentials: pair, Profile: profile},
+	"Register":           personal.SignedIn{Credentials: pair, Profile: profile},
+	"Refresh":            pair,
+	"ChangePassword":     pair,
+	"Profile":            profile,
+	"UpdateProfile":      profile,
+	"Sessions":           []personal.Session{{ID: "a", Current: true}, {ID: "b"}},
+	"Fields":             []personal.Field{{Name: "town", Type: personal.TypeText}},
+	"Export":             personal.Export{UserID: pair.UserID, Profile: profile},
+	"BeginTwoFactor":     personal.TwoFactorSecret{Secret: "A", URI: "otpauth://totp/a"},
+	"ConfirmTwoFactor":   []string{"A"},
+	"RenewRecoveryCodes": []string{"A"},
+	"User":               personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}},
 }
 
 func fixed(err error) stub {
@@ -367,6 +369,22 @@ func TestOperations_IncompleteResponseIsInternalError(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestOperations_NoRecoveryCodesAreAnInternalError(t *testing.T) {
+	for _, codes := range [][]string{nil, {"A"}} {
+		service := serve(t, stub{handle: func(context.Context, string, any) (any, error) { return codes, nil }}, newFakeHost("1"))
+		want := personal.Code("")
+		if codes == nil {
+			want = personal.CodeInternal
+		}
+		if got, err := service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{}); personal.CodeOf(err) != want || len(got) != len(codes) {
+			t.Errorf("confirming: got %q, %v; want %q", got, err, want)
+		}
+		if got, err := service.RenewRecoveryCodes(t.Context(), personal.RenewRecoveryCodesRequest{}); personal.CodeOf(err) != want || len(got) != len(codes) {
+			t.Errorf("renewing: got %q, %v; want %q", got, err, want)
+		}
 	}
 }
 

@@ -17,6 +17,8 @@ var statuses = map[personal.Code]int{
 	personal.CodeUnauthenticated:      http.StatusUnauthorized,
 	personal.CodeAccountDisabled:      http.StatusForbidden,
 	personal.CodeEmailUnverified:      http.StatusForbidden,
+	personal.CodeProfileIncomplete:    http.StatusForbidden,
+	personal.CodeRefused:              http.StatusForbidden,
 	personal.CodeCodeRequired:         http.StatusUnauthorized,
 	personal.CodeInvalidCode:          http.StatusUnauthorized,
 	personal.CodeNotFound:             http.StatusNotFound,
@@ -51,13 +53,17 @@ type Explanation struct {
 }
 
 // Explain returns the API's response to an error of the service, in the language of
-// the request's [personal.Call]. Like the API it logs the cause of internal and
-// unavailable errors, so explain each error only once.
+// the request's [personal.Call]; the site's own message of a refusal is chosen like
+// [Handler.Labels]. Like the API it logs the cause of internal and unavailable errors, so
+// explain each error only once.
 func (h *Handler) Explain(r *http.Request, err error) Explanation {
 	e := classify(err)
 	h.logFailure(r, e)
 	t := h.texts(r)
 	x := Explanation{Status: statuses[e.Code], Code: e.Code, Message: t.codes[e.Code], RetryAfter: retryAfter(e)}
+	if e.Code == personal.CodeRefused {
+		x.Message = h.locales.labels(r).choose(e.Messages, x.Message)
+	}
 	if len(e.FieldErrors) > 0 {
 		x.Fields = make(map[string]FieldError, len(e.FieldErrors))
 	}

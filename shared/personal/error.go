@@ -21,6 +21,8 @@ const (
 	CodeEmailUnverified      Code = "email_unverified"
 	CodeCodeRequired         Code = "code_required" // of the second factor
 	CodeInvalidCode          Code = "invalid_code"
+	CodeProfileIncomplete    Code = "profile_incomplete"
+	CodeRefused              Code = "refused" // by an [Admission]
 	CodeNotFound             Code = "not_found"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
 	CodeAlreadyExists        Code = "already_exists"
@@ -88,6 +90,7 @@ type Error struct {
 	RetryAfter  time.Duration // for too_many_attempts and unavailable; 0 for other codes
 	RequestID   string        // of the failed call, if the error crossed a process boundary
 	UserID      int64         // the user whose stolen session the call has ended, or failed to end; 0 for none; not shown to visitors
+	Messages    LocalText     // for refused: what visitors read instead of the code's usual message; nil for that; it does not cross a process boundary
 	Cause       error         // for the log; it does not cross a process boundary and is not shown to users
 }
 

@@ -19,6 +19,8 @@ var statuses = map[personal.Code]int{
 	personal.CodeEmailUnverified:      http.StatusForbidden,
 	personal.CodeCodeRequired:         http.StatusUnauthorized,
 	personal.CodeInvalidCode:          http.StatusUnauthorized,
+	personal.CodeProfileIncomplete:    http.StatusForbidden,
+	personal.CodeRefused:              http.StatusForbidden,
 	personal.CodeNotFound:             http.StatusNotFound,
 	personal.CodeMethodNotAllowed:     http.StatusMethodNotAllowed,
 	personal.CodeAlreadyExists:        http.StatusConflict,

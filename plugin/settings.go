@@ -49,8 +49,9 @@ type settings struct {
 		Reserved  []string `toml:"reserved"`
 	} `toml:"login"`
 	Recovery struct {
-		Lifetime duration `toml:"lifetime"`
-		URL      string   `toml:"url"`
+		Lifetime           duration `toml:"lifetime"`
+		InvitationLifetime duration `toml:"invitation_lifetime"`
+		URL                string   `toml:"url"`
 	} `toml:"recovery"`
 	Email struct {
 		URL string `toml:"url"`
@@ -193,6 +194,7 @@ func (s settings) check() error {
 	minSecond("session.grace", s.Session.Grace)
 	require(0 <= s.Session.VerifyCache && time.Duration(s.Session.VerifyCache) <= time.Minute, "session.verify_cache", "must be from 0s to 60s")
 	minSecond("recovery.lifetime", s.Recovery.Lifetime)
+	minSecond("recovery.invitation_lifetime", s.Recovery.InvitationLifetime)
 	between("password.min_length", s.Password.MinLength, 8, 256)
 	for _, err := range []error{password.ValidateWords(s.Password.Words), s.password().Validate()} {
 		if err != nil {
@@ -266,17 +268,18 @@ func validLink(template string) bool {
 // accounts returns the settings of the accounts service.
 func (s settings) accounts() accounts.Settings {
 	return accounts.Settings{
-		SessionIdle:     time.Duration(s.Session.Idle),
-		SessionAbsolute: time.Duration(s.Session.Absolute),
-		SessionGrace:    time.Duration(s.Session.Grace),
-		VerifyCache:     time.Duration(s.Session.VerifyCache),
-		MinPassword:     s.Password.MinLength,
-		PasswordWords:   s.Password.Words,
-		MailLifetime:    time.Duration(s.Recovery.Lifetime),
-		RecoveryURL:     s.Recovery.URL,
-		EmailURL:        s.Email.URL,
-		LoginWithEmail:  s.Login.WithEmail,
-		ReservedLogins:  s.reservedKeys(),
+		SessionIdle:        time.Duration(s.Session.Idle),
+		SessionAbsolute:    time.Duration(s.Session.Absolute),
+		SessionGrace:       time.Duration(s.Session.Grace),
+		VerifyCache:        time.Duration(s.Session.VerifyCache),
+		MinPassword:        s.Password.MinLength,
+		PasswordWords:      s.Password.Words,
+		MailLifetime:       time.Duration(s.Recovery.Lifetime),
+		InvitationLifetime: time.Duration(s.Recovery.InvitationLifetime),
+		RecoveryURL:        s.Recovery.URL,
+		EmailURL:           s.Email.URL,
+		LoginWithEmail:     s.Login.WithEmail,
+		ReservedLogins:     s.reservedKeys(),
 
 		EmailVerification:    s.Registration.EmailVerification,
 		RegistrationURL:      s.Registration.URL,

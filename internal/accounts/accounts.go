@@ -28,18 +28,19 @@ import (
 
 // Settings are the rules an administrator may change.
 type Settings struct {
-	SessionIdle     time.Duration // an unused session expires after this time
-	SessionAbsolute time.Duration // any session expires this long after its sign-in
-	SessionGrace    time.Duration // how long superseded hashes of a session stay valid
-	VerifyCache     time.Duration // how long, at most, a host may rely on a verification
-	MinPassword     int           // characters a new password must have
-	PasswordWords   []string      // words of the site, see [password.Policy]
-	ReservedLogins  []string      // mapped logins (see [LoginKey]) that users may not register
-	MailLifetime    time.Duration // how long a mailed token is valid
-	RecoveryURL     string        // link in recovery mails, with the placeholder {token}; "" for no link
-	EmailURL        string        // link in e-mail confirmations, likewise
-	Mails           *mailtext.Set // texts of mails; nil: the built-in ones
-	LoginWithEmail  bool          // whether an e-mail is accepted as login at sign-in
+	SessionIdle        time.Duration // an unused session expires after this time
+	SessionAbsolute    time.Duration // any session expires this long after its sign-in
+	SessionGrace       time.Duration // how long superseded hashes of a session stay valid
+	VerifyCache        time.Duration // how long, at most, a host may rely on a verification
+	MinPassword        int           // characters a new password must have
+	PasswordWords      []string      // words of the site, see [password.Policy]
+	ReservedLogins     []string      // mapped logins (see [LoginKey]) that users may not register
+	MailLifetime       time.Duration // how long a mailed token is valid
+	InvitationLifetime time.Duration // how long the token of an invitation is valid
+	RecoveryURL        string        // link in recovery mails, with the placeholder {token}; "" for no link
+	EmailURL           string        // link in e-mail confirmations, likewise
+	Mails              *mailtext.Set // texts of mails; nil: the built-in ones
+	LoginWithEmail     bool          // whether an e-mail is accepted as login at sign-in
 
 	EmailVerification    EmailVerification
 	RegistrationURL      string        // link in mails that verify a registration, likewise

@@ -98,6 +98,7 @@ var tables = []string{
 	"personal_accounts", "personal_sessions", "personal_throttle", "personal_jobs", "personal_mail_tokens", "personal_mails",
 	"personal_places", "personal_audit", "personal_hash_formats", "personal_schema",
 	"personal_keys", "personal_sent_mails", "personal_pending_factors", "personal_recovery_codes",
+	"personal_mail_refusals", "personal_fill",
 }
 
 // parts returns the operation of a statement, or "other", and the table that it names

@@ -2,6 +2,7 @@ package personal
 
 import (
 	"context"
+	"net/netip"
 	"time"
 )
 
@@ -65,6 +66,37 @@ type Administration interface {
 	// RemoveTwoFactor switches a user's second factor off and ends every session of the
 	// user. It succeeds for a user without one. Codes: not_found.
 	RemoveTwoFactor(ctx context.Context, id int64) error
+
+	// CreateUser creates a user without a password and returns their id. Required user
+	// fields may be missing; defaults apply to fields that are not set. With Invite the user
+	// gets a mail with a token for [Service.RecoverConfirm], with which they choose a password
+	// and confirm their e-mail. Without it, they set one by [Service.Recover].
+	// Codes: malformed_request, validation_failed, already_exists.
+	CreateUser(ctx context.Context, r CreateUserRequest) (id int64, err error)
+
+	// Explain says what stands between a user and their account, and what helps. It tells
+	// nothing that somebody else typed. Codes: validation_failed.
+	Explain(ctx context.Context, r ExplainRequest) (Explanation, error)
+
+	// LiftLimits lifts the limits of attempts that hold for a user, not those of an
+	// address: at the user's known and recently seen addresses, and at those of the
+	// request. It succeeds if none holds. Codes: validation_failed, not_found.
+	LiftLimits(ctx context.Context, r LiftLimitsRequest) error
+
+	// RehearseFields counts the users whose user fields would violate the given fields. It
+	// changes nothing, and stops after 10 seconds. Codes: validation_failed, with the field
+	// error invalid_format of fields, if the fields are invalid.
+	RehearseFields(ctx context.Context, fields []Field) (FieldsRehearsal, error)
+
+	// FillFields starts a job that gives every user the default of each required field for
+	// which they have no value, in the schema of that revision. It never replaces a value.
+	// The job goes on after a restart, and ends when the host has another revision. It
+	// replaces a job that runs. Codes: validation_failed, with the field error mismatch of
+	// revision, if the host has another revision.
+	FillFields(ctx context.Context, revision string) error
+
+	// FieldsFill returns the progress of the job that FillFields started last.
+	FieldsFill(ctx context.Context) (FieldsFill, error)
 }
 
 // UserState says whether a user may sign in.
@@ -165,4 +197,131 @@ type AuditPage struct {
 type AuditEntry struct {
 	Event
 	Cursor int64 // the position in the log; newer entries have a higher one
+}
+
+// CreateUserRequest has the parameters of [Administration.CreateUser].
+type CreateUserRequest struct {
+	Login  string           // valid as at registration; it may be a reserved one
+	Email  string           // valid as at registration; empty: none
+	Fields map[string]Input // "name" and any user field
+	Invite bool             // sends a mail; Email is required
+	Locale string           // BCP 47; the language of the user's mails; empty: that of the call
+}
+
+// MaxExplainAddresses is how many addresses [ExplainRequest] and [LiftLimitsRequest] may
+// have.
+const MaxExplainAddresses = 10
+
+// ExplainRequest has the parameters of [Administration.Explain]. In FIELDS they are
+// called login and addresses.
+type ExplainRequest struct {
+	Login     string       // a login, an e-mail or an id
+	Addresses []netip.Addr // of the user, besides those that the module knows
+}
+
+// Explanation is what stands between a user and their account.
+type Explanation struct {
+	User     *User     // nil if there is none
+	Verdicts []Verdict // the decisive one first; at least one
+}
+
+// Verdict is one answer to why a user cannot sign in. Only the values that its Reason
+// names are set.
+type Verdict struct {
+	Reason  Reason
+	Action  Action    // what helps; empty: nothing is needed, or nothing but time
+	Limit   string    // the name of the limit
+	Address string    // an address, or for IPv6 a network; empty: everywhere, or unknown
+	Until   time.Time // UTC; zero: it does not end by itself
+	Since   time.Time // UTC; when it happened or began
+	Kind    string    // of a mail
+	Reply   string    // the mail relay's words
+	Count   int
+}
+
+// Reason says why a user cannot sign in, or what else an administrator should know.
+// Readers must tolerate unknown reasons.
+type Reason string
+
+// The reasons.
+const (
+	ReasonNoAccount     Reason = "no_account"        // nobody has the login, e-mail or id
+	ReasonEmailSignIn   Reason = "email_sign_in_off" // they enter their e-mail, with which the site lets nobody sign in
+	ReasonDisabled      Reason = "disabled"          // by an administrator
+	ReasonDeleted       Reason = "deleted"           // by the user; Until: when the account is erased
+	ReasonUnverified    Reason = "unverified"        // they must confirm their e-mail first; Until: when the account is erased
+	ReasonNoPassword    Reason = "no_password"       // created or imported without one
+	ReasonNoEmail       Reason = "no_email"          // no mail can reach them
+	ReasonLimit         Reason = "limit"             // of the account: Limit, Address, Until
+	ReasonAddressLimit  Reason = "address_limit"     // of all users at an address: Limit, Address, Until
+	ReasonMailLimit     Reason = "mail_limit"        // too many mails to their address: Kind, Until
+	ReasonTwoFactor     Reason = "two_factor"        // a code is needed; Count: their recovery codes
+	ReasonTwoFactorKey  Reason = "two_factor_key"    // the secret key of the second factor is missing
+	ReasonMailWaiting   Reason = "mail_waiting"      // Kind, Since, Until: the next attempt, Count: attempts so far
+	ReasonMailRefused   Reason = "mail_refused"      // Kind, Since, Reply
+	ReasonFailed        Reason = "failed"            // wrong passwords or codes: Count, Since: the last one, Address
+	ReasonMissingFields Reason = "missing_fields"    // Count: user fields without a valid value, which the site may ask for
+	ReasonNothing       Reason = "nothing"           // nothing prevents them from signing in
+)
+
+// Action is what helps. Readers must tolerate unknown actions.
+type Action string
+
+// The actions.
+const (
+	ActionCreate          Action = "create"            // [Administration.CreateUser]
+	ActionEnable          Action = "enable"            // [Administration.EnableUser]
+	ActionVerify          Action = "verify"            // [Service.ResendVerification]
+	ActionRecover         Action = "recover"           // [Service.Recover]
+	ActionSetEmail        Action = "set_email"         // [Administration.SetEmail]
+	ActionLiftLimits      Action = "lift_limits"       // [Administration.LiftLimits]
+	ActionRemoveTwoFactor Action = "remove_two_factor" // [Administration.RemoveTwoFactor], once it is certain that the user asks
+	ActionOperator        Action = "operator"          // whoever runs the site must mend its configuration
+)
+
+// LiftLimitsRequest has the parameters of [Administration.LiftLimits]. In FIELDS the
+// addresses are called addresses.
+type LiftLimitsRequest struct {
+	UserID    int64
+	Addresses []netip.Addr // of the user, besides those that the module knows
+}
+
+// MaxRehearsalExamples is how many examples a [FieldsRehearsal] has at most.
+const MaxRehearsalExamples = 5
+
+// FieldsRehearsal is what a schema would find in the users there are.
+type FieldsRehearsal struct {
+	Accounts   int64             // users that were checked
+	Violations int64             // of those, users who lack a required value or have one that is refused
+	Fillable   int64             // of those, users who would violate nothing after the defaults were filled in
+	Complete   bool              // all users were checked; false: there are at least so many
+	Examples   []FieldsViolation // up to MaxRehearsalExamples
+}
+
+// FieldsViolation is a user whose user fields violate a schema.
+type FieldsViolation struct {
+	UserID int64
+	Login  string
+	Fields FieldErrors // by user field
+}
+
+// FillState is the state of a filling job.
+type FillState string
+
+// The states.
+const (
+	FillRunning    FillState = "running"
+	FillDone       FillState = "done"       // all users were checked
+	FillSuperseded FillState = "superseded" // the host has another revision: it ended early
+)
+
+// FieldsFill is the progress of a filling job.
+type FieldsFill struct {
+	Revision string // of the schema; empty: there was no job
+	State    FillState
+	Checked  int64     // users so far
+	Total    int64     // users when it began
+	Filled   int64     // users whose values were filled in
+	Started  time.Time // UTC
+	Ended    time.Time // UTC; zero while it runs
 }

@@ -349,6 +349,7 @@ func TestAdmission_ConcurrentBoundsJudgements(t *testing.T) {
 		if highest.Load() != 2 || refused != 2 || m.judged.Load() != 4 {
 			t.Errorf("got %d judgements at once, %d requests refused, %d passed, want 2, 2, 4", highest.Load(), refused, m.judged.Load())
 		}
+		time.Sleep(personal.MaxJudgement) // a bubble ends with all of its goroutines
 	})
 }
 

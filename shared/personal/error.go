@@ -19,10 +19,10 @@ const (
 	CodeUnauthenticated      Code = "unauthenticated"
 	CodeAccountDisabled      Code = "account_disabled"
 	CodeEmailUnverified      Code = "email_unverified"
-	CodeProfileIncomplete    Code = "profile_incomplete"
-	CodeRefused              Code = "refused"       // by the site's admission
 	CodeCodeRequired         Code = "code_required" // of the second factor
 	CodeInvalidCode          Code = "invalid_code"
+	CodeProfileIncomplete    Code = "profile_incomplete"
+	CodeRefused              Code = "refused" // by an [Admission]
 	CodeNotFound             Code = "not_found"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
 	CodeAlreadyExists        Code = "already_exists"
@@ -87,10 +87,10 @@ func (f FieldErrors) Err() error {
 type Error struct {
 	Code        Code
 	FieldErrors FieldErrors   // nil unless parameters are invalid
-	Messages    LocalText     // for refused: what a visitor reads; nil for the code's own message; it does not cross a process boundary
 	RetryAfter  time.Duration // for too_many_attempts and unavailable; 0 for other codes
 	RequestID   string        // of the failed call, if the error crossed a process boundary
 	UserID      int64         // the user whose stolen session the call has ended, or failed to end; 0 for none; not shown to visitors
+	Messages    LocalText     // for refused: what visitors read instead of the code's usual message; nil for that; it does not cross a process boundary
 	Cause       error         // for the log; it does not cross a process boundary and is not shown to users
 }
 

@@ -113,6 +113,12 @@ const (
 	EventTwoFactorOff     EventType = "two_factor_off"     // by the user or by an administrator
 	EventRecoveryCodes    EventType = "recovery_codes"     // all recovery codes were replaced
 	EventRecoveryCodeUsed EventType = "recovery_code_used" // instead of a code of the second factor
+
+	EventUserCreated   EventType = "user_created"    // this type and the following: by an administrator
+	EventUserInvited   EventType = "user_invited"    // to choose a password
+	EventUserSignedOut EventType = "user_signed_out" // every session was ended
+	EventLimitsLifted  EventType = "limits_lifted"
+	EventFieldsFilled  EventType = "fields_filled" // defaults of user fields are being filled in (UserID is 0)
 )
 
 // Actor says who caused an event.

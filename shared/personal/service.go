@@ -158,6 +158,11 @@ type Profile struct {
 	EmailVerified bool // whether Email was confirmed; always false from a plugin of an older version
 	TwoFactor     bool // whether a second factor is on; likewise
 
+	// Missing are the names of the user fields that the user can set and that have no valid
+	// value although they need one, in the schema's order; always nil from a plugin of an
+	// older version.
+	Missing []string
+
 	// FreshFor is how long a host may rely on a result of [Service.Profile], counted
 	// from the moment of the call. It is 0 if the host must ask again each time, and in
 	// the results of all other operations. Visitors do not see it.

@@ -100,6 +100,10 @@ func isComplete(result any) bool {
 		return r.UserID > 0 && isComplete(r.Profile)
 	case recoveryCodes:
 		return len(r) > 0
+	case createdUser:
+		return r > 0
+	case personal.Explanation:
+		return len(r.Verdicts) > 0
 	case personal.TwoFactorSecret:
 		return r.Secret != "" && r.URI != ""
 	}
@@ -329,6 +333,39 @@ func (c *Client) AuditEntries(ctx context.Context, r personal.AuditEntriesReques
 func (c *Client) RemoveTwoFactor(ctx context.Context, id int64) error {
 	_, err := c.administration.RemoveTwoFactor(ctx, &personalv1.RemoveTwoFactorRequest{Id: id})
 	return err
+}
+
+// CreateUser creates a user without a password.
+func (c *Client) CreateUser(ctx context.Context, r personal.CreateUserRequest) (int64, error) {
+	id, err := result(ctx, createdFromPB)(c.administration.CreateUser(ctx, createUserToPB(r)))
+	return int64(id), err
+}
+
+// Explain says what stands between a user and their account.
+func (c *Client) Explain(ctx context.Context, r personal.ExplainRequest) (personal.Explanation, error) {
+	return result(ctx, explanationFromPB)(c.administration.Explain(ctx, explainToPB(r)))
+}
+
+// LiftLimits lifts the limits that hold for a user.
+func (c *Client) LiftLimits(ctx context.Context, r personal.LiftLimitsRequest) error {
+	_, err := c.administration.LiftLimits(ctx, liftLimitsToPB(r))
+	return err
+}
+
+// RehearseFields counts the users whose user fields would violate the given fields.
+func (c *Client) RehearseFields(ctx context.Context, fields []personal.Field) (personal.FieldsRehearsal, error) {
+	return result(ctx, rehearsalFromPB)(c.administration.RehearseFields(ctx, &personalv1.RehearseFieldsRequest{Fields: convertAll(fields, fieldToPB)}))
+}
+
+// FillFields starts to fill in the defaults of the schema of a revision.
+func (c *Client) FillFields(ctx context.Context, revision string) error {
+	_, err := c.administration.FillFields(ctx, &personalv1.FillFieldsRequest{Revision: revision})
+	return err
+}
+
+// FieldsFill returns the progress of the last filling.
+func (c *Client) FieldsFill(ctx context.Context) (personal.FieldsFill, error) {
+	return result(ctx, fieldsFillFromPB)(c.administration.FieldsFill(ctx, &personalv1.FieldsFillRequest{}))
 }
 
 // hostClient is the host as the plugin sees it.

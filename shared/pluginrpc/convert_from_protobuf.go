@@ -43,6 +43,7 @@ func profileFromPB(r withProfile) personal.Profile {
 	p := r.GetProfile()
 	profile := personal.Profile{
 		Login: p.GetLogin(), Email: p.GetEmail(), EmailVerified: p.GetEmailVerified(), TwoFactor: p.GetTwoFactor(), Fields: convertAll(p.GetFields(), profileFieldFromPB),
+		Missing: p.GetMissing(),
 	}
 	if p != nil {
 		profile.Name, profile.FreshFor = p.Name, p.GetFreshFor().AsDuration()

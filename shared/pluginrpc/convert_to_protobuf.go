@@ -163,7 +163,9 @@ func profileToPB(p personal.Profile) (*personalv1.UserProfile, error) {
 	if err != nil {
 		return nil, err
 	}
-	profile := &personalv1.UserProfile{Login: p.Login, Name: p.Name, Email: p.Email, EmailVerified: p.EmailVerified, TwoFactor: p.TwoFactor, Fields: fields}
+	profile := &personalv1.UserProfile{
+		Login: p.Login, Name: p.Name, Email: p.Email, EmailVerified: p.EmailVerified, TwoFactor: p.TwoFactor, Fields: fields, Missing: p.Missing,
+	}
 	if p.FreshFor > 0 {
 		profile.FreshFor = durationpb.New(p.FreshFor)
 	}

@@ -174,6 +174,30 @@ func (s stub) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) 
 	return call[personal.AuditPage](ctx, s, "AuditEntries", r)
 }
 
+func (s stub) CreateUser(ctx context.Context, r personal.CreateUserRequest) (int64, error) {
+	return call[int64](ctx, s, "CreateUser", r)
+}
+
+func (s stub) Explain(ctx context.Context, r personal.ExplainRequest) (personal.Explanation, error) {
+	return call[personal.Explanation](ctx, s, "Explain", r)
+}
+
+func (s stub) LiftLimits(ctx context.Context, r personal.LiftLimitsRequest) error {
+	return callNoResult(ctx, s, "LiftLimits", r)
+}
+
+func (s stub) RehearseFields(ctx context.Context, fields []personal.Field) (personal.FieldsRehearsal, error) {
+	return call[personal.FieldsRehearsal](ctx, s, "RehearseFields", fields)
+}
+
+func (s stub) FillFields(ctx context.Context, revision string) error {
+	return callNoResult(ctx, s, "FillFields", revision)
+}
+
+func (s stub) FieldsFill(ctx context.Context) (personal.FieldsFill, error) {
+	return call[personal.FieldsFill](ctx, s, "FieldsFill", nil)
+}
+
 // fakeHost returns a schema that a test can change, and counts the calls for it.
 type fakeHost struct {
 	schema atomic.Pointer[personal.Schema]

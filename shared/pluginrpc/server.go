@@ -269,6 +269,34 @@ func (s *administrationServer) AuditEntries(ctx context.Context, in *personalv1.
 	return auditPageToPB(page), err
 }
 
+func (s *administrationServer) CreateUser(ctx context.Context, in *personalv1.CreateUserRequest) (*personalv1.CreateUserResponse, error) {
+	id, err := s.administration().CreateUser(ctx, createUserFromPB(in))
+	return &personalv1.CreateUserResponse{Id: id}, err
+}
+
+func (s *administrationServer) Explain(ctx context.Context, in *personalv1.ExplainRequest) (*personalv1.ExplainResponse, error) {
+	explanation, err := s.administration().Explain(ctx, explainFromPB(in))
+	return explanationToPB(explanation), err
+}
+
+func (s *administrationServer) LiftLimits(ctx context.Context, in *personalv1.LiftLimitsRequest) (*personalv1.LiftLimitsResponse, error) {
+	return &personalv1.LiftLimitsResponse{}, s.administration().LiftLimits(ctx, liftLimitsFromPB(in))
+}
+
+func (s *administrationServer) RehearseFields(ctx context.Context, in *personalv1.RehearseFieldsRequest) (*personalv1.RehearseFieldsResponse, error) {
+	rehearsal, err := s.administration().RehearseFields(ctx, convertAll(in.GetFields(), fieldFromPB))
+	return rehearsalToPB(rehearsal), err
+}
+
+func (s *administrationServer) FillFields(ctx context.Context, in *personalv1.FillFieldsRequest) (*personalv1.FillFieldsResponse, error) {
+	return &personalv1.FillFieldsResponse{}, s.administration().FillFields(ctx, in.GetRevision())
+}
+
+func (s *administrationServer) FieldsFill(ctx context.Context, _ *personalv1.FieldsFillRequest) (*personalv1.FieldsFillResponse, error) {
+	fill, err := s.administration().FieldsFill(ctx)
+	return fieldsFillToPB(fill), err
+}
+
 // lifecycleServer lets the host drive the module of a process.
 type lifecycleServer struct {
 	personalv1.UnimplementedLifecycleServiceServer

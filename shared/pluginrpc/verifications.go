@@ -309,7 +309,9 @@ func (m *verifications) notice(request, response any, err error) {
 		*personalv1.RegisterRequest, *personalv1.RecoverRequest, *personalv1.ChangeEmailRequest,
 		*personalv1.ResendVerificationRequest, *personalv1.ExportRequest,
 		*personalv1.BeginTwoFactorRequest, *personalv1.RenewRecoveryCodesRequest,
-		*personalv1.FindUsersRequest, *personalv1.UserRequest, *personalv1.UserSessionsRequest, *personalv1.AuditEntriesRequest:
+		*personalv1.FindUsersRequest, *personalv1.UserRequest, *personalv1.UserSessionsRequest, *personalv1.AuditEntriesRequest,
+		*personalv1.CreateUserRequest, *personalv1.ExplainRequest, *personalv1.LiftLimitsRequest,
+		*personalv1.RehearseFieldsRequest, *personalv1.FillFieldsRequest, *personalv1.FieldsFillRequest:
 		// They change nothing that a verification depends on.
 	case *personalv1.RefreshRequest:
 		// The superseded hash stays valid for the grace period, which no FreshFor exceeds.

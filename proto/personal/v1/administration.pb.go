@@ -1342,6 +1342,858 @@ func (*RemoveTwoFactorResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_administration_proto_rawDescGZIP(), []int{23}
 }
 
+// CreateUserRequest describes the user to create.
+type CreateUserRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Login string                 `protobuf:"bytes,1,opt,name=login,proto3" json:"login,omitempty"`
+	// Empty for none.
+	Email string `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
+	// "name" and user fields.
+	Fields map[string]*Input `protobuf:"bytes,3,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Whether the user gets a mail with a link to choose a password. It needs an e-mail.
+	Invite bool `protobuf:"varint,4,opt,name=invite,proto3" json:"invite,omitempty"`
+	// BCP 47; the language of the user's mails; empty for that of the call.
+	Locale        string `protobuf:"bytes,5,opt,name=locale,proto3" json:"locale,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateUserRequest) Reset() {
+	*x = CreateUserRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateUserRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateUserRequest) ProtoMessage() {}
+
+func (x *CreateUserRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateUserRequest.ProtoReflect.Descriptor instead.
+func (*CreateUserRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *CreateUserRequest) GetLogin() string {
+	if x != nil {
+		return x.Login
+	}
+	return ""
+}
+
+func (x *CreateUserRequest) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *CreateUserRequest) GetFields() map[string]*Input {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *CreateUserRequest) GetInvite() bool {
+	if x != nil {
+		return x.Invite
+	}
+	return false
+}
+
+func (x *CreateUserRequest) GetLocale() string {
+	if x != nil {
+		return x.Locale
+	}
+	return ""
+}
+
+// CreateUserResponse names the new user.
+type CreateUserResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateUserResponse) Reset() {
+	*x = CreateUserResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateUserResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateUserResponse) ProtoMessage() {}
+
+func (x *CreateUserResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateUserResponse.ProtoReflect.Descriptor instead.
+func (*CreateUserResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *CreateUserResponse) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+// ExplainRequest names a user as they sign in.
+type ExplainRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A login, an e-mail address or an id.
+	Login string `protobuf:"bytes,1,opt,name=login,proto3" json:"login,omitempty"`
+	// Addresses of the user, besides those that the plugin knows, at most 10.
+	Addresses     []string `protobuf:"bytes,2,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainRequest) Reset() {
+	*x = ExplainRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainRequest) ProtoMessage() {}
+
+func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
+func (*ExplainRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ExplainRequest) GetLogin() string {
+	if x != nil {
+		return x.Login
+	}
+	return ""
+}
+
+func (x *ExplainRequest) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+// ExplainResponse says what stands between a user and their account.
+type ExplainResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absent if there is no such user.
+	User *User `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
+	// The decisive one first.
+	Verdicts      []*Verdict `protobuf:"bytes,2,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainResponse) Reset() {
+	*x = ExplainResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainResponse) ProtoMessage() {}
+
+func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
+func (*ExplainResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ExplainResponse) GetUser() *User {
+	if x != nil {
+		return x.User
+	}
+	return nil
+}
+
+func (x *ExplainResponse) GetVerdicts() []*Verdict {
+	if x != nil {
+		return x.Verdicts
+	}
+	return nil
+}
+
+// Verdict is one answer to why a user cannot sign in.
+type Verdict struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Reason string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What helps; empty for nothing.
+	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
+	// The name of the limit that holds.
+	Limit string `protobuf:"bytes,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Where the limit holds, or where a failure came from; empty for everywhere or unknown.
+	Address string `protobuf:"bytes,4,opt,name=address,proto3" json:"address,omitempty"`
+	// Until when it holds; absent if it does not end by itself.
+	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
+	// When it happened or began.
+	Since *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	// The kind of a mail.
+	Kind string `protobuf:"bytes,7,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The mail relay's words.
+	Reply string `protobuf:"bytes,8,opt,name=reply,proto3" json:"reply,omitempty"`
+	// How many there are.
+	Count         int64 `protobuf:"varint,9,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Verdict) Reset() {
+	*x = Verdict{}
+	mi := &file_personal_v1_administration_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Verdict) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Verdict) ProtoMessage() {}
+
+func (x *Verdict) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Verdict.ProtoReflect.Descriptor instead.
+func (*Verdict) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *Verdict) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Verdict) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *Verdict) GetLimit() string {
+	if x != nil {
+		return x.Limit
+	}
+	return ""
+}
+
+func (x *Verdict) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Verdict) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *Verdict) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Verdict) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Verdict) GetReply() string {
+	if x != nil {
+		return x.Reply
+	}
+	return ""
+}
+
+func (x *Verdict) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+// LiftLimitsRequest names a user.
+type LiftLimitsRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	UserId int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Addresses of the user, besides those that the plugin knows, at most 10.
+	Addresses     []string `protobuf:"bytes,2,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LiftLimitsRequest) Reset() {
+	*x = LiftLimitsRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LiftLimitsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LiftLimitsRequest) ProtoMessage() {}
+
+func (x *LiftLimitsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LiftLimitsRequest.ProtoReflect.Descriptor instead.
+func (*LiftLimitsRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *LiftLimitsRequest) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+func (x *LiftLimitsRequest) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+// LiftLimitsResponse means that no limit of the user holds at their addresses.
+type LiftLimitsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LiftLimitsResponse) Reset() {
+	*x = LiftLimitsResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LiftLimitsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LiftLimitsResponse) ProtoMessage() {}
+
+func (x *LiftLimitsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LiftLimitsResponse.ProtoReflect.Descriptor instead.
+func (*LiftLimitsResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{30}
+}
+
+// RehearseFieldsRequest is a schema that the host has not put into force.
+type RehearseFieldsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fields        []*Field               `protobuf:"bytes,1,rep,name=fields,proto3" json:"fields,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RehearseFieldsRequest) Reset() {
+	*x = RehearseFieldsRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RehearseFieldsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RehearseFieldsRequest) ProtoMessage() {}
+
+func (x *RehearseFieldsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RehearseFieldsRequest.ProtoReflect.Descriptor instead.
+func (*RehearseFieldsRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *RehearseFieldsRequest) GetFields() []*Field {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+// RehearseFieldsResponse says what the schema would find.
+type RehearseFieldsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The number of users that were checked.
+	Accounts int64 `protobuf:"varint,1,opt,name=accounts,proto3" json:"accounts,omitempty"`
+	// Of these, the users who lack a value or have one that the schema refuses.
+	Violations int64 `protobuf:"varint,2,opt,name=violations,proto3" json:"violations,omitempty"`
+	// Of these, the users who would violate nothing after the defaults were filled in.
+	Fillable int64 `protobuf:"varint,3,opt,name=fillable,proto3" json:"fillable,omitempty"`
+	// Whether all users were checked; if not, there are at least so many.
+	Complete bool `protobuf:"varint,4,opt,name=complete,proto3" json:"complete,omitempty"`
+	// Five at most.
+	Examples      []*FieldsViolation `protobuf:"bytes,5,rep,name=examples,proto3" json:"examples,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RehearseFieldsResponse) Reset() {
+	*x = RehearseFieldsResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RehearseFieldsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RehearseFieldsResponse) ProtoMessage() {}
+
+func (x *RehearseFieldsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RehearseFieldsResponse.ProtoReflect.Descriptor instead.
+func (*RehearseFieldsResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *RehearseFieldsResponse) GetAccounts() int64 {
+	if x != nil {
+		return x.Accounts
+	}
+	return 0
+}
+
+func (x *RehearseFieldsResponse) GetViolations() int64 {
+	if x != nil {
+		return x.Violations
+	}
+	return 0
+}
+
+func (x *RehearseFieldsResponse) GetFillable() int64 {
+	if x != nil {
+		return x.Fillable
+	}
+	return 0
+}
+
+func (x *RehearseFieldsResponse) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+func (x *RehearseFieldsResponse) GetExamples() []*FieldsViolation {
+	if x != nil {
+		return x.Examples
+	}
+	return nil
+}
+
+// FieldsViolation is a user whose values a schema refuses.
+type FieldsViolation struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	UserId int64                  `protobuf:"varint,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	Login  string                 `protobuf:"bytes,2,opt,name=login,proto3" json:"login,omitempty"`
+	// Field name -> code.
+	Fields        map[string]string `protobuf:"bytes,3,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FieldsViolation) Reset() {
+	*x = FieldsViolation{}
+	mi := &file_personal_v1_administration_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FieldsViolation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FieldsViolation) ProtoMessage() {}
+
+func (x *FieldsViolation) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FieldsViolation.ProtoReflect.Descriptor instead.
+func (*FieldsViolation) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *FieldsViolation) GetUserId() int64 {
+	if x != nil {
+		return x.UserId
+	}
+	return 0
+}
+
+func (x *FieldsViolation) GetLogin() string {
+	if x != nil {
+		return x.Login
+	}
+	return ""
+}
+
+func (x *FieldsViolation) GetFields() map[string]string {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+// FillFieldsRequest starts a filling.
+type FillFieldsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the schema whose defaults are filled in. The filling ends when the host has another one.
+	Revision      string `protobuf:"bytes,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FillFieldsRequest) Reset() {
+	*x = FillFieldsRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FillFieldsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FillFieldsRequest) ProtoMessage() {}
+
+func (x *FillFieldsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FillFieldsRequest.ProtoReflect.Descriptor instead.
+func (*FillFieldsRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *FillFieldsRequest) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+// FillFieldsResponse means that the filling goes on in the background.
+type FillFieldsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FillFieldsResponse) Reset() {
+	*x = FillFieldsResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FillFieldsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FillFieldsResponse) ProtoMessage() {}
+
+func (x *FillFieldsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FillFieldsResponse.ProtoReflect.Descriptor instead.
+func (*FillFieldsResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{35}
+}
+
+// FieldsFillRequest requests the progress of the last filling.
+type FieldsFillRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FieldsFillRequest) Reset() {
+	*x = FieldsFillRequest{}
+	mi := &file_personal_v1_administration_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FieldsFillRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FieldsFillRequest) ProtoMessage() {}
+
+func (x *FieldsFillRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FieldsFillRequest.ProtoReflect.Descriptor instead.
+func (*FieldsFillRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{36}
+}
+
+// FieldsFillResponse is the progress of the last filling.
+type FieldsFillResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty if there was none.
+	Revision string `protobuf:"bytes,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// "running", "done" or "superseded".
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// The number of users that were checked.
+	Checked int64 `protobuf:"varint,3,opt,name=checked,proto3" json:"checked,omitempty"`
+	// The number of users when it began.
+	Total int64 `protobuf:"varint,4,opt,name=total,proto3" json:"total,omitempty"`
+	// The number of users whose values were filled in.
+	Filled  int64                  `protobuf:"varint,5,opt,name=filled,proto3" json:"filled,omitempty"`
+	Started *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=started,proto3" json:"started,omitempty"`
+	// Absent while it runs.
+	Ended         *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=ended,proto3" json:"ended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FieldsFillResponse) Reset() {
+	*x = FieldsFillResponse{}
+	mi := &file_personal_v1_administration_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FieldsFillResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FieldsFillResponse) ProtoMessage() {}
+
+func (x *FieldsFillResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_administration_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FieldsFillResponse.ProtoReflect.Descriptor instead.
+func (*FieldsFillResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_administration_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *FieldsFillResponse) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+func (x *FieldsFillResponse) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *FieldsFillResponse) GetChecked() int64 {
+	if x != nil {
+		return x.Checked
+	}
+	return 0
+}
+
+func (x *FieldsFillResponse) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *FieldsFillResponse) GetFilled() int64 {
+	if x != nil {
+		return x.Filled
+	}
+	return 0
+}
+
+func (x *FieldsFillResponse) GetStarted() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Started
+	}
+	return nil
+}
+
+func (x *FieldsFillResponse) GetEnded() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
 var File_personal_v1_administration_proto protoreflect.FileDescriptor
 
 const file_personal_v1_administration_proto_rawDesc = "" +
@@ -1429,7 +2281,68 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"actor_name\x18\t \x01(\tR\tactorName\"(\n" +
 	"\x16RemoveTwoFactorRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\x19\n" +
-	"\x17RemoveTwoFactorResponse2\x8e\a\n" +
+	"\x17RemoveTwoFactorResponse\"\x82\x02\n" +
+	"\x11CreateUserRequest\x12\x14\n" +
+	"\x05login\x18\x01 \x01(\tR\x05login\x12\x14\n" +
+	"\x05email\x18\x02 \x01(\tR\x05email\x12B\n" +
+	"\x06fields\x18\x03 \x03(\v2*.personal.v1.CreateUserRequest.FieldsEntryR\x06fields\x12\x16\n" +
+	"\x06invite\x18\x04 \x01(\bR\x06invite\x12\x16\n" +
+	"\x06locale\x18\x05 \x01(\tR\x06locale\x1aM\n" +
+	"\vFieldsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12(\n" +
+	"\x05value\x18\x02 \x01(\v2\x12.personal.v1.InputR\x05value:\x028\x01\"$\n" +
+	"\x12CreateUserResponse\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"D\n" +
+	"\x0eExplainRequest\x12\x14\n" +
+	"\x05login\x18\x01 \x01(\tR\x05login\x12\x1c\n" +
+	"\taddresses\x18\x02 \x03(\tR\taddresses\"j\n" +
+	"\x0fExplainResponse\x12%\n" +
+	"\x04user\x18\x01 \x01(\v2\x11.personal.v1.UserR\x04user\x120\n" +
+	"\bverdicts\x18\x02 \x03(\v2\x14.personal.v1.VerdictR\bverdicts\"\x8d\x02\n" +
+	"\aVerdict\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\tR\x05limit\x12\x18\n" +
+	"\aaddress\x18\x04 \x01(\tR\aaddress\x120\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x120\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
+	"\x04kind\x18\a \x01(\tR\x04kind\x12\x14\n" +
+	"\x05reply\x18\b \x01(\tR\x05reply\x12\x14\n" +
+	"\x05count\x18\t \x01(\x03R\x05count\"J\n" +
+	"\x11LiftLimitsRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x1c\n" +
+	"\taddresses\x18\x02 \x03(\tR\taddresses\"\x14\n" +
+	"\x12LiftLimitsResponse\"C\n" +
+	"\x15RehearseFieldsRequest\x12*\n" +
+	"\x06fields\x18\x01 \x03(\v2\x12.personal.v1.FieldR\x06fields\"\xc6\x01\n" +
+	"\x16RehearseFieldsResponse\x12\x1a\n" +
+	"\baccounts\x18\x01 \x01(\x03R\baccounts\x12\x1e\n" +
+	"\n" +
+	"violations\x18\x02 \x01(\x03R\n" +
+	"violations\x12\x1a\n" +
+	"\bfillable\x18\x03 \x01(\x03R\bfillable\x12\x1a\n" +
+	"\bcomplete\x18\x04 \x01(\bR\bcomplete\x128\n" +
+	"\bexamples\x18\x05 \x03(\v2\x1c.personal.v1.FieldsViolationR\bexamples\"\xbd\x01\n" +
+	"\x0fFieldsViolation\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x14\n" +
+	"\x05login\x18\x02 \x01(\tR\x05login\x12@\n" +
+	"\x06fields\x18\x03 \x03(\v2(.personal.v1.FieldsViolation.FieldsEntryR\x06fields\x1a9\n" +
+	"\vFieldsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"/\n" +
+	"\x11FillFieldsRequest\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\tR\brevision\"\x14\n" +
+	"\x12FillFieldsResponse\"\x13\n" +
+	"\x11FieldsFillRequest\"\xf6\x01\n" +
+	"\x12FieldsFillResponse\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\tR\brevision\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
+	"\achecked\x18\x03 \x01(\x03R\achecked\x12\x14\n" +
+	"\x05total\x18\x04 \x01(\x03R\x05total\x12\x16\n" +
+	"\x06filled\x18\x05 \x01(\x03R\x06filled\x124\n" +
+	"\astarted\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +
+	"\x05ended\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05ended2\xeb\n" +
+	"\n" +
 	"\x15AdministrationService\x12J\n" +
 	"\tFindUsers\x12\x1d.personal.v1.FindUsersRequest\x1a\x1e.personal.v1.FindUsersResponse\x12;\n" +
 	"\x04User\x12\x18.personal.v1.UserRequest\x1a\x19.personal.v1.UserResponse\x12M\n" +
@@ -1444,7 +2357,17 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\n" +
 	"DeleteUser\x12\x1e.personal.v1.DeleteUserRequest\x1a\x1f.personal.v1.DeleteUserResponse\x12S\n" +
 	"\fAuditEntries\x12 .personal.v1.AuditEntriesRequest\x1a!.personal.v1.AuditEntriesResponse\x12\\\n" +
-	"\x0fRemoveTwoFactor\x12#.personal.v1.RemoveTwoFactorRequest\x1a$.personal.v1.RemoveTwoFactorResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"\x0fRemoveTwoFactor\x12#.personal.v1.RemoveTwoFactorRequest\x1a$.personal.v1.RemoveTwoFactorResponse\x12M\n" +
+	"\n" +
+	"CreateUser\x12\x1e.personal.v1.CreateUserRequest\x1a\x1f.personal.v1.CreateUserResponse\x12D\n" +
+	"\aExplain\x12\x1b.personal.v1.ExplainRequest\x1a\x1c.personal.v1.ExplainResponse\x12M\n" +
+	"\n" +
+	"LiftLimits\x12\x1e.personal.v1.LiftLimitsRequest\x1a\x1f.personal.v1.LiftLimitsResponse\x12Y\n" +
+	"\x0eRehearseFields\x12\".personal.v1.RehearseFieldsRequest\x1a#.personal.v1.RehearseFieldsResponse\x12M\n" +
+	"\n" +
+	"FillFields\x12\x1e.personal.v1.FillFieldsRequest\x1a\x1f.personal.v1.FillFieldsResponse\x12M\n" +
+	"\n" +
+	"FieldsFill\x12\x1e.personal.v1.FieldsFillRequest\x1a\x1f.personal.v1.FieldsFillResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_administration_proto_rawDescOnce sync.Once
@@ -1458,7 +2381,7 @@ func file_personal_v1_administration_proto_rawDescGZIP() []byte {
 	return file_personal_v1_administration_proto_rawDescData
 }
 
-var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_personal_v1_administration_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_personal_v1_administration_proto_goTypes = []any{
 	(*User)(nil),                    // 0: personal.v1.User
 	(*FindUsersRequest)(nil),        // 1: personal.v1.FindUsersRequest
@@ -1484,54 +2407,94 @@ var file_personal_v1_administration_proto_goTypes = []any{
 	(*AuditEntry)(nil),              // 21: personal.v1.AuditEntry
 	(*RemoveTwoFactorRequest)(nil),  // 22: personal.v1.RemoveTwoFactorRequest
 	(*RemoveTwoFactorResponse)(nil), // 23: personal.v1.RemoveTwoFactorResponse
-	nil,                             // 24: personal.v1.UpdateUserRequest.FieldsEntry
-	(*timestamppb.Timestamp)(nil),   // 25: google.protobuf.Timestamp
-	(*ProfileField)(nil),            // 26: personal.v1.ProfileField
-	(*Session)(nil),                 // 27: personal.v1.Session
-	(*Input)(nil),                   // 28: personal.v1.Input
+	(*CreateUserRequest)(nil),       // 24: personal.v1.CreateUserRequest
+	(*CreateUserResponse)(nil),      // 25: personal.v1.CreateUserResponse
+	(*ExplainRequest)(nil),          // 26: personal.v1.ExplainRequest
+	(*ExplainResponse)(nil),         // 27: personal.v1.ExplainResponse
+	(*Verdict)(nil),                 // 28: personal.v1.Verdict
+	(*LiftLimitsRequest)(nil),       // 29: personal.v1.LiftLimitsRequest
+	(*LiftLimitsResponse)(nil),      // 30: personal.v1.LiftLimitsResponse
+	(*RehearseFieldsRequest)(nil),   // 31: personal.v1.RehearseFieldsRequest
+	(*RehearseFieldsResponse)(nil),  // 32: personal.v1.RehearseFieldsResponse
+	(*FieldsViolation)(nil),         // 33: personal.v1.FieldsViolation
+	(*FillFieldsRequest)(nil),       // 34: personal.v1.FillFieldsRequest
+	(*FillFieldsResponse)(nil),      // 35: personal.v1.FillFieldsResponse
+	(*FieldsFillRequest)(nil),       // 36: personal.v1.FieldsFillRequest
+	(*FieldsFillResponse)(nil),      // 37: personal.v1.FieldsFillResponse
+	nil,                             // 38: personal.v1.UpdateUserRequest.FieldsEntry
+	nil,                             // 39: personal.v1.CreateUserRequest.FieldsEntry
+	nil,                             // 40: personal.v1.FieldsViolation.FieldsEntry
+	(*timestamppb.Timestamp)(nil),   // 41: google.protobuf.Timestamp
+	(*ProfileField)(nil),            // 42: personal.v1.ProfileField
+	(*Session)(nil),                 // 43: personal.v1.Session
+	(*Field)(nil),                   // 44: personal.v1.Field
+	(*Input)(nil),                   // 45: personal.v1.Input
 }
 var file_personal_v1_administration_proto_depIdxs = []int32{
-	25, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
-	25, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
-	25, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
-	25, // 3: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
+	41, // 0: personal.v1.User.created:type_name -> google.protobuf.Timestamp
+	41, // 1: personal.v1.User.updated:type_name -> google.protobuf.Timestamp
+	41, // 2: personal.v1.User.last_seen:type_name -> google.protobuf.Timestamp
+	41, // 3: personal.v1.User.erase_at:type_name -> google.protobuf.Timestamp
 	0,  // 4: personal.v1.FindUsersResponse.users:type_name -> personal.v1.User
 	0,  // 5: personal.v1.UserResponse.user:type_name -> personal.v1.User
-	26, // 6: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
-	24, // 7: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
-	27, // 8: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
-	25, // 9: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
-	25, // 10: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
+	42, // 6: personal.v1.UserResponse.fields:type_name -> personal.v1.ProfileField
+	38, // 7: personal.v1.UpdateUserRequest.fields:type_name -> personal.v1.UpdateUserRequest.FieldsEntry
+	43, // 8: personal.v1.UserSessionsResponse.sessions:type_name -> personal.v1.Session
+	41, // 9: personal.v1.AuditEntriesRequest.since:type_name -> google.protobuf.Timestamp
+	41, // 10: personal.v1.AuditEntriesRequest.until:type_name -> google.protobuf.Timestamp
 	21, // 11: personal.v1.AuditEntriesResponse.entries:type_name -> personal.v1.AuditEntry
-	25, // 12: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	28, // 13: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	1,  // 14: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
-	3,  // 15: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
-	5,  // 16: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
-	7,  // 17: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
-	9,  // 18: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
-	11, // 19: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
-	13, // 20: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
-	15, // 21: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
-	17, // 22: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
-	19, // 23: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
-	22, // 24: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
-	2,  // 25: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
-	4,  // 26: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
-	6,  // 27: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
-	8,  // 28: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
-	10, // 29: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
-	12, // 30: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
-	14, // 31: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
-	16, // 32: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
-	18, // 33: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
-	20, // 34: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
-	23, // 35: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
-	25, // [25:36] is the sub-list for method output_type
-	14, // [14:25] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	41, // 12: personal.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	39, // 13: personal.v1.CreateUserRequest.fields:type_name -> personal.v1.CreateUserRequest.FieldsEntry
+	0,  // 14: personal.v1.ExplainResponse.user:type_name -> personal.v1.User
+	28, // 15: personal.v1.ExplainResponse.verdicts:type_name -> personal.v1.Verdict
+	41, // 16: personal.v1.Verdict.until:type_name -> google.protobuf.Timestamp
+	41, // 17: personal.v1.Verdict.since:type_name -> google.protobuf.Timestamp
+	44, // 18: personal.v1.RehearseFieldsRequest.fields:type_name -> personal.v1.Field
+	33, // 19: personal.v1.RehearseFieldsResponse.examples:type_name -> personal.v1.FieldsViolation
+	40, // 20: personal.v1.FieldsViolation.fields:type_name -> personal.v1.FieldsViolation.FieldsEntry
+	41, // 21: personal.v1.FieldsFillResponse.started:type_name -> google.protobuf.Timestamp
+	41, // 22: personal.v1.FieldsFillResponse.ended:type_name -> google.protobuf.Timestamp
+	45, // 23: personal.v1.UpdateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	45, // 24: personal.v1.CreateUserRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	1,  // 25: personal.v1.AdministrationService.FindUsers:input_type -> personal.v1.FindUsersRequest
+	3,  // 26: personal.v1.AdministrationService.User:input_type -> personal.v1.UserRequest
+	5,  // 27: personal.v1.AdministrationService.UpdateUser:input_type -> personal.v1.UpdateUserRequest
+	7,  // 28: personal.v1.AdministrationService.SetEmail:input_type -> personal.v1.SetEmailRequest
+	9,  // 29: personal.v1.AdministrationService.DisableUser:input_type -> personal.v1.DisableUserRequest
+	11, // 30: personal.v1.AdministrationService.EnableUser:input_type -> personal.v1.EnableUserRequest
+	13, // 31: personal.v1.AdministrationService.UserSessions:input_type -> personal.v1.UserSessionsRequest
+	15, // 32: personal.v1.AdministrationService.EndUserSessions:input_type -> personal.v1.EndUserSessionsRequest
+	17, // 33: personal.v1.AdministrationService.DeleteUser:input_type -> personal.v1.DeleteUserRequest
+	19, // 34: personal.v1.AdministrationService.AuditEntries:input_type -> personal.v1.AuditEntriesRequest
+	22, // 35: personal.v1.AdministrationService.RemoveTwoFactor:input_type -> personal.v1.RemoveTwoFactorRequest
+	24, // 36: personal.v1.AdministrationService.CreateUser:input_type -> personal.v1.CreateUserRequest
+	26, // 37: personal.v1.AdministrationService.Explain:input_type -> personal.v1.ExplainRequest
+	29, // 38: personal.v1.AdministrationService.LiftLimits:input_type -> personal.v1.LiftLimitsRequest
+	31, // 39: personal.v1.AdministrationService.RehearseFields:input_type -> personal.v1.RehearseFieldsRequest
+	34, // 40: personal.v1.AdministrationService.FillFields:input_type -> personal.v1.FillFieldsRequest
+	36, // 41: personal.v1.AdministrationService.FieldsFill:input_type -> personal.v1.FieldsFillRequest
+	2,  // 42: personal.v1.AdministrationService.FindUsers:output_type -> personal.v1.FindUsersResponse
+	4,  // 43: personal.v1.AdministrationService.User:output_type -> personal.v1.UserResponse
+	6,  // 44: personal.v1.AdministrationService.UpdateUser:output_type -> personal.v1.UpdateUserResponse
+	8,  // 45: personal.v1.AdministrationService.SetEmail:output_type -> personal.v1.SetEmailResponse
+	10, // 46: personal.v1.AdministrationService.DisableUser:output_type -> personal.v1.DisableUserResponse
+	12, // 47: personal.v1.AdministrationService.EnableUser:output_type -> personal.v1.EnableUserResponse
+	14, // 48: personal.v1.AdministrationService.UserSessions:output_type -> personal.v1.UserSessionsResponse
+	16, // 49: personal.v1.AdministrationService.EndUserSessions:output_type -> personal.v1.EndUserSessionsResponse
+	18, // 50: personal.v1.AdministrationService.DeleteUser:output_type -> personal.v1.DeleteUserResponse
+	20, // 51: personal.v1.AdministrationService.AuditEntries:output_type -> personal.v1.AuditEntriesResponse
+	23, // 52: personal.v1.AdministrationService.RemoveTwoFactor:output_type -> personal.v1.RemoveTwoFactorResponse
+	25, // 53: personal.v1.AdministrationService.CreateUser:output_type -> personal.v1.CreateUserResponse
+	27, // 54: personal.v1.AdministrationService.Explain:output_type -> personal.v1.ExplainResponse
+	30, // 55: personal.v1.AdministrationService.LiftLimits:output_type -> personal.v1.LiftLimitsResponse
+	32, // 56: personal.v1.AdministrationService.RehearseFields:output_type -> personal.v1.RehearseFieldsResponse
+	35, // 57: personal.v1.AdministrationService.FillFields:output_type -> personal.v1.FillFieldsResponse
+	37, // 58: personal.v1.AdministrationService.FieldsFill:output_type -> personal.v1.FieldsFillResponse
+	42, // [42:59] is the sub-list for method output_type
+	25, // [25:42] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_administration_proto_init() }
@@ -1548,7 +2511,7 @@ func file_personal_v1_administration_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_administration_proto_rawDesc), len(file_personal_v1_administration_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -30,6 +30,12 @@ const (
 	AdministrationService_DeleteUser_FullMethodName      = "/personal.v1.AdministrationService/DeleteUser"
 	AdministrationService_AuditEntries_FullMethodName    = "/personal.v1.AdministrationService/AuditEntries"
 	AdministrationService_RemoveTwoFactor_FullMethodName = "/personal.v1.AdministrationService/RemoveTwoFactor"
+	AdministrationService_CreateUser_FullMethodName      = "/personal.v1.AdministrationService/CreateUser"
+	AdministrationService_Explain_FullMethodName         = "/personal.v1.AdministrationService/Explain"
+	AdministrationService_LiftLimits_FullMethodName      = "/personal.v1.AdministrationService/LiftLimits"
+	AdministrationService_RehearseFields_FullMethodName  = "/personal.v1.AdministrationService/RehearseFields"
+	AdministrationService_FillFields_FullMethodName      = "/personal.v1.AdministrationService/FillFields"
+	AdministrationService_FieldsFill_FullMethodName      = "/personal.v1.AdministrationService/FieldsFill"
 )
 
 // AdministrationServiceClient is the client API for AdministrationService service.
@@ -63,6 +69,18 @@ type AdministrationServiceClient interface {
 	AuditEntries(ctx context.Context, in *AuditEntriesRequest, opts ...grpc.CallOption) (*AuditEntriesResponse, error)
 	// RemoveTwoFactor switches a user's second factor off.
 	RemoveTwoFactor(ctx context.Context, in *RemoveTwoFactorRequest, opts ...grpc.CallOption) (*RemoveTwoFactorResponse, error)
+	// CreateUser creates a user without a password.
+	CreateUser(ctx context.Context, in *CreateUserRequest, opts ...grpc.CallOption) (*CreateUserResponse, error)
+	// Explain says why a user cannot sign in, and what helps.
+	Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error)
+	// LiftLimits lifts the limits that hold for a user.
+	LiftLimits(ctx context.Context, in *LiftLimitsRequest, opts ...grpc.CallOption) (*LiftLimitsResponse, error)
+	// RehearseFields counts the users whose values a schema would refuse.
+	RehearseFields(ctx context.Context, in *RehearseFieldsRequest, opts ...grpc.CallOption) (*RehearseFieldsResponse, error)
+	// FillFields starts to fill missing values with the defaults of the host's schema.
+	FillFields(ctx context.Context, in *FillFieldsRequest, opts ...grpc.CallOption) (*FillFieldsResponse, error)
+	// FieldsFill returns the progress of the last filling.
+	FieldsFill(ctx context.Context, in *FieldsFillRequest, opts ...grpc.CallOption) (*FieldsFillResponse, error)
 }
 
 type administrationServiceClient struct {
@@ -183,6 +201,66 @@ func (c *administrationServiceClient) RemoveTwoFactor(ctx context.Context, in *R
 	return out, nil
 }
 
+func (c *administrationServiceClient) CreateUser(ctx context.Context, in *CreateUserRequest, opts ...grpc.CallOption) (*CreateUserResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreateUserResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_CreateUser_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) Explain(ctx context.Context, in *ExplainRequest, opts ...grpc.CallOption) (*ExplainResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExplainResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_Explain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) LiftLimits(ctx context.Context, in *LiftLimitsRequest, opts ...grpc.CallOption) (*LiftLimitsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LiftLimitsResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_LiftLimits_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) RehearseFields(ctx context.Context, in *RehearseFieldsRequest, opts ...grpc.CallOption) (*RehearseFieldsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RehearseFieldsResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_RehearseFields_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) FillFields(ctx context.Context, in *FillFieldsRequest, opts ...grpc.CallOption) (*FillFieldsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FillFieldsResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_FillFields_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *administrationServiceClient) FieldsFill(ctx context.Context, in *FieldsFillRequest, opts ...grpc.CallOption) (*FieldsFillResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FieldsFillResponse)
+	err := c.cc.Invoke(ctx, AdministrationService_FieldsFill_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdministrationServiceServer is the server API for AdministrationService service.
 // All implementations must embed UnimplementedAdministrationServiceServer
 // for forward compatibility.
@@ -214,6 +292,18 @@ type AdministrationServiceServer interface {
 	AuditEntries(context.Context, *AuditEntriesRequest) (*AuditEntriesResponse, error)
 	// RemoveTwoFactor switches a user's second factor off.
 	RemoveTwoFactor(context.Context, *RemoveTwoFactorRequest) (*RemoveTwoFactorResponse, error)
+	// CreateUser creates a user without a password.
+	CreateUser(context.Context, *CreateUserRequest) (*CreateUserResponse, error)
+	// Explain says why a user cannot sign in, and what helps.
+	Explain(context.Context, *ExplainRequest) (*ExplainResponse, error)
+	// LiftLimits lifts the limits that hold for a user.
+	LiftLimits(context.Context, *LiftLimitsRequest) (*LiftLimitsResponse, error)
+	// RehearseFields counts the users whose values a schema would refuse.
+	RehearseFields(context.Context, *RehearseFieldsRequest) (*RehearseFieldsResponse, error)
+	// FillFields starts to fill missing values with the defaults of the host's schema.
+	FillFields(context.Context, *FillFieldsRequest) (*FillFieldsResponse, error)
+	// FieldsFill returns the progress of the last filling.
+	FieldsFill(context.Context, *FieldsFillRequest) (*FieldsFillResponse, error)
 	mustEmbedUnimplementedAdministrationServiceServer()
 }
 
@@ -256,6 +346,24 @@ func (UnimplementedAdministrationServiceServer) AuditEntries(context.Context, *A
 }
 func (UnimplementedAdministrationServiceServer) RemoveTwoFactor(context.Context, *RemoveTwoFactorRequest) (*RemoveTwoFactorResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveTwoFactor not implemented")
+}
+func (UnimplementedAdministrationServiceServer) CreateUser(context.Context, *CreateUserRequest) (*CreateUserResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateUser not implemented")
+}
+func (UnimplementedAdministrationServiceServer) Explain(context.Context, *ExplainRequest) (*ExplainResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Explain not implemented")
+}
+func (UnimplementedAdministrationServiceServer) LiftLimits(context.Context, *LiftLimitsRequest) (*LiftLimitsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method LiftLimits not implemented")
+}
+func (UnimplementedAdministrationServiceServer) RehearseFields(context.Context, *RehearseFieldsRequest) (*RehearseFieldsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RehearseFields not implemented")
+}
+func (UnimplementedAdministrationServiceServer) FillFields(context.Context, *FillFieldsRequest) (*FillFieldsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FillFields not implemented")
+}
+func (UnimplementedAdministrationServiceServer) FieldsFill(context.Context, *FieldsFillRequest) (*FieldsFillResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FieldsFill not implemented")
 }
 func (UnimplementedAdministrationServiceServer) mustEmbedUnimplementedAdministrationServiceServer() {}
 func (UnimplementedAdministrationServiceServer) testEmbeddedByValue()                               {}
@@ -476,6 +584,114 @@ func _AdministrationService_RemoveTwoFactor_Handler(srv interface{}, ctx context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdministrationService_CreateUser_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateUserRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).CreateUser(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_CreateUser_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).CreateUser(ctx, req.(*CreateUserRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_Explain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExplainRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).Explain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_Explain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).Explain(ctx, req.(*ExplainRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_LiftLimits_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LiftLimitsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).LiftLimits(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_LiftLimits_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).LiftLimits(ctx, req.(*LiftLimitsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_RehearseFields_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RehearseFieldsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).RehearseFields(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_RehearseFields_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).RehearseFields(ctx, req.(*RehearseFieldsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_FillFields_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FillFieldsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).FillFields(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_FillFields_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).FillFields(ctx, req.(*FillFieldsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdministrationService_FieldsFill_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FieldsFillRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdministrationServiceServer).FieldsFill(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdministrationService_FieldsFill_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdministrationServiceServer).FieldsFill(ctx, req.(*FieldsFillRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdministrationService_ServiceDesc is the grpc.ServiceDesc for AdministrationService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -526,6 +742,30 @@ var AdministrationService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RemoveTwoFactor",
 			Handler:    _AdministrationService_RemoveTwoFactor_Handler,
+		},
+		{
+			MethodName: "CreateUser",
+			Handler:    _AdministrationService_CreateUser_Handler,
+		},
+		{
+			MethodName: "Explain",
+			Handler:    _AdministrationService_Explain_Handler,
+		},
+		{
+			MethodName: "LiftLimits",
+			Handler:    _AdministrationService_LiftLimits_Handler,
+		},
+		{
+			MethodName: "RehearseFields",
+			Handler:    _AdministrationService_RehearseFields_Handler,
+		},
+		{
+			MethodName: "FillFields",
+			Handler:    _AdministrationService_FillFields_Handler,
+		},
+		{
+			MethodName: "FieldsFill",
+			Handler:    _AdministrationService_FieldsFill_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

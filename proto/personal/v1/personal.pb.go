@@ -93,7 +93,10 @@ type UserProfile struct {
 	// Whether the account's present address was confirmed. An older plugin never sets it.
 	EmailVerified bool `protobuf:"varint,6,opt,name=email_verified,json=emailVerified,proto3" json:"email_verified,omitempty"`
 	// Whether a second factor is on. An older plugin never sets it.
-	TwoFactor     bool `protobuf:"varint,7,opt,name=two_factor,json=twoFactor,proto3" json:"two_factor,omitempty"`
+	TwoFactor bool `protobuf:"varint,7,opt,name=two_factor,json=twoFactor,proto3" json:"two_factor,omitempty"`
+	// Names of the user fields that the user can set and that lack a valid value. An older
+	// plugin never sets it.
+	Missing       []string `protobuf:"bytes,8,rep,name=missing,proto3" json:"missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -175,6 +178,13 @@ func (x *UserProfile) GetTwoFactor() bool {
 		return x.TwoFactor
 	}
 	return false
+}
+
+func (x *UserProfile) GetMissing() []string {
+	if x != nil {
+		return x.Missing
+	}
+	return nil
 }
 
 // ProfileField is one user field of a profile.
@@ -2942,7 +2952,7 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x1apersonal/v1/personal.proto\x12\vpersonal.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18personal/v1/schema.proto\"C\n" +
 	"\vCredentials\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\x03R\x06userId\x12\x1b\n" +
-	"\tuser_hash\x18\x02 \x01(\tR\buserHash\"\x8c\x02\n" +
+	"\tuser_hash\x18\x02 \x01(\tR\buserHash\"\xa6\x02\n" +
 	"\vUserProfile\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x17\n" +
 	"\x04name\x18\x02 \x01(\tH\x00R\x04name\x88\x01\x01\x12\x14\n" +
@@ -2951,7 +2961,8 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\tfresh_for\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bfreshFor\x12%\n" +
 	"\x0eemail_verified\x18\x06 \x01(\bR\remailVerified\x12\x1d\n" +
 	"\n" +
-	"two_factor\x18\a \x01(\bR\ttwoFactorB\a\n" +
+	"two_factor\x18\a \x01(\bR\ttwoFactor\x12\x18\n" +
+	"\amissing\x18\b \x03(\tR\amissingB\a\n" +
 	"\x05_name\"L\n" +
 	"\fProfileField\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +

@@ -186,6 +186,12 @@ type Administration struct {
 	DeleteUserFunc         func(context.Context, int64) error
 	AuditEntriesFunc       func(context.Context, personal.AuditEntriesRequest) (personal.AuditPage, error)
 	RemoveTwoFactorFunc    func(context.Context, int64) error
+	CreateUserFunc         func(context.Context, personal.CreateUserRequest) (int64, error)
+	ExplainFunc            func(context.Context, personal.ExplainRequest) (personal.Explanation, error)
+	LiftLimitsFunc         func(context.Context, personal.LiftLimitsRequest) error
+	RehearseFieldsFunc     func(context.Context, []personal.Field) (personal.FieldsRehearsal, error)
+	FillFieldsFunc         func(context.Context, string) error
+	FieldsFillFunc         func(context.Context) (personal.FieldsFill, error)
 }
 
 var _ personal.Administration = (*Administration)(nil)
@@ -243,6 +249,39 @@ func (a *Administration) AuditEntries(ctx context.Context, r personal.AuditEntri
 // RemoveTwoFactor calls RemoveTwoFactorFunc.
 func (a *Administration) RemoveTwoFactor(ctx context.Context, id int64) error {
 	return callNoResult(ctx, a.RemoveTwoFactorFunc, id)
+}
+
+// CreateUser calls CreateUserFunc.
+func (a *Administration) CreateUser(ctx context.Context, r personal.CreateUserRequest) (int64, error) {
+	return call(ctx, a.CreateUserFunc, r)
+}
+
+// Explain calls ExplainFunc.
+func (a *Administration) Explain(ctx context.Context, r personal.ExplainRequest) (personal.Explanation, error) {
+	return call(ctx, a.ExplainFunc, r)
+}
+
+// LiftLimits calls LiftLimitsFunc.
+func (a *Administration) LiftLimits(ctx context.Context, r personal.LiftLimitsRequest) error {
+	return callNoResult(ctx, a.LiftLimitsFunc, r)
+}
+
+// RehearseFields calls RehearseFieldsFunc.
+func (a *Administration) RehearseFields(ctx context.Context, fields []personal.Field) (personal.FieldsRehearsal, error) {
+	return call(ctx, a.RehearseFieldsFunc, fields)
+}
+
+// FillFields calls FillFieldsFunc.
+func (a *Administration) FillFields(ctx context.Context, revision string) error {
+	return callNoResult(ctx, a.FillFieldsFunc, revision)
+}
+
+// FieldsFill calls FieldsFillFunc.
+func (a *Administration) FieldsFill(ctx context.Context) (personal.FieldsFill, error) {
+	if a.FieldsFillFunc == nil {
+		return personal.FieldsFill{}, personal.NewError(personal.CodeNotFound, nil)
+	}
+	return a.FieldsFillFunc(ctx)
 }
 
 // Host is a fake [personal.Host] and [personal.Eraser] that records mails, events and

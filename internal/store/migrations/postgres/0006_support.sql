@@ -1,0 +1,19 @@
+CREATE TABLE personal_mail_refusals ( -- the last mail of an account that the relay refused permanently
+    account_id BIGINT PRIMARY KEY REFERENCES personal_accounts ON DELETE CASCADE,
+    email_key  TEXT NOT NULL, -- of the address that it was for
+    kind       TEXT NOT NULL,
+    reply      TEXT NOT NULL, -- the relay's words
+    time       BIGINT NOT NULL
+);
+
+CREATE TABLE personal_fill ( -- the last job that fills in defaults of user fields: one row at most
+    id       BIGINT PRIMARY KEY CHECK (id = 1),
+    revision TEXT NOT NULL,
+    state    TEXT NOT NULL,
+    after_id BIGINT NOT NULL, -- the accounts up to this id were checked
+    checked  BIGINT NOT NULL,
+    total    BIGINT NOT NULL,
+    filled   BIGINT NOT NULL,
+    started  BIGINT NOT NULL,
+    ended    BIGINT NOT NULL
+);

@@ -123,7 +123,7 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 			want(path, "Errs", http.StatusServiceUnavailable, `"unavailable"`)
 			want(path, "Panics", http.StatusServiceUnavailable, `"unavailable"`)
 		}
-		want("auth/", "Passes", http.StatusUnauthorized, "invalid_credentials") // nobody came in
+		want("auth/", "Passes", http.StatusUnauthorized, "invalid_credentials") // none of the requests above registered anna
 		want("email/", "Passes", http.StatusUnauthorized, "unauthenticated")
 		want("register/", "Passes", http.StatusOK, `"user_id"`)
 		for _, path := range []string{"auth/", "recover/", "email_resend/"} {

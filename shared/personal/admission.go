@@ -22,7 +22,7 @@ const MaxJudgement = 3 * time.Second
 const defaultConcurrent = 64
 
 // Admission is the site's own say in who registers and signs in: a captcha, invite codes,
-// accepted e-mail domains (HTTP contract, section 2, admission). It judges requests
+// accepted e-mail domains (HTTP contract, section 1, admission). It judges requests
 // before the module sees them, in the host's process. Administrators' operations are not
 // judged. Set the fields before the first call of Wrap.
 type Admission struct {

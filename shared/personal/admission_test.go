@@ -280,7 +280,7 @@ type badError struct{}
 func (badError) Error() string { panic(secret) }
 func (badError) As(any) bool   { panic(secret) }
 
-func TestAdmission_HangAndFloodLetNobodyIn(t *testing.T) {
+func TestAdmission_HangAndFloodReachNoModule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModule()
 		hang := make(chan struct{})

@@ -26,7 +26,7 @@ func admitDomains(texts []string) (*personal.Admission, error) {
 	var shown, accepted []string
 	for _, domain := range strings.Split(strings.Join(texts, ","), ",") {
 		domain = strings.TrimSpace(domain)
-		ascii, err := asciiDomain(domain)
+		ascii, err := idna.Lookup.ToASCII(domain)
 		if err != nil || !domainName.MatchString(ascii) {
 			return nil, fmt.Errorf("%q is not a domain such as example.com: separate several by commas", domain)
 		}
@@ -58,17 +58,11 @@ func admitDomains(texts []string) (*personal.Admission, error) {
 }
 
 // domainOf returns the domain of an e-mail as the module reads it: what follows the last @,
-// in ASCII and lower case.
+// as A-labels (RFC 5891) in lower case.
 func domainOf(email string) (string, error) {
 	at := strings.LastIndexByte(email, '@')
 	if at < 0 {
 		return "", errors.New("no domain")
 	}
-	return asciiDomain(email[at+1:])
-}
-
-// asciiDomain returns the A-label form of a domain (RFC 5891), in lower case.
-func asciiDomain(domain string) (string, error) {
-	ascii, err := idna.Lookup.ToASCII(domain)
-	return strings.ToLower(ascii), err
+	return idna.Lookup.ToASCII(email[at+1:])
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/netip"
 	"reflect"
@@ -229,8 +230,8 @@ func TestAdmission_Verdict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newModule()
 			err := register(t.Context(), wrap(m, func(context.Context, personal.AdmissionRequest) error { return tt.verdict }))
-			if m.judged.Load() != 0 {
-				t.Error("the module was called")
+			if m.judged.Load() != 0 || strings.Contains(err.Error(), secret) {
+				t.Errorf("got %v, %d calls of the module, want none, and no text of the Judge's error", err, m.judged.Load())
 			}
 			if tt.want == nil {
 				wantUnavailable(t, err)
@@ -244,6 +245,19 @@ func TestAdmission_Verdict(t *testing.T) {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAdmission_CauseNamesTypesOfAnError(t *testing.T) {
+	for want, verdict := range map[string]error{
+		"*fmt.wrapError, *fs.PathError, context.deadlineExceededError": fmt.Errorf("x: %w", &fs.PathError{Err: context.DeadlineExceeded}),
+		"*errors.joinError, *errors.errorString, *fmt.wrapError":       errors.Join(errors.New("x"), fmt.Errorf("%w", personal.NewError("made_up", nil))),
+		"*personal.Error": (*personal.Error)(nil),
+	} {
+		err := register(t.Context(), wrap(newModule(), func(context.Context, personal.AdmissionRequest) error { return verdict }))
+		if !strings.Contains(err.Error(), "an error of type "+want) {
+			t.Errorf("got %v, want the types %s", err, want)
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ func TestMailPreview_PrintsWhatWouldBeSent(t *testing.T) {
 func TestMailPreview_ErrorsNameWhatExists(t *testing.T) {
 	dir := filepath.Dir(write(t, "deletion.de.txt", "Subject: Gelöscht\n\n{{.Tokn}}\n"))
 	for _, test := range []struct{ args, want string }{
-		{"recover", `there is no mail "recover": the kinds are recovery, email_change`},
+		{"recover", `there is no mail "recover": the kinds are recovery, invitation, email_change`},
 		{"recovery --locale de", `--locale: there is no mail recovery in "de", its reader gets English: the locales are en, ru`},
 		{"recovery --locale German!", "--locale: \"German!\" is not a locale"},
 		{"recovery --templates " + dir, "--templates: " + dir + "/deletion.de.txt:3:2: .Tokn does not exist"},

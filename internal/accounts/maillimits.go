@@ -53,7 +53,7 @@ const MailWindow = 24 * time.Hour
 // remove a second factor.
 func ownMailLimit(k mailtext.Kind) bool {
 	switch k {
-	case mailtext.Recovery, mailtext.EmailChange, mailtext.PasswordChanged, mailtext.Recovered, mailtext.EmailChanged, mailtext.Deletion,
+	case mailtext.Recovery, mailtext.Invitation, mailtext.EmailChange, mailtext.PasswordChanged, mailtext.Recovered, mailtext.EmailChanged, mailtext.Deletion,
 		mailtext.TwoFactorOn, mailtext.TwoFactorOff, mailtext.RecoveryCodes, mailtext.RecoveryCodeUsed:
 		return true
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -125,7 +126,10 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if err != nil {
 		return 0, fail("hashing a password", err)
 	}
-	jobs := s.reports(ctx, personal.ActorUser, personal.EventRecovered, mailtext.Recovered, account.ID, account.Email)
+	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventRecovered, account.ID)}
+	if !password.IsUnusable(account.PasswordHash) { // otherwise they choose their first password
+		jobs = s.reports(ctx, personal.ActorUser, personal.EventRecovered, mailtext.Recovered, account.ID, account.Email)
+	}
 	if !account.EmailVerified { // the token has reached it
 		jobs = append(jobs, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
 	}

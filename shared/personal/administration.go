@@ -50,7 +50,8 @@ type Administration interface {
 	// None of them is the current one. Codes: not_found.
 	UserSessions(ctx context.Context, id int64) ([]Session, error)
 
-	// RevokeUserSessions ends every session of the user. Codes: not_found.
+	// RevokeUserSessions ends every session of the user. It succeeds for a user without
+	// one. Codes: not_found.
 	RevokeUserSessions(ctx context.Context, id int64) error
 
 	// DeleteUser deletes a user and all their data. The login and the e-mail become

@@ -72,7 +72,7 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, database string) {
 		t.Parallel()
 		const token = "SecretCaptcha"
-		hanging, hang := make(chan struct{}, 1), make(chan struct{})
+		hanging, hang := make(chan struct{}, 2), make(chan struct{})
 		exports, spans, log := newCollector(t), tracetest.NewSpanRecorder(), &journal{}
 		c := moduleConfig(t)
 		c.DatabaseURL = database
@@ -154,8 +154,13 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 				ended <- response.StatusCode
 			}()
 		}
-		<-hanging
-		<-hanging
+		for range c.Admission.Concurrent {
+			select {
+			case <-hanging:
+			case status := <-ended:
+				t.Fatalf("a sign-in ended with %d before its judgement hung", status)
+			}
+		}
 		for _, path := range []string{"profile/", "auth_refresh/"} {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api+path, nil)
 			if err != nil {

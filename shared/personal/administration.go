@@ -50,7 +50,8 @@ type Administration interface {
 	// None of them is the current one. Codes: not_found.
 	UserSessions(ctx context.Context, id int64) ([]Session, error)
 
-	// RevokeUserSessions ends every session of the user. Codes: not_found.
+	// RevokeUserSessions ends every session of the user. It succeeds for a user without
+	// one. Codes: not_found.
 	RevokeUserSessions(ctx context.Context, id int64) error
 
 	// DeleteUser deletes a user and all their data. The login and the e-mail become
@@ -247,6 +248,7 @@ type Reason string
 const (
 	ReasonNoAccount     Reason = "no_account"        // no user has the login, e-mail or id
 	ReasonEmailSignIn   Reason = "email_sign_in_off" // they enter their e-mail, and the site accepts only logins
+	ReasonLoginNotEmail Reason = "login_not_email"   // their login is an e-mail, but not theirs: with it nobody can sign in
 	ReasonDisabled      Reason = "disabled"          // by an administrator
 	ReasonDeleted       Reason = "deleted"           // by the user; Until: when the account is erased
 	ReasonUnverified    Reason = "unverified"        // they must confirm their e-mail first; Until: when the account is erased

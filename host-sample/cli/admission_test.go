@@ -65,12 +65,12 @@ func TestRegisterDomains_LetsInWhatTheModuleReadsAsADomain(t *testing.T) {
 		"anna", "@", "＠", ".", "。", "．", "example", "EXAMPLE", "com", "example.com", "evil.example", "müller", "xn--mller-kva", "sub", "org",
 		"\u00ad", "\u200d", "\u200b", "%", "!", "\"", "(", ")", "<", ">", ",", " ", "\t", "\n", "\x00", "[127.0.0.1]", ":", "\\", "ß", "ss", "İ", "ı", "ﬁ", "-",
 	}
-	passed := 0
 	rapid.Check(t, func(t *rapid.T) {
-		email := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 6).Draw(t, "parts"), "")
-		if rapid.Bool().Draw(t, "begins well") {
-			email = "anna@" + email
-		}
+		some := rapid.SliceOfN(rapid.SampledFrom(parts), 0, 3)
+		email := strings.Join(slices.Concat(
+			[]string{rapid.SampledFrom([]string{"", "anna", "anna@"}).Draw(t, "start")}, some.Draw(t, "before"),
+			[]string{rapid.SampledFrom([]string{"", "example.com", "MÜLLER.example", "sub.example.org"}).Draw(t, "domain")}, some.Draw(t, "after"),
+		), "")
 		read, code := accounts.ParseEmail(email)
 		_, domain, _ := strings.Cut(read.Key, "@")
 		allowed := code == "" && slices.Contains(accepted, domain)
@@ -81,13 +81,7 @@ func TestRegisterDomains_LetsInWhatTheModuleReadsAsADomain(t *testing.T) {
 		if err != nil && allowed {
 			t.Fatalf("%q is refused with %v, but the module reads the domain %q", email, err, domain)
 		}
-		if err == nil {
-			passed++
-		}
 	})
-	if passed == 0 {
-		t.Error("no e-mail passed")
-	}
 }
 
 func TestRegisterDomains_InvalidValues(t *testing.T) {

@@ -62,7 +62,7 @@ func (s *stuck) explain(t *testing.T) []personal.Verdict {
 	return e.Verdicts
 }
 
-// joins registers the user, who is then seen at home.
+// joins registers the user, at home.
 func (s *stuck) joins(t *testing.T) {
 	t.Helper()
 	in, err := s.service.Register(at(t, s.home), personal.RegisterRequest{
@@ -135,7 +135,7 @@ func (s *stuck) guesses(t *testing.T, address func(i int) string, login string) 
 
 func (s *stuck) inHotel(int) string { return s.hotel }
 
-// lifts lifts the limits; the right password then signs in at once.
+// lifts lifts the limits; the correct password then signs in at once.
 func lifts(t *testing.T, s *stuck) {
 	t.Helper()
 	r := personal.LiftLimitsRequest{UserID: s.id}
@@ -298,7 +298,7 @@ var situations = map[string]struct {
 			Reason: personal.ReasonLimit, Action: personal.ActionLiftLimits, Limit: "guess_account", Until: s.clock.Now().Add(15 * time.Minute),
 		}
 	}, lifts},
-	"too many right passwords": {func(t *testing.T, s *stuck) personal.Verdict {
+	"too many correct passwords": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.joins(t)
 		for i := range 60 {
 			s.wantTry(t, fmt.Sprintf("198.51.100.%d", i), s.login, goodPassword, "")

@@ -111,7 +111,7 @@ func (s *Service) Explain(ctx context.Context, r personal.ExplainRequest) (perso
 }
 
 // findStuck finds an account by what its user enters at sign-in, or else by its e-mail,
-// by an address that only it waits for, by its login, or by its id. A number is a login
+// by an address that it waits for, by its login, or by its id. A number is a login
 // rather than an id. entered is what the user enters: the text, or, of an id, the login.
 func (s *Service) findStuck(ctx context.Context, text string) (account SeenAccount, entered string, found bool, err error) {
 	email, _ := ParseEmail(text)
@@ -130,7 +130,7 @@ func (s *Service) findStuck(ctx context.Context, text string) (account SeenAccou
 		if err != nil {
 			return account, "", false, fail("finding the account that waits for an address", err)
 		}
-		if len(waiting) == 1 {
+		if len(waiting) > 0 { // what holds for one of several holds for all
 			id = waiting[0]
 		}
 	}

@@ -190,7 +190,31 @@ var situations = map[string]struct {
 }{
 	"a login that no account has": {func(_ *testing.T, _ *stuck) personal.Verdict {
 		return personal.Verdict{Reason: personal.ReasonNoAccount, Action: personal.ActionCreate}
-	}, (func(t *testing.T, s *stuck) { s.joins(t) })},
+	}, func(t *testing.T, s *stuck) {
+		_, err := s.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: s.login})
+		must(t, err)
+	}},
+	"created by an administrator": {func(t *testing.T, s *stuck) personal.Verdict {
+		id, err := s.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: s.login, Email: s.email()})
+		must(t, err)
+		s.id = id
+		return personal.Verdict{Reason: personal.ReasonNoPassword, Action: personal.ActionRecover}
+	}, recovers},
+	"invited by an administrator": {func(t *testing.T, s *stuck) personal.Verdict {
+		id, err := s.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: s.login, Email: s.email(), Invite: true})
+		must(t, err)
+		s.id = id
+		now := s.clock.Now()
+		want := personal.Verdict{Reason: personal.ReasonMailWaiting, Kind: "invitation", Since: now, Until: now}
+		if got := s.explain(t); len(got) < 2 || got[1] != want {
+			t.Errorf("got %+v, want %+v second", got, want)
+		}
+		s.drain(t)
+		return personal.Verdict{Reason: personal.ReasonNoPassword, Action: personal.ActionRecover}
+	}, func(t *testing.T, s *stuck) {
+		tokens := s.tokens()
+		must(t, s.confirm(t, tokens[len(tokens)-1]))
+	}},
 	"an e-mail with which the site lets no one sign in": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.joins(t)
 		s.change(func(set *accounts.Settings) { set.LoginWithEmail = false })
@@ -709,6 +733,44 @@ func TestExplain_TellsNothingThatOthersTyped(t *testing.T) {
 			s.drain(t)
 		}
 	})
+}
+
+// A request that names the account but finds nothing mails nothing.
+func TestExplain_CountsOnlyRequestsThatFindTheAccount(t *testing.T) {
+	s := stuckUser(t, testkit.SQLite(t))
+	s.joins(t)
+	for text, r := range map[string]personal.RecoverRequest{
+		"another e-mail": {Login: s.login, Email: "bob@example.com"}, "another login": {Login: "bob", Email: s.email()}, "another account": {Login: "bob"},
+	} {
+		s.ask(t, r, "198.51.100.1")
+		if diff := cmp.Diff([]personal.Reason{personal.ReasonNothing}, reasons(s.explain(t))); diff != "" {
+			t.Errorf("%s: reasons (-want +got):\n%s", text, diff)
+		}
+		s.clock.Advance(time.Minute)
+	}
+	s.resend(t, s.login, "")
+	must(t, s.service.ResendVerification(at(t, s.home), personal.ResendVerificationRequest{Email: s.email()}))
+	if got := s.explain(t); got[0].Reason != personal.ReasonMailWaiting || got[0].Kind != "verification" {
+		t.Errorf("got %+v, want the waiting request for a verification mail", got)
+	}
+}
+
+// The addresses of administrators are not those of the user.
+func TestExplain_LeavesOutAddressesOfAdministrators(t *testing.T) {
+	s := stuckUser(t, testkit.SQLite(t))
+	s.joins(t)
+	must(t, s.service.DisableUser(at(t, "198.51.100.1"), s.id))
+	enables(t, s)
+	for i := range 31 {
+		s.try(t, "198.51.100.1", fmt.Sprintf("stranger%d", i), otherPassword)
+	}
+	if diff := cmp.Diff([]personal.Reason{personal.ReasonNothing}, reasons(s.explain(t))); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+	s.entered = []string{"198.51.100.1"}
+	if got := s.explain(t); got[0].Reason != personal.ReasonAddressLimit {
+		t.Errorf("got %+v, want the limit of the entered address", got)
+	}
 }
 
 func TestLiftLimits_IsReportedAndLeavesTheRest(t *testing.T) {

@@ -231,32 +231,32 @@ func TestEvents_TextsAreEscaped(t *testing.T) {
 	wantNoMarkup(t, b.page(t, "/admin/events?"+url.Values{"text": {script}, "type": {script}, "user": {script}}.Encode()))
 }
 
-// contractEventTypes reads the event types from the source of the contract.
-func contractEventTypes(t *testing.T) []string {
+// constantsOf reads the constants of a type from a source file of the contract.
+func constantsOf(t *testing.T, file, name string) []string {
 	t.Helper()
-	source, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "shared", "personal", "host.go"), nil, 0)
+	source, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var types []string
+	var constants []string
 	ast.Inspect(source, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok {
 			return true
 		}
-		if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "EventType" {
+		if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == name {
 			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
 			if err != nil {
 				t.Fatal(err)
 			}
-			types = append(types, value)
+			constants = append(constants, value)
 		}
 		return false
 	})
-	if len(types) == 0 {
-		t.Fatal("the contract has no event types")
+	if len(constants) == 0 {
+		t.Fatalf("%s has no constants of the type %s", file, name)
 	}
-	return types
+	return constants
 }
 
 func TestEvents_EveryTypeOfTheContractHasALabel(t *testing.T) {
@@ -264,7 +264,7 @@ func TestEvents_EveryTypeOfTheContractHasALabel(t *testing.T) {
 	for _, locale := range []string{"en", "ru"} {
 		b.locale = locale
 		page := b.page(t, "/admin/events")
-		for _, want := range contractEventTypes(t) {
+		for _, want := range constantsOf(t, filepath.Join("..", "..", "shared", "personal", "host.go"), "EventType") {
 			option := regexp.MustCompile(`<option value="` + want + `"[^>]*>([^<]+)</option>`).FindStringSubmatch(page)
 			if option == nil || option[1] == "event_"+want {
 				t.Errorf("%s: the list of types offers %s as %q, want it with a label", locale, want, option)

@@ -79,7 +79,7 @@ func openWithBox(t *testing.T, box *mailbox.Box) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	audit := &fakeAudit{}
+	audit, anna := &fakeAudit{}, newUsers()
 	b := &browser{
 		sessions: admin.NewSessions(), locale: "en", fields: store, audit: audit,
 		manager: &fakeManager{status: pluginmanager.Status{
@@ -88,7 +88,9 @@ func openWithBox(t *testing.T, box *mailbox.Box) *browser {
 		catalogue: &fakeCatalogue{},
 		users:     &users.Pages{Administration: &personaltest.Administration{}, Fields: store},
 		support:   &support.Pages{Administration: &personaltest.Administration{}, Mails: &personaltest.Service{}},
-		events:    &events.Pages{Administration: &personaltest.Administration{AuditEntriesFunc: audit.entries}, EventLog: eventLog{}},
+		events: &events.Pages{Administration: &personaltest.Administration{
+			AuditEntriesFunc: audit.entries, FindUsersFunc: anna.FindUsersFunc, UserFunc: anna.UserFunc,
+		}, EventLog: eventLog{}},
 	}
 	b.plugin = &plugin.Pages{Manager: b.manager, Catalogue: b.catalogue, EventLog: eventLog{}, Traffic: traffic.NewRecorder(), Bake: time.Minute}
 	pages, err := admin.New(admin.Options{

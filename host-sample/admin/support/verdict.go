@@ -60,6 +60,7 @@ var reasons = map[personal.Reason]struct {
 }{
 	personal.ReasonNoAccount:     {tone: "bad", advice: true},
 	personal.ReasonEmailSignIn:   {tone: "warn", advice: true},
+	personal.ReasonLoginNotEmail: {tone: "bad", advice: true},
 	personal.ReasonDisabled:      {tone: "bad"},
 	personal.ReasonDeleted:       {tone: "bad", carries: []string{carriesUntil}, advice: true},
 	personal.ReasonUnverified:    {tone: "bad", carries: []string{carriesUntil}},

@@ -127,6 +127,9 @@ func (p *Pages) answer(r *http.Request, b *body, q question, e personal.Explanat
 		if i == 0 {
 			b.Decisive = &worded
 		} else {
+			if worded.Button != nil {
+				worded.Button.Quiet = true
+			}
 			b.Others = append(b.Others, worded)
 		}
 	}

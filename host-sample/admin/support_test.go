@@ -189,6 +189,18 @@ func TestSupport_ActionIsAButtonBesideItsVerdict(t *testing.T) {
 	wantAll(t, b.page(t, "/admin/support?login=anna@example.com"), `href="/admin/users/new?email=anna%40example.com"`)
 }
 
+func TestSupport_HintAloneSaysThatNothingRefusesASignIn(t *testing.T) {
+	const nothing = "Nothing refuses the correct password now"
+	b, f := openSupport(t, personal.Verdict{Reason: personal.ReasonFailed}, personal.Verdict{Reason: personal.ReasonMailLimit})
+	if page := b.page(t, "/admin/support?login=anna"); strings.Count(page, nothing) != 1 {
+		t.Errorf("hints only: got %d times that nothing refuses a sign-in, want once", strings.Count(page, nothing))
+	}
+	for _, reason := range []personal.Reason{personal.ReasonDisabled, personal.ReasonTwoFactor, "flat_battery"} {
+		f.verdicts = []personal.Verdict{{Reason: reason}, {Reason: personal.ReasonFailed}}
+		wantNone(t, b.page(t, "/admin/support?login=anna"), nothing)
+	}
+}
+
 func TestSupport_ActionsLeadBackToTheQuestion(t *testing.T) {
 	for name, test := range map[string]struct {
 		change       func(*personal.User)

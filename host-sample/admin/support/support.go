@@ -107,6 +107,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) error {
 			p.answer(r, &b, q, e)
 			if e.User != nil && notice == p.site.Text(r, "support_enabled") {
 				b.Undo = p.button(r, "support_undo", "disable", q, e.User.ID)
+				b.Undo.Quiet = true
 			}
 		case personal.CodeValidationFailed:
 			status = p.refuse(r, &b.Form, err)

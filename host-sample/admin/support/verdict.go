@@ -15,6 +15,7 @@ import (
 // verdict is a [personal.Verdict] in words.
 type verdict struct {
 	Tone   string // severity: a class; may be empty
+	Hint   bool   // it refuses no sign-in
 	Title  string // the reason
 	Parts  []part // what it carries
 	Advice string // what helps; may be empty
@@ -57,6 +58,7 @@ var reasons = map[personal.Reason]struct {
 	tone    string
 	carries []string // in the order of the sentences
 	advice  bool     // support_because_REASON_advice says what helps, or what to do first
+	hint    bool     // it refuses no sign-in
 }{
 	personal.ReasonNoAccount:     {tone: "bad", advice: true},
 	personal.ReasonEmailSignIn:   {tone: "warn", advice: true},
@@ -65,16 +67,16 @@ var reasons = map[personal.Reason]struct {
 	personal.ReasonDeleted:       {tone: "bad", carries: []string{carriesUntil}, advice: true},
 	personal.ReasonUnverified:    {tone: "bad", carries: []string{carriesUntil}},
 	personal.ReasonNoPassword:    {tone: "bad"},
-	personal.ReasonNoEmail:       {tone: "warn"},
+	personal.ReasonNoEmail:       {tone: "warn", hint: true},
 	personal.ReasonLimit:         {tone: "bad", carries: []string{carriesLimit, carriesAddress, carriesUntil}},
 	personal.ReasonAddressLimit:  {tone: "bad", carries: []string{carriesLimit, carriesAddress, carriesUntil}, advice: true},
-	personal.ReasonMailLimit:     {tone: "warn", carries: []string{carriesKind, carriesUntil}, advice: true},
+	personal.ReasonMailLimit:     {tone: "warn", carries: []string{carriesKind, carriesUntil}, advice: true, hint: true},
 	personal.ReasonTwoFactor:     {carries: []string{carriesCount}, advice: true},
 	personal.ReasonTwoFactorKey:  {tone: "bad", advice: true},
-	personal.ReasonMailWaiting:   {tone: "warn", carries: []string{carriesKind, carriesSince, carriesCount, carriesUntil}},
-	personal.ReasonMailRefused:   {tone: "warn", carries: []string{carriesKind, carriesSince, carriesReply}, advice: true},
-	personal.ReasonFailed:        {tone: "warn", carries: []string{carriesCount, carriesSince, carriesAddress}},
-	personal.ReasonMissingFields: {carries: []string{carriesCount}},
+	personal.ReasonMailWaiting:   {tone: "warn", carries: []string{carriesKind, carriesSince, carriesCount, carriesUntil}, hint: true},
+	personal.ReasonMailRefused:   {tone: "warn", carries: []string{carriesKind, carriesSince, carriesReply}, advice: true, hint: true},
+	personal.ReasonFailed:        {tone: "warn", carries: []string{carriesCount, carriesSince, carriesAddress}, hint: true},
+	personal.ReasonMissingFields: {carries: []string{carriesCount}, hint: true},
 	personal.ReasonNothing:       {tone: "good", advice: true},
 }
 
@@ -86,7 +88,7 @@ var countsZero = []personal.Reason{personal.ReasonTwoFactor}
 func (p *Pages) verdict(r *http.Request, q question, user *personal.User, v personal.Verdict) verdict {
 	key := string(v.Reason)
 	reason, known := reasons[v.Reason]
-	worded := verdict{Tone: reason.tone}
+	worded := verdict{Tone: reason.tone, Hint: reason.hint}
 	if known {
 		worded.Title = p.site.Text(r, "support_because_"+key)
 	} else {

@@ -200,7 +200,7 @@ func TestHistory_ListsTheEventsOfOneUser(t *testing.T) {
 	}
 }
 
-func TestHistory_OfNoUserIsEmpty(t *testing.T) {
+func TestHistory_UnknownUserHasNone(t *testing.T) {
 	b := open(t)
 	b.addEvent(1, personal.Event{Type: personal.EventUserDeleted})
 	page := b.page(t, "/admin/users/41/events")

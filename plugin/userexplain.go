@@ -31,7 +31,7 @@ func (c explainCommand) Run(ctx context.Context, w io.Writer) error {
 	return c.use(ctx, func(ctx context.Context, service *accounts.Service, _ *store.Store) error {
 		e, err := service.Explain(ctx, personal.ExplainRequest{Login: c.Login, Addresses: c.Address})
 		if err != nil {
-			return err
+			return flagErrors(err)
 		}
 		if e.User != nil {
 			fmt.Fprintf(w, "Account %d (%q), %s\n", e.User.ID, e.User.Login, stateOf(*e.User))

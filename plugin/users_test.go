@@ -255,7 +255,7 @@ func TestExplain_HasWordsForEveryReasonAndAction(t *testing.T) {
 		if words := sentence(personal.Verdict{Reason: personal.Reason(value)}); kind == "Reason" && words == value {
 			t.Errorf("there is no sentence for the reason %s", value)
 		}
-		if words := helps(personal.Action(value), "anna"); kind == "Action" && words == value {
+		if words := helps(personal.Action(value), "anna", nil); kind == "Action" && words == value {
 			t.Errorf("there is no help for the action %s", value)
 		}
 	}

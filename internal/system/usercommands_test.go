@@ -104,7 +104,7 @@ func testUserCommands(t *testing.T, s *system) {
 		u.pair = auth(t).pair(t)
 	})
 	t.Run("sessions end", func(t *testing.T) {
-		run(t, "have ended: 1.", "sign-out", u.login)
+		run(t, "is signed out everywhere; sessions that ended: 1.", "sign-out", u.login)
 		s.wantDead(t, "a session", u.pair)
 		run(t, "has no sessions. Nothing was changed.", "sign-out", u.login)
 		eventually(t, "the event is published", func() bool { return s.events(t, "user_signed_out", u.ID) == 1 })

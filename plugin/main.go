@@ -58,7 +58,7 @@ type commands struct {
 	Export   exportCommand   `cmd:"" help:"Write all accounts as NDJSON, which import accepts, or the data of one user."`
 	Audit    auditCommand    `cmd:"" help:"Print the audit log as NDJSON, the oldest entry first."`
 	Status   statusCommand   `cmd:"" help:"Print the state of a database and its pending work."`
-	User     userCommand     `cmd:"" help:"Help one user on the database."`
+	User     userCommand     `cmd:"" help:"Create, list and help users on the database."`
 	Mail     mailCommand     `cmd:"" help:"Show the mails that the module sends, for templates of the site."`
 	Backup   backupCommand   `cmd:"" help:"Copy a SQLite database to a new file while hosts use it."`
 

@@ -59,7 +59,7 @@ func (c signOutCommand) Run(ctx context.Context, w io.Writer) error {
 		if err := service.RevokeUserSessions(ctx, a.ID); err != nil {
 			return err
 		}
-		return done(w, "All sessions of account %d (%q) have ended: "+strconv.Itoa(len(sessions))+".", a)
+		return done(w, "Account %d (%q) is signed out everywhere; sessions that ended: "+strconv.Itoa(len(sessions))+".", a)
 	})
 }
 

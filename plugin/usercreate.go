@@ -38,7 +38,7 @@ func (c createUserCommand) Run(ctx context.Context, w io.Writer) error {
 		}
 		id, err := service.CreateUser(ctx, r)
 		if err != nil {
-			return creationError(err)
+			return fmt.Errorf("nothing was created: %w", flagErrors(err))
 		}
 		next := "They have no password yet: they request a recovery on the site, or you run `personal user recover`."
 		switch {
@@ -52,8 +52,8 @@ func (c createUserCommand) Run(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// creationError says which flags are wrong.
-func creationError(err error) error {
+// flagErrors says which arguments and flags are wrong, if err has field errors.
+func flagErrors(err error) error {
 	var e *personal.Error
 	if !errors.As(err, &e) || len(e.FieldErrors) == 0 {
 		return err
@@ -64,6 +64,7 @@ func creationError(err error) error {
 		personal.FieldErrorTooLong:       "it is too long",
 		personal.FieldErrorInvalidFormat: "it is malformed",
 		personal.FieldErrorTaken:         "another account has it",
+		personal.FieldErrorOutOfRange:    "it is too small or too large",
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(e.FieldErrors)) {
@@ -76,5 +77,5 @@ func creationError(err error) error {
 		}
 		errs = append(errs, fmt.Errorf("%s: %s", name, problem))
 	}
-	return fmt.Errorf("nothing was created: %w", errors.Join(errs...))
+	return errors.Join(errs...)
 }

@@ -22,8 +22,8 @@ type explainCommand struct {
 
 // Help says what is missing here.
 func (explainCommand) Help() string {
-	return `The first sentence is the one that decides. Give the settings file of the plugin, because limits follow from it. A second factor whose secret key
-is missing is not recognised here: the page "Why can't they get in?" of a host does that.`
+	return `The first sentence is the one that decides. Give the settings file of the plugin, because limits follow from it. This command cannot know
+whether the secret key of a second factor is missing, or which user fields the site requires: the admin pages of the host can.`
 }
 
 // Run prints the verdicts on a login. An unknown one is an error as well.
@@ -31,7 +31,7 @@ func (c explainCommand) Run(ctx context.Context, w io.Writer) error {
 	return c.use(ctx, func(ctx context.Context, service *accounts.Service, _ *store.Store) error {
 		e, err := service.Explain(ctx, personal.ExplainRequest{Login: c.Login, Addresses: c.Address})
 		if err != nil {
-			return err
+			return flagErrors(err)
 		}
 		if e.User != nil {
 			fmt.Fprintf(w, "Account %d (%q), %s\n", e.User.ID, e.User.Login, stateOf(*e.User))
@@ -40,7 +40,7 @@ func (c explainCommand) Run(ctx context.Context, w io.Writer) error {
 			if _, err := fmt.Fprintf(w, "- %s\n", sentence(v)); err != nil {
 				return err
 			}
-			if help := helps(v.Action, c.Login); help != "" {
+			if help := helps(v.Action, c.Login, c.Address); help != "" {
 				fmt.Fprintf(w, "  %s\n", help)
 			}
 		}
@@ -107,7 +107,7 @@ func sentence(v personal.Verdict) string {
 		if v.Address != "" {
 			from = " " + at
 		}
-		return fmt.Sprintf("Failed sign-ins since the last success, within a day: %d, the last one at %s%s.", v.Count, since(), from)
+		return fmt.Sprintf("Failed sign-ins since the last success, within a day: %d or more, the last one at %s%s.", v.Count, since(), from)
 	case personal.ReasonMissingFields:
 		return fmt.Sprintf("%d user fields need a value, which the site may ask for.", v.Count)
 	case personal.ReasonNothing:
@@ -116,8 +116,8 @@ func sentence(v personal.Verdict) string {
 	return string(v.Reason)
 }
 
-// helps says how to do an action; "" if there is none.
-func helps(a personal.Action, login string) string {
+// helps says how to do an action that was found with some addresses; "" if there is none.
+func helps(a personal.Action, login string, addresses []netip.Addr) string {
 	command := func(verb string) string { return fmt.Sprintf("personal user %s %q", verb, login) }
 	switch a {
 	case personal.ActionCreate:
@@ -131,7 +131,11 @@ func helps(a personal.Action, login string) string {
 	case personal.ActionSetEmail:
 		return "Set an e-mail on the admin page of the user."
 	case personal.ActionLiftLimits:
-		return command("lift-limits") + ", with the same addresses; or wait"
+		lift := command("lift-limits")
+		for _, address := range addresses {
+			lift += " --address " + address.String()
+		}
+		return lift
 	case personal.ActionRemoveTwoFactor:
 		return "If the user has lost it, and it is certain that they ask: " + command("remove-two-factor")
 	case personal.ActionOperator:

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -27,6 +29,9 @@ type listUsersCommand struct {
 
 // Run lists users.
 func (c listUsersCommand) Run(ctx context.Context, w io.Writer) error {
+	if c.Limit < 0 {
+		return errors.New("--limit: give a number of 1 or more")
+	}
 	return c.use(ctx, func(ctx context.Context, service *accounts.Service, _ *store.Store) error {
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "ID\tLOGIN\tE-MAIL\tSTATE\tREGISTERED\tLAST SEEN")
@@ -35,7 +40,7 @@ func (c listUsersCommand) Run(ctx context.Context, w io.Writer) error {
 		for {
 			page, err := service.FindUsers(ctx, r)
 			if err != nil {
-				return err
+				return flagErrors(err)
 			}
 			for _, u := range page.Users {
 				if shown[u.ID] || c.Limit > 0 && len(shown) == c.Limit {
@@ -114,6 +119,12 @@ func (c showUserCommand) Run(ctx context.Context, w io.Writer) error {
 		row("state", stateOf(personal.User{
 			Disabled: a.Disabled, UnverifiedEmail: a.Unverified.Address, TwoFactor: a.TwoFactor.On(), EraseAt: erasure(a),
 		}))
+		if a.TwoFactor.On() {
+			row("second factor", "on")
+		}
+		if password.IsUnusable(a.PasswordHash) {
+			row("password", "none yet")
+		}
 		if a.Deleted() {
 			row("erased", a.EraseAt.Format(time.RFC3339))
 		}

@@ -255,7 +255,7 @@ func TestExplain_HasWordsForEveryReasonAndAction(t *testing.T) {
 		if words := sentence(personal.Verdict{Reason: personal.Reason(value)}); kind == "Reason" && words == value {
 			t.Errorf("there is no sentence for the reason %s", value)
 		}
-		if words := helps(personal.Action(value), "anna"); kind == "Action" && words == value {
+		if words := helps(personal.Action(value), "anna", nil); kind == "Action" && words == value {
 			t.Errorf("there is no help for the action %s", value)
 		}
 	}
@@ -290,6 +290,9 @@ func TestUser_CommandsRefuseWhatCannotBe(t *testing.T) {
 		{"show eve", `there is no account with the login, e-mail or id "eve"`},
 		{"explain eve", "there is no such account"},
 		{"list --state asleep", "--state"},
+		{"list --search \x1b", "--search: it is malformed"},
+		{"list --limit=-1", "--limit"},
+		{"explain \x1b", "login: it is malformed"},
 	} {
 		if _, _, err := command(t, append([]string{"user"}, strings.Fields(test.args)...)...); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %s", test.args, err, test.want)

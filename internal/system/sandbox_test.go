@@ -70,8 +70,14 @@ var stages = map[string]func(t *testing.T, s *sandbox){
 		}
 		s.settings = fmt.Sprintf("\n[mail]\ntemplates = %q\n", mails)
 	},
-	"docs/two-factor.md":       func(t *testing.T, s *sandbox) { s.host(t) },
-	"docs/supporting-users.md": func(t *testing.T, s *sandbox) { s.host(t) },
+	"docs/two-factor.md": func(t *testing.T, s *sandbox) { s.host(t) },
+	"docs/supporting-users.md": func(t *testing.T, s *sandbox) {
+		s.settings = unverified // so that no mail about the registration counts
+		boris := s.host(t).register(t, "boris")
+		for s.system.post(t, "auth/", params{"login": boris.login, "password": "wrong"}).Result.Code == "invalid_credentials" {
+		}
+		s.system.awaitJobs(t)
+	},
 	"docs/operations.md": func(t *testing.T, s *sandbox) {
 		anna := s.host(t).register(t, "anna")
 		s.system.post(t, "auth/", params{"login": anna.login, "password": anna.password}).want(t, "")
@@ -309,6 +315,7 @@ var masks = regexp.MustCompile(strings.Join([]string{
 		`\b[A-Z2-7]{26}\b`,                        // a request id or a code
 		`\b[0-9A-F]{16}\b`,                        // the id of a key
 		`\d{4}-\d\d-\d\d[T ][0-9:.]+Z?`,           // a time
+		`\b\d{4}-\d\d-\d\d\b`,                     // a day
 		`<?\b[0-9.]+m?s\b`,                        // a duration
 		`\blinux-amd64\b|/home/you/personal/data`, // of the author's machine
 	}, "|") + `)`,

@@ -61,24 +61,36 @@ func testUserCommands(t *testing.T, s *system) {
 	}
 
 	t.Run("an invited user chooses a password", func(t *testing.T) {
-		out := run(t, "They get a mail to choose a password.", "create", u.login, "--email", u.email, "--name", "Анна", "--invite")
+		out := run(t, "They get a mail to choose a password.", "create", u.login, "--email", u.email, "--name", "Анна", "--invite", "--locale", "ru")
 		id, err := strconv.ParseInt(created.FindStringSubmatch(out)[1], 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
 		u.ID = id
 		m := s.mailTo(t, mailtext.Invitation, u.email)
+		if !strings.Contains(m.text, "Код действителен 7 дн.") {
+			t.Errorf("got the mail %s, want it in Russian and for 7 days", m.text)
+		}
 		run(t, "The account has no password yet.", "explain", u.login)
-		auth(t).want(t, "invalid_credentials")
+		for _, password := range []string{"!", u.password} { // "!" is what the database has in place of a hash
+			s.post(t, "auth/", params{"login": u.login, "password": password}).want(t, "invalid_credentials")
+		}
 		s.post(t, "recover_confirm/", confirm(m.token(t), u.password)).want(t, "")
+		s.post(t, "recover_confirm/", confirm(m.token(t), u.password)).want(t, "invalid_token")
 		u.pair = auth(t).pair(t)
 		s.wantVerified(t, u.pair, true)
 		if name := s.getAs(t, u.pair, "profile/").profile(t)["name"]; name != "Анна" {
 			t.Errorf("got the name %v, want Анна", name)
 		}
-		eventually(t, "the events are published", func() bool {
-			return s.events(t, "user_created", u.ID) == 1 && s.events(t, "user_invited", u.ID) == 1
-		})
+		s.awaitJobs(t)
+		for _, kind := range []string{"user_created", "user_invited", "recovered", "email_verified"} {
+			if n := s.events(t, kind, u.ID); n != 1 {
+				t.Errorf("got %d events %s, want 1", n, kind)
+			}
+		}
+		if notices := s.mailsTo(t, mailtext.Recovered, u.email); len(notices) > 0 {
+			t.Errorf("got %d notices of a recovery, want none for a first password", len(notices))
+		}
 		run(t, "Nothing prevents the user from signing in.", "explain", u.email)
 		refused(t, "", "login: another account has it", "create", u.login)
 	})
@@ -92,7 +104,7 @@ func testUserCommands(t *testing.T, s *system) {
 		u.pair = auth(t).pair(t)
 	})
 	t.Run("sessions end", func(t *testing.T) {
-		run(t, "have ended: 1.", "sign-out", u.login)
+		run(t, "is signed out everywhere; sessions that ended: 1.", "sign-out", u.login)
 		s.wantDead(t, "a session", u.pair)
 		run(t, "has no sessions. Nothing was changed.", "sign-out", u.login)
 		eventually(t, "the event is published", func() bool { return s.events(t, "user_signed_out", u.ID) == 1 })

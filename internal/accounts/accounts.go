@@ -87,6 +87,7 @@ type Store interface {
 	ExportStore
 	AdministrationStore
 	AttemptStore
+	FieldsStore
 	JobStore
 
 	// Now is the database's time. Nodes measure their offset from it, so that
@@ -169,6 +170,7 @@ type Service struct {
 	log      *slog.Logger
 	logKey   [32]byte // key of digests in the log
 	wake     func()   // wakes the outbox worker after a job was stored
+	wakeFill func()   // see OnFill
 
 	rejected   func(limit string)       // see CountRejections
 	suppressed func(kind mailtext.Kind) // see CountSuppressedMails
@@ -176,6 +178,8 @@ type Service struct {
 	required atomic.Bool // see RequireVerification
 	offered  atomic.Bool // see OfferTwoFactor
 	mailKey  digestKey
+
+	rehearsalTime time.Duration // of RehearseFields; a test shortens it
 
 	resealing   sync.Mutex      // held by ResealSecrets
 	missingKeys map[string]bool // those in the log; guarded by resealing
@@ -205,9 +209,12 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 		schema:   schemaCache{asking: make(chan struct{}, 1)},
 		log:      log,
 		wake:     wake,
+		wakeFill: func() {},
 		rejected: func(string) {},
 
 		suppressed: func(mailtext.Kind) {},
+
+		rehearsalTime: rehearsalTime,
 	}
 	_, _ = rand.Read(s.logKey[:]) // it never fails
 	return s

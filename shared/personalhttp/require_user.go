@@ -75,7 +75,7 @@ func VerifiedEmail() RequireOption {
 
 // Complete also rejects users of whom the site needs more user fields ([personal.Profile].Missing
 // is not empty), with 403 profile_incomplete. The pages with which they fill them in must do
-// without it. With a plugin of an older version it rejects no one.
+// without it. With a plugin of an older version everyone passes.
 func Complete() RequireOption {
 	return func(o *requireOptions) { o.complete = true }
 }

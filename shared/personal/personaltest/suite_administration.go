@@ -42,6 +42,7 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"audit entries are listed newest first by filters":         testAuditEntries,
 		"invalid audit filters report all field errors":            testInvalidAuditFilters,
 		"removal of a second factor ends the user's sessions":      testRemoveTwoFactor,
+		"user fields are rehearsed, missed and filled in":          testMissingFields,
 		"unknown id is not found":                                  testUnknownUser,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })

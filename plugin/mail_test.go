@@ -28,7 +28,7 @@ func TestMailList_NamesKindsAndFields(t *testing.T) {
 
 func TestMailList_WritesTemplatesThatLoad(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "mails")
-	if out, _, err := command(t, "mail", "list", "--write", dir); err != nil || !strings.HasPrefix(out, "56 templates written") {
+	if out, _, err := command(t, "mail", "list", "--write", dir); err != nil || !strings.HasPrefix(out, "60 templates written") {
 		t.Fatalf("got %q (%v), want the number of templates", out, err)
 	}
 	if _, err := mailtext.Load(dir); err != nil {
@@ -70,7 +70,7 @@ func TestMailPreview_PrintsWhatWouldBeSent(t *testing.T) {
 func TestMailPreview_ErrorsNameWhatExists(t *testing.T) {
 	dir := filepath.Dir(write(t, "deletion.de.txt", "Subject: Gelöscht\n\n{{.Tokn}}\n"))
 	for _, test := range []struct{ args, want string }{
-		{"recover", `there is no mail "recover": the kinds are recovery, email_change`},
+		{"recover", `there is no mail "recover": the kinds are recovery, invitation, email_change`},
 		{"recovery --locale de", `--locale: there is no mail recovery in "de", its reader gets English: the locales are en, ru`},
 		{"recovery --locale German!", "--locale: \"German!\" is not a locale"},
 		{"recovery --templates " + dir, "--templates: " + dir + "/deletion.de.txt:3:2: .Tokn does not exist"},

@@ -242,7 +242,8 @@ func (s *Service) RevokeUserSessions(ctx context.Context, id int64) error {
 	if err := s.mustExist(ctx, id); err != nil {
 		return err
 	}
-	return fail("revoking an account's sessions", s.store.RevokeSessions(ctx, id))
+	err := s.store.RevokeSessions(ctx, id, s.event(ctx, personal.ActorAdministrator, personal.EventUserSignedOut, id))
+	return s.committed(personal.CodeNotFound, "revoking an account's sessions", err)
 }
 
 func (s *Service) mustExist(ctx context.Context, id int64) error {

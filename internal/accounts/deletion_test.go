@@ -68,7 +68,7 @@ func (f *fixture) exists(t *testing.T, id int64) bool {
 func (f *fixture) registerUnverified(t *testing.T, login string) (id int64) {
 	t.Helper()
 	email := login + "@example.com"
-	id, err := f.store.CreateUnverified(t.Context(), accounts.Account{
+	id, err := f.store.CreateWithoutSession(t.Context(), accounts.Account{
 		Login: login, LoginKey: login, PasswordHash: "none", CredentialVersion: 1,
 		Unverified: accounts.Email{Address: email, Key: email}, Created: f.clock.Now(), Updated: f.clock.Now(),
 	}, func(int64) []accounts.NewJob { return nil })

@@ -75,6 +75,7 @@ func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 
 		KindVerification: handler(s.sendVerification),
 		KindResend:       handler(s.lookedUp(s.resendVerification)),
+		KindInvitation:   handler(s.sendInvitation),
 	}
 }
 

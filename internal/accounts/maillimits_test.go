@@ -124,6 +124,25 @@ func deleteAgain(t *testing.T, f *fixture) func(int) {
 	}
 }
 
+// inviteAgain invites a user whom an administrator deletes each time.
+func inviteAgain(t *testing.T, f *fixture) func(int) {
+	return func(i int) {
+		f.drain(t)
+		if i > 0 {
+			found, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Search: "ada"})
+			if err != nil || len(found.Users) != 1 {
+				t.Fatal(found, err)
+			}
+			if err := f.service.DeleteUser(t.Context(), found.Users[0].ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := f.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: "ada", Email: "ada@example.com", Invite: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // changeTheFactor stores notices as the operations do that turn a second factor on, use
 // it or remove it: a code for each would take longer.
 func changeTheFactor(kind mailtext.Kind) flood {
@@ -161,6 +180,7 @@ func TestMailLimits_NoOperationFloodsAnAddress(t *testing.T) {
 		"changes to the address":           {mailtext.EmailChange, newFixture, changeToAddress, 60, 3 * time.Minute, own},
 		"changes from the address":         {mailtext.EmailChanged, newFixture, changeFromAddress, 60, 3 * time.Minute, tagged},
 		"changes of the password":          {mailtext.PasswordChanged, newFixture, changePasswordAgain, 60, 3 * time.Minute, own},
+		"invitations":                      {mailtext.Invitation, newFixture, inviteAgain, 60, 3 * time.Minute, own},
 		"second factors turned on":         {mailtext.TwoFactorOn, newFixture, changeTheFactor(mailtext.TwoFactorOn), 60, 3 * time.Minute, own},
 		"second factors removed":           {mailtext.TwoFactorOff, newFixture, changeTheFactor(mailtext.TwoFactorOff), 60, 3 * time.Minute, own},
 		"renewals of recovery codes":       {mailtext.RecoveryCodes, newFixture, changeTheFactor(mailtext.RecoveryCodes), 60, 3 * time.Minute, own},

@@ -35,8 +35,8 @@ type SessionStore interface {
 	// RevokeStolenSession removes a session and stores the jobs, if its current digest
 	// is still that of s; else ErrStale.
 	RevokeStolenSession(ctx context.Context, s Session, jobs ...NewJob) error
-	// RevokeSessions removes every session of the account.
-	RevokeSessions(ctx context.Context, accountID int64) error
+	// RevokeSessions removes every session of the account, and stores the jobs if it had any.
+	RevokeSessions(ctx context.Context, accountID int64, jobs ...NewJob) error
 }
 
 // AccountPart says how much of an account is read with a session.

@@ -11,11 +11,10 @@ import (
 
 // VerificationStore keeps accounts whose e-mail is to be confirmed.
 type VerificationStore interface {
-	// CreateUnverified stores an account that waits for its Unverified address to be
-	// confirmed, and the jobs, which it requests with the new account's id. It reads no
-	// address: its statements are the same whether or not the address is another
-	// account's. *TakenError, which names the login.
-	CreateUnverified(ctx context.Context, a Account, jobs func(id int64) []NewJob) (id int64, err error)
+	// CreateWithoutSession stores an account and the jobs, which it requests with the new
+	// account's id. It does not look for an Unverified address: its statements are the same
+	// whether or not that is another account's. *TakenError.
+	CreateWithoutSession(ctx context.Context, a Account, jobs func(id int64) []NewJob) (id int64, err error)
 	// FindWaiting returns the ids of accounts that wait for an address and are not
 	// disabled, two at most.
 	FindWaiting(ctx context.Context, emailKey string) (ids []int64, err error)
@@ -47,7 +46,7 @@ func (s *Service) registerUnverified(ctx context.Context, account Account) error
 	account.Unverified, account.Email = account.Email, Email{}
 	account.Created = s.store.Now()
 	account.Updated = account.Created
-	_, err := s.store.CreateUnverified(ctx, account, func(id int64) []NewJob { return s.registered(ctx, id) })
+	_, err := s.store.CreateWithoutSession(ctx, account, func(id int64) []NewJob { return s.registered(ctx, id) })
 	if err != nil {
 		return s.admit(ctx, "creating an account", err)
 	}
@@ -161,10 +160,7 @@ func (s *Service) resendVerification(ctx context.Context, r recoveryJob) error {
 // address's owner confirms.
 func (s *Service) findUnverified(ctx context.Context, r recoveryJob) (accountID int64, err error) {
 	email, _ := ParseEmail(r.Email)
-	q := AccountQuery{EmailKey: email.Key}
-	if r.Login != "" {
-		q = s.loginQuery(r.Login)
-	}
+	q := s.requestQuery(r, email)
 	account, found, err := s.findAccount(ctx, q)
 	switch {
 	case err != nil:

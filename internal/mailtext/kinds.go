@@ -25,6 +25,7 @@ const (
 	TwoFactorOff        Kind = "two_factor_off"
 	RecoveryCodes       Kind = "recovery_codes"
 	RecoveryCodeUsed    Kind = "recovery_code_used"
+	Invitation          Kind = "invitation"
 )
 
 // Description says when a kind is sent, and what its templates may use.
@@ -43,6 +44,7 @@ const (
 	Link    Field = "Link"
 	Minutes Field = "Minutes"
 	Hours   Field = "Hours"
+	Days    Field = "Days"
 	Time    Field = "Time"
 	Address Field = "Address"
 	EraseAt Field = "EraseAt"
@@ -59,6 +61,8 @@ func (f Field) Meaning() string {
 		return "how long the code is valid, in whole minutes; 0 if that is less than one"
 	case Hours:
 		return "how long the code is valid, in whole hours; 0 if that is less than one"
+	case Days:
+		return "how long the code is valid, in whole days; 0 if that is less than one"
 	case Time:
 		return "when it happened, like 2026-03-31 14:05 UTC"
 	case Address:
@@ -73,6 +77,7 @@ func (f Field) Meaning() string {
 func Descriptions() []Description {
 	return []Description{
 		{Recovery, "to the user who asked to set a new password", []Field{Token, Link, Minutes, Hours}},
+		{Invitation, "to a user whom an administrator has created, to choose a password", []Field{Token, Link, Minutes, Hours, Days}},
 		{EmailChange, "to the new address that a user entered for their account", []Field{Token, Link, Minutes, Hours}},
 		{Verification, "to the address of an account, to prove that it is the user's", []Field{Token, Link, Minutes, Hours, Time, Address}},
 		{RegistrationAttempt, "to the owner of an address with which someone tried to register again", []Field{Time, Address}},
@@ -112,13 +117,13 @@ type Letter struct {
 // values are the fields as templates see them.
 type values struct {
 	Token, Link, Time, Address, EraseAt string
-	Minutes, Hours                      int
+	Minutes, Hours, Days                int
 }
 
 func (l Letter) values() values {
 	v := values{
 		Token: l.Token, Link: l.Link, Time: minute(l.Time), EraseAt: minute(l.EraseAt),
-		Minutes: int(l.Lifetime / time.Minute), Hours: int(l.Lifetime / time.Hour),
+		Minutes: int(l.Lifetime / time.Minute), Hours: int(l.Lifetime / time.Hour), Days: int(l.Lifetime / (24 * time.Hour)),
 	}
 	if l.Address.IsValid() {
 		v.Address = l.Address.String()

@@ -54,7 +54,7 @@ var formats = []struct {
 	{"pbkdf2_sha1$", parsePBKDF2},
 	{"$scrypt$", parseScryptPHC},
 	{"scrypt$", parseScryptDjango},
-	{unusable, parseUnusable},
+	{Unusable, parseUnusable},
 }
 
 // parse parses a stored hash. Its errors are [ErrBadHash] and hold no part of the
@@ -91,8 +91,8 @@ func Adopt(foreign string) (encoded string, err error) {
 	if encoded, ok := bareMD5(foreign); ok {
 		return encoded, nil
 	}
-	if strings.HasPrefix(foreign, unusable) { // Django appends random letters
-		return unusable, nil
+	if strings.HasPrefix(foreign, Unusable) { // Django appends random letters
+		return Unusable, nil
 	}
 	s, err := parse(foreign)
 	if err == nil && s.argon2 != nil { // lower limits than for hashes that are stored
@@ -103,16 +103,23 @@ func Adopt(foreign string) (encoded string, err error) {
 	return foreign, err
 }
 
-// unusable is stored if a hash cannot be imported: no password opens the account
-// until the user recovers one by mail.
-const unusable = "!"
+// Unusable is stored for an account without a password, or if its hash cannot be imported:
+// no password opens the account until the user recovers one by mail.
+const Unusable = "!"
+
+// Verifiable reports whether a password can match a stored hash: it has a known format,
+// and is not unusable.
+func Verifiable(encoded string) bool {
+	_, err := parse(encoded)
+	return err == nil && !IsUnusable(encoded)
+}
 
 // IsUnusable reports whether no password matches a stored hash.
-func IsUnusable(encoded string) bool { return encoded == unusable }
+func IsUnusable(encoded string) bool { return encoded == Unusable }
 
 func parseUnusable(encoded string) (stored, error) {
-	if encoded != unusable {
-		return stored{}, fmt.Errorf("%w: text follows the %s", ErrBadHash, unusable)
+	if encoded != Unusable {
+		return stored{}, fmt.Errorf("%w: text follows the %s", ErrBadHash, Unusable)
 	}
-	return stored{format: unusable, matches: func(string) bool { return false }}, nil
+	return stored{format: Unusable, matches: func(string) bool { return false }}, nil
 }

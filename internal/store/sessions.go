@@ -109,13 +109,16 @@ func (s *Store) RevokeStolenSession(ctx context.Context, stolen accounts.Session
 
 // RevokeSessions implements accounts.SessionStore. The lock orders it with
 // sign-ins, and with others that delete the same rows in another order.
-func (s *Store) RevokeSessions(ctx context.Context, accountID int64) error {
+func (s *Store) RevokeSessions(ctx context.Context, accountID int64, jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "revoke all sessions", func(ctx context.Context, tx bun.Tx) error {
 		if _, err := s.lockAccount(ctx, tx, accountID); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		_, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ?", accountID)
-		return err
+		ended, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ?", accountID)
+		if err != nil || ended == 0 {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs)
 	})
 }
 

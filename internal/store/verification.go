@@ -8,8 +8,8 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 )
 
-// CreateUnverified implements accounts.VerificationStore.
-func (s *Store) CreateUnverified(ctx context.Context, a accounts.Account, jobs func(id int64) []accounts.NewJob) (id int64, err error) {
+// CreateWithoutSession implements accounts.VerificationStore.
+func (s *Store) CreateWithoutSession(ctx context.Context, a accounts.Account, jobs func(id int64) []accounts.NewJob) (id int64, err error) {
 	row := newAccountRow(a)
 	err = s.inTx(ctx, "create an account", func(ctx context.Context, tx bun.Tx) error {
 		if err := insertAccount(ctx, tx, &row); err != nil {

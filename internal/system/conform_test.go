@@ -43,6 +43,8 @@ var statusOf = map[string]int{
 	"invalid_code":           http.StatusUnauthorized,
 	"account_disabled":       http.StatusForbidden,
 	"email_unverified":       http.StatusForbidden,
+	"profile_incomplete":     http.StatusForbidden,
+	"refused":                http.StatusForbidden,
 	"not_found":              http.StatusNotFound,
 	"method_not_allowed":     http.StatusMethodNotAllowed,
 	"already_exists":         http.StatusConflict,

@@ -2,14 +2,12 @@ package testkit
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,31 +35,99 @@ func SQLite(t testing.TB) string {
 	return "sqlite://" + filepath.Join(t.TempDir(), "personal.db")
 }
 
-// Postgres returns the URL of a new, empty PostgreSQL database. It is dropped when the
-// test ends. The server is the one that PostgresVariable names, or one that the test
-// binary starts at the first call. If that is impossible, the test fails; it is never
-// skipped.
+// Postgres returns the URL of an empty PostgreSQL database that no other test uses. The
+// server is the one that PostgresVariable names, or one that the test binary starts at the
+// first call. If that is impossible, the test fails; it is never skipped.
+//
+// The databases are called personal_test_N and used again by later tests, of this and of
+// other processes, because PostgreSQL takes long to create and to drop one.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	server, err := testServer()
 	if err != nil {
 		t.Fatalf("finding a PostgreSQL server for tests: %v", err)
 	}
-	name := "personal_test_" + strings.ToLower(rand.Text())
-	if err := administer(server, "CREATE DATABASE "+name); err != nil {
+	database, err := takeDatabase(server)
+	if err != nil {
 		t.Fatalf("creating a test database: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := administer(server, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
-			t.Errorf("dropping the test database: %v", err)
+		if err := database.release(); err != nil {
+			t.Errorf("releasing the test database: %v", err)
 		}
 	})
+	return database.url
+}
+
+// testDatabase is a database that a test has taken: its connection holds the advisory
+// lock of the database's number, also if the process is killed.
+type testDatabase struct {
+	url    string
+	pools  dbconn.Pools
+	holder *sql.Conn
+}
+
+// maxDatabases is how many databases can be in use at the same time.
+const maxDatabases = 1000
+
+// takeDatabase takes the first database that is free, and creates or empties it.
+func takeDatabase(server string) (_ *testDatabase, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
+	defer cancel()
+	d := &testDatabase{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.release())
+		}
+	}()
+	if d.pools, err = openServer(server); err != nil {
+		return nil, err
+	}
+	if d.holder, err = d.pools.Write.Conn(ctx); err != nil {
+		return nil, err
+	}
+	var number int
+	// The order of a recursive query is that of its steps, and LIMIT ends it early.
+	err = d.holder.QueryRowContext(ctx, `WITH RECURSIVE n AS (SELECT 1 AS i, pg_try_advisory_lock($1, 1) AS taken
+		UNION ALL SELECT i + 1, pg_try_advisory_lock($1, i + 1) FROM n WHERE NOT taken AND i < $2)
+		SELECT i FROM n WHERE taken`, lockSpace, maxDatabases).Scan(&number)
+	if err != nil {
+		return nil, fmt.Errorf("taking a database: %w", err)
+	}
+	name := fmt.Sprintf("personal_test_%d", number)
 	u, err := url.Parse(server)
 	if err != nil {
-		t.Fatal("the URL in " + PostgresVariable + " is invalid")
+		return nil, errors.New("the URL in " + PostgresVariable + " is invalid")
 	}
 	u.Path = "/" + name
-	return u.String()
+	d.url = u.String()
+	var exists bool
+	if err := d.holder.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)", name).Scan(&exists); err != nil {
+		return nil, err
+	}
+	if !exists {
+		_, err = d.holder.ExecContext(ctx, "CREATE DATABASE "+name)
+		return d, err
+	}
+	// A connection that a test has left open would keep its locks.
+	if _, err := d.holder.ExecContext(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name); err != nil {
+		return nil, err
+	}
+	return d, administer(d.url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+}
+
+// lockSpace is the first key of the advisory locks of test databases.
+const lockSpace = 7309453
+
+// release ends the test's use of the database.
+func (d *testDatabase) release() (err error) {
+	if d.holder != nil {
+		err = d.holder.Close()
+	}
+	if d.pools.Write != nil {
+		err = errors.Join(err, d.pools.Close())
+	}
+	return err
 }
 
 // testServer returns the URL of the server that all tests of the binary share. A
@@ -90,13 +156,17 @@ func administer(server, statement string) error {
 }
 
 func onServer(server string, f func(*sql.DB) error) error {
-	limits := dbconn.RequestLimits
-	limits.Read = adminTimeout
-	pools, err := dbconn.Open(server, limits)
+	pools, err := openServer(server)
 	if err != nil {
 		return err
 	}
 	return errors.Join(f(pools.Write), pools.Close())
+}
+
+func openServer(server string) (dbconn.Pools, error) {
+	limits := dbconn.RequestLimits
+	limits.Read = adminTimeout
+	return dbconn.Open(server, limits)
 }
 
 // waitUntilUp waits until the server accepts connections.

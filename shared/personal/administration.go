@@ -50,7 +50,8 @@ type Administration interface {
 	// None of them is the current one. Codes: not_found.
 	UserSessions(ctx context.Context, id int64) ([]Session, error)
 
-	// RevokeUserSessions ends every session of the user. Codes: not_found.
+	// RevokeUserSessions ends every session of the user. It succeeds for a user without
+	// one. Codes: not_found.
 	RevokeUserSessions(ctx context.Context, id int64) error
 
 	// DeleteUser deletes a user and all their data. The login and the e-mail become
@@ -74,8 +75,8 @@ type Administration interface {
 	// Codes: malformed_request, validation_failed, already_exists.
 	CreateUser(ctx context.Context, r CreateUserRequest) (id int64, err error)
 
-	// Explain says what stands between a user and their account, and what helps. It tells
-	// nothing that somebody else typed. Codes: validation_failed.
+	// Explain says why a user cannot sign in, and what helps. The answer has no text that
+	// another person typed. Codes: validation_failed.
 	Explain(ctx context.Context, r ExplainRequest) (Explanation, error)
 
 	// LiftLimits lifts the limits of attempts that hold for a user, not those of an
@@ -222,7 +223,7 @@ type ExplainRequest struct {
 	Addresses []netip.Addr // of the user, besides those that the module knows
 }
 
-// Explanation is what stands between a user and their account.
+// Explanation says why a user cannot sign in.
 type Explanation struct {
 	User     *User     // nil if there is none
 	Verdicts []Verdict // the decisive one first; at least one
@@ -232,7 +233,7 @@ type Explanation struct {
 // names are set.
 type Verdict struct {
 	Reason  Reason
-	Action  Action    // what helps; empty: nothing is needed, or nothing but time
+	Action  Action    // what helps; empty: nothing is needed, or only time helps
 	Limit   string    // the name of the limit
 	Address string    // an address, or for IPv6 a network; empty: everywhere, or unknown
 	Until   time.Time // UTC; zero: it does not end by itself
@@ -248,8 +249,9 @@ type Reason string
 
 // The reasons.
 const (
-	ReasonNoAccount     Reason = "no_account"        // nobody has the login, e-mail or id
-	ReasonEmailSignIn   Reason = "email_sign_in_off" // they enter their e-mail, with which the site lets nobody sign in
+	ReasonNoAccount     Reason = "no_account"        // no user has the login, e-mail or id
+	ReasonEmailSignIn   Reason = "email_sign_in_off" // they enter their e-mail, and the site accepts only logins
+	ReasonLoginNotEmail Reason = "login_not_email"   // their login is an e-mail, but not theirs: with it nobody can sign in
 	ReasonDisabled      Reason = "disabled"          // by an administrator
 	ReasonDeleted       Reason = "deleted"           // by the user; Until: when the account is erased
 	ReasonUnverified    Reason = "unverified"        // they must confirm their e-mail first; Until: when the account is erased
@@ -279,7 +281,7 @@ const (
 	ActionSetEmail        Action = "set_email"         // [Administration.SetEmail]
 	ActionLiftLimits      Action = "lift_limits"       // [Administration.LiftLimits]
 	ActionRemoveTwoFactor Action = "remove_two_factor" // [Administration.RemoveTwoFactor], once it is certain that the user asks
-	ActionOperator        Action = "operator"          // whoever runs the site must mend its configuration
+	ActionOperator        Action = "operator"          // the operator of the site must correct its configuration
 )
 
 // LiftLimitsRequest has the parameters of [Administration.LiftLimits]. In FIELDS the

@@ -341,7 +341,7 @@ func (c *Client) CreateUser(ctx context.Context, r personal.CreateUserRequest) (
 	return int64(id), err
 }
 
-// Explain says what stands between a user and their account.
+// Explain says why a user cannot sign in, and what helps.
 func (c *Client) Explain(ctx context.Context, r personal.ExplainRequest) (personal.Explanation, error) {
 	return result(ctx, explanationFromPB)(c.administration.Explain(ctx, explainToPB(r)))
 }

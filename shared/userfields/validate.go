@@ -47,6 +47,23 @@ func (s *Schema) Register(in map[string]personal.Input, errs *personal.FieldErro
 	return values
 }
 
+// Create is [Schema.Register] for an administrator, who may set every field and leave a
+// required one to the user.
+func (s *Schema) Create(in map[string]personal.Input, errs *personal.FieldErrors) Values {
+	s.checkNames(in, errs, func(*field) bool { return true })
+	values := Values{}
+	for _, f := range s.fields {
+		input := normalise(in[f.Name])
+		if input.IsZero() {
+			input = normalise(f.Default)
+		}
+		if !input.IsZero() {
+			values.set(f, input, errs)
+		}
+	}
+	return values
+}
+
 // Update returns the values of the fields that were sent. An unset input clears its
 // field, whose value is then nil. It adds all errors to errs; the values are valid
 // only if there are none.

@@ -93,7 +93,7 @@ var deletionCases = []testCase{
 			case 1:
 				u := w.newAccount()
 				u.Email, u.Unverified = accounts.Email{}, u.Email
-				id, err := w.CreateUnverified(t.Context(), u, noJobs)
+				id, err := w.CreateWithoutSession(t.Context(), u, noJobs)
 				w.must(err)
 				want = append(want, id)
 			case 2:

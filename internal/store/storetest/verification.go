@@ -39,7 +39,7 @@ var verificationCases = []testCase{
 		want := w.newAccount()
 		want.Unverified, want.Email, want.Locale = want.Email, accounts.Email{}, "lv"
 		var given int64
-		id, err := w.CreateUnverified(t.Context(), want, func(id int64) []accounts.NewJob {
+		id, err := w.CreateWithoutSession(t.Context(), want, func(id int64) []accounts.NewJob {
 			given = id
 			return []accounts.NewJob{job("mail"), job("event")}
 		})
@@ -60,7 +60,7 @@ var verificationCases = []testCase{
 		}
 		again := want
 		again.Unverified.Key = "another"
-		_, err = w.CreateUnverified(t.Context(), again, func(int64) []accounts.NewJob { return []accounts.NewJob{job("mail")} })
+		_, err = w.CreateWithoutSession(t.Context(), again, func(int64) []accounts.NewJob { return []accounts.NewJob{job("mail")} })
 		w.wantTaken(err, accounts.TakenError{Login: true})
 		if due := w.kindsDue(); len(due) > 0 {
 			t.Errorf("a taken login: got jobs %v, want none", due)
@@ -173,7 +173,7 @@ func (w *world) wait(email accounts.Email) (id int64) {
 	w.t.Helper()
 	a := w.newAccount()
 	a.Email, a.Unverified = accounts.Email{}, email
-	id, err := w.CreateUnverified(w.t.Context(), a, noJobs)
+	id, err := w.CreateWithoutSession(w.t.Context(), a, noJobs)
 	w.must(err)
 	return id
 }

@@ -1523,7 +1523,7 @@ func (x *ExplainRequest) GetAddresses() []string {
 	return nil
 }
 
-// ExplainResponse says what stands between a user and their account.
+// ExplainResponse says why a user cannot sign in.
 type ExplainResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Absent if there is no such user.

@@ -41,6 +41,8 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"events of a user arrive in order":                         testEvents,
 		"audit entries are listed newest first by filters":         testAuditEntries,
 		"invalid audit filters report all field errors":            testInvalidAuditFilters,
+		"creation checks login, e-mail and fields":                 testCreateUser,
+		"invited user chooses a password by mail":                  testInvitation,
 		"removal of a second factor ends the user's sessions":      testRemoveTwoFactor,
 		"user fields are rehearsed, missed and filled in":          testMissingFields,
 		"unknown id is not found":                                  testUnknownUser,

@@ -150,6 +150,15 @@ func (s *Site) PageError(r *http.Request, status int, key string, args ...any) e
 	return &PageError{Status: status, Message: s.Text(r, key, args...)}
 }
 
+// PluginError returns the error page of a call to the plugin that failed.
+func (s *Site) PluginError(r *http.Request, err error) error {
+	x := s.API.Explain(r, err)
+	if x.Code == personal.CodeUnavailable {
+		x.Message = s.Text(r, "users_unavailable")
+	}
+	return &PageError{Status: x.Status, Message: x.Message, RetryAfter: x.RetryAfter}
+}
+
 func (s *Site) renderError(w http.ResponseWriter, r *http.Request, err error) {
 	var e *PageError
 	if !errors.As(err, &e) {
@@ -189,6 +198,13 @@ func (s *Site) Notice(w http.ResponseWriter, r *http.Request, keys ...string) st
 	}
 	return ""
 }
+
+// Keep stores a value in the session of the request's administrator, in place of the one
+// before it: what they have just done, for [Site.Kept]. It is lost with the session.
+func (s *Site) Keep(r *http.Request, value any) { s.guard.sessions.keep(cookie(r), value) }
+
+// Kept returns what [Site.Keep] has stored last, nil if nothing. Callers must not change it.
+func (s *Site) Kept(r *http.Request) any { return s.guard.sessions.kept(cookie(r)) }
 
 // RefuseForm shows the plugin's field errors in a form and returns the status of
 // the response.

@@ -88,7 +88,7 @@ func (s *Sessions) valid(token string) bool {
 	return true
 }
 
-// keep stores a value in the session of a token, in place of the one before it.
+// keep stores a value in the session of a token, in place of the previous one.
 func (s *Sessions) keep(token string, value any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

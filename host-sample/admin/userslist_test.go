@@ -25,8 +25,8 @@ type manyUsers struct {
 	done  []string
 }
 
-// newManyUsers has anna (9), boris (8, disabled), vera (7, without e-mail) and gleb (6, who
-// has deleted the account).
+// newManyUsers has anna (9), boris (8, disabled), vera (7, without e-mail) and gleb (6,
+// whose account is to be erased).
 func newManyUsers() *manyUsers {
 	p := &manyUsers{errs: map[int64]error{}, users: []*personal.User{
 		{ID: 9, Login: "anna", Email: "anna@example.com", Created: second(1)},

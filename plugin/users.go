@@ -4,31 +4,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os/user"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// userCommand groups the commands that change one account.
+// userCommand groups the commands about users.
 type userCommand struct {
+	Create          createUserCommand      `cmd:"" help:"Create a user without a password, and invite them by mail if you like."`
+	List            listUsersCommand       `cmd:"" help:"List users, the newest first."`
+	Show            showUserCommand        `cmd:"" help:"Print what is stored about a user."`
+	Explain         explainCommand         `cmd:"" help:"Say why a user cannot sign in, and what helps."`
+	Recover         recoverUserCommand     `cmd:"" help:"Send a user a mail to set a new password."`
+	Disable         disableUserCommand     `cmd:"" help:"Prevent a user from signing in, and end their sessions."`
+	Enable          enableUserCommand      `cmd:"" help:"Let a disabled user sign in again. This also undoes a deletion by the user."`
+	SignOut         signOutCommand         `cmd:"" help:"End all sessions of a user."`
+	Delete          deleteUserCommand      `cmd:"" help:"Delete a user and all their data at once."`
+	LiftLimits      liftLimitsCommand      `cmd:"" help:"Lift the limits of attempts that hold for a user."`
 	RemoveTwoFactor removeTwoFactorCommand `cmd:"" help:"Remove the second factor of a user who has lost it, and end their sessions."`
 }
 
-// userFlags name an account.
-type userFlags struct {
+// serviceFlags open the domain on a database.
+type serviceFlags struct {
 	databaseFlag
-	User     string `arg:"" name:"login-or-id" help:"The login, the e-mail or the id of the account."`
-	Settings []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file, which says whether users get mails about changes (mail.notices; default: they do)."`
+	Settings []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings file (default: the defaults). Give it if it changes limits, or whether users get mails about changes."`
 }
 
-// change finds the account and calls f with the domain, for the administrator who runs
-// the command. The plugin that runs, or the next one, sends the mails and events that f
-// stores. f must not need passwords, user fields or secret keys: the domain has none here.
-func (c userFlags) change(ctx context.Context, f func(context.Context, *accounts.Service, accounts.Account) error) error {
+// use opens the database and calls f with the domain, for the administrator who runs the
+// command. The plugin that runs, or the next one, sends the mails and events that f stores.
+// f must not need passwords, user fields or secret keys: the domain has none here.
+func (c serviceFlags) use(ctx context.Context, f func(context.Context, *accounts.Service, *store.Store) error) error {
 	settings, err := readSettings(c.Settings)
 	if err != nil {
 		return err
@@ -38,11 +47,25 @@ func (c userFlags) change(ctx context.Context, f func(context.Context, *accounts
 		return err
 	}
 	defer db.Close()
-	account, err := transfer.FindAccount(ctx, db, c.User)
-	if err == nil {
-		service := accounts.New(settings.accounts(), db, nil, nil, slog.New(slog.DiscardHandler), func() {})
-		err = f(personal.WithCall(ctx, personal.Call{Administrator: operatorName()}), service, account)
-	}
+	service := accounts.New(settings.accounts(), db, nil, nil, slog.New(slog.DiscardHandler), func() {})
+	return f(personal.WithCall(ctx, personal.Call{Administrator: operatorName()}), service, db)
+}
+
+// userFlags name an account.
+type userFlags struct {
+	serviceFlags
+	User string `arg:"" name:"login-or-id" help:"The login, the e-mail or the id of the user."`
+}
+
+// change finds the account and calls f.
+func (c userFlags) change(ctx context.Context, f func(context.Context, *accounts.Service, accounts.Account) error) error {
+	err := c.use(ctx, func(ctx context.Context, service *accounts.Service, db *store.Store) error {
+		account, err := transfer.FindAccount(ctx, db, c.User)
+		if err != nil {
+			return err
+		}
+		return f(ctx, service, account)
+	})
 	if errors.Is(err, accounts.ErrNotFound) || personal.CodeOf(err) == personal.CodeNotFound {
 		return fmt.Errorf("there is no account with the login, e-mail or id %q", c.User)
 	}
@@ -56,27 +79,4 @@ func operatorName() string {
 		return u.Username
 	}
 	return ""
-}
-
-type removeTwoFactorCommand struct{ userFlags }
-
-// Help says what happens and what to do first.
-func (removeTwoFactorCommand) Help() string {
-	return `First verify that it is the user who asks: docs/supporting-users.md says how. Afterwards they sign in with the password alone, and can
-switch a second factor on again. Their recovery codes are void. The audit log names the operating system's user who ran the command.`
-}
-
-// Run removes a second factor.
-func (c removeTwoFactorCommand) Run(ctx context.Context, w io.Writer) error {
-	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
-		if !a.TwoFactor.On() {
-			_, err := fmt.Fprintf(w, "Account %d (%q) has no second factor. Nothing was changed.\n", a.ID, a.Login)
-			return err
-		}
-		if err := service.RemoveTwoFactor(ctx, a.ID); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(w, "The second factor of account %d (%q) and its recovery codes are removed, and all its sessions have ended.\n", a.ID, a.Login)
-		return err
-	})
 }

@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/pquerna/otp/totp"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -184,6 +186,82 @@ func (n *node) notices(t *testing.T, id int64) (waiting []string) {
 		}
 	}
 	return waiting
+}
+
+func TestUser_CommandsChangeOneAccount(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		t.Setenv("PERSONAL_DATABASE", url)
+		mustCommand(t, "migrate")
+		for _, step := range []struct{ args, want string }{
+			{"create anna --email anna@example.com --name Anna --locale ru --invite", `Account 1 ("anna") is created. They get a mail to choose a password.`},
+			{"create bob", `Account 2 ("bob") is created. They have neither a password nor an e-mail`},
+			{"disable anna", `Account 1 ("anna") is disabled`},
+			{"disable ANNA@example.com", "is disabled already. Nothing was changed."},
+			{"list --state disabled", "1   anna   anna@example.com  disabled"},
+			{"enable 1", `Account 1 ("anna") is enabled`},
+			{"enable 1", "is enabled already"},
+			{"recover anna", `Account 1 ("anna") gets a recovery mail.`},
+			{"sign-out anna", "0 sessions of account 1"},
+			{"lift-limits anna --address 192.0.2.1,2001:db8::1", `No limit of account 1 ("anna") holds any more.`},
+			{"show anna", "anna@example.com"},
+			{"list --search nna", "anna@example.com"},
+			{"list --limit 1", "2   bob"},
+			{"delete bob --yes", `Account 2 ("bob") is deleted.`},
+		} {
+			if out, _ := mustCommand(t, append([]string{"user"}, strings.Fields(step.args)...)...); !strings.Contains(out, step.want) {
+				t.Errorf("%s: got %s, want %s", step.args, out, step.want)
+			}
+		}
+		db, err := store.Open(t.Context(), url, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		got := map[personal.EventType]int{}
+		entries, err := db.AuditEntries(t.Context(), personal.AuditEntriesRequest{Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			got[e.Type]++
+			if e.Actor != personal.ActorAdministrator || e.ActorName != operatorName() {
+				t.Errorf("got %+v, want an event of the administrator %q", e, operatorName())
+			}
+		}
+		want := map[personal.EventType]int{
+			personal.EventUserCreated: 2, personal.EventUserInvited: 1, personal.EventUserDisabled: 1, personal.EventUserEnabled: 1,
+			personal.EventLimitsLifted: 1, personal.EventUserDeleted: 1,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("audit log (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestUser_CommandsRefuseWhatCannotBe(t *testing.T) {
+	t.Setenv("PERSONAL_DATABASE", testkit.SQLite(t))
+	mustCommand(t, "migrate")
+	mustCommand(t, "user", "create", "anna")
+	mustCommand(t, "user", "create", "bob", "--email", "bob@example.com")
+	mustCommand(t, "user", "disable", "bob")
+	for _, test := range []struct{ args, want string }{
+		{"create anna --email bob@example.com", "login: another account has it"},
+		{"create carl --email bob@example.com", "--email: another account has it"},
+		{"create carl --invite", "--email: it is missing"},
+		{"recover anna", "has no e-mail"},
+		{"recover bob", "is disabled and gets no recovery mail: enable it first"},
+		{"delete anna", "nothing was deleted"}, // standard input is empty
+		{"show eve", `there is no account with the login, e-mail or id "eve"`},
+		{"explain eve", "there is no such account"},
+		{"list --state asleep", "--state"},
+	} {
+		if _, _, err := command(t, append([]string{"user"}, strings.Fields(test.args)...)...); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %s", test.args, err, test.want)
+		}
+	}
+	for _, user := range []string{"anna", "bob"} {
+		mustCommand(t, "user", "show", user)
+	}
 }
 
 func TestCommands_RefuseDatabaseOfOlderSchema(t *testing.T) {

@@ -86,6 +86,8 @@ type Store interface {
 	TwoFactorStore
 	ExportStore
 	AdministrationStore
+	ExplainStore
+	LimitStore
 	AttemptStore
 	JobStore
 

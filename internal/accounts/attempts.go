@@ -78,19 +78,18 @@ func (s *Service) guess(ctx context.Context, q AccountQuery, typed string, verif
 	if !s.settings.Throttle.Enabled {
 		return attempt{}, nil
 	}
-	limits := s.settings.Throttle
-	target, from := cmp.Or(q.LoginKey, q.EmailKey, typed), source(ctx)
+	target := cmp.Or(q.LoginKey, q.EmailKey, typed)
 	known, err := s.isKnownAddress(ctx, q)
 	if err != nil {
 		return attempt{}, err
 	}
-	charges := append(s.limit(limits.Guess, "guess", from, target), s.perNetwork(ctx, "guess", limits.GuessAddress)...)
+	charges := append(s.guessAt(ctx, target), s.guessAddress(ctx)...)
 	if known || target == "" {
 		// Not limited (a zero limit never refuses), but with a key and a query all the
 		// same: the response time must not reveal whose known address this is.
-		charges = append(charges, s.limit(throttle.Limit{}, "guess at a known address", from, target)...)
+		charges = append(charges, s.limit(throttle.Limit{}, "guess at a known address", source(ctx), target)...)
 	} else {
-		charges = append(charges, s.limit(limits.GuessAccount, "guess of", target)...)
+		charges = append(charges, s.guessOf(target)...)
 	}
 	all := slices.Concat(charges, further)
 	if !verify {
@@ -99,14 +98,50 @@ func (s *Service) guess(ctx context.Context, q AccountQuery, typed string, verif
 	return attempt{charges: charges, known: known}, s.charge(ctx, all)
 }
 
+// guessAt charges a password for a login or e-mail at the caller's address.
+func (s *Service) guessAt(ctx context.Context, target string) []throttle.Charge {
+	return s.limit(s.settings.Throttle.Guess, "guess", source(ctx), target)
+}
+
+// guessOf charges a password for a login or e-mail, entered at an address that is not a
+// known one of the account.
+func (s *Service) guessOf(target string) []throttle.Charge {
+	return s.limit(s.settings.Throttle.GuessAccount, "guess of", target)
+}
+
+// guessAddress charges a password, or a hash of no session, to the caller's address.
+func (s *Service) guessAddress(ctx context.Context) []throttle.Charge {
+	return s.perNetwork(ctx, "guess", s.settings.Throttle.GuessAddress)
+}
+
+// signInAddress charges a sign-in, right or wrong, to the caller's address.
+func (s *Service) signInAddress(ctx context.Context) []throttle.Charge {
+	return s.perNetwork(ctx, "sign in", s.settings.Throttle.SignInAddress)
+}
+
+// recoverAddress charges a request for a mail to the caller's address.
+func (s *Service) recoverAddress(ctx context.Context) []throttle.Charge {
+	return s.perNetwork(ctx, "recover", s.settings.Throttle.Recover)
+}
+
+// confirmAddress charges a mailed token to the address from which it is presented.
+func (s *Service) confirmAddress(ctx context.Context) []throttle.Charge {
+	return s.perAddress(ctx, "confirm", s.settings.Throttle.Confirm)
+}
+
 // isKnownAddress reports whether the caller is at a known address of the account that q
 // finds; never with throttling off, where it does not matter.
 func (s *Service) isKnownAddress(ctx context.Context, q AccountQuery) (bool, error) {
 	if !s.settings.Throttle.Enabled {
 		return false, nil
 	}
-	known, err := s.store.IsKnownAddress(ctx, q, source(ctx), s.store.Now().Add(-s.settings.KnownAddressLifetime()))
+	known, err := s.store.IsKnownAddress(ctx, q, source(ctx), s.knownSince())
 	return known, fail("looking for a known address", err)
+}
+
+// knownSince returns the time at or before which a sign-in makes no address known any more.
+func (s *Service) knownSince() time.Time {
+	return s.store.Now().Add(-s.settings.KnownAddressLifetime())
 }
 
 // limit returns the charge of one attempt, or nothing if throttling is off.
@@ -174,7 +209,7 @@ func (s *Service) waitingRecovery() []throttle.Charge {
 
 // chargeConfirmation charges the presentation of a mailed token.
 func (s *Service) chargeConfirmation(ctx context.Context) error {
-	return s.charge(ctx, s.perAddress(ctx, "confirm", s.settings.Throttle.Confirm))
+	return s.charge(ctx, s.confirmAddress(ctx))
 }
 
 // chargeWrite charges a writing operation to the caller's session. It counts in
@@ -258,8 +293,11 @@ func knownAddress(ctx context.Context) string {
 
 // source is the origin of a call: the IPv4 address, or the /64 of an IPv6 address,
 // which one customer has (HTTP contract, section 5).
-func source(ctx context.Context) string {
-	address := fromNAT64(personal.CallFrom(ctx).Address.Unmap())
+func source(ctx context.Context) string { return sourceOf(personal.CallFrom(ctx).Address) }
+
+// sourceOf is source for a call from an address.
+func sourceOf(address netip.Addr) string {
+	address = fromNAT64(address.Unmap())
 	if address.Is6() {
 		return netip.PrefixFrom(address, 64).Masked().String()
 	}

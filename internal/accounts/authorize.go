@@ -54,6 +54,20 @@ type LoginAccount struct {
 	TwoFactor         TwoFactor
 }
 
+// login returns the part of the account that a sign-in judges.
+func (a Account) login() LoginAccount {
+	return LoginAccount{
+		ID: a.ID, Email: a.Email, PasswordHash: a.PasswordHash, CredentialVersion: a.CredentialVersion,
+		Disabled: a.Disabled, UnverifiedKey: a.Unverified.Key, TwoFactor: a.TwoFactor,
+	}
+}
+
+// finds reports whether the query finds the account.
+func (q AccountQuery) finds(a Account) bool {
+	return q.LoginKey != "" && q.LoginKey == a.LoginKey ||
+		q.EmailKey != "" && q.EmailKey == a.Email.Key && (!q.OwnEmail || a.LoginKey == a.Email.Key)
+}
+
 // refusal is the code with which a sign-in is refused although the password is right;
 // "" if it is not.
 func (a LoginAccount) refusal() personal.Code {
@@ -90,7 +104,7 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 	require(&fields, "login", r.Login)
 	require(&fields, "password", r.Password)
 	invalid := fields.Err()
-	attempt, err := s.guess(ctx, s.loginQuery(r.Login), r.Login, invalid == nil, s.perNetwork(ctx, "sign in", s.settings.Throttle.SignInAddress))
+	attempt, err := s.guess(ctx, s.loginQuery(r.Login), r.Login, invalid == nil, s.signInAddress(ctx))
 	if err != nil {
 		return personal.SignedIn{}, err
 	}

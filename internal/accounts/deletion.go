@@ -156,9 +156,17 @@ func (s *Service) EraseDue(ctx context.Context) error {
 
 // erasable is the rule of DueErasures for a locked account.
 func (s *Service) erasable(a Account) bool {
-	now := s.store.Now()
-	waits := a.Unverified.Key != "" && a.Email.Key == ""
-	return a.Deleted() && !a.EraseAt.After(now) || waits && !a.Created.After(now.Add(-s.settings.UnverifiedLifetime))
+	due := func(at time.Time) bool { return !at.IsZero() && !at.After(s.store.Now()) }
+	return a.Deleted() && due(a.EraseAt) || due(s.unverifiedUntil(a))
+}
+
+// unverifiedUntil returns when an account is erased because its e-mail is not verified;
+// zero if it is not.
+func (s *Service) unverifiedUntil(a Account) time.Time {
+	if a.Unverified.Key == "" || a.Email.Key != "" {
+		return time.Time{}
+	}
+	return a.Created.Add(s.settings.UnverifiedLifetime)
 }
 
 // erased are the jobs of every erasure: the last event of the account, and the request

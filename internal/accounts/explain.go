@@ -1,12 +1,378 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
+	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// Explain implements [personal.Administration].
-func (s *Service) Explain(context.Context, personal.ExplainRequest) (personal.Explanation, error) {
-	return personal.Explanation{}, refusal(personal.CodeNotFound)
+// ExplainStore reads what no other operation shows about why a user cannot sign in.
+type ExplainStore interface {
+	// LimitWaits returns how long each of the charges would be refused, 0 for those that
+	// would not, and counts nothing.
+	LimitWaits(ctx context.Context, charges []throttle.Charge, now time.Time) ([]time.Duration, error)
+	// RecoveryCodesLeft counts the account's unused recovery codes.
+	RecoveryCodesLeft(ctx context.Context, accountID int64) (int, error)
+	// WaitingRequests returns jobs of a kind that belong to no account, the latest first,
+	// at most limit.
+	WaitingRequests(ctx context.Context, kind outbox.Kind, limit int) ([]outbox.Job, error)
+	// MailRefusal returns what RefuseMail stored last about the account. ErrNotFound.
+	MailRefusal(ctx context.Context, accountID int64) (MailRefusal, error)
+	// SentMails returns mails that count for one of the digests and were reserved after a
+	// time, the latest first, at most limit.
+	SentMails(ctx context.Context, digests [][32]byte, after time.Time, limit int) ([]SentMail, error)
+	// LastEvent returns the time of the account's latest audit entry of one of the types;
+	// zero for none.
+	LastEvent(ctx context.Context, accountID int64, types ...personal.EventType) (time.Time, error)
+}
+
+// SentMail is a mail that counts for the limits of an address.
+type SentMail struct {
+	Digest [32]byte // of the address
+	Kind   mailtext.Kind
+	Time   time.Time
+}
+
+// Bounds of what an explanation reads.
+const (
+	maxRecentPlaces   = 20   // addresses of sessions and audit entries
+	maxRecentEntries  = 100  // audit entries that are searched for addresses
+	maxFailures       = 1000 // audit entries that are counted
+	maxRequestsLooked = 1000 // waiting requests of all users, by kind
+	maxWaitingMails   = 100
+	maxSentMails      = 1000
+)
+
+// failuresSince is how long ago a failed attempt may be to be counted.
+const failuresSince = 24 * time.Hour
+
+// Explain implements [personal.Administration]. It judges like Authorize, and writes
+// nothing. The order of verdicts is: what refuses a sign-in until something is done, what
+// refuses it for a time, what else a sign-in needs, what keeps mails away, hints.
+func (s *Service) Explain(ctx context.Context, r personal.ExplainRequest) (personal.Explanation, error) {
+	text := strings.TrimSpace(r.Login)
+	var invalid personal.FieldErrors
+	require(&invalid, "login", text)
+	checkSearched(&invalid, "login", text)
+	checkAddresses(&invalid, r.Addresses)
+	if err := invalid.Err(); err != nil {
+		return personal.Explanation{}, err
+	}
+	account, entered, found, err := s.findStuck(ctx, text)
+	if err != nil {
+		return personal.Explanation{}, err
+	}
+	if !found {
+		limits, err := s.holding(ctx, s.addressLimits(ctx, distinct(nil, r.Addresses...)))
+		none := personal.Verdict{Reason: personal.ReasonNoAccount, Action: personal.ActionCreate}
+		return personal.Explanation{Verdicts: append([]personal.Verdict{none}, limits...)}, err
+	}
+	user := userOf(account)
+	e := personal.Explanation{User: &user}
+	for _, part := range []func(context.Context, Account) ([]personal.Verdict, error){
+		func(ctx context.Context, a Account) ([]personal.Verdict, error) {
+			return s.explainState(ctx, a, entered)
+		},
+		func(ctx context.Context, a Account) ([]personal.Verdict, error) {
+			return s.explainLimits(ctx, a, r.Addresses)
+		},
+		s.explainFactor, s.explainMails, s.explainFailures, s.explainFields,
+	} {
+		verdicts, err := part(ctx, account.Account)
+		if err != nil {
+			return personal.Explanation{}, err
+		}
+		e.Verdicts = append(e.Verdicts, verdicts...)
+	}
+	if len(e.Verdicts) == 0 {
+		e.Verdicts = []personal.Verdict{{Reason: personal.ReasonNothing}}
+	}
+	return e, nil
+}
+
+// findStuck finds an account by what its user enters at sign-in, or else by its e-mail,
+// by an address that only it waits for, by its login, or by its id. A number is a login
+// rather than an id. entered is what the user enters: the text, or, of an id, the login.
+func (s *Service) findStuck(ctx context.Context, text string) (account SeenAccount, entered string, found bool, err error) {
+	email, _ := ParseEmail(text)
+	var id int64
+	for _, q := range []AccountQuery{s.loginQuery(text), {EmailKey: email.Key}, {LoginKey: cmp.Or(email.Key, text)}} {
+		login, found, err := s.findAccount(ctx, q)
+		if err != nil {
+			return account, "", false, err
+		}
+		if id = login.ID; found {
+			break
+		}
+	}
+	if id == 0 && email.Key != "" {
+		waiting, err := s.store.FindWaiting(ctx, email.Key)
+		if err != nil {
+			return account, "", false, fail("finding the account that waits for an address", err)
+		}
+		if len(waiting) == 1 {
+			id = waiting[0]
+		}
+	}
+	byID := id == 0
+	if byID {
+		id, _ = strconv.ParseInt(text, 10, 64)
+	}
+	if id <= 0 {
+		return account, "", false, nil
+	}
+	account, err = s.store.Account(ctx, id)
+	if errors.Is(err, ErrNotFound) {
+		return account, "", false, nil
+	}
+	if byID {
+		text = account.Login
+	}
+	return account, text, err == nil, fail("finding an account", err)
+}
+
+// explainState returns what refuses every sign-in until something is done.
+func (s *Service) explainState(ctx context.Context, a Account, entered string) (verdicts []personal.Verdict, err error) {
+	email, _ := ParseEmail(entered)
+	switch {
+	case s.loginQuery(entered).finds(a), email.Key != "" && email.Key == a.Unverified.Key:
+	case email.Key != "" && email.Key == a.Email.Key:
+		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonEmailSignIn})
+	default:
+		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonLoginNotEmail, Action: personal.ActionSetEmail})
+	}
+	login := a.login()
+	if login.refusal() == personal.CodeAccountDisabled {
+		v := personal.Verdict{Reason: personal.ReasonDisabled, Action: personal.ActionEnable}
+		if a.Deleted() {
+			v.Reason, v.Until = personal.ReasonDeleted, a.EraseAt
+		}
+		verdicts = append(verdicts, v)
+		login.Disabled = false // it may be refused for another reason, too
+	}
+	if login.refusal() == personal.CodeEmailUnverified {
+		v := personal.Verdict{Reason: personal.ReasonUnverified, Action: personal.ActionVerify, Until: s.unverifiedUntil(a)}
+		_, taken, err := s.findAccount(ctx, AccountQuery{EmailKey: a.Unverified.Key})
+		if err != nil {
+			return nil, err
+		}
+		if taken || !s.verifies() { // no mail would be sent
+			v.Action = personal.ActionSetEmail
+		}
+		verdicts = append(verdicts, v)
+	}
+	if !password.Verifiable(a.PasswordHash) {
+		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonNoPassword, Action: newPasswordAction(a)})
+	}
+	if a.TwoFactor.On() && s.settings.Keys != nil && !s.hasKey(ctx, a.TwoFactor.Secret.Key) { // a command has no keys
+		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonTwoFactorKey, Action: personal.ActionOperator})
+	}
+	return verdicts, nil
+}
+
+// newPasswordAction returns how the user of an account gets a new password.
+func newPasswordAction(a Account) personal.Action {
+	if a.Email.Key == "" {
+		return personal.ActionSetEmail
+	}
+	return personal.ActionRecover
+}
+
+// explainLimits returns the limits that refuse sign-ins, and those that keep the user
+// from getting or using a mail.
+func (s *Service) explainLimits(ctx context.Context, a Account, entered []netip.Addr) ([]personal.Verdict, error) {
+	places, err := s.places(ctx, a, entered)
+	if err != nil {
+		return nil, err
+	}
+	return s.holding(ctx, slices.Concat(s.accountLimits(ctx, a, places), s.addressLimits(ctx, places)))
+}
+
+// explainFactor returns that a sign-in needs a code.
+func (s *Service) explainFactor(ctx context.Context, a Account) ([]personal.Verdict, error) {
+	if !a.TwoFactor.On() {
+		return nil, nil
+	}
+	left, err := s.store.RecoveryCodesLeft(ctx, a.ID)
+	return []personal.Verdict{{Reason: personal.ReasonTwoFactor, Action: personal.ActionRemoveTwoFactor, Count: left}},
+		fail("counting recovery codes", err)
+}
+
+// explainMails returns what keeps mails from reaching the user.
+func (s *Service) explainMails(ctx context.Context, a Account) (verdicts []personal.Verdict, err error) {
+	if a.Email.Key == "" && a.Unverified.Key == "" {
+		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonNoEmail, Action: personal.ActionSetEmail})
+	}
+	refused, err := s.store.MailRefusal(ctx, a.ID)
+	switch {
+	case errors.Is(err, ErrNotFound):
+	case err != nil:
+		return nil, fail("reading the refusal of a mail", err)
+	case refused.EmailKey == a.Email.Key || refused.EmailKey == a.Unverified.Key: // else of a former address
+		verdicts = append(verdicts, personal.Verdict{
+			Reason: personal.ReasonMailRefused, Action: personal.ActionSetEmail,
+			Kind: string(refused.Kind), Since: refused.Time, Reply: refused.Reply,
+		})
+	}
+	waiting, err := s.waitingMails(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	limited, err := s.limitedMails(ctx, a)
+	return slices.Concat(verdicts, waiting, limited), err
+}
+
+// waitingMails returns a verdict for each kind of the account's mails that wait to be
+// sent: since when the oldest waits, when the next is tried, and how often one was tried.
+func (s *Service) waitingMails(ctx context.Context, a Account) (verdicts []personal.Verdict, err error) {
+	jobs, err := s.store.WaitingJobs(ctx, a.ID, KindEvent, maxWaitingMails)
+	if err != nil {
+		return nil, fail("reading waiting mails", err)
+	}
+	for _, kind := range []outbox.Kind{KindRecovery, KindResend} {
+		requests, err := s.store.WaitingRequests(ctx, kind, maxRequestsLooked)
+		if err != nil {
+			return nil, fail("reading waiting requests", err)
+		}
+		jobs = append(jobs, slices.DeleteFunc(requests, func(j outbox.Job) bool { return !s.requestMeans(j, a) })...)
+	}
+	for _, j := range jobs {
+		kind := mailKind(j)
+		if j.Kind == KindResend {
+			kind = string(mailtext.Verification)
+		}
+		i := slices.IndexFunc(verdicts, func(v personal.Verdict) bool { return v.Kind == kind })
+		if i < 0 {
+			i = len(verdicts)
+			verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonMailWaiting, Kind: kind, Since: j.Created, Until: j.Due})
+		}
+		v := &verdicts[i]
+		v.Count = max(v.Count, j.Attempts)
+		if j.Created.Before(v.Since) {
+			v.Since = j.Created
+		}
+		if j.Due.Before(v.Until) {
+			v.Until = j.Due
+		}
+	}
+	return verdicts, nil
+}
+
+// requestMeans reports whether a waiting request for a mail finds the account.
+func (s *Service) requestMeans(j outbox.Job, a Account) bool {
+	var r recoveryJob
+	if json.Unmarshal(j.Payload, &r) != nil {
+		return false
+	}
+	email, _ := ParseEmail(r.Email)
+	q := s.requestQuery(r, email)
+	if j.Kind == KindRecovery {
+		return q.finds(a) && (r.Email == "" || email.Key == a.Email.Key)
+	}
+	waits := email.Key != "" && email.Key == a.Unverified.Key
+	return q.finds(a) && (email.Key == "" || waits || email.Key == a.Email.Key) || waits && r.Login == ""
+}
+
+// limitedMails returns the kinds of mails that would be suppressed now, of those that the
+// user of the account may be waiting for.
+func (s *Service) limitedMails(ctx context.Context, a Account) (verdicts []personal.Verdict, err error) {
+	to := map[mailtext.Kind]Email{}
+	if a.Email.Key != "" {
+		to[mailtext.Recovery] = a.Email
+	}
+	if s.verifies() && a.Unverified.Key != "" {
+		to[mailtext.Verification] = a.Unverified
+	} else if s.verifies() && a.Email.Key != "" && !a.EmailVerified {
+		to[mailtext.Verification] = a.Email
+	}
+	if len(to) == 0 {
+		return nil, nil
+	}
+	key, err := s.mailKey.get(ctx, s.store, nil)
+	if errors.Is(err, ErrNotFound) { // no mail was ever sent
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fail("reading the key of mail digests", err)
+	}
+	now := s.store.Now()
+	kinds := slices.Sorted(maps.Keys(to))
+	var digests [][32]byte
+	for _, kind := range kinds {
+		digests = append(digests, mailDigestWith(key, kind, to[kind]))
+	}
+	sent, err := s.store.SentMails(ctx, digests, now.Add(-MailWindow), maxSentMails)
+	if err != nil {
+		return nil, fail("reading sent mails", err)
+	}
+	for i, kind := range kinds {
+		var until time.Time
+		for _, l := range mailLimits(kind) {
+			if end := l.until(sent, digests[i], now); end.After(until) {
+				until = end
+			}
+		}
+		if !until.IsZero() {
+			verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonMailLimit, Kind: string(kind), Until: until})
+		}
+	}
+	return verdicts, nil
+}
+
+// until returns when the limit allows another mail to an address; zero: now. The mails
+// are in the order of SentMails.
+func (l MailLimit) until(sent []SentMail, digest [32]byte, now time.Time) time.Time {
+	counted := 0
+	for _, m := range sent {
+		end := m.Time.Add(l.Window)
+		if m.Digest != digest || !slices.Contains(l.Kinds, m.Kind) || !end.After(now) {
+			continue
+		}
+		if counted++; counted == l.Max {
+			return end
+		}
+	}
+	return time.Time{}
+}
+
+// explainFailures counts the last day's failed attempts since the user proved who they
+// are.
+func (s *Service) explainFailures(ctx context.Context, a Account) ([]personal.Verdict, error) {
+	proved, err := s.store.LastEvent(ctx, a.ID, personal.EventSignedIn, personal.EventRecovered, personal.EventPasswordChanged)
+	if err != nil {
+		return nil, fail("reading the audit log", err)
+	}
+	since := s.store.Now().Add(-failuresSince)
+	if !proved.Before(since) {
+		since = proved.Add(time.Microsecond)
+	}
+	failed, err := s.store.AuditEntries(ctx, personal.AuditEntriesRequest{
+		UserID: a.ID, Type: personal.EventSignInFailed, Since: since, Limit: maxFailures,
+	})
+	if err != nil || len(failed) == 0 {
+		return nil, fail("reading the audit log", err)
+	}
+	v := personal.Verdict{Reason: personal.ReasonFailed, Count: len(failed), Since: failed[0].Time, Address: failed[0].Address}
+	if a.login().refusal() == "" {
+		v.Action = newPasswordAction(a)
+	}
+	return []personal.Verdict{v}, nil
+}
+
+// explainFields returns nothing yet.
+func (s *Service) explainFields(context.Context, Account) ([]personal.Verdict, error) {
+	return nil, nil
 }

@@ -116,7 +116,7 @@ func (s *Service) walk(ctx context.Context, session Session, secret token.Secret
 	if ok {
 		return behind, currentSecret, nil
 	}
-	guess := s.perNetwork(ctx, "guess", s.settings.Throttle.GuessAddress)
+	guess := s.guessAddress(ctx)
 	if maxBehind > shortWalk {
 		if err := s.checkLimits(ctx, guess); err != nil {
 			return 0, token.Secret{}, err

@@ -2,11 +2,228 @@ package accounts
 
 import (
 	"context"
+	"net/netip"
+	"slices"
+	"strings"
 
+	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// LiftLimits implements [personal.Administration].
-func (s *Service) LiftLimits(context.Context, personal.LiftLimitsRequest) error {
-	return refusal(personal.CodeNotFound)
+// LimitStore lifts limits.
+type LimitStore interface {
+	// LiftLimits forgets the attempts that were counted for the charges, and stores the
+	// jobs. ErrNotFound if the account does not exist.
+	LiftLimits(ctx context.Context, accountID int64, charges []throttle.Charge, jobs ...NewJob) error
+}
+
+// LiftLimits implements [personal.Administration]. It forgets counted attempts and nothing
+// else: a code that was used stays used.
+func (s *Service) LiftLimits(ctx context.Context, r personal.LiftLimitsRequest) error {
+	var invalid personal.FieldErrors
+	checkAddresses(&invalid, r.Addresses)
+	if err := invalid.Err(); err != nil {
+		return err
+	}
+	account, err := s.store.Account(ctx, r.UserID)
+	if err != nil {
+		return failWith(personal.CodeNotFound, "finding an account", err)
+	}
+	places, err := s.places(ctx, account.Account, r.Addresses)
+	if err != nil {
+		return err
+	}
+	var charges []throttle.Charge
+	for _, l := range s.accountLimits(ctx, account.Account, places) {
+		charges = append(charges, l.Charge)
+	}
+	err = s.store.LiftLimits(ctx, r.UserID, charges, s.event(ctx, personal.ActorAdministrator, personal.EventLimitsLifted, r.UserID))
+	return s.committed(personal.CodeNotFound, "lifting limits", err)
+}
+
+// checkAddresses adds the field error of the addresses of an administrator's request.
+func checkAddresses(invalid *personal.FieldErrors, addresses []netip.Addr) {
+	checkRange(invalid, "addresses", int64(len(addresses)), personal.MaxExplainAddresses)
+	if slices.ContainsFunc(addresses, func(a netip.Addr) bool { return !a.IsValid() || a.Zone() != "" }) {
+		invalid.Add("addresses", personal.FieldErrorInvalidFormat)
+	}
+}
+
+// place is an address from which the user of an account may sign in.
+type place struct {
+	address netip.Addr
+	known   bool // a known address of the account
+}
+
+// places returns the addresses that were entered, and those at which the account's user
+// is known or was seen lately, the latest first.
+func (s *Service) places(ctx context.Context, a Account, entered []netip.Addr) ([]place, error) {
+	known, err := s.store.KnownAddresses(ctx, a.ID)
+	if err != nil {
+		return nil, fail("reading known addresses", err)
+	}
+	places := distinct(nil, entered...)
+	since := s.knownSince()
+	for _, k := range known {
+		address, ok := parsePlace(k.Address)
+		if !ok || !k.LastSeen.After(since) {
+			continue
+		}
+		places = distinct(places, address)
+		for i := range places {
+			places[i].known = places[i].known || sourceOf(places[i].address) == k.Address
+		}
+	}
+	recent, err := s.recentAddresses(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	full := len(places) + maxRecentPlaces
+	for _, address := range recent {
+		if len(places) < full {
+			places = distinct(places, address)
+		}
+	}
+	return places, nil
+}
+
+// recentAddresses returns the addresses of the account's sessions and of its latest audit
+// entries, except those of administrators.
+func (s *Service) recentAddresses(ctx context.Context, a Account) (addresses []netip.Addr, err error) {
+	sessions, err := s.store.Sessions(ctx, a.ID, s.settings.Lifetimes(s.store.Now()))
+	if err != nil {
+		return nil, fail("listing sessions", err)
+	}
+	entries, err := s.store.AuditEntries(ctx, personal.AuditEntriesRequest{UserID: a.ID, Limit: maxRecentEntries})
+	if err != nil {
+		return nil, fail("reading the audit log", err)
+	}
+	var texts []string
+	for _, session := range sessions {
+		texts = append(texts, session.Address)
+	}
+	for _, e := range entries {
+		if e.Actor != personal.ActorAdministrator {
+			texts = append(texts, e.Address)
+		}
+	}
+	for _, text := range texts {
+		if address, ok := parsePlace(text); ok {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses, nil
+}
+
+// parsePlace parses an address, or a network as known addresses are stored.
+func parsePlace(text string) (netip.Addr, bool) {
+	text, _, _ = strings.Cut(text, "/")
+	address, err := netip.ParseAddr(text)
+	return address, err == nil
+}
+
+// distinct adds those addresses to places that none of them counts for.
+func distinct(places []place, addresses ...netip.Addr) []place {
+	for _, address := range addresses {
+		if !slices.ContainsFunc(places, func(p place) bool { return sourceOf(p.address) == sourceOf(address) }) {
+			places = append(places, place{address: address})
+		}
+	}
+	return places
+}
+
+// heldLimit is a limit that may hold for an account or an address.
+type heldLimit struct {
+	throttle.Charge
+	reason  personal.Reason
+	address string // "": everywhere
+}
+
+// accountLimits returns the limits of an account that refuse sign-ins at the places, and
+// everywhere.
+func (s *Service) accountLimits(ctx context.Context, a Account, places []place) (limits []heldLimit) {
+	add := func(address string, charges []throttle.Charge) {
+		for _, c := range charges {
+			limits = append(limits, heldLimit{c, personal.ReasonLimit, address})
+		}
+	}
+	var names []string // with which the user can sign in
+	for _, name := range []string{a.LoginKey, a.Email.Key} {
+		if s.loginQuery(name).finds(a) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, p := range places {
+		for _, name := range names {
+			add(sourceOf(p.address), s.guessAt(callFrom(ctx, p.address), name))
+		}
+	}
+	for _, name := range names {
+		add("", s.guessOf(name))
+	}
+	add("", s.signInAccount(a.ID))
+	if a.TwoFactor.On() {
+		add("", s.chargesOfCode(ctx, codeOwner{id: a.ID}))
+		for _, p := range places {
+			if p.known {
+				add(sourceOf(p.address), s.chargesOfCode(callFrom(ctx, p.address), codeOwner{id: a.ID, known: true}))
+			}
+		}
+	}
+	return limits
+}
+
+// addressLimits returns the limits of the places that hold for every user there: those of
+// sign-ins, then those of requests for mails and of mailed tokens.
+func (s *Service) addressLimits(ctx context.Context, places []place) (limits []heldLimit) {
+	for _, of := range []func(context.Context) []throttle.Charge{s.guessAddress, s.signInAddress, s.recoverAddress, s.confirmAddress} {
+		for _, p := range places {
+			call := callFrom(ctx, p.address)
+			for i, c := range of(call) {
+				address := source(call)
+				if site, ok := sourceSite(call); ok && i > 0 { // see perNetwork
+					address = site
+				}
+				limits = append(limits, heldLimit{c, personal.ReasonAddressLimit, address})
+			}
+		}
+	}
+	return limits
+}
+
+// callFrom returns the context of a call from an address.
+func callFrom(ctx context.Context, address netip.Addr) context.Context {
+	return personal.WithCall(ctx, personal.Call{Address: address})
+}
+
+// holding returns a verdict for each limit that refuses the next attempt. Of several that
+// differ only in what was typed, the last one to end counts.
+func (s *Service) holding(ctx context.Context, limits []heldLimit) (verdicts []personal.Verdict, err error) {
+	charges := make([]throttle.Charge, len(limits))
+	for i, l := range limits {
+		charges[i] = l.Charge
+	}
+	now := s.store.Now()
+	waits, err := s.store.LimitWaits(ctx, charges, now)
+	if err != nil {
+		return nil, fail("looking at limits", err)
+	}
+	for i, l := range limits {
+		if waits[i] == 0 {
+			continue
+		}
+		v := personal.Verdict{Reason: l.reason, Limit: l.Limit.Name, Address: l.address, Until: now.Add(waits[i])}
+		if l.reason == personal.ReasonLimit {
+			v.Action = personal.ActionLiftLimits
+		}
+		same := slices.IndexFunc(verdicts, func(o personal.Verdict) bool {
+			return o.Reason == v.Reason && o.Limit == v.Limit && o.Address == v.Address
+		})
+		if same < 0 {
+			verdicts = append(verdicts, v)
+		} else if v.Until.After(verdicts[same].Until) {
+			verdicts[same].Until = v.Until
+		}
+	}
+	return verdicts, nil
 }

@@ -25,6 +25,21 @@ type MailStore interface {
 	// FindMailToken returns the account of a token that is neither void nor
 	// expired. ErrNotFound.
 	FindMailToken(ctx context.Context, p MailPurpose, digest [32]byte) (Account, error)
+	// RefuseMail stores the jobs, and what the relay said about a mail in place of what it
+	// said before, if the address is the account's e-mail or the one that it waits for.
+	RefuseMail(ctx context.Context, r MailRefusal, jobs ...NewJob) error
+	// AcceptMail removes what the relay said about an earlier mail of the account to the
+	// address.
+	AcceptMail(ctx context.Context, accountID int64, emailKey string) error
+}
+
+// MailRefusal is a mail that the relay refused permanently.
+type MailRefusal struct {
+	AccountID int64
+	EmailKey  string // of the address that it was for
+	Kind      mailtext.Kind
+	Reply     string    // the relay's words; they may name the address
+	Time      time.Time // set by the store
 }
 
 // MailPurpose is what a mailed token is for.
@@ -112,7 +127,7 @@ func (s *Service) mailToken(
 	if err != nil {
 		return fmt.Errorf("storing a mailed token: %w", err)
 	}
-	return s.send(ctx, t.AccountID, kind, r, to.Address, l)
+	return s.send(ctx, t.AccountID, kind, r, to, l)
 }
 
 // mailPlain mails a letter without a token, unless a limit suppresses it.
@@ -121,12 +136,12 @@ func (s *Service) mailPlain(ctx context.Context, accountID int64, kind mailtext.
 	if err != nil || !granted {
 		return err
 	}
-	return s.send(ctx, accountID, kind, r, to.Address, l)
+	return s.send(ctx, accountID, kind, r, to, l)
 }
 
 // send writes a reserved mail and hands it to the host. A mail that the host refuses permanently
 // is dropped, with an event; after any other error the job is retried.
-func (s *Service) send(ctx context.Context, accountID int64, kind mailtext.Kind, r mailRequest, to string, l mailtext.Letter) error {
+func (s *Service) send(ctx context.Context, accountID int64, kind mailtext.Kind, r mailRequest, to Email, l mailtext.Letter) error {
 	ctx = r.withCall(ctx)
 	subject, text, html, err := s.settings.Mails.Write(kind, r.Locale, l)
 	if err != nil && subject == "" {
@@ -135,18 +150,24 @@ func (s *Service) send(ctx context.Context, accountID int64, kind mailtext.Kind,
 	if err != nil {
 		s.log.ErrorContext(ctx, "a mail template fails, the built-in mail is sent", slog.String("kind", string(kind)), slog.Any("error", err))
 	}
-	err = s.host.SendMail(ctx, personal.Mail{ID: r.MailID, To: to, Subject: subject, Text: text, HTML: html})
+	err = s.host.SendMail(ctx, personal.Mail{ID: r.MailID, To: to.Address, Subject: subject, Text: text, HTML: html})
 	var refused *personal.MailRefusedError
 	if errors.As(err, &refused) {
-		// Without the relay's text: it often names the address, and the host has it.
+		// The log and the event do not get the relay's words: they often name the address.
 		s.log.WarnContext(ctx, "a mail was refused permanently and is dropped", slog.Int64("user_id", accountID))
-		err = s.store.Enqueue(ctx, s.event(ctx, personal.ActorSystem, personal.EventMailRefused, accountID))
-		if err == nil {
-			s.wake()
+		refusal := MailRefusal{AccountID: accountID, EmailKey: to.Key, Kind: kind, Reply: personal.NewMailRefusedError(refused.Reason).Reason}
+		err = s.store.RefuseMail(ctx, refusal, s.event(ctx, personal.ActorSystem, personal.EventMailRefused, accountID))
+		if err != nil {
+			return fmt.Errorf("storing the refusal of a mail: %w", err)
 		}
+		s.wake()
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("handing a mail to the host: %w", err)
+	}
+	if err := s.store.AcceptMail(ctx, accountID, to.Key); err != nil { // a retry would send the mail again
+		s.log.WarnContext(ctx, "the earlier refusal of a mail could not be forgotten", slog.Int64("user_id", accountID), slog.Any("error", err))
 	}
 	return nil
 }

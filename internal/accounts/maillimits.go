@@ -23,8 +23,8 @@ type MailLimitStore interface {
 	// stores no jobs. Of concurrent reservations for one digest each counts those that
 	// were granted before it.
 	ReserveMail(ctx context.Context, r MailReservation, jobs ...NewJob) (granted bool, err error)
-	// Key returns the stored key of that name. The first call, on whichever node,
-	// stores its candidate.
+	// Key returns the stored key of that name. The first call with a candidate, on
+	// whichever node, stores it. ErrNotFound without a candidate, if no key is stored.
 	Key(ctx context.Context, name string, candidate []byte) ([]byte, error)
 }
 
@@ -118,13 +118,19 @@ func (s *Service) reserveMail(ctx context.Context, kind mailtext.Kind, r mailReq
 // Of a kind with limits of its own, only those with a tag do: anyone can have an account
 // with a tagged form of another user's address, and would use up the limits of that user.
 func (s *Service) mailDigest(ctx context.Context, kind mailtext.Kind, to Email) (digest [32]byte, err error) {
-	key, err := s.mailKey.get(ctx, s.store)
+	candidate := make([]byte, sha256.Size)
+	_, _ = rand.Read(candidate) // it never fails
+	key, err := s.mailKey.get(ctx, s.store, candidate)
 	if err != nil {
 		return digest, fmt.Errorf("reading the key of mail digests: %w", err)
 	}
+	return mailDigestWith(key, kind, to), nil
+}
+
+func mailDigestWith(key []byte, kind mailtext.Kind, to Email) [32]byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(withoutTag(to.Key, ownMailLimit(kind))))
-	return [32]byte(mac.Sum(nil)), nil
+	return [32]byte(mac.Sum(nil))
 }
 
 // withoutTag removes the +tag of an address, but not the + if keepPlus is set. A local
@@ -147,12 +153,11 @@ type digestKey struct {
 	value []byte
 }
 
-func (k *digestKey) get(ctx context.Context, store MailLimitStore) ([]byte, error) {
+// get returns the key; the candidate is as for MailLimitStore.Key.
+func (k *digestKey) get(ctx context.Context, store MailLimitStore, candidate []byte) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.value == nil {
-		candidate := make([]byte, sha256.Size)
-		_, _ = rand.Read(candidate) // it never fails
 		key, err := store.Key(ctx, "mail digests", candidate)
 		if err != nil {
 			return nil, err

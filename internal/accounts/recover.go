@@ -37,7 +37,7 @@ func (s *Service) Recover(ctx context.Context, r personal.RecoverRequest) error 
 // stores one row and looks up nothing, so neither its response nor its duration reveals
 // whether an account exists.
 func (s *Service) requestMail(ctx context.Context, kind outbox.Kind, login, email string, malformed personal.FieldErrors) error {
-	attempt := append(s.perNetwork(ctx, "recover", s.settings.Throttle.Recover), s.waitingRecovery()...)
+	attempt := append(s.recoverAddress(ctx), s.waitingRecovery()...)
 	if err := s.charge(ctx, attempt); err != nil {
 		return err
 	}
@@ -88,11 +88,7 @@ func (s *Service) lookedUp(send func(context.Context, recoveryJob) error) func(c
 // both login and e-mail were given, both must be that account's.
 func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
 	email, _ := ParseEmail(r.Email)
-	q := AccountQuery{EmailKey: email.Key}
-	if r.Login != "" {
-		q = s.loginQuery(r.Login)
-	}
-	account, found, err := s.findAccount(ctx, q)
+	account, found, err := s.findAccount(ctx, s.requestQuery(r, email))
 	if err != nil || !found || account.Disabled || account.Email.Key == "" || r.Email != "" && account.Email.Key != email.Key {
 		return err
 	}
@@ -100,6 +96,14 @@ func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
 	return s.mailToken(ctx, mailtext.Recovery, r.mailRequest, account.Email, s.settings.RecoveryURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
 		AccountID: account.ID, Purpose: PurposeRecovery, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key,
 	}, event)
+}
+
+// requestQuery returns the query for the account of a request; email is the request's.
+func (s *Service) requestQuery(r recoveryJob, email Email) AccountQuery {
+	if r.Login != "" {
+		return s.loginQuery(r.Login)
+	}
+	return AccountQuery{EmailKey: email.Key}
 }
 
 // RecoverConfirm implements [personal.Service]. It checks the password before the

@@ -160,10 +160,7 @@ func (s *Service) resendVerification(ctx context.Context, r recoveryJob) error {
 // address's owner confirms.
 func (s *Service) findUnverified(ctx context.Context, r recoveryJob) (accountID int64, err error) {
 	email, _ := ParseEmail(r.Email)
-	q := AccountQuery{EmailKey: email.Key}
-	if r.Login != "" {
-		q = s.loginQuery(r.Login)
-	}
+	q := s.requestQuery(r, email)
 	account, found, err := s.findAccount(ctx, q)
 	switch {
 	case err != nil:

@@ -32,10 +32,11 @@ type Job struct {
 	Kind      Kind
 	Payload   []byte // JSON; holds no secret that could be used by a reader of the database; see WithSpan
 	Created   time.Time
-	Attempts  int   // started attempts, including the running one
-	Lease     int64 // of this claim; a later claim of the same job has another
-	AccountID int64 // the job's account; 0: none
-	Followed  bool  // when it was claimed, other jobs of its account and kind waited for it
+	Due       time.Time // when it runs next; while it is leased, the end of the lease
+	Attempts  int       // started attempts, including the running one
+	Lease     int64     // of this claim; a later claim of the same job has another
+	AccountID int64     // the job's account; 0: none
+	Followed  bool      // when it was claimed, other jobs of its account and kind waited for it
 }
 
 // Store keeps jobs. Times are the database clock's.

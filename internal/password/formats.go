@@ -107,6 +107,13 @@ func Adopt(foreign string) (encoded string, err error) {
 // no password opens the account until the user recovers one by mail.
 const Unusable = "!"
 
+// Verifiable reports whether a password can match a stored hash: it has a known format,
+// and is not unusable.
+func Verifiable(encoded string) bool {
+	_, err := parse(encoded)
+	return err == nil && !IsUnusable(encoded)
+}
+
 // IsUnusable reports whether no password matches a stored hash.
 func IsUnusable(encoded string) bool { return encoded == Unusable }
 

@@ -34,24 +34,9 @@ func (s *Store) Charge(ctx context.Context, charges []throttle.Charge, now time.
 
 // CheckLimits implements accounts.AttemptStore.
 func (s *Store) CheckLimits(ctx context.Context, charges []throttle.Charge, now time.Time) error {
-	if len(charges) == 0 {
-		return nil
-	}
-	var keys [][]byte
-	for i := range charges {
-		keys = append(keys, charges[i].Key[:])
-	}
-	var rows []struct {
-		Key []byte
-		Tat micros
-	}
-	err := s.scan(ctx, "look at earlier attempts", s.read.NewRaw("SELECT key, tat FROM personal_throttle WHERE key IN (?)", bun.List(keys)), &rows)
+	tats, err := s.earlier(ctx, charges)
 	if err != nil {
 		return err
-	}
-	tats := map[[32]byte]time.Time{}
-	for _, row := range rows {
-		tats[[32]byte(row.Key)] = row.Tat.time()
 	}
 	var refused refusal
 	for _, c := range charges {
@@ -60,6 +45,55 @@ func (s *Store) CheckLimits(ctx context.Context, charges []throttle.Charge, now 
 		refused.by(c.Limit, wait)
 	}
 	return refused.err()
+}
+
+// LimitWaits implements accounts.ExplainStore.
+func (s *Store) LimitWaits(ctx context.Context, charges []throttle.Charge, now time.Time) ([]time.Duration, error) {
+	tats, err := s.earlier(ctx, charges)
+	return convert(charges, func(c *throttle.Charge) time.Duration {
+		_, wait := c.Limit.Take(tats[c.Key], now)
+		return wait
+	}), err
+}
+
+// earlier returns the stored times of the keys that have one.
+func (s *Store) earlier(ctx context.Context, charges []throttle.Charge) (map[[32]byte]time.Time, error) {
+	if len(charges) == 0 {
+		return nil, nil
+	}
+	var rows []struct {
+		Key []byte
+		Tat micros
+	}
+	err := s.scan(ctx, "look at earlier attempts",
+		s.read.NewRaw("SELECT key, tat FROM personal_throttle WHERE key IN (?)", bun.List(keysOf(charges))), &rows)
+	tats := map[[32]byte]time.Time{}
+	for _, row := range rows {
+		tats[[32]byte(row.Key)] = row.Tat.time()
+	}
+	return tats, err
+}
+
+func keysOf(charges []throttle.Charge) [][]byte {
+	return convert(charges, func(c *throttle.Charge) []byte { return c.Key[:] })
+}
+
+// LiftLimits implements accounts.LimitStore. It locks the keys in the order in which
+// charges do.
+func (s *Store) LiftLimits(ctx context.Context, accountID int64, charges []throttle.Charge, jobs ...accounts.NewJob) error {
+	return s.inTx(ctx, "lift limits", func(ctx context.Context, tx bun.Tx) error {
+		if _, err := s.lockAccount(ctx, tx, accountID); err != nil {
+			return err
+		}
+		if len(charges) > 0 {
+			_, err := exec(ctx, tx, `WITH held AS MATERIALIZED (SELECT key FROM personal_throttle WHERE key IN (?) ORDER BY key ?)
+				DELETE FROM personal_throttle WHERE key IN (SELECT key FROM held)`, bun.List(keysOf(charges)), s.forUpdate)
+			if err != nil {
+				return err
+			}
+		}
+		return s.addJobs(ctx, tx, jobs)
+	})
 }
 
 // refusal is the limit with the longest wait.

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -52,9 +54,11 @@ func mailAllowed(ctx context.Context, tx bun.Tx, r accounts.MailReservation, now
 // Key implements accounts.MailLimitStore.
 func (s *Store) Key(ctx context.Context, name string, candidate []byte) (key []byte, err error) {
 	const doing = "read a key"
-	_, err = s.exec(ctx, doing, "INSERT INTO personal_keys (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", name, candidate)
-	if err != nil {
-		return nil, err
+	if candidate != nil {
+		_, err = s.exec(ctx, doing, "INSERT INTO personal_keys (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING", name, candidate)
+		if err != nil {
+			return nil, err
+		}
 	}
 	// In a statement of its own, which sees what another node has inserted meanwhile.
 	err = s.scan(ctx, doing, s.write.NewRaw("SELECT value FROM personal_keys WHERE name = ?", name), &key)
@@ -182,6 +186,43 @@ func (s *Store) setEmail(ctx context.Context, tx bun.Tx, accountID int64, email 
 	if isUniqueViolation(err) {
 		return taken
 	}
+	if err != nil {
+		return err
+	}
+	_, err = exec(ctx, tx, "DELETE FROM personal_mail_refusals WHERE account_id = ? AND email_key <> ?", accountID, email.Key)
+	return err
+}
+
+// RefuseMail implements accounts.MailStore.
+func (s *Store) RefuseMail(ctx context.Context, r accounts.MailRefusal, jobs ...accounts.NewJob) error {
+	return s.inTx(ctx, "store the refusal of a mail", func(ctx context.Context, tx bun.Tx) error {
+		account, err := s.lockAccount(ctx, tx, r.AccountID)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+		case err != nil:
+			return err
+		case r.EmailKey == account.EmailKey || r.EmailKey == account.UnverifiedKey:
+			_, err = exec(ctx, tx, `INSERT INTO personal_mail_refusals (account_id, email_key, kind, reply, time) VALUES (?, ?, ?, ?, ?)
+				ON CONFLICT (account_id) DO UPDATE SET email_key = excluded.email_key, kind = excluded.kind, reply = excluded.reply, time = excluded.time`,
+				r.AccountID, r.EmailKey, r.Kind, r.Reply, at(s.Now()))
+			if err != nil {
+				return err
+			}
+		}
+		return s.addJobs(ctx, tx, jobs)
+	})
+}
+
+// AcceptMail implements accounts.MailStore. It writes only if there is something to
+// remove, which is rare.
+func (s *Store) AcceptMail(ctx context.Context, accountID int64, emailKey string) error {
+	const doing, these = "forget the refusal of a mail", " FROM personal_mail_refusals WHERE account_id = ? AND email_key = ?"
+	var refused bool
+	err := s.scan(ctx, doing, s.read.NewRaw("SELECT EXISTS (SELECT 1"+these+")", accountID, emailKey), &refused)
+	if err != nil || !refused {
+		return err
+	}
+	_, err = s.exec(ctx, doing, "DELETE"+these, accountID, emailKey)
 	return err
 }
 

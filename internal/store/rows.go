@@ -218,7 +218,7 @@ type jobRow struct {
 
 func (r *jobRow) job() outbox.Job {
 	return outbox.Job{
-		ID: r.ID, Kind: r.Kind, Payload: r.Payload, Created: r.Created.time(),
+		ID: r.ID, Kind: r.Kind, Payload: r.Payload, Created: r.Created.time(), Due: r.Due.time(),
 		Attempts: int(r.Attempts), Lease: r.Lease, AccountID: r.AccountID, Followed: r.Followed,
 	}
 }

@@ -1,0 +1,505 @@
+package accounts_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/internal/transfer"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/userfields"
+)
+
+// stuck is a user who cannot sign in. Each has a login and addresses of their own.
+type stuck struct {
+	*fixture
+	hasher      *password.Hasher
+	id          int64
+	login       string
+	home, hotel string
+	typed       string   // by the administrator; "": the login
+	entered     []string // addresses
+	factor      *factor
+}
+
+func (s *stuck) email() string { return s.login + "@example.com" }
+
+// explain returns the verdicts on the user.
+func (s *stuck) explain(t *testing.T) []personal.Verdict {
+	t.Helper()
+	r := personal.ExplainRequest{Login: s.typed}
+	if r.Login == "" {
+		r.Login = s.login
+	}
+	for _, address := range s.entered {
+		r.Addresses = append(r.Addresses, netip.MustParseAddr(address))
+	}
+	e, err := s.service.Explain(t.Context(), r)
+	if err != nil {
+		t.Fatalf("explaining: %v", err)
+	}
+	if len(e.Verdicts) == 0 || (e.User == nil) != (e.Verdicts[0].Reason == personal.ReasonNoAccount) {
+		t.Fatalf("got user %v and verdicts %v", e.User, e.Verdicts)
+	}
+	if e.User != nil && s.id != 0 && e.User.ID != s.id {
+		t.Fatalf("got user %d, want %d", e.User.ID, s.id)
+	}
+	return e.Verdicts
+}
+
+// joins registers the user, who is then seen at home.
+func (s *stuck) joins(t *testing.T) {
+	t.Helper()
+	in, err := s.service.Register(at(t, s.home), personal.RegisterRequest{
+		Login: s.login, Password: goodPassword, ConfirmPassword: goodPassword, Email: s.email(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.id = in.Credentials.UserID
+	s.factor = &factor{f: s.fixture, in: in.Credentials, login: s.login}
+	s.drain(t)
+}
+
+// enrols switches the user's second factor on; they sign in at home once.
+func (s *stuck) enrols(t *testing.T) {
+	t.Helper()
+	s.joins(t)
+	s.factor.confirm(t, at(t, s.home))
+	s.factor.wantTry(t, at(t, s.home), s.factor.next(), "")
+	s.clock.Advance(personaltest.CodePeriod)
+	s.drain(t)
+}
+
+// imports stores the user from a file.
+func (s *stuck) imports(t *testing.T, login, hash string) {
+	t.Helper()
+	schema, err := userfields.Compile(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := transfer.Import{
+		Store: s.store, Schema: schema, Wrapper: mustHasher(t, cheap),
+		Refused:  func(_ int, reason string) error { return errors.New(reason) },
+		Progress: func(transfer.Progress) {},
+	}
+	file := fmt.Sprintf("login,email,password_hash\n%s,%s,%s\n", login, s.email(), hash)
+	if _, err := m.Run(t.Context(), strings.NewReader(file), transfer.CSV); err != nil {
+		t.Fatal(err)
+	}
+	found, err := s.store.FindAccount(t.Context(), accounts.AccountQuery{EmailKey: s.email()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.id = found.ID
+}
+
+// importedOnce stores the user as the import of the first release did, which took any
+// login.
+func (s *stuck) importedOnce(t *testing.T, login string) {
+	t.Helper()
+	email, _ := accounts.ParseEmail(s.email())
+	a := accounts.Account{Login: login, LoginKey: login, Email: email, PasswordHash: bcryptHash, CredentialVersion: 1, Created: s.clock.Now(), Updated: s.clock.Now()}
+	outcomes, err := s.store.AddAccounts(t.Context(), []accounts.Account{a}, func([]transfer.Outcome) transfer.FollowUp { return transfer.FollowUp{} })
+	if err != nil || outcomes[0].ID == 0 {
+		t.Fatalf("got %v, error %v", outcomes, err)
+	}
+	s.id = outcomes[0].ID
+}
+
+// guesses enters wrong passwords until they are refused.
+func (s *stuck) guesses(t *testing.T, address func(i int) string, login string) {
+	t.Helper()
+	for i := range 200 {
+		if s.try(t, address(i), login, otherPassword) == personal.CodeTooManyAttempts {
+			return
+		}
+	}
+	t.Fatal("got no refusal")
+}
+
+func (s *stuck) inHotel(int) string { return s.hotel }
+
+// lifts lifts the limits; the right password then signs in at once.
+func lifts(t *testing.T, s *stuck) {
+	t.Helper()
+	r := personal.LiftLimitsRequest{UserID: s.id}
+	for _, address := range s.entered {
+		r.Addresses = append(r.Addresses, netip.MustParseAddr(address))
+	}
+	if err := s.service.LiftLimits(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range append(s.entered, s.home) {
+		r := personal.AuthorizeRequest{Login: s.login, Password: goodPassword}
+		if s.factor.secret != "" {
+			r.Code = s.factor.next()
+		}
+		if _, err := s.service.Authorize(at(t, address), r); err != nil {
+			t.Errorf("signing in from %s after the limits were lifted: %v", address, err)
+		}
+	}
+}
+
+func enables(t *testing.T, s *stuck) { must(t, s.service.EnableUser(t.Context(), s.id)) }
+
+func setsEmail(email func(s *stuck) string) func(*testing.T, *stuck) {
+	return func(t *testing.T, s *stuck) {
+		must(t, s.service.SetEmail(t.Context(), personal.SetEmailRequest{UserID: s.id, Email: email(s)}))
+	}
+}
+
+func another(s *stuck) string { return "new-" + s.email() }
+
+// recovers recovers the account as its user, by the mail.
+func recovers(t *testing.T, s *stuck) {
+	t.Helper()
+	s.recoverNow(t, personal.RecoverRequest{Login: s.login})
+	tokens := s.tokens()
+	must(t, s.confirm(t, tokens[len(tokens)-1]))
+}
+
+func waits(t *testing.T, s *stuck) { s.clock.Advance(24 * time.Hour) }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// situations are users who cannot sign in. Each returns the first verdict that is wanted.
+var situations = map[string]struct {
+	is    func(t *testing.T, s *stuck) personal.Verdict
+	helps func(t *testing.T, s *stuck) // does what the verdict's action says, or waits
+}{
+	"a login that no account has": {func(_ *testing.T, _ *stuck) personal.Verdict {
+		return personal.Verdict{Reason: personal.ReasonNoAccount, Action: personal.ActionCreate}
+	}, (func(t *testing.T, s *stuck) { s.joins(t) })},
+	"an e-mail with which the site lets no one sign in": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		s.change(func(set *accounts.Settings) { set.LoginWithEmail = false })
+		s.wantTry(t, s.home, s.email(), goodPassword, personal.CodeInvalidCredentials)
+		s.typed = strings.ToUpper(s.email())
+		return personal.Verdict{Reason: personal.ReasonEmailSignIn}
+	}, func(_ *testing.T, s *stuck) { s.typed = s.login }},
+	"a login of the first release that is not the e-mail": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.typed = "old-" + s.email()
+		s.importedOnce(t, s.typed)
+		s.wantTry(t, s.home, s.typed, goodPassword, personal.CodeInvalidCredentials)
+		return personal.Verdict{Reason: personal.ReasonLoginNotEmail, Action: personal.ActionSetEmail}
+	}, setsEmail(func(s *stuck) string { return s.typed })},
+	"such a login, found by the id": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.importedOnce(t, "old-"+s.email())
+		s.typed = fmt.Sprint(s.id)
+		return personal.Verdict{Reason: personal.ReasonLoginNotEmail, Action: personal.ActionSetEmail}
+	}, setsEmail(func(s *stuck) string { return "old-" + s.email() })},
+	"disabled by an administrator": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		must(t, s.service.DisableUser(t.Context(), s.id))
+		s.wantTry(t, s.home, s.login, goodPassword, personal.CodeAccountDisabled)
+		return personal.Verdict{Reason: personal.ReasonDisabled, Action: personal.ActionEnable}
+	}, enables},
+	"deleted by the user": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		until, err := s.service.Delete(t.Context(), personal.DeleteRequest{Credentials: s.factor.in, Password: goodPassword})
+		must(t, err)
+		s.typed = fmt.Sprint(s.id)
+		return personal.Verdict{Reason: personal.ReasonDeleted, Action: personal.ActionEnable, Until: until}
+	}, enables},
+	"an e-mail that is not verified": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.requires()
+		s.id = s.applied(t, s.login, s.email())
+		s.typed = s.email()
+		until := s.clock.Now().Add(s.settings.UnverifiedLifetime)
+		s.drain(t)
+		s.clock.Advance(time.Minute)
+		return personal.Verdict{Reason: personal.ReasonUnverified, Action: personal.ActionVerify, Until: until}
+	}, func(t *testing.T, s *stuck) {
+		s.resend(t, s.login, "")
+		tokens := s.tokens()
+		must(t, s.verify(t, tokens[len(tokens)-1]))
+	}},
+	"an e-mail to verify that is another account's": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		s.requires()
+		address := s.email()
+		s.login += "again"
+		s.id = s.applied(t, s.login, address)
+		return personal.Verdict{Reason: personal.ReasonUnverified, Action: personal.ActionSetEmail, Until: s.clock.Now().Add(s.settings.UnverifiedLifetime)}
+	}, setsEmail(another)},
+	"imported without a password": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.imports(t, s.login, "!")
+		return personal.Verdict{Reason: personal.ReasonNoPassword, Action: personal.ActionRecover}
+	}, recovers},
+	"without a password and an e-mail": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.imports(t, s.login, "!")
+		setsEmail(func(*stuck) string { return "" })(t, s)
+		return personal.Verdict{Reason: personal.ReasonNoPassword, Action: personal.ActionSetEmail}
+	}, setsEmail(another)},
+	"a code is needed": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.enrols(t)
+		s.factor.wantTry(t, at(t, s.home), s.factor.recoveryCode(), "")
+		s.factor.wantTry(t, at(t, s.home), "", personal.CodeCodeRequired)
+		return personal.Verdict{Reason: personal.ReasonTwoFactor, Action: personal.ActionRemoveTwoFactor, Count: 9}
+	}, func(t *testing.T, s *stuck) { must(t, s.service.RemoveTwoFactor(t.Context(), s.id)) }},
+	"the secret key of the factor is missing": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.enrols(t)
+		s.change(func(set *accounts.Settings) { set.Keys = keyring(t) })
+		s.factor.wantTry(t, at(t, s.home), s.factor.code(), personal.CodeUnavailable)
+		return personal.Verdict{Reason: personal.ReasonTwoFactorKey, Action: personal.ActionOperator}
+	}, func(_ *testing.T, s *stuck) { s.change(func(*accounts.Settings) {}) }},
+	"too many guesses at an entered address": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		s.guesses(t, s.inHotel, s.login)
+		s.entered = []string{s.hotel}
+		return personal.Verdict{
+			Reason: personal.ReasonLimit, Action: personal.ActionLiftLimits, Limit: "guess", Address: s.hotel, Until: s.clock.Now().Add(time.Minute),
+		}
+	}, lifts},
+	"too many guesses for the e-mail, at an address of the audit log": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		s.guesses(t, s.inHotel, s.email())
+		return personal.Verdict{
+			Reason: personal.ReasonLimit, Action: personal.ActionLiftLimits, Limit: "guess", Address: s.hotel, Until: s.clock.Now().Add(time.Minute),
+		}
+	}, lifts},
+	"too many guesses at a known IPv6 network": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.home = "2001:db8:77:1::5"
+		s.joins(t)
+		s.wantTry(t, s.home, s.login, goodPassword, "")
+		s.guesses(t, func(int) string { return "2001:db8:77:1::6" }, s.login)
+		s.clock.Advance(20 * time.Second)
+		return personal.Verdict{
+			Reason: personal.ReasonLimit, Action: personal.ActionLiftLimits, Limit: "guess", Address: "2001:db8:77:1::/64", Until: s.clock.Now().Add(40 * time.Second),
+		}
+	}, lifts},
+	"too many guesses from everywhere": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		s.guesses(t, func(i int) string { return fmt.Sprintf("198.51.100.%d", i) }, s.login)
+		s.wantTry(t, s.hotel, s.login, goodPassword, personal.CodeTooManyAttempts)
+		s.entered = []string{s.hotel}
+		return personal.Verdict{
+			Reason: personal.ReasonLimit, Action: personal.ActionLiftLimits, Limit: "guess_account", Until: s.clock.Now().Add(15 * time.Minute),
+		}
+	}, lifts},
+	"too many right passwords": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		for i := range 60 {
+			s.wantTry(t, fmt.Sprintf("198.51.100.%d", i), s.login, goodPassword, "")
+		}
+		s.wantTry(t, s.home, s.login, goodPassword, personal.CodeTooManyAttempts)
+		return personal.Verdict{
+			Reason: personal.ReasonLimit, Action: personal.ActionLiftLimits, Limit: "sign_in_account", Until: s.clock.Now().Add(5 * time.Second),
+		}
+	}, lifts},
+	"too many codes": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.enrols(t)
+		for i := range 10 {
+			s.factor.wantTry(t, at(t, fmt.Sprintf("198.51.100.%d", i)), s.factor.wrong(), personal.CodeInvalidCode)
+		}
+		s.factor.wantTry(t, at(t, s.hotel), s.factor.code(), personal.CodeTooManyAttempts)
+		s.entered = []string{s.hotel}
+		return personal.Verdict{
+			Reason: personal.ReasonLimit, Action: personal.ActionLiftLimits, Limit: "code", Until: s.clock.Now().Add(15 * time.Minute),
+		}
+	}, lifts},
+	"too many codes at a known address": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.enrols(t)
+		for range 10 {
+			s.factor.wantTry(t, at(t, s.home), s.factor.wrong(), personal.CodeInvalidCode)
+		}
+		return personal.Verdict{
+			Reason: personal.ReasonLimit, Action: personal.ActionLiftLimits, Limit: "code", Address: s.home, Until: s.clock.Now().Add(15 * time.Minute),
+		}
+	}, lifts},
+	"others guess at the address": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		for i := range 30 {
+			s.wantTry(t, s.hotel, fmt.Sprintf("stranger%d", i), otherPassword, personal.CodeInvalidCredentials)
+		}
+		s.wantTry(t, s.hotel, s.login, goodPassword, personal.CodeTooManyAttempts)
+		s.entered = []string{s.hotel}
+		return personal.Verdict{Reason: personal.ReasonAddressLimit, Limit: "guess_address", Address: s.hotel, Until: s.clock.Now().Add(5 * time.Second)}
+	}, waits},
+	"others sign in at the address": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		bob := s.login + "bob"
+		s.register(t, bob)
+		for range 40 {
+			s.wantTry(t, s.hotel, bob, goodPassword, "")
+		}
+		s.wantTry(t, s.hotel, s.login, goodPassword, personal.CodeTooManyAttempts)
+		s.entered = []string{s.hotel}
+		return personal.Verdict{Reason: personal.ReasonAddressLimit, Limit: "sign_in_address", Address: s.hotel, Until: s.clock.Now().Add(time.Second)}
+	}, waits},
+	"others recover at the address": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		for range 2 {
+			s.ask(t, personal.RecoverRequest{Login: "stranger"}, s.hotel)
+		}
+		s.entered = []string{s.hotel}
+		return personal.Verdict{Reason: personal.ReasonAddressLimit, Limit: "recover", Address: s.hotel, Until: s.clock.Now().Add(time.Minute)}
+	}, waits},
+	"too many tokens at the address": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		for range 2 {
+			_, err := s.service.ConfirmEmail(at(t, s.hotel), personal.ConfirmEmailRequest{Token: "x"})
+			wantCode(t, err, personal.CodeInvalidToken)
+		}
+		s.entered = []string{s.hotel}
+		return personal.Verdict{Reason: personal.ReasonAddressLimit, Limit: "confirm", Address: s.hotel, Until: s.clock.Now().Add(time.Minute)}
+	}, waits},
+	"the mail relay is down": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		s.host.SendMailFunc = func(context.Context, personal.Mail) error { return errors.New("no connection") }
+		s.recoverNow(t, personal.RecoverRequest{Email: s.email()})
+		now := s.clock.Now()
+		return personal.Verdict{Reason: personal.ReasonMailWaiting, Kind: "recovery", Since: now, Until: now.Add(time.Second), Count: 1}
+	}, func(t *testing.T, s *stuck) { s.host.SendMailFunc = nil; waits(t, s); s.drain(t) }},
+	"a notice waits": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		setsEmail(another)(t, s)
+		now := s.clock.Now()
+		return personal.Verdict{Reason: personal.ReasonMailWaiting, Kind: "email_changed", Since: now, Until: now}
+	}, func(t *testing.T, s *stuck) { s.drain(t) }},
+	"the relay refuses mails to the address": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		s.host.SendMailFunc = func(context.Context, personal.Mail) error {
+			return personal.NewMailRefusedError("550 no such\r\nmailbox")
+		}
+		s.recoverNow(t, personal.RecoverRequest{Login: s.login})
+		s.host.SendMailFunc = nil
+		return personal.Verdict{
+			Reason: personal.ReasonMailRefused, Action: personal.ActionSetEmail, Kind: "recovery", Since: s.clock.Now(), Reply: "550 no such mailbox",
+		}
+	}, setsEmail(another)},
+	"the relay refuses the mail that verifies the address": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.requires()
+		s.id = s.applied(t, s.login, s.email())
+		until := s.clock.Now().Add(s.settings.UnverifiedLifetime)
+		s.host.SendMailFunc = func(context.Context, personal.Mail) error { return personal.NewMailRefusedError("550") }
+		s.drain(t)
+		s.host.SendMailFunc = nil
+		want := personal.Verdict{Reason: personal.ReasonMailRefused, Action: personal.ActionSetEmail, Kind: "verification", Since: s.clock.Now(), Reply: "550"}
+		if got := s.explain(t); len(got) < 2 || got[1] != want {
+			t.Errorf("got %+v, want %+v second", got, want)
+		}
+		return personal.Verdict{Reason: personal.ReasonUnverified, Action: personal.ActionVerify, Until: until}
+	}, setsEmail(another)},
+	"a mail was sent a moment ago": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		s.recoverNow(t, personal.RecoverRequest{Login: s.login})
+		until := s.clock.Now().Add(time.Minute)
+		s.clock.Advance(time.Second)
+		return personal.Verdict{Reason: personal.ReasonMailLimit, Kind: "recovery", Until: until}
+	}, waits},
+	"too many mails": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		until := s.clock.Now().Add(time.Hour)
+		for range 5 {
+			s.recoverNow(t, personal.RecoverRequest{Login: s.login})
+			s.clock.Advance(time.Minute)
+		}
+		return personal.Verdict{Reason: personal.ReasonMailLimit, Kind: "recovery", Until: until}
+	}, waits},
+	"wrong passwords": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		s.wantTry(t, s.hotel, s.login, otherPassword, personal.CodeInvalidCredentials)
+		s.wantTry(t, s.home, s.login, goodPassword, "") // the earlier ones explain nothing any more
+		s.clock.Advance(time.Second)
+		s.wantTry(t, s.hotel, s.login, otherPassword, personal.CodeInvalidCredentials)
+		s.wantTry(t, s.home, s.email(), otherPassword, personal.CodeInvalidCredentials)
+		s.drain(t)
+		return personal.Verdict{Reason: personal.ReasonFailed, Action: personal.ActionRecover, Count: 2, Since: s.clock.Now(), Address: s.home}
+	}, func(t *testing.T, s *stuck) { s.clock.Advance(time.Second); recovers(t, s) }},
+	"no e-mail": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		setsEmail(func(*stuck) string { return "" })(t, s)
+		s.drain(t)
+		return personal.Verdict{Reason: personal.ReasonNoEmail, Action: personal.ActionSetEmail}
+	}, setsEmail(another)},
+	"nothing": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		return personal.Verdict{Reason: personal.ReasonNothing}
+	}, func(t *testing.T, s *stuck) { must(t, s.service.DisableUser(t.Context(), s.id)) }},
+}
+
+// bcryptHash is of another password.
+const bcryptHash = "$2y$05$32NViFI06tEIA85AKhLuI.oKKe.Pz.nndt.Dl8nJiju5UIxRBJkRy"
+
+// change replaces the service by one with other settings, on the same store.
+func (s *stuck) change(f func(*accounts.Settings)) {
+	before := s.settings
+	f(&s.settings)
+	s.service = s.serve(s.store, s.hasher)
+	s.settings = before
+	s.service.OfferTwoFactor(true)
+	s.worker.Handlers = s.service.Jobs()
+}
+
+// requires makes new users verify their e-mail.
+func (s *stuck) requires() {
+	s.change(func(set *accounts.Settings) {
+		optional(set)
+		set.EmailVerification = accounts.VerificationRequired
+	})
+	s.service.RequireVerification(true)
+}
+
+func TestExplain_NamesTheReasonAndWhatHelps(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, _ := guarded(t, url)
+		f.settings.Throttle = named(f.settings.Throttle)
+		h := mustHasher(t, cheap)
+		f.offer(t, f.store, h)
+		number := 0
+		for name, situation := range situations {
+			t.Run(name, func(t *testing.T) {
+				f.clock.Advance(24 * time.Hour) // all limits are regained
+				number++
+				own := *f
+				s := &stuck{
+					fixture: &own, hasher: h, login: fmt.Sprintf("anna%d", number),
+					home: fmt.Sprintf("203.0.113.%d", number), hotel: fmt.Sprintf("192.0.2.%d", number),
+				}
+				s.change(func(*accounts.Settings) {})
+				want := situation.is(t, s)
+				got := s.explain(t)
+				if diff := cmp.Diff(want, got[0]); diff != "" {
+					t.Fatalf("first of %d verdicts (-want +got):\n%s", len(got), diff)
+				}
+				situation.helps(t, s)
+				if after := s.explain(t); slices.ContainsFunc(after, func(v personal.Verdict) bool {
+					return v.Reason == want.Reason && v.Action == want.Action && v.Limit == want.Limit && v.Address == want.Address && v.Kind == want.Kind
+				}) {
+					t.Errorf("after the action: got %+v, want no such verdict", after)
+				}
+			})
+		}
+	})
+}
+
+// named returns limits with names, narrower at addresses.
+func named(l accounts.Throttle) accounts.Throttle {
+	l.GuessAddress, l.SignInAddress = throttle.Limit{Burst: 30, Every: 5 * time.Second}, throttle.Limit{Burst: 40, Every: time.Second}
+	for name, limit := range map[string]*throttle.Limit{
+		"guess": &l.Guess, "guess_address": &l.GuessAddress, "guess_account": &l.GuessAccount, "sign_in_address": &l.SignInAddress,
+		"sign_in_account": &l.SignInAccount, "recover": &l.Recover, "confirm": &l.Confirm,
+	} {
+		limit.Name = name
+	}
+	return l
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+type disableUserCommand struct{ userFlags }
+
+// Run disables a user.
+func (c disableUserCommand) Run(ctx context.Context, w io.Writer) error {
+	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
+		if a.Disabled && !a.Deleted() {
+			return unchanged(w, a, "is disabled already")
+		}
+		if err := service.DisableUser(ctx, a.ID); err != nil {
+			return err
+		}
+		return done(w, "Account %d (%q) is disabled, and all its sessions have ended.", a)
+	})
+}
+
+type enableUserCommand struct{ userFlags }
+
+// Run enables a user.
+func (c enableUserCommand) Run(ctx context.Context, w io.Writer) error {
+	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
+		if !a.Disabled {
+			return unchanged(w, a, "is enabled already")
+		}
+		if err := service.EnableUser(ctx, a.ID); err != nil {
+			return err
+		}
+		return done(w, "Account %d (%q) is enabled: its user can sign in again.", a)
+	})
+}
+
+type signOutCommand struct{ userFlags }
+
+// Run ends the sessions of a user.
+func (c signOutCommand) Run(ctx context.Context, w io.Writer) error {
+	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
+		sessions, err := service.UserSessions(ctx, a.ID)
+		if err != nil {
+			return err
+		}
+		if err := service.RevokeUserSessions(ctx, a.ID); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "%d sessions of account %d (%q) have ended.\n", len(sessions), a.ID, a.Login)
+		return err
+	})
+}
+
+type recoverUserCommand struct{ userFlags }
+
+// Help says who sends the mail.
+func (recoverUserCommand) Help() string {
+	return `The plugin that runs on the database sends the mail, or the next one that starts. The code for the new password is in the mail only. A user who was
+created without a password chooses their first one in the same way.`
+}
+
+// Run requests a recovery as the user would, so that no administrator knows a password.
+func (c recoverUserCommand) Run(ctx context.Context, w io.Writer) error {
+	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
+		switch {
+		case a.Disabled:
+			return fmt.Errorf("account %d (%q) is disabled and gets no recovery mail: enable it first", a.ID, a.Login)
+		case a.Email.Key == "":
+			return fmt.Errorf("account %d (%q) has no e-mail: set one on the admin page of the user first", a.ID, a.Login)
+		}
+		if err := service.Recover(ctx, personal.RecoverRequest{Email: a.Email.Address}); err != nil {
+			return err
+		}
+		return done(w, "Account %d (%q) gets a recovery mail.", a)
+	})
+}
+
+type deleteUserCommand struct {
+	userFlags
+	Yes bool `help:"Do not ask."`
+}
+
+// Help says what deletion means.
+func (deleteUserCommand) Help() string {
+	return `The account, its sessions and its waiting mails are erased at once, which cannot be undone. Login and e-mail become free. The host is told by the
+plugin that runs on the database, or by the next one that starts.`
+}
+
+// Run deletes a user, once the operator has typed the login.
+func (c deleteUserCommand) Run(ctx context.Context, w io.Writer, stderr errorWriter) error {
+	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
+		if !c.Yes {
+			fmt.Fprintf(stderr, "To delete account %d and all its data, type its login, %q: ", a.ID, a.Login)
+			typed, err := bufio.NewReader(os.Stdin).ReadString('\n')
+			if err != nil && !errors.Is(err, io.EOF) {
+				return fmt.Errorf("reading the answer: %w", err)
+			}
+			if strings.TrimSpace(typed) != a.Login {
+				return errors.New("nothing was deleted: the answer was not the login (--yes deletes without a question)")
+			}
+		}
+		if err := service.DeleteUser(ctx, a.ID); err != nil {
+			return err
+		}
+		return done(w, "Account %d (%q) is deleted.", a)
+	})
+}
+
+type removeTwoFactorCommand struct{ userFlags }
+
+// Help says what happens and what to do first.
+func (removeTwoFactorCommand) Help() string {
+	return `First verify that it is the user who asks: docs/supporting-users.md says how. Afterwards they sign in with the password alone, and can
+switch a second factor on again. Their recovery codes are void. The audit log names the operating system's user who ran the command.`
+}
+
+// Run removes a second factor.
+func (c removeTwoFactorCommand) Run(ctx context.Context, w io.Writer) error {
+	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
+		if !a.TwoFactor.On() {
+			return unchanged(w, a, "has no second factor")
+		}
+		if err := service.RemoveTwoFactor(ctx, a.ID); err != nil {
+			return err
+		}
+		return done(w, "The second factor of account %d (%q) and its recovery codes are removed, and all its sessions have ended.", a)
+	})
+}
+
+// done prints what was changed. The format takes the account's id and login.
+func done(w io.Writer, format string, a accounts.Account) error {
+	_, err := fmt.Fprintf(w, format+"\n", a.ID, a.Login)
+	return err
+}
+
+// unchanged prints why nothing was changed.
+func unchanged(w io.Writer, a accounts.Account, why string) error {
+	_, err := fmt.Fprintf(w, "Account %d (%q) %s. Nothing was changed.\n", a.ID, a.Login, why)
+	return err
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+type explainCommand struct {
+	serviceFlags
+	Login   string       `arg:"" name:"login-or-id" help:"The login, the e-mail or the id that the user enters."`
+	Address []netip.Addr `placeholder:"IP" help:"An IP address of the user, besides those that are known; repeated, or separated by commas."`
+}
+
+// Help says what is missing here.
+func (explainCommand) Help() string {
+	return `The first sentence is the one that decides. Give the settings file of the plugin, because limits follow from it. A second factor whose secret key
+is missing is not recognised here: the page "Why can't they get in?" of a host does that.`
+}
+
+// Run prints the verdicts on a login. An unknown one is an error as well.
+func (c explainCommand) Run(ctx context.Context, w io.Writer) error {
+	return c.use(ctx, func(ctx context.Context, service *accounts.Service, _ *store.Store) error {
+		e, err := service.Explain(ctx, personal.ExplainRequest{Login: c.Login, Addresses: c.Address})
+		if err != nil {
+			return err
+		}
+		if e.User != nil {
+			fmt.Fprintf(w, "Account %d (%q), %s\n", e.User.ID, e.User.Login, stateOf(*e.User))
+		}
+		for _, v := range e.Verdicts {
+			if _, err := fmt.Fprintf(w, "- %s\n", sentence(v)); err != nil {
+				return err
+			}
+			if help := helps(v.Action, c.Login); help != "" {
+				fmt.Fprintf(w, "  %s\n", help)
+			}
+		}
+		if e.User == nil {
+			return errors.New("there is no such account")
+		}
+		return nil
+	})
+}
+
+type liftLimitsCommand struct {
+	userFlags
+	Address []netip.Addr `placeholder:"IP" help:"An IP address of the user, besides those that are known; repeated, or separated by commas."`
+}
+
+// Run lifts the limits of a user.
+func (c liftLimitsCommand) Run(ctx context.Context, w io.Writer) error {
+	return c.change(ctx, func(ctx context.Context, service *accounts.Service, a accounts.Account) error {
+		if err := service.LiftLimits(ctx, personal.LiftLimitsRequest{UserID: a.ID, Addresses: c.Address}); err != nil {
+			return err
+		}
+		return done(w, "No limit of account %d (%q) holds any more. Limits of an address, which all its users share, are not lifted.", a)
+	})
+}
+
+// sentence puts a verdict into words.
+func sentence(v personal.Verdict) string {
+	at := "from " + cmp.Or(v.Address, "everywhere")
+	until := func() string { return v.Until.Format(time.RFC3339) }
+	since := func() string { return v.Since.Format(time.RFC3339) }
+	switch v.Reason {
+	case personal.ReasonNoAccount:
+		return "No account has this login, e-mail or id."
+	case personal.ReasonEmailSignIn:
+		return "The site accepts only logins: no one signs in with an e-mail (login.with_email)."
+	case personal.ReasonDisabled:
+		return "An administrator has disabled the account."
+	case personal.ReasonDeleted:
+		return "The user has deleted the account. It is erased at " + until() + "."
+	case personal.ReasonUnverified:
+		return "The user must confirm the e-mail first. Without that the account is erased at " + until() + "."
+	case personal.ReasonNoPassword:
+		return "The account has no password yet."
+	case personal.ReasonNoEmail:
+		return "The account has no e-mail, so no mail reaches the user."
+	case personal.ReasonLimit:
+		return fmt.Sprintf("Too many attempts: the limit %s of the account holds %s until %s.", v.Limit, at, until())
+	case personal.ReasonAddressLimit:
+		return fmt.Sprintf("Too many attempts of all users at an address: the limit %s holds %s until %s.", v.Limit, at, until())
+	case personal.ReasonMailLimit:
+		return fmt.Sprintf("The address got too many mails: the next of the kind %s can be sent at %s.", v.Kind, until())
+	case personal.ReasonTwoFactor:
+		return fmt.Sprintf("The account has a second factor: the user needs a code of their app, or one of %d recovery codes.", v.Count)
+	case personal.ReasonTwoFactorKey:
+		return "The secret key of the second factor is missing: codes of the app are refused."
+	case personal.ReasonMailWaiting:
+		return fmt.Sprintf("A mail (%s) has been waiting since %s; %d attempts so far, the next at %s.", v.Kind, since(), v.Count, until())
+	case personal.ReasonMailRefused:
+		return fmt.Sprintf("The mail relay refused a mail (%s) at %s: %q", v.Kind, since(), v.Reply)
+	case personal.ReasonFailed:
+		return fmt.Sprintf("%d sign-ins have failed in the last day, the last one at %s %s.", v.Count, since(), at)
+	case personal.ReasonMissingFields:
+		return fmt.Sprintf("%d user fields need a value, which the site may ask for.", v.Count)
+	case personal.ReasonNothing:
+		return "Nothing prevents the user from signing in. If they forgot the password, send a recovery mail."
+	}
+	return string(v.Reason)
+}
+
+// helps says how to do an action; "" if there is none.
+func helps(a personal.Action, login string) string {
+	command := func(verb string) string { return fmt.Sprintf("personal user %s %q", verb, login) }
+	switch a {
+	case personal.ActionCreate:
+		return command("create") + " --email ADDRESS --invite"
+	case personal.ActionEnable:
+		return command("enable")
+	case personal.ActionVerify:
+		return "The user requests another mail on the site (email_resend/), or you do so on the page of the host."
+	case personal.ActionRecover:
+		return command("recover")
+	case personal.ActionSetEmail:
+		return "Set an e-mail on the admin page of the user."
+	case personal.ActionLiftLimits:
+		return command("lift-limits") + ", with the same addresses; or wait"
+	case personal.ActionRemoveTwoFactor:
+		return "If the user has lost it, and it is certain that they ask: " + command("remove-two-factor")
+	case personal.ActionOperator:
+		return "The operator of the site must correct its configuration: docs/two-factor.md"
+	}
+	return string(a)
+}

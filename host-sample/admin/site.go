@@ -220,7 +220,7 @@ func (s *Site) RefuseForm(r *http.Request, form *ui.Form, err error) int {
 
 func (s *Site) nav(r *http.Request) []ui.Link {
 	var links []ui.Link
-	for _, name := range []string{"plugin", "users", "fields", "mail", "events"} {
+	for _, name := range []string{"plugin", "users", "support", "fields", "mail", "events"} {
 		links = append(links, ui.Link{Text: s.Text(r, "nav_"+name), Path: "/admin/" + name})
 	}
 	return append(links, ui.Link{Text: s.Text(r, "nav_leave"), Path: "/admin/leave", Post: true})

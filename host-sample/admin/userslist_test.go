@@ -128,7 +128,7 @@ func TestUsersList_EmptyStatesHelp(t *testing.T) {
 	p.users = nil
 	b, _ := openMany(t, p)
 	for path, test := range map[string]struct{ want, not []string }{
-		"/admin/users": {[]string{"There are no users yet", `href="/admin/users/new">Add the first user`}, []string{"/admin/support", "<table"}},
+		"/admin/users": {[]string{"There are no users yet", `href="/admin/users/new">Add the first user`}, []string{"/admin/support?login=", "<table"}},
 		"/admin/users?search=" + url.QueryEscape(script): {
 			[]string{"Nothing matches “" + escapedScript, `href="/admin/users/new?login=%3Cscript%3E`, `href="/admin/support?login=%3Cscript%3E`},
 			[]string{"<script>alert", "There are no users yet"},

@@ -26,8 +26,8 @@ func TestUsers_EditDisableAndRevokeSessions(t *testing.T) {
 	visitor.see("C-17")
 	visitor.wantNoControl("Customer number")
 
-	admin.press("Revoke all sessions")
-	admin.see("All sessions have been revoked.")
+	admin.press("Sign out everywhere")
+	admin.see("The user has been signed out everywhere.")
 	admin.see("The user is not signed in anywhere.")
 	visitor.press("Password")
 	visitor.control("Login or e-mail")

@@ -96,8 +96,8 @@ type deleteUserCommand struct {
 
 // Help says what deletion means.
 func (deleteUserCommand) Help() string {
-	return `The account, its sessions and its waiting mails are erased at once, which cannot be undone. Login and e-mail become free. The host is told by the
-plugin that runs on the database, or by the next one that starts.`
+	return `The account, its sessions and its waiting mails are erased at once, which cannot be undone. Login and e-mail become free. The host hears of it
+from the plugin that runs on the database, or from the next one that starts.`
 }
 
 // Run deletes a user, once the operator has typed the login.
@@ -119,7 +119,7 @@ func (c deleteUserCommand) Run(ctx context.Context, w io.Writer, stderr errorWri
 		if err := service.DeleteUser(ctx, a.ID); err != nil {
 			return err
 		}
-		return done(w, "Account %d (%q) is deleted. The host is told as soon as a plugin runs.", a)
+		return done(w, "Account %d (%q) is deleted. The host hears of it as soon as a plugin runs.", a)
 	})
 }
 

@@ -221,6 +221,10 @@ func TestUser_CommandsChangeOneAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
+		requests, err := db.WaitingRequests(t.Context(), accounts.KindRecovery, 10)
+		if err != nil || len(requests) != 1 || !strings.Contains(string(requests[0].Payload), `"locale":"ru"`) {
+			t.Errorf("got the requests %+v, %v, want one for a recovery mail in Russian", requests, err)
+		}
 		got := map[personal.EventType]int{}
 		entries, err := db.AuditEntries(t.Context(), personal.AuditEntriesRequest{Limit: 100})
 		if err != nil {

@@ -131,10 +131,10 @@ func testUserCommands(t *testing.T, s *system) {
 		s.wantErased(t, other)
 	})
 	t.Run("an unknown login", func(t *testing.T) {
-		nobody := unique()
-		refused(t, "", "- No account has this login, e-mail or id.", "explain", nobody)
+		unknown := unique()
+		refused(t, "", "- No account has this login, e-mail or id.", "explain", unknown)
 		for _, verb := range []string{"show", "disable", "enable", "sign-out", "recover", "delete"} {
-			refused(t, "", `there is no account with the login, e-mail or id "`+nobody+`"`, verb, nobody)
+			refused(t, "", `there is no account with the login, e-mail or id "`+unknown+`"`, verb, unknown)
 		}
 	})
 	if secret := regexp.MustCompile(`[A-Za-z0-9_-]{43}|\$argon2`).FindString(printed.String()); secret != "" {

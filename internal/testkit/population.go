@@ -12,7 +12,7 @@ import (
 const DisabledOfPopulation = 20
 
 // Populate adds n accounts to a database that has the current schema, without passwords:
-// a million take some seconds. Account i, from 1, has the login "User"+i, the
+// a million take less than a minute. Account i, from 1, has the login "User"+i, the
 // e-mail "user"+i+"@example.org", the name "Иван Petrov "+i, a session if i ends with 0, and
 // the user fields of an SQL expression that both databases understand: JSON as text, in
 // which i is the account's number, such as '{"age":' || (i % 100) || '}'. On an empty

@@ -22,6 +22,7 @@ import (
 	"github.com/cms-personal/personal/host-sample/admin/fields"
 	"github.com/cms-personal/personal/host-sample/admin/mail"
 	"github.com/cms-personal/personal/host-sample/admin/plugin"
+	"github.com/cms-personal/personal/host-sample/admin/support"
 	"github.com/cms-personal/personal/host-sample/admin/users"
 	"github.com/cms-personal/personal/host-sample/mailbox"
 	"github.com/cms-personal/personal/host-sample/traffic"
@@ -51,6 +52,7 @@ type browser struct {
 	catalogue *fakeCatalogue
 	plugin    *plugin.Pages
 	users     *users.Pages
+	support   *support.Pages
 	fields    *fieldstore.Store
 	events    *events.Pages
 	audit     *fakeAudit // of events
@@ -77,7 +79,7 @@ func openWithBox(t *testing.T, box *mailbox.Box) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	audit := &fakeAudit{}
+	audit, anna := &fakeAudit{}, newUsers()
 	b := &browser{
 		sessions: admin.NewSessions(), locale: "en", fields: store, audit: audit,
 		manager: &fakeManager{status: pluginmanager.Status{
@@ -85,13 +87,16 @@ func openWithBox(t *testing.T, box *mailbox.Box) *browser {
 		}},
 		catalogue: &fakeCatalogue{},
 		users:     &users.Pages{Administration: &personaltest.Administration{}, Fields: store},
-		events:    &events.Pages{Administration: &personaltest.Administration{AuditEntriesFunc: audit.entries}, EventLog: eventLog{}},
+		support:   &support.Pages{Administration: &personaltest.Administration{}, Mails: &personaltest.Service{}},
+		events: &events.Pages{Administration: &personaltest.Administration{
+			AuditEntriesFunc: audit.entries, FindUsersFunc: anna.FindUsersFunc, UserFunc: anna.UserFunc,
+		}, EventLog: eventLog{}},
 	}
 	b.plugin = &plugin.Pages{Manager: b.manager, Catalogue: b.catalogue, EventLog: eventLog{}, Traffic: traffic.NewRecorder(), Bake: time.Minute}
 	pages, err := admin.New(admin.Options{
 		Guard: admin.NewGuard(b.sessions, admin.NewAccessLog(slog.New(slog.NewTextHandler(&b.log, nil))), "example.com"),
 		API:   api, Log: log,
-		Sections: []admin.Section{b.plugin, b.users, &fields.Pages{Store: store}, &mail.Pages{Box: box}, b.events},
+		Sections: []admin.Section{b.plugin, b.users, b.support, &fields.Pages{Store: store}, &mail.Pages{Box: box}, b.events},
 	})
 	if err != nil {
 		t.Fatal(err)

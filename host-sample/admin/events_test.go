@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
 
@@ -33,7 +34,7 @@ type fakeAudit struct {
 func (a *fakeAudit) entries(_ context.Context, r personal.AuditEntriesRequest) (page personal.AuditPage, err error) {
 	for _, e := range slices.Backward(a.log) {
 		if r.After != 0 && e.Cursor >= r.After || r.Type != "" && e.Type != r.Type || r.UserID != 0 && e.UserID != r.UserID ||
-			!r.Until.IsZero() && !e.Time.Before(r.Until) || !strings.Contains(strings.ToLower(e.Address+"\n"+e.RequestID), strings.ToLower(r.Text)) {
+			e.Time.Before(r.Since) || !r.Until.IsZero() && !e.Time.Before(r.Until) || !strings.Contains(strings.ToLower(e.Address+"\n"+e.RequestID), strings.ToLower(r.Text)) {
 			continue
 		}
 		if len(page.Entries) == r.Limit {
@@ -87,31 +88,133 @@ func TestEvents_FilterSelectsByTypeUserAndText(t *testing.T) {
 	b.addEvent(1, personal.Event{Type: personal.EventSignInFailed, Address: "192.0.2.1"})
 	b.addEvent(2, personal.Event{Type: personal.EventSignedIn, UserID: 42, Address: "192.0.2.1"})
 	b.addEvent(3, personal.Event{Type: personal.EventSignedIn, UserID: 43, Address: "192.0.2.77"})
+	at := func(n int) string { return second(n).Format("2006-01-02T15:04:05") }
 	for query, want := range map[string]string{
-		"":                              "v9 3 2 1",
-		"type=sign_in_failed":           "1",
-		"type=plugin_switched":          "v9",
-		"type=nonsense":                 "",
-		"user=42":                       "2",
-		"user=anna":                     "",
-		"user=-1":                       "",
-		"text=192.0.2.1":                "2 1",
-		"text=REQ-3":                    "3",
-		"text=V9":                       "v9",
-		"type=signed_in&text=192.0.2.7": "3",
-		"before=nonsense":               "v9 3 2 1",
-		"before=1":                      "v9 3 2 1",
-		"before=1.x":                    "v9 3 2 1",
-		"before=1.2.3":                  "v9 3 2 1",
-		"before=-1.2":                   "v9 3 2 1",
+		"":                                   "v9 3 2 1",
+		"type=sign_in_failed":                "1",
+		"type=plugin_switched":               "v9",
+		"type=nonsense":                      "",
+		"user=42":                            "2",
+		"user=anna":                          "2",
+		"user=+ANNA@example.com":             "2",
+		"since=" + at(2):                     "v9 3 2",
+		"until=" + at(2):                     "1",
+		"since=" + at(2) + "&until=" + at(9): "3 2",
+		"since=2025-06-15T15:06":             "v9 3 2 1",
+		"since=2025-06-15&until=2025-06-15":  "v9 3 2 1",
+		"until=2025-06-14":                   "",
+		"since=2025-06-16":                   "",
+		"user=42&until=" + at(2):             "",
+		"text=192.0.2.1":                     "2 1",
+		"text=REQ-3":                         "3",
+		"text=V9":                            "v9",
+		"type=signed_in&text=192.0.2.7":      "3",
+		"before=nonsense":                    "v9 3 2 1",
+		"before=1":                           "v9 3 2 1",
+		"before=1.x":                         "v9 3 2 1",
+		"before=1.2.3":                       "v9 3 2 1",
+		"before=-1.2":                        "v9 3 2 1",
 	} {
 		if got := listing(b.page(t, "/admin/events?"+query)); got != want {
 			t.Errorf("query %q: got the events %q, want %q", query, got, want)
 		}
 	}
-	if fieldError(b.page(t, "/admin/events?user=anna"), "user") == "" {
-		t.Error("an invalid user number: got no field error, want one")
+}
+
+func TestEvents_InvalidFilterIsShownAtItsControl(t *testing.T) {
+	b := open(t)
+	b.events.EventLog = eventLog{swap(9, "v9")}
+	b.addEvent(1, personal.Event{Type: personal.EventSignedIn, UserID: 42})
+	for query, control := range map[string]string{
+		"user=-1":                           "user",
+		"user=ann":                          "user", // part of a login
+		"since=yesterday":                   "since",
+		"until=2025-02-30":                  "until",
+		"since=2025-06-15&until=2025-06-14": "until",
+	} {
+		w := b.get("/admin/events?" + query)
+		page := w.Body.String()
+		_, value, _ := strings.Cut(query, "=")
+		value, _, _ = strings.Cut(value, "&")
+		if w.Code != http.StatusUnprocessableEntity || fieldError(page, control) == "" || listing(page) != "" || strings.Contains(page, "No events found") {
+			t.Errorf("query %q: got %d %q, want 422, a field error and no list: %s", query, w.Code, listing(page), page)
+		}
+		wantAll(t, page, `value="`+value)
 	}
+	b.events.Administration.(*personaltest.Administration).FindUsersFunc = nil // an older version
+	if got := fieldError(b.get("/admin/events?user=anna").Body.String(), "user"); !strings.Contains(got, "Enter the id") {
+		t.Errorf("a plugin that finds no users: got the field error %q, want that the id helps", got)
+	}
+}
+
+func TestEvents_EmptyListSaysWhatWasSearched(t *testing.T) {
+	b := open(t)
+	page := b.page(t, "/admin/events?type=signed_in&user=anna&text=192.0.2.1&since=2025-06-15")
+	wantAll(t, page, "No events found.", "Searched for: Type: Signed in; User: id, login or e-mail: anna; ", "192.0.2.1; From (UTC): 2025-06-15T00:00.", "audit.retention")
+	wantNone(t, b.page(t, "/admin/events"), "Searched for")
+}
+
+func TestEvents_RefreshDoesNotSearchTheUserAgain(t *testing.T) {
+	b := open(t)
+	b.addEvent(1, personal.Event{Type: personal.EventSignedIn, UserID: 42})
+	wantAll(t, b.page(t, "/admin/events?user=anna"), `hx-get="/admin/events/rows?user=42&amp;`, `value="anna"`)
+}
+
+func TestEvents_RowSaysWhoCausedIt(t *testing.T) {
+	b := open(t)
+	for actor, want := range map[personal.Actor]string{
+		personal.ActorUser: ">on the site<", personal.ActorSystem: ">by the system<", personal.ActorAdministrator: ">by an administrator<",
+	} {
+		b.audit.log = nil
+		b.addEvent(1, personal.Event{Type: personal.EventEmailChanged, UserID: 42, Actor: actor})
+		wantAll(t, b.page(t, "/admin/events"), want)
+		b.audit.log = nil
+		b.addEvent(1, personal.Event{Type: personal.EventEmailChanged, UserID: 42, Actor: actor, ActorName: "Olga"})
+		wantAll(t, b.page(t, "/admin/events"), ">by Olga<")
+	}
+}
+
+func TestHistory_ListsTheEventsOfOneUser(t *testing.T) {
+	b := open(t)
+	b.events.EventLog = eventLog{swap(500, "v9")}
+	for n := range 120 {
+		b.addEvent(n, personal.Event{Type: personal.EventSignedIn, UserID: int64(42 + n%2)})
+	}
+	b.addEvent(200, personal.Event{Type: personal.EventUserDisabled, UserID: 42, Actor: personal.ActorAdministrator, ActorName: "Olga"})
+	page := b.page(t, "/admin/users/42/events")
+	wantAll(t, page, "History of anna", `href="/admin/users/42"`, `href="/admin/support?login=42"`, "by Olga", `hx-get="/admin/users/42/events/rows?`, `value="user_disabled"`)
+	wantNone(t, page, "v9", `value="plugin_switched"`)
+	got := strings.Fields(listing(page))
+	next := regexp.MustCompile(`href="(/admin/users/42/events\?before=[^"]*)"`).FindStringSubmatch(page)
+	if len(got) != 50 || got[0] != "200" || got[1] != "118" || got[49] != "22" || next == nil {
+		t.Fatalf("the first page: got %v, want 50 events from 200 to 22 and a link", got)
+	}
+	if got := listing(b.page(t, strings.ReplaceAll(next[1], "&amp;", "&"))); got != "20 18 16 14 12 10 8 6 4 2 0" {
+		t.Errorf("the second page: got %q, want the rest", got)
+	}
+	if got := listing(b.page(t, "/admin/users/42/events?type=user_disabled")); got != "200" {
+		t.Errorf("one type: got %q, want 200", got)
+	}
+	if got := listing(b.get("/admin/users/42/events/rows?type=user_disabled").Body.String()); got != "200" {
+		t.Errorf("the refresh: got %q, want 200", got)
+	}
+}
+
+func TestHistory_OfNoUserIsEmpty(t *testing.T) {
+	b := open(t)
+	b.addEvent(1, personal.Event{Type: personal.EventUserDeleted})
+	page := b.page(t, "/admin/users/41/events")
+	wantAll(t, page, "History of user 41", "no longer name it")
+	wantNone(t, page, "req-1.", "hx-get", "No events found")
+	for _, id := range []string{"0", "-1", "x", "99999999999999999999"} {
+		if w := b.get("/admin/users/" + id + "/events"); w.Code != http.StatusNotFound {
+			t.Errorf("user %s: got status %d, want 404", id, w.Code)
+		}
+	}
+	b.audit.err = personal.NewError(personal.CodeUnavailable, nil)
+	page = b.page(t, "/admin/users/41/events")
+	wantAll(t, page, "Account events are missing")
+	wantNone(t, page, "no longer name it")
 }
 
 var olderLink = regexp.MustCompile(`href="(/admin/events\?[^"]*before=[^"]*)"`)
@@ -228,35 +331,38 @@ func TestEvents_TextsAreEscaped(t *testing.T) {
 	b.events.EventLog = eventLog{e}
 	b.addEvent(2, personal.Event{Type: personal.EventType(script), Address: script, RequestID: script})
 	wantNoMarkup(t, b.page(t, "/admin/events"))
-	wantNoMarkup(t, b.page(t, "/admin/events?"+url.Values{"text": {script}, "type": {script}, "user": {script}}.Encode()))
+	wantNoMarkup(t, b.page(t, "/admin/users/42/events?type="+url.QueryEscape(script)))
+	for _, name := range []string{"text", "type", "user", "since", "until"} {
+		wantNoMarkup(t, b.get("/admin/events?"+url.Values{name: {script}}.Encode()).Body.String())
+	}
 }
 
-// contractEventTypes reads the event types from the source of the contract.
-func contractEventTypes(t *testing.T) []string {
+// constantsOf reads the constants of a type from a source file of the contract.
+func constantsOf(t *testing.T, file, name string) []string {
 	t.Helper()
-	source, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "shared", "personal", "host.go"), nil, 0)
+	source, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var types []string
+	var constants []string
 	ast.Inspect(source, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok {
 			return true
 		}
-		if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == "EventType" {
+		if kind, ok := spec.Type.(*ast.Ident); ok && kind.Name == name {
 			value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
 			if err != nil {
 				t.Fatal(err)
 			}
-			types = append(types, value)
+			constants = append(constants, value)
 		}
 		return false
 	})
-	if len(types) == 0 {
-		t.Fatal("the contract has no event types")
+	if len(constants) == 0 {
+		t.Fatalf("%s has no constants of the type %s", file, name)
 	}
-	return types
+	return constants
 }
 
 func TestEvents_EveryTypeOfTheContractHasALabel(t *testing.T) {
@@ -264,7 +370,7 @@ func TestEvents_EveryTypeOfTheContractHasALabel(t *testing.T) {
 	for _, locale := range []string{"en", "ru"} {
 		b.locale = locale
 		page := b.page(t, "/admin/events")
-		for _, want := range contractEventTypes(t) {
+		for _, want := range constantsOf(t, filepath.Join("..", "..", "shared", "personal", "host.go"), "EventType") {
 			option := regexp.MustCompile(`<option value="` + want + `"[^>]*>([^<]+)</option>`).FindStringSubmatch(page)
 			if option == nil || option[1] == "event_"+want {
 				t.Errorf("%s: the list of types offers %s as %q, want it with a label", locale, want, option)

@@ -150,6 +150,15 @@ func (s *Site) PageError(r *http.Request, status int, key string, args ...any) e
 	return &PageError{Status: status, Message: s.Text(r, key, args...)}
 }
 
+// PluginError returns the error page of a call to the plugin that failed.
+func (s *Site) PluginError(r *http.Request, err error) error {
+	x := s.API.Explain(r, err)
+	if x.Code == personal.CodeUnavailable {
+		x.Message = s.Text(r, "users_unavailable")
+	}
+	return &PageError{Status: x.Status, Message: x.Message, RetryAfter: x.RetryAfter}
+}
+
 func (s *Site) renderError(w http.ResponseWriter, r *http.Request, err error) {
 	var e *PageError
 	if !errors.As(err, &e) {
@@ -204,7 +213,7 @@ func (s *Site) RefuseForm(r *http.Request, form *ui.Form, err error) int {
 
 func (s *Site) nav(r *http.Request) []ui.Link {
 	var links []ui.Link
-	for _, name := range []string{"plugin", "users", "fields", "mail", "events"} {
+	for _, name := range []string{"plugin", "users", "support", "fields", "mail", "events"} {
 		links = append(links, ui.Link{Text: s.Text(r, "nav_"+name), Path: "/admin/" + name})
 	}
 	return append(links, ui.Link{Text: s.Text(r, "nav_leave"), Path: "/admin/leave", Post: true})

@@ -20,6 +20,7 @@ import (
 	adminfields "github.com/cms-personal/personal/host-sample/admin/fields"
 	adminmail "github.com/cms-personal/personal/host-sample/admin/mail"
 	adminplugin "github.com/cms-personal/personal/host-sample/admin/plugin"
+	adminsupport "github.com/cms-personal/personal/host-sample/admin/support"
 	adminusers "github.com/cms-personal/personal/host-sample/admin/users"
 	"github.com/cms-personal/personal/host-sample/mailbox"
 	"github.com/cms-personal/personal/host-sample/traffic"
@@ -189,7 +190,7 @@ func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
 	client := pluginrpc.NewClient(h.manager, h.callbacks)
 	recorder := traffic.NewRecorder()
 	return newHandler(handlerOptions{
-		service: client,
+		service: c.admission.Wrap(client), // administrators' pages call the client itself
 		audit:   client,
 		plugin:  h.manager,
 		api:     api,
@@ -204,6 +205,7 @@ func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
 					Manager: h.manager, Catalogue: h.catalogue, EventLog: h.events, Uploads: uploads, Traffic: recorder, Bake: c.flags.Bake,
 				},
 				&adminusers.Pages{Administration: client, Recovery: client, Fields: h.callbacks.Fields},
+				&adminsupport.Pages{Administration: client, Mails: client},
 				&adminfields.Pages{Store: h.callbacks.Fields},
 				&adminmail.Pages{Box: h.mails},
 				&adminevents.Pages{Administration: client, EventLog: h.events},

@@ -12,7 +12,8 @@ var (
 		"/", "/demo", "/account", "/account/password", "/account/new-email", "/account/sessions", "/account/data", "/account/delete",
 	}
 	adminPages = []string{
-		"/admin/plugin", "/admin/users", "/admin/users/1", "/admin/users/1/delete", "/admin/fields", "/admin/fields/new",
+		"/admin/plugin", "/admin/users", "/admin/users/1", "/admin/users/1/delete", "/admin/users/1/events",
+		"/admin/support", "/admin/support?login=anna", "/admin/fields", "/admin/fields/new",
 		"/admin/fields/edit/a_choice", "/admin/fields/json", "/admin/mail", "/admin/events",
 	}
 )

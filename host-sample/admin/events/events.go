@@ -1,7 +1,10 @@
-// Package events has the admin page of account events and plugin events.
+// Package events has the admin pages of account events and plugin events: the search over
+// all of them, and the history of a user.
 package events
 
 import (
+	"context"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -22,7 +25,7 @@ const (
 	maxRefreshed = time.Second
 )
 
-// Pages is the page of events.
+// Pages are the pages of events: the search over all of them, and the history of a user.
 type Pages struct {
 	Administration personal.Administration // its audit log has the account events
 	EventLog       pluginadmin.EventReader // the plugin events
@@ -35,71 +38,205 @@ func (p *Pages) Register(s *admin.Site) {
 	p.site = s
 	s.Handle("GET "+listPath, p.list)
 	s.Handle("GET "+listPath+"/rows", p.refresh)
+	s.Handle("GET "+historyPath, p.history)
+	s.Handle("GET "+historyPath+"/rows", p.refreshHistory)
 }
 
 // listBody is the body of the page.
 type listBody struct {
-	Filter []ui.Control
+	Form   ui.Form        // of the filter
 	Events admin.LivePart // of an eventList
 }
 
-// eventList is the live part of the page.
+// eventList is the live part of a page.
 type eventList struct {
-	Events  []row
-	Missing bool   // the account events could not be read
-	Refresh string // URL that the page polls; empty if it does not
-	Newest  string // URL of the first page; empty on that page
-	Older   string // URL of the next page; empty on the last one
+	Events   []row
+	Missing  bool   // the account events could not be read
+	Searched string // what the events were searched for; empty for all
+	Refresh  string // URL that the page polls; empty if it does not
+	Newest   string // URL of the first page; empty on that page
+	Older    string // URL of the next page; empty on the last one
 }
 
 // row is an event in the list.
 type row struct {
 	event
 	What string // in the administrator's language
+	By   string // who caused it; may be empty
 	Tone string // severity: the class of its badge; may be empty
 }
 
 func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
-	f, controls := p.readFilter(r)
-	events, err := p.read(r, f)
+	s := p.readSearch(r)
+	events, err := p.read(r, s)
 	status := http.StatusOK
-	if personal.CodeOf(err) == personal.CodeValidationFailed {
-		status = p.site.RefuseForm(r, &ui.Form{Controls: controls}, err)
-	} else if err != nil {
+	switch {
+	case personal.CodeOf(err) == personal.CodeValidationFailed:
+		status = p.site.RefuseForm(r, &s.form, err)
+	case err != nil:
 		return err
+	case s.None:
+		status = http.StatusUnprocessableEntity
 	}
-	return p.site.Render(w, r, status, "events", ui.Page{Live: events.Refresh != "", Body: listBody{Filter: controls, Events: admin.NewLivePart(events)}})
+	return p.site.Render(w, r, status, "events", ui.Page{Live: events.Refresh != "", Body: listBody{Form: s.form, Events: admin.NewLivePart(events)}})
 }
 
 func (p *Pages) refresh(w http.ResponseWriter, r *http.Request) error {
-	f, _ := p.readFilter(r)
-	events, err := p.read(r, f)
+	events, err := p.read(r, p.readSearch(r))
 	if err != nil {
 		return err
 	}
 	return p.site.RenderPart(w, r, "events", "event_list", events)
 }
 
-// readFilter returns the filter of a request and the controls to change it.
-func (p *Pages) readFilter(r *http.Request) (filter, []ui.Control) {
-	query := r.URL.Query()
-	f := filter{Type: query.Get("type"), Text: strings.TrimSpace(query.Get("text"))}
-	types := ui.Control{Kind: ui.KindSelect, Name: "type", Label: p.site.Text(r, "events_type"), Value: f.Type}
-	types.Options = []ui.Choice{{Label: p.site.Text(r, "events_any")}}
-	for _, t := range eventTypes {
-		types.Options = append(types.Options, ui.Choice{Value: t.name, Label: p.site.Text(r, "event_"+t.name)})
-	}
-	user := ui.Control{Name: "user", Label: p.site.Text(r, "events_user"), Value: query.Get("user"), InputMode: "numeric", Autocomplete: "off"}
-	var err error
-	if f.UserID, err = strconv.ParseInt(user.Value, 10, 64); user.Value != "" && (err != nil || f.UserID < 1) {
-		user.Error, f.UserID = p.site.Text(r, "events_no_user"), -1 // matches no user
-	}
-	text := ui.Control{Name: "text", Label: p.site.Text(r, "events_text"), Type: "search", Value: f.Text, Autocomplete: "off"}
-	return f, []ui.Control{types, user, text}
+// search is a filter, and the page that shows what it selects.
+type search struct {
+	filter
+	form  ui.Form
+	path  string            // of the page
+	query map[string]string // of the filter, in the links to other parts of the list
+	live  map[string]string // the same with the user's id instead of their login
 }
 
-// eventTypes are the types that have a text, and the classes of their badges.
-var eventTypes = []struct{ name, tone string }{
+// url returns a URL of the page with the filter and a position; an empty one is the
+// newest.
+func (s search) url(below string, query map[string]string, before string) string {
+	parameters := []string{"before", before}
+	for name, value := range query {
+		parameters = append(parameters, name, value)
+	}
+	return admin.URL(s.path+below, parameters...)
+}
+
+// readSearch reads a search over all events. Its form has the errors of invalid values.
+func (p *Pages) readSearch(r *http.Request) search {
+	typed := map[string]string{}
+	for _, name := range []string{"type", "user", "text", "since", "until"} {
+		typed[name] = strings.TrimSpace(r.URL.Query().Get(name))
+	}
+	s := search{path: listPath, query: typed, live: maps.Clone(typed), filter: filter{Type: typed["type"], Text: typed["text"]}}
+	refused := map[string]string{}
+	if typed["user"] != "" {
+		id, problem := p.findUser(r, typed["user"])
+		if problem != "" {
+			refused["user"] = p.site.Text(r, problem)
+		}
+		s.UserID, s.live["user"] = id, strconv.FormatInt(id, 10)
+	}
+	for name, bound := range map[string]*time.Time{"since": &s.Since, "until": &s.Until} {
+		var ok bool
+		if *bound, ok = parseTime(typed[name], name == "until"); !ok {
+			refused[name] = p.site.Text(r, "events_no_time")
+		}
+	}
+	if refused["since"] == "" && !s.Until.IsZero() && !s.Since.Before(s.Until) {
+		refused["until"] = p.site.Text(r, "events_no_period")
+	}
+	s.form.Controls = []ui.Control{
+		p.typeControl(r, s.Type, eventTypes),
+		{Name: "user", Label: p.site.Text(r, "events_user"), Value: typed["user"], Autocomplete: "off"},
+		{Name: "text", Label: p.site.Text(r, "events_text"), Type: "search", Value: s.Text, Autocomplete: "off"},
+		p.timeControl(r, "since", s.Since, typed["since"]), p.timeControl(r, "until", s.Until, typed["until"]),
+	}
+	if s.None = len(refused) > 0; s.None {
+		s.form.Refuse(p.site.API.Explain(r, personal.NewError(personal.CodeValidationFailed, nil)).Message, refused)
+	}
+	return s
+}
+
+func (p *Pages) typeControl(r *http.Request, chosen string, types []eventType) ui.Control {
+	c := ui.Control{Kind: ui.KindSelect, Name: "type", Label: p.site.Text(r, "events_type"), Value: chosen}
+	c.Options = []ui.Choice{{Label: p.site.Text(r, "events_any")}}
+	for _, t := range types {
+		c.Options = append(c.Options, ui.Choice{Value: t.name, Label: p.site.Text(r, "event_"+t.name)})
+	}
+	return c
+}
+
+// Layouts of times, which are in UTC. The first one is that of HTML's datetime-local,
+// which leaves out seconds that are zero.
+const (
+	minuteLayout = "2006-01-02T15:04"
+	secondLayout = "2006-01-02T15:04:05"
+)
+
+// timeControl returns the control of a time. What is no time stays as it was typed.
+func (p *Pages) timeControl(r *http.Request, name string, at time.Time, typed string) ui.Control {
+	c := ui.Control{Name: name, Type: "datetime-local", Label: p.site.Text(r, "events_"+name), Value: typed, Autocomplete: "off"}
+	if !at.IsZero() {
+		c.Value = at.Format(minuteLayout)
+		if at.Second() != 0 {
+			c.Value = at.Format(secondLayout)
+		}
+	}
+	return c
+}
+
+// parseTime parses a time in UTC; an empty text is the zero time. A date is its start, or
+// its end.
+func parseTime(text string, end bool) (time.Time, bool) {
+	if text == "" {
+		return time.Time{}, true
+	}
+	for _, layout := range []string{minuteLayout, secondLayout} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, true
+		}
+	}
+	day, err := time.Parse(time.DateOnly, text)
+	if err == nil && end {
+		day = day.AddDate(0, 0, 1)
+	}
+	return day, err == nil
+}
+
+// findUser returns the id of the user with that id, login or e-mail, or the key of the
+// text that says why there is none.
+func (p *Pages) findUser(r *http.Request, typed string) (id int64, problem string) {
+	if id, err := strconv.ParseInt(typed, 10, 64); err == nil && id > 0 {
+		return id, ""
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
+	defer cancel()
+	// A user who matches as a whole is on the first page.
+	page, err := p.Administration.FindUsers(ctx, personal.FindUsersRequest{Search: typed})
+	if err != nil && personal.CodeOf(err) != personal.CodeValidationFailed {
+		return 0, "events_users_unavailable"
+	}
+	for _, of := range []func(personal.User) string{
+		func(u personal.User) string { return u.Login }, func(u personal.User) string { return u.Email },
+	} {
+		for _, u := range page.Users {
+			if strings.EqualFold(of(u), typed) {
+				return u.ID, ""
+			}
+		}
+	}
+	return 0, "events_no_user"
+}
+
+// searched says what a search is for.
+func (p *Pages) searched(s search) string {
+	var parts []string
+	for _, c := range s.form.Controls {
+		value := c.Value
+		for _, o := range c.Options {
+			if o.Value == value && value != "" {
+				value = o.Label
+			}
+		}
+		if value != "" {
+			parts = append(parts, c.Label+": "+value)
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// eventType is a type of events that has a text, and the class of its badge.
+type eventType struct{ name, tone string }
+
+// eventTypes are the types of account events, followed by those of plugin events.
+var eventTypes = []eventType{
 	{string(personal.EventSignedIn), "good"},
 	{string(personal.EventSignInFailed), "warn"},
 	{string(personal.EventThrottled), "warn"},
@@ -141,33 +278,27 @@ var eventTypes = []struct{ name, tone string }{
 
 // read returns the events at the position of the request; the newest ones if it
 // names none.
-func (p *Pages) read(r *http.Request, f filter) (eventList, error) {
+func (p *Pages) read(r *http.Request, s search) (eventList, error) {
 	before, started := r.URL.Query().Get("before"), time.Now()
-	t, err := p.timeline(r.Context(), f, parsePosition(before))
+	t, err := p.timeline(r.Context(), s.filter, parsePosition(before))
 	if err != nil {
 		return eventList{}, err
 	}
-	l := eventList{Missing: t.missing}
+	l := eventList{Missing: t.missing, Searched: p.searched(s)}
 	for _, e := range t.events {
 		l.Events = append(l.Events, p.row(r, e))
 	}
 	switch {
 	case before != "":
-		l.Newest = listURL("", r, "")
+		l.Newest = s.url("", s.query, "")
+	case s.None: // nothing to wait for
 	case t.missing || time.Since(started) <= maxRefreshed:
-		l.Refresh = listURL("/rows", r, "")
+		l.Refresh = s.url("/rows", s.live, "")
 	}
 	if t.more {
-		l.Older = listURL("", r, t.next.String())
+		l.Older = s.url("", s.query, t.next.String())
 	}
 	return l, nil
-}
-
-// listURL returns a URL with the filter of a request and a position; an empty one
-// is the newest.
-func listURL(path string, r *http.Request, before string) string {
-	query := r.URL.Query()
-	return admin.URL(listPath+path, "type", query.Get("type"), "user", query.Get("user"), "text", query.Get("text"), "before", before)
 }
 
 // row puts an event into words. A type without a text is shown by its name.
@@ -177,6 +308,16 @@ func (p *Pages) row(r *http.Request, e event) row {
 		if t.name == string(e.Type) {
 			listed.What, listed.Tone = p.site.Text(r, "event_"+t.name), t.tone
 		}
+	}
+	switch {
+	case e.ActorName != "":
+		listed.By = p.site.Text(r, "events_by", e.ActorName)
+	case e.Actor == personal.ActorSystem:
+		listed.By = p.site.Text(r, "events_by_system")
+	case e.Actor == personal.ActorAdministrator:
+		listed.By = p.site.Text(r, "events_by_administrator")
+	case e.Actor == personal.ActorUser:
+		listed.By = p.site.Text(r, "events_by_visitor")
 	}
 	return listed
 }

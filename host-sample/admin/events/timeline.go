@@ -30,15 +30,19 @@ type event struct {
 
 // filter selects events. The zero value selects all.
 type filter struct {
-	Type   string // empty: any
-	UserID int64  // 0: any; negative: none
-	Text   string // part of a text, case-insensitive; empty: any
+	Type   string    // empty: any
+	UserID int64     // 0: any
+	Text   string    // part of a text, case-insensitive; empty: any
+	Since  time.Time // at or after this time; zero: no bound
+	Until  time.Time // before this time; zero: no bound
+	None   bool      // matches nothing: a value of the form is invalid
 }
 
 // matches reports whether the filter selects a plugin event.
 func (f filter) matches(e pluginmanager.Event) bool {
 	texts := strings.Join([]string{e.Version, e.From, e.Step, e.Reason}, "\n")
-	return (f.Type == "" || f.Type == pluginPrefix+string(e.Type)) && f.UserID == 0 &&
+	return !f.None && (f.Type == "" || f.Type == pluginPrefix+string(e.Type)) && f.UserID == 0 &&
+		!e.Time.Before(f.Since) && (f.Until.IsZero() || e.Time.Before(f.Until)) &&
 		strings.Contains(strings.ToLower(texts), strings.ToLower(f.Text))
 }
 
@@ -112,12 +116,14 @@ func (p *Pages) timeline(ctx context.Context, f filter, from position) (timeline
 
 // auditEntries reads a page of the audit log.
 func (p *Pages) auditEntries(ctx context.Context, f filter, from position) (personal.AuditPage, error) {
-	if f.UserID < 0 || strings.HasPrefix(f.Type, pluginPrefix) {
+	if f.None || strings.HasPrefix(f.Type, pluginPrefix) {
 		return personal.AuditPage{}, nil
 	}
-	r := personal.AuditEntriesRequest{Type: personal.EventType(f.Type), UserID: f.UserID, Text: f.Text, After: from.account, Limit: pageSize}
+	r := personal.AuditEntriesRequest{Type: personal.EventType(f.Type), UserID: f.UserID, Text: f.Text, Since: f.Since, Until: f.Until, After: from.account, Limit: pageSize}
 	if from.account == 0 && from != newest { // the pages before had plugin events only
-		r.Until = time.Unix(0, from.plugin+1)
+		if end := time.Unix(0, from.plugin+1); r.Until.IsZero() || end.Before(r.Until) {
+			r.Until = end
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
 	defer cancel()

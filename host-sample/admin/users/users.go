@@ -118,9 +118,5 @@ func (p *Pages) pageError(r *http.Request, err error) error {
 		}
 		return p.site.PageError(r, http.StatusNotFound, "users_unknown")
 	}
-	x := p.site.API.Explain(r, err)
-	if x.Code == personal.CodeUnavailable {
-		x.Message = p.site.Text(r, "users_unavailable")
-	}
-	return &admin.PageError{Status: x.Status, Message: x.Message, RetryAfter: x.RetryAfter}
+	return p.site.PluginError(r, err)
 }

@@ -46,6 +46,7 @@ func Run(t *testing.T, open Open) {
 		{"jobs", jobCases},
 		{"exports", exportCases},
 		{"user fields", fieldsCases},
+		{"explanations", explainCases},
 		{"transfer", transferCases},
 		{"pruning", pruneCases},
 		{"races", raceCases},

@@ -45,6 +45,9 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"invited user chooses a password by mail":                  testInvitation,
 		"removal of a second factor ends the user's sessions":      testRemoveTwoFactor,
 		"user fields are rehearsed, missed and filled in":          testMissingFields,
+		"explanation names what an action then ends":               testExplain,
+		"invalid explanation reports all field errors":             testInvalidExplain,
+		"limits are lifted with an event":                          testLiftLimits,
 		"unknown id is not found":                                  testUnknownUser,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })

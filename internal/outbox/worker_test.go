@@ -244,15 +244,15 @@ func TestWorker_UnfinishedJobGoesOnAtOnceAndLetsTheWorkerStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		m.add("mail")
-		parts := 0
+		var parts atomic.Int64
 		_, stop := run(m, func(context.Context, Job) error {
 			time.Sleep(time.Second)
-			parts++
+			parts.Add(1)
 			return ErrAgain
 		})
 		time.Sleep(100 * time.Second)
-		if parts < 90 { // backoff would allow 6
-			t.Errorf("got %d parts in 100 seconds, want about one a second", parts)
+		if parts.Load() < 90 { // backoff would allow 6
+			t.Errorf("got %d parts in 100 seconds, want about one a second", parts.Load())
 		}
 		before := time.Now()
 		stop()

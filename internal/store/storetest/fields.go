@@ -178,6 +178,46 @@ var fieldsCases = []testCase{
 			t.Errorf("got %+v, %v; want it done, each account checked once", run, err)
 		}
 	}},
+	{"batch decides again about what has changed since it was read", func(t *testing.T, w *world) {
+		other := func(started time.Time, do func() error) (bool, error) { // do runs when the account was read
+			called := false
+			return w.FillBatch(t.Context(), started, 10, func(v userfields.Values) (userfields.Values, bool) {
+				if !called {
+					called = true
+					w.ok(do())
+				}
+				return fillCountry(v)
+			})
+		}
+		id := w.createID(w.newAccount())
+		started := w.startFill("1")
+		left, err := other(started, func() error {
+			_, err := w.UpdateProfile(t.Context(), id, func(a *accounts.Account) { a.Fields = userfields.Values{"country": "Oman"} })
+			return err
+		})
+		run, _ := w.LastFill(t.Context())
+		if left || err != nil || run.Filled != 0 {
+			t.Errorf("value set meanwhile: got left %t, %v, %d filled; want none", left, err, run.Filled)
+		}
+		w.wantFields(id, userfields.Values{"country": "Oman"})
+
+		w.createID(w.newAccount())
+		started = w.startFill("2")
+		left, err = other(started, func() error {
+			_, err := w.FillBatch(t.Context(), started, 1, fillCountry)
+			return err
+		})
+		run, _ = w.LastFill(t.Context())
+		if !left || err != nil || run.Checked != 1 || run.State != personal.FillRunning {
+			t.Errorf("batch of another worker meanwhile: got left %t, %v, %+v; want only the other's batch", left, err, run)
+		}
+
+		left, err = other(started, func() error { w.startFill("3"); return nil })
+		run, _ = w.LastFill(t.Context())
+		if left || err != nil || run.Revision != "3" || run.Checked != 0 {
+			t.Errorf("another run meanwhile: got left %t, %v, %+v; want nothing of the first", left, err, run)
+		}
+	}},
 	{"concurrent starts leave one run and its job", func(t *testing.T, w *world) {
 		errs := atOnce(8, func(i int) error {
 			revision := fmt.Sprint(i)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/cms-personal/personal/internal/accounts"
@@ -52,11 +53,13 @@ func (c signOutCommand) Run(ctx context.Context, w io.Writer) error {
 		if err != nil {
 			return err
 		}
+		if len(sessions) == 0 {
+			return unchanged(w, a, "has no sessions")
+		}
 		if err := service.RevokeUserSessions(ctx, a.ID); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(w, "%d sessions of account %d (%q) have ended.\n", len(sessions), a.ID, a.Login)
-		return err
+		return done(w, "All sessions of account %d (%q) have ended: "+strconv.Itoa(len(sessions))+".", a)
 	})
 }
 
@@ -77,10 +80,12 @@ func (c recoverUserCommand) Run(ctx context.Context, w io.Writer) error {
 		case a.Email.Key == "":
 			return fmt.Errorf("account %d (%q) has no e-mail: set one on the admin page of the user first", a.ID, a.Login)
 		}
-		if err := service.Recover(ctx, personal.RecoverRequest{Email: a.Email.Address}); err != nil {
+		call := personal.CallFrom(ctx)
+		call.Languages = a.Locale // the mail is for them, not for the caller
+		if err := service.Recover(personal.WithCall(ctx, call), personal.RecoverRequest{Email: a.Email.Address}); err != nil {
 			return err
 		}
-		return done(w, "Account %d (%q) gets a recovery mail.", a)
+		return done(w, "Account %d (%q) gets a recovery mail, unless it got one in the last minute or five in the last hour.", a)
 	})
 }
 
@@ -101,6 +106,9 @@ func (c deleteUserCommand) Run(ctx context.Context, w io.Writer, stderr errorWri
 		if !c.Yes {
 			fmt.Fprintf(stderr, "To delete account %d and all its data, type its login, %q: ", a.ID, a.Login)
 			typed, err := bufio.NewReader(os.Stdin).ReadString('\n')
+			if err != nil {
+				fmt.Fprintln(stderr) // no line was typed
+			}
 			if err != nil && !errors.Is(err, io.EOF) {
 				return fmt.Errorf("reading the answer: %w", err)
 			}
@@ -111,7 +119,7 @@ func (c deleteUserCommand) Run(ctx context.Context, w io.Writer, stderr errorWri
 		if err := service.DeleteUser(ctx, a.ID); err != nil {
 			return err
 		}
-		return done(w, "Account %d (%q) is deleted.", a)
+		return done(w, "Account %d (%q) is deleted. The host is told as soon as a plugin runs.", a)
 	})
 }
 

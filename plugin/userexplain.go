@@ -76,6 +76,8 @@ func sentence(v personal.Verdict) string {
 		return "No account has this login, e-mail or id."
 	case personal.ReasonEmailSignIn:
 		return "The site accepts only logins: no one signs in with an e-mail (login.with_email)."
+	case personal.ReasonLoginNotEmail:
+		return "The login contains an @ and is not the e-mail of the account: no one can sign in with it."
 	case personal.ReasonDisabled:
 		return "An administrator has disabled the account."
 	case personal.ReasonDeleted:
@@ -101,7 +103,11 @@ func sentence(v personal.Verdict) string {
 	case personal.ReasonMailRefused:
 		return fmt.Sprintf("The mail relay refused a mail (%s) at %s: %q", v.Kind, since(), v.Reply)
 	case personal.ReasonFailed:
-		return fmt.Sprintf("%d sign-ins have failed in the last day, the last one at %s %s.", v.Count, since(), at)
+		from := ""
+		if v.Address != "" {
+			from = " " + at
+		}
+		return fmt.Sprintf("Failed sign-ins since the last success, within a day: %d, the last one at %s%s.", v.Count, since(), from)
 	case personal.ReasonMissingFields:
 		return fmt.Sprintf("%d user fields need a value, which the site may ask for.", v.Count)
 	case personal.ReasonNothing:

@@ -128,7 +128,7 @@ func (c showUserCommand) Run(ctx context.Context, w io.Writer) error {
 			if err != nil {
 				return err
 			}
-			row("field "+name, string(value))
+			row("field "+name, printable(string(value)))
 		}
 		return table.Flush()
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -141,6 +142,9 @@ func TestUserRemoveTwoFactor_RemovesItWithEventAndNotice(t *testing.T) {
 			notices int
 		}{{"ADA", nil, 1}, {"ada@example.com", []string{"--settings", silent}, 0}, {fmt.Sprint(found.ID), nil, 1}} {
 			site.enrol(t)
+			if out, _ := mustCommand(t, "user", "explain", test.who); !strings.Contains(out, "a code of their app, or one of 10 recovery codes") || strings.Contains(out, "missing") {
+				t.Errorf("%s: got the explanation %s, want only that a code is needed: the command has no keys", test.who, out)
+			}
 			before := len(site.notices(t, found.ID))
 			out, _ := mustCommand(t, append([]string{"user", "remove-two-factor", test.who}, test.flags...)...)
 			want := fmt.Sprintf("The second factor of account %d (\"ada\") and its recovery codes are removed, and all its sessions have ended.\n", found.ID)
@@ -200,8 +204,8 @@ func TestUser_CommandsChangeOneAccount(t *testing.T) {
 			{"list --state disabled", "1   anna   anna@example.com  disabled"},
 			{"enable 1", `Account 1 ("anna") is enabled`},
 			{"enable 1", "is enabled already"},
-			{"recover anna", `Account 1 ("anna") gets a recovery mail.`},
-			{"sign-out anna", "0 sessions of account 1"},
+			{"recover anna", `Account 1 ("anna") gets a recovery mail, unless`},
+			{"sign-out anna", "has no sessions. Nothing was changed."},
 			{"lift-limits anna --address 192.0.2.1,2001:db8::1", `No limit of account 1 ("anna") holds any more.`},
 			{"show anna", "anna@example.com"},
 			{"list --search nna", "anna@example.com"},
@@ -236,6 +240,38 @@ func TestUser_CommandsChangeOneAccount(t *testing.T) {
 			t.Errorf("audit log (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// TestExplain_HasWordsForEveryReasonAndAction reads the constants of the contract.
+func TestExplain_HasWordsForEveryReasonAndAction(t *testing.T) {
+	source, err := os.ReadFile("../shared/personal/administration.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := map[string]int{}
+	for _, found := range regexp.MustCompile(`(?m)^\t\w+ +(Reason|Action) += "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		kind, value := found[1], found[2]
+		counted[kind]++
+		if words := sentence(personal.Verdict{Reason: personal.Reason(value)}); kind == "Reason" && words == value {
+			t.Errorf("there is no sentence for the reason %s", value)
+		}
+		if words := helps(personal.Action(value), "anna"); kind == "Action" && words == value {
+			t.Errorf("there is no help for the action %s", value)
+		}
+	}
+	if counted["Reason"] < 18 || counted["Action"] < 8 {
+		t.Errorf("found %v in the contract, want at least 18 reasons and 8 actions", counted)
+	}
+}
+
+func TestPrintable_QuotesWhatATerminalWouldObey(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "-", "Анна O'Neil": "Анна O'Neil", "a\x1b[31m": `"a\x1b[31m"`, "a\u009b2J": `"a\u009b2J"`, "a\nb": `"a\nb"`, "a\u202eb": `"a\u202eb"`,
+	} {
+		if got := printable(text); got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
 }
 
 func TestUser_CommandsRefuseWhatCannotBe(t *testing.T) {

@@ -190,7 +190,7 @@ func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
 	client := pluginrpc.NewClient(h.manager, h.callbacks)
 	recorder := traffic.NewRecorder()
 	return newHandler(handlerOptions{
-		service: client,
+		service: c.admission.Wrap(client), // administrators' pages call the client itself
 		audit:   client,
 		plugin:  h.manager,
 		api:     api,

@@ -53,6 +53,8 @@ type serveCommand struct {
 	Locale          string   `default:"en" env:"PERSONAL_LOCALE" help:"Language of messages for callers whose Accept-Language names neither English nor Russian (${default})."`
 	Always200       bool     `name:"always-200" env:"PERSONAL_ALWAYS_200" help:"Send every API response with HTTP 200, for old clients."`
 
+	RegisterDomains []string `sep:"none" env:"PERSONAL_REGISTER_DOMAINS" placeholder:"DOMAIN" help:"The only domains whose e-mail addresses can be registered, or become those of an account; repeated, or separated by commas. Subdomains are domains of their own. Administrators are not restricted. An e-mail proves its domain only with the setting registration.email_verification = required. Default: all domains."`
+
 	SecureCookies bool `env:"PERSONAL_SECURE_COOKIES" help:"Treat every request as sent over HTTPS, for a proxy that terminates TLS and does not send X-Forwarded-Proto. Sets Secure cookies and Strict-Transport-Security."`
 
 	Bake        time.Duration `default:"60s" env:"PERSONAL_BAKE" help:"How long the old version is kept warm for a rollback after a swap (${default}); 0 stops it at once."`
@@ -108,6 +110,7 @@ type config struct {
 	mailFrom    *mail.Address
 	relay       *mailer.SMTP // nil: mails are kept in the data folder
 	api         personalhttp.Options
+	admission   *personal.Admission // nil: everyone comes in
 	logLevel    slog.Level
 }
 
@@ -175,6 +178,8 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 		}
 	}
 
+	c.admission, err = admitDomains(f.RegisterDomains)
+	check("register-domains", err)
 	if f.Bake < 0 {
 		check("bake", errors.New("it must not be negative"))
 	}

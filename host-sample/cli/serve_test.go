@@ -51,6 +51,8 @@ func TestServe_InvalidFlagIsNamed(t *testing.T) {
 		"a wildcard origin":                      {args: []string{"--cors-origin", "*"}, want: "--cors-origin"},
 		"an admin host with a port":              {args: []string{"--admin-host", "cms.example:443"}, want: "--admin-host (PERSONAL_ADMIN_HOST)"},
 		"an admin host that is a URL":            {args: []string{"--admin-host", "https://cms.example"}, want: "--admin-host"},
+		"a domain that is an address":            {args: []string{"--register-domains", "example.com,anna@example.org"}, want: "--register-domains (PERSONAL_REGISTER_DOMAINS): \"anna@example.org\" is not a domain"},
+		"an empty list of domains":               {env: map[string]string{"PERSONAL_REGISTER_DOMAINS": ""}, want: "--register-domains"},
 		"a language without messages":            {args: []string{"--locale", "fr"}, want: "--locale"},
 		"a drain that is not a duration":         {args: []string{"--drain", "soon"}, want: "--drain"},
 		"a drain of 0":                           {env: map[string]string{"PERSONAL_DRAIN": "0s"}, want: "--drain"},

@@ -5,15 +5,13 @@ import (
 	"context"
 	"maps"
 
+	"golang.org/x/text/language"
+
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
-
-// KindInvitation is the job that mails an invitation.
-const KindInvitation outbox.Kind = "invitation"
 
 // CreateUser implements [personal.Administration]. Without a host, as in a command, there
 // are no user fields: only "name" can be set, and no default applies.
@@ -50,9 +48,10 @@ func createdAccount(ctx context.Context, r personal.CreateUserRequest, schema *u
 		check(&invalid, "email", code)
 	}
 	if r.Locale != "" {
-		if account.Locale = mailtext.Readers(r.Locale, MaxLanguages); account.Locale == "" {
+		if _, err := language.Parse(r.Locale); err != nil || len(r.Locale) > MaxLanguages {
 			invalid.Add("locale", personal.FieldErrorInvalidFormat)
 		}
+		account.Locale = r.Locale
 	}
 	fields := maps.Clone(r.Fields)
 	account.Name = userfields.ParseName(fields["name"], &invalid)

@@ -84,7 +84,7 @@ var (
 		"ada_marker", "ada_address@marker.example", "Ada Namemarker", "mottomarker", "notemarker",
 		"203.0.113.77", "requestmarker", "another_marker", "198.51.100.",
 	}
-	userTraces = []string{"agentmarker", "ada_new@marker.example"}
+	userTraces = []string{"agentmarker", "ada_new@marker.example", "replymarker"}
 )
 
 // It fills everything stored about a user with unique texts, and searches every
@@ -179,6 +179,12 @@ func (f *fixture) leaveTraces(t *testing.T) personal.Credentials {
 		func() error { return f.setNote(call, in.Credentials.UserID) },
 		func() error { return f.service.Recover(call, personal.RecoverRequest{Login: "ada_marker"}) },
 		func() error { f.drain(t); return nil }, // mails, their tokens, sent events
+		func() error { // what the relay said
+			f.clock.Advance(time.Minute)
+			f.host.SendMailFunc = func(context.Context, personal.Mail) error { return personal.NewMailRefusedError("550 replymarker") }
+			return f.service.Recover(call, personal.RecoverRequest{Login: "ada_marker"})
+		},
+		func() error { f.drain(t); f.host.SendMailFunc = nil; return nil },
 		func() error {
 			_, err := f.service.Authorize(call, personal.AuthorizeRequest{Login: "ada_marker", Password: goodPassword})
 			return err

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,22 +75,30 @@ func (s *Service) Explain(ctx context.Context, r personal.ExplainRequest) (perso
 		return personal.Explanation{}, err
 	}
 	if !found {
-		limits, err := s.holding(ctx, s.addressLimits(ctx, distinct(nil, r.Addresses...)))
+		limits, err := s.holding(ctx, s.addressLimits(ctx, distinct(nil, r.Addresses...), s.guessAddress, s.signInAddress))
 		none := personal.Verdict{Reason: personal.ReasonNoAccount, Action: personal.ActionCreate}
 		return personal.Explanation{Verdicts: append([]personal.Verdict{none}, limits...)}, err
 	}
-	user := userOf(account)
+	a, user := account.Account, userOf(account)
+	places, err := s.places(ctx, a, r.Addresses)
+	if err != nil {
+		return personal.Explanation{}, err
+	}
 	e := personal.Explanation{User: &user}
-	for _, part := range []func(context.Context, Account) ([]personal.Verdict, error){
-		func(ctx context.Context, a Account) ([]personal.Verdict, error) {
-			return s.explainState(ctx, a, entered)
+	for _, part := range []func() ([]personal.Verdict, error){
+		func() ([]personal.Verdict, error) { return s.explainState(ctx, a, entered) },
+		func() ([]personal.Verdict, error) {
+			return s.holding(ctx, append(s.accountLimits(ctx, a, places), s.addressLimits(ctx, places, s.guessAddress, s.signInAddress)...))
 		},
-		func(ctx context.Context, a Account) ([]personal.Verdict, error) {
-			return s.explainLimits(ctx, a, r.Addresses)
+		func() ([]personal.Verdict, error) { return s.explainFactor(ctx, a) },
+		func() ([]personal.Verdict, error) { return s.explainMails(ctx, a) },
+		func() ([]personal.Verdict, error) {
+			return s.holding(ctx, s.addressLimits(ctx, places, s.recoverAddress, s.confirmAddress))
 		},
-		s.explainFactor, s.explainMails, s.explainFailures, s.explainFields,
+		func() ([]personal.Verdict, error) { return s.explainFailures(ctx, a) },
+		func() ([]personal.Verdict, error) { return s.explainFields(ctx, a), nil },
 	} {
-		verdicts, err := part(ctx, account.Account)
+		verdicts, err := part()
 		if err != nil {
 			return personal.Explanation{}, err
 		}
@@ -104,7 +111,7 @@ func (s *Service) Explain(ctx context.Context, r personal.ExplainRequest) (perso
 }
 
 // findStuck finds an account by what its user enters at sign-in, or else by its e-mail,
-// by an address that only it waits for, by its login, or by its id. A number is a login
+// by an address that it waits for, by its login, or by its id. A number is a login
 // rather than an id. entered is what the user enters: the text, or, of an id, the login.
 func (s *Service) findStuck(ctx context.Context, text string) (account SeenAccount, entered string, found bool, err error) {
 	email, _ := ParseEmail(text)
@@ -123,7 +130,7 @@ func (s *Service) findStuck(ctx context.Context, text string) (account SeenAccou
 		if err != nil {
 			return account, "", false, fail("finding the account that waits for an address", err)
 		}
-		if len(waiting) == 1 {
+		if len(waiting) > 0 { // what holds for one of several holds for all
 			id = waiting[0]
 		}
 	}
@@ -189,16 +196,6 @@ func newPasswordAction(a Account) personal.Action {
 		return personal.ActionSetEmail
 	}
 	return personal.ActionRecover
-}
-
-// explainLimits returns the limits that refuse sign-ins, and those that keep the user
-// from getting or using a mail.
-func (s *Service) explainLimits(ctx context.Context, a Account, entered []netip.Addr) ([]personal.Verdict, error) {
-	places, err := s.places(ctx, a, entered)
-	if err != nil {
-		return nil, err
-	}
-	return s.holding(ctx, slices.Concat(s.accountLimits(ctx, a, places), s.addressLimits(ctx, places)))
 }
 
 // explainFactor returns that a sign-in needs a code.
@@ -372,7 +369,19 @@ func (s *Service) explainFailures(ctx context.Context, a Account) ([]personal.Ve
 	return []personal.Verdict{v}, nil
 }
 
-// explainFields returns nothing yet.
-func (s *Service) explainFields(context.Context, Account) ([]personal.Verdict, error) {
-	return nil, nil
+// explainFields counts the user fields that the site may ask for before it lets the user go
+// on. It says nothing if the host's schema cannot be had: a command has no host.
+func (s *Service) explainFields(ctx context.Context, a Account) []personal.Verdict {
+	if s.host == nil {
+		return nil
+	}
+	schema, err := s.userFields(ctx)
+	if err != nil {
+		return nil
+	}
+	missing := len(profile(a, schema).Missing)
+	if missing == 0 {
+		return nil
+	}
+	return []personal.Verdict{{Reason: personal.ReasonMissingFields, Count: missing}}
 }

@@ -1,9 +1,12 @@
 package accounts_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
@@ -59,7 +62,7 @@ func (s *stuck) explain(t *testing.T) []personal.Verdict {
 	return e.Verdicts
 }
 
-// joins registers the user, who is then seen at home.
+// joins registers the user, at home.
 func (s *stuck) joins(t *testing.T) {
 	t.Helper()
 	in, err := s.service.Register(at(t, s.home), personal.RegisterRequest{
@@ -132,7 +135,7 @@ func (s *stuck) guesses(t *testing.T, address func(i int) string, login string) 
 
 func (s *stuck) inHotel(int) string { return s.hotel }
 
-// lifts lifts the limits; the right password then signs in at once.
+// lifts lifts the limits; the correct password then signs in at once.
 func lifts(t *testing.T, s *stuck) {
 	t.Helper()
 	r := personal.LiftLimitsRequest{UserID: s.id}
@@ -187,7 +190,31 @@ var situations = map[string]struct {
 }{
 	"a login that no account has": {func(_ *testing.T, _ *stuck) personal.Verdict {
 		return personal.Verdict{Reason: personal.ReasonNoAccount, Action: personal.ActionCreate}
-	}, (func(t *testing.T, s *stuck) { s.joins(t) })},
+	}, func(t *testing.T, s *stuck) {
+		_, err := s.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: s.login})
+		must(t, err)
+	}},
+	"created by an administrator": {func(t *testing.T, s *stuck) personal.Verdict {
+		id, err := s.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: s.login, Email: s.email()})
+		must(t, err)
+		s.id = id
+		return personal.Verdict{Reason: personal.ReasonNoPassword, Action: personal.ActionRecover}
+	}, recovers},
+	"invited by an administrator": {func(t *testing.T, s *stuck) personal.Verdict {
+		id, err := s.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: s.login, Email: s.email(), Invite: true})
+		must(t, err)
+		s.id = id
+		now := s.clock.Now()
+		want := personal.Verdict{Reason: personal.ReasonMailWaiting, Kind: "invitation", Since: now, Until: now}
+		if got := s.explain(t); len(got) < 2 || got[1] != want {
+			t.Errorf("got %+v, want %+v second", got, want)
+		}
+		s.drain(t)
+		return personal.Verdict{Reason: personal.ReasonNoPassword, Action: personal.ActionRecover}
+	}, func(t *testing.T, s *stuck) {
+		tokens := s.tokens()
+		must(t, s.confirm(t, tokens[len(tokens)-1]))
+	}},
 	"an e-mail with which the site lets no one sign in": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.joins(t)
 		s.change(func(set *accounts.Settings) { set.LoginWithEmail = false })
@@ -295,7 +322,7 @@ var situations = map[string]struct {
 			Reason: personal.ReasonLimit, Action: personal.ActionLiftLimits, Limit: "guess_account", Until: s.clock.Now().Add(15 * time.Minute),
 		}
 	}, lifts},
-	"too many right passwords": {func(t *testing.T, s *stuck) personal.Verdict {
+	"too many correct passwords": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.joins(t)
 		for i := range 60 {
 			s.wantTry(t, fmt.Sprintf("198.51.100.%d", i), s.login, goodPassword, "")
@@ -502,4 +529,310 @@ func named(l accounts.Throttle) accounts.Throttle {
 		limit.Name = name
 	}
 	return l
+}
+
+// stuckUser returns a user on limits like the defaults.
+func stuckUser(t *testing.T, url string) *stuck {
+	t.Helper()
+	f, _ := guarded(t, url)
+	f.settings.Throttle = named(f.settings.Throttle)
+	h := mustHasher(t, cheap)
+	f.offer(t, f.store, h)
+	return &stuck{fixture: f, hasher: h, login: "anna", home: "203.0.113.1", hotel: "192.0.2.1"}
+}
+
+func reasons(verdicts []personal.Verdict) (all []personal.Reason) {
+	for _, v := range verdicts {
+		all = append(all, v.Reason)
+	}
+	return all
+}
+
+func TestExplain_LastingReasonsComeFirstThenLimitsThenMailsThenHints(t *testing.T) {
+	s := stuckUser(t, testkit.SQLite(t))
+	s.enrols(t)
+	s.entered = []string{s.hotel}
+	s.guesses(t, s.inHotel, s.login)
+	s.host.SendMailFunc = func(context.Context, personal.Mail) error { return personal.NewMailRefusedError("550") }
+	s.recoverNow(t, personal.RecoverRequest{Login: s.login})
+	must(t, s.service.DisableUser(t.Context(), s.id))
+	want := []personal.Reason{
+		personal.ReasonDisabled, personal.ReasonLimit, personal.ReasonTwoFactor,
+		personal.ReasonMailRefused, personal.ReasonMailLimit, personal.ReasonFailed,
+	}
+	if diff := cmp.Diff(want, reasons(s.explain(t))); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+}
+
+func TestExplain_WithoutThrottlingNoLimitHolds(t *testing.T) {
+	s := stuckUser(t, testkit.SQLite(t))
+	s.joins(t)
+	s.guesses(t, s.inHotel, s.login)
+	s.change(func(set *accounts.Settings) { set.Throttle.Enabled = false })
+	if diff := cmp.Diff([]personal.Reason{personal.ReasonFailed}, reasons(s.explain(t))); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+}
+
+// A command has neither the host nor its keys.
+func TestExplain_WithoutHostAndKeysSaysNothingAboutThem(t *testing.T) {
+	s := stuckUser(t, testkit.SQLite(t))
+	s.enrols(t)
+	s.settings.Keys = nil
+	s.service = accounts.New(s.settings, s.store, nil, nil, slog.New(slog.DiscardHandler), func() {})
+	if diff := cmp.Diff([]personal.Reason{personal.ReasonTwoFactor}, reasons(s.explain(t))); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+}
+
+func TestExplain_TwoNetworksOfASiteShareItsLimit(t *testing.T) {
+	s := stuckUser(t, testkit.SQLite(t))
+	s.joins(t)
+	s.settings.Throttle.GuessAddress.Every = time.Hour // so that the wider one is used up as well
+	s.change(func(*accounts.Settings) {})
+	for i := range 301 {
+		s.try(t, fmt.Sprintf("2001:db8:1:%x::1", i/29), fmt.Sprintf("stranger%d", i), otherPassword)
+	}
+	s.entered = []string{"2001:db8:1:ffff::1"}
+	got := s.explain(t)[0]
+	want := personal.Verdict{Reason: personal.ReasonAddressLimit, Limit: "guess_address", Address: "2001:db8:1::/48", Until: got.Until}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestExplain_LoginOfDigitsIsNotAnId(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := stuckUser(t, url)
+		s.joins(t)
+		digits := s.register(t, fmt.Sprintf("%03d", s.id)).Credentials.UserID
+		for text, want := range map[string]int64{
+			fmt.Sprint(s.id): s.id, fmt.Sprintf("%03d", s.id): digits, fmt.Sprint(digits): digits, " ANNA ": s.id, "Anna@Example.COM": s.id,
+		} {
+			e, err := s.service.Explain(t.Context(), personal.ExplainRequest{Login: text})
+			if err != nil || e.User == nil || e.User.ID != want {
+				t.Errorf("%q: got %+v, error %v, want user %d", text, e.User, err, want)
+			}
+		}
+		for _, text := range []string{"-1", "0", "9007199254740993", "999999", "x y", "@", "a@b@c"} {
+			e, err := s.service.Explain(t.Context(), personal.ExplainRequest{Login: text})
+			if err != nil || e.User != nil || e.Verdicts[0].Reason != personal.ReasonNoAccount {
+				t.Errorf("%q: got %+v, error %v, want no account", text, e, err)
+			}
+		}
+	})
+}
+
+func TestExplain_InvalidRequestReportsAllFieldErrors(t *testing.T) {
+	s := stuckUser(t, testkit.SQLite(t))
+	for _, c := range []struct {
+		request personal.ExplainRequest
+		want    personal.FieldErrors
+	}{
+		{personal.ExplainRequest{Login: " ", Addresses: make([]netip.Addr, 1)}, personal.FieldErrors{"login": "required", "addresses": "invalid_format"}},
+		{personal.ExplainRequest{Login: strings.Repeat("a", 255), Addresses: make([]netip.Addr, 11)}, personal.FieldErrors{"login": "too_long", "addresses": "out_of_range"}},
+		{personal.ExplainRequest{Login: "a\x00b", Addresses: []netip.Addr{netip.MustParseAddr("fe80::1%eth0")}}, personal.FieldErrors{"login": "invalid_format", "addresses": "invalid_format"}},
+	} {
+		_, err := s.service.Explain(t.Context(), c.request)
+		wantFields(t, err, c.want)
+		delete(c.want, "login")
+		wantFields(t, s.service.LiftLimits(t.Context(), personal.LiftLimitsRequest{UserID: 1, Addresses: c.request.Addresses}), c.want)
+	}
+	wantCode(t, s.service.LiftLimits(t.Context(), personal.LiftLimitsRequest{UserID: 1}), personal.CodeNotFound)
+}
+
+func wantFields(t *testing.T, err error, want personal.FieldErrors) {
+	t.Helper()
+	var e *personal.Error
+	if !errors.As(err, &e) || e.Code != personal.CodeValidationFailed || !cmp.Equal(e.FieldErrors, want) {
+		t.Errorf("got error %v, want the field errors %v", err, want)
+	}
+}
+
+// Strangers enter marked texts in every operation that takes texts.
+func TestExplain_TellsNothingThatOthersTyped(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := stuckUser(t, url)
+		s.joins(t)
+		const marked = "strangermarker"
+		stranger := func(n int) context.Context {
+			return personal.WithCall(t.Context(), personal.Call{
+				RequestID: marked, Agent: marked, Locale: "en-x-marker", Languages: marked, Address: netip.MustParseAddr(fmt.Sprintf("198.51.100.%d", n)),
+			})
+		}
+		s.host.SendMailFunc = func(_ context.Context, m personal.Mail) error {
+			if strings.Contains(m.To, marked) {
+				return personal.NewMailRefusedError("550 " + m.To)
+			}
+			return errors.New("later")
+		}
+		other, err := s.service.Register(stranger(1), personal.RegisterRequest{
+			Login: marked, Password: goodPassword, ConfirmPassword: goodPassword, Email: marked + "@example.com",
+			Fields: map[string]personal.Input{"name": personal.Text(marked)},
+		})
+		must(t, err)
+		mine := s.factor.in
+		for i, err := range []error{
+			func() error {
+				_, err := s.service.Authorize(stranger(2), personal.AuthorizeRequest{Login: "anna", Password: marked, Code: marked})
+				return err
+			}(),
+			func() error {
+				_, err := s.service.Authorize(stranger(2), personal.AuthorizeRequest{Login: marked + "2", Password: marked})
+				return err
+			}(),
+			func() error {
+				_, err := s.service.Register(stranger(3), personal.RegisterRequest{
+					Login: marked + "3", Password: goodPassword, ConfirmPassword: goodPassword, Email: s.email(),
+				})
+				return err
+			}(),
+			func() error {
+				_, err := s.service.Register(stranger(3), personal.RegisterRequest{
+					Login: s.login, Password: goodPassword, ConfirmPassword: goodPassword, Email: marked + "3@example.com",
+				})
+				return err
+			}(),
+			s.service.Recover(stranger(4), personal.RecoverRequest{Login: "anna", Email: marked + "4@example.com"}),
+			s.service.Recover(stranger(4), personal.RecoverRequest{Login: marked, Email: s.email()}),
+			s.service.Recover(stranger(5), personal.RecoverRequest{Login: "anna"}),
+			s.service.ResendVerification(stranger(5), personal.ResendVerificationRequest{Login: "anna", Email: marked + "5@example.com"}),
+			func() error {
+				_, err := s.service.RecoverConfirm(stranger(6), personal.RecoverConfirmRequest{Token: marked, Password: marked, ConfirmPassword: marked})
+				return err
+			}(),
+			func() error {
+				_, err := s.service.ConfirmEmail(stranger(6), personal.ConfirmEmailRequest{Token: marked})
+				return err
+			}(),
+			s.service.ChangeEmail(stranger(7), personal.ChangeEmailRequest{Credentials: other.Credentials, Password: goodPassword, Email: s.email()}),
+			s.service.ChangeEmail(stranger(7), personal.ChangeEmailRequest{Credentials: other.Credentials, Password: goodPassword, Email: marked + "7@example.com"}),
+			// A thief who knows Anna's password.
+			s.service.ChangeEmail(stranger(8), personal.ChangeEmailRequest{Credentials: mine, Password: goodPassword, Email: marked + "8@example.com"}),
+		} {
+			if personal.CodeOf(err) == personal.CodeInternal {
+				t.Fatalf("operation %d: %v", i, err)
+			}
+		}
+		for range 2 { // before and after the jobs have run
+			answer, err := s.service.Explain(t.Context(), personal.ExplainRequest{Login: s.login, Addresses: []netip.Addr{netip.MustParseAddr("198.51.100.2")}})
+			must(t, err)
+			text, err := json.Marshal(answer)
+			must(t, err)
+			if strings.Contains(string(text), "marker") {
+				t.Errorf("got %s", text)
+			}
+			kinds := map[string]bool{}
+			for _, v := range answer.Verdicts {
+				kinds[v.Kind] = true
+			}
+			if !kinds["recovery"] {
+				t.Errorf("got %s, want Anna's recovery, which waits", text)
+			}
+			s.drain(t)
+		}
+	})
+}
+
+// A request that names the account but finds nothing mails nothing.
+func TestExplain_CountsOnlyRequestsThatFindTheAccount(t *testing.T) {
+	s := stuckUser(t, testkit.SQLite(t))
+	s.joins(t)
+	for text, r := range map[string]personal.RecoverRequest{
+		"another e-mail": {Login: s.login, Email: "bob@example.com"}, "another login": {Login: "bob", Email: s.email()}, "another account": {Login: "bob"},
+	} {
+		s.ask(t, r, "198.51.100.1")
+		if diff := cmp.Diff([]personal.Reason{personal.ReasonNothing}, reasons(s.explain(t))); diff != "" {
+			t.Errorf("%s: reasons (-want +got):\n%s", text, diff)
+		}
+		s.clock.Advance(time.Minute)
+	}
+	s.resend(t, s.login, "")
+	must(t, s.service.ResendVerification(at(t, s.home), personal.ResendVerificationRequest{Email: s.email()}))
+	if got := s.explain(t); got[0].Reason != personal.ReasonMailWaiting || got[0].Kind != "verification" {
+		t.Errorf("got %+v, want the waiting request for a verification mail", got)
+	}
+}
+
+// The addresses of administrators are not those of the user.
+func TestExplain_LeavesOutAddressesOfAdministrators(t *testing.T) {
+	s := stuckUser(t, testkit.SQLite(t))
+	s.joins(t)
+	must(t, s.service.DisableUser(at(t, "198.51.100.1"), s.id))
+	enables(t, s)
+	for i := range 31 {
+		s.try(t, "198.51.100.1", fmt.Sprintf("stranger%d", i), otherPassword)
+	}
+	if diff := cmp.Diff([]personal.Reason{personal.ReasonNothing}, reasons(s.explain(t))); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+	s.entered = []string{"198.51.100.1"}
+	if got := s.explain(t); got[0].Reason != personal.ReasonAddressLimit {
+		t.Errorf("got %+v, want the limit of the entered address", got)
+	}
+}
+
+func TestLiftLimits_IsReportedAndLeavesTheRest(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := stuckUser(t, url)
+		s.enrols(t)
+		other := s.register(t, "bob").Credentials.UserID
+		s.entered = []string{s.hotel}
+		used := s.factor.code()
+		s.factor.wantTry(t, at(t, s.hotel), used, "")
+		s.guesses(t, s.inHotel, s.login)
+		s.guesses(t, s.inHotel, "bob")
+		for i := range 20 { // the limit of the address
+			s.try(t, s.hotel, fmt.Sprintf("stranger%d", i), otherPassword)
+		}
+		ctx := personal.WithCall(t.Context(), personal.Call{Administrator: "root"})
+		request := personal.LiftLimitsRequest{UserID: s.id, Addresses: []netip.Addr{netip.MustParseAddr(s.hotel)}}
+		must(t, s.service.LiftLimits(ctx, request))
+		s.wantTry(t, s.hotel, s.login, goodPassword, personal.CodeTooManyAttempts) // by the limit of the address
+		s.clock.Advance(5 * time.Second)
+		s.factor.wantTry(t, at(t, s.hotel), used, personal.CodeInvalidCode) // it stays used
+		s.wantTry(t, s.hotel, "bob", goodPassword, personal.CodeTooManyAttempts)
+		page, err := s.service.AuditEntries(t.Context(), personal.AuditEntriesRequest{Type: personal.EventLimitsLifted})
+		must(t, err)
+		if len(page.Entries) != 1 || page.Entries[0].UserID != s.id || page.Entries[0].Actor != personal.ActorAdministrator || page.Entries[0].ActorName != "root" {
+			t.Errorf("got %+v, want one entry about user %d, none about %d", page.Entries, s.id, other)
+		}
+	})
+}
+
+func TestMailRefusal_IsKeptUntilAMailIsAccepted(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := stuckUser(t, url)
+		s.joins(t)
+		var log bytes.Buffer
+		s.service = accounts.New(s.settings, s.store, s.hasher, s.host, slog.New(slog.NewTextHandler(&log, nil)), s.worker.Wake)
+		s.worker.Handlers = s.service.Jobs()
+		s.host.SendMailFunc = func(context.Context, personal.Mail) error {
+			return fmt.Errorf("relay: %w", personal.NewMailRefusedError("550 replymarker"))
+		}
+		refused := func() bool { return slices.Contains(reasons(s.explain(t)), personal.ReasonMailRefused) }
+		s.recoverNow(t, personal.RecoverRequest{Login: s.login})
+		if !refused() {
+			t.Error("got no refusal")
+		}
+		s.clock.Advance(time.Minute)
+		s.host.SendMailFunc = nil
+		s.recoverNow(t, personal.RecoverRequest{Login: s.login})
+		if refused() {
+			t.Error("got a refusal after a mail was accepted")
+		}
+		// The mail to a new address says nothing about the present one.
+		s.host.SendMailFunc = func(context.Context, personal.Mail) error { return personal.NewMailRefusedError("550 replymarker") }
+		must(t, s.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: s.factor.in, Password: goodPassword, Email: "typo@example.com"}))
+		s.drain(t)
+		if refused() {
+			t.Error("got the refusal of a mail to another address")
+		}
+		s.drain(t)
+		events := fmt.Sprint(s.host.Events())
+		if !strings.Contains(events, string(personal.EventMailRefused)) || strings.Contains(events+log.String(), "replymarker") {
+			t.Errorf("got the events %s and the log %s, want them without the relay's words", events, log.String())
+		}
+	})
 }

@@ -21,6 +21,7 @@ const (
 
 	KindVerification outbox.Kind = "verification" // mails a token to the address that is to be confirmed
 	KindResend       outbox.Kind = "email_resend" // finds the account of a request for another such mail
+	KindInvitation   outbox.Kind = "invitation"   // mails a token to a user whom an administrator has created
 )
 
 // KeepTrying are the kinds that are retried until the host takes them. All others send

@@ -173,10 +173,10 @@ func (s *Service) accountLimits(ctx context.Context, a Account, places []place) 
 	return limits
 }
 
-// addressLimits returns the limits of the places that hold for every user there: those of
-// sign-ins, then those of requests for mails and of mailed tokens.
-func (s *Service) addressLimits(ctx context.Context, places []place) (limits []heldLimit) {
-	for _, of := range []func(context.Context) []throttle.Charge{s.guessAddress, s.signInAddress, s.recoverAddress, s.confirmAddress} {
+// addressLimits returns the given limits, which hold for every user of an address, of the
+// places.
+func (s *Service) addressLimits(ctx context.Context, places []place, limitsOf ...func(context.Context) []throttle.Charge) (limits []heldLimit) {
+	for _, of := range limitsOf {
 		for _, p := range places {
 			call := callFrom(ctx, p.address)
 			for i, c := range of(call) {

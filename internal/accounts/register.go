@@ -17,6 +17,10 @@ type RegistrationStore interface {
 	// requests with the new account's id. *TakenError; if that names the e-mail, the
 	// charges are made in the same transaction, or *WaitError is returned instead.
 	CreateAccount(ctx context.Context, a Account, first Session, jobs func(id int64) []NewJob, onTaken ...throttle.Charge) (id int64, err error)
+	// CreateWithoutSession stores an account and the jobs, which it requests with the new
+	// account's id. It reads no Unverified address: its statements are the same whether or
+	// not that is another account's. *TakenError.
+	CreateWithoutSession(ctx context.Context, a Account, jobs func(id int64) []NewJob) (id int64, err error)
 }
 
 // Register implements [personal.Service]. The database decides uniqueness, as the

@@ -11,10 +11,6 @@ import (
 
 // VerificationStore keeps accounts whose e-mail is to be confirmed.
 type VerificationStore interface {
-	// CreateWithoutSession stores an account and the jobs, which it requests with the new
-	// account's id. It does not look for an Unverified address: its statements are the same
-	// whether or not that is another account's. *TakenError.
-	CreateWithoutSession(ctx context.Context, a Account, jobs func(id int64) []NewJob) (id int64, err error)
 	// FindWaiting returns the ids of accounts that wait for an address and are not
 	// disabled, two at most.
 	FindWaiting(ctx context.Context, emailKey string) (ids []int64, err error)

@@ -147,14 +147,15 @@ func Sample() Letter {
 }
 
 // samples returns letters that lead through the branches of a template: with a link and
-// an address and without, and with lifetimes of hours, minutes and seconds.
+// an address and without, and with lifetimes of days, hours, minutes and seconds.
 func samples() []Letter {
 	full := Sample()
 	bare := full
 	bare.Link, bare.Address, bare.Lifetime = "", netip.Addr{}, 30*time.Minute
-	short, unlinked, nowhere := full, full, full
+	long, short, unlinked, nowhere := full, full, full, full
+	long.Lifetime = 7 * 24 * time.Hour
 	short.Lifetime = time.Second
 	unlinked.Link = ""
 	nowhere.Address = netip.Addr{}
-	return []Letter{full, bare, short, unlinked, nowhere}
+	return []Letter{full, bare, long, short, unlinked, nowhere}
 }

@@ -103,6 +103,15 @@ func TestBuiltIn_LifetimeIsShownInItsUnit(t *testing.T) {
 			t.Errorf("%v: got %s\n%s (%v), want %q", lifetime, text, html, err, want)
 		}
 	}
+	for lifetime, want := range map[time.Duration]string{
+		168 * time.Hour: "valid for 7 days", 48 * time.Hour: "valid for 2 days", 47 * time.Hour: "valid for 47 hours",
+		30 * time.Minute: "valid for 30 minutes", time.Second: "valid for at most one minute",
+	} {
+		_, text, html, err := set.Write(mailtext.Invitation, "en", mailtext.Letter{Token: "T", Lifetime: lifetime})
+		if err != nil || !strings.Contains(text, want) || !strings.Contains(html, want) {
+			t.Errorf("invitation, %v: got %s\n%s (%v), want %q", lifetime, text, html, err, want)
+		}
+	}
 }
 
 func TestLoad_TakesTheBuiltInFiles(t *testing.T) {
@@ -120,7 +129,7 @@ func TestLoad_TakesTheBuiltInFiles(t *testing.T) {
 func TestLoad_NamesFileLineAndRemedy(t *testing.T) {
 	const good = "Subject: Neues Passwort\n\nIhr Code: {{.Token}}\n"
 	for name, test := range map[string]struct{ file, content, want string }{
-		"an unknown kind":            {"recover.de.txt", good, `recover.de.txt: there is no mail "recover": the kinds are recovery, email_change`},
+		"an unknown kind":            {"recover.de.txt", good, `recover.de.txt: there is no mail "recover": the kinds are recovery, invitation, email_change`},
 		"no locale":                  {"recovery.txt", good, "recovery.txt: a template is called KIND.LOCALE.txt"},
 		"another type":               {"recovery.de.md", good, "recovery.de.md: a template is called KIND.LOCALE.txt or KIND.LOCALE.html"},
 		"a copy of an editor":        {"recovery.de.txt~", good, "recovery.de.txt~: a template is called"},
@@ -159,6 +168,7 @@ func TestLoad_NamesFileLineAndRemedy(t *testing.T) {
 		"no code":                           {"recovery.de.txt", "Subject: a\n\nHallo\n", "recovery.de.txt:2: the mail does not always contain its code: add {{.Token}}"},
 		"no code without a link":            {"recovery.de.txt", "Subject: a\n\n{{if .Link}}{{.Link}}{{end}} Hallo\n", "recovery.de.txt:2: the mail does not always contain its code"},
 		"no code that is valid for minutes": {"recovery.de.txt", "Subject: a\n\nx{{if .Hours}}{{.Token}}{{end}}\n", "recovery.de.txt:2: the mail does not always contain its code"},
+		"no code that is valid for days":    {"invitation.de.txt", "Subject: a\n\nx{{if lt .Days 2}}{{.Token}}{{end}}\n", "invitation.de.txt:2: the mail does not always contain its code"},
 		"a long subject":                    {"recovery.de.txt", "Subject: " + strings.Repeat("ü", 201) + "\n\n{{.Token}}\n", "recovery.de.txt:1: the subject is too long: shorten it to 200 characters"},
 		"HTML without the code":             {"recovery.en.html", "<p>Hello</p>", "recovery.en.html:1: the mail does not always contain its code"},
 		"HTML without a text":               {"recovery.de.html", "<p>{{.Token}}</p>", "recovery.de.html: this language has no text for the mail: add recovery.de.txt"},

@@ -249,3 +249,16 @@ func BenchmarkHash(b *testing.B) {
 		}
 	}
 }
+
+func TestVerifiable_OnlyHashesThatAPasswordCanMatch(t *testing.T) {
+	for _, h := range everyFormat {
+		if got, want := Verifiable(h.encoded), !IsUnusable(h.encoded); got != want {
+			t.Errorf("%s: got %t, want %t", h.format, got, want)
+		}
+	}
+	for _, encoded := range []string{"", "!x", "$future$1$x", "password"} {
+		if Verifiable(encoded) {
+			t.Errorf("%q: got true", encoded)
+		}
+	}
+}

@@ -64,6 +64,18 @@ func (s *Store) CreateAccount(
 	return row.ID, nil
 }
 
+// CreateWithoutSession implements accounts.RegistrationStore.
+func (s *Store) CreateWithoutSession(ctx context.Context, a accounts.Account, jobs func(id int64) []accounts.NewJob) (id int64, err error) {
+	row := newAccountRow(a)
+	err = s.inTx(ctx, "create an account", func(ctx context.Context, tx bun.Tx) error {
+		if err := insertAccount(ctx, tx, &row); err != nil {
+			return err
+		}
+		return execAll(ctx, tx, insertJobs(tx, jobs(row.ID), s.Now())...)
+	})
+	return row.ID, err
+}
+
 // insertAccount inserts the row and sets its id, or returns *TakenError. SQLite
 // names no constraint in its errors, and PostgreSQL only the first one, so the
 // statement inserts nothing on a conflict and the taken column is queried.

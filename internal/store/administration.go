@@ -24,13 +24,15 @@ const searchWindow = 500
 
 // SearchAccounts implements accounts.AdministrationStore. It reads accounts from
 // the highest id downwards until the page is full; a search that matches little
-// reads the whole table. If accounts have the whole text as login, e-mail or id, indexes
-// find them without reading the table; the rest of the first page holds matches among
+// reads the whole table. If accounts in any state have the whole text as login, e-mail or id,
+// indexes find them without reading the table; the rest of the first page holds matches among
 // the searchWindow newest accounts.
 func (s *Store) SearchAccounts(ctx context.Context, q accounts.AccountSearch) (accounts.AccountPage, error) {
 	var whole, found []accountRow
 	if q.Text != "" && q.Before == 0 {
-		if err := s.scan(ctx, "find accounts by a whole text", s.selectMatching(&whole, q, matchingWhole)); err != nil {
+		either := q
+		either.Disabled = nil
+		if err := s.scan(ctx, "find accounts by a whole text", s.selectMatching(&whole, either, matchingWhole)); err != nil {
 			return accounts.AccountPage{}, err
 		}
 	}
@@ -49,6 +51,9 @@ func (s *Store) SearchAccounts(ctx context.Context, q accounts.AccountSearch) (a
 	}
 	if err := s.scan(ctx, "search accounts", query); err != nil {
 		return accounts.AccountPage{}, err
+	}
+	if q.Disabled != nil {
+		whole = slices.DeleteFunc(whole, func(row accountRow) bool { return row.Disabled != *q.Disabled })
 	}
 	return accountPage(whole, found, q.Limit, older), nil
 }
@@ -81,8 +86,10 @@ func accountPage(whole, found []accountRow, limit int, older int64) accounts.Acc
 // the text.
 func (s *Store) selectMatching(rows *[]accountRow, q accounts.AccountSearch, matching func(*bun.SelectQuery, accounts.AccountSearch)) *bun.SelectQuery {
 	query := s.selectSeen(rows)
-	if q.Disabled != nil {
-		query.Where("a.disabled = ?", *q.Disabled)
+	if q.Disabled != nil && *q.Disabled {
+		query.Where("a.disabled") // so that SQLite uses the index of the disabled accounts
+	} else if q.Disabled != nil {
+		query.Where("NOT a.disabled")
 	}
 	if q.Text != "" {
 		query.WhereGroup(" AND ", func(query *bun.SelectQuery) *bun.SelectQuery {

@@ -8,18 +8,6 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 )
 
-// CreateWithoutSession implements accounts.VerificationStore.
-func (s *Store) CreateWithoutSession(ctx context.Context, a accounts.Account, jobs func(id int64) []accounts.NewJob) (id int64, err error) {
-	row := newAccountRow(a)
-	err = s.inTx(ctx, "create an account", func(ctx context.Context, tx bun.Tx) error {
-		if err := insertAccount(ctx, tx, &row); err != nil {
-			return err
-		}
-		return execAll(ctx, tx, insertJobs(tx, jobs(row.ID), s.Now())...)
-	})
-	return row.ID, err
-}
-
 // FindWaiting implements accounts.VerificationStore.
 func (s *Store) FindWaiting(ctx context.Context, emailKey string) (ids []int64, err error) {
 	err = s.scan(ctx, "find accounts that wait for an address",

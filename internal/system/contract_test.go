@@ -44,6 +44,7 @@ func TestContract(t *testing.T) {
 		{"export", testExport},
 		{"deletion", testDeletion},
 		{"second factor", testTwoFactor},
+		{"commands about users", testUserCommands},
 		{"parallel requests of one session", testTabs},
 		{"host's own pages", testHostPages},
 		{"changed schema", testSchemaChange}, // last: it ends with another schema

@@ -63,9 +63,9 @@ func TestREADME_ExampleIsPartOfEmbedding(t *testing.T) {
 	}
 }
 
-// TestExamples_READMEQuotesThem compares the Go code in docs/examples/README.md with
-// the examples, which .ci/examples builds.
-func TestExamples_READMEQuotesThem(t *testing.T) {
+// TestExamples_PagesQuoteThem compares Go code on pages with the examples, which
+// .ci/examples builds, or their own tests run.
+func TestExamples_PagesQuoteThem(t *testing.T) {
 	paths, err := filepath.Glob(repository + "/docs/examples/*/*.go")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("got %d files in docs/examples, error %v", len(paths), err)
@@ -74,17 +74,19 @@ func TestExamples_READMEQuotesThem(t *testing.T) {
 	for _, path := range paths {
 		code.WriteString(readFile(t, path))
 	}
-	quoted := 0
+	var quoted []string
 	for _, block := range codeBlock.FindAllStringSubmatch(readFile(t, repository+"/docs/examples/README.md"), -1) {
-		if block[1] != "go" {
-			continue
-		}
-		if quoted++; !strings.Contains(code.String(), block[2]) {
-			t.Errorf("no example contains the code in docs/examples/README.md:\n%s", block[2])
+		if block[1] == "go" {
+			quoted = append(quoted, block[2])
 		}
 	}
-	if quoted == 0 {
+	if len(quoted) == 0 {
 		t.Error("docs/examples/README.md quotes no code, want some")
+	}
+	for _, block := range append(quoted, blocksOf(t, readFile(t, embeddingPage), "Admission", "go")...) {
+		if !strings.Contains(code.String(), block) {
+			t.Errorf("no example contains the code on a page:\n%s", block)
+		}
 	}
 }
 

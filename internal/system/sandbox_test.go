@@ -70,7 +70,8 @@ var stages = map[string]func(t *testing.T, s *sandbox){
 		}
 		s.settings = fmt.Sprintf("\n[mail]\ntemplates = %q\n", mails)
 	},
-	"docs/two-factor.md": func(t *testing.T, s *sandbox) { s.host(t) },
+	"docs/two-factor.md":       func(t *testing.T, s *sandbox) { s.host(t) },
+	"docs/supporting-users.md": func(t *testing.T, s *sandbox) { s.host(t) },
 	"docs/operations.md": func(t *testing.T, s *sandbox) {
 		anna := s.host(t).register(t, "anna")
 		s.system.post(t, "auth/", params{"login": anna.login, "password": anna.password}).want(t, "")

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -426,15 +425,6 @@ func testTwoFactorRemovalForUser(t *testing.T, s *system) {
 			s.confirmTwoFactor(t, u.pair, s.beginTwoFactor(t, u.user).codeOf(stepNow()))
 		})
 	}
-}
-
-// command runs a command of the plugin on the database of the system.
-func (s *system) command(t testing.TB, args ...string) (output string, err error) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), testkit.Binaries(t).Plugin, args...)
-	cmd.Env = append(os.Environ(), "PERSONAL_DATABASE="+s.database)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
 }
 
 // testWaysAround tries what changes an account otherwise. After each way, a sign-in needs

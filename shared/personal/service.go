@@ -16,10 +16,11 @@ import (
 // expired or revoked.
 //
 // If a request has several errors, the first of this list is returned:
-// malformed_request; too_many_attempts; unauthenticated or invalid_credentials;
-// too_many_attempts by a limit of the session or the account; account_disabled or
-// email_unverified; validation_failed, with all invalid parameters at once; already_exists, with the
-// login if it is taken, and the e-mail otherwise; two_factor_on or two_factor_off.
+// malformed_request; the verdict of an [Admission], refused or validation_failed;
+// too_many_attempts; unauthenticated or invalid_credentials; too_many_attempts by a limit
+// of the session or the account; account_disabled or email_unverified; validation_failed,
+// with all invalid parameters at once; already_exists, with the login if it is taken, and
+// the e-mail otherwise; two_factor_on or two_factor_off.
 //
 // A Code in a request is a code of the second factor, or a recovery code unless the
 // method says otherwise. It is judged only when nothing else is wrong, and used up only

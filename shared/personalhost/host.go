@@ -33,6 +33,9 @@ func (h *Host) check() error {
 	return nil
 }
 
+// reserve refuses names to user fields.
+func (h *Host) reserve(names []string) error { return h.Fields.Reserve(names...) }
+
 // UserFields returns the schema from memory.
 func (h *Host) UserFields(context.Context) (personal.Schema, error) {
 	return h.Fields.Get().Schema, nil

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
@@ -28,6 +29,7 @@ const (
 type Module struct {
 	api       *personalhttp.Handler
 	client    *pluginrpc.Client
+	service   personal.Service
 	manager   *pluginmanager.Manager
 	catalogue *plugincatalogue.Catalogue
 	admin     http.Handler
@@ -48,8 +50,13 @@ func (m *Module) RequireUser(next http.Handler, opts ...personalhttp.RequireOpti
 // API returns the HTTP handler, for [personalhttp.Handler.Explain] for example.
 func (m *Module) API() *personalhttp.Handler { return m.api }
 
-// Client returns the operations for users ([personal.Service]) and for administrators
-// ([personal.Administration]). Use this client only: it notices its own changes at once.
+// Service returns the operations for users, behind [Config.Admission], as the API calls
+// them. Pages of the CMS for visitors call them in process.
+func (m *Module) Service() personal.Service { return m.service }
+
+// Client returns the operations for users ([personal.Service]), which Config.Admission does
+// not judge here, and for administrators ([personal.Administration]). Use this client only:
+// it notices its own changes at once.
 func (m *Module) Client() *pluginrpc.Client { return m.client }
 
 // Admin returns the JSON API for plugin versions, see [pluginadmin.New]. It does not

@@ -15,6 +15,7 @@ import (
 	"net/mail"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -72,7 +73,12 @@ type Config struct {
 	// written into Data instead of sent, which is for development only.
 	Host personal.Host
 
-	// API configures the HTTP API. If its Log is nil, Log applies. Its TracerProvider also
+	// Admission judges who registers and signs in, over the API and by Module.Service; nil
+	// admits everyone. Name the parameters that it alone gets in API.Transient.
+	Admission *personal.Admission
+
+	// API configures the HTTP API. No user field may have a name of its Transient: Open
+	// refuses that, and so does later the store of a Host. If its Log is nil, Log applies. Its TracerProvider also
 	// applies to the manager, unless Manager has one.
 	API personalhttp.Options
 
@@ -140,6 +146,9 @@ func build(ctx context.Context, c Config) (*Module, *pluginadmin.EventLog, error
 		}
 		c.Host = host
 	}
+	if err := c.reserveTransient(ctx); err != nil {
+		return nil, nil, err
+	}
 	if c.SecretKeys == nil {
 		keys, err := secretkeys.Open(filepath.Join(c.Data, "secret.key"), c.Log)
 		if err != nil {
@@ -185,10 +194,34 @@ func (c *Config) complete() (err error) {
 			return fmt.Errorf("Config.Host: %w", err)
 		}
 	}
+	if c.Admission != nil && c.Admission.Judge == nil {
+		return errors.New("Config.Admission has no Judge: set it, or leave out Admission to admit everyone")
+	}
 	c.Log = tracing.WithTraceID(cmp.Or(c.Log, slog.Default()))
 	c.API.Log = cmp.Or(c.API.Log, c.Log)
 	if m.TracerProvider == nil {
 		m.TracerProvider = c.API.TracerProvider
+	}
+	return nil
+}
+
+// reserveTransient refuses user fields with the names of transient parameters: those of the
+// current schema, and, if the host has the ready store, those of later ones.
+func (c *Config) reserveTransient(ctx context.Context) error {
+	if len(c.API.Transient) == 0 {
+		return nil
+	}
+	schema, err := c.Host.UserFields(ctx)
+	if err != nil {
+		return fmt.Errorf("comparing Config.API.Transient with the user fields: %w", err)
+	}
+	for _, f := range schema.Fields {
+		if slices.Contains(c.API.Transient, f.Name) {
+			return fmt.Errorf("Config.API.Transient: a user field has the name %q as well: rename one of the two", f.Name)
+		}
+	}
+	if h, ok := c.Host.(interface{ reserve([]string) error }); ok { // a *Host, or a type that embeds one
+		return h.reserve(c.API.Transient)
 	}
 	return nil
 }
@@ -244,14 +277,15 @@ func (c *Config) connect(catalogue *plugincatalogue.Catalogue, events *pluginadm
 		return nil, err
 	}
 	client := pluginrpc.NewClient(manager, c.Host)
-	api, err := personalhttp.New(client, c.API)
+	service := c.Admission.Wrap(client)
+	api, err := personalhttp.New(service, c.API)
 	if err != nil {
 		return nil, fmt.Errorf("Config.API: %w", err)
 	}
 	admin := pluginadmin.New(manager, catalogue, pluginadmin.Options{
 		Uploads: pluginadmin.NewUploads(catalogue, 0, c.Log), EventLog: events, Log: c.Log,
 	})
-	return &Module{api: api, client: client, manager: manager, catalogue: catalogue, admin: admin, log: c.Log}, nil
+	return &Module{api: api, client: client, service: service, manager: manager, catalogue: catalogue, admin: admin, log: c.Log}, nil
 }
 
 // choosePlugin makes sure that a plugin version is active.

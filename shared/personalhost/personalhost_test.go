@@ -40,6 +40,8 @@ func TestOpen_InvalidConfigNamesTheField(t *testing.T) {
 		"host without mail":     {func(c *Config) { c.Host = &Host{Fields: &fieldstore.Store{}, Log: quietLog()} }, incompleteHost},
 		"host without log":      {func(c *Config) { c.Host = &Host{Fields: &fieldstore.Store{}, Mail: failingSender{}} }, incompleteHost},
 		"embedded no host":      {func(c *Config) { c.Host = struct{ *Host }{} }, incompleteHost},
+		"admission, no judge":   {func(c *Config) { c.Admission = &personal.Admission{} }, "Config.Admission has no Judge"},
+		"transient parameter":   {func(c *Config) { c.API.Transient = []string{"code"} }, `Config.API: personalhttp: options: transient parameter "code" is a parameter of an operation`},
 		"no plugin":             {func(c *Config) { c.Plugin = "" }, "no plugin is installed: set Config.Plugin"},
 		"missing plugin":        {func(c *Config) { c.Plugin += ".missing" }, "Config.Plugin: installing a plugin: open "},
 		"not a plugin":          {func(c *Config) { c.Plugin = notABinary }, "Config.Plugin: installing a plugin: plugin: cannot be installed here"},
@@ -66,6 +68,62 @@ func TestOpen_InvalidUserFieldsNameTheFile(t *testing.T) {
 	}
 	if _, err := Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("got error %v, want one that names %s", err, path)
+	}
+}
+
+// ownFields is a host with a schema of its own.
+type ownFields struct {
+	*Host
+	schema personal.Schema
+	err    error
+}
+
+func (h ownFields) UserFields(context.Context) (personal.Schema, error) { return h.schema, h.err }
+
+func TestOpen_UserFieldWithNameOfTransientParameter(t *testing.T) {
+	newHost := func() *Host {
+		fields, err := fieldstore.Open(filepath.Join(t.TempDir(), "fields.json"), []byte(`[{"name":"captcha","type":"text"}]`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &Host{Fields: fields, Mail: failingSender{}, Log: quietLog()}
+	}
+	file := t.TempDir()
+	if err := os.WriteFile(filepath.Join(file, "user-fields.json"), []byte(`[{"name":"captcha","type":"text"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = `Config.API.Transient: a user field has the name "captcha" as well: rename one of the two`
+	for name, test := range map[string]struct {
+		c    Config
+		want string
+	}{
+		"the module's file": {Config{Data: file}, want},
+		"a ready host":      {Config{Data: t.TempDir(), Host: newHost()}, want},
+		"an embedded host":  {Config{Data: t.TempDir(), Host: struct{ *Host }{newHost()}}, want},
+		"a schema of its own": {Config{Data: t.TempDir(), Host: ownFields{
+			newHost(), personal.Schema{Fields: []personal.Field{{Name: "captcha", Type: personal.TypeText}}}, nil,
+		}}, want},
+		"a schema that cannot be read": {Config{Data: t.TempDir(), Host: ownFields{newHost(), personal.Schema{}, errors.New("no schema")}}, "comparing Config.API.Transient with the user fields: no schema"},
+	} {
+		test.c.Log, test.c.API.Transient = quietLog(), []string{"invite", "captcha"}
+		if _, err := Open(t.Context(), test.c); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+func TestOpen_LaterUserFieldWithNameOfTransientParameter(t *testing.T) {
+	fields, err := fieldstore.Open(filepath.Join(t.TempDir(), "fields.json"), []byte("[]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Data: t.TempDir(), Host: struct{ *Host }{&Host{Fields: fields, Mail: failingSender{}, Log: quietLog()}}, Log: quietLog()}
+	c.API.Transient = []string{"captcha"}
+	if _, err := Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), "no plugin is installed") {
+		t.Fatalf("got %v, want that there is no plugin", err)
+	}
+	if _, err := fields.Put([]byte(`[{"name":"captcha","type":"text"}]`), func(string) bool { return true }); err == nil || !strings.Contains(err.Error(), "user field captcha: the name is that of a transient parameter") {
+		t.Errorf("got %v, want an error that names the field", err)
 	}
 }
 

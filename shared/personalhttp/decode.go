@@ -49,6 +49,29 @@ func (p params) without(names ...string) map[string]personal.Input {
 	return rest
 }
 
+// takeTexts removes the named parameters and returns the texts of those that were sent.
+// A list or an object is malformed.
+func (p params) takeTexts(names []string) (texts map[string]string, err error) {
+	for _, name := range names {
+		in, sent := p[name]
+		if !sent {
+			continue
+		}
+		delete(p, name)
+		switch in.Kind {
+		case personal.InputUnset:
+		case personal.InputText, personal.InputNumber, personal.InputBoolean:
+			if texts == nil {
+				texts = make(map[string]string, len(names))
+			}
+			texts[name] = in.Text
+		default:
+			err = malformed(errors.New("a transient parameter is a list or an object"))
+		}
+	}
+	return texts, err
+}
+
 func malformed(cause error) error {
 	return personal.NewError(personal.CodeMalformedRequest, cause)
 }

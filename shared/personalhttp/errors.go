@@ -53,13 +53,17 @@ type Explanation struct {
 }
 
 // Explain returns the API's response to an error of the service, in the language of
-// the request's [personal.Call]. Like the API it logs the cause of internal and
-// unavailable errors, so explain each error only once.
+// the request's [personal.Call]; the site's own message of a refusal is chosen like
+// [Handler.Labels]. Like the API it logs the cause of internal and unavailable errors, so
+// explain each error only once.
 func (h *Handler) Explain(r *http.Request, err error) Explanation {
 	e := classify(err)
 	h.logFailure(r, e)
 	t := h.texts(r)
 	x := Explanation{Status: statuses[e.Code], Code: e.Code, Message: t.codes[e.Code], RetryAfter: retryAfter(e)}
+	if e.Code == personal.CodeRefused {
+		x.Message = h.locales.labels(r).choose(e.Messages, x.Message)
+	}
 	if len(e.FieldErrors) > 0 {
 		x.Fields = make(map[string]FieldError, len(e.FieldErrors))
 	}

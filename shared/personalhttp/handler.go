@@ -25,6 +25,7 @@ import (
 	"net/url"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -88,7 +89,7 @@ func New(service personal.Service, o Options) (*Handler, error) {
 	if h.verifier, _ = service.(verifier); h.verifier == nil {
 		h.verifier = asking{service}
 	}
-	h.document = sync.OnceValues(func() (*document, error) { return newDocument(h.prefix, h.cors, o.AlwaysOK) })
+	h.document = sync.OnceValues(func() (*document, error) { return newDocument(h.prefix, h.cors, o) })
 	return h, nil
 }
 
@@ -167,8 +168,15 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, route *route) (
 		return nil, err
 	}
 	release()
+	transient, err := params.takeTexts(h.options.Transient)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.options.Timeout)
 	defer cancel()
+	if len(transient) > 0 && slices.Contains(admitted, route.name) {
+		ctx = personal.WithTransient(ctx, transient)
+	}
 	credentials, _ := FromHeaders(r) // the service rejects the zero pair, after other checks
 	return call(ctx, h.service, &input{
 		credentials: credentials,
@@ -288,7 +296,11 @@ func (h *Handler) logFailure(r *http.Request, e *personal.Error) {
 	}
 	var p *panicError
 	if errors.As(e, &p) {
-		attrs = append(attrs, slog.String("panic", p.text()), slog.String("stack", string(p.stack)))
+		attrs = append(attrs, slog.String("panic", p.text()))
+	}
+	var stacked interface{ Stack() []byte } // a panic here, or of an admission's Judge
+	if errors.As(e, &stacked) {
+		attrs = append(attrs, slog.String("stack", string(stacked.Stack())))
 	}
 	h.options.Log.LogAttrs(r.Context(), level, "personal-account request failed", attrs...)
 }
@@ -339,6 +351,9 @@ type panicError struct {
 }
 
 func (p *panicError) Error() string { return "panic" }
+
+// Stack returns the stack of the panic.
+func (p *panicError) Stack() []byte { return p.stack }
 
 // text describes the panic without secrets: except for runtime errors only the type
 // is shown, because the value may contain a library's input.

@@ -31,7 +31,7 @@ type document struct {
 }
 
 // newDocument returns the document of a handler at the prefix.
-func newDocument(prefix string, origins cors, alwaysOK bool) (*document, error) {
+func newDocument(prefix string, origins cors, o Options) (*document, error) {
 	root, err := parseObject(openapiJSON)
 	if err != nil {
 		return nil, fmt.Errorf("reading the embedded OpenAPI document: %w", err)
@@ -43,7 +43,7 @@ func newDocument(prefix string, origins cors, alwaysOK bool) (*document, error) 
 	if len(origins) == 0 {
 		root.removePrefixed("Access-Control-")
 	}
-	if alwaysOK {
+	if o.AlwaysOK {
 		alwaysOKResponses(root, preflight.at("responses"))
 	}
 	if len(origins) > 0 {
@@ -56,6 +56,14 @@ func newDocument(prefix string, origins cors, alwaysOK bool) (*document, error) 
 		}
 	}
 	schemas := components.at("schemas")
+	for _, name := range admitted {
+		for _, transient := range o.Transient {
+			schemas.at(name+parametersSuffix, "properties").set(transient, schema{
+				"type":        []any{"string", "null"},
+				"description": "For the admission of this site: it is judged, and stored nowhere.",
+			})
+		}
+	}
 	d := &document{
 		registerParameters: schemas.remove("register_parameters"),
 		profileParameters:  schemas.remove("profile_parameters"),
@@ -66,6 +74,27 @@ func newDocument(prefix string, origins cors, alwaysOK bool) (*document, error) 
 	whole, err := marshal(root)
 	d.start = bytes.TrimSuffix(whole, []byte("}}}"))
 	return d, err
+}
+
+// parametersSuffix ends the name of a schema that describes the parameters of an operation.
+const parametersSuffix = "_parameters"
+
+// parameterNames returns the names of the parameters of all operations, without user fields.
+func parameterNames() (map[string]bool, error) {
+	root, err := parseObject(openapiJSON)
+	if err != nil {
+		return nil, fmt.Errorf("reading the embedded OpenAPI document: %w", err)
+	}
+	names := map[string]bool{}
+	schemas := root.at("components", "schemas")
+	for _, name := range schemas.names {
+		if strings.HasSuffix(name, parametersSuffix) {
+			for _, parameter := range schemas.at(name, "properties").names {
+				names[parameter] = true
+			}
+		}
+	}
+	return names, nil
 }
 
 // alwaysOKResponses moves every response with an envelope to HTTP 200.

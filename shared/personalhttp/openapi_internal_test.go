@@ -94,7 +94,7 @@ type describedAPI struct {
 // readDocument returns the document of a handler, without user fields.
 func readDocument(t *testing.T, origins []string, alwaysOK bool) describedAPI {
 	t.Helper()
-	d, err := newDocument("/x", origins, alwaysOK)
+	d, err := newDocument("/x", origins, Options{AlwaysOK: alwaysOK})
 	if err != nil {
 		t.Fatal(err)
 	}

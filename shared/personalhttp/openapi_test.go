@@ -49,6 +49,7 @@ var variants = map[string]personalhttp.Options{
 	"in Russian":          {DefaultLocale: "ru"},
 	"with CORS":           {CORSOrigins: []string{origin}, BasePath: "/x"},
 	"always 200":          {AlwaysOK: true},
+	"with transients":     {Transient: []string{"captcha", "invite"}},
 	"always 200 and CORS": {AlwaysOK: true, CORSOrigins: []string{origin}},
 }
 

@@ -62,6 +62,10 @@ func newRoutes() map[string]*route {
 	return routes
 }
 
+// admitted are the routes whose operations a [personal.Admission] judges. They take the
+// transient parameters.
+var admitted = []string{"register", "auth", "recover", "email", "email_resend"}
+
 // path returns the route's canonical path under the prefix. A file has no final slash.
 func (r *route) path() string {
 	if strings.Contains(r.name, ".") {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,6 +48,15 @@ type Options struct {
 
 	// AlwaysOK sends every envelope with HTTP 200, for clients that need it.
 	AlwaysOK bool
+
+	// Transient are the names of parameters for the site's [personal.Admission], such as
+	// captcha or invite, in lower snake case. The operations that it judges take one text for
+	// each, which is in the context of the service's call (see [personal.TransientFrom]) and
+	// nowhere else: it is not among the user fields, and no log, trace or event has it.
+	// Other operations ignore them. A name must not be that of a parameter of an operation
+	// or of a user field; New checks the former, personalhost.Open and
+	// fieldstore.Store.Reserve the latter.
+	Transient []string
 
 	// Timeout bounds the reading of a body and, separately, the service's
 	// call; [DefaultTimeout] if zero.
@@ -110,8 +120,36 @@ func (o Options) check() error {
 			errs = append(errs, fmt.Errorf("CORS origin %q is not an exact origin such as https://www.example.com", origin))
 		}
 	}
+	errs = append(errs, checkTransient(o.Transient))
 	if o.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("timeout %s is negative", o.Timeout))
+	}
+	return errors.Join(errs...)
+}
+
+// transientName has the form of a user field's name.
+var transientName = regexp.MustCompile(`\A[a-z][a-z0-9]*(_[a-z0-9]+)*\z`)
+
+// checkTransient returns an error for every name that cannot be that of a transient
+// parameter.
+func checkTransient(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	taken, err := parameterNames()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i, name := range names {
+		switch {
+		case !transientName.MatchString(name):
+			errs = append(errs, fmt.Errorf("transient parameter %q is not in lower snake case", name))
+		case taken[name]:
+			errs = append(errs, fmt.Errorf("transient parameter %q is a parameter of an operation: choose another name", name))
+		case slices.Contains(names[:i], name):
+			errs = append(errs, fmt.Errorf("transient parameter %q is named twice", name))
+		}
 	}
 	return errors.Join(errs...)
 }

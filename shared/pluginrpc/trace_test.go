@@ -2,10 +2,12 @@ package pluginrpc_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/baggage"
@@ -13,6 +15,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -198,6 +201,54 @@ func TestTrace_BaggageDoesNotCross(t *testing.T) {
 	for where, ctx := range map[string]context.Context{"service": atService, "mailer": atHost} {
 		if n := baggage.FromContext(ctx).Len(); n > 0 {
 			t.Errorf("the %s got %d members of baggage, want none", where, n)
+		}
+	}
+}
+
+// TestClient_TransientParametersStayInTheHost searches what the plugin gets of a call, with
+// and without an admission.
+func TestClient_TransientParametersStayInTheHost(t *testing.T) {
+	p := startTraced(t, true)
+	const token = "SecretCaptcha"
+	judged := 0
+	admission := &personal.Admission{Judge: func(ctx context.Context, _ personal.AdmissionRequest) error {
+		judged += strings.Count(personal.TransientFrom(ctx)["captcha"], token)
+		return nil
+	}}
+	for _, s := range []personal.Service{p.Client, admission.Wrap(p.Client)} {
+		ctx, span := p.request(t)
+		if _, err := s.Register(personal.WithTransient(ctx, map[string]string{"captcha": token}), personal.RegisterRequest{Login: "anna"}); err != nil {
+			t.Fatal(err)
+		}
+		span.End()
+		at, _ := p.contexts()
+		md, ok := metadata.FromIncomingContext(at)
+		if !ok || len(md["personal-request-id-bin"]) != 1 {
+			t.Fatalf("got metadata %v, want that of the call", md)
+		}
+		if personal.TransientFrom(at) != nil || strings.Contains(fmt.Sprintf("%q %#v", md, personal.CallFrom(at)), token) {
+			t.Errorf("the plugin gets %v, %v", personal.TransientFrom(at), md)
+		}
+	}
+	if _, ok := admission.Wrap(p.Client).(interface {
+		Verify(context.Context, personal.Credentials, time.Duration) (personal.Profile, error)
+	}); !ok {
+		t.Error("behind the admission, the client has no method Verify")
+	}
+	if judged != 1 {
+		t.Errorf("the Judge got the token %d times, want once", judged)
+	}
+	if strings.Contains(p.log.String(), token) {
+		t.Errorf("the log has the token: %s", p.log)
+	}
+	for _, recorder := range []*tracetest.SpanRecorder{p.ofHost, p.ofPlugin} {
+		if len(recorder.Ended()) == 0 {
+			t.Error("there are no spans")
+		}
+		for _, s := range recorder.Ended() {
+			if strings.Contains(fmt.Sprint(s.Name(), s.Attributes(), s.Events()), token) {
+				t.Errorf("span %s has the token", s.Name())
+			}
 		}
 	}
 }

@@ -223,6 +223,23 @@ func TestRegister_AppliesDefaults(t *testing.T) {
 	}
 }
 
+func TestCreate_SetsEveryFieldAndMayLeaveRequiredOnes(t *testing.T) {
+	s := mustCompile(t, account...)
+	var errs personal.FieldErrors
+	got := s.Create(map[string]personal.Input{"plan": personal.Text("gold"), "score": {}, "age": number("7"), "city": {}}, &errs)
+	want := Values{"plan": "gold", "score": int64(1), "age": int64(7), "interests": []string{"news"}}
+	if diff := cmp.Diff(want, got); diff != "" || errs != nil {
+		t.Errorf("got errors %v, want none; values (-want +got):\n%s", errs, diff)
+	}
+	s.Create(map[string]personal.Input{"score": personal.Text("high"), "groups": list("admin"), "x": {}}, &errs)
+	wantErrs := personal.FieldErrors{
+		"score": personal.FieldErrorInvalidType, "groups": personal.FieldErrorReadOnly, "x": personal.FieldErrorUnknownField,
+	}
+	if diff := cmp.Diff(wantErrs, errs); diff != "" {
+		t.Errorf("errors (-want +got):\n%s", diff)
+	}
+}
+
 func TestUpdate_ChangesOnlySentFields(t *testing.T) {
 	s := mustCompile(t, account...)
 	tests := map[string]struct {

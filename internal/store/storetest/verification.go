@@ -66,6 +66,25 @@ var verificationCases = []testCase{
 			t.Errorf("a taken login: got jobs %v, want none", due)
 		}
 	}},
+	{"an account without a session must have an e-mail that is free, or none", func(t *testing.T, w *world) {
+		a := w.newAccount()
+		id, err := w.CreateWithoutSession(t.Context(), a, noJobs)
+		w.must(err)
+		w.wantSessions(id)
+		b := w.newAccount()
+		b.Email = a.Email
+		_, err = w.CreateWithoutSession(t.Context(), b, func(int64) []accounts.NewJob { return []accounts.NewJob{job("mail")} })
+		w.wantTaken(err, accounts.TakenError{Email: true})
+		if due := w.kindsDue(); len(due) > 0 {
+			t.Errorf("a taken e-mail: got jobs %v, want none", due)
+		}
+		for range 2 {
+			c := w.newAccount()
+			c.Email = accounts.Email{}
+			_, err = w.CreateWithoutSession(t.Context(), c, noJobs)
+			w.must(err)
+		}
+	}},
 	{"a verification makes the address the account's, confirmed, once", func(t *testing.T, w *world) {
 		email := w.newAccount().Email
 		a := w.account(w.wait(email))

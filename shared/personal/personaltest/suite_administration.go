@@ -44,6 +44,9 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"creation checks login, e-mail and fields":                 testCreateUser,
 		"invited user chooses a password by mail":                  testInvitation,
 		"removal of a second factor ends the user's sessions":      testRemoveTwoFactor,
+		"explanation names what an action then ends":               testExplain,
+		"invalid explanation reports all field errors":             testInvalidExplain,
+		"limits are lifted with an event":                          testLiftLimits,
 		"unknown id is not found":                                  testUnknownUser,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })

@@ -3,6 +3,8 @@ package personaltest
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -11,7 +13,9 @@ func (s *administrationSuite) created(t *testing.T, invite bool) (id int64, logi
 	t.Helper()
 	login, email = s.newLogin()
 	id, err := s.administration.CreateUser(t.Context(), personal.CreateUserRequest{
-		Login: login, Email: email, Fields: map[string]personal.Input{"name": personal.Text("Anna"), "city": personal.Text("riga")}, Invite: invite,
+		Login: login, Email: email, Invite: invite, Fields: map[string]personal.Input{
+			"name": personal.Text("Anna"), "city": personal.Text("riga"), "number": personal.Text("N 1"), "note": personal.Text("VIP"),
+		},
 	})
 	if err != nil {
 		t.Fatalf("creating a user: %v", err)
@@ -25,12 +29,8 @@ func testCreateUser(t *testing.T, s *administrationSuite) {
 	if record.Login != login || record.Email != email || record.Name == nil || *record.Name != "Anna" || record.EmailVerified || record.Disabled {
 		t.Errorf("got %+v, want the user as created, with an unconfirmed e-mail", record.User)
 	}
-	values := map[string]any{}
-	for _, f := range record.Fields {
-		values[f.Name] = f.Value
-	}
-	if values["city"] != "riga" {
-		t.Errorf("got fields %v, want the city that was sent", values)
+	if diff := cmp.Diff(map[string]any{"city": "riga", "number": "N 1", "note": "VIP", "newsletter": false}, valuesOf(record)); diff != "" {
+		t.Errorf("values, with read-only and hidden ones and a default (-want +got):\n%s", diff)
 	}
 	_, err := s.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: login, Password: "!"})
 	wantCode(t, err, personal.CodeInvalidCredentials)
@@ -66,20 +66,39 @@ func testCreateUser(t *testing.T, s *administrationSuite) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if record := s.record(t, bare); record.Email != "" || record.Name != nil {
+	record = s.record(t, bare)
+	if record.Email != "" || record.Name != nil {
 		t.Errorf("got %+v, want a user without e-mail and name", record.User)
 	}
+	if diff := cmp.Diff(map[string]any{"newsletter": false}, valuesOf(record)); diff != "" {
+		t.Errorf("values, of which none was sent (-want +got):\n%s", diff)
+	}
+}
+
+// valuesOf returns the user fields that have a value.
+func valuesOf(r personal.UserRecord) map[string]any {
+	values := map[string]any{}
+	for _, f := range r.Fields {
+		if f.Value != nil {
+			values[f.Name] = f.Value
+		}
+	}
+	return values
 }
 
 func testInvitation(t *testing.T, s *administrationSuite) {
 	id, login, email := s.created(t, true)
 	s.awaitEvents(t, id, personal.EventUserCreated, personal.EventUserInvited)
-	accepted, err := s.recoverConfirm(t.Context(), tokenIn(t, s.mailTo(t, email, 1)))
+	token := tokenIn(t, s.mailTo(t, email, 1))
+	accepted, err := s.recoverConfirm(t.Context(), token)
 	if err != nil || accepted != id {
 		t.Fatalf("accepting the invitation: got user %d, error %v, want %d", accepted, err, id)
 	}
+	_, err = s.recoverConfirm(t.Context(), token)
+	wantCode(t, err, personal.CodeInvalidToken)
 	s.signIn(t, login, Password+"!")
 	if record := s.record(t, id); !record.EmailVerified {
 		t.Error("got an unconfirmed e-mail after the invitation was accepted")
 	}
+	s.awaitEvents(t, id, personal.EventRecovered, personal.EventEmailVerified)
 }

@@ -159,6 +159,7 @@ func testUserSessions(t *testing.T, s *administrationSuite) {
 		t.Fatalf("revoking sessions: %v", err)
 	}
 	wantSignedOut(t, s, []personal.Credentials{u.Credentials, second})
+	s.awaitEvents(t, id, personal.EventUserSignedOut)
 	if got, err := s.administration.UserSessions(t.Context(), id); err != nil || len(got) != 0 {
 		t.Fatalf("got %d sessions, error %v; want none", len(got), err)
 	}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -31,8 +32,10 @@ type Set struct {
 // Store holds the current schema. It is safe for concurrent use, and made by [Open].
 type Store struct {
 	path    string
-	write   sync.Mutex // one change at a time
 	current atomic.Pointer[Set]
+
+	write    sync.Mutex // one change at a time
+	reserved []string   // guarded by write
 }
 
 // Open reads the schema from the file, a JSON array of fields. If the file does not
@@ -74,6 +77,30 @@ func parse(source []byte) (*Set, error) {
 	}, nil
 }
 
+// Reserve refuses these names to user fields, because they are those of transient
+// parameters (personalhttp.Options.Transient): the error of the current schema, and of each
+// later one that has such a field, is a [*userfields.SchemaError]. personalhost.Open calls
+// it for the store of a personalhost.Host.
+func (s *Store) Reserve(names ...string) error {
+	s.write.Lock()
+	defer s.write.Unlock()
+	if err := checkNames(s.Get().Schema, names); err != nil {
+		return fmt.Errorf("reading %s: %w", s.path, err)
+	}
+	s.reserved = append(s.reserved, names...)
+	return nil
+}
+
+// checkNames returns an error for the first field of a schema with a reserved name.
+func checkNames(schema personal.Schema, reserved []string) error {
+	for _, f := range schema.Fields {
+		if slices.Contains(reserved, f.Name) {
+			return &userfields.SchemaError{Field: f.Name, Property: "name", Problem: "the name is that of a transient parameter of the site: choose another name"}
+		}
+	}
+	return nil
+}
+
 // Get returns the current schema. It must not be modified.
 func (s *Store) Get() *Set { return s.current.Load() }
 
@@ -88,6 +115,9 @@ func (s *Store) Put(source []byte, may func(revision string) bool) (*Set, error)
 	}
 	set, err := parse(source)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkNames(set.Schema, s.reserved); err != nil {
 		return nil, err
 	}
 	if err := durable.WriteFile(s.path, source); err != nil {

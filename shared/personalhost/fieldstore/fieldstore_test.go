@@ -5,8 +5,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/userfields"
 )
 
@@ -116,5 +118,29 @@ func TestOpen_InvalidFileFails(t *testing.T) {
 	var invalid *userfields.SchemaError
 	if !errors.As(err, &invalid) || invalid.Field != "city" {
 		t.Errorf("got %v, want an error that names city", err)
+	}
+}
+
+func TestReserve_RefusesFieldsWithTheName(t *testing.T) {
+	s := openTestFields(t)
+	before := s.Get()
+	var invalid *userfields.SchemaError
+	if err := s.Reserve("captcha", "phone"); !errors.As(err, &invalid) || invalid.Field != "phone" || !strings.Contains(err.Error(), s.path) {
+		t.Errorf("a name of the current schema: got %v, want an error that names phone and the file", err)
+	}
+	if err := s.Reserve("captcha", "nickname"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put([]byte(oneField), always); !errors.As(err, &invalid) || invalid.Field != "nickname" || invalid.Property != "name" {
+		t.Errorf("Put: got %v, want an error that names nickname", err)
+	}
+	if _, err := s.PutFields([]personal.Field{{Name: "captcha", Type: personal.TypeText}}, before.Schema.Revision); !errors.As(err, &invalid) || invalid.Field != "captcha" {
+		t.Errorf("PutFields: got %v, want an error that names captcha", err)
+	}
+	if file, _ := os.ReadFile(s.path); s.Get() != before || string(file) != initial {
+		t.Error("the schema was replaced")
+	}
+	if _, err := s.Put([]byte(`[{"name":"city","type":"text"}]`), always); err != nil {
+		t.Errorf("another name: %v", err)
 	}
 }

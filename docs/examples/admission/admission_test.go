@@ -1,0 +1,95 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+func request(operation personal.AdmissionOperation, email string) personal.AdmissionRequest {
+	return personal.AdmissionRequest{Operation: operation, Email: email}
+}
+
+// want checks the code of a verdict and the only field error; "" for none.
+func want(t *testing.T, what string, err error, code personal.Code, field string) {
+	t.Helper()
+	if got := fmt.Sprint(err); personal.CodeOf(err) != code || field != "" && !strings.HasSuffix(got, ": "+field) {
+		t.Errorf("%s: got %v, want %q %s", what, err, code, field)
+	}
+}
+
+func TestCaptcha_AsksTheProvider(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("secret") != "s3cret" || r.FormValue("remoteip") != "192.0.2.1" || r.URL.RawQuery != "" {
+			t.Errorf("got %v, query %q", r.Form, r.URL.RawQuery)
+		}
+		switch token := r.PostFormValue("response"); token {
+		case "broken":
+			w.WriteHeader(http.StatusBadGateway)
+		default:
+			fmt.Fprintf(w, `{"success": %t}`, token == "good")
+		}
+	}))
+	defer provider.Close()
+	var log bytes.Buffer
+	captcha := &Captcha{URL: provider.URL, Secret: "s3cret", Log: slog.New(slog.NewTextHandler(&log, nil))}
+	with := func(token string) context.Context {
+		ctx := personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr("192.0.2.1")})
+		return personal.WithTransient(ctx, map[string]string{"captcha": token})
+	}
+	for _, operation := range []personal.AdmissionOperation{personal.AdmitRegister, personal.AdmitRecover, personal.AdmitEmailResend} {
+		r := request(operation, "anna@example.com")
+		want(t, "a good token", captcha.Judge(with("good"), r), "", "")
+		want(t, "a wrong token", captcha.Judge(with("wrong"), r), personal.CodeValidationFailed, "captcha=mismatch")
+		want(t, "no token", captcha.Judge(t.Context(), r), personal.CodeValidationFailed, "captcha=required")
+		if err := captcha.Judge(with("broken"), r); err == nil {
+			t.Error("a broken provider lets in")
+		}
+	}
+	want(t, "a sign-in", captcha.Judge(t.Context(), request(personal.AdmitAuthorize, "")), "", "")
+
+	provider.Close()
+	err := captcha.Judge(with("unreachable"), request(personal.AdmitRegister, "anna@example.com"))
+	if err == nil || strings.Contains(err.Error()+log.String(), "unreachable") || strings.Contains(log.String(), "s3cret") {
+		t.Errorf("without the provider: got %v, log %s, want an error without token and secret", err, &log)
+	}
+}
+
+func TestInvites_BelongToOneEmail(t *testing.T) {
+	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "cms.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(CreateInvites + `; INSERT INTO invites (code) VALUES ('first'), ('second')`); err != nil {
+		t.Fatal(err)
+	}
+	invites := &Invites{DB: db}
+	judge := func(code, email string) error {
+		return invites.Judge(personal.WithTransient(t.Context(), map[string]string{"invite": code}), request(personal.AdmitRegister, email))
+	}
+	want(t, "no invite", judge("", "anna@example.com"), personal.CodeValidationFailed, "invite=required")
+	want(t, "an unknown invite", judge("third", "anna@example.com"), personal.CodeRefused, "")
+	want(t, "no e-mail", judge("first", ""), personal.CodeValidationFailed, "email=invalid_format")
+	want(t, "an invite", judge("first", "anna@example.com"), "", "")
+	want(t, "another attempt", judge("first", "Anna@Example.com"), "", "")
+	want(t, "another e-mail", judge("first", "boris@example.com"), personal.CodeRefused, "")
+	want(t, "another invite", judge("second", "boris@example.com"), "", "")
+	if _, err := db.Exec(`UPDATE invites SET taken = taken - 3601`); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "an hour later", judge("first", "anna@example.com"), personal.CodeRefused, "")
+	want(t, "a sign-in", invites.Judge(t.Context(), request(personal.AdmitAuthorize, "")), "", "")
+}

@@ -1,0 +1,89 @@
+//go:build extended
+
+package accounts_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// TestFindUsers_TakesAsLongAtAMillionUsersAsAtAThousand compares the medians of runs that
+// alternate between both databases, so that other load on the machine slows both down. It
+// asks for what has to be read at the far end of the table, too.
+func TestFindUsers_TakesAsLongAtAMillionUsersAsAtAThousand(t *testing.T) {
+	const (
+		few, many = 1_000, 1_000_000
+		runs      = 101
+		maxRatio  = 1.5
+	)
+	for _, kind := range []struct {
+		name string
+		open func(testing.TB) string
+	}{{"SQLite", testkit.SQLite}, {"PostgreSQL", testkit.Postgres}} {
+		t.Run(kind.name, func(t *testing.T) {
+			small, large := newFixture(t, kind.open(t)), newFixture(t, kind.open(t))
+			for f, n := range map[*fixture]int{small: few, large: many} {
+				testkit.Populate(t, f.url, n, `'{"age":' || (i % 100) || '}'`)
+			}
+			disabled, oldest := fmt.Sprintf("user%d", testkit.DisabledOfPopulation), fmt.Sprintf("user%d", testkit.DisabledOfPopulation+1)
+			for _, test := range []struct {
+				name string
+				r    personal.FindUsersRequest
+				want string // the login that the page must contain; "": any 50 users; "none": no user
+			}{
+				{"first page", personal.FindUsersRequest{}, ""},
+				{"active users", personal.FindUsersRequest{State: personal.UserActive}, ""},
+				{"disabled users, all old", personal.FindUsersRequest{State: personal.UserDisabled}, disabled},
+				{"login of the oldest user", personal.FindUsersRequest{Search: oldest}, oldest},
+				{"e-mail of the oldest user", personal.FindUsersRequest{Search: oldest + "@example.org"}, oldest},
+				{"id of the oldest user", personal.FindUsersRequest{Search: "21"}, oldest},
+				{"login of an active user", personal.FindUsersRequest{Search: oldest, State: personal.UserActive}, oldest},
+				{"login of a disabled user", personal.FindUsersRequest{Search: disabled, State: personal.UserDisabled}, disabled},
+				{"login of a disabled user among the active ones", personal.FindUsersRequest{Search: disabled, State: personal.UserActive}, "none"},
+				{"login of an active user among the disabled ones", personal.FindUsersRequest{Search: oldest, State: personal.UserDisabled}, "none"},
+			} {
+				took := map[*fixture][]time.Duration{}
+				for range runs {
+					for _, f := range []*fixture{small, large} {
+						start := time.Now()
+						page, err := f.service.FindUsers(t.Context(), test.r)
+						took[f] = append(took[f], time.Since(start))
+						if err != nil {
+							t.Fatalf("%s: %v", test.name, err)
+						}
+						if !contains(page.Users, test.want) {
+							t.Fatalf("%s: got the users %+v, want %q", test.name, page.Users, test.want)
+						}
+					}
+				}
+				a, b := median(took[small]), median(took[large])
+				ratio := float64(b) / float64(a)
+				t.Logf("%-50s %9v at %d users, %9v at %d: ratio %.2f", test.name, a.Round(time.Microsecond), few, b.Round(time.Microsecond), many, ratio)
+				if ratio > maxRatio {
+					t.Errorf("%s: %d users take %.2f times as long as %d, want at most %.1f", test.name, many, ratio, few, maxRatio)
+				}
+			}
+		})
+	}
+}
+
+// contains reports whether a page is as the test wants it.
+func contains(page []personal.User, login string) bool {
+	switch login {
+	case "":
+		return len(page) == personal.DefaultUserLimit
+	case "none":
+		return len(page) == 0
+	}
+	return slices.ContainsFunc(page, func(u personal.User) bool { return strings.EqualFold(u.Login, login) })
+}
+
+func median(of []time.Duration) time.Duration {
+	return slices.Sorted(slices.Values(of))[len(of)/2]
+}

@@ -1,0 +1,218 @@
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// TestAdmission_RegisterDomains restricts the domains of the sample host.
+func TestAdmission_RegisterDomains(t *testing.T) {
+	t.Parallel()
+	testkit.Databases(t, func(t *testing.T, database string) {
+		t.Parallel()
+		s := start(t, options{database: database, settings: cheap + "[throttle.register]\nburst = 1\n", flags: []string{"--register-domains", "mail.example,Müller.Example"}})
+		elsewhere := applicant(params{"email": unique() + "@elsewhere.example"})
+
+		// The refusal costs no attempt, and comes before the limit.
+		for range 2 {
+			s.post(t, "register/", elsewhere).want(t, "refused")
+		}
+		own := applicant(nil)
+		own["email"] = strings.ReplaceAll(own["email"].(string), "mail.example", "MAIL.example")
+		p := s.post(t, "register/", own).pair(t)
+		s.post(t, "register/", applicant(nil)).want(t, "too_many_attempts")
+		r := s.do(t, call{path: "register/", params: elsewhere, header: http.Header{"Accept-Language": {"ru"}}}).want(t, "refused")
+		if r.Status != http.StatusForbidden || !strings.Contains(r.Result.Message, "только адреса") || !strings.Contains(r.Result.Message, "mail.example, müller.example") {
+			t.Errorf("got %d %q, want 403 and the domains in Russian", r.Status, r.Result.Message)
+		}
+		s.do(t, call{path: "register/", form: url.Values{"login": {"a", "b"}, "email": {"a@elsewhere.example"}}}).want(t, "malformed_request")
+		s.post(t, "register/", params{"email": ""}).want(t, "too_many_attempts") // judged by the module
+
+		change := params{"email": "new@elsewhere.example", "password": own["password"]}
+		s.postAs(t, p, "email/", change).want(t, "refused")
+		s.post(t, "email/", change).want(t, "refused") // before the 401
+		change["email"] = "new@elsewhere.example\n@mail.example"
+		s.postAs(t, p, "email/", change).want(t, "validation_failed")
+		change["email"] = unique() + "@müller.example"
+		s.postAs(t, p, "email/", change).want(t, "")
+		s.mailTo(t, mailtext.EmailChange, strings.Replace(change["email"].(string), "müller", "xn--mller-kva", 1))
+		s.post(t, "recover/", params{"email": "anna@elsewhere.example"}).want(t, "")
+		s.post(t, "email_resend/", params{"email": "anna@elsewhere.example"}).want(t, "")
+		s.post(t, "auth/", params{"login": own["login"], "password": own["password"]}).want(t, "")
+
+		page, text := s.web(t, http.MethodPost, "/account/register", "login=anna&email=anna%40elsewhere.example&password=x&confirm_password=x",
+			"Content-Type", formType, "Accept-Language", "en")
+		if page.StatusCode != http.StatusForbidden || !strings.Contains(text, "accepts only e-mail addresses of these domains: mail.example") {
+			t.Errorf("the page to register: got %d %s, want 403 and the domains", page.StatusCode, text)
+		}
+	})
+}
+
+// TestAdmission_NothingTransientIsKept sends captcha tokens to a CMS with the real plugin
+// while its Judge passes, refuses, errs, panics and hangs, and searches everything that
+// remains for them.
+func TestAdmission_NothingTransientIsKept(t *testing.T) {
+	t.Parallel()
+	testkit.Databases(t, func(t *testing.T, database string) {
+		t.Parallel()
+		const token = "SecretCaptcha"
+		hanging, hang := make(chan struct{}, 2), make(chan struct{})
+		exports, spans, log := newCollector(t), tracetest.NewSpanRecorder(), &journal{}
+		c := moduleConfig(t)
+		c.DatabaseURL = database
+		c.Settings = func() ([]byte, error) { return []byte(cheap + unthrottled), nil }
+		c.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		c.Manager.Env = exports.env()
+		c.API.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+		c.API.Transient = []string{"captcha"}
+		c.Admission = &personal.Admission{Concurrent: 2, Judge: func(ctx context.Context, r personal.AdmissionRequest) error {
+			sent := personal.TransientFrom(ctx)["captcha"]
+			if seen := fmt.Sprintf("%#v %#v", r, personal.CallFrom(ctx)); strings.Contains(seen, "correct") || strings.Contains(seen, token) {
+				t.Errorf("the Judge sees %s, want no password, and the token in the context only", seen)
+			}
+			switch verdict, _ := strings.CutPrefix(sent, token); verdict {
+			case "Passes":
+				return nil
+			case "Refuses":
+				return personal.Refuse(personal.LocalText{"en": "No."})
+			case "Errs":
+				return errors.New("verifying " + sent)
+			case "Panics":
+				panic(sent)
+			case "Hangs":
+				hanging <- struct{}{}
+				<-hang // whatever becomes of the context
+				return nil
+			}
+			return personal.FieldErrors{"captcha": personal.FieldErrorMismatch}.Err()
+		}}
+		m := openModule(t, c)
+		server := httptest.NewServer(m.Front(nil))
+		t.Cleanup(server.Close)
+		api := server.URL + "/api/v1/personal/"
+		calls := map[string]string{
+			"register/": registration, "auth/": "login=anna&password=correct+horse", "recover/": "login=anna", "email_resend/": "login=anna",
+			"email/": "email=b@mail.example&password=correct+horse",
+		}
+		want := func(path, verdict string, status int, code string) {
+			t.Helper()
+			got, body := post(t, api+path, calls[path]+"&captcha="+token+verdict)
+			if got != status || !strings.Contains(body, code) || strings.Contains(body, token) {
+				t.Errorf("%s, a Judge that %s: got %d %s, want %d %s", path, strings.ToLower(verdict), got, body, status, code)
+			}
+		}
+		for path := range calls {
+			want(path, "Unknown", http.StatusUnprocessableEntity, `"captcha":{"CODE":"mismatch"`)
+			want(path, "Refuses", http.StatusForbidden, `"refused"`)
+			want(path, "Errs", http.StatusServiceUnavailable, `"unavailable"`)
+			want(path, "Panics", http.StatusServiceUnavailable, `"unavailable"`)
+		}
+		want("auth/", "Passes", http.StatusUnauthorized, "invalid_credentials") // none of the requests above registered anna
+		want("email/", "Passes", http.StatusUnauthorized, "unauthenticated")
+		want("register/", "Passes", http.StatusOK, `"user_id"`)
+		for _, path := range []string{"auth/", "recover/", "email_resend/"} {
+			want(path, "Passes", http.StatusOK, "MESSAGE")
+		}
+		if _, err := m.Service().Authorize(t.Context(), personal.AuthorizeRequest{Login: "anna", Password: "correct horse"}); personal.CodeOf(err) != personal.CodeValidationFailed {
+			t.Errorf("in process without the token: got %v, want the Judge's field error", err)
+		}
+		page := personal.WithTransient(t.Context(), map[string]string{"captcha": token + "Passes"})
+		if _, err := m.Service().Authorize(page, personal.AuthorizeRequest{Login: "anna", Password: "correct horse"}); err != nil {
+			t.Errorf("in process: %v", err)
+		}
+		anna, err := m.Client().Authorize(page, personal.AuthorizeRequest{Login: "anna", Password: "correct horse"}) // not judged
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		// All places hang, and one request more waits for one; other operations do not.
+		ended := make(chan int, 3)
+		for range cap(ended) {
+			go func() {
+				response, err := http.PostForm(api+"auth/", url.Values{"login": {"anna"}, "password": {"correct horse"}, "captcha": {token + "Hangs"}})
+				if err != nil {
+					ended <- 0
+					return
+				}
+				_ = response.Body.Close()
+				ended <- response.StatusCode
+			}()
+		}
+		for range c.Admission.Concurrent {
+			select {
+			case <-hanging:
+			case status := <-ended:
+				t.Fatalf("a sign-in ended with %d before its judgement hung", status)
+			}
+		}
+		for _, path := range []string{"profile/", "auth_refresh/"} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("User-Id", fmt.Sprint(anna.Credentials.UserID))
+			request.Header.Set("User-Hash", anna.Credentials.UserHash)
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			if response.StatusCode != http.StatusOK || len(ended) != 0 {
+				t.Errorf("%s while judgements hang: got %s after %d of them ended, want 200 at once", path, response.Status, len(ended))
+			}
+		}
+		for range cap(ended) {
+			if status := <-ended; status != http.StatusServiceUnavailable {
+				t.Errorf("a sign-in whose judgement hangs: got %d, want 503", status)
+			}
+		}
+		close(hang)
+		want("auth/", "Passes", http.StatusOK, "user_id")
+
+		audit, err := m.Client().AuditEntries(t.Context(), personal.AuditEntriesRequest{})
+		if err != nil || len(audit.Entries) == 0 {
+			t.Errorf("got %d audit entries, %v, want some", len(audit.Entries), err)
+		}
+		if err := m.Close(); err != nil { // the plugin exports its spans
+			t.Fatal(err)
+		}
+		hidden := secrets{"a transient parameter": token}
+		hidden.wantNone(t, "the log", log.String())
+		if len(spans.Ended()) == 0 || len(exports.all()) == 0 || len(log.linesWith("the Judge panicked with a value of type string")) != len(calls) {
+			t.Errorf("got %d and %d spans, log\n%s\nwant spans of host and plugin, and the panics", len(spans.Ended()), len(exports.all()), log)
+		}
+		for _, s := range spans.Ended() {
+			hidden.wantNone(t, "a span of the host", fmt.Sprint(s.Name(), s.Attributes(), s.Events(), s.Status()))
+		}
+		hidden.wantNone(t, "a span of the plugin", string(exports.raw))
+		hidden.wantNone(t, "the audit log", fmt.Sprintf("%+v", audit))
+		if file, isSQLite := strings.CutPrefix(database, "sqlite://"); isSQLite {
+			hidden.wantNone(t, "the database", readFile(t, file))
+		}
+		err = filepath.WalkDir(c.Data, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && d.Name() != "personal" { // the plugin
+				hidden.wantNone(t, d.Name(), readFile(t, path))
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}

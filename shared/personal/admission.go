@@ -1,0 +1,343 @@
+package personal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+)
+
+// MaxJudgement is how long a Judge may take. The time in which a request waits for a
+// free place counts as well.
+const MaxJudgement = 3 * time.Second
+
+// defaultConcurrent is the number of judgements at once if [Admission.Concurrent] is 0.
+const defaultConcurrent = 64
+
+// Admission is the site's own say in who registers and signs in: a captcha, invite codes,
+// accepted e-mail domains (HTTP contract, section 1, admission). It judges requests
+// before the module sees them, in the host's process. Administrators' operations are not
+// judged. Set the fields before the first call of Wrap.
+type Admission struct {
+	// Judge decides on one request. It is required, and called concurrently. It returns
+	//   - nil: the request goes on to the module, which may still refuse it;
+	//   - a validation_failed error, as by [FieldErrors.Err]: the caller gets exactly
+	//     these field errors (422), and the names may be those of transient parameters;
+	//   - an error of [Refuse]: the caller gets 403 refused.
+	//
+	// Any other error, a panic, and no verdict within [MaxJudgement] are 503 unavailable.
+	// The log then gets the types of the error but not its text, which may quote what was
+	// typed: a Judge that knows more logs it itself.
+	//
+	// The context ends after MaxJudgement, or when the caller hangs up. It carries the
+	// [Call] and the transient parameters, see [TransientFrom]. A Judge that ignores the
+	// end of its context keeps its place until it returns.
+	Judge func(ctx context.Context, r AdmissionRequest) error
+
+	// Concurrent is the maximum number of judgements at once, of each wrapped service; 64
+	// if it is 0 or less. Further requests wait for a free place. Operations that are not
+	// judged never wait.
+	Concurrent int
+}
+
+// AdmissionOperation names an operation that an [Admission] judges.
+type AdmissionOperation string
+
+// The operations that an [Admission] judges.
+const (
+	AdmitRegister    AdmissionOperation = "register"     // [Service.Register]
+	AdmitAuthorize   AdmissionOperation = "authorize"    // [Service.Authorize]
+	AdmitRecover     AdmissionOperation = "recover"      // [Service.Recover]
+	AdmitEmail       AdmissionOperation = "email"        // [Service.ChangeEmail]; also without a valid session
+	AdmitEmailResend AdmissionOperation = "email_resend" // [Service.ResendVerification]
+)
+
+// AdmissionRequest is what a Judge learns about a request: texts as they were typed, not
+// checked yet, and "" for those that are missing or no texts. It never has a password, a
+// token, a code or credentials, and belongs to the Judge alone.
+type AdmissionRequest struct {
+	Operation AdmissionOperation
+	Login     string // a login; for authorize a login or an e-mail address
+	Email     string // for email the new address
+	// Fields are those of a registration: "name" and the parameters that may be user
+	// fields. Parameters named like a secret are left out.
+	Fields map[string]Input
+}
+
+// Refuse returns the verdict that refuses a request: 403 refused, with the message in the
+// caller's language. Without texts the caller gets the standard message of the code.
+func Refuse(message LocalText) error {
+	return &Error{Code: CodeRefused, Messages: maps.Clone(message)}
+}
+
+type transientKey struct{}
+
+// WithTransient returns a context with transient parameters, for pages that call a judged
+// service in process: personalhttp does the same with those of a request. They reach the
+// Judge and no further.
+func WithTransient(ctx context.Context, parameters map[string]string) context.Context {
+	return context.WithValue(ctx, transientKey{}, maps.Clone(parameters))
+}
+
+// TransientFrom returns a copy of the transient parameters that ctx carries. A parameter
+// that was not sent, or sent empty, is missing.
+func TransientFrom(ctx context.Context) map[string]string {
+	parameters, _ := ctx.Value(transientKey{}).(map[string]string)
+	return maps.Clone(parameters)
+}
+
+// Wrap returns a service that judges Register, Authorize, Recover, ChangeEmail and
+// ResendVerification before it calls s, without the transient parameters. All other
+// operations are those of s. If s has the method Verify of pluginrpc.Client, so has the
+// result. A nil Admission admits everyone: Wrap returns s itself. Wrap panics if Judge or s
+// is nil.
+func (a *Admission) Wrap(s Service) Service {
+	if a == nil {
+		return s
+	}
+	if a.Judge == nil || s == nil {
+		panic("personal: Admission.Wrap needs a Judge and a service")
+	}
+	concurrent := a.Concurrent
+	if concurrent <= 0 {
+		concurrent = defaultConcurrent
+	}
+	judged := &admitted{Service: s, judge: a.Judge, places: make(chan struct{}, concurrent)}
+	if v, ok := s.(verifier); ok {
+		return &admittedVerifier{judged, v}
+	}
+	return judged
+}
+
+// verifier is what personalhttp looks for in a service.
+type verifier interface {
+	Verify(ctx context.Context, c Credentials, timeout time.Duration) (Profile, error)
+}
+
+type admittedVerifier struct {
+	*admitted
+	verifier
+}
+
+// admitted is a service behind an Admission.
+type admitted struct {
+	Service
+	judge  func(context.Context, AdmissionRequest) error
+	places chan struct{} // has an element for each judgement under way
+}
+
+// Register implements [Service].
+func (a *admitted) Register(ctx context.Context, r RegisterRequest) (SignedIn, error) {
+	err := a.checkRepeated(ctx, r.Fields)
+	if err == nil {
+		ctx, err = a.admit(ctx, AdmissionRequest{Operation: AdmitRegister, Login: r.Login, Email: r.Email, Fields: judgedFields(r.Fields)})
+	}
+	if err != nil {
+		return SignedIn{}, err
+	}
+	return a.Service.Register(ctx, r)
+}
+
+// Authorize implements [Service].
+func (a *admitted) Authorize(ctx context.Context, r AuthorizeRequest) (SignedIn, error) {
+	ctx, err := a.admit(ctx, AdmissionRequest{Operation: AdmitAuthorize, Login: r.Login})
+	if err != nil {
+		return SignedIn{}, err
+	}
+	return a.Service.Authorize(ctx, r)
+}
+
+// Recover implements [Service].
+func (a *admitted) Recover(ctx context.Context, r RecoverRequest) error {
+	ctx, err := a.admit(ctx, AdmissionRequest{Operation: AdmitRecover, Login: r.Login, Email: r.Email})
+	if err != nil {
+		return err
+	}
+	return a.Service.Recover(ctx, r)
+}
+
+// ChangeEmail implements [Service].
+func (a *admitted) ChangeEmail(ctx context.Context, r ChangeEmailRequest) error {
+	ctx, err := a.admit(ctx, AdmissionRequest{Operation: AdmitEmail, Email: r.Email})
+	if err != nil {
+		return err
+	}
+	return a.Service.ChangeEmail(ctx, r)
+}
+
+// ResendVerification implements [Service].
+func (a *admitted) ResendVerification(ctx context.Context, r ResendVerificationRequest) error {
+	ctx, err := a.admit(ctx, AdmissionRequest{Operation: AdmitEmailResend, Login: r.Login, Email: r.Email})
+	if err != nil {
+		return err
+	}
+	return a.Service.ResendVerification(ctx, r)
+}
+
+// checkRepeated returns the error of a form that repeats a parameter which is not a list.
+// The module finds that as well, but only after the admission, and malformed_request comes
+// before it. Forms seldom repeat names, so the schema is seldom asked for.
+func (a *admitted) checkRepeated(ctx context.Context, fields map[string]Input) error {
+	var repeated []string
+	for name, in := range fields {
+		if in.Kind == InputRepeated {
+			repeated = append(repeated, name)
+		}
+	}
+	if repeated == nil {
+		return nil
+	}
+	schema, err := a.Service.Fields(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range repeated {
+		isScalar := func(f Field) bool { return f.Name == name && f.MaxItems() == 0 }
+		if slices.Contains(scalarNames, name) || slices.ContainsFunc(schema, isScalar) {
+			return NewError(CodeMalformedRequest, errors.New("a parameter that is not a list was repeated"))
+		}
+	}
+	return nil
+}
+
+// scalarNames are the parameters that are never lists but may be among the fields of a
+// registration, and secretNames those that a Judge must not see.
+var (
+	scalarNames = []string{"name", "token", "old_password", "all", "id"}
+	secretNames = []string{"password", "confirm_password", "old_password", "token", "code", "user_id", "user_hash"}
+)
+
+// fieldName is the form of a user field's name. Other names, such as newPassword, are those
+// of parameters that the module refuses.
+var fieldName = regexp.MustCompile(`\A[a-z][a-z0-9]*(_[a-z0-9]+)*\z`)
+
+// judgedFields returns a deep copy of what a Judge may see: it may keep it after its call.
+func judgedFields(fields map[string]Input) map[string]Input {
+	seen := make(map[string]Input, len(fields))
+	for name, in := range fields {
+		if fieldName.MatchString(name) && !slices.Contains(secretNames, name) {
+			in.List = slices.Clone(in.List)
+			seen[name] = in
+		}
+	}
+	return seen
+}
+
+// admit waits for a verdict. If that is nil, it returns the context for the module, which
+// has no transient parameters. The Judge runs in a goroutine of its own, which gives its
+// place back when the Judge returns, however late.
+func (a *admitted) admit(ctx context.Context, r AdmissionRequest) (context.Context, error) {
+	limited, cancel := context.WithTimeout(ctx, MaxJudgement)
+	defer cancel()
+	select {
+	case a.places <- struct{}{}:
+	case <-limited.Done():
+		return nil, noVerdict(ctx, fmt.Sprintf("all %d places for judgements were taken for %s", cap(a.places), MaxJudgement))
+	}
+	verdict := make(chan error, 1)
+	go func() {
+		err := undecided(errors.New("the Judge ended its goroutine"))
+		defer func() {
+			if v := recover(); v != nil {
+				err = undecided(&judgePanic{value: v, stack: debug.Stack()})
+			}
+			<-a.places
+			verdict <- err
+		}()
+		err = verdictOf(a.judge(limited, r))
+	}()
+	select {
+	case err := <-verdict:
+		if err != nil {
+			return nil, err
+		}
+	case <-limited.Done():
+	}
+	if limited.Err() != nil { // a verdict that comes with the end of the time is late, too
+		return nil, noVerdict(ctx, fmt.Sprintf("the Judge had no verdict within %s", MaxJudgement))
+	}
+	if ctx.Value(transientKey{}) != nil {
+		ctx = WithTransient(ctx, nil)
+	}
+	return ctx, nil
+}
+
+// verdictOf returns what the caller gets for a Judge's error.
+func verdictOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if errors.As(err, &e) && e != nil {
+		switch {
+		case e.Code == CodeRefused:
+			return Refuse(e.Messages)
+		case e.Code == CodeValidationFailed && len(e.FieldErrors) > 0:
+			return maps.Clone(e.FieldErrors).Err()
+		}
+	}
+	return undecided(fmt.Errorf("the Judge returned no verdict but an error of type %s", typesOf(err)))
+}
+
+// typesOf returns the types of an error and of those that it wraps, outermost first.
+func typesOf(err error) string {
+	types := []string{fmt.Sprintf("%T", err)}
+	switch e := err.(type) {
+	case *Error:
+		if e != nil {
+			types[0] += " " + string(e.Code)
+		}
+		return types[0]
+	case interface{ Unwrap() error }:
+		if below := e.Unwrap(); below != nil {
+			types = append(types, typesOf(below))
+		}
+	case interface{ Unwrap() []error }:
+		for _, below := range e.Unwrap() {
+			types = append(types, typesOf(below))
+		}
+	}
+	return strings.Join(types, ", ")
+}
+
+// undecided returns the error of a judgement that failed. Its callers retry after 1 to 5
+// seconds, at random, so that they do not retry at the same time.
+func undecided(cause error) error {
+	return &Error{
+		Code: CodeUnavailable, RetryAfter: time.Second + rand.N(4*time.Second),
+		Cause: fmt.Errorf("admission: %w", cause),
+	}
+}
+
+// noVerdict is the error of a judgement whose time is over: that of the caller, or its own.
+func noVerdict(ctx context.Context, reason string) error {
+	if err := ctx.Err(); err != nil {
+		return undecided(err)
+	}
+	return undecided(errors.New(reason))
+}
+
+// judgePanic is the cause of an error that was a panic of the Judge.
+type judgePanic struct {
+	value any
+	stack []byte
+}
+
+// Error describes the panic by its type, because the value may contain what was typed;
+// runtime errors do not.
+func (p *judgePanic) Error() string {
+	if err, ok := p.value.(runtime.Error); ok {
+		return "the Judge panicked: " + err.Error()
+	}
+	return fmt.Sprintf("the Judge panicked with a value of type %T", p.value)
+}
+
+// Stack returns the stack of the panic, for the log.
+func (p *judgePanic) Stack() []byte { return p.stack }

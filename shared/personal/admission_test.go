@@ -1,0 +1,479 @@
+package personal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/netip"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+)
+
+// module is a service that counts the calls of operations, and keeps the last context.
+type module struct {
+	personaltest.Service
+	judged, others atomic.Int32
+	last           atomic.Pointer[context.Context]
+}
+
+func newModule() *module {
+	m := &module{}
+	in := func(ctx context.Context) { m.judged.Add(1); m.last.Store(&ctx) }
+	m.RegisterFunc = func(ctx context.Context, _ personal.RegisterRequest) (personal.SignedIn, error) {
+		in(ctx)
+		return personal.SignedIn{}, nil
+	}
+	m.AuthorizeFunc = func(ctx context.Context, _ personal.AuthorizeRequest) (personal.SignedIn, error) {
+		in(ctx)
+		return personal.SignedIn{}, nil
+	}
+	m.RecoverFunc = func(ctx context.Context, _ personal.RecoverRequest) error { in(ctx); return nil }
+	m.ChangeEmailFunc = func(ctx context.Context, _ personal.ChangeEmailRequest) error { in(ctx); return nil }
+	m.ResendVerificationFunc = func(ctx context.Context, _ personal.ResendVerificationRequest) error { in(ctx); return nil }
+	m.ProfileFunc = func(context.Context, personal.Credentials) (personal.Profile, error) {
+		m.others.Add(1)
+		return personal.Profile{}, nil
+	}
+	m.RefreshFunc = func(context.Context, personal.Credentials) (personal.Credentials, error) {
+		m.others.Add(1)
+		return personal.Credentials{}, nil
+	}
+	m.FieldsFunc = func(context.Context) ([]personal.Field, error) {
+		return []personal.Field{{Name: "city", Type: personal.TypeText}, {Name: "tags", Type: personal.TypeTags}}, nil
+	}
+	return m
+}
+
+// secret is part of everything that a Judge must not see.
+const secret = "SECRET"
+
+// operations are calls of each operation that is judged, with all its parameters.
+var operations = map[personal.AdmissionOperation]func(context.Context, personal.Service) error{
+	personal.AdmitRegister: func(ctx context.Context, s personal.Service) error {
+		_, err := s.Register(ctx, personal.RegisterRequest{
+			Login: "anna", Email: "anna@example.com", Password: secret, ConfirmPassword: secret,
+			Fields: map[string]personal.Input{
+				"name": personal.Text("Anna"), "city": personal.Text("Kazan"), "tags": {Kind: personal.InputList, List: []string{"a", "b"}},
+				"token": personal.Text(secret), "old_password": personal.Text(secret), "code": personal.Text(secret),
+				"user_id": personal.Text(secret), "user_hash": personal.Text(secret), "newPassword": personal.Text(secret), "PASSWORD": personal.Text(secret),
+			},
+		})
+		return err
+	},
+	personal.AdmitAuthorize: func(ctx context.Context, s personal.Service) error {
+		_, err := s.Authorize(ctx, personal.AuthorizeRequest{Login: "anna", Password: secret, Code: secret})
+		return err
+	},
+	personal.AdmitRecover: func(ctx context.Context, s personal.Service) error {
+		return s.Recover(ctx, personal.RecoverRequest{Login: "anna", Email: "anna@example.com"})
+	},
+	personal.AdmitEmail: func(ctx context.Context, s personal.Service) error {
+		return s.ChangeEmail(ctx, personal.ChangeEmailRequest{
+			Credentials: personal.Credentials{UserID: 7, UserHash: secret}, Email: "anna@example.com", Password: secret, Code: secret,
+		})
+	},
+	personal.AdmitEmailResend: func(ctx context.Context, s personal.Service) error {
+		return s.ResendVerification(ctx, personal.ResendVerificationRequest{Login: "anna", Email: "anna@example.com"})
+	},
+}
+
+// wrap returns the module behind a Judge.
+func wrap(m personal.Service, judge func(context.Context, personal.AdmissionRequest) error) personal.Service {
+	return (&personal.Admission{Judge: judge, Concurrent: 2}).Wrap(m)
+}
+
+func register(ctx context.Context, s personal.Service) error {
+	return operations[personal.AdmitRegister](ctx, s)
+}
+
+// wantUnavailable expects the error of a judgement that failed, without a secret.
+func wantUnavailable(t *testing.T, err error) {
+	t.Helper()
+	var e *personal.Error
+	if !errors.As(err, &e) || e.Code != personal.CodeUnavailable || e.RetryAfter < time.Second || e.Cause == nil || strings.Contains(err.Error(), secret) {
+		t.Errorf("got %v, want unavailable with RetryAfter and a cause without what was typed", err)
+	}
+}
+
+func TestAdmission_JudgesFiveOperations(t *testing.T) {
+	ctx := personal.WithCall(t.Context(), personal.Call{Locale: "ru", Address: netip.MustParseAddr("192.0.2.1")})
+	for operation, call := range operations {
+		m := newModule()
+		var got []personal.AdmissionOperation
+		s := wrap(m, func(ctx context.Context, r personal.AdmissionRequest) error {
+			got = append(got, r.Operation)
+			if c := personal.CallFrom(ctx); c.Locale != "ru" || c.Address.String() != "192.0.2.1" {
+				t.Errorf("%s: got call %+v", operation, c)
+			}
+			return nil
+		})
+		if err := call(ctx, s); err != nil || m.judged.Load() != 1 || !slices.Equal(got, []personal.AdmissionOperation{operation}) {
+			t.Errorf("%s: got %v, %d calls, judged as %v, want one call, judged once", operation, err, m.judged.Load(), got)
+		}
+	}
+}
+
+func TestAdmission_OtherOperationsAreNotJudged(t *testing.T) {
+	s := wrap(&personaltest.Service{}, func(_ context.Context, r personal.AdmissionRequest) error {
+		if operations[r.Operation] == nil {
+			t.Errorf("judged %q", r.Operation)
+		}
+		return personal.Refuse(nil)
+	})
+	refused := 0
+	v := reflect.ValueOf(s)
+	for i := range v.NumMethod() {
+		in := []reflect.Value{reflect.ValueOf(t.Context())}
+		for j := 1; j < v.Method(i).Type().NumIn(); j++ {
+			in = append(in, reflect.Zero(v.Method(i).Type().In(j)))
+		}
+		out := v.Method(i).Call(in)
+		switch err, _ := out[len(out)-1].Interface().(error); personal.CodeOf(err) {
+		case personal.CodeRefused:
+			refused++
+		case personal.CodeNotFound: // the fake's
+		default:
+			t.Errorf("%s: got %v", v.Type().Method(i).Name, err)
+		}
+	}
+	if refused != len(operations) {
+		t.Errorf("%d operations were judged, want %d", refused, len(operations))
+	}
+}
+
+func TestAdmission_JudgeSeesNoSecrets(t *testing.T) {
+	for operation, call := range operations {
+		s := wrap(newModule(), func(ctx context.Context, r personal.AdmissionRequest) error {
+			if seen := fmt.Sprintf("%#v %#v %#v", r, personal.CallFrom(ctx), personal.TransientFrom(ctx)); strings.Contains(seen, secret) {
+				t.Errorf("%s: the Judge sees %s", operation, seen)
+			}
+			if operation == personal.AdmitRegister {
+				if got := slices.Sorted(maps.Keys(r.Fields)); !slices.Equal(got, []string{"city", "name", "tags"}) || r.Login != "anna" || r.Email != "anna@example.com" {
+					t.Errorf("the Judge sees %+v, want login, e-mail, and the fields city, name and tags", r)
+				}
+			}
+			return nil
+		})
+		if err := call(t.Context(), s); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAdmissionRequest_HasNoOtherMembers is to be read before a member is added: a Judge must
+// not see passwords, tokens, codes and credentials.
+func TestAdmissionRequest_HasNoOtherMembers(t *testing.T) {
+	var got []string
+	for f := range reflect.TypeFor[personal.AdmissionRequest]().Fields() {
+		got = append(got, f.Name)
+	}
+	if want := []string{"Operation", "Login", "Email", "Fields"}; !slices.Equal(got, want) {
+		t.Errorf("got members %v, want %v", got, want)
+	}
+}
+
+func TestAdmission_JudgeMayKeepTheRequest(t *testing.T) {
+	m := newModule()
+	tags := []string{"a"}
+	fields := map[string]personal.Input{"tags": {Kind: personal.InputList, List: tags}}
+	m.RegisterFunc = func(ctx context.Context, r personal.RegisterRequest) (personal.SignedIn, error) {
+		if r.Fields["tags"].List[0] != "a" || len(r.Fields) != 1 || personal.TransientFrom(ctx) != nil {
+			t.Errorf("the module got %v, want what was sent", r.Fields)
+		}
+		return personal.SignedIn{}, nil
+	}
+	s := wrap(m, func(ctx context.Context, r personal.AdmissionRequest) error {
+		r.Fields["tags"].List[0] = "changed"
+		r.Fields["more"] = personal.Text("x")
+		personal.TransientFrom(ctx)["invite"] = "changed"
+		if got := personal.TransientFrom(ctx)["invite"]; got != "X1" {
+			t.Errorf("got invite %q, want X1", got)
+		}
+		return nil
+	})
+	if _, err := s.Register(personal.WithTransient(t.Context(), map[string]string{"invite": "X1"}), personal.RegisterRequest{Fields: fields}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAdmission_Verdict(t *testing.T) {
+	message := personal.LocalText{"en": "No."}
+	var none *personal.Error
+	for name, tt := range map[string]struct {
+		verdict error
+		want    *personal.Error // nil: unavailable
+	}{
+		"field errors":         {personal.FieldErrors{"captcha": personal.FieldErrorRequired}.Err(), &personal.Error{Code: personal.CodeValidationFailed, FieldErrors: personal.FieldErrors{"captcha": personal.FieldErrorRequired}}},
+		"wrapped field errors": {fmt.Errorf("%s: %w", secret, personal.FieldErrors{"invite": personal.FieldErrorMismatch}.Err()), &personal.Error{Code: personal.CodeValidationFailed, FieldErrors: personal.FieldErrors{"invite": personal.FieldErrorMismatch}}},
+		"refused":              {personal.Refuse(message), &personal.Error{Code: personal.CodeRefused, Messages: message}},
+		"refused, no message":  {personal.Refuse(nil), &personal.Error{Code: personal.CodeRefused}},
+		"refused with a cause": {personal.NewError(personal.CodeRefused, errors.New(secret)), &personal.Error{Code: personal.CodeRefused}},
+		"no field errors":      {personal.NewError(personal.CodeValidationFailed, nil), nil},
+		"another code":         {personal.NewError(personal.CodeTooManyAttempts, errors.New(secret)), nil},
+		"any error":            {fmt.Errorf("verifying %s: %w", secret, errors.New(secret)), nil},
+		"joined errors":        {errors.Join(errors.New(secret), errors.New(secret)), nil},
+		"a nil *Error":         {none, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModule()
+			err := register(t.Context(), wrap(m, func(context.Context, personal.AdmissionRequest) error { return tt.verdict }))
+			if m.judged.Load() != 0 || strings.Contains(err.Error(), secret) {
+				t.Errorf("got %v, %d calls of the module, want none, and no text of the Judge's error", err, m.judged.Load())
+			}
+			if tt.want == nil {
+				wantUnavailable(t, err)
+				return
+			}
+			var got *personal.Error
+			if !errors.As(err, &got) {
+				t.Fatalf("got %v, want a *personal.Error", err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("verdict (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAdmission_CauseNamesTypesOfAnError(t *testing.T) {
+	for want, verdict := range map[string]error{
+		"*fmt.wrapError, *fs.PathError, context.deadlineExceededError": fmt.Errorf("x: %w", &fs.PathError{Err: context.DeadlineExceeded}),
+		"*errors.joinError, *errors.errorString, *fmt.wrapError":       errors.Join(errors.New("x"), fmt.Errorf("%w", personal.NewError("made_up", nil))),
+		"*personal.Error": (*personal.Error)(nil),
+	} {
+		err := register(t.Context(), wrap(newModule(), func(context.Context, personal.AdmissionRequest) error { return verdict }))
+		if !strings.Contains(err.Error(), "an error of type "+want) {
+			t.Errorf("got %v, want the types %s", err, want)
+		}
+	}
+}
+
+func TestAdmission_PanicIsUnavailable(t *testing.T) {
+	for name, judge := range map[string]func(context.Context, personal.AdmissionRequest) error{
+		"a text":          func(context.Context, personal.AdmissionRequest) error { panic(secret) },
+		"an error":        func(context.Context, personal.AdmissionRequest) error { panic(errors.New(secret)) },
+		"a runtime error": func(_ context.Context, r personal.AdmissionRequest) error { return []error{nil}[len(r.Login)] },
+		"nil":             func(context.Context, personal.AdmissionRequest) error { panic(nil) },
+		"Goexit":          func(context.Context, personal.AdmissionRequest) error { runtime.Goexit(); return nil },
+		"a bad error":     func(context.Context, personal.AdmissionRequest) error { return badError{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModule()
+			s := wrap(m, judge)
+			for range 5 { // more than there are places
+				err := register(t.Context(), s)
+				wantUnavailable(t, err)
+				var stacked interface{ Stack() []byte }
+				if errors.As(err, &stacked) && !strings.Contains(string(stacked.Stack()), "admission_test.go") {
+					t.Errorf("got stack %s, want that of the Judge", stacked.Stack())
+				}
+			}
+			if m.judged.Load() != 0 {
+				t.Error("the module was called")
+			}
+		})
+	}
+}
+
+// badError panics when it is examined.
+type badError struct{}
+
+func (badError) Error() string { panic(secret) }
+func (badError) As(any) bool   { panic(secret) }
+
+func TestAdmission_HangAndFloodReachNoModule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModule()
+		hang := make(chan struct{})
+		s := wrap(m, func(context.Context, personal.AdmissionRequest) error {
+			<-hang // whatever becomes of the context
+			return nil
+		})
+		began := time.Now()
+		const flood = 100
+		failed := make(chan error, flood)
+		for i := range flood {
+			call := operations[slices.Sorted(maps.Keys(operations))[i%len(operations)]]
+			go func() { failed <- call(t.Context(), s) }()
+		}
+		synctest.Wait() // all wait: two for the Judge, the others for a place
+		_, err1 := s.Profile(t.Context(), personal.Credentials{})
+		_, err2 := s.Refresh(t.Context(), personal.Credentials{})
+		if err1 != nil || err2 != nil || m.others.Load() != 2 || time.Since(began) != 0 {
+			t.Errorf("other operations: got %v, %v after %s, want success at once", err1, err2, time.Since(began))
+		}
+		for range flood {
+			wantUnavailable(t, <-failed)
+		}
+		if took := time.Since(began); took != personal.MaxJudgement {
+			t.Errorf("the flood took %s, want %s", took, personal.MaxJudgement)
+		}
+		wantUnavailable(t, register(t.Context(), s)) // the places are still taken
+		if took := time.Since(began); took != 2*personal.MaxJudgement {
+			t.Errorf("a later request ended after %s, want %s", took, 2*personal.MaxJudgement)
+		}
+		close(hang)
+		synctest.Wait()
+		if n := m.judged.Load(); n != 0 {
+			t.Errorf("the module was called %d times, want 0", n)
+		}
+		if err := register(t.Context(), s); err != nil || m.judged.Load() != 1 {
+			t.Errorf("after the Judge returned: got %v, want success", err)
+		}
+	})
+}
+
+func TestAdmission_ConcurrentBoundsJudgements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running, highest atomic.Int32
+		m := newModule()
+		s := wrap(m, func(context.Context, personal.AdmissionRequest) error {
+			if n := running.Add(1); n > highest.Load() {
+				highest.Store(n)
+			}
+			time.Sleep(personal.MaxJudgement * 2 / 5) // of the bubble's clock
+			running.Add(-1)
+			return nil
+		})
+		failed := make(chan error)
+		for range 6 {
+			go func() { failed <- s.Recover(t.Context(), personal.RecoverRequest{}) }()
+		}
+		refused := 0
+		for range 6 {
+			if err := <-failed; err != nil {
+				wantUnavailable(t, err)
+				refused++
+			}
+		}
+		// The third pair of judgements ends with the time that its requests have.
+		if highest.Load() != 2 || refused != 2 || m.judged.Load() != 4 {
+			t.Errorf("got %d judgements at once, %d requests refused, %d passed, want 2, 2, 4", highest.Load(), refused, m.judged.Load())
+		}
+		time.Sleep(personal.MaxJudgement) // a bubble ends with all of its goroutines
+	})
+}
+
+func TestAdmission_JudgesContextEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModule()
+		ended := make(chan error, 1)
+		s := wrap(m, func(ctx context.Context, _ personal.AdmissionRequest) error {
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return nil // too late
+		})
+		began := time.Now()
+		wantUnavailable(t, register(t.Context(), s))
+		if took := time.Since(began); took != personal.MaxJudgement || !errors.Is(<-ended, context.DeadlineExceeded) || m.judged.Load() != 0 {
+			t.Errorf("got an end after %s, %d calls of the module, want %s and none", took, m.judged.Load(), personal.MaxJudgement)
+		}
+		ctx, hangUp := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, hangUp)
+		err := register(ctx, s)
+		wantUnavailable(t, err)
+		if took := time.Since(began); took != personal.MaxJudgement+time.Second || !errors.Is(err, context.Canceled) || m.judged.Load() != 0 {
+			t.Errorf("a caller that hung up: got %v after %s", err, took)
+		}
+	})
+}
+
+func TestAdmission_TransientParametersEndWithTheJudge(t *testing.T) {
+	for operation, call := range operations {
+		m := newModule()
+		s := wrap(m, func(ctx context.Context, _ personal.AdmissionRequest) error {
+			if got := personal.TransientFrom(ctx)["captcha"]; got != "T" {
+				t.Errorf("%s: the Judge got captcha %q, want T", operation, got)
+			}
+			return nil
+		})
+		ctx := personal.WithTransient(personal.WithCall(t.Context(), personal.Call{RequestID: "r"}), map[string]string{"captcha": "T"})
+		if err := call(ctx, s); err != nil {
+			t.Error(err)
+		}
+		last := *m.last.Load()
+		if got := personal.TransientFrom(last); got != nil || personal.CallFrom(last).RequestID != "r" {
+			t.Errorf("%s: the module got %v, call %+v, want no parameters, and the call", operation, got, personal.CallFrom(last))
+		}
+	}
+}
+
+func TestAdmission_RepeatedScalarIsMalformedBeforeItIsJudged(t *testing.T) {
+	repeated := personal.Input{Kind: personal.InputRepeated, List: []string{"a", "b"}}
+	for name, want := range map[string]personal.Code{
+		"city": personal.CodeMalformedRequest, "name": personal.CodeMalformedRequest, "token": personal.CodeMalformedRequest,
+		"tags": personal.CodeRefused, "unknown": personal.CodeRefused,
+	} {
+		s := wrap(newModule(), func(context.Context, personal.AdmissionRequest) error { return personal.Refuse(nil) })
+		_, err := s.Register(t.Context(), personal.RegisterRequest{Fields: map[string]personal.Input{name: repeated}})
+		if got := personal.CodeOf(err); got != want {
+			t.Errorf("%s repeated: got %q, want %q", name, got, want)
+		}
+	}
+	m := newModule()
+	m.FieldsFunc = func(context.Context) ([]personal.Field, error) {
+		return nil, personal.NewError(personal.CodeUnavailable, nil)
+	}
+	s := wrap(m, func(context.Context, personal.AdmissionRequest) error { return nil })
+	if _, err := s.Register(t.Context(), personal.RegisterRequest{Fields: map[string]personal.Input{"tags": repeated}}); personal.CodeOf(err) != personal.CodeUnavailable || m.judged.Load() != 0 {
+		t.Errorf("without the schema: got %v, want unavailable", err)
+	}
+}
+
+// verifying is a service with the method that RequireUser looks for.
+type verifying struct{ personaltest.Service }
+
+func (*verifying) Verify(context.Context, personal.Credentials, time.Duration) (personal.Profile, error) {
+	return personal.Profile{Login: "remembered"}, nil
+}
+
+func TestAdmission_KeepsVerify(t *testing.T) {
+	type verifier interface {
+		Verify(context.Context, personal.Credentials, time.Duration) (personal.Profile, error)
+	}
+	judge := func(context.Context, personal.AdmissionRequest) error { return personal.Refuse(nil) }
+	s := wrap(&verifying{}, judge)
+	v, ok := s.(verifier)
+	if !ok {
+		t.Fatal("the method Verify is gone")
+	}
+	if p, err := v.Verify(t.Context(), personal.Credentials{}, time.Second); err != nil || p.Login != "remembered" {
+		t.Errorf("got %v, %v, want the result of the service", p, err)
+	}
+	if err := register(t.Context(), s); personal.CodeOf(err) != personal.CodeRefused {
+		t.Errorf("got %v, want refused", err)
+	}
+	if _, ok := wrap(&personaltest.Service{}, judge).(verifier); ok {
+		t.Error("there is a method Verify that the service does not have")
+	}
+}
+
+func TestAdmission_NilAdmitsEveryone(t *testing.T) {
+	m := newModule()
+	if s := (*personal.Admission)(nil).Wrap(m); s != personal.Service(m) {
+		t.Errorf("got %T, want the service itself", s)
+	}
+	for _, a := range []*personal.Admission{{}, {Concurrent: 1}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("an Admission without a Judge does not panic")
+				}
+			}()
+			a.Wrap(m)
+		}()
+	}
+}

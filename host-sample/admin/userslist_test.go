@@ -263,12 +263,12 @@ func TestUndo_IsOfTheAdministratorsOwnLastAction(t *testing.T) {
 	p.done = nil
 	said, _ := other.follow(t, "/admin/users/undo", url.Values{"action": {undoOf(page)}})
 	wantAll(t, said, "Nothing was undone")
-	b.follow(t, "/admin/users/7/sessions", nil)
+	b.follow(t, "/admin/users/7/disable", nil)
 	for _, key := range []string{undoOf(page), "", "x"} {
 		said, _ := b.follow(t, "/admin/users/undo", url.Values{"action": {key}})
 		wantAll(t, said, "Nothing was undone")
 	}
-	if diff := cmp.Diff([]string{"sign out 7"}, p.done); diff != "" {
+	if diff := cmp.Diff([]string{"disable 7"}, p.done); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 	foreign := form("/admin/users/undo", url.Values{"action": {undoOf(page)}})

@@ -93,7 +93,10 @@ type Administration interface {
 	// which they have no value, in the schema of that revision. It never replaces a value.
 	// The job goes on after a restart, and ends when the host has another revision. It
 	// replaces a job that runs. Codes: validation_failed, with the field error mismatch of
-	// revision, if the host has another revision.
+	// revision, if the host has another revision. The values that it fills in are not a
+	// change by the user: User.Updated stays, and there is no event about the user. A host may
+	// rely on an earlier result of Profile for its FreshFor, as after a change through
+	// another host.
 	FillFields(ctx context.Context, revision string) error
 
 	// FieldsFill returns the progress of the job that FillFields started last.

@@ -45,6 +45,7 @@ func Run(t *testing.T, open Open) {
 		{"attempts", attemptCases},
 		{"jobs", jobCases},
 		{"exports", exportCases},
+		{"user fields", fieldsCases},
 		{"transfer", transferCases},
 		{"pruning", pruneCases},
 		{"races", raceCases},

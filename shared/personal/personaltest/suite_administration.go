@@ -44,6 +44,7 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"creation checks login, e-mail and fields":                 testCreateUser,
 		"invited user chooses a password by mail":                  testInvitation,
 		"removal of a second factor ends the user's sessions":      testRemoveTwoFactor,
+		"user fields are rehearsed, missed and filled in":          testMissingFields,
 		"unknown id is not found":                                  testUnknownUser,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })

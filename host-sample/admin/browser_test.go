@@ -91,7 +91,7 @@ func openWithBox(t *testing.T, box *mailbox.Box) *browser {
 	pages, err := admin.New(admin.Options{
 		Guard: admin.NewGuard(b.sessions, admin.NewAccessLog(slog.New(slog.NewTextHandler(&b.log, nil))), "example.com"),
 		API:   api, Log: log,
-		Sections: []admin.Section{b.plugin, b.users, &fields.Pages{Store: store}, &mail.Pages{Box: box}, b.events},
+		Sections: []admin.Section{b.plugin, b.users, &fields.Pages{Store: store, Administration: b.users.Administration.(fields.Administration)}, &mail.Pages{Box: box}, b.events},
 	})
 	if err != nil {
 		t.Fatal(err)

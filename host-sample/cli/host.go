@@ -204,7 +204,7 @@ func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
 					Manager: h.manager, Catalogue: h.catalogue, EventLog: h.events, Uploads: uploads, Traffic: recorder, Bake: c.flags.Bake,
 				},
 				&adminusers.Pages{Administration: client, Recovery: client, Fields: h.callbacks.Fields},
-				&adminfields.Pages{Store: h.callbacks.Fields},
+				&adminfields.Pages{Store: h.callbacks.Fields, Administration: client},
 				&adminmail.Pages{Box: h.mails},
 				&adminevents.Pages{Administration: client, EventLog: h.events},
 			},

@@ -73,19 +73,20 @@ func (p *Pages) saveField(w http.ResponseWriter, r *http.Request, posted ui.Post
 		fields = append(fields, f)
 	}
 	var err error
-	if do == "preview" {
-		_, err = userfields.Compile(fields)
-	} else {
-		_, err = p.Store.PutFields(fields, body.Revision)
+	notice, asked := "", false
+	if _, err = userfields.Compile(fields); err == nil && do != "preview" {
+		notice, asked, err = p.put(w, r, fields, body.Revision)
 	}
 	switch {
+	case asked:
+		return err
 	case err != nil:
 		return p.refuseField(w, r, body, f, err)
 	case do == "preview":
 		body.Previews = p.previews(r, []personal.Field{f})
 		return p.renderField(w, r, http.StatusOK, body)
 	}
-	return p.saved(w, r, listPath+"#listed-"+f.Name, "fields_saved")
+	return p.saved(w, r, listPath+"#listed-"+f.Name, notice)
 }
 
 // refuseField shows the form again, with an error of the schema at its control.

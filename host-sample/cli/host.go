@@ -194,7 +194,7 @@ func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
 		plugin:  h.manager,
 		api:     api,
 		adminAPI: &adminAPI{
-			token: sha256.Sum256([]byte(h.token)), fields: h.callbacks.Fields, plugin: cancelledWith(ctx, plugin), link: h.adminLink, record: access, log: h.log,
+			token: sha256.Sum256([]byte(h.token)), fields: h.callbacks.Fields, users: client, plugin: cancelledWith(ctx, plugin), link: h.adminLink, record: access, log: h.log,
 		},
 		adminPages: admin.Options{
 			Guard: admin.NewGuard(h.sessions, access, c.flags.AdminHost...),

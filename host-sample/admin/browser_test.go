@@ -52,6 +52,7 @@ type browser struct {
 	plugin    *plugin.Pages
 	users     *users.Pages
 	fields    *fieldstore.Store
+	debt      personaltest.Administration // rehearses and fills in fields
 	events    *events.Pages
 	audit     *fakeAudit // of events
 }
@@ -91,7 +92,7 @@ func openWithBox(t *testing.T, box *mailbox.Box) *browser {
 	pages, err := admin.New(admin.Options{
 		Guard: admin.NewGuard(b.sessions, admin.NewAccessLog(slog.New(slog.NewTextHandler(&b.log, nil))), "example.com"),
 		API:   api, Log: log,
-		Sections: []admin.Section{b.plugin, b.users, &fields.Pages{Store: store, Administration: b.users.Administration.(fields.Administration)}, &mail.Pages{Box: box}, b.events},
+		Sections: []admin.Section{b.plugin, b.users, &fields.Pages{Store: store, Administration: &b.debt}, &mail.Pages{Box: box}, b.events},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -72,10 +72,13 @@ func (p *Pages) saveField(w http.ResponseWriter, r *http.Request, posted ui.Post
 	} else {
 		fields = append(fields, f)
 	}
-	var err error
 	notice, asked := "", false
-	if _, err = userfields.Compile(fields); err == nil && do != "preview" {
-		notice, asked, err = p.put(w, r, fields, body.Revision)
+	source, err := encode(fields)
+	if err == nil {
+		_, err = userfields.Compile(fields)
+	}
+	if err == nil && do != "preview" {
+		notice, asked, err = p.put(w, r, fields, source, body.Revision)
 	}
 	switch {
 	case asked:

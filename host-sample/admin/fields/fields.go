@@ -164,17 +164,16 @@ func (p *Pages) sourceForm(r *http.Request) ui.Form {
 }
 
 func (p *Pages) saveSource(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
-	fields, err := parseSource(posted.Get("source"))
+	source, notice, asked := []byte(posted.Get("source")), "", false
+	_, schema, err := userfields.ParseJSON(source)
 	if err == nil {
-		var notice string
-		var asked bool
-		notice, asked, err = p.put(w, r, fields, posted.Get("revision"))
-		if asked {
-			return err
-		}
-		if err == nil {
-			return p.saved(w, r, listPath, notice)
-		}
+		notice, asked, err = p.put(w, r, schema.Fields(), source, posted.Get("revision"))
+	}
+	switch {
+	case asked:
+		return err
+	case err == nil:
+		return p.saved(w, r, listPath, notice)
 	}
 	form := p.sourceForm(r)
 	form.Fill(posted)
@@ -190,15 +189,6 @@ func (p *Pages) saveSource(w http.ResponseWriter, r *http.Request, posted ui.Pos
 		return err
 	}
 	return p.site.Render(w, r, status, "fieldsjson", ui.Page{Body: form})
-}
-
-// parseSource returns the fields of a schema as JSON.
-func parseSource(source string) ([]personal.Field, error) {
-	_, checked, err := userfields.ParseJSON([]byte(source))
-	if err != nil {
-		return nil, err
-	}
-	return checked.Fields(), nil
 }
 
 // preview is the form of the fields as visitors see it in one language.

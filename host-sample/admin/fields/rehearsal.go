@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/host-sample/admin"
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
+	"github.com/cms-personal/personal/shared/userfields"
 )
 
 // Administration is the part of [personal.Administration] that knows what a schema does to
@@ -60,11 +62,11 @@ type example struct {
 
 type faultyField struct{ Label, Reason string }
 
-// put saves a schema if no user violates it, or as the administrator has chosen; otherwise
-// it asks what to do with the users, and returns asked. If the plugin cannot tell, the
-// schema is saved. The notice says what happened.
+// put saves a schema if no user violates it. Otherwise it asks what to do with the users,
+// and returns asked. If the plugin cannot tell, the schema is saved. The notice says what
+// happened. The source is the schema as JSON.
 func (p *Pages) put(
-	w http.ResponseWriter, r *http.Request, fields []personal.Field, revision string,
+	w http.ResponseWriter, r *http.Request, fields []personal.Field, source []byte, revision string,
 ) (notice string, asked bool, err error) {
 	notice = noticeSaved
 	current := p.schema()
@@ -79,10 +81,10 @@ func (p *Pages) put(
 			notice = noticeUnchecked
 		}
 		if err == nil && (found.Violations > 0 || !found.Complete) {
-			return "", true, p.ask(w, r, fields, revision, found)
+			return "", true, p.ask(w, r, fields, proposal{FieldsRehearsal: found, Source: string(source), Revision: revision})
 		}
 	}
-	_, err = p.Store.PutFields(fields, revision)
+	_, err = p.Store.Put(source, func(current string) bool { return current == revision })
 	return notice, false, err
 }
 
@@ -104,18 +106,20 @@ func judged(f personal.Field) personal.Field {
 	return f
 }
 
-// ask shows what saving a schema would do, and lets the administrator choose.
-func (p *Pages) ask(w http.ResponseWriter, r *http.Request, fields []personal.Field, revision string, found personal.FieldsRehearsal) error {
+// encode returns fields as JSON that people can read.
+func encode(fields []personal.Field) ([]byte, error) {
 	var source bytes.Buffer
 	e := json.NewEncoder(&source)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	if err := e.Encode(fields); err != nil {
-		return err
-	}
-	body := proposal{FieldsRehearsal: found, Source: source.String(), Revision: revision}
+	err := e.Encode(fields)
+	return source.Bytes(), err
+}
+
+// ask shows what saving a schema would do, and lets the administrator choose.
+func (p *Pages) ask(w http.ResponseWriter, r *http.Request, fields []personal.Field, body proposal) error {
 	labels := p.site.API.Labels(r)
-	for _, v := range found.Examples {
+	for _, v := range body.FieldsRehearsal.Examples {
 		shown := example{ID: v.UserID, Login: v.Login}
 		reasons := p.site.API.Explain(r, v.Fields.Err()).Fields
 		for _, f := range fields {
@@ -134,11 +138,15 @@ func (p *Pages) choose(w http.ResponseWriter, r *http.Request, posted ui.Posted)
 	if choice != choiceAsk && choice != choiceDefault {
 		return &admin.PageError{Status: http.StatusBadRequest}
 	}
-	set, err := p.Store.Put([]byte(posted.Get("source")), func(current string) bool { return current == posted.Get("revision") })
-	if errors.Is(err, fieldstore.ErrChanged) {
+	source := strings.ReplaceAll(posted.Get("source"), "\r\n", "\n") // as it was before the browser sent it
+	set, err := p.Store.Put([]byte(source), func(current string) bool { return current == posted.Get("revision") })
+	var invalid *userfields.SchemaError
+	switch {
+	case errors.Is(err, fieldstore.ErrChanged):
 		return p.renderList(w, r, http.StatusConflict, p.site.Text(r, "fields_changed"))
-	}
-	if err != nil {
+	case errors.As(err, &invalid):
+		return p.renderList(w, r, http.StatusUnprocessableEntity, invalid.Error())
+	case err != nil:
 		return err
 	}
 	notice := noticeSaved
@@ -160,13 +168,13 @@ type fillView struct {
 	Refresh bool // it is running: the page polls it
 }
 
-// progress returns the last filling of the schema in force, or an empty view: the page of
-// the fields must work without the plugin.
+// progress returns the last filling, or an empty view: the page of the fields must work
+// without the plugin.
 func (p *Pages) progress(r *http.Request) fillView {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
 	f, err := p.Administration.FieldsFill(ctx)
-	if err != nil || f.Revision != p.schema().Revision {
+	if err != nil {
 		return fillView{}
 	}
 	return fillView{FieldsFill: f, Refresh: f.State == personal.FillRunning}

@@ -36,7 +36,7 @@ const (
 
 // fillLease is short: when a process is killed, the next one continues its filling job
 // after that time.
-const fillLease = 20 * time.Second
+const fillLease = 10 * time.Second
 
 // healthTimeout is half of the default timeout of a host's health check.
 const healthTimeout = time.Second

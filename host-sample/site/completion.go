@@ -71,7 +71,7 @@ func (p completionPages) form(r *http.Request) (formPage, error) {
 	labels := p.API.Labels(r)
 	for _, f := range fields {
 		c := p.pages.FieldControl(r, f, labels, ui.FieldText(f, values[f.Name]))
-		if value, ok := values[f.Name]; ok { // a select or a date could not show it
+		if value := values[f.Name]; value != nil {
 			c.Hint = strings.TrimSpace(p.text(r, "complete_invalid", strings.ReplaceAll(ui.FieldText(f, value), "\n", ", ")) + " " + c.Hint)
 		}
 		page.Form.Controls = append(page.Form.Controls, c)

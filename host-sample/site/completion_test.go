@@ -18,10 +18,10 @@ func debtor() *module {
 	m.fields = []personal.Field{
 		{Name: "city", Type: personal.TypeText, Label: personal.LocalText{"en": "City"}},
 		{Name: "country", Type: personal.TypeText, Required: true, Label: personal.LocalText{"en": "Country", "ru": "Страна"}},
-		{Name: "size", Type: personal.TypeEnum, Options: []personal.Option{{Value: "s"}, {Value: "m"}}, Label: personal.LocalText{"en": "Size"}},
+		{Name: "size", Type: personal.TypeText, MaxLength: 2, Label: personal.LocalText{"en": "Size"}},
 		{Name: "level", Type: personal.TypeInteger, ReadOnly: true, Label: personal.LocalText{"en": "Level"}},
 	}
-	m.profile.Fields = []personal.ProfileField{{Name: "city", Value: "Riga"}, {Name: "size", Value: "xxl"}, {Name: "level", Value: 3}}
+	m.profile.Fields = []personal.ProfileField{{Name: "city", Value: "Riga"}, {Name: "country"}, {Name: "size", Value: "xxl"}, {Name: "level", Value: 3}}
 	m.profile.Missing = []string{"country", "size"}
 	m.UpdateProfileFunc = func(_ context.Context, r personal.UpdateProfileRequest) (personal.Profile, error) {
 		m.updates = append(m.updates, r.Fields)
@@ -41,15 +41,15 @@ func TestSignIn_AsksForMissingFieldsAndGoesOn(t *testing.T) {
 	b.post("/account/sign-in?next="+url.QueryEscape("/demo?a=1&b=2"), "login", "anna", "password", "correct horse").leads(t, ask)
 	page := b.get(ask)
 	page.shows(t, 200, "You are signed in.", "<h1>Complete your profile</h1>", `<label for="field-country">Country`, `<label for="field-size">Size`,
-		"xxl", `<a href="/demo?a=1&amp;b=2">`)
-	for _, other := range []string{`name="city"`, "Level"} {
+		"Your current value, “xxl”, is no longer accepted.", `<a href="/demo?a=1&amp;b=2">`)
+	for _, other := range []string{`name="city"`, "Level", "“”"} {
 		if strings.Contains(page.body, other) {
 			t.Errorf("want just the missing fields, got %q in\n%s", other, page.body)
 		}
 	}
 	b.get(ask, "Accept-Language", "ru").shows(t, 200, "Дополните профиль", "Страна")
 
-	b.post(ask, "country", "", "size", "m").shows(t, 422, `href="#field-country"`, "Please fill this in.", `<option value="m" selected`)
+	b.post(ask, "country", "", "size", "m").shows(t, 422, `href="#field-country"`, "Please fill this in.", `value="m"`)
 	b.post(ask, "country", "Latvia", "size", "m", "city", "Ventspils", "level", "9").leads(t, "/demo?a=1&b=2")
 	b.get("/demo").shows(t, 200, "Your profile has been saved.")
 	want := []map[string]personal.Input{
@@ -105,7 +105,7 @@ func TestCompletion_KeepsWhatWasTypedWhileUnavailable(t *testing.T) {
 	const ask = "/account/complete?next=%2Fdemo"
 	b.get(ask).shows(t, 200, "Country")
 	m.down = true
-	b.post(ask, "country", "Latvia", "size", "m").shows(t, 503, `value="Latvia"`, `<option value="m" selected`)
+	b.post(ask, "country", "Latvia", "size", "m").shows(t, 503, `value="Latvia"`, `value="m"`)
 	m.down = false
 	b.post(ask, "country", "Latvia", "size", "m").leads(t, "/demo")
 }

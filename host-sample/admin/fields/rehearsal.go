@@ -57,10 +57,10 @@ type proposal struct {
 type example struct {
 	ID     int64
 	Login  string
-	Fields []faultyField
+	Fields []invalidField
 }
 
-type faultyField struct{ Label, Reason string }
+type invalidField struct{ Label, Reason string }
 
 // put saves a schema if no user violates it. Otherwise it asks what to do with the users,
 // and returns asked. If the plugin cannot tell, the schema is saved. The notice says what
@@ -123,8 +123,8 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, fields []personal.Fi
 		shown := example{ID: v.UserID, Login: v.Login}
 		reasons := p.site.API.Explain(r, v.Fields.Err()).Fields
 		for _, f := range fields {
-			if _, faulty := v.Fields[f.Name]; faulty {
-				shown.Fields = append(shown.Fields, faultyField{labels(f.Label, f.Name), reasons[f.Name].Message})
+			if _, invalid := v.Fields[f.Name]; invalid {
+				shown.Fields = append(shown.Fields, invalidField{labels(f.Label, f.Name), reasons[f.Name].Message})
 			}
 		}
 		body.Examples = append(body.Examples, shown)

@@ -48,7 +48,8 @@ const otherKind outbox.Kind = "other"
 // jobKinds are the kinds of jobs, by which metrics tell them apart.
 var jobKinds = []outbox.Kind{
 	accounts.KindEvent, accounts.KindRecovery, accounts.KindEmailChange, accounts.KindNotice, accounts.KindEmailNotice,
-	accounts.KindVerification, accounts.KindResend, accounts.KindDeletion, accounts.KindErasure, accounts.KindInvitation, transfer.KindWrap, otherKind,
+	accounts.KindVerification, accounts.KindResend, accounts.KindDeletion, accounts.KindErasure, accounts.KindInvitation, accounts.KindFill,
+	transfer.KindWrap, otherKind,
 }
 
 // measurements are what a plugin process counts. Their labels are fixed when they are

@@ -31,7 +31,12 @@ const (
 	eraseEvery   = time.Minute // more often if the settings erase accounts sooner
 	scanEvery    = time.Hour   // the store scans once a day
 	wrapEvery    = 10 * time.Second
+	fillEvery    = 10 * time.Second
 )
+
+// fillLease is short: when a process is killed, the next one continues its filling job
+// after that time.
+const fillLease = 10 * time.Second
 
 // healthTimeout is half of the default timeout of a host's health check.
 const healthTimeout = time.Second
@@ -43,6 +48,7 @@ type module struct {
 	store    *store.Store
 	worker   *outbox.Worker
 	wrapper  *outbox.Worker // separate, so that mails do not wait for the hashes of an import
+	filler   *outbox.Worker // likewise, for the defaults of user fields
 	hasher   *password.Hasher
 	settings settings
 	unknown  unknownKeys // settings that are ignored
@@ -149,6 +155,11 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 			Store: db, Log: log, Parallel: 1, Poll: wrapEvery, KeepTrying: []outbox.Kind{transfer.KindWrap}, Observe: measured.job,
 			Handlers: map[outbox.Kind]outbox.Handler{transfer.KindWrap: wrapping.Do},
 		}
+		m.filler = &outbox.Worker{
+			Store: db, Log: log, Parallel: 1, Poll: fillEvery, Lease: fillLease, KeepTrying: accounts.KeepTrying,
+			Observe: measured.job, Handlers: m.service.FillJobs(),
+		}
+		m.service.OnFill(m.filler.Wake)
 		m.rules = m.wantedRules()
 		m.stopBase = start(m.syncClock, m.learnFormats, m.watchRules)
 		return m, nil
@@ -260,7 +271,7 @@ func (m *module) Activate(context.Context) error {
 		m.scanFormats(ctx)
 		every(ctx, scanEvery, func() { m.scanFormats(ctx) })
 	}
-	m.active, m.stopWork = true, start(m.worker.Run, m.wrapper.Run, prune, erase, scan, m.resealSecrets)
+	m.active, m.stopWork = true, start(m.worker.Run, m.wrapper.Run, m.filler.Run, prune, erase, scan, m.resealSecrets)
 	return nil
 }
 

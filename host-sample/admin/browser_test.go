@@ -54,6 +54,7 @@ type browser struct {
 	users     *users.Pages
 	support   *support.Pages
 	fields    *fieldstore.Store
+	debt      personaltest.Administration // rehearses and fills in fields
 	events    *events.Pages
 	audit     *fakeAudit // of events
 }
@@ -96,7 +97,7 @@ func openWithBox(t *testing.T, box *mailbox.Box) *browser {
 	pages, err := admin.New(admin.Options{
 		Guard: admin.NewGuard(b.sessions, admin.NewAccessLog(slog.New(slog.NewTextHandler(&b.log, nil))), "example.com"),
 		API:   api, Log: log,
-		Sections: []admin.Section{b.plugin, b.users, b.support, &fields.Pages{Store: store}, &mail.Pages{Box: box}, b.events},
+		Sections: []admin.Section{b.plugin, b.users, b.support, &fields.Pages{Store: store, Administration: &b.debt}, &mail.Pages{Box: box}, b.events},
 	})
 	if err != nil {
 		t.Fatal(err)

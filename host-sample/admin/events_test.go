@@ -182,7 +182,7 @@ func TestHistory_ListsTheEventsOfOneUser(t *testing.T) {
 	}
 	b.addEvent(200, personal.Event{Type: personal.EventUserDisabled, UserID: 42, Actor: personal.ActorAdministrator, ActorName: "Olga"})
 	page := b.page(t, "/admin/users/42/events")
-	wantAll(t, page, "History of anna", `href="/admin/users/42"`, `href="/admin/support?login=42"`, "by Olga", `hx-get="/admin/users/42/events/rows?`, `value="user_disabled"`)
+	wantAll(t, page, "History of anna", `href="/admin/users/42"`, `href="/admin/support?login=anna"`, "by Olga", `hx-get="/admin/users/42/events/rows?`, `value="user_disabled"`)
 	wantNone(t, page, "v9", `value="plugin_switched"`)
 	got := strings.Fields(listing(page))
 	next := regexp.MustCompile(`href="(/admin/users/42/events\?before=[^"]*)"`).FindStringSubmatch(page)
@@ -200,7 +200,7 @@ func TestHistory_ListsTheEventsOfOneUser(t *testing.T) {
 	}
 }
 
-func TestHistory_OfNoUserIsEmpty(t *testing.T) {
+func TestHistory_UnknownUserHasNone(t *testing.T) {
 	b := open(t)
 	b.addEvent(1, personal.Event{Type: personal.EventUserDeleted})
 	page := b.page(t, "/admin/users/41/events")

@@ -1,11 +1,14 @@
 package admin_test
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -237,5 +240,219 @@ func TestFields_TextsOfTheSchemaAreEscaped(t *testing.T) {
 	wantNoMarkup(t, b.page(t, "/admin/fields/json"))
 	if w := b.get("/admin/fields/edit/%3Cscript%3E"); w.Code != http.StatusNotFound {
 		t.Errorf("an unknown field: got status %d, want 404", w.Code)
+	}
+}
+
+// nicknames is a plugin that finds that users lack a nickname, if it is required, and
+// nothing else. It returns the schemas that it was asked about.
+func (b *browser) nicknames() (asked *[][]personal.Field) {
+	asked = &[][]personal.Field{}
+	b.debt.RehearseFieldsFunc = func(_ context.Context, fields []personal.Field) (personal.FieldsRehearsal, error) {
+		*asked = append(*asked, fields)
+		found := personal.FieldsRehearsal{Accounts: 40000, Complete: true}
+		for _, f := range fields {
+			if f.Name == "nickname" && f.Required {
+				found.Violations, found.Fillable, found.Complete = 1203, 1180, false
+				found.Examples = []personal.FieldsViolation{
+					{UserID: 42, Login: "anna", Fields: personal.FieldErrors{"nickname": personal.FieldErrorRequired}},
+					{UserID: 43, Login: script, Fields: personal.FieldErrors{"nickname": personal.FieldErrorTooLong}},
+				}
+			}
+		}
+		return found, nil
+	}
+	b.debt.FieldsFillFunc = func(context.Context) (personal.FieldsFill, error) { return personal.FieldsFill{}, nil }
+	return asked
+}
+
+// required are the values of a field that existing users lack.
+func required() url.Values {
+	return url.Values{"required": {"true"}, "default": {"guest"}, "label_en": {"Nick"}}
+}
+
+func TestFields_ShowsWhatAChangeDoesBeforeItIsSaved(t *testing.T) {
+	b := open(t)
+	b.nicknames()
+	before := b.fields.Get()
+	revision := before.Schema.Revision
+	withNickname := `[{"name":"nickname","type":"text","label":{"en":"Nick"},"required":true}]`
+	for path, values := range map[string]url.Values{
+		"/admin/fields/new":  fieldValues(b, required()),
+		"/admin/fields/json": {"source": {withNickname}, "revision": {revision}},
+	} {
+		w := b.post(path, values)
+		page := w.Body.String()
+		if w.Code != http.StatusOK || b.fields.Get() != before {
+			t.Fatalf("%s: got status %d, want 200 and nothing saved: %s", path, w.Code, page)
+		}
+		wantAll(t, page, "Nothing is saved yet", "At least 1203 of 40000 checked users", "For 1180 of them",
+			`<a href="/admin/users/42">anna</a><br>Nick: Please fill this in.`, `<a href="/admin/users/43">`, "Nick: This is too long.",
+			`name="violations" value="ask"`, `name="violations" value="default"`, `href="/admin/fields">Do not save`)
+		wantNoMarkup(t, page)
+		if path == "/admin/fields/json" && hidden(page, "source") != withNickname {
+			t.Errorf("got source %s, want it as typed", hidden(page, "source"))
+		}
+		if hidden(page, "revision") != revision {
+			t.Errorf("%s: got revision %s, want that of the form", path, hidden(page, "revision"))
+		}
+	}
+}
+
+func TestFields_SavesAsTheAdministratorChooses(t *testing.T) {
+	for choice, want := range map[string]string{"ask": "The user fields have been saved.", "default": "The defaults are being filled in"} {
+		b := open(t)
+		b.nicknames()
+		var filled []string
+		b.debt.FillFieldsFunc = func(_ context.Context, revision string) error {
+			filled = append(filled, revision)
+			return nil
+		}
+		page := b.post("/admin/fields/new", fieldValues(b, required())).Body.String()
+		proposed := url.Values{"source": {hidden(page, "source")}, "revision": {hidden(page, "revision")}, "violations": {choice}}
+		unknown := maps.Clone(proposed)
+		unknown["violations"] = []string{"all"}
+		if w := b.post("/admin/fields/choose", unknown); w.Code != http.StatusBadRequest {
+			t.Errorf("an unknown choice: got status %d, want 400", w.Code)
+		}
+		browsers := maps.Clone(proposed) // which send the ends of lines like this
+		browsers.Set("source", strings.ReplaceAll(proposed.Get("source"), "\n", "\r\n"))
+		w := b.post("/admin/fields/choose", browsers)
+		if w.Code != http.StatusSeeOther || string(b.fields.Get().Source) != proposed.Get("source") || !strings.HasPrefix(b.fieldNames(), "nickname") {
+			t.Errorf("%s: got status %d and the schema %s, want the proposed one", choice, w.Code, b.fields.Get().Source)
+		}
+		b.cookies = append(b.cookies, w.Result().Cookies()...)
+		wantAll(t, b.page(t, "/admin/fields"), want)
+		if fills := len(filled); fills != map[string]int{"default": 1}[choice] || fills > 0 && filled[0] != b.fields.Get().Schema.Revision {
+			t.Errorf("%s: got fillings of %q, want one of the saved revision if chosen", choice, filled)
+		}
+		after := b.fields.Get()
+		if w := b.post("/admin/fields/choose", proposed); w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "your change was not made") || b.fields.Get() != after {
+			t.Errorf("%s, of an old revision: got status %d, want 409 and nothing saved", choice, w.Code)
+		}
+	}
+}
+
+func TestFields_FillingThatDoesNotStartIsTold(t *testing.T) {
+	b := open(t)
+	b.nicknames() // and FillFields fails
+	page := b.post("/admin/fields/new", fieldValues(b, required())).Body.String()
+	w := b.post("/admin/fields/choose", url.Values{"source": {hidden(page, "source")}, "revision": {hidden(page, "revision")}, "violations": {"default"}})
+	b.cookies = append(b.cookies, w.Result().Cookies()...)
+	wantAll(t, b.page(t, "/admin/fields"), "did not start to fill in the defaults", "nickname")
+}
+
+func TestFields_ChangesThatCannotViolateAreSavedUnchecked(t *testing.T) {
+	b := open(t)
+	asked := b.nicknames()
+	b.do(t, "/admin/fields/new", fieldValues(b, nil))
+	if len(*asked) != 1 {
+		t.Fatalf("a new field: got %d checks, want 1", len(*asked))
+	}
+	edit := func(more url.Values) {
+		t.Helper()
+		values := shownValues(t, b.page(t, "/admin/fields/edit/nickname"))
+		maps.Copy(values, more)
+		values.Set("do", "save")
+		b.do(t, "/admin/fields/edit/nickname", values)
+	}
+	edit(url.Values{"label_en": {"Nick"}, "group": {"about"}, "order": {"15"}, "default": {"guest"}})
+	b.do(t, "/admin/fields/move", url.Values{"down": {"phone"}, "revision": {b.fields.Get().Schema.Revision}})
+	edit(url.Values{"read_only": {"true"}})
+	b.do(t, "/admin/fields/remove", url.Values{"name": {"nickname"}, "revision": {b.fields.Get().Schema.Revision}})
+	if len(*asked) != 1 {
+		t.Errorf("label, place, default, read-only, removal: got %d checks, want none", len(*asked)-1)
+	}
+	b.do(t, "/admin/fields/new", fieldValues(b, nil)) // values of the removed field may be stored
+	for _, more := range []url.Values{{"max_length": {"3"}}, {"pattern": {"[a-z]+"}}, {"type": {"link"}, "pattern": {""}}} {
+		before := len(*asked)
+		edit(more)
+		if len(*asked) != before+1 {
+			t.Errorf("%v: got %d checks, want 1", more, len(*asked)-before)
+		}
+	}
+}
+
+func TestFields_UnfinishedCheckAsks(t *testing.T) {
+	b := open(t)
+	b.debt.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
+		return personal.FieldsRehearsal{Accounts: 100}, nil
+	}
+	w := b.post("/admin/fields/new", fieldValues(b, nil))
+	if w.Code != http.StatusOK {
+		t.Fatalf("got status %d, want 200", w.Code)
+	}
+	wantAll(t, w.Body.String(), "At least 0 of 100 checked users", "before it had read all users", `value="ask"`)
+}
+
+func TestFields_SavedUncheckedWithoutThePlugin(t *testing.T) {
+	for _, code := range []personal.Code{personal.CodeNotFound, personal.CodeUnavailable} {
+		b := open(t)
+		b.debt.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
+			return personal.FieldsRehearsal{}, personal.NewError(code, nil)
+		}
+		w := b.post("/admin/fields/new", fieldValues(b, required()))
+		b.cookies = append(b.cookies, w.Result().Cookies()...)
+		page := b.page(t, "/admin/fields")
+		wantAll(t, page, "could not check what that does to users", `id="listed-nickname"`)
+		wantNone(t, page, "<progress", "hx-get")
+	}
+}
+
+func TestFields_ProgressOfTheFilling(t *testing.T) {
+	b := open(t)
+	b.nicknames()
+	fill := personal.FieldsFill{
+		Revision: "another", State: personal.FillRunning, Checked: 500, Total: 1200, Filled: 499, Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+	}
+	b.debt.FieldsFillFunc = func(context.Context) (personal.FieldsFill, error) { return fill, nil }
+	page := b.page(t, "/admin/fields")
+	wantAll(t, page, `<progress max="1200" value="500" aria-label="Progress of the filling"`, "500 of 1200 users checked, 499 filled in", `datetime="2026-01-02T03:04:05Z"`)
+	next := regexp.MustCompile(`hx-get="([^"]*)"`).FindStringSubmatch(page)
+	if next == nil {
+		t.Fatalf("want a part that asks for the progress:\n%s", page)
+	}
+	if w := b.get(next[1]); w.Code != http.StatusNoContent {
+		t.Errorf("without progress: got status %d, want 204", w.Code)
+	}
+	fill.Checked = 1000
+	if w := b.get(next[1]); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `value="1000"`) || strings.Contains(w.Body.String(), "<h1") {
+		t.Errorf("with progress: got %d %s, want the part", w.Code, w.Body)
+	}
+	for state, want := range map[personal.FillState]string{
+		personal.FillDone: "Defaults were filled in for 499 of 1000 users.", personal.FillSuperseded: "The filling ended early",
+	} {
+		fill.State, fill.Ended = state, fill.Started.Add(time.Minute)
+		for _, page := range []string{b.page(t, "/admin/fields"), b.get(next[1]).Body.String()} {
+			wantAll(t, page, want, `datetime="2026-01-02T03:05:05Z"`)
+			wantNone(t, page, "hx-get", "<progress")
+		}
+	}
+}
+
+func TestFields_RemovedFieldCanBePutBack(t *testing.T) {
+	b := open(t)
+	asked := b.nicknames()
+	before := b.fields.Get().Schema
+	removed := func() url.Values {
+		t.Helper()
+		b.do(t, "/admin/fields/remove", url.Values{"name": {"birth_date"}, "revision": {b.fields.Get().Schema.Revision}})
+		wantAll(t, b.page(t, "/admin/fields"), "The field birth_date was removed.", `action="/admin/fields/put-back"`, "Undo")
+		return url.Values{"revision": {b.fields.Get().Schema.Revision}}
+	}
+	b.do(t, "/admin/fields/put-back", removed())
+	if diff := cmp.Diff(before.Fields, b.fields.Get().Schema.Fields); diff != "" {
+		t.Errorf("the schema after undoing (-want +got):\n%s", diff)
+	}
+	wantNone(t, b.page(t, "/admin/fields"), "put-back")
+
+	undo := removed()
+	b.do(t, "/admin/fields/move", url.Values{"down": {"phone"}, "revision": undo["revision"]})
+	wantNone(t, b.page(t, "/admin/fields"), "put-back")
+	changed := b.fields.Get()
+	if w := b.post("/admin/fields/put-back", undo); w.Code != http.StatusConflict || b.fields.Get() != changed {
+		t.Errorf("after another change: got status %d, want 409 and nothing changed", w.Code)
+	}
+	if len(*asked) != 0 {
+		t.Errorf("got %d checks, want none", len(*asked))
 	}
 }

@@ -43,7 +43,10 @@ type Sessions struct {
 type digest [sha256.Size]byte
 
 // grant is a link or a session.
-type grant struct{ created, used time.Time }
+type grant struct {
+	created, used time.Time
+	kept          any // see [Site.Keep]
+}
 
 // NewSessions returns an empty [Sessions].
 func NewSessions() *Sessions {
@@ -83,6 +86,25 @@ func (s *Sessions) valid(token string) bool {
 	}
 	session.used = now
 	return true
+}
+
+// keep stores a value in the session of a token, in place of the previous one.
+func (s *Sessions) keep(token string, value any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if session := s.sessions[sha256.Sum256([]byte(token))]; session != nil {
+		session.kept = value
+	}
+}
+
+// kept returns the value that keep has stored, nil if there is none.
+func (s *Sessions) kept(token string) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if session := s.sessions[sha256.Sum256([]byte(token))]; session != nil {
+		return session.kept
+	}
+	return nil
 }
 
 // revoke ends the session of a token; an unknown token is ignored.

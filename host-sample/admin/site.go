@@ -199,6 +199,13 @@ func (s *Site) Notice(w http.ResponseWriter, r *http.Request, keys ...string) st
 	return ""
 }
 
+// Keep stores a value in the session of the request's administrator, in place of the
+// previous one: what they have just done, for [Site.Kept]. It is lost with the session.
+func (s *Site) Keep(r *http.Request, value any) { s.guard.sessions.keep(cookie(r), value) }
+
+// Kept returns what [Site.Keep] has stored last, nil if nothing. Callers must not change it.
+func (s *Site) Kept(r *http.Request) any { return s.guard.sessions.kept(cookie(r)) }
+
 // RefuseForm shows the plugin's field errors in a form and returns the status of
 // the response.
 func (s *Site) RefuseForm(r *http.Request, form *ui.Form, err error) int {

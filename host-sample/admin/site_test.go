@@ -48,6 +48,7 @@ func TestSite_StrangersSeeAndChangeNothing(t *testing.T) {
 	for _, path := range []string{
 		"/admin/", "/admin/plugin", "/admin/plugin/now", "/admin/plugin/versions", "/admin/plugin/totals", "/admin/plugin/traffic?since=0", "/admin/plugin/use",
 		"/admin/fields", "/admin/fields/new", "/admin/fields/json", "/admin/mail", "/admin/events", "/admin/events/rows", "/admin/users", "/admin/users/1",
+		"/admin/users/new", "/admin/users/delete?user=1",
 		"/admin/users/1/events", "/admin/users/1/events/rows", "/admin/support?login=anna",
 	} {
 		requests = append(requests, httptest.NewRequest(http.MethodGet, path, nil))
@@ -55,6 +56,7 @@ func TestSite_StrangersSeeAndChangeNothing(t *testing.T) {
 	for _, path := range []string{
 		"/admin/leave", "/admin/plugin/use", "/admin/plugin/rollback", "/admin/plugin/remove", "/admin/plugin/install",
 		"/admin/fields/new", "/admin/fields/json", "/admin/users/1", "/admin/users/1/disable", "/admin/users/1/delete",
+		"/admin/users/new", "/admin/users/selected", "/admin/users/delete", "/admin/users/undo",
 		"/admin/support/enable", "/admin/support/lift-limits",
 	} {
 		requests = append(requests, form(path, url.Values{"version": {"1.0.0"}}))
@@ -99,7 +101,8 @@ func TestSite_RefusesPostsOfForeignOriginsAndHostNames(t *testing.T) {
 func TestSite_PagesAreNotCached(t *testing.T) {
 	b := open(t)
 	for _, path := range []string{
-		"/admin/plugin", "/admin/fields", "/admin/fields/new", "/admin/fields/json", "/admin/mail", "/admin/events", "/admin/users", "/admin/users/1", "/admin/support",
+		"/admin/plugin", "/admin/fields", "/admin/fields/new", "/admin/fields/json", "/admin/mail", "/admin/events", "/admin/users", "/admin/users/1",
+		"/admin/users/new", "/admin/users/delete?user=1", "/admin/support",
 	} {
 		if got := b.get(path).Header().Get("Cache-Control"); got != "no-store" {
 			t.Errorf("GET %s: got Cache-Control %q, want no-store", path, got)
@@ -114,6 +117,10 @@ func TestForms_OnlySchemaAndUserFormsMayBeLarge(t *testing.T) {
 		"/admin/users/1":        large,
 		"/admin/users/1/email":  usual,
 		"/admin/users/1/delete": usual,
+		"/admin/users/new":      large,
+		"/admin/users/selected": usual,
+		"/admin/users/delete":   usual,
+		"/admin/users/undo":     usual,
 		"/admin/fields/json":    large,
 		"/admin/fields/new":     large,
 		"/admin/fields/move":    usual,

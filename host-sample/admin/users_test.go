@@ -111,7 +111,7 @@ func TestUser_PageShowsAllData(t *testing.T) {
 	page := openUsers(t, p).page(t, "/admin/users/42")
 	wantAll(t, page,
 		"anna@example.com", "192.0.2.7", `name="customer_number" type="text" value="K-1"`, `id="field-internal_note"`, "\na\nb</textarea>",
-		`<option value="kazan" selected>`, `href="/admin/events?user=42"`, `action="/admin/users/42/disable"`, `name="newsletter" type="checkbox" value="true" checked`)
+		`<option value="kazan" selected>`, `href="/admin/users/42/events"`, `href="/admin/support?login=42"`, `action="/admin/users/42/disable"`, `name="newsletter" type="checkbox" value="true" checked`)
 	wantNone(t, page, "/enable")
 	wantNoMarkup(t, page)
 }
@@ -202,8 +202,8 @@ func TestUser_PagesShowTheStateOfEmailAndDeletion(t *testing.T) {
 		},
 		"deleted by the user": {
 			change: func(u *personal.User) { u.Disabled, u.EraseAt = true, second(9) },
-			want:   []string{">deleted by the user</span>", "To be erased", second(9).Format("2006-01-02T15:04:05Z")},
-			wantOn: []string{"If you enable it, the deletion is undone.", "/admin/users/42/enable"},
+			want:   []string{`<span class="badge bad">erased on <time datetime="` + second(9).Format("2006-01-02T15:04:05Z")},
+			wantOn: []string{"To be erased", "If you enable it, the deletion is undone.", "/admin/users/42/enable"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -402,7 +402,7 @@ func TestUserTwoFactor_RemovalAsksFirst(t *testing.T) {
 		t.Errorf("without a second factor: got the link, want none: %s", page)
 	}
 	p.user.TwoFactor = true
-	wantAll(t, b.page(t, "/admin/users/42"), link, "<dd>on</dd>")
+	wantAll(t, b.page(t, "/admin/users/42"), link, "the user signs in with the password and a code")
 	wantAll(t, b.page(t, "/admin/users/42/two-factor"), "docs/supporting-users.md", `action="/admin/users/42/two-factor"`)
 	if len(p.done) > 0 {
 		t.Errorf("got %v before the confirmation, want nothing", p.done)

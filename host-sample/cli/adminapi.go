@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -13,19 +11,16 @@ import (
 
 	"github.com/cms-personal/personal/host-sample/admin"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
-	"github.com/cms-personal/personal/shared/userfields"
 )
 
 // pluginAPI is the path of [github.com/cms-personal/personal/shared/pluginadmin].
 const pluginAPI = "/admin/api/plugin"
 
-// maxFieldsBody bounds an uploaded schema, in bytes.
-const maxFieldsBody = 256 << 10
-
 // adminAPI serves /admin/api/ to callers with the admin token.
 type adminAPI struct {
 	token  [sha256.Size]byte // digest of the admin token
 	fields *fieldstore.Store
+	users  fieldsAdministration
 	plugin http.Handler  // of the paths below pluginAPI
 	link   func() string // returns a new link to the admin pages
 	record *admin.AccessLog
@@ -36,6 +31,8 @@ func (a *adminAPI) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /admin/api/user-fields", a.getFields)
 	mux.HandleFunc("PUT /admin/api/user-fields", a.putFields)
+	mux.HandleFunc("POST /admin/api/user-fields/rehearsal", a.postRehearsal)
+	mux.HandleFunc("GET /admin/api/user-fields/fill", a.getFill)
 	mux.HandleFunc("POST /admin/api/link", a.postLink)
 	plugin := http.StripPrefix(pluginAPI, a.plugin)
 	mux.Handle(pluginAPI, plugin)
@@ -88,34 +85,6 @@ func fromAnotherSite(r *http.Request) bool {
 	}
 	u, err := url.Parse(origin)
 	return err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host)
-}
-
-func (a *adminAPI) getFields(w http.ResponseWriter, _ *http.Request) {
-	writeFields(w, a.fields.Get())
-}
-
-func (a *adminAPI) putFields(w http.ResponseWriter, r *http.Request) {
-	source, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxFieldsBody))
-	var set *fieldstore.Set
-	if err == nil {
-		set, err = a.fields.Put(source, func(revision string) bool { return matches(r, revision) })
-	}
-	var invalid *userfields.SchemaError
-	var large *http.MaxBytesError
-	switch {
-	case err == nil:
-		a.log.InfoContext(r.Context(), "user fields changed", "revision", set.Schema.Revision, "fields", len(set.Schema.Fields))
-		writeFields(w, set)
-	case errors.As(err, &invalid):
-		writeJSON(w, http.StatusUnprocessableEntity, adminError{Error: invalid.Error(), Field: invalid.Field, Reason: invalid.Problem})
-	case errors.Is(err, fieldstore.ErrChanged):
-		writeJSON(w, http.StatusPreconditionFailed, adminError{Error: fieldstore.ErrChanged.Error()})
-	case errors.As(err, &large):
-		writeJSON(w, http.StatusRequestEntityTooLarge, adminError{Error: "the schema is larger than 256 KiB"})
-	default:
-		a.log.Error("changing the user fields", "error", err)
-		writeJSON(w, http.StatusInternalServerError, adminError{Error: "the change failed, see the host's log"})
-	}
 }
 
 // matches evaluates If-Match (RFC 9110, section 13.1.1). A request without one

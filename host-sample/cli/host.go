@@ -195,7 +195,7 @@ func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
 		plugin:  h.manager,
 		api:     api,
 		adminAPI: &adminAPI{
-			token: sha256.Sum256([]byte(h.token)), fields: h.callbacks.Fields, plugin: cancelledWith(ctx, plugin), link: h.adminLink, record: access, log: h.log,
+			token: sha256.Sum256([]byte(h.token)), fields: h.callbacks.Fields, users: client, plugin: cancelledWith(ctx, plugin), link: h.adminLink, record: access, log: h.log,
 		},
 		adminPages: admin.Options{
 			Guard: admin.NewGuard(h.sessions, access, c.flags.AdminHost...),
@@ -206,7 +206,7 @@ func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
 				},
 				&adminusers.Pages{Administration: client, Recovery: client, Fields: h.callbacks.Fields},
 				&adminsupport.Pages{Administration: client, Mails: client},
-				&adminfields.Pages{Store: h.callbacks.Fields},
+				&adminfields.Pages{Store: h.callbacks.Fields, Administration: client},
 				&adminmail.Pages{Box: h.mails},
 				&adminevents.Pages{Administration: client, EventLog: h.events},
 			},

@@ -42,6 +42,8 @@ type testSite struct {
 	traffic *traffic.Recorder
 	log     strings.Builder // of access to the admin pages and API
 	down    bool
+
+	administration personaltest.Administration
 }
 
 func startSite(t *testing.T, service personal.Service, basePath string, proxies ...netip.Prefix) *testSite {
@@ -61,11 +63,13 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 	record := admin.NewAccessLog(slog.New(slog.NewTextHandler(&s.log, nil)))
 	plugin := pluginadmin.New(s, catalogue, pluginadmin.Options{Log: quietLog()})
 	handler, err := newHandler(handlerOptions{
-		service:    service,
-		audit:      &personaltest.Administration{},
-		plugin:     s,
-		api:        personalhttp.Options{BasePath: basePath, TrustedProxies: proxies, Log: quietLog()},
-		adminAPI:   &adminAPI{token: sha256.Sum256([]byte(adminToken)), fields: s.fields, plugin: plugin, link: noLink, record: record, log: quietLog()},
+		service: service,
+		audit:   &s.administration,
+		plugin:  s,
+		api:     personalhttp.Options{BasePath: basePath, TrustedProxies: proxies, Log: quietLog()},
+		adminAPI: &adminAPI{
+			token: sha256.Sum256([]byte(adminToken)), fields: s.fields, users: &s.administration, plugin: plugin, link: noLink, record: record, log: quietLog(),
+		},
 		adminPages: admin.Options{Guard: admin.NewGuard(admin.NewSessions(), record), Log: quietLog(), Sections: []admin.Section{&adminplugin.Pages{}}},
 		traffic:    s.traffic,
 		apiURL:     "http://127.0.0.1:8080" + basePath,

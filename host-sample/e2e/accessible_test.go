@@ -12,9 +12,9 @@ var (
 		"/", "/demo", "/account", "/account/password", "/account/new-email", "/account/sessions", "/account/data", "/account/delete",
 	}
 	adminPages = []string{
-		"/admin/plugin", "/admin/users", "/admin/users/1", "/admin/users/1/delete", "/admin/users/1/events",
-		"/admin/support", "/admin/support?login=anna", "/admin/fields", "/admin/fields/new",
-		"/admin/fields/edit/a_choice", "/admin/fields/json", "/admin/mail", "/admin/events",
+		"/admin/plugin", "/admin/users", "/admin/users?search=nobody", "/admin/users/new", "/admin/users/delete?user=1",
+		"/admin/users/1", "/admin/users/1/delete", "/admin/users/1/events", "/admin/support", "/admin/support?login=anna",
+		"/admin/fields", "/admin/fields/new", "/admin/fields/edit/a_choice", "/admin/fields/json", "/admin/mail", "/admin/events",
 	}
 )
 

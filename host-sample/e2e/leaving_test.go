@@ -40,7 +40,7 @@ func TestDeletion_IsUndoneByTheMailedLink(t *testing.T) {
 	p.press("Enter the code from the e-mail")
 	p.see("Keep your account")
 	admin.open("/admin/users")
-	admin.see("deleted by the user")
+	admin.see("erased on")
 	admin.wantAccessible()
 	admin.press("anna")
 	admin.see("If you enable it, the deletion is undone.")

@@ -56,13 +56,13 @@ func TestEvents_FilterAndRefresh(t *testing.T) {
 	}
 	p.wantAccessible()
 	p.set("Type", "")
-	p.fill("User id", "2")
+	p.fill("User: id, login or e-mail", "2")
 	p.press("Show")
 	p.see("user 2")
 	if list := p.text("#events"); strings.Contains(list, "user 1") {
 		t.Errorf("got the events\n%s\nwant those of user 2 only", list)
 	}
-	p.fill("User id", "x")
+	p.fill("User: id, login or e-mail", "x")
 	p.press("Show")
-	p.wantInvalid("User id")
+	p.wantInvalid("User: id, login or e-mail")
 }

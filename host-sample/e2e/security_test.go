@@ -169,6 +169,7 @@ func TestMarkup_TextsOfUsersAreEscapedForAdministrators(t *testing.T) {
 	for _, path := range []string{
 		"/admin/fields/edit/first", "/admin/fields/edit/third", "/admin/fields/json",
 		"/admin/users?search=%22%3E%3Cscript%3Ealert(7)%3C/script%3E", "/admin/events?text=%22%3E%3Cscript%3Ealert(8)%3C/script%3E",
+		"/admin/users/1/events", "/admin/support?login=1", "/admin/support?login=%22%3E%3Cscript%3Ealert(9)%3C/script%3E",
 	} {
 		p.open(path)
 		p.wantNoMarkup()

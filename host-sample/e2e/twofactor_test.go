@@ -172,7 +172,7 @@ func TestTwoFactor_AdministratorRemovesIt(t *testing.T) {
 	admin.wantAccessible()
 	admin.press("Remove the second factor")
 	admin.see("The user has no second factor any more.")
-	admin.press("Events of this account")
+	admin.open("/admin/events?user=1")
 	admin.see("Second factor switched on")
 	admin.see("Second factor removed")
 	p.signIn("anna", password)

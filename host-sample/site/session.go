@@ -93,6 +93,13 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	x := s.API.Explain(r, err)
 	switch x.Code {
 	case personal.CodeUnauthenticated:
+	case personal.CodeProfileIncomplete:
+		next := accountPath
+		if r.Method == http.MethodGet {
+			next = r.URL.RequestURI()
+		}
+		ui.Redirect(w, r, demandedURL(next))
+		return
 	case personal.CodeEmailUnverified:
 		s.problem(w, r, x, &ui.Link{Text: s.text(r, "confirm_email"), Path: accountPath})
 		return

@@ -55,10 +55,15 @@ func (p signInPages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Po
 	return p.signedIn(w, r, in), nil
 }
 
-// signedIn starts a session and leads to the page that the visitor came from.
+// signedIn starts a session and leads to the page that the visitor came from, by way of
+// the page that asks for missing user fields.
 func (s *site) signedIn(w http.ResponseWriter, r *http.Request, in personal.SignedIn) done {
 	s.startSession(w, r, in.Credentials)
-	return done{operation: signedInNotice, next: ui.LocalPath(r.URL.Query().Get("next"), accountPath)}
+	next := nextOf(r)
+	if len(in.Profile.Missing) > 0 {
+		next = completionURL(next)
+	}
+	return done{operation: signedInNotice, next: next}
 }
 
 func (p signInPages) registerForm(r *http.Request) (formPage, error) {

@@ -43,6 +43,9 @@ const (
 	demoPath     = "/demo"
 	verifiedPath = "/demo/verified"
 
+	completePath     = "/account/complete"
+	completeDemoPath = "/demo/complete"
+
 	signInCodePath    = "/account/sign-in/code"
 	twoFactorPath     = "/account/two-factor"
 	beginPath         = "/account/two-factor/set-up"
@@ -93,6 +96,7 @@ func New(o Options) (http.Handler, error) {
 	mux.HandleFunc("GET /{$}", s.home)
 	mux.Handle("GET "+demoPath, s.requireUser(s.demo))
 	mux.Handle("GET "+verifiedPath, s.requireUser(s.verifiedDemo, personalhttp.VerifiedEmail()))
+	mux.Handle("GET "+completeDemoPath, s.requireUser(s.completeDemo, personalhttp.Complete()))
 	mux.HandleFunc("POST /language", ui.SwitchLanguage)
 	signInPages{s}.route(mux)
 	codePages{s}.route(mux)
@@ -102,6 +106,7 @@ func New(o Options) (http.Handler, error) {
 	sessionPages{s}.route(mux)
 	verificationPages{s}.route(mux)
 	leavingPages{s}.route(mux)
+	completionPages{s}.route(mux)
 	return pages.Handler(mux), nil
 }
 
@@ -111,14 +116,19 @@ func (s *site) text(r *http.Request, key string, args ...any) string {
 
 // home shows the front page.
 func (s *site) home(w http.ResponseWriter, r *http.Request) {
-	name, signedIn := s.viewer(r)
+	viewer, signedIn := s.viewer(r)
 	p := s.pageFor(w, r, signedIn)
+	complete := ""
+	if len(viewer.Missing) > 0 {
+		complete = completionURL(r.URL.Path)
+	}
 	p.Body = struct {
 		Name                            string // of the visitor; empty if unknown
 		SignedIn                        bool
 		SignIn, Register, Account, Demo string
+		Complete                        string // where missing user fields are asked for; empty if there are none
 		APIURL                          string
-	}{name, signedIn, signInPath, registerPath, accountPath, demoPath, s.APIURL}
+	}{nameOf(viewer), signedIn, signInPath, registerPath, accountPath, demoPath, complete, s.APIURL}
 	s.pages.Render(w, r, http.StatusOK, "home", p)
 }
 
@@ -196,25 +206,26 @@ func (s *site) demoNav(r *http.Request) []ui.Link {
 	return []ui.Link{
 		{Text: s.text(r, "demo"), Path: demoPath},
 		{Text: s.text(r, "verified"), Path: verifiedPath},
+		{Text: s.text(r, "complete_demo"), Path: completeDemoPath},
 	}
 }
 
-// viewer returns the name of the visitor of a public page, and whether they are
+// viewer returns the profile of the visitor of a public page, and whether they are
 // signed in. While the service is unavailable, a visitor with a cookie counts as
-// signed in.
-func (s *site) viewer(r *http.Request) (name string, signedIn bool) {
+// signed in, with an empty profile.
+func (s *site) viewer(r *http.Request) (p personal.Profile, signedIn bool) {
 	if user, ok := personalhttp.UserFrom(r.Context()); ok {
-		return nameOf(user.Profile), true
+		return user.Profile, true
 	}
 	c, ok := credentials(r)
 	if !ok {
-		return "", false
+		return personal.Profile{}, false
 	}
 	p, err := s.Service.Profile(r.Context(), c)
 	if err != nil {
-		return "", s.API.Explain(r, err).Code != personal.CodeUnauthenticated
+		return personal.Profile{}, s.API.Explain(r, err).Code != personal.CodeUnauthenticated
 	}
-	return nameOf(p), true
+	return p, true
 }
 
 func nameOf(p personal.Profile) string {

@@ -186,6 +186,9 @@ func (p Posted) Get(name string) string {
 	return strings.ReplaceAll(p.values.Get(name), "\r\n", "\n")
 }
 
+// All returns every value of a name, such as those of ticked checkboxes.
+func (p Posted) All(name string) []string { return p.values[name] }
+
 // control returns the value of a control. Browsers send nothing for a checkbox that
 // is not ticked.
 func (p Posted) control(c Control) string {

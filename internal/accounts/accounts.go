@@ -89,6 +89,7 @@ type Store interface {
 	ExplainStore
 	LimitStore
 	AttemptStore
+	FieldsStore
 	JobStore
 
 	// Now is the database's time. Nodes measure their offset from it, so that
@@ -171,6 +172,7 @@ type Service struct {
 	log      *slog.Logger
 	logKey   [32]byte // key of digests in the log
 	wake     func()   // wakes the outbox worker after a job was stored
+	wakeFill func()   // see OnFill
 
 	rejected   func(limit string)       // see CountRejections
 	suppressed func(kind mailtext.Kind) // see CountSuppressedMails
@@ -178,6 +180,8 @@ type Service struct {
 	required atomic.Bool // see RequireVerification
 	offered  atomic.Bool // see OfferTwoFactor
 	mailKey  digestKey
+
+	rehearsalTime time.Duration // of RehearseFields; a test shortens it
 
 	resealing   sync.Mutex      // held by ResealSecrets
 	missingKeys map[string]bool // those in the log; guarded by resealing
@@ -207,9 +211,12 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 		schema:   schemaCache{asking: make(chan struct{}, 1)},
 		log:      log,
 		wake:     wake,
+		wakeFill: func() {},
 		rejected: func(string) {},
 
 		suppressed: func(mailtext.Kind) {},
+
+		rehearsalTime: rehearsalTime,
 	}
 	_, _ = rand.Read(s.logKey[:]) // it never fails
 	return s

@@ -2,6 +2,7 @@ package accounts_test
 
 import (
 	"log/slog"
+	"maps"
 	"testing"
 
 	"github.com/cms-personal/personal/internal/accounts"
@@ -87,6 +88,7 @@ func newDomain(t *testing.T, url string, host personal.Host) *accounts.Service {
 	service := accounts.New(settings, db, hasher, host, log, f.worker.Wake)
 	service.OfferTwoFactor(true)
 	f.worker.Handlers = service.Jobs()
+	maps.Copy(f.worker.Handlers, service.FillJobs())
 	f.work(t)
 	return service
 }

@@ -303,6 +303,16 @@ var situations = map[string]struct {
 			Reason: personal.ReasonLimit, Action: personal.ActionLiftLimits, Limit: "guess", Address: s.hotel, Until: s.clock.Now().Add(time.Minute),
 		}
 	}, lifts},
+	"too many guesses for the login, and later for the e-mail": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		s.entered = []string{s.hotel}
+		s.guesses(t, s.inHotel, s.login)
+		s.clock.Advance(30 * time.Second)
+		s.guesses(t, s.inHotel, s.email())
+		return personal.Verdict{
+			Reason: personal.ReasonLimit, Action: personal.ActionLiftLimits, Limit: "guess", Address: s.hotel, Until: s.clock.Now().Add(time.Minute),
+		}
+	}, lifts},
 	"too many guesses at a known IPv6 network": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.home = "2001:db8:77:1::5"
 		s.joins(t)
@@ -562,6 +572,24 @@ func TestExplain_LastingReasonsComeFirstThenLimitsThenMailsThenHints(t *testing.
 	}
 	if diff := cmp.Diff(want, reasons(s.explain(t))); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+}
+
+func TestExplain_DisabledAndUnverifiedAreBothNamed(t *testing.T) {
+	s := stuckUser(t, testkit.SQLite(t))
+	s.requires()
+	s.id = s.applied(t, s.login, s.email())
+	s.drain(t)
+	s.clock.Advance(time.Minute)
+	must(t, s.service.DisableUser(t.Context(), s.id))
+	s.wantTry(t, s.home, s.login, otherPassword, personal.CodeInvalidCredentials)
+	got := s.explain(t)
+	want := []personal.Reason{personal.ReasonDisabled, personal.ReasonUnverified, personal.ReasonFailed}
+	if diff := cmp.Diff(want, reasons(got)); diff != "" {
+		t.Fatalf("reasons (-want +got):\n%s", diff)
+	}
+	if failed := got[2]; failed.Action != "" {
+		t.Errorf("got %+v, want no action: a new password would not help", failed)
 	}
 }
 

@@ -2,19 +2,217 @@ package accounts
 
 import (
 	"context"
+	"fmt"
+	"time"
 
+	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/userfields"
 )
 
-// RehearseFields implements [personal.Administration].
-func (s *Service) RehearseFields(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
-	return personal.FieldsRehearsal{}, refusal(personal.CodeNotFound)
+// FieldsStore reads the user fields of all accounts, and fills in those that are unset.
+type FieldsStore interface {
+	// AccountFields returns up to n accounts with a higher id than after, the lowest first.
+	AccountFields(ctx context.Context, after int64, n int) ([]AccountFields, error)
+	// StartFill stores a new run over all accounts, which replaces the last one and its job,
+	// and the jobs. It is started now, and later than every run before.
+	StartFill(ctx context.Context, revision string, jobs func(started time.Time) []NewJob) error
+	// LastFill returns the last run; the zero value if there was none.
+	LastFill(ctx context.Context) (personal.FieldsFill, error)
+	// FillBatch calls fill with the user fields of the next n accounts of the run that was
+	// started at that time, and stores those that fill has changed, together with the
+	// progress of the run. It calls fill again under the account's lock, so that no change of
+	// a profile is lost. It changes no Updated. It returns whether accounts are left. With
+	// the last batch the run is done. If the run has ended, or another one was started, it
+	// writes nothing and returns false; if another worker makes the same batch, it writes
+	// nothing and returns true.
+	FillBatch(ctx context.Context, started time.Time, n int, fill func(userfields.Values) (userfields.Values, bool)) (left bool, err error)
+	// SupersedeFill ends the run that was started at that time, if it has not ended.
+	SupersedeFill(ctx context.Context, started time.Time) error
+}
+
+// AccountFields are the user fields of an account.
+type AccountFields struct {
+	ID     int64
+	Login  string
+	Fields []byte // as [userfields.DecodeValues] takes them
+}
+
+// The limits of a rehearsal.
+const (
+	rehearsalTime = 10 * time.Second
+	rehearsalPage = 2000 // accounts that are read at once
+)
+
+// RehearseFields implements [personal.Administration]. It reads and judges at the same
+// time. It returns when the time is up even if the database hangs.
+func (s *Service) RehearseFields(ctx context.Context, fields []personal.Field) (personal.FieldsRehearsal, error) {
+	schema, err := userfields.Compile(fields)
+	if err != nil {
+		return personal.FieldsRehearsal{}, personal.FieldErrors{"fields": personal.FieldErrorInvalidFormat}.Err()
+	}
+	const doing = "rehearsing user fields"
+	limited, cancel := context.WithTimeout(ctx, s.rehearsalTime)
+	defer cancel()
+	var r personal.FieldsRehearsal
+	pages := s.readFields(limited)
+	for {
+		var page fieldsPage
+		more := false
+		select {
+		case page, more = <-pages:
+		case <-limited.Done():
+		}
+		switch {
+		case ctx.Err() != nil:
+			return personal.FieldsRehearsal{}, fail(doing, ctx.Err())
+		case limited.Err() != nil:
+			return r, nil
+		case !more:
+			r.Complete = true
+			return r, nil
+		case page.err != nil:
+			return personal.FieldsRehearsal{}, fail(doing, page.err)
+		}
+		for _, a := range page.accounts {
+			if limited.Err() != nil {
+				return r, nil
+			}
+			if err := rehearse(&r, schema, a); err != nil {
+				return personal.FieldsRehearsal{}, fail(doing, err)
+			}
+		}
+	}
+}
+
+// fieldsPage is a page of accounts, or why it could not be read.
+type fieldsPage struct {
+	accounts []AccountFields
+	err      error
+}
+
+// readFields reads all accounts in pages until ctx ends or a read fails, and then closes
+// the channel.
+func (s *Service) readFields(ctx context.Context) <-chan fieldsPage {
+	pages := make(chan fieldsPage)
+	go func() {
+		defer close(pages)
+		for after := int64(0); ; {
+			accounts, err := s.store.AccountFields(ctx, after, rehearsalPage)
+			if err == nil && len(accounts) == 0 {
+				return
+			}
+			select {
+			case pages <- fieldsPage{accounts, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil || len(accounts) < rehearsalPage {
+				return
+			}
+			after = accounts[len(accounts)-1].ID
+		}
+	}()
+	return pages
+}
+
+// rehearse adds an account to the figures.
+func rehearse(r *personal.FieldsRehearsal, schema *userfields.Schema, a AccountFields) error {
+	values, err := userfields.DecodeValues(a.Fields)
+	if err != nil {
+		return fmt.Errorf("account %d: %w", a.ID, err)
+	}
+	r.Accounts++
+	violations := schema.Violations(values)
+	if len(violations) == 0 {
+		return nil
+	}
+	r.Violations++
+	if filled, changed := schema.Fill(values); changed && len(schema.Missing(filled)) == 0 {
+		r.Fillable++
+	}
+	if len(r.Examples) < personal.MaxRehearsalExamples {
+		r.Examples = append(r.Examples, personal.FieldsViolation{UserID: a.ID, Login: a.Login, Fields: violations})
+	}
+	return nil
 }
 
 // FillFields implements [personal.Administration].
-func (s *Service) FillFields(context.Context, string) error { return refusal(personal.CodeNotFound) }
+func (s *Service) FillFields(ctx context.Context, revision string) error {
+	given, err := s.host.UserFields(ctx)
+	if err != nil {
+		return fail("requesting the host's user fields", err)
+	}
+	if given.Revision != revision {
+		return personal.FieldErrors{"revision": personal.FieldErrorMismatch}.Err()
+	}
+	if _, err := userfields.Compile(given.Fields); err != nil {
+		return fail("reading the host's user fields", err)
+	}
+	event := s.event(ctx, personal.ActorAdministrator, personal.EventFieldsFilled, 0)
+	err = s.store.StartFill(ctx, revision, func(started time.Time) []NewJob {
+		return []NewJob{newJob(KindFill, fillJob{Revision: revision, Started: started}), event}
+	})
+	if err != nil {
+		return fail("starting to fill in user fields", err)
+	}
+	s.wake()
+	s.wakeFill()
+	return nil
+}
 
 // FieldsFill implements [personal.Administration].
-func (s *Service) FieldsFill(context.Context) (personal.FieldsFill, error) {
-	return personal.FieldsFill{}, refusal(personal.CodeNotFound)
+func (s *Service) FieldsFill(ctx context.Context) (personal.FieldsFill, error) {
+	run, err := s.store.LastFill(ctx)
+	return run, fail("reading the progress of filling in user fields", err)
+}
+
+// fillJob is the payload of KindFill.
+type fillJob struct {
+	Revision string    `json:"revision"`
+	Started  time.Time `json:"started"` // identifies the run
+}
+
+// FillJobs returns the handler of KindFill, for a worker of its own: mails must not wait
+// for it.
+func (s *Service) FillJobs() map[outbox.Kind]outbox.Handler {
+	return map[outbox.Kind]outbox.Handler{KindFill: handler(s.fill)}
+}
+
+// OnFill makes the service call wake after a job of KindFill was stored; wake must not
+// block. Call it before any other method.
+func (s *Service) OnFill(wake func()) { s.wakeFill = wake }
+
+const (
+	fillBatch = 500
+	fillPart  = 500 * time.Millisecond // after which the job is returned, so that its worker can stop
+)
+
+// fill fills in batches of accounts until all are done, the host has another revision, or
+// the part is over. It may be interrupted at any time: each batch stores how far it is.
+func (s *Service) fill(ctx context.Context, _ int64, job fillJob) error {
+	var schema *userfields.Schema
+	for began := time.Now(); ; {
+		given, err := s.host.UserFields(ctx)
+		if err != nil {
+			return fmt.Errorf("requesting the host's user fields: %w", err)
+		}
+		if given.Revision != job.Revision {
+			return s.store.SupersedeFill(ctx, job.Started)
+		}
+		if schema == nil {
+			if schema, err = userfields.Compile(given.Fields); err != nil {
+				return fmt.Errorf("reading the host's user fields: %w", err)
+			}
+		}
+		left, err := s.store.FillBatch(ctx, job.Started, fillBatch, schema.Fill)
+		switch {
+		case err != nil:
+			return err
+		case !left:
+			return nil
+		case time.Since(began) >= fillPart:
+			return outbox.ErrAgain
+		}
+	}
 }

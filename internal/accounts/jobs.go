@@ -22,11 +22,13 @@ const (
 	KindVerification outbox.Kind = "verification" // mails a token to the address that is to be confirmed
 	KindResend       outbox.Kind = "email_resend" // finds the account of a request for another such mail
 	KindInvitation   outbox.Kind = "invitation"   // mails a token to a user whom an administrator has created
+
+	KindFill outbox.Kind = "fill_fields" // fills in defaults of user fields, see [Service.FillJobs]
 )
 
-// KeepTrying are the kinds that are retried until the host takes them. All others send
-// mails.
-var KeepTrying = []outbox.Kind{KindEvent, KindErasure}
+// KeepTrying are the kinds that are retried for as long as they are stored. All others
+// send mails.
+var KeepTrying = []outbox.Kind{KindEvent, KindErasure, KindFill}
 
 // JobStore stores jobs that no other write causes.
 type JobStore interface {
@@ -61,7 +63,7 @@ func jobOf(ctx context.Context, accountID int64, k outbox.Kind, payload any) New
 	return job
 }
 
-// Jobs returns the handler of each kind of job that the domain stores.
+// Jobs returns the handler of each kind of job that the domain stores, except KindFill.
 func (s *Service) Jobs() map[outbox.Kind]outbox.Handler {
 	return map[outbox.Kind]outbox.Handler{
 		KindEvent:       handler(s.publish),

@@ -105,5 +105,6 @@ func profile(a Account, schema *userfields.Schema) personal.Profile {
 
 		EmailVerified: a.EmailVerified,
 		TwoFactor:     a.TwoFactor.On(),
+		Missing:       schema.Missing(a.Fields),
 	}
 }

@@ -9,6 +9,7 @@ package outbox
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -69,6 +70,11 @@ type Backlog struct {
 	Jobs   int
 	Oldest time.Time // when the oldest was created
 }
+
+// ErrAgain is what a handler returns when it has done a part of its job: the job is due
+// again at once, without a warning. A long job runs in parts, so that none outlives its
+// lease or delays the end of [Worker.Run].
+var ErrAgain = errors.New("the job is to be continued")
 
 // Handler runs one job. After an error the job is retried.
 type Handler func(ctx context.Context, j Job) error
@@ -230,6 +236,10 @@ func (w *Worker) run(ctx context.Context, j Job) (finished bool) {
 	ctx, span := w.startSpan(ctx, j)
 	began := time.Now()
 	err := w.handle(ctx, j)
+	again := errors.Is(err, ErrAgain)
+	if again {
+		err = nil
+	}
 	outcome := w.outcome(j, err)
 	if span != nil {
 		tracing.End(span, err != nil)
@@ -237,7 +247,7 @@ func (w *Worker) run(ctx context.Context, j Job) (finished bool) {
 	if w.Observe != nil {
 		w.Observe(j.Kind, outcome, time.Since(began))
 	}
-	if outcome == Done {
+	if outcome == Done && !again {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -247,8 +257,12 @@ func (w *Worker) run(ctx context.Context, j Job) (finished bool) {
 		log.ErrorContext(ctx, "a job failed too often and was dropped", slog.Any("error", err))
 		return true
 	}
-	log.WarnContext(ctx, "a job failed and will be retried", slog.Any("error", err))
-	if err := w.Store.RetryJob(ctx, j, w.Store.Now().Add(backoff(j.Attempts))); err != nil {
+	due := w.Store.Now()
+	if !again {
+		log.WarnContext(ctx, "a job failed and will be retried", slog.Any("error", err))
+		due = due.Add(backoff(j.Attempts))
+	}
+	if err := w.Store.RetryJob(ctx, j, due); err != nil {
 		log.WarnContext(ctx, "the result of a job could not be stored; it will run again", slog.Any("error", err))
 	}
 	return false

@@ -240,6 +240,32 @@ func TestWorker_FailedJobIsRetriedWithBackoff(t *testing.T) {
 	})
 }
 
+func TestWorker_UnfinishedJobGoesOnAtOnceAndLetsTheWorkerStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		m.add("mail")
+		var parts atomic.Int64
+		_, stop := run(m, func(context.Context, Job) error {
+			time.Sleep(time.Second)
+			parts.Add(1)
+			return ErrAgain
+		})
+		time.Sleep(100 * time.Second)
+		if parts.Load() < 90 { // backoff would allow 6
+			t.Errorf("got %d parts in 100 seconds, want about one a second", parts.Load())
+		}
+		before := time.Now()
+		stop()
+		if took := time.Since(before); took > time.Second || m.left() != 1 {
+			t.Errorf("got %d jobs after stopping in %v, want 1 within one part", m.left(), took)
+		}
+		jobs, _ := m.ClaimJobs(t.Context(), []Kind{"mail"}, time.Now(), 1)
+		if len(jobs) != 1 {
+			t.Error("got no due job, want it due for the next worker")
+		}
+	})
+}
+
 func TestWorker_FailingJobIsDroppedAfterADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}

@@ -300,6 +300,7 @@ func TestAdminPages_FieldsAndUsers(t *testing.T) {
 		t.Run("disabled user is refused", func(t *testing.T) { testDisabledByPage(t, s, admin) })
 		t.Run("deleted user is gone", func(t *testing.T) { testDeletedByPage(t, s, admin) })
 		t.Run("mails are shown", func(t *testing.T) { testReadMail(t, s, admin) })
+		t.Run("stricter schema", func(t *testing.T) { testMissingFields(t, s, admin) }) // last: it ends with another schema
 	})
 }
 

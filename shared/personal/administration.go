@@ -75,8 +75,11 @@ type Administration interface {
 	// Codes: malformed_request, validation_failed, already_exists.
 	CreateUser(ctx context.Context, r CreateUserRequest) (id int64, err error)
 
-	// Explain says why a user cannot sign in, and what helps. The answer has no text that
-	// another person typed. Codes: validation_failed.
+	// Explain says why a user cannot sign in, as a sign-in would judge it now, and what
+	// helps. The order of verdicts is: what refuses every sign-in until something is done,
+	// what refuses it for a time, what else it needs, what keeps mails away, hints. A number
+	// is a login rather than an id. That there is no account is a verdict, too. The answer
+	// has no text that another person typed. Codes: validation_failed.
 	Explain(ctx context.Context, r ExplainRequest) (Explanation, error)
 
 	// LiftLimits lifts the limits of attempts that hold for a user, not those of an
@@ -93,7 +96,10 @@ type Administration interface {
 	// which they have no value, in the schema of that revision. It never replaces a value.
 	// The job goes on after a restart, and ends when the host has another revision. It
 	// replaces a job that runs. Codes: validation_failed, with the field error mismatch of
-	// revision, if the host has another revision.
+	// revision, if the host has another revision. The values that it fills in are not a
+	// change by the user: User.Updated stays, and there is no event about the user. A host may
+	// rely on an earlier result of Profile for its FreshFor, as after a change through
+	// another host.
 	FillFields(ctx context.Context, revision string) error
 
 	// FieldsFill returns the progress of the job that FillFields started last.

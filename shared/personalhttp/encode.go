@@ -96,10 +96,11 @@ type profileOnlyData struct {
 	Profile       profileData `json:"user_profile"`
 	EmailVerified bool        `json:"email_verified"`
 	TwoFactor     bool        `json:"two_factor"`
+	Missing       []string    `json:"missing_fields,omitempty"`
 }
 
 func newProfileData(p personal.Profile) profileOnlyData {
-	return profileOnlyData{Profile: profileData(p), EmailVerified: p.EmailVerified, TwoFactor: p.TwoFactor}
+	return profileOnlyData{Profile: profileData(p), EmailVerified: p.EmailVerified, TwoFactor: p.TwoFactor, Missing: p.Missing}
 }
 
 // unverified stands for the data of a registration whose e-mail must be confirmed before
@@ -314,6 +315,7 @@ type pendingMailData struct {
 }
 
 func newExportData(e personal.Export) exportData {
+	e.Profile.Missing = nil // what the site asks for is nothing that is kept about the user
 	d := exportedData{
 		UserID: e.UserID, Created: formatTime(e.Created), Updated: formatTime(e.Updated),
 		profileOnlyData: newProfileData(e.Profile),

@@ -157,7 +157,7 @@ func TestOperations_ReturnContractData(t *testing.T) {
 	ann := personal.Profile{Login: "ann", Name: &name, Email: "a@example.com", Fields: []personal.ProfileField{
 		{Name: "z", Value: int64(-9007199254740991)}, {Name: "a", Value: nil}, {Name: "b", Value: true}, {Name: "f", Value: 1.5},
 		{Name: "whole", Value: 5.0}, {Name: "t", Value: "x"}, {Name: "l", Value: []string{"p", "q"}}, {Name: "e", Value: []string(nil)},
-	}}
+	}, Missing: []string{"a", "z"}}
 	const annJSON = `{"login":"ann","name":"Ann <&> \u2028","email":"a@example.com",` +
 		`"z":-9007199254740991,"a":null,"b":true,"f":1.5,"whole":5,"t":"x","l":["p","q"],"e":[]}`
 	pairJSON := `"user_id":9007199254740991,"user_hash":"` + hash + `"`
@@ -176,7 +176,7 @@ func TestOperations_ReturnContractData(t *testing.T) {
 	s.DeleteFunc = func(context.Context, personal.DeleteRequest) (time.Time, error) { return at, nil }
 	s.ExportFunc = func(context.Context, personal.ExportRequest) (personal.Export, error) {
 		return personal.Export{
-			UserID: 42, Profile: personal.Profile{Login: "bob", Email: "b@example.com", EmailVerified: true}, Created: at, Updated: at,
+			UserID: 42, Profile: personal.Profile{Login: "bob", Email: "b@example.com", EmailVerified: true, Missing: []string{"a"}}, Created: at, Updated: at,
 			Sessions:       []personal.Session{{ID: "s", Created: at, LastSeen: at, Expires: at, Address: "192.0.2.1", Agent: "A", Current: true}},
 			KnownAddresses: []personal.KnownAddress{{Address: "192.0.2.1", LastSeen: at}},
 			Events:         []personal.ExportedEvent{{Type: personal.EventSignedIn, Time: at, Address: "192.0.2.1", Actor: personal.ActorUser}},
@@ -187,12 +187,12 @@ func TestOperations_ReturnContractData(t *testing.T) {
 	server := newSite(t, s, personalhttp.Options{})
 	const utc = `"2026-01-02T02:04:05Z"`
 	for route, want := range map[string]string{
-		"POST auth/":            `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false}`,
+		"POST auth/":            `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,
 		"POST register/":        `{` + pairJSON + `,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":false,"two_factor":false}`,
 		"GET auth_refresh/":     `{` + pairJSON + `}`,
 		"POST password/":        `{` + pairJSON + `}`,
-		"GET profile/":          `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false}`,
-		"POST profile/":         `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false}`,
+		"GET profile/":          `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,
+		"POST profile/":         `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,
 		"GET sessions/":         `{"sessions":[]}`,
 		"GET fields/":           `{"fields":[]}`,
 		"POST recover/":         ``,

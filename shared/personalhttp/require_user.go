@@ -51,6 +51,7 @@ type requireOptions struct {
 	extract  Extractor
 	reject   ErrorHandler
 	verified bool
+	complete bool
 }
 
 // WithExtractor takes the credentials from elsewhere than [FromHeaders] does, for
@@ -70,6 +71,13 @@ func WithErrorHandler(reject ErrorHandler) RequireOption {
 // email_unverified. With a plugin of an older version these are all users.
 func VerifiedEmail() RequireOption {
 	return func(o *requireOptions) { o.verified = true }
+}
+
+// Complete also rejects users of whom the site needs more user fields ([personal.Profile].Missing
+// is not empty), with 403 profile_incomplete. The pages with which they fill them in must do
+// without it. With a plugin of an older version everyone passes.
+func Complete() RequireOption {
+	return func(o *requireOptions) { o.complete = true }
 }
 
 // RequireUser passes requests of authenticated users to next, which gets the user
@@ -97,6 +105,9 @@ func (h *Handler) RequireUser(next http.Handler, options ...RequireOption) http.
 		user, err := h.verify(p.r, o.extract)
 		if err == nil && o.verified && !user.Profile.EmailVerified {
 			err = personal.NewError(personal.CodeEmailUnverified, nil)
+		}
+		if err == nil && o.complete && len(user.Profile.Missing) > 0 {
+			err = personal.NewError(personal.CodeProfileIncomplete, nil)
 		}
 		if err != nil {
 			p.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { o.reject(w, r, err) }))

@@ -242,3 +242,41 @@ func BenchmarkRequireUser(b *testing.B) {
 		})
 	}
 }
+
+func TestRequireUser_Complete(t *testing.T) {
+	var p personal.Profile
+	ann := &personaltest.Service{ProfileFunc: func(context.Context, personal.Credentials) (personal.Profile, error) { return p, nil }}
+	tests := []struct {
+		condition string
+		profile   personal.Profile
+		options   []personalhttp.RequireOption
+		status    int
+		code      personal.Code
+	}{
+		{"complete", personal.Profile{}, []personalhttp.RequireOption{personalhttp.Complete()}, 200, ""}, // also of an older plugin
+		{"incomplete", personal.Profile{Missing: []string{"city"}}, []personalhttp.RequireOption{personalhttp.Complete()}, 403, personal.CodeProfileIncomplete},
+		{"incomplete, not demanded", personal.Profile{Missing: []string{"city"}}, nil, 200, ""},
+		{
+			"incomplete, and the e-mail is not verified", personal.Profile{Missing: []string{"city"}},
+			[]personalhttp.RequireOption{personalhttp.Complete(), personalhttp.VerifiedEmail()}, 403, personal.CodeEmailUnverified,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.condition, func(t *testing.T) {
+			p = tt.profile
+			s := guarded(t, ann, tt.options...)
+			r, _ := http.NewRequest("GET", s.URL, nil)
+			r.Header.Set("User-Id", "42")
+			r.Header.Set("User-Hash", hash)
+			res, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			body, _ := io.ReadAll(res.Body)
+			if res.StatusCode != tt.status || !strings.Contains(string(body), string(tt.code)) {
+				t.Errorf("got %d %s, want %d %s", res.StatusCode, body, tt.status, tt.code)
+			}
+		})
+	}
+}

@@ -192,7 +192,7 @@ func checkOptions(f personal.Field, _ kind) *SchemaError {
 	}
 	seen := make(map[string]bool, len(f.Options))
 	for _, o := range f.Options {
-		switch _, code := readText(o.Value); {
+		switch code := checkText(o.Value); {
 		case o.Value == "":
 			return invalid("options", "an option has no value")
 		case code != "":

@@ -22,31 +22,40 @@ type kind struct {
 	ranged  bool               // may have min and max
 	native  personal.InputKind // the JSON kind of its values, besides text
 	read    func(string) (any, personal.FieldErrorCode)
+	check   func(string) personal.FieldErrorCode // of values that are texts: what read returns, without reading; else nil
 }
 
 // kinds are the kinds of the types. That of an enum depends on its options too.
 var kinds = map[personal.FieldType]kind{
-	personal.TypeText:     {textual: true, read: readText},
-	personal.TypeLongText: {textual: true, read: readLongText},
+	personal.TypeText:     {textual: true, check: checkText},
+	personal.TypeLongText: {textual: true, check: checkLongText},
 	personal.TypeInteger:  {ranged: true, native: personal.InputNumber, read: readInteger},
 	personal.TypeNumber:   {ranged: true, native: personal.InputNumber, read: readNumber},
 	personal.TypeBoolean:  {native: personal.InputBoolean, read: readBoolean},
-	personal.TypeDate:     {read: readDate},
-	personal.TypeDateTime: {read: readDateTime},
+	personal.TypeDate:     {check: checkDate},
+	personal.TypeDateTime: {read: readDateTime, check: checkDateTime},
 	personal.TypeEnum:     {},
-	personal.TypeFile:     {textual: true, read: readFile},
-	personal.TypeLink:     {textual: true, read: readLink},
-	personal.TypeLinkSet:  {textual: true, list: true, read: readLink},
-	personal.TypeTags:     {textual: true, list: true, read: readText},
+	personal.TypeFile:     {textual: true, check: checkFile},
+	personal.TypeLink:     {textual: true, check: checkLink},
+	personal.TypeLinkSet:  {textual: true, list: true, check: checkLink},
+	personal.TypeTags:     {textual: true, list: true, check: checkText},
 }
 
 // kindOf returns the kind of a field, or false if its type is unknown.
 func kindOf(f personal.Field) (k kind, known bool) {
 	k, known = kinds[f.Type]
 	if f.Type == personal.TypeEnum {
-		k.read = func(s string) (any, personal.FieldErrorCode) {
+		k.check = func(s string) personal.FieldErrorCode {
 			if !slices.ContainsFunc(f.Options, func(o personal.Option) bool { return o.Value == s }) {
-				return nil, personal.FieldErrorNotInList
+				return personal.FieldErrorNotInList
+			}
+			return ""
+		}
+	}
+	if check := k.check; k.read == nil && check != nil { // the value is the text itself
+		k.read = func(s string) (any, personal.FieldErrorCode) {
+			if code := check(s); code != "" {
+				return nil, code
 			}
 			return s, ""
 		}
@@ -54,24 +63,24 @@ func kindOf(f personal.Field) (k kind, known bool) {
 	return k, known
 }
 
-// readRunes reads UTF-8 without the forbidden characters.
-func readRunes(s string, forbidden func(rune) bool) (any, personal.FieldErrorCode) {
+// checkRunes checks for UTF-8 without the forbidden characters.
+func checkRunes(s string, forbidden func(rune) bool) personal.FieldErrorCode {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, forbidden) {
-		return nil, personal.FieldErrorInvalidFormat
+		return personal.FieldErrorInvalidFormat
 	}
-	return s, ""
+	return ""
 }
 
-func readText(s string) (any, personal.FieldErrorCode) { return readRunes(s, unicode.IsControl) }
+func checkText(s string) personal.FieldErrorCode { return checkRunes(s, unicode.IsControl) }
 
-// readLongText reads a text of several lines.
-func readLongText(s string) (any, personal.FieldErrorCode) {
-	return readRunes(s, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r) })
+// checkLongText checks a text of several lines.
+func checkLongText(s string) personal.FieldErrorCode {
+	return checkRunes(s, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r) })
 }
 
-// readLink reads the id of an object of the CMS. Ids are opaque.
-func readLink(s string) (any, personal.FieldErrorCode) {
-	return readRunes(s, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) })
+// checkLink checks the id of an object of the CMS. Ids are opaque.
+func checkLink(s string) personal.FieldErrorCode {
+	return checkRunes(s, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) })
 }
 
 func readBoolean(s string) (any, personal.FieldErrorCode) {
@@ -84,11 +93,11 @@ func readBoolean(s string) (any, personal.FieldErrorCode) {
 	return nil, personal.FieldErrorInvalidType
 }
 
-func readDate(s string) (any, personal.FieldErrorCode) {
+func checkDate(s string) personal.FieldErrorCode {
 	if _, err := time.Parse(time.DateOnly, s); err != nil {
-		return nil, personal.FieldErrorInvalidFormat
+		return personal.FieldErrorInvalidFormat
 	}
-	return s, ""
+	return ""
 }
 
 // rfc3339 is stricter than time.Parse, which also admits one-digit hours, commas and
@@ -97,18 +106,27 @@ var rfc3339 = regexp.MustCompile(`\A[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]
 
 // readDateTime reads RFC 3339 and returns the time in UTC, to the nanosecond.
 func readDateTime(s string) (any, personal.FieldErrorCode) {
+	t, code := parseDateTime(s)
+	if code != "" {
+		return nil, code
+	}
+	return t.Format(time.RFC3339Nano), ""
+}
+
+func checkDateTime(s string) personal.FieldErrorCode {
+	_, code := parseDateTime(s)
+	return code
+}
+
+func parseDateTime(s string) (time.Time, personal.FieldErrorCode) {
 	if !rfc3339.MatchString(s) {
-		return nil, personal.FieldErrorInvalidFormat
+		return time.Time{}, personal.FieldErrorInvalidFormat
 	}
 	t, err := time.Parse(time.RFC3339, strings.ToUpper(s))
-	if err != nil {
-		return nil, personal.FieldErrorInvalidFormat
+	if t = t.UTC(); err != nil || t.Year() < 0 || t.Year() > 9999 { // RFC 3339 has years of four digits
+		return time.Time{}, personal.FieldErrorInvalidFormat
 	}
-	utc, err := t.UTC().MarshalText() // fails if the year in UTC does not have the four digits of RFC 3339
-	if err != nil {
-		return nil, personal.FieldErrorInvalidFormat
-	}
-	return string(utc), ""
+	return t, ""
 }
 
 // maxInteger is the largest integer that every JSON reader represents exactly: 2^53−1
@@ -163,14 +181,14 @@ func readNumber(s string) (any, personal.FieldErrorCode) {
 	return n, ""
 }
 
-// readFile reads an http or https URL, or a clean relative path. It rejects anything
+// checkFile checks for an http or https URL, or a clean relative path. It rejects anything
 // else that a browser or a file system could follow (other schemes, "//host", "..",
 // drives), because pages show the value as a link.
-func readFile(s string) (any, personal.FieldErrorCode) {
+func checkFile(s string) personal.FieldErrorCode {
 	if !isWebURL(s) && !isCleanPath(s) {
-		return nil, personal.FieldErrorInvalidFormat
+		return personal.FieldErrorInvalidFormat
 	}
-	return readRunes(s, func(r rune) bool { return unicode.IsControl(r) || r == '\\' })
+	return checkRunes(s, func(r rune) bool { return unicode.IsControl(r) || r == '\\' })
 }
 
 func isWebURL(s string) bool {

@@ -135,7 +135,7 @@ func ParseName(in personal.Input, errs *personal.FieldErrors) *string {
 	if in.IsZero() {
 		return nil
 	}
-	_, code := readText(in.Text)
+	code := checkText(in.Text)
 	switch {
 	case in.Kind != personal.InputText:
 		code = personal.FieldErrorInvalidType
@@ -204,7 +204,7 @@ func (f *field) readOne(text string) (any, personal.FieldErrorCode) {
 	case float64:
 		code = f.checkRange(v)
 	case string:
-		code = f.checkText(v)
+		code = f.checkRules(v)
 	}
 	if code != "" {
 		return nil, code
@@ -219,7 +219,7 @@ func (f *field) checkRange(n float64) personal.FieldErrorCode {
 	return ""
 }
 
-func (f *field) checkText(s string) personal.FieldErrorCode {
+func (f *field) checkRules(s string) personal.FieldErrorCode {
 	if limit := f.EffectiveMaxLength(); limit > 0 && utf8.RuneCountInString(s) > limit {
 		return personal.FieldErrorTooLong
 	}

@@ -73,6 +73,34 @@ func isFloat(literal string) bool { return strings.ContainsAny(literal, ".eE") }
 
 // DecodeValues decodes the result of [Values.Encode], or any other JSON object.
 func DecodeValues(data []byte) (Values, error) {
+	if string(data) == "{}" { // of most users, if the site needs no field
+		return Values{}, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var values map[string]any
+	err := d.Decode(&values)
+	if err == nil && len(bytes.TrimLeft(data[d.InputOffset():], " \t\r\n")) > 0 {
+		err = errors.New("data after the object")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decoding user fields: %w", err)
+	}
+	for name, v := range values {
+		value, ok := decoded(v)
+		if !ok {
+			return decodeRaw(data)
+		}
+		values[name] = value
+	}
+	if values == nil {
+		values = Values{}
+	}
+	return values, nil
+}
+
+// decodeRaw is DecodeValues for objects with values of no user field, and slower.
+func decodeRaw(data []byte) (Values, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {
 		return nil, fmt.Errorf("decoding user fields: %w", err)
@@ -93,19 +121,23 @@ func DecodeValue(raw json.RawMessage) any {
 	if err := d.Decode(&v); err != nil {
 		return raw
 	}
-	switch v := v.(type) {
-	case nil, bool, string:
-		return v
-	case json.Number:
-		if n, ok := decodeNumber(v); ok {
-			return n
-		}
-	case []any:
-		if list, ok := decodeList(v); ok {
-			return list
-		}
+	if value, ok := decoded(v); ok {
+		return value
 	}
 	return raw
+}
+
+// decoded returns the value of a user field that JSON was decoded to, or false.
+func decoded(v any) (any, bool) {
+	switch v := v.(type) {
+	case nil, bool, string:
+		return v, true
+	case json.Number:
+		return decodeNumber(v)
+	case []any:
+		return decodeList(v)
+	}
+	return nil, false
 }
 
 func decodeNumber(n json.Number) (any, bool) {
@@ -117,7 +149,7 @@ func decodeNumber(n json.Number) (any, bool) {
 	return f, err == nil
 }
 
-func decodeList(items []any) ([]string, bool) {
+func decodeList(items []any) (any, bool) {
 	list := make([]string, 0, len(items))
 	for _, item := range items {
 		text, ok := item.(string)

@@ -160,7 +160,7 @@ const (
 	secondLayout = "2006-01-02T15:04:05"
 )
 
-// timeControl returns the control of a time. What is no time stays as it was typed.
+// timeControl returns the control of a time. An invalid one stays as it was typed.
 func (p *Pages) timeControl(r *http.Request, name string, at time.Time, typed string) ui.Control {
 	c := ui.Control{Name: name, Type: "datetime-local", Label: p.site.Text(r, "events_"+name), Value: typed, Autocomplete: "off"}
 	if !at.IsZero() {

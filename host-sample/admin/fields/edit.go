@@ -72,20 +72,24 @@ func (p *Pages) saveField(w http.ResponseWriter, r *http.Request, posted ui.Post
 	} else {
 		fields = append(fields, f)
 	}
-	var err error
-	if do == "preview" {
+	notice, asked := "", false
+	source, err := encode(fields)
+	if err == nil {
 		_, err = userfields.Compile(fields)
-	} else {
-		_, err = p.Store.PutFields(fields, body.Revision)
+	}
+	if err == nil && do != "preview" {
+		notice, asked, err = p.put(w, r, fields, source, body.Revision)
 	}
 	switch {
+	case asked:
+		return err
 	case err != nil:
 		return p.refuseField(w, r, body, f, err)
 	case do == "preview":
 		body.Previews = p.previews(r, []personal.Field{f})
 		return p.renderField(w, r, http.StatusOK, body)
 	}
-	return p.saved(w, r, listPath+"#listed-"+f.Name, "fields_saved")
+	return p.saved(w, r, listPath+"#listed-"+f.Name, notice)
 }
 
 // refuseField shows the form again, with an error of the schema at its control.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync/atomic"
 
 	"github.com/cms-personal/personal/host-sample/admin"
 	"github.com/cms-personal/personal/host-sample/ui"
@@ -18,9 +19,11 @@ const listPath = "/admin/fields"
 
 // Pages are the pages of the user fields.
 type Pages struct {
-	Store *fieldstore.Store
+	Store          *fieldstore.Store
+	Administration Administration
 
-	site *admin.Site
+	site    *admin.Site
+	removed atomic.Pointer[removal]
 }
 
 // Register implements [admin.Section].
@@ -29,6 +32,9 @@ func (p *Pages) Register(s *admin.Site) {
 	s.Handle("GET "+listPath, func(w http.ResponseWriter, r *http.Request) error { return p.renderList(w, r, http.StatusOK, "") })
 	s.HandleForm("POST "+listPath+"/move", ui.ReadForm, p.move)
 	s.HandleForm("POST "+listPath+"/remove", ui.ReadForm, p.remove)
+	s.HandleForm("POST "+listPath+"/put-back", ui.ReadForm, p.putBack)
+	s.HandleForm("POST "+listPath+"/choose", ui.ReadLargeForm, p.choose)
+	s.Handle("GET "+listPath+"/fill", p.refreshProgress)
 	s.Handle("GET "+listPath+"/new", p.showField)
 	s.HandleForm("POST "+listPath+"/new", ui.ReadLargeForm, p.saveField)
 	s.Handle("GET "+listPath+"/edit/{name}", p.showField)
@@ -43,6 +49,8 @@ type listBody struct {
 	Revision string
 	Fields   []listedField
 	Previews []preview
+	Fill     admin.LivePart // of a fillView
+	Removed  *removal       // nil if there is nothing to put back
 }
 
 // listedField is a field in the list.
@@ -63,7 +71,13 @@ func (p *Pages) renderList(w http.ResponseWriter, r *http.Request, status int, m
 			First: i == 0, Last: i == len(schema.Fields)-1,
 		})
 	}
-	return p.site.Render(w, r, status, "fields", ui.Page{Notice: p.site.Notice(w, r, "fields_saved", "fields_removed"), Body: body})
+	fill := p.progress(r)
+	body.Fill = admin.NewLivePart(fill)
+	if last := p.removed.Load(); last != nil && last.revision == schema.Revision {
+		body.Removed = last
+	}
+	notice := p.site.Notice(w, r, noticeSaved, noticeFilling, noticeNotFilling, noticeUnchecked, "fields_removed", "fields_put_back")
+	return p.site.Render(w, r, status, "fields", ui.Page{Notice: notice, Live: fill.Refresh, Body: body})
 }
 
 func (p *Pages) schema() personal.Schema { return p.Store.Get().Schema }
@@ -90,8 +104,22 @@ func (p *Pages) move(w http.ResponseWriter, r *http.Request, posted ui.Posted) e
 
 // remove removes a field from the schema. The stored values stay in the database.
 func (p *Pages) remove(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
-	fields := slices.DeleteFunc(slices.Clone(p.schema().Fields), func(f personal.Field) bool { return f.Name == posted.Get("name") })
-	return p.replace(w, r, fields, posted, listPath, "fields_removed")
+	fields := slices.Clone(p.schema().Fields)
+	i := indexOf(fields, posted.Get("name"))
+	if i < 0 {
+		return p.site.PageError(r, http.StatusNotFound, "fields_unknown")
+	}
+	gone := &removal{Field: fields[i], at: i}
+	set, err := p.Store.PutFields(slices.Delete(fields, i, i+1), posted.Get("revision"))
+	switch {
+	case errors.Is(err, fieldstore.ErrChanged):
+		return p.renderList(w, r, http.StatusConflict, p.site.Text(r, "fields_changed"))
+	case err != nil:
+		return err
+	}
+	gone.revision = set.Schema.Revision
+	p.removed.Store(gone)
+	return p.saved(w, r, listPath, "fields_removed")
 }
 
 // replace saves a change of the list and redirects to path, or shows the list with
@@ -136,9 +164,16 @@ func (p *Pages) sourceForm(r *http.Request) ui.Form {
 }
 
 func (p *Pages) saveSource(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
-	_, err := p.Store.Put([]byte(posted.Get("source")), func(current string) bool { return current == posted.Get("revision") })
+	source, notice, asked := []byte(posted.Get("source")), "", false
+	_, schema, err := userfields.ParseJSON(source)
 	if err == nil {
-		return p.saved(w, r, listPath, "fields_saved")
+		notice, asked, err = p.put(w, r, schema.Fields(), source, posted.Get("revision"))
+	}
+	switch {
+	case asked:
+		return err
+	case err == nil:
+		return p.saved(w, r, listPath, notice)
 	}
 	form := p.sourceForm(r)
 	form.Fill(posted)

@@ -1,5 +1,5 @@
-// Package support has the admin page that says what stands between a user and their
-// account, with the one action that helps beside each reason.
+// Package support has the admin page that says why a user cannot sign in, with the one
+// action that helps beside each reason.
 package support
 
 import (

@@ -3,10 +3,10 @@ package users
 import (
 	"context"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 
+	"github.com/cms-personal/personal/host-sample/admin"
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -45,6 +45,8 @@ func (p *Pages) forUser(handle userHandler) handler {
 // userBody is the body of the page of one user.
 type userBody struct {
 	User        personal.UserRecord
+	Path        string // of the page
+	Why         string // URL that explains why they cannot sign in
 	Profile     ui.Form
 	Email       ui.Form
 	Recoverable bool // a recovery mail can be sent
@@ -57,7 +59,8 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, user personal.UserR
 
 // body returns the page of a user without the sessions.
 func (p *Pages) body(r *http.Request, user personal.UserRecord) *userBody {
-	return &userBody{User: user, Profile: p.profileForm(r, user), Email: p.emailForm(r, user), Recoverable: recoverable(user)}
+	why := admin.URL("/admin/support", "login", strconv.FormatInt(user.ID, 10))
+	return &userBody{User: user, Path: userURL(user.ID, ""), Why: why, Profile: p.profileForm(r, user), Email: p.emailForm(r, user), Recoverable: recoverable(user.User)}
 }
 
 func (p *Pages) render(w http.ResponseWriter, r *http.Request, status int, body *userBody) error {
@@ -65,9 +68,8 @@ func (p *Pages) render(w http.ResponseWriter, r *http.Request, status int, body 
 	if body.Sessions, err = p.Administration.UserSessions(r.Context(), body.User.ID); err != nil {
 		return p.pageError(r, err)
 	}
-	notice := p.site.Notice(w, r, "users_saved", "users_email_saved", "users_recovery_sent", "users_recovery_not_sent",
-		"users_disabled", "users_enabled", "users_sessions_ended", "users_two_factor_removed")
-	return p.site.Render(w, r, status, "user", ui.Page{Notice: notice, Body: body})
+	page := p.page(w, r, body, []string{"users_saved", "users_email_saved", "users_created", "users_invited"}, nil)
+	return p.site.Render(w, r, status, "user", page)
 }
 
 // refuse shows a form of the page again, as it was typed and with its errors.
@@ -93,18 +95,6 @@ func (p *Pages) done(w http.ResponseWriter, r *http.Request, notice string, id i
 func (p *Pages) logChange(r *http.Request, change string, id int64) {
 	p.site.Log.InfoContext(r.Context(), "user changed by an administrator", "change", change, "user_id", id,
 		"request_id", personal.CallFrom(r.Context()).RequestID)
-}
-
-// change returns the handler of a button without a form. It does not read the user:
-// disabling must not depend on readable user fields.
-func (p *Pages) change(notice string, call func(personal.Administration, context.Context, int64) error) handler {
-	return p.forID(func(w http.ResponseWriter, r *http.Request, id int64, _ ui.Posted) error {
-		if err := call(p.Administration, r.Context(), id); err != nil {
-			return p.pageError(r, err)
-		}
-		p.logChange(r, notice, id)
-		return p.done(w, r, notice, id)
-	})
 }
 
 // profileForm is the form of the name and of all user fields: administrators may
@@ -180,25 +170,6 @@ func (p *Pages) saveEmail(w http.ResponseWriter, r *http.Request, user personal.
 	return p.done(w, r, "users_email_saved", user.ID)
 }
 
-// sendRecovery requests a recovery as the user would, so that no administrator ever
-// knows a password. It leaves out the administrator's address: the plugin would
-// count it against the rate limit and record it as the user's.
-func (p *Pages) sendRecovery(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
-	if !recoverable(user) { // they were when the page was shown
-		return p.done(w, r, "users_recovery_not_sent", user.ID)
-	}
-	call := personal.CallFrom(r.Context())
-	call.Address = netip.Addr{}
-	if err := p.Recovery.Recover(personal.WithCall(r.Context(), call), personal.RecoverRequest{Email: user.Email}); err != nil {
-		return p.pageError(r, err)
-	}
-	p.logChange(r, "users_recovery_sent", user.ID)
-	return p.done(w, r, "users_recovery_sent", user.ID)
-}
-
-// recoverable reports whether a recovery mail can be sent to a user.
-func recoverable(user personal.UserRecord) bool { return user.Email != "" && !user.Disabled }
-
 // confirmRemoval asks before the second factor is removed: the person who requests that
 // may be a thief who has the password.
 func (p *Pages) confirmRemoval(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
@@ -231,9 +202,9 @@ func (p *Pages) delete(w http.ResponseWriter, r *http.Request, user personal.Use
 		form.Refuse(p.site.Text(r, "users_not_deleted"), map[string]string{"login": p.site.Text(r, "users_other_login")})
 		return p.site.Render(w, r, http.StatusUnprocessableEntity, "userdelete", ui.Page{Body: confirmationBody{User: user, Form: form}})
 	}
-	if err := p.Administration.DeleteUser(r.Context(), user.ID); err != nil {
-		return p.pageError(r, err)
+	o := p.act(r, actions()["delete"], listPath, []int64{user.ID})
+	if len(o.failed) > 0 {
+		return p.pageError(r, o.failed[0].err)
 	}
-	p.logChange(r, "users_deleted", user.ID)
-	return p.site.Redirect(w, r, listPath, "users_deleted")
+	return p.site.Redirect(w, r, o.back, outcomeNotice)
 }

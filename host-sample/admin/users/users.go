@@ -1,11 +1,13 @@
-// Package users has the admin pages of users: the list with its search, and the
-// page of one user.
+// Package users has the admin pages of users: the list with its search and with actions
+// for several users, the page of a new user, and the page of one user.
 package users
 
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/host-sample/admin"
@@ -42,16 +44,22 @@ type Recovery interface {
 func (p *Pages) Register(s *admin.Site) {
 	p.site = s
 	s.Handle("GET "+listPath, p.list)
+	s.Handle("GET "+listPath+"/new", p.showNew)
+	s.HandleForm("POST "+listPath+"/new", ui.ReadLargeForm, p.create)
+	s.HandleForm("POST "+listPath+"/selected", ui.ReadForm, p.changeSelected)
+	s.HandleForm("POST "+listPath+"/undo", ui.ReadForm, p.undo)
+	s.Handle("GET "+listPath+"/delete", p.confirmSelectedDeletion)
+	s.HandleForm("POST "+listPath+"/delete", ui.ReadForm, p.deleteSelected)
 	const user = listPath + "/{id}"
 	for pattern, handle := range map[string]handler{
 		"GET " + user:                  p.forUser(p.show),
 		"GET " + user + "/delete":      p.forUser(p.confirmDeletion),
 		"GET " + user + "/two-factor":  p.forUser(p.confirmRemoval),
-		"POST " + user + "/disable":    p.change("users_disabled", personal.Administration.DisableUser),
-		"POST " + user + "/enable":     p.change("users_enabled", personal.Administration.EnableUser),
-		"POST " + user + "/recovery":   p.forUser(p.sendRecovery),
-		"POST " + user + "/sessions":   p.change("users_sessions_ended", personal.Administration.RevokeUserSessions),
-		"POST " + user + "/two-factor": p.change("users_two_factor_removed", personal.Administration.RemoveTwoFactor),
+		"POST " + user + "/disable":    p.change("disable"),
+		"POST " + user + "/enable":     p.change("enable"),
+		"POST " + user + "/recovery":   p.change("recovery"),
+		"POST " + user + "/sessions":   p.change("sign_out"),
+		"POST " + user + "/two-factor": p.change("two_factor"),
 	} {
 		s.Handle(pattern, func(w http.ResponseWriter, r *http.Request) error { return handle(w, r, ui.Posted{}) })
 	}
@@ -62,19 +70,25 @@ func (p *Pages) Register(s *admin.Site) {
 
 // listBody is the body of the list page.
 type listBody struct {
-	Form   ui.Form // of the search
-	Users  []personal.User
-	Newest string // URL of the first page; empty on that page
-	Older  string // URL of the next page; empty on the last one
+	Form    ui.Form // of the search
+	Search  personal.FindUsersRequest
+	Inputs  []ui.Hidden // the search, in the form of the selected users
+	Choices []ui.Choice // what can be done to them
+	Users   []personal.User
+	Newest  string // URL of the first page; empty on that page
+	Older   string // URL of the next page; empty on the last one
+	New     string // URL that adds a user with the searched login
+	Why     string // URL that explains why the searched user cannot sign in
 }
 
 func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	query := r.URL.Query()
-	after, _ := strconv.ParseInt(query.Get("after"), 10, 64) // 0, the first page, if it is not a number
-	request := personal.FindUsersRequest{Search: query.Get("search"), State: personal.UserState(query.Get("state")), After: max(0, after), Limit: pageSize}
-	body := listBody{Form: ui.Form{Controls: p.searchControls(r, request)}}
+	request := searchOf(r.URL.Query().Get)
+	body := listBody{
+		Form: ui.Form{Controls: p.searchControls(r, request)}, Search: request, Inputs: searchInputs(request), Choices: p.choices(r),
+		New: admin.URL(listPath+"/new", "login", request.Search), Why: admin.URL("/admin/support", "login", request.Search),
+	}
 	page, err := p.Administration.FindUsers(ctx, request)
 	status := http.StatusOK
 	switch personal.CodeOf(err) {
@@ -85,16 +99,48 @@ func (p *Pages) list(w http.ResponseWriter, r *http.Request) error {
 		return p.pageError(r.WithContext(ctx), err)
 	}
 	body.Users = page.Users
-	pageURL := func(after string) string {
-		return admin.URL(listPath, "search", request.Search, "state", string(request.State), "after", after)
+	at := func(after int64) string {
+		other := request
+		other.After = after
+		return listURL(other)
 	}
-	if after > 0 {
-		body.Newest = pageURL("")
+	if request.After > 0 {
+		body.Newest = at(0)
 	}
 	if page.Next != 0 {
-		body.Older = pageURL(strconv.FormatInt(page.Next, 10))
+		body.Older = at(page.Next)
 	}
-	return p.site.Render(w, r, status, "users", ui.Page{Notice: p.site.Notice(w, r, "users_deleted"), Body: body})
+	return p.site.Render(w, r, status, "users", p.page(w, r, body, nil, []string{"users_none_selected", "users_undo_late"}))
+}
+
+// searchOf returns the search of a page's URL or of a form.
+func searchOf(get func(name string) string) personal.FindUsersRequest {
+	after, _ := strconv.ParseInt(get("after"), 10, 64) // 0, the first page, if it is not a number
+	return personal.FindUsersRequest{Search: get("search"), State: personal.UserState(get("state")), After: max(0, after), Limit: pageSize}
+}
+
+// searchInputs are the parameters that [searchOf] reads, without those that are empty.
+func searchInputs(search personal.FindUsersRequest) []ui.Hidden {
+	after := ""
+	if search.After > 0 {
+		after = strconv.FormatInt(search.After, 10)
+	}
+	inputs := []ui.Hidden{{Name: "search", Value: search.Search}, {Name: "state", Value: string(search.State)}, {Name: "after", Value: after}}
+	return slices.DeleteFunc(inputs, func(h ui.Hidden) bool { return h.Value == "" })
+}
+
+// listURL returns the URL of a page of the list.
+func listURL(search personal.FindUsersRequest) string {
+	return strings.TrimSuffix(listPath+"?"+selection(search, nil).Encode(), "?")
+}
+
+// choices are the actions for selected users.
+func (p *Pages) choices(r *http.Request) []ui.Choice {
+	choices := []ui.Choice{{Label: p.site.Text(r, "users_choose")}}
+	for _, name := range []string{"disable", "enable", "sign_out", "recovery", "delete"} {
+		choices = append(choices, ui.Choice{Value: name, Label: p.site.Text(r, "users_do_"+name)})
+	}
+	return choices
 }
 
 func (p *Pages) searchControls(r *http.Request, request personal.FindUsersRequest) []ui.Control {

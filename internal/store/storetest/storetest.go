@@ -46,6 +46,7 @@ func Run(t *testing.T, open Open) {
 		{"jobs", jobCases},
 		{"exports", exportCases},
 		{"explanations", explainCases},
+		{"user fields", fieldsCases},
 		{"transfer", transferCases},
 		{"pruning", pruneCases},
 		{"races", raceCases},

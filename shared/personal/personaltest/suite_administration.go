@@ -47,6 +47,7 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 		"explanation names what an action then ends":               testExplain,
 		"invalid explanation reports all field errors":             testInvalidExplain,
 		"limits are lifted with an event":                          testLiftLimits,
+		"user fields are rehearsed, missed and filled in":          testMissingFields,
 		"unknown id is not found":                                  testUnknownUser,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })

@@ -2,12 +2,14 @@ package testkit
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -39,8 +41,9 @@ func SQLite(t testing.TB) string {
 // server is the one that PostgresVariable names, or one that the test binary starts at the
 // first call. If that is impossible, the test fails; it is never skipped.
 //
-// The databases are called personal_test_N and used again by later tests, of this and of
-// other processes, because PostgreSQL takes long to create and to drop one.
+// The databases are called personal_test_N_… and used again by later tests, of this and of
+// other processes, because PostgreSQL takes long to create and to drop one. Each test gets
+// another name, so that no process that an earlier test has left behind reaches the database.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	server, err := testServer()
@@ -80,38 +83,44 @@ func takeDatabase(server string) (_ *testDatabase, err error) {
 			err = errors.Join(err, d.release())
 		}
 	}()
-	if d.pools, err = openServer(server); err != nil {
+	u, err := url.Parse(server)
+	if err != nil {
+		return nil, errors.New("the URL in " + PostgresVariable + " is invalid")
+	}
+	u.Path = "/postgres" // advisory locks are those of a database: all runs must use the same one
+	if d.pools, err = openServer(u.String()); err != nil {
 		return nil, err
 	}
 	if d.holder, err = d.pools.Write.Conn(ctx); err != nil {
 		return nil, err
 	}
 	var number int
-	// The order of a recursive query is that of its steps, and LIMIT ends it early.
 	err = d.holder.QueryRowContext(ctx, `WITH RECURSIVE n AS (SELECT 1 AS i, pg_try_advisory_lock($1, 1) AS taken
 		UNION ALL SELECT i + 1, pg_try_advisory_lock($1, i + 1) FROM n WHERE NOT taken AND i < $2)
 		SELECT i FROM n WHERE taken`, lockSpace, maxDatabases).Scan(&number)
 	if err != nil {
 		return nil, fmt.Errorf("taking a database: %w", err)
 	}
-	name := fmt.Sprintf("personal_test_%d", number)
-	u, err := url.Parse(server)
-	if err != nil {
-		return nil, errors.New("the URL in " + PostgresVariable + " is invalid")
-	}
+	prefix := fmt.Sprintf("personal_test_%d_", number)
+	name := prefix + strings.ToLower(rand.Text())
 	u.Path = "/" + name
 	d.url = u.String()
-	var exists bool
-	if err := d.holder.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM pg_database WHERE datname = $1)", name).Scan(&exists); err != nil {
-		return nil, err
-	}
-	if !exists {
+	var before string
+	err = d.holder.QueryRowContext(ctx, "SELECT datname FROM pg_database WHERE starts_with(datname, $1)", prefix).Scan(&before)
+	if errors.Is(err, sql.ErrNoRows) {
 		_, err = d.holder.ExecContext(ctx, "CREATE DATABASE "+name)
 		return d, err
 	}
-	// A connection that a test has left open would keep its locks.
-	if _, err := d.holder.ExecContext(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name); err != nil {
+	if err != nil {
 		return nil, err
+	}
+	_, err = d.holder.ExecContext(ctx,
+		"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'", before)
+	if err == nil {
+		_, err = d.holder.ExecContext(ctx, "ALTER DATABASE "+before+" RENAME TO "+name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("taking the database %s: %w", before, err)
 	}
 	return d, administer(d.url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 }

@@ -120,7 +120,10 @@ func (a *adminAPI) putFields(w http.ResponseWriter, r *http.Request) {
 	if choice == violationsDefault {
 		if err := a.users.FillFields(ctx, set.Schema.Revision); err != nil {
 			a.log.WarnContext(ctx, "the filling of user fields did not start", "error", err)
-			writeJSON(w, http.StatusServiceUnavailable, adminError{Error: "the user fields are saved, but the filling did not start: repeat the request"})
+			w.Header().Set("ETag", etag(set.Schema.Revision)) // for the If-Match of the repetition
+			writeJSON(w, http.StatusServiceUnavailable, adminError{
+				Error: "the user fields are saved, but the filling did not start: repeat the request; its If-Match, if any, is the new ETag",
+			})
 			return
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/host-sample/admin"
@@ -138,8 +137,7 @@ func (p *Pages) choose(w http.ResponseWriter, r *http.Request, posted ui.Posted)
 	if choice != choiceAsk && choice != choiceDefault {
 		return &admin.PageError{Status: http.StatusBadRequest}
 	}
-	source := strings.ReplaceAll(posted.Get("source"), "\r\n", "\n") // as it was before the browser sent it
-	set, err := p.Store.Put([]byte(source), func(current string) bool { return current == posted.Get("revision") })
+	set, err := p.Store.Put([]byte(posted.Get("source")), func(current string) bool { return current == posted.Get("revision") })
 	var invalid *userfields.SchemaError
 	switch {
 	case errors.Is(err, fieldstore.ErrChanged):

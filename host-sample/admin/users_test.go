@@ -111,7 +111,7 @@ func TestUser_PageShowsAllData(t *testing.T) {
 	page := openUsers(t, p).page(t, "/admin/users/42")
 	wantAll(t, page,
 		"anna@example.com", "192.0.2.7", `name="customer_number" type="text" value="K-1"`, `id="field-internal_note"`, "\na\nb</textarea>",
-		`<option value="kazan" selected>`, `href="/admin/users/42/events"`, `href="/admin/support?login=42"`, `action="/admin/users/42/disable"`, `name="newsletter" type="checkbox" value="true" checked`)
+		`<option value="kazan" selected>`, `href="/admin/users/42/events"`, `href="/admin/support?login=anna"`, `action="/admin/users/42/disable"`, `name="newsletter" type="checkbox" value="true" checked`)
 	wantNone(t, page, "/enable")
 	wantNoMarkup(t, page)
 }

@@ -59,7 +59,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, user personal.UserR
 
 // body returns the page of a user without the sessions.
 func (p *Pages) body(r *http.Request, user personal.UserRecord) *userBody {
-	why := admin.URL("/admin/support", "login", strconv.FormatInt(user.ID, 10))
+	why := admin.URL("/admin/support", "login", user.Login)
 	return &userBody{User: user, Path: userURL(user.ID, ""), Why: why, Profile: p.profileForm(r, user), Email: p.emailForm(r, user), Recoverable: recoverable(user.User)}
 }
 

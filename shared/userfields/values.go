@@ -79,12 +79,8 @@ func DecodeValues(data []byte) (Values, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var values map[string]any
-	err := d.Decode(&values)
-	if err == nil && len(bytes.TrimLeft(data[d.InputOffset():], " \t\r\n")) > 0 {
-		err = errors.New("data after the object")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("decoding user fields: %w", err)
+	if d.Decode(&values) != nil || d.InputOffset() != int64(len(data)) {
+		return decodeRaw(data) // which says what is wrong, with no error of a stream: that means a lost connection
 	}
 	for name, v := range values {
 		value, ok := decoded(v)
@@ -99,7 +95,8 @@ func DecodeValues(data []byte) (Values, error) {
 	return values, nil
 }
 
-// decodeRaw is DecodeValues for objects with values of no user field, and slower.
+// decodeRaw is DecodeValues for objects with values of no user field and for invalid JSON,
+// and slower.
 func decodeRaw(data []byte) (Values, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(data, &object); err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -41,9 +40,9 @@ type Admission struct {
 	// end of its context keeps its place until it returns.
 	Judge func(ctx context.Context, r AdmissionRequest) error
 
-	// Concurrent is the maximum number of judgements at once, of each wrapped service; 64
-	// if it is 0 or less. Further requests wait for a free place. Operations that are not
-	// judged never wait.
+	// Concurrent is the maximum number of judgements of one operation at once, of each
+	// wrapped service; 64 if it is 0 or less. Further requests of that operation wait for a
+	// free place. Other operations do not.
 	Concurrent int
 }
 
@@ -66,8 +65,8 @@ type AdmissionRequest struct {
 	Operation AdmissionOperation
 	Login     string // a login; for authorize a login or an e-mail address
 	Email     string // for email the new address
-	// Fields are those of a registration: "name" and the parameters that may be user
-	// fields. Parameters named like a secret are left out.
+	// Fields are those of a registration: "name" and the user fields that users can see.
+	// Other parameters, which the module refuses, are left out.
 	Fields map[string]Input
 }
 
@@ -83,7 +82,9 @@ type transientKey struct{}
 // service in process: personalhttp does the same with those of a request. They reach the
 // Judge and no further.
 func WithTransient(ctx context.Context, parameters map[string]string) context.Context {
-	return context.WithValue(ctx, transientKey{}, maps.Clone(parameters))
+	sent := maps.Clone(parameters)
+	maps.DeleteFunc(sent, func(_, text string) bool { return text == "" })
+	return context.WithValue(ctx, transientKey{}, sent)
 }
 
 // TransientFrom returns a copy of the transient parameters that ctx carries. A parameter
@@ -109,7 +110,10 @@ func (a *Admission) Wrap(s Service) Service {
 	if concurrent <= 0 {
 		concurrent = defaultConcurrent
 	}
-	judged := &admitted{Service: s, judge: a.Judge, places: make(chan struct{}, concurrent)}
+	judged := &admitted{Service: s, judge: a.Judge, places: map[AdmissionOperation]chan struct{}{}}
+	for _, operation := range []AdmissionOperation{AdmitRegister, AdmitAuthorize, AdmitRecover, AdmitEmail, AdmitEmailResend} {
+		judged.places[operation] = make(chan struct{}, concurrent)
+	}
 	if v, ok := s.(verifier); ok {
 		return &admittedVerifier{judged, v}
 	}
@@ -130,14 +134,14 @@ type admittedVerifier struct {
 type admitted struct {
 	Service
 	judge  func(context.Context, AdmissionRequest) error
-	places chan struct{} // has an element for each judgement under way
+	places map[AdmissionOperation]chan struct{} // with an element for each judgement under way
 }
 
 // Register implements [Service].
 func (a *admitted) Register(ctx context.Context, r RegisterRequest) (SignedIn, error) {
-	err := a.checkRepeated(ctx, r.Fields)
+	fields, err := a.judgedFields(ctx, r.Fields)
 	if err == nil {
-		ctx, err = a.admit(ctx, AdmissionRequest{Operation: AdmitRegister, Login: r.Login, Email: r.Email, Fields: judgedFields(r.Fields)})
+		ctx, err = a.admit(ctx, AdmissionRequest{Operation: AdmitRegister, Login: r.Login, Email: r.Email, Fields: fields})
 	}
 	if err != nil {
 		return SignedIn{}, err
@@ -181,54 +185,36 @@ func (a *admitted) ResendVerification(ctx context.Context, r ResendVerificationR
 	return a.Service.ResendVerification(ctx, r)
 }
 
-// checkRepeated returns the error of a form that repeats a parameter which is not a list.
-// The module finds that as well, but only after the admission, and malformed_request comes
-// before it. Forms seldom repeat names, so the schema is seldom asked for.
-func (a *admitted) checkRepeated(ctx context.Context, fields map[string]Input) error {
-	var repeated []string
-	for name, in := range fields {
-		if in.Kind == InputRepeated {
-			repeated = append(repeated, name)
-		}
+// judgedFields returns a deep copy of what a Judge may see of a registration: it may keep
+// it after its call. It also returns the error of a form that repeats a parameter which is
+// not a list. The module finds that as well, but only after the admission, and
+// malformed_request comes before it.
+func (a *admitted) judgedFields(ctx context.Context, sent map[string]Input) (map[string]Input, error) {
+	limited, cancel := context.WithTimeout(ctx, MaxJudgement)
+	defer cancel()
+	schema, err := a.Service.Fields(limited)
+	if err != nil && CodeOf(err) != CodeNotFound { // a module without this operation has no user fields
+		return nil, err
 	}
-	if repeated == nil {
-		return nil
-	}
-	schema, err := a.Service.Fields(ctx)
-	if err != nil {
-		return err
-	}
-	for _, name := range repeated {
-		isScalar := func(f Field) bool { return f.Name == name && f.MaxItems() == 0 }
-		if slices.Contains(scalarNames, name) || slices.ContainsFunc(schema, isScalar) {
-			return NewError(CodeMalformedRequest, errors.New("a parameter that is not a list was repeated"))
-		}
-	}
-	return nil
-}
-
-// scalarNames are the parameters that are never lists but may be among the fields of a
-// registration, and secretNames those that a Judge must not see.
-var (
-	scalarNames = []string{"name", "token", "old_password", "all", "id"}
-	secretNames = []string{"password", "confirm_password", "old_password", "token", "code", "user_id", "user_hash"}
-)
-
-// fieldName is the form of a user field's name. Other names, such as newPassword, are those
-// of parameters that the module refuses.
-var fieldName = regexp.MustCompile(`\A[a-z][a-z0-9]*(_[a-z0-9]+)*\z`)
-
-// judgedFields returns a deep copy of what a Judge may see: it may keep it after its call.
-func judgedFields(fields map[string]Input) map[string]Input {
-	seen := make(map[string]Input, len(fields))
-	for name, in := range fields {
-		if fieldName.MatchString(name) && !slices.Contains(secretNames, name) {
+	seen, lists := map[string]Input{}, map[string]bool{}
+	for _, f := range append([]Field{{Name: "name"}}, schema...) {
+		lists[f.Name] = f.MaxItems() > 0
+		if in, ok := sent[f.Name]; ok {
 			in.List = slices.Clone(in.List)
-			seen[name] = in
+			seen[f.Name] = in
 		}
 	}
-	return seen
+	for name, in := range sent {
+		list, known := lists[name]
+		if in.Kind == InputRepeated && (known && !list || slices.Contains(scalarNames, name)) {
+			return nil, NewError(CodeMalformedRequest, errors.New("a parameter that is not a list was repeated"))
+		}
+	}
+	return seen, nil
 }
+
+// scalarNames are the parameters of other operations, which are never lists.
+var scalarNames = []string{"token", "old_password", "all", "id"}
 
 // admit waits for a verdict. If that is nil, it returns the context for the module, which
 // has no transient parameters. The Judge runs in a goroutine of its own, which gives its
@@ -236,10 +222,11 @@ func judgedFields(fields map[string]Input) map[string]Input {
 func (a *admitted) admit(ctx context.Context, r AdmissionRequest) (context.Context, error) {
 	limited, cancel := context.WithTimeout(ctx, MaxJudgement)
 	defer cancel()
+	places := a.places[r.Operation]
 	select {
-	case a.places <- struct{}{}:
+	case places <- struct{}{}:
 	case <-limited.Done():
-		return nil, noVerdict(ctx, fmt.Sprintf("all %d places for judgements were taken for %s", cap(a.places), MaxJudgement))
+		return nil, noVerdict(ctx, fmt.Sprintf("all %d places for judgements were taken for %s", cap(places), MaxJudgement))
 	}
 	verdict := make(chan error, 1)
 	go func() {
@@ -248,7 +235,7 @@ func (a *admitted) admit(ctx context.Context, r AdmissionRequest) (context.Conte
 			if v := recover(); v != nil {
 				err = undecided(&judgePanic{value: v, stack: debug.Stack()})
 			}
-			<-a.places
+			<-places
 			verdict <- err
 		}()
 		err = verdictOf(a.judge(limited, r))

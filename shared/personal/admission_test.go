@@ -68,7 +68,7 @@ var operations = map[personal.AdmissionOperation]func(context.Context, personal.
 			Fields: map[string]personal.Input{
 				"name": personal.Text("Anna"), "city": personal.Text("Kazan"), "tags": {Kind: personal.InputList, List: []string{"a", "b"}},
 				"token": personal.Text(secret), "old_password": personal.Text(secret), "code": personal.Text(secret),
-				"user_id": personal.Text(secret), "user_hash": personal.Text(secret), "newPassword": personal.Text(secret), "PASSWORD": personal.Text(secret),
+				"user_id": personal.Text(secret), "user_hash": personal.Text(secret), "new_password": personal.Text(secret), "csrf_token": personal.Text(secret), "newPassword": personal.Text(secret), "PASSWORD": personal.Text(secret),
 			},
 		})
 		return err
@@ -365,6 +365,34 @@ func TestAdmission_ConcurrentBoundsJudgements(t *testing.T) {
 		}
 		time.Sleep(personal.MaxJudgement) // a bubble ends with all of its goroutines
 	})
+}
+
+func TestAdmission_HangingOperationLeavesOthersTheirPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModule()
+		s := wrap(m, func(ctx context.Context, r personal.AdmissionRequest) error {
+			if r.Operation == personal.AdmitRegister {
+				<-ctx.Done()
+			}
+			return nil
+		})
+		for range 10 {
+			go func() { _ = register(t.Context(), s) }()
+		}
+		synctest.Wait()
+		began := time.Now()
+		if err := s.Recover(t.Context(), personal.RecoverRequest{}); err != nil || time.Since(began) != 0 {
+			t.Errorf("got %v after %s while registrations hang, want nil at once", err, time.Since(began))
+		}
+		time.Sleep(2 * personal.MaxJudgement)
+	})
+}
+
+func TestTransient_EmptyTextIsMissing(t *testing.T) {
+	got := personal.TransientFrom(personal.WithTransient(t.Context(), map[string]string{"invite": "", "captcha": "T1"}))
+	if diff := cmp.Diff(map[string]string{"captcha": "T1"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 func TestAdmission_JudgesContextEndsInTime(t *testing.T) {

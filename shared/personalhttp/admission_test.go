@@ -178,7 +178,9 @@ func TestTransient_OtherOperationsIgnoreIt(t *testing.T) {
 		return personal.Profile{}, nil
 	}}
 	s := newSite(t, service, personalhttp.Options{Transient: []string{"captcha"}})
-	s.do("POST", prefix+"profile/", form, "captcha=T1&city=Kazan").want(t, 200, "")
+	for _, captcha := range []string{"captcha=T1", "captcha[]=T1", "captcha=T1&captcha=T2"} {
+		s.do("POST", prefix+"profile/", form, captcha+"&city=Kazan").want(t, 200, "")
+	}
 }
 
 func TestNew_RefusesTransientNames(t *testing.T) {

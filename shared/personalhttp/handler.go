@@ -169,12 +169,15 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, route *route) (
 	}
 	release()
 	transient, err := params.takeTexts(h.options.Transient)
+	if !slices.Contains(admitted, route.name) { // other operations ignore them
+		transient, err = nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.options.Timeout)
 	defer cancel()
-	if len(transient) > 0 && slices.Contains(admitted, route.name) {
+	if len(transient) > 0 {
 		ctx = personal.WithTransient(ctx, transient)
 	}
 	credentials, _ := FromHeaders(r) // the service rejects the zero pair, after other checks

@@ -83,6 +83,9 @@ func TestInvites_BelongToOneEmail(t *testing.T) {
 	want(t, "no invite", judge("", "anna@example.com"), personal.CodeValidationFailed, "invite=required")
 	want(t, "an unknown invite", judge("third", "anna@example.com"), personal.CodeRefused, "")
 	want(t, "no e-mail", judge("first", ""), personal.CodeValidationFailed, "email=invalid_format")
+	for _, refused := range []string{"anna@example.com ", "<anna@example.com>", "Anna <anna@example.com>", "anna@example.com (home)", "anna@gmail"} {
+		want(t, refused, judge("first", refused), personal.CodeValidationFailed, "email=invalid_format")
+	}
 	want(t, "an invite", judge("first", "anna@example.com"), "", "")
 	want(t, "another attempt", judge("first", "Anna@Example.com"), "", "")
 	want(t, "another e-mail", judge("first", "boris@example.com"), personal.CodeRefused, "")

@@ -10,7 +10,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// CreateInvites makes the table of invites. To invite a user, insert a random code.
+// CreateInvites makes the table of invites. To invite a user, insert crypto/rand.Text().
 const CreateInvites = `CREATE TABLE invites (code TEXT PRIMARY KEY, email TEXT, taken BIGINT)`
 
 // Invites lets in only those who register with an invite code, the parameter invite.
@@ -22,7 +22,7 @@ const takeInvite = `UPDATE invites SET email = ?, taken = COALESCE(taken, ?)
 
 // Judge takes the invite before the module registers the user. If the module then refuses
 // the registration, because of a weak password for example, the user can try again with the
-// same e-mail. E-mails are unique, so there is one account for each invite.
+// same e-mail.
 func (i *Invites) Judge(ctx context.Context, r personal.AdmissionRequest) error {
 	if r.Operation != personal.AdmitRegister {
 		return nil
@@ -31,7 +31,7 @@ func (i *Invites) Judge(ctx context.Context, r personal.AdmissionRequest) error 
 	if code == "" {
 		return personal.FieldErrors{"invite": personal.FieldErrorRequired}.Err()
 	}
-	if _, err := mail.ParseAddress(r.Email); err != nil { // it must not take the invite
+	if !plain(r.Email) { // the module refuses it, so it must not take the invite
 		return personal.FieldErrors{"email": personal.FieldErrorInvalidFormat}.Err()
 	}
 	email, now := strings.ToLower(r.Email), time.Now()
@@ -49,4 +49,12 @@ func (i *Invites) Judge(ctx context.Context, r personal.AdmissionRequest) error 
 		})
 	}
 	return nil
+}
+
+// plain reports whether a text is an e-mail address without a name, spaces or comments,
+// with a domain of two parts at least.
+func plain(email string) bool {
+	address, err := mail.ParseAddress(email)
+	_, domain, _ := strings.Cut(email, "@")
+	return err == nil && address.Address == email && strings.Contains(domain, ".")
 }

@@ -436,13 +436,6 @@ var situations = map[string]struct {
 		}
 		return personal.Verdict{Reason: personal.ReasonUnverified, Action: personal.ActionVerify, Until: until}
 	}, setsEmail(another)},
-	"a mail was sent a moment ago": {func(t *testing.T, s *stuck) personal.Verdict {
-		s.joins(t)
-		s.recoverNow(t, personal.RecoverRequest{Login: s.login})
-		until := s.clock.Now().Add(time.Minute)
-		s.clock.Advance(time.Second)
-		return personal.Verdict{Reason: personal.ReasonMailLimit, Kind: "recovery", Until: until}
-	}, waits},
 	"too many mails": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.joins(t)
 		until := s.clock.Now().Add(time.Hour)
@@ -568,9 +561,19 @@ func TestExplain_LastingReasonsComeFirstThenLimitsThenMailsThenHints(t *testing.
 	must(t, s.service.DisableUser(t.Context(), s.id))
 	want := []personal.Reason{
 		personal.ReasonDisabled, personal.ReasonLimit, personal.ReasonTwoFactor,
-		personal.ReasonMailRefused, personal.ReasonMailLimit, personal.ReasonFailed,
+		personal.ReasonMailRefused, personal.ReasonFailed,
 	}
 	if diff := cmp.Diff(want, reasons(s.explain(t))); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+}
+
+func TestExplain_MailOfTheLastMinuteIsNoReason(t *testing.T) {
+	s := stuckUser(t, testkit.SQLite(t))
+	s.joins(t)
+	s.recoverNow(t, personal.RecoverRequest{Login: s.login})
+	s.clock.Advance(time.Second)
+	if diff := cmp.Diff([]personal.Reason{personal.ReasonNothing}, reasons(s.explain(t))); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
 	}
 }

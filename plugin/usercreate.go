@@ -72,6 +72,9 @@ func flagErrors(err error) error {
 		if !ok {
 			problem = string(e.FieldErrors[name])
 		}
+		if name == "locale" {
+			problem = "it is not a language tag, such as en or ru"
+		}
 		if name != "login" {
 			name = "--" + name
 		}

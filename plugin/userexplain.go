@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
@@ -118,7 +120,7 @@ func sentence(v personal.Verdict) string {
 
 // helps says how to do an action that was found with some addresses; "" if there is none.
 func helps(a personal.Action, login string, addresses []netip.Addr) string {
-	command := func(verb string) string { return fmt.Sprintf("personal user %s %q", verb, login) }
+	command := func(verb string) string { return "personal user " + verb + " " + shellWord(login) }
 	switch a {
 	case personal.ActionCreate:
 		return command("create") + " --email ADDRESS --invite"
@@ -142,4 +144,15 @@ func helps(a personal.Action, login string, addresses []netip.Addr) string {
 		return "The operator of the site must correct its configuration: docs/two-factor.md"
 	}
 	return string(a)
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9._@+][A-Za-z0-9._@+-]*$`)
+
+// shellWord quotes a text for a POSIX shell if it needs that: administrators paste the
+// commands, and visitors choose their logins.
+func shellWord(text string) string {
+	if plainWord.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -307,6 +307,17 @@ func TestUser_CommandsRefuseWhatCannotBe(t *testing.T) {
 	}
 }
 
+// Visitors choose their logins, and administrators paste the commands that explain prints.
+func TestShellWord_HoldsNoCommand(t *testing.T) {
+	for text, want := range map[string]string{
+		"anna": "anna", "anna+1@example.com": "anna+1@example.com", "$(id)": "'$(id)'", "`id`": "'`id`'", "a b": "'a b'", "it's": `'it'\''s'`, "-x": "'-x'",
+	} {
+		if got := shellWord(text); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestCommands_RefuseDatabaseOfOlderSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "empty.db")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

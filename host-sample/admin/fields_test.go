@@ -275,7 +275,7 @@ func TestFields_ShowsWhatAChangeDoesBeforeItIsSaved(t *testing.T) {
 	b.nicknames()
 	before := b.fields.Get()
 	revision := before.Schema.Revision
-	withNickname := `[{"name":"nickname","type":"text","label":{"en":"Nick"},"required":true}]`
+	withNickname := `[{"name":"nickname","type":"text","label":{"en":"Nick"},"required":true,"default":"guest"}]`
 	for path, values := range map[string]url.Values{
 		"/admin/fields/new":  fieldValues(b, required()),
 		"/admin/fields/json": {"source": {withNickname}, "revision": {revision}},
@@ -289,6 +289,10 @@ func TestFields_ShowsWhatAChangeDoesBeforeItIsSaved(t *testing.T) {
 			`<a href="/admin/users/42">anna</a><br>Nick: Please fill this in.`, `<a href="/admin/users/43">`, "Nick: This is too long.",
 			`name="violations" value="ask"`, `name="violations" value="default"`, `href="/admin/fields">Do not save`)
 		wantNoMarkup(t, page)
+		edited := b.post("/admin/fields/json", url.Values{"do": {"edit"}, "source": {hidden(page, "source")}, "revision": {revision}}).Body.String()
+		if !strings.Contains(edited, "nickname") || hidden(edited, "revision") != revision || b.fields.Get() != before {
+			t.Errorf("changing the proposal: got %s, want a form with it, and nothing saved", edited)
+		}
 		if path == "/admin/fields/json" && hidden(page, "source") != withNickname {
 			t.Errorf("got source %s, want it as typed", hidden(page, "source"))
 		}
@@ -384,18 +388,29 @@ func TestFields_UnfinishedCheckAsks(t *testing.T) {
 	wantAll(t, w.Body.String(), "At least 0 of 100 checked users", "before it had read all users", `value="ask"`)
 }
 
-func TestFields_SavedUncheckedWithoutThePlugin(t *testing.T) {
-	for _, code := range []personal.Code{personal.CodeNotFound, personal.CodeUnavailable} {
-		b := open(t)
-		b.debt.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
-			return personal.FieldsRehearsal{}, personal.NewError(code, nil)
-		}
-		w := b.post("/admin/fields/new", fieldValues(b, required()))
-		b.cookies = append(b.cookies, w.Result().Cookies()...)
-		page := b.page(t, "/admin/fields")
-		wantAll(t, page, "could not check what that does to users", `id="listed-nickname"`)
-		wantNone(t, page, "<progress", "hx-get")
+func TestFields_OlderPluginSavesUncheckedAndUnavailableOneNothing(t *testing.T) {
+	b := open(t)
+	code := personal.CodeUnavailable
+	b.debt.RehearseFieldsFunc = func(context.Context, []personal.Field) (personal.FieldsRehearsal, error) {
+		return personal.FieldsRehearsal{}, personal.NewError(code, nil)
 	}
+	before := b.fields.Get()
+	for path, values := range map[string]url.Values{
+		"/admin/fields/new":  fieldValues(b, required()),
+		"/admin/fields/json": {"source": {`[{"name":"nickname","type":"text","required":true}]`}, "revision": {before.Schema.Revision}},
+	} {
+		w := b.post(path, values)
+		if w.Code != http.StatusServiceUnavailable || b.fields.Get() != before {
+			t.Errorf("%s: got status %d, want 503 and nothing saved", path, w.Code)
+		}
+		wantAll(t, w.Body.String(), "Nothing was saved: the plugin is not responding", "nickname")
+	}
+	code = personal.CodeNotFound
+	w := b.post("/admin/fields/new", fieldValues(b, required()))
+	b.cookies = append(b.cookies, w.Result().Cookies()...)
+	page := b.page(t, "/admin/fields")
+	wantAll(t, page, `<div class="notice warn" role="status"><p>The fields have been saved. The plugin could not check`, `id="listed-nickname"`)
+	wantNone(t, page, "<progress", "hx-get")
 }
 
 func TestFields_ProgressOfTheFilling(t *testing.T) {
@@ -421,12 +436,14 @@ func TestFields_ProgressOfTheFilling(t *testing.T) {
 	for state, want := range map[personal.FillState]string{
 		personal.FillDone: "Defaults were filled in for 499 of 1000 users.", personal.FillSuperseded: "The filling ended early",
 	} {
-		fill.State, fill.Ended = state, fill.Started.Add(time.Minute)
+		fill.State, fill.Ended, fill.Revision = state, fill.Started.Add(time.Minute), b.fields.Get().Schema.Revision
 		for _, page := range []string{b.page(t, "/admin/fields"), b.get(next[1]).Body.String()} {
 			wantAll(t, page, want, `datetime="2026-01-02T03:05:05Z"`)
 			wantNone(t, page, "hx-get", "<progress")
 		}
 	}
+	fill.State, fill.Revision = personal.FillDone, "another"
+	wantNone(t, b.page(t, "/admin/fields"), "Defaults were filled in") // for a schema that is no longer in force
 }
 
 func TestFields_RemovedFieldCanBePutBack(t *testing.T) {

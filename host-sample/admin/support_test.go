@@ -208,9 +208,10 @@ func TestSupport_ActionsLeadBackToTheQuestion(t *testing.T) {
 		done, notice string
 		undo         bool
 	}{
-		"enable": {action: "enable", done: "enable 42 by administrator from true", notice: "The user has been enabled.", undo: true},
+		"enable":                 {change: func(u *personal.User) { u.Disabled = true }, action: "enable", done: "enable 42 by administrator from true", notice: "The user has been enabled.", undo: true},
+		"enable an enabled user": {action: "enable", done: "enable 42 by administrator from true", notice: "The user has been enabled."},
 		"enable a deleted user": {
-			change: func(u *personal.User) { u.EraseAt = second(9) },
+			change: func(u *personal.User) { u.Disabled, u.EraseAt = true, second(9) },
 			action: "enable", done: "enable 42 by administrator from true", notice: "not erased any more",
 		},
 		"undo":   {action: "disable", done: "disable 42 by administrator from true", notice: "disabled again"},

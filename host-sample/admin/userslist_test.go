@@ -189,6 +189,24 @@ func TestSelectedUsers_UnresponsivePluginIsAskedOnce(t *testing.T) {
 	}
 }
 
+// Otherwise undo would leave out a user who was changed.
+func TestSelectedUsers_UserThatCannotBeReadIsNotChanged(t *testing.T) {
+	p := newManyUsers()
+	read := p.UserFunc
+	p.UserFunc = func(ctx context.Context, id int64) (personal.UserRecord, error) {
+		if id == 7 {
+			return personal.UserRecord{}, personal.NewError(personal.CodeUnavailable, nil)
+		}
+		return read(ctx, id)
+	}
+	b, _ := openMany(t, p)
+	page, _ := b.follow(t, "/admin/users/selected", selected("disable", "9", "7"))
+	if diff := cmp.Diff([]string{"disable 9"}, p.done); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	wantAll(t, page, "Disabled: 1 of 2 users.", ">id 7</a>: The plugin is not responding")
+}
+
 func TestSelectedUsers_InvalidRequestsChangeNothing(t *testing.T) {
 	p := newManyUsers()
 	b, _ := openMany(t, p)
@@ -197,7 +215,7 @@ func TestSelectedUsers_InvalidRequestsChangeNothing(t *testing.T) {
 		many = append(many, fmt.Sprint(id+1))
 	}
 	for name, values := range map[string]url.Values{
-		"no action": selected("", "9"), "unknown action": selected("praise", "9"), "no number": selected("disable", "x"),
+		"no action": selected("", "9"), "unknown action": selected("praise", "9"), "action of one user": selected("two_factor", "9"), "no number": selected("disable", "x"),
 		"too many": selected("disable", many...),
 	} {
 		if w := b.post("/admin/users/selected", values); w.Code != http.StatusBadRequest {

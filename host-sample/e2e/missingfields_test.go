@@ -47,12 +47,12 @@ func TestMissingFields_ChosenByTheAdministratorAndFilledInByTheUser(t *testing.T
 		p.press(language)
 		p.wantAccessibleAlone()
 	}
-	p.press("Go on") // not now
+	p.press("Fill this in later")
 	p.control("Name")
 	p.open("/demo")
-	p.press("Complete members")
+	p.press("Members with a complete profile")
 	p.see("The page that you have opened needs some more details about you.")
-	p.wantNoText("Not now?")
+	p.wantNoText("No time now?")
 	p.press("Save")
 	p.wantStatus(422)
 	p.wantFieldError("Street", "Please fill this in.")

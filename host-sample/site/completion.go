@@ -58,7 +58,7 @@ func (p completionPages) form(r *http.Request) (formPage, error) {
 	page := formPage{
 		Title: p.text(r, "complete"), Lead: p.text(r, "complete_lead"),
 		Form:   ui.Form{Action: completionURL(nextOf(r)), Submit: p.text(r, "save")},
-		Asides: []aside{{Text: p.text(r, "complete_later"), Link: ui.Link{Text: p.text(r, "complete_go_on"), Path: nextOf(r)}}},
+		Asides: []aside{{Text: p.text(r, "complete_later"), Link: ui.Link{Text: p.text(r, "complete_do_later"), Path: nextOf(r)}}},
 	}
 	if r.URL.Query().Has("demanded") {
 		page.Lead, page.Form.Action, page.Asides = p.text(r, "complete_demanded"), demandedURL(nextOf(r)), nil

@@ -75,7 +75,7 @@ func TestCompletion_LeadsOnlyWithinTheSite(t *testing.T) {
 	b := newBrowser(t, debtor())
 	b.hold(first, 0)
 	const ask = "/account/complete?next=https%3A%2F%2Fevil.example"
-	b.get(ask).shows(t, 200, `Not now? <a href="/account">`)
+	b.get(ask).shows(t, 200, `No time now? <a href="/account">`)
 	b.post(ask, "country", "Latvia", "size", "m").leads(t, "/account")
 }
 
@@ -95,7 +95,7 @@ func TestCompletePage_NeedsACompleteProfile(t *testing.T) {
 		t.Errorf("got a way to do it later, which leads to this page again:\n%s", page.body)
 	}
 	b.post(ask, "country", "Latvia", "size", "m").leads(t, "/demo/complete")
-	b.get("/demo/complete").shows(t, 200, "Complete members")
+	b.get("/demo/complete").shows(t, 200, "Members with a complete profile")
 }
 
 func TestCompletion_KeepsWhatWasTypedWhileUnavailable(t *testing.T) {

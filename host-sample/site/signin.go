@@ -3,6 +3,7 @@ package site
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
@@ -60,7 +61,7 @@ func (p signInPages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Po
 func (s *site) signedIn(w http.ResponseWriter, r *http.Request, in personal.SignedIn) done {
 	s.startSession(w, r, in.Credentials)
 	next := nextOf(r)
-	if len(in.Profile.Missing) > 0 {
+	if len(in.Profile.Missing) > 0 && !strings.HasPrefix(next, completePath+"?") {
 		next = completionURL(next)
 	}
 	return done{operation: signedInNotice, next: next}

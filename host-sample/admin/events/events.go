@@ -190,17 +190,16 @@ func parseTime(text string, end bool) (time.Time, bool) {
 	return day, err == nil
 }
 
-// findUser returns the id of the user with that id, login or e-mail, or the key of the
-// text that says why there is none.
+// findUser returns the id of the user with that login, e-mail or id, or the key of the
+// text that says why there is none. The id may be that of a user who was erased.
 func (p *Pages) findUser(r *http.Request, typed string) (id int64, problem string) {
-	if id, err := strconv.ParseInt(typed, 10, 64); err == nil && id > 0 {
-		return id, ""
-	}
+	number, err := strconv.ParseInt(typed, 10, 64)
+	isID := err == nil && number > 0
 	ctx, cancel := context.WithTimeout(r.Context(), auditTimeout)
 	defer cancel()
 	// A user who matches as a whole is on the first page.
 	page, err := p.Administration.FindUsers(ctx, personal.FindUsersRequest{Search: typed})
-	if err != nil && personal.CodeOf(err) != personal.CodeValidationFailed {
+	if err != nil && personal.CodeOf(err) != personal.CodeValidationFailed && !isID {
 		return 0, "events_users_unavailable"
 	}
 	for _, of := range []func(personal.User) string{
@@ -211,6 +210,9 @@ func (p *Pages) findUser(r *http.Request, typed string) (id int64, problem strin
 				return u.ID, ""
 			}
 		}
+	}
+	if isID {
+		return number, ""
 	}
 	return 0, "events_no_user"
 }

@@ -101,6 +101,9 @@ func (p *Pages) refuseField(w http.ResponseWriter, r *http.Request, body fieldBo
 		body.Form.Refuse(p.site.Text(r, "fields_invalid"), map[string]string{controlOf(invalid.Property): invalid.Problem})
 	case errors.As(err, &invalid):
 		body.Form.Refuse(invalid.Error(), nil)
+	case errors.Is(err, errUnavailable):
+		status = http.StatusServiceUnavailable
+		body.Form.Refuse(p.site.Text(r, "fields_unavailable"), nil)
 	case errors.Is(err, fieldstore.ErrChanged):
 		status, body.Revision = http.StatusConflict, p.schema().Revision
 		body.Form.Refuse(p.site.Text(r, "fields_changed_form"), nil)

@@ -46,6 +46,7 @@ func (p *Pages) Register(s *admin.Site) {
 // listBody is the body of the list page.
 type listBody struct {
 	Message  string // why the last change failed; may be empty
+	Warning  string // what to know about the last change; may be empty
 	Revision string
 	Fields   []listedField
 	Previews []preview
@@ -76,8 +77,15 @@ func (p *Pages) renderList(w http.ResponseWriter, r *http.Request, status int, m
 	if last := p.removed.Load(); last != nil && last.revision == schema.Revision {
 		body.Removed = last
 	}
-	notice := p.site.Notice(w, r, noticeSaved, noticeFilling, noticeNotFilling, noticeUnchecked, "fields_removed", "fields_put_back")
-	return p.site.Render(w, r, status, "fields", ui.Page{Notice: notice, Live: fill.Refresh, Body: body})
+	page := ui.Page{Live: fill.Refresh}
+	switch key := ui.TakeNotice(w, r); key {
+	case noticeSaved, noticeFilling, "fields_removed", "fields_put_back":
+		page.Notice = p.site.Text(r, key)
+	case noticeNotFilling, noticeUnchecked:
+		body.Warning = p.site.Text(r, key)
+	}
+	page.Body = body
+	return p.site.Render(w, r, status, "fields", page)
 }
 
 func (p *Pages) schema() personal.Schema { return p.Store.Get().Schema }
@@ -164,6 +172,12 @@ func (p *Pages) sourceForm(r *http.Request) ui.Form {
 }
 
 func (p *Pages) saveSource(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
+	if posted.Get("do") == "edit" { // a proposed schema, which is to be changed before it is saved
+		form := p.sourceForm(r)
+		form.Fill(posted)
+		form.Hidden[0].Value = posted.Get("revision")
+		return p.site.Render(w, r, http.StatusOK, "fieldsjson", ui.Page{Body: form})
+	}
 	source, notice, asked := []byte(posted.Get("source")), "", false
 	_, schema, err := userfields.ParseJSON(source)
 	if err == nil {
@@ -185,6 +199,9 @@ func (p *Pages) saveSource(w http.ResponseWriter, r *http.Request, posted ui.Pos
 		form.Refuse(p.site.Text(r, "fields_changed_form"), nil)
 	case errors.As(err, &invalid):
 		form.Refuse(p.site.Text(r, "fields_invalid"), map[string]string{"source": invalid.Error()})
+	case errors.Is(err, errUnavailable):
+		status = http.StatusServiceUnavailable
+		form.Refuse(p.site.Text(r, "fields_unavailable"), nil)
 	default:
 		return err
 	}

@@ -48,6 +48,7 @@ const (
 type proposal struct {
 	personal.FieldsRehearsal
 	Examples []example
+	Defaults bool   // a required field has a default, which can be filled in
 	Source   string // of the schema, as JSON
 	Revision string // of the schema that it replaces
 }
@@ -61,9 +62,13 @@ type example struct {
 
 type invalidField struct{ Label, Reason string }
 
+// errUnavailable means that the plugin did not say what a change does to users. Nothing was
+// saved.
+var errUnavailable = errors.New("the plugin is not responding")
+
 // put saves a schema if no user violates it. Otherwise it asks what to do with the users,
-// and returns asked. If the plugin cannot tell, the schema is saved. The notice says what
-// happened. The source is the schema as JSON.
+// and returns asked. If the plugin's version cannot tell, the schema is saved. The notice
+// says what happened. errUnavailable. The source is the schema as JSON.
 func (p *Pages) put(
 	w http.ResponseWriter, r *http.Request, fields []personal.Field, source []byte, revision string,
 ) (notice string, asked bool, err error) {
@@ -76,6 +81,8 @@ func (p *Pages) put(
 		switch personal.CodeOf(err) {
 		case "":
 		case personal.CodeValidationFailed: // the store says what is wrong
+		case personal.CodeUnavailable:
+			return "", false, errUnavailable
 		default:
 			notice = noticeUnchecked
 		}
@@ -95,9 +102,13 @@ func canViolate(before, after []personal.Field) bool {
 	})
 }
 
-// judged returns a field with only what its values are judged by.
+// judged returns a field with only what its values are judged by, and the default of a
+// required one, which can be filled in.
 func judged(f personal.Field) personal.Field {
-	f.Label, f.Default, f.Order, f.Group = nil, personal.Input{}, 0, ""
+	f.Label, f.Order, f.Group = nil, 0, ""
+	if !f.Required {
+		f.Default = personal.Input{}
+	}
 	f.Options = slices.Clone(f.Options)
 	for i := range f.Options {
 		f.Options[i].Label = nil
@@ -128,6 +139,7 @@ func (p *Pages) ask(w http.ResponseWriter, r *http.Request, fields []personal.Fi
 		}
 		body.Examples = append(body.Examples, shown)
 	}
+	body.Defaults = slices.ContainsFunc(fields, func(f personal.Field) bool { return f.Required && !f.Default.IsZero() })
 	return p.site.Render(w, r, http.StatusOK, "fieldsask", ui.Page{Body: body})
 }
 
@@ -172,7 +184,7 @@ func (p *Pages) progress(r *http.Request) fillView {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
 	f, err := p.Administration.FieldsFill(ctx)
-	if err != nil {
+	if err != nil || f.State == personal.FillDone && f.Revision != p.schema().Revision { // of an earlier schema
 		return fillView{}
 	}
 	return fillView{FieldsFill: f, Refresh: f.State == personal.FillRunning}

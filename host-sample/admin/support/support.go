@@ -105,7 +105,8 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) error {
 		switch personal.CodeOf(err) {
 		case "":
 			p.answer(r, &b, q, e)
-			if e.User != nil && notice == p.site.Text(r, "support_enabled") {
+			done, _ := p.site.Kept(r).(enabled)
+			if e.User != nil && done.userID == e.User.ID && notice == p.site.Text(r, "support_enabled") {
 				b.Undo = p.button(r, "support_undo", "disable", q, e.User.ID)
 				b.Undo.Quiet = true
 			}
@@ -150,6 +151,10 @@ func (p *Pages) refuse(r *http.Request, form *ui.Form, err error) int {
 	return x.Status
 }
 
+// enabled is the user whom the administrator has enabled last; 0 if they were enabled
+// already. It is kept in their session: the notice alone says nothing about whom it concerns.
+type enabled struct{ userID int64 }
+
 // action helps a user, and returns the key of the notice that says what was done.
 type action func(ctx context.Context, user personal.User, q question) (notice string, err error)
 
@@ -173,6 +178,11 @@ func (p *Pages) handle(act action) func(http.ResponseWriter, *http.Request, ui.P
 		notice, err := act(ctx, user.User, q)
 		switch personal.CodeOf(err) {
 		case "":
+			done := enabled{}
+			if user.Disabled {
+				done.userID = user.ID
+			}
+			p.site.Keep(r, done)
 			p.site.Log.InfoContext(ctx, "user helped by an administrator", "change", notice, "user_id", id, "request_id", personal.CallFrom(ctx).RequestID)
 			return p.site.Redirect(w, r, q.URL(), notice)
 		case personal.CodeNotFound:

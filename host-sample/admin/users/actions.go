@@ -97,9 +97,11 @@ func (p *Pages) act(r *http.Request, a action, back string, ids []int64) *outcom
 		var before personal.UserRecord
 		unread, err := down, down
 		if down == nil {
-			// An action must not depend on readable user fields: without this it cannot be undone.
+			// An action must not depend on readable user fields: without them it cannot be undone.
 			before, unread = p.Administration.User(r.Context(), id)
-			err = a.apply(p, r.Context(), id)
+			if err = unread; personal.CodeOf(err) != personal.CodeUnavailable {
+				err = a.apply(p, r.Context(), id)
+			}
 		}
 		switch {
 		case err != nil:

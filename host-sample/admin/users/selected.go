@@ -19,7 +19,7 @@ func (p *Pages) changeSelected(w http.ResponseWriter, r *http.Request, posted ui
 	ids, ok := userIDs(posted.All("user"))
 	a, known := actions()[posted.Get("do")]
 	switch {
-	case !ok || !known:
+	case !ok || !known || !slices.ContainsFunc(p.choices(r), func(c ui.Choice) bool { return c.Value == posted.Get("do") }):
 		return &admin.PageError{Status: http.StatusBadRequest}
 	case len(ids) == 0:
 		return p.site.Redirect(w, r, listURL(back), "users_none_selected")

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 
@@ -13,7 +14,10 @@ import (
 )
 
 func main() {
-	unix.Umask(0o077)           // the data folder holds secrets: tokens, mails, accounts
+	unix.Umask(0o077) // the data folder holds secrets: tokens, mails, accounts
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		fmt.Fprintln(os.Stderr, "host-sample: core dumps, which would hold passwords, cannot be disabled:", err)
+	}
 	signal.Ignore(unix.SIGPIPE) // a reader of the output, such as head, may close it early
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	// The first signal asks for an orderly stop; the second has its usual effect.

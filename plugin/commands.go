@@ -100,7 +100,8 @@ func (c migrateCommand) Run(ctx context.Context, w io.Writer) error {
 type exportCommand struct {
 	databaseFlag
 	Output string `short:"o" placeholder:"FILE" help:"A new file, readable by its owner only (default: standard output)."`
-	User   string `placeholder:"LOGIN-OR-ID" help:"Write only the stored data of this user, without the password hash and the secret of a second factor, to hand over to the user. An e-mail is accepted too."`
+	queryFlags
+	User string `placeholder:"LOGIN-OR-ID" help:"Write only the stored data of this user, without the password hash and the secret of a second factor, to hand over to the user. An e-mail is accepted too."`
 }
 
 // Run exports all accounts, or the data of one user.
@@ -124,12 +125,15 @@ func (c exportCommand) Run(ctx context.Context, out io.Writer, stderr errorWrite
 }
 
 func (c exportCommand) write(ctx context.Context, db *store.Store, w, stderr io.Writer) error {
+	if c.User == "" && c.queryFlags != (queryFlags{}) {
+		return errors.New("--id and --login say what the value of --user is: give --user as well")
+	}
 	if c.User != "" {
-		err := transfer.ExportPerson(ctx, db, c.User, w)
+		err := transfer.ExportPerson(ctx, db, c.query(c.User), w)
 		if errors.Is(err, accounts.ErrNotFound) {
 			return errors.New("--user: there is no such account")
 		}
-		return err
+		return decide(err)
 	}
 	fmt.Fprintln(stderr, "This export contains every password hash: protect it like the database.")
 	n, err := transfer.Export(ctx, db, w)

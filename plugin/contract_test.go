@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,13 @@ func TestPlugin_Contract(t *testing.T) {
 	})
 }
 
+func TestPlugin_ContractOfRequiredVerification(t *testing.T) {
+	personaltest.RunRequiredVerification(t, func(t *testing.T, host personal.Host) personal.Service {
+		required := "[registration]\nenabled = true\nemail_verification = \"required\"\n"
+		return pluginrpc.NewClient(startPlugin(t, testkit.SQLite(t), host, required), host)
+	})
+}
+
 func TestPlugin_AdministrationContract(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
@@ -35,8 +43,9 @@ func TestPlugin_AdministrationContract(t *testing.T) {
 	})
 }
 
-// startPlugin starts the built binary and stops it when the test ends.
-func startPlugin(t *testing.T, url string, host personal.Host) *pluginmanager.Manager {
+// startPlugin starts the built binary, with further settings, and stops it when the test
+// ends.
+func startPlugin(t *testing.T, url string, host personal.Host, further ...string) *pluginmanager.Manager {
 	t.Helper()
 	catalogue, err := plugincatalogue.Open(t.TempDir())
 	if err != nil {
@@ -54,6 +63,7 @@ func startPlugin(t *testing.T, url string, host personal.Host) *pluginmanager.Ma
 	if offers {
 		settings += "[two_factor]\nenabled = true\n"
 	}
+	settings += strings.Join(further, "")
 	manager, err := pluginmanager.New(pluginmanager.Config{
 		Catalogue: catalogue, Host: host, DatabaseURL: url, RunDir: filepath.Join(t.TempDir(), "run"),
 		Settings:   func() ([]byte, error) { return []byte(settings), nil },

@@ -249,7 +249,7 @@ func (m *measurements) rejections() pluginrpc.Metric {
 
 func (m *measurements) suppressions() pluginrpc.Metric {
 	metric := pluginrpc.Metric{
-		Name: "personal_plugin_suppressed_mails_total", Help: "Mails that were not sent because their address had got too many, by kind.",
+		Name: "personal_plugin_suppressed_mails_total", Help: "Mails that were not sent because their mail budget was used up, by kind.",
 		Type: pluginrpc.MetricCounter, Labels: []string{"kind"},
 	}
 	for _, d := range mailtext.Descriptions() {

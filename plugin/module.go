@@ -130,7 +130,7 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 			return nil, &pluginrpc.PermanentError{Reason: "database: " + wrong.Error()}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("opening the database: %w", err)
+			return nil, setupError(fmt.Errorf("opening the database: %w", err))
 		}
 		texts, err := mailtext.Load(s.Mail.Templates)
 		checked := passed("mail")
@@ -164,6 +164,15 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		m.stopBase = start(m.syncClock, m.learnFormats, m.watchRules)
 		return m, nil
 	}
+}
+
+// setupError makes an error of the database permanent if it stays until an administrator changes
+// something: the host then tells them, and does not wait.
+func setupError(err error) error {
+	if problem := store.SetupProblem(err); problem != "" {
+		return &pluginrpc.PermanentError{Reason: "database: " + problem + " (" + err.Error() + ")"}
+	}
+	return err
 }
 
 func (m *module) syncClock(ctx context.Context) {
@@ -223,6 +232,9 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 		SchemaTarget:  store.SchemaTarget,
 	}
 	found, compatible, err := m.store.CheckSchema(ctx)
+	if store.SetupProblem(err) != "" {
+		return pluginrpc.Report{}, setupError(err) // the other findings need the database
+	}
 	report.SchemaFound, report.SchemaCompatible = found, compatible
 	report.Checks = []pluginrpc.Check{passed("protocol"), m.checkSettings(compatible)} // only a host of the same protocol calls this
 	var refused *store.SchemaError
@@ -243,7 +255,7 @@ func passed(name string) pluginrpc.Check { return pluginrpc.Check{Name: name, Pa
 // Migrate implements [pluginrpc.Module].
 func (m *module) Migrate(ctx context.Context) error {
 	if err := m.store.Migrate(ctx); err != nil {
-		return err
+		return setupError(err)
 	}
 	m.wakeLearning()
 	return m.applyRules(ctx)

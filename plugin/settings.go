@@ -76,18 +76,19 @@ type settings struct {
 		Issuer  string `toml:"issuer"`
 	} `toml:"two_factor"`
 	Throttle struct {
-		Enabled       bool  `toml:"enabled"`
-		Guess         limit `toml:"guess"`
-		GuessAddress  limit `toml:"guess_address"`
-		GuessAccount  limit `toml:"guess_account"`
-		SignInAddress limit `toml:"sign_in_address"`
-		SignInAccount limit `toml:"sign_in_account"`
-		SessionWrites limit `toml:"session_writes"`
-		Register      limit `toml:"register"`
-		TakenEmail    limit `toml:"taken_email"`
-		Recover       limit `toml:"recover"`
-		RecoverAll    limit `toml:"recover_all"`
-		Confirm       limit `toml:"confirm"`
+		Enabled         bool  `toml:"enabled"`
+		Guess           limit `toml:"guess"`
+		GuessAddress    limit `toml:"guess_address"`
+		GuessAccount    limit `toml:"guess_account"`
+		SignInAddress   limit `toml:"sign_in_address"`
+		SignInAccount   limit `toml:"sign_in_account"`
+		SessionWrites   limit `toml:"session_writes"`
+		Register        limit `toml:"register"`
+		RegisterInvalid limit `toml:"register_invalid"`
+		TakenEmail      limit `toml:"taken_email"`
+		Recover         limit `toml:"recover"`
+		RecoverAll      limit `toml:"recover_all"`
+		Confirm         limit `toml:"confirm"`
 	} `toml:"throttle"`
 	Audit struct {
 		Retention  duration `toml:"retention"`
@@ -226,6 +227,7 @@ func (s settings) check() error {
 	checkLimit("sign_in_account", s.Throttle.SignInAccount)
 	checkLimit("session_writes", s.Throttle.SessionWrites)
 	checkLimit("register", s.Throttle.Register)
+	checkLimit("register_invalid", s.Throttle.RegisterInvalid)
 	checkLimit("taken_email", s.Throttle.TakenEmail)
 	checkLimit("recover", s.Throttle.Recover)
 	checkLimit("recover_all", s.Throttle.RecoverAll)
@@ -291,18 +293,19 @@ func (s settings) accounts() accounts.Settings {
 		TwoFactorIssuer:      s.TwoFactor.Issuer,
 
 		Throttle: accounts.Throttle{
-			Enabled:       s.Throttle.Enabled,
-			Guess:         s.Throttle.Guess.limit("guess"),
-			GuessAddress:  s.Throttle.GuessAddress.limit("guess_address"),
-			GuessAccount:  s.Throttle.GuessAccount.limit("guess_account"),
-			SignInAddress: s.Throttle.SignInAddress.limit("sign_in_address"),
-			SignInAccount: s.Throttle.SignInAccount.limit("sign_in_account"),
-			SessionWrites: s.Throttle.SessionWrites.limit("session_writes"),
-			Register:      s.Throttle.Register.limit("register"),
-			TakenEmail:    s.Throttle.TakenEmail.limit("taken_email"),
-			Recover:       s.Throttle.Recover.limit("recover"),
-			RecoverAll:    s.Throttle.RecoverAll.limit("recover_all"),
-			Confirm:       s.Throttle.Confirm.limit("confirm"),
+			Enabled:         s.Throttle.Enabled,
+			Guess:           s.Throttle.Guess.limit("guess"),
+			GuessAddress:    s.Throttle.GuessAddress.limit("guess_address"),
+			GuessAccount:    s.Throttle.GuessAccount.limit("guess_account"),
+			SignInAddress:   s.Throttle.SignInAddress.limit("sign_in_address"),
+			SignInAccount:   s.Throttle.SignInAccount.limit("sign_in_account"),
+			SessionWrites:   s.Throttle.SessionWrites.limit("session_writes"),
+			Register:        s.Throttle.Register.limit("register"),
+			RegisterInvalid: s.Throttle.RegisterInvalid.limit("register_invalid"),
+			TakenEmail:      s.Throttle.TakenEmail.limit("taken_email"),
+			Recover:         s.Throttle.Recover.limit("recover"),
+			RecoverAll:      s.Throttle.RecoverAll.limit("recover_all"),
+			Confirm:         s.Throttle.Confirm.limit("confirm"),
 		},
 	}
 }
@@ -327,6 +330,7 @@ func (s settings) prune(now time.Time) store.PruneOptions {
 		MailsBefore:     now.Add(-accounts.MailWindow),
 		PendingBefore:   now.Add(-accounts.PendingFactorLifetime),
 		AddressesBefore: now.Add(-s.accounts().KnownAddressLifetime()),
+		CodesBefore:     now.Add(-accounts.RefusedCodeWindow),
 		AuditBefore:     now.Add(-time.Duration(s.Audit.Retention)),
 		MaxAudit:        s.Audit.MaxEntries,
 		MaxPerAccount:   s.Audit.PerAccount,
@@ -342,7 +346,7 @@ func (s settings) password() password.Params {
 // without a setting.
 var limitNames = []string{
 	"guess", "guess_address", "guess_account", "sign_in_address", "sign_in_account", "session_writes",
-	"register", "taken_email", "recover", "recover_all", "confirm",
+	"register", "register_invalid", "taken_email", "recover", "recover_all", "confirm",
 	"export", "code",
 }
 

@@ -24,12 +24,13 @@ func TestSettings_Defaults(t *testing.T) {
 		t.Errorf("got %d guesses at one account from one address, want at most 30", guesses)
 	}
 	for name, test := range map[string]struct{ got, want throttle.Limit }{
-		"guess_address":   {rules.Throttle.GuessAddress, throttle.Limit{Burst: 100, Every: 5 * time.Second}},
-		"sign_in_address": {rules.Throttle.SignInAddress, throttle.Limit{Burst: 100, Every: time.Second}},
-		"sign_in_account": {rules.Throttle.SignInAccount, throttle.Limit{Burst: 60, Every: 5 * time.Second}},
-		"session_writes":  {rules.Throttle.SessionWrites, throttle.Limit{Burst: 60, Every: time.Second}},
-		"register":        {rules.Throttle.Register, throttle.Limit{Burst: 30, Every: 30 * time.Second}},
-		"taken_email":     {rules.Throttle.TakenEmail, throttle.Limit{Burst: 30, Every: time.Minute}},
+		"guess_address":    {rules.Throttle.GuessAddress, throttle.Limit{Burst: 100, Every: 5 * time.Second}},
+		"sign_in_address":  {rules.Throttle.SignInAddress, throttle.Limit{Burst: 100, Every: time.Second}},
+		"sign_in_account":  {rules.Throttle.SignInAccount, throttle.Limit{Burst: 60, Every: 5 * time.Second}},
+		"session_writes":   {rules.Throttle.SessionWrites, throttle.Limit{Burst: 60, Every: time.Second}},
+		"register":         {rules.Throttle.Register, throttle.Limit{Burst: 30, Every: 30 * time.Second}},
+		"register_invalid": {rules.Throttle.RegisterInvalid, throttle.Limit{Burst: 120, Every: 5 * time.Second}},
+		"taken_email":      {rules.Throttle.TakenEmail, throttle.Limit{Burst: 30, Every: time.Minute}},
 	} {
 		test.want.Name = name
 		if test.got != test.want {

@@ -135,12 +135,12 @@ func TestSecrets_StolenDatabaseWithoutTheKeyRevealsNone(t *testing.T) {
 			return in.Credentials, secret.Secret
 		}
 		ada, secret := secretOf("ada_marker")
-		codes, err := m.service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{Credentials: ada, Code: personaltest.Code(secret, time.Now())})
+		confirmed, err := m.service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{Credentials: ada, Code: personaltest.Code(secret, time.Now())})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, pending := secretOf("bob")
-		_, err = m.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: "ada_marker", Password: password, Code: codes[0]})
+		_, err = m.service.Authorize(t.Context(), personal.AuthorizeRequest{Login: "ada_marker", Password: password, Code: confirmed.RecoveryCodes[0]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func TestSecrets_StolenDatabaseWithoutTheKeyRevealsNone(t *testing.T) {
 			}
 		}
 		hidden := map[string]string{secret: "the secret", pending: "a pending secret"}
-		for _, code := range codes {
+		for _, code := range confirmed.RecoveryCodes {
 			hidden[code] = "a recovery code"
 		}
 		for text, what := range hidden {

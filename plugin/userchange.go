@@ -85,7 +85,7 @@ func (c recoverUserCommand) Run(ctx context.Context, w io.Writer) error {
 		if err := service.Recover(personal.WithCall(ctx, call), personal.RecoverRequest{Email: a.Email.Address}); err != nil {
 			return err
 		}
-		return done(w, "Account %d (%q) gets a recovery mail, unless it got one in the last minute or five in the last hour.", a)
+		return done(w, "Account %d (%q) gets a recovery mail, unless administrators have caused ten mails to its address in the last hour, or thirty in the last day.", a)
 	})
 }
 

@@ -8,17 +8,20 @@ import (
 	"io"
 	"net/netip"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
 type explainCommand struct {
 	serviceFlags
-	Login   string       `arg:"" name:"login-or-id" help:"The login, the e-mail or the id that the user enters."`
+	queryFlags
+	User    string       `arg:"" name:"login-or-id" help:"The login, the e-mail or the id that the user enters."`
 	Address []netip.Addr `placeholder:"IP" help:"An IP address of the user, besides those that are known; repeated, or separated by commas."`
 }
 
@@ -28,29 +31,64 @@ func (explainCommand) Help() string {
 whether the secret key of a second factor is missing, or which user fields the site requires: the admin pages of the host can.`
 }
 
-// Run prints the verdicts on a login. An unknown one is an error as well.
+// Run prints the verdicts on a login. An unknown one is an error as well. A text that is the
+// login of one user and the id of another one gets the verdicts on both.
 func (c explainCommand) Run(ctx context.Context, w io.Writer) error {
-	return c.use(ctx, func(ctx context.Context, service *accounts.Service, _ *store.Store) error {
-		e, err := service.Explain(ctx, personal.ExplainRequest{Login: c.Login, Addresses: c.Address})
-		if err != nil {
-			return flagErrors(err)
+	return c.use(ctx, func(ctx context.Context, service *accounts.Service, db *store.Store) error {
+		byName := func() (personal.Explanation, error) {
+			return service.Explain(ctx, personal.ExplainRequest{Login: c.User, Addresses: c.Address})
 		}
-		if e.User != nil {
-			fmt.Fprintf(w, "Account %d (%q), %s\n", e.User.ID, e.User.Login, stateOf(*e.User))
+		byID := func(a accounts.Account) (personal.Explanation, error) {
+			return service.ExplainAccount(ctx, a.ID, c.Address)
 		}
-		for _, v := range e.Verdicts {
-			if _, err := fmt.Fprintf(w, "- %s\n", sentence(v)); err != nil {
+		found, err := transfer.FindAccount(ctx, db, c.query(c.User))
+		var two *transfer.AmbiguousError
+		switch {
+		case errors.As(err, &two):
+			e, err := byName()
+			if err := c.print(w, e, err, shellWord(c.User)+" --login"); err != nil {
 				return err
 			}
-			if help := helps(v.Action, c.Login, c.Address); help != "" {
-				fmt.Fprintf(w, "  %s\n", help)
-			}
+			e, err = byID(two.ID)
+			return c.print(w, e, err, c.User+" --id")
+		case c.ID && err == nil:
+			e, err := byID(found)
+			return c.print(w, e, err, c.User+" --id")
+		case errors.Is(err, accounts.ErrNotFound) && (c.ID || c.Login && isID(c.User)): // Explain would take an id
+			return errNoAccount
 		}
-		if e.User == nil {
-			return errors.New("there is no such account")
-		}
-		return nil
+		e, err := byName() // which also finds an account that waits for its e-mail to be confirmed
+		return c.print(w, e, err, shellWord(c.User))
 	})
+}
+
+func isID(text string) bool {
+	_, err := strconv.ParseInt(text, 10, 64)
+	return err == nil
+}
+
+var errNoAccount = errors.New("there is no such account")
+
+// print prints an explanation. The argument who names the user in commands.
+func (c explainCommand) print(w io.Writer, e personal.Explanation, err error, who string) error {
+	if err != nil {
+		return flagErrors(err)
+	}
+	if e.User != nil {
+		fmt.Fprintf(w, "Account %d (%q), %s\n", e.User.ID, e.User.Login, stateOf(*e.User))
+	}
+	for _, v := range e.Verdicts {
+		if _, err := fmt.Fprintf(w, "- %s\n", sentence(v)); err != nil {
+			return err
+		}
+		if help := helps(v.Action, who, c.Address); help != "" {
+			fmt.Fprintf(w, "  %s\n", help)
+		}
+	}
+	if e.User == nil {
+		return errNoAccount
+	}
+	return nil
 }
 
 type liftLimitsCommand struct {
@@ -95,7 +133,13 @@ func sentence(v personal.Verdict) string {
 	case personal.ReasonAddressLimit:
 		return fmt.Sprintf("Too many attempts of all users at an address: the limit %s holds %s until %s.", v.Limit, at, until())
 	case personal.ReasonMailLimit:
-		return fmt.Sprintf("The address got too many mails: the next of the kind %s can be sent at %s.", v.Kind, until())
+		where := ""
+		if v.Address != "" {
+			where = " in the network " + v.Address
+		}
+		return fmt.Sprintf("Too many mails to the address: the next of the kind %s that is asked for%s can be sent at %s.", v.Kind, where, until())
+	case personal.ReasonCodesBlocked:
+		return "Too many codes were refused: away from addresses where the user has signed in since password, e-mail or second factor last changed, only recovery codes are accepted until " + until() + "."
 	case personal.ReasonTwoFactor:
 		return fmt.Sprintf("The account has a second factor: the user needs a code of their app, or one of %d recovery codes.", v.Count)
 	case personal.ReasonTwoFactorKey:
@@ -118,9 +162,10 @@ func sentence(v personal.Verdict) string {
 	return string(v.Reason)
 }
 
-// helps says how to do an action that was found with some addresses; "" if there is none.
-func helps(a personal.Action, login string, addresses []netip.Addr) string {
-	command := func(verb string) string { return "personal user " + verb + " " + shellWord(login) }
+// helps says how to do an action that was found with some addresses; "" if there is none. The
+// argument who names the user in a command.
+func helps(a personal.Action, who string, addresses []netip.Addr) string {
+	command := func(verb string) string { return "personal user " + verb + " " + who }
 	switch a {
 	case personal.ActionCreate:
 		return command("create") + " --email ADDRESS --invite"

@@ -51,16 +51,27 @@ func (c serviceFlags) use(ctx context.Context, f func(context.Context, *accounts
 	return f(personal.WithCall(ctx, personal.Call{Administrator: operatorName()}), service, db)
 }
 
+// queryFlags say what the text that names an account is.
+type queryFlags struct {
+	ID    bool `name:"id" xor:"query" help:"The user is named by the id, even if it is another user's login."`
+	Login bool `name:"login" xor:"query" help:"The user is named by the login or the e-mail, even if it is another user's id."`
+}
+
+func (f queryFlags) query(text string) transfer.Query {
+	return transfer.Query{Text: text, ID: f.ID, Name: f.Login}
+}
+
 // userFlags name an account.
 type userFlags struct {
 	serviceFlags
+	queryFlags
 	User string `arg:"" name:"login-or-id" help:"The login, the e-mail or the id of the user."`
 }
 
 // change finds the account and calls f.
 func (c userFlags) change(ctx context.Context, f func(context.Context, *accounts.Service, accounts.Account) error) error {
 	err := c.use(ctx, func(ctx context.Context, service *accounts.Service, db *store.Store) error {
-		account, err := transfer.FindAccount(ctx, db, c.User)
+		account, err := transfer.FindAccount(ctx, db, c.query(c.User))
 		if err != nil {
 			return err
 		}
@@ -68,6 +79,14 @@ func (c userFlags) change(ctx context.Context, f func(context.Context, *accounts
 	})
 	if errors.Is(err, accounts.ErrNotFound) || personal.CodeOf(err) == personal.CodeNotFound {
 		return fmt.Errorf("there is no account with the login, e-mail or id %q", c.User)
+	}
+	return decide(err)
+}
+
+// decide says which flags help if an error is that a text names two accounts.
+func decide(err error) error {
+	if errors.As(err, new(*transfer.AmbiguousError)) {
+		return fmt.Errorf("%w: repeat the command with --login or --id; nothing was done", err)
 	}
 	return err
 }

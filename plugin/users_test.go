@@ -59,13 +59,13 @@ func (n *node) enrol(t *testing.T) (secret string, recoveryCodes []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recoveryCodes, err = n.service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{
+	confirmed, err := n.service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{
 		Credentials: in.Credentials, Code: codeAt(t, factor.Secret, n.store.Now()),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return factor.Secret, recoveryCodes
+	return factor.Secret, confirmed.RecoveryCodes
 }
 
 func codeAt(t *testing.T, secret string, at time.Time) string {
@@ -246,6 +246,46 @@ func TestUser_CommandsChangeOneAccount(t *testing.T) {
 	})
 }
 
+func TestUser_DigitsThatNameTwoUsersAreRefused(t *testing.T) {
+	t.Setenv("PERSONAL_DATABASE", testkit.SQLite(t))
+	dump := "id,login,password_hash\n500,anna," + importedBcrypt + "\n7,500," + importedBcrypt + "\n600,600," + importedBcrypt + "\n"
+	mustCommand(t, "import", write(t, "users.csv", dump))
+	const both = `"500" is the login of account 7, and the id of account 500 ("anna"): repeat the command with --login or --id; nothing was done`
+	for _, verb := range []string{"user show", "user recover", "user disable", "user enable", "user sign-out", "user delete --yes", "user lift-limits", "user remove-two-factor", "export --user"} {
+		args := append(strings.Fields(verb), "500")
+		if out, _, err := command(t, args...); err == nil || !strings.Contains(err.Error(), both) || out != "" {
+			t.Errorf("%q: got %q, error %v, want %s", args, out, err, both)
+		}
+	}
+	for _, test := range []struct{ args, want string }{
+		{"user disable 500 --id", `Account 500 ("anna") is disabled`},
+		{"user disable --login 500", `Account 7 ("500") is disabled`},
+		{"user show --id 500", "anna"},
+		{"user show 600", "600"}, // both are one account
+		{"user show 7", "500"},
+		{"user show anna --login", "500"},
+		{"export --user 500 --id", `"login": "anna"`},
+		{"export --user 500 --login", `"login": "500"`},
+		{"user explain --id 500", "personal user enable 500 --id"},
+		{"user explain --login 500", `Account 7 ("500"), disabled`},
+	} {
+		if out, _ := mustCommand(t, strings.Fields(test.args)...); !strings.Contains(out, test.want) {
+			t.Errorf("%s: got %s, want %s", test.args, out, test.want)
+		}
+	}
+	out, _ := mustCommand(t, "user", "explain", "500")
+	for _, want := range []string{`Account 7 ("500"), disabled`, "personal user enable 500 --login", `Account 500 ("anna"), disabled`, "personal user enable 500 --id"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("explain: got %s, want %s", out, want)
+		}
+	}
+	for _, args := range []string{"user show 7 --login", "user explain 7 --login", "user show anna --id", "user explain 8 --id", "user show 500 --id --login", "export --id"} {
+		if out, _, err := command(t, strings.Fields(args)...); err == nil {
+			t.Errorf("%s: got %s, want an error", args, out)
+		}
+	}
+}
+
 // TestExplain_HasWordsForEveryReasonAndAction reads the constants of the contract.
 func TestExplain_HasWordsForEveryReasonAndAction(t *testing.T) {
 	source, err := os.ReadFile("../shared/personal/administration.go")
@@ -326,7 +366,7 @@ func TestCommands_RefuseDatabaseOfOlderSchema(t *testing.T) {
 	t.Setenv("PERSONAL_DATABASE", "sqlite://"+path)
 	for _, args := range [][]string{{"export"}, {"user", "remove-two-factor", "ada"}} {
 		_, _, err := command(t, args...)
-		if want := "the database has schema version 0, this command needs 6: run `personal migrate`"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		if want := "the database has schema version 0, this command needs 7: run `personal migrate`"; err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: got %v, want %s", args, err, want)
 		}
 	}

@@ -286,7 +286,7 @@ func TestFields_ShowsWhatAChangeDoesBeforeItIsSaved(t *testing.T) {
 			t.Fatalf("%s: got status %d, want 200 and nothing saved: %s", path, w.Code, page)
 		}
 		wantAll(t, page, "Nothing is saved yet", "At least 1203 of 40000 checked users", "For 1180 of them",
-			`<a href="/admin/users/42">anna</a><br>Nick: Please fill this in.`, `<a href="/admin/users/43">`, "Nick: This is too long.",
+			`<a href="/admin/users/42">anna</a></bdi><br>Nick: Please fill this in.`, `<a href="/admin/users/43">`, "Nick: This is too long.",
 			`name="violations" value="ask"`, `name="violations" value="default"`, `href="/admin/fields">Do not save`)
 		wantNoMarkup(t, page)
 		edited := b.post("/admin/fields/json", url.Values{"do": {"edit"}, "source": {hidden(page, "source")}, "revision": {revision}}).Body.String()

@@ -130,18 +130,21 @@ func (s *Sessions) add(grants map[digest]*grant, limit int) string {
 
 // Guard admits requests that carry the session cookie of an administrator and
 // address the site by one of its own names. The check of the name defends against
-// DNS rebinding, where a foreign name resolves to this host. Guard does not check
+// DNS rebinding, where a foreign name resolves to this host. A loopback name that was
+// not configured counts for clients on this machine only: a proxy may pass on any Host. Guard does not check
 // the origin of posts: [ui.Pages.Handler] does.
 type Guard struct {
 	sessions *Sessions
 	log      *AccessLog
 	hosts    []string // accepted besides loopback names; lower case, without a port
+
+	fromLoopback func(*http.Request) bool // whether the client is on this machine
 }
 
-// NewGuard returns a guard that accepts these host names (without a port) besides
-// localhost and loopback addresses.
+// NewGuard returns a guard that accepts these host names (without a port) and, from
+// clients on this machine, localhost and loopback addresses.
 func NewGuard(s *Sessions, log *AccessLog, hosts ...string) *Guard {
-	g := &Guard{sessions: s, log: log}
+	g := &Guard{sessions: s, log: log, fromLoopback: func(*http.Request) bool { return false }} // until New knows better
 	for _, h := range hosts {
 		g.hosts = append(g.hosts, strings.ToLower(h))
 	}
@@ -151,10 +154,11 @@ func NewGuard(s *Sessions, log *AccessLog, hosts ...string) *Guard {
 // ownHost reports whether a request addresses the site by one of its own names.
 func (g *Guard) ownHost(r *http.Request) bool {
 	host := strings.ToLower((&url.URL{Host: r.Host}).Hostname())
-	if address, err := netip.ParseAddr(host); err == nil && address.IsLoopback() {
+	if slices.Contains(g.hosts, host) {
 		return true
 	}
-	return host == "localhost" || slices.Contains(g.hosts, host)
+	address, err := netip.ParseAddr(host)
+	return (host == "localhost" || err == nil && address.IsLoopback()) && g.fromLoopback(r)
 }
 
 // require calls next for requests of administrators. It logs all others and passes
@@ -174,7 +178,7 @@ func (g *Guard) require(next, refused http.Handler) http.Handler {
 	})
 }
 
-const foreignHost = "the host name is not one of this site"
+const foreignHost = "the host name is not one of --admin-host, nor a loopback name in a request from this machine"
 
 // foreignPost logs a post that was refused because a page of another origin sent it.
 func (g *Guard) foreignPost(r *http.Request) { g.log.Refused(r, "a page of another origin") }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -98,7 +99,9 @@ func newGuard(s *Sessions, log io.Writer, hosts ...string) *Guard {
 		}
 		return a
 	}
-	return NewGuard(s, NewAccessLog(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{ReplaceAttr: timeless}))), hosts...)
+	g := NewGuard(s, NewAccessLog(slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{ReplaceAttr: timeless}))), hosts...)
+	g.fromLoopback = func(r *http.Request) bool { return r.Header.Get("X-Forwarded-For") == "" }
+	return g
 }
 
 // visit requests a guarded page: 200 for administrators, 401 for others.
@@ -178,9 +181,9 @@ func TestGuard_LogsAccessWithoutSecrets(t *testing.T) {
 		`level=INFO msg="administrator signed in"` + caller,
 		`level=INFO msg="administrator signed out"` + caller,
 		refused + `"the sign-in link is unknown, used or expired"`,
-		refused + `"the host name is not one of this site"`,
+		refused + strconv.Quote(foreignHost),
 		refused + `"no valid administrator session"`,
-		refused + `"the host name is not one of this site"`,
+		refused + strconv.Quote(foreignHost),
 	}, "\n") + "\n"
 	if log.String() != want {
 		t.Errorf("got the log\n%swant\n%s", log.String(), want)
@@ -227,5 +230,27 @@ func TestGuard_RefusesForeignHostNames(t *testing.T) {
 				t.Errorf("signing in: got %t, want %t", got, want)
 			}
 		})
+	}
+}
+
+func TestGuard_LoopbackNameNeedsLocalClient(t *testing.T) {
+	s := NewSessions()
+	g := newGuard(s, io.Discard, "cms.example")
+	cookies := signIn(t, s, g, "http://localhost/")
+	for url, want := range map[string]bool{"http://localhost/admin/": false, "http://127.0.0.1:8080/admin/": false, "http://cms.example/admin/": true} {
+		r := httptest.NewRequest(http.MethodPost, url, nil)
+		r.Header.Set("X-Forwarded-For", "192.0.2.7")
+		r.AddCookie(cookies[0])
+		w := httptest.NewRecorder()
+		g.require(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), http.NotFoundHandler()).ServeHTTP(w, r)
+		if got := w.Code == http.StatusOK; got != want {
+			t.Errorf("%s through a proxy: got %t, want admitted %t", url, got, want)
+		}
+		if got := g.signIn(httptest.NewRecorder(), r, s.NewCode()); got != want {
+			t.Errorf("%s: signing in through a proxy: got %t, want %t", url, got, want)
+		}
+	}
+	if NewGuard(s, g.log).ownHost(httptest.NewRequest(http.MethodGet, "http://localhost/", nil)) {
+		t.Error("a guard that knows no client addresses accepts a loopback name")
 	}
 }

@@ -36,6 +36,7 @@ type Options struct {
 	Guard    *Guard
 	API      *personalhttp.Handler // explains errors of the plugin and chooses labels
 	Sections []Section
+	Origins  []string // see [ui.Options]
 	Log      *slog.Logger
 }
 
@@ -59,11 +60,12 @@ type Site struct {
 func New(o Options) (http.Handler, error) {
 	pages, err := ui.New(ui.Options{
 		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"), AssetPath: "/admin/assets/",
-		Foreign: o.Guard.foreignPost, Log: o.Log,
+		Origins: o.Origins, Foreign: o.Guard.foreignPost, Log: o.Log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("admin pages: %w", err)
 	}
+	o.Guard.fromLoopback = o.API.FromLoopback
 	s := &Site{Pages: pages, API: o.API, Log: o.Log, guard: o.Guard, mux: http.NewServeMux()}
 	s.mux.HandleFunc("GET /admin/enter", s.showLink)
 	s.mux.HandleFunc("POST /admin/enter", s.signIn)

@@ -88,7 +88,7 @@ func TestSite_RefusesPostsOfForeignOriginsAndHostNames(t *testing.T) {
 			t.Errorf("%s by a foreign host name: got status %d, want 401", path, w.Code)
 		}
 	}
-	for _, reason := range []string{"a page of another origin", "the host name is not one of this site"} {
+	for _, reason := range []string{"a page of another origin", "the host name is not one of --admin-host"} {
 		if got := strings.Count(b.log.String(), reason); got != 5 {
 			t.Errorf("got %d log entries with the reason %q, want 5:\n%s", got, reason, &b.log)
 		}

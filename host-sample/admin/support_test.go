@@ -117,7 +117,8 @@ func TestSupport_EveryReasonHasTextsForWhatItCarries(t *testing.T) {
 		personal.ReasonUnverified:    {"until"},
 		personal.ReasonLimit:         {"limit", "address", "until"},
 		personal.ReasonAddressLimit:  {"limit", "address", "until"},
-		personal.ReasonMailLimit:     {"kind", "until"},
+		personal.ReasonMailLimit:     {"kind", "address", "until"},
+		personal.ReasonCodesBlocked:  {"until"},
 		personal.ReasonTwoFactor:     {"count"},
 		personal.ReasonMailWaiting:   {"kind", "since", "until", "count"},
 		personal.ReasonMailRefused:   {"kind", "since", "reply"},
@@ -127,7 +128,7 @@ func TestSupport_EveryReasonHasTextsForWhatItCarries(t *testing.T) {
 	}
 	shown := map[string]string{
 		"address": "192.0.2.7", "since": second(1).Format("2006-01-02T15:04:05Z"), "until": second(2).Format("2006-01-02T15:04:05Z"),
-		"reply": "<q>550 no such mailbox</q>", "count": "<strong>1234</strong>",
+		"reply": "<q><bdi>550 no such mailbox</bdi></q>", "count": "<strong>1234</strong>",
 	}
 	inWords := map[string][2]string{"en": {"passwords for one login", "recovery"}, "ru": {"пароли для одного логина", "восстановление доступа"}}
 	reasons := append(contractConstants(t, "Reason"), "flat_battery")

@@ -112,7 +112,7 @@ func TestUsersList_IsATableWithTheStateOfEach(t *testing.T) {
 	page := b.page(t, "/admin/users?search=a&state=active&after=50")
 	wantAll(t, page,
 		"<caption>Users on this page: 4</caption>", `<th scope="col">E-mail</th>`, `<a href="/admin/users/9">anna</a>`,
-		`<input type="checkbox" name="user" value="9">`, "Select anna", "anna@example.com (not confirmed)",
+		`<input type="checkbox" name="user" value="9">`, "Select <bdi>anna</bdi>", "anna@example.com (not confirmed)",
 		`<span class="badge good">active</span>`, `<span class="badge warn">disabled</span>`, "waits for the e-mail to be confirmed",
 		`<span class="badge bad">erased on <time`, `<span class="badge">second factor</span>`,
 	)
@@ -130,7 +130,7 @@ func TestUsersList_EmptyStatesHelp(t *testing.T) {
 	for path, test := range map[string]struct{ want, not []string }{
 		"/admin/users": {[]string{"There are no users yet", `href="/admin/users/new">Add the first user`}, []string{"/admin/support?login=", "<table"}},
 		"/admin/users?search=" + url.QueryEscape(script): {
-			[]string{"Nothing matches “" + escapedScript, `href="/admin/users/new?login=%3Cscript%3E`, `href="/admin/support?login=%3Cscript%3E`},
+			[]string{"Nothing matches “<bdi>" + escapedScript, `href="/admin/users/new?login=%3Cscript%3E`, `href="/admin/support?login=%3Cscript%3E`},
 			[]string{"<script>alert", "There are no users yet"},
 		},
 		"/admin/users?state=disabled": {[]string{"No users found", `href="/admin/users">Show all users`}, []string{"There are no users yet"}},
@@ -157,7 +157,7 @@ func TestSelectedUsers_EachIsHandledForItself(t *testing.T) {
 		t.Errorf("got led to %s, want the page of the list", at)
 	}
 	wantAll(t, page, `role="alert"`, "Signed out everywhere: 2 of 4 users. This cannot be undone.",
-		`<a href="/admin/users/8">boris</a>: `, `<a href="/admin/users/5">id 5</a>: there is no such user any more`)
+		`<a href="/admin/users/8"><bdi>boris</bdi></a>: `, `<a href="/admin/users/5">id 5</a>: there is no such user any more`)
 	if undoOf(page) != "" {
 		t.Error("got an undo button after signing out, want none")
 	}
@@ -170,7 +170,7 @@ func TestSelectedUsers_RecoveryMailsNeedAnAddress(t *testing.T) {
 	if diff := cmp.Diff([]personal.RecoverRequest{{Email: "anna@example.com"}}, mails.requests); diff != "" || mails.caller.IsValid() {
 		t.Errorf("got the caller %v, want none; the requests (-want +got):\n%s", mails.caller, diff)
 	}
-	wantAll(t, page, "1 of 3 users", ">boris</a>: the user is disabled or has no e-mail", ">vera</a>: the user is disabled or has no e-mail")
+	wantAll(t, page, "1 of 3 users", "><bdi>boris</bdi></a>: the user is disabled or has no e-mail", "><bdi>vera</bdi></a>: the user is disabled or has no e-mail")
 }
 
 func TestSelectedUsers_UnresponsivePluginIsAskedOnce(t *testing.T) {
@@ -181,7 +181,7 @@ func TestSelectedUsers_UnresponsivePluginIsAskedOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{"disable 9", "disable 8"}, p.done); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	wantAll(t, page, "Disabled: 1 of 4 users.", ">boris</a>: The plugin is not responding", ">id 7</a>: The plugin is not responding")
+	wantAll(t, page, "Disabled: 1 of 4 users.", "><bdi>boris</bdi></a>: The plugin is not responding", ">id 7</a>: The plugin is not responding")
 	p.done = nil
 	b.follow(t, "/admin/users/undo", url.Values{"action": {undoOf(page)}})
 	if diff := cmp.Diff([]string{"enable 9"}, p.done); diff != "" {

@@ -15,8 +15,11 @@ import (
 var errNoPlugin = errors.New("no plugin is installed: name one with --plugin FILE, or run host-sample plugin install FILE first")
 
 // openCatalogue opens the catalogue below a plugins folder.
-func openCatalogue(pluginsDir string, opts ...plugincatalogue.Option) (*plugincatalogue.Catalogue, error) {
-	return plugincatalogue.Open(filepath.Join(pluginsDir, plugincatalogue.Name), opts...)
+func openCatalogue(pluginsDir string, log *slog.Logger, opts ...plugincatalogue.Option) (*plugincatalogue.Catalogue, error) {
+	if err := durable.MakeFolder(pluginsDir, log); err != nil {
+		return nil, fmt.Errorf("opening the plugin catalogue: %w", err)
+	}
+	return plugincatalogue.Open(filepath.Join(pluginsDir, plugincatalogue.Name), append(opts, plugincatalogue.WithLog(log))...)
 }
 
 // trust makes a catalogue accept only plugins signed with the keys in these files,

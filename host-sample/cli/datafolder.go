@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -35,10 +33,11 @@ type dataFolder struct {
 	lock *os.File
 }
 
-// openDataFolder creates the folder if it is missing, and locks it.
+// openDataFolder creates the folder if it is missing, and locks it. The error is a
+// [*durable.UntrustedError] if other users can write to it.
 func openDataFolder(dir string, log *slog.Logger) (*dataFolder, error) {
-	if err := makeDataFolder(dir, log); err != nil {
-		return nil, err
+	if err := durable.MakeFolder(dir, log); err != nil {
+		return nil, fmt.Errorf("opening the data folder: %w", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "host.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -48,40 +47,6 @@ func openDataFolder(dir string, log *slog.Logger) (*dataFolder, error) {
 		return nil, errors.Join(fmt.Errorf("locking the data folder %s: %w", dir, err), lock.Close())
 	}
 	return &dataFolder{dir: dir, lock: lock}, nil
-}
-
-func makeDataFolder(dir string, log *slog.Logger) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("creating the data folder: %w", err)
-	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return fmt.Errorf("reading the mode of the data folder: %w", err)
-	}
-	if info.Mode().Perm()&0o077 == 0 {
-		return nil
-	}
-	if !isOurs(dir) {
-		log.Warn("other users of this machine can access the data folder", "dir", dir, "mode", info.Mode().String())
-		return nil
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return fmt.Errorf("making the data folder private: %w", err)
-	}
-	log.Info("made the data folder private: other users of this machine could access it", "dir", dir, "mode", info.Mode().String())
-	return nil
-}
-
-// ours matches the names of files that a host or its administrator puts into the
-// folder, and events.ndjson, which earlier versions wrote.
-var ours = regexp.MustCompile(`\A(host\.(lock|json)|admin-token|secret\.key|user-fields\.json|mail|(plugin-)?events\.ndjson(\.1)?|` +
-	`personal\.db(-wal|-shm)?|plugins|run|\.write-.*|[a-z]+\.toml)\z`)
-
-// isOurs reports whether the folder holds only our files. The mode of a
-// folder that is also used for something else, such as /tmp, must not change.
-func isOurs(dir string) bool {
-	entries, err := os.ReadDir(dir)
-	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !ours.MatchString(e.Name()) })
 }
 
 // takeLock locks the file until it is closed or the process ends, and writes this
@@ -137,16 +102,13 @@ const minAdminToken = 26
 // adminToken returns the token for the admin API. The first start creates it.
 func (d *dataFolder) adminToken() (string, error) {
 	path := d.path("admin-token")
-	data, err := os.ReadFile(path)
+	data, err := durable.ReadSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		token := rand.Text()
 		return token, durable.WriteFile(path, []byte(token+"\n"))
 	}
-	if err == nil {
-		err = os.Chmod(path, 0o600) // a copy may have got a wider mode
-	}
 	if err != nil {
-		return "", fmt.Errorf("reading the admin token: %w", err)
+		return "", fmt.Errorf("reading the admin token, which you can also delete to get a new one: %w", err)
 	}
 	token := strings.TrimSpace(string(data))
 	if len(token) < minAdminToken {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cms-personal/personal/shared/durable"
 )
 
 func quietLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -73,36 +75,16 @@ func TestOpenDataFolder_NewFilesArePrivate(t *testing.T) {
 	}
 }
 
-func TestOpenDataFolder_WiderModeIsNarrowed(t *testing.T) {
-	for name, tt := range map[string]struct {
-		file string
-		want fs.FileMode
-	}{
-		"an empty folder":                  {"", 0o700},
-		"the folder of a host":             {"host.lock", 0o700},
-		"a folder with a schema":           {"user-fields.json", 0o700},
-		"a folder with a secret key":       {"secret.key", 0o700},
-		"a folder with other files is not": {"letters.txt", 0o755},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			if err := os.Chmod(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if tt.file != "" {
-				if err := os.WriteFile(filepath.Join(dir, tt.file), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for range 2 { // the files of the first start do not change the result
-				if err := openTestFolder(t, dir).close(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != tt.want {
-				t.Errorf("got mode %v, %v, want %v", info.Mode().Perm(), err, tt.want)
-			}
-		})
+func TestOpenDataFolder_ChangesNoMode(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := openTestFolder(t, dir).close(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("got mode %v, %v, want that it stays 0755", info.Mode().Perm(), err)
 	}
 }
 
@@ -121,18 +103,18 @@ func TestAdminToken_IsStable(t *testing.T) {
 	}
 }
 
-func TestAdminToken_WiderModeIsNarrowed(t *testing.T) {
+func TestAdminToken_AccessOfOthersIsRefused(t *testing.T) {
 	d := openTestFolder(t, t.TempDir())
 	path := d.path("admin-token")
 	token := strings.Repeat("A", minAdminToken)
 	if err := errors.Join(os.WriteFile(path, []byte(token), 0o600), os.Chmod(path, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.adminToken(); err != nil || got != token {
-		t.Fatalf("got token %q, %v, want %q", got, err, token)
+	if got, err := d.adminToken(); got != "" || !errors.As(err, new(*durable.UntrustedError)) || !strings.Contains(err.Error(), "run chmod 600 "+path) {
+		t.Errorf("got token %q, %v, want that others can access it", got, err)
 	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("got mode %v, %v, want 0600", info.Mode().Perm(), err)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("got mode %v, %v, want that it stays 0644", info.Mode().Perm(), err)
 	}
 }
 

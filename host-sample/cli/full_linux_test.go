@@ -27,7 +27,7 @@ func TestChoosePlugin_FullDiskKeepsTheActiveVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	catalogue, err := openCatalogue(mount)
+	catalogue, err := openCatalogue(mount, quietLog())
 	if err != nil {
 		t.Fatal(err)
 	}

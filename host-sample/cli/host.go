@@ -24,6 +24,7 @@ import (
 	adminusers "github.com/cms-personal/personal/host-sample/admin/users"
 	"github.com/cms-personal/personal/host-sample/mailbox"
 	"github.com/cms-personal/personal/host-sample/traffic"
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
@@ -76,7 +77,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 	if err := h.openFolder(); err != nil {
 		return nil, err
 	}
-	if h.catalogue, err = openCatalogue(c.pluginsDir, c.pluginTrust...); err != nil {
+	if h.catalogue, err = openCatalogue(c.pluginsDir, log, c.pluginTrust...); err != nil {
 		return nil, &flagError{"plugins", err}
 	}
 	if err := choosePlugin(ctx, h.catalogue, c.flags.Plugin, log); err != nil {
@@ -252,7 +253,7 @@ func settingsSource(file, url string, captured bool) func(plugincatalogue.Manife
 	return func(plugin plugincatalogue.Manifest) ([]byte, error) {
 		switch {
 		case file != "":
-			data, err := os.ReadFile(file)
+			data, err := durable.ReadTrusted(file)
 			if err != nil {
 				return nil, fmt.Errorf("reading the plugin's settings: %w", err)
 			}
@@ -275,12 +276,18 @@ func settingsSource(file, url string, captured bool) func(plugincatalogue.Manife
 // adminLink returns a single-use link to the admin pages.
 func (h *host) adminLink() string { return h.url + "/admin/enter?code=" + h.sessions.NewCode() }
 
-// printAddresses prints where everything is.
-func (h *host) printAddresses(w io.Writer) {
+// printAddresses prints where everything is. The link to the admin pages is for a terminal
+// only: other output ends in a journal or a container's log, whose readers are not all
+// administrators.
+func (h *host) printAddresses(w io.Writer, terminal bool) {
+	command := fmt.Sprintf("%s admin-link --data %s", os.Args[0], h.config.dataDir)
+	link := "run " + command + " for a link"
+	if terminal {
+		link = h.adminLink() + "\n            single use, valid for ten minutes; to get another: " + command
+	}
 	fmt.Fprintf(w, `
 The site    %[1]s/
 Admin       %[4]s
-            single use, valid for ten minutes; to get another: %[5]s admin-link --data %[3]s
 The API     %[2]s/api/v1/personal/, described at %[1]s/reference
 Admin API   %[1]s/admin/api/plugin, /admin/api/user-fields; bearer token in %[3]s/admin-token
 Health      %[1]s/readyz, /healthz, /metrics
@@ -288,7 +295,7 @@ Health      %[1]s/readyz, /healthz, /metrics
 Try it:
   curl %[2]s/api/v1/personal/register/ -d login=anna -d email=anna@example.com -d password='correct horse' -d confirm_password='correct horse'
 
-`, h.url, h.url+h.config.api.BasePath, h.config.dataDir, h.adminLink(), os.Args[0])
+`, h.url, h.url+h.config.api.BasePath, h.config.dataDir, link)
 }
 
 // run serves until ctx ends, then stops in an orderly way and returns nil. It calls

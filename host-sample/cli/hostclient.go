@@ -10,11 +10,11 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/pluginadmin"
 )
 
@@ -37,7 +37,11 @@ func findAddress(data string) (url string, err error) {
 		return "", &flagError{"data", err}
 	}
 	none := fmt.Errorf("no host runs on the data folder %s", dir)
-	announced, err := os.ReadFile(filepath.Join(dir, "host.json"))
+	// Any user who can write there chooses the address that gets the token.
+	if err := durable.CheckFolder(dir, nil); errors.As(err, new(*durable.UntrustedError)) {
+		return "", &flagError{"data", err}
+	}
+	announced, err := durable.ReadTrusted(filepath.Join(dir, "host.json")) // the group may be able to write to the folder
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", none
 	}
@@ -67,7 +71,7 @@ func findHost(data string) (*hostClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, err := os.ReadFile(filepath.Join(data, "admin-token"))
+	token, err := durable.ReadSecret(filepath.Join(data, "admin-token"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the admin token: %w", err)
 	}

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cms-personal/personal/shared/durable"
 )
 
 func TestAdminLink_PrintsLink(t *testing.T) {
@@ -59,5 +62,20 @@ func TestFindHost_WithoutHostFails(t *testing.T) {
 	}
 	if code, _, stderr := runToEnd(t, "plugin", "status", "--data", killed); code != 1 || !strings.Contains(stderr, "does not listen yet") {
 		t.Errorf("a starting host: got exit code %d, %q, want 1", code, stderr)
+	}
+}
+
+// Any user of the group that may write to the folder would choose the address that gets the
+// token.
+func TestFindHost_AddressThatOthersMayWriteIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "host.json"), []byte(`{}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "host.json"), 0o666); err != nil { // whatever the umask
+		t.Fatal(err)
+	}
+	if _, err := findHost(dir); !errors.As(err, new(*durable.UntrustedError)) {
+		t.Errorf("got %v, want an untrusted file", err)
 	}
 }

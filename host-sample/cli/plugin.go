@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
@@ -36,16 +37,16 @@ func (p *pluginCommand) open(out output) (*plugincatalogue.Catalogue, error) {
 		return nil, &flagError{"plugin-key", err}
 	}
 	if p.Plugins != "" {
-		return openCatalogue(p.Plugins, trusted)
+		return openCatalogue(p.Plugins, out.log(), trusted)
 	}
 	dir, err := absolute(p.Data)
 	if err != nil {
 		return nil, &flagError{"data", err}
 	}
-	if err := makeDataFolder(dir, out.log()); err != nil {
-		return nil, err
+	if err := durable.MakeFolder(dir, out.log()); err != nil {
+		return nil, &flagError{"data", err}
 	}
-	return openCatalogue(filepath.Join(dir, "plugins"), trusted)
+	return openCatalogue(filepath.Join(dir, "plugins"), out.log(), trusted)
 }
 
 type pluginInstall struct {

@@ -195,7 +195,7 @@ func TestPlugin_InstallListRemove(t *testing.T) {
 }
 
 func TestChoosePlugin_ActivatesHighest(t *testing.T) {
-	catalogue, err := openCatalogue(t.TempDir())
+	catalogue, err := openCatalogue(t.TempDir(), quietLog())
 	if err != nil {
 		t.Fatal(err)
 	}

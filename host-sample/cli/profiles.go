@@ -143,15 +143,16 @@ func profileTime(name, seconds string) (time.Duration, error) {
 }
 
 // onlyLoopback refuses requests that a website causes in a browser on this machine: for
-// another host name, under which it could read the response, and from another site,
-// which could start recordings.
+// another host name, under which it could read the response, and from another origin,
+// which could start recordings. For browsers all ports of a host are one site.
 func onlyLoopback(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch host := (&url.URL{Host: r.Host}); {
+		host, site := &url.URL{Host: r.Host}, r.Header.Get("Sec-Fetch-Site")
+		switch {
 		case !mailer.IsLoopback(host.Hostname()):
 			http.Error(w, "profiles are served under a loopback name only", http.StatusForbidden)
-		case r.Header.Get("Sec-Fetch-Site") == "cross-site":
-			http.Error(w, "profiles are not served to other sites", http.StatusForbidden)
+		case site != "" && site != "none" && site != "same-origin":
+			http.Error(w, "profiles are not served to pages of other origins", http.StatusForbidden)
 		default:
 			next.ServeHTTP(w, r)
 		}

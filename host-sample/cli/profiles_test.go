@@ -113,7 +113,9 @@ func TestProfiles_RequestsAreChecked(t *testing.T) {
 }
 
 func TestProfiles_OtherSitesAreRefused(t *testing.T) {
-	for site, want := range map[string]int{"cross-site": http.StatusForbidden, "same-origin": http.StatusOK, "none": http.StatusOK} {
+	for site, want := range map[string]int{
+		"cross-site": http.StatusForbidden, "same-site": http.StatusForbidden, "same-origin": http.StatusOK, "none": http.StatusOK, "": http.StatusOK,
+	} {
 		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:6060/debug/pprof/plugin/heap", nil)
 		r.Header.Set("Sec-Fetch-Site", site)
 		w := httptest.NewRecorder()

@@ -50,12 +50,12 @@ func newHandler(o handlerOptions) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.adminPages.API = api
+	o.adminPages.API, o.adminPages.Origins = api, o.api.Origins
 	adminPages, err := admin.New(o.adminPages)
 	if err != nil {
 		return nil, err
 	}
-	pages, err := site.New(site.Options{Service: o.service, Audit: o.audit, API: api, APIURL: o.apiURL, Log: o.api.Log})
+	pages, err := site.New(site.Options{Service: o.service, Audit: o.audit, API: api, APIURL: o.apiURL, Origins: o.api.Origins, Log: o.api.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -91,13 +91,18 @@ func newHandler(o handlerOptions) (http.Handler, error) {
 	return ui.BehindProxy(api.OverHTTPS, all), nil
 }
 
-// onlyClean responds with 404 to paths that a ServeMux would redirect, such as // and
-// .., and limits what responses without a policy of their own may load.
+// onlyClean responds with 400 to paths with needless escapes, such as /%6detrics, which
+// pass the path filters of proxies, and with 404 to those that a ServeMux would redirect,
+// such as // and .. It limits what responses without a policy of their own may load.
 func onlyClean(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Pages replace this policy by a wider one.
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if r.URL.RawPath != "" {
+			http.Error(w, "the path has needless escapes", http.StatusBadRequest)
+			return
+		}
 		if clean := path.Clean(r.URL.Path); r.URL.Path != clean && r.URL.Path != clean+"/" {
 			http.NotFound(w, r)
 			return

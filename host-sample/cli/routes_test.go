@@ -197,6 +197,21 @@ func TestRoutes_APIBeforeRedirects(t *testing.T) {
 	}
 }
 
+// A proxy that filters paths does not recognise an escaped one.
+func TestRoutes_EscapedPathsAreRefused(t *testing.T) {
+	s := startSite(t, signedInService(), "/cms")
+	for path, want := range map[string]int{
+		"/%6detrics": http.StatusBadRequest, "/%61dmin/enter": http.StatusBadRequest, "/admin%2fenter": http.StatusBadRequest, "/%72eadyz": http.StatusBadRequest,
+		"/cms/api/v1/personal/%61uth/": http.StatusNotFound, // refused by the API, with an envelope
+		"/caf%C3%A9":                   http.StatusNotFound, // the usual form of a name
+		"/metrics?a=%6d":               http.StatusOK,
+	} {
+		if a := s.send(t, http.MethodGet, path, ""); a.StatusCode != want {
+			t.Errorf("%s: got %s %s, want %d", path, a.Status, a.body, want)
+		}
+	}
+}
+
 func TestHSTS_SentOverHTTPSOnly(t *testing.T) {
 	s := startSite(t, signedInService(), "")
 	for origin, want := range map[string]string{"http://cms.example": "", "https://cms.example": "max-age=31536000"} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"net"
@@ -18,7 +19,9 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/mattn/go-isatty"
 
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
@@ -49,7 +52,8 @@ type serveCommand struct {
 	TrustedProxy    []string `env:"PERSONAL_TRUSTED_PROXY" placeholder:"CIDR" help:"Proxies whose headers are trusted for the client's address and scheme; repeated, or separated by commas."`
 	ForwardedHeader string   `default:"x-forwarded-for" env:"PERSONAL_FORWARDED_HEADER" placeholder:"NAME" help:"The header in which trusted proxies send the client's address: x-forwarded-for or forwarded (${default}). The address in the other header is ignored."`
 	CORSOrigin      []string `name:"cors-origin" env:"PERSONAL_CORS_ORIGIN" placeholder:"ORIGIN" help:"Origins whose scripts may call the API; repeated, or separated by commas."`
-	AdminHost       []string `env:"PERSONAL_ADMIN_HOST" placeholder:"NAME" help:"Host names, without a port, under which the admin pages can be opened in addition to loopback names, for example behind a proxy; repeated, or separated by commas."`
+	Origin          []string `env:"PERSONAL_ORIGIN" placeholder:"ORIGIN" help:"The site's own origins, such as https://www.example.com, needed only behind a proxy that changes the Host header: posts of browsers for other origins are refused; repeated, or separated by commas."`
+	AdminHost       []string `env:"PERSONAL_ADMIN_HOST" placeholder:"NAME" help:"Host names, without a port, under which the admin pages can be opened from anywhere, for example behind a proxy; repeated, or separated by commas. Other loopback names work only for clients on this machine."`
 	Locale          string   `default:"en" env:"PERSONAL_LOCALE" help:"Language of messages for callers whose Accept-Language names neither English nor Russian (${default})."`
 	Always200       bool     `name:"always-200" env:"PERSONAL_ALWAYS_200" help:"Send every API response with HTTP 200, for old clients."`
 
@@ -92,7 +96,7 @@ func (f *serveCommand) Run(ctx context.Context, parsed *kong.Context, out output
 		fmt.Fprintf(out.stdout, "profiles at %s%s\n", h.profiles.url, profilesPath)
 	}
 	return h.run(ctx, func() {
-		h.printAddresses(out.stdout)
+		h.printAddresses(out.stdout, isTerminal(out.stdout))
 		if f.DebugPlugin {
 			s := h.manager.Status()
 			h.debugPlugin(out.stdout, s.Version, s.PID)
@@ -142,7 +146,7 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 		c.pluginTrust = append(c.pluginTrust, minVersion)
 	}
 	if f.Settings != "" {
-		_, err := os.ReadFile(f.Settings)
+		_, err := durable.ReadTrusted(f.Settings)
 		check("settings", err)
 	}
 
@@ -165,9 +169,10 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 	check("base-path", checkAPI(personalhttp.Options{BasePath: f.BasePath}))
 	check("locale", checkAPI(personalhttp.Options{DefaultLocale: f.Locale}))
 	check("cors-origin", checkAPI(personalhttp.Options{CORSOrigins: f.CORSOrigin}))
+	check("origin", checkAPI(personalhttp.Options{Origins: f.Origin}))
 	c.api = personalhttp.Options{
 		BasePath: f.BasePath, DefaultLocale: f.Locale, TrustedProxies: proxies,
-		ForwardedHeader: f.ForwardedHeader, CORSOrigins: f.CORSOrigin, AlwaysOK: f.Always200,
+		ForwardedHeader: f.ForwardedHeader, CORSOrigins: f.CORSOrigin, Origins: f.Origin, AlwaysOK: f.Always200,
 	}
 	if f.DebugPlugin {
 		c.api.Timeout = debugCallTimeout
@@ -190,6 +195,12 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 		check("log-level", fmt.Errorf("%q is not debug, info, warn or error", f.LogLevel))
 	}
 	return c, errors.Join(invalid...)
+}
+
+// isTerminal reports whether what is written goes to a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
 }
 
 func absolute(dir string) (string, error) {

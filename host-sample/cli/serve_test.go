@@ -3,7 +3,10 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,6 +52,7 @@ func TestServe_InvalidFlagIsNamed(t *testing.T) {
 		"a proxy that is not a network":          {args: []string{"--trusted-proxy", "10.0.0.0/8,proxy"}, want: "--trusted-proxy"},
 		"another forwarded header":               {args: []string{"--forwarded-header", "x-real-ip"}, want: "--forwarded-header (PERSONAL_FORWARDED_HEADER)"},
 		"a wildcard origin":                      {args: []string{"--cors-origin", "*"}, want: "--cors-origin"},
+		"an own origin with a path":              {args: []string{"--origin", "https://cms.example/"}, want: "--origin (PERSONAL_ORIGIN)"},
 		"an admin host with a port":              {args: []string{"--admin-host", "cms.example:443"}, want: "--admin-host (PERSONAL_ADMIN_HOST)"},
 		"an admin host that is a URL":            {args: []string{"--admin-host", "https://cms.example"}, want: "--admin-host"},
 		"a domain that is an address":            {args: []string{"--register-domains", "example.com,anna@example.org"}, want: "--register-domains (PERSONAL_REGISTER_DOMAINS): \"anna@example.org\" is not a domain"},
@@ -215,6 +219,51 @@ func TestMemorySize_IsReadWithItsUnit(t *testing.T) {
 		var got memorySize
 		if err := got.UnmarshalText([]byte(text)); got != want || (err == nil) != (want > 0) {
 			t.Errorf("%q: got %d (%v), want %d", text, got, err, want)
+		}
+	}
+}
+
+func TestCommands_RefuseWhatOthersCanChange(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	if code, _, stderr := runToEnd(t, "plugin", "install", "--activate", testBinary(t), "--data", data); code != 0 {
+		t.Fatalf("got exit code %d, %q, want 0", code, stderr)
+	}
+	settings, key := filepath.Join(t.TempDir(), "personal.toml"), filepath.Join(t.TempDir(), "key.pub")
+	for _, path := range []string{settings, key} {
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o620)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serve := []string{"serve", "--addr", "127.0.0.1:0"}
+	all := [][]string{serve, {"plugin", "list"}, {"plugin", "install", testBinary(t)}, {"plugin", "remove", "1.0.0"}, {"plugin", "prune"}}
+	online := [][]string{{"plugin", "status"}, {"plugin", "use", "1.0.0"}, {"plugin", "rollback"}, {"admin-link"}, {"healthcheck"}}
+	for path, refusing := range map[string][][]string{
+		data:                               slices.Concat(all, online),
+		filepath.Join(data, "plugins"):     all,
+		filepath.Join(data, "admin-token"): {serve},
+		settings:                           {append(serve, "--settings", settings)},
+		key:                                {append(serve, "--plugin-key", key), {"plugin", "list", "--plugin-key", key}},
+	} {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = os.WriteFile(path, nil, 0o600)
+		}
+		if err := errors.Join(err, os.Chmod(path, 0o777)); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range refusing {
+			code, stdout, stderr := runCommand(t, append(args, "--data", data)...)
+			if code != 1 || stdout != "" || !strings.Contains(stderr, path+": ") || !strings.Contains(stderr, "then run chmod ") {
+				t.Errorf("%s, %v: got exit code %d, %q, %q, want 1, the path and the command that corrects it", path, args, code, stdout, stderr)
+			}
+		}
+		if info == nil {
+			err = os.Remove(path)
+		} else {
+			err = os.Chmod(path, info.Mode())
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -103,7 +103,7 @@ func announceFake(t *testing.T, manager pluginadmin.Manager) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	catalogue, err := openCatalogue(folder.path("plugins"))
+	catalogue, err := openCatalogue(folder.path("plugins"), quietLog())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestUploads_NeedSignedBundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	catalogue, err := openCatalogue(t.TempDir(), trusted)
+	catalogue, err := openCatalogue(t.TempDir(), quietLog(), trusted)
 	if err != nil {
 		t.Fatal(err)
 	}

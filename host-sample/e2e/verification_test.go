@@ -65,6 +65,11 @@ func TestVerification_RequiredBeforeTheFirstSignIn(t *testing.T) {
 	p.press("Send an e-mail")
 	p.see("If the address still has to be confirmed")
 	p.fill("Code from the e-mail", s.mailed(t, "anna@example.com", mailedCode))
+	p.wantValues(map[string]string{"Login": "anna"}) // the browser knows who registered
+	p.fill("Login", "boris")
+	p.press("Confirm the address")
+	p.wantFieldError("Login", "This is not the login of the account that the code is for. Enter the login that you chose when you registered, not your e-mail address.")
+	p.fill("Login", "Anna")
 	p.press("Confirm the address")
 	p.see("Your e-mail address has been confirmed.")
 	p.fill("Login or e-mail", "anna@example.com")

@@ -42,6 +42,21 @@ type module struct {
 	calls   []any // other requests
 }
 
+// renewed returns a pair in place of the caller's, which is void from then on.
+func (m *module) renewed(c personal.Credentials, err error) personal.Credentials {
+	if err != nil {
+		return personal.Credentials{}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fresh := first
+	if c.UserHash == first {
+		fresh = second
+	}
+	m.valid = map[string]bool{fresh: true}
+	return personal.Credentials{UserID: 42, UserHash: fresh}
+}
+
 func newModule() *module {
 	m := &module{
 		valid:   map[string]bool{first: true, second: true},

@@ -112,6 +112,7 @@ func (p signInPages) register(w http.ResponseWriter, r *http.Request, posted ui.
 		return done{}, err
 	}
 	if in.Credentials.UserID == 0 { // they must verify their e-mail first
+		rememberRegistered(w, r, request.Login)
 		return done{next: verifyPath}, nil
 	}
 	p.startSession(w, r, in.Credentials)

@@ -55,16 +55,24 @@ func nextQuery(r *http.Request) url.Values {
 	return query
 }
 
+// codesBlocked is the notice, and the key of its text, that only recovery codes are
+// accepted.
+const codesBlocked = "codes_blocked"
+
+// codeFormPath returns the path of the page that asks for a code of the app, or for a
+// recovery code.
+func codeFormPath(r *http.Request, recovery bool) string {
+	query := nextQuery(r)
+	if recovery {
+		query.Set("recovery", "true")
+	}
+	return (&url.URL{Path: signInCodePath, RawQuery: query.Encode()}).String()
+}
+
 // codeForm asks for a code of the app, or for a recovery code after the link to that. It
 // takes both in either case; they differ in the keyboard that a phone shows.
 func (p codePages) codeForm(r *http.Request) (formPage, error) {
-	at := func(recovery bool) string {
-		query := nextQuery(r)
-		if recovery {
-			query.Set("recovery", "true")
-		}
-		return (&url.URL{Path: signInCodePath, RawQuery: query.Encode()}).String()
-	}
+	at := func(recovery bool) string { return codeFormPath(r, recovery) }
 	recovery := r.URL.Query().Has("recovery")
 	code := p.codeControl(r, "app_code")
 	code.Hint, code.InputMode = p.text(r, "hint_app_code"), "numeric"
@@ -102,6 +110,8 @@ func (p codePages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Post
 		p.signIns.forget(w, r)
 		p.startAgain(w, r)
 		return done{}, nil
+	case personal.CodeCodesBlocked:
+		return done{operation: codesBlocked, next: codeFormPath(r, true)}, nil
 	}
 	return done{}, err
 }

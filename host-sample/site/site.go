@@ -60,6 +60,7 @@ type Options struct {
 	Audit   AuditLog              // to show visitors where they signed in before
 	API     *personalhttp.Handler // over the same service
 	APIURL  string                // of the API without a final slash, shown to developers
+	Origins []string              // see [ui.Options]
 	Log     *slog.Logger
 }
 
@@ -82,7 +83,7 @@ type site struct {
 func New(o Options) (http.Handler, error) {
 	pages, err := ui.New(ui.Options{
 		Templates: ui.Folder(files, "templates"), Texts: ui.Folder(files, "texts"), Assets: ui.Folder(files, "assets"),
-		AssetPath: "/assets/", Log: o.Log,
+		AssetPath: "/assets/", Origins: o.Origins, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -164,7 +165,7 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) ui.Page {
 func (s *site) pageFor(w http.ResponseWriter, r *http.Request, signedIn bool) ui.Page {
 	p := ui.Page{Nav: s.nav(r, signedIn)}
 	switch done := ui.TakeNotice(w, r); {
-	case done == othersEnded || done == noPendingFactor:
+	case done == othersEnded || done == noPendingFactor || done == codesBlocked:
 		p.Notice = s.text(r, done)
 	default:
 		p.Notice = s.API.Confirm(r, done)

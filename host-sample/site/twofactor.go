@@ -112,10 +112,11 @@ func (p twoFactorPages) confirmPage(r *http.Request, uri string) (formPage, erro
 // confirm sends the recovery codes. It does not redirect: only this response has them.
 func (p twoFactorPages) confirm(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
 	c, _ := credentials(r)
-	codes, err := p.Service.ConfirmTwoFactor(r.Context(), personal.ConfirmTwoFactorRequest{Credentials: c, Code: posted.Get("code")})
+	confirmed, err := p.Service.ConfirmTwoFactor(r.Context(), personal.ConfirmTwoFactorRequest{Credentials: c, Code: posted.Get("code")})
 	switch personal.CodeOf(err) {
 	case "":
-		p.showCodes(w, r, "two_factor_confirm", codes)
+		setCookie(w, r, confirmed.Credentials)
+		p.showCodes(w, r, "two_factor_confirm", confirmed.RecoveryCodes)
 		return done{}, nil
 	case personal.CodeTwoFactorOn, personal.CodeTwoFactorOff: // a reload after success, or a secret that has expired
 		return done{operation: noPendingFactor, next: twoFactorPath}, nil
@@ -149,12 +150,16 @@ func (p twoFactorPages) endForm(r *http.Request) (formPage, error) {
 	return page, nil
 }
 
-func (p twoFactorPages) end(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := credentials(r)
-	err := p.Service.EndTwoFactor(r.Context(), personal.EndTwoFactorRequest{
-		Credentials: c, Password: posted.Get("password"), Code: posted.Get("code"),
+func (p twoFactorPages) end(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	old, _ := credentials(r)
+	c, err := p.Service.EndTwoFactor(r.Context(), personal.EndTwoFactorRequest{
+		Credentials: old, Password: posted.Get("password"), Code: posted.Get("code"),
 	})
-	return done{operation: "two_factor_remove", next: twoFactorPath}, err
+	if err != nil {
+		return done{}, err
+	}
+	setCookie(w, r, c)
+	return done{operation: "two_factor_remove", next: twoFactorPath}, nil
 }
 
 // passwordAndCode is a page that asks for the password and a code.

@@ -41,21 +41,21 @@ func withTwoFactor(m *module) *module {
 	m.BeginTwoFactorFunc = func(_ context.Context, r personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error) {
 		return personal.TwoFactorSecret{Secret: "JBSWY3DPEHPK3PXP", URI: secretURI}, judge(r.Password, rightCode)
 	}
-	m.ConfirmTwoFactorFunc = func(_ context.Context, r personal.ConfirmTwoFactorRequest) ([]string, error) {
+	m.ConfirmTwoFactorFunc = func(_ context.Context, r personal.ConfirmTwoFactorRequest) (personal.ConfirmedTwoFactor, error) {
 		if m.profile.TwoFactor {
-			return nil, personal.NewError(personal.CodeTwoFactorOff, nil) // no secret waits
+			return personal.ConfirmedTwoFactor{}, personal.NewError(personal.CodeTwoFactorOff, nil) // no secret waits
 		}
 		err := judge("correct horse", r.Code)
 		m.profile.TwoFactor = err == nil
-		return codes, err
+		return personal.ConfirmedTwoFactor{Credentials: m.renewed(r.Credentials, err), RecoveryCodes: codes}, err
 	}
 	m.RenewRecoveryCodesFunc = func(_ context.Context, r personal.RenewRecoveryCodesRequest) ([]string, error) {
 		return codes, judge(r.Password, r.Code)
 	}
-	m.EndTwoFactorFunc = func(_ context.Context, r personal.EndTwoFactorRequest) error {
+	m.EndTwoFactorFunc = func(_ context.Context, r personal.EndTwoFactorRequest) (personal.Credentials, error) {
 		err := judge(r.Password, r.Code)
 		m.profile.TwoFactor = err != nil
-		return err
+		return m.renewed(r.Credentials, err), err
 	}
 	signIn := m.AuthorizeFunc
 	m.AuthorizeFunc = func(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
@@ -67,6 +67,8 @@ func withTwoFactor(m *module) *module {
 			return personal.SignedIn{}, personal.NewError(personal.CodeCodeRequired, nil)
 		case r.Code == "throttled":
 			return personal.SignedIn{}, &personal.Error{Code: personal.CodeTooManyAttempts, RetryAfter: 30 * time.Second}
+		case r.Code == "blocked":
+			return personal.SignedIn{}, personal.NewError(personal.CodeCodesBlocked, nil)
 		}
 		return personal.SignedIn{}, personal.NewError(personal.CodeInvalidCode, nil)
 	}
@@ -191,7 +193,9 @@ func TestTwoFactor_NotOfferedIsSaid(t *testing.T) {
 	m.BeginTwoFactorFunc = func(context.Context, personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error) {
 		return personal.TwoFactorSecret{}, none
 	}
-	m.EndTwoFactorFunc = func(context.Context, personal.EndTwoFactorRequest) error { return none }
+	m.EndTwoFactorFunc = func(context.Context, personal.EndTwoFactorRequest) (personal.Credentials, error) {
+		return personal.Credentials{}, none
+	}
 	b := newBrowser(t, m)
 	b.hold(first, 0)
 	for _, path := range []string{"/account/two-factor/set-up", "/account/two-factor/switch-off"} {
@@ -266,6 +270,8 @@ func TestSignIn_SecondPageAsksForTheCode(t *testing.T) {
 	b.post(codePath, "code", "").shows(t, 401, "Please enter the code that your authenticator app shows")
 	b.post(codePath, "code", "654321").shows(t, 401, "This code is wrong or has been used.")
 	b.post(codePath, "code", "throttled").shows(t, 429, "Try again in 30 s.")
+	b.post(codePath, "code", "blocked").leads(t, codePath+"&recovery=true")
+	b.get(codePath+"&recovery=true").shows(t, 200, "Too many wrong codes were entered", "Recovery code")
 	b.post(codePath, "code", rightCode).leads(t, "/demo")
 	if b.jar["sign_in"] != nil || b.jar["account"] == nil {
 		t.Errorf("got the cookies %v, want a session and no password", b.jar)

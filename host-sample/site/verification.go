@@ -1,7 +1,9 @@
 package site
 
 import (
+	"encoding/base64"
 	"net/http"
+	"unicode/utf8"
 
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
@@ -14,6 +16,29 @@ type verificationPages struct{ *site }
 func (p verificationPages) route(mux *http.ServeMux) {
 	p.publicForm(mux, verifyPath, form{build: p.resendForm, submit: p.resend})
 	p.publicForm(mux, confirmPath, form{build: p.confirmForm, submit: p.confirm})
+}
+
+// registeredCookie keeps the login of a registration whose e-mail must be confirmed, for
+// the form that takes the mailed code. It is sent when the link in the mail is followed.
+const registeredCookie = "registered"
+
+// registeredLifetime is how long the browser keeps the login, in seconds. Users who
+// confirm later type it.
+const registeredLifetime = 60 * 60
+
+func rememberRegistered(w http.ResponseWriter, r *http.Request, login string) {
+	value := base64.RawURLEncoding.EncodeToString([]byte(login)) // it may have any letters
+	ui.SetCookie(w, r, http.Cookie{Name: registeredCookie, Value: value, MaxAge: registeredLifetime})
+}
+
+// registeredLogin returns the login of [rememberRegistered], empty if there is none.
+// Visitors can make one up.
+func registeredLogin(r *http.Request) string {
+	login, err := base64.RawURLEncoding.DecodeString(ui.CookieValue(r, registeredCookie))
+	if err != nil || !utf8.Valid(login) {
+		return ""
+	}
+	return string(login)
 }
 
 // emailState returns the user's e-mail with a word on whether it is verified. If it is
@@ -64,24 +89,31 @@ func (p verificationPages) resend(_ http.ResponseWriter, r *http.Request, posted
 // to. Opening it changes nothing, because mail scanners open links too.
 func (p verificationPages) confirmForm(r *http.Request) (formPage, error) {
 	again := p.aside(r, "no_code_question", "no_code_link", verifyPath)
-	if _, ok := credentials(r); ok { // it may be the code of a new address, which verifyPath does not mail
+	_, signedIn := credentials(r)
+	if signedIn { // it may be the code of a new address, which verifyPath does not mail
 		again = p.aside(r, "no_code_question", "no_code_account", accountPath)
+	}
+	controls := []ui.Control{p.tokenControl(r)}
+	if !signedIn || r.Method == http.MethodPost { // the code of a new address needs none
+		login := p.loginControl(r, "login")
+		login.Hint, login.Value = p.text(r, "hint_confirm_login"), registeredLogin(r)
+		controls = append(controls, login)
 	}
 	return formPage{
 		Title:  p.text(r, "confirm_email"),
 		Lead:   p.text(r, "confirm_email_lead"),
 		Script: true,
-		Form: ui.Form{
-			Action: confirmPath, Submit: p.text(r, "confirm_email_button"),
-			Controls: []ui.Control{p.tokenControl(r)},
-		},
+		Form:   ui.Form{Action: confirmPath, Submit: p.text(r, "confirm_email_button"), Controls: controls},
 		Asides: []aside{again},
 	}, nil
 }
 
 // confirm leads to the account, or to the sign-in.
-func (p verificationPages) confirm(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	_, err := p.Service.ConfirmEmail(r.Context(), personal.ConfirmEmailRequest{Token: tokenOf(posted)})
+func (p verificationPages) confirm(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
+	_, err := p.Service.ConfirmEmail(r.Context(), personal.ConfirmEmailRequest{Token: tokenOf(posted), Login: posted.Get("login")})
+	if err == nil && registeredLogin(r) != "" {
+		ui.SetCookie(w, r, http.Cookie{Name: registeredCookie, MaxAge: -1})
+	}
 	next := signInPath
 	if _, ok := credentials(r); ok {
 		next = accountPath

@@ -2,11 +2,13 @@ package site_test
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -16,20 +18,66 @@ func TestRegister_WithRequiredVerificationLeadsToTheMailbox(t *testing.T) {
 		return personal.SignedIn{}, nil
 	}
 	b := newBrowser(t, m)
-	b.post("/account/register", "login", "anna", "email", "anna@example.com", "password", "p", "confirm_password", "p").leads(t, "/account/verify")
+	b.post("/account/register", "login", `Än"na`, "email", "anna@example.com", "password", "p", "confirm_password", "p").leads(t, "/account/verify")
 	if b.jar["account"] != nil {
 		t.Errorf("got the cookie %v, want none before the e-mail is verified", b.jar["account"])
 	}
 	b.get("/account/verify").shows(t, 200, "Look into your mailbox", `name="email"`, `name="login"`, "Send an e-mail", `href="/account/email"`)
 	b.post("/account/verify", "email", "anna@example.com").leads(t, "/account/email")
 	b.get("/account/email").shows(t, 200, "If the address still has to be confirmed, an e-mail", `href="/account/verify"`)
-	b.post("/account/email", "token", " t\n").leads(t, "/account/sign-in")
+	b.post("/account/email", "token", " t\n", "login", "anna").leads(t, "/account/sign-in")
 	b.get("/account/sign-in").shows(t, 200, "Your e-mail address has been confirmed.")
 	if diff := cmp.Diff([]any{
-		personal.ResendVerificationRequest{Email: "anna@example.com"}, personal.ConfirmEmailRequest{Token: "t"},
+		personal.ResendVerificationRequest{Email: "anna@example.com"}, personal.ConfirmEmailRequest{Token: "t", Login: "anna"},
 	}, m.calls); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
+}
+
+func TestConfirmEmail_BrowserThatRegisteredKnowsTheLogin(t *testing.T) {
+	const login = `Än"na; x`
+	const asked = "If you have not registered, close this page."
+	m := newModule()
+	m.RegisterFunc = func(context.Context, personal.RegisterRequest) (personal.SignedIn, error) {
+		return personal.SignedIn{}, nil
+	}
+	m.ConfirmEmailFunc = func(_ context.Context, r personal.ConfirmEmailRequest) (int64, error) {
+		if r.Login != login {
+			return 0, personal.FieldErrors{"login": personal.FieldErrorMismatch}.Err()
+		}
+		return 42, nil
+	}
+	for _, scheme := range []struct {
+		cookie string
+		https  func(http.Handler) http.Handler
+	}{{"registered", func(h http.Handler) http.Handler { return h }}, {"__Host-registered", ui.BehindHTTPS}} {
+		t.Run(scheme.cookie, func(t *testing.T) {
+			b := newBrowser(t, m)
+			b.handler = scheme.https(b.handler)
+			b.get("/account/email?login=mallory").shows(t, 200, `name="login" type="text" value=""`, asked)
+			b.post("/account/register", "login", login, "email", "anna@example.com", "password", "p", "confirm_password", "p").leads(t, "/account/verify")
+			if c := b.jar[scheme.cookie]; c == nil || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.MaxAge != 3600 {
+				t.Fatalf("got the cookie %v, want one for an hour that scripts cannot read", c)
+			}
+			b.get("/account/email").shows(t, 200, `name="login" type="text" value="Än&#34;na; x"`)
+			b.post("/account/email", "token", "t", "login", "anna").shows(t, 422, `value="anna"`, "not your e-mail address")
+			b.get("/account/email").shows(t, 200, `name="login" type="text" value="Än&#34;na; x"`)
+			b.post("/account/email", "token", "t", "login", login).leads(t, "/account/sign-in")
+			if c := b.jar[scheme.cookie]; c != nil {
+				t.Errorf("after the confirmation: got the cookie %v, want none", c)
+			}
+			for _, value := range []string{"!", "_w"} { // not base64url, and not UTF-8
+				b.jar[scheme.cookie] = &http.Cookie{Name: scheme.cookie, Value: value}
+				b.get("/account/email").shows(t, 200, `name="login" type="text" value=""`)
+			}
+		})
+	}
+	b := newBrowser(t, m)
+	b.hold(first, 0)
+	if page := b.get("/account/email"); strings.Contains(page.body, asked) {
+		t.Errorf("signed in: the form asks for a login:\n%s", page.body)
+	}
+	b.post("/account/email", "token", "t").shows(t, 422, asked) // it was the code of a new account
 }
 
 func TestSignIn_UnverifiedEmailOffersAnotherMail(t *testing.T) {

@@ -46,14 +46,14 @@ func named(c http.Cookie, secure bool) *http.Cookie {
 // CookieValue returns the value of a cookie that [SetCookie] sent, empty if the
 // browser has none.
 //
-// A prefixed cookie is preferred, because other hosts can set one without the
-// prefix. The latter counts only where the scheme may change from request to
-// request: visitors who signed in before the proxy sent the scheme stay signed in.
+// Over HTTPS only a prefixed cookie counts: other hosts of the domain can set one
+// without the prefix, and so sign a visitor in to another account. Elsewhere a prefixed
+// cookie is preferred: if a proxy stops sending the scheme, users stay signed in.
 func CookieValue(r *http.Request, name string) string {
 	if c, err := r.Cookie(hostPrefix + name); err == nil {
 		return c.Value
 	}
-	if schemeOf(r) == schemeHTTPS {
+	if OverHTTPS(r) {
 		return ""
 	}
 	c, err := r.Cookie(name)

@@ -21,7 +21,7 @@ func (p *Pages) FieldControl(r *http.Request, f personal.Field, labels Labels, v
 	text := func(key string, args ...any) string { return p.Text(r, key, args...) }
 	c := Control{
 		Name: f.Name, Label: labels(f.Label, f.Name), Value: value, Required: f.Required,
-		Autocomplete: autocomplete(f.Name),
+		Autocomplete: autocomplete(f.Name), MaxLength: f.EffectiveMaxLength(), MaxLines: f.MaxItems(),
 	}
 	switch f.Type {
 	case personal.TypeText, personal.TypeLink:

@@ -1,14 +1,19 @@
 package ui
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -59,6 +64,8 @@ type Control struct {
 	Error        string // may be empty
 	Required     bool
 	Type         string // of KindInput, as HTML names it; "text" if empty
+	MaxLength    int    // characters of a text, or of each line of KindLongText if MaxLines is set; 255 if 0
+	MaxLines     int    // 0: Value is one text
 	Autocomplete string // as HTML names it; may be empty
 	InputMode    string // as HTML names it; may be empty
 	Min, Max     string // of numbers; may be empty
@@ -89,18 +96,50 @@ func (f Form) Mixed() bool {
 	return slices.ContainsFunc(f.Controls, required) && slices.ContainsFunc(f.Controls, optional)
 }
 
-// Fill puts the posted values into the controls.
+// Fill puts the posted values into the controls. Those of a form that anyone may post,
+// see [ReadForm], are cut to what their controls allow: a page must not send back more.
 func (f *Form) Fill(posted Posted) {
 	for i := range f.Controls {
 		if c := &f.Controls[i]; c.Kind != KindText {
 			c.Value = posted.control(*c)
+			if !posted.large {
+				c.cut()
+			}
 		}
 	}
 	for i := range f.Hidden {
 		if h := &f.Hidden[i]; strings.HasPrefix(h.Name, shownPrefix) {
-			h.Value = posted.Get(h.Name)
+			h.Value = firstRunes(posted.Get(h.Name), maxPlainMark)
 		}
 	}
+}
+
+// defaultMaxLength suits logins, e-mails, names and codes.
+const defaultMaxLength = 255
+
+// cut shortens the value to what the control allows.
+func (c *Control) cut() {
+	limit := cmp.Or(c.MaxLength, defaultMaxLength)
+	if c.MaxLines == 0 {
+		c.Value = firstRunes(c.Value, limit)
+		return
+	}
+	lines := strings.SplitN(c.Value, "\n", c.MaxLines+1)
+	lines = lines[:min(len(lines), c.MaxLines)]
+	for i := range lines {
+		lines[i] = firstRunes(lines[i], limit)
+	}
+	c.Value = strings.Join(lines, "\n")
+}
+
+// firstRunes returns the first n characters of a text, or all if it has fewer.
+func firstRunes(text string, n int) string {
+	for i := range text {
+		if n--; n < 0 {
+			return text[:i]
+		}
+	}
+	return text
 }
 
 // Refuse sets the form's message, and the errors of its controls by their names. An
@@ -149,6 +188,10 @@ const (
 	// maxForm bounds a posted form, in bytes, as the HTTP contract bounds a body.
 	maxForm = 64 << 10
 
+	// maxPairs bounds the names and values of such a form, each of which takes many
+	// times the bytes that it was sent in. A page with 300 fields sends about 600.
+	maxPairs = 1000
+
 	// maxLargeForm bounds the administrators' forms that hold a user-field schema or
 	// all fields of a user, in bytes. A schema has up to 256 KiB, and a form takes up
 	// to three bytes for one.
@@ -156,28 +199,53 @@ const (
 )
 
 // Posted are the values of a posted form.
-type Posted struct{ values url.Values }
-
-// ReadForm reads a posted form from the body; it ignores the URL's query. Do not log
-// the error, which may quote the body. A form of more than 64 KiB is a
-// [*http.MaxBytesError].
-func ReadForm(w http.ResponseWriter, r *http.Request) (Posted, error) {
-	return readForm(w, r, maxForm)
+type Posted struct {
+	values url.Values
+	large  bool // of [ReadLargeForm]
 }
 
-// ReadLargeForm is [ReadForm] with a limit of 1 MiB, for administrators' forms that
+// ReadForm reads a posted form from the body; it ignores the URL's query. Do not log
+// the error, which may quote the body. A form of more than 64 KiB or 1000 values is a
+// [*http.MaxBytesError]. A form with text that is not UTF-8 is an error.
+func ReadForm(w http.ResponseWriter, r *http.Request) (Posted, error) {
+	return readForm(w, r, maxForm, maxPairs)
+}
+
+// ReadLargeForm is [ReadForm] with a limit of 1 MiB alone, for administrators' forms that
 // hold a user-field schema or all fields of a user. Uploads of plugins have a limit
 // of their own, in package pluginadmin.
 func ReadLargeForm(w http.ResponseWriter, r *http.Request) (Posted, error) {
-	return readForm(w, r, maxLargeForm)
+	posted, err := readForm(w, r, maxLargeForm, maxLargeForm)
+	posted.large = true
+	return posted, err
 }
 
-func readForm(w http.ResponseWriter, r *http.Request, limit int64) (Posted, error) {
-	r.Body = http.MaxBytesReader(w, r.Body, limit)
+func readForm(w http.ResponseWriter, r *http.Request, limit int64, pairs int) (Posted, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err != nil {
+		return Posted{}, fmt.Errorf("reading a form: %w", err)
+	}
+	if bytes.Count(body, []byte("&")) >= pairs { // before it is decoded
+		return Posted{}, fmt.Errorf("reading a form: %w", &http.MaxBytesError{Limit: limit})
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	if err := r.ParseForm(); err != nil {
 		return Posted{}, fmt.Errorf("reading a form: %w", err)
 	}
+	if !isText(r.PostForm) {
+		return Posted{}, errors.New("reading a form: it is not UTF-8")
+	}
 	return Posted{values: r.PostForm}, nil
+}
+
+// isText reports whether all names and values are valid UTF-8.
+func isText(values url.Values) bool {
+	for name, texts := range values {
+		if !utf8.ValidString(name) || slices.ContainsFunc(texts, func(s string) bool { return !utf8.ValidString(s) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // Get returns the first value of a name, empty if there is none. It turns the CR LF

@@ -53,3 +53,27 @@ func TestChanges_OnlyWhatDiffersFromThePage(t *testing.T) {
 		t.Errorf("after Fill: got %v, want the value that the form showed first", h)
 	}
 }
+
+func TestFill_CutsWhatIsLongerThanItsControlAllows(t *testing.T) {
+	const many = 3000
+	controls := []ui.Control{
+		{Name: "login"}, {Name: "bio", Kind: ui.KindLongText, MaxLength: 1000},
+		{Name: "tags", Kind: ui.KindLongText, MaxLength: 2, MaxLines: 3}, {Name: "short", MaxLength: 1000},
+	}
+	form := ui.Form{Controls: controls}
+	form.Remember()
+	values := url.Values{"tags": {"жжж\r\nb\r\nccc\r\nd\r\ne"}, "short": {"abc"}}
+	for _, name := range []string{"login", "bio", "shown:login"} {
+		values.Set(name, strings.Repeat("ж", many))
+	}
+	form.Fill(posted(t, values))
+	want := []string{strings.Repeat("ж", 255), strings.Repeat("ж", 1000), "жж\nb\ncc", "abc"}
+	for i, c := range form.Controls {
+		if c.Value != want[i] {
+			t.Errorf("%s: got %d bytes %.20q, want %.20q", c.Name, len(c.Value), c.Value, want[i])
+		}
+	}
+	if shown := form.Hidden[0].Value; len(shown) > 200 {
+		t.Errorf("%s: got %d bytes, want no more than the page sent", form.Hidden[0].Name, len(shown))
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 )
 
 // policy lets a page load what this site serves and nothing else. Pages contain no
@@ -16,14 +17,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // for unknown paths and methods.
 func (p *Pages) Handler(mux *http.ServeMux) http.Handler {
 	mux.Handle("GET "+p.assets.path, p.assets)
-	origins := http.NewCrossOriginProtection()
-	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p.foreign != nil {
-			p.foreign(r)
-		}
-		p.Problem(w, r, Problem{Status: http.StatusForbidden, Message: p.Text(r, "problem_origin")})
-	}))
-	checked := origins.Handler(p.errorsAsPages(mux))
+	checked := p.checkAddress(p.origins.Handler(p.errorsAsPages(mux)))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("Content-Security-Policy", policy)
@@ -33,6 +27,28 @@ func (p *Pages) Handler(mux *http.ServeMux) http.Handler {
 		header.Set("Referrer-Policy", "same-origin")
 		header.Set("X-Content-Type-Options", "nosniff")
 		checked.ServeHTTP(w, r)
+	})
+}
+
+// maxAddress bounds the path and query of a page, in bytes: pages send them back, in
+// links and forms that lead to the same page.
+const maxAddress = 4 << 10
+
+// checkAddress sends an error page for an address that is too long, or has text that is
+// not UTF-8.
+func (p *Pages) checkAddress(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status := http.StatusBadRequest
+		switch {
+		case len(r.URL.RequestURI()) > maxAddress:
+			status = http.StatusRequestURITooLong
+		case utf8.ValidString(r.URL.Path) && (r.URL.RawQuery == "" || isText(r.URL.Query())):
+			next.ServeHTTP(w, r)
+			return
+		}
+		front := r.WithContext(r.Context())
+		front.URL = &url.URL{Path: "/"} // the page does not send the address back
+		p.Problem(w, front, Problem{Status: status, Message: p.Text(r, "problem_address")})
 	})
 }
 

@@ -31,6 +31,20 @@ func (t texts) text(key string, args ...any) (string, error) {
 	return text, nil
 }
 
+// isolated returns a text as HTML with texts that users chose, each isolated: their
+// direction of writing does not change the order of what is around them.
+func (t texts) isolated(key string, users ...string) (template.HTML, error) {
+	args := make([]any, len(users))
+	for i, user := range users {
+		args[i] = "<bdi>" + template.HTMLEscapeString(user) + "</bdi>"
+	}
+	text, err := t.text(key)
+	if err != nil {
+		return "", err
+	}
+	return template.HTML(fmt.Sprintf(template.HTMLEscapeString(text), args...)), nil // both parts are escaped
+}
+
 // readTexts reads the texts of a source by locale. It fails if a language lacks a
 // text of another one.
 func readTexts(source fs.FS) (map[string]texts, error) {
@@ -68,10 +82,11 @@ func listPages(locale string, t texts, a *assets, own fs.FS) (map[string]parsed,
 	sources := []fs.FS{Folder(shared, "templates"), own}
 	base := sync.OnceValues(func() (*template.Template, error) {
 		base := template.New("base").Funcs(template.FuncMap{
-			"t":     t.text,
-			"asset": a.url,
-			"lang":  func() string { return locale },
-			"when":  func(at time.Time) string { return at.UTC().Format(timeLayout(locale)) },
+			"t":        t.text,
+			"isolated": t.isolated,
+			"asset":    a.url,
+			"lang":     func() string { return locale },
+			"when":     func(at time.Time) string { return at.UTC().Format(timeLayout(locale)) },
 		})
 		for _, source := range sources {
 			if err := parse(base, t, source, "parts/*.html"); err != nil {
@@ -112,7 +127,7 @@ func timeLayout(locale string) string {
 	return "2 Jan 2006, 15:04 UTC"
 }
 
-var textCall = regexp.MustCompile(`\bt "([^"]*)"`)
+var textCall = regexp.MustCompile(`\b(?:t|isolated) "([^"]*)"`)
 
 // parse adds files to a template. It fails if they use a text that does not exist.
 func parse(to *template.Template, t texts, source fs.FS, pattern string) error {

@@ -45,6 +45,7 @@ type Options struct {
 	Assets    fs.FS  // scripts and pictures beside this package's; may be nil
 	AssetPath string // where assets are served; with a slash at both ends
 
+	Origins []string            // of the site itself, whose posts are accepted also where a proxy changes Host
 	Foreign func(*http.Request) // called for refused posts from pages of other origins; may be nil
 
 	Log *slog.Logger
@@ -54,7 +55,7 @@ type Options struct {
 type Pages struct {
 	languages map[string]language
 	assets    *assets
-	foreign   func(*http.Request)
+	origins   *http.CrossOriginProtection
 	log       *slog.Logger
 }
 
@@ -80,7 +81,18 @@ func New(o Options) (*Pages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
-	p := &Pages{languages: map[string]language{}, assets: assets, foreign: o.Foreign, log: o.Log}
+	p := &Pages{languages: map[string]language{}, assets: assets, origins: http.NewCrossOriginProtection(), log: o.Log}
+	for _, origin := range o.Origins {
+		if err := p.origins.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("pages: %w", err)
+		}
+	}
+	p.origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if o.Foreign != nil {
+			o.Foreign(r)
+		}
+		p.Problem(w, r, Problem{Status: http.StatusForbidden, Message: p.Text(r, "problem_origin")})
+	}))
 	for _, locale := range Locales() {
 		texts := common[locale]
 		maps.Copy(texts, own[locale])
@@ -158,9 +170,12 @@ type Link struct {
 // laidOut is passed to the layout.
 type laidOut struct {
 	Page
-	Path string // of the page, with its query: a change of language returns there
+	Path string // of the page, with its query unless that is long: a change of language returns there
 	at   string
 }
+
+// maxReturn bounds laidOut.Path with a query, in bytes.
+const maxReturn = 1 << 10
 
 // Here reports whether a link leads to the current page.
 func (l laidOut) Here(link Link) bool { return link.Path == l.at }
@@ -173,7 +188,11 @@ func (l laidOut) Within(link Link) bool {
 // Render sends a page. If rendering fails it sends an error page instead, and logs
 // the error; it never sends a part of a page.
 func (p *Pages) Render(w http.ResponseWriter, r *http.Request, status int, name string, page Page) {
-	p.send(w, r, status, name, "layout", laidOut{Page: page, Path: r.URL.RequestURI(), at: r.URL.Path})
+	path := r.URL.RequestURI()
+	if len(path) > maxReturn {
+		path = r.URL.EscapedPath()
+	}
+	p.send(w, r, status, name, "layout", laidOut{Page: page, Path: path, at: r.URL.Path})
 }
 
 // Part sends one template of a page, for a script that puts it into the open page.

@@ -29,6 +29,7 @@ func set() ui.Options {
 				`{{define "part"}}<b>{{.}}</b>{{end}}`)}},
 		Texts:     fstest.MapFS{"en.json": {Data: []byte(`{"hello":"Hello"}`)}, "ru.json": {Data: []byte(`{"hello":"Привет"}`)}},
 		AssetPath: "/assets/",
+		Origins:   []string{"https://www.example.com"},
 		Log:       slog.New(slog.DiscardHandler),
 	}
 }
@@ -160,6 +161,7 @@ func TestHandler_RefusesPostsFromOtherOrigins(t *testing.T) {
 		"a hidden origin":  {"Origin", "null", 403},
 		"another port's":   {"Origin", "http://example.com:81", 403},
 		"its own origin":   {"Origin", "http://example.com", 200},
+		"a listed origin":  {"Origin", "https://www.example.com", 200},
 	} {
 		r := httptest.NewRequest("POST", "/page", nil)
 		if tt.header != "" {
@@ -321,7 +323,7 @@ func TestCookies_SchemeMayChange(t *testing.T) {
 		set     []string
 	}{
 		"detected HTTPS, both":         {ui.BehindProxy(says(true), read), plain + "; " + own, "own", []string{secure, noBare}},
-		"detected HTTPS, plain":        {ui.BehindProxy(says(true), read), plain, "plain", []string{secure, noBare}},
+		"detected HTTPS, plain":        {ui.BehindProxy(says(true), read), plain, "", []string{secure, noBare}},
 		"detected HTTPS, prefixed":     {ui.BehindProxy(says(true), read), own, "own", []string{secure}},
 		"no longer detected, both":     {ui.BehindProxy(says(false), read), plain + "; " + own, "own", []string{bare, noSecure}},
 		"no longer detected, prefixed": {ui.BehindProxy(says(false), read), own, "own", []string{bare, noSecure}},
@@ -360,8 +362,28 @@ func TestNotice_IsShownOnce(t *testing.T) {
 	}
 }
 
+func TestHandler_RefusesAddressesThatItWouldSendBack(t *testing.T) {
+	for target, want := range map[string]int{
+		"/page?a=%D0%AF":                         http.StatusOK,
+		"/page?a=" + strings.Repeat("a", 4000):   http.StatusOK,
+		"/page?a=" + strings.Repeat("a", 5000):   http.StatusRequestURITooLong,
+		"/page" + strings.Repeat("/%D0%AF", 900): http.StatusRequestURITooLong,
+		"/page?a=%ff":                            http.StatusBadRequest,
+		"/page?%ff":                              http.StatusBadRequest,
+		"/pa%ffge":                               http.StatusBadRequest,
+	} {
+		w := serve(t, httptest.NewRequest("GET", target, nil), ui.Form{})
+		if w.Code != want {
+			t.Errorf("%.20s: got status %d, want %d", target, w.Code, want)
+		}
+		if n := w.Body.Len(); n > 4<<10 {
+			t.Errorf("%.20s: got a page of %d bytes, want 4 KiB at most", target, n)
+		}
+	}
+}
+
 func TestReadForm_RefusesUnreadableBody(t *testing.T) {
-	for _, body := range []string{"a=%zz", strings.Repeat("a", 2<<20)} {
+	for _, body := range []string{"a=%zz", "a=%ff", "%ff=a", strings.Repeat("a", 2<<20), strings.Repeat("a=&", 1000)} {
 		r := httptest.NewRequestWithContext(context.Background(), "POST", "/?a=b", io.NopCloser(strings.NewReader(body)))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		if _, err := ui.ReadForm(httptest.NewRecorder(), r); err == nil {

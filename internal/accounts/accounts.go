@@ -84,6 +84,7 @@ type Store interface {
 	DeletionStore
 	VerificationStore
 	TwoFactorStore
+	CodeStore
 	ExportStore
 	AdministrationStore
 	ExplainStore
@@ -104,6 +105,8 @@ var (
 	// ErrStale means that what the caller read has changed meanwhile; nothing was
 	// written.
 	ErrStale = errors.New("changed meanwhile")
+	// ErrOtherLogin means that a token came with another login than its account's.
+	ErrOtherLogin = errors.New("not the login of the account")
 	// ErrUnavailable means that the database cannot be used at the moment. It may be
 	// unknown whether a write took place.
 	ErrUnavailable = errors.New("database unavailable")

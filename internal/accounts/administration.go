@@ -172,15 +172,13 @@ func (s *Service) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) 
 	if err != nil {
 		return err
 	}
-	if len(schema.Malformed(r.Fields)) > 0 {
-		return refusal(personal.CodeMalformedRequest)
-	}
-	change, err := s.profileChange(r.Fields, schema.Administer)
-	if err != nil {
+	if err := schema.Check(r.Fields); err != nil {
 		return err
 	}
-	if len(r.Fields) == 0 {
-		return s.mustExist(ctx, r.UserID)
+	before, missing := s.store.Account(ctx, r.UserID)
+	change, err := s.profileChange(r.Fields, before.Account, schema, schema.Administer)
+	if err = cmp.Or(err, failWith(personal.CodeNotFound, "finding an account", missing)); err != nil || len(r.Fields) == 0 {
+		return err
 	}
 	_, err = s.store.UpdateProfile(ctx, r.UserID, change, s.event(ctx, personal.ActorAdministrator, personal.EventUserUpdated, r.UserID))
 	return s.committed(personal.CodeNotFound, "updating an account", err)
@@ -203,7 +201,7 @@ func (s *Service) SetEmail(ctx context.Context, r personal.SetEmailRequest) erro
 		}
 		jobs := s.emailChanged(ctx, personal.ActorAdministrator, before)
 		if email.Key != "" && s.verifies() {
-			request := newMailRequest(ctx)
+			request := newMailRequest(ctx, personal.ActorAdministrator)
 			request.Locale = cmp.Or(before.Locale, request.Locale)
 			verification := jobOf(ctx, r.UserID, KindVerification, verificationJob{Time: s.store.Now(), mailRequest: request})
 			verification.Replaces = true
@@ -242,7 +240,7 @@ func (s *Service) RevokeUserSessions(ctx context.Context, id int64) error {
 	if err := s.mustExist(ctx, id); err != nil {
 		return err
 	}
-	err := s.store.RevokeSessions(ctx, id, s.event(ctx, personal.ActorAdministrator, personal.EventUserSignedOut, id))
+	err := s.store.SignOut(ctx, id, s.event(ctx, personal.ActorAdministrator, personal.EventUserSignedOut, id))
 	return s.committed(personal.CodeNotFound, "revoking an account's sessions", err)
 }
 

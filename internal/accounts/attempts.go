@@ -25,29 +25,46 @@ type AttemptStore interface {
 	CheckLimits(ctx context.Context, charges []throttle.Charge, now time.Time) error
 	// Refund takes one attempt off every key.
 	Refund(ctx context.Context, charges []throttle.Charge) error
-	// IsKnownAddress reports whether the account that q finds has signed in from the
-	// address since the given time.
-	IsKnownAddress(ctx context.Context, q AccountQuery, address string, since time.Time) (bool, error)
+	// KnownAddress returns what an address is to the account that q finds. Zero if there is
+	// no such account, or the address was not used since the given time.
+	KnownAddress(ctx context.Context, q AccountQuery, address string, since time.Time) (KnownAddress, error)
 	// AddKnownAddress stores, at most once a day, that the account's user is at the address.
-	// Of more addresses than the limit, the ones unused for longest are removed. A
-	// missing account is no error.
-	AddKnownAddress(ctx context.Context, accountID int64, address string, limit int) error
+	// It is fully known if full is set; else that stays as it is. Of more addresses than the
+	// limit, the ones unused for longest are removed. A missing account is no error.
+	AddKnownAddress(ctx context.Context, accountID int64, at KnownAt, full bool, limit int) error
 }
+
+// KnownAt names the caller's address in the form in which known addresses are stored.
+type KnownAt struct {
+	Address string    // "": the call has none
+	After   time.Time // an address that was not used since then is not known
+}
+
+// KnownAddress is what an address is to an account (HTTP contract, section 5).
+type KnownAddress struct {
+	Since time.Time // when the address became known; zero: it is not known
+	Full  bool      // fully known: a sign-in was completed there, or a session kept, since the account's credentials changed last
+	Codes bool      // counts as fully known for codes: it is, or was until a recovery that was completed there
+}
+
+// Known reports whether the address is known.
+func (k KnownAddress) Known() bool { return !k.Since.IsZero() }
 
 // Throttle holds the rate limits. The zero value allows everything.
 type Throttle struct {
-	Enabled       bool
-	Guess         throttle.Limit // passwords for one login from one address, including right ones still in progress
-	GuessAddress  throttle.Limit // passwords for all accounts, and hashes of no session, from one address
-	GuessAccount  throttle.Limit // passwords for one login from all addresses that are not known addresses of the account
-	SignInAddress throttle.Limit // sign-in attempts from one address, right or wrong
-	SignInAccount throttle.Limit // sign-ins with the correct password to one account
-	Register      throttle.Limit // registrations from one address
-	TakenEmail    throttle.Limit // e-mail addresses found to be taken from one address
-	Recover       throttle.Limit // recovery requests from one address
-	RecoverAll    throttle.Limit // recoveries waiting at once: each is a row until it is done
-	Confirm       throttle.Limit // mailed tokens presented from one address
-	SessionWrites throttle.Limit // refreshes and other writing operations of one session, counted by each node
+	Enabled         bool
+	Guess           throttle.Limit // passwords for one login from one address, including right ones still in progress
+	GuessAddress    throttle.Limit // passwords for all accounts, and hashes of no session, from one address
+	GuessAccount    throttle.Limit // passwords for one login from all addresses that are not known addresses of the account
+	SignInAddress   throttle.Limit // sign-in attempts from one address, right or wrong
+	SignInAccount   throttle.Limit // sign-ins with the correct password to one account
+	Register        throttle.Limit // registrations from one address
+	RegisterInvalid throttle.Limit // registrations with field errors from one address
+	TakenEmail      throttle.Limit // e-mail addresses found to be taken from one address
+	Recover         throttle.Limit // recovery requests from one address
+	RecoverAll      throttle.Limit // recoveries waiting at once: each is a row until it is done
+	Confirm         throttle.Limit // mailed tokens presented from one address
+	SessionWrites   throttle.Limit // refreshes and other writing operations of one session, counted by each node
 }
 
 // MaxKnownAddresses is how many known addresses an account has. Guesses from
@@ -65,7 +82,7 @@ func (s Settings) KnownAddressLifetime() time.Duration {
 // attempt is one password entered for a login or e-mail.
 type attempt struct {
 	charges []throttle.Charge // may be refunded; the first one is that of the login and the address
-	known   bool              // the caller is at a known address of the account
+	address KnownAddress      // what the caller's address is to the account
 }
 
 // guess charges one password entered for the account that q finds, and the further
@@ -79,13 +96,13 @@ func (s *Service) guess(ctx context.Context, q AccountQuery, typed string, verif
 		return attempt{}, nil
 	}
 	target := cmp.Or(q.LoginKey, q.EmailKey, typed)
-	known, err := s.isKnownAddress(ctx, q)
+	address, err := s.callersAddress(ctx, q)
 	if err != nil {
 		return attempt{}, err
 	}
 	charges := append(s.guessAt(ctx, target), s.guessAddress(ctx)...)
-	if known || target == "" {
-		// Not limited (a zero limit never refuses), but with a key and a query all the
+	if address.Known() || target == "" {
+		// Not limited (a zero limit allows everything), but with a key and a query all the
 		// same: the response time must not reveal whose known address this is.
 		charges = append(charges, s.limit(throttle.Limit{}, "guess at a known address", source(ctx), target)...)
 	} else {
@@ -93,9 +110,9 @@ func (s *Service) guess(ctx context.Context, q AccountQuery, typed string, verif
 	}
 	all := slices.Concat(charges, further)
 	if !verify {
-		return attempt{known: known}, s.checkLimits(ctx, all)
+		return attempt{address: address}, s.checkLimits(ctx, all)
 	}
-	return attempt{charges: charges, known: known}, s.charge(ctx, all)
+	return attempt{charges: charges, address: address}, s.charge(ctx, all)
 }
 
 // guessAt charges a password for a login or e-mail at the caller's address.
@@ -129,13 +146,17 @@ func (s *Service) confirmAddress(ctx context.Context) []throttle.Charge {
 	return s.perAddress(ctx, "confirm", s.settings.Throttle.Confirm)
 }
 
-// isKnownAddress reports whether the caller is at a known address of the account that q
-// finds; never with throttling off, where it does not matter.
-func (s *Service) isKnownAddress(ctx context.Context, q AccountQuery) (bool, error) {
+// callersAddress returns what the caller's address is to the account that q finds; nothing
+// with throttling off, where it does not matter. An address that many callers seem to share
+// has no privileges of a fully known one: all of them would have these.
+func (s *Service) callersAddress(ctx context.Context, q AccountQuery) (KnownAddress, error) {
 	if !s.settings.Throttle.Enabled {
-		return false, nil
+		return KnownAddress{}, nil
 	}
-	known, err := s.store.IsKnownAddress(ctx, q, source(ctx), s.knownSince())
+	known, err := s.store.KnownAddress(ctx, q, source(ctx), s.knownSince())
+	if personal.CallFrom(ctx).Shared {
+		known.Full, known.Codes = false, false
+	}
 	return known, fail("looking for a known address", err)
 }
 
@@ -186,14 +207,28 @@ func wider(l throttle.Limit) throttle.Limit {
 }
 
 // takenEmail charges the discovery that an e-mail is taken, which reveals that its
-// owner has an account. With look it is not counted, only refused while the limit is
+// owner has an account. With onlyLook it is not counted, only refused while the limit is
 // used up.
-func (s *Service) takenEmail(ctx context.Context, look bool) []throttle.Charge {
+func (s *Service) takenEmail(ctx context.Context, onlyLook bool) []throttle.Charge {
 	charges := s.perNetwork(ctx, "taken email", s.settings.Throttle.TakenEmail)
-	for i := range charges {
-		charges[i].Look = look
+	if onlyLook {
+		return look(charges)
 	}
 	return charges
+}
+
+// look makes the charges count nothing, and only refuse while their limits are used up.
+func look(charges []throttle.Charge) []throttle.Charge {
+	for i := range charges {
+		charges[i].Look = true
+	}
+	return charges
+}
+
+// registerInvalid charges a registration with field errors to the caller's address: it
+// costs checks and a response of many names, and nothing else limits it.
+func (s *Service) registerInvalid(ctx context.Context) []throttle.Charge {
+	return s.perNetwork(ctx, "register invalid", s.settings.Throttle.RegisterInvalid)
 }
 
 // signInAccount charges a sign-in to the account whose password was right.
@@ -269,26 +304,27 @@ func (s *Service) refundAll(ctx context.Context, right attempt, further ...throt
 	s.refund(ctx, all)
 }
 
-// addKnownAddress stores the caller's address as a known address of the account,
-// even if the caller has hung up, and with throttling off, which may be switched on
-// later. A failure may cost the user a wait while others guess their password.
-func (s *Service) addKnownAddress(ctx context.Context, accountID int64) {
-	address := knownAddress(ctx)
-	if address == "" {
+// addKnownAddress stores the caller's address as a known address of the account, and as a
+// fully known one if full is set, even if the caller has hung up, and with throttling off,
+// which may be switched on later. A failure may cost the user a wait while others guess
+// their password.
+func (s *Service) addKnownAddress(ctx context.Context, accountID int64, full bool) {
+	at := s.knownAt(ctx)
+	if at.Address == "" {
 		return
 	}
-	if err := s.store.AddKnownAddress(context.WithoutCancel(ctx), accountID, address, MaxKnownAddresses); err != nil {
+	if err := s.store.AddKnownAddress(context.WithoutCancel(ctx), accountID, at, full, MaxKnownAddresses); err != nil {
 		s.log.WarnContext(ctx, "a known address could not be stored", slog.Any("error", err))
 	}
 }
 
-// knownAddress returns the caller's address in the form in which known addresses are
-// stored; "" if the call has none.
-func knownAddress(ctx context.Context) string {
-	if !personal.CallFrom(ctx).Address.IsValid() {
-		return ""
+// knownAt returns the caller's address as known addresses are stored.
+func (s *Service) knownAt(ctx context.Context) KnownAt {
+	at := KnownAt{After: s.knownSince()}
+	if personal.CallFrom(ctx).Address.IsValid() {
+		at.Address = source(ctx)
 	}
-	return source(ctx)
+	return at
 }
 
 // source is the origin of a call: the IPv4 address, or the /64 of an IPv6 address,
@@ -310,7 +346,17 @@ func sourceSite(ctx context.Context) (string, bool) {
 	if !address.Is6() {
 		return "", false
 	}
-	return netip.PrefixFrom(address, 48).Masked().String(), true
+	return networkOf(address), true
+}
+
+// networkOf is the IPv4 /24 or the IPv6 /48 of an address.
+func networkOf(address netip.Addr) string {
+	address = fromNAT64(address.Unmap())
+	bits := 24
+	if address.Is6() {
+		bits = 48
+	}
+	return netip.PrefixFrom(address, bits).Masked().String()
 }
 
 // hashSource is the source by which the hasher shares out its turns: the IPv4

@@ -19,18 +19,19 @@ import (
 func guarded(t *testing.T, url string) (*fixture, *hasher) {
 	f, s, h := spied(t, url, cheap)
 	f.settings.Throttle = accounts.Throttle{
-		Enabled:       true,
-		Guess:         throttle.Limit{Burst: 14, Every: time.Minute},
-		GuessAddress:  throttle.Limit{Burst: 100, Every: 5 * time.Second},
-		GuessAccount:  throttle.Limit{Burst: 50, Every: 15 * time.Minute},
-		SignInAddress: throttle.Limit{Burst: 100, Every: time.Second},
-		SignInAccount: throttle.Limit{Burst: 60, Every: 5 * time.Second},
-		SessionWrites: throttle.Limit{Burst: 60, Every: time.Second},
-		Register:      throttle.Limit{Burst: 2, Every: time.Minute},
-		TakenEmail:    throttle.Limit{Burst: 3, Every: time.Minute},
-		Recover:       throttle.Limit{Burst: 2, Every: time.Minute},
-		RecoverAll:    throttle.Limit{Burst: 20, Every: time.Second},
-		Confirm:       throttle.Limit{Burst: 2, Every: time.Minute},
+		Enabled:         true,
+		Guess:           throttle.Limit{Burst: 14, Every: time.Minute},
+		GuessAddress:    throttle.Limit{Burst: 100, Every: 5 * time.Second},
+		GuessAccount:    throttle.Limit{Burst: 50, Every: 15 * time.Minute},
+		SignInAddress:   throttle.Limit{Burst: 100, Every: time.Second},
+		SignInAccount:   throttle.Limit{Burst: 60, Every: 5 * time.Second},
+		SessionWrites:   throttle.Limit{Burst: 60, Every: time.Second},
+		Register:        throttle.Limit{Burst: 2, Every: time.Minute},
+		RegisterInvalid: throttle.Limit{Burst: 5, Every: time.Minute},
+		TakenEmail:      throttle.Limit{Burst: 3, Every: time.Minute},
+		Recover:         throttle.Limit{Burst: 2, Every: time.Minute},
+		RecoverAll:      throttle.Limit{Burst: 20, Every: time.Second},
+		Confirm:         throttle.Limit{Burst: 2, Every: time.Minute},
 	}
 	f.service = f.serve(s, h)
 	f.worker.Handlers = f.service.Jobs()
@@ -229,8 +230,8 @@ func TestChangeEmail_SuppressedMailChangesNoResponse(t *testing.T) {
 		}), "")
 		f.drain(t)
 	}
-	if got := f.recipients(); len(got) != 1 {
-		t.Errorf("got mails to %v, want one", got)
+	if got := f.recipients(); len(got) != 2 {
+		t.Errorf("got mails to %v, want two", got)
 	}
 	for range 14 { // the correct passwords were refunded
 		f.wantTry(t, "203.0.113.1", "ada", otherPassword, personal.CodeInvalidCredentials)
@@ -391,8 +392,8 @@ func TestRecover_DoneRequestsAreRefunded(t *testing.T) {
 			ask(personal.RecoverRequest{Email: "no address"}, personal.CodeValidationFailed)
 			f.drain(t)
 		}
-		if n := len(f.host.Mails()); n != 1 {
-			t.Fatalf("got %d mails, want 1", n)
+		if n := len(f.host.Mails()); n != 2 {
+			t.Fatalf("got %d mails, want 2", n)
 		}
 		// A failed one still waits: the clock does not move, so it is not retried.
 		f.register(t, "bob")
@@ -401,8 +402,8 @@ func TestRecover_DoneRequestsAreRefunded(t *testing.T) {
 			ask(personal.RecoverRequest{Login: "bob"}, "")
 		}
 		ask(personal.RecoverRequest{Login: "nobody"}, personal.CodeTooManyAttempts)
-		f.drain(t) // one mail is reserved, and fails; the limit allows no others
-		for range 19 {
+		f.drain(t) // two mails are reserved, and fail; the limit allows no others
+		for range 18 {
 			ask(personal.RecoverRequest{Login: "nobody"}, "")
 		}
 		ask(personal.RecoverRequest{Login: "nobody"}, personal.CodeTooManyAttempts)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"strings"
-	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/password"
@@ -29,9 +28,9 @@ type SignInStore interface {
 	// condition a non-empty Rehash replaces the password hash, without raising the
 	// version. It removes the account's expired sessions, and those unused for longest
 	// above MaxSessions. In the same transaction it stores the known address, see
-	// AttemptStore, and makes the charges; *WaitError if they are refused. The locale is
-	// stored too, unless the address is new: the notice of a thief's sign-in should be in
-	// the user's language.
+	// AttemptStore, as a fully known one, and makes the charges; *WaitError if they are
+	// refused. The locale is stored too if the call has no address, or one that has been
+	// known for a day: notices of a thief's sign-ins should be in the user's language.
 	OpenSession(ctx context.Context, o OpenSession) (Account, error)
 }
 
@@ -47,6 +46,7 @@ type AccountQuery struct {
 type LoginAccount struct {
 	ID                int64
 	Email             Email
+	EmailVerified     bool
 	PasswordHash      string
 	CredentialVersion int64
 	Disabled          bool
@@ -57,7 +57,7 @@ type LoginAccount struct {
 // login returns the part of the account that a sign-in judges.
 func (a Account) login() LoginAccount {
 	return LoginAccount{
-		ID: a.ID, Email: a.Email, PasswordHash: a.PasswordHash, CredentialVersion: a.CredentialVersion,
+		ID: a.ID, Email: a.Email, EmailVerified: a.EmailVerified, PasswordHash: a.PasswordHash, CredentialVersion: a.CredentialVersion,
 		Disabled: a.Disabled, UnverifiedKey: a.Unverified.Key, TwoFactor: a.TwoFactor,
 	}
 }
@@ -87,10 +87,9 @@ type OpenSession struct {
 	Rehash            string // "" leaves the hash as it is
 	MaxSessions       int    // sessions the account may have, including this one
 	Lifetimes         Lifetimes
-	KnownAddress      string // "": none
+	Known             KnownAt
 	MaxKnownAddresses int
-	KnownSince        time.Time       // known addresses without a sign-in since then do not count
-	OnNewAddress      func() []NewJob // stored if the account has known addresses, but not this one
+	OnNewAddress      func() []NewJob // stored if the account has known addresses, and this one is not fully known
 	Locale            string          // "": unknown
 	Code              CodeUse         // used up, if the session is opened; ErrCodeUsed if it was used before
 	Charges           []throttle.Charge
@@ -136,7 +135,10 @@ func (s *Service) Authorize(ctx context.Context, r personal.AuthorizeRequest) (p
 	if r.Code == "" {
 		return personal.SignedIn{}, refusal(personal.CodeCodeRequired)
 	}
-	owner := codeOwner{id: account.ID, login: r.Login, email: account.Email, factor: account.TwoFactor, known: attempt.known}
+	owner := codeOwner{id: account.ID, login: r.Login, email: account.Email, factor: account.TwoFactor, known: attempt.address.Codes}
+	if err := s.blocked(ctx, owner, r.Code); err != nil {
+		return personal.SignedIn{}, err
+	}
 	code, err := s.checkCode(ctx, owner, r.Code)
 	var in personal.SignedIn
 	if err == nil {
@@ -220,9 +222,8 @@ func (s *Service) signIn(ctx context.Context, found LoginAccount, rehash string,
 		Rehash:            rehash,
 		MaxSessions:       MaxSessions,
 		Lifetimes:         s.settings.Lifetimes(session.Created),
-		KnownAddress:      knownAddress(ctx),
+		Known:             s.knownAt(ctx),
 		MaxKnownAddresses: MaxKnownAddresses,
-		KnownSince:        session.Created.Add(-s.settings.KnownAddressLifetime()),
 		OnNewAddress: func() []NewJob {
 			return s.notice(ctx, personal.ActorUser, mailtext.NewAddress, found.ID, found.Email.Address)
 		},

@@ -49,7 +49,7 @@ type Keyring interface {
 }
 
 // CodeUse is a code that was found right. The transaction that it authorises uses it up,
-// or fails with ErrCodeUsed. The zero value stands for an account without a second factor.
+// or fails with ErrCodeUsed. A recovery code makes it forget the account's refused codes. The zero value stands for an account without a second factor.
 type CodeUse struct {
 	Step     int64    // of a time-based code; 0: none
 	Recovery [32]byte // the digest of a recovery code; zero: none
@@ -63,8 +63,35 @@ var ErrCodeUsed = errors.New("the code was used")
 var errWrongCode = errors.New("the code is wrong")
 
 // codeLimit limits the wrong codes of an account over all operations (HTTP contract,
-// section 5). A known address has the same limit once more.
+// section 5). A fully known address has the same limit once more.
 var codeLimit = throttle.Limit{Burst: 10, Every: 15 * time.Minute, Name: "code"}
+
+// CodeStore counts refused codes and judges by their number.
+type CodeStore interface {
+	// CountRefusedCode counts a code of an account that was refused, and stores the jobs of
+	// the notice that the rules demand. A missing account is no error.
+	CountRefusedCode(ctx context.Context, accountID int64, rules CodeRules, notice func() []NewJob) error
+	// CodesBlockedUntil returns when codes of the account's app are accepted again away from
+	// its fully known addresses; zero: they are now.
+	CodesBlockedUntil(ctx context.Context, accountID int64, rules CodeRules) (time.Time, error)
+}
+
+// CodeRules say what refused codes lead to. They count for Window. Number Block within it
+// and every later one block the codes of the app for Window. Number Notice and every later
+// one have a notice, unless there was one within NoticeEvery.
+type CodeRules struct {
+	Window        time.Duration
+	Notice, Block int
+	NoticeEvery   time.Duration
+}
+
+// RefusedCodeWindow is how long a refused code counts.
+const RefusedCodeWindow = 30 * 24 * time.Hour
+
+// codeRules hold for codes that are refused away from fully known addresses (HTTP contract,
+// section 5). Of someone who knows the password a hundred codes are judged. At any time
+// three of a million codes are right.
+var codeRules = CodeRules{Window: RefusedCodeWindow, Notice: 3, Block: 100, NoticeEvery: 24 * time.Hour}
 
 // codeOwner is the account whose code is checked.
 type codeOwner struct {
@@ -72,13 +99,13 @@ type codeOwner struct {
 	login  string // as typed, or its key: reports of wrong codes name it like wrong passwords
 	email  Email
 	factor TwoFactor
-	known  bool // the caller is at a known address of the account
+	known  bool // the caller is at an address that counts as fully known for codes
 }
 
-// owner returns the caller as the owner of a code; known as guess returns it.
-func (who caller) owner(known bool) codeOwner {
+// owner returns the caller at an address as the owner of a code.
+func (who caller) owner(address KnownAddress) codeOwner {
 	a := who.account
-	return codeOwner{id: a.ID, login: a.LoginKey, email: a.Email, factor: a.TwoFactor, known: known}
+	return codeOwner{id: a.ID, login: a.LoginKey, email: a.Email, factor: a.TwoFactor, known: address.Codes}
 }
 
 // checkedCode is a code that may authorise an operation. Whether it was used before, the
@@ -125,12 +152,12 @@ func requireCode(invalid *personal.FieldErrors, a Account, entered string) {
 }
 
 // confirmCode is checkCode for an operation of a signed-in user of which nothing else is
-// wrong; known as guess returns it. Without a second factor it ignores the code.
-func (s *Service) confirmCode(ctx context.Context, who caller, known bool, entered string) (checkedCode, error) {
+// wrong; address as guess returns it. Without a second factor it ignores the code.
+func (s *Service) confirmCode(ctx context.Context, who caller, address KnownAddress, entered string) (checkedCode, error) {
 	if !who.account.TwoFactor.On() {
 		return checkedCode{}, nil
 	}
-	c, err := s.checkCode(ctx, who.owner(known), entered)
+	c, err := s.checkCode(ctx, who.owner(address), entered)
 	return c, s.refusedCode(ctx, c.owner, err)
 }
 
@@ -161,13 +188,48 @@ func (s *Service) authorized(ctx context.Context, c checkedCode, doing string, e
 }
 
 // wrongCode reports whether err says that a code is wrong or was used before. If so, it is
-// reported like a wrong password.
+// reported like a wrong password, and counted away from fully known addresses.
 func (s *Service) wrongCode(ctx context.Context, owner codeOwner, err error) bool {
 	if !errors.Is(err, errWrongCode) && !errors.Is(err, ErrCodeUsed) {
 		return false
 	}
 	s.failed(ctx, owner.login, owner.id)
+	if s.settings.Throttle.Enabled && !owner.known {
+		s.countRefused(ctx, owner)
+	}
 	return true
+}
+
+// countRefused counts a refused code, even if the caller has hung up. A failure is only
+// logged: the code is refused in any case.
+func (s *Service) countRefused(ctx context.Context, owner codeOwner) {
+	err := s.store.CountRefusedCode(context.WithoutCancel(ctx), owner.id, codeRules, func() []NewJob {
+		if owner.email.Key == "" {
+			return nil
+		}
+		return s.notice(ctx, personal.ActorUser, mailtext.CodeRefused, owner.id, owner.email.Address)
+	})
+	if err != nil {
+		s.log.WarnContext(ctx, "a refused code could not be counted", slog.Int64("user_id", owner.id), slog.Any("error", err))
+		return
+	}
+	s.wake()
+}
+
+// blocked refuses a code of the app at a sign-in while these are blocked at the caller's
+// address. Nothing was judged or charged.
+func (s *Service) blocked(ctx context.Context, owner codeOwner, entered string) error {
+	if code, _ := parseCode(entered); code == "" || owner.known || !s.settings.Throttle.Enabled {
+		return nil
+	}
+	until, err := s.store.CodesBlockedUntil(ctx, owner.id, codeRules)
+	if err != nil {
+		return fail("counting refused codes", err)
+	}
+	if !until.IsZero() {
+		return refusal(personal.CodeCodesBlocked)
+	}
+	return nil
 }
 
 // chargesOfCode are the charges of one code.

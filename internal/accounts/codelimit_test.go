@@ -2,6 +2,7 @@ package accounts_test
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -53,7 +54,7 @@ func TestCodes_ThirtyOf300GuessesAreJudgedInAnHour(t *testing.T) {
 }
 
 // A thief who knows the password before there is a second factor can sign in from many
-// addresses. They are not known any more once the factor is on.
+// addresses. They are not fully known any more once the factor is on.
 func TestCodes_AddressesKnownByPasswordAloneHaveNoLimitOfTheirOwn(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f, h := guarded(t, url)
@@ -66,6 +67,7 @@ func TestCodes_AddressesKnownByPasswordAloneHaveNoLimitOfTheirOwn(t *testing.T) 
 				t.Fatal(err)
 			}
 		}
+		f.wantTry(t, home, "ada", goodPassword, "")
 		u.confirm(t, at(t, home))
 		f.clock.Advance(24 * time.Hour)
 		judged := 0
@@ -214,13 +216,145 @@ func TestRecoverConfirm_MakesNoAddressKnownWithASecondFactor(t *testing.T) {
 	u.wantTry(t, at(t, abroad), u.wrong(), personal.CodeTooManyAttempts)
 }
 
+// block has a hundred codes refused abroad, as fast as the limit allows.
+func (u *factor) block(t *testing.T) {
+	t.Helper()
+	for i := range 100 {
+		u.wantTry(t, at(t, abroad), u.wrong(), personal.CodeInvalidCode)
+		if i >= 9 {
+			u.f.clock.Advance(15 * time.Minute)
+		}
+	}
+	u.wantTry(t, at(t, abroad), u.next(), personal.CodeCodesBlocked)
+	(&resident{u, t}).signIn(home)
+}
+
+// told returns how many notices of refused codes were mailed.
+func (f *fixture) told(t *testing.T) (n int) {
+	t.Helper()
+	f.drain(t)
+	for _, m := range f.host.Mails() {
+		if m.Subject == "Wrong codes were entered with your password" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestCodes_RefusedOnesAreToldAndBlocked(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		u := enrolled(t, url)
+		f := u.f
+		wantTold := func(want int) {
+			t.Helper()
+			if got := f.told(t); got != want {
+				t.Errorf("got %d notices, want %d", got, want)
+			}
+		}
+		for range 5 { // where the user is fully known
+			u.wantTry(t, at(t, home), u.wrong(), personal.CodeInvalidCode)
+		}
+		code := u.code()
+		u.wantTry(t, at(t, home), code, "")
+		u.wantTry(t, at(t, abroad), u.wrong(), personal.CodeInvalidCode)
+		wantWrongCode(t, uses["export"](t.Context(), f.service, u.in, code)) // without an address, and used
+		wantTold(0)
+		u.wantTry(t, at(t, "198.51.100.9"), "malformed", personal.CodeInvalidCode)
+		wantTold(1)
+		u.wantTry(t, at(t, abroad), u.wrong(), personal.CodeInvalidCode)
+		f.clock.Advance(24*time.Hour - time.Second)
+		u.wantTry(t, at(t, abroad), u.wrong(), personal.CodeInvalidCode)
+		wantTold(1)
+		f.clock.Advance(time.Second)
+		u.wantTry(t, at(t, "198.51.100.77"), u.next(), "") // resets nothing
+		for range 94 {
+			f.clock.Advance(15 * time.Minute)
+			u.wantTry(t, at(t, abroad), u.wrong(), personal.CodeInvalidCode)
+		}
+		wantTold(2)
+		u.wantTry(t, at(t, "198.51.100.78"), u.next(), "") // 99 were refused
+		f.clock.Advance(6 * time.Hour)
+		(&resident{u, t}).signIn(home)
+		wantWrongCode(t, uses["export"](at(t, abroad), f.service, u.in, u.wrong()))
+		wantTold(3)
+		last := f.clock.Now()
+
+		f.clock.Advance(time.Hour)
+		for range 20 { // it costs none of the ten codes
+			u.wantTry(t, at(t, abroad), u.code(), personal.CodeCodesBlocked)
+			u.wantTry(t, t.Context(), u.wrong(), personal.CodeCodesBlocked)
+			f.clock.Advance(time.Minute)
+		}
+		u.wantTry(t, at(t, abroad), "", personal.CodeCodeRequired)
+		wantCode(t, uses["two_factor_codes"](at(t, abroad), f.service, u.in, u.next()), "") // by a session
+		u.wantTry(t, at(t, home), u.next(), "")
+		e, err := f.service.Explain(t.Context(), personal.ExplainRequest{Login: "ada"})
+		want := personal.Verdict{Reason: personal.ReasonCodesBlocked, Action: personal.ActionLiftLimits, Until: last.Add(30 * 24 * time.Hour)}
+		if err != nil || len(e.Verdicts) == 0 || e.Verdicts[0] != want {
+			t.Errorf("got %+v and error %v, want %+v first", e.Verdicts, err, want)
+		}
+		f.clock.Advance(last.Add(30*24*time.Hour - time.Microsecond).Sub(f.clock.Now()))
+		u.wantTry(t, at(t, abroad), u.code(), personal.CodeCodesBlocked)
+		f.clock.Advance(time.Microsecond)
+		u.wantTry(t, at(t, abroad), u.code(), "")
+	})
+}
+
+func TestCodes_BlockEnds(t *testing.T) {
+	for name, end := range map[string]struct {
+		do      func(t *testing.T, u *factor)
+		blocked bool
+	}{
+		"password/": {func(t *testing.T, u *factor) {
+			wantCode(t, uses["password"](at(t, home), u.f.service, u.in, u.next()), "")
+			u.f.exec(t, "UPDATE personal_places SET credential_version = NULL")
+		}, false},
+		"a recovery code": {func(t *testing.T, u *factor) { u.wantTry(t, at(t, abroad), u.recoveryCode(), "") }, false},
+		"a recovery code in an operation": {func(t *testing.T, u *factor) {
+			wantCode(t, uses["export"](t.Context(), u.f.service, u.in, u.recoveryCode()), "")
+		}, false},
+		"an administrator": {func(t *testing.T, u *factor) {
+			if err := u.f.service.LiftLimits(t.Context(), personal.LiftLimitsRequest{UserID: u.in.UserID}); err != nil {
+				t.Fatal(err)
+			}
+		}, false},
+		"not a correct code at home": {func(t *testing.T, u *factor) { u.wantTry(t, at(t, home), u.next(), "") }, true},
+		"not a correct code in an operation": {func(t *testing.T, u *factor) {
+			wantCode(t, uses["export"](at(t, abroad), u.f.service, u.in, u.next()), "")
+		}, true},
+		"not a recovery": {func(t *testing.T, u *factor) {
+			(&resident{u, t}).recover(home)
+			u.wantTry(t, at(t, home), u.next(), "") // fully known for codes
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := enrolled(t, testkit.SQLite(t))
+			u.block(t)
+			end.do(t, u)
+			password := goodPassword
+			if name == "password/" {
+				password = otherPassword
+			}
+			want := personal.Code("")
+			if end.blocked {
+				want = personal.CodeCodesBlocked
+			}
+			_, err := u.f.service.Authorize(at(t, "198.51.100.9"), personal.AuthorizeRequest{Login: "ada", Password: password, Code: u.next()})
+			wantCode(t, err, want)
+		})
+	}
+}
+
 func TestCodes_AreNotLimitedWithThrottlingOff(t *testing.T) {
 	f := offering(t, testkit.SQLite(t))
 	u := f.enrol(t, "ada")
-	for range 30 {
+	for range 101 {
 		u.wantTry(t, at(t, abroad), u.wrong(), personal.CodeInvalidCode)
 	}
 	u.wantTry(t, at(t, abroad), u.code(), "")
+	if n := f.told(t); n != 0 {
+		t.Errorf("got %d notices of refused codes, want none", n)
+	}
 }
 
 // An address is known for its own account only, even if the login of one account is the
@@ -236,4 +370,18 @@ func TestCodes_KnownAddressIsOfTheAccountItself(t *testing.T) {
 		wantWrongCode(t, uses["export"](at(t, home), f.service, u.in, u.wrong()))
 	}
 	wantCode(t, uses["export"](at(t, abroad), f.service, u.in, u.code()), personal.CodeTooManyAttempts)
+}
+
+// Behind a proxy that is not configured, all callers have its address: it gives none of them
+// the privileges of a fully known one.
+func TestCodes_SharedAddressIsNotFullyKnown(t *testing.T) {
+	u := enrolled(t, testkit.SQLite(t))
+	ctx := personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr("10.0.0.9"), Shared: true})
+	u.wantTry(t, ctx, u.code(), "") // the user
+	for range 3 {
+		u.wantTry(t, ctx, u.wrong(), personal.CodeInvalidCode)
+	}
+	if got := u.f.told(t); got != 1 {
+		t.Errorf("got %d notices of three refused codes, want 1", got)
+	}
 }

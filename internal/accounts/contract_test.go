@@ -49,6 +49,23 @@ func TestService_ContractWithReleasedProtocol(t *testing.T) {
 	})
 }
 
+func TestService_ContractOfRequiredVerification(t *testing.T) {
+	requiring := func(url string, host personal.Host) personal.Service {
+		domain := newDomain(t, url, host, func(s *accounts.Settings) { s.EmailVerification = accounts.VerificationRequired })
+		domain.RequireVerification(true)
+		return domain
+	}
+	testkit.Databases(t, func(t *testing.T, url string) {
+		personaltest.RunRequiredVerification(t, func(_ *testing.T, host personal.Host) personal.Service { return requiring(url, host) })
+	})
+	t.Run("over gRPC", func(t *testing.T) {
+		personaltest.RunRequiredVerification(t, func(t *testing.T, host personal.Host) personal.Service {
+			build := func(remote personal.Host) personal.Service { return requiring(testkit.SQLite(t), remote) }
+			return pluginrpctest.NewService(t, build, host)
+		})
+	})
+}
+
 func TestAdministration_Contract(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
@@ -67,7 +84,7 @@ func TestAdministration_ContractOverGRPC(t *testing.T) {
 }
 
 // newDomain returns the domain with the database's clock and a running worker.
-func newDomain(t *testing.T, url string, host personal.Host) *accounts.Service {
+func newDomain(t *testing.T, url string, host personal.Host, adjust ...func(*accounts.Settings)) *accounts.Service {
 	log := slog.New(slog.DiscardHandler)
 	db, err := store.Open(t.Context(), url, store.Options{Log: log})
 	if err != nil {
@@ -85,6 +102,9 @@ func newDomain(t *testing.T, url string, host personal.Host) *accounts.Service {
 	settings := testSettings()
 	optional(&settings)
 	twoFactors(t)(&settings)
+	for _, change := range adjust {
+		change(&settings)
+	}
 	service := accounts.New(settings, db, hasher, host, log, f.worker.Wake)
 	service.OfferTwoFactor(true)
 	f.worker.Handlers = service.Jobs()

@@ -3,7 +3,6 @@ package accounts
 import (
 	"cmp"
 	"context"
-	"maps"
 
 	"golang.org/x/text/language"
 
@@ -23,8 +22,8 @@ func (s *Service) CreateUser(ctx context.Context, r personal.CreateUserRequest) 
 			return 0, err
 		}
 	}
-	if len(schema.Malformed(r.Fields)) > 0 {
-		return 0, refusal(personal.CodeMalformedRequest)
+	if err := schema.Check(r.Fields); err != nil {
+		return 0, err
 	}
 	account, err := createdAccount(ctx, r, schema)
 	if err != nil {
@@ -53,7 +52,7 @@ func createdAccount(ctx context.Context, r personal.CreateUserRequest, schema *u
 		}
 		account.Locale = r.Locale
 	}
-	fields := maps.Clone(r.Fields)
+	fields := schema.Clean(r.Fields, nil, nil, &invalid)
 	account.Name = userfields.ParseName(fields["name"], &invalid)
 	delete(fields, "name")
 	account.Fields = schema.Create(fields, &invalid)
@@ -65,7 +64,7 @@ func (s *Service) created(ctx context.Context, id int64, a Account, invite bool)
 	jobs := []NewJob{s.event(ctx, personal.ActorAdministrator, personal.EventUserCreated, id)}
 	if invite {
 		jobs = append(jobs, s.event(ctx, personal.ActorAdministrator, personal.EventUserInvited, id),
-			jobOf(ctx, id, KindInvitation, invitationJob{Version: a.CredentialVersion, EmailKey: a.Email.Key, mailRequest: newMailRequest(ctx)}))
+			jobOf(ctx, id, KindInvitation, invitationJob{Version: a.CredentialVersion, EmailKey: a.Email.Key, mailRequest: newMailRequest(ctx, personal.ActorAdministrator)}))
 	}
 	return jobs
 }
@@ -89,7 +88,8 @@ func (s *Service) sendInvitation(ctx context.Context, accountID int64, r invitat
 	}
 	r.Locale = cmp.Or(account.Locale, r.Locale)
 	letter := mailtext.Letter{Lifetime: s.settings.InvitationLifetime}
-	return s.mailToken(ctx, mailtext.Invitation, r.mailRequest, account.Email, s.settings.RecoveryURL, letter, MailToken{
+	m := outgoingMail{kind: mailtext.Invitation, request: r.mailRequest, accountID: accountID, to: account.Email}
+	return s.mailToken(ctx, m, s.settings.RecoveryURL, letter, MailToken{
 		AccountID: accountID, Purpose: PurposeRecovery, CredentialVersion: r.Version, AccountEmailKey: r.EmailKey,
 	})
 }

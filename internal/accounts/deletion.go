@@ -64,12 +64,10 @@ func (s *Service) Delete(ctx context.Context, r personal.DeleteRequest) (time.Ti
 		return time.Time{}, err
 	}
 	id, version, now := who.account.ID, who.account.CredentialVersion, s.store.Now()
-	request := newMailRequest(ctx)
-	request.Address = personal.CallFrom(ctx).Address
 	eraseAt := now.Add(s.settings.DeletionGrace)
 	jobs := []NewJob{
 		s.event(ctx, personal.ActorUser, personal.EventDeletionRequested, id),
-		jobOf(ctx, id, KindDeletion, deletionJob{AccountID: id, Version: version + 1, Time: now, mailRequest: request}),
+		jobOf(ctx, id, KindDeletion, deletionJob{AccountID: id, Version: version + 1, Time: now, mailRequest: newMailRequest(ctx, personal.ActorUser)}),
 	}
 	err = s.store.RequestDeletion(ctx, id, version, eraseAt, code.use, append(jobs, code.jobs...)...)
 	if err := s.authorized(ctx, code, "deleting an account", err); err != nil {
@@ -91,7 +89,10 @@ func (s *Service) sendDeletion(ctx context.Context, _ int64, r deletionJob) erro
 	}
 	r.Locale = cmp.Or(account.Locale, r.Locale)
 	letter := mailtext.Letter{Lifetime: lifetime, Time: r.Time, Address: r.Address, EraseAt: account.EraseAt}
-	return s.mailToken(ctx, mailtext.Deletion, r.mailRequest, account.Email, s.settings.DeletionURL, letter, MailToken{
+	m := outgoingMail{
+		kind: mailtext.Deletion, request: r.mailRequest, accountID: account.ID, to: account.Email, own: ownMailbox(account.Email, account.EmailVerified),
+	}
+	return s.mailToken(ctx, m, s.settings.DeletionURL, letter, MailToken{
 		AccountID: account.ID, Purpose: PurposeDeletion, CredentialVersion: r.Version, AccountEmailKey: account.Email.Key,
 	})
 }

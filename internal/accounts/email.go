@@ -50,7 +50,7 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	}
 	var code checkedCode
 	if err == nil {
-		code, err = s.confirmCode(ctx, who, attempt.known, r.Code)
+		code, err = s.confirmCode(ctx, who, attempt.address, r.Code)
 	}
 	if err != nil {
 		if !guessed {
@@ -60,7 +60,7 @@ func (s *Service) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest
 	}
 	change := jobOf(ctx, who.account.ID, KindEmailChange, emailJob{
 		AccountID: who.account.ID, From: who.account.Email.Key, To: email.Address, Version: who.account.CredentialVersion,
-		mailRequest: newMailRequest(ctx),
+		mailRequest: newMailRequest(ctx, personal.ActorUser),
 	})
 	change.Replaces = true // a mistyped address may never accept its mail
 	// A mail that could not be redeemed is not sent. Whether the address is still free
@@ -84,7 +84,8 @@ func (s *Service) sendEmailToken(ctx context.Context, _ int64, r emailJob) error
 		return nil
 	}
 	email, _ := ParseEmail(r.To)
-	return s.mailToken(ctx, mailtext.EmailChange, r.mailRequest, email, s.settings.EmailURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
+	m := outgoingMail{kind: mailtext.EmailChange, request: r.mailRequest, accountID: r.AccountID, to: email}
+	return s.mailToken(ctx, m, s.settings.EmailURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
 		AccountID: r.AccountID, Purpose: PurposeEmail, CredentialVersion: r.Version, AccountEmailKey: r.From, Email: email,
 	})
 }
@@ -96,13 +97,14 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 		return 0, err
 	}
 	invalid := maps.Clone(r.FieldErrors)
+	delete(invalid, "login") // counts only for accounts that wait
 	require(&invalid, "token", r.Token)
 	if err := invalid.Err(); err != nil {
 		return 0, err
 	}
 	digest, account, err := s.findMailToken(ctx, PurposeEmail, r.Token)
 	if personal.CodeOf(err) == personal.CodeInvalidToken {
-		return s.confirmVerification(ctx, r.Token)
+		return s.confirmVerification(ctx, r)
 	}
 	if err != nil {
 		return 0, err
@@ -115,7 +117,14 @@ func (s *Service) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailReque
 }
 
 // emailChanged are the jobs that follow a change: the event, and the notice to the
-// old address, whose owner may not have made the change.
+// old address, whose owner may not have made the change. Nothing else knows whether that
+// was confirmed once the job runs.
 func (s *Service) emailChanged(ctx context.Context, by personal.Actor, account Account) []NewJob {
-	return s.reports(ctx, by, personal.EventEmailChanged, mailtext.EmailChanged, account.ID, account.Email)
+	jobs := []NewJob{s.event(ctx, by, personal.EventEmailChanged, account.ID)}
+	if account.Email.Key == "" {
+		return jobs
+	}
+	return append(jobs, s.noticeJobs(ctx, by, account.ID, noticeJob{
+		Kind: mailtext.EmailChanged, To: account.Email.Address, Confirmed: account.EmailVerified,
+	})...)
 }

@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,19 +30,12 @@ type ExplainStore interface {
 	WaitingRequests(ctx context.Context, kind outbox.Kind, limit int) ([]outbox.Job, error)
 	// MailRefusal returns what RefuseMail stored last about the account. ErrNotFound.
 	MailRefusal(ctx context.Context, accountID int64) (MailRefusal, error)
-	// SentMails returns mails that count for one of the digests and were reserved after a
-	// time, the latest first, at most limit.
-	SentMails(ctx context.Context, digests [][32]byte, after time.Time, limit int) ([]SentMail, error)
+	// SentMails returns the mails that count for one of the digests and were reserved after
+	// a time, the latest first.
+	SentMails(ctx context.Context, digests [][32]byte, after time.Time) ([]SentMail, error)
 	// LastEvent returns the time of the account's latest audit entry of one of the types;
 	// zero for none.
 	LastEvent(ctx context.Context, accountID int64, types ...personal.EventType) (time.Time, error)
-}
-
-// SentMail is a mail that counts for the limits of an address.
-type SentMail struct {
-	Digest [32]byte // of the address
-	Kind   mailtext.Kind
-	Time   time.Time
 }
 
 // Bounds of what an explanation reads.
@@ -52,7 +45,6 @@ const (
 	maxFailures       = 1000 // audit entries that are counted
 	maxRequestsLooked = 1000 // waiting requests of all users, by kind
 	maxWaitingMails   = 100
-	maxSentMails      = 1000
 )
 
 // failuresSince is how long ago a failed attempt may be to be counted.
@@ -79,8 +71,28 @@ func (s *Service) Explain(ctx context.Context, r personal.ExplainRequest) (perso
 		none := personal.Verdict{Reason: personal.ReasonNoAccount, Action: personal.ActionCreate}
 		return personal.Explanation{Verdicts: append([]personal.Verdict{none}, limits...)}, err
 	}
+	return s.explain(ctx, account, entered, r.Addresses)
+}
+
+// ExplainAccount is [Service.Explain] for the account with an id, also if the id is the login of
+// another one. not_found.
+func (s *Service) ExplainAccount(ctx context.Context, id int64, addresses []netip.Addr) (personal.Explanation, error) {
+	var invalid personal.FieldErrors
+	checkAddresses(&invalid, addresses)
+	if err := invalid.Err(); err != nil {
+		return personal.Explanation{}, err
+	}
+	account, err := s.store.Account(ctx, id)
+	if err != nil {
+		return personal.Explanation{}, failWith(personal.CodeNotFound, "finding an account", err)
+	}
+	return s.explain(ctx, account, account.Login, addresses)
+}
+
+// explain judges an account whose user enters a text at sign-in.
+func (s *Service) explain(ctx context.Context, account SeenAccount, entered string, addresses []netip.Addr) (personal.Explanation, error) {
 	a, user := account.Account, userOf(account)
-	places, err := s.places(ctx, a, r.Addresses)
+	places, err := s.places(ctx, a, addresses)
 	if err != nil {
 		return personal.Explanation{}, err
 	}
@@ -90,8 +102,9 @@ func (s *Service) Explain(ctx context.Context, r personal.ExplainRequest) (perso
 		func() ([]personal.Verdict, error) {
 			return s.holding(ctx, append(s.accountLimits(ctx, a, places), s.addressLimits(ctx, places, s.guessAddress, s.signInAddress)...))
 		},
+		func() ([]personal.Verdict, error) { return s.explainCodes(ctx, a) },
 		func() ([]personal.Verdict, error) { return s.explainFactor(ctx, a) },
-		func() ([]personal.Verdict, error) { return s.explainMails(ctx, a) },
+		func() ([]personal.Verdict, error) { return s.explainMails(ctx, a, places) },
 		func() ([]personal.Verdict, error) {
 			return s.holding(ctx, s.addressLimits(ctx, places, s.recoverAddress, s.confirmAddress))
 		},
@@ -198,6 +211,18 @@ func newPasswordAction(a Account) personal.Action {
 	return personal.ActionRecover
 }
 
+// explainCodes returns that codes of the app are blocked away from fully known addresses.
+func (s *Service) explainCodes(ctx context.Context, a Account) ([]personal.Verdict, error) {
+	if !a.TwoFactor.On() || !s.settings.Throttle.Enabled {
+		return nil, nil
+	}
+	until, err := s.store.CodesBlockedUntil(ctx, a.ID, codeRules)
+	if err != nil || until.IsZero() {
+		return nil, fail("counting refused codes", err)
+	}
+	return []personal.Verdict{{Reason: personal.ReasonCodesBlocked, Action: personal.ActionLiftLimits, Until: until}}, nil
+}
+
 // explainFactor returns that a sign-in needs a code.
 func (s *Service) explainFactor(ctx context.Context, a Account) ([]personal.Verdict, error) {
 	if !a.TwoFactor.On() {
@@ -209,7 +234,7 @@ func (s *Service) explainFactor(ctx context.Context, a Account) ([]personal.Verd
 }
 
 // explainMails returns what keeps mails from reaching the user.
-func (s *Service) explainMails(ctx context.Context, a Account) (verdicts []personal.Verdict, err error) {
+func (s *Service) explainMails(ctx context.Context, a Account, places []place) (verdicts []personal.Verdict, err error) {
 	if a.Email.Key == "" && a.Unverified.Key == "" {
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonNoEmail, Action: personal.ActionSetEmail})
 	}
@@ -228,7 +253,7 @@ func (s *Service) explainMails(ctx context.Context, a Account) (verdicts []perso
 	if err != nil {
 		return nil, err
 	}
-	limited, err := s.limitedMails(ctx, a)
+	limited, err := s.limitedMails(ctx, a, places)
 	return slices.Concat(verdicts, waiting, limited), err
 }
 
@@ -284,20 +309,9 @@ func (s *Service) requestMeans(j outbox.Job, a Account) bool {
 }
 
 // limitedMails returns the kinds of mails that would be suppressed now, of those that the
-// user of the account may be waiting for.
-func (s *Service) limitedMails(ctx context.Context, a Account) (verdicts []personal.Verdict, err error) {
-	to := map[mailtext.Kind]Email{}
-	if a.Email.Key != "" {
-		to[mailtext.Recovery] = a.Email
-	}
-	if s.verifies() && a.Unverified.Key != "" {
-		to[mailtext.Verification] = a.Unverified
-	} else if s.verifies() && a.Email.Key != "" && !a.EmailVerified {
-		to[mailtext.Verification] = a.Email
-	}
-	if len(to) == 0 {
-		return nil, nil
-	}
+// user of the account may be waiting for: for every caller, or for those in the network of
+// one of the places. What administrators cause has a budget of its own.
+func (s *Service) limitedMails(ctx context.Context, a Account, places []place) (verdicts []personal.Verdict, err error) {
 	key, err := s.mailKey.get(ctx, s.store, nil)
 	if errors.Is(err, ErrNotFound) { // no mail was ever sent
 		return nil, nil
@@ -305,47 +319,76 @@ func (s *Service) limitedMails(ctx context.Context, a Account) (verdicts []perso
 	if err != nil {
 		return nil, fail("reading the key of mail digests", err)
 	}
-	now := s.store.Now()
-	kinds := slices.Sorted(maps.Keys(to))
-	var digests [][32]byte
-	for _, kind := range kinds {
-		digests = append(digests, mailDigestWith(key, kind, to[kind]))
-	}
-	sent, err := s.store.SentMails(ctx, digests, now.Add(-MailWindow), maxSentMails)
-	if err != nil {
-		return nil, fail("reading sent mails", err)
-	}
-	for i, kind := range kinds {
-		var until time.Time
-		for _, l := range mailLimits(kind) {
-			if l.Window <= time.Minute { // it holds after every mail, and ends before anyone can help
-				continue
+	mails := s.awaitedMails(a)
+	for _, m := range slices.Clone(mails) {
+		for _, p := range places {
+			from, err := s.budgetedFrom(ctx, m, p.address)
+			if err != nil {
+				return nil, fail("looking at the limits of a network", err)
 			}
-			if end := l.until(sent, digests[i], now); end.After(until) {
-				until = end
-			}
+			mails = append(mails, from)
 		}
-		if !until.IsZero() {
-			verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonMailLimit, Kind: string(kind), Until: until})
+	}
+	ends, err := s.mailsLimitedUntil(ctx, key, mails)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range mails {
+		v := personal.Verdict{Reason: personal.ReasonMailLimit, Kind: string(m.kind), Address: m.network, Until: ends[i]}
+		told := func(o personal.Verdict) bool { return o.Kind == v.Kind && (o.Address == v.Address || o.Address == "") }
+		if !v.Until.IsZero() && !slices.ContainsFunc(verdicts, told) {
+			verdicts = append(verdicts, v)
 		}
 	}
 	return verdicts, nil
 }
 
-// until returns when the limit allows another mail to an address; zero: now. The mails
-// are in the order of SentMails.
-func (l MailLimit) until(sent []SentMail, digest [32]byte, now time.Time) time.Time {
-	counted := 0
-	for _, m := range sent {
-		end := m.Time.Add(l.Window)
-		if m.Digest != digest || !slices.Contains(l.Kinds, m.Kind) || !end.After(now) {
-			continue
-		}
-		if counted++; counted == l.Max {
-			return end
-		}
+// awaitedMails returns the mails that the user of the account may be waiting for.
+func (s *Service) awaitedMails(a Account) (mails []budgetedMail) {
+	if a.Email.Key != "" {
+		mails = append(mails, budgetedMail{kind: mailtext.Recovery, accountID: a.ID, to: a.Email, own: ownMailbox(a.Email, a.EmailVerified), verified: a.EmailVerified})
 	}
-	return time.Time{}
+	verify := budgetedMail{kind: mailtext.Verification, accountID: a.ID, to: a.Unverified}
+	if verify.to.Key == "" && !a.EmailVerified {
+		verify.to = a.Email
+	}
+	if s.verifies() && verify.to.Key != "" {
+		mails = append(mails, verify)
+	}
+	return mails
+}
+
+// mailsLimitedUntil returns until when the budgets suppress each mail; zero if they do not.
+// It ignores the limit of a minute, which holds after every mail, and ends before anyone
+// can help.
+func (s *Service) mailsLimitedUntil(ctx context.Context, key []byte, mails []budgetedMail) ([]time.Time, error) {
+	var all MailReservation
+	reservations := make([]MailReservation, len(mails))
+	for i, m := range mails {
+		r := mailReservation(key, s.settings.MailLifetime, m)
+		for j := range r.Ways {
+			r.Ways[j].Limits = slices.DeleteFunc(r.Ways[j].Limits, func(l MailLimit) bool { return l.Window <= time.Minute })
+		}
+		reservations[i], all.Ways = r, append(all.Ways, r.Ways...)
+	}
+	now := s.store.Now()
+	sent, err := s.store.SentMails(ctx, all.Digests(), now.Add(-MailWindow))
+	if err != nil {
+		return nil, fail("reading sent mails", err)
+	}
+	rates, waits := all.Rates(), map[[32]byte]time.Duration{}
+	held, err := s.store.LimitWaits(ctx, rates, now)
+	if err != nil {
+		return nil, fail("looking at limits", err)
+	}
+	for i, c := range rates {
+		waits[c.Key] = held[i]
+	}
+	ends := make([]time.Time, len(mails))
+	for i, r := range reservations {
+		_, ends[i] = r.Judge(sent, waits, now)
+	}
+	return ends, nil
 }
 
 // explainFailures counts the last day's failed attempts since the user proved who they

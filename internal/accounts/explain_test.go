@@ -257,7 +257,7 @@ var situations = map[string]struct {
 	}, func(t *testing.T, s *stuck) {
 		s.resend(t, s.login, "")
 		tokens := s.tokens()
-		must(t, s.verify(t, tokens[len(tokens)-1]))
+		must(t, s.verifyAs(t, tokens[len(tokens)-1], s.login))
 	}},
 	"an e-mail to verify that is another account's": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.joins(t)
@@ -438,12 +438,22 @@ var situations = map[string]struct {
 	}, setsEmail(another)},
 	"too many mails": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.joins(t)
-		until := s.clock.Now().Add(time.Hour)
+		until := s.clock.Now().Add(15 * time.Minute)
 		for range 5 {
 			s.recoverNow(t, personal.RecoverRequest{Login: s.login})
 			s.clock.Advance(time.Minute)
 		}
 		return personal.Verdict{Reason: personal.ReasonMailLimit, Kind: "recovery", Until: until}
+	}, waits},
+	"too many mails of a network": {func(t *testing.T, s *stuck) personal.Verdict {
+		s.joins(t)
+		s.entered = []string{s.hotel}
+		until := s.clock.Now().Add(time.Hour)
+		for range 2 {
+			s.recoverFrom(t, s.hotel, s.login)
+		}
+		s.clock.Advance(20 * time.Minute)
+		return personal.Verdict{Reason: personal.ReasonMailLimit, Kind: "recovery", Address: "192.0.2.0/24", Until: until}
 	}, waits},
 	"wrong passwords": {func(t *testing.T, s *stuck) personal.Verdict {
 		s.joins(t)

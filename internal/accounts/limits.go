@@ -12,13 +12,13 @@ import (
 
 // LimitStore lifts limits.
 type LimitStore interface {
-	// LiftLimits forgets the attempts that were counted for the charges, and stores the
-	// jobs. ErrNotFound if the account does not exist.
+	// LiftLimits forgets the attempts that were counted for the charges and the account's
+	// refused codes, and stores the jobs. ErrNotFound if the account does not exist.
 	LiftLimits(ctx context.Context, accountID int64, charges []throttle.Charge, jobs ...NewJob) error
 }
 
-// LiftLimits implements [personal.Administration]. It forgets counted attempts and nothing
-// else: a code that was used stays used.
+// LiftLimits implements [personal.Administration]. It forgets counted attempts and
+// refused codes, and nothing else: a code that was used stays used.
 func (s *Service) LiftLimits(ctx context.Context, r personal.LiftLimitsRequest) error {
 	var invalid personal.FieldErrors
 	checkAddresses(&invalid, r.Addresses)
@@ -52,7 +52,7 @@ func checkAddresses(invalid *personal.FieldErrors, addresses []netip.Addr) {
 // place is an address from which the user of an account may sign in.
 type place struct {
 	address netip.Addr
-	known   bool // a known address of the account
+	known   bool // counts as a fully known address of the account for codes
 }
 
 // places returns the addresses that were entered, and those at which the account's user
@@ -70,8 +70,12 @@ func (s *Service) places(ctx context.Context, a Account, entered []netip.Addr) (
 			continue
 		}
 		places = distinct(places, address)
+		what, err := s.callersAddress(callFrom(ctx, address), AccountQuery{LoginKey: a.LoginKey})
+		if err != nil {
+			return nil, err
+		}
 		for i := range places {
-			places[i].known = places[i].known || sourceOf(places[i].address) == k.Address
+			places[i].known = places[i].known || what.Codes && sourceOf(places[i].address) == k.Address
 		}
 	}
 	recent, err := s.recentAddresses(ctx, a)

@@ -134,6 +134,10 @@ func TestLimits_IPv6SiteIsTenTimesAsWide(t *testing.T) {
 			return err
 		}, ""},
 		"registrations": {func(t *accounts.Throttle) *throttle.Limit { return &t.Register }, register, ""},
+		"invalid registrations": {func(t *accounts.Throttle) *throttle.Limit { return &t.RegisterInvalid }, func(f *fixture, ctx context.Context, _ int) error {
+			_, err := f.service.Register(ctx, personal.RegisterRequest{})
+			return err
+		}, personal.CodeValidationFailed},
 		"recoveries": {func(t *accounts.Throttle) *throttle.Limit { return &t.Recover }, func(f *fixture, ctx context.Context, _ int) error {
 			return f.service.Recover(ctx, personal.RecoverRequest{Login: "nobody"})
 		}, ""},
@@ -153,6 +157,46 @@ func TestLimits_IPv6SiteIsTenTimesAsWide(t *testing.T) {
 			wantCode(t, test.try(f, at(t, from(22)), 22), test.done)
 		})
 	}
+}
+
+func TestRegister_InvalidOnesAreLimitedByAddress(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f, h := guarded(t, url)
+		f.settings.Throttle.Register = throttle.Limit{Burst: 2, Every: time.Hour}
+		f.service = f.serve(f.store, h)
+		try := func(address, login string, more personal.FieldErrors) personal.Code {
+			_, err := f.service.Register(at(t, address), personal.RegisterRequest{
+				Login: login, Password: goodPassword, ConfirmPassword: goodPassword, Email: login + "@example.com", FieldErrors: more,
+			})
+			return personal.CodeOf(err)
+		}
+		const address, other = "203.0.113.1", "203.0.113.2"
+		for i := range 5 {
+			if got := try(address, "", nil); got != personal.CodeValidationFailed {
+				t.Fatalf("invalid registration %d: got code %q, want validation_failed", i+1, got)
+			}
+		}
+		for i, step := range []struct {
+			address, login string
+			more           personal.FieldErrors
+			want           personal.Code
+		}{
+			{address, "", nil, personal.CodeTooManyAttempts},
+			{address, "ada", personal.FieldErrors{"email": personal.FieldErrorInvalidType}, personal.CodeTooManyAttempts},
+			{address, "ada", nil, ""},
+			{other, "", nil, personal.CodeValidationFailed},
+			{address, "bob", nil, ""},
+			{address, "eve", nil, personal.CodeTooManyAttempts}, // by register
+		} {
+			if got := try(step.address, step.login, step.more); got != step.want {
+				t.Errorf("step %d: got code %q, want %q", i+1, got, step.want)
+			}
+		}
+		f.clock.Advance(time.Minute) // one more invalid registration, but none while register is used up
+		if got := try(address, "", nil); got != personal.CodeTooManyAttempts {
+			t.Errorf("while register is used up: got code %q, want too_many_attempts", got)
+		}
+	})
 }
 
 func TestRegister_TakenEmailIsLimitedByAddress(t *testing.T) {
@@ -221,23 +265,6 @@ func TestChangeEmail_TakenAddressCostsAnAttempt(t *testing.T) {
 		})
 		wantCode(t, err, want)
 	}
-}
-
-func TestRegister_InvalidRequestCostsNothing(t *testing.T) {
-	f, _ := guarded(t, testkit.SQLite(t))
-	register := func(login string) error {
-		_, err := f.service.Register(at(t, "203.0.113.1"), personal.RegisterRequest{
-			Login: login, Password: goodPassword, ConfirmPassword: goodPassword, Email: login + "@example.com",
-		})
-		return err
-	}
-	for range 20 {
-		wantCode(t, register("no login"), personal.CodeValidationFailed)
-	}
-	wantCode(t, register("ada"), "")
-	wantCode(t, register("bob"), "")
-	wantCode(t, register("eve"), personal.CodeTooManyAttempts)
-	wantCode(t, register("no login"), personal.CodeTooManyAttempts)
 }
 
 func TestKnownAddresses_AreStoredWithThrottlingOff(t *testing.T) {

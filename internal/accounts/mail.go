@@ -69,12 +69,31 @@ type MailToken struct {
 type mailRequest struct {
 	Locale    string     `json:"locale,omitempty"` // as [mailtext.Set.Write] takes it
 	RequestID string     `json:"request_id,omitempty"`
-	Address   netip.Addr `json:"address,omitzero"` // for the event of a recovery, and for notices
+	Address   netip.Addr `json:"address,omitzero"` // of the caller, but not of an administrator: it is not the user's business
 	MailID    string     `json:"mail_id"`
+
+	// Jobs of release 0.1.0 have none of these: their mails count as the user's.
+	Shared        bool `json:"shared,omitempty"`        // many callers seem to share the address
+	Administrator bool `json:"administrator,omitempty"` // an administrator caused the mail
 }
 
-func newMailRequest(ctx context.Context) mailRequest {
-	return mailRequest{Locale: mailLocale(ctx), RequestID: personal.CallFrom(ctx).RequestID, MailID: newID()}
+func newMailRequest(ctx context.Context, by personal.Actor) mailRequest {
+	call := personal.CallFrom(ctx)
+	r := mailRequest{Locale: mailLocale(ctx), RequestID: call.RequestID, MailID: newID(), Administrator: by == personal.ActorAdministrator}
+	if !r.Administrator {
+		r.Address, r.Shared = call.Address, call.Shared
+	}
+	return r
+}
+
+// outgoingMail is a mail about an account.
+type outgoingMail struct {
+	kind      mailtext.Kind
+	request   mailRequest
+	accountID int64
+	to        Email
+	own       bool // see ownMailbox
+	verified  bool // the account's e-mail is verified; of recoveries only
 }
 
 // MaxLanguages is the maximum length of the languages that a job or an account keeps, in
@@ -110,10 +129,8 @@ func (s *Service) jobAccount(ctx context.Context, id int64) (account SeenAccount
 // unless a limit suppresses the mail; it stores the jobs when the mail is first granted.
 // The token exists in clear only here and in the mail: a retry makes another one. A URL
 // of "" means no link.
-func (s *Service) mailToken(
-	ctx context.Context, kind mailtext.Kind, r mailRequest, to Email, url string, l mailtext.Letter, t MailToken, jobs ...NewJob,
-) error {
-	granted, err := s.reserveMail(ctx, kind, r, to, jobs...)
+func (s *Service) mailToken(ctx context.Context, m outgoingMail, url string, l mailtext.Letter, t MailToken, jobs ...NewJob) error {
+	granted, err := s.reserveMail(ctx, m, jobs...)
 	if err != nil || !granted {
 		return err
 	}
@@ -127,36 +144,36 @@ func (s *Service) mailToken(
 	if err != nil {
 		return fmt.Errorf("storing a mailed token: %w", err)
 	}
-	return s.send(ctx, t.AccountID, kind, r, to, l)
+	return s.send(ctx, m, l)
 }
 
 // mailPlain mails a letter without a token, unless a limit suppresses it.
-func (s *Service) mailPlain(ctx context.Context, accountID int64, kind mailtext.Kind, r mailRequest, to Email, l mailtext.Letter) error {
-	granted, err := s.reserveMail(ctx, kind, r, to)
+func (s *Service) mailPlain(ctx context.Context, m outgoingMail, l mailtext.Letter) error {
+	granted, err := s.reserveMail(ctx, m)
 	if err != nil || !granted {
 		return err
 	}
-	return s.send(ctx, accountID, kind, r, to, l)
+	return s.send(ctx, m, l)
 }
 
 // send writes a reserved mail and hands it to the host. A mail that the host refuses permanently
 // is dropped, with an event; after any other error the job is retried.
-func (s *Service) send(ctx context.Context, accountID int64, kind mailtext.Kind, r mailRequest, to Email, l mailtext.Letter) error {
-	ctx = r.withCall(ctx)
-	subject, text, html, err := s.settings.Mails.Write(kind, r.Locale, l)
+func (s *Service) send(ctx context.Context, m outgoingMail, l mailtext.Letter) error {
+	ctx = m.request.withCall(ctx)
+	subject, text, html, err := s.settings.Mails.Write(m.kind, m.request.Locale, l)
 	if err != nil && subject == "" {
-		return fmt.Errorf("writing the mail %s: %w", kind, err)
+		return fmt.Errorf("writing the mail %s: %w", m.kind, err)
 	}
 	if err != nil {
-		s.log.ErrorContext(ctx, "a mail template fails, the built-in mail is sent", slog.String("kind", string(kind)), slog.Any("error", err))
+		s.log.ErrorContext(ctx, "a mail template fails, the built-in mail is sent", slog.String("kind", string(m.kind)), slog.Any("error", err))
 	}
-	err = s.host.SendMail(ctx, personal.Mail{ID: r.MailID, To: to.Address, Subject: subject, Text: text, HTML: html})
+	err = s.host.SendMail(ctx, personal.Mail{ID: m.request.MailID, To: m.to.Address, Subject: subject, Text: text, HTML: html})
 	var refused *personal.MailRefusedError
 	if errors.As(err, &refused) {
 		// The log and the event do not get the relay's words: they often name the address.
-		s.log.WarnContext(ctx, "a mail was refused permanently and is dropped", slog.Int64("user_id", accountID))
-		refusal := MailRefusal{AccountID: accountID, EmailKey: to.Key, Kind: kind, Reply: personal.NewMailRefusedError(refused.Reason).Reason}
-		err = s.store.RefuseMail(ctx, refusal, s.event(ctx, personal.ActorSystem, personal.EventMailRefused, accountID))
+		s.log.WarnContext(ctx, "a mail was refused permanently and is dropped", slog.Int64("user_id", m.accountID))
+		refusal := MailRefusal{AccountID: m.accountID, EmailKey: m.to.Key, Kind: m.kind, Reply: personal.NewMailRefusedError(refused.Reason).Reason}
+		err = s.store.RefuseMail(ctx, refusal, s.event(ctx, personal.ActorSystem, personal.EventMailRefused, m.accountID))
 		if err != nil {
 			return fmt.Errorf("storing the refusal of a mail: %w", err)
 		}
@@ -166,8 +183,8 @@ func (s *Service) send(ctx context.Context, accountID int64, kind mailtext.Kind,
 	if err != nil {
 		return fmt.Errorf("handing a mail to the host: %w", err)
 	}
-	if err := s.store.AcceptMail(ctx, accountID, to.Key); err != nil { // a retry would send the mail again
-		s.log.WarnContext(ctx, "the earlier refusal of a mail could not be forgotten", slog.Int64("user_id", accountID), slog.Any("error", err))
+	if err := s.store.AcceptMail(ctx, m.accountID, m.to.Key); err != nil { // a retry would send the mail again
+		s.log.WarnContext(ctx, "the earlier refusal of a mail could not be forgotten", slog.Int64("user_id", m.accountID), slog.Any("error", err))
 	}
 	return nil
 }

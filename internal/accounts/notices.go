@@ -14,6 +14,8 @@ type noticeJob struct {
 	Kind mailtext.Kind `json:"kind,omitempty"` // "": of an earlier release, which knew only email_changed
 	To   string        `json:"to,omitempty"`   // "": the address that the account has when the mail is sent
 	Time time.Time     `json:"time,omitzero"`  // when it happened; jobs of earlier releases have none
+
+	Confirmed bool `json:"confirmed,omitempty"` // To was the account's confirmed e-mail then
 	mailRequest
 }
 
@@ -23,14 +25,16 @@ type noticeJob struct {
 // notice. An operation that has not read the address leaves to empty, as a refresh does
 // that ends a stolen session: that mail goes to the account's address when it is sent.
 func (s *Service) notice(ctx context.Context, by personal.Actor, kind mailtext.Kind, accountID int64, to string) []NewJob {
+	return s.noticeJobs(ctx, by, accountID, noticeJob{Kind: kind, To: to})
+}
+
+// noticeJobs completes the job of a notice; see notice.
+func (s *Service) noticeJobs(ctx context.Context, by personal.Actor, accountID int64, n noticeJob) []NewJob {
 	if !s.settings.Notices {
 		return nil
 	}
-	request := newMailRequest(ctx)
-	if by != personal.ActorAdministrator { // whose address is not the user's business
-		request.Address = personal.CallFrom(ctx).Address
-	}
-	return []NewJob{jobOf(ctx, accountID, KindNotice, noticeJob{Kind: kind, To: to, Time: s.store.Now(), mailRequest: request})}
+	n.Time, n.mailRequest = s.store.Now(), newMailRequest(ctx, by)
+	return []NewJob{jobOf(ctx, accountID, KindNotice, n)}
 }
 
 // reports are the jobs that report what happened to an account: the event and, if the
@@ -68,5 +72,7 @@ func (s *Service) sendNotice(ctx context.Context, accountID int64, n noticeJob) 
 	}
 	n.Kind = cmp.Or(n.Kind, mailtext.EmailChanged)
 	n.Locale = cmp.Or(account.Locale, n.Locale)
-	return s.mailPlain(ctx, accountID, n.Kind, n.mailRequest, to, mailtext.Letter{Time: n.Time, Address: n.Address})
+	confirmed := n.Confirmed || account.EmailVerified && account.Email.Key == to.Key
+	m := outgoingMail{kind: n.Kind, request: n.mailRequest, accountID: accountID, to: to, own: ownMailbox(to, confirmed)}
+	return s.mailPlain(ctx, m, mailtext.Letter{Time: n.Time, Address: n.Address})
 }

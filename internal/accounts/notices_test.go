@@ -104,7 +104,8 @@ func TestNotices_TellWhatHappenedInTheLanguageOfTheAccount(t *testing.T) {
 			testkit.Databases(t, func(t *testing.T, url string) {
 				f := newFixture(t, url)
 				f.register(t, "ada")
-				c := f.signInFrom(t, "ada", goodPassword, home, "ru")
+				f.signInFrom(t, "ada", goodPassword, "", "ru")
+				c := f.signInFrom(t, "ada", goodPassword, home, "")
 				act(t, from(t, abroad, "en"), f, c)
 				happened := f.clock.Now()
 				f.clock.Advance(time.Minute)
@@ -177,6 +178,9 @@ func TestNotices_GoToTheRightAddress(t *testing.T) {
 	}
 }
 
+// signedOut in place of a time is a sign-out by an administrator.
+const signedOut = time.Duration(-1)
+
 // signIn is a step of a test.
 type signIn struct {
 	after  time.Duration
@@ -197,13 +201,20 @@ func TestNotices_NewAddress(t *testing.T) {
 		"all known ones were forgotten":         {{0, home, false}, {lifetime, abroad, false}},
 		"the known one was forgotten":           {{0, home, false}, {lifetime / 2, abroad, true}, {lifetime/2 + time.Hour, home, true}},
 		"an old one is known as long as it is":  {{0, home, false}, {lifetime - time.Second, home, false}, {lifetime - time.Second, abroad, true}},
+		"one that is not fully known any more":  {{0, home, false}, {signedOut, home, true}, {0, home, false}},
 		"an address that pushes out the oldest": append(append([]signIn{{0, home, false}}, twenty(abroad)...), signIn{time.Hour, home, true}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, testkit.SQLite(t))
-			f.imported(t, "ada", "ada@example.com")
+			id := f.imported(t, "ada", "ada@example.com")
 			for i, s := range test {
-				f.clock.Advance(s.after)
+				if s.after == signedOut {
+					if err := f.service.RevokeUserSessions(t.Context(), id); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					f.clock.Advance(s.after)
+				}
 				before := len(f.host.Mails())
 				f.signInFrom(t, "ada", goodPassword, s.from, "")
 				f.drain(t)
@@ -219,7 +230,7 @@ func TestNotices_NewAddress(t *testing.T) {
 func twenty(first string) (all []signIn) {
 	address := netip.MustParseAddr(first)
 	for range accounts.MaxKnownAddresses {
-		all = append(all, signIn{time.Hour, address.String(), true})
+		all = append(all, signIn{150 * time.Minute, address.String(), true}) // ten a day
 		address = address.Next()
 	}
 	return all
@@ -239,20 +250,28 @@ func TestNotices_WithoutAnEmailThereAreNone(t *testing.T) {
 	f.wantNoJobs(t)
 }
 
-// A thief's sign-in must not choose the language of the notice that warns of it.
-func TestSignIn_StoresTheLocaleUnlessTheAddressIsNew(t *testing.T) {
+// The sign-ins of a thief must not choose the language of the notices that warn of them.
+func TestSignIn_StoresTheLocaleIfTheAddressHasBeenKnownForADay(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
 		id := f.imported(t, "ada", "ada@example.com")
-		for i, step := range []struct{ from, locale, want string }{
-			{home, "ru", "ru"},
-			{home, "", "ru"},
-			{home, "en", "en"},
-			{abroad, "ru", "en"},
-			{abroad, "ru", "ru"},
-			{"", "pt-BR", "pt-BR"},
-			{home, strings.Repeat("de,", 30), strings.Repeat("de,", 20) + "de"}, // those that fit
+		for i, step := range []struct {
+			after              time.Duration
+			from, locale, want string
+		}{
+			{0, home, "ru", ""},
+			{24*time.Hour - time.Microsecond, home, "ru", ""},
+			{time.Microsecond, home, "ru", "ru"},
+			{0, home, "", "ru"},
+			{0, home, "en", "en"},
+			{0, abroad, "ru", "en"},
+			{time.Hour, abroad, "ru", "en"},
+			{0, "", "pt-BR", "pt-BR"},
+			{23 * time.Hour, abroad, "ru", "ru"},
+			{0, home, strings.Repeat("de,", 30), strings.Repeat("de,", 20) + "de"}, // those that fit
+			{f.settings.KnownAddressLifetime(), home, "en", strings.Repeat("de,", 20) + "de"},
 		} {
+			f.clock.Advance(step.after)
 			f.signInFrom(t, "ada", goodPassword, step.from, step.locale)
 			a, err := f.store.Account(t.Context(), id)
 			if err != nil || a.Locale != step.want {
@@ -268,14 +287,19 @@ func TestSignIn_NoticeCostsNoStatement(t *testing.T) {
 		f := newFixture(t, url)
 		counter := &statementCounter{}
 		f.service = f.serve(counter.open(t, f, url), mustHasher(t, cheap))
-		f.imported(t, "ada", "ada@example.com")
+		id := f.imported(t, "ada", "ada@example.com")
 		count := func(address, locale string) int {
 			counter.take()
 			f.signInFrom(t, "ada", goodPassword, address, locale)
 			return len(counter.take())
 		}
 		count(home, "")
+		f.clock.Advance(25 * time.Hour)
+		count(home, "")
 		usual, written, noticed := count(home, ""), count(home, "ru"), count(abroad, "")
+		if a, err := f.store.Account(t.Context(), id); err != nil || a.Locale != "ru" {
+			t.Errorf("got locale %q and error %v", a.Locale, err)
+		}
 		if written != usual || noticed != usual {
 			t.Errorf("got %d statements with a new locale and %d with a notice, want the usual %d", written, noticed, usual)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -13,10 +14,24 @@ import (
 type PasswordStore interface {
 	// ReplacePassword sets the hash, raises the credential version, voids the
 	// account's mailed tokens, ends every session but keep, whose secrets it replaces
-	// (the id and the creation stay), and stores the jobs. ErrStale if the credential
+	// (the id and the creation stay), keeps what the caller's address is to the account,
+	// forgets refused codes, and stores the jobs. ErrStale if the credential
 	// version has changed, the account is disabled, or the session
 	// has ended; ErrCodeUsed.
-	ReplacePassword(ctx context.Context, accountID, credentialVersion int64, hash string, keep Session, code CodeUse, jobs ...NewJob) error
+	ReplacePassword(ctx context.Context, accountID, credentialVersion int64, hash string, keep KeptSession, code CodeUse, jobs ...NewJob) error
+}
+
+// KeptSession is the caller's session, which an operation keeps while it ends all others.
+type KeptSession struct {
+	Session
+	Known KnownAt // the caller's address: if it was fully known it stays so
+}
+
+// keepSession returns the caller's session with fresh secrets, and the secret.
+func (s *Service) keepSession(ctx context.Context, who caller) (KeptSession, token.Secret) {
+	session, secret := s.newSession(ctx, who.account.ID)
+	session.ID = who.session.ID
+	return KeptSession{session, s.knownAt(ctx)}, secret
 }
 
 // ChangePassword implements [personal.Service]. The caller's session continues with
@@ -39,7 +54,7 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 	if err := invalid.Err(); err != nil {
 		return personal.Credentials{}, err
 	}
-	code, err := s.confirmCode(ctx, who, attempt.known, r.Code)
+	code, err := s.confirmCode(ctx, who, attempt.address, r.Code)
 	if err != nil {
 		return personal.Credentials{}, err
 	}
@@ -48,8 +63,7 @@ func (s *Service) ChangePassword(ctx context.Context, r personal.ChangePasswordR
 		return personal.Credentials{}, fail("hashing a password", err)
 	}
 	jobs := s.reports(ctx, personal.ActorUser, personal.EventPasswordChanged, mailtext.PasswordChanged, who.account.ID, who.account.Email)
-	keep, secret := s.newSession(ctx, who.account.ID)
-	keep.ID = who.session.ID
+	keep, secret := s.keepSession(ctx, who)
 	err = s.store.ReplacePassword(ctx, who.account.ID, who.account.CredentialVersion, hash, keep, code.use, append(jobs, code.jobs...)...)
 	if err := s.authorized(ctx, code, "replacing a password", err); err != nil {
 		return personal.Credentials{}, err
@@ -126,7 +140,7 @@ func (s *Service) confirm(
 	if err := s.confirmPassword(ctx, who, guess, invalid, entered); err != nil {
 		return checkedCode{}, err
 	}
-	return s.confirmCode(ctx, who, guess.known, code)
+	return s.confirmCode(ctx, who, guess.address, code)
 }
 
 // newPassword checks a new password and its confirmation and returns it prepared

@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -55,14 +54,14 @@ func (s *Service) UpdateProfile(ctx context.Context, r personal.UpdateProfileReq
 	if err != nil {
 		return personal.Profile{}, err
 	}
-	if len(schema.Malformed(r.Fields)) > 0 {
-		return personal.Profile{}, refusal(personal.CodeMalformedRequest)
+	if err := schema.Check(r.Fields); err != nil {
+		return personal.Profile{}, err
 	}
 	who, err := s.identifyWrite(ctx, r.Credentials, AccountProfile)
 	if err != nil {
 		return personal.Profile{}, err
 	}
-	change, err := s.profileChange(r.Fields, schema.Update)
+	change, err := s.profileChange(r.Fields, who.account, schema, schema.Update)
 	if err != nil {
 		return personal.Profile{}, err
 	}
@@ -76,13 +75,14 @@ func (s *Service) UpdateProfile(ctx context.Context, r personal.UpdateProfileReq
 	return profile(account, schema), nil
 }
 
-// profileChange checks the parameters of a change, the user fields with read, and
-// returns a function that applies the change to an account.
+// profileChange checks the parameters of a change of an account, the user fields with read,
+// and returns a function that applies the change to the account as it is then.
 func (s *Service) profileChange(
-	in map[string]personal.Input, read func(map[string]personal.Input, *personal.FieldErrors) userfields.Values,
+	in map[string]personal.Input, before Account, schema *userfields.Schema,
+	read func(map[string]personal.Input, *personal.FieldErrors) userfields.Values,
 ) (func(*Account), error) {
 	var invalid personal.FieldErrors
-	fields := maps.Clone(in)
+	fields := schema.Clean(in, before.Name, before.Fields, &invalid)
 	sentName, changeName := fields["name"]
 	name := userfields.ParseName(sentName, &invalid)
 	delete(fields, "name")

@@ -15,9 +15,10 @@ import (
 type RecoveryStore interface {
 	// RedeemRecovery uses up a recovery token: it sets the hash, raises the credential
 	// version, confirms the e-mail, voids every token and ends every session of the
-	// account, and stores the jobs. ErrNotFound if the token is void, expired or unknown
-	// by now, or the account disabled.
-	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, jobs ...NewJob) error
+	// account, and stores the jobs. An address that was fully known until then is so for
+	// codes alone. ErrNotFound if the token is void, expired or unknown by now, or the
+	// account disabled.
+	RedeemRecovery(ctx context.Context, digest [32]byte, hash string, at KnownAt, jobs ...NewJob) error
 }
 
 // recoveryJob is a request for a mail to an account that has not been looked up yet: a
@@ -43,9 +44,11 @@ func (s *Service) requestMail(ctx context.Context, kind outbox.Kind, login, emai
 	}
 	err := requestErrors(login, email, malformed).Err()
 	if err == nil {
-		request := newMailRequest(ctx)
-		request.Address = personal.CallFrom(ctx).Address
-		err = s.store.Enqueue(ctx, jobOf(ctx, 0, kind, recoveryJob{Login: login, Email: email, mailRequest: request}))
+		by := personal.ActorUser
+		if personal.CallFrom(ctx).Administrator != "" { // an administrator asks for the user
+			by = personal.ActorAdministrator
+		}
+		err = s.store.Enqueue(ctx, jobOf(ctx, 0, kind, recoveryJob{Login: login, Email: email, mailRequest: newMailRequest(ctx, by)}))
 	}
 	if err != nil {
 		s.refund(ctx, s.waitingRecovery())
@@ -93,7 +96,10 @@ func (s *Service) sendRecovery(ctx context.Context, r recoveryJob) error {
 		return err
 	}
 	event := s.event(ctx, personal.ActorUser, personal.EventRecoveryRequested, account.ID)
-	return s.mailToken(ctx, mailtext.Recovery, r.mailRequest, account.Email, s.settings.RecoveryURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
+	m := outgoingMail{
+		kind: mailtext.Recovery, request: r.mailRequest, accountID: account.ID, to: account.Email, own: ownMailbox(account.Email, account.EmailVerified), verified: account.EmailVerified,
+	}
+	return s.mailToken(ctx, m, s.settings.RecoveryURL, mailtext.Letter{Lifetime: s.settings.MailLifetime}, MailToken{
 		AccountID: account.ID, Purpose: PurposeRecovery, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key,
 	}, event)
 }
@@ -137,11 +143,11 @@ func (s *Service) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmR
 	if !account.EmailVerified { // the token has reached it
 		jobs = append(jobs, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
 	}
-	err = s.store.RedeemRecovery(ctx, digest, hash, jobs...)
-	// With a second factor, a known address allows more codes: it needs a sign-in, because
-	// the caller may only have got hold of the mailbox.
+	err = s.store.RedeemRecovery(ctx, digest, hash, s.knownAt(ctx), jobs...)
+	// With a second factor it needs a sign-in, because the caller may only have got hold of the
+	// mailbox.
 	if err == nil && !account.TwoFactor.On() {
-		s.addKnownAddress(ctx, account.ID) // so that others' guesses do not lock the user out here
+		s.addKnownAddress(ctx, account.ID, false) // so that others' guesses do not lock the user out here
 	}
 	if err := s.committed(personal.CodeInvalidToken, "redeeming a recovery token", err); err != nil {
 		return 0, err

@@ -31,8 +31,8 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	if err != nil {
 		return personal.SignedIn{}, err
 	}
-	if len(schema.Malformed(r.Fields)) > 0 {
-		return personal.SignedIn{}, refusal(personal.CodeMalformedRequest)
+	if err := schema.Check(r.Fields); err != nil {
+		return personal.SignedIn{}, err
 	}
 	account, prepared, invalid := s.newAccount(ctx, r, schema)
 	attempt := s.perNetwork(ctx, "register", s.settings.Throttle.Register)
@@ -40,8 +40,8 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	if !required { // else no caller learns here that an e-mail is taken
 		attempt = append(attempt, s.takenEmail(ctx, true)...)
 	}
-	if invalid != nil { // refused like any other attempt, but not charged
-		if err := s.checkLimits(ctx, attempt); err != nil {
+	if invalid != nil { // refused like any other attempt, but charged to a limit of its own
+		if err := s.charge(ctx, append(look(attempt), s.registerInvalid(ctx)...)); err != nil {
 			return personal.SignedIn{}, err
 		}
 		return personal.SignedIn{}, invalid
@@ -65,7 +65,7 @@ func (s *Service) Register(ctx context.Context, r personal.RegisterRequest) (per
 	if err != nil {
 		return personal.SignedIn{}, s.notStored(ctx, "creating an account", err)
 	}
-	s.addKnownAddress(ctx, account.ID)
+	s.addKnownAddress(ctx, account.ID, true)
 	return s.signedIn(account, session, secret, schema), nil
 }
 
@@ -81,7 +81,7 @@ func (s *Service) newAccount(ctx context.Context, r personal.RegisterRequest, sc
 	check(&invalid, "email", code)
 	prepared = s.newPassword(&invalid, r.Password, r.ConfirmPassword, personalWords(account)...)
 
-	fields := maps.Clone(r.Fields)
+	fields := schema.Clean(r.Fields, nil, nil, &invalid)
 	account.Name = userfields.ParseName(fields["name"], &invalid)
 	delete(fields, "name")
 	account.Fields = schema.Register(fields, &invalid)

@@ -25,21 +25,22 @@ type TwoFactorStore interface {
 	PendingFactor(ctx context.Context, sessionID, credentialVersion int64, after time.Time) (Sealed, error)
 	// EnableTwoFactor makes the pending secret the second factor of its account, with the
 	// step as its last used one, replaces the recovery codes, raises the credential version,
-	// forgets the known addresses, ends every session but that of the secret, voids the
-	// account's mailed tokens, and stores the jobs. ErrStale if the account has a second factor, its credential version
-	// has changed, it is disabled, or the secret does not wait any more.
-	EnableTwoFactor(ctx context.Context, p PendingFactor, step int64, recoveryCodes [][32]byte, jobs ...NewJob) error
+	// ends every session but keep, that of the secret, as ReplacePassword does, voids the account's mailed tokens, and stores the jobs. ErrStale if the
+	// account has a second factor, its credential version has changed, it is disabled, or
+	// the secret does not wait any more.
+	EnableTwoFactor(ctx context.Context, p PendingFactor, step int64, recoveryCodes [][32]byte, keep KeptSession, jobs ...NewJob) error
 	// ReplaceRecoveryCodes uses up the code, replaces the recovery codes by their digests,
 	// and stores the jobs. ErrCodeUsed; ErrStale if the credential version has changed or the
 	// account is disabled.
 	ReplaceRecoveryCodes(ctx context.Context, accountID, credentialVersion int64, code CodeUse, recoveryCodes [][32]byte, jobs ...NewJob) error
 	// EndTwoFactor uses up the code, removes the second factor and the recovery codes,
-	// raises the credential version, ends every session but keep, voids the account's mailed
-	// tokens, and stores the jobs. ErrCodeUsed; ErrStale as for ReplaceRecoveryCodes.
-	EndTwoFactor(ctx context.Context, accountID, credentialVersion, keep int64, code CodeUse, jobs ...NewJob) error
+	// raises the credential version, ends every session but keep, as ReplacePassword does,
+	// voids the account's mailed tokens, and stores the jobs.
+	// ErrCodeUsed; ErrStale as for ReplaceRecoveryCodes.
+	EndTwoFactor(ctx context.Context, accountID, credentialVersion int64, keep KeptSession, code CodeUse, jobs ...NewJob) error
 	// RemoveTwoFactor removes the second factor and the recovery codes and ends every
-	// session. It keeps the credential version, because a deletion by the user depends on
-	// it. It stores the jobs, which it requests under a lock with the account before the
+	// session; no address is fully known any more. It keeps the credential version, because
+	// a deletion by the user depends on it. It stores the jobs, which it requests under a lock with the account before the
 	// change. An account without a second factor stays as it is. ErrNotFound.
 	RemoveTwoFactor(ctx context.Context, accountID int64, jobs func(before Account) []NewJob) error
 
@@ -153,53 +154,51 @@ func twoFactorSecret(issuer, login string, secret []byte) personal.TwoFactorSecr
 }
 
 // ConfirmTwoFactor implements [personal.Service].
-func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) ([]string, error) {
+func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) (confirmed personal.ConfirmedTwoFactor, err error) {
 	if err := s.offersTwoFactor(); err != nil {
-		return nil, err
+		return confirmed, err
 	}
 	who, err := s.identifyWrite(ctx, r.Credentials, WholeAccount)
 	if err != nil {
-		return nil, err
+		return confirmed, err
 	}
 	if err := s.mayEnrol(who.account); err != nil {
-		return nil, err
+		return confirmed, err
 	}
 	invalid := maps.Clone(r.FieldErrors)
 	require(&invalid, "code", r.Code)
 	if err := invalid.Err(); err != nil {
-		return nil, err
+		return confirmed, err
 	}
 	a := who.account
 	pending, err := s.store.PendingFactor(ctx, who.session.ID, a.CredentialVersion, s.store.Now().Add(-PendingFactorLifetime))
 	if err != nil {
-		return nil, failWith(personal.CodeTwoFactorOff, "finding a pending second factor", err)
+		return confirmed, failWith(personal.CodeTwoFactorOff, "finding a pending second factor", err)
 	}
-	known, err := s.isKnownAddress(ctx, AccountQuery{LoginKey: a.LoginKey})
+	address, err := s.callersAddress(ctx, AccountQuery{LoginKey: a.LoginKey})
 	if err != nil {
-		return nil, err
+		return confirmed, err
 	}
-	owner := who.owner(known)
+	owner := who.owner(address)
 	owner.factor = TwoFactor{Secret: pending}
 	code, err := s.checkCode(ctx, owner, r.Code)
 	if err == nil && code.use.Step == 0 { // recovery codes come with the confirmation
 		err = errWrongCode
 	}
 	if err != nil {
-		return nil, s.refusedCode(ctx, owner, err)
+		return confirmed, s.refusedCode(ctx, owner, err)
 	}
 	codes, digests := newRecoveryCodes()
-	err = s.store.EnableTwoFactor(ctx, pendingFactor(who, pending), code.use.Step, digests,
+	keep, secret := s.keepSession(ctx, who)
+	err = s.store.EnableTwoFactor(ctx, pendingFactor(who, pending), code.use.Step, digests, keep,
 		s.reports(ctx, personal.ActorUser, personal.EventTwoFactorOn, mailtext.TwoFactorOn, a.ID, a.Email)...)
 	if err == nil {
 		s.refund(ctx, code.charges)
-		// All others became known by the password alone: a thief who knows it could try codes at
-		// each of them.
-		s.addKnownAddress(ctx, a.ID)
 	}
 	if err := s.committed(personal.CodeTwoFactorOff, "enabling a second factor", err); err != nil {
-		return nil, err
+		return confirmed, err
 	}
-	return codes, nil
+	return personal.ConfirmedTwoFactor{Credentials: credentials(a.ID, keep.Selector, secret), RecoveryCodes: codes}, nil
 }
 
 // RenewRecoveryCodes implements [personal.Service].
@@ -219,15 +218,19 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecove
 }
 
 // EndTwoFactor implements [personal.Service].
-func (s *Service) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) error {
+func (s *Service) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) (personal.Credentials, error) {
 	who, code, err := s.authorizeChange(ctx, r.Credentials, r.Password, r.Code, r.FieldErrors)
 	if err != nil {
-		return err
+		return personal.Credentials{}, err
 	}
 	a := who.account
 	jobs := s.reports(ctx, personal.ActorUser, personal.EventTwoFactorOff, mailtext.TwoFactorOff, a.ID, a.Email)
-	err = s.store.EndTwoFactor(ctx, a.ID, a.CredentialVersion, who.session.ID, code.use, append(jobs, code.jobs...)...)
-	return s.authorized(ctx, code, "ending a second factor", err)
+	keep, secret := s.keepSession(ctx, who)
+	err = s.store.EndTwoFactor(ctx, a.ID, a.CredentialVersion, keep, code.use, append(jobs, code.jobs...)...)
+	if err := s.authorized(ctx, code, "ending a second factor", err); err != nil {
+		return personal.Credentials{}, err
+	}
+	return credentials(a.ID, keep.Selector, secret), nil
 }
 
 // authorizeChange identifies the caller of a change of their second factor, and checks
@@ -251,7 +254,7 @@ func (s *Service) authorizeChange(
 	if !who.account.TwoFactor.On() {
 		return caller{}, checkedCode{}, refusal(personal.CodeTwoFactorOff)
 	}
-	checked, err := s.confirmCode(ctx, who, attempt.known, code)
+	checked, err := s.confirmCode(ctx, who, attempt.address, code)
 	return who, checked, err
 }
 

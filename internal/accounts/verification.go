@@ -3,6 +3,7 @@ package accounts
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -19,8 +20,17 @@ type VerificationStore interface {
 	// is confirmed. It voids every token and stores the jobs. ErrNotFound if the token
 	// is void, expired or unknown by now, or the account disabled; *TakenError if the
 	// address has become another account's, which does not use up the token.
-	RedeemVerification(ctx context.Context, digest [32]byte, jobs ...NewJob) error
+	//
+	// If the account waits and the login key is not its own, the result is ErrOtherLogin,
+	// and the token is not used up. Unless the key is empty, that is counted with the
+	// token, and the MaxMismatches-th time voids it. Concurrent calls are judged one
+	// after the other.
+	RedeemVerification(ctx context.Context, digest [32]byte, loginKey string, jobs ...NewJob) error
 }
+
+// MaxMismatches is how many wrong logins void a verification token (HTTP contract,
+// section 3, verification).
+const MaxMismatches = 10
 
 // RequireVerification sets whether new accounts must confirm their e-mail before
 // their first sign-in: that is in force only while every plugin version that can run on
@@ -55,8 +65,7 @@ func (s *Service) registerUnverified(ctx context.Context, account Account) error
 func (s *Service) registered(ctx context.Context, id int64) []NewJob {
 	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventRegistered, id)}
 	if s.verifies() {
-		r := newMailRequest(ctx)
-		r.Address = personal.CallFrom(ctx).Address
+		r := newMailRequest(ctx, personal.ActorUser)
 		jobs = append(jobs, jobOf(ctx, id, KindVerification, verificationJob{Time: s.store.Now(), mailRequest: r}))
 	}
 	return jobs
@@ -101,7 +110,8 @@ func (s *Service) sendVerification(ctx context.Context, accountID int64, r verif
 		}
 	}
 	letter := mailtext.Letter{Lifetime: s.settings.VerificationLifetime, Time: r.Time, Address: r.Address}
-	return s.mailToken(ctx, mailtext.Verification, r.mailRequest, to, s.settings.RegistrationURL, letter, MailToken{
+	m := outgoingMail{kind: mailtext.Verification, request: r.mailRequest, accountID: accountID, to: to}
+	return s.mailToken(ctx, m, s.settings.RegistrationURL, letter, MailToken{
 		AccountID: accountID, Purpose: PurposeVerification, CredentialVersion: account.CredentialVersion, AccountEmailKey: account.Email.Key, Email: to,
 	})
 }
@@ -116,20 +126,39 @@ func (s *Service) sendRegistrationAttempt(ctx context.Context, ownerID int64, r 
 	}
 	r.Locale = cmp.Or(owner.Locale, r.Locale)
 	attempt := mailtext.Letter{Time: r.Time, Address: r.Address}
-	return s.mailPlain(ctx, ownerID, mailtext.RegistrationAttempt, r.mailRequest, owner.Email, attempt)
+	m := outgoingMail{kind: mailtext.RegistrationAttempt, request: r.mailRequest, accountID: ownerID, to: owner.Email}
+	return s.mailPlain(ctx, m, attempt)
 }
 
-// confirmVerification confirms the address that a verification token was mailed to.
-func (s *Service) confirmVerification(ctx context.Context, text string) (userID int64, err error) {
-	digest, account, err := s.findMailToken(ctx, PurposeVerification, text)
+// confirmVerification confirms the address that a verification token was mailed to. For
+// an account that waits for it, the login shows that the caller knows which account that
+// is: anyone can register an account that waits for any address.
+func (s *Service) confirmVerification(ctx context.Context, r personal.ConfirmEmailRequest) (userID int64, err error) {
+	digest, account, err := s.findMailToken(ctx, PurposeVerification, r.Token)
 	if err != nil {
 		return 0, err
 	}
-	err = s.store.RedeemVerification(ctx, digest, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
+	key, wrong := LoginKey(r.Login)
+	if wrong != "" {
+		key = r.Login // is no account's key, and counts unless it is empty
+	}
+	err = s.store.RedeemVerification(ctx, digest, key, s.event(ctx, personal.ActorUser, personal.EventEmailVerified, account.ID))
+	if errors.Is(err, ErrOtherLogin) {
+		return 0, wrongLogin(r).Err()
+	}
 	if err := s.committed(personal.CodeInvalidToken, "redeeming a verification token", err); err != nil {
 		return 0, err
 	}
 	return account.ID, nil
+}
+
+// wrongLogin is the field error of a login that is not the account's.
+func wrongLogin(r personal.ConfirmEmailRequest) personal.FieldErrors {
+	code := personal.FieldErrorMismatch
+	if r.Login == "" {
+		code = cmp.Or(r.FieldErrors["login"], personal.FieldErrorRequired)
+	}
+	return personal.FieldErrors{"login": code}
 }
 
 // ResendVerification implements [personal.Service], by the rules and limits of Recover.

@@ -54,7 +54,13 @@ func (f *fixture) applied(t *testing.T, login, email string) (id int64) {
 
 func (f *fixture) verify(t *testing.T, token string) error {
 	t.Helper()
-	_, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: token})
+	return f.verifyAs(t, token, "")
+}
+
+// verifyAs confirms the address of an account that waits and has this login.
+func (f *fixture) verifyAs(t *testing.T, token, login string) error {
+	t.Helper()
+	_, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: token, Login: login})
 	return err
 }
 
@@ -121,7 +127,10 @@ func TestVerification_OptionalMailsATokenAndSignsIn(t *testing.T) {
 			t.Errorf("got the subject %q, want one in the language of the request", mail.Subject)
 		}
 		f.wantState(t, id, "ada@example.com", false, "")
-		if err := f.verify(t, f.tokens()[0]); err != nil {
+		_, err = f.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{ // the login is ignored
+			Token: f.tokens()[0], Login: "another", FieldErrors: personal.FieldErrors{"login": personal.FieldErrorInvalidType},
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		f.wantState(t, id, "ada@example.com", true, "")
@@ -185,7 +194,7 @@ func TestVerification_RequiredAccountWaitsUntilConfirmed(t *testing.T) {
 		}
 		f.clock.Advance(time.Minute)
 		f.resend(t, "ada", "")
-		if err := f.verify(t, f.tokens()[1]); err != nil {
+		if err := f.verifyAs(t, f.tokens()[1], "ADA"); err != nil { // the mapped form counts
 			t.Fatal(err)
 		}
 		f.wantState(t, id, "Ada@Example.com", true, "")
@@ -312,12 +321,12 @@ func TestVerification_OneOfManyConfirms(t *testing.T) {
 		if got := f.tokens(); len(tokens) != 3 || len(got) != 3 {
 			t.Fatalf("got %d tokens, and %d after a request by e-mail; want 3", len(tokens), len(got))
 		}
-		if err := f.verify(t, tokens[1]); err != nil {
+		if err := f.verifyAs(t, tokens[1], "user1"); err != nil {
 			t.Fatal(err)
 		}
 		for _, i := range []int{0, 2} {
 			for range 2 { // the token is not used up
-				err := f.verify(t, tokens[i])
+				err := f.verifyAs(t, tokens[i], fmt.Sprint("user", i))
 				wantCode(t, err, personal.CodeAlreadyExists)
 				if diff := cmp.Diff(personal.FieldErrors{"email": personal.FieldErrorTaken}, fieldErrors(err)); diff != "" {
 					t.Error(diff)
@@ -329,8 +338,57 @@ func TestVerification_OneOfManyConfirms(t *testing.T) {
 		}
 		f.wantState(t, ids[1], "shared@example.com", true, "")
 		f.delete(t, ids[1]) // the address is available again
-		if err := f.verify(t, tokens[2]); err != nil {
+		if err := f.verifyAs(t, tokens[2], "user2"); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// Another user registers with the address of someone who registers too: the owner of the
+// mailbox confirms only the account whose login they type.
+func TestVerification_RequiredAccountNeedsItsLogin(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		f := requiring(t, url)
+		stranger := f.applied(t, "mallory", "ada@example.com")
+		f.drain(t)
+		f.clock.Advance(time.Hour)
+		id := f.applied(t, "ada", "ada@example.com")
+		f.drain(t)
+		f.service.RequireVerification(false) // an account that waits needs it whatever the setting is now
+		tokens := f.tokens()
+		wantLogin := func(err error, want personal.FieldErrorCode) {
+			t.Helper()
+			wantCode(t, err, personal.CodeValidationFailed)
+			if diff := cmp.Diff(personal.FieldErrors{"login": want}, fieldErrors(err)); diff != "" {
+				t.Errorf("field errors (-want +got):\n%s", diff)
+			}
+		}
+		for range accounts.MaxMismatches {
+			wantLogin(f.verify(t, tokens[0]), personal.FieldErrorRequired)
+			_, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{
+				Token: tokens[0], FieldErrors: personal.FieldErrors{"login": personal.FieldErrorInvalidType},
+			})
+			wantLogin(err, personal.FieldErrorInvalidType)
+		}
+		others := []string{"ada", "nobody", "ada@example.com", "a", strings.Repeat("mallory", 100), "mallory ", "mal\u0131ory", "\xff", "mаllory"}
+		for _, login := range others { // the e-mail, which the owner of the mailbox knows, is another login too
+			wantLogin(f.verifyAs(t, tokens[0], login), personal.FieldErrorMismatch)
+		}
+		wantLogin(f.verifyAs(t, tokens[0], "ada"), personal.FieldErrorMismatch) // the tenth
+		wantCode(t, f.verifyAs(t, tokens[0], "mallory"), personal.CodeInvalidToken)
+		wantCode(t, f.verify(t, tokens[0]), personal.CodeInvalidToken) // before the login that is missing
+		f.wantState(t, stranger, "", false, "ada@example.com")
+
+		if err := f.verifyAs(t, tokens[1], "Ada"); err != nil { // counted with each token
+			t.Fatal(err)
+		}
+		f.wantState(t, id, "ada@example.com", true, "")
+		f.clock.Advance(time.Hour)
+		f.delete(t, id)
+		f.resend(t, "mallory", "") // a voided token does not block the account
+		tokens = f.tokens()
+		if err := f.verifyAs(t, tokens[len(tokens)-1], "mallory"); err != nil {
+			t.Fatal(err)
 		}
 	})
 }

@@ -25,6 +25,7 @@ const (
 	TwoFactorOff        Kind = "two_factor_off"
 	RecoveryCodes       Kind = "recovery_codes"
 	RecoveryCodeUsed    Kind = "recovery_code_used"
+	CodeRefused         Kind = "code_refused"
 	Invitation          Kind = "invitation"
 )
 
@@ -84,13 +85,14 @@ func Descriptions() []Description {
 		{PasswordChanged, "after the password was changed", []Field{Time, Address}},
 		{Recovered, "after a new password was set by recovery", []Field{Time, Address}},
 		{EmailChanged, "to the old address, after the e-mail of the account was changed", []Field{Time, Address}},
-		{NewAddress, "after a sign-in from an IP address that is new for the account", []Field{Time, Address}},
+		{NewAddress, "after a sign-in from an IP address where none was completed since password, e-mail or second factor last changed", []Field{Time, Address}},
 		{SessionTheft, "after a session was ended because its hash was used twice", []Field{Time, Address}},
 		{Deletion, "after a user asked to delete their account", []Field{Token, Link, EraseAt, Time, Address}},
 		{TwoFactorOn, "after a second factor was switched on", []Field{Time, Address}},
 		{TwoFactorOff, "after the second factor was removed, by the user or an administrator", []Field{Time, Address}},
 		{RecoveryCodes, "after the recovery codes were replaced by new ones", []Field{Time, Address}},
 		{RecoveryCodeUsed, "after a recovery code was used in place of a code of the app", []Field{Time, Address}},
+		{CodeRefused, "after wrong codes were entered with the correct password, at most once a day", []Field{Time, Address}},
 	}
 }
 

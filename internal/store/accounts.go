@@ -19,10 +19,10 @@ const insertTries = 3
 func (s *Store) FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error) {
 	var row accountRow
 	err := s.scan(ctx, "find an account", s.read.NewSelect().Model(&row).
-		Column("id", "email", "email_key", "password_hash", "credential_version", "disabled", "unverified_key",
+		Column("id", "email", "email_key", "verified_key", "password_hash", "credential_version", "disabled", "unverified_key",
 			"two_factor_secret", "two_factor_key", "two_factor_step").Where("?", matches(q)).Limit(1))
 	return accounts.LoginAccount{
-		ID: row.ID, Email: accounts.Email{Address: row.Email, Key: row.EmailKey},
+		ID: row.ID, Email: accounts.Email{Address: row.Email, Key: row.EmailKey}, EmailVerified: row.verified(),
 		PasswordHash: row.PasswordHash, CredentialVersion: row.CredentialVersion, Disabled: row.Disabled,
 		UnverifiedKey: row.UnverifiedKey, TwoFactor: row.twoFactor(),
 	}, err
@@ -129,7 +129,7 @@ func (s *Store) UpdateProfile(
 // ends the sessions sees its session; a later sign-in finds another credential
 // version. So no session of the old password survives.
 func (s *Store) ReplacePassword(
-	ctx context.Context, accountID, credentialVersion int64, hash string, keep accounts.Session, code accounts.CodeUse, jobs ...accounts.NewJob,
+	ctx context.Context, accountID, credentialVersion int64, hash string, keep accounts.KeptSession, code accounts.CodeUse, jobs ...accounts.NewJob,
 ) error {
 	return s.inTx(ctx, "replace a password", func(ctx context.Context, tx bun.Tx) error {
 		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts
@@ -139,15 +139,10 @@ func (s *Store) ReplacePassword(
 		if err != nil {
 			return err
 		}
-		kept := newSessionRow(keep)
-		err = execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_sessions
-			SET selector = ?, chain_key = ?, newest = ?, rotated = ?, used = ?, last_seen = ?, rotations = ?, marks = ?
-			WHERE id = ? AND account_id = ?`,
-			kept.Selector, kept.ChainKey, kept.Current, kept.Rotated, kept.Used, kept.LastSeen, kept.Rotations, kept.Marks, kept.ID, accountID)
-		if err != nil {
+		if err := keepOnly(ctx, tx, accountID, keep); err != nil {
 			return err
 		}
-		if err := revokeAll(ctx, tx, accountID, kept.ID); err != nil {
+		if err := forgetRefusedCodes(ctx, tx, accountID); err != nil {
 			return err
 		}
 		if err := useCode(ctx, tx, accountID, code); err != nil {
@@ -155,6 +150,24 @@ func (s *Store) ReplacePassword(
 		}
 		return s.addJobs(ctx, tx, jobs)
 	})
+}
+
+// keepOnly replaces the secrets of a session of a locked account whose credential version
+// was raised by one, keeps what the caller's address is to the account, ends every other
+// session, and voids all mailed tokens. ErrStale if the session has ended.
+func keepOnly(ctx context.Context, tx bun.Tx, accountID int64, keep accounts.KeptSession) error {
+	kept := newSessionRow(keep.Session)
+	err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_sessions
+		SET selector = ?, chain_key = ?, newest = ?, rotated = ?, used = ?, last_seen = ?, rotations = ?, marks = ?
+		WHERE id = ? AND account_id = ?`,
+		kept.Selector, kept.ChainKey, kept.Current, kept.Rotated, kept.Used, kept.LastSeen, kept.Rotations, kept.Marks, kept.ID, accountID)
+	if err != nil {
+		return err
+	}
+	if err := keepAddress(ctx, tx, accountID, keep.Known, false); err != nil {
+		return err
+	}
+	return revokeAll(ctx, tx, accountID, kept.ID)
 }
 
 // lockAccount reads an account and locks it against changes until the end of the

@@ -61,17 +61,26 @@ func (s *Store) earlier(ctx context.Context, charges []throttle.Charge) (map[[32
 	if len(charges) == 0 {
 		return nil, nil
 	}
-	var rows []struct {
-		Key []byte
-		Tat micros
-	}
-	err := s.scan(ctx, "look at earlier attempts",
-		s.read.NewRaw("SELECT key, tat FROM personal_throttle WHERE key IN (?)", bun.List(keysOf(charges))), &rows)
+	var rows []tatRow
+	err := s.scan(ctx, "look at earlier attempts", selectTATs(s.read, charges), &rows)
+	return tatsOf(rows), err
+}
+
+type tatRow struct {
+	Key []byte
+	Tat micros
+}
+
+func selectTATs(db bun.IDB, charges []throttle.Charge) *bun.RawQuery {
+	return db.NewRaw("SELECT key, tat FROM personal_throttle WHERE key IN (?)", bun.List(keysOf(charges)))
+}
+
+func tatsOf(rows []tatRow) map[[32]byte]time.Time {
 	tats := map[[32]byte]time.Time{}
 	for _, row := range rows {
 		tats[[32]byte(row.Key)] = row.Tat.time()
 	}
-	return tats, err
+	return tats
 }
 
 func keysOf(charges []throttle.Charge) [][]byte {
@@ -83,6 +92,9 @@ func keysOf(charges []throttle.Charge) [][]byte {
 func (s *Store) LiftLimits(ctx context.Context, accountID int64, charges []throttle.Charge, jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "lift limits", func(ctx context.Context, tx bun.Tx) error {
 		if _, err := s.lockAccount(ctx, tx, accountID); err != nil {
+			return err
+		}
+		if err := forgetRefusedCodes(ctx, tx, accountID); err != nil {
 			return err
 		}
 		if len(charges) > 0 {
@@ -140,7 +152,7 @@ func charge(ctx context.Context, tx bun.Tx, c throttle.Charge, now time.Time) (w
 		SET tat = CASE WHEN personal_throttle.tat < ?1 THEN ?1 WHEN personal_throttle.tat > ?3 THEN ?4
 			ELSE personal_throttle.tat END + ?2 RETURNING tat`,
 		c.Key[:], at(now), every.Microseconds(), at(now.Add(whole+throttle.Slack)), at(now.Add(whole-every))).Scan(ctx, &next)
-	return max(0, next.time().Sub(now)-whole), err
+	return c.Limit.Wait(next.time(), now), err
 }
 
 // Refund implements accounts.AttemptStore. It removes a key without attempts, so
@@ -166,48 +178,87 @@ func inOrder(charges []throttle.Charge) []throttle.Charge {
 	})
 }
 
-// IsKnownAddress implements accounts.AttemptStore.
-func (s *Store) IsKnownAddress(ctx context.Context, q accounts.AccountQuery, address string, since time.Time) (known bool, err error) {
-	err = s.scan(ctx, "look for a known address", s.read.NewRaw(`SELECT EXISTS (SELECT 1 FROM personal_places WHERE place = ? AND seen > ?
-			AND account_id IN (SELECT a.id FROM personal_accounts a WHERE ?))`, address, at(since), matches(q)), &known)
-	return known, err
+// KnownAddress implements accounts.AttemptStore.
+func (s *Store) KnownAddress(ctx context.Context, q accounts.AccountQuery, address string, since time.Time) (accounts.KnownAddress, error) {
+	var rows []struct {
+		Since       micros
+		Valid, Only bool
+	}
+	err := s.scan(ctx, "look for a known address", s.read.NewRaw(`SELECT coalesce(p.since, p.seen) AS since, p.codes_only AS only,
+			coalesce(`+validAddress+`, FALSE) AS valid
+		FROM personal_places p JOIN personal_accounts a ON a.id = p.account_id WHERE p.place = ? AND p.seen > ? AND ?`,
+		address, at(since), matches(q)), &rows)
+	if err != nil || len(rows) == 0 {
+		return accounts.KnownAddress{}, err
+	}
+	return accounts.KnownAddress{Since: rows[0].Since.time(), Full: rows[0].Valid && !rows[0].Only, Codes: rows[0].Valid}, nil
 }
+
+// validAddress is the condition that no credentials of an account a have changed since the
+// last sign-in that counts at its known address p.
+const validAddress = "p.credential_version = a.credential_version AND p.email_key = coalesce(a.email_key, '')"
 
 // addressAccuracy is how exact the time of a known address is: a further sign-in from
 // it within this time writes nothing.
 const addressAccuracy = 24 * time.Hour
 
-// freshAddress finds an account's known address that was stored after a time.
-const freshAddress = "SELECT 1 FROM personal_places WHERE account_id = ? AND place = ? AND seen > ?"
-
 // AddKnownAddress implements accounts.AttemptStore.
-func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, address string, limit int) error {
+func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, known accounts.KnownAt, full bool, limit int) error {
 	now := s.Now()
 	var fresh bool
-	err := s.scan(ctx, "look for a known address", s.read.NewRaw(
-		"SELECT EXISTS ("+freshAddress+")", accountID, address, at(now.Add(-addressAccuracy))), &fresh)
+	err := s.scan(ctx, "look for a known address", s.read.NewRaw(`SELECT EXISTS (SELECT 1 FROM personal_places p
+			JOIN personal_accounts a ON a.id = p.account_id WHERE a.id = ? AND p.place = ? AND p.seen > ? AND (NOT ? OR NOT p.codes_only AND `+validAddress+`))`,
+		accountID, known.Address, at(now.Add(-addressAccuracy)), full), &fresh)
 	if err != nil || fresh {
 		return err
 	}
 	return s.inTx(ctx, "store a known address", func(ctx context.Context, tx bun.Tx) error {
-		_, err := s.lockAccount(ctx, tx, accountID)
+		row, err := s.lockAccount(ctx, tx, accountID)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		return execAll(ctx, tx, addKnownAddress(tx, accountID, address, limit, now)...)
+		return execAll(ctx, tx, addKnownAddress(tx, row, known, full, limit, now)...)
 	})
 }
 
 // addKnownAddress returns the statements that store a known address of a locked account.
-func addKnownAddress(tx bun.Tx, accountID int64, address string, limit int, now time.Time) []schema.QueryAppender {
+// An address that had expired is known since now.
+func addKnownAddress(tx bun.Tx, a accountRow, known accounts.KnownAt, full bool, limit int, now time.Time) []schema.QueryAppender {
+	var version *int64
+	if full {
+		version = &a.CredentialVersion
+	}
 	return []schema.QueryAppender{
-		tx.NewRaw(`INSERT INTO personal_places (account_id, place, seen) VALUES (?, ?, ?)
-			ON CONFLICT (account_id, place) DO UPDATE SET seen = excluded.seen`, accountID, address, at(now)),
+		tx.NewRaw(`INSERT INTO personal_places (account_id, place, seen, since, credential_version, email_key) VALUES (?0, ?1, ?2, ?2, ?3, ?4)
+			ON CONFLICT (account_id, place) DO UPDATE SET seen = excluded.seen,
+				since = CASE WHEN personal_places.seen > ?5 THEN coalesce(personal_places.since, personal_places.seen) ELSE excluded.since END,
+				credential_version = CASE WHEN ?6 THEN excluded.credential_version ELSE personal_places.credential_version END,
+				email_key = CASE WHEN ?6 THEN excluded.email_key ELSE personal_places.email_key END,
+				codes_only = CASE WHEN ?6 THEN FALSE ELSE personal_places.codes_only END`,
+			a.ID, known.Address, at(now), version, a.EmailKey, at(known.After), full),
 		tx.NewRaw(`DELETE FROM personal_places WHERE account_id = ? AND place NOT IN (
 			SELECT place FROM personal_places WHERE account_id = ? ORDER BY seen DESC, place LIMIT ?)`,
-			accountID, accountID, limit),
+			a.ID, a.ID, limit),
 	}
+}
+
+// keepAddress keeps what an address is to a locked account whose credential version was
+// raised by one; for codes alone if only is set.
+func keepAddress(ctx context.Context, tx bun.Tx, accountID int64, known accounts.KnownAt, only bool) error {
+	if known.Address == "" {
+		return nil
+	}
+	_, err := exec(ctx, tx, `UPDATE personal_places SET credential_version = credential_version + 1, codes_only = (codes_only OR ?)
+		WHERE account_id = ? AND place = ? AND seen > ? AND EXISTS (SELECT 1 FROM personal_accounts a WHERE a.id = personal_places.account_id
+			AND a.credential_version = personal_places.credential_version + 1 AND coalesce(a.email_key, '') = personal_places.email_key)`,
+		only, accountID, known.Address, at(known.After))
+	return err
+}
+
+// voidAddresses returns the statement after which no address of the account is fully known.
+func voidAddresses(tx bun.Tx, accountID int64) schema.QueryAppender {
+	return tx.NewRaw("UPDATE personal_places SET credential_version = NULL WHERE account_id = ? AND credential_version IS NOT NULL", accountID)
 }

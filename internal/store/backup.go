@@ -23,9 +23,12 @@ func (s *Store) BackUp(ctx context.Context, path string) error {
 // Revoked counts what RevokeAll has removed.
 type Revoked struct{ Sessions, Tokens, Mails int64 }
 
+// schemaFullyKnown is the first schema version that knows fully known addresses.
+const schemaFullyKnown = 7
+
 // RevokeAll ends the sessions of all users, voids all mailed tokens and drops the mails
-// that wait to be sent, in one transaction. What waits for the host remains: events and
-// erasures.
+// that wait to be sent, in one transaction. No address is fully known any more. What waits
+// for the host remains: events and erasures.
 func (s *Store) RevokeAll(ctx context.Context) (r Revoked, err error) {
 	// On connections of its own, because it may take longer than a request.
 	pools, err := dbconn.Open(s.url, dbconn.MigrationLimits)
@@ -48,7 +51,12 @@ func (s *Store) RevokeAll(ctx context.Context) (r Revoked, err error) {
 				return err
 			}
 		}
-		return nil
+		found, _, err := s.schemaVersion(ctx, tx)
+		if err != nil || found < schemaFullyKnown { // of a backup by an earlier release
+			return err
+		}
+		_, err = exec(ctx, tx, "UPDATE personal_places SET credential_version = NULL")
+		return err
 	})
 	if err != nil {
 		return Revoked{}, wrap(ctx, "revoke all sessions and mailed tokens", err)

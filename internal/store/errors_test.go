@@ -3,8 +3,11 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -112,4 +115,27 @@ func TestErrors_OutageIsUnavailable(t *testing.T) {
 			t.Errorf("without a table: got %v, want an error other than ErrUnavailable", err)
 		}
 	})
+}
+
+func TestSetupProblem_OnlyWhatDoesNotPass(t *testing.T) {
+	for state, want := range map[string]bool{
+		"3D000": true, "28000": true, "28P01": true, "42501": true, "3F000": true,
+		"57P03": false, "53300": false, "08006": false, "40001": false, "42P01": false, "": false,
+	} {
+		err := fmt.Errorf("opening: %w", &store.ServerError{State: state})
+		if got := store.SetupProblem(err); (got != "") != want {
+			t.Errorf("SQLSTATE %s: got %q, want a problem: %t", state, got, want)
+		}
+	}
+	socket := func(err syscall.Errno) error {
+		return &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", err)}
+	}
+	for _, err := range []error{
+		nil, context.DeadlineExceeded, &net.OpError{Op: "dial", Err: errors.New("refused")}, errors.New("3D000"),
+		socket(syscall.ENOENT), socket(syscall.EACCES), // of a server that is down
+	} {
+		if got := store.SetupProblem(err); got != "" {
+			t.Errorf("%v: got %q, want none", err, got)
+		}
+	}
 }

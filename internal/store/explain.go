@@ -4,10 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/uptrace/bun"
-
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -38,23 +35,13 @@ func (s *Store) MailRefusal(ctx context.Context, accountID int64) (accounts.Mail
 }
 
 // SentMails implements accounts.ExplainStore.
-func (s *Store) SentMails(ctx context.Context, digests [][32]byte, after time.Time, limit int) ([]accounts.SentMail, error) {
+func (s *Store) SentMails(ctx context.Context, digests [][32]byte, after time.Time) ([]accounts.SentMail, error) {
 	if len(digests) == 0 {
 		return nil, nil
 	}
-	var rows []struct {
-		Digest  []byte
-		Kind    mailtext.Kind
-		Created micros
-	}
-	keys := convert(digests, func(d *[32]byte) []byte { return d[:] })
-	err := s.scan(ctx, "read sent mails", s.read.NewRaw(`SELECT digest, kind, created FROM personal_sent_mails
-		WHERE digest IN (?) AND created > ? ORDER BY created DESC LIMIT ?`, bun.List(keys), at(after), limit), &rows)
-	mails := make([]accounts.SentMail, len(rows))
-	for i, row := range rows {
-		mails[i] = accounts.SentMail{Digest: [32]byte(row.Digest), Kind: row.Kind, Time: row.Created.time()}
-	}
-	return mails, err
+	var rows []sentMailRow
+	err := s.scan(ctx, "read sent mails", selectSentMails(s.read, digests, after), &rows)
+	return convert(rows, (*sentMailRow).mail), err
 }
 
 // LastEvent implements accounts.ExplainStore. An index finds the latest entry of each

@@ -7,30 +7,35 @@ import (
 	"time"
 
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/schema"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/throttle"
 )
 
-// ReserveMail implements accounts.MailLimitStore. Reservations for one digest wait for
-// each other: the first statement locks a row that belongs to the digest. Nothing else
-// uses that row, so transactions that lock others before or after it cannot deadlock.
+// ReserveMail implements accounts.MailLimitStore. Reservations for one mailbox wait for
+// each other: the first statement locks a row that belongs to it. Nothing else uses that
+// row, or those of the rates, so transactions that lock others before or after it cannot
+// deadlock.
 func (s *Store) ReserveMail(ctx context.Context, r accounts.MailReservation, jobs ...accounts.NewJob) (granted bool, err error) {
 	err = s.inTx(ctx, "reserve a mail", func(ctx context.Context, tx bun.Tx) error {
 		_, err := exec(ctx, tx, `INSERT INTO personal_throttle (key, tat) VALUES (?, ?)
-			ON CONFLICT (key) DO UPDATE SET tat = excluded.tat`, r.Digest[:], at(s.Now()))
+			ON CONFLICT (key) DO UPDATE SET tat = excluded.tat`, r.Mailbox[:], at(s.Now()))
 		if err != nil {
+			return err
+		}
+		err = tx.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_sent_mails WHERE digest = ? AND kind = ? AND mail_id = ?)",
+			r.Mailbox[:], r.Kind, r.MailID).Scan(ctx, &granted)
+		if err != nil || granted {
 			return err
 		}
 		now := s.Now() // the lock may have taken long
-		repeated, allowed, err := mailAllowed(ctx, tx, r, now)
-		granted = repeated || allowed
-		if err != nil || repeated || !allowed {
+		way, err := judgeMail(ctx, tx, r, now)
+		if err != nil || way == nil {
 			return err
 		}
-		_, err = exec(ctx, tx, "INSERT INTO personal_sent_mails (digest, kind, mail_id, created) VALUES (?, ?, ?, ?)",
-			r.Digest[:], r.Kind, r.MailID, at(now))
-		if err != nil {
+		granted = true
+		if err := countMail(ctx, tx, r, *way, now); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
@@ -38,17 +43,62 @@ func (s *Store) ReserveMail(ctx context.Context, r accounts.MailReservation, job
 	return granted && err == nil, err
 }
 
-// mailAllowed reports whether a mail was reserved before, and whether its limits allow
-// it.
-func mailAllowed(ctx context.Context, tx bun.Tx, r accounts.MailReservation, now time.Time) (repeated, allowed bool, err error) {
-	query := "SELECT EXISTS (SELECT 1 FROM personal_sent_mails WHERE digest = ? AND kind = ? AND mail_id = ?), TRUE"
-	args := []any{r.Digest[:], r.Kind, r.MailID}
-	for _, l := range r.Limits {
-		query += " AND (SELECT count(*) FROM personal_sent_mails WHERE digest = ? AND kind IN (?) AND created > ?) < ?"
-		args = append(args, r.Digest[:], bun.List(l.Kinds), at(now.Add(-l.Window)), l.Max)
+// judgeMail returns the way that grants a mail, nil for none.
+func judgeMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, now time.Time) (*accounts.MailWay, error) {
+	waits := map[[32]byte]time.Duration{}
+	if rates := r.Rates(); len(rates) > 0 {
+		var rows []tatRow
+		if err := selectTATs(tx, rates).Scan(ctx, &rows); err != nil {
+			return nil, err
+		}
+		tats := tatsOf(rows)
+		for _, c := range rates {
+			_, waits[c.Key] = c.Limit.Take(tats[c.Key], now)
+		}
 	}
-	err = tx.NewRaw(query, args...).Scan(ctx, &repeated, &allowed)
-	return repeated, allowed, err
+	var rows []sentMailRow
+	if digests := r.Digests(); len(digests) > 0 {
+		if err := selectSentMails(tx, digests, now.Add(-accounts.MailWindow)).Scan(ctx, &rows); err != nil {
+			return nil, err
+		}
+	}
+	way, _ := r.Judge(convert(rows, (*sentMailRow).mail), waits, now)
+	return way, nil
+}
+
+type sentMailRow struct {
+	Digest  []byte
+	Created micros
+}
+
+func (r *sentMailRow) mail() accounts.SentMail {
+	return accounts.SentMail{Digest: [32]byte(r.Digest), Time: r.Created.time()}
+}
+
+// selectSentMails selects the mails that count for one of the digests and were reserved
+// after a time, the latest first. They are few: limits of a day bound their number.
+func selectSentMails(db bun.IDB, digests [][32]byte, after time.Time) *bun.RawQuery {
+	keys := convert(digests, func(d *[32]byte) []byte { return d[:] })
+	return db.NewRaw("SELECT digest, created FROM personal_sent_mails WHERE digest IN (?) AND created > ? ORDER BY created DESC",
+		bun.List(keys), at(after))
+}
+
+// countMail counts a granted mail for its mailbox, by which a repetition is recognised,
+// and for the limits of its way.
+func countMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, way accounts.MailWay, now time.Time) error {
+	var writes []schema.QueryAppender
+	for _, digest := range append(way.Digests(), r.Mailbox) {
+		writes = append(writes, tx.NewRaw("INSERT INTO personal_sent_mails (digest, kind, mail_id, created) VALUES (?, ?, ?, ?)",
+			digest[:], r.Kind, r.MailID, at(now)))
+	}
+	if err := execAll(ctx, tx, writes...); err != nil {
+		return err
+	}
+	if way.Rate.Limit == (throttle.Limit{}) {
+		return nil
+	}
+	_, err := charge(ctx, tx, way.Rate, now)
+	return err
 }
 
 // Key implements accounts.MailLimitStore.
@@ -136,7 +186,7 @@ func (s *Store) selectMailToken(db bun.IDB, row *mailTokenRow, p accounts.MailPu
 
 // RedeemRecovery implements accounts.RecoveryStore. No session survives it, for
 // the reason given at ReplacePassword.
-func (s *Store) RedeemRecovery(ctx context.Context, digest [32]byte, hash string, jobs ...accounts.NewJob) error {
+func (s *Store) RedeemRecovery(ctx context.Context, digest [32]byte, hash string, known accounts.KnownAt, jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "redeem a recovery token", func(ctx context.Context, tx bun.Tx) error {
 		row, err := s.redeem(ctx, tx, accounts.PurposeRecovery, digest)
 		if err != nil {
@@ -146,6 +196,9 @@ func (s *Store) RedeemRecovery(ctx context.Context, digest [32]byte, hash string
 			SET password_hash = ?, credential_version = credential_version + 1, verified_key = email_key, updated = ? WHERE id = ?`,
 			hash, at(s.Now()), row.AccountID)
 		if err != nil {
+			return err
+		}
+		if err := keepAddress(ctx, tx, row.AccountID, known, true); err != nil {
 			return err
 		}
 		if _, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ?", row.AccountID); err != nil {
@@ -189,8 +242,10 @@ func (s *Store) setEmail(ctx context.Context, tx bun.Tx, accountID int64, email 
 	if err != nil {
 		return err
 	}
-	_, err = exec(ctx, tx, "DELETE FROM personal_mail_refusals WHERE account_id = ? AND email_key <> ?", accountID, email.Key)
-	return err
+	return execAll(ctx, tx,
+		tx.NewRaw("DELETE FROM personal_mail_refusals WHERE account_id = ? AND email_key <> ?", accountID, email.Key),
+		// Else they would be fully known again after a change back to the former address.
+		tx.NewRaw("UPDATE personal_places SET credential_version = NULL, email_key = '' WHERE account_id = ? AND email_key <> ?", accountID, email.Key))
 }
 
 // RefuseMail implements accounts.MailStore.
@@ -235,11 +290,19 @@ func worksFor(p accounts.MailPurpose, row accountRow) bool {
 	return !row.Disabled
 }
 
-// redeem finds a valid token that works for its account, locks the account, and
-// voids all its tokens. It returns the token with the locked account. Of two
-// transactions with the same token one waits for the lock and then finds the token
-// gone.
+// redeem is lockMailToken, and voids all tokens of the account.
 func (s *Store) redeem(ctx context.Context, tx bun.Tx, p accounts.MailPurpose, digest [32]byte) (row mailTokenRow, err error) {
+	row, err = s.lockMailToken(ctx, tx, p, digest)
+	if err != nil {
+		return row, err
+	}
+	return row, voidMailTokens(ctx, tx, row.AccountID)
+}
+
+// lockMailToken finds a valid token that works for its account, and locks the account.
+// It returns the token with the locked account. Of two transactions with the same token
+// one waits for the lock and then finds the token as the other has left it.
+func (s *Store) lockMailToken(ctx context.Context, tx bun.Tx, p accounts.MailPurpose, digest [32]byte) (row mailTokenRow, err error) {
 	if err := s.selectMailToken(tx, &row, p, digest).Scan(ctx); err != nil {
 		return row, err
 	}
@@ -248,15 +311,13 @@ func (s *Store) redeem(ctx context.Context, tx bun.Tx, p accounts.MailPurpose, d
 		return row, err
 	}
 	row.Account = &account
-	err = execOne(ctx, tx, accounts.ErrNotFound,
-		"DELETE FROM personal_mail_tokens WHERE digest = ? AND credential_version = ?", digest[:], account.CredentialVersion)
-	if err != nil {
-		return row, err
+	var valid bool
+	err = tx.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_mail_tokens WHERE digest = ? AND credential_version = ?)",
+		digest[:], account.CredentialVersion).Scan(ctx, &valid)
+	if err == nil && (!valid || !worksFor(p, account)) {
+		err = accounts.ErrNotFound
 	}
-	if !worksFor(p, account) {
-		return row, accounts.ErrNotFound
-	}
-	return row, voidMailTokens(ctx, tx, row.AccountID)
+	return row, err
 }
 
 func voidMailTokens(ctx context.Context, tx bun.Tx, accountID int64) error {

@@ -209,7 +209,7 @@ func TestMigrate_KeepsAccountsOfEarlierSchemas(t *testing.T) {
 				t.Errorf("error %v, %s", err, diff)
 			}
 			p := accounts.PendingFactor{AccountID: account.ID, SessionID: session.ID, CredentialVersion: 3, Secret: accounts.Sealed{Key: "key", Data: []byte("x")}}
-			if err := errors.Join(s.SetPendingFactor(t.Context(), p), s.EnableTwoFactor(t.Context(), p, 1, [][32]byte{{1}})); err != nil {
+			if err := errors.Join(s.SetPendingFactor(t.Context(), p), s.EnableTwoFactor(t.Context(), p, 1, [][32]byte{{1}}, accounts.KeptSession{Session: session})); err != nil {
 				t.Errorf("%s: enabling a second factor: %v", login, err)
 			}
 		}

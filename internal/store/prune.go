@@ -21,6 +21,7 @@ type PruneOptions struct {
 	MailsBefore     time.Time          // mails counted until then, which count towards no limit any more
 	PendingBefore   time.Time          // secrets that have waited for their confirmation since then
 	AddressesBefore time.Time          // known addresses without a sign-in since then
+	CodesBefore     time.Time          // refused codes until then, which count no more
 	AuditBefore     time.Time          // audit entries written, and events waiting for the host, until then
 	MaxAudit        int                // entries of accounts.FloodEvents with so many later entries, and events with so many behind them; 0: none
 	MaxPerAccount   int                // audit entries with so many later ones of the same account and type; 0: none
@@ -46,6 +47,7 @@ func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
 		// Earlier releases counted mails by account.
 		{"personal_mails", "account_id, purpose, mail_id", "created <= ?", []any{at(o.MailsBefore)}},
 		{"personal_places", "account_id, place", "seen <= ?", []any{at(o.AddressesBefore)}},
+		{"personal_refused_codes", "account_id, refused", "refused <= ?", []any{at(o.CodesBefore)}},
 		// Earlier releases stored the progress of imports among the jobs.
 		{"personal_jobs", "id", "kind LIKE 'import %' AND created <= ?", []any{at(s.Now())}},
 		{"personal_audit", "id", "time <= ?", []any{at(o.AuditBefore)}},

@@ -104,6 +104,9 @@ func newAccountRow(a accounts.Account) accountRow {
 	return row
 }
 
+// verified reports whether the e-mail was confirmed.
+func (r *accountRow) verified() bool { return r.VerifiedKey != "" && r.VerifiedKey == r.EmailKey }
+
 func (r *accountRow) account() accounts.Account {
 	return accounts.Account{
 		ID: r.ID, Login: r.Login, LoginKey: r.LoginKey, Name: r.Name,
@@ -111,7 +114,7 @@ func (r *accountRow) account() accounts.Account {
 		PasswordHash: r.PasswordHash, CredentialVersion: r.CredentialVersion,
 		Fields: userfields.Values(r.Fields), Disabled: r.Disabled,
 		Created: r.Created.time(), Updated: r.Updated.time(),
-		Locale: r.Locale, EmailVerified: r.VerifiedKey != "" && r.VerifiedKey == r.EmailKey,
+		Locale: r.Locale, EmailVerified: r.verified(),
 		Unverified: accounts.Email{Address: r.UnverifiedEmail, Key: r.UnverifiedKey},
 		EraseAt:    r.EraseAt.time(), EraseVersion: r.EraseVersion,
 		TwoFactor: r.twoFactor(),

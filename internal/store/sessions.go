@@ -20,12 +20,14 @@ import (
 func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (account accounts.Account, err error) {
 	err = s.inTx(ctx, "open a session", func(ctx context.Context, tx bun.Tx) error {
 		var row signInRow
-		err := tx.NewRaw(`SELECT a.*, EXISTS (`+freshAddress+`) AS known,
-				EXISTS (SELECT 1 FROM personal_places WHERE account_id = a.id AND seen > ?)
-				AND NOT EXISTS (`+freshAddress+`) AS elsewhere
-			FROM personal_accounts a WHERE a.id = ? ?`,
-			o.Session.AccountID, o.KnownAddress, at(s.Now().Add(-addressAccuracy)),
-			at(o.KnownSince), o.Session.AccountID, o.KnownAddress, at(o.KnownSince), o.Session.AccountID, s.forUpdate).Scan(ctx, &row)
+		const known = "EXISTS (SELECT 1 FROM personal_places p WHERE p.account_id = a.id AND p.seen > ?1"
+		const here = known + " AND p.place = ?0"
+		const full = here + " AND NOT p.codes_only AND " + validAddress
+		err := tx.NewRaw(`SELECT a.*, `+full+` AND p.seen > ?2) AS fresh, `+here+` AND coalesce(p.since, p.seen) <= ?3) AS settled,
+				`+known+`) AND NOT `+full+`) AND NOT `+here+` AND p.since IS NULL) AS elsewhere
+			FROM personal_accounts a WHERE a.id = ?4 ?5`,
+			o.Known.Address, at(o.Known.After), at(s.Now().Add(-addressAccuracy)), at(s.Now().Add(-accounts.SettledAfter)),
+			o.Session.AccountID, s.forUpdate).Scan(ctx, &row)
 		if err != nil {
 			return staleIfMissing(err)
 		}
@@ -45,16 +47,14 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		if o.Rehash != "" {
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET password_hash = ? WHERE id = ?", o.Rehash, row.ID))
 		}
-		if o.KnownAddress != "" && !row.Known {
-			writes = append(writes, addKnownAddress(tx, row.ID, o.KnownAddress, o.MaxKnownAddresses, now)...)
+		if o.Known.Address != "" && !row.Fresh {
+			writes = append(writes, addKnownAddress(tx, row.accountRow, o.Known, true, o.MaxKnownAddresses, now)...)
 		}
 		writes = append(writes, insertJobs(tx, o.Jobs, now)...)
-		switch {
-		case o.KnownAddress != "" && row.Elsewhere:
-			if o.OnNewAddress != nil && row.EmailKey != "" {
-				writes = append(writes, insertJobs(tx, o.OnNewAddress(), now)...)
-			}
-		case o.Locale != "" && o.Locale != row.Locale:
+		if o.Known.Address != "" && row.Elsewhere && o.OnNewAddress != nil && row.EmailKey != "" {
+			writes = append(writes, insertJobs(tx, o.OnNewAddress(), now)...)
+		}
+		if (o.Known.Address == "" || row.Settled) && o.Locale != "" && o.Locale != row.Locale {
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET locale = ? WHERE id = ?", o.Locale, row.ID))
 		}
 		return execAll(ctx, tx, writes...)
@@ -62,11 +62,14 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 	return account, err
 }
 
-// signInRow is an account, whether the caller's address was stored as its known address
-// within addressAccuracy, and whether only other addresses are known.
+// signInRow is an account, and what the caller's address is to it.
 type signInRow struct {
 	accountRow
-	Known, Elsewhere bool
+	Fresh   bool // fully known, and stored within addressAccuracy
+	Settled bool // known for accounts.SettledAfter
+	// Elsewhere: not fully known, and the account has a known address. An address that an
+	// earlier release stored does not count as elsewhere: the upgrade would warn every user.
+	Elsewhere bool
 }
 
 // removeSurplus returns the statement that removes the account's expired sessions and,
@@ -110,9 +113,23 @@ func (s *Store) RevokeStolenSession(ctx context.Context, stolen accounts.Session
 // RevokeSessions implements accounts.SessionStore. The lock orders it with
 // sign-ins, and with others that delete the same rows in another order.
 func (s *Store) RevokeSessions(ctx context.Context, accountID int64, jobs ...accounts.NewJob) error {
+	return s.revokeSessions(ctx, accountID, false, jobs)
+}
+
+// SignOut implements accounts.SessionStore.
+func (s *Store) SignOut(ctx context.Context, accountID int64, jobs ...accounts.NewJob) error {
+	return s.revokeSessions(ctx, accountID, true, jobs)
+}
+
+func (s *Store) revokeSessions(ctx context.Context, accountID int64, void bool, jobs []accounts.NewJob) error {
 	return s.inTx(ctx, "revoke all sessions", func(ctx context.Context, tx bun.Tx) error {
 		if _, err := s.lockAccount(ctx, tx, accountID); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
+		}
+		if void {
+			if err := execAll(ctx, tx, voidAddresses(tx, accountID)); err != nil {
+				return err
+			}
 		}
 		ended, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ?", accountID)
 		if err != nil || ended == 0 {

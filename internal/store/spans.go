@@ -96,7 +96,7 @@ var operations = []string{
 
 var tables = []string{
 	"personal_accounts", "personal_sessions", "personal_throttle", "personal_jobs", "personal_mail_tokens", "personal_mails",
-	"personal_places", "personal_audit", "personal_hash_formats", "personal_schema",
+	"personal_places", "personal_refused_codes", "personal_audit", "personal_hash_formats", "personal_schema",
 	"personal_keys", "personal_sent_mails", "personal_pending_factors", "personal_recovery_codes",
 	"personal_mail_refusals", "personal_fill",
 }

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -19,10 +21,67 @@ func useCode(ctx context.Context, tx bun.Tx, accountID int64, code accounts.Code
 		return execOne(ctx, tx, accounts.ErrCodeUsed, `UPDATE personal_accounts SET two_factor_step = ?0
 			WHERE id = ?1 AND two_factor_step < ?0 AND two_factor_secret IS NOT NULL`, code.Step, accountID)
 	case code.Recovery != [32]byte{}:
-		return execOne(ctx, tx, accounts.ErrCodeUsed,
+		err := execOne(ctx, tx, accounts.ErrCodeUsed,
 			"DELETE FROM personal_recovery_codes WHERE account_id = ? AND digest = ?", accountID, code.Recovery[:])
+		if err != nil {
+			return err
+		}
+		return forgetRefusedCodes(ctx, tx, accountID)
 	}
 	return nil
+}
+
+// CountRefusedCode implements accounts.CodeStore. Concurrent calls for one account wait for
+// each other.
+func (s *Store) CountRefusedCode(ctx context.Context, accountID int64, r accounts.CodeRules, notice func() []accounts.NewJob) error {
+	return s.inTx(ctx, "count a refused code", func(ctx context.Context, tx bun.Tx) error {
+		if _, err := s.lockAccount(ctx, tx, accountID); err != nil {
+			if errors.Is(err, sql.ErrNoRows) {
+				return nil
+			}
+			return err
+		}
+		now := s.Now() // the lock may have taken long
+		var earlier int
+		var blocks, noticed bool
+		err := tx.NewRaw(`SELECT count(*), count(CASE WHEN blocks THEN 1 END) > 0, count(CASE WHEN noticed AND refused > ? THEN 1 END) > 0
+			FROM personal_refused_codes WHERE account_id = ? AND refused > ?`,
+			at(now.Add(-r.NoticeEvery)), accountID, at(now.Add(-r.Window))).Scan(ctx, &earlier, &blocks, &noticed)
+		if err != nil {
+			return err
+		}
+		var jobs []accounts.NewJob
+		tell := earlier+1 >= r.Notice && !noticed
+		if tell {
+			jobs = notice()
+		}
+		_, err = exec(ctx, tx, "INSERT INTO personal_refused_codes (account_id, refused, blocks, noticed) VALUES (?, ?, ?, ?)",
+			accountID, at(now), blocks || earlier+1 >= r.Block, tell)
+		if err != nil {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs)
+	})
+}
+
+// CodesBlockedUntil implements accounts.CodeStore.
+func (s *Store) CodesBlockedUntil(ctx context.Context, accountID int64, r accounts.CodeRules) (time.Time, error) {
+	var rows []struct {
+		Refused micros
+		Blocks  bool
+	}
+	err := s.scan(ctx, "look for a block of codes", s.read.NewRaw(`SELECT refused, blocks FROM personal_refused_codes
+		WHERE account_id = ? AND refused > ? ORDER BY refused DESC, blocks DESC LIMIT 1`, accountID, at(s.Now().Add(-r.Window))), &rows)
+	if err != nil || len(rows) == 0 || !rows[0].Blocks {
+		return time.Time{}, err
+	}
+	return rows[0].Refused.time().Add(r.Window), nil
+}
+
+// forgetRefusedCodes sets the number of refused codes of a locked account to 0.
+func forgetRefusedCodes(ctx context.Context, tx bun.Tx, accountID int64) error {
+	_, err := exec(ctx, tx, "DELETE FROM personal_refused_codes WHERE account_id = ?", accountID)
+	return err
 }
 
 // findCode returns the error that useCode would return for a locked account, and leaves
@@ -82,7 +141,7 @@ func (s *Store) PendingFactor(ctx context.Context, sessionID, credentialVersion 
 // EnableTwoFactor implements accounts.TwoFactorStore. No other session survives it, for
 // the reason given at ReplacePassword.
 func (s *Store) EnableTwoFactor(
-	ctx context.Context, p accounts.PendingFactor, step int64, recoveryCodes [][32]byte, jobs ...accounts.NewJob,
+	ctx context.Context, p accounts.PendingFactor, step int64, recoveryCodes [][32]byte, keep accounts.KeptSession, jobs ...accounts.NewJob,
 ) error {
 	return s.inTx(ctx, "enable a second factor", func(ctx context.Context, tx bun.Tx) error {
 		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts SET two_factor_secret = ?, two_factor_key = ?, two_factor_step = ?,
@@ -92,11 +151,8 @@ func (s *Store) EnableTwoFactor(
 		if err != nil {
 			return err
 		}
-		if _, err := exec(ctx, tx, "DELETE FROM personal_places WHERE account_id = ?", p.AccountID); err != nil {
-			return err
-		}
 		// Sessions first, then what depends on them: Prune locks them in this order, too.
-		if err := revokeAll(ctx, tx, p.AccountID, p.SessionID); err != nil {
+		if err := keepOnly(ctx, tx, p.AccountID, keep); err != nil {
 			return err
 		}
 		err = execOne(ctx, tx, accounts.ErrStale, "DELETE FROM personal_pending_factors WHERE session_id = ? AND credential_version = ? AND secret = ?",
@@ -145,7 +201,7 @@ func (s *Store) ReplaceRecoveryCodes(
 
 // EndTwoFactor implements accounts.TwoFactorStore.
 func (s *Store) EndTwoFactor(
-	ctx context.Context, accountID, credentialVersion, keep int64, code accounts.CodeUse, jobs ...accounts.NewJob,
+	ctx context.Context, accountID, credentialVersion int64, keep accounts.KeptSession, code accounts.CodeUse, jobs ...accounts.NewJob,
 ) error {
 	return s.inTx(ctx, "end a second factor", func(ctx context.Context, tx bun.Tx) error {
 		if err := s.lockCredentials(ctx, tx, accountID, credentialVersion); err != nil {
@@ -157,7 +213,7 @@ func (s *Store) EndTwoFactor(
 		if err := s.removeFactor(ctx, tx, accountID, 1); err != nil {
 			return err
 		}
-		if err := revokeAll(ctx, tx, accountID, keep); err != nil {
+		if err := keepOnly(ctx, tx, accountID, keep); err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs)
@@ -183,7 +239,8 @@ func (s *Store) RemoveTwoFactor(ctx context.Context, accountID int64, jobs func(
 		if err := s.removeFactor(ctx, tx, accountID, 0); err != nil {
 			return err
 		}
-		if _, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ?", accountID); err != nil {
+		err = execAll(ctx, tx, voidAddresses(tx, accountID), tx.NewRaw("DELETE FROM personal_sessions WHERE account_id = ?", accountID))
+		if err != nil {
 			return err
 		}
 		return s.addJobs(ctx, tx, jobs(row.account()))

@@ -189,6 +189,24 @@ func TestAdminLink_IsSpentByOnePost(t *testing.T) {
 	}
 }
 
+func TestAdminPages_LoopbackNameThroughAProxyIsRefused(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{database: testkit.SQLite(t), settings: cheap})
+	cookie := s.enterAdmin(t)
+	for _, header := range []string{"X-Forwarded-For", "Forwarded", "X-Real-IP"} {
+		_, code := s.adminLink(t)
+		got, _ := s.web(t, http.MethodPost, "/admin/enter", url.Values{"code": {code}}.Encode(),
+			"Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin", "Origin", s.url, header, "192.0.2.7")
+		page, _ := s.web(t, http.MethodGet, "/admin/plugin", "", "Cookie", cookie, header, "192.0.2.7")
+		if got.StatusCode != http.StatusForbidden || page.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: got %d for the link and %d for a page, want 403 and 401", header, got.StatusCode, page.StatusCode)
+		}
+	}
+	if got, _ := s.web(t, http.MethodGet, "/admin/plugin", "", "Cookie", cookie); got.StatusCode != http.StatusOK {
+		t.Errorf("without a proxy: got %d, want 200", got.StatusCode)
+	}
+}
+
 // chart is the data of the page's chart.
 type chart struct {
 	All struct {

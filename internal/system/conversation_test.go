@@ -143,6 +143,10 @@ func (c *conversation) playRequests(t *testing.T) {
 	c.say(t, "cut JSON", call{path: "auth/", body: strings.NewReader("{"), header: asJSON})
 	c.say(t, "request id of the caller", call{method: http.MethodGet, path: "nope/", header: http.Header{"X-Request-Id": {"caller-1"}}})
 	c.say(t, "listed origin", call{method: http.MethodGet, path: "nope/", header: http.Header{"Origin": {app}}})
+	foreign := http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {"https://evil.example"}}
+	c.say(t, "post of another site", call{path: "auth/", params: params{"login": "anna", "password": "wrong wrong"}, header: foreign})
+	c.say(t, "unknown path, post of another site", call{path: "nope/", header: foreign})
+	c.say(t, "post of a listed origin", call{path: "auth/", params: params{}, header: http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {app}}})
 	c.preflight(t)
 	c.get(t, "schema of the test", "fields/", pair{})
 	c.get(t, "schema of the test", "openapi.json", pair{})
@@ -307,7 +311,9 @@ func (c *conversation) playTwoFactor(t *testing.T) {
 	r := c.post(t, "secret", "two_factor/", u.pair, params{"password": u.password})
 	u.authenticator = newAuthenticator(t, r)
 	c.post(t, "wrong code", "two_factor_confirm/", u.pair, params{"code": u.wrong()})
-	c.post(t, "confirmed", "two_factor_confirm/", u.pair, params{"code": u.codeOf(stepNow())}).read(t, "recovery_codes", &u.recoveryCodes)
+	r = c.post(t, "confirmed", "two_factor_confirm/", u.pair, params{"code": u.codeOf(stepNow())})
+	r.read(t, "recovery_codes", &u.recoveryCodes)
+	u.pair = r.pair(t)
 	c.post(t, "on already", "two_factor/", u.pair, params{"password": u.password})
 	c.get(t, "second factor", "profile/", u.pair)
 
@@ -319,7 +325,7 @@ func (c *conversation) playTwoFactor(t *testing.T) {
 	c.post(t, "wrong code", "export/", u.pair, params{"password": u.password, "code": u.wrong()})
 	c.post(t, "code", "two_factor_codes/", u.pair, params{"password": u.password, "code": c.code(t, u)})
 	c.post(t, "wrong code", "two_factor_remove/", u.pair, params{"password": u.password, "code": u.wrong()})
-	c.post(t, "code", "two_factor_remove/", u.pair, params{"password": u.password, "code": c.code(t, u)})
+	u.pair = c.post(t, "code", "two_factor_remove/", u.pair, params{"password": u.password, "code": c.code(t, u)}).pair(t)
 	c.get(t, "no second factor", "profile/", u.pair)
 }
 

@@ -136,6 +136,22 @@ func anchors(page string) map[string]bool {
 	return found
 }
 
+// TestContainerfile_ImagesArePinned checks that each image is named by its digest or
+// empty: a tag can be moved.
+func TestContainerfile_ImagesArePinned(t *testing.T) {
+	text := readFile(t, repository+"/deploy/Containerfile")
+	images := regexp.MustCompile(`(?m)^(?:FROM|ARG GO_IMAGE=)\s*(\S+)`).FindAllStringSubmatch(text, -1)
+	pinned := regexp.MustCompile(`^(?:\S+@sha256:[0-9a-f]{64}|scratch|\$\{GO_IMAGE\})$`)
+	for _, image := range images {
+		if !pinned.MatchString(image[1]) {
+			t.Errorf("got the image %s, want it with a digest", image[1])
+		}
+	}
+	if len(images) != 3 {
+		t.Errorf("got the images %q, want 3", images)
+	}
+}
+
 var citedPath = regexp.MustCompile("`((?:shared|internal|plugin|host-sample|proto|docs|bench|deploy|\\.ci)/[^`\\s]*)`")
 
 // TestDocs_CitedFilesExist checks files and folders of the repository that are

@@ -180,7 +180,10 @@ func launch(t testing.TB, o options) *system {
 // begin starts the command of the host, which finish ends.
 func (s *system) begin(t testing.TB, cmd *exec.Cmd) {
 	t.Helper()
-	cmd.Stdout, cmd.Stderr = s.log, s.log
+	if cmd.Stdout == nil {
+		cmd.Stdout = s.log
+	}
+	cmd.Stderr = s.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

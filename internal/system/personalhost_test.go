@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,8 @@ import (
 
 	"aead.dev/minisign"
 
+	"github.com/cms-personal/personal/internal/store/dbconn"
+	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
@@ -272,6 +275,102 @@ func TestPersonalhost_FailedOpenLeavesNothing(t *testing.T) {
 			wantPlugins(t, good.Data, 0)
 			openModule(t, good)
 		})
+	}
+}
+
+// openWith opens and closes a module on a database.
+func openWith(t *testing.T, database string) error {
+	t.Helper()
+	c := moduleConfig(t)
+	c.DatabaseURL = database
+	m, err := personalhost.Open(t.Context(), c)
+	if err == nil {
+		err = m.Close()
+	}
+	wantPlugins(t, c.Data, 0)
+	return err
+}
+
+func wantSetupError(t *testing.T, err error, want string) {
+	t.Helper()
+	if !errors.As(err, new(*pluginrpc.PermanentError)) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v, want a permanent error with %q, without the password", err, want)
+	}
+}
+
+func TestPersonalhost_UnusableSQLiteFileEndsOpen(t *testing.T) {
+	t.Parallel()
+	text := filepath.Join(t.TempDir(), "letter.txt")
+	if err := os.WriteFile(text, bytes.Repeat([]byte("Dear Anna, "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantSetupError(t, openWith(t, "sqlite://"+text), "the file is not a SQLite database")
+	wantSetupError(t, openWith(t, "sqlite://"+filepath.Join(t.TempDir(), "none", "personal.db")), "the folder of the database file does not exist: create it")
+	folder := t.TempDir()
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	wantSetupError(t, openWith(t, "sqlite://"+folder), "it names a folder, not a file")
+	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("got mode %v of the folder (%v), want that it stays 0755", info.Mode(), err)
+	}
+}
+
+func TestPersonalhost_UnusablePostgresEndsOpen(t *testing.T) {
+	t.Parallel()
+	database := testkit.Postgres(t)
+	administer := func(database string, statements ...string) {
+		t.Helper()
+		pools, err := dbconn.Open(database, dbconn.RequestLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pools.Close()
+		for _, statement := range statements {
+			if _, err := pools.Write.ExecContext(context.Background(), statement); err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
+		}
+	}
+	role := "personal_test_" + strings.ToLower(rand.Text())
+	administer(database, "CREATE ROLE "+role+" LOGIN")
+	t.Cleanup(func() { administer(database, "DROP OWNED BY "+role+" CASCADE", "DROP ROLE "+role) })
+	other := func(database string, change func(*url.URL)) string {
+		u, err := url.Parse(database)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(u)
+		return u.String()
+	}
+	withRole := func(u *url.URL) { u.User = url.UserPassword(role, "hunter2") }
+	asRole := other(database, withRole)
+
+	wantSetupError(t, openWith(t, other(database, func(u *url.URL) { u.Path = "/personal_none" })), "the PostgreSQL server has no such database: create it")
+	wantSetupError(t, openWith(t, other(database, func(u *url.URL) { u.User = url.UserPassword("personal_none", "hunter2") })), "create the role")
+	const grants = "GRANT USAGE, CREATE ON SCHEMA"
+	wantSetupError(t, openWith(t, asRole), grants) // of PostgreSQL 3F000: there is no schema for the role
+	administer(database, "GRANT USAGE ON SCHEMA public TO "+role)
+	wantSetupError(t, openWith(t, asRole), grants) // 42501
+	// docs/deployment.md, Rights in PostgreSQL: a role of its own migrates.
+	if err := openWith(t, database); err != nil {
+		t.Fatal(err)
+	}
+	wantSetupError(t, openWith(t, asRole), grants)
+	administer(database, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO "+role)
+	c := moduleConfig(t)
+	c.DatabaseURL = asRole
+	server := httptest.NewServer(openModule(t, c).Front(nil))
+	defer server.Close()
+	if status, body := post(t, server.URL+"/api/v1/personal/register/", registration); status != http.StatusOK {
+		t.Errorf("register with a role that cannot create tables: got %d %s, want 200", status, body)
+	}
+	// The role migrates itself.
+	own := testkit.Postgres(t)
+	administer(own, "GRANT USAGE, CREATE ON SCHEMA public TO "+role)
+	t.Cleanup(func() { administer(own, "DROP OWNED BY "+role+" CASCADE") })
+	if err := openWith(t, other(own, withRole)); err != nil {
+		t.Errorf("with a role that may create tables: got %v, want success", err)
 	}
 }
 

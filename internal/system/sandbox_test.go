@@ -1,6 +1,7 @@
 package system
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -277,6 +278,15 @@ func (s *sandbox) serve(t *testing.T, command string) {
 	cmd := s.bash(t, "exec "+command)
 	cmd.Cancel = func() error { return nil } // finish stops it
 	cmd.WaitDelay = 2 * patience
+	if command == "make run\n" { // pages show what it prints to a terminal
+		reader, program := terminal(t)
+		cmd.Stdout = program
+		go func() {
+			for lines := bufio.NewScanner(reader); lines.Scan(); { // ends when the terminal is closed
+				_, _ = fmt.Fprintln(running.log, lines.Text())
+			}
+		}()
+	}
 	running.begin(t, cmd)
 	running.awaitURL(t, options{})
 	eventually(t, "/readyz responds with 200", func() bool { return running.status("/readyz") == http.StatusOK })

@@ -100,6 +100,9 @@ func TestSecretsStaySecret(t *testing.T) {
 		pid := s.plugin(t).Active.PID
 		for name, process := range map[string]int{"the host": s.process.Pid, "the plugin": pid} {
 			hidden.wantNone(t, "the command line of "+name, readProc(t, process, "cmdline"))
+			if limits := readProc(t, process, "limits"); !noCoreDumps.MatchString(limits) {
+				t.Errorf("%s may write core dumps, want a limit of 0:\n%s", name, limits)
+			}
 		}
 		hidden.wantNone(t, "the environment of the plugin", readProc(t, pid, "environ"))
 		hidden.wantNone(t, "the page of events", s.adminPage(t, s.enterAdmin(t), "/admin/events"))
@@ -111,6 +114,8 @@ func TestSecretsStaySecret(t *testing.T) {
 		hidden.wantNone(t, "the log", s.log.String())
 	})
 }
+
+var noCoreDumps = regexp.MustCompile(`(?m)^Max core file size +0 +0 `)
 
 // TestRequestIDIsLogged follows request ids into the logs of host and plugin.
 func TestRequestIDIsLogged(t *testing.T) {
@@ -259,8 +264,9 @@ func (s *system) secretiveTwoFactor(t testing.TB) secrets {
 	u.authenticator = s.beginTwoFactor(t, u.user)
 	addSecret(u.authenticator)
 	s.postAs(t, u.pair, "two_factor_confirm/", params{"code": wrong()}).want(t, "validation_failed")
-	u.recoveryCodes = s.confirmTwoFactor(t, u.pair, code())
+	u.recoveryCodes = s.confirmTwoFactor(t, &u.user, code())
 	addRecoveryCodes(u.recoveryCodes)
+	add("a hash of a new second factor", u.pair.Hash)
 	s.attempt(t, u, wrong()).want(t, "invalid_code")
 	s.attempt(t, u, code()).want(t, "")
 	s.attempt(t, u, u.recoveryCodes[0]).want(t, "")
@@ -273,7 +279,7 @@ func (s *system) secretiveTwoFactor(t testing.TB) secrets {
 	var renewed []string
 	s.postAs(t, u.pair, "two_factor_codes/", params{"password": u.password, "code": code()}).want(t, "").read(t, "recovery_codes", &renewed)
 	addRecoveryCodes(renewed)
-	s.postAs(t, u.pair, "two_factor_remove/", params{"password": u.password, "code": renewed[1]}).want(t, "")
+	add("a hash of a removed one", s.postAs(t, u.pair, "two_factor_remove/", params{"password": u.password, "code": renewed[1]}).pair(t).Hash)
 	removed := u.authenticator
 
 	again := s.newSecured(t) // its factor stays

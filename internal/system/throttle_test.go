@@ -30,6 +30,8 @@ func TestThrottling(t *testing.T) {
 				t.Errorf("got 429 after %d guesses at a known login and %d at an unknown one, want the same number", a, b)
 			}
 		})
+		t.Run("posts of other sites", func(t *testing.T) { testForeignPosts(t, s) })
+		t.Run("parallel attempts at a known address", func(t *testing.T) { testParallelAttempts(t, s) })
 		t.Run("429 before 422", func(t *testing.T) {
 			u := s.newUser(t)
 			wrong := params{"old_password": "wrong wrong", "password": recovered, "confirm_password": recovered}
@@ -74,6 +76,27 @@ func (s *system) guess(t testing.TB, c call, code string) int {
 	return 0
 }
 
+// testParallelAttempts signs in several times at once, at an address that is known for some
+// accounts. Otherwise 429 would tell for which.
+func testParallelAttempts(t *testing.T, s *system) {
+	const accounts = 8
+	for i := range accounts {
+		u, address := s.newUser(t), from(fmt.Sprintf("192.0.2.%d", 50+i))
+		attempt := call{path: "auth/", header: address, params: params{"login": u.login, "password": u.password}}
+		if known := i%2 == 0; known {
+			s.do(t, attempt).want(t, "")
+		}
+		if got := inParallel(t, accounts, []*system{s}, func(int) call { return attempt }); len(got[""]) != accounts {
+			t.Errorf("account %d: got %d of %d correct passwords accepted, want all", i, len(got[""]), accounts)
+		}
+		wrong := attempt
+		wrong.params = params{"login": u.login, "password": "wrong wrong"}
+		if got := inParallel(t, 10, []*system{s}, func(int) call { return wrong }); len(got["invalid_credentials"]) != 10 {
+			t.Errorf("account %d: got %d of 10 guesses judged, want all", i, len(got["invalid_credentials"]))
+		}
+	}
+}
+
 func testGuesses(t *testing.T, s *system) {
 	u, other := s.newUser(t), s.newUser(t)
 	signIn := func(login, password, address string) *response {
@@ -102,6 +125,34 @@ func testGuesses(t *testing.T, s *system) {
 	s.wantAlive(t, "a session while guesses are throttled", u.pair)
 	s.do(t, call{path: "auth/", header: http.Header{"X-Forwarded-For": {"192.0.2.1"}, "Content-Type": {jsonType}},
 		body: strings.NewReader("{")}).want(t, "malformed_request") // 400 before 429
+}
+
+// testForeignPosts has a page of another site post from the browser of a user at their
+// known address.
+func testForeignPosts(t *testing.T, s *system) {
+	const home = "192.0.2.5"
+	u := s.newUser(t)
+	right := call{path: "auth/", header: from(home), params: params{"login": u.login, "password": u.password}}
+	s.do(t, right).want(t, "")
+	foreign := func(name, value string) http.Header {
+		header := from(home)
+		header.Set(name, value)
+		return header
+	}
+	stranger := applicant(nil)
+	for i := range 300 {
+		header := foreign("Sec-Fetch-Site", "cross-site")
+		if i%2 == 1 {
+			header = foreign("Origin", "https://evil.example")
+		}
+		s.do(t, call{path: "auth/", header: header, params: params{"login": u.login, "password": "wrong wrong"}}).want(t, "cross_origin")
+		s.do(t, call{path: "register/", header: header, params: stranger}).want(t, "cross_origin")
+		s.do(t, call{path: "recover/", header: header, params: params{"login": u.login}}).want(t, "cross_origin")
+	}
+	s.do(t, right).want(t, "")
+	s.do(t, call{path: "auth/", header: from(home), params: params{"login": stranger["login"], "password": stranger["password"]}}).want(t, "invalid_credentials")
+	s.do(t, call{path: "register/", header: from(home), params: stranger}).want(t, "")
+	s.do(t, call{path: "recover/", header: from(home), params: params{"login": u.login}}).want(t, "")
 }
 
 // TestForgedAddresses sends forwarding headers while no proxy is trusted.

@@ -82,7 +82,7 @@ func TestSkew_ReleasedPluginIsKeptOutBySecondFactors(t *testing.T) {
 	activating := start(t, options{database: database, settings: cheap + unthrottled + twoFactor})
 	activating.awaitTwoFactor(t)
 	u := activating.newSecured(t)
-	const reason = "schema: the database has schema version 6, which needs a program that knows version 5; this one knows 1"
+	const reason = "schema: the database has schema version 7, which needs a program that knows version 5; this one knows 1"
 
 	for name, s := range map[string]*system{"a node in a bake": baking, "a node that asks for no second factors": swapped} {
 		t.Run("code is required at once at "+name, func(t *testing.T) { s.attempt(t, u, "").want(t, "code_required") })

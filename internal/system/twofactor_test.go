@@ -79,7 +79,7 @@ func (s *system) newSecured(t testing.TB) secured {
 	u := secured{user: s.newUser(t)}
 	s.verifyEmail(t, u.user)
 	u.authenticator = s.beginTwoFactor(t, u.user)
-	u.recoveryCodes = s.confirmTwoFactor(t, u.pair, u.codeOf(stepNow()))
+	u.recoveryCodes = s.confirmTwoFactor(t, &u.user, u.codeOf(stepNow()))
 	return u
 }
 
@@ -106,9 +106,12 @@ func newAuthenticator(t testing.TB, r *response) (a authenticator) {
 	return a
 }
 
-func (s *system) confirmTwoFactor(t testing.TB, p pair, code string) (recoveryCodes []string) {
+// confirmTwoFactor switches the second factor of a user on, whose session gets a new pair.
+func (s *system) confirmTwoFactor(t testing.TB, u *user, code string) (recoveryCodes []string) {
 	t.Helper()
-	s.postAs(t, p, "two_factor_confirm/", params{"code": code}).wantData(t, "recovery_codes").read(t, "recovery_codes", &recoveryCodes)
+	r := s.postAs(t, u.pair, "two_factor_confirm/", params{"code": code}).wantData(t, "user_id", "user_hash", "recovery_codes")
+	r.read(t, "recovery_codes", &recoveryCodes)
+	u.pair = r.pair(t)
 	return recoveryCodes
 }
 
@@ -216,13 +219,16 @@ func testEnrolment(t *testing.T, s *system) {
 	token := s.mailTo(t, mailtext.EmailChange, "new-"+u.email).token(t)
 
 	code := a.codeOf(stepNow())
-	codes := s.confirmTwoFactor(t, u.pair, code)
+	former := u.pair
+	codes := s.confirmTwoFactor(t, &u, code)
 	s.post(t, "email_confirm/", params{"token": token}).want(t, "invalid_token") // requested without a code
 	wantRecoveryCodes(t, codes)
 	s.wantTwoFactor(t, u.pair, true)
-	s.wantDead(t, "another session", other)
-	s.getAs(t, other, "auth_refresh/").want(t, "unauthenticated")
-	s.wantPage(t, other, http.StatusUnauthorized)
+	for what, old := range map[string]pair{"another session": other, "a copied hash": former} {
+		s.wantDead(t, what, old)
+		s.getAs(t, old, "auth_refresh/").want(t, "unauthenticated")
+		s.wantPage(t, old, http.StatusUnauthorized)
+	}
 	u.pair = s.refresh(t, u.pair)
 	s.attempt(t, secured{user: u}, code).want(t, "invalid_code") // the confirmation has used it
 	s.postAs(t, u.pair, "two_factor/", params{"password": "wrong wrong"}).wantFields(t, "validation_failed", fieldErrors{"password": "mismatch"})
@@ -377,8 +383,10 @@ func testOperationsWithCode(t *testing.T, s *system) {
 func testTwoFactorRemoval(t *testing.T, s *system) {
 	u := s.newSecured(t)
 	other := s.attempt(t, u, s.code(t, u)).pair(t)
-	s.postAs(t, u.pair, "two_factor_remove/", params{"password": u.password, "code": s.code(t, u)}).wantData(t)
+	former := u.pair
+	u.pair = s.postAs(t, u.pair, "two_factor_remove/", params{"password": u.password, "code": s.code(t, u)}).wantData(t, "user_id", "user_hash").pair(t)
 	s.wantTwoFactor(t, u.pair, false)
+	s.wantDead(t, "a copied hash", former)
 	s.wantDead(t, "another session", other)
 	s.attempt(t, u, "").want(t, "")
 	s.postAs(t, u.pair, "two_factor_remove/", params{"password": u.password, "code": u.recoveryCodes[1]}).want(t, "two_factor_off")
@@ -387,7 +395,7 @@ func testTwoFactorRemoval(t *testing.T, s *system) {
 
 	void := u
 	u.authenticator = s.beginTwoFactor(t, u.user)
-	u.recoveryCodes = s.confirmTwoFactor(t, u.pair, u.codeOf(stepNow()))
+	u.recoveryCodes = s.confirmTwoFactor(t, &u.user, u.codeOf(stepNow()))
 	s.attempt(t, void, s.code(t, void)).want(t, "invalid_code")
 	s.attempt(t, void, void.recoveryCodes[1]).want(t, "invalid_code")
 	s.attempt(t, u, s.code(t, u)).want(t, "")
@@ -422,7 +430,7 @@ func testTwoFactorRemovalForUser(t *testing.T, s *system) {
 			if n := s.events(t, "two_factor_off", u.ID); n != 1 {
 				t.Errorf("got %d events, want 1", n)
 			}
-			s.confirmTwoFactor(t, u.pair, s.beginTwoFactor(t, u.user).codeOf(stepNow()))
+			s.confirmTwoFactor(t, &u.user, s.beginTwoFactor(t, u.user).codeOf(stepNow()))
 		})
 	}
 }
@@ -518,6 +526,9 @@ func testGuessedCodes(t *testing.T, s *system) {
 	for range 12 { // each is refunded
 		signIn(home, s.code(t, u)).want(t, "")
 	}
+	execute(t, s.database, "UPDATE personal_refused_codes SET blocks = TRUE") // as the hundredth does
+	signIn("198.51.100.200", s.code(t, u)).want(t, "codes_blocked")
+	signIn(home, s.code(t, u)).want(t, "")
 }
 
 // inParallel makes n calls, in turn to each host, and returns the responses by CODE.
@@ -587,6 +598,7 @@ func testParallelConfirmation(t *testing.T, hosts ...*system) {
 		if r.Data["recovery_codes"] != nil {
 			confirmed++
 			r.read(t, "recovery_codes", &u.recoveryCodes)
+			u.pair = r.pair(t)
 			continue
 		}
 		s.wantDead(t, "a session that began without a code", r.pair(t))
@@ -595,7 +607,7 @@ func testParallelConfirmation(t *testing.T, hosts ...*system) {
 		t.Fatalf("got %d confirmations, want 1", confirmed)
 	}
 	for code := range got {
-		if !slices.Contains([]string{"", "code_required", "two_factor_off", "invalid_credentials"}, code) {
+		if !slices.Contains([]string{"", "code_required", "two_factor_off", "invalid_credentials", "unauthenticated"}, code) {
 			t.Errorf("got a response with CODE %s", code)
 		}
 	}

@@ -20,6 +20,9 @@ import (
 //	t=10s  allowed, refused (wait 10s)
 //	t=70s  allowed, allowed, allowed, refused
 //
+// A limit whose burst or interval is 0 allows everything, in whatever order attempts are
+// charged: its TAT may be that of a later attempt which was stored first.
+//
 // A TAT further ahead than attempts can move it is left from a clock that was set
 // back, or from another limit. Then one attempt is allowed, and the TAT is set to
 // that of an exhausted burst.
@@ -33,11 +36,22 @@ type Limit struct {
 // nodes differ, and an attempt may be charged later than it was made.
 const Slack = time.Minute
 
+// whole is the time in which a burst is regained; 0 for a limit that allows everything.
+func (l Limit) whole() time.Duration { return time.Duration(l.Burst) * l.Every }
+
+// Wait returns how long an attempt at now is refused that has moved the TAT to next.
+func (l Limit) Wait(next, now time.Time) time.Duration {
+	if l.whole() == 0 {
+		return 0
+	}
+	return max(0, next.Sub(now)-l.whole())
+}
+
 // Take charges one attempt at now. If the attempt is allowed, it returns the new TAT
 // to store and no wait; if not, the TAT unchanged and the wait until an attempt is
 // allowed.
 func (l Limit) Take(tat, now time.Time) (next time.Time, wait time.Duration) {
-	whole := time.Duration(l.Burst) * l.Every
+	whole := l.whole()
 	switch {
 	case tat.Before(now):
 		tat = now
@@ -45,7 +59,7 @@ func (l Limit) Take(tat, now time.Time) (next time.Time, wait time.Duration) {
 		tat = now.Add(whole - l.Every)
 	}
 	next = tat.Add(l.Every)
-	if wait = next.Sub(now) - whole; wait > 0 {
+	if wait = l.Wait(next, now); wait > 0 {
 		return tat, wait
 	}
 	return next, 0

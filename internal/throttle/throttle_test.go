@@ -78,6 +78,21 @@ func TestLimit_NoScheduleExceedsIt(t *testing.T) {
 	})
 }
 
+// Attempts of several callers commit in any order, so that a later time may be stored first.
+func TestLimit_ThatAllowsEverythingNeverRefuses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.SampledFrom([]Limit{{}, {Every: time.Minute}, {Burst: 5}}).Draw(t, "limit")
+		var tat time.Time
+		for range rapid.IntRange(1, 50).Draw(t, "attempts") {
+			now := time.Unix(1_000_000, 0).Add(time.Duration(rapid.Int64Range(-200e6, 200e6).Draw(t, "µs")) * time.Microsecond)
+			var wait time.Duration
+			if tat, wait = limit.Take(tat, now); wait != 0 {
+				t.Fatalf("got a refusal with a wait of %v", wait)
+			}
+		}
+	})
+}
+
 func TestMemory_CountsKeysSeparately(t *testing.T) {
 	var m Memory
 	limit, now := Limit{Burst: 2, Every: time.Second}, time.Unix(1000, 0)

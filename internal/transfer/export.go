@@ -252,9 +252,9 @@ type exportedSession struct {
 	Agent    string    `json:"agent,omitempty"`
 }
 
-// ExportPerson writes the stored data of one user, found by login, e-mail or id, as
-// one JSON object. The error is accounts.ErrNotFound if there is no such user.
-func ExportPerson(ctx context.Context, from PersonSource, query string, w io.Writer) error {
+// ExportPerson writes the stored data of one user as one JSON object. Its errors for a user
+// that cannot be found are those of [FindAccount].
+func ExportPerson(ctx context.Context, from PersonSource, query Query, w io.Writer) error {
 	a, err := FindAccount(ctx, from, query)
 	if err != nil {
 		return fmt.Errorf("finding the account: %w", err)
@@ -301,36 +301,4 @@ func ExportPerson(ctx context.Context, from PersonSource, query string, w io.Wri
 		return fmt.Errorf("writing the account: %w", err)
 	}
 	return nil
-}
-
-// AccountSource is where a command looks for one account.
-type AccountSource interface {
-	FindAccount(ctx context.Context, q accounts.AccountQuery) (accounts.LoginAccount, error)
-	Account(ctx context.Context, id int64) (accounts.SeenAccount, error)
-}
-
-// FindAccount finds an account by a text with an @ as its e-mail, or else as its
-// login, and by a number as its login, or else as its id. The error is
-// accounts.ErrNotFound if there is none.
-func FindAccount(ctx context.Context, from AccountSource, query string) (accounts.Account, error) {
-	login := query // a login with an @ that is not its account's e-mail has no key of its own
-	if key, code := accounts.LoginKey(query); code == "" {
-		login = key
-	}
-	a, err := accounts.LoginAccount{}, accounts.ErrNotFound
-	if email, code := accounts.ParseEmail(query); code == "" {
-		login = email.Key
-		a, err = from.FindAccount(ctx, accounts.AccountQuery{EmailKey: email.Key})
-	}
-	if errors.Is(err, accounts.ErrNotFound) {
-		a, err = from.FindAccount(ctx, accounts.AccountQuery{LoginKey: login})
-	}
-	if id, notID := strconv.ParseInt(query, 10, 64); errors.Is(err, accounts.ErrNotFound) && notID == nil {
-		a.ID, err = id, nil
-	}
-	if err != nil {
-		return accounts.Account{}, err
-	}
-	seen, err := from.Account(ctx, a.ID)
-	return seen.Account, err
 }

@@ -74,7 +74,7 @@ func TestExport_LeavesOutWhatMustNotBeImported(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	var out bytes.Buffer
-	if err := transfer.ExportPerson(t.Context(), s, "ada", &out); err != nil || !strings.Contains(out.String(), `"unverified_email": "ada@example.com"`) {
+	if err := transfer.ExportPerson(t.Context(), s, transfer.Query{Text: "ada"}, &out); err != nil || !strings.Contains(out.String(), `"unverified_email": "ada@example.com"`) {
 		t.Errorf("the export of one user: got %s, %v, want the unconfirmed e-mail", out.String(), err)
 	}
 }
@@ -153,7 +153,7 @@ func TestExportPerson_HoldsEveryEventInOrderOfTime(t *testing.T) {
 		addJobs(t, s, jobs)
 
 		var out bytes.Buffer
-		if err := transfer.ExportPerson(t.Context(), s, "ada", &out); err != nil {
+		if err := transfer.ExportPerson(t.Context(), s, transfer.Query{Text: "ada"}, &out); err != nil {
 			t.Fatal(err)
 		}
 		var got struct {
@@ -203,7 +203,7 @@ func TestExportPerson_HoldsEverythingButTheHash(t *testing.T) {
 		fill(t, s, accounts.Account{Login: "other", LoginKey: "other", PasswordHash: bcrypt, CredentialVersion: 1})
 		for _, who := range []string{"ADA", "ada@example.com", fmt.Sprint(id)} {
 			var out bytes.Buffer
-			if err := transfer.ExportPerson(t.Context(), s, who, &out); err != nil {
+			if err := transfer.ExportPerson(t.Context(), s, transfer.Query{Text: who}, &out); err != nil {
 				t.Fatal(err)
 			}
 			text := out.String()
@@ -216,7 +216,7 @@ func TestExportPerson_HoldsEverythingButTheHash(t *testing.T) {
 				t.Errorf("%s: got a password, a hash or another account in\n%s", who, text)
 			}
 		}
-		if err := transfer.ExportPerson(t.Context(), s, "nobody", &bytes.Buffer{}); !errors.Is(err, accounts.ErrNotFound) {
+		if err := transfer.ExportPerson(t.Context(), s, transfer.Query{Text: "nobody"}, &bytes.Buffer{}); !errors.Is(err, accounts.ErrNotFound) {
 			t.Errorf("got %v, want accounts.ErrNotFound", err)
 		}
 	})
@@ -225,7 +225,7 @@ func TestExportPerson_HoldsEverythingButTheHash(t *testing.T) {
 // leaveTraces stores a known address and an unconfirmed e-mail of an account.
 func leaveTraces(t *testing.T, s *store.Store, id int64) {
 	t.Helper()
-	if err := s.AddKnownAddress(t.Context(), id, "2001:db8::/64", 9); err != nil {
+	if err := s.AddKnownAddress(t.Context(), id, accounts.KnownAt{Address: "2001:db8::/64"}, true, 9); err != nil {
 		t.Fatal(err)
 	}
 	pending := accounts.MailToken{
@@ -265,7 +265,7 @@ func TestExportPerson_LeavesOutAddressesAndNamesOfOthers(t *testing.T) {
 		}
 		addJobs(t, s, slices.Concat(own, others))
 		var out bytes.Buffer
-		if err := transfer.ExportPerson(t.Context(), s, "ada", &out); err != nil {
+		if err := transfer.ExportPerson(t.Context(), s, transfer.Query{Text: "ada"}, &out); err != nil {
 			t.Fatal(err)
 		}
 		for _, j := range own {
@@ -313,7 +313,7 @@ func TestExportPerson_EmailFindsItsOwner(t *testing.T) {
 		fill(t, s, squatter)
 		fill(t, s, owner)
 		var out bytes.Buffer
-		if err := transfer.ExportPerson(t.Context(), s, "ada@example.com", &out); err != nil {
+		if err := transfer.ExportPerson(t.Context(), s, transfer.Query{Text: "ada@example.com"}, &out); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), `"login": "ada"`) {

@@ -174,7 +174,7 @@ func TestExportPerson_SaysOnlyWhetherFactorIsOn(t *testing.T) {
 		fill(t, s, accounts.Account{Login: "bob", LoginKey: "bob", PasswordHash: bcrypt, CredentialVersion: 1})
 		for login, want := range map[string]any{"ada": true, "bob": nil} {
 			var out bytes.Buffer
-			if err := transfer.ExportPerson(t.Context(), s, login, &out); err != nil {
+			if err := transfer.ExportPerson(t.Context(), s, transfer.Query{Text: login}, &out); err != nil {
 				t.Fatal(err)
 			}
 			var got map[string]any

@@ -84,7 +84,9 @@ type Administration interface {
 
 	// LiftLimits lifts the limits of attempts that hold for a user, not those of an
 	// address: at the user's known and recently seen addresses, and at those of the
-	// request. It succeeds if none holds. Codes: validation_failed, not_found.
+	// request. It sets the number of refused codes to 0, so that codes of the app are
+	// accepted at all addresses again ([ReasonCodesBlocked]). It succeeds if none holds.
+	// Codes: validation_failed, not_found.
 	LiftLimits(ctx context.Context, r LiftLimitsRequest) error
 
 	// RehearseFields counts the users whose user fields would violate the given fields. It
@@ -262,7 +264,8 @@ const (
 	ReasonNoEmail       Reason = "no_email"          // no mail can reach them
 	ReasonLimit         Reason = "limit"             // of the account: Limit, Address, Until
 	ReasonAddressLimit  Reason = "address_limit"     // of all users at an address: Limit, Address, Until
-	ReasonMailLimit     Reason = "mail_limit"        // too many mails to their address: Kind, Until
+	ReasonMailLimit     Reason = "mail_limit"        // too many mails of a budget: Kind, Until; Address if only of a network
+	ReasonCodesBlocked  Reason = "codes_blocked"     // too many codes were refused: away from fully known addresses, a sign-in needs a recovery code; Until
 	ReasonTwoFactor     Reason = "two_factor"        // a code is needed; Count: their recovery codes
 	ReasonTwoFactorKey  Reason = "two_factor_key"    // the secret key of the second factor is missing
 	ReasonMailWaiting   Reason = "mail_waiting"      // Kind, Since, Until: the next attempt, Count: attempts so far

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // MaxJudgement is how long a Judge may take. The time in which a request waits for a
@@ -186,9 +187,9 @@ func (a *admitted) ResendVerification(ctx context.Context, r ResendVerificationR
 }
 
 // judgedFields returns a deep copy of what a Judge may see of a registration: it may keep
-// it after its call. It also returns the error of a form that repeats a parameter which is
-// not a list. The module finds that as well, but only after the admission, and
-// malformed_request comes before it.
+// it after its call. It also returns the error of a request that is refused as a whole. The
+// module finds that as well, but only after the admission, which comes later in the order
+// of errors. Fields that are hidden from visitors count as unknown here.
 func (a *admitted) judgedFields(ctx context.Context, sent map[string]Input) (map[string]Input, error) {
 	limited, cancel := context.WithTimeout(ctx, MaxJudgement)
 	defer cancel()
@@ -206,20 +207,23 @@ func (a *admitted) judgedFields(ctx context.Context, sent map[string]Input) (map
 	}
 	for name, in := range sent {
 		list, known := lists[name]
-		if in.Kind == InputRepeated && (known && !list || slices.Contains(scalarNames, name)) {
+		if !known && utf8.RuneCountInString(name) > MaxUnknownName {
+			return nil, NewError(CodeTooLarge, errors.New("the name of an unknown parameter is too long"))
+		}
+		if in.Kind == InputRepeated && (known && !list || IsParameter(name)) {
 			return nil, NewError(CodeMalformedRequest, errors.New("a parameter that is not a list was repeated"))
 		}
 	}
 	return seen, nil
 }
 
-// scalarNames are the parameters of other operations, which are never lists.
-var scalarNames = []string{"token", "old_password", "all", "id"}
-
 // admit waits for a verdict. If that is nil, it returns the context for the module, which
 // has no transient parameters. The Judge runs in a goroutine of its own, which gives its
 // place back when the Judge returns, however late.
 func (a *admitted) admit(ctx context.Context, r AdmissionRequest) (context.Context, error) {
+	if !isText(r) {
+		return nil, NewError(CodeMalformedRequest, errors.New("a text is not valid UTF-8"))
+	}
 	limited, cancel := context.WithTimeout(ctx, MaxJudgement)
 	defer cancel()
 	places := a.places[r.Operation]
@@ -254,6 +258,18 @@ func (a *admitted) admit(ctx context.Context, r AdmissionRequest) (context.Conte
 		ctx = WithTransient(ctx, nil)
 	}
 	return ctx, nil
+}
+
+// isText reports whether all texts of a request are valid UTF-8. The module's client refuses
+// others as well, but only after the admission.
+func isText(r AdmissionRequest) bool {
+	invalid := func(s string) bool { return !utf8.ValidString(s) }
+	for _, in := range r.Fields {
+		if invalid(in.Text) || slices.ContainsFunc(in.List, invalid) {
+			return false
+		}
+	}
+	return !invalid(r.Login) && !invalid(r.Email)
 }
 
 // verdictOf returns what the caller gets for a Judge's error.

@@ -442,7 +442,7 @@ func TestAdmission_TransientParametersEndWithTheJudge(t *testing.T) {
 func TestAdmission_RepeatedScalarIsMalformedBeforeItIsJudged(t *testing.T) {
 	repeated := personal.Input{Kind: personal.InputRepeated, List: []string{"a", "b"}}
 	for name, want := range map[string]personal.Code{
-		"city": personal.CodeMalformedRequest, "name": personal.CodeMalformedRequest, "token": personal.CodeMalformedRequest,
+		"city": personal.CodeMalformedRequest, "name": personal.CodeMalformedRequest, "token": personal.CodeMalformedRequest, "code": personal.CodeMalformedRequest,
 		"tags": personal.CodeRefused, "unknown": personal.CodeRefused,
 	} {
 		s := wrap(newModule(), func(context.Context, personal.AdmissionRequest) error { return personal.Refuse(nil) })
@@ -458,6 +458,26 @@ func TestAdmission_RepeatedScalarIsMalformedBeforeItIsJudged(t *testing.T) {
 	s := wrap(m, func(context.Context, personal.AdmissionRequest) error { return nil })
 	if _, err := s.Register(t.Context(), personal.RegisterRequest{Fields: map[string]personal.Input{"tags": repeated}}); personal.CodeOf(err) != personal.CodeUnavailable || m.judged.Load() != 0 {
 		t.Errorf("without the schema: got %v, want unavailable", err)
+	}
+}
+
+func TestAdmission_RequestsRefusedAsAWholeAreNotJudged(t *testing.T) {
+	for name, c := range map[string]struct {
+		r    personal.RegisterRequest
+		want personal.Code
+	}{
+		"a long unknown name":    {personal.RegisterRequest{Fields: map[string]personal.Input{strings.Repeat("n", 65): personal.Text("a")}}, personal.CodeTooLarge},
+		"a login that is bytes":  {personal.RegisterRequest{Login: "\xff"}, personal.CodeMalformedRequest},
+		"an e-mail that is":      {personal.RegisterRequest{Email: "\xff@example.com"}, personal.CodeMalformedRequest},
+		"a field that is":        {personal.RegisterRequest{Fields: map[string]personal.Input{"city": personal.Text("\xff")}}, personal.CodeMalformedRequest},
+		"an item of a list that": {personal.RegisterRequest{Fields: map[string]personal.Input{"tags": {Kind: personal.InputList, List: []string{"\xff"}}}}, personal.CodeMalformedRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := wrap(newModule(), func(context.Context, personal.AdmissionRequest) error { return personal.Refuse(nil) })
+			if _, err := s.Register(t.Context(), c.r); personal.CodeOf(err) != c.want {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
 	}
 }
 

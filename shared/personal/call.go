@@ -6,7 +6,8 @@ import (
 )
 
 // Call is what accompanies every call besides its deadline. The context carries it, on
-// both sides of a process boundary.
+// both sides of a process boundary. Its texts are cleaned and shortened there, never
+// refused: what is not valid UTF-8 becomes U+FFFD.
 type Call struct {
 	RequestID string     // appears in the logs of host and plugin
 	Locale    string     // BCP 47; the language of messages
@@ -19,9 +20,10 @@ type Call struct {
 	// to a module in another process; empty elsewhere.
 	SchemaRevision string
 
-	// Administrator names the administrator for whom the host calls [Administration].
-	// It becomes the ActorName of the resulting events. Names longer than 100
-	// characters are cut.
+	// Administrator names the administrator for whom the host calls [Administration], or
+	// [Service.Recover] or [Service.ResendVerification] for a user. It becomes the ActorName
+	// of the resulting events of Administration; mails count for the budget of
+	// administrators. Names longer than 100 characters are cut.
 	Administrator string
 }
 

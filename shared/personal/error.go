@@ -21,8 +21,10 @@ const (
 	CodeEmailUnverified      Code = "email_unverified"
 	CodeCodeRequired         Code = "code_required" // of the second factor
 	CodeInvalidCode          Code = "invalid_code"
+	CodeCodesBlocked         Code = "codes_blocked" // codes of the app; recovery codes are accepted
 	CodeProfileIncomplete    Code = "profile_incomplete"
-	CodeRefused              Code = "refused" // by an [Admission]
+	CodeRefused              Code = "refused"      // by an [Admission]
+	CodeCrossOrigin          Code = "cross_origin" // a browser sent the request for another site
 	CodeNotFound             Code = "not_found"
 	CodeMethodNotAllowed     Code = "method_not_allowed"
 	CodeAlreadyExists        Code = "already_exists"

@@ -40,15 +40,18 @@ func Text(s string) Input {
 // IsZero reports whether the value is unset.
 func (in Input) IsZero() bool { return in.Kind == InputUnset }
 
-// UnmarshalJSON decodes any JSON value.
+// UnmarshalJSON decodes any JSON value. Of an object, and of a list of anything but texts,
+// it keeps nothing; of a list, it reads one item more than a field may have.
 func (in *Input) UnmarshalJSON(data []byte) error {
+	if data = bytes.TrimLeft(data, " \t\r\n"); len(data) > 0 && (data[0] == '[' || data[0] == '{') {
+		return in.unmarshalList(data)
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return fmt.Errorf("decoding a value: %w", err)
 	}
-	*in = Input{Kind: InputOther}
 	switch v := v.(type) {
 	case nil:
 		*in = Input{}
@@ -58,16 +61,30 @@ func (in *Input) UnmarshalJSON(data []byte) error {
 		*in = Input{Kind: InputNumber, Text: v.String()}
 	case bool:
 		*in = Input{Kind: InputBoolean, Text: strconv.FormatBool(v)}
-	case []any:
-		list := make([]string, len(v))
-		for i, item := range v {
-			var ok bool
-			if list[i], ok = item.(string); !ok {
-				return nil
-			}
-		}
-		*in = Input{Kind: InputList, List: list}
 	}
+	return nil
+}
+
+// unmarshalList decodes a list or an object.
+func (in *Input) unmarshalList(data []byte) error {
+	*in = Input{Kind: InputOther}
+	d := json.NewDecoder(bytes.NewReader(data))
+	if first, err := d.Token(); err != nil || first != json.Delim('[') {
+		return err
+	}
+	list := []string{}
+	for d.More() && len(list) <= maxItems {
+		item, err := d.Token()
+		if err != nil {
+			return fmt.Errorf("decoding a value: %w", err)
+		}
+		text, ok := item.(string)
+		if !ok {
+			return nil
+		}
+		list = append(list, text)
+	}
+	*in = Input{Kind: InputList, List: list}
 	return nil
 }
 

@@ -68,10 +68,12 @@ func (f Field) EffectiveMaxLength() int {
 	return 0
 }
 
+const maxItems = 1000 // of a list
+
 // MaxItems returns how many items a list may have, or 0 for a type that is not a list.
 func (f Field) MaxItems() int {
 	if f.Type == TypeLinkSet || f.Type == TypeTags {
-		return 1000
+		return maxItems
 	}
 	return 0
 }

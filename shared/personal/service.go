@@ -10,8 +10,9 @@ import (
 //
 // Every error is or wraps an [*Error]. Treat any other error as an internal failure
 // and do not show its text. Besides the codes listed at each method, every method may
-// return [CodeTooManyAttempts], [CodeInternal], [CodeUnavailable] and, if the running
-// version does not offer the operation, [CodeNotFound]. Methods that take
+// return [CodeMalformedRequest] for a text that is not valid UTF-8, which never reaches a
+// module in another process, [CodeTooManyAttempts], [CodeInternal], [CodeUnavailable] and,
+// if the running version does not offer the operation, [CodeNotFound]. Methods that take
 // [Credentials] return [CodeUnauthenticated] if the pair is malformed, unknown,
 // expired or revoked.
 //
@@ -32,7 +33,8 @@ type Service interface {
 	// Authorize signs a user in with a login or an e-mail address, and a password, and
 	// creates a session. If the account has a second factor, a code is needed as well.
 	// Codes: invalid_credentials for an unknown login as for a wrong password,
-	// account_disabled, email_unverified, code_required, invalid_code, validation_failed.
+	// account_disabled, email_unverified, code_required, invalid_code, codes_blocked,
+	// validation_failed.
 	Authorize(ctx context.Context, r AuthorizeRequest) (SignedIn, error)
 
 	// Refresh rotates the session's hash and returns the new one. For a hash that was
@@ -79,6 +81,9 @@ type Service interface {
 	// ConfirmEmail changes the account's e-mail to the address that the token was
 	// mailed to, or confirms it if it is that address already, as after a
 	// registration. It returns the user's id as RecoverConfirm does.
+	// For an account that waits for the address (see Register), Login must be its
+	// login: else the field error of login is required, or mismatch, neither of which
+	// uses the token up. The tenth mismatch voids it.
 	// Codes: validation_failed, invalid_token, already_exists.
 	ConfirmEmail(ctx context.Context, r ConfirmEmailRequest) (userID int64, err error)
 
@@ -123,18 +128,20 @@ type Service interface {
 	BeginTwoFactor(ctx context.Context, r BeginTwoFactorRequest) (TwoFactorSecret, error)
 
 	// ConfirmTwoFactor switches the second factor on with a code that the new secret
-	// yields, ends every other session, and returns the recovery codes. It takes no
-	// recovery code. Codes: email_unverified, validation_failed, two_factor_off if no
-	// secret waits for its confirmation.
-	ConfirmTwoFactor(ctx context.Context, r ConfirmTwoFactorRequest) (recoveryCodes []string, err error)
+	// yields, ends every other session, and returns the recovery codes and new credentials
+	// for this one, whose former hashes are void. It takes no recovery code.
+	// Codes: email_unverified, validation_failed, two_factor_off if no secret waits for its
+	// confirmation.
+	ConfirmTwoFactor(ctx context.Context, r ConfirmTwoFactorRequest) (ConfirmedTwoFactor, error)
 
 	// RenewRecoveryCodes replaces all recovery codes and returns the new ones.
 	// Codes: validation_failed, two_factor_off.
 	RenewRecoveryCodes(ctx context.Context, r RenewRecoveryCodesRequest) (recoveryCodes []string, err error)
 
-	// EndTwoFactor switches the second factor off and ends every other session.
+	// EndTwoFactor switches the second factor off, ends every other session, and returns
+	// new credentials for this one, whose former hashes are void.
 	// Codes: validation_failed, two_factor_off.
-	EndTwoFactor(ctx context.Context, r EndTwoFactorRequest) error
+	EndTwoFactor(ctx context.Context, r EndTwoFactorRequest) (Credentials, error)
 }
 
 // Credentials identify a session. In HTTP they are the headers User-Id and User-Hash.
@@ -238,6 +245,7 @@ type ChangeEmailRequest struct {
 // ConfirmEmailRequest has the parameters of [Service.ConfirmEmail].
 type ConfirmEmailRequest struct {
 	Token       string
+	Login       string // of an account that waits for the address; else ignored
 	FieldErrors FieldErrors
 }
 
@@ -350,6 +358,12 @@ type ConfirmTwoFactorRequest struct {
 	Credentials Credentials
 	Code        string
 	FieldErrors FieldErrors
+}
+
+// ConfirmedTwoFactor is the result of [Service.ConfirmTwoFactor].
+type ConfirmedTwoFactor struct {
+	Credentials   Credentials // of the caller's session
+	RecoveryCodes []string    // secrets, which are returned this once
 }
 
 // RenewRecoveryCodesRequest has the parameters of [Service.RenewRecoveryCodes].

@@ -13,12 +13,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/mail"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
@@ -33,8 +33,10 @@ import (
 
 // Config configures a module. Only Data is required.
 type Config struct {
-	// Data is the folder of the module, created with mode 0700 if it does not exist. One
-	// process at a time can use it. It holds:
+	// Data is the folder of the module, created with mode 0700 if it does not exist. What
+	// is in it decides which program runs, so Open refuses one that other users can write
+	// to, or that belongs to another user than that of this process or root. One process at
+	// a time can use it. It holds:
 	//
 	//	plugins/personal/     the plugin catalogue
 	//	run/                  private to the plugin manager
@@ -57,7 +59,8 @@ type Config struct {
 	DatabaseURL string
 
 	// Settings returns the plugin's settings file (TOML); nil for no settings. It is
-	// called at every start of a plugin process.
+	// called at every start of a plugin process. Set Manager.SettingsFor instead if they depend
+	// on the version that starts.
 	Settings func() ([]byte, error)
 
 	// SecretKeys returns the keys that encrypt what the database must not reveal, such as the
@@ -96,8 +99,11 @@ type Config struct {
 //
 // Open fails at once if the config is invalid, if another process uses the data folder,
 // and if another attempt would not help: the error then wraps a
-// [*pluginrpc.PermanentError], for a bad setting for example, or a
-// [*plugincatalogue.RefusedError]. Other failures, such as an unreachable database, may
+// [*pluginrpc.PermanentError], for a bad setting or a database that does not exist for example, a
+// [*plugincatalogue.RefusedError], or a [*durable.UntrustedError] if other users of the
+// machine can change, or have made, what decides which program runs: Data, the folders
+// plugins and run in it, a version's folder, its files, the catalogue's state, or
+// secret.key. Other failures, such as a database server that is down, may
 // pass: Open then waits until ctx ends, and returns the context's error and the last
 // failure. After an error no process is left, and Open can be called again.
 func Open(ctx context.Context, c Config) (*Module, error) {
@@ -136,8 +142,11 @@ func build(ctx context.Context, c Config) (*Module, *pluginadmin.EventLog, error
 	if err := c.complete(); err != nil {
 		return nil, nil, err
 	}
-	if err := os.MkdirAll(c.Data, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("creating the data folder: %w", err)
+	plugins := filepath.Join(c.Data, "plugins")
+	for _, dir := range []string{c.Data, plugins} {
+		if err := durable.MakeFolder(dir, c.Log); err != nil {
+			return nil, nil, fmt.Errorf("opening the data folder: %w", err)
+		}
 	}
 	if c.Host == nil {
 		host, err := readyHost(c)
@@ -156,7 +165,8 @@ func build(ctx context.Context, c Config) (*Module, *pluginadmin.EventLog, error
 		}
 		c.SecretKeys = keys
 	}
-	catalogue, err := plugincatalogue.Open(filepath.Join(c.Data, "plugins", plugincatalogue.Name), c.Accept...)
+	catalogue, err := plugincatalogue.Open(filepath.Join(plugins, plugincatalogue.Name),
+		append([]plugincatalogue.Option{plugincatalogue.WithLog(c.Log)}, c.Accept...)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -188,6 +198,9 @@ func (c *Config) complete() (err error) {
 	m := &c.Manager
 	if m.Catalogue != nil || m.Host != nil || m.DatabaseURL != "" || m.Settings != nil || m.SecretKeys != nil || m.RunDir != "" || m.Log != nil {
 		return errors.New("Config.Manager must not set Catalogue, Host, DatabaseURL, Settings, SecretKeys, RunDir or Log: Open sets them, from the fields of Config")
+	}
+	if c.Settings != nil && m.SettingsFor != nil {
+		return errors.New("Config.Settings and Config.Manager.SettingsFor are both set: the second would replace the first; set only one")
 	}
 	if h, ok := c.Host.(interface{ check() error }); ok { // a *Host, or a type that embeds one
 		if err := h.check(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/secretkeys"
 )
 
@@ -30,10 +31,14 @@ func TestOpen_InvalidConfigNamesTheField(t *testing.T) {
 		want   string
 	}{
 		"no data folder":        {func(c *Config) { c.Data = "" }, "Config.Data is missing"},
-		"data is a file":        {func(c *Config) { c.Data = notABinary }, "creating the data folder"},
+		"data is a file":        {func(c *Config) { c.Data = notABinary }, "opening the data folder"},
 		"unknown database":      {func(c *Config) { c.DatabaseURL = "mysql://u:secret@db" }, "Config.DatabaseURL: it must begin with sqlite:// or postgres://"},
 		"invalid API option":    {func(c *Config) { c.API.BasePath = "x/" }, `Config.API: personalhttp: options: base path "x/"`},
 		"manager with own host": {func(c *Config) { c.Manager.Host = &Host{} }, "Config.Manager must not set"},
+		"settings twice": {func(c *Config) {
+			c.Settings = func() ([]byte, error) { return nil, nil }
+			c.Manager.SettingsFor = func(plugincatalogue.Manifest) ([]byte, error) { return nil, nil }
+		}, "Config.Settings and Config.Manager.SettingsFor"},
 		"manager with a folder": {func(c *Config) { c.Manager.RunDir = "/run/plugin" }, "Config.Manager must not set"},
 		"manager with keys":     {func(c *Config) { c.Manager.SecretKeys = func() ([][]byte, error) { return nil, nil } }, "Config.Manager must not set"},
 		"host without fields":   {func(c *Config) { c.Host = &Host{Mail: failingSender{}, Log: quietLog()} }, incompleteHost},

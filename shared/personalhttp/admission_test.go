@@ -184,10 +184,7 @@ func TestTransient_OtherOperationsIgnoreIt(t *testing.T) {
 }
 
 func TestNew_RefusesTransientNames(t *testing.T) {
-	for _, name := range []string{
-		"login", "password", "confirm_password", "email", "name", "token", "old_password", "all", "id", "code", // of operations
-		"", "Captcha", "cap tcha", "_captcha", "captcha_", "captcha[]", "g-recaptcha-response", "капча",
-	} {
+	for _, name := range append(personal.ParameterNames(), "", "Captcha", "cap tcha", "_captcha", "captcha_", "captcha[]", "g-recaptcha-response", "капча") {
 		_, err := personalhttp.New(noService(), personalhttp.Options{Transient: []string{"fine", name}})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) {
 			t.Errorf("%q: got %v, want an error that names it", name, err)

@@ -67,7 +67,7 @@ func TestCORS_OtherOriginsGetNoHeaders(t *testing.T) {
 
 func TestPreflight_ListsAllowedMethodsAndHeaders(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{CORSOrigins: []string{origin}, AlwaysOK: true})
-	for path, allow := range contractRoutes {
+	for path, allow := range personalhttp.Routes() {
 		a := s.do("OPTIONS", prefix+path+"/", "", "", "Origin", origin, "Access-Control-Request-Method", "POST")
 		if a.Status != 204 || a.Body != "" {
 			t.Errorf("%s: got %d %q, want 204 without a body", path, a.Status, a.Body)

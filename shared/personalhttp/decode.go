@@ -25,6 +25,7 @@ import (
 const (
 	maxBody  = 64 << 10 // bytes
 	maxParts = 256      // of a multipart form
+	maxNames = 256      // different ones, in JSON at any depth
 	maxDepth = 32       // levels of JSON; parameters need 2
 )
 
@@ -187,7 +188,7 @@ func decodeJSON(body []byte) (params, error) {
 		return nil, malformed(errors.New("unpaired surrogate in JSON"))
 	}
 	if err := checkNames(body); err != nil {
-		return nil, malformed(err)
+		return nil, err
 	}
 	var p params
 	if err := json.Unmarshal(body, &p); err != nil {
@@ -196,46 +197,77 @@ func decodeJSON(body []byte) (params, error) {
 	return p, nil
 }
 
-// checkNames returns an error for names that differ only in case, at any depth, and
-// for nesting beyond [maxDepth]. body is a valid JSON object.
+// checkNames returns too_large for more than [maxNames] different names, and
+// malformed_request for names of one object that differ only in case and for nesting
+// beyond [maxDepth]. body is a valid JSON object. It reads names only, because the
+// tokens of encoding/json cost a hundred times as much.
 func checkNames(body []byte) error {
 	type level struct {
-		names  map[string]bool // nil in a list
-		isName bool            // the next token is a name
+		isObject, isName bool            // isName: the next text is a name
+		names            map[string]bool // so far
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	levels := []level{{}} // around the object
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return errors.New("the JSON object cannot be decoded")
+	var levels []level
+	var repeated error
+	all := map[string]bool{}
+	for i := 0; i < len(body); i++ {
+		var top *level
+		if len(levels) > 0 {
+			top = &levels[len(levels)-1]
 		}
-		top := &levels[len(levels)-1]
-		if name, ok := token.(string); ok && top.isName {
+		switch body[i] {
+		case '"':
+			text := body[i : i+textLength(body[i:])]
+			i += len(text) - 1
+			if !top.isName {
+				continue
+			}
+			name := unquote(text)
+			if all[name] = true; len(all) > maxNames {
+				return personal.NewError(personal.CodeTooLarge, nil)
+			}
 			key := foldCase(name)
 			if top.names[key] {
-				return errors.New("repeated name in a JSON object")
+				repeated = malformed(errors.New("repeated name in a JSON object"))
+			}
+			if top.names == nil {
+				top.names = map[string]bool{}
 			}
 			top.names[key], top.isName = true, false
-			continue
-		}
-		top.isName = top.names != nil // this token starts or ends a value
-		switch token {
-		case json.Delim('{'):
-			levels = append(levels, level{names: map[string]bool{}, isName: true})
-		case json.Delim('['):
-			levels = append(levels, level{})
-		case json.Delim('}'), json.Delim(']'):
+		case ',':
+			top.isName = top.isObject
+		case '{', '[':
+			if len(levels) == maxDepth {
+				return malformed(errors.New("JSON nested too deeply"))
+			}
+			isObject := body[i] == '{'
+			levels = append(levels, level{isObject: isObject, isName: isObject})
+		case '}', ']':
 			levels = levels[:len(levels)-1]
 		}
-		if len(levels) == 1 {
-			return nil
-		}
-		if len(levels) > maxDepth+1 {
-			return errors.New("JSON nested too deeply")
+	}
+	return repeated
+}
+
+// textLength returns the length of the JSON text at the start of b, with its quotes.
+func textLength(b []byte) int {
+	for i := 1; ; i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
 		}
 	}
+}
+
+// unquote returns the value of a JSON text.
+func unquote(text []byte) string {
+	if !bytes.ContainsRune(text, '\\') {
+		return string(text[1 : len(text)-1])
+	}
+	var s string
+	_ = json.Unmarshal(text, &s) // it is valid
+	return s
 }
 
 // foldCase returns the same text for all texts that differ only in case.
@@ -282,11 +314,32 @@ func utf16Unit(b []byte) uint64 {
 
 // decodeForm reads application/x-www-form-urlencoded.
 func decodeForm(body []byte) (params, error) {
-	values, err := url.ParseQuery(string(body)) // rejects semicolons and invalid escapes
+	form := string(body)
+	if hasTooManyNames(form) {
+		return nil, personal.NewError(personal.CodeTooLarge, nil)
+	}
+	values, err := url.ParseQuery(form) // rejects semicolons and invalid escapes
 	if err != nil {
 		return nil, malformed(errors.New("the form cannot be decoded")) // err itself quotes the body
 	}
 	return formParams(values)
+}
+
+// hasTooManyNames reports whether a form has more than [maxNames] different names, of
+// which it keeps no more. It counts before the form is decoded, because each name of a
+// decoded form takes many times the bytes that it was sent in.
+func hasTooManyNames(form string) bool {
+	names := map[string]bool{}
+	for pair := range strings.SplitSeq(form, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		if decoded, err := url.QueryUnescape(name); err == nil {
+			name = decoded
+		}
+		if names[name] = true; len(names) > maxNames {
+			return true
+		}
+	}
+	return false
 }
 
 // formParams turns a form's values into parameters. A name ending in [] is a

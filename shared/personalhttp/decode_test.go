@@ -52,6 +52,24 @@ func parts(pairs ...string) string {
 	return b.String() + "--b--\r\n"
 }
 
+// names returns a form with n different names, each twice, in another encoding.
+func names(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "&n%d&%%6e%d=1", i, i)
+	}
+	return b.String()[1:]
+}
+
+// jsonNames returns a JSON object with n different names.
+func jsonNames(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"n%d":1`, i)
+	}
+	return "{" + b.String()[1:] + "}"
+}
+
 const multi = "multipart/form-data; boundary=b"
 
 func TestBody_ValidBodies(t *testing.T) {
@@ -90,6 +108,7 @@ func TestBody_ValidBodies(t *testing.T) {
 			fields{"a": {Kind: personal.InputOther}, "b": text("a")}},
 		{"JSON nested to the limit", asJSON, `{"a":` + strings.Repeat("[", 31) + strings.Repeat("]", 31) + `}`,
 			fields{"a": {Kind: personal.InputOther}}},
+		{"JSON with one name in many objects", asJSON, `{"a":[` + strings.Repeat(`{"b":1},`, 300) + `{}]}`, fields{"a": {Kind: personal.InputOther}}},
 		{"JSON where [] is part of the name", asJSON, `{"a[]":"1","a":"2"}`, fields{"a[]": text("1"), "a": text("2")}},
 		{"largest body", form, "a=" + strings.Repeat("x", 64<<10-2), fields{"a": text(strings.Repeat("x", 64<<10-2))}},
 	} {
@@ -167,6 +186,11 @@ func TestBody_InvalidBodies(t *testing.T) {
 		{"large multipart form", multi, parts("a", big), nil, 413},
 		{"257 parts", multi, parts(slices.Repeat([]string{"a[]", "1"}, 257)...), nil, 413},
 		{"257 malformed parts", multi, parts(slices.Repeat([]string{"a", "\xff"}, 257)...), nil, 413},
+		{"257 names", form, names(257), nil, 413},
+		{"257 names in a malformed form", form, names(257) + "&a=%zz", nil, 413},
+		{"257 names in JSON", asJSON, jsonNames(257), nil, 413},
+		{"257 names in JSON that repeats one", asJSON, `{"a":1,"A":1,` + jsonNames(257)[1:], nil, 413},
+		{"257 names in nested JSON", asJSON, `{"n0":` + jsonNames(256) + `,"a":1}`, nil, 413},
 
 		{"broken escape", form, "a=%zz", nil, 400},
 		{"semicolon", form, "a=1;b=2", nil, 400},
@@ -229,11 +253,26 @@ func TestBody_InvalidBodies(t *testing.T) {
 	}
 }
 
+func TestBody_256NamesAreRead(t *testing.T) {
+	for media, body := range map[string]string{form: names(256), asJSON: jsonNames(256)} {
+		var got map[string]personal.Input
+		s := newSite(t, fieldsService(&got), personalhttp.Options{})
+		s.send(media, body, false).want(t, 200, "")
+		if len(got) != 256 {
+			t.Errorf("%s: got %d parameters, want 256", media, len(got))
+		}
+	}
+}
+
 func TestErrors_CheckedInContractOrder(t *testing.T) {
 	s := newSite(t, everything(), personalhttp.Options{})
 	big := strings.Repeat("x", 1<<20)
 	s.do("POST", prefix+"nothing", "text/plain", big).want(t, 404, personal.CodeNotFound)
 	s.do("PUT", prefix+"auth", "text/plain", big).want(t, 405, personal.CodeMethodNotAllowed)
+	foreign := []string{"Sec-Fetch-Site", "cross-site"}
+	s.do("POST", prefix+"nothing", "text/plain", big, foreign...).want(t, 404, personal.CodeNotFound)
+	s.do("PUT", prefix+"auth", "text/plain", big, foreign...).want(t, 405, personal.CodeMethodNotAllowed)
+	s.do("POST", prefix+"auth", "text/plain", big, foreign...).want(t, 403, personal.CodeCrossOrigin)
 	s.do("POST", prefix+"auth", "text/plain", big).want(t, 415, personal.CodeUnsupportedMediaType)
 	s.do("POST", prefix+"auth", asJSON, big).want(t, 413, personal.CodeTooLarge)
 	s.do("POST", prefix+"auth", asJSON, "x").want(t, 400, personal.CodeMalformedRequest)

@@ -275,9 +275,15 @@ type twoFactorData struct {
 	URI    string `json:"uri"`
 }
 
-// recoveryCodesData is the data of two_factor_confirm/ and two_factor_codes/.
+// recoveryCodesData is the data of two_factor_codes/.
 type recoveryCodesData struct {
 	RecoveryCodes []string `json:"recovery_codes"`
+}
+
+// confirmedTwoFactorData is the data of two_factor_confirm/.
+type confirmedTwoFactorData struct {
+	credentialsData
+	recoveryCodesData
 }
 
 // exportData is the data of export/.

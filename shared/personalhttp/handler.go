@@ -60,6 +60,7 @@ type Handler struct {
 	locales  *locales
 	clients  *clientip.Resolver
 	cors     cors
+	origins  *http.CrossOriginProtection
 	tracer   trace.Tracer // nil: none
 }
 
@@ -74,6 +75,10 @@ func New(service personal.Service, o Options) (*Handler, error) {
 	if err := errors.Join(o.check(), errLocale, errProxies); err != nil {
 		return nil, fmt.Errorf("personalhttp: options: %w", err)
 	}
+	origins, err := newOrigins(o)
+	if err != nil {
+		return nil, fmt.Errorf("personalhttp: options: %w", err)
+	}
 	h := &Handler{
 		service: service,
 		options: o,
@@ -82,6 +87,7 @@ func New(service personal.Service, o Options) (*Handler, error) {
 		locales: locales,
 		clients: clients,
 		cors:    newCORS(o.CORSOrigins),
+		origins: origins,
 	}
 	if o.TracerProvider != nil {
 		h.tracer = o.TracerProvider.Tracer(tracing.Scope)
@@ -108,6 +114,12 @@ func (h *Handler) UntrustedProxy() bool { return h.clients.UntrustedProxy() }
 // It is for the host's own pages, their cookies and Strict-Transport-Security.
 // The API is the same over both schemes.
 func (h *Handler) OverHTTPS(r *http.Request) bool { return h.clients.OverHTTPS(r) }
+
+// FromLoopback reports whether the client is on this machine. A request with a header of a
+// proxy, such as X-Forwarded-For or X-Real-IP, counts only if its sender is a trusted proxy
+// (see [Options.TrustedProxies]) that names a loopback address as the client. A proxy that
+// sends no such header cannot be distinguished from a local client.
+func (h *Handler) FromLoopback(r *http.Request) bool { return h.clients.FromLoopback(r) }
 
 // Matches reports whether the request's path is under the handler's prefix. Call it
 // before any router that cleans paths, and pass matching requests to ServeHTTP, which
@@ -150,8 +162,8 @@ func (h *Handler) findRoute(u *url.URL) *route {
 }
 
 // handle returns the data of a successful response. It checks for the errors of HTTP
-// itself in the order of the contract: 404, 405, 415, 413, 400. The service checks
-// for all others.
+// itself in the order of the contract: 404, 405, 403 cross_origin, 415, 413, 400. The
+// service checks for all others.
 func (h *Handler) handle(w http.ResponseWriter, r *http.Request, route *route) (data any, err error) {
 	defer recoverPanic(&err)
 	release := h.limitReading(w, r)
@@ -162,6 +174,9 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, route *route) (
 	if !ok {
 		w.Header().Set("Allow", route.allow)
 		return nil, personal.NewError(personal.CodeMethodNotAllowed, nil)
+	}
+	if err := h.origins.Check(r); err != nil {
+		return nil, personal.NewError(personal.CodeCrossOrigin, err)
 	}
 	params, err := readParams(w, r)
 	if err != nil {
@@ -319,13 +334,18 @@ func (h *Handler) logRequest(r *http.Request, route *route, status int, code per
 	pattern := h.pattern(route)
 	annotate(r.Context(), r.Method, pattern, status, code)
 	h.options.Observe(o)
-	h.options.Log.LogAttrs(r.Context(), slog.LevelInfo, "personal-account request",
+	attrs := []slog.Attr{
 		slog.String("request_id", personal.CallFrom(r.Context()).RequestID),
 		slog.String("method", knownMethod(r.Method)),
 		slog.String("route", pattern),
 		slog.Int("status", status),
 		slog.String("code", string(code)),
-		slog.Duration("duration", o.Took))
+		slog.Duration("duration", o.Took),
+	}
+	if code == personal.CodeCrossOrigin {
+		attrs = append(attrs, slog.String("hint", crossOriginHint))
+	}
+	h.options.Log.LogAttrs(r.Context(), slog.LevelInfo, "personal-account request", attrs...)
 }
 
 // pattern returns the path of a route, or "" for nil.

@@ -10,24 +10,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
-// contractRoutes is the table of the HTTP contract, section 3.
-var contractRoutes = map[string]string{
-	"auth": "POST", "auth_refresh": "GET, POST", "register": "POST", "recover": "POST",
-	"recover_confirm": "POST", "profile": "GET, POST", "password": "POST", "email": "POST",
-	"email_confirm": "POST", "logout": "POST", "sessions": "GET", "sessions_revoke": "POST", "fields": "GET",
-	"openapi.json": "GET",
-}
-
 func TestRouting_PathsAcceptOnlyTheirMethods(t *testing.T) {
 	for _, base := range []string{"", "/x", "/a/b-c"} {
 		s := newSite(t, everything(), personalhttp.Options{BasePath: base})
-		for name, allow := range contractRoutes {
+		for name, allow := range personalhttp.Routes() {
 			for _, slash := range []string{"", "/"} {
 				path := base + prefix + name + slash
 				for _, method := range []string{"GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "FOO"} {
@@ -66,6 +59,18 @@ func everything() *personaltest.Service {
 		SessionsFunc:       func(context.Context, personal.Credentials) (_ []personal.Session, _ error) { return },
 		RevokeSessionFunc:  func(context.Context, personal.RevokeSessionRequest) error { return nil },
 		FieldsFunc:         func(context.Context) (_ []personal.Field, _ error) { return },
+
+		ResendVerificationFunc: func(context.Context, personal.ResendVerificationRequest) error { return nil },
+		ExportFunc:             func(context.Context, personal.ExportRequest) (_ personal.Export, _ error) { return },
+		DeleteFunc:             func(context.Context, personal.DeleteRequest) (_ time.Time, _ error) { return },
+		UndoDeleteFunc:         func(context.Context, personal.UndoDeleteRequest) (int64, error) { return 42, nil },
+
+		BeginTwoFactorFunc: func(context.Context, personal.BeginTwoFactorRequest) (_ personal.TwoFactorSecret, _ error) { return },
+		ConfirmTwoFactorFunc: func(context.Context, personal.ConfirmTwoFactorRequest) (_ personal.ConfirmedTwoFactor, _ error) {
+			return
+		},
+		RenewRecoveryCodesFunc: func(context.Context, personal.RenewRecoveryCodesRequest) (_ []string, _ error) { return },
+		EndTwoFactorFunc:       func(context.Context, personal.EndTwoFactorRequest) (_ personal.Credentials, _ error) { return },
 	}
 }
 
@@ -154,6 +159,7 @@ func TestNew_RejectsInvalidOptions(t *testing.T) {
 		"no locale":                  {DefaultLocale: "!"},
 		"locale without messages":    {DefaultLocale: "de"},
 		"any origin":                 {CORSOrigins: []string{"*"}},
+		"own origin with a path":     {Origins: []string{"https://example.com/"}},
 		"null origin":                {CORSOrigins: []string{"null"}},
 		"origin pattern":             {CORSOrigins: []string{"https://*.example.com"}},
 		"origin with a path":         {CORSOrigins: []string{"https://example.com/"}},

@@ -24,7 +24,7 @@ var rows = map[string]struct {
 	parameters string // * required
 	codes      string
 }{
-	"post auth":            {parameters: "login* password* code", codes: "invalid_credentials code_required invalid_code account_disabled email_unverified validation_failed refused"},
+	"post auth":            {parameters: "login* password* code", codes: "invalid_credentials code_required invalid_code codes_blocked account_disabled email_unverified validation_failed refused"},
 	"get auth_refresh":     {identified: true},
 	"post auth_refresh":    {identified: true},
 	"post register":        {parameters: "login* password* confirm_password* email* name", codes: "validation_failed already_exists refused"},
@@ -34,7 +34,7 @@ var rows = map[string]struct {
 	"post profile":         {identified: true, parameters: "name", codes: "validation_failed"},
 	"post password":        {identified: true, parameters: "old_password* password* confirm_password* code", codes: "validation_failed"},
 	"post email":           {identified: true, parameters: "password* email* code", codes: "validation_failed already_exists refused"},
-	"post email_confirm":   {parameters: "token*", codes: "validation_failed invalid_token already_exists"},
+	"post email_confirm":   {parameters: "token* login", codes: "validation_failed invalid_token already_exists"},
 	"post logout":          {identified: true, parameters: "all", codes: "validation_failed"},
 	"get sessions":         {identified: true},
 	"post sessions_revoke": {identified: true, parameters: "id*", codes: "validation_failed"},
@@ -197,6 +197,21 @@ func TestOpenAPI_DescribesExactlyTheRoutes(t *testing.T) {
 	}
 }
 
+// TestParameterNames_AreThoseOfTheDocument fails if an operation gets a new parameter. Add it
+// to notReserved: a site may have a user field of that name.
+func TestParameterNames_AreThoseOfTheDocument(t *testing.T) {
+	notReserved := []string{}
+	documented, err := parameterNames()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := append(personal.ParameterNames(), notReserved...)
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(documented)); !slices.Equal(got, want) {
+		t.Errorf("got the parameters %q in the document, want %q", got, want)
+	}
+}
+
 func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 	api := readDocument(t, nil, false)
 	oneStatus := readDocument(t, nil, true)
@@ -232,6 +247,9 @@ func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 
 		want := map[string][]string{"200": nil}
 		codes := row.codes + commonCodes
+		if method == "post" {
+			codes += " cross_origin"
+		}
 		if row.identified {
 			codes += " unauthenticated"
 		}

@@ -143,7 +143,7 @@ func TestOpenAPI_DescribesEveryResponse(t *testing.T) {
 
 // callEverything calls each path in every way that the handler itself checks.
 func (s *site) callEverything(base string) {
-	for name := range contractRoutes {
+	for name := range personalhttp.Routes() {
 		path := base + name
 		for _, method := range []string{"GET", "POST", "HEAD", "OPTIONS", "PUT"} {
 			s.do(method, path, "", "")

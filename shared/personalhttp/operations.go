@@ -229,7 +229,7 @@ func changeEmail(ctx context.Context, s personal.Service, in *input) (any, error
 }
 
 func confirmEmail(ctx context.Context, s personal.Service, in *input) (any, error) {
-	r := personal.ConfirmEmailRequest{Token: in.text("token")}
+	r := personal.ConfirmEmailRequest{Token: in.text("token"), Login: in.text("login")}
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
@@ -312,8 +312,8 @@ func confirmTwoFactor(ctx context.Context, s personal.Service, in *input) (any, 
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
-	codes, err := s.ConfirmTwoFactor(ctx, r)
-	return recoveryCodesData{codes}, err
+	confirmed, err := s.ConfirmTwoFactor(ctx, r)
+	return confirmedTwoFactorData{newCredentialsData(confirmed.Credentials), recoveryCodesData{confirmed.RecoveryCodes}}, err
 }
 
 func renewRecoveryCodes(ctx context.Context, s personal.Service, in *input) (any, error) {
@@ -330,7 +330,8 @@ func endTwoFactor(ctx context.Context, s personal.Service, in *input) (any, erro
 	if err := in.done(&r.FieldErrors); err != nil {
 		return nil, err
 	}
-	return nil, s.EndTwoFactor(ctx, r)
+	c, err := s.EndTwoFactor(ctx, r)
+	return newCredentialsData(c), err
 }
 
 func describe(ctx context.Context, s personal.Service, in *input) (any, error) {

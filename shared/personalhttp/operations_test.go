@@ -46,9 +46,15 @@ func recorder(got *any) *personaltest.Service {
 		*got = r
 		return
 	}
-	s.ConfirmTwoFactorFunc = func(_ context.Context, r personal.ConfirmTwoFactorRequest) (_ []string, _ error) { *got = r; return }
+	s.ConfirmTwoFactorFunc = func(_ context.Context, r personal.ConfirmTwoFactorRequest) (_ personal.ConfirmedTwoFactor, _ error) {
+		*got = r
+		return
+	}
 	s.RenewRecoveryCodesFunc = func(_ context.Context, r personal.RenewRecoveryCodesRequest) (_ []string, _ error) { *got = r; return }
-	s.EndTwoFactorFunc = func(_ context.Context, r personal.EndTwoFactorRequest) error { *got = r; return nil }
+	s.EndTwoFactorFunc = func(_ context.Context, r personal.EndTwoFactorRequest) (_ personal.Credentials, _ error) {
+		*got = r
+		return
+	}
 	return s
 }
 
@@ -97,6 +103,9 @@ func TestOperations_PassParametersToService(t *testing.T) {
 		{"email_confirm", "POST", "email_confirm/", form, "token=a", personal.ConfirmEmailRequest{Token: "a"}},
 		{"email_confirm with a number", "POST", "email_confirm/", asJSON, `{"token":1}`,
 			personal.ConfirmEmailRequest{FieldErrors: fieldErrors{"token": personal.FieldErrorInvalidType}}},
+		{"email_confirm with a login", "POST", "email_confirm/", form, "token=a&login=b", personal.ConfirmEmailRequest{Token: "a", Login: "b"}},
+		{"email_confirm with a number as login", "POST", "email_confirm/", asJSON, `{"token":"a","login":1}`,
+			personal.ConfirmEmailRequest{Token: "a", FieldErrors: fieldErrors{"login": personal.FieldErrorInvalidType}}},
 		{"email_confirm repeated", "POST", "email_confirm/", form, "token=b&token=c", nil},
 		{"logout", "POST", "logout/", "", "", personal.LogoutRequest{Credentials: pair}},
 		{"logout of all: true", "POST", "logout/", form, "all=true", personal.LogoutRequest{Credentials: pair, All: true}},

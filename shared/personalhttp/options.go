@@ -46,6 +46,12 @@ type Options struct {
 	// site. Without any, CORS is off. "*" and "null" are invalid.
 	CORSOrigins []string
 
+	// Origins are the exact origins of the site itself, such as https://www.example.com. They
+	// are needed only behind a proxy that changes the Host header: the API refuses a POST that
+	// a browser sends for another origin (HTTP contract, section 1), and without
+	// Sec-Fetch-Site it compares Origin with Host. CORSOrigins are trusted as well.
+	Origins []string
+
 	// AlwaysOK sends every envelope with HTTP 200, for clients that need it.
 	AlwaysOK bool
 
@@ -115,11 +121,7 @@ func (o Options) check() error {
 	if !validBasePath.MatchString(o.BasePath) {
 		errs = append(errs, fmt.Errorf("base path %q is not of the form /x or /x/y", o.BasePath))
 	}
-	for _, origin := range o.CORSOrigins {
-		if !isOrigin(origin) {
-			errs = append(errs, fmt.Errorf("CORS origin %q is not an exact origin such as https://www.example.com", origin))
-		}
-	}
+	errs = append(errs, checkOrigins("CORS origin", o.CORSOrigins), checkOrigins("origin", o.Origins))
 	errs = append(errs, checkTransient(o.Transient))
 	if o.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("timeout %s is negative", o.Timeout))
@@ -149,6 +151,16 @@ func checkTransient(names []string) error {
 			errs = append(errs, fmt.Errorf("transient parameter %q is a parameter of an operation: choose another name", name))
 		case slices.Contains(names[:i], name):
 			errs = append(errs, fmt.Errorf("transient parameter %q is named twice", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkOrigins(kind string, origins []string) error {
+	var errs []error
+	for _, origin := range origins {
+		if !isOrigin(origin) {
+			errs = append(errs, fmt.Errorf("%s %q is not an exact origin such as https://www.example.com", kind, origin))
 		}
 	}
 	return errors.Join(errs...)

@@ -15,10 +15,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"aead.dev/minisign"
@@ -47,6 +49,8 @@ var (
 	ErrNotFound = errors.New("not installed")                         // no such version
 	ErrInUse    = errors.New("in use")                                // active, last good, or baking
 	ErrNoExec   = errors.New("cannot be run from its folder")         // a file system mounted with noexec, for example
+
+	ErrUntrusted = errors.New("other users can change it") // or have made it: see durable.UntrustedError
 
 	ErrUnsigned     = errors.New("not signed")                     // and the catalogue has keys
 	ErrBadSignature = errors.New("not signed by a configured key") // by another key, or changed since
@@ -87,6 +91,7 @@ type Catalogue struct {
 	dir        string
 	keys       []minisign.PublicKey // if there are none, signatures are not checked
 	minVersion string               // the lowest version to stage; empty for any
+	log        *slog.Logger
 }
 
 // Option changes how a catalogue treats versions. See [Open].
@@ -109,21 +114,31 @@ func WithMinVersion(version string) (Option, error) {
 	return func(c *Catalogue) { c.minVersion = version }, nil
 }
 
-// Open returns the catalogue in dir, and creates the folder if it does not exist. It
-// removes what killed processes left there an hour ago or earlier.
+// WithLog sets the log of warnings; without it, they go to slog.Default().
+func WithLog(log *slog.Logger) Option {
+	return func(c *Catalogue) { c.log = log }
+}
+
+// Open returns the catalogue in dir, and creates the folder, with mode 0700, if it does
+// not exist. It removes what killed processes left there an hour ago or earlier.
+//
+// If other users of the machine can change the folder, that of a version, or a file in
+// them that decides what runs, or if one of these belongs to another user than that of
+// this process or root, Open fails with a [*durable.UntrustedError]. Of a folder that
+// only its group can write to, it warns. The caller checks the folders above dir.
 func Open(dir string, opts ...Option) (*Catalogue, error) {
-	dir, err := filepath.Abs(dir)
-	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
+	c := &Catalogue{log: slog.Default()}
+	for _, opt := range opts {
+		opt(c)
+	}
+	var err error
+	if c.dir, err = filepath.Abs(dir); err == nil {
+		err = c.checkTrust()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the plugin catalogue: %w", err)
 	}
-	c := &Catalogue{dir: dir}
-	for _, opt := range opts {
-		opt(c)
-	}
-	sweep(dir)
+	sweep(c.dir)
 	return c, nil
 }
 
@@ -174,15 +189,23 @@ func (c *Catalogue) List() ([]Entry, error) {
 }
 
 // Find returns one installed version. Its error is a [*RefusedError] of kind
-// [ErrNotFound] if it is not installed, and of kind [ErrInvalid] if it cannot be
-// used.
+// [ErrNotFound] if it is not installed, of kind [ErrInvalid] if it cannot be used, and of
+// kind [ErrUntrusted] if other users can change it.
 func (c *Catalogue) Find(version string) (Entry, error) {
 	if !ValidVersion(version) {
 		return Entry{}, refuseVersion(version)
 	}
 	dir := filepath.Join(c.dir, version)
-	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+	err := durable.CheckFolder(dir, nil) // Open warns
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return Entry{}, refuse(ErrNotFound, version, "")
+	case errors.Is(err, syscall.ENOTDIR):
+		return Entry{}, refuse(ErrInvalid, version, "it is not a folder")
+	case isUntrusted(err):
+		return Entry{}, refuse(ErrUntrusted, version, err.Error())
+	case err != nil:
+		return Entry{}, fmt.Errorf("reading plugin %s: %w", version, err)
 	}
 	data, err := readPart(version, dir, manifestFile)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/cms-personal/personal/shared/durable"
 )
 
 const (
@@ -48,9 +50,22 @@ func openBinary(path string) (*os.File, error) {
 	return nil, err
 }
 
-// readSmall reads a regular file of up to 64 KiB.
-func readSmall(path string) ([]byte, error) {
+// openTrusted is openBinary for a file that decides what runs: the error wraps a
+// [*durable.UntrustedError] if other users can change it.
+func openTrusted(path string) (*os.File, error) {
 	f, err := openBinary(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := durable.CheckFile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// readSmall reads a regular file of up to 64 KiB that other users cannot change.
+func readSmall(path string) ([]byte, error) {
+	f, err := openTrusted(path)
 	if errors.Is(err, errHuge) {
 		return nil, errTooLarge
 	}
@@ -71,6 +86,9 @@ func readPart(version, dir, name string) ([]byte, error) {
 	data, err := readSmall(filepath.Join(dir, name))
 	if errors.Is(err, errTooLarge) || errors.Is(err, errNotRegular) || errors.Is(err, fs.ErrNotExist) {
 		return nil, refuse(ErrInvalid, version, "its "+name+": "+err.Error())
+	}
+	if isUntrusted(err) {
+		return nil, refuse(ErrUntrusted, version, err.Error())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s of plugin %s: %w", name, version, err)
@@ -93,9 +111,9 @@ func writeFile(path string, mode os.FileMode, r io.Reader) (sum string, err erro
 	return hex.EncodeToString(hash.Sum(nil)), errors.Join(err, f.Sync(), f.Close())
 }
 
-// sumOf returns the sha256 of a binary.
+// sumOf returns the sha256 of a binary that other users cannot change.
 func sumOf(ctx context.Context, path string) (string, error) {
-	f, err := openBinary(path)
+	f, err := openTrusted(path)
 	if err != nil {
 		return "", err
 	}

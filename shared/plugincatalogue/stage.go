@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"syscall"
 
 	"github.com/cms-personal/personal/shared/durable"
 )
@@ -107,6 +106,8 @@ func checkSum(m Manifest, sum string, err error) error {
 	switch {
 	case errors.Is(err, errNotRegular), errors.Is(err, errHuge), errors.Is(err, os.ErrNotExist):
 		return refuse(ErrTampered, m.Version, err.Error())
+	case isUntrusted(err):
+		return refuse(ErrUntrusted, m.Version, err.Error())
 	case err != nil:
 		return fmt.Errorf("the binary of plugin %s: %w", m.Version, err)
 	case sum != m.SHA256:
@@ -118,7 +119,7 @@ func checkSum(m Manifest, sum string, err error) error {
 // copyBinary copies a binary to a new file with mode copyMode and returns the sha256
 // of the copy.
 func copyBinary(ctx context.Context, from, to string) (sum string, err error) {
-	in, err := openBinary(from)
+	in, err := openTrusted(from)
 	if err != nil {
 		return "", err
 	}
@@ -127,20 +128,11 @@ func copyBinary(ctx context.Context, from, to string) (sum string, err error) {
 }
 
 // MakePrivate creates a folder that only this process's user can access, or checks
-// that the existing one is such a folder, and not a link.
+// that the existing one is such a folder, and not a link. Otherwise the error is a
+// [*durable.UntrustedError].
 func MakePrivate(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() || info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s is accessible to other users: got mode %v, want a folder of mode 0700", dir, info.Mode())
-	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d, not to the user of this process, %d", dir, owner.Uid, os.Geteuid())
-	}
-	return nil
+	return durable.CheckPrivate(dir)
 }

@@ -23,6 +23,9 @@ const (
 	// healthChecks is how many health checks in a row a process must pass before it
 	// serves.
 	healthChecks = 3
+	// checkPause is the time between a health check that failed and the next one, before a
+	// process serves.
+	checkPause = 100 * time.Millisecond
 	// checkDatabase is the preflight check that the checks after it depend on. It may
 	// fail now and pass later.
 	checkDatabase = "database"
@@ -347,22 +350,48 @@ func (m *Manager) checkMail(ctx context.Context) error {
 	return host.CheckMail(ctx)
 }
 
-// check asks for the health several times, and makes a call that visitors make and
+// check waits until the process is healthy, and makes a call that visitors make and
 // that changes nothing: a failure after the switch would affect them. A version
 // that does not know the operation passes.
 func (m *Manager) check(ctx context.Context, p *instance) error {
-	checks := healthChecks
-	if m.config.Debug {
-		checks = 0
-	}
-	for range checks {
-		if err := m.checkHealth(ctx, p); err != nil {
-			return err
-		}
+	if err := m.awaitHealth(ctx, p); err != nil {
+		return err
 	}
 	_, err := pluginrpc.NewClient(p.Conn(), m.config.Host).Fields(ctx)
 	if err != nil && personal.CodeOf(err) != personal.CodeNotFound {
 		return fmt.Errorf("a first call, for the fields: %w", err)
+	}
+	return nil
+}
+
+// awaitHealth waits until several health checks in a row have passed. It gives up when ctx
+// ends, if the process is lost, if it says that waiting will not help, or if it leaves
+// Config.HealthFailures checks in a row unanswered, and returns why the last check failed.
+func (m *Manager) awaitHealth(ctx context.Context, p *instance) error {
+	if m.config.Debug {
+		return nil
+	}
+	silent := 0
+	for passed := 0; passed < healthChecks; {
+		err := m.checkHealth(ctx, p)
+		if err == nil {
+			passed, silent = passed+1, 0
+			continue
+		}
+		if silent++; !errors.Is(err, context.DeadlineExceeded) {
+			silent = 0
+		}
+		if isPermanent(err) || silent >= m.config.HealthFailures {
+			return err
+		}
+		passed = 0
+		select {
+		case <-time.After(checkPause):
+		case <-p.Lost():
+			return err
+		case <-ctx.Done():
+			return err
+		}
 	}
 	return nil
 }

@@ -26,8 +26,8 @@ type Config struct {
 	Log         *slog.Logger           // nil for slog.Default()
 	Env         []string               // NAME=value, in addition to the few variables that every plugin gets
 
-	// SettingsFor replaces Settings where they depend on the version that starts: versions
-	// refuse settings that they do not know.
+	// SettingsFor takes the place of Settings where they depend on the version that starts:
+	// versions refuse settings that they do not know. New refuses both together.
 	SettingsFor func(plugincatalogue.Manifest) ([]byte, error)
 
 	// SecretKeys returns the keys that encrypt what the database must not reveal, such as the
@@ -56,7 +56,7 @@ type Config struct {
 	ConfigureTimeout time.Duration // 15s
 	PreflightTimeout time.Duration // 15s
 	MigrateTimeout   time.Duration // 2m
-	CheckTimeout     time.Duration // of all health checks before a process serves: 10s
+	CheckTimeout     time.Duration // how long a process may take to become healthy before it serves: 10s
 	ActivateTimeout  time.Duration // 5s
 
 	HealthInterval time.Duration // between health checks of a process: 1s

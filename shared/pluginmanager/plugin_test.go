@@ -132,6 +132,7 @@ const (
 	failsMigrating      = "fails to migrate"
 	failsSettling       = "fails to settle"
 	neverHealthy        = "never healthy"
+	healthySoon         = "fails its first health checks"
 	unhealthyLater      = "unhealthy once active"
 	silentLater         = "leaves health checks unanswered once active"
 	exitsActive         = "exits once active"
@@ -315,6 +316,8 @@ type module struct {
 	failed atomic.Int64  // health checks that got no turn in time
 	served atomic.Int64  // calls of Profile
 	read   atomic.Int64  // readings of the metrics
+
+	checked atomic.Int64 // health checks
 }
 
 func (m *module) Service() personal.Service {
@@ -465,6 +468,8 @@ func (m *module) Health(ctx context.Context) error {
 	case m.mode == silentDuringCheck && m.folder.read(beingChecked) != "":
 		m.folder.write(beingSilent, "yes")
 		block()
+	case m.mode == healthySoon && m.checked.Add(1) < 3:
+		return errors.New("the cache is cold")
 	case m.mode == neverHealthy, m.mode == unhealthyLater && m.active:
 		m.folder.write("unhealthy", strconv.Itoa(os.Getpid()))
 		return errors.New("the database is unavailable")

@@ -56,6 +56,8 @@ func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 					c.StartTimeout = 2 * time.Second
 				case hangsConfiguring:
 					c.ConfigureTimeout = 500 * time.Millisecond
+				case neverHealthy:
+					c.CheckTimeout = 500 * time.Millisecond
 				}
 				c.ShutdownTimeout = 500 * time.Millisecond
 				c.RestartWait = 50 * time.Millisecond
@@ -81,6 +83,15 @@ func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestStart_WaitsForHealthWithinCheckTimeout(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, healthySoon, func(c *pluginmanager.Config) { c.CheckTimeout = generous })
+	r.start(t)
+	if s := r.Status(); s.LastError != "" || s.Generation != 1 {
+		t.Errorf("got status %+v, want that the first process serves", s)
 	}
 }
 

@@ -85,6 +85,8 @@ func TestSwap_BadVersionIsRefusedWithoutFailedCalls(t *testing.T) {
 					c.StartTimeout = 5 * time.Second
 				case hangsConfiguring:
 					c.ConfigureTimeout = 3 * time.Second
+				case neverHealthy:
+					c.CheckTimeout = 3 * time.Second
 				}
 			})
 			r.start(t)

@@ -100,6 +100,8 @@ func isComplete(result any) bool {
 		return r.UserID > 0 && isComplete(r.Profile)
 	case recoveryCodes:
 		return len(r) > 0
+	case personal.ConfirmedTwoFactor:
+		return isComplete(r.Credentials) && len(r.RecoveryCodes) > 0
 	case createdUser:
 		return r > 0
 	case personal.Explanation:
@@ -134,8 +136,9 @@ var (
 // Every call sends the personal.Call and the OpenTelemetry span of its context and the
 // revision of host's schema. It has a span of its own if that of its context is recorded.
 //
-// All errors are of the contract: personal.CodeNotFound for an operation that
-// the plugin does not offer; personal.CodeUnavailable if the plugin is not running
+// All errors are of the contract: personal.CodeMalformedRequest for a request with a
+// text that is not valid UTF-8, which is not sent; personal.CodeNotFound for an operation
+// that the plugin does not offer; personal.CodeUnavailable if the plugin is not running
 // or the time ran out; personal.CodeInternal for any other failure and for a
 // response that lacks a required value.
 func NewClient(conn grpc.ClientConnInterface, host personal.Host) *Client {
@@ -258,19 +261,18 @@ func (c *Client) BeginTwoFactor(ctx context.Context, r personal.BeginTwoFactorRe
 }
 
 // ConfirmTwoFactor switches the second factor on.
-func (c *Client) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) ([]string, error) {
-	return result(ctx, recoveryCodesFromPB[*personalv1.ConfirmTwoFactorResponse])(c.service.ConfirmTwoFactor(ctx, confirmTwoFactorToPB(r)))
+func (c *Client) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) (personal.ConfirmedTwoFactor, error) {
+	return result(ctx, confirmedTwoFactorFromPB)(c.service.ConfirmTwoFactor(ctx, confirmTwoFactorToPB(r)))
 }
 
 // RenewRecoveryCodes replaces all recovery codes.
 func (c *Client) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecoveryCodesRequest) ([]string, error) {
-	return result(ctx, recoveryCodesFromPB[*personalv1.RenewRecoveryCodesResponse])(c.service.RenewRecoveryCodes(ctx, renewRecoveryCodesToPB(r)))
+	return result(ctx, recoveryCodesFromPB)(c.service.RenewRecoveryCodes(ctx, renewRecoveryCodesToPB(r)))
 }
 
 // EndTwoFactor switches the second factor off.
-func (c *Client) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) error {
-	_, err := c.service.EndTwoFactor(ctx, endTwoFactorToPB(r))
-	return err
+func (c *Client) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) (personal.Credentials, error) {
+	return result(ctx, issuedCredentialsFromPB)(c.service.EndTwoFactor(ctx, endTwoFactorToPB(r)))
 }
 
 // FindUsers lists users.

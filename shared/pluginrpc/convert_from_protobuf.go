@@ -127,6 +127,7 @@ func changeEmailFromPB(r *personalv1.ChangeEmailRequest) personal.ChangeEmailReq
 func confirmEmailFromPB(r *personalv1.ConfirmEmailRequest) personal.ConfirmEmailRequest {
 	return personal.ConfirmEmailRequest{
 		Token:       r.GetToken(),
+		Login:       r.GetLogin(),
 		FieldErrors: convertTexts[personal.FieldErrorCode](r.GetFaults()),
 	}
 }

@@ -106,6 +106,7 @@ func changeEmailToPB(r personal.ChangeEmailRequest) *personalv1.ChangeEmailReque
 func confirmEmailToPB(r personal.ConfirmEmailRequest) *personalv1.ConfirmEmailRequest {
 	return &personalv1.ConfirmEmailRequest{
 		Token:  r.Token,
+		Login:  r.Login,
 		Faults: convertTexts[string](r.FieldErrors),
 	}
 }

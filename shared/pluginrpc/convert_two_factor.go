@@ -83,6 +83,14 @@ func endTwoFactorFromPB(r *personalv1.EndTwoFactorRequest) personal.EndTwoFactor
 // recoveryCodes are the codes of a response, see isComplete.
 type recoveryCodes []string
 
-func recoveryCodesFromPB[PB interface{ GetRecoveryCodes() []string }](r PB) recoveryCodes {
+func recoveryCodesFromPB(r *personalv1.RenewRecoveryCodesResponse) recoveryCodes {
 	return r.GetRecoveryCodes()
+}
+
+func confirmedTwoFactorToPB(c personal.ConfirmedTwoFactor) *personalv1.ConfirmTwoFactorResponse {
+	return &personalv1.ConfirmTwoFactorResponse{Credentials: credentialsToPB(c.Credentials), RecoveryCodes: c.RecoveryCodes}
+}
+
+func confirmedTwoFactorFromPB(r *personalv1.ConfirmTwoFactorResponse) personal.ConfirmedTwoFactor {
+	return personal.ConfirmedTwoFactor{Credentials: issuedCredentialsFromPB(r), RecoveryCodes: r.GetRecoveryCodes()}
 }

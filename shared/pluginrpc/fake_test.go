@@ -118,16 +118,16 @@ func (s stub) BeginTwoFactor(ctx context.Context, r personal.BeginTwoFactorReque
 	return call[personal.TwoFactorSecret](ctx, s, "BeginTwoFactor", r)
 }
 
-func (s stub) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) ([]string, error) {
-	return call[[]string](ctx, s, "ConfirmTwoFactor", r)
+func (s stub) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) (personal.ConfirmedTwoFactor, error) {
+	return call[personal.ConfirmedTwoFactor](ctx, s, "ConfirmTwoFactor", r)
 }
 
 func (s stub) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecoveryCodesRequest) ([]string, error) {
 	return call[[]string](ctx, s, "RenewRecoveryCodes", r)
 }
 
-func (s stub) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) error {
-	return callNoResult(ctx, s, "EndTwoFactor", r)
+func (s stub) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) (personal.Credentials, error) {
+	return call[personal.Credentials](ctx, s, "EndTwoFactor", r)
 }
 
 func (s stub) RemoveTwoFactor(ctx context.Context, id int64) error {

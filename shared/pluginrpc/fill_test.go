@@ -11,7 +11,11 @@ import (
 // numbers, so that a field that a converter forgets or confuses makes a difference.
 func filled(t reflect.Type) any { return new(filler).value(t).Interface() }
 
-type filler struct{ n int }
+type filler struct {
+	n      int
+	texts  int // so far
+	broken int // the number of the text that is not valid UTF-8, from 1; 0 for none
+}
 
 func (f *filler) value(t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
@@ -27,6 +31,9 @@ func (f *filler) value(t reflect.Type) reflect.Value {
 	switch t.Kind() {
 	case reflect.String:
 		v.SetString("text " + strconv.Itoa(f.n))
+		if f.texts++; f.texts == f.broken {
+			v.SetString("text \xff")
+		}
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:

@@ -29,7 +29,7 @@ const maxAddress = 255
 // callText is one text of a personal.Call in the metadata.
 type callText struct {
 	key   string
-	max   int // characters; longer values from the other process are cut
+	max   int // characters; longer values are cut
 	value *string
 }
 
@@ -49,7 +49,8 @@ func callTexts(c *personal.Call) [maxCallKeys - 2]callText {
 }
 
 // outgoing returns a context whose outgoing metadata is the personal.Call of ctx with
-// this schema revision, the span of ctx, if there is one, and nothing else.
+// this schema revision, the span of ctx, if there is one, and nothing else. Its texts are
+// cleaned: a browser's must not make a call fail.
 func outgoing(ctx context.Context, revision string) context.Context {
 	call := personal.CallFrom(ctx)
 	call.SchemaRevision = revision
@@ -62,7 +63,7 @@ func outgoing(ctx context.Context, revision string) context.Context {
 	}
 	for _, t := range callTexts(&call) {
 		if *t.value != "" {
-			set(t.key, *t.value)
+			set(t.key, shorten(*t.value, t.max))
 		}
 	}
 	if call.Shared {

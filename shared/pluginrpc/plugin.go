@@ -89,6 +89,7 @@ func DialOptions() []grpc.DialOption {
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(MaxMessageSize),
 			grpc.MaxCallSendMsgSize(MaxMessageSize),
+			grpc.ForceCodecV2(newCodec()),
 		),
 	}
 }

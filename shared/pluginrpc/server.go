@@ -186,8 +186,8 @@ func (s *serviceServer) BeginTwoFactor(ctx context.Context, in *personalv1.Begin
 }
 
 func (s *serviceServer) ConfirmTwoFactor(ctx context.Context, in *personalv1.ConfirmTwoFactorRequest) (*personalv1.ConfirmTwoFactorResponse, error) {
-	codes, err := s.service().ConfirmTwoFactor(ctx, confirmTwoFactorFromPB(in))
-	return &personalv1.ConfirmTwoFactorResponse{RecoveryCodes: codes}, err
+	confirmed, err := s.service().ConfirmTwoFactor(ctx, confirmTwoFactorFromPB(in))
+	return confirmedTwoFactorToPB(confirmed), err
 }
 
 func (s *serviceServer) RenewRecoveryCodes(ctx context.Context, in *personalv1.RenewRecoveryCodesRequest) (*personalv1.RenewRecoveryCodesResponse, error) {
@@ -196,7 +196,8 @@ func (s *serviceServer) RenewRecoveryCodes(ctx context.Context, in *personalv1.R
 }
 
 func (s *serviceServer) EndTwoFactor(ctx context.Context, in *personalv1.EndTwoFactorRequest) (*personalv1.EndTwoFactorResponse, error) {
-	return &personalv1.EndTwoFactorResponse{}, s.service().EndTwoFactor(ctx, endTwoFactorFromPB(in))
+	credentials, err := s.service().EndTwoFactor(ctx, endTwoFactorFromPB(in))
+	return &personalv1.EndTwoFactorResponse{Credentials: credentialsToPB(credentials)}, err
 }
 
 // profileOrError converts a profile that was returned with err, if err is nil.

@@ -41,7 +41,8 @@ var results = map[string]any{
 	"Fields":             []personal.Field{{Name: "town", Type: personal.TypeText}},
 	"Export":             personal.Export{UserID: pair.UserID, Profile: profile},
 	"BeginTwoFactor":     personal.TwoFactorSecret{Secret: "A", URI: "otpauth://totp/a"},
-	"ConfirmTwoFactor":   []string{"A"},
+	"ConfirmTwoFactor":   personal.ConfirmedTwoFactor{Credentials: pair, RecoveryCodes: []string{"A"}},
+	"EndTwoFactor":       pair,
 	"RenewRecoveryCodes": []string{"A"},
 	"User":               personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}},
 	"CreateUser":         int64(7),
@@ -133,6 +134,47 @@ func TestOperations_ConvertEveryField(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The test covers every text of the contract, including texts that are added later.
+func TestOperations_TextThatIsNotUTF8IsNotSent(t *testing.T) {
+	conn := pluginrpctest.NewConn(t, func(personal.Host) personal.Service { return fixed(nil) }, newFakeHost("1"))
+	counted := &countingConn{ClientConnInterface: conn}
+	service := newClient(counted, newFakeHost("1"))
+	for _, m := range operations() {
+		t.Run(m.Name, func(t *testing.T) {
+			if m.Type.NumIn() < 2 {
+				t.Skip("it has no request")
+			}
+			for text := 1; ; text++ {
+				f := &filler{broken: text}
+				request := f.value(m.Type.In(1)).Interface()
+				if f.texts < text {
+					break
+				}
+				ctx := personal.WithCall(t.Context(), personal.Call{RequestID: "r-1"})
+				_, err := callOperation(ctx, service, m, request)
+				var e *personal.Error
+				if !errors.As(err, &e) || e.Code != personal.CodeMalformedRequest || e.RequestID != "r-1" {
+					t.Errorf("got %v for %+v, want malformed_request with the request id", err, request)
+				}
+			}
+		})
+	}
+	if counted.calls != 0 {
+		t.Errorf("%d calls were sent, want none", counted.calls)
+	}
+}
+
+// countingConn counts the calls that are sent.
+type countingConn struct {
+	grpc.ClientConnInterface
+	calls int
+}
+
+func (c *countingConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	c.calls++
+	return c.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
 }
 
 func TestProfile_ConvertsEveryValueType(t *testing.T) {
@@ -351,14 +393,16 @@ func TestOperations_IncompleteResponseIsInternalError(t *testing.T) {
 				switch operation {
 				case "Authorize", "Register":
 					return tt.result, nil
-				case "Refresh", "ChangePassword":
+				case "Refresh", "ChangePassword", "EndTwoFactor":
 					return tt.result.Credentials, nil
+				case "ConfirmTwoFactor":
+					return personal.ConfirmedTwoFactor{Credentials: tt.result.Credentials, RecoveryCodes: []string{"A"}}, nil
 				}
 				return tt.result.Profile, nil
 			}}, newFakeHost("1"))
 			for operation, succeeds := range map[string]bool{
 				"Authorize": tt.signedIn, "Register": tt.signedIn,
-				"Refresh": tt.renewed, "ChangePassword": tt.renewed,
+				"Refresh": tt.renewed, "ChangePassword": tt.renewed, "EndTwoFactor": tt.renewed, "ConfirmTwoFactor": tt.renewed,
 				"Profile": tt.profiled, "UpdateProfile": tt.profiled,
 			} {
 				m, _ := reflect.TypeFor[personal.Service]().MethodByName(operation)
@@ -377,13 +421,18 @@ func TestOperations_IncompleteResponseIsInternalError(t *testing.T) {
 
 func TestOperations_NoRecoveryCodesAreAnInternalError(t *testing.T) {
 	for _, codes := range [][]string{nil, {"A"}} {
-		service := serve(t, stub{handle: func(context.Context, string, any) (any, error) { return codes, nil }}, newFakeHost("1"))
+		service := serve(t, stub{handle: func(_ context.Context, operation string, _ any) (any, error) {
+			if operation == "ConfirmTwoFactor" {
+				return personal.ConfirmedTwoFactor{Credentials: pair, RecoveryCodes: codes}, nil
+			}
+			return codes, nil
+		}}, newFakeHost("1"))
 		want := personal.Code("")
 		if codes == nil {
 			want = personal.CodeInternal
 		}
-		if got, err := service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{}); personal.CodeOf(err) != want || len(got) != len(codes) {
-			t.Errorf("confirming: got %q, %v; want %q", got, err, want)
+		if got, err := service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{}); personal.CodeOf(err) != want || len(got.RecoveryCodes) != len(codes) {
+			t.Errorf("confirming: got %q, %v; want %q", got.RecoveryCodes, err, want)
 		}
 		if got, err := service.RenewRecoveryCodes(t.Context(), personal.RenewRecoveryCodesRequest{}); personal.CodeOf(err) != want || len(got) != len(codes) {
 			t.Errorf("renewing: got %q, %v; want %q", got, err, want)

@@ -338,7 +338,8 @@ func (m *verifications) notice(request, response any, err error) {
 	}
 }
 
-// watchedConn passes every call and its result to verifications.notice.
+// watchedConn is the connection of a [Client]. It sends no request that is malformed, and
+// passes every other call and its result to verifications.notice.
 type watchedConn struct {
 	contractConn
 	verifications *verifications
@@ -346,6 +347,9 @@ type watchedConn struct {
 
 // Invoke makes one call.
 func (c watchedConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	if err := checkRequest(ctx, args); err != nil {
+		return err
+	}
 	err := c.contractConn.Invoke(ctx, method, args, reply, opts...)
 	c.verifications.notice(args, reply, err)
 	return err

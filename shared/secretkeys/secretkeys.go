@@ -28,19 +28,16 @@ import (
 const keySize = 32 // in bytes
 
 // ReadFile returns the keys of a file in their order, at least one. It refuses a file that
-// other users of the machine can access. Errors name file and line and contain no key.
+// other users of the machine can access, or that belongs to another user than that of this
+// process or root, with a [*durable.UntrustedError]. Errors name file and line and contain no key.
 func ReadFile(path string) ([][]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("%s: its mode is %04o: other users of this machine can access it: run chmod 600 on it", path, mode)
+	if err := durable.CheckSecret(file); err != nil {
+		return nil, err
 	}
 	var keys [][]byte
 	lines := bufio.NewScanner(file)

@@ -21,10 +21,6 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// parameterNames are the parameters of the operations, which no field may have as its
-// name (HTTP contract, section 3). All of them are scalars.
-var parameterNames = []string{"login", "password", "confirm_password", "email", "name", "token", "old_password", "all", "id"}
-
 // systemNames are the names of values that only the system sets (HTTP contract,
 // section 3, register). A parameter with such a name is read-only instead of unknown:
 // a caller must not believe that they have set their groups.
@@ -127,7 +123,7 @@ func compile(f personal.Field) (*field, *SchemaError) {
 		return nil, invalid("name", "the name is not in lower snake case")
 	case slices.Contains(systemNames, f.Name):
 		return nil, invalid("name", "the name is a system name")
-	case slices.Contains(parameterNames, f.Name):
+	case personal.IsParameter(f.Name):
 		return nil, invalid("name", "the name is that of a parameter")
 	case f.Type == "":
 		return nil, invalid("type", "it has no type")

@@ -3,6 +3,7 @@ package userfields
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -138,9 +139,7 @@ func TestCompile_RejectsRepeatedName(t *testing.T) {
 }
 
 func TestCompile_RejectsReservedNames(t *testing.T) {
-	reserved := strings.Fields(`login password confirm_password email name token old_password all id
-		user_id user_hash login_key groups roles disabled created updated`)
-	for _, name := range reserved {
+	for _, name := range slices.Concat(systemNames, personal.ParameterNames()) {
 		if _, err := Compile([]personal.Field{{Name: name, Type: "text"}}); err == nil {
 			t.Errorf("%s: got no error, want one", name)
 		}

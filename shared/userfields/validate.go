@@ -1,6 +1,8 @@
 package userfields
 
 import (
+	"encoding/json"
+	"errors"
 	"slices"
 	"unicode/utf8"
 
@@ -9,20 +11,31 @@ import (
 
 const maxNameLength = 200 // characters of an account's display name
 
-// Malformed returns, sorted, the names of scalars that were sent more than once: they
-// make a request malformed (HTTP contract, section 1). It checks the fields of the
-// schema and the operations' own parameters.
-func (s *Schema) Malformed(in map[string]personal.Input) []string {
-	var names []string
+// The limits of unknown names (HTTP contract, section 1).
+const (
+	maxUnknown      = 50      // names that get an error
+	maxUnknownBytes = 4 << 10 // of these, as JSON writes them
+)
+
+// Check returns the error of a request that is refused as a whole (HTTP contract, section
+// 1): too_large for an unknown name of more than 64 characters, or malformed_request for a
+// scalar that was sent more than once, a field of the schema or an operation's own
+// parameter.
+func (s *Schema) Check(in map[string]personal.Input) error {
+	repeated := false
 	for name, input := range in {
 		f := s.byName[name]
-		scalar := slices.Contains(parameterNames, name) || f != nil && !f.kind.list
-		if scalar && input.Kind == personal.InputRepeated {
-			names = append(names, name)
+		parameter := personal.IsParameter(name)
+		if f == nil && !parameter && utf8.RuneCountInString(name) > personal.MaxUnknownName {
+			return personal.NewError(personal.CodeTooLarge, errors.New("the name of an unknown parameter is too long"))
 		}
+		scalar := parameter || f != nil && !f.kind.list
+		repeated = repeated || scalar && input.Kind == personal.InputRepeated
 	}
-	slices.Sort(names)
-	return names
+	if repeated {
+		return personal.NewError(personal.CodeMalformedRequest, errors.New("a parameter that is not a list was repeated"))
+	}
+	return nil
 }
 
 // Register returns the values of a new account (HTTP contract, section 3). A default
@@ -101,18 +114,36 @@ func (s *Schema) update(in map[string]personal.Input, errs *personal.FieldErrors
 }
 
 // checkNames adds an error for each name that may not be sent: read_only for fields
-// that are not settable, system names and the names in readOnly, unknown_field for all
-// others.
+// that are not settable, system names and the names in readOnly, unknown_field for the
+// first of all others.
 func (s *Schema) checkNames(in map[string]personal.Input, errs *personal.FieldErrors, settable func(*field) bool, readOnly ...string) {
+	var unknown []string
 	for name := range in {
 		switch f := s.byName[name]; {
 		case f != nil && settable(f):
 		case f != nil, slices.Contains(systemNames, name), slices.Contains(readOnly, name):
 			errs.Add(name, personal.FieldErrorReadOnly)
 		default:
-			errs.Add(name, personal.FieldErrorUnknownField)
+			unknown = append(unknown, name)
 		}
 	}
+	for _, name := range reported(unknown) {
+		errs.Add(name, personal.FieldErrorUnknownField)
+	}
+}
+
+// reported returns those of the unknown names that get an error, in alphabetical order: a
+// response must not grow with what a caller invents. At least one is reported.
+func reported(unknown []string) []string {
+	slices.Sort(unknown)
+	size := 0
+	for i, name := range unknown {
+		written, _ := json.Marshal(name) // a string: it cannot fail
+		if size += len(written); i > 0 && (i == maxUnknown || size > maxUnknownBytes) {
+			return unknown[:i]
+		}
+	}
+	return unknown
 }
 
 // settable reports whether users may set the field.

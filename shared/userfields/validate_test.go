@@ -3,6 +3,7 @@ package userfields
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -303,14 +304,58 @@ func TestRegister_KeepsEarlierErrors(t *testing.T) {
 	}
 }
 
-func TestMalformed_RepeatedScalar(t *testing.T) {
+func TestCheck_RefusesTheWholeRequest(t *testing.T) {
+	long := strings.Repeat("ж", 64)
+	field := personal.Field{Name: strings.Repeat("long_", 20) + "name", Type: personal.TypeText}
+	s := mustCompile(t, append(slices.Clone(account), field)...)
+	for _, test := range []struct {
+		names string
+		kind  personal.InputKind
+		want  personal.Code
+	}{
+		{"city interests unknown " + field.Name + " " + long, personal.InputText, ""},
+		{"interests unknown", personal.InputRepeated, ""},
+		{"score", personal.InputRepeated, personal.CodeMalformedRequest},
+		{"age", personal.InputRepeated, personal.CodeMalformedRequest},
+		{"name", personal.InputRepeated, personal.CodeMalformedRequest},
+		{long + "x", personal.InputText, personal.CodeTooLarge},
+		{"age " + long + "x", personal.InputRepeated, personal.CodeTooLarge},
+	} {
+		in := map[string]personal.Input{}
+		for name := range strings.FieldsSeq(test.names) {
+			in[name] = personal.Input{Kind: test.kind, Text: "1", List: []string{"1", "2"}}
+		}
+		if got := personal.CodeOf(s.Check(in)); got != test.want {
+			t.Errorf("kind %d of %s: got %q, want %q", test.kind, test.names, got, test.want)
+		}
+	}
+}
+
+func TestUpdate_ReportsFewUnknownNames(t *testing.T) {
 	s := mustCompile(t, account...)
-	got := s.Malformed(map[string]personal.Input{
-		"score": repeated("1", "2"), "age": repeated("1", "1"), "city": list("a"), "interests": repeated("a", "b"),
-		"unknown": repeated("a", "b"), "name": repeated("a", "b"),
-	})
-	if diff := cmp.Diff([]string{"age", "name", "score"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	for _, test := range []struct {
+		name  string // of each, followed by two digits
+		count int
+		want  int
+	}{
+		{"n", 50, 50},
+		{"n", 99, 50},
+		{strings.Repeat("x", 62), 99, 50},
+		{strings.Repeat("\x01", 62), 99, 10}, // six bytes each in JSON
+		{strings.Repeat("🙂", 62), 1, 1},
+	} {
+		in := map[string]personal.Input{"groups": personal.Text("a"), "age": personal.Text("old")}
+		for i := range test.count {
+			in[fmt.Sprintf("%s%02d", test.name, i)] = personal.Text("a")
+		}
+		var errs personal.FieldErrors
+		s.Update(in, &errs)
+		if got := len(errs) - 2; got != test.want {
+			t.Errorf("%d names like %q: got %d errors of unknown names, want %d", test.count, test.name, got, test.want)
+		}
+		if errs["groups"] != personal.FieldErrorReadOnly || errs["age"] != personal.FieldErrorInvalidType || errs[test.name+"00"] != personal.FieldErrorUnknownField {
+			t.Errorf("got %v, want every known name and the first unknown one", errs)
+		}
 	}
 }
 

@@ -67,7 +67,7 @@ func TestCaptcha_AsksTheProvider(t *testing.T) {
 	}
 }
 
-func TestInvites_BelongToOneEmail(t *testing.T) {
+func TestInvites_BelongToOneLoginAndEmail(t *testing.T) {
 	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "cms.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -77,17 +77,24 @@ func TestInvites_BelongToOneEmail(t *testing.T) {
 		t.Fatal(err)
 	}
 	invites := &Invites{DB: db}
-	judge := func(code, email string) error {
-		return invites.Judge(personal.WithTransient(t.Context(), map[string]string{"invite": code}), request(personal.AdmitRegister, email))
+	as := func(login, code, email string) error {
+		r := personal.AdmissionRequest{Operation: personal.AdmitRegister, Login: login, Email: email}
+		return invites.Judge(personal.WithTransient(t.Context(), map[string]string{"invite": code}), r)
 	}
+	judge := func(code, email string) error { return as("anna", code, email) }
 	want(t, "no invite", judge("", "anna@example.com"), personal.CodeValidationFailed, "invite=required")
 	want(t, "an unknown invite", judge("third", "anna@example.com"), personal.CodeRefused, "")
 	want(t, "no e-mail", judge("first", ""), personal.CodeValidationFailed, "email=invalid_format")
 	for _, refused := range []string{"anna@example.com ", "<anna@example.com>", "Anna <anna@example.com>", "anna@example.com (home)", "anna@gmail"} {
 		want(t, refused, judge("first", refused), personal.CodeValidationFailed, "email=invalid_format")
 	}
+	want(t, "a login that is too short", as("an", "first", "anna@example.com"), personal.CodeValidationFailed, "login=too_short")
 	want(t, "an invite", judge("first", "anna@example.com"), "", "")
 	want(t, "another attempt", judge("first", "Anna@Example.com"), "", "")
+	for _, login := range []string{"boris", "Anna"} { // with required, several accounts can wait for one e-mail
+		want(t, "login "+login, as(login, "first", "anna@example.com"), personal.CodeRefused, "")
+	}
+	want(t, "another attempt after others", judge("first", "anna@example.com"), "", "")
 	want(t, "another e-mail", judge("first", "boris@example.com"), personal.CodeRefused, "")
 	want(t, "another invite", judge("second", "boris@example.com"), "", "")
 	if _, err := db.Exec(`UPDATE invites SET taken = taken - 3601`); err != nil {

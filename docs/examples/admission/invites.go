@@ -6,23 +6,25 @@ import (
 	"net/mail"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
 
 // CreateInvites makes the table of invites. To invite a user, insert crypto/rand.Text().
-const CreateInvites = `CREATE TABLE invites (code TEXT PRIMARY KEY, email TEXT, taken BIGINT)`
+const CreateInvites = `CREATE TABLE invites (code TEXT PRIMARY KEY, login TEXT, email TEXT, taken BIGINT)`
 
 // Invites lets in only those who register with an invite code, the parameter invite.
 type Invites struct{ DB *sql.DB }
 
-// takeInvite gives an invite to the first e-mail that is registered with it, for an hour.
-const takeInvite = `UPDATE invites SET email = ?, taken = COALESCE(taken, ?)
-	WHERE code = ? AND (email IS NULL OR email = ? AND taken > ?)`
+// takeInvite gives an invite to the first login and e-mail that are registered with it, for
+// an hour.
+const takeInvite = `UPDATE invites SET login = ?, email = ?, taken = COALESCE(taken, ?)
+	WHERE code = ? AND (email IS NULL OR login = ? AND email = ? AND taken > ?)`
 
 // Judge takes the invite before the module registers the user. If the module then refuses
 // the registration, because of a weak password for example, the user can try again with the
-// same e-mail.
+// same login and e-mail.
 func (i *Invites) Judge(ctx context.Context, r personal.AdmissionRequest) error {
 	if r.Operation != personal.AdmitRegister {
 		return nil
@@ -31,11 +33,18 @@ func (i *Invites) Judge(ctx context.Context, r personal.AdmissionRequest) error 
 	if code == "" {
 		return personal.FieldErrors{"invite": personal.FieldErrorRequired}.Err()
 	}
-	if !plain(r.Email) { // the module refuses it, so it must not take the invite
-		return personal.FieldErrors{"email": personal.FieldErrorInvalidFormat}.Err()
+	var wrong personal.FieldErrors // the module refuses these, so they must not take the invite
+	if utf8.RuneCountInString(r.Login) < 3 {
+		wrong.Add("login", personal.FieldErrorTooShort)
+	}
+	if !plain(r.Email) {
+		wrong.Add("email", personal.FieldErrorInvalidFormat)
+	}
+	if err := wrong.Err(); err != nil {
+		return err
 	}
 	email, now := strings.ToLower(r.Email), time.Now()
-	result, err := i.DB.ExecContext(ctx, takeInvite, email, now.Unix(), code, email, now.Add(-time.Hour).Unix())
+	result, err := i.DB.ExecContext(ctx, takeInvite, r.Login, email, now.Unix(), code, r.Login, email, now.Add(-time.Hour).Unix())
 	if err != nil {
 		return err // 503
 	}

@@ -70,7 +70,8 @@ var reasons = map[personal.Reason]struct {
 	personal.ReasonNoEmail:       {tone: "warn", hint: true},
 	personal.ReasonLimit:         {tone: "bad", carries: []string{carriesLimit, carriesAddress, carriesUntil}},
 	personal.ReasonAddressLimit:  {tone: "bad", carries: []string{carriesLimit, carriesAddress, carriesUntil}, advice: true},
-	personal.ReasonMailLimit:     {tone: "warn", carries: []string{carriesKind, carriesUntil}, advice: true, hint: true},
+	personal.ReasonMailLimit:     {tone: "warn", carries: []string{carriesKind, carriesAddress, carriesUntil}, advice: true, hint: true},
+	personal.ReasonCodesBlocked:  {tone: "bad", carries: []string{carriesUntil}, advice: true},
 	personal.ReasonTwoFactor:     {carries: []string{carriesCount}, advice: true},
 	personal.ReasonTwoFactorKey:  {tone: "bad", advice: true},
 	personal.ReasonMailWaiting:   {tone: "warn", carries: []string{carriesKind, carriesSince, carriesCount, carriesUntil}, hint: true},
@@ -131,8 +132,8 @@ func (p *Pages) value(r *http.Request, v personal.Verdict, name string) (part, b
 
 // limits are the limits that have a text.
 var limits = []string{
-	"guess", "guess_address", "guess_account", "sign_in_address", "sign_in_account", "session_writes", "register", "taken_email",
-	"recover", "recover_all", "confirm", "code", "export",
+	"guess", "guess_address", "guess_account", "sign_in_address", "sign_in_account", "session_writes", "register",
+	"register_invalid", "taken_email", "recover", "recover_all", "confirm", "code", "export",
 }
 
 // mails are the kinds of mails that have a text.

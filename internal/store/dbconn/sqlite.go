@@ -100,6 +100,9 @@ func keepPrivate(path string) error {
 	}
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		info, err := os.Stat(name)
+		if err == nil && info.IsDir() {
+			return wrong("it names a folder, not a file")
+		}
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
 			err = os.Chmod(name, 0o600)
 		}

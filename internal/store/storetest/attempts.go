@@ -82,8 +82,8 @@ var attemptCases = []testCase{
 		a, _ := w.createAny()
 		b, _ := w.createAny()
 		added := w.Now()
-		w.must(w.AddKnownAddress(t.Context(), a.ID, "192.0.2.1", 5))
-		w.must(w.AddKnownAddress(t.Context(), 99, "192.0.2.1", 5)) // no such account
+		w.must(w.AddKnownAddress(t.Context(), a.ID, accounts.KnownAt{Address: "192.0.2.1"}, true, 5))
+		w.must(w.AddKnownAddress(t.Context(), 99, accounts.KnownAt{Address: "192.0.2.1"}, true, 5)) // no such account
 		w.pass(time.Hour)
 		for _, c := range []struct {
 			q       accounts.AccountQuery
@@ -98,8 +98,8 @@ var attemptCases = []testCase{
 			{accounts.AccountQuery{LoginKey: b.LoginKey, EmailKey: b.Email.Key}, "192.0.2.1", added.Add(-1), false},
 			{accounts.AccountQuery{}, "192.0.2.1", added.Add(-1), false},
 		} {
-			if got, err := w.IsKnownAddress(t.Context(), c.q, c.address, c.since); err != nil || got != c.want {
-				t.Errorf("%+v: got %t, error %v", c, got, err)
+			if got, err := w.KnownAddress(t.Context(), c.q, c.address, c.since); err != nil || got.Known() != c.want {
+				t.Errorf("%+v: got %+v, error %v", c, got, err)
 			}
 		}
 	}},
@@ -109,9 +109,9 @@ var attemptCases = []testCase{
 			t.Helper()
 			var got []string
 			for _, address := range []string{"1", "2", "3", "4"} {
-				known, err := w.IsKnownAddress(t.Context(), accounts.AccountQuery{LoginKey: a.LoginKey}, address, time.Time{})
+				known, err := w.KnownAddress(t.Context(), accounts.AccountQuery{LoginKey: a.LoginKey}, address, time.Time{})
 				w.must(err)
-				if known {
+				if known.Known() {
 					got = append(got, address)
 				}
 			}
@@ -120,7 +120,7 @@ var attemptCases = []testCase{
 			}
 		}
 		for _, address := range []string{"1", "2", "3", "1", "4"} {
-			w.must(w.AddKnownAddress(t.Context(), a.ID, address, 3))
+			w.must(w.AddKnownAddress(t.Context(), a.ID, accounts.KnownAt{Address: address}, true, 3))
 			w.pass(25 * time.Hour)
 		}
 		wantKnown("1", "3", "4")
@@ -132,15 +132,15 @@ var attemptCases = []testCase{
 		signIn := func(address string) time.Time {
 			t.Helper()
 			w.must(w.OpenSession(t.Context(), accounts.OpenSession{
-				Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100, KnownAddress: address, MaxKnownAddresses: 2,
+				Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100, Known: accounts.KnownAt{Address: address}, MaxKnownAddresses: 2,
 			}))
 			return w.Now()
 		}
 		wantSeen := func(address string, want bool, since time.Time) {
 			t.Helper()
-			got, err := w.IsKnownAddress(t.Context(), accounts.AccountQuery{LoginKey: a.LoginKey}, address, since.Add(-1))
-			if err != nil || got != want {
-				t.Errorf("address %q since %v: got %t, error %v", address, since, got, err)
+			got, err := w.KnownAddress(t.Context(), accounts.AccountQuery{LoginKey: a.LoginKey}, address, since.Add(-1))
+			if err != nil || got.Known() != want {
+				t.Errorf("address %q since %v: got %+v, error %v", address, since, got, err)
 			}
 		}
 		first := signIn("1")
@@ -158,6 +158,17 @@ var attemptCases = []testCase{
 		wantSeen("1", false, first)
 		wantSeen("2", true, first)
 		wantSeen("3", true, first)
+	}},
+	{"a limit that allows everything refuses none, in whatever order attempts commit", func(t *testing.T, w *world) {
+		for key, c := range []throttle.Charge{limited(1, 0, 0), limited(2, 0, time.Minute), limited(3, 5, 0)} {
+			errs := atOnce(contenders, func(i int) error {
+				charges := []throttle.Charge{c}
+				return w.Charge(t.Context(), charges, w.Now().Add(time.Duration(i*(i%2*2-1))*time.Millisecond)) // before and after the others
+			})
+			if err := errors.Join(errs...); err != nil {
+				t.Errorf("limit %d: got %v", key, err)
+			}
+		}
 	}},
 	{"a stored time that no attempt can have caused locks no user out", func(t *testing.T, w *world) {
 		c := limited(1, 3, 10*time.Second)

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
@@ -234,11 +233,11 @@ var pruneCases = []testCase{
 			w.addToken(a, accounts.PurposeRecovery, i)
 			w.open(a)
 		}
-		w.reserve(reservation("1", 1, mailtext.Recovery))
+		w.reserve(reservation("1", 1, 1))
 		slow, quick := limited(1, 1, 3*time.Hour), limited(2, 1, time.Hour)
 		w.wantWait(0, []throttle.Charge{slow, quick})
 		w.pass(2 * time.Hour)
-		w.reserve(reservation("2", 1, mailtext.Recovery))
+		w.reserve(reservation("2", 1, 1))
 		w.must(w.TouchSession(t.Context(), w.session(old).ID, old.Current, false))
 		living := w.open(a)
 		w.addToken(a, accounts.PurposeRecovery, 100)
@@ -253,7 +252,7 @@ var pruneCases = []testCase{
 		w.wantWait(time.Hour, []throttle.Charge{slow})
 		w.wantWait(0, []throttle.Charge{quick})
 		// The first reservation is removed: its mail would be a new one, for which it is too early.
-		if w.reserve(reservation("1", 1, mailtext.Recovery)) || !w.reserve(reservation("2", 1, mailtext.Recovery)) {
+		if w.reserve(reservation("1", 1, 1)) || !w.reserve(reservation("2", 1, 1)) {
 			t.Error("got the old reservation again, or not the fresh one, want the opposite")
 		}
 	}},

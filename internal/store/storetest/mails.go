@@ -12,41 +12,83 @@ import (
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/throttle"
 )
 
 var mailCases = []testCase{
-	{"mails are limited in exact periods, per address and set of kinds", func(t *testing.T, w *world) {
-		want := func(granted bool, id string, address byte, k mailtext.Kind) {
+	{"mails are limited in exact periods, per digest", func(t *testing.T, w *world) {
+		want := func(granted bool, id string, mailbox byte, digests ...byte) {
 			t.Helper()
-			if got := w.reserve(reservation(id, address, k)); got != granted {
-				t.Errorf("mail %s of kind %s to %d: got granted: %t, want %t", id, k, address, got, granted)
+			if got := w.reserve(reservation(id, mailbox, digests...)); got != granted {
+				t.Errorf("mail %s to %d for %v: got granted: %t, want %t", id, mailbox, digests, got, granted)
 			}
 		}
-		const one, other, third = mailtext.Recovery, mailtext.NewAddress, mailtext.SessionTheft
-		want(true, "1", 1, one)
-		want(false, "2", 1, one)
-		want(true, "2", 1, other)
-		want(true, "2", 2, one)
+		const one, other, both = 1, 2, 100
+		want(true, "1", 1, one, both)
+		want(false, "2", 1, one, both)
+		want(true, "2", 1, other, both)
+		want(true, "2b", 2, one+2, both+1)
 		w.pass(time.Minute - time.Microsecond)
-		want(false, "3", 1, one)
+		want(false, "3", 1, one, both)
 		w.pass(time.Microsecond)
-		want(true, "3", 1, one)
+		want(true, "3", 1, one, both)
 		w.pass(time.Minute)
-		want(false, "4", 1, other) // 3 of both kinds in the hour
-		want(false, "4", 1, one)
-		want(true, "4", 1, third) // a limit does not concern other kinds
+		want(false, "4", 1, other, both) // 3 for both in the hour
+		want(false, "4", 1, one, both)
+		want(true, "4", 1, other) // another limit
 		w.pass(58*time.Minute - time.Microsecond)
-		want(false, "5", 1, other)
+		want(false, "5", 1, other, both)
 		w.pass(time.Microsecond)
-		want(true, "5", 1, other) // the first two are an hour old
-		want(true, "5", 1, one)
+		want(true, "5", 1, other, both) // the first two are an hour old
+		want(true, "5b", 1, one, both)
 		w.pass(time.Minute)
-		want(true, "6", 1, one)
-		want(false, "6", 1, other)
+		want(true, "6", 1, one, both)
+		want(false, "7", 1, other, both)
+	}},
+	{"the first way that allows a mail grants it, and counts it for its own limits only", func(t *testing.T, w *world) {
+		next := 0
+		reserve := func(ways ...byte) bool {
+			next++
+			r := accounts.MailReservation{MailID: fmt.Sprint(next), Mailbox: [32]byte{1}, Kind: mailtext.Recovery}
+			for _, digest := range ways {
+				r.Ways = append(r.Ways, accounts.MailWay{Limits: []accounts.MailLimit{{Digest: [32]byte{digest}, Max: 1, Window: time.Hour}}})
+			}
+			return w.reserve(r)
+		}
+		for i, step := range []struct {
+			want bool
+			ways []byte
+		}{
+			{true, []byte{10, 11}}, {false, []byte{10}}, {true, []byte{11}}, // the first way was counted, the second was not
+			{true, []byte{10, 12}}, {false, []byte{10, 12}},
+		} {
+			if got := reserve(step.ways...); got != step.want {
+				t.Errorf("mail %d for %v: got granted: %t, want %t", i+1, step.ways, got, step.want)
+			}
+		}
+	}},
+	{"a rate refuses without being charged, and regains in time", func(t *testing.T, w *world) {
+		for i, step := range []struct {
+			pass time.Duration
+			want bool
+		}{
+			{0, true}, {0, true}, {0, false}, {15*time.Minute - time.Microsecond, false}, {time.Microsecond, true}, {0, false}, {30 * time.Minute, true}, {0, true}, {0, false},
+		} {
+			w.pass(step.pass)
+			way := accounts.MailWay{Rate: throttle.Charge{Key: [32]byte{7}, Limit: throttle.Limit{Burst: 2, Every: 15 * time.Minute}}}
+			full := accounts.MailWay{Rate: way.Rate, Limits: []accounts.MailLimit{{Digest: [32]byte{8}, Max: 1, Window: time.Hour}}}
+			r := accounts.MailReservation{MailID: fmt.Sprint(i), Mailbox: [32]byte{1}, Kind: mailtext.Recovery, Ways: []accounts.MailWay{full, way}}
+			if got := w.reserve(r); got != step.want {
+				t.Errorf("mail %d: got granted: %t, want %t", i, got, step.want)
+			}
+			if step.want && !w.reserve(r) { // charges nothing
+				t.Errorf("mail %d again: got a refusal", i)
+			}
+		}
 	}},
 	{"a repeated reservation is granted and counted once, and its jobs are stored once", func(t *testing.T, w *world) {
 		for range 10 {
-			if !w.reserve(reservation("1", 1, mailtext.Recovery), job("mail")) {
+			if !w.reserve(reservation("1", 1, 1), job("mail")) {
 				t.Fatal("got a refusal, want the reservation again")
 			}
 		}
@@ -54,13 +96,13 @@ var mailCases = []testCase{
 			t.Error(diff)
 		}
 		w.pass(time.Minute)
-		if !w.reserve(reservation("2", 1, mailtext.Recovery)) {
+		if !w.reserve(reservation("2", 1, 1)) {
 			t.Error("the next one: got a refusal")
 		}
 	}},
 	{"a refused mail stores no job", func(t *testing.T, w *world) {
-		w.reserve(reservation("1", 1, mailtext.Recovery))
-		granted := w.reserve(reservation("2", 1, mailtext.Recovery), job("mail"))
+		w.reserve(reservation("1", 1, 1))
+		granted := w.reserve(reservation("2", 1, 1), job("mail"))
 		if due := w.kindsDue(); granted || len(due) > 0 {
 			t.Errorf("got granted: %t, and jobs %v, want neither", granted, due)
 		}
@@ -168,7 +210,7 @@ var mailCases = []testCase{
 		w.addToken(a, accounts.PurposeEmail, 3)
 		w.addToken(b, accounts.PurposeRecovery, 4)
 		w.pass(time.Minute)
-		w.must(w.RedeemRecovery(t.Context(), digest("token", 1), "second hash", job("event")))
+		w.must(w.RedeemRecovery(t.Context(), digest("token", 1), "second hash", accounts.KnownAt{}, job("event")))
 		want := a
 		want.PasswordHash, want.CredentialVersion, want.Updated = "second hash", 2, w.Now()
 		want.EmailVerified = true
@@ -178,22 +220,22 @@ var mailCases = []testCase{
 		w.wantSessions(a.ID)
 		w.wantSessions(b.ID, foreign)
 		for i := 1; i <= 2; i++ {
-			w.wantError(w.RedeemRecovery(t.Context(), digest("token", i), "third hash", job("event")), accounts.ErrNotFound)
+			w.wantError(w.RedeemRecovery(t.Context(), digest("token", i), "third hash", accounts.KnownAt{}, job("event")), accounts.ErrNotFound)
 		}
 		w.wantError(w.RedeemEmail(t.Context(), digest("token", 3)), accounts.ErrNotFound)
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
 		}
-		w.must(w.RedeemRecovery(t.Context(), digest("token", 4), "hash"))
+		w.must(w.RedeemRecovery(t.Context(), digest("token", 4), "hash", accounts.KnownAt{}))
 	}},
 	{"an expired, unknown or e-mail token does not recover", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		w.addToken(a, accounts.PurposeEmail, 2)
-		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 2), "x"), accounts.ErrNotFound)
-		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 3), "x"), accounts.ErrNotFound)
+		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 2), "x", accounts.KnownAt{}), accounts.ErrNotFound)
+		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 3), "x", accounts.KnownAt{}), accounts.ErrNotFound)
 		w.pass(30 * time.Minute)
-		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 1), "x"), accounts.ErrNotFound)
+		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 1), "x", accounts.KnownAt{}), accounts.ErrNotFound)
 		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
 			t.Error(diff)
 		}
@@ -213,7 +255,7 @@ var mailCases = []testCase{
 		}
 		w.wantSessions(a.ID, s)
 		w.wantError(w.RedeemEmail(t.Context(), digest("token", 2), job("mail")), accounts.ErrNotFound)
-		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 1), "x"), accounts.ErrNotFound)
+		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 1), "x", accounts.KnownAt{}), accounts.ErrNotFound)
 		if diff := cmp.Diff([]outbox.Kind{"mail"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
 		}
@@ -260,18 +302,18 @@ var mailCases = []testCase{
 	}},
 }
 
-// reservation returns one with the limits of a mail a minute of the kind, and of three an
-// hour of the kind and of new_address.
-func reservation(id string, address byte, k mailtext.Kind) accounts.MailReservation {
-	r := accounts.MailReservation{MailID: id, Digest: [32]byte{address}, Kind: k}
-	if k == mailtext.SessionTheft {
-		return r
+// reservation returns one with a limit for each digest: of a mail a minute, or, for those
+// from 100 on, of three an hour.
+func reservation(id string, mailbox byte, digests ...byte) accounts.MailReservation {
+	var way accounts.MailWay
+	for _, digest := range digests {
+		l := accounts.MailLimit{Digest: [32]byte{digest}, Max: 1, Window: time.Minute}
+		if digest >= 100 {
+			l.Max, l.Window = 3, time.Hour
+		}
+		way.Limits = append(way.Limits, l)
 	}
-	both := []mailtext.Kind{mailtext.Recovery, mailtext.NewAddress}
-	r.Limits = []accounts.MailLimit{
-		{Kinds: []mailtext.Kind{k}, Max: 1, Window: time.Minute}, {Kinds: both, Max: 3, Window: time.Hour},
-	}
-	return r
+	return accounts.MailReservation{MailID: id, Mailbox: [32]byte{mailbox, 255}, Kind: mailtext.Recovery, Ways: []accounts.MailWay{way}}
 }
 
 func (w *world) reserve(r accounts.MailReservation, jobs ...accounts.NewJob) bool {

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/throttle"
 	"github.com/cms-personal/personal/shared/personal"
@@ -147,7 +146,7 @@ var raceCases = []testCase{
 			a, s := w.createAny()
 			errs := atOnce(contenders+1, func(i int) error {
 				if i == contenders/2 {
-					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", s, accounts.CodeUse{})
+					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{})
 				}
 				o := accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100}
 				if i%2 == 0 {
@@ -171,7 +170,7 @@ var raceCases = []testCase{
 			const recoveries = 4
 			errs := atOnce(contenders, func(i int) error {
 				if i < recoveries {
-					return w.RedeemRecovery(t.Context(), digest("token", round), fmt.Sprint("hash ", i))
+					return w.RedeemRecovery(t.Context(), digest("token", round), fmt.Sprint("hash ", i), accounts.KnownAt{})
 				}
 				return w.OpenSession(t.Context(), accounts.OpenSession{
 					Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100,
@@ -191,7 +190,7 @@ var raceCases = []testCase{
 			a, s := w.createAny()
 			errs := atOnce(9, func(i int) error {
 				if i == 4 {
-					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", s, accounts.CodeUse{})
+					return w.ReplacePassword(t.Context(), a.ID, 1, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{})
 				}
 				return w.AddMailToken(t.Context(), w.newToken(a, accounts.PurposeRecovery, 100*round+i))
 			})
@@ -256,7 +255,7 @@ var raceCases = []testCase{
 	{"of concurrent reservations for one address the limit allows one", func(t *testing.T, w *world) {
 		granted := make([]bool, contenders)
 		errs := atOnce(contenders, func(i int) (err error) {
-			granted[i], err = w.ReserveMail(t.Context(), reservation(fmt.Sprint(i), 1, mailtext.Recovery), job("mail"))
+			granted[i], err = w.ReserveMail(t.Context(), reservation(fmt.Sprint(i), 1, 1), job("mail"))
 			return err
 		})
 		if err := errors.Join(errs...); err != nil {
@@ -408,7 +407,7 @@ var raceCases = []testCase{
 			switch i % 14 {
 			case 0, 1:
 				err = w.OpenSession(ctx, accounts.OpenSession{
-					Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 3, KnownAddress: fmt.Sprint(i), MaxKnownAddresses: 3,
+					Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 3, Known: accounts.KnownAt{Address: fmt.Sprint(i)}, MaxKnownAddresses: 3,
 				})
 			case 2:
 				err = w.RevokeSessions(ctx, a.ID)
@@ -417,9 +416,9 @@ var raceCases = []testCase{
 			case 4:
 				err = w.RotateSession(ctx, s, to(rotated(s, digest("next", i), w.Now())))
 			case 5:
-				_, err = w.ReserveMail(ctx, reservation(fmt.Sprint(i), 1, mailtext.Recovery), accounts.NewJob{Kind: "mail", AccountID: a.ID, Payload: []byte("{}")})
+				_, err = w.ReserveMail(ctx, reservation(fmt.Sprint(i), 1, 1), accounts.NewJob{Kind: "mail", AccountID: a.ID, Payload: []byte("{}")})
 			case 6:
-				err = w.ReplacePassword(ctx, a.ID, 1, "second hash", s, accounts.CodeUse{})
+				err = w.ReplacePassword(ctx, a.ID, 1, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{})
 			case 7:
 				err = w.RevokeStolenSession(ctx, s, job("event"))
 			case 8:
@@ -431,7 +430,7 @@ var raceCases = []testCase{
 					err = w.DeleteAccount(ctx, a.ID, removed, job("event"))
 				}
 			case 11:
-				err = w.AddKnownAddress(ctx, a.ID, fmt.Sprint(i), 3)
+				err = w.AddKnownAddress(ctx, a.ID, accounts.KnownAt{Address: fmt.Sprint(i)}, true, 3)
 			case 12:
 				e := personal.Event{ID: fmt.Sprint(i), Type: personal.EventSignInFailed, Time: w.Now(), UserID: a.ID}
 				err = w.Charge(ctx, []throttle.Charge{limited(1, 1000, time.Second)}, w.Now(),

@@ -126,6 +126,13 @@ func (w *world) newSession(account int64) accounts.Session {
 	return s
 }
 
+// renewed returns a session with other secrets.
+func (w *world) renewed(s accounts.Session) accounts.Session {
+	fresh := w.newSession(s.AccountID)
+	fresh.ID, fresh.Created = s.ID, s.Created
+	return fresh
+}
+
 // create stores a new account with a first session and returns both as stored.
 func (w *world) create(a accounts.Account) (accounts.Account, accounts.Session) {
 	w.t.Helper()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func (w *world) enrol(a accounts.Account, s accounts.Session) accounts.Account {
 	w.t.Helper()
 	p := w.newPending(a, s)
 	w.must(w.SetPendingFactor(w.t.Context(), p))
-	w.must(w.EnableTwoFactor(w.t.Context(), p, firstStep, codes(0)))
+	w.must(w.EnableTwoFactor(w.t.Context(), p, firstStep, codes(0), accounts.KeptSession{Session: s}))
 	return w.account(a.ID)
 }
 
@@ -88,11 +89,11 @@ var codeUses = []struct {
 	{"a sign-in", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
 		return w.OpenSession(w.t.Context(), accounts.OpenSession{
 			Session: w.newSession(a.ID), CredentialVersion: a.CredentialVersion, MaxSessions: 9, Code: code, Rehash: "stronger",
-			KnownAddress: "192.0.2.1", MaxKnownAddresses: 1, Locale: "ru", Jobs: []accounts.NewJob{jobOf(a)},
+			Known: accounts.KnownAt{Address: "192.0.2.1"}, MaxKnownAddresses: 1, Locale: "ru", Jobs: []accounts.NewJob{jobOf(a)},
 		})
 	}},
 	{"a change of password", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
-		return w.ReplacePassword(w.t.Context(), a.ID, a.CredentialVersion, "second hash", s, code, jobOf(a))
+		return w.ReplacePassword(w.t.Context(), a.ID, a.CredentialVersion, "second hash", accounts.KeptSession{Session: s}, code, jobOf(a))
 	}},
 	{"a change of e-mail", func(w *world, a accounts.Account, _ accounts.Session, code accounts.CodeUse) error {
 		return w.RequestEmail(w.t.Context(), a.ID, "new@example.org", code, []accounts.NewJob{jobOf(a)})
@@ -107,7 +108,7 @@ var codeUses = []struct {
 		return w.ReplaceRecoveryCodes(w.t.Context(), a.ID, a.CredentialVersion, code, codes(10), jobOf(a))
 	}},
 	{"the end of the factor", func(w *world, a accounts.Account, s accounts.Session, code accounts.CodeUse) error {
-		return w.EndTwoFactor(w.t.Context(), a.ID, a.CredentialVersion, s.ID, code, jobOf(a))
+		return w.EndTwoFactor(w.t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, code, jobOf(a))
 	}},
 }
 
@@ -163,7 +164,8 @@ var twoFactorCases = []testCase{
 		p := w.newPending(a, s)
 		w.must(w.SetPendingFactor(t.Context(), p))
 		w.pass(time.Minute)
-		w.must(w.EnableTwoFactor(t.Context(), p, firstStep, codes(0), job("event")))
+		s = w.renewed(s)
+		w.must(w.EnableTwoFactor(t.Context(), p, firstStep, codes(0), accounts.KeptSession{Session: s}, job("event")))
 		a.CredentialVersion, a.Updated, a.TwoFactor = 2, w.Now(), accounts.TwoFactor{Secret: p.Secret, Step: firstStep}
 		w.wantAfter(a, s)
 		w.wantSessions(b.ID, foreign)
@@ -207,7 +209,7 @@ var twoFactorCases = []testCase{
 			w.must(w.SetPendingFactor(t.Context(), p))
 			c.change(&p, a, s)
 			before, sessions := w.account(a.ID), w.sessions(a.ID)
-			if err := w.EnableTwoFactor(t.Context(), p, firstStep+9, codes(10), job("event")); !errors.Is(err, accounts.ErrStale) {
+			if err := w.EnableTwoFactor(t.Context(), p, firstStep+9, codes(10), accounts.KeptSession{Session: s}, job("event")); !errors.Is(err, accounts.ErrStale) {
 				t.Errorf("%s: got %v, want ErrStale", c.name, err)
 			}
 			w.wantUnchanged(before, sessions...)
@@ -319,18 +321,18 @@ var twoFactorCases = []testCase{
 		a, s := w.createEnrolled()
 		for _, version := range []int64{a.CredentialVersion - 1, a.CredentialVersion + 1} {
 			w.wantError(w.ReplaceRecoveryCodes(t.Context(), a.ID, version, recovery(0), codes(10), job("event")), accounts.ErrStale)
-			w.wantError(w.EndTwoFactor(t.Context(), a.ID, version, s.ID, step(firstStep+1), job("event")), accounts.ErrStale)
+			w.wantError(w.EndTwoFactor(t.Context(), a.ID, version, accounts.KeptSession{Session: s}, step(firstStep+1), job("event")), accounts.ErrStale)
 			w.wantError(w.ChargeExport(t.Context(), a.ID, version, nil, step(firstStep+1), job("event")), accounts.ErrStale)
 		}
 		w.wantError(w.ReplaceRecoveryCodes(t.Context(), 99, 1, recovery(0), codes(10), job("event")), accounts.ErrStale)
-		w.wantError(w.EndTwoFactor(t.Context(), 99, 1, s.ID, recovery(0), job("event")), accounts.ErrStale)
+		w.wantError(w.EndTwoFactor(t.Context(), 99, 1, accounts.KeptSession{Session: s}, recovery(0), job("event")), accounts.ErrStale)
 		w.wantUnchanged(a, s)
 		w.must(codeUses[0].use(w, a, s, recovery(0)))
 		w.kindsDue()
 		w.must(w.SetDisabled(t.Context(), a.ID, true))
 		a = w.account(a.ID)
 		w.wantError(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, recovery(1), codes(10), job("event")), accounts.ErrStale)
-		w.wantError(w.EndTwoFactor(t.Context(), a.ID, a.CredentialVersion, s.ID, recovery(1), job("event")), accounts.ErrStale)
+		w.wantError(w.EndTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, recovery(1), job("event")), accounts.ErrStale)
 		w.wantUnchanged(a)
 	}},
 	{"the end of a factor raises the version, ends other sessions and voids tokens", func(t *testing.T, w *world) {
@@ -339,7 +341,8 @@ var twoFactorCases = []testCase{
 		w.must(w.SetPendingFactor(t.Context(), w.newPending(a, other)))
 		w.addToken(a, accounts.PurposeRecovery, 1)
 		w.pass(time.Minute)
-		w.must(w.EndTwoFactor(t.Context(), a.ID, a.CredentialVersion, s.ID, step(firstStep+1), job("event")))
+		s = w.renewed(s)
+		w.must(w.EndTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, step(firstStep+1), job("event")))
 		before := a
 		a.CredentialVersion, a.Updated, a.TwoFactor = a.CredentialVersion+1, w.Now(), accounts.TwoFactor{}
 		w.wantAfter(a, s)
@@ -396,6 +399,65 @@ var twoFactorCases = []testCase{
 		}
 		w.must(w.UndoDeletion(t.Context(), digest("token", 1)))
 	}},
+	{"refused codes are told and block by the rules, until they are forgotten or pruned", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		b, _ := w.createAny()
+		rules := accounts.CodeRules{Window: 10 * time.Hour, Notice: 2, Block: 4, NoticeEvery: 3 * time.Hour}
+		refuse := func(account int64, wantTold, wantBlocked bool) {
+			t.Helper()
+			told := false
+			w.must(w.CountRefusedCode(t.Context(), account, rules, func() []accounts.NewJob { told = true; return nil }))
+			var want time.Time
+			if wantBlocked {
+				want = w.Now().Add(rules.Window)
+			}
+			until, err := w.CodesBlockedUntil(t.Context(), account, rules)
+			if err != nil || told != wantTold || !until.Equal(want) {
+				t.Errorf("got told %t, blocked until %v, error %v; want %t, %v", told, until, err, wantTold, want)
+			}
+		}
+		wantBlocked := func(want bool) {
+			t.Helper()
+			if until, err := w.CodesBlockedUntil(t.Context(), a.ID, rules); err != nil || until.IsZero() == want {
+				t.Errorf("got blocked until %v, error %v, want blocked %t", until, err, want)
+			}
+		}
+		refuse(99, false, false)
+		refuse(a.ID, false, false)
+		refuse(a.ID, true, false)
+		refuse(b.ID, false, false)
+		w.pass(10 * time.Hour) // neither counts any more
+		refuse(a.ID, false, false)
+		refuse(a.ID, true, false)
+		refuse(a.ID, false, false)
+		w.pass(3 * time.Hour)
+		refuse(a.ID, true, true)
+		w.pass(9 * time.Hour)
+		refuse(a.ID, true, true) // only the fourth before it counts still
+		w.pass(10*time.Hour - time.Microsecond)
+		wantBlocked(true)
+		w.must(w.Prune(t.Context(), store.PruneOptions{CodesBefore: w.Now().Add(-rules.Window), Batch: 1}))
+		wantBlocked(true)
+		w.pass(time.Microsecond)
+		wantBlocked(false)
+		w.pass(-time.Microsecond)
+		wantBlocked(true)
+		w.must(w.LiftLimits(t.Context(), a.ID, nil))
+		wantBlocked(false)
+	}},
+	{"of codes that are refused concurrently one is told, and each counts", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		rules := accounts.CodeRules{Window: time.Hour, Notice: 3, Block: contenders, NoticeEvery: time.Minute}
+		var told atomic.Int32
+		errs := atOnce(contenders, func(int) error {
+			return w.CountRefusedCode(t.Context(), a.ID, rules, func() []accounts.NewJob { told.Add(1); return []accounts.NewJob{jobOf(a)} })
+		})
+		w.must(errors.Join(errs...))
+		until, err := w.CodesBlockedUntil(t.Context(), a.ID, rules)
+		if err != nil || until.IsZero() || told.Load() != 1 {
+			t.Errorf("got %d notices, blocked until %v, error %v; want one, and blocked", told.Load(), until, err)
+		}
+	}},
 	{"secrets are counted by key, and read page by page", func(t *testing.T, w *world) {
 		keys := []string{"b", "a", "b", "b", "a"}
 		want := map[string][]accounts.AccountSecret{}
@@ -405,7 +467,7 @@ var twoFactorCases = []testCase{
 			p := w.newPending(a, s)
 			p.Secret.Key = key
 			w.must(w.SetPendingFactor(t.Context(), p))
-			w.must(w.EnableTwoFactor(t.Context(), p, firstStep, codes(0)))
+			w.must(w.EnableTwoFactor(t.Context(), p, firstStep, codes(0), accounts.KeptSession{Session: s}))
 			want[key] = append(want[key], accounts.AccountSecret{AccountID: a.ID, Secret: p.Secret})
 		}
 		counts, err := w.CountSecrets(t.Context())
@@ -480,7 +542,7 @@ var twoFactorCases = []testCase{
 			const enablings = 4
 			errs := atOnce(contenders, func(i int) error {
 				if i < enablings {
-					return w.EnableTwoFactor(t.Context(), p, firstStep, codes(i))
+					return w.EnableTwoFactor(t.Context(), p, firstStep, codes(i), accounts.KeptSession{Session: s})
 				}
 				return w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 100})
 			})
@@ -524,7 +586,9 @@ var twoFactorCases = []testCase{
 			}
 			ops = append(ops,
 				func(int) error { return w.SetPendingFactor(ctx, w.newPending(a, others[0])) },
-				func(int) error { return w.EnableTwoFactor(ctx, w.newPending(a, s), firstStep, codes(0)) },
+				func(int) error {
+					return w.EnableTwoFactor(ctx, w.newPending(a, s), firstStep, codes(0), accounts.KeptSession{Session: s})
+				},
 				func(int) error {
 					return w.RemoveTwoFactor(ctx, a.ID, func(accounts.Account) []accounts.NewJob { return []accounts.NewJob{job("event")} })
 				},

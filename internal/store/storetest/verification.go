@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -91,24 +92,24 @@ var verificationCases = []testCase{
 		w.addVerification(a, email, 1)
 		w.addVerification(a, email, 2)
 		w.pass(time.Minute)
-		w.must(w.RedeemVerification(t.Context(), digest("token", 1), job("event")))
+		w.must(w.RedeemVerification(t.Context(), digest("token", 1), a.LoginKey, job("event")))
 		want := a
 		want.Email, want.EmailVerified, want.Unverified, want.Updated = email, true, accounts.Email{}, w.Now()
 		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
 			t.Error(diff)
 		}
 		for i := 1; i <= 2; i++ {
-			w.wantError(w.RedeemVerification(t.Context(), digest("token", i), job("event")), accounts.ErrNotFound)
+			w.wantError(w.RedeemVerification(t.Context(), digest("token", i), a.LoginKey, job("event")), accounts.ErrNotFound)
 		}
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
 			t.Error(diff)
 		}
 	}},
-	{"a verification confirms the present address", func(t *testing.T, w *world) {
+	{"a verification confirms the present address, whatever the login", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		w.addVerification(a, a.Email, 1)
 		w.pass(time.Minute)
-		w.must(w.RedeemVerification(t.Context(), digest("token", 1)))
+		w.must(w.RedeemVerification(t.Context(), digest("token", 1), "another login"))
 		want := a
 		want.EmailVerified, want.Updated = true, w.Now()
 		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
@@ -124,7 +125,7 @@ var verificationCases = []testCase{
 		owner.Email = email
 		w.create(owner)
 		for range 2 { // the token is not used up
-			w.wantTaken(w.RedeemVerification(t.Context(), digest("token", 1), job("event")), accounts.TakenError{Email: true})
+			w.wantTaken(w.RedeemVerification(t.Context(), digest("token", 1), a.LoginKey, job("event")), accounts.TakenError{Email: true})
 		}
 		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
 			t.Error(diff)
@@ -136,10 +137,12 @@ var verificationCases = []testCase{
 	{"of 8 accounts that wait for an address and confirm it at once, one gets it", func(t *testing.T, w *world) {
 		const n = 8
 		email := w.newAccount().Email
+		var waiting [n]accounts.Account
 		for i := range n {
-			w.addVerification(w.account(w.wait(email)), email, i)
+			waiting[i] = w.account(w.wait(email))
+			w.addVerification(waiting[i], email, i)
 		}
-		errs := atOnce(n, func(i int) error { return w.RedeemVerification(t.Context(), digest("token", i)) })
+		errs := atOnce(n, func(i int) error { return w.RedeemVerification(t.Context(), digest("token", i), waiting[i].LoginKey) })
 		if got := count(errs, nil); got != 1 {
 			t.Errorf("got %d successes, want 1: %v", got, errs)
 		}
@@ -148,10 +151,49 @@ var verificationCases = []testCase{
 				w.wantTaken(err, accounts.TakenError{Email: true})
 			}
 		}
-		waiting, err := w.FindWaiting(t.Context(), email.Key)
+		found, err := w.FindWaiting(t.Context(), email.Key)
 		w.must(err)
-		if len(waiting) != 2 {
-			t.Errorf("got %d accounts that wait, want more than one", len(waiting))
+		if len(found) != 2 {
+			t.Errorf("got %d accounts that wait, want more than one", len(found))
+		}
+	}},
+	{"a token of an account that waits needs its login, and the tenth wrong one voids it", func(t *testing.T, w *world) {
+		email := w.newAccount().Email
+		a := w.account(w.wait(email))
+		for n := range 3 {
+			w.addVerification(a, email, n)
+		}
+		redeem := func(n int, login string) error {
+			return w.RedeemVerification(t.Context(), digest("token", n), login, job("event"))
+		}
+		for range accounts.MaxMismatches {
+			w.wantError(redeem(0, "another"), accounts.ErrOtherLogin)
+		}
+		w.wantError(redeem(0, a.LoginKey), accounts.ErrNotFound)
+		for range accounts.MaxMismatches - 1 { // counted with each token
+			w.wantError(redeem(1, "another"), accounts.ErrOtherLogin)
+		}
+		for range accounts.MaxMismatches { // none was sent
+			w.wantError(redeem(1, ""), accounts.ErrOtherLogin)
+		}
+		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		w.must(redeem(1, a.LoginKey))
+		w.wantError(redeem(2, a.LoginKey), accounts.ErrNotFound)
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+	}},
+	{"of 32 wrong logins at once no more than ten are judged", func(t *testing.T, w *world) {
+		email := w.newAccount().Email
+		a := w.account(w.wait(email))
+		w.addVerification(a, email, 1)
+		errs := atOnce(32, func(i int) error {
+			return w.RedeemVerification(t.Context(), digest("token", 1), fmt.Sprint("guess", i))
+		})
+		if judged, void := count(errs, accounts.ErrOtherLogin), count(errs, accounts.ErrNotFound); judged != accounts.MaxMismatches || judged+void != len(errs) {
+			t.Errorf("got %d judged and %d refused, want %d and the rest: %v", judged, void, accounts.MaxMismatches, errs)
 		}
 	}},
 	{"an e-mail that an administrator sets is unconfirmed, and the account waits no longer", func(t *testing.T, w *world) {
@@ -163,9 +205,9 @@ var verificationCases = []testCase{
 		if got := w.account(a.ID); got.Email != other || got.EmailVerified || got.Unverified.Key != "" {
 			t.Errorf("got %+v, want an unconfirmed e-mail", got)
 		}
-		w.wantError(w.RedeemVerification(t.Context(), digest("token", 1)), accounts.ErrNotFound)
+		w.wantError(w.RedeemVerification(t.Context(), digest("token", 1), a.LoginKey), accounts.ErrNotFound)
 		w.addVerification(w.account(a.ID), other, 2)
-		w.must(w.RedeemVerification(t.Context(), digest("token", 2)))
+		w.must(w.RedeemVerification(t.Context(), digest("token", 2), ""))
 		w.must(w.SetEmail(t.Context(), a.ID, email, nothing))
 		w.must(w.SetEmail(t.Context(), a.ID, other, nothing)) // was confirmed once
 		if got := w.account(a.ID); got.EmailVerified {

@@ -1356,7 +1356,9 @@ type ConfirmEmailRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Token string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
 	// Field errors found by the host: parameter name -> code.
-	Faults        map[string]string `protobuf:"bytes,2,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Faults map[string]string `protobuf:"bytes,2,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Of an account that waits for the address. An older plugin ignores it.
+	Login         string `protobuf:"bytes,3,opt,name=login,proto3" json:"login,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1403,6 +1405,13 @@ func (x *ConfirmEmailRequest) GetFaults() map[string]string {
 		return x.Faults
 	}
 	return nil
+}
+
+func (x *ConfirmEmailRequest) GetLogin() string {
+	if x != nil {
+		return x.Login
+	}
+	return ""
 }
 
 // ConfirmEmailResponse means that the address is set.
@@ -2681,6 +2690,8 @@ type ConfirmTwoFactorResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Secrets, which are shown once.
 	RecoveryCodes []string `protobuf:"bytes,1,rep,name=recovery_codes,json=recoveryCodes,proto3" json:"recovery_codes,omitempty"`
+	// New ones for the caller's session.
+	Credentials   *Credentials `protobuf:"bytes,2,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2718,6 +2729,13 @@ func (*ConfirmTwoFactorResponse) Descriptor() ([]byte, []int) {
 func (x *ConfirmTwoFactorResponse) GetRecoveryCodes() []string {
 	if x != nil {
 		return x.RecoveryCodes
+	}
+	return nil
+}
+
+func (x *ConfirmTwoFactorResponse) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
 	}
 	return nil
 }
@@ -2910,7 +2928,9 @@ func (x *EndTwoFactorRequest) GetFaults() map[string]string {
 
 // EndTwoFactorResponse means that the second factor is off.
 type EndTwoFactorResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// New ones for the caller's session.
+	Credentials   *Credentials `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2943,6 +2963,13 @@ func (x *EndTwoFactorResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use EndTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*EndTwoFactorResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *EndTwoFactorResponse) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
 }
 
 var File_personal_v1_personal_proto protoreflect.FileDescriptor
@@ -3060,10 +3087,11 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x15\n" +
-	"\x13ChangeEmailResponse\"\xac\x01\n" +
+	"\x13ChangeEmailResponse\"\xc2\x01\n" +
 	"\x13ConfirmEmailRequest\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\x12D\n" +
-	"\x06faults\x18\x02 \x03(\v2,.personal.v1.ConfirmEmailRequest.FaultsEntryR\x06faults\x1a9\n" +
+	"\x06faults\x18\x02 \x03(\v2,.personal.v1.ConfirmEmailRequest.FaultsEntryR\x06faults\x12\x14\n" +
+	"\x05login\x18\x03 \x01(\tR\x05login\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"/\n" +
@@ -3163,9 +3191,10 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x06faults\x18\x03 \x03(\v20.personal.v1.ConfirmTwoFactorRequest.FaultsEntryR\x06faults\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"A\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"}\n" +
 	"\x18ConfirmTwoFactorResponse\x12%\n" +
-	"\x0erecovery_codes\x18\x01 \x03(\tR\rrecoveryCodes\"\x8e\x02\n" +
+	"\x0erecovery_codes\x18\x01 \x03(\tR\rrecoveryCodes\x12:\n" +
+	"\vcredentials\x18\x02 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\x8e\x02\n" +
 	"\x19RenewRecoveryCodesRequest\x12:\n" +
 	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\x12\x1a\n" +
 	"\bpassword\x18\x02 \x01(\tR\bpassword\x12\x12\n" +
@@ -3183,8 +3212,9 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x06faults\x18\x04 \x03(\v2,.personal.v1.EndTwoFactorRequest.FaultsEntryR\x06faults\x1a9\n" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x16\n" +
-	"\x14EndTwoFactorResponse2\x88\x0e\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"R\n" +
+	"\x14EndTwoFactorResponse\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials2\x88\x0e\n" +
 	"\x0fPersonalService\x12J\n" +
 	"\tAuthorize\x12\x1d.personal.v1.AuthorizeRequest\x1a\x1e.personal.v1.AuthorizeResponse\x12D\n" +
 	"\aRefresh\x12\x1b.personal.v1.RefreshRequest\x1a\x1c.personal.v1.RefreshResponse\x12G\n" +
@@ -3357,61 +3387,63 @@ var file_personal_v1_personal_proto_depIdxs = []int32{
 	66, // 53: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
 	0,  // 54: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
 	67, // 55: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
-	0,  // 56: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
-	68, // 57: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	0,  // 58: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	69, // 59: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
-	74, // 60: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	74, // 61: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	4,  // 62: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
-	6,  // 63: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
-	8,  // 64: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
-	10, // 65: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
-	12, // 66: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
-	14, // 67: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
-	16, // 68: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
-	18, // 69: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
-	20, // 70: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
-	22, // 71: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
-	24, // 72: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
-	26, // 73: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
-	28, // 74: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
-	30, // 75: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
-	32, // 76: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
-	34, // 77: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
-	39, // 78: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
-	41, // 79: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
-	43, // 80: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
-	45, // 81: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
-	47, // 82: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
-	49, // 83: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
-	5,  // 84: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
-	7,  // 85: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
-	9,  // 86: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
-	11, // 87: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
-	13, // 88: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
-	15, // 89: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
-	17, // 90: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
-	19, // 91: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
-	21, // 92: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
-	23, // 93: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
-	25, // 94: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
-	27, // 95: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
-	29, // 96: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
-	31, // 97: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
-	33, // 98: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
-	35, // 99: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
-	40, // 100: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
-	42, // 101: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
-	44, // 102: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
-	46, // 103: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
-	48, // 104: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
-	50, // 105: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
-	84, // [84:106] is the sub-list for method output_type
-	62, // [62:84] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	0,  // 56: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	0,  // 57: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
+	68, // 58: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	0,  // 59: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	69, // 60: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
+	0,  // 61: personal.v1.EndTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	74, // 62: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	74, // 63: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	4,  // 64: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
+	6,  // 65: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
+	8,  // 66: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
+	10, // 67: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
+	12, // 68: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
+	14, // 69: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
+	16, // 70: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
+	18, // 71: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
+	20, // 72: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
+	22, // 73: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
+	24, // 74: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
+	26, // 75: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
+	28, // 76: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
+	30, // 77: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
+	32, // 78: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
+	34, // 79: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
+	39, // 80: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
+	41, // 81: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
+	43, // 82: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
+	45, // 83: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
+	47, // 84: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
+	49, // 85: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
+	5,  // 86: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
+	7,  // 87: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
+	9,  // 88: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
+	11, // 89: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
+	13, // 90: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
+	15, // 91: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
+	17, // 92: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
+	19, // 93: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
+	21, // 94: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
+	23, // 95: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
+	25, // 96: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
+	27, // 97: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
+	29, // 98: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
+	31, // 99: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
+	33, // 100: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
+	35, // 101: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
+	40, // 102: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
+	42, // 103: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
+	44, // 104: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
+	46, // 105: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
+	48, // 106: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
+	50, // 107: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
+	86, // [86:108] is the sub-list for method output_type
+	64, // [64:86] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_personal_proto_init() }

@@ -37,9 +37,9 @@ type Service struct {
 	UndoDeleteFunc         func(context.Context, personal.UndoDeleteRequest) (int64, error)
 
 	BeginTwoFactorFunc     func(context.Context, personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error)
-	ConfirmTwoFactorFunc   func(context.Context, personal.ConfirmTwoFactorRequest) ([]string, error)
+	ConfirmTwoFactorFunc   func(context.Context, personal.ConfirmTwoFactorRequest) (personal.ConfirmedTwoFactor, error)
 	RenewRecoveryCodesFunc func(context.Context, personal.RenewRecoveryCodesRequest) ([]string, error)
-	EndTwoFactorFunc       func(context.Context, personal.EndTwoFactorRequest) error
+	EndTwoFactorFunc       func(context.Context, personal.EndTwoFactorRequest) (personal.Credentials, error)
 }
 
 var _ personal.Service = (*Service)(nil)
@@ -158,7 +158,7 @@ func (s *Service) BeginTwoFactor(ctx context.Context, r personal.BeginTwoFactorR
 }
 
 // ConfirmTwoFactor calls ConfirmTwoFactorFunc.
-func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) ([]string, error) {
+func (s *Service) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) (personal.ConfirmedTwoFactor, error) {
 	return call(ctx, s.ConfirmTwoFactorFunc, r)
 }
 
@@ -168,8 +168,8 @@ func (s *Service) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecove
 }
 
 // EndTwoFactor calls EndTwoFactorFunc.
-func (s *Service) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) error {
-	return callNoResult(ctx, s.EndTwoFactorFunc, r)
+func (s *Service) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) (personal.Credentials, error) {
+	return call(ctx, s.EndTwoFactorFunc, r)
 }
 
 // Administration is a fake [personal.Administration] that calls its functions, as

@@ -29,11 +29,20 @@ func Run(t *testing.T, start Start) { run(t, start, true) }
 // skips their tests, which fail in Run if the Service does not offer them.
 func RunWithoutTwoFactor(t *testing.T, start Start) { run(t, start, false) }
 
-func run(t *testing.T, start Start, twoFactor bool) {
+// RunRequiredVerification tests what differs from [Run] where accounts must confirm their
+// e-mail before the first sign-in: start returns a Service for which that is in force.
+func RunRequiredVerification(t *testing.T, start Start) { testWaiting(t, newSuite(t, start)) }
+
+func newSuite(t *testing.T, start Start) *suite {
 	fields := &fieldSet{}
 	fields.set(sampleFields())
 	host := &Host{UserFieldsFunc: fields.schema}
-	s := &suite{service: start(t, host), host: host, fields: fields, twoFactor: twoFactor}
+	return &suite{service: start(t, host), host: host, fields: fields}
+}
+
+func run(t *testing.T, start Start, twoFactor bool) {
+	s := newSuite(t, start)
+	s.twoFactor = twoFactor
 	for name, test := range map[string]func(*testing.T, *suite){
 		"registration returns credentials and the whole profile":          testRegister,
 		"all field errors are reported at once":                           testAllFieldErrors,
@@ -41,6 +50,7 @@ func run(t *testing.T, start Start, twoFactor bool) {
 		"only one of 32 concurrent registrations of a login succeeds":     testRegistrationRace,
 		"fields that users may not set are read-only":                     testReadOnly,
 		"repeated scalar is malformed":                                    testRepeatedScalar,
+		"unknown names are limited":                                       testUnknownNames,
 		"login and e-mail both sign in":                                   testAuthorize,
 		"unknown login and wrong password get the same error":             testInvalidCredentials,
 		"invalid credentials are unauthenticated":                         testUnauthenticated,

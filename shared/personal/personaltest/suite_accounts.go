@@ -3,6 +3,7 @@ package personaltest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -195,6 +196,31 @@ func testRepeatedScalar(t *testing.T, s *suite) {
 	wantCode(t, err, personal.CodeMalformedRequest) // checked before the credentials
 	_, err = s.service.Register(t.Context(), personal.RegisterRequest{Fields: twice})
 	wantCode(t, err, personal.CodeMalformedRequest)
+}
+
+func testUnknownNames(t *testing.T, s *suite) {
+	u := s.register(t)
+	update := func(names ...string) error {
+		fields := map[string]personal.Input{"age": personal.Text("old")}
+		for _, name := range names {
+			fields[name] = personal.Text("a")
+		}
+		_, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{Credentials: u.Credentials, Fields: fields})
+		return err
+	}
+	var many []string
+	want := personal.FieldErrors{"age": personal.FieldErrorInvalidType}
+	for i := range 100 {
+		many = append(many, fmt.Sprintf("n%02d", i))
+		if i < 50 {
+			want[many[i]] = personal.FieldErrorUnknownField
+		}
+	}
+	wantFieldErrors(t, update(many...), personal.CodeValidationFailed, want)
+	wantCode(t, update(strings.Repeat("n", 64)), personal.CodeValidationFailed)
+	wantCode(t, update(strings.Repeat("n", 65)), personal.CodeTooLarge)
+	_, err := s.service.Register(t.Context(), personal.RegisterRequest{Fields: map[string]personal.Input{strings.Repeat("n", 65): {}}})
+	wantCode(t, err, personal.CodeTooLarge)
 }
 
 func testUpdateProfile(t *testing.T, s *suite) {

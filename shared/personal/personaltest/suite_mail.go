@@ -90,7 +90,7 @@ func testVerification(t *testing.T, s *suite) {
 	}
 	token := tokenIn(t, mail)
 	wantInvalidToken(t, s.recoverConfirm, token)
-	id, err := s.confirmEmail(t.Context(), token)
+	id, err := s.confirmEmailOf(t.Context(), token, "another-login") // which is ignored: the account does not wait
 	if err != nil {
 		t.Fatalf("confirming the e-mail: %v", err)
 	}
@@ -107,6 +107,46 @@ func testVerification(t *testing.T, s *suite) {
 	}
 	wantFieldErrors(t, resend("", ""), personal.CodeValidationFailed,
 		personal.FieldErrors{"login": personal.FieldErrorRequired, "email": personal.FieldErrorRequired})
+}
+
+// testWaiting has accounts wait for their addresses.
+func testWaiting(t *testing.T, s *suite) {
+	waiting := s.register(t)
+	if waiting.Credentials.UserID != 0 {
+		t.Fatal("a registration opened a session: the Service does not require verified e-mails")
+	}
+	isVerification := func(m personal.Mail) bool { return m.Subject == verificationSubject }
+	token := tokenIn(t, s.awaitMail(t, 1, waiting.email, isVerification))
+	confirm := func(login string) error {
+		_, err := s.confirmEmailOf(t.Context(), token, login)
+		return err
+	}
+	wantLogin := func(login string, want personal.FieldErrorCode) {
+		t.Helper()
+		wantFieldErrors(t, confirm(login), personal.CodeValidationFailed, personal.FieldErrors{"login": want})
+	}
+	authorize := personal.AuthorizeRequest{Login: waiting.login, Password: Password}
+	for range 9 {
+		wantLogin("", personal.FieldErrorRequired)
+		wantLogin(waiting.email, personal.FieldErrorMismatch)
+	}
+	_, err := s.service.Authorize(t.Context(), authorize)
+	wantCode(t, err, personal.CodeEmailUnverified)
+	if err := confirm(strings.ToUpper(waiting.login)); err != nil {
+		t.Fatalf("confirming the e-mail with the login: %v", err)
+	}
+	wantCode(t, confirm(waiting.login), personal.CodeInvalidToken)
+	in, err := s.service.Authorize(t.Context(), authorize)
+	if err != nil || !in.Profile.EmailVerified || in.Profile.Email != waiting.email {
+		t.Fatalf("signing in: got e-mail %q, verified %t, error %v; want %q, verified", in.Profile.Email, in.Profile.EmailVerified, err, waiting.email)
+	}
+
+	guessed := s.register(t)
+	token = tokenIn(t, s.awaitMail(t, 1, guessed.email, isVerification))
+	for range 10 {
+		wantLogin("another-login", personal.FieldErrorMismatch)
+	}
+	wantCode(t, confirm(guessed.login), personal.CodeInvalidToken)
 }
 
 func testChangeEmail(t *testing.T, s *suite) {
@@ -126,7 +166,7 @@ func testChangeEmail(t *testing.T, s *suite) {
 		t.Fatalf("before the confirmation: got e-mail %q, error %v; want %q", p.Email, err, u.email)
 	}
 	wantInvalidToken(t, s.recoverConfirm, token) // a token is valid for its own purpose only
-	id, err := s.confirmEmail(t.Context(), token)
+	id, err := s.confirmEmailOf(t.Context(), token, "another-login")
 	if err != nil {
 		t.Fatalf("confirming the e-mail: %v", err)
 	}
@@ -148,7 +188,11 @@ func (s *suite) recoverConfirm(ctx context.Context, token string) (int64, error)
 }
 
 func (s *suite) confirmEmail(ctx context.Context, token string) (int64, error) {
-	return s.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{Token: token})
+	return s.confirmEmailOf(ctx, token, "")
+}
+
+func (s *suite) confirmEmailOf(ctx context.Context, token, login string) (int64, error) {
+	return s.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{Token: token, Login: login})
 }
 
 func wantInvalidToken(t *testing.T, redeem func(context.Context, string) (int64, error), token string) {

@@ -57,7 +57,7 @@ func (s *suite) begin(t *testing.T, c personal.Credentials) string {
 	return secret.Secret
 }
 
-func (s *suite) confirmFactor(t *testing.T, c personal.Credentials, code string) ([]string, error) {
+func (s *suite) confirmFactor(t *testing.T, c personal.Credentials, code string) (personal.ConfirmedTwoFactor, error) {
 	return s.service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{Credentials: c, Code: code})
 }
 
@@ -74,10 +74,11 @@ func (s *suite) switchOn(t *testing.T, u *factorUser) {
 	t.Helper()
 	u.secret = s.begin(t, u.Credentials)
 	u.used = Code(u.secret, time.Now())
-	var err error
-	if u.recoveryCodes, err = s.confirmFactor(t, u.Credentials, u.used); err != nil {
+	confirmed, err := s.confirmFactor(t, u.Credentials, u.used)
+	if err != nil {
 		t.Fatalf("confirming a second factor: %v", err)
 	}
+	u.Credentials, u.recoveryCodes = confirmed.Credentials, confirmed.RecoveryCodes
 }
 
 // authorize signs in with a code.
@@ -100,11 +101,15 @@ func testTwoFactor(t *testing.T, s *suite) {
 	}
 	s.signIn(t, u.login, Password) // a secret that waits counts for nothing
 	used := Code(secret.Secret, time.Now())
-	codes, err := s.confirmFactor(t, u.Credentials, used)
-	if err != nil || len(codes) != 10 {
-		t.Fatalf("confirming: got %d recovery codes, error %v; want 10", len(codes), err)
+	former := u.Credentials
+	confirmed, err := s.confirmFactor(t, former, used)
+	if err != nil || len(confirmed.RecoveryCodes) != 10 {
+		t.Fatalf("confirming: got %d recovery codes, error %v; want 10", len(confirmed.RecoveryCodes), err)
 	}
-	f := factorUser{u, secret.Secret, used, codes}
+	if u.Credentials = confirmed.Credentials; s.alive(t, former) || u.Credentials.UserID != former.UserID {
+		t.Error("after the confirmation: want a new pair in place of the former one")
+	}
+	f := factorUser{u, secret.Secret, used, confirmed.RecoveryCodes}
 	if p, err := s.service.Profile(t.Context(), u.Credentials); err != nil || !p.TwoFactor {
 		t.Fatalf("after the confirmation: got two_factor %t, error %v; want one", p.TwoFactor, err)
 	}
@@ -161,7 +166,8 @@ func (s *suite) authorizedOperations(t *testing.T) map[string]func(c personal.Cr
 			return err
 		},
 		"EndTwoFactor": func(c personal.Credentials, password, code string) error {
-			return s.service.EndTwoFactor(ctx, personal.EndTwoFactorRequest{Credentials: c, Password: password, Code: code})
+			_, err := s.service.EndTwoFactor(ctx, personal.EndTwoFactorRequest{Credentials: c, Password: password, Code: code})
+			return err
 		},
 	}
 }
@@ -221,13 +227,14 @@ func testTwoFactorChanges(t *testing.T, s *suite) {
 	if err != nil {
 		t.Fatalf("signing in with a new recovery code: %v", err)
 	}
-	err = s.service.EndTwoFactor(ctx, personal.EndTwoFactorRequest{Credentials: u.Credentials, Password: Password, Code: u.recoveryCode()})
+	kept, err := s.service.EndTwoFactor(ctx, personal.EndTwoFactorRequest{Credentials: u.Credentials, Password: Password, Code: u.recoveryCode()})
 	if err != nil {
 		t.Fatalf("removing the second factor: %v", err)
 	}
-	if s.alive(t, other.Credentials) || !s.alive(t, u.Credentials) {
-		t.Error("after the removal: want the caller's session and no other one")
+	if s.alive(t, other.Credentials) || s.alive(t, u.Credentials) || !s.alive(t, kept) {
+		t.Error("after the removal: want the caller's session with a new pair, and no other one")
 	}
+	u.Credentials = kept
 	if in, err := s.authorize(t, u.login, Password, "ignored"); err != nil || in.Profile.TwoFactor {
 		t.Errorf("after the removal: got two_factor %t, error %v; want a sign-in without a code", in.Profile.TwoFactor, err)
 	}

@@ -70,6 +70,13 @@ func (c *Resolver) UntrustedProxy() bool { return c.untrusted.Load() }
 // The address is probably shared by many clients if no proxy is trusted, but the
 // request comes from a private address and has one of the two headers.
 func (c *Resolver) Client(r *http.Request) (address netip.Addr, shared bool) {
+	address, shared, _ = c.client(r)
+	return address, shared
+}
+
+// client is [Resolver.Client]. It also reports whether the address is what the request says of its
+// client: a trusted proxy may have sent a hop that is unreadable, or no hop.
+func (c *Resolver) client(r *http.Request) (address netip.Addr, shared, told bool) {
 	address = parseNode(r.RemoteAddr)
 	believed, other := r.Header.Values(c.header), r.Header.Values(c.other)
 	if !c.trusts(address) {
@@ -78,7 +85,7 @@ func (c *Resolver) Client(r *http.Request) (address netip.Addr, shared bool) {
 			c.log.WarnContext(r.Context(), "a private sender sets X-Forwarded-For or Forwarded, but no proxy is trusted: "+
 				"if it is a proxy, all clients share its address; name it as a trusted proxy", slog.String("address", senderText(address)))
 		}
-		return address, shared
+		return address, shared, !isForwarded(r.Header)
 	}
 	if len(believed) == 0 && len(other) > 0 && !c.otherAlone.Swap(true) {
 		c.log.WarnContext(r.Context(), "a trusted proxy sends only a forwarded header that is not believed: all its clients share its address; "+
@@ -89,14 +96,46 @@ func (c *Resolver) Client(r *http.Request) (address netip.Addr, shared bool) {
 	if c.header == Forwarded {
 		hops = forwardedValues(believed, "for")
 	}
+	told = len(hops) > 0 || !isForwarded(r.Header)
 	for _, node := range slices.Backward(hops) {
+		if !c.trusts(address) {
+			break
+		}
 		hop := parseNode(node)
-		if !c.trusts(address) || !hop.IsValid() {
+		if told = hop.IsValid(); !told {
 			break
 		}
 		address = hop
 	}
-	return address, false
+	return address, false, told
+}
+
+// FromLoopback reports whether the client is on this machine: its address is a loopback address,
+// and no proxy hides another one. A request that was forwarded counts only if its sender is a
+// trusted proxy that names a loopback address as the client. A proxy that sends no header at all
+// is not recognised.
+func (c *Resolver) FromLoopback(r *http.Request) bool {
+	address, _, told := c.client(r)
+	return told && address.IsLoopback()
+}
+
+// isForwarded reports whether a proxy, or a client that claims to be one, has set a header that
+// proxies use for the client's address or for their own name.
+func isForwarded(h http.Header) bool {
+	for name, values := range h {
+		if len(values) == 0 {
+			continue
+		}
+		switch name {
+		case Forwarded, "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Forwarded-For", "X-Proxyuser-Ip",
+			"True-Client-Ip", "Cf-Connecting-Ip", "Fastly-Client-Ip", "Client-Ip":
+			return true
+		}
+		if strings.HasPrefix(name, "X-Forwarded") {
+			return true
+		}
+	}
+	return false
 }
 
 // OverHTTPS reports whether the client's connection is encrypted: it is the request's

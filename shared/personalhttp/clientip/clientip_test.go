@@ -246,3 +246,40 @@ func FuzzForwarded(f *testing.F) {
 		}
 	})
 }
+
+func TestFromLoopback_ForwardedOnlyByTrustedProxies(t *testing.T) {
+	for _, c := range []struct {
+		name, remote, header, value string
+		trusted                     string // empty: no proxy is trusted
+		want                        bool
+	}{
+		{"direct local caller", "127.0.0.1:9", "", "", "", true},
+		{"direct local caller, IPv6", "[::1]:9", "", "", "", true},
+		{"direct caller", "192.0.2.1:9", "", "", "", false},
+		{"unix socket", "@", "", "", "", false},
+		{"a proxy that is not listed", "127.0.0.1:9", "X-Forwarded-For", "127.0.0.1", "", false},
+		{"another header of a proxy", "127.0.0.1:9", "X-Real-IP", "127.0.0.1", "", false},
+		{"a proxy that names itself", "127.0.0.1:9", "Via", "1.1 proxy", "", false},
+		{"scheme only", "127.0.0.1:9", "X-Forwarded-Proto", "https", "", false},
+		{"a listed proxy and a visitor", "127.0.0.1:9", "X-Forwarded-For", "192.0.2.7", "127.0.0.1/32", false},
+		{"a visitor who invents a hop", "127.0.0.1:9", "X-Forwarded-For", "127.0.0.1, 192.0.2.7", "127.0.0.1/32", false},
+		{"a listed proxy and a local caller", "127.0.0.1:9", "X-Forwarded-For", "127.0.0.1", "127.0.0.1/32", true},
+		{"a hop that cannot be read", "127.0.0.1:9", "X-Forwarded-For", "unix:", "127.0.0.1/32", false},
+		{"an empty hop", "127.0.0.1:9", "X-Forwarded-For", "", "127.0.0.1/32", false},
+		{"a listed proxy with the other header", "127.0.0.1:9", "Forwarded", "for=127.0.0.1", "127.0.0.1/32", false},
+		{"a local caller past a listed proxy", "127.0.0.1:9", "", "", "127.0.0.1/32", true},
+		{"a listed proxy elsewhere", "10.0.0.1:9", "X-Forwarded-For", "127.0.0.1", "10.0.0.0/8", true},
+	} {
+		var trusted []netip.Prefix
+		if c.trusted != "" {
+			trusted = append(trusted, netip.MustParsePrefix(c.trusted))
+		}
+		r := request(c.remote, nil, nil)
+		if c.header != "" {
+			r.Header.Set(c.header, c.value)
+		}
+		if got := resolver(t, trusted, "", new(bytes.Buffer)).FromLoopback(r); got != c.want {
+			t.Errorf("%s: got %t, want %t", c.name, got, c.want)
+		}
+	}
+}

@@ -31,6 +31,7 @@ const (
 
 func promises() []check {
 	return []check{
+		{name: "the API responds", run: apiResponds},
 		{name: "operations with and without a final slash", run: operationPaths},
 		{name: "unknown paths", run: unknownPaths},
 		{name: "methods", run: methods},
@@ -49,6 +50,7 @@ func promises() []check {
 		{name: "cross-origin requests", run: crossOrigin},
 		{name: "response headers", run: responseHeaders},
 		{name: "response bodies", run: responseBodies},
+		{name: "responses for two users", run: twoUsers},
 		{name: "guarded page", run: guardedPage},
 	}
 }
@@ -73,6 +75,10 @@ const (
 		"replace a response of the API, and no wrapper of the service may hide them."
 	adviceCORS = "The API handles CORS by the option CORSOrigins: put no CORS middleware in front of it. If the mount lists an origin, pass " +
 		"WithCORSOrigin to the test."
+	adviceOrigin = "The API itself refuses a post that a browser sends for another origin, with an envelope. A guard in front of it must not refuse " +
+		"what the API accepts, and must leave the refusal to the API. Nothing may change r.Host."
+	adviceCache = "No response of the API, and no page for signed-in users, may be cached: no cache may ignore Cache-Control: no-store, " +
+		"and a key of a URL alone shows one user the data of another."
 	adviceHeaders = "Keep the headers that the API sends, each once: middleware that sets headers for pages must come after the dispatch to the API, " +
 		"or leave its paths out."
 	adviceGuard = "Serve a page behind RequireUser that shows Profile.Login of personalhttp.UserFrom. Name its path by WithGuardedPage; " +
@@ -113,6 +119,15 @@ var endpoints = []endpoint{
 	{"POST", "two_factor_remove", "two_factor_remove", map[string]any{"password": "a", "code": "b"}},
 }
 
+// apiResponds is the first check. If it fails, the others are left out.
+func apiResponds(p *probe) {
+	s := p.open(nil)
+	a := s.do(request{method: http.MethodPost, path: "auth/", mediaType: "application/json", body: strings.NewReader(`{"login":"a","password":"b"}`)})
+	if s.wantSuccess(a, adviceDispatch) {
+		s.taken(a, "auth", adviceDispatch)
+	}
+}
+
 func operationPaths(p *probe) {
 	s := p.open(nil)
 	for _, e := range endpoints {
@@ -122,8 +137,10 @@ func operationPaths(p *probe) {
 				r.mediaType, r.body = "application/json", jsonBody(e.body)
 			}
 			a := s.do(r)
-			s.wantSuccess(a, adviceDispatch)
-			s.taken(a, e.operation, adviceDispatch)
+			if s.wantSuccess(a, adviceDispatch) {
+				s.taken(a, e.operation, adviceDispatch)
+			}
+			s.take()
 		}
 	}
 	document := s.do(request{path: "openapi.json"})
@@ -414,8 +431,7 @@ func cancellation(p *probe) {
 	select {
 	case <-called:
 	case err := <-response:
-		s.Errorf("POST auth/: the service got no call: %v\n%s", err, adviceDispatch)
-		return
+		s.noResponse("POST auth/", fmt.Errorf("the service got no call: %w", err), adviceDispatch)
 	}
 	hangUp()
 	select {
@@ -519,6 +535,7 @@ func crossOrigin(p *probe) {
 			}
 		}
 	}
+	foreignPosts(s, simple)
 	if s.origin == "" {
 		return
 	}
@@ -541,6 +558,37 @@ func crossOrigin(p *probe) {
 		if got := strings.Join(want.a.header.Values(want.name), " and "); got != want.value {
 			s.Errorf("%s: got %s %q, want %q\n%s", want.a.what, want.name, got, want.value, adviceCORS)
 		}
+	}
+}
+
+// foreignPosts checks that posts of other origins are refused by the API, and that nothing
+// refuses what it accepts.
+func foreignPosts(s *site, from func(origin string) reply) {
+	s.Helper()
+	s.take()
+	send := func(method, path string, header http.Header) reply {
+		a := s.do(request{method: method, path: path, header: header})
+		a.what += fmt.Sprintf(" with Sec-Fetch-Site %q and Origin %q", header.Get("Sec-Fetch-Site"), header.Get("Origin"))
+		return a
+	}
+	const other = "https://unlisted.example"
+	for _, a := range []reply{
+		from(other),
+		send(http.MethodPost, "auth/", http.Header{"Sec-Fetch-Site": {"cross-site"}}),
+		send(http.MethodPost, "auth/", http.Header{"Sec-Fetch-Site": {"same-site"}, "Origin": {other}}),
+	} {
+		s.wantError(a, http.StatusForbidden, personal.CodeCrossOrigin, adviceOrigin)
+		s.wantNoCall(a, adviceOrigin)
+	}
+	s.wantSuccess(send(http.MethodGet, "fields/", http.Header{"Sec-Fetch-Site": {"cross-site"}}), adviceOrigin)
+	accepted := []http.Header{
+		{}, {"Sec-Fetch-Site": {"same-origin"}}, {"Sec-Fetch-Site": {"none"}}, {"Origin": {"http://" + s.listener.Addr().String()}},
+	}
+	if s.origin != "" {
+		accepted = append(accepted, http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {s.origin}})
+	}
+	for _, header := range accepted {
+		s.wantSuccess(send(http.MethodPost, "auth/", header), adviceOrigin)
 	}
 }
 
@@ -601,6 +649,27 @@ func responseBodies(p *probe) {
 	}
 }
 
+// twoUsers calls each GET twice: what is cached for one user would be shown to the other.
+func twoUsers(p *probe) {
+	s := p.open(nil)
+	for _, e := range endpoints {
+		if e.method != http.MethodGet {
+			continue
+		}
+		for _, user := range users {
+			a := s.do(request{path: e.name + "/", header: credentialHeaders(user.Credentials)})
+			a.what += fmt.Sprintf(" of user %d", user.UserID)
+			c, ok := s.taken(a, e.operation, adviceCache)
+			if got, identified := c.input.(personal.Credentials); ok && identified && got != user.Credentials {
+				s.Errorf("%s: the service got %+v, want the credentials of the request\n%s", a.what, got, adviceCache)
+			}
+			if e.name == "profile" && !strings.Contains(a.body, user.login) {
+				s.Errorf("%s: got %s, want the login %q\n%s", a.what, excerpt(a.body), user.login, adviceCache)
+			}
+		}
+	}
+}
+
 // visit requests the guarded page with credentials, unless they are zero.
 func (s *site) visit(header http.Header, c personal.Credentials) reply {
 	s.Helper()
@@ -615,12 +684,12 @@ func isSuccess(status int) bool { return 200 <= status && status < 300 }
 
 func guardedPage(p *probe) {
 	s := p.open(nil)
-	for range 2 {
-		a := s.visit(nil, credentials)
-		if !isSuccess(a.status) || !strings.Contains(a.body, login) {
-			s.Fatalf("%s of a signed-in user: got %d %s, want success and a page with the login %q\n%s", a.what, a.status, excerpt(a.body), login, adviceGuard)
+	for _, user := range users {
+		a := s.visit(nil, user.Credentials)
+		if !isSuccess(a.status) || !strings.Contains(a.body, user.login) {
+			s.Fatalf("%s of a signed-in user: got %d %s, want success and a page with the login %q\n%s %s", a.what, a.status, excerpt(a.body), user.login, adviceGuard, adviceCache)
 		}
-		if c, ok := s.taken(a, "profile", "RequireUser must verify each request. "+adviceGuard); ok && c.input != credentials {
+		if c, ok := s.taken(a, "profile", "RequireUser must verify each request. "+adviceGuard); ok && c.input != user.Credentials {
 			s.Errorf("%s: RequireUser verified %+v, want the credentials of the request\n%s", a.what, c.input, adviceGuard)
 		}
 		if a.header.Get("X-Request-Id") == "" {

@@ -16,7 +16,6 @@ package personalhttptest
 
 import (
 	"cmp"
-	"io"
 	"log"
 	"net"
 	"net/http"
@@ -48,10 +47,12 @@ func Run(t *testing.T, mount func(personal.Service) http.Handler, options ...Opt
 }
 
 // serveHTTP serves a handler by a server without limits of its own: a check observes
-// the limits that the handler sets.
+// the limits that the handler sets. The listener gets the server's log.
 func serveHTTP(h http.Handler) func(net.Listener) error {
-	server := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
-	return server.Serve
+	return func(l net.Listener) error {
+		server := &http.Server{Handler: h, ErrorLog: log.New(&l.(*listener).log, "", 0)}
+		return server.Serve(l)
+	}
 }
 
 // RunServer is [Run] for hosts whose server is not an [http.Server]. mount builds a
@@ -59,9 +60,24 @@ func serveHTTP(h http.Handler) func(net.Listener) error {
 // function returns when the listener is closed.
 func RunServer(t *testing.T, mount func(personal.Service) (serve func(net.Listener) error), options ...Option) {
 	t.Helper()
-	for _, c := range newChecks(options) {
-		t.Run(c.name, func(t *testing.T) { c.judge(t, mount) })
+	whole := runChecks(newChecks(options), func(c check) bool {
+		return t.Run(c.name, func(t *testing.T) { c.judge(t, mount) })
+	})
+	if !whole {
+		t.Log("the other checks are left out: they would fail for the same reason")
 	}
+}
+
+// runChecks runs the checks. It leaves out all others if the first fails, and returns
+// false then.
+func runChecks(checks []check, run func(check) (passed bool)) bool {
+	if !run(checks[0]) {
+		return false
+	}
+	for _, c := range checks[1:] {
+		run(c)
+	}
+	return true
 }
 
 // Option describes the mount to [Run].
@@ -132,7 +148,8 @@ type check struct {
 	name   string
 	run    func(*probe)
 	config *config
-	gap    string // why the mount does not keep the promise
+	gap    string            // why the mount does not keep the promise
+	panics map[string]string // those that were told, and by which check; shared by all checks
 }
 
 func newChecks(options []Option) []check {
@@ -144,9 +161,9 @@ func newChecks(options []Option) []check {
 	for _, option := range options {
 		option(c)
 	}
-	checks := promises()
+	checks, panics := promises(), map[string]string{}
 	for i := range checks {
-		checks[i].config = c
+		checks[i].config, checks[i].panics = c, panics
 		checks[i].gap = c.gaps[checks[i].name]
 	}
 	return checks
@@ -155,13 +172,13 @@ func newChecks(options []Option) []check {
 // judge runs a check, or makes sure that a declared gap exists.
 func (c check) judge(r reporter, mount mount) {
 	r.Helper()
-	run := func(r reporter) { c.run(&probe{reporter: r, config: c.config, mount: mount}) }
 	if c.gap == "" {
-		run(r)
+		c.run(&probe{reporter: r, config: c.config, mount: mount, check: c})
 		return
 	}
 	r.Logf("declared gap: %s", c.gap)
-	if len(failures(run)) == 0 {
+	c.panics = map[string]string{} // they are not shown
+	if len(failures(func(r reporter) { c.run(&probe{reporter: r, config: c.config, mount: mount, check: c}) })) == 0 {
 		r.Errorf("%s: the mount does it, but the test declares that it cannot\nRemove the option whose reason is %q.", c.name, c.gap)
 	}
 }
@@ -183,4 +200,5 @@ type probe struct {
 	reporter
 	*config
 	mount mount
+	check check
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unsafe"
@@ -96,6 +98,14 @@ func TestRun_PassesCorrectMounts(t *testing.T) {
 				}),
 			},
 		},
+		"behind a guard that leaves the refusal to the API": {
+			mount: func(s personal.Service) http.Handler {
+				site := good(s)
+				guard := http.NewCrossOriginProtection()
+				guard.SetDenyHandler(site)
+				return guard.Handler(site)
+			},
+		},
 		"behind a proxy that sends Forwarded": {
 			mount: func(s personal.Service) http.Handler {
 				return inFront(newAPI(s, personalhttp.Options{TrustedProxies: private, ForwardedHeader: "Forwarded"}))
@@ -148,6 +158,26 @@ func around(middleware func(w http.ResponseWriter, r *http.Request, site http.Ha
 	}
 }
 
+// cached returns a mount behind a cache that knows the URL alone.
+func cached(s personal.Service) http.Handler {
+	site, responses := good(s), sync.Map{}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			site.ServeHTTP(w, r)
+			return
+		}
+		response, _ := responses.LoadOrStore(r.URL.String(), sync.OnceValue(func() *httptest.ResponseRecorder {
+			first := httptest.NewRecorder()
+			site.ServeHTTP(first, r)
+			return first
+		}))
+		stored := response.(func() *httptest.ResponseRecorder)()
+		maps.Copy(w.Header(), stored.Header())
+		w.WriteHeader(stored.Code)
+		_, _ = w.Write(stored.Body.Bytes())
+	})
+}
+
 // TestRun_FindsBrokenMounts breaks every promise, except that of
 // TestRun_FindsReusedMemory, at least once.
 func TestRun_FindsBrokenMounts(t *testing.T) {
@@ -178,7 +208,7 @@ func TestRun_FindsBrokenMounts(t *testing.T) {
 				mux.Handle("/account", api.RequireUser(account))
 				return mux
 			},
-			found: []string{"operations with and without a final slash", "bodies", "cancellation"},
+			found: []string{"the API responds", "operations with and without a final slash", "bodies", "cancellation"},
 		},
 		"another base path": {
 			mount: func(s personal.Service) http.Handler { return inFront(newAPI(s, personalhttp.Options{BasePath: "/x"})) },
@@ -368,6 +398,30 @@ func TestRun_FindsBrokenMounts(t *testing.T) {
 				return inFront(newAPI(s, personalhttp.Options{CORSOrigins: []string{"https://unlisted.example"}}))
 			},
 			found: []string{"cross-origin requests"},
+		},
+		"a guard without the envelope": {
+			mount: func(s personal.Service) http.Handler { return http.NewCrossOriginProtection().Handler(good(s)) },
+			found: []string{"cross-origin requests"},
+		},
+		"a guard that refuses more than the API": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				if site := r.Header.Get("Sec-Fetch-Site"); site == "none" {
+					r.Header.Set("Sec-Fetch-Site", "cross-site")
+				}
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"cross-origin requests"},
+		},
+		"a changed Host": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				r.Host = "backend"
+				site.ServeHTTP(w, r)
+			}),
+			found: []string{"cross-origin requests"},
+		},
+		"a cache by URL": {
+			mount: cached,
+			found: []string{"responses for two users", "guarded page"},
 		},
 		"dropped response headers": {
 			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
@@ -591,6 +645,54 @@ func TestRunServer_BodyDeadlineIsThatOfTheBody(t *testing.T) {
 			}, only(checkBodyDeadline), patience(time.Minute))
 			if len(found[checkBodyDeadline]) != test.want {
 				t.Errorf("got the failures %q, want %d", found[checkBodyDeadline], test.want)
+			}
+		})
+	}
+}
+
+func TestRun_TellsOneCauseOnce(t *testing.T) {
+	const panicked = "the site panicked: no template"
+	for name, c := range map[string]struct {
+		mount func(personal.Service) http.Handler
+		cause string // told once
+		shown string
+		alone bool // the first check fails, and no other is run
+	}{
+		"every request panics": {
+			mount: around(func(http.ResponseWriter, *http.Request, http.Handler) { panic("no template") }),
+			cause: panicked, shown: "run_test.go:", alone: true,
+		},
+		"GET panics": {
+			mount: around(func(w http.ResponseWriter, r *http.Request, site http.Handler) {
+				if r.Method == http.MethodGet {
+					panic("no template")
+				}
+				site.ServeHTTP(w, r)
+			}),
+			cause: panicked, shown: "run_test.go:",
+		},
+		"no API": {
+			mount: func(personal.Service) http.Handler { return http.NotFoundHandler() },
+			cause: "got 404", alone: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []string
+			ran := 0
+			runChecks(newChecks([]Option{patience(time.Second)}), func(check check) bool {
+				ran++
+				found := failures(func(r reporter) {
+					check.judge(r, func(s personal.Service) func(net.Listener) error { return serveHTTP(c.mount(s)) })
+				})
+				told = append(told, found...)
+				return len(found) == 0
+			})
+			all := strings.Join(told, "\n")
+			if strings.Count(all, c.cause) != 1 || !strings.Contains(all, c.shown) {
+				t.Errorf("got the failures %q, want %q once, with %q", told, c.cause, c.shown)
+			}
+			if (ran == 1) != c.alone || c.alone && len(told) != 1 {
+				t.Errorf("got %d failures of %d checks, want one alone: %t", len(told), ran, c.alone)
 			}
 		})
 	}

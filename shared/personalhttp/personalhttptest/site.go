@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -108,6 +109,7 @@ func (p *probe) openFor(from netip.Addr, behave func(context.Context) error) *si
 type listener struct {
 	net.Listener
 	from    netip.Addr
+	log     serverLog
 	sent    atomic.Int64   // bytes on a connection; 0: nothing is reported
 	awaited chan time.Time // zero: without a deadline
 
@@ -140,6 +142,32 @@ func (l *listener) closeAll() {
 	}
 }
 
+// peerPort is the port of all senders.
+const peerPort = 50000
+
+// serverLog keeps the first panic that a server of net/http reports.
+type serverLog struct {
+	mu    sync.Mutex
+	first string // with its stack
+}
+
+// Write receives one message of the server.
+func (l *serverLog) Write(message []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, text, isPanic := strings.Cut(string(message), fmt.Sprintf(":%d: ", peerPort))
+	if isPanic && l.first == "" && strings.HasPrefix(string(message), "http: panic serving ") {
+		l.first = text
+	}
+	return len(message), nil
+}
+
+func (l *serverLog) panic() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first
+}
+
 type conn struct {
 	net.Conn
 	listener *listener
@@ -150,7 +178,7 @@ type conn struct {
 }
 
 func (c *conn) RemoteAddr() net.Addr {
-	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.listener.from, 50000))
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.listener.from, peerPort))
 }
 
 func (c *conn) SetDeadline(t time.Time) error {
@@ -244,9 +272,28 @@ func (s *site) send(client *http.Client, r *http.Request) reply {
 	what := r.Method + " " + r.URL.RequestURI()
 	res, err := client.Do(r)
 	if err != nil {
-		s.Fatalf("%s: got no response: %v\n%s", what, err, adviceRespond)
+		s.noResponse(what, err, adviceRespond)
 	}
 	return s.read(what, res)
+}
+
+// varying are the parts of a stack that differ each time.
+var varying = regexp.MustCompile(`0x[0-9a-f]+|goroutine [0-9]+`)
+
+// noResponse ends the check of a request that got no response, or only a part of one.
+// It shows a panic of the site with its stack once in all checks.
+func (s *site) noResponse(what string, err error, advice string) {
+	s.Helper()
+	text := s.listener.log.panic()
+	if text == "" {
+		s.Fatalf("%s: got no response: %v\n%s", what, err, advice)
+	}
+	cause := varying.ReplaceAllString(text, "")
+	if other, told := s.check.panics[cause]; told {
+		s.Fatalf("%s: got no response: the site panicked\nIt is the panic that the check %q shows.", what, other)
+	}
+	s.check.panics[cause] = s.check.name
+	s.Fatalf("%s: got no response: the site panicked: %s\n%s", what, text, advice)
 }
 
 func (s *site) read(what string, res *http.Response) reply {
@@ -254,7 +301,7 @@ func (s *site) read(what string, res *http.Response) reply {
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
-		s.Fatalf("%s: reading the response after %d bytes: %v\n%s", what, len(body), err, adviceBody)
+		s.noResponse(what, fmt.Errorf("it ends after %d bytes: %w", len(body), err), adviceBody)
 	}
 	a := reply{what: what, status: res.StatusCode, header: res.Header, body: string(body)}
 	_ = json.Unmarshal(body, &a.envelope) // the checks report what is missing
@@ -275,7 +322,7 @@ func (s *site) raw(what, text, advice string) reply {
 	}
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
-		s.Fatalf("%s: got no response: %v\n%s", what, err, advice)
+		s.noResponse(what, err, advice)
 	}
 	return s.read(what, res)
 }
@@ -292,16 +339,19 @@ func (s *site) wantError(a reply, status int, code personal.Code, advice string)
 	}
 }
 
-// wantSuccess reports a response that is not the envelope of a success.
-func (s *site) wantSuccess(a reply, advice string) {
+// wantSuccess returns whether a response is the envelope of a success, after it has
+// reported one that is not.
+func (s *site) wantSuccess(a reply, advice string) bool {
 	s.Helper()
 	if isRedirect(a.status) {
 		s.Errorf("%s: got a redirect, %d to %q, want 200\n%s", a.what, a.status, a.header.Get("Location"), adviceRedirect)
-		return
+		return false
 	}
 	if a.status != http.StatusOK || a.envelope.Success == nil || *a.envelope.Success != 1 {
 		s.Errorf("%s: got %d %s, want 200 and the envelope of a success\n%s", a.what, a.status, excerpt(a.body), advice)
+		return false
 	}
+	return true
 }
 
 func isRedirect(status int) bool { return 300 <= status && status < 400 }
@@ -338,9 +388,16 @@ var (
 	login       = "user-of-the-mount-test"
 	credentials = personal.Credentials{UserID: 4_503_599_627_370_497, UserHash: strings.Repeat("aB3_-", 8) + "xyz"}
 	profile     = personal.Profile{Login: login, Email: "user@example.com"}
+	users       = []user{{credentials, login}, {personal.Credentials{UserID: 2, UserHash: strings.Repeat("Cd5-_", 8) + "uvw"}, "another-person"}}
 	signedIn    = personal.SignedIn{Credentials: credentials, Profile: profile}
 	manyFields  = newManyFields()
 )
+
+// user is a user whom the recorder knows.
+type user struct {
+	personal.Credentials
+	login string
+}
 
 // newManyFields returns user fields whose JSON is longer than the buffers of servers.
 func newManyFields() []personal.Field {
@@ -359,7 +416,7 @@ func (r *recorder) service() personal.Service {
 		RegisterFunc:       record[personal.RegisterRequest](r, "register", signedIn),
 		RecoverFunc:        recordNoResult[personal.RecoverRequest](r, "recover"),
 		RecoverConfirmFunc: record[personal.RecoverConfirmRequest](r, "recover_confirm", credentials.UserID),
-		ProfileFunc:        record[personal.Credentials](r, "profile", profile),
+		ProfileFunc:        r.profile,
 		UpdateProfileFunc:  record[personal.UpdateProfileRequest](r, "profile", profile),
 		ChangePasswordFunc: record[personal.ChangePasswordRequest](r, "password", credentials),
 		ChangeEmailFunc:    recordNoResult[personal.ChangeEmailRequest](r, "email"),
@@ -374,14 +431,25 @@ func (r *recorder) service() personal.Service {
 		UndoDeleteFunc:         record[personal.UndoDeleteRequest](r, "delete_undo", credentials.UserID),
 
 		BeginTwoFactorFunc:     record[personal.BeginTwoFactorRequest](r, "two_factor", personal.TwoFactorSecret{Secret: "A", URI: "otpauth://totp/a"}),
-		ConfirmTwoFactorFunc:   record[personal.ConfirmTwoFactorRequest](r, "two_factor_confirm", []string{"A"}),
+		ConfirmTwoFactorFunc:   record[personal.ConfirmTwoFactorRequest](r, "two_factor_confirm", personal.ConfirmedTwoFactor{Credentials: credentials, RecoveryCodes: []string{"A"}}),
 		RenewRecoveryCodesFunc: record[personal.RenewRecoveryCodesRequest](r, "two_factor_codes", []string{"A"}),
-		EndTwoFactorFunc:       recordNoResult[personal.EndTwoFactorRequest](r, "two_factor_remove"),
+		EndTwoFactorFunc:       record[personal.EndTwoFactorRequest](r, "two_factor_remove", credentials),
 
 		FieldsFunc: func(ctx context.Context) ([]personal.Field, error) {
 			return record[struct{}](r, "fields", manyFields)(ctx, struct{}{})
 		},
 	}
+}
+
+// profile returns the profile of each of two users.
+func (r *recorder) profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
+	p := profile
+	for _, u := range users {
+		if u.Credentials == c {
+			p.Login = u.login
+		}
+	}
+	return record[personal.Credentials](r, "profile", p)(ctx, c)
 }
 
 func record[In, Out any](r *recorder, operation string, result Out) func(context.Context, In) (Out, error) {

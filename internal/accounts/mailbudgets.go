@@ -1,0 +1,408 @@
+package accounts
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cms-personal/personal/internal/mailtext"
+	"github.com/cms-personal/personal/internal/throttle"
+)
+
+// MailLimitStore counts mails by keyed digests of what they count against.
+type MailLimitStore interface {
+	// ReserveMail counts a mail that is about to be sent and stores the jobs, if a way of
+	// the reservation grants it (see MailReservation.Judge); else it does neither and returns
+	// false. A repeated reservation, which has the same mailbox, kind and MailID, is granted,
+	// not counted again, and stores no jobs. Of concurrent reservations for one mailbox each
+	// counts those that were granted before it.
+	ReserveMail(ctx context.Context, r MailReservation, jobs ...NewJob) (granted bool, err error)
+	// Key returns the stored key of that name. The first call with a candidate, on
+	// whichever node, stores it. ErrNotFound without a candidate, if no key is stored.
+	Key(ctx context.Context, name string, candidate []byte) ([]byte, error)
+}
+
+// MailReservation is a request to send one mail. The first way that allows the mail
+// grants it; the mail then counts for the limits of that way only.
+type MailReservation struct {
+	Mailbox [32]byte // digest; reservations for one mailbox are judged one after another
+	Kind    mailtext.Kind
+	MailID  string
+	Ways    []MailWay
+}
+
+// MailWay allows a mail if all its limits do.
+type MailWay struct {
+	Rate   throttle.Charge // a zero Limit: none
+	Limits []MailLimit
+}
+
+// MailLimit allows Max mails that count for one digest within any period of the length
+// Window.
+type MailLimit struct {
+	Digest [32]byte
+	Max    int
+	Window time.Duration
+}
+
+// SentMail is a mail that counts for a digest.
+type SentMail struct {
+	Digest [32]byte
+	Time   time.Time
+}
+
+// MailWindow is the longest Window of a limit: older mails count for none.
+const MailWindow = 24 * time.Hour
+
+// Judge returns the way that grants the mail, or nil and when the first one may. It gets
+// the mails that count for the digests of the limits, the latest first, and how long the
+// rates refuse another attempt, by their keys.
+func (r MailReservation) Judge(sent []SentMail, waits map[[32]byte]time.Duration, now time.Time) (granted *MailWay, until time.Time) {
+	for i := range r.Ways {
+		way := &r.Ways[i]
+		end := now.Add(waits[way.Rate.Key])
+		for _, l := range way.Limits {
+			if e := l.until(sent, now); e.After(end) {
+				end = e
+			}
+		}
+		if !end.After(now) {
+			return way, time.Time{}
+		}
+		if until.IsZero() || end.Before(until) {
+			until = end
+		}
+	}
+	return nil, until
+}
+
+// until returns when the limit allows another mail; zero: now.
+func (l MailLimit) until(sent []SentMail, now time.Time) time.Time {
+	counted := 0
+	for _, m := range sent {
+		end := m.Time.Add(l.Window)
+		if m.Digest != l.Digest || !end.After(now) {
+			continue
+		}
+		if counted++; counted == l.Max {
+			return end
+		}
+	}
+	return time.Time{}
+}
+
+// Rates returns the charges of the ways that have one.
+func (r MailReservation) Rates() (rates []throttle.Charge) {
+	for _, w := range r.Ways {
+		if w.Rate.Limit != (throttle.Limit{}) && !slices.Contains(rates, w.Rate) {
+			rates = append(rates, w.Rate)
+		}
+	}
+	return rates
+}
+
+// Digests returns the distinct digests of the limits.
+func (r MailReservation) Digests() (digests [][32]byte) {
+	for _, w := range r.Ways {
+		digests = append(digests, w.Digests()...)
+	}
+	return distinctDigests(digests)
+}
+
+// Digests returns the distinct digests of the limits.
+func (w MailWay) Digests() (digests [][32]byte) {
+	for _, l := range w.Limits {
+		digests = append(digests, l.Digest)
+	}
+	return distinctDigests(digests)
+}
+
+func distinctDigests(digests [][32]byte) [][32]byte {
+	slices.SortFunc(digests, func(a, b [32]byte) int { return slices.Compare(a[:], b[:]) })
+	return slices.Compact(digests)
+}
+
+// budgetedMail is what the budgets look at.
+type budgetedMail struct {
+	kind      mailtext.Kind
+	accountID int64 // of the account that the mail is about
+	to        Email
+	own       bool // the account's own mailbox budget holds, see ownMailbox
+	verified  bool // the account's e-mail is verified; of recoveries only
+
+	administrator    bool   // an administrator caused the mail
+	network, address string // of the caller who did; "": unknown, or shared by many callers
+	settled          bool   // the address is fully known to the account, and has been known for a day
+}
+
+// ownMailbox reports whether mails about an account to its address have a budget of their
+// own. An unconfirmed address with a +tag has none: anyone can register any number of them
+// for the mailbox of another person.
+func ownMailbox(to Email, confirmed bool) bool {
+	return to.Key != "" && (confirmed || withoutTag(to.Key) == to.Key)
+}
+
+// mailBudget is one row of the table of budgets.
+type mailBudget struct {
+	name  string // in the digests
+	own   bool   // counted at the mailbox as it is; else at the mailbox without its tag
+	holds func(budgetedMail) bool
+	ways  []budgetWay
+}
+
+type budgetWay struct {
+	only   func(budgetedMail) bool // nil: for every mail of the row
+	rate   throttle.Limit          // to the mailbox; zero: none
+	limits []budgetLimit
+}
+
+// budgetLimit allows max mails within the window to one mailbox, of those that scope
+// counts together.
+type budgetLimit struct {
+	scope  mailScope
+	max    int
+	window time.Duration
+	only   func(budgetedMail) bool // nil: for every mail of the way
+}
+
+// mailScope says which mails of one row to one mailbox count together.
+type mailScope string
+
+// The scopes. Limits of networks and addresses do not hold for callers whose network is
+// unknown.
+const (
+	perMailbox        mailScope = "all"
+	perKind           mailScope = "kind"
+	perHalf           mailScope = "half"
+	perAccount        mailScope = "account"
+	perNetwork        mailScope = "network"
+	perAddress        mailScope = "address"
+	perSettledAccount mailScope = "settled account" // settled addresses of one account in one network
+	perSettledNetwork mailScope = "settled network" // settled addresses of all accounts in one network
+)
+
+// mailBudgets is the table of budgets (HTTP contract, section 5). Of several rows that
+// hold for a mail the lowest one counts.
+func mailBudgets(lifetime time.Duration) []mailBudget {
+	const day = MailWindow
+	kinds := func(kinds ...mailtext.Kind) func(budgetedMail) bool {
+		return func(m budgetedMail) bool { return slices.Contains(kinds, m.kind) }
+	}
+	settledRecovery := func(m budgetedMail) bool { return m.settled && m.kind == mailtext.Recovery }
+	strangers := func(m budgetedMail) bool { return !m.own }
+	unverified := func(m budgetedMail) bool { return !m.verified }
+	tokens := throttle.Limit{Burst: 2, Every: lifetime / 2}
+	return []mailBudget{
+		{name: "recovery", own: true, holds: kinds(mailtext.Recovery), ways: []budgetWay{
+			// Anyone can register an unverified account with the mailbox of another person, and
+			// sign in from many networks: all of them together get what one would get.
+			{only: settledRecovery, limits: []budgetLimit{
+				{scope: perSettledAccount, max: 2, window: time.Hour}, {scope: perMailbox, max: 48, window: day, only: unverified},
+			}},
+			// From an address that caused none lately. A network with many addresses still has a limit.
+			{rate: tokens, limits: []budgetLimit{
+				{scope: perAddress, max: 1, window: day}, {scope: perNetwork, max: 20, window: day},
+			}},
+			{rate: tokens, limits: []budgetLimit{
+				{scope: perNetwork, max: 2, window: time.Hour}, {scope: perNetwork, max: 10, window: day},
+				{scope: perAddress, max: 10, window: day}, // counts for the way above, too
+			}},
+		}},
+		{name: "notices", own: true, holds: func(m budgetedMail) bool { return m.kind != mailtext.Recovery }, ways: []budgetWay{
+			{limits: []budgetLimit{{scope: perKind, max: 1, window: day}}},
+			{limits: []budgetLimit{
+				{scope: perMailbox, max: 10, window: time.Hour}, {scope: perMailbox, max: 20, window: day},
+				{scope: perHalf, max: 5, window: time.Hour, only: kinds(mailtext.NewAddress, mailtext.CodeRefused)},
+				{scope: perHalf, max: 10, window: day, only: kinds(mailtext.NewAddress, mailtext.CodeRefused)},
+			}},
+		}},
+		{name: "strangers", holds: func(m budgetedMail) bool {
+			return !m.own || kinds(mailtext.Verification, mailtext.RegistrationAttempt, mailtext.EmailChange)(m)
+		}, ways: []budgetWay{
+			// Anyone can register accounts without an own budget and wait for a day.
+			{only: settledRecovery, limits: []budgetLimit{
+				{scope: perSettledAccount, max: 2, window: time.Hour}, {scope: perSettledNetwork, max: 5, window: day},
+			}},
+			{limits: []budgetLimit{
+				{scope: perMailbox, max: 5, window: time.Hour}, {scope: perMailbox, max: 15, window: day},
+				{scope: perNetwork, max: 2, window: time.Hour}, {scope: perNetwork, max: 5, window: day},
+				{scope: perAccount, max: 1, window: time.Minute, only: kinds(mailtext.Verification)},
+			}},
+		}},
+		{name: "deletion", holds: kinds(mailtext.Deletion), ways: []budgetWay{{limits: []budgetLimit{
+			{scope: perAccount, max: 5, window: time.Hour}, {scope: perAccount, max: 10, window: day},
+			{scope: perMailbox, max: 10, window: time.Hour}, {scope: perMailbox, max: 20, window: day},
+			// Else many accounts with a tag could suppress the mail that undoes the deletion of the
+			// mailbox's owner.
+			{scope: perHalf, max: 5, window: time.Hour, only: strangers}, {scope: perHalf, max: 10, window: day, only: strangers},
+		}}}},
+		{name: "administrators", holds: func(m budgetedMail) bool { return m.administrator || m.kind == mailtext.Invitation }, ways: []budgetWay{
+			{limits: []budgetLimit{{scope: perMailbox, max: 10, window: time.Hour}, {scope: perMailbox, max: 30, window: day}}},
+		}},
+	}
+}
+
+// mailReservation returns the reservation of a mail under its budget. Its digests are not
+// those of earlier releases: while one of these runs beside this one, each counts its own
+// mails.
+func mailReservation(key []byte, lifetime time.Duration, m budgetedMail) MailReservation {
+	table := mailBudgets(lifetime)
+	row := table[0]
+	for _, b := range slices.Backward(table) {
+		if b.holds(m) {
+			row = b
+			break
+		}
+	}
+	shared := withoutTag(m.to.Key)
+	mailbox := shared
+	if row.own {
+		mailbox = m.to.Key
+	}
+	r := MailReservation{Mailbox: mailDigest(key, shared), Kind: m.kind}
+	for _, w := range row.ways {
+		if w.only != nil && !w.only(m) {
+			continue
+		}
+		var way MailWay
+		if w.rate != (throttle.Limit{}) {
+			way.Rate = throttle.Charge{Key: mailDigest(key, mailbox, row.name, "rate"), Limit: w.rate}
+		}
+		for _, l := range w.limits {
+			value, counted := l.scope.of(m)
+			if !counted || l.only != nil && !l.only(m) {
+				continue
+			}
+			digest := mailDigest(key, mailbox, row.name, string(l.scope), value)
+			way.Limits = append(way.Limits, MailLimit{Digest: digest, Max: l.max, Window: l.window})
+		}
+		r.Ways = append(r.Ways, way)
+	}
+	return r
+}
+
+// of returns what a mail counts against in the scope, and whether it counts at all.
+func (c mailScope) of(m budgetedMail) (value string, counted bool) {
+	account := strconv.FormatInt(m.accountID, 10)
+	switch c {
+	case perKind:
+		return string(m.kind), true
+	case perAccount:
+		return account, true
+	case perNetwork, perSettledNetwork:
+		return m.network, m.network != ""
+	case perAddress:
+		return m.address, m.address != ""
+	case perSettledAccount:
+		return account + " " + m.network, true
+	}
+	return "", true
+}
+
+// reserveMail reports whether a mail may be sent, and counts it if so: every mail is
+// reserved before it is sent, also by each retry of its job. It stores the jobs with the
+// first reservation. The caller drops a mail that is not granted, and tells no one.
+func (s *Service) reserveMail(ctx context.Context, m outgoingMail, jobs ...NewJob) (granted bool, err error) {
+	candidate := make([]byte, sha256.Size)
+	_, _ = rand.Read(candidate) // it never fails
+	key, err := s.mailKey.get(ctx, s.store, candidate)
+	if err != nil {
+		return false, fmt.Errorf("reading the key of mail digests: %w", err)
+	}
+	budgeted, err := s.budgeted(ctx, m)
+	if err != nil {
+		return false, err
+	}
+	r := mailReservation(key, s.settings.MailLifetime, budgeted)
+	r.MailID = m.request.MailID
+	granted, err = s.store.ReserveMail(ctx, r, jobs...)
+	if err != nil {
+		return false, fmt.Errorf("reserving a mail: %w", err)
+	}
+	if !granted {
+		s.suppressed(m.kind)
+		s.log.InfoContext(m.request.withCall(ctx), "a mail was suppressed: its mail budget is used up", slog.String("kind", string(m.kind)))
+	}
+	return granted, nil
+}
+
+// budgeted returns what the budgets look at. A call without an address, or with one that
+// many callers seem to share, has no network: its callers cannot be distinguished, so a limit
+// of their network would let one of them suppress the mails that all others ask for.
+func (s *Service) budgeted(ctx context.Context, m outgoingMail) (budgetedMail, error) {
+	b := budgetedMail{kind: m.kind, accountID: m.accountID, to: m.to, own: m.own, verified: m.verified, administrator: m.request.Administrator}
+	if m.request.Administrator || m.request.Shared || !m.request.Address.IsValid() {
+		return b, nil
+	}
+	return s.budgetedFrom(ctx, b, m.request.Address)
+}
+
+// budgetedFrom returns the mail as one that a call from the address causes.
+func (s *Service) budgetedFrom(ctx context.Context, m budgetedMail, address netip.Addr) (budgetedMail, error) {
+	m.network, m.address = networkOf(address), sourceOf(address)
+	if m.kind != mailtext.Recovery {
+		return m, nil
+	}
+	known, err := s.store.KnownAddress(ctx, AccountQuery{EmailKey: m.to.Key}, m.address, s.knownSince())
+	if err != nil {
+		return m, fmt.Errorf("looking for a known address: %w", err)
+	}
+	m.settled = known.Full && !known.Since.After(s.store.Now().Add(-SettledAfter))
+	return m, nil
+}
+
+// SettledAfter is how long an address must have been known before its recovery mails have a
+// budget of their own, and sign-ins there choose the language of mails (HTTP contract,
+// section 5).
+const SettledAfter = 24 * time.Hour
+
+// mailDigest returns the digest of parts with a key. The lengths keep different parts from
+// having one digest.
+func mailDigest(key []byte, parts ...string) [32]byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("mail budget"))
+	for _, part := range parts {
+		fmt.Fprintf(mac, "%d:%s", len(part), part)
+	}
+	return [32]byte(mac.Sum(nil))
+}
+
+// withoutTag removes the +tag of an address: addresses that differ in it only usually have
+// one mailbox. A local part that begins with + has no tag.
+func withoutTag(emailKey string) string {
+	at := strings.LastIndexByte(emailKey, '@')
+	plus := strings.IndexByte(emailKey, '+')
+	if plus <= 0 || plus > at {
+		return emailKey
+	}
+	return emailKey[:plus] + emailKey[at:]
+}
+
+// digestKey is the key of mail digests, which all nodes read from the database once.
+type digestKey struct {
+	mu    sync.Mutex
+	value []byte
+}
+
+// get returns the key; the candidate is as for MailLimitStore.Key.
+func (k *digestKey) get(ctx context.Context, store MailLimitStore, candidate []byte) ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.value == nil {
+		key, err := store.Key(ctx, "mail digests", candidate)
+		if err != nil {
+			return nil, err
+		}
+		k.value = key
+	}
+	return k.value, nil
+}

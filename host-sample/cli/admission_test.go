@@ -43,13 +43,13 @@ func TestRegisterDomains_Judge(t *testing.T) {
 
 		"": passes, // the module asks for it
 	} {
-		for _, operation := range []personal.AdmissionOperation{personal.AdmitRegister, personal.AdmitEmail} {
+		for _, operation := range []personal.OperationName{personal.OpRegister, personal.OpChangeEmail} {
 			if got := personal.CodeOf(judge(t.Context(), personal.AdmissionRequest{Operation: operation, Email: email})); got != want {
 				t.Errorf("%s with %q: got %q, want %q", operation, email, got, want)
 			}
 		}
 	}
-	for _, operation := range []personal.AdmissionOperation{personal.AdmitAuthorize, personal.AdmitRecover, personal.AdmitEmailResend} {
+	for _, operation := range []personal.OperationName{personal.OpAuthorize, personal.OpRecover, personal.OpResendVerification} {
 		if err := judge(t.Context(), personal.AdmissionRequest{Operation: operation, Login: "anna@evil.example", Email: "anna@evil.example"}); err != nil {
 			t.Errorf("%s: got %v, want that it is not judged", operation, err)
 		}
@@ -74,7 +74,7 @@ func TestRegisterDomains_LetsInWhatTheModuleReadsAsADomain(t *testing.T) {
 		read, code := accounts.ParseEmail(email)
 		_, domain, _ := strings.Cut(read.Key, "@")
 		allowed := code == "" && slices.Contains(accepted, domain)
-		err := judge(context.Background(), personal.AdmissionRequest{Operation: personal.AdmitRegister, Email: email})
+		err := judge(context.Background(), personal.AdmissionRequest{Operation: personal.OpRegister, Email: email})
 		if err == nil && code == "" && !allowed {
 			t.Fatalf("%q passes, but the module reads the domain %q", email, domain)
 		}

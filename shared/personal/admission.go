@@ -47,25 +47,13 @@ type Admission struct {
 	Concurrent int
 }
 
-// AdmissionOperation names an operation that an [Admission] judges.
-type AdmissionOperation string
-
-// The operations that an [Admission] judges.
-const (
-	AdmitRegister    AdmissionOperation = "register"     // [Service.Register]
-	AdmitAuthorize   AdmissionOperation = "authorize"    // [Service.Authorize]
-	AdmitRecover     AdmissionOperation = "recover"      // [Service.Recover]
-	AdmitEmail       AdmissionOperation = "email"        // [Service.ChangeEmail]; also without a valid session
-	AdmitEmailResend AdmissionOperation = "email_resend" // [Service.ResendVerification]
-)
-
 // AdmissionRequest is what a Judge learns about a request: texts as they were typed, not
 // checked yet, and "" for those that are missing or no texts. It never has a password, a
 // token, a code or credentials, and belongs to the Judge alone.
 type AdmissionRequest struct {
-	Operation AdmissionOperation
-	Login     string // a login; for authorize a login or an e-mail address
-	Email     string // for email the new address
+	Operation OperationName // one that is Judged, see [Operation]
+	Login     string        // a login; for [OpAuthorize] a login or an e-mail address
+	Email     string        // for [OpChangeEmail], also without a valid session, the new address
 	// Fields are those of a registration: "name" and the user fields that users can see.
 	// Other parameters, which the module refuses, are left out.
 	Fields map[string]Input
@@ -95,10 +83,9 @@ func TransientFrom(ctx context.Context) map[string]string {
 	return maps.Clone(parameters)
 }
 
-// Wrap returns a service that judges Register, Authorize, Recover, ChangeEmail and
-// ResendVerification before it calls s, without the transient parameters. All other
-// operations are those of s. If s has the method Verify of pluginrpc.Client, so has the
-// result. A nil Admission admits everyone: Wrap returns s itself. Wrap panics if Judge or s
+// Wrap returns a service that judges the operations that are Judged, see [Operation], before
+// it calls s, without the transient parameters. All other operations are those of s. If s
+// has the method Verify of pluginrpc.Client, so has the result. A nil Admission admits everyone: Wrap returns s itself. Wrap panics if Judge or s
 // is nil.
 func (a *Admission) Wrap(s Service) Service {
 	if a == nil {
@@ -111,9 +98,11 @@ func (a *Admission) Wrap(s Service) Service {
 	if concurrent <= 0 {
 		concurrent = defaultConcurrent
 	}
-	judged := &admitted{Service: s, judge: a.Judge, places: map[AdmissionOperation]chan struct{}{}}
-	for _, operation := range []AdmissionOperation{AdmitRegister, AdmitAuthorize, AdmitRecover, AdmitEmail, AdmitEmailResend} {
-		judged.places[operation] = make(chan struct{}, concurrent)
+	judged := &admitted{Service: s, judge: a.Judge, places: map[OperationName]chan struct{}{}}
+	for _, o := range operations {
+		if o.Judged {
+			judged.places[o.Name] = make(chan struct{}, concurrent)
+		}
 	}
 	if v, ok := s.(verifier); ok {
 		return &admittedVerifier{judged, v}
@@ -135,14 +124,14 @@ type admittedVerifier struct {
 type admitted struct {
 	Service
 	judge  func(context.Context, AdmissionRequest) error
-	places map[AdmissionOperation]chan struct{} // with an element for each judgement under way
+	places map[OperationName]chan struct{} // with an element for each judgement under way
 }
 
 // Register implements [Service].
 func (a *admitted) Register(ctx context.Context, r RegisterRequest) (SignedIn, error) {
 	fields, err := a.judgedFields(ctx, r.Fields)
 	if err == nil {
-		ctx, err = a.admit(ctx, AdmissionRequest{Operation: AdmitRegister, Login: r.Login, Email: r.Email, Fields: fields})
+		ctx, err = a.admit(ctx, AdmissionRequest{Operation: OpRegister, Login: r.Login, Email: r.Email, Fields: fields})
 	}
 	if err != nil {
 		return SignedIn{}, err
@@ -152,7 +141,7 @@ func (a *admitted) Register(ctx context.Context, r RegisterRequest) (SignedIn, e
 
 // Authorize implements [Service].
 func (a *admitted) Authorize(ctx context.Context, r AuthorizeRequest) (SignedIn, error) {
-	ctx, err := a.admit(ctx, AdmissionRequest{Operation: AdmitAuthorize, Login: r.Login})
+	ctx, err := a.admit(ctx, AdmissionRequest{Operation: OpAuthorize, Login: r.Login})
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -161,7 +150,7 @@ func (a *admitted) Authorize(ctx context.Context, r AuthorizeRequest) (SignedIn,
 
 // Recover implements [Service].
 func (a *admitted) Recover(ctx context.Context, r RecoverRequest) error {
-	ctx, err := a.admit(ctx, AdmissionRequest{Operation: AdmitRecover, Login: r.Login, Email: r.Email})
+	ctx, err := a.admit(ctx, AdmissionRequest{Operation: OpRecover, Login: r.Login, Email: r.Email})
 	if err != nil {
 		return err
 	}
@@ -170,7 +159,7 @@ func (a *admitted) Recover(ctx context.Context, r RecoverRequest) error {
 
 // ChangeEmail implements [Service].
 func (a *admitted) ChangeEmail(ctx context.Context, r ChangeEmailRequest) error {
-	ctx, err := a.admit(ctx, AdmissionRequest{Operation: AdmitEmail, Email: r.Email})
+	ctx, err := a.admit(ctx, AdmissionRequest{Operation: OpChangeEmail, Email: r.Email})
 	if err != nil {
 		return err
 	}
@@ -179,7 +168,7 @@ func (a *admitted) ChangeEmail(ctx context.Context, r ChangeEmailRequest) error 
 
 // ResendVerification implements [Service].
 func (a *admitted) ResendVerification(ctx context.Context, r ResendVerificationRequest) error {
-	ctx, err := a.admit(ctx, AdmissionRequest{Operation: AdmitEmailResend, Login: r.Login, Email: r.Email})
+	ctx, err := a.admit(ctx, AdmissionRequest{Operation: OpResendVerification, Login: r.Login, Email: r.Email})
 	if err != nil {
 		return err
 	}

@@ -61,8 +61,8 @@ func newModule() *module {
 const secret = "SECRET"
 
 // operations are calls of each operation that is judged, with all its parameters.
-var operations = map[personal.AdmissionOperation]func(context.Context, personal.Service) error{
-	personal.AdmitRegister: func(ctx context.Context, s personal.Service) error {
+var operations = map[personal.OperationName]func(context.Context, personal.Service) error{
+	personal.OpRegister: func(ctx context.Context, s personal.Service) error {
 		_, err := s.Register(ctx, personal.RegisterRequest{
 			Login: "anna", Email: "anna@example.com", Password: secret, ConfirmPassword: secret,
 			Fields: map[string]personal.Input{
@@ -73,19 +73,19 @@ var operations = map[personal.AdmissionOperation]func(context.Context, personal.
 		})
 		return err
 	},
-	personal.AdmitAuthorize: func(ctx context.Context, s personal.Service) error {
+	personal.OpAuthorize: func(ctx context.Context, s personal.Service) error {
 		_, err := s.Authorize(ctx, personal.AuthorizeRequest{Login: "anna", Password: secret, Code: secret})
 		return err
 	},
-	personal.AdmitRecover: func(ctx context.Context, s personal.Service) error {
+	personal.OpRecover: func(ctx context.Context, s personal.Service) error {
 		return s.Recover(ctx, personal.RecoverRequest{Login: "anna", Email: "anna@example.com"})
 	},
-	personal.AdmitEmail: func(ctx context.Context, s personal.Service) error {
+	personal.OpChangeEmail: func(ctx context.Context, s personal.Service) error {
 		return s.ChangeEmail(ctx, personal.ChangeEmailRequest{
 			Credentials: personal.Credentials{UserID: 7, UserHash: secret}, Email: "anna@example.com", Password: secret, Code: secret,
 		})
 	},
-	personal.AdmitEmailResend: func(ctx context.Context, s personal.Service) error {
+	personal.OpResendVerification: func(ctx context.Context, s personal.Service) error {
 		return s.ResendVerification(ctx, personal.ResendVerificationRequest{Login: "anna", Email: "anna@example.com"})
 	},
 }
@@ -96,7 +96,7 @@ func wrap(m personal.Service, judge func(context.Context, personal.AdmissionRequ
 }
 
 func register(ctx context.Context, s personal.Service) error {
-	return operations[personal.AdmitRegister](ctx, s)
+	return operations[personal.OpRegister](ctx, s)
 }
 
 // wantUnavailable expects the error of a judgement that failed, without a secret.
@@ -108,11 +108,16 @@ func wantUnavailable(t *testing.T, err error) {
 	}
 }
 
-func TestAdmission_JudgesFiveOperations(t *testing.T) {
+func TestAdmission_JudgesTheOperationsOfTheList(t *testing.T) {
+	for _, o := range personal.Operations() {
+		if _, tested := operations[o.Name]; tested != o.Judged {
+			t.Errorf("%s: got Judged %t in personal.Operations, and %t here: correct one, and whether Admission.Wrap judges it", o.Name, o.Judged, tested)
+		}
+	}
 	ctx := personal.WithCall(t.Context(), personal.Call{Locale: "ru", Address: netip.MustParseAddr("192.0.2.1")})
 	for operation, call := range operations {
 		m := newModule()
-		var got []personal.AdmissionOperation
+		var got []personal.OperationName
 		s := wrap(m, func(ctx context.Context, r personal.AdmissionRequest) error {
 			got = append(got, r.Operation)
 			if c := personal.CallFrom(ctx); c.Locale != "ru" || c.Address.String() != "192.0.2.1" {
@@ -120,7 +125,7 @@ func TestAdmission_JudgesFiveOperations(t *testing.T) {
 			}
 			return nil
 		})
-		if err := call(ctx, s); err != nil || m.judged.Load() != 1 || !slices.Equal(got, []personal.AdmissionOperation{operation}) {
+		if err := call(ctx, s); err != nil || m.judged.Load() != 1 || !slices.Equal(got, []personal.OperationName{operation}) {
 			t.Errorf("%s: got %v, %d calls, judged as %v, want one call, judged once", operation, err, m.judged.Load(), got)
 		}
 	}
@@ -160,7 +165,7 @@ func TestAdmission_JudgeSeesNoSecrets(t *testing.T) {
 			if seen := fmt.Sprintf("%#v %#v %#v", r, personal.CallFrom(ctx), personal.TransientFrom(ctx)); strings.Contains(seen, secret) {
 				t.Errorf("%s: the Judge sees %s", operation, seen)
 			}
-			if operation == personal.AdmitRegister {
+			if operation == personal.OpRegister {
 				if got := slices.Sorted(maps.Keys(r.Fields)); !slices.Equal(got, []string{"city", "name", "tags"}) || r.Login != "anna" || r.Email != "anna@example.com" {
 					t.Errorf("the Judge sees %+v, want login, e-mail, and the fields city, name and tags", r)
 				}
@@ -371,7 +376,7 @@ func TestAdmission_HangingOperationLeavesOthersTheirPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModule()
 		s := wrap(m, func(ctx context.Context, r personal.AdmissionRequest) error {
-			if r.Operation == personal.AdmitRegister {
+			if r.Operation == personal.OpRegister {
 				<-ctx.Done()
 			}
 			return nil

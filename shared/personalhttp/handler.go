@@ -25,7 +25,6 @@ import (
 	"net/url"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -184,7 +183,7 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, route *route) (
 	}
 	release()
 	transient, err := params.takeTexts(h.options.Transient)
-	if !slices.Contains(admitted, route.name) { // other operations ignore them
+	if !route.judged { // other operations ignore them
 		transient, err = nil, nil
 	}
 	if err != nil {

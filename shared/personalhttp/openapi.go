@@ -56,9 +56,12 @@ func newDocument(prefix string, origins cors, o Options) (*document, error) {
 		}
 	}
 	schemas := components.at("schemas")
-	for _, name := range admitted {
+	for _, r := range newRoutes() {
+		if !r.judged {
+			continue
+		}
 		for _, transient := range o.Transient {
-			schemas.at(name+parametersSuffix, "properties").set(transient, schema{
+			schemas.at(r.name+parametersSuffix, "properties").set(transient, schema{
 				"type":        []any{"string", "null"},
 				"description": "For the admission of this site: it is judged, and stored nowhere.",
 			})

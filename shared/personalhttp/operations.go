@@ -16,55 +16,74 @@ import (
 // whole response, without an envelope.
 type operation func(context.Context, personal.Service, *input) (data any, err error)
 
+// endpoint is where an operation of [personal.Service] is mounted.
+type endpoint struct {
+	name    personal.OperationName // "" for openapi.json
+	path    string                 // under the prefix, without slashes
+	methods []string
+	call    operation
+}
+
+// endpoints returns the operations of the HTTP contract, section 3. openapi.yaml describes
+// them, and messages.go has their success messages.
+func endpoints() []endpoint {
+	get, post := []string{http.MethodGet}, []string{http.MethodPost}
+	return []endpoint{
+		{personal.OpAuthorize, "auth", post, authorize},
+		{personal.OpRefresh, "auth_refresh", slices.Concat(get, post), refresh},
+		{personal.OpRegister, "register", post, register},
+		{personal.OpRecover, "recover", post, recoverPassword},
+		{personal.OpRecoverConfirm, "recover_confirm", post, confirmRecovery},
+		{personal.OpProfile, "profile", get, profile},
+		{personal.OpUpdateProfile, "profile", post, updateProfile},
+		{personal.OpChangePassword, "password", post, changePassword},
+		{personal.OpChangeEmail, "email", post, changeEmail},
+		{personal.OpConfirmEmail, "email_confirm", post, confirmEmail},
+		{personal.OpLogout, "logout", post, logout},
+		{personal.OpSessions, "sessions", get, sessions},
+		{personal.OpRevokeSession, "sessions_revoke", post, revokeSession},
+		{personal.OpFields, "fields", get, fields},
+		{personal.OpResendVerification, "email_resend", post, resendVerification},
+		{personal.OpExport, "export", post, export},
+		{personal.OpDelete, "delete", post, deleteAccount},
+		{personal.OpUndoDelete, "delete_undo", post, undoDelete},
+		{personal.OpBeginTwoFactor, "two_factor", post, beginTwoFactor},
+		{personal.OpConfirmTwoFactor, "two_factor_confirm", post, confirmTwoFactor},
+		{personal.OpRenewRecoveryCodes, "two_factor_codes", post, renewRecoveryCodes},
+		{personal.OpEndTwoFactor, "two_factor_remove", post, endTwoFactor},
+		{"", "openapi.json", get, describe},
+	}
+}
+
 // route is one path with the operations of its methods.
 type route struct {
 	name       string // the path under the prefix, without slashes
 	operations map[string]operation
+	judged     bool   // by a [personal.Admission]: it takes the transient parameters
 	allow      string // the methods, for the headers Allow and Access-Control-Allow-Methods
 }
 
-// newRoutes returns the operations of the HTTP contract, section 3, by name.
-// openapi.yaml describes them, and messages.go has their success messages.
+// newRoutes returns the routes by name.
 func newRoutes() map[string]*route {
-	const (
-		get  = http.MethodGet
-		post = http.MethodPost
-	)
+	judged := map[personal.OperationName]bool{}
+	for _, o := range personal.Operations() {
+		judged[o.Name] = o.Judged
+	}
 	routes := map[string]*route{}
-	for name, operations := range map[string]map[string]operation{
-		"auth":            {post: authorize},
-		"auth_refresh":    {get: refresh, post: refresh},
-		"register":        {post: register},
-		"recover":         {post: recoverPassword},
-		"recover_confirm": {post: confirmRecovery},
-		"profile":         {get: profile, post: updateProfile},
-		"password":        {post: changePassword},
-		"email":           {post: changeEmail},
-		"email_confirm":   {post: confirmEmail},
-		"logout":          {post: logout},
-		"sessions":        {get: sessions},
-		"sessions_revoke": {post: revokeSession},
-		"fields":          {get: fields},
-		"email_resend":    {post: resendVerification},
-		"export":          {post: export},
-		"delete":          {post: deleteAccount},
-		"delete_undo":     {post: undoDelete},
-		"openapi.json":    {get: describe},
-
-		"two_factor":         {post: beginTwoFactor},
-		"two_factor_confirm": {post: confirmTwoFactor},
-		"two_factor_codes":   {post: renewRecoveryCodes},
-		"two_factor_remove":  {post: endTwoFactor},
-	} {
-		allow := strings.Join(slices.Sorted(maps.Keys(operations)), ", ")
-		routes[name] = &route{name: name, operations: operations, allow: allow}
+	for _, e := range endpoints() {
+		r := routes[e.path]
+		if r == nil {
+			r = &route{name: e.path, operations: map[string]operation{}}
+			routes[e.path] = r
+		}
+		for _, method := range e.methods {
+			r.operations[method] = e.call
+		}
+		r.judged = r.judged || judged[e.name]
+		r.allow = strings.Join(slices.Sorted(maps.Keys(r.operations)), ", ")
 	}
 	return routes
 }
-
-// admitted are the routes whose operations a [personal.Admission] judges. They take the
-// transient parameters.
-var admitted = []string{"register", "auth", "recover", "email", "email_resend"}
 
 // path returns the route's canonical path under the prefix. A file has no final slash.
 func (r *route) path() string {

@@ -146,7 +146,7 @@ func NewClient(conn grpc.ClientConnInterface, host personal.Host) *Client {
 	if of, ok := conn.(interface{ Switches() int }); ok {
 		c.switches = of.Switches
 	}
-	watched := watchedConn{toPlugin(conn, host), c.verifications}
+	watched := watchedConn{toPlugin(conn, host), operationsByMethod(), c.verifications}
 	c.service = personalv1.NewPersonalServiceClient(watched)
 	c.administration = personalv1.NewAdministrationServiceClient(watched)
 	return c

@@ -12,7 +12,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -296,7 +295,7 @@ func (m *verifications) forget(userID int64) {
 }
 
 // notice makes void what a call may have changed.
-func (m *verifications) notice(request, response any, err error) {
+func (m *verifications) notice(o personal.Operation, request, response any, err error) {
 	var e *personal.Error
 	if errors.As(err, &e) {
 		m.forget(e.UserID)
@@ -304,44 +303,18 @@ func (m *verifications) notice(request, response any, err error) {
 			return // refused; otherwise the outcome is unknown
 		}
 	}
-	switch r := request.(type) {
-	case *personalv1.ProfileRequest, *personalv1.SessionsRequest, *personalv1.FieldsRequest,
-		*personalv1.RegisterRequest, *personalv1.RecoverRequest, *personalv1.ChangeEmailRequest,
-		*personalv1.ResendVerificationRequest, *personalv1.ExportRequest,
-		*personalv1.BeginTwoFactorRequest, *personalv1.RenewRecoveryCodesRequest,
-		*personalv1.FindUsersRequest, *personalv1.UserRequest, *personalv1.UserSessionsRequest, *personalv1.AuditEntriesRequest,
-		*personalv1.CreateUserRequest, *personalv1.ExplainRequest, *personalv1.LiftLimitsRequest,
-		*personalv1.RehearseFieldsRequest, *personalv1.FillFieldsRequest, *personalv1.FieldsFillRequest:
-		// They change nothing that a verification depends on.
-	case *personalv1.RefreshRequest:
-		// The superseded hash stays valid for the grace period, which no FreshFor exceeds.
-	case *personalv1.AuthorizeRequest: // it may remove the user's session that was unused for longest
-		m.forget(response.(*personalv1.AuthorizeResponse).GetCredentials().GetUserId())
-	case *personalv1.RecoverConfirmRequest, *personalv1.ConfirmEmailRequest, *personalv1.UndoDeleteRequest:
-		if id := response.(interface{ GetUserId() int64 }).GetUserId(); id != 0 {
-			m.forget(id)
-		} else { // of an older plugin, or the outcome is unknown
-			m.all.Add(1)
-		}
-	case interface { // Logout, RevokeSession, ChangePassword, UpdateProfile, Delete, ConfirmTwoFactor, EndTwoFactor
-		GetCredentials() *personalv1.Credentials
-	}:
-		m.forget(r.GetCredentials().GetUserId())
-	case *personalv1.UpdateUserRequest:
-		m.forget(r.GetUserId())
-	case *personalv1.SetEmailRequest:
-		m.forget(r.GetUserId())
-	case interface{ GetId() int64 }: // DisableUser, EnableUser, EndUserSessions, DeleteUser, RemoveTwoFactor
-		m.forget(r.GetId())
-	default:
-		m.all.Add(1) // an operation that this list lacks
+	id, all := changedUser(o, request, response)
+	if all {
+		m.all.Add(1)
 	}
+	m.forget(id)
 }
 
 // watchedConn is the connection of a [Client]. It sends no request that is malformed, and
 // passes every other call and its result to verifications.notice.
 type watchedConn struct {
 	contractConn
+	operations    map[string]personal.Operation // by RPC
 	verifications *verifications
 }
 
@@ -351,7 +324,7 @@ func (c watchedConn) Invoke(ctx context.Context, method string, args, reply any,
 		return err
 	}
 	err := c.contractConn.Invoke(ctx, method, args, reply, opts...)
-	c.verifications.notice(args, reply, err)
+	c.verifications.notice(c.operations[method], args, reply, err)
 	return err
 }
 

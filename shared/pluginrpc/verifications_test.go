@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -363,7 +364,7 @@ func TestVerify_PanicOfTheHostIsAnError(t *testing.T) {
 	}
 }
 
-// What each operation makes void. An operation that is missing here fails the test.
+// Each operation makes void what its row of the list says.
 func TestVerify_OperationsVoidVerifications(t *testing.T) {
 	const (
 		nothing = iota
@@ -371,73 +372,29 @@ func TestVerify_OperationsVoidVerifications(t *testing.T) {
 		everything
 	)
 	id := pair.UserID
-	tests := map[string]struct {
-		request any // nil for the zero request
-		want    int
-	}{
-		"Authorize":          {nil, theUser}, // as the result says
-		"Refresh":            {pair, nothing},
-		"Register":           {nil, nothing},
-		"Recover":            {nil, nothing},
-		"RecoverConfirm":     {nil, theUser},
-		"Profile":            {pair, nothing},
-		"UpdateProfile":      {personal.UpdateProfileRequest{Credentials: pair}, theUser},
-		"ChangePassword":     {personal.ChangePasswordRequest{Credentials: pair}, theUser},
-		"ChangeEmail":        {personal.ChangeEmailRequest{Credentials: pair}, nothing},
-		"ConfirmEmail":       {nil, theUser},
-		"Logout":             {personal.LogoutRequest{Credentials: pair}, theUser},
-		"Sessions":           {pair, nothing},
-		"RevokeSession":      {personal.RevokeSessionRequest{Credentials: pair}, theUser},
-		"Fields":             {nil, nothing},
-		"ResendVerification": {nil, nothing},
-		"Export":             {personal.ExportRequest{Credentials: pair}, nothing},
-		"Delete":             {personal.DeleteRequest{Credentials: pair}, theUser},
-		"UndoDelete":         {nil, theUser},
-		"BeginTwoFactor":     {personal.BeginTwoFactorRequest{Credentials: pair}, nothing},
-		"ConfirmTwoFactor":   {personal.ConfirmTwoFactorRequest{Credentials: pair}, theUser},
-		"RenewRecoveryCodes": {personal.RenewRecoveryCodesRequest{Credentials: pair}, nothing},
-		"EndTwoFactor":       {personal.EndTwoFactorRequest{Credentials: pair}, theUser},
-		"RemoveTwoFactor":    {id, theUser},
-		"FindUsers":          {nil, nothing},
-		"User":               {id, nothing},
-		"UpdateUser":         {personal.UpdateUserRequest{UserID: id}, theUser},
-		"SetEmail":           {personal.SetEmailRequest{UserID: id}, theUser},
-		"DisableUser":        {id, theUser},
-		"EnableUser":         {id, theUser},
-		"UserSessions":       {id, nothing},
-		"RevokeUserSessions": {id, theUser},
-		"DeleteUser":         {id, theUser},
-		"AuditEntries":       {nil, nothing},
-		"CreateUser":         {nil, nothing},
-		"Explain":            {nil, nothing},
-		"LiftLimits":         {nil, nothing},
-		"RehearseFields":     {nil, nothing},
-		"FillFields":         {nil, nothing}, // a job changes the users later
-		"FieldsFill":         {nil, nothing},
-	}
-	for _, m := range operations() {
-		tt, ok := tests[m.Name]
-		if !ok {
-			t.Errorf("%s is not tested", m.Name)
+	for _, o := range personal.Operations() {
+		want := map[personal.Change]int{
+			personal.ChangesNothing: nothing, personal.ChangesCaller: theUser, personal.ChangesNamedUser: theUser, personal.ChangesAll: theUser,
+		}[o.Changes]
+		unknown, unnamed := want, want
+		switch {
+		case o.Changes == personal.ChangesAll: // and the result does not name the user
+			unknown, unnamed = everything, everything
+		case o.Name == personal.OpAuthorize: // only the result names the user
+			unknown = nothing
 		}
-		ids := m.Name == "RecoverConfirm" || m.Name == "ConfirmEmail" || m.Name == "UndoDelete"
+		m, _ := reflect.TypeFor[contract]().MethodByName(string(o.Name))
 		for name, outcome := range map[string]struct {
-			userID int64 // of operations with a mailed token
+			userID int64 // of operations whose result is one
 			err    error
 			want   int
 		}{
-			"success":           {id, nil, tt.want},
+			"success":           {id, nil, want},
 			"refusal":           {0, personal.NewError(personal.CodeValidationFailed, nil), nothing},
-			"unknown outcome":   {0, personal.NewError(personal.CodeUnavailable, nil), tt.want},
+			"unknown outcome":   {0, personal.NewError(personal.CodeUnavailable, nil), unknown},
 			"theft":             {0, &personal.Error{Code: personal.CodeUnauthenticated, UserID: id}, theUser},
-			"success, older id": {0, nil, tt.want},
+			"success, older id": {0, nil, unnamed},
 		} {
-			switch {
-			case name == "unknown outcome" && m.Name == "Authorize":
-				outcome.want = nothing
-			case ids && (name == "unknown outcome" || name == "success, older id"):
-				outcome.want = everything
-			}
 			t.Run(m.Name+", "+name, func(t *testing.T) {
 				var verified atomic.Int64
 				active := false
@@ -448,7 +405,7 @@ func TestVerify_OperationsVoidVerifications(t *testing.T) {
 						return personal.Profile{Login: "anna", FreshFor: time.Hour}, nil
 					case outcome.err != nil:
 						return nil, outcome.err
-					case ids:
+					case o.Changes == personal.ChangesAll:
 						return outcome.userID, nil
 					}
 					return results[called], nil
@@ -464,7 +421,7 @@ func TestVerify_OperationsVoidVerifications(t *testing.T) {
 				verify(pair)
 				verify(stranger)
 				active = true
-				if _, err := callOperation(t.Context(), c, m, tt.request); personal.CodeOf(err) != personal.CodeOf(outcome.err) {
+				if _, err := callOperation(t.Context(), c, m, requestOf(m)); personal.CodeOf(err) != personal.CodeOf(outcome.err) {
 					t.Fatalf("got %v, want %v", err, outcome.err)
 				}
 				active = false
@@ -481,6 +438,28 @@ func TestVerify_OperationsVoidVerifications(t *testing.T) {
 			})
 		}
 	}
+}
+
+// requestOf returns a request of the user of pair, or about them.
+func requestOf(m reflect.Method) any {
+	if m.Type.NumIn() == 1 {
+		return nil
+	}
+	request := reflect.New(m.Type.In(1)).Elem()
+	switch {
+	case request.Type() == reflect.TypeOf(pair):
+		request.Set(reflect.ValueOf(pair))
+	case request.Kind() == reflect.Int64:
+		request.SetInt(pair.UserID)
+	case request.Kind() == reflect.Struct:
+		if c := request.FieldByName("Credentials"); c.IsValid() {
+			c.Set(reflect.ValueOf(pair))
+		}
+		if id := request.FieldByName("UserID"); id.IsValid() {
+			id.SetInt(pair.UserID)
+		}
+	}
+	return request.Interface()
 }
 
 // A verification that is under way when a session is revoked is neither remembered nor

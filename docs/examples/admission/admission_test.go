@@ -18,7 +18,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-func request(operation personal.AdmissionOperation, email string) personal.AdmissionRequest {
+func request(operation personal.OperationName, email string) personal.AdmissionRequest {
 	return personal.AdmissionRequest{Operation: operation, Email: email}
 }
 
@@ -49,7 +49,7 @@ func TestCaptcha_AsksTheProvider(t *testing.T) {
 		ctx := personal.WithCall(t.Context(), personal.Call{Address: netip.MustParseAddr("192.0.2.1")})
 		return personal.WithTransient(ctx, map[string]string{"captcha": token})
 	}
-	for _, operation := range []personal.AdmissionOperation{personal.AdmitRegister, personal.AdmitRecover, personal.AdmitEmailResend} {
+	for _, operation := range []personal.OperationName{personal.OpRegister, personal.OpRecover, personal.OpResendVerification} {
 		r := request(operation, "anna@example.com")
 		want(t, "a good token", captcha.Judge(with("good"), r), "", "")
 		want(t, "a wrong token", captcha.Judge(with("wrong"), r), personal.CodeValidationFailed, "captcha=mismatch")
@@ -58,10 +58,10 @@ func TestCaptcha_AsksTheProvider(t *testing.T) {
 			t.Error("a broken provider lets in")
 		}
 	}
-	want(t, "a sign-in", captcha.Judge(t.Context(), request(personal.AdmitAuthorize, "")), "", "")
+	want(t, "a sign-in", captcha.Judge(t.Context(), request(personal.OpAuthorize, "")), "", "")
 
 	provider.Close()
-	err := captcha.Judge(with("unreachable"), request(personal.AdmitRegister, "anna@example.com"))
+	err := captcha.Judge(with("unreachable"), request(personal.OpRegister, "anna@example.com"))
 	if err == nil || strings.Contains(err.Error()+log.String(), "unreachable") || strings.Contains(log.String(), "s3cret") {
 		t.Errorf("without the provider: got %v, log %s, want an error without token and secret", err, &log)
 	}
@@ -78,7 +78,7 @@ func TestInvites_BelongToOneLoginAndEmail(t *testing.T) {
 	}
 	invites := &Invites{DB: db}
 	as := func(login, code, email string) error {
-		r := personal.AdmissionRequest{Operation: personal.AdmitRegister, Login: login, Email: email}
+		r := personal.AdmissionRequest{Operation: personal.OpRegister, Login: login, Email: email}
 		return invites.Judge(personal.WithTransient(t.Context(), map[string]string{"invite": code}), r)
 	}
 	judge := func(code, email string) error { return as("anna", code, email) }
@@ -101,5 +101,5 @@ func TestInvites_BelongToOneLoginAndEmail(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, "an hour later", judge("first", "anna@example.com"), personal.CodeRefused, "")
-	want(t, "a sign-in", invites.Judge(t.Context(), request(personal.AdmitAuthorize, "")), "", "")
+	want(t, "a sign-in", invites.Judge(t.Context(), request(personal.OpAuthorize, "")), "", "")
 }

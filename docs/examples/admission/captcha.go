@@ -25,7 +25,7 @@ type Captcha struct {
 // Judge asks the provider. It leaves sign-ins to the rate limits of the module, and changes
 // of the e-mail to the password.
 func (c *Captcha) Judge(ctx context.Context, r personal.AdmissionRequest) error {
-	if r.Operation == personal.AdmitAuthorize || r.Operation == personal.AdmitEmail {
+	if r.Operation == personal.OpAuthorize || r.Operation == personal.OpChangeEmail {
 		return nil
 	}
 	token := personal.TransientFrom(ctx)["captcha"]

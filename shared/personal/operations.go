@@ -1,0 +1,125 @@
+package personal
+
+import "slices"
+
+// OperationName names an operation: the method of [Service] or [Administration] of that name.
+type OperationName string
+
+// The operations of [Service].
+const (
+	OpAuthorize          OperationName = "Authorize"
+	OpRefresh            OperationName = "Refresh"
+	OpRegister           OperationName = "Register"
+	OpRecover            OperationName = "Recover"
+	OpRecoverConfirm     OperationName = "RecoverConfirm"
+	OpProfile            OperationName = "Profile"
+	OpUpdateProfile      OperationName = "UpdateProfile"
+	OpChangePassword     OperationName = "ChangePassword"
+	OpChangeEmail        OperationName = "ChangeEmail"
+	OpConfirmEmail       OperationName = "ConfirmEmail"
+	OpLogout             OperationName = "Logout"
+	OpSessions           OperationName = "Sessions"
+	OpRevokeSession      OperationName = "RevokeSession"
+	OpFields             OperationName = "Fields"
+	OpResendVerification OperationName = "ResendVerification"
+	OpExport             OperationName = "Export"
+	OpDelete             OperationName = "Delete"
+	OpUndoDelete         OperationName = "UndoDelete"
+	OpBeginTwoFactor     OperationName = "BeginTwoFactor"
+	OpConfirmTwoFactor   OperationName = "ConfirmTwoFactor"
+	OpRenewRecoveryCodes OperationName = "RenewRecoveryCodes"
+	OpEndTwoFactor       OperationName = "EndTwoFactor"
+)
+
+// The operations of [Administration].
+const (
+	OpFindUsers          OperationName = "FindUsers"
+	OpUser               OperationName = "User"
+	OpUpdateUser         OperationName = "UpdateUser"
+	OpSetEmail           OperationName = "SetEmail"
+	OpDisableUser        OperationName = "DisableUser"
+	OpEnableUser         OperationName = "EnableUser"
+	OpUserSessions       OperationName = "UserSessions"
+	OpRevokeUserSessions OperationName = "RevokeUserSessions"
+	OpDeleteUser         OperationName = "DeleteUser"
+	OpAuditEntries       OperationName = "AuditEntries"
+	OpRemoveTwoFactor    OperationName = "RemoveTwoFactor"
+	OpCreateUser         OperationName = "CreateUser"
+	OpExplain            OperationName = "Explain"
+	OpLiftLimits         OperationName = "LiftLimits"
+	OpRehearseFields     OperationName = "RehearseFields"
+	OpFillFields         OperationName = "FillFields"
+	OpFieldsFill         OperationName = "FieldsFill"
+)
+
+// Change is whom an operation may change, as far as a profile and the validity of a session
+// show it. A host that remembers what [Service.Profile] has returned drops it accordingly.
+type Change int
+
+// The zero Change is that of an operation that is not in the list.
+const (
+	ChangesAll       Change = iota // any user; its result may name the one
+	ChangesNothing                 // also if a profile shows the change only later
+	ChangesCaller                  // the user of the request's credentials
+	ChangesNamedUser               // the user whom the request names, or else the result
+)
+
+// Operation is a row of the list of operations.
+type Operation struct {
+	Name           OperationName
+	Administration bool   // it is one of [Administration], else of [Service]
+	Credentials    bool   // it needs the credentials of a session
+	Judged         bool   // an [Admission] judges it
+	Repeatable     bool   // a caller that got no response may repeat it: that does no more than the first call
+	Changes        Change // if it succeeds, or its outcome is unknown
+}
+
+// Operations returns the list of all operations of [Service] and [Administration]. Everything
+// that goes over all operations reads it.
+func Operations() []Operation { return slices.Clone(operations) }
+
+var operations = []Operation{
+	// It may remove the user's session that was unused for longest.
+	{Name: OpAuthorize, Judged: true, Changes: ChangesNamedUser},
+	// The superseded hash stays valid for the grace period, which no Profile.FreshFor exceeds.
+	{Name: OpRefresh, Credentials: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpRegister, Judged: true, Changes: ChangesNothing},
+	{Name: OpRecover, Judged: true, Changes: ChangesNothing},
+	{Name: OpRecoverConfirm, Changes: ChangesAll},
+	{Name: OpProfile, Credentials: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpUpdateProfile, Credentials: true, Repeatable: true, Changes: ChangesCaller},
+	{Name: OpChangePassword, Credentials: true, Changes: ChangesCaller},
+	{Name: OpChangeEmail, Credentials: true, Judged: true, Changes: ChangesNothing},
+	{Name: OpConfirmEmail, Changes: ChangesAll},
+	{Name: OpLogout, Credentials: true, Changes: ChangesCaller},
+	{Name: OpSessions, Credentials: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpRevokeSession, Credentials: true, Repeatable: true, Changes: ChangesCaller},
+	{Name: OpFields, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpResendVerification, Judged: true, Changes: ChangesNothing},
+	{Name: OpExport, Credentials: true, Changes: ChangesNothing},
+	{Name: OpDelete, Credentials: true, Changes: ChangesCaller},
+	{Name: OpUndoDelete, Changes: ChangesAll},
+	{Name: OpBeginTwoFactor, Credentials: true, Changes: ChangesNothing},
+	{Name: OpConfirmTwoFactor, Credentials: true, Changes: ChangesCaller},
+	{Name: OpRenewRecoveryCodes, Credentials: true, Changes: ChangesNothing},
+	{Name: OpEndTwoFactor, Credentials: true, Changes: ChangesCaller},
+
+	{Name: OpFindUsers, Administration: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpUser, Administration: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpUpdateUser, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
+	{Name: OpSetEmail, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
+	{Name: OpDisableUser, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
+	{Name: OpEnableUser, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
+	{Name: OpUserSessions, Administration: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpRevokeUserSessions, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
+	{Name: OpDeleteUser, Administration: true, Changes: ChangesNamedUser},
+	{Name: OpAuditEntries, Administration: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpRemoveTwoFactor, Administration: true, Repeatable: true, Changes: ChangesNamedUser},
+	{Name: OpCreateUser, Administration: true, Changes: ChangesNothing},
+	{Name: OpExplain, Administration: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpLiftLimits, Administration: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpRehearseFields, Administration: true, Repeatable: true, Changes: ChangesNothing},
+	// A job changes the users later.
+	{Name: OpFillFields, Administration: true, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpFieldsFill, Administration: true, Repeatable: true, Changes: ChangesNothing},
+}

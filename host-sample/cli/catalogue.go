@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/cms-personal/personal/shared/durable"
-	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
@@ -69,13 +68,4 @@ func installPlugin(ctx context.Context, c *plugincatalogue.Catalogue, path strin
 		err = fmt.Errorf("%w (an installed version never changes: give the new build a version of its own)", err)
 	}
 	return e.Manifest.Version, err
-}
-
-// newUploads returns what accepts uploaded plugins: nil, which accepts none, unless
-// the catalogue has keys to verify them with.
-func newUploads(c *plugincatalogue.Catalogue, log *slog.Logger) *pluginadmin.Uploads {
-	if !c.NeedsSignatures() {
-		return nil
-	}
-	return pluginadmin.NewUploads(c, 0, log)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"time"
@@ -26,31 +27,30 @@ func checkDebugAddr(host string) error {
 	return nil
 }
 
-// debugPlugin prints how to attach a debugger to a plugin process that begins to
-// serve, and warns if the debugger would find no symbols.
-func (h *host) debugPlugin(w io.Writer, version string, pid int) {
+// announceDebugged returns a receiver of plugin events that, with --debug-plugin, prints how
+// to attach a debugger to each process that begins to serve.
+func announceDebugged(w io.Writer, catalogue *plugincatalogue.Catalogue, debug bool, log *slog.Logger) func(pluginmanager.Event) {
+	if !debug {
+		return nil
+	}
+	serving := []pluginmanager.EventType{pluginmanager.EventSwitched, pluginmanager.EventRestarted, pluginmanager.EventRolledBack}
+	return func(e pluginmanager.Event) {
+		if slices.Contains(serving, e.Type) && e.PID != 0 {
+			debugPlugin(w, catalogue, e.Version, e.PID, log)
+		}
+	}
+}
+
+// debugPlugin prints how to attach a debugger to a plugin process, and warns if the
+// debugger would find no symbols.
+func debugPlugin(w io.Writer, catalogue *plugincatalogue.Catalogue, version string, pid int, log *slog.Logger) {
 	fmt.Fprintf(w, "debug plugin %s: dlv attach %d\n", version, pid)
-	entry, err := h.catalogue.Find(version)
+	entry, err := catalogue.Find(version)
 	if err != nil {
 		return // removed meanwhile
 	}
 	if file := filepath.Join(entry.Dir, plugincatalogue.Name); isStripped(file) {
-		h.log.Warn("a debugger finds no symbols in this plugin: build it with make build STRIP= and install it", "version", version)
-	}
-}
-
-// onPluginEvent records an event and, for a debugger, announces the process that gets
-// the calls from then on.
-func (h *host) onPluginEvent(w io.Writer) func(pluginmanager.Event) {
-	if !h.config.flags.DebugPlugin {
-		return h.events.Append
-	}
-	serving := []pluginmanager.EventType{pluginmanager.EventSwitched, pluginmanager.EventRestarted, pluginmanager.EventRolledBack}
-	return func(e pluginmanager.Event) {
-		h.events.Append(e)
-		if slices.Contains(serving, e.Type) && e.PID != 0 {
-			h.debugPlugin(w, e.Version, e.PID)
-		}
+		log.Warn("a debugger finds no symbols in this plugin: build it with make build STRIP= and install it", "version", version)
 	}
 }
 

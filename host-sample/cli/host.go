@@ -15,6 +15,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/cms-personal/personal/host-sample/admin"
 	adminevents "github.com/cms-personal/personal/host-sample/admin/events"
 	adminfields "github.com/cms-personal/personal/host-sample/admin/fields"
@@ -28,21 +30,14 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
-	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
-	"github.com/cms-personal/personal/shared/secretkeys"
 )
 
 // sampleFields are the user fields of a new data folder.
 //
 //go:embed user-fields.json
 var sampleFields []byte
-
-// pluginStopTime is how long the plugin may take to stop before it is killed. No
-// request is running by then, and the manager's own limits are shorter.
-const pluginStopTime = 20 * time.Second
 
 // host is a CMS that listens. It is made by openHost, and run once.
 type host struct {
@@ -52,12 +47,9 @@ type host struct {
 	token     string // for the admin API
 	callbacks *personalhost.Host
 	mails     *mailbox.Box // nil: mails are sent
-	catalogue *plugincatalogue.Catalogue
-	events    *pluginadmin.EventLog    // of the plugin
-	keys      func() ([][]byte, error) // secret keys; nil: none
 	listener  net.Listener
 	url       string // of the listener
-	manager   *pluginmanager.Manager
+	module    *personalhost.Module
 	sessions  *admin.Sessions // of administrators
 	server    *http.Server
 	profiles  *profileServer // nil: none are served
@@ -65,8 +57,7 @@ type host struct {
 }
 
 // openHost takes the data folder and listens. It starts neither the plugin nor the
-// server. Requests that wait for a swap end with ctx. It prints to stdout with
-// --debug-plugin only.
+// server. It prints to stdout with --debug-plugin only.
 func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer) (_ *host, err error) {
 	h := &host{config: c, log: log, sessions: admin.NewSessions()}
 	defer func() {
@@ -77,51 +68,54 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 	if err := h.openFolder(); err != nil {
 		return nil, err
 	}
-	if h.catalogue, err = openCatalogue(c.pluginsDir, log, c.pluginTrust...); err != nil {
+	catalogue, err := openCatalogue(c.pluginsDir, log, c.pluginTrust...)
+	if err != nil {
 		return nil, &flagError{"plugins", err}
 	}
-	if err := choosePlugin(ctx, h.catalogue, c.flags.Plugin, log); err != nil {
+	if err := choosePlugin(ctx, catalogue, c.flags.Plugin, log); err != nil {
 		return nil, err
 	}
 	if err := h.listen(ctx); err != nil {
 		return nil, err
 	}
-	h.manager, err = pluginmanager.New(pluginmanager.Config{
-		Catalogue:   h.catalogue,
-		Host:        &callbacks{h.callbacks},
+	metrics, chart := newMetrics(), traffic.NewRecorder()
+	c.api.Observe = metrics.observer(chart)
+	h.module, err = personalhost.New(ctx, personalhost.Config{
+		Data:        c.dataDir,
+		Catalogue:   catalogue,
 		DatabaseURL: c.databaseURL,
-		SettingsFor: settingsSource(c.flags.Settings, h.url, c.relay == nil),
-		SecretKeys:  h.keys,
-		RunDir:      h.folder.path("run"),
-		Log:         log,
-		MemoryLimit: int64(c.flags.PluginMemory),
-
-		TracerProvider: c.api.TracerProvider,
-
-		Bake:         cmp.Or(c.flags.Bake, -1), // 0 means none
-		DrainTimeout: c.flags.Drain,
-		OnEvent:      h.onPluginEvent(stdout),
-		Debug:        c.flags.DebugPlugin,
+		Settings:    settingsSource(c.flags.Settings, h.url, c.relay == nil),
+		SecretKeys:  c.secretKeys(),
+		Host:        &callbacks{h.callbacks},
+		Admission:   c.admission,
+		API:         c.api,
+		Manager: pluginmanager.Options{
+			MemoryLimit:  int64(c.flags.PluginMemory),
+			Bake:         cmp.Or(c.flags.Bake, -1), // 0 means none
+			DrainTimeout: c.flags.Drain,
+			OnEvent:      announceDebugged(stdout, catalogue, c.flags.DebugPlugin, log),
+			Debug:        c.flags.DebugPlugin,
+		},
+		Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
+	h.closers = append(h.closers, h.module.Close)
+	metrics.showPlugin(h.module.Manager().Metrics)
 	if err := h.listenForProfiles(ctx); err != nil {
 		return nil, err
 	}
-	handler, err := h.newHandler(ctx)
+	handler, err := h.newHandler(metrics, chart)
 	if err != nil {
 		return nil, err
 	}
 	// The API's handler has shorter limits of its own.
 	h.server = &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       time.Minute,
-		WriteTimeout:      2 * time.Minute,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		Handler:        handler,
+		ReadTimeout:    time.Minute,
+		WriteTimeout:   2 * time.Minute,
+		MaxHeaderBytes: 32 << 10,
 	}
 	if c.flags.DebugPlugin {
 		h.server.ReadTimeout, h.server.WriteTimeout = 0, 0 // either would end a request while the plugin is paused
@@ -141,7 +135,7 @@ func (c *callbacks) EraseUser(ctx context.Context, userID int64) error {
 	return nil
 }
 
-// openFolder locks the data folder and opens everything in it but the catalogue.
+// openFolder locks the data folder and opens what the host itself needs of it.
 func (h *host) openFolder() (err error) {
 	if h.folder, err = openDataFolder(h.config.dataDir, h.log); err != nil {
 		return &flagError{"data", err}
@@ -149,15 +143,6 @@ func (h *host) openFolder() (err error) {
 	h.closers = append(h.closers, h.folder.close)
 	if h.token, err = h.folder.adminToken(); err != nil {
 		return err
-	}
-	if h.events, err = pluginadmin.OpenEventLog(h.folder.path("plugin-events.ndjson"), h.log); err != nil {
-		return err
-	}
-	h.closers = append(h.closers, h.events.Close)
-	if !h.config.flags.NoSecretKey {
-		if h.keys, err = secretkeys.Open(h.folder.path("secret.key"), h.log); err != nil {
-			return err
-		}
 	}
 	h.callbacks = &personalhost.Host{Log: h.log}
 	if h.callbacks.Fields, err = fieldstore.Open(h.folder.path("user-fields.json"), sampleFields); err != nil {
@@ -181,40 +166,38 @@ func (h *host) openFolder() (err error) {
 }
 
 // newHandler connects the parts of the host to its routes.
-func (h *host) newHandler(ctx context.Context) (http.Handler, error) {
-	c := h.config
-	api := c.api
-	api.Log = h.log
-	uploads := newUploads(h.catalogue, h.log)
-	plugin := pluginadmin.New(h.manager, h.catalogue, pluginadmin.Options{Uploads: uploads, EventLog: h.events, Log: h.log})
+func (h *host) newHandler(metrics *metrics, chart *traffic.Recorder) (http.Handler, error) {
+	c, m := h.config, h.module
 	access := admin.NewAccessLog(h.log)
-	client := pluginrpc.NewClient(h.manager, h.callbacks)
-	recorder := traffic.NewRecorder()
+	client := m.Client() // for administrators: the admission does not judge them
 	return newHandler(handlerOptions{
-		service: c.admission.Wrap(client), // administrators' pages call the client itself
+		api:     m.API(),
+		service: m.Service(),
 		audit:   client,
-		plugin:  h.manager,
-		api:     api,
+		plugin:  m.Manager(),
 		adminAPI: &adminAPI{
-			token: sha256.Sum256([]byte(h.token)), fields: h.callbacks.Fields, users: client, plugin: cancelledWith(ctx, plugin), link: h.adminLink, record: access, log: h.log,
+			token: sha256.Sum256([]byte(h.token)), fields: h.callbacks.Fields, users: client, plugin: m.Admin(), link: h.adminLink, record: access, log: h.log,
 		},
 		adminPages: admin.Options{
 			Guard: admin.NewGuard(h.sessions, access, c.flags.AdminHost...),
 			Log:   h.log,
 			Sections: []admin.Section{
 				&adminplugin.Pages{
-					Manager: h.manager, Catalogue: h.catalogue, EventLog: h.events, Uploads: uploads, Traffic: recorder, Bake: c.flags.Bake,
+					Manager: m.Manager(), Catalogue: m.Catalogue(), EventLog: m.EventLog(), Uploads: m.Uploads(), Traffic: chart, Bake: c.flags.Bake,
 				},
 				&adminusers.Pages{Administration: client, Recovery: client, Fields: h.callbacks.Fields},
 				&adminsupport.Pages{Administration: client, Mails: client},
 				&adminfields.Pages{Store: h.callbacks.Fields, Administration: client},
 				&adminmail.Pages{Box: h.mails},
-				&adminevents.Pages{Administration: client, EventLog: h.events},
+				&adminevents.Pages{Administration: client, EventLog: m.EventLog()},
 			},
 		},
-		traffic:     recorder,
-		apiURL:      h.url + api.BasePath,
+		metrics:     metrics,
+		traffic:     chart,
+		origins:     c.api.Origins,
+		apiURL:      h.url + c.api.BasePath,
 		alwaysHTTPS: c.flags.SecureCookies,
+		log:         h.log,
 	})
 }
 
@@ -303,48 +286,25 @@ Try it:
 // started and waiting would not help. It waits for a database that is unavailable.
 func (h *host) run(ctx context.Context, ready func()) (err error) {
 	defer func() { err = errors.Join(err, h.close()) }()
-	if err := h.manager.Start(); err != nil {
+	if err := h.module.Manager().Start(); err != nil {
 		return err
 	}
-	serving, starting := make(chan error, 2), make(chan error, 1)
-	go func() { serving <- h.server.Serve(h.listener) }()
-	go func() { starting <- h.manager.WaitReady(ctx) }()
-	if h.profiles != nil {
-		go func() { serving <- h.profiles.serve() }()
-	}
-	defer h.stop(ctx)
-	for {
-		select {
-		case <-ctx.Done():
-			h.log.Info("stopping", "drain", h.config.flags.Drain)
-			return nil
-		case err := <-serving:
-			return fmt.Errorf("serving: %w", err)
-		case err := <-starting:
-			switch {
-			case err == nil:
-				ready()
-			case ctx.Err() == nil:
-				return fmt.Errorf("the plugin cannot be started: %w", err)
-			}
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error { return h.module.ServeOn(ctx, h.listener, h.server) })
+	parts.Go(func() error {
+		err := h.module.Manager().WaitReady(ctx)
+		switch {
+		case err == nil:
+			ready()
+		case ctx.Err() == nil:
+			return fmt.Errorf("the plugin cannot be started: %w", err)
 		}
+		return nil
+	})
+	if h.profiles != nil {
+		parts.Go(func() error { return h.profiles.serve(ctx) })
 	}
-}
-
-// stop waits for running requests, then stops the plugin.
-func (h *host) stop(ctx context.Context) {
-	ctx = context.WithoutCancel(ctx)
-	drain, cancel := context.WithTimeout(ctx, h.config.flags.Drain)
-	defer cancel()
-	if err := h.server.Shutdown(drain); err != nil {
-		h.log.Warn("cutting off requests that are still running", "error", err)
-		_ = h.server.Close() // those clients get no response
-	}
-	last, cancel := context.WithTimeout(ctx, pluginStopTime)
-	defer cancel()
-	if err := h.manager.Stop(last); err != nil {
-		h.log.Error("stopping the plugin", "error", err)
-	}
+	return parts.Wait()
 }
 
 // close releases what was opened, in reverse order.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -10,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/cms-personal/personal/host-sample/traffic"
+	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
@@ -20,7 +23,7 @@ type metrics struct {
 	latency  *prometheus.HistogramVec
 }
 
-func newMetrics(plugin func(context.Context) []pluginrpc.Metric) *metrics {
+func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -33,9 +36,22 @@ func newMetrics(plugin func(context.Context) []pluginrpc.Metric) *metrics {
 	m.registry.MustRegister(m.requests, m.latency,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		pluginCollector(plugin),
 	)
 	return m
+}
+
+// showPlugin adds the metrics of the plugin, see [pluginmanager.Manager.Metrics].
+func (m *metrics) showPlugin(plugin func(context.Context) []pluginrpc.Metric) {
+	m.registry.MustRegister(pluginCollector(plugin))
+}
+
+// observer returns what counts the API's requests, also for the administrators' chart.
+func (m *metrics) observer(chart *traffic.Recorder) func(personalhttp.Observation) {
+	return func(call personalhttp.Observation) {
+		operation := cmp.Or(call.Operation, otherOperation)
+		m.count(operation, call.Status, call.Took)
+		chart.Count(operation, call.Status >= http.StatusInternalServerError, call.Took)
+	}
 }
 
 func (m *metrics) handler() http.Handler {

@@ -40,7 +40,7 @@ func (h *host) listenForProfiles(ctx context.Context) error {
 	}
 	h.profiles = &profileServer{
 		server: &http.Server{ // without a time limit for responses: recording takes a while
-			Handler:           newProfiles(h.manager),
+			Handler:           newProfiles(h.module.Manager()),
 			ReadHeaderTimeout: 10 * time.Second,
 			IdleTimeout:       2 * time.Minute,
 			ErrorLog:          slog.NewLogLogger(h.log.Handler(), slog.LevelWarn),
@@ -52,7 +52,14 @@ func (h *host) listenForProfiles(ctx context.Context) error {
 	return nil
 }
 
-func (p *profileServer) serve() error { return p.server.Serve(p.listener) }
+// serve ends with ctx.
+func (p *profileServer) serve(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() { _ = p.server.Close() })()
+	if err := p.server.Serve(p.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving profiles: %w", err)
+	}
+	return nil
+}
 
 // close ends profiles that are being recorded.
 func (p *profileServer) close() error {

@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"context"
+	"log/slog"
 	"net/http"
 	"path"
 	"time"
@@ -15,51 +15,43 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 // handlerOptions are what the routes need.
 type handlerOptions struct {
+	api         *personalhttp.Handler
 	service     personal.Service
 	audit       site.AuditLog
 	plugin      pluginState
-	api         personalhttp.Options
 	adminAPI    *adminAPI
 	adminPages  admin.Options
+	metrics     *metrics
 	traffic     *traffic.Recorder
-	apiURL      string // without /api/v1/personal/
-	alwaysHTTPS bool   // a proxy terminates TLS for every browser
+	origins     []string // the site's own
+	apiURL      string   // without /api/v1/personal/
+	alwaysHTTPS bool     // a proxy terminates TLS for every browser
+	log         *slog.Logger
 }
 
-// pluginState is the part of [pluginmanager.Manager] that health checks and metrics need.
+// pluginState is the part of [pluginmanager.Manager] that health checks need.
 type pluginState interface {
 	Ready(ctx context.Context) error // nil if the plugin serves
 	Status() pluginmanager.Status
-	Metrics(ctx context.Context) []pluginrpc.Metric
 }
 
 // newHandler returns the handler of everything that the CMS serves.
 func newHandler(o handlerOptions) (http.Handler, error) {
-	metrics := newMetrics(o.plugin.Metrics)
-	o.api.Observe = func(call personalhttp.Observation) {
-		operation := cmp.Or(call.Operation, otherOperation)
-		metrics.count(operation, call.Status, call.Took)
-		o.traffic.Count(operation, call.Status >= http.StatusInternalServerError, call.Took)
-	}
-	api, err := personalhttp.New(o.service, o.api)
-	if err != nil {
-		return nil, err
-	}
-	o.adminPages.API, o.adminPages.Origins = api, o.api.Origins
+	api, metrics := o.api, o.metrics
+	o.adminPages.API, o.adminPages.Origins = api, o.origins
 	adminPages, err := admin.New(o.adminPages)
 	if err != nil {
 		return nil, err
 	}
-	pages, err := site.New(site.Options{Service: o.service, Audit: o.audit, API: api, APIURL: o.apiURL, Origins: o.api.Origins, Log: o.api.Log})
+	pages, err := site.New(site.Options{Service: o.service, Audit: o.audit, API: api, APIURL: o.apiURL, Origins: o.origins, Log: o.log})
 	if err != nil {
 		return nil, err
 	}
-	apiReference, err := reference.New(reference.Options{API: api, Log: o.api.Log})
+	apiReference, err := reference.New(reference.Options{API: api, Log: o.log})
 	if err != nil {
 		return nil, err
 	}
@@ -108,17 +100,6 @@ func onlyClean(next http.Handler) http.Handler {
 			return
 		}
 		next.ServeHTTP(w, r)
-	})
-}
-
-// cancelledWith cancels the requests of a handler when ctx ends, so that one that
-// waits for a swap does not delay the stop of the host.
-func cancelledWith(ctx context.Context, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		own, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		defer context.AfterFunc(ctx, cancel)()
-		next.ServeHTTP(w, r.WithContext(own))
 	})
 }
 

@@ -62,17 +62,27 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 	}
 	record := admin.NewAccessLog(slog.New(slog.NewTextHandler(&s.log, nil)))
 	plugin := pluginadmin.New(s, catalogue, pluginadmin.Options{Log: quietLog()})
+	metrics := newMetrics()
+	metrics.showPlugin(s.Metrics)
+	api, err := personalhttp.New(service, personalhttp.Options{
+		BasePath: basePath, TrustedProxies: proxies, Observe: metrics.observer(s.traffic), Log: quietLog(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	handler, err := newHandler(handlerOptions{
+		api:     api,
 		service: service,
 		audit:   &s.administration,
 		plugin:  s,
-		api:     personalhttp.Options{BasePath: basePath, TrustedProxies: proxies, Log: quietLog()},
 		adminAPI: &adminAPI{
 			token: sha256.Sum256([]byte(adminToken)), fields: s.fields, users: &s.administration, plugin: plugin, link: noLink, record: record, log: quietLog(),
 		},
 		adminPages: admin.Options{Guard: admin.NewGuard(admin.NewSessions(), record), Log: quietLog(), Sections: []admin.Section{&adminplugin.Pages{}}},
+		metrics:    metrics,
 		traffic:    s.traffic,
 		apiURL:     "http://127.0.0.1:8080" + basePath,
+		log:        quietLog(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -98,8 +98,8 @@ func (f *serveCommand) Run(ctx context.Context, parsed *kong.Context, out output
 	return h.run(ctx, func() {
 		h.printAddresses(out.stdout, isTerminal(out.stdout))
 		if f.DebugPlugin {
-			s := h.manager.Status()
-			h.debugPlugin(out.stdout, s.Version, s.PID)
+			s := h.module.Manager().Status()
+			debugPlugin(out.stdout, h.module.Catalogue(), s.Version, s.PID, log)
 		}
 	})
 }
@@ -195,6 +195,15 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 		check("log-level", fmt.Errorf("%q is not debug, info, warn or error", f.LogLevel))
 	}
 	return c, errors.Join(invalid...)
+}
+
+// secretKeys is what makes the plugin's keys those of the data folder, unless
+// --no-secret-key is set.
+func (c config) secretKeys() func() ([][]byte, error) {
+	if c.flags.NoSecretKey {
+		return func() ([][]byte, error) { return nil, nil }
+	}
+	return nil
 }
 
 // isTerminal reports whether what is written goes to a terminal.

@@ -294,7 +294,7 @@ func TestUploads_NeedSignedBundle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := pluginadmin.New(newSwapper(), catalogue, pluginadmin.Options{Uploads: newUploads(catalogue, quietLog()), Log: quietLog()})
+	api := pluginadmin.New(newSwapper(), catalogue, pluginadmin.Options{Uploads: pluginadmin.NewUploads(catalogue, 0, quietLog()), Log: quietLog()})
 	upload := func(bundle string) *httptest.ResponseRecorder {
 		f, err := os.Open(bundle)
 		if err != nil {

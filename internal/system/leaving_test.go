@@ -21,6 +21,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost"
 	"github.com/cms-personal/personal/shared/personalhost/fieldstore"
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
 )
 
 // testExport reads what is kept about a user.
@@ -248,7 +249,9 @@ func TestEraser_IsAskedUntilItSucceeds(t *testing.T) {
 		t.Parallel()
 		c := moduleConfig(t)
 		c.DatabaseURL = database
-		c.Settings = func() ([]byte, error) { return []byte(cheap + "[deletion]\ngrace = \"1s\"\n"), nil }
+		c.Settings = func(plugincatalogue.Manifest) ([]byte, error) {
+			return []byte(cheap + "[deletion]\ngrace = \"1s\"\n"), nil
+		}
 		fields, err := fieldstore.Open(filepath.Join(c.Data, "fields.json"), []byte("[]"))
 		if err != nil {
 			t.Fatal(err)

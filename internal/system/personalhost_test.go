@@ -36,7 +36,7 @@ func moduleConfig(t *testing.T) personalhost.Config {
 	return personalhost.Config{
 		Data:     t.TempDir(),
 		Plugin:   pluginVersion(t, "1.0.0"),
-		Settings: func() ([]byte, error) { return []byte(cheap), nil },
+		Settings: func(plugincatalogue.Manifest) ([]byte, error) { return []byte(cheap), nil },
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 }
@@ -132,7 +132,7 @@ func TestPersonalhost_ServesInFrontOfARouterUntilClosed(t *testing.T) {
 	t.Parallel()
 	var events receivedEvents
 	c := moduleConfig(t)
-	c.Manager = pluginmanager.Config{OnEvent: events.add}
+	c.Manager = pluginmanager.Options{OnEvent: events.add}
 	ctx, cancel := context.WithCancel(t.Context())
 	m, err := personalhost.Open(ctx, c)
 	if err != nil {
@@ -214,7 +214,7 @@ func TestPersonalhost_FailedOpenLeavesNothing(t *testing.T) {
 	}{
 		"bad setting": {
 			func(c *personalhost.Config) {
-				c.Settings = func() ([]byte, error) { return []byte("[session]\nlifetime = \"soon\"\n"), nil }
+				c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return []byte("[session]\nlifetime = \"soon\"\n"), nil }
 			},
 			"",
 			func(err error) bool {
@@ -224,7 +224,7 @@ func TestPersonalhost_FailedOpenLeavesNothing(t *testing.T) {
 		},
 		"unreadable settings": {
 			func(c *personalhost.Config) {
-				c.Settings = func() ([]byte, error) { return nil, errors.New("personal.toml is gone") }
+				c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return nil, errors.New("personal.toml is gone") }
 			},
 			"",
 			func(err error) bool {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
@@ -21,7 +22,7 @@ const (
 	// stopTime is how long the plugin may take to stop before it is killed. The
 	// manager's own default limits are shorter.
 	stopTime = 20 * time.Second
-	// drainTime is how long requests under way may take when a server stops.
+	// drainTime is how long requests under way may take when a server stops, by default.
 	drainTime = 30 * time.Second
 )
 
@@ -32,8 +33,13 @@ type Module struct {
 	service   personal.Service
 	manager   *pluginmanager.Manager
 	catalogue *plugincatalogue.Catalogue
+	uploads   *pluginadmin.Uploads // nil without keys
+	events    *pluginadmin.EventLog
 	admin     http.Handler
+	drain     time.Duration
 	log       *slog.Logger
+	stopping  context.Context // ends when the module stops
+	stop      context.CancelFunc
 	close     func() error
 }
 
@@ -60,8 +66,16 @@ func (m *Module) Service() personal.Service { return m.service }
 func (m *Module) Client() *pluginrpc.Client { return m.client }
 
 // Admin returns the JSON API for plugin versions, see [pluginadmin.New]. It does not
-// authenticate: mount it behind an access control of the CMS.
-func (m *Module) Admin() http.Handler { return m.admin }
+// authenticate: mount it behind an access control of the CMS. A request that waits for a
+// swap ends when the module stops.
+func (m *Module) Admin() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(m.stopping, cancel)()
+		m.admin.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
 
 // Manager returns the plugin manager, for its status for example. Stop it with Close.
 func (m *Module) Manager() *pluginmanager.Manager { return m.manager }
@@ -69,21 +83,40 @@ func (m *Module) Manager() *pluginmanager.Manager { return m.manager }
 // Catalogue returns the installed plugin versions.
 func (m *Module) Catalogue() *plugincatalogue.Catalogue { return m.catalogue }
 
+// Uploads installs bundles that administrators send; nil, which refuses them, unless the
+// catalogue verifies signatures.
+func (m *Module) Uploads() *pluginadmin.Uploads { return m.uploads }
+
+// EventLog returns the log of plugin events.
+func (m *Module) EventLog() *pluginadmin.EventLog { return m.events }
+
 // Close ends the calls under way, stops the plugin and releases the data folder. Each
 // step has a limit of its own; Close returns within 20 seconds, when no process of the
 // plugin is left. Later requests get 503. Close may be called again, and returns the
 // same error.
 func (m *Module) Close() error { return m.close() }
 
-// Serve runs an HTTP server on server.Addr until ctx ends or the CMS calls the server's
-// Shutdown, then stops in order: it accepts no more requests, waits up to 30 seconds for
-// those under way, cuts off the rest and closes the module. It returns nil then. It stops
-// in the same way, and returns the error, if the server cannot listen or fails.
+// Serve runs an HTTP server on server.Addr, see [Module.ServeOn]. It returns the error, and
+// closes the module, if it cannot listen.
+func (m *Module) Serve(ctx context.Context, server *http.Server) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cmp.Or(server.Addr, ":http"))
+	if err != nil {
+		return errors.Join(err, m.Close())
+	}
+	m.log.Info("listening", "address", listener.Addr().String())
+	return m.ServeOn(ctx, listener, server)
+}
+
+// ServeOn runs an HTTP server until ctx ends or the CMS calls the server's Shutdown, then
+// stops in order: it accepts no more requests, waits for those under way (for
+// Config.Manager.DrainTimeout, by default 30 seconds), cuts off the rest and closes the
+// module. It returns nil then. It stops in the same way, and returns the error, if the
+// server fails.
 //
-// Serve sets ReadHeaderTimeout (10 s), IdleTimeout (2 min) and ErrorLog where they are
+// ServeOn sets ReadHeaderTimeout (10 s), IdleTimeout (2 min) and ErrorLog where they are
 // zero. If Handler is nil, it serves the API alone. The API limits the time for reading
-// its request bodies itself. Serve does not use TLS, which terminates at a proxy.
-func (m *Module) Serve(ctx context.Context, server *http.Server) (err error) {
+// its request bodies itself. ServeOn does not use TLS, which terminates at a proxy.
+func (m *Module) ServeOn(ctx context.Context, listener net.Listener, server *http.Server) (err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
 	if server.Handler == nil {
 		server.Handler = m.Front(nil)
@@ -91,11 +124,6 @@ func (m *Module) Serve(ctx context.Context, server *http.Server) (err error) {
 	server.ReadHeaderTimeout = cmp.Or(server.ReadHeaderTimeout, 10*time.Second)
 	server.IdleTimeout = cmp.Or(server.IdleTimeout, 2*time.Minute)
 	server.ErrorLog = cmp.Or(server.ErrorLog, slog.NewLogLogger(m.log.Handler(), slog.LevelWarn))
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cmp.Or(server.Addr, ":http"))
-	if err != nil {
-		return err
-	}
-	m.log.Info("listening", "address", listener.Addr().String())
 	serving := make(chan error, 1)
 	go func() { serving <- server.Serve(listener) }()
 	select {
@@ -107,8 +135,9 @@ func (m *Module) Serve(ctx context.Context, server *http.Server) (err error) {
 		}
 	case <-ctx.Done():
 	}
-	m.log.Info("stopping")
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	m.log.Info("stopping", "drain", m.drain)
+	m.stop()
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.drain)
 	defer cancel()
 	if late := server.Shutdown(drain); late != nil {
 		m.log.Warn("cutting off requests that are still running", "error", late)

@@ -55,13 +55,17 @@ type Config struct {
 	// [plugincatalogue.WithKeys] and [plugincatalogue.WithMinVersion].
 	Accept []plugincatalogue.Option
 
+	// Catalogue has the plugin versions; nil for those of plugins/personal in Data. It brings
+	// its own restrictions: Open refuses it together with Accept.
+	Catalogue *plugincatalogue.Catalogue
+
 	// DatabaseURL is sqlite://PATH or postgres://…; a secret. Empty for SQLite in Data.
 	DatabaseURL string
 
-	// Settings returns the plugin's settings file (TOML); nil for no settings. It is
-	// called at every start of a plugin process. Set Manager.SettingsFor instead if they depend
-	// on the version that starts.
-	Settings func() ([]byte, error)
+	// Settings returns the plugin's settings file (TOML) for the version that starts, because
+	// versions refuse settings that they do not know; nil for no settings. It is called at
+	// every start of a plugin process.
+	Settings func(plugincatalogue.Manifest) ([]byte, error)
 
 	// SecretKeys returns the keys that encrypt what the database must not reveal, such as the
 	// secrets of second factors: the first encrypts, all decrypt. Each has 32 bytes. It is
@@ -81,14 +85,13 @@ type Config struct {
 	Admission *personal.Admission
 
 	// API configures the HTTP API. No user field may have a name of its Transient: Open
-	// refuses that, and so does later the store of a Host. If its Log is nil, Log applies. Its TracerProvider also
-	// applies to the manager, unless Manager has one.
+	// refuses that, and so does later the store of a Host. If its Log is nil, Log applies.
+	// Its TracerProvider is also that of the manager.
 	API personalhttp.Options
 
 	// Manager holds the limits of the plugin manager, its environment and a further
-	// receiver of its events. Open sets Catalogue, Host, DatabaseURL, Settings, SecretKeys,
-	// RunDir and Log, so they must be zero.
-	Manager pluginmanager.Config
+	// receiver of its events.
+	Manager pluginmanager.Options
 
 	// Log is the log of all parts; nil for slog.Default().
 	Log *slog.Logger
@@ -97,91 +100,100 @@ type Config struct {
 // Open starts the plugin and returns the module once the plugin serves. The caller
 // closes it. ctx limits Open only.
 //
-// Open fails at once if the config is invalid, if another process uses the data folder,
-// and if another attempt would not help: the error then wraps a
-// [*pluginrpc.PermanentError], for a bad setting or a database that does not exist for example, a
-// [*plugincatalogue.RefusedError], or a [*durable.UntrustedError] if other users of the
-// machine can change, or have made, what decides which program runs: Data, the folders
-// plugins and run in it, a version's folder, its files, the catalogue's state, or
-// secret.key. Other failures, such as a database server that is down, may
-// pass: Open then waits until ctx ends, and returns the context's error and the last
-// failure. After an error no process is left, and Open can be called again.
+// Open fails at once as [New] does, and if another attempt to start the plugin would not
+// help: the error then wraps a [*pluginrpc.PermanentError], for a bad setting or a database
+// that does not exist for example, or a [*plugincatalogue.RefusedError]. Other failures,
+// such as a database server that is down, may pass: Open then waits until ctx ends, and
+// returns the context's error and the last failure. After an error no process is left, and
+// Open can be called again.
 func Open(ctx context.Context, c Config) (*Module, error) {
-	m, err := open(ctx, c)
+	m, err := New(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("personal-account module: %w", err)
+		return nil, err
+	}
+	if err = m.manager.Start(); err == nil {
+		err = m.manager.WaitReady(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("personal-account module: %w", errors.Join(err, m.Close()))
 	}
 	return m, nil
 }
 
-func open(ctx context.Context, c Config) (*Module, error) {
-	m, events, err := build(ctx, c)
+// New returns a module whose plugin does not run yet, for a CMS that serves while the
+// plugin starts: it calls Start of [Module.Manager], and may wait with WaitReady. Until the
+// plugin serves, requests get 503. The caller closes the module. ctx limits New only.
+//
+// New fails if the config is invalid, if no plugin is installed and Config.Plugin cannot be,
+// and with a [*durable.UntrustedError] if other users of the machine can change, or have
+// made, what decides which program runs: Data, the folders plugins and run in it, a
+// version's folder, its files, the catalogue's state, or secret.key.
+func New(ctx context.Context, c Config) (*Module, error) {
+	captured := c.Host == nil
+	m, err := build(ctx, c)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("personal-account module: %w", err)
 	}
-	if err := m.manager.Start(); err != nil {
-		return nil, errors.Join(err, events.Close())
-	}
-	m.close = sync.OnceValue(func() error {
-		limited, cancel := context.WithTimeout(context.Background(), stopTime)
-		defer cancel()
-		return errors.Join(m.manager.Stop(limited), events.Close())
-	})
-	if err := m.manager.WaitReady(ctx); err != nil {
-		return nil, errors.Join(err, m.close())
-	}
-	if c.Host == nil {
+	if captured {
 		m.log.Warn("mails are captured in the data folder, not sent: its readers can take over accounts; set Config.Host to send mails")
 	}
 	return m, nil
 }
 
-// build makes the parts of a module. Nothing runs yet; only the log of plugin events,
-// which the caller closes, is open.
-func build(ctx context.Context, c Config) (*Module, *pluginadmin.EventLog, error) {
+// build makes the parts of a module. Only the log of plugin events is open.
+func build(ctx context.Context, c Config) (*Module, error) {
 	if err := c.complete(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	plugins := filepath.Join(c.Data, "plugins")
-	for _, dir := range []string{c.Data, plugins} {
-		if err := durable.MakeFolder(dir, c.Log); err != nil {
-			return nil, nil, fmt.Errorf("opening the data folder: %w", err)
-		}
+	if err := durable.MakeFolder(c.Data, c.Log); err != nil {
+		return nil, fmt.Errorf("opening the data folder: %w", err)
 	}
 	if c.Host == nil {
 		host, err := readyHost(c)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		c.Host = host
 	}
 	if err := c.reserveTransient(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if c.SecretKeys == nil {
 		keys, err := secretkeys.Open(filepath.Join(c.Data, "secret.key"), c.Log)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		c.SecretKeys = keys
 	}
-	catalogue, err := plugincatalogue.Open(filepath.Join(plugins, plugincatalogue.Name),
-		append([]plugincatalogue.Option{plugincatalogue.WithLog(c.Log)}, c.Accept...)...)
-	if err != nil {
-		return nil, nil, err
+	if c.Catalogue == nil {
+		catalogue, err := c.openCatalogue()
+		if err != nil {
+			return nil, err
+		}
+		c.Catalogue = catalogue
 	}
 	events, err := pluginadmin.OpenEventLog(filepath.Join(c.Data, "plugin-events.ndjson"), c.Log)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	m, err := c.connect(catalogue, events)
+	m, err := c.connect(events)
 	if err == nil {
-		err = c.choosePlugin(ctx, catalogue)
+		err = c.choosePlugin(ctx)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, events.Close())
+		return nil, errors.Join(err, events.Close())
 	}
-	return m, events, nil
+	return m, nil
+}
+
+// openCatalogue opens the catalogue in the data folder.
+func (c *Config) openCatalogue() (*plugincatalogue.Catalogue, error) {
+	plugins := filepath.Join(c.Data, "plugins")
+	if err := durable.MakeFolder(plugins, c.Log); err != nil {
+		return nil, fmt.Errorf("opening the plugin catalogue: %w", err)
+	}
+	return plugincatalogue.Open(filepath.Join(plugins, plugincatalogue.Name),
+		append([]plugincatalogue.Option{plugincatalogue.WithLog(c.Log)}, c.Accept...)...)
 }
 
 // complete checks the config and replaces zero values by defaults.
@@ -195,12 +207,8 @@ func (c *Config) complete() (err error) {
 	if c.DatabaseURL, err = DatabaseURL(c.DatabaseURL, c.Data); err != nil {
 		return fmt.Errorf("Config.DatabaseURL: %w", err)
 	}
-	m := &c.Manager
-	if m.Catalogue != nil || m.Host != nil || m.DatabaseURL != "" || m.Settings != nil || m.SecretKeys != nil || m.RunDir != "" || m.Log != nil {
-		return errors.New("Config.Manager must not set Catalogue, Host, DatabaseURL, Settings, SecretKeys, RunDir or Log: Open sets them, from the fields of Config")
-	}
-	if c.Settings != nil && m.SettingsFor != nil {
-		return errors.New("Config.Settings and Config.Manager.SettingsFor are both set: the second would replace the first; set only one")
+	if c.Catalogue != nil && len(c.Accept) > 0 {
+		return errors.New("Config.Accept restricts only the catalogue in Data: give its options to plugincatalogue.Open, whose result is Config.Catalogue")
 	}
 	if h, ok := c.Host.(interface{ check() error }); ok { // a *Host, or a type that embeds one
 		if err := h.check(); err != nil {
@@ -212,9 +220,6 @@ func (c *Config) complete() (err error) {
 	}
 	c.Log = tracing.WithTraceID(cmp.Or(c.Log, slog.Default()))
 	c.API.Log = cmp.Or(c.API.Log, c.Log)
-	if m.TracerProvider == nil {
-		m.TracerProvider = c.API.TracerProvider
-	}
 	return nil
 }
 
@@ -274,10 +279,7 @@ func readyHost(c Config) (*Host, error) {
 }
 
 // connect makes the parts through which requests pass.
-func (c *Config) connect(catalogue *plugincatalogue.Catalogue, events *pluginadmin.EventLog) (*Module, error) {
-	c.Manager.Catalogue, c.Manager.Host, c.Manager.DatabaseURL = catalogue, c.Host, c.DatabaseURL
-	c.Manager.Settings, c.Manager.SecretKeys = c.Settings, c.SecretKeys
-	c.Manager.Log, c.Manager.RunDir = c.Log, filepath.Join(c.Data, "run")
+func (c *Config) connect(events *pluginadmin.EventLog) (*Module, error) {
 	further := c.Manager.OnEvent
 	c.Manager.OnEvent = func(e pluginmanager.Event) {
 		events.Append(e)
@@ -285,25 +287,38 @@ func (c *Config) connect(catalogue *plugincatalogue.Catalogue, events *pluginadm
 			further(e)
 		}
 	}
-	manager, err := pluginmanager.New(c.Manager)
+	manager, err := pluginmanager.New(pluginmanager.Config{
+		Catalogue: c.Catalogue, Host: c.Host, DatabaseURL: c.DatabaseURL, RunDir: filepath.Join(c.Data, "run"), Log: c.Log,
+		Settings: c.Settings, SecretKeys: c.SecretKeys, TracerProvider: c.API.TracerProvider, Options: c.Manager,
+	})
 	if err != nil {
 		return nil, err
 	}
-	client := pluginrpc.NewClient(manager, c.Host)
-	service := c.Admission.Wrap(client)
-	api, err := personalhttp.New(service, c.API)
-	if err != nil {
+	m := &Module{
+		client: pluginrpc.NewClient(manager, c.Host), manager: manager, catalogue: c.Catalogue, events: events,
+		drain: cmp.Or(c.Manager.DrainTimeout, drainTime), log: c.Log,
+	}
+	m.service = c.Admission.Wrap(m.client)
+	if m.api, err = personalhttp.New(m.service, c.API); err != nil {
 		return nil, fmt.Errorf("Config.API: %w", err)
 	}
-	admin := pluginadmin.New(manager, catalogue, pluginadmin.Options{
-		Uploads: pluginadmin.NewUploads(catalogue, 0, c.Log), EventLog: events, Log: c.Log,
+	if c.Catalogue.NeedsSignatures() { // an upload is code that runs
+		m.uploads = pluginadmin.NewUploads(c.Catalogue, 0, c.Log)
+	}
+	m.admin = pluginadmin.New(manager, c.Catalogue, pluginadmin.Options{Uploads: m.uploads, EventLog: events, Log: c.Log})
+	m.stopping, m.stop = context.WithCancel(context.Background())
+	m.close = sync.OnceValue(func() error {
+		m.stop()
+		limited, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		return errors.Join(m.manager.Stop(limited), events.Close())
 	})
-	return &Module{api: api, client: client, service: service, manager: manager, catalogue: catalogue, admin: admin, log: c.Log}, nil
+	return m, nil
 }
 
 // choosePlugin makes sure that a plugin version is active.
-func (c *Config) choosePlugin(ctx context.Context, catalogue *plugincatalogue.Catalogue) error {
-	active, err := catalogue.ActivateFirst("")
+func (c *Config) choosePlugin(ctx context.Context) error {
+	active, err := c.Catalogue.ActivateFirst("")
 	if err == nil && c.Plugin != "" {
 		c.Log.Info("a plugin version is active: Config.Plugin is not read", "version", active)
 	}
@@ -313,10 +328,10 @@ func (c *Config) choosePlugin(ctx context.Context, catalogue *plugincatalogue.Ca
 	if c.Plugin == "" {
 		return errors.New("no plugin is installed: set Config.Plugin to the plugin's binary or bundle")
 	}
-	installed, err := catalogue.Install(ctx, c.Plugin)
+	installed, err := c.Catalogue.Install(ctx, c.Plugin)
 	if err != nil {
 		return fmt.Errorf("Config.Plugin: %w", err)
 	}
-	_, err = catalogue.ActivateFirst(installed.Manifest.Version)
+	_, err = c.Catalogue.ActivateFirst(installed.Manifest.Version)
 	return err
 }

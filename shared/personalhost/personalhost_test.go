@@ -30,26 +30,22 @@ func TestOpen_InvalidConfigNamesTheField(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		"no data folder":        {func(c *Config) { c.Data = "" }, "Config.Data is missing"},
-		"data is a file":        {func(c *Config) { c.Data = notABinary }, "opening the data folder"},
-		"unknown database":      {func(c *Config) { c.DatabaseURL = "mysql://u:secret@db" }, "Config.DatabaseURL: it must begin with sqlite:// or postgres://"},
-		"invalid API option":    {func(c *Config) { c.API.BasePath = "x/" }, `Config.API: personalhttp: options: base path "x/"`},
-		"manager with own host": {func(c *Config) { c.Manager.Host = &Host{} }, "Config.Manager must not set"},
-		"settings twice": {func(c *Config) {
-			c.Settings = func() ([]byte, error) { return nil, nil }
-			c.Manager.SettingsFor = func(plugincatalogue.Manifest) ([]byte, error) { return nil, nil }
-		}, "Config.Settings and Config.Manager.SettingsFor"},
-		"manager with a folder": {func(c *Config) { c.Manager.RunDir = "/run/plugin" }, "Config.Manager must not set"},
-		"manager with keys":     {func(c *Config) { c.Manager.SecretKeys = func() ([][]byte, error) { return nil, nil } }, "Config.Manager must not set"},
-		"host without fields":   {func(c *Config) { c.Host = &Host{Mail: failingSender{}, Log: quietLog()} }, incompleteHost},
-		"host without mail":     {func(c *Config) { c.Host = &Host{Fields: &fieldstore.Store{}, Log: quietLog()} }, incompleteHost},
-		"host without log":      {func(c *Config) { c.Host = &Host{Fields: &fieldstore.Store{}, Mail: failingSender{}} }, incompleteHost},
-		"embedded no host":      {func(c *Config) { c.Host = struct{ *Host }{} }, incompleteHost},
-		"admission, no judge":   {func(c *Config) { c.Admission = &personal.Admission{} }, "Config.Admission has no Judge"},
-		"transient parameter":   {func(c *Config) { c.API.Transient = []string{"code"} }, `Config.API: personalhttp: options: transient parameter "code" is a parameter of an operation`},
-		"no plugin":             {func(c *Config) { c.Plugin = "" }, "no plugin is installed: set Config.Plugin"},
-		"missing plugin":        {func(c *Config) { c.Plugin += ".missing" }, "Config.Plugin: installing a plugin: open "},
-		"not a plugin":          {func(c *Config) { c.Plugin = notABinary }, "Config.Plugin: installing a plugin: plugin: cannot be installed here"},
+		"no data folder":     {func(c *Config) { c.Data = "" }, "Config.Data is missing"},
+		"data is a file":     {func(c *Config) { c.Data = notABinary }, "opening the data folder"},
+		"unknown database":   {func(c *Config) { c.DatabaseURL = "mysql://u:secret@db" }, "Config.DatabaseURL: it must begin with sqlite:// or postgres://"},
+		"invalid API option": {func(c *Config) { c.API.BasePath = "x/" }, `Config.API: personalhttp: options: base path "x/"`},
+		"restrictions of another catalogue": {func(c *Config) {
+			c.Catalogue, c.Accept = &plugincatalogue.Catalogue{}, []plugincatalogue.Option{plugincatalogue.WithLog(quietLog())}
+		}, "Config.Accept restricts only the catalogue in Data"},
+		"host without fields": {func(c *Config) { c.Host = &Host{Mail: failingSender{}, Log: quietLog()} }, incompleteHost},
+		"host without mail":   {func(c *Config) { c.Host = &Host{Fields: &fieldstore.Store{}, Log: quietLog()} }, incompleteHost},
+		"host without log":    {func(c *Config) { c.Host = &Host{Fields: &fieldstore.Store{}, Mail: failingSender{}} }, incompleteHost},
+		"embedded no host":    {func(c *Config) { c.Host = struct{ *Host }{} }, incompleteHost},
+		"admission, no judge": {func(c *Config) { c.Admission = &personal.Admission{} }, "Config.Admission has no Judge"},
+		"transient parameter": {func(c *Config) { c.API.Transient = []string{"code"} }, `Config.API: personalhttp: options: transient parameter "code" is a parameter of an operation`},
+		"no plugin":           {func(c *Config) { c.Plugin = "" }, "no plugin is installed: set Config.Plugin"},
+		"missing plugin":      {func(c *Config) { c.Plugin += ".missing" }, "Config.Plugin: installing a plugin: open "},
+		"not a plugin":        {func(c *Config) { c.Plugin = notABinary }, "Config.Plugin: installing a plugin: plugin: cannot be installed here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := Config{Data: t.TempDir(), Plugin: filepath.Join(t.TempDir(), "personal"), Log: quietLog()}

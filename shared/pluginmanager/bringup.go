@@ -226,7 +226,7 @@ func (m *Manager) configure(ctx context.Context, p *instance, lenient bool, read
 }
 
 func (m *Manager) readSettings(ctx context.Context, of plugincatalogue.Manifest) ([]byte, error) {
-	settings, failure, err := await(ctx, func() ([]byte, error) { return m.config.SettingsFor(of) })
+	settings, failure, err := await(ctx, func() ([]byte, error) { return m.config.Settings(of) })
 	if err != nil {
 		return nil, fmt.Errorf("reading the settings: %w", err)
 	}

@@ -15,20 +15,17 @@ import (
 // debugTimeout replaces time limits that a debugger would let pass.
 const debugTimeout = 24 * time.Hour
 
-// Config configures a manager. A zero duration or number takes the default at the
-// end of its comment.
+// Config configures a manager.
 type Config struct {
 	Catalogue   *plugincatalogue.Catalogue
-	Host        personal.Host          // if it also has CheckMail(context.Context) error, a swap asks it; unreachable mail is a warning
-	DatabaseURL string                 // sqlite://PATH or postgres://…, passed to the plugin; a secret
-	Settings    func() ([]byte, error) // called at every start; nil for no settings
-	RunDir      string                 // private to this manager; created with mode 0700 if it does not exist
-	Log         *slog.Logger           // nil for slog.Default()
-	Env         []string               // NAME=value, in addition to the few variables that every plugin gets
+	Host        personal.Host // if it also has CheckMail(context.Context) error, a swap asks it; unreachable mail is a warning
+	DatabaseURL string        // sqlite://PATH or postgres://…, passed to the plugin; a secret
+	RunDir      string        // private to this manager; created with mode 0700 if it does not exist
+	Log         *slog.Logger  // nil for slog.Default()
 
-	// SettingsFor takes the place of Settings where they depend on the version that starts:
-	// versions refuse settings that they do not know. New refuses both together.
-	SettingsFor func(plugincatalogue.Manifest) ([]byte, error)
+	// Settings returns the settings file (TOML) for the version that starts, because versions
+	// refuse settings that they do not know. It is called at every start; nil for no settings.
+	Settings func(plugincatalogue.Manifest) ([]byte, error)
 
 	// SecretKeys returns the keys that encrypt what the database must not reveal, such as the
 	// secrets of second factors: the first encrypts, all decrypt. Each has 32 bytes. It is
@@ -40,6 +37,14 @@ type Config struct {
 	// for none. The plugin makes its own spans, as the host's variables OTEL_… say, and
 	// only of calls that the host traces.
 	TracerProvider trace.TracerProvider
+
+	Options
+}
+
+// Options are what a CMS may choose, whoever makes the manager. A zero duration or number
+// takes the default at the end of its comment.
+type Options struct {
+	Env []string // NAME=value, in addition to the few variables that every plugin gets
 
 	// MemoryLimit is how much memory a plugin process may use, in bytes; 0 for no limit.
 	// Go's runtime in the process aims at four fifths of it, by collecting garbage more
@@ -93,13 +98,8 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	c.Log = tracing.WithTraceID(cmp.Or(c.Log, slog.Default()))
-	if settings := c.Settings; c.SettingsFor == nil {
-		c.SettingsFor = func(plugincatalogue.Manifest) ([]byte, error) {
-			if settings == nil {
-				return nil, nil
-			}
-			return settings()
-		}
+	if c.Settings == nil {
+		c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return nil, nil }
 	}
 	if c.OnEvent == nil {
 		c.OnEvent = func(Event) {}

@@ -123,10 +123,12 @@ func configure(f folder, catalogue *plugincatalogue.Catalogue) pluginmanager.Con
 		Host:        host{},
 		DatabaseURL: "sqlite://" + string(f) + "/personal.db",
 		RunDir:      filepath.Join(string(f), "run"),
-		Env:         []string{pluginEnv + "=" + string(f)},
-		RestartWait: generous,
-		BackoffMax:  50 * time.Millisecond,
-		BackoffMin:  time.Millisecond,
+		Options: pluginmanager.Options{
+			Env:         []string{pluginEnv + "=" + string(f)},
+			RestartWait: generous,
+			BackoffMax:  50 * time.Millisecond,
+			BackoffMin:  time.Millisecond,
+		},
 	}
 }
 

@@ -104,8 +104,6 @@ func New(c Config) (*Manager, error) {
 		return nil, errors.New("plugin manager: Config.Host is missing")
 	case c.RunDir == "":
 		return nil, errors.New("plugin manager: Config.RunDir is missing")
-	case c.Settings != nil && c.SettingsFor != nil:
-		return nil, errors.New("plugin manager: Config.Settings and Config.SettingsFor are both set: choose one")
 	case c.MemoryLimit < 0:
 		return nil, errors.New("plugin manager: Config.MemoryLimit is negative")
 	}

@@ -18,7 +18,7 @@ import (
 func TestSettings_DependOnTheVersion(t *testing.T) {
 	t.Parallel()
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
-		c.SettingsFor = func(m plugincatalogue.Manifest) ([]byte, error) { return []byte("# of " + m.Version), nil }
+		c.Settings = func(m plugincatalogue.Manifest) ([]byte, error) { return []byte("# of " + m.Version), nil }
 	})
 	r.start(t)
 	if got := r.folder.read("settings"); got != "# of 1.0.0" {
@@ -109,7 +109,7 @@ func TestSettings_VersionThatRefusesThemRestartsWithThoseItAccepted(t *testing.T
 	settings := "old"
 	r := newSwapRig(t, func(c *pluginmanager.Config) {
 		c.Bake = -1
-		c.Settings = func() ([]byte, error) { return []byte(settings), nil }
+		c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return []byte(settings), nil }
 	})
 	r.folder.write("mode 1.0.0", refusesNewSettings)
 	r.start(t)
@@ -152,7 +152,7 @@ func TestSettings_AcceptedOnesOutliveTheHost(t *testing.T) {
 			settings := "old"
 			of := func(c *pluginmanager.Config) {
 				c.Bake = -1
-				c.Settings = func() ([]byte, error) { return []byte(settings), nil }
+				c.Settings = func(plugincatalogue.Manifest) ([]byte, error) { return []byte(settings), nil }
 			}
 			r := newSwapRig(t, of)
 			r.folder.write("mode 1.0.0", refusesNewSettings)

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// verdict is the judgement on a presented hash of a session.
-type verdict int
+// hashState is what a presented hash of a session is.
+type hashState int
 
 const (
-	current    verdict = iota // the session's hash
-	superseded                // a former hash that is still valid: a response was lost, or a request repeated
-	stolen                    // a former hash that only a thief, or the thief's victim, still presents
+	current    hashState = iota // the session's hash
+	superseded                  // a former hash that is still valid: a response was lost, or a request repeated
+	stolen                      // a former hash that only a thief, or the thief's victim, still presents
 )
 
 // MaxRotations is how many rotations a session lasts. It limits the walk along the
@@ -19,7 +19,7 @@ const (
 const MaxRotations = 65_536
 
 // marksPerGrace is how many rotation marks fall into a grace period. It is the
-// precision with which superseded hashes are judged, in the user's favour.
+// precision with which superseded hashes are told from stolen ones, in the user's favour.
 const marksPerGrace = 32
 
 // uncountedRotations is how many rotations by version 0.1.0, which does not count
@@ -32,14 +32,14 @@ type RotationMark struct {
 	Count int64
 }
 
-// judge returns the verdict on a hash that is presented at now and is a number of
+// stateOf returns the state of a hash that is presented at now and is a number of
 // rotations behind the current one (HTTP contract, section 3, auth_refresh).
 //
 // A superseded hash is valid for the grace period. The immediate predecessor of the
 // current hash is valid for longer: until the current hash is used, because its
 // holder may never have received the current one, and for the grace period after
 // that first use, because requests overtake each other.
-func judge(s Session, behind int64, now time.Time, grace time.Duration) verdict {
+func stateOf(s Session, behind int64, now time.Time, grace time.Duration) hashState {
 	switch {
 	case behind == 0:
 		return current

@@ -25,7 +25,7 @@ func TestJudge_ByAgeAndSuccessor(t *testing.T) {
 		session Session
 		behind  int64
 		now     time.Duration
-		want    verdict
+		want    hashState
 	}{
 		"current hash": {session, 0, 100 * time.Hour, current},
 		"two behind, superseded within the grace period":      {session, 2, 10*time.Second + grace - 1, superseded},
@@ -42,8 +42,8 @@ func TestJudge_ByAgeAndSuccessor(t *testing.T) {
 		"counted once, later":                                 {behind, 3, 2*time.Minute + grace, stolen},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := judge(test.session, test.behind, at(test.now), grace); got != test.want {
-				t.Fatalf("got verdict %v, want %v", got, test.want)
+			if got := stateOf(test.session, test.behind, at(test.now), grace); got != test.want {
+				t.Fatalf("got state %v, want %v", got, test.want)
 			}
 		})
 	}
@@ -69,11 +69,11 @@ func TestRotate_KeepsTheGracePeriodOfEveryHash(t *testing.T) {
 		s.Used = now.Add(-time.Hour) // so that the predecessor is valid for the grace period only
 		for behind := int64(1); behind <= int64(len(rotations)); behind++ {
 			age := now.Sub(rotations[len(rotations)-int(behind)])
-			switch got := judge(s, behind, now, grace); {
+			switch got := stateOf(s, behind, now, grace); {
 			case age < grace && got != superseded:
-				t.Fatalf("%d behind, superseded %v ago: verdict %v", behind, age, got)
+				t.Fatalf("%d behind, superseded %v ago: state %v", behind, age, got)
 			case age > grace+grace/32 && got != stolen:
-				t.Fatalf("%d behind, superseded %v ago: verdict %v", behind, age, got)
+				t.Fatalf("%d behind, superseded %v ago: state %v", behind, age, got)
 			}
 		}
 	})

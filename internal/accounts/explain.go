@@ -40,11 +40,11 @@ type ExplainStore interface {
 
 // Bounds of what an explanation reads.
 const (
-	maxRecentPlaces   = 20   // addresses of sessions and audit entries
-	maxRecentEntries  = 100  // audit entries that are searched for addresses
-	maxFailures       = 1000 // audit entries that are counted
-	maxRequestsLooked = 1000 // waiting requests of all users, by kind
-	maxWaitingMails   = 100
+	maxRecentAddresses = 20   // addresses of sessions and audit entries
+	maxRecentEntries   = 100  // audit entries that are searched for addresses
+	maxFailures        = 1000 // audit entries that are counted
+	maxRequestsLooked  = 1000 // waiting requests of all users, by kind
+	maxWaitingMails    = 100
 )
 
 // failuresSince is how long ago a failed attempt may be to be counted.
@@ -92,7 +92,7 @@ func (s *Service) ExplainAccount(ctx context.Context, id int64, addresses []neti
 // explain judges an account whose user enters a text at sign-in.
 func (s *Service) explain(ctx context.Context, account SeenAccount, entered string, addresses []netip.Addr) (personal.Explanation, error) {
 	a, user := account.Account, userOf(account)
-	places, err := s.places(ctx, a, addresses)
+	from, err := s.userAddresses(ctx, a, addresses)
 	if err != nil {
 		return personal.Explanation{}, err
 	}
@@ -100,13 +100,13 @@ func (s *Service) explain(ctx context.Context, account SeenAccount, entered stri
 	for _, part := range []func() ([]personal.Verdict, error){
 		func() ([]personal.Verdict, error) { return s.explainState(ctx, a, entered) },
 		func() ([]personal.Verdict, error) {
-			return s.holding(ctx, append(s.accountLimits(ctx, a, places), s.addressLimits(ctx, places, s.guessAddress, s.signInAddress)...))
+			return s.holding(ctx, append(s.accountLimits(ctx, a, from), s.addressLimits(ctx, from, s.guessAddress, s.signInAddress)...))
 		},
 		func() ([]personal.Verdict, error) { return s.explainCodes(ctx, a) },
 		func() ([]personal.Verdict, error) { return s.explainFactor(ctx, a) },
-		func() ([]personal.Verdict, error) { return s.explainMails(ctx, a, places) },
+		func() ([]personal.Verdict, error) { return s.explainMails(ctx, a, from) },
 		func() ([]personal.Verdict, error) {
-			return s.holding(ctx, s.addressLimits(ctx, places, s.recoverAddress, s.confirmAddress))
+			return s.holding(ctx, s.addressLimits(ctx, from, s.recoverAddress, s.confirmAddress))
 		},
 		func() ([]personal.Verdict, error) { return s.explainFailures(ctx, a) },
 		func() ([]personal.Verdict, error) { return s.explainFields(ctx, a), nil },
@@ -234,7 +234,7 @@ func (s *Service) explainFactor(ctx context.Context, a Account) ([]personal.Verd
 }
 
 // explainMails returns what keeps mails from reaching the user.
-func (s *Service) explainMails(ctx context.Context, a Account, places []place) (verdicts []personal.Verdict, err error) {
+func (s *Service) explainMails(ctx context.Context, a Account, from []userAddress) (verdicts []personal.Verdict, err error) {
 	if a.Email.Key == "" && a.Unverified.Key == "" {
 		verdicts = append(verdicts, personal.Verdict{Reason: personal.ReasonNoEmail, Action: personal.ActionSetEmail})
 	}
@@ -253,7 +253,7 @@ func (s *Service) explainMails(ctx context.Context, a Account, places []place) (
 	if err != nil {
 		return nil, err
 	}
-	limited, err := s.limitedMails(ctx, a, places)
+	limited, err := s.limitedMails(ctx, a, from)
 	return slices.Concat(verdicts, waiting, limited), err
 }
 
@@ -310,8 +310,8 @@ func (s *Service) requestMeans(j outbox.Job, a Account) bool {
 
 // limitedMails returns the kinds of mails that would be suppressed now, of those that the
 // user of the account may be waiting for: for every caller, or for those in the network of
-// one of the places. What administrators cause has a budget of its own.
-func (s *Service) limitedMails(ctx context.Context, a Account, places []place) (verdicts []personal.Verdict, err error) {
+// one of the addresses. What administrators cause has a budget of its own.
+func (s *Service) limitedMails(ctx context.Context, a Account, from []userAddress) (verdicts []personal.Verdict, err error) {
 	key, err := s.mailKey.get(ctx, s.store, nil)
 	if errors.Is(err, ErrNotFound) { // no mail was ever sent
 		return nil, nil
@@ -321,7 +321,7 @@ func (s *Service) limitedMails(ctx context.Context, a Account, places []place) (
 	}
 	mails := s.awaitedMails(a)
 	for _, m := range slices.Clone(mails) {
-		for _, p := range places {
+		for _, p := range from {
 			from, err := s.budgetedFrom(ctx, m, p.address)
 			if err != nil {
 				return nil, fail("looking at the limits of a network", err)
@@ -386,7 +386,7 @@ func (s *Service) mailsLimitedUntil(ctx context.Context, key []byte, mails []bud
 	}
 	ends := make([]time.Time, len(mails))
 	for i, r := range reservations {
-		_, ends[i] = r.Judge(sent, waits, now)
+		_, ends[i] = r.Grant(sent, waits, now)
 	}
 	return ends, nil
 }

@@ -16,9 +16,9 @@ import (
 type caller struct {
 	account Account // the part that the operation needs
 	session Session // without Address and Agent, unless that is the whole account
-	verdict verdict
+	hash    hashState
 	secret  token.Secret // the session's current secret; to be returned, never stored
-	judged  time.Time    // the time that the verdict is for, before the session was read
+	read    time.Time    // the time that hash is for, before the session was read
 	stored  bool         // the database knows that the session is in use, see touch
 }
 
@@ -31,7 +31,7 @@ func (s *Service) identify(ctx context.Context, c personal.Credentials, part Acc
 	if err != nil {
 		return caller{}, err
 	}
-	who.stored = s.touch(ctx, &who.session, who.verdict, now)
+	who.stored = s.touch(ctx, &who.session, who.hash, now)
 	return who, nil
 }
 
@@ -39,8 +39,8 @@ func (s *Service) identify(ctx context.Context, c personal.Credentials, part Acc
 // database knows it. A failure does not matter to the caller: a full disk must not
 // sign all users out. It favours the user: the predecessor of a hash whose first use
 // is unknown stays valid.
-func (s *Service) touch(ctx context.Context, session *Session, of verdict, now time.Time) bool {
-	firstUse := of == current && session.Used.IsZero()
+func (s *Service) touch(ctx context.Context, session *Session, hash hashState, now time.Time) bool {
+	firstUse := hash == current && session.Used.IsZero()
 	if !firstUse && now.Sub(session.LastSeen) < s.settings.seenEvery() {
 		return true
 	}
@@ -65,17 +65,17 @@ const tries = 8
 func (s *Service) verify(ctx context.Context, c personal.Credentials, part AccountPart, now time.Time) (caller, error) {
 	for range tries {
 		who, err := s.readCaller(ctx, c, part, now)
-		if err != nil || who.verdict != stolen {
+		if err != nil || who.hash != stolen {
 			return who, err
 		}
 		if err := s.revokeStolen(ctx, who); !errors.Is(err, ErrStale) {
 			return caller{}, err
 		}
 	}
-	return caller{}, fail("judging a session", ErrUnavailable)
+	return caller{}, fail("identifying a session", ErrUnavailable)
 }
 
-// readCaller reads the session of the credentials and judges their hash.
+// readCaller reads the session of the credentials and finds the state of their hash.
 func (s *Service) readCaller(ctx context.Context, c personal.Credentials, part AccountPart, now time.Time) (caller, error) {
 	selector, secret, ok := token.ParseHash(c.UserHash)
 	if !ok {
@@ -99,7 +99,7 @@ func (s *Service) readCaller(ctx context.Context, c personal.Credentials, part A
 	if err != nil {
 		return caller{}, err
 	}
-	return caller{account: account, session: session, verdict: judge(session, behind, now, s.settings.SessionGrace), secret: currentSecret, judged: now}, nil
+	return caller{account: account, session: session, hash: stateOf(session, behind, now, s.settings.SessionGrace), secret: currentSecret, read: now}, nil
 }
 
 // shortWalk is how many steps along a hash chain cost next to nothing. Hashes that

@@ -29,12 +29,12 @@ func (s *Service) LiftLimits(ctx context.Context, r personal.LiftLimitsRequest) 
 	if err != nil {
 		return failWith(personal.CodeNotFound, "finding an account", err)
 	}
-	places, err := s.places(ctx, account.Account, r.Addresses)
+	from, err := s.userAddresses(ctx, account.Account, r.Addresses)
 	if err != nil {
 		return err
 	}
 	var charges []throttle.Charge
-	for _, l := range s.accountLimits(ctx, account.Account, places) {
+	for _, l := range s.accountLimits(ctx, account.Account, from) {
 		charges = append(charges, l.Charge)
 	}
 	err = s.store.LiftLimits(ctx, r.UserID, charges, s.event(ctx, personal.ActorAdministrator, personal.EventLimitsLifted, r.UserID))
@@ -49,46 +49,46 @@ func checkAddresses(invalid *personal.FieldErrors, addresses []netip.Addr) {
 	}
 }
 
-// place is an address from which the user of an account may sign in.
-type place struct {
+// userAddress is an address from which the user of an account may sign in.
+type userAddress struct {
 	address netip.Addr
 	known   bool // counts as a fully known address of the account for codes
 }
 
-// places returns the addresses that were entered, and those at which the account's user
+// userAddresses returns the addresses that were entered, and those at which the account's user
 // is known or was seen lately, the latest first.
-func (s *Service) places(ctx context.Context, a Account, entered []netip.Addr) ([]place, error) {
+func (s *Service) userAddresses(ctx context.Context, a Account, entered []netip.Addr) ([]userAddress, error) {
 	known, err := s.store.KnownAddresses(ctx, a.ID)
 	if err != nil {
 		return nil, fail("reading known addresses", err)
 	}
-	places := distinct(nil, entered...)
+	from := distinct(nil, entered...)
 	since := s.knownSince()
 	for _, k := range known {
-		address, ok := parsePlace(k.Address)
+		address, ok := parseAddress(k.Address)
 		if !ok || !k.LastSeen.After(since) {
 			continue
 		}
-		places = distinct(places, address)
+		from = distinct(from, address)
 		what, err := s.callersAddress(callFrom(ctx, address), AccountQuery{LoginKey: a.LoginKey})
 		if err != nil {
 			return nil, err
 		}
-		for i := range places {
-			places[i].known = places[i].known || what.Codes && sourceOf(places[i].address) == k.Address
+		for i := range from {
+			from[i].known = from[i].known || what.Codes && sourceOf(from[i].address) == k.Address
 		}
 	}
 	recent, err := s.recentAddresses(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	full := len(places) + maxRecentPlaces
+	full := len(from) + maxRecentAddresses
 	for _, address := range recent {
-		if len(places) < full {
-			places = distinct(places, address)
+		if len(from) < full {
+			from = distinct(from, address)
 		}
 	}
-	return places, nil
+	return from, nil
 }
 
 // recentAddresses returns the addresses of the account's sessions and of its latest audit
@@ -112,28 +112,28 @@ func (s *Service) recentAddresses(ctx context.Context, a Account) (addresses []n
 		}
 	}
 	for _, text := range texts {
-		if address, ok := parsePlace(text); ok {
+		if address, ok := parseAddress(text); ok {
 			addresses = append(addresses, address)
 		}
 	}
 	return addresses, nil
 }
 
-// parsePlace parses an address, or a network as known addresses are stored.
-func parsePlace(text string) (netip.Addr, bool) {
+// parseAddress parses an address, or a network as known addresses are stored.
+func parseAddress(text string) (netip.Addr, bool) {
 	text, _, _ = strings.Cut(text, "/")
 	address, err := netip.ParseAddr(text)
 	return address, err == nil
 }
 
-// distinct adds those addresses to places that none of them counts for.
-func distinct(places []place, addresses ...netip.Addr) []place {
+// distinct adds those addresses to from that none of them counts for.
+func distinct(from []userAddress, addresses ...netip.Addr) []userAddress {
 	for _, address := range addresses {
-		if !slices.ContainsFunc(places, func(p place) bool { return sourceOf(p.address) == sourceOf(address) }) {
-			places = append(places, place{address: address})
+		if !slices.ContainsFunc(from, func(a userAddress) bool { return sourceOf(a.address) == sourceOf(address) }) {
+			from = append(from, userAddress{address: address})
 		}
 	}
-	return places
+	return from
 }
 
 // heldLimit is a limit that may hold for an account or an address.
@@ -143,9 +143,9 @@ type heldLimit struct {
 	address string // "": everywhere
 }
 
-// accountLimits returns the limits of an account that refuse sign-ins at the places, and
+// accountLimits returns the limits of an account that refuse sign-ins from the addresses, and
 // everywhere.
-func (s *Service) accountLimits(ctx context.Context, a Account, places []place) (limits []heldLimit) {
+func (s *Service) accountLimits(ctx context.Context, a Account, from []userAddress) (limits []heldLimit) {
 	add := func(address string, charges []throttle.Charge) {
 		for _, c := range charges {
 			limits = append(limits, heldLimit{c, personal.ReasonLimit, address})
@@ -157,7 +157,7 @@ func (s *Service) accountLimits(ctx context.Context, a Account, places []place) 
 			names = append(names, name)
 		}
 	}
-	for _, p := range places {
+	for _, p := range from {
 		for _, name := range names {
 			add(sourceOf(p.address), s.guessAt(callFrom(ctx, p.address), name))
 		}
@@ -168,7 +168,7 @@ func (s *Service) accountLimits(ctx context.Context, a Account, places []place) 
 	add("", s.signInAccount(a.ID))
 	if a.TwoFactor.On() {
 		add("", s.chargesOfCode(ctx, codeOwner{id: a.ID}))
-		for _, p := range places {
+		for _, p := range from {
 			if p.known {
 				add(sourceOf(p.address), s.chargesOfCode(callFrom(ctx, p.address), codeOwner{id: a.ID, known: true}))
 			}
@@ -177,11 +177,11 @@ func (s *Service) accountLimits(ctx context.Context, a Account, places []place) 
 	return limits
 }
 
-// addressLimits returns the given limits, which hold for every user of an address, of the
-// places.
-func (s *Service) addressLimits(ctx context.Context, places []place, limitsOf ...func(context.Context) []throttle.Charge) (limits []heldLimit) {
+// addressLimits returns the given limits, which hold for every user of an address, of
+// these addresses.
+func (s *Service) addressLimits(ctx context.Context, from []userAddress, limitsOf ...func(context.Context) []throttle.Charge) (limits []heldLimit) {
 	for _, of := range limitsOf {
-		for _, p := range places {
+		for _, p := range from {
 			call := callFrom(ctx, p.address)
 			for i, c := range of(call) {
 				address := source(call)

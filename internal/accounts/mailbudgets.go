@@ -21,7 +21,7 @@ import (
 // MailLimitStore counts mails by keyed digests of what they count against.
 type MailLimitStore interface {
 	// ReserveMail counts a mail that is about to be sent and stores the jobs, if a way of
-	// the reservation grants it (see MailReservation.Judge); else it does neither and returns
+	// the reservation grants it (see MailReservation.Grant); else it does neither and returns
 	// false. A repeated reservation, which has the same mailbox, kind and MailID, is granted,
 	// not counted again, and stores no jobs. Of concurrent reservations for one mailbox each
 	// counts those that were granted before it.
@@ -34,7 +34,7 @@ type MailLimitStore interface {
 // MailReservation is a request to send one mail. The first way that allows the mail
 // grants it; the mail then counts for the limits of that way only.
 type MailReservation struct {
-	Mailbox [32]byte // digest; reservations for one mailbox are judged one after another
+	Mailbox [32]byte // digest; reservations for one mailbox are granted one after another
 	Kind    mailtext.Kind
 	MailID  string
 	Ways    []MailWay
@@ -63,10 +63,10 @@ type SentMail struct {
 // MailWindow is the longest Window of a limit: older mails count for none.
 const MailWindow = 24 * time.Hour
 
-// Judge returns the way that grants the mail, or nil and when the first one may. It gets
+// Grant returns the way that grants the mail, or nil and when the first one may. It gets
 // the mails that count for the digests of the limits, the latest first, and how long the
 // rates refuse another attempt, by their keys.
-func (r MailReservation) Judge(sent []SentMail, waits map[[32]byte]time.Duration, now time.Time) (granted *MailWay, until time.Time) {
+func (r MailReservation) Grant(sent []SentMail, waits map[[32]byte]time.Duration, now time.Time) (granted *MailWay, until time.Time) {
 	for i := range r.Ways {
 		way := &r.Ways[i]
 		end := now.Add(waits[way.Rate.Key])
@@ -141,7 +141,7 @@ type budgetedMail struct {
 
 	administrator    bool   // an administrator caused the mail
 	network, address string // of the caller who did; "": unknown, or shared by many callers
-	settled          bool   // the address is fully known to the account, and has been known for a day
+	longKnown        bool   // the address is fully known to the account, and has been known for a day
 }
 
 // ownMailbox reports whether mails about an account to its address have a budget of their
@@ -180,14 +180,14 @@ type mailScope string
 // The scopes. Limits of networks and addresses do not hold for callers whose network is
 // unknown.
 const (
-	perMailbox        mailScope = "all"
-	perKind           mailScope = "kind"
-	perHalf           mailScope = "half"
-	perAccount        mailScope = "account"
-	perNetwork        mailScope = "network"
-	perAddress        mailScope = "address"
-	perSettledAccount mailScope = "settled account" // settled addresses of one account in one network
-	perSettledNetwork mailScope = "settled network" // settled addresses of all accounts in one network
+	perMailbox      mailScope = "all"
+	perKind         mailScope = "kind"
+	perHalf         mailScope = "half"
+	perAccount      mailScope = "account"
+	perNetwork      mailScope = "network"
+	perAddress      mailScope = "address"
+	perKnownAccount mailScope = "account, long-known address" // long-known addresses of one account in one network
+	perKnownNetwork mailScope = "network, long-known address" // long-known addresses of all accounts in one network
 )
 
 // mailBudgets is the table of budgets (HTTP contract, section 5). Of several rows that
@@ -197,7 +197,7 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 	kinds := func(kinds ...mailtext.Kind) func(budgetedMail) bool {
 		return func(m budgetedMail) bool { return slices.Contains(kinds, m.kind) }
 	}
-	settledRecovery := func(m budgetedMail) bool { return m.settled && m.kind == mailtext.Recovery }
+	longKnownRecovery := func(m budgetedMail) bool { return m.longKnown && m.kind == mailtext.Recovery }
 	strangers := func(m budgetedMail) bool { return !m.own }
 	unverified := func(m budgetedMail) bool { return !m.verified }
 	tokens := throttle.Limit{Burst: 2, Every: lifetime / 2}
@@ -205,8 +205,8 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 		{name: "recovery", own: true, holds: kinds(mailtext.Recovery), ways: []budgetWay{
 			// Anyone can register an unverified account with the mailbox of another person, and
 			// sign in from many networks: all of them together get what one would get.
-			{only: settledRecovery, limits: []budgetLimit{
-				{scope: perSettledAccount, max: 2, window: time.Hour}, {scope: perMailbox, max: 48, window: day, only: unverified},
+			{only: longKnownRecovery, limits: []budgetLimit{
+				{scope: perKnownAccount, max: 2, window: time.Hour}, {scope: perMailbox, max: 48, window: day, only: unverified},
 			}},
 			// From an address that caused none lately. A network with many addresses still has a limit.
 			{rate: tokens, limits: []budgetLimit{
@@ -229,8 +229,8 @@ func mailBudgets(lifetime time.Duration) []mailBudget {
 			return !m.own || kinds(mailtext.Verification, mailtext.RegistrationAttempt, mailtext.EmailChange)(m)
 		}, ways: []budgetWay{
 			// Anyone can register accounts without an own budget and wait for a day.
-			{only: settledRecovery, limits: []budgetLimit{
-				{scope: perSettledAccount, max: 2, window: time.Hour}, {scope: perSettledNetwork, max: 5, window: day},
+			{only: longKnownRecovery, limits: []budgetLimit{
+				{scope: perKnownAccount, max: 2, window: time.Hour}, {scope: perKnownNetwork, max: 5, window: day},
 			}},
 			{limits: []budgetLimit{
 				{scope: perMailbox, max: 5, window: time.Hour}, {scope: perMailbox, max: 15, window: day},
@@ -298,11 +298,11 @@ func (c mailScope) of(m budgetedMail) (value string, counted bool) {
 		return string(m.kind), true
 	case perAccount:
 		return account, true
-	case perNetwork, perSettledNetwork:
+	case perNetwork, perKnownNetwork:
 		return m.network, m.network != ""
 	case perAddress:
 		return m.address, m.address != ""
-	case perSettledAccount:
+	case perKnownAccount:
 		return account + " " + m.network, true
 	}
 	return "", true
@@ -356,14 +356,14 @@ func (s *Service) budgetedFrom(ctx context.Context, m budgetedMail, address neti
 	if err != nil {
 		return m, fmt.Errorf("looking for a known address: %w", err)
 	}
-	m.settled = known.Full && !known.Since.After(s.store.Now().Add(-SettledAfter))
+	m.longKnown = known.Full && !known.Since.After(s.store.Now().Add(-LongKnownAfter))
 	return m, nil
 }
 
-// SettledAfter is how long an address must have been known before its recovery mails have a
+// LongKnownAfter is how long an address must have been known before its recovery mails have a
 // budget of their own, and sign-ins there choose the language of mails (HTTP contract,
 // section 5).
-const SettledAfter = 24 * time.Hour
+const LongKnownAfter = 24 * time.Hour
 
 // mailDigest returns the digest of parts with a key. The lengths keep different parts from
 // having one digest.

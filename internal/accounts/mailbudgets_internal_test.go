@@ -25,7 +25,7 @@ func (l *ledger) reserve(m budgetedMail) bool {
 	for _, c := range r.Rates() {
 		_, waits[c.Key] = c.Limit.Take(l.tats[c.Key], l.now)
 	}
-	way, _ := r.Judge(l.sent, waits, l.now)
+	way, _ := r.Grant(l.sent, waits, l.now)
 	if way == nil {
 		return false
 	}
@@ -53,7 +53,7 @@ func stranger(t *rapid.T, network string) budgetedMail {
 	m.kind = rapid.SampledFrom([]mailtext.Kind{
 		mailtext.Recovery, mailtext.Verification, mailtext.EmailChange, mailtext.Deletion, mailtext.NewAddress, mailtext.PasswordChanged, mailtext.TwoFactorOn,
 	}).Draw(t, "kind")
-	m.settled = m.kind == mailtext.Recovery && rapid.Bool().Draw(t, "settled")
+	m.longKnown = m.kind == mailtext.Recovery && rapid.Bool().Draw(t, "long-known")
 	return m
 }
 
@@ -63,7 +63,7 @@ func stranger(t *rapid.T, network string) budgetedMail {
 func TestMailBudgets_OneNetworkNeitherFloodsNorStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &ledger{now: time.Unix(1_900_000_000, 0), tats: map[[32]byte]time.Time{}}
-		owner := budgetedMail{accountID: 1, to: Email{Key: "ada@example.com"}, own: true, network: "home", address: "home 1", settled: true}
+		owner := budgetedMail{accountID: 1, to: Email{Key: "ada@example.com"}, own: true, network: "home", address: "home 1", longKnown: true}
 		network := rapid.SampledFrom([]string{"home", "abroad"}).Draw(t, "network")
 		var caused, recovered, noticed []time.Time
 		within := func(times []time.Time, d time.Duration) (n int) {
@@ -129,7 +129,7 @@ func TestMailBudgets_OneNetworkCausesAtMost(t *testing.T) {
 		"recoveries from one address":                     {always(recovery), 2, 10},
 		"recoveries from ever new addresses":              {recovery, 5, 20},
 		"recoveries of other accounts":                    {about(budgetedMail{kind: mailtext.Recovery}), 2, 5},
-		"recoveries of other accounts at known addresses": {about(budgetedMail{kind: mailtext.Recovery, settled: true}), 7, 10}, // of these, 2 and 5 as above
+		"recoveries of other accounts at known addresses": {about(budgetedMail{kind: mailtext.Recovery, longKnown: true}), 7, 10}, // of these, 2 and 5 as above
 		"verifications":                                   {about(budgetedMail{kind: mailtext.Verification}), 2, 5},
 		"notices to other accounts":                       {about(budgetedMail{kind: mailtext.NewAddress}), 2, 5},
 		"deletions of other accounts":                     {about(budgetedMail{kind: mailtext.Deletion}), 5, 10},
@@ -178,7 +178,7 @@ func TestMailBudgets_UnverifiedAccountIsNoFloodFromManyNetworks(t *testing.T) {
 			network := fmt.Sprint(verified, i%20)
 			m := budgetedMail{
 				kind: mailtext.Recovery, accountID: 1, to: Email{Key: fmt.Sprint(verified, "@example.com")}, own: true, verified: verified,
-				network: network, address: network, settled: true,
+				network: network, address: network, longKnown: true,
 			}
 			if l.reserve(m) {
 				sent++

@@ -428,8 +428,8 @@ func TestMailBudgets_NodesShareThem(t *testing.T) {
 	})
 }
 
-// settle makes an address fully known to an account, since two days ago.
-func (f *fixture) settle(t *testing.T, id int64, address string) {
+// knowAddress makes an address fully known to an account, since two days ago.
+func (f *fixture) knowAddress(t *testing.T, id int64, address string) {
 	t.Helper()
 	f.exec(t, fmt.Sprintf(`INSERT INTO personal_places (account_id, place, seen, since, credential_version, email_key)
 		SELECT id, '%s', %d, %d, credential_version, email_key FROM personal_accounts WHERE id = %d
@@ -500,10 +500,10 @@ func TestMailBudgets_OneNetworkCausesFortyMailsADay(t *testing.T) {
 		wantCode(t, f.verifyAs(t, f.tokens()[0], "ada"), "")
 		const address = abroad
 		for i := range 3 {
-			in, err := f.apply(t.Context(), fmt.Sprint("settled", i), fmt.Sprintf("ada+settled%d@example.com", i))
+			in, err := f.apply(t.Context(), fmt.Sprint("known", i), fmt.Sprintf("ada+known%d@example.com", i))
 			wantCode(t, err, "")
 			if !required {
-				f.settle(t, in.Credentials.UserID, address)
+				f.knowAddress(t, in.Credentials.UserID, address)
 			}
 		}
 		f.drain(t)
@@ -513,7 +513,7 @@ func TestMailBudgets_OneNetworkCausesFortyMailsADay(t *testing.T) {
 			next := fmt.Sprint("198.51.100.", 10+i)
 			f.recoverFrom(t, next, "ada")
 			f.recoverFrom(t, address, "ada")
-			f.recoverFrom(t, address, fmt.Sprint("settled", i%3))
+			f.recoverFrom(t, address, fmt.Sprint("known", i%3))
 			login := fmt.Sprint("stranger", i)
 			in, err := f.apply(at(t, next), login, fmt.Sprintf("ada+%d@example.com", i))
 			wantCode(t, err, "")

@@ -39,12 +39,12 @@ func (s *Service) Profile(ctx context.Context, c personal.Credentials) (personal
 //   - The host asks again when the last use is due to be stored, so that a session in
 //     use does not expire early.
 func (s Settings) freshFor(who caller) time.Duration {
-	if who.verdict != current || !who.stored {
+	if who.hash != current || !who.stored {
 		return 0
 	}
 	return max(0, min(s.VerifyCache, s.SessionGrace,
-		who.session.LastSeen.Add(s.seenEvery()).Sub(who.judged),
-		who.session.Created.Add(s.SessionAbsolute).Sub(who.judged)))
+		who.session.LastSeen.Add(s.seenEvery()).Sub(who.read),
+		who.session.Created.Add(s.SessionAbsolute).Sub(who.read)))
 }
 
 // UpdateProfile implements [personal.Service]. Fields that are not sent stay as

@@ -28,17 +28,17 @@ func newChain(rules accounts.Settings, first string, now time.Time) chainModel {
 
 func (m chainModel) current() string { return m.hashes[len(m.hashes)-1] }
 
-type verdict int
+type hashState int
 
 const (
-	accepted verdict = iota // the current hash was presented
-	repeated                // a former hash was presented, which is still valid
-	refused                 // 401, nothing changes
-	theft                   // 401, the session ends
+	accepted hashState = iota // the current hash was presented
+	repeated                  // a former hash was presented, which is still valid
+	refused                   // 401, nothing changes
+	theft                     // 401, the session ends
 )
 
-// judge returns the verdict on a hash that is presented now.
-func (m chainModel) judge(hash string, now time.Time) verdict {
+// stateOf returns the state of a hash that is presented now.
+func (m chainModel) stateOf(hash string, now time.Time) hashState {
 	behind := len(m.hashes) - 1 - slices.Index(m.hashes, hash)
 	switch {
 	case m.ended, now.Sub(m.seen) >= m.rules.SessionIdle+time.Minute, now.Sub(m.created) >= m.rules.SessionAbsolute:
@@ -59,7 +59,7 @@ func (m chainModel) age(hash string, now time.Time) time.Duration {
 }
 
 // unsureOf reports whether a hash was superseded a grace period ago, give or take
-// the precision of the rotation marks, 1/32 of it. Both verdicts are right then.
+// the precision of the rotation marks, 1/32 of it. Both states are right then.
 func (m chainModel) unsureOf(hash string, now time.Time) bool {
 	if hash == m.current() {
 		return false
@@ -69,7 +69,7 @@ func (m chainModel) unsureOf(hash string, now time.Time) bool {
 }
 
 // unsure reports whether the session has expired within the precision of its last
-// use, a minute. The model gives no verdict then.
+// use, a minute. The model gives no state then.
 func (m chainModel) unsure(now time.Time) bool {
 	unseen := now.Sub(m.seen)
 	return unseen >= m.rules.SessionIdle && unseen < m.rules.SessionIdle+time.Minute
@@ -91,7 +91,7 @@ type presentation struct {
 
 // play returns the model after a call, and whether the call's result is the model's.
 func (m chainModel) play(s presentation, now time.Time) (chainModel, bool) {
-	switch m.judge(s.hash, now) {
+	switch m.stateOf(s.hash, now) {
 	case accepted:
 		switch {
 		case s.refresh && slices.Contains(m.hashes, s.response):

@@ -110,11 +110,11 @@ func (m *rotationMachine) ends(t *rapid.T, call func() error) (done bool) {
 	if m.model.unsure(now) || m.model.unsureOf(m.held, now) {
 		return false
 	}
-	want := m.model.judge(m.held, now)
+	want := m.model.stateOf(m.held, now)
 	err := call()
 	m.pages.forget()
 	if code := personal.CodeOf(err); (err == nil) != (want <= repeated) || err != nil && code != personal.CodeUnauthenticated {
-		t.Fatalf("got code %q, want the model's verdict %d", code, want)
+		t.Fatalf("got code %q, want the model's state %d", code, want)
 	}
 	m.model.ended = m.model.ended || want != refused
 	return err == nil
@@ -182,8 +182,8 @@ func (m *rotationMachine) steal(t *rapid.T, steps int, pause time.Duration) {
 func (m *rotationMachine) check(t *rapid.T) {
 	now := m.clock.Now()
 	for _, hash := range m.model.hashes {
-		if now.Before(m.pages.until[hash]) && !m.model.unsure(now) && !m.model.unsureOf(hash, now) && m.model.judge(hash, now) > repeated {
-			t.Fatalf("got hash %s remembered, want verdict %d", hash, m.model.judge(hash, now))
+		if now.Before(m.pages.until[hash]) && !m.model.unsure(now) && !m.model.unsureOf(hash, now) && m.model.stateOf(hash, now) > repeated {
+			t.Fatalf("got hash %s remembered, want state %d", hash, m.model.stateOf(hash, now))
 		}
 	}
 }

@@ -99,10 +99,10 @@ func (s *Service) Refresh(ctx context.Context, c personal.Credentials) (personal
 		if err != nil {
 			return personal.Credentials{}, err
 		}
-		if who.verdict == superseded {
+		if who.hash == superseded {
 			// A response was lost, or a request repeated: every caller gets the same
 			// current hash, and nothing is rotated.
-			s.touch(ctx, &who.session, who.verdict, now)
+			s.touch(ctx, &who.session, who.hash, now)
 			return credentials(who.account.ID, who.session.Selector, who.secret), nil
 		}
 		next := who.secret.Next(who.session.ChainKey)

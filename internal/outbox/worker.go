@@ -82,7 +82,7 @@ type Handler func(ctx context.Context, j Job) error
 // Worker claims due jobs and runs them. Several nodes may run workers on one store.
 //
 // It works in rounds: a round finishes the jobs that have been run, and claims due ones
-// for the free places. Rounds are a moment apart, so that under load one transaction
+// for the free slots. Rounds are a moment apart, so that under load one transaction
 // serves several jobs; a job that comes after a pause is claimed at once.
 type Worker struct {
 	Store    Store
@@ -106,7 +106,7 @@ type Worker struct {
 
 const (
 	// roundInterval is the time from a round that wrote to the next one. A round that
-	// took all places, or jobs for which others wait, is followed by the next one as soon
+	// took all slots, or jobs for which others wait, is followed by the next one as soon
 	// as its jobs have ended.
 	roundInterval = 50 * time.Millisecond
 	storeTimeout  = 5 * time.Second

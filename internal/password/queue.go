@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	maxWait       = 5 * time.Second
-	placesPerTurn = 64 // callers that may wait, for each hashing that may run
+	maxWait      = 5 * time.Second
+	slotsPerTurn = 64 // callers that may wait, for each hashing that may run
 )
 
 // Source is the origin of a request for a hashing. Networks are served in turn, and
@@ -19,7 +19,7 @@ type Source struct {
 	Network string // IPv4 address, or the /48 of an IPv6 address; "" if unknown
 	Subnet  string // the /64 within an IPv6 network; "" otherwise
 	// Shared means that many clients share the network, or that it is unknown. A
-	// shared network may hold more than a quarter of the places, but all shared
+	// shared network may hold more than a quarter of the slots, but all shared
 	// networks together at most half.
 	Shared bool
 
@@ -36,13 +36,13 @@ func (s Source) same(other Source) bool {
 // for how long. Otherwise Argon2 would exhaust the memory. Invariants, whenever the
 // mutex is free:
 //
-//   - At most parallel turns are held, and at most backlog.places callers wait.
+//   - At most parallel turns are held, and at most backlog.slots callers wait.
 //   - Callers wait only while every turn is held. A turn that ends goes to the
 //     next waiter directly, so no newcomer can take it first.
 //   - A waiter is either in the backlog or has exactly one outcome: its turn, or
 //     [ErrBusy]. A waiter that withdraws after it got its turn passes it on.
 //
-// The backlog decides the order of service and which callers get a place.
+// The backlog decides the order of service and which callers get a slot.
 type queue struct {
 	parallel int
 	observe  func(waited time.Duration, err error) // see [Hasher.ObserveQueue]
@@ -57,7 +57,7 @@ func newQueue(parallel int) *queue {
 	if parallel <= 0 {
 		parallel = runtime.GOMAXPROCS(0)
 	}
-	return &queue{parallel: parallel, observe: func(time.Duration, error) {}, backlog: backlog{places: placesPerTurn * parallel}}
+	return &queue{parallel: parallel, observe: func(time.Duration, error) {}, backlog: backlog{slots: slotsPerTurn * parallel}}
 }
 
 // run calls f when it is the caller's turn. The error is that of enter.
@@ -71,7 +71,7 @@ func (q *queue) run(ctx context.Context, from Source, f func()) error {
 }
 
 // enter waits for a turn, which the caller ends by calling leave once. The error is
-// [ErrBusy] if there is no place, another source takes the place, or the wait exceeds
+// [ErrBusy] if there is no slot, another source takes the slot, or the wait exceeds
 // maxWait, and the context's error if the context ends first.
 func (q *queue) enter(ctx context.Context, from Source) (err error) {
 	if err := ctx.Err(); err != nil {
@@ -108,7 +108,7 @@ func (q *queue) await(ctx context.Context, w *waiter) (err error) {
 	return err
 }
 
-// arrive takes a free turn and returns nil, or returns a waiter. If there is no place
+// arrive takes a free turn and returns nil, or returns a waiter. If there is no slot
 // for the waiter, it has its outcome already.
 func (q *queue) arrive(from Source) *waiter {
 	q.mu.Lock()
@@ -165,25 +165,25 @@ type waiter struct {
 //   - Background hashing is a network of its own. It is served only when no other
 //     network waits.
 //
-// It also decides which callers get one of the places:
+// It also decides which callers get one of the slots:
 //
-//   - The bound of a network is a quarter of the places, that of all shared networks
-//     together half of them. A network at its bound gets no further place while
+//   - The bound of a network is a quarter of the slots, that of all shared networks
+//     together half of them. A network at its bound gets no further slot while
 //     others wait. Background hashing does not count as another network, nor does one
 //     shared network for another.
-//   - When all places are taken, a network without a waiter displaces the newest
+//   - When all slots are taken, a network without a waiter displaces the newest
 //     waiter of the largest network; of several, of the one to be served last. A
 //     shared network without a waiter also displaces one of a shared network when
-//     these have reached their bound. If every network holds only one place, the
+//     these have reached their bound. If every network holds only one slot, the
 //     newcomer gets none. Background hashing displaces no waiter.
-//   - When all places are taken, a network with less than a quarter of them also
+//   - When all slots are taken, a network with less than a quarter of them also
 //     displaces a waiter, but only of a network beyond its bound, and no shared
-//     network displaces another. Any other network with a waiter gets no further place.
+//     network displaces another. Any other network with a waiter gets no further slot.
 //
-// Scans are linear: there are a few hundred places at most, and a hashing takes
+// Scans are linear: there are a few hundred slots at most, and a hashing takes
 // milliseconds.
 type backlog struct {
-	places   int
+	slots    int
 	size     int        // waiters
 	joined   uint64     // waiters that ever joined
 	networks []*network // those with waiters, the next to be served first
@@ -201,9 +201,9 @@ type subnet struct{ waiters []*waiter }
 func (s *subnet) source() Source  { return s.waiters[0].from }
 func (n *network) source() Source { return n.subnets[0].source() }
 
-// join gives w a place and removes the waiter that it displaces, if any.
+// join gives w a slot and removes the waiter that it displaces, if any.
 func (b *backlog) join(w *waiter) (displaced *waiter, ok bool) {
-	own, quarter, half, shared := b.find(w.from), b.places/4, b.places/2, b.shared()
+	own, quarter, half, shared := b.find(w.from), b.slots/4, b.slots/2, b.shared()
 	size := 0
 	if own != nil {
 		size = own.size
@@ -212,7 +212,7 @@ func (b *backlog) join(w *waiter) (displaced *waiter, ok bool) {
 	if w.from.Shared {
 		atBound = shared >= half
 	}
-	if atBound = atBound && b.othersWait(w.from); atBound || b.size == b.places {
+	if atBound = atBound && b.othersWait(w.from); atBound || b.size == b.slots {
 		largest := b.largest(func(n *network) bool {
 			switch {
 			case n.size == 1 || w.from.background:
@@ -321,14 +321,14 @@ func (b *backlog) othersWait(from Source) bool {
 	})
 }
 
-// shared returns the number of places that shared networks hold.
-func (b *backlog) shared() (places int) {
+// shared returns the number of slots that shared networks hold.
+func (b *backlog) shared() (slots int) {
 	for _, n := range b.networks {
 		if n.source().Shared {
-			places += n.size
+			slots += n.size
 		}
 	}
-	return places
+	return slots
 }
 
 // largest returns the network with the most waiters of those that fit; of several the

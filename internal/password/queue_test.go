@@ -49,13 +49,13 @@ func (w *waiter) String() string {
 }
 
 // newBacklog returns a backlog in which the given sources wait.
-func newBacklog(t *testing.T, places int, waiting string) (*backlog, []*waiter) {
+func newBacklog(t *testing.T, slots int, waiting string) (*backlog, []*waiter) {
 	t.Helper()
-	b := &backlog{places: places}
+	b := &backlog{slots: slots}
 	waiters := waitersOf(waiting)
 	for i, w := range waiters {
 		if displaced, ok := b.join(w); !ok || displaced != nil {
-			t.Fatalf("waiter %d (%v) got no free place", i, w)
+			t.Fatalf("waiter %d (%v) got no free slot", i, w)
 		}
 	}
 	return b, waiters
@@ -115,8 +115,8 @@ func TestBacklog_Places(t *testing.T) {
 	}{
 		"the first waits": {unchanged, "a", admitted},
 		"alone, a source takes more than a quarter":            {"a a a", "a", admitted},
-		"alone, a source takes the last place":                 {"a a a a a a a", "a", admitted},
-		"alone, a source gets no more than the places":         {"a a a a a a a a", "a", refused},
+		"alone, a source takes the last slot":                  {"a a a a a a a", "a", admitted},
+		"alone, a source gets no more than the slots":          {"a a a a a a a a", "a", refused},
 		"beside others, a source takes a quarter":              {"b a", "a", admitted},
 		"beside others, a source takes no more":                {"b a a", "a", refused},
 		"subnets share the quarter of their network":           {"b a/1 a/2", "a/3", refused},
@@ -132,11 +132,11 @@ func TestBacklog_Places(t *testing.T) {
 		"background hashing is not one of the others":          {"bg a a a", "a", admitted},
 		"beside others, background takes no more":              {"a bg bg", "bg", refused},
 		"full, a newcomer displaces the newest":                {"a a a a a a a a", "b", 7},
-		"full, the largest source loses a place":               {"s* b b s* s* c d e", "f", 4},
+		"full, the largest source loses a slot":                {"s* b b s* s* c d e", "f", 4},
 		"full, the newest counts across subnets":               {"a/1 a/2 a/2 a/1 a/3 a/2 a/1 a/2", "b", 7},
 		"full, of two the one to be served last":               {"a b a b c d e f", "g", 3},
 		"full, of two the one to be served last, reordered":    {"b a b a c d e f", "g", 3},
-		"full of single places, a newcomer is refused":         {"a b c d e f g h", "i", refused},
+		"full of single slots, a newcomer is refused":          {"a b c d e f g h", "i", refused},
 		"full, a source that waits is refused":                 {"a a b c s* s* s* s*", "b", refused},
 		"full, a source that waits displaces beyond a quarter": {"a a a b c d e f", "b", 2},
 		"full, a source that waits displaces beyond the half":  {"s* s* s* t* t* a b b", "a", 2},
@@ -170,7 +170,7 @@ func TestBacklog_Places(t *testing.T) {
 
 func TestQueue_NewcomerFollowsOneHashingOfFlood(t *testing.T) {
 	q := newQueue(1)
-	for range 1 + q.backlog.places { // one runs, the others take every place
+	for range 1 + q.backlog.slots { // one runs, the others take every slot
 		q.arrive(Source{Network: "flood"})
 	}
 	newcomer := q.arrive(user)
@@ -188,17 +188,17 @@ func TestQueue_NewcomerFollowsOneHashingOfFlood(t *testing.T) {
 	t.Error("the newcomer: got no turn after one hashing of the other source")
 }
 
-// fill takes every turn, and every place for another source.
+// fill takes every turn, and every slot for another source.
 func fill(q *queue) {
 	q.held = q.parallel
-	for i := range q.backlog.places {
+	for i := range q.backlog.slots {
 		q.backlog.join(&waiter{from: Source{Network: fmt.Sprint(i)}, outcome: make(chan error, 1)})
 	}
 }
 
 func TestQueue_DefaultIsOneTurnPerProcessor(t *testing.T) {
-	if q := newQueue(0); q.parallel != runtime.GOMAXPROCS(0) || q.backlog.places != placesPerTurn*q.parallel {
-		t.Errorf("got %d turns and %d places, want one turn for each processor", q.parallel, q.backlog.places)
+	if q := newQueue(0); q.parallel != runtime.GOMAXPROCS(0) || q.backlog.slots != slotsPerTurn*q.parallel {
+		t.Errorf("got %d turns and %d slots, want one turn for each processor", q.parallel, q.backlog.slots)
 	}
 }
 
@@ -219,7 +219,7 @@ func TestQueue_FullQueueIsBusyAtOnce(t *testing.T) {
 func TestQueue_DisplacedWaiterIsBusyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(1)
-		q.backlog.places = 2
+		q.backlog.slots = 2
 		start := time.Now()
 		results := make(chan error, 3)
 		for range 3 { // one runs, two wait
@@ -269,7 +269,7 @@ func TestQueue_WaitEndsAfterTimeoutOrContext(t *testing.T) {
 					t.Errorf("waited %v, want %v", waited, test.after)
 				}
 				if q.backlog.size != 0 {
-					t.Error("the place was not released")
+					t.Error("the slot was not released")
 				}
 				if q.leave(); q.held != 0 {
 					t.Error("the turn was not released")
@@ -334,7 +334,7 @@ func TestQueue_Model(t *testing.T) {
 		hidden := struct{ rapid.TB }{t} // rapid would call Deadline, which panics in a bubble
 		rapid.Check(hidden, func(t *rapid.T) {
 			m := &queueModel{q: newQueue(rapid.IntRange(1, 3).Draw(t, "parallel"))}
-			m.q.backlog.places = rapid.IntRange(1, 12).Draw(t, "places")
+			m.q.backlog.slots = rapid.IntRange(1, 12).Draw(t, "slots")
 			defer m.end()
 			t.Repeat(map[string]func(*rapid.T){
 				"arrive": m.arrive,
@@ -380,7 +380,7 @@ func (m *queueModel) arrive(t *rapid.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &modelCaller{from: w.from, cancel: cancel, result: make(chan error, 1), before: map[string]int{}}
 	c.alone = m.waitingOf(c.from) == 0
-	full := len(m.waiting) == m.q.backlog.places
+	full := len(m.waiting) == m.q.backlog.slots
 	shared, bounded := m.shared(), m.bounded()
 	go func() { c.result <- m.q.enter(ctx, c.from) }()
 	m.waiting = append(m.waiting, c)
@@ -389,11 +389,11 @@ func (m *queueModel) arrive(t *rapid.T) {
 	case len(done) > 1:
 		t.Fatalf("got %d outcomes of one arrival", len(done))
 	case full && len(done) == 0:
-		t.Fatal("got more waiters than places")
+		t.Fatal("got more waiters than slots")
 	case len(done) == 1 && done[0] != c && m.waitingOf(done[0].from) == 0:
 		t.Fatalf("%v displaced the only waiter of %v", c.from, done[0].from)
-	case bounded && m.shared() > max(shared, m.q.backlog.places/2):
-		t.Fatalf("got %d of %d places taken by shared networks, had %d", m.shared(), m.q.backlog.places, shared)
+	case bounded && m.shared() > max(shared, m.q.backlog.slots/2):
+		t.Fatalf("got %d of %d slots taken by shared networks, had %d", m.shared(), m.q.backlog.slots, shared)
 	}
 }
 
@@ -497,8 +497,8 @@ func (m *queueModel) check(t *rapid.T) {
 	switch q := m.q; {
 	case q.held > q.parallel || q.held != m.running:
 		t.Fatalf("%d of %d turns are held, %d callers run", q.held, q.parallel, m.running)
-	case q.backlog.size > q.backlog.places || q.backlog.size != len(m.waiting) || q.backlog.size != sum:
-		t.Fatalf("%d of %d places are taken, %d callers wait, networks hold %d", q.backlog.size, q.backlog.places, len(m.waiting), sum)
+	case q.backlog.size > q.backlog.slots || q.backlog.size != len(m.waiting) || q.backlog.size != sum:
+		t.Fatalf("%d of %d slots are taken, %d callers wait, networks hold %d", q.backlog.size, q.backlog.slots, len(m.waiting), sum)
 	case q.backlog.size > 0 && q.held < q.parallel:
 		t.Fatalf("%d callers wait while %d of %d turns are held", q.backlog.size, q.held, q.parallel)
 	}
@@ -508,7 +508,7 @@ func (m *queueModel) check(t *rapid.T) {
 // in any order.
 func TestQueue_ManyCallersAtOnce(t *testing.T) {
 	q := newQueue(2)
-	q.backlog.places = 8
+	q.backlog.slots = 8
 	var running, served atomic.Int64
 	var callers sync.WaitGroup
 	for i := range 16 {

@@ -30,7 +30,7 @@ func (s *Store) ReserveMail(ctx context.Context, r accounts.MailReservation, job
 			return err
 		}
 		now := s.Now() // the lock may have taken long
-		way, err := judgeMail(ctx, tx, r, now)
+		way, err := grantMail(ctx, tx, r, now)
 		if err != nil || way == nil {
 			return err
 		}
@@ -43,8 +43,8 @@ func (s *Store) ReserveMail(ctx context.Context, r accounts.MailReservation, job
 	return granted && err == nil, err
 }
 
-// judgeMail returns the way that grants a mail, nil for none.
-func judgeMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, now time.Time) (*accounts.MailWay, error) {
+// grantMail returns the way that grants a mail, nil for none.
+func grantMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, now time.Time) (*accounts.MailWay, error) {
 	waits := map[[32]byte]time.Duration{}
 	if rates := r.Rates(); len(rates) > 0 {
 		var rows []tatRow
@@ -62,7 +62,7 @@ func judgeMail(ctx context.Context, tx bun.Tx, r accounts.MailReservation, now t
 			return nil, err
 		}
 	}
-	way, _ := r.Judge(convert(rows, (*sentMailRow).mail), waits, now)
+	way, _ := r.Grant(convert(rows, (*sentMailRow).mail), waits, now)
 	return way, nil
 }
 

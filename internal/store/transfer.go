@@ -311,3 +311,29 @@ func (s *Store) CountAccountStates(ctx context.Context) (n AccountStates, err er
 		FROM personal_accounts`), &n.Unconfirmed, &n.Waiting, &n.Leaving)
 	return n, err
 }
+
+// UsageData implements transfer.PersonSource. The lists are short: sign-ins and
+// requests for mails are limited.
+func (s *Store) UsageData(ctx context.Context, accountID int64) (u transfer.UsageData, err error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	read := func(query string) (rows []usageRow) {
+		if err == nil {
+			err = s.scan(ctx, "read known addresses and new e-mails", s.read.NewRaw(query, accountID), &rows)
+		}
+		return rows
+	}
+	known := read("SELECT place AS text, seen AS time FROM personal_places WHERE account_id = ? ORDER BY seen, place")
+	tokens := read("SELECT email AS text, expires AS time FROM personal_mail_tokens WHERE account_id = ? AND purpose = 'email' ORDER BY expires, digest")
+	return transfer.UsageData{
+		KnownAddresses: convert(known, func(r *usageRow) transfer.KnownAddress {
+			return transfer.KnownAddress{Address: r.Text, LastSeen: r.Time.time()}
+		}),
+		NewEmails: convert(tokens, func(r *usageRow) transfer.NewEmail { return transfer.NewEmail{Email: r.Text, Expires: r.Time.time()} }),
+	}, err
+}
+
+type usageRow struct {
+	Text string
+	Time micros
+}

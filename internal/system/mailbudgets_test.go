@@ -10,8 +10,8 @@ import (
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
-// settle makes an address fully known to a user, since two days ago, as a sign-in would have.
-func (s *system) settle(t testing.TB, u user, address string) {
+// knowAddress makes an address fully known to a user, since two days ago, as a sign-in would have.
+func (s *system) knowAddress(t testing.TB, u user, address string) {
 	t.Helper()
 	now := time.Now()
 	execute(t, s.database, fmt.Sprintf(`INSERT INTO personal_places (account_id, place, seen, since, credential_version, email_key)
@@ -28,7 +28,7 @@ func TestMailBudgets_OneNetworkNeitherFloodsNorStarves(t *testing.T) {
 		s := start(t, options{database: database, settings: cheap + unthrottled, flags: []string{"--trusted-proxy", "127.0.0.0/8"}})
 		owner := s.newUser(t)
 		const home, thief = "203.0.113.1", "192.0.2.66"
-		s.settle(t, owner, home)
+		s.knowAddress(t, owner, home)
 		s.awaitJobs(t)
 		local, domain, _ := strings.Cut(owner.email, "@")
 		recoveries := func() int {

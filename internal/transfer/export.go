@@ -212,13 +212,13 @@ func eachEvent(ctx context.Context, from AuditSource, accountID int64, since tim
 type PersonSource interface {
 	AccountSource
 	Sessions(ctx context.Context, accountID int64, l accounts.Lifetimes) ([]accounts.Session, error)
-	// Traces returns the other stored data of an account, in the order of time.
-	Traces(ctx context.Context, accountID int64) (Traces, error)
+	// UsageData returns the other stored data of an account, in the order of time.
+	UsageData(ctx context.Context, accountID int64) (UsageData, error)
 	AuditSource
 }
 
-// Traces is the data that the use of an account leaves, besides sessions and events.
-type Traces struct {
+// UsageData is the data that the use of an account leaves, besides sessions and events.
+type UsageData struct {
 	KnownAddresses []KnownAddress `json:"places"`
 	NewEmails      []NewEmail     `json:"new_emails"`
 }
@@ -242,7 +242,7 @@ type person struct {
 	TwoFactor       bool              `json:"two_factor,omitempty"`       // in place of the secret
 	UnverifiedEmail string            `json:"unverified_email,omitempty"` // that must be confirmed before the first sign-in
 	Sessions        []exportedSession `json:"sessions"`
-	Traces
+	UsageData
 }
 
 type exportedSession struct {
@@ -271,7 +271,7 @@ func ExportPerson(ctx context.Context, from PersonSource, query Query, w io.Writ
 	for _, s := range sessions {
 		data.Sessions = append(data.Sessions, exportedSession{s.Created, s.LastSeen, s.Address, s.Agent})
 	}
-	if data.Traces, err = from.Traces(ctx, a.ID); err != nil {
+	if data.UsageData, err = from.UsageData(ctx, a.ID); err != nil {
 		return fmt.Errorf("reading known addresses and mails: %w", err)
 	}
 	var object bytes.Buffer

@@ -41,7 +41,7 @@ type Config struct {
 	Options
 }
 
-// Options are what a CMS may choose, whoever makes the manager. A zero duration or number
+// Options are what a CMS may choose, also with package personalhost. A zero duration or number
 // takes the default at the end of its comment.
 type Options struct {
 	Env []string // NAME=value, in addition to the few variables that every plugin gets

@@ -35,11 +35,9 @@ func TestPlugin_ContractOfRequiredVerification(t *testing.T) {
 }
 
 func TestPlugin_AdministrationContract(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
-			client := pluginrpc.NewClient(startPlugin(t, url, host), host)
-			return pluginrpctest.Remembering{Client: client}, client
-		})
+	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
+		client := pluginrpc.NewClient(startPlugin(t, testkit.SQLite(t), host), host)
+		return pluginrpctest.Remembering{Client: client}, client
 	})
 }
 

@@ -24,15 +24,8 @@ func TestService_Contract(t *testing.T) {
 	})
 }
 
+// The host reaches the domain over gRPC, and remembers verifications for as long as it may.
 func TestService_ContractOverGRPC(t *testing.T) {
-	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
-		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
-		return pluginrpctest.NewService(t, build, host)
-	})
-}
-
-// The host remembers verifications for as long as it may.
-func TestService_ContractWithRememberedVerifications(t *testing.T) {
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
 		return pluginrpctest.Remembering{Client: pluginrpc.NewClient(pluginrpctest.NewConn(t, build, host), host)}
@@ -50,18 +43,11 @@ func TestService_ContractWithReleasedProtocol(t *testing.T) {
 }
 
 func TestService_ContractOfRequiredVerification(t *testing.T) {
-	requiring := func(url string, host personal.Host) personal.Service {
-		domain := newDomain(t, url, host, func(s *accounts.Settings) { s.EmailVerification = accounts.VerificationRequired })
-		domain.RequireVerification(true)
-		return domain
-	}
 	testkit.Databases(t, func(t *testing.T, url string) {
-		personaltest.RunRequiredVerification(t, func(_ *testing.T, host personal.Host) personal.Service { return requiring(url, host) })
-	})
-	t.Run("over gRPC", func(t *testing.T) {
 		personaltest.RunRequiredVerification(t, func(t *testing.T, host personal.Host) personal.Service {
-			build := func(remote personal.Host) personal.Service { return requiring(testkit.SQLite(t), remote) }
-			return pluginrpctest.NewService(t, build, host)
+			domain := newDomain(t, url, host, func(s *accounts.Settings) { s.EmailVerification = accounts.VerificationRequired })
+			domain.RequireVerification(true)
+			return domain
 		})
 	})
 }
@@ -72,14 +58,6 @@ func TestAdministration_Contract(t *testing.T) {
 			domain := newDomain(t, url, host)
 			return domain, domain
 		})
-	})
-}
-
-func TestAdministration_ContractOverGRPC(t *testing.T) {
-	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
-		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
-		client := pluginrpc.NewClient(pluginrpctest.NewConn(t, build, host), host)
-		return pluginrpctest.Remembering{Client: client}, client
 	})
 }
 

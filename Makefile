@@ -1,5 +1,6 @@
 # To try it out: make run, make test. The other targets are for development.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVERTER    := github.com/jmattheis/goverter/cmd/goverter@v1.11.1
 POSTGRES    := go run ./internal/testkit/postgrestest --
 FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
@@ -52,6 +53,7 @@ lint:
 
 generate:
 	proto/generate.sh
+	go run $(GOVERTER) gen ./shared/pluginrpc
 	go run ./internal/tools/openapi shared/personalhttp/openapi.yaml shared/personalhttp/openapi.json
 	go run ./host-sample serve --help | go run ./internal/tools/configdoc plugin/settings.toml docs/configuration.md
 

@@ -154,146 +154,146 @@ func NewClient(conn grpc.ClientConnInterface, host personal.Host) *Client {
 
 // Authorize signs a user in.
 func (c *Client) Authorize(ctx context.Context, r personal.AuthorizeRequest) (personal.SignedIn, error) {
-	return result(ctx, signedInFromPB)(c.service.Authorize(ctx, authorizeToPB(r)))
+	return result(ctx, convert.authorizedFromPB)(c.service.Authorize(ctx, convert.authorizeToPB(r)))
 }
 
 // Refresh rotates the session's hash.
 func (c *Client) Refresh(ctx context.Context, pair personal.Credentials) (personal.Credentials, error) {
-	return result(ctx, issuedCredentialsFromPB)(c.service.Refresh(ctx, &personalv1.RefreshRequest{Credentials: credentialsToPB(pair)}))
+	return result(ctx, credentialsOf)(c.service.Refresh(ctx, &personalv1.RefreshRequest{Credentials: convert.credentialsToPB(pair)}))
 }
 
 // Register creates an account.
 func (c *Client) Register(ctx context.Context, r personal.RegisterRequest) (personal.SignedIn, error) {
-	response, err := c.service.Register(ctx, registerToPB(r))
+	response, err := c.service.Register(ctx, convert.registerToPB(r))
 	if err == nil && response.GetUnverified() {
 		return personal.SignedIn{}, nil
 	}
-	return result(ctx, signedInFromPB)(response, err)
+	return result(ctx, convert.registeredFromPB)(response, err)
 }
 
 // Recover requests a mail with a recovery token.
 func (c *Client) Recover(ctx context.Context, r personal.RecoverRequest) error {
-	_, err := c.service.Recover(ctx, recoverToPB(r))
+	_, err := c.service.Recover(ctx, convert.recoverToPB(r))
 	return err
 }
 
 // RecoverConfirm sets a new password by a mailed token.
 func (c *Client) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRequest) (int64, error) {
-	response, err := c.service.RecoverConfirm(ctx, recoverConfirmToPB(r))
+	response, err := c.service.RecoverConfirm(ctx, convert.recoverConfirmToPB(r))
 	return response.GetUserId(), err
 }
 
 // Profile returns the profile of the account that the credentials identify.
 func (c *Client) Profile(ctx context.Context, pair personal.Credentials) (personal.Profile, error) {
-	return result(ctx, profileFromPB)(c.service.Profile(ctx, &personalv1.ProfileRequest{Credentials: credentialsToPB(pair)}))
+	return result(ctx, profileOf)(c.service.Profile(ctx, &personalv1.ProfileRequest{Credentials: convert.credentialsToPB(pair)}))
 }
 
 // UpdateProfile changes the fields that were sent.
 func (c *Client) UpdateProfile(ctx context.Context, r personal.UpdateProfileRequest) (personal.Profile, error) {
-	return result(ctx, profileFromPB)(c.service.UpdateProfile(ctx, updateProfileToPB(r)))
+	return result(ctx, profileOf)(c.service.UpdateProfile(ctx, convert.updateProfileToPB(r)))
 }
 
 // ChangePassword replaces the password.
 func (c *Client) ChangePassword(ctx context.Context, r personal.ChangePasswordRequest) (personal.Credentials, error) {
-	return result(ctx, issuedCredentialsFromPB)(c.service.ChangePassword(ctx, changePasswordToPB(r)))
+	return result(ctx, credentialsOf)(c.service.ChangePassword(ctx, convert.changePasswordToPB(r)))
 }
 
 // ChangeEmail mails a token to the new address.
 func (c *Client) ChangeEmail(ctx context.Context, r personal.ChangeEmailRequest) error {
-	_, err := c.service.ChangeEmail(ctx, changeEmailToPB(r))
+	_, err := c.service.ChangeEmail(ctx, convert.changeEmailToPB(r))
 	return err
 }
 
 // ConfirmEmail sets the address that the token was mailed to.
 func (c *Client) ConfirmEmail(ctx context.Context, r personal.ConfirmEmailRequest) (int64, error) {
-	response, err := c.service.ConfirmEmail(ctx, confirmEmailToPB(r))
+	response, err := c.service.ConfirmEmail(ctx, convert.confirmEmailToPB(r))
 	return response.GetUserId(), err
 }
 
 // Logout ends one session or all.
 func (c *Client) Logout(ctx context.Context, r personal.LogoutRequest) error {
-	_, err := c.service.Logout(ctx, logoutToPB(r))
+	_, err := c.service.Logout(ctx, convert.logoutToPB(r))
 	return err
 }
 
 // Sessions lists the account's sessions.
 func (c *Client) Sessions(ctx context.Context, pair personal.Credentials) ([]personal.Session, error) {
-	return result(ctx, sessionsFromPB)(c.service.Sessions(ctx, &personalv1.SessionsRequest{Credentials: credentialsToPB(pair)}))
+	return result(ctx, sessionsOf)(c.service.Sessions(ctx, &personalv1.SessionsRequest{Credentials: convert.credentialsToPB(pair)}))
 }
 
 // RevokeSession ends one session.
 func (c *Client) RevokeSession(ctx context.Context, r personal.RevokeSessionRequest) error {
-	_, err := c.service.RevokeSession(ctx, revokeSessionToPB(r))
+	_, err := c.service.RevokeSession(ctx, convert.revokeSessionToPB(r))
 	return err
 }
 
 // Fields returns the user fields that are not hidden.
 func (c *Client) Fields(ctx context.Context) ([]personal.Field, error) {
-	return result(ctx, fieldsFromPB)(c.service.Fields(ctx, &personalv1.FieldsRequest{}))
+	return result(ctx, fieldsOf)(c.service.Fields(ctx, &personalv1.FieldsRequest{}))
 }
 
 // ResendVerification requests another mail that proves an e-mail.
 func (c *Client) ResendVerification(ctx context.Context, r personal.ResendVerificationRequest) error {
-	_, err := c.service.ResendVerification(ctx, resendVerificationToPB(r))
+	_, err := c.service.ResendVerification(ctx, convert.resendVerificationToPB(r))
 	return err
 }
 
 // Export returns what is kept about the user.
 func (c *Client) Export(ctx context.Context, r personal.ExportRequest) (personal.Export, error) {
-	return result(ctx, exportFromPB)(c.service.Export(ctx, exportToPB(r)))
+	return result(ctx, convert.exportedFromPB)(c.service.Export(ctx, convert.exportToPB(r)))
 }
 
 // Delete disables the account, which is erased later.
 func (c *Client) Delete(ctx context.Context, r personal.DeleteRequest) (time.Time, error) {
-	response, err := c.service.Delete(ctx, deleteToPB(r))
+	response, err := c.service.Delete(ctx, convert.deleteToPB(r))
 	return timeFromPB(response.GetEraseAt()), err
 }
 
 // UndoDelete undoes a deletion by a mailed token.
 func (c *Client) UndoDelete(ctx context.Context, r personal.UndoDeleteRequest) (int64, error) {
-	response, err := c.service.UndoDelete(ctx, undoDeleteToPB(r))
+	response, err := c.service.UndoDelete(ctx, convert.undoDeleteToPB(r))
 	return response.GetUserId(), err
 }
 
 // BeginTwoFactor makes a secret for a second factor.
 func (c *Client) BeginTwoFactor(ctx context.Context, r personal.BeginTwoFactorRequest) (personal.TwoFactorSecret, error) {
-	return result(ctx, twoFactorSecretFromPB)(c.service.BeginTwoFactor(ctx, beginTwoFactorToPB(r)))
+	return result(ctx, convert.begunTwoFactorFromPB)(c.service.BeginTwoFactor(ctx, convert.beginTwoFactorToPB(r)))
 }
 
 // ConfirmTwoFactor switches the second factor on.
 func (c *Client) ConfirmTwoFactor(ctx context.Context, r personal.ConfirmTwoFactorRequest) (personal.ConfirmedTwoFactor, error) {
-	return result(ctx, confirmedTwoFactorFromPB)(c.service.ConfirmTwoFactor(ctx, confirmTwoFactorToPB(r)))
+	return result(ctx, convert.confirmedTwoFactorFromPB)(c.service.ConfirmTwoFactor(ctx, convert.confirmTwoFactorToPB(r)))
 }
 
 // RenewRecoveryCodes replaces all recovery codes.
 func (c *Client) RenewRecoveryCodes(ctx context.Context, r personal.RenewRecoveryCodesRequest) ([]string, error) {
-	return result(ctx, recoveryCodesFromPB)(c.service.RenewRecoveryCodes(ctx, renewRecoveryCodesToPB(r)))
+	return result(ctx, recoveryCodesOf)(c.service.RenewRecoveryCodes(ctx, convert.renewRecoveryCodesToPB(r)))
 }
 
 // EndTwoFactor switches the second factor off.
 func (c *Client) EndTwoFactor(ctx context.Context, r personal.EndTwoFactorRequest) (personal.Credentials, error) {
-	return result(ctx, issuedCredentialsFromPB)(c.service.EndTwoFactor(ctx, endTwoFactorToPB(r)))
+	return result(ctx, credentialsOf)(c.service.EndTwoFactor(ctx, convert.endTwoFactorToPB(r)))
 }
 
 // FindUsers lists users.
 func (c *Client) FindUsers(ctx context.Context, r personal.FindUsersRequest) (personal.UserPage, error) {
-	return result(ctx, userPageFromPB)(c.administration.FindUsers(ctx, findUsersToPB(r)))
+	return result(ctx, convert.userPageFromPB)(c.administration.FindUsers(ctx, convert.findUsersToPB(r)))
 }
 
 // User returns the record of one user.
 func (c *Client) User(ctx context.Context, id int64) (personal.UserRecord, error) {
-	return result(ctx, userRecordFromPB)(c.administration.User(ctx, &personalv1.UserRequest{Id: id}))
+	return result(ctx, convert.userRecordFromPB)(c.administration.User(ctx, &personalv1.UserRequest{Id: id}))
 }
 
 // UpdateUser changes the fields that were sent.
 func (c *Client) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) error {
-	_, err := c.administration.UpdateUser(ctx, updateUserToPB(r))
+	_, err := c.administration.UpdateUser(ctx, convert.updateUserToPB(r))
 	return err
 }
 
 // SetEmail sets or removes a user's e-mail address.
 func (c *Client) SetEmail(ctx context.Context, r personal.SetEmailRequest) error {
-	_, err := c.administration.SetEmail(ctx, setEmailToPB(r))
+	_, err := c.administration.SetEmail(ctx, convert.setEmailToPB(r))
 	return err
 }
 
@@ -311,7 +311,7 @@ func (c *Client) EnableUser(ctx context.Context, id int64) error {
 
 // UserSessions lists a user's sessions.
 func (c *Client) UserSessions(ctx context.Context, id int64) ([]personal.Session, error) {
-	return result(ctx, sessionsFromPB)(c.administration.UserSessions(ctx, &personalv1.UserSessionsRequest{Id: id}))
+	return result(ctx, sessionsOf)(c.administration.UserSessions(ctx, &personalv1.UserSessionsRequest{Id: id}))
 }
 
 // RevokeUserSessions ends every session of a user.
@@ -328,7 +328,7 @@ func (c *Client) DeleteUser(ctx context.Context, id int64) error {
 
 // AuditEntries lists entries of the audit log.
 func (c *Client) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) (personal.AuditPage, error) {
-	return result(ctx, auditPageFromPB)(c.administration.AuditEntries(ctx, auditEntriesToPB(r)))
+	return result(ctx, convert.auditPageFromPB)(c.administration.AuditEntries(ctx, convert.auditEntriesToPB(r)))
 }
 
 // RemoveTwoFactor switches a user's second factor off.
@@ -339,24 +339,24 @@ func (c *Client) RemoveTwoFactor(ctx context.Context, id int64) error {
 
 // CreateUser creates a user without a password.
 func (c *Client) CreateUser(ctx context.Context, r personal.CreateUserRequest) (int64, error) {
-	id, err := result(ctx, createdFromPB)(c.administration.CreateUser(ctx, createUserToPB(r)))
+	id, err := result(ctx, createdUserOf)(c.administration.CreateUser(ctx, convert.createUserToPB(r)))
 	return int64(id), err
 }
 
 // Explain says why a user cannot sign in, and what helps.
 func (c *Client) Explain(ctx context.Context, r personal.ExplainRequest) (personal.Explanation, error) {
-	return result(ctx, explanationFromPB)(c.administration.Explain(ctx, explainToPB(r)))
+	return result(ctx, convert.explanationFromPB)(c.administration.Explain(ctx, convert.explainToPB(r)))
 }
 
 // LiftLimits lifts the limits that hold for a user.
 func (c *Client) LiftLimits(ctx context.Context, r personal.LiftLimitsRequest) error {
-	_, err := c.administration.LiftLimits(ctx, liftLimitsToPB(r))
+	_, err := c.administration.LiftLimits(ctx, convert.liftLimitsToPB(r))
 	return err
 }
 
 // RehearseFields counts the users whose user fields would violate the given fields.
 func (c *Client) RehearseFields(ctx context.Context, fields []personal.Field) (personal.FieldsRehearsal, error) {
-	return result(ctx, rehearsalFromPB)(c.administration.RehearseFields(ctx, &personalv1.RehearseFieldsRequest{Fields: convertAll(fields, fieldToPB)}))
+	return result(ctx, convert.rehearsalFromPB)(c.administration.RehearseFields(ctx, &personalv1.RehearseFieldsRequest{Fields: convert.fieldsToPB(fields)}))
 }
 
 // FillFields starts to fill in the defaults of the schema of a revision.
@@ -367,7 +367,7 @@ func (c *Client) FillFields(ctx context.Context, revision string) error {
 
 // FieldsFill returns the progress of the last filling.
 func (c *Client) FieldsFill(ctx context.Context) (personal.FieldsFill, error) {
-	return result(ctx, fieldsFillFromPB)(c.administration.FieldsFill(ctx, &personalv1.FieldsFillRequest{}))
+	return result(ctx, convert.fieldsFillFromPB)(c.administration.FieldsFill(ctx, &personalv1.FieldsFillRequest{}))
 }
 
 // hostClient is the host as the plugin sees it.
@@ -377,19 +377,19 @@ type hostClient struct {
 
 // UserFields returns the host's current schema.
 func (c *hostClient) UserFields(ctx context.Context) (personal.Schema, error) {
-	return result(ctx, schemaFromPB)(c.client.UserFields(ctx, &personalv1.UserFieldsRequest{}))
+	return result(ctx, convert.schemaFromPB)(c.client.UserFields(ctx, &personalv1.UserFieldsRequest{}))
 }
 
 // SendMail passes a mail to the host. A permanent refusal is a
 // [*personal.MailRefusedError] wrapped in a [*personal.Error].
 func (c *hostClient) SendMail(ctx context.Context, m personal.Mail) error {
-	_, err := c.client.SendMail(ctx, mailToPB(m))
+	_, err := c.client.SendMail(ctx, convert.mailToPB(m))
 	return err
 }
 
 // PublishEvent passes an event to the host.
 func (c *hostClient) PublishEvent(ctx context.Context, e personal.Event) error {
-	_, err := c.client.PublishEvent(ctx, eventToPB(e))
+	_, err := c.client.PublishEvent(ctx, convert.eventToPB(e))
 	return err
 }
 

@@ -24,11 +24,11 @@ func TestInputKinds_KeepTheirProtobufValues(t *testing.T) {
 		personal.InputOther:     "INPUT_KIND_OTHER",
 		personal.InputOther + 1: "INPUT_KIND_OTHER",
 	} {
-		message := inputToPB(personal.Input{Kind: kind})
-		if got := message.GetKind().String(); got != want {
+		sent := inputKindToPB(kind)
+		if got := sent.String(); got != want {
 			t.Errorf("kind %d: got %s, want %s", kind, got, want)
 		}
-		if got := inputFromPB(message).Kind; got != min(kind, personal.InputOther) {
+		if got := inputKindFromPB(sent); got != min(kind, personal.InputOther) {
 			t.Errorf("kind %d: got %d back", kind, got)
 		}
 	}

@@ -53,7 +53,7 @@ func contractStatus(ctx context.Context, log *slog.Logger, err error) error {
 	logCause(ctx, log, e)
 	detail := &personalv1.ErrorDetail{
 		Code:      string(e.Code),
-		Fields:    convertTexts[string](e.FieldErrors),
+		Fields:    convert.fieldErrorsToPB(e.FieldErrors),
 		RequestId: requestID(ctx),
 		UserId:    e.UserID,
 	}
@@ -176,7 +176,7 @@ func fromDetail(s *status.Status) *personal.Error {
 		}
 		e := &personal.Error{
 			Code:        personal.Code(d.GetCode()),
-			FieldErrors: convertTexts[personal.FieldErrorCode](d.GetFields()),
+			FieldErrors: convert.fieldErrorsFromPB(d.GetFields()),
 			RetryAfter:  max(0, d.GetRetryAfter().AsDuration()),
 			RequestID:   d.GetRequestId(),
 			UserID:      d.GetUserId(),

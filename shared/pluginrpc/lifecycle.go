@@ -156,7 +156,9 @@ func (c *Connection) Configure(ctx context.Context, configuration Configuration)
 	}
 	id := c.broker.NextId()
 	go c.broker.AcceptAndServe(id, c.newHostServer)
-	_, err := c.lifecycle.Configure(ctx, configureToPB(configuration, id))
+	request := convert.configurationToPB(configuration)
+	request.HostBrokerId = id
+	_, err := c.lifecycle.Configure(ctx, request)
 	return lifecycleError(ctx, err)
 }
 
@@ -181,7 +183,7 @@ func (c *Connection) Preflight(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, lifecycleError(ctx, err)
 	}
-	return reportFromPB(response), nil
+	return convert.reportFromPB(response), nil
 }
 
 // Migrate migrates the database to the schema that this version needs.

@@ -88,116 +88,120 @@ type serviceServer struct {
 func (s *serviceServer) service() personal.Service { return s.process.parts.Load().service }
 
 func (s *serviceServer) Authorize(ctx context.Context, in *personalv1.AuthorizeRequest) (*personalv1.AuthorizeResponse, error) {
-	signedIn, err := s.service().Authorize(ctx, authorizeFromPB(in))
-	profile, err := profileOrError(signedIn.Profile, err)
-	return &personalv1.AuthorizeResponse{Credentials: credentialsToPB(signedIn.Credentials), Profile: profile}, err
+	signedIn, err := s.service().Authorize(ctx, convert.authorizeFromPB(in))
+	if err != nil {
+		return nil, err
+	}
+	return convert.authorizedToPB(signedIn)
 }
 
 func (s *serviceServer) Refresh(ctx context.Context, in *personalv1.RefreshRequest) (*personalv1.RefreshResponse, error) {
-	credentials, err := s.service().Refresh(ctx, credentialsFromPB(in.GetCredentials()))
-	return &personalv1.RefreshResponse{Credentials: credentialsToPB(credentials)}, err
+	credentials, err := s.service().Refresh(ctx, convert.credentialsFromPB(in.GetCredentials()))
+	return &personalv1.RefreshResponse{Credentials: convert.credentialsToPB(credentials)}, err
 }
 
 func (s *serviceServer) Register(ctx context.Context, in *personalv1.RegisterRequest) (*personalv1.RegisterResponse, error) {
-	signedIn, err := s.service().Register(ctx, registerFromPB(in))
-	if err == nil && signedIn.Credentials == (personal.Credentials{}) && signedIn.Profile.Login == "" {
+	signedIn, err := s.service().Register(ctx, convert.registerFromPB(in))
+	if err != nil {
+		return nil, err
+	}
+	if signedIn.Credentials == (personal.Credentials{}) && signedIn.Profile.Login == "" {
 		return &personalv1.RegisterResponse{Unverified: true}, nil
 	}
-	profile, err := profileOrError(signedIn.Profile, err)
-	return &personalv1.RegisterResponse{Credentials: credentialsToPB(signedIn.Credentials), Profile: profile}, err
+	return convert.registeredToPB(signedIn)
 }
 
 func (s *serviceServer) Recover(ctx context.Context, in *personalv1.RecoverRequest) (*personalv1.RecoverResponse, error) {
-	return &personalv1.RecoverResponse{}, s.service().Recover(ctx, recoverFromPB(in))
+	return &personalv1.RecoverResponse{}, s.service().Recover(ctx, convert.recoverFromPB(in))
 }
 
 func (s *serviceServer) RecoverConfirm(ctx context.Context, in *personalv1.RecoverConfirmRequest) (*personalv1.RecoverConfirmResponse, error) {
-	userID, err := s.service().RecoverConfirm(ctx, recoverConfirmFromPB(in))
+	userID, err := s.service().RecoverConfirm(ctx, convert.recoverConfirmFromPB(in))
 	return &personalv1.RecoverConfirmResponse{UserId: userID}, err
 }
 
 func (s *serviceServer) Profile(ctx context.Context, in *personalv1.ProfileRequest) (*personalv1.ProfileResponse, error) {
-	profile, err := profileOrError(s.service().Profile(ctx, credentialsFromPB(in.GetCredentials())))
+	profile, err := profileOrError(s.service().Profile(ctx, convert.credentialsFromPB(in.GetCredentials())))
 	return &personalv1.ProfileResponse{Profile: profile}, err
 }
 
 func (s *serviceServer) UpdateProfile(ctx context.Context, in *personalv1.UpdateProfileRequest) (*personalv1.UpdateProfileResponse, error) {
-	profile, err := profileOrError(s.service().UpdateProfile(ctx, updateProfileFromPB(in)))
+	profile, err := profileOrError(s.service().UpdateProfile(ctx, convert.updateProfileFromPB(in)))
 	return &personalv1.UpdateProfileResponse{Profile: profile}, err
 }
 
 func (s *serviceServer) ChangePassword(ctx context.Context, in *personalv1.ChangePasswordRequest) (*personalv1.ChangePasswordResponse, error) {
-	credentials, err := s.service().ChangePassword(ctx, changePasswordFromPB(in))
-	return &personalv1.ChangePasswordResponse{Credentials: credentialsToPB(credentials)}, err
+	credentials, err := s.service().ChangePassword(ctx, convert.changePasswordFromPB(in))
+	return &personalv1.ChangePasswordResponse{Credentials: convert.credentialsToPB(credentials)}, err
 }
 
 func (s *serviceServer) ChangeEmail(ctx context.Context, in *personalv1.ChangeEmailRequest) (*personalv1.ChangeEmailResponse, error) {
-	return &personalv1.ChangeEmailResponse{}, s.service().ChangeEmail(ctx, changeEmailFromPB(in))
+	return &personalv1.ChangeEmailResponse{}, s.service().ChangeEmail(ctx, convert.changeEmailFromPB(in))
 }
 
 func (s *serviceServer) ConfirmEmail(ctx context.Context, in *personalv1.ConfirmEmailRequest) (*personalv1.ConfirmEmailResponse, error) {
-	userID, err := s.service().ConfirmEmail(ctx, confirmEmailFromPB(in))
+	userID, err := s.service().ConfirmEmail(ctx, convert.confirmEmailFromPB(in))
 	return &personalv1.ConfirmEmailResponse{UserId: userID}, err
 }
 
 func (s *serviceServer) Logout(ctx context.Context, in *personalv1.LogoutRequest) (*personalv1.LogoutResponse, error) {
-	return &personalv1.LogoutResponse{}, s.service().Logout(ctx, logoutFromPB(in))
+	return &personalv1.LogoutResponse{}, s.service().Logout(ctx, convert.logoutFromPB(in))
 }
 
 func (s *serviceServer) Sessions(ctx context.Context, in *personalv1.SessionsRequest) (*personalv1.SessionsResponse, error) {
-	sessions, err := s.service().Sessions(ctx, credentialsFromPB(in.GetCredentials()))
-	return &personalv1.SessionsResponse{Sessions: convertAll(sessions, sessionToPB)}, err
+	sessions, err := s.service().Sessions(ctx, convert.credentialsFromPB(in.GetCredentials()))
+	return &personalv1.SessionsResponse{Sessions: convert.sessionsToPB(sessions)}, err
 }
 
 func (s *serviceServer) RevokeSession(ctx context.Context, in *personalv1.RevokeSessionRequest) (*personalv1.RevokeSessionResponse, error) {
-	return &personalv1.RevokeSessionResponse{}, s.service().RevokeSession(ctx, revokeSessionFromPB(in))
+	return &personalv1.RevokeSessionResponse{}, s.service().RevokeSession(ctx, convert.revokeSessionFromPB(in))
 }
 
 func (s *serviceServer) Fields(ctx context.Context, _ *personalv1.FieldsRequest) (*personalv1.FieldsResponse, error) {
 	fields, err := s.service().Fields(ctx)
-	return &personalv1.FieldsResponse{Fields: convertAll(fields, fieldToPB)}, err
+	return &personalv1.FieldsResponse{Fields: convert.fieldsToPB(fields)}, err
 }
 
 func (s *serviceServer) ResendVerification(ctx context.Context, in *personalv1.ResendVerificationRequest) (*personalv1.ResendVerificationResponse, error) {
-	return &personalv1.ResendVerificationResponse{}, s.service().ResendVerification(ctx, resendVerificationFromPB(in))
+	return &personalv1.ResendVerificationResponse{}, s.service().ResendVerification(ctx, convert.resendVerificationFromPB(in))
 }
 
 func (s *serviceServer) Export(ctx context.Context, in *personalv1.ExportRequest) (*personalv1.ExportResponse, error) {
-	export, err := s.service().Export(ctx, exportRequestFromPB(in))
+	export, err := s.service().Export(ctx, convert.exportFromPB(in))
 	if err != nil {
 		return nil, err
 	}
-	return exportedToPB(export)
+	return convert.exportedToPB(export)
 }
 
 func (s *serviceServer) Delete(ctx context.Context, in *personalv1.DeleteRequest) (*personalv1.DeleteResponse, error) {
-	eraseAt, err := s.service().Delete(ctx, deleteFromPB(in))
+	eraseAt, err := s.service().Delete(ctx, convert.deleteFromPB(in))
 	return &personalv1.DeleteResponse{EraseAt: timeToPB(eraseAt)}, err
 }
 
 func (s *serviceServer) UndoDelete(ctx context.Context, in *personalv1.UndoDeleteRequest) (*personalv1.UndoDeleteResponse, error) {
-	userID, err := s.service().UndoDelete(ctx, undoDeleteFromPB(in))
+	userID, err := s.service().UndoDelete(ctx, convert.undoDeleteFromPB(in))
 	return &personalv1.UndoDeleteResponse{UserId: userID}, err
 }
 
 func (s *serviceServer) BeginTwoFactor(ctx context.Context, in *personalv1.BeginTwoFactorRequest) (*personalv1.BeginTwoFactorResponse, error) {
-	secret, err := s.service().BeginTwoFactor(ctx, beginTwoFactorFromPB(in))
-	return &personalv1.BeginTwoFactorResponse{Secret: secret.Secret, Uri: secret.URI}, err
+	secret, err := s.service().BeginTwoFactor(ctx, convert.beginTwoFactorFromPB(in))
+	return convert.begunTwoFactorToPB(secret), err
 }
 
 func (s *serviceServer) ConfirmTwoFactor(ctx context.Context, in *personalv1.ConfirmTwoFactorRequest) (*personalv1.ConfirmTwoFactorResponse, error) {
-	confirmed, err := s.service().ConfirmTwoFactor(ctx, confirmTwoFactorFromPB(in))
-	return confirmedTwoFactorToPB(confirmed), err
+	confirmed, err := s.service().ConfirmTwoFactor(ctx, convert.confirmTwoFactorFromPB(in))
+	return convert.confirmedTwoFactorToPB(confirmed), err
 }
 
 func (s *serviceServer) RenewRecoveryCodes(ctx context.Context, in *personalv1.RenewRecoveryCodesRequest) (*personalv1.RenewRecoveryCodesResponse, error) {
-	codes, err := s.service().RenewRecoveryCodes(ctx, renewRecoveryCodesFromPB(in))
+	codes, err := s.service().RenewRecoveryCodes(ctx, convert.renewRecoveryCodesFromPB(in))
 	return &personalv1.RenewRecoveryCodesResponse{RecoveryCodes: codes}, err
 }
 
 func (s *serviceServer) EndTwoFactor(ctx context.Context, in *personalv1.EndTwoFactorRequest) (*personalv1.EndTwoFactorResponse, error) {
-	credentials, err := s.service().EndTwoFactor(ctx, endTwoFactorFromPB(in))
-	return &personalv1.EndTwoFactorResponse{Credentials: credentialsToPB(credentials)}, err
+	credentials, err := s.service().EndTwoFactor(ctx, convert.endTwoFactorFromPB(in))
+	return &personalv1.EndTwoFactorResponse{Credentials: convert.credentialsToPB(credentials)}, err
 }
 
 // profileOrError converts a profile that was returned with err, if err is nil.
@@ -205,7 +209,7 @@ func profileOrError(p personal.Profile, err error) (*personalv1.UserProfile, err
 	if err != nil {
 		return nil, err
 	}
-	return profileToPB(p)
+	return convert.profileToPB(p)
 }
 
 // administrationServer serves the administration of a process. Its methods run only
@@ -220,8 +224,8 @@ func (s *administrationServer) administration() personal.Administration {
 }
 
 func (s *administrationServer) FindUsers(ctx context.Context, in *personalv1.FindUsersRequest) (*personalv1.FindUsersResponse, error) {
-	page, err := s.administration().FindUsers(ctx, findUsersFromPB(in))
-	return userPageToPB(page), err
+	page, err := s.administration().FindUsers(ctx, convert.findUsersFromPB(in))
+	return convert.userPageToPB(page), err
 }
 
 func (s *administrationServer) User(ctx context.Context, in *personalv1.UserRequest) (*personalv1.UserResponse, error) {
@@ -229,15 +233,15 @@ func (s *administrationServer) User(ctx context.Context, in *personalv1.UserRequ
 	if err != nil {
 		return nil, err
 	}
-	return userRecordToPB(record)
+	return convert.userRecordToPB(record)
 }
 
 func (s *administrationServer) UpdateUser(ctx context.Context, in *personalv1.UpdateUserRequest) (*personalv1.UpdateUserResponse, error) {
-	return &personalv1.UpdateUserResponse{}, s.administration().UpdateUser(ctx, updateUserFromPB(in))
+	return &personalv1.UpdateUserResponse{}, s.administration().UpdateUser(ctx, convert.updateUserFromPB(in))
 }
 
 func (s *administrationServer) SetEmail(ctx context.Context, in *personalv1.SetEmailRequest) (*personalv1.SetEmailResponse, error) {
-	return &personalv1.SetEmailResponse{}, s.administration().SetEmail(ctx, setEmailFromPB(in))
+	return &personalv1.SetEmailResponse{}, s.administration().SetEmail(ctx, convert.setEmailFromPB(in))
 }
 
 func (s *administrationServer) DisableUser(ctx context.Context, in *personalv1.DisableUserRequest) (*personalv1.DisableUserResponse, error) {
@@ -250,7 +254,7 @@ func (s *administrationServer) EnableUser(ctx context.Context, in *personalv1.En
 
 func (s *administrationServer) UserSessions(ctx context.Context, in *personalv1.UserSessionsRequest) (*personalv1.UserSessionsResponse, error) {
 	sessions, err := s.administration().UserSessions(ctx, in.GetId())
-	return &personalv1.UserSessionsResponse{Sessions: convertAll(sessions, sessionToPB)}, err
+	return &personalv1.UserSessionsResponse{Sessions: convert.sessionsToPB(sessions)}, err
 }
 
 func (s *administrationServer) EndUserSessions(ctx context.Context, in *personalv1.EndUserSessionsRequest) (*personalv1.EndUserSessionsResponse, error) {
@@ -266,27 +270,27 @@ func (s *administrationServer) RemoveTwoFactor(ctx context.Context, in *personal
 }
 
 func (s *administrationServer) AuditEntries(ctx context.Context, in *personalv1.AuditEntriesRequest) (*personalv1.AuditEntriesResponse, error) {
-	page, err := s.administration().AuditEntries(ctx, auditEntriesFromPB(in))
-	return auditPageToPB(page), err
+	page, err := s.administration().AuditEntries(ctx, convert.auditEntriesFromPB(in))
+	return convert.auditPageToPB(page), err
 }
 
 func (s *administrationServer) CreateUser(ctx context.Context, in *personalv1.CreateUserRequest) (*personalv1.CreateUserResponse, error) {
-	id, err := s.administration().CreateUser(ctx, createUserFromPB(in))
+	id, err := s.administration().CreateUser(ctx, convert.createUserFromPB(in))
 	return &personalv1.CreateUserResponse{Id: id}, err
 }
 
 func (s *administrationServer) Explain(ctx context.Context, in *personalv1.ExplainRequest) (*personalv1.ExplainResponse, error) {
-	explanation, err := s.administration().Explain(ctx, explainFromPB(in))
-	return explanationToPB(explanation), err
+	explanation, err := s.administration().Explain(ctx, convert.explainFromPB(in))
+	return convert.explanationToPB(explanation), err
 }
 
 func (s *administrationServer) LiftLimits(ctx context.Context, in *personalv1.LiftLimitsRequest) (*personalv1.LiftLimitsResponse, error) {
-	return &personalv1.LiftLimitsResponse{}, s.administration().LiftLimits(ctx, liftLimitsFromPB(in))
+	return &personalv1.LiftLimitsResponse{}, s.administration().LiftLimits(ctx, convert.liftLimitsFromPB(in))
 }
 
 func (s *administrationServer) RehearseFields(ctx context.Context, in *personalv1.RehearseFieldsRequest) (*personalv1.RehearseFieldsResponse, error) {
-	rehearsal, err := s.administration().RehearseFields(ctx, convertAll(in.GetFields(), fieldFromPB))
-	return rehearsalToPB(rehearsal), err
+	rehearsal, err := s.administration().RehearseFields(ctx, convert.fieldsFromPB(in.GetFields()))
+	return convert.rehearsalToPB(rehearsal), err
 }
 
 func (s *administrationServer) FillFields(ctx context.Context, in *personalv1.FillFieldsRequest) (*personalv1.FillFieldsResponse, error) {
@@ -295,7 +299,7 @@ func (s *administrationServer) FillFields(ctx context.Context, in *personalv1.Fi
 
 func (s *administrationServer) FieldsFill(ctx context.Context, _ *personalv1.FieldsFillRequest) (*personalv1.FieldsFillResponse, error) {
 	fill, err := s.administration().FieldsFill(ctx)
-	return fieldsFillToPB(fill), err
+	return convert.fieldsFillToPB(fill), err
 }
 
 // lifecycleServer lets the host drive the module of a process.
@@ -315,7 +319,7 @@ func (s *lifecycleServer) Configure(ctx context.Context, in *personalv1.Configur
 	if err != nil {
 		return nil, fmt.Errorf("dialling the host: %w", err)
 	}
-	if err := s.process.configure(ctx, configurationFromPB(in), conn); err != nil {
+	if err := s.process.configure(ctx, convert.configurationFromPB(in), conn); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}
@@ -325,7 +329,7 @@ func (s *lifecycleServer) Configure(ctx context.Context, in *personalv1.Configur
 func (s *lifecycleServer) Preflight(ctx context.Context, _ *personalv1.PreflightRequest) (*personalv1.PreflightResponse, error) {
 	return withModule(s, func(m Module) (*personalv1.PreflightResponse, error) {
 		report, err := m.Preflight(ctx)
-		return reportToPB(report), err
+		return convert.reportToPB(report), err
 	})
 }
 
@@ -378,15 +382,15 @@ type hostServer struct {
 
 func (s *hostServer) UserFields(ctx context.Context, _ *personalv1.UserFieldsRequest) (*personalv1.UserFieldsResponse, error) {
 	schema, err := s.host.UserFields(ctx)
-	return schemaToPB(schema), err
+	return convert.schemaToPB(schema), err
 }
 
 func (s *hostServer) SendMail(ctx context.Context, in *personalv1.SendMailRequest) (*personalv1.SendMailResponse, error) {
-	return &personalv1.SendMailResponse{}, s.host.SendMail(ctx, mailFromPB(in))
+	return &personalv1.SendMailResponse{}, s.host.SendMail(ctx, convert.mailFromPB(in))
 }
 
 func (s *hostServer) PublishEvent(ctx context.Context, in *personalv1.PublishEventRequest) (*personalv1.PublishEventResponse, error) {
-	return &personalv1.PublishEventResponse{}, s.host.PublishEvent(ctx, eventFromPB(in))
+	return &personalv1.PublishEventResponse{}, s.host.PublishEvent(ctx, convert.eventFromPB(in))
 }
 
 func (s *hostServer) EraseUser(ctx context.Context, in *personalv1.EraseUserRequest) (*personalv1.EraseUserResponse, error) {

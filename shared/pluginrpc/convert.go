@@ -1,0 +1,206 @@
+//go:build goverter
+
+package pluginrpc
+
+import (
+	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// convert stands for the generated value while goverter reads this package.
+var convert converter
+
+// converter lists the conversions between the contract and protobuf messages. From it,
+// make generate writes convert_generated.go, and fails if a field of a result has no
+// counterpart. An absent message becomes a zero value. convert_special.go has the
+// conversions that goverter cannot derive.
+//
+// goverter:converter
+// goverter:name converters
+// goverter:output:file ./convert_generated.go
+// goverter:output:raw var convert converters
+// goverter:struct:comment converters is the implementation of converter in convert.go.
+// goverter:matchIgnoreCase
+// goverter:ignoreUnexported
+// goverter:skipCopySameType
+// goverter:useZeroValueOnPointerInconsistency
+// goverter:extend .*(To|From)PB
+type converter interface {
+	fieldErrorsToPB(personal.FieldErrors) map[string]string
+	fieldErrorsFromPB(map[string]string) personal.FieldErrors
+	inputToPB(personal.Input) *personalv1.Input
+	inputsToPB(map[string]personal.Input) map[string]*personalv1.Input
+	inputsFromPB(map[string]*personalv1.Input) map[string]personal.Input
+	credentialsToPB(personal.Credentials) *personalv1.Credentials
+	credentialsFromPB(*personalv1.Credentials) personal.Credentials
+	profileToPB(personal.Profile) (*personalv1.UserProfile, error)
+	profileFromPB(*personalv1.UserProfile) personal.Profile
+	sessionsToPB([]personal.Session) []*personalv1.Session
+	sessionsFromPB([]*personalv1.Session) []personal.Session
+	fieldsToPB([]personal.Field) []*personalv1.Field
+	fieldsFromPB([]*personalv1.Field) []personal.Field
+
+	// goverter:map Default | defaultInput
+	fieldToPB(personal.Field) *personalv1.Field
+
+	// The service.
+
+	// goverter:map FieldErrors Faults
+	authorizeToPB(personal.AuthorizeRequest) *personalv1.AuthorizeRequest
+	// goverter:map Faults FieldErrors
+	authorizeFromPB(*personalv1.AuthorizeRequest) personal.AuthorizeRequest
+	authorizedToPB(personal.SignedIn) (*personalv1.AuthorizeResponse, error)
+	authorizedFromPB(*personalv1.AuthorizeResponse) personal.SignedIn
+
+	// goverter:map FieldErrors Faults
+	registerToPB(personal.RegisterRequest) *personalv1.RegisterRequest
+	// goverter:map Faults FieldErrors
+	registerFromPB(*personalv1.RegisterRequest) personal.RegisterRequest
+	// goverter:ignore Unverified
+	registeredToPB(personal.SignedIn) (*personalv1.RegisterResponse, error)
+	registeredFromPB(*personalv1.RegisterResponse) personal.SignedIn
+
+	// goverter:map FieldErrors Faults
+	recoverToPB(personal.RecoverRequest) *personalv1.RecoverRequest
+	// goverter:map Faults FieldErrors
+	recoverFromPB(*personalv1.RecoverRequest) personal.RecoverRequest
+
+	// goverter:map FieldErrors Faults
+	recoverConfirmToPB(personal.RecoverConfirmRequest) *personalv1.RecoverConfirmRequest
+	// goverter:map Faults FieldErrors
+	recoverConfirmFromPB(*personalv1.RecoverConfirmRequest) personal.RecoverConfirmRequest
+
+	updateProfileToPB(personal.UpdateProfileRequest) *personalv1.UpdateProfileRequest
+	updateProfileFromPB(*personalv1.UpdateProfileRequest) personal.UpdateProfileRequest
+
+	// goverter:map FieldErrors Faults
+	changePasswordToPB(personal.ChangePasswordRequest) *personalv1.ChangePasswordRequest
+	// goverter:map Faults FieldErrors
+	changePasswordFromPB(*personalv1.ChangePasswordRequest) personal.ChangePasswordRequest
+
+	// goverter:map FieldErrors Faults
+	changeEmailToPB(personal.ChangeEmailRequest) *personalv1.ChangeEmailRequest
+	// goverter:map Faults FieldErrors
+	changeEmailFromPB(*personalv1.ChangeEmailRequest) personal.ChangeEmailRequest
+
+	// goverter:map FieldErrors Faults
+	confirmEmailToPB(personal.ConfirmEmailRequest) *personalv1.ConfirmEmailRequest
+	// goverter:map Faults FieldErrors
+	confirmEmailFromPB(*personalv1.ConfirmEmailRequest) personal.ConfirmEmailRequest
+
+	// goverter:map FieldErrors Faults
+	logoutToPB(personal.LogoutRequest) *personalv1.LogoutRequest
+	// goverter:map Faults FieldErrors
+	logoutFromPB(*personalv1.LogoutRequest) personal.LogoutRequest
+
+	// goverter:map FieldErrors Faults
+	revokeSessionToPB(personal.RevokeSessionRequest) *personalv1.RevokeSessionRequest
+	// goverter:map Faults FieldErrors
+	revokeSessionFromPB(*personalv1.RevokeSessionRequest) personal.RevokeSessionRequest
+
+	// goverter:map FieldErrors Faults
+	resendVerificationToPB(personal.ResendVerificationRequest) *personalv1.ResendVerificationRequest
+	// goverter:map Faults FieldErrors
+	resendVerificationFromPB(*personalv1.ResendVerificationRequest) personal.ResendVerificationRequest
+
+	// goverter:map FieldErrors Faults
+	exportToPB(personal.ExportRequest) *personalv1.ExportRequest
+	// goverter:map Faults FieldErrors
+	exportFromPB(*personalv1.ExportRequest) personal.ExportRequest
+	exportedToPB(personal.Export) (*personalv1.ExportResponse, error)
+	exportedFromPB(*personalv1.ExportResponse) personal.Export
+
+	// goverter:map FieldErrors Faults
+	deleteToPB(personal.DeleteRequest) *personalv1.DeleteRequest
+	// goverter:map Faults FieldErrors
+	deleteFromPB(*personalv1.DeleteRequest) personal.DeleteRequest
+
+	// goverter:map FieldErrors Faults
+	undoDeleteToPB(personal.UndoDeleteRequest) *personalv1.UndoDeleteRequest
+	// goverter:map Faults FieldErrors
+	undoDeleteFromPB(*personalv1.UndoDeleteRequest) personal.UndoDeleteRequest
+
+	// goverter:map FieldErrors Faults
+	beginTwoFactorToPB(personal.BeginTwoFactorRequest) *personalv1.BeginTwoFactorRequest
+	// goverter:map Faults FieldErrors
+	beginTwoFactorFromPB(*personalv1.BeginTwoFactorRequest) personal.BeginTwoFactorRequest
+	begunTwoFactorToPB(personal.TwoFactorSecret) *personalv1.BeginTwoFactorResponse
+	begunTwoFactorFromPB(*personalv1.BeginTwoFactorResponse) personal.TwoFactorSecret
+
+	// goverter:map FieldErrors Faults
+	confirmTwoFactorToPB(personal.ConfirmTwoFactorRequest) *personalv1.ConfirmTwoFactorRequest
+	// goverter:map Faults FieldErrors
+	confirmTwoFactorFromPB(*personalv1.ConfirmTwoFactorRequest) personal.ConfirmTwoFactorRequest
+	confirmedTwoFactorToPB(personal.ConfirmedTwoFactor) *personalv1.ConfirmTwoFactorResponse
+	confirmedTwoFactorFromPB(*personalv1.ConfirmTwoFactorResponse) personal.ConfirmedTwoFactor
+
+	// goverter:map FieldErrors Faults
+	renewRecoveryCodesToPB(personal.RenewRecoveryCodesRequest) *personalv1.RenewRecoveryCodesRequest
+	// goverter:map Faults FieldErrors
+	renewRecoveryCodesFromPB(*personalv1.RenewRecoveryCodesRequest) personal.RenewRecoveryCodesRequest
+
+	// goverter:map FieldErrors Faults
+	endTwoFactorToPB(personal.EndTwoFactorRequest) *personalv1.EndTwoFactorRequest
+	// goverter:map Faults FieldErrors
+	endTwoFactorFromPB(*personalv1.EndTwoFactorRequest) personal.EndTwoFactorRequest
+
+	// The administration.
+
+	findUsersToPB(personal.FindUsersRequest) *personalv1.FindUsersRequest
+	findUsersFromPB(*personalv1.FindUsersRequest) personal.FindUsersRequest
+	userPageToPB(personal.UserPage) *personalv1.FindUsersResponse
+	userPageFromPB(*personalv1.FindUsersResponse) personal.UserPage
+
+	userRecordToPB(personal.UserRecord) (*personalv1.UserResponse, error)
+	userRecordFromPB(*personalv1.UserResponse) personal.UserRecord
+
+	updateUserToPB(personal.UpdateUserRequest) *personalv1.UpdateUserRequest
+	updateUserFromPB(*personalv1.UpdateUserRequest) personal.UpdateUserRequest
+
+	setEmailToPB(personal.SetEmailRequest) *personalv1.SetEmailRequest
+	setEmailFromPB(*personalv1.SetEmailRequest) personal.SetEmailRequest
+
+	auditEntriesToPB(personal.AuditEntriesRequest) *personalv1.AuditEntriesRequest
+	auditEntriesFromPB(*personalv1.AuditEntriesRequest) personal.AuditEntriesRequest
+	auditPageToPB(personal.AuditPage) *personalv1.AuditEntriesResponse
+	auditPageFromPB(*personalv1.AuditEntriesResponse) personal.AuditPage
+	// goverter:autoMap Event
+	auditEntryToPB(personal.AuditEntry) *personalv1.AuditEntry
+	// goverter:map . Event | auditedEvent
+	auditEntryFromPB(*personalv1.AuditEntry) personal.AuditEntry
+	auditedEventFromPB(*personalv1.AuditEntry) personal.Event
+
+	createUserToPB(personal.CreateUserRequest) *personalv1.CreateUserRequest
+	createUserFromPB(*personalv1.CreateUserRequest) personal.CreateUserRequest
+
+	explainToPB(personal.ExplainRequest) *personalv1.ExplainRequest
+	explainFromPB(*personalv1.ExplainRequest) personal.ExplainRequest
+	explanationToPB(personal.Explanation) *personalv1.ExplainResponse
+	explanationFromPB(*personalv1.ExplainResponse) personal.Explanation
+
+	liftLimitsToPB(personal.LiftLimitsRequest) *personalv1.LiftLimitsRequest
+	liftLimitsFromPB(*personalv1.LiftLimitsRequest) personal.LiftLimitsRequest
+
+	rehearsalToPB(personal.FieldsRehearsal) *personalv1.RehearseFieldsResponse
+	rehearsalFromPB(*personalv1.RehearseFieldsResponse) personal.FieldsRehearsal
+
+	fieldsFillToPB(personal.FieldsFill) *personalv1.FieldsFillResponse
+	fieldsFillFromPB(*personalv1.FieldsFillResponse) personal.FieldsFill
+
+	// The host.
+
+	schemaToPB(personal.Schema) *personalv1.UserFieldsResponse
+	schemaFromPB(*personalv1.UserFieldsResponse) personal.Schema
+	mailToPB(personal.Mail) *personalv1.SendMailRequest
+	mailFromPB(*personalv1.SendMailRequest) personal.Mail
+	eventToPB(personal.Event) *personalv1.PublishEventRequest
+	eventFromPB(*personalv1.PublishEventRequest) personal.Event
+
+	// The life cycle.
+
+	// goverter:ignore HostBrokerId
+	configurationToPB(Configuration) *personalv1.ConfigureRequest
+	configurationFromPB(*personalv1.ConfigureRequest) Configuration
+	reportToPB(Report) *personalv1.PreflightResponse
+	reportFromPB(*personalv1.PreflightResponse) Report
+}

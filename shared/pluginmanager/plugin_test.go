@@ -23,6 +23,7 @@ import (
 	"github.com/hashicorp/go-plugin"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -506,7 +507,7 @@ func (m *module) Close() error {
 
 // service responds with its process ID, and misbehaves as its mode or the call says.
 type service struct {
-	personal.Service
+	personaltest.Service
 	folder folder
 	mode   string
 	turn   chan struct{}

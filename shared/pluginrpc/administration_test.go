@@ -67,9 +67,9 @@ func TestAdministration_OlderPluginIsNotFound(t *testing.T) {
 }
 
 func TestUser_WithoutIDIsInternalError(t *testing.T) {
-	withoutID := stub{handle: func(context.Context, string, any) (any, error) {
+	withoutID := handledBy(func(context.Context, string, any) (any, error) {
 		return personal.UserRecord{User: personal.User{Login: "anna"}}, nil
-	}}
+	})
 	record, err := serve(t, withoutID, newFakeHost("1")).User(t.Context(), 7)
 	if personal.CodeOf(err) != personal.CodeInternal || !reflect.ValueOf(record).IsZero() {
 		t.Errorf("got %v, %v; want internal", record, err)
@@ -78,7 +78,7 @@ func TestUser_WithoutIDIsInternalError(t *testing.T) {
 
 func TestUser_UnsetValuesStayUnset(t *testing.T) {
 	want := personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}, Fields: []personal.ProfileField{{Name: "town"}}}
-	bare := stub{handle: func(context.Context, string, any) (any, error) { return want, nil }}
+	bare := handledBy(func(context.Context, string, any) (any, error) { return want, nil })
 	got, err := serve(t, bare, newFakeHost("1")).User(t.Context(), 7)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
@@ -38,7 +39,7 @@ func TestCall_AllocatesLittleBesideGRPC(t *testing.T) {
 }
 
 // empty is a service without fields.
-var empty = stub{handle: func(context.Context, string, any) (any, error) { return []personal.Field(nil), nil }}
+var empty = &personaltest.Service{FieldsFunc: func(context.Context) ([]personal.Field, error) { return nil, nil }}
 
 // callContext is the context of a visitor's request.
 func callContext() context.Context {

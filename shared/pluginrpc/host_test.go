@@ -23,9 +23,9 @@ func serveCallback(t *testing.T, host personal.Host, callback func(ctx context.C
 	t.Helper()
 	service = pluginrpctest.NewService(t, func(h personal.Host) personal.Service {
 		module = h
-		return stub{handle: func(ctx context.Context, operation string, _ any) (any, error) {
+		return handledBy(func(ctx context.Context, operation string, _ any) (any, error) {
 			return results[operation], callback(ctx, h)
-		}}
+		})
 	}, host)
 	return service, module
 }

@@ -50,7 +50,7 @@ func runPlugin(behavior string) {
 	}
 	build := func(_ context.Context, _ pluginrpc.Configuration, h personal.Host) (pluginrpc.Module, error) {
 		return &module{
-			service: stub{handle: func(ctx context.Context, operation string, _ any) (any, error) {
+			service: handledBy(func(ctx context.Context, operation string, _ any) (any, error) {
 				if operation == "Logout" { // a call that runs until it is cancelled
 					report("called")
 					<-ctx.Done()
@@ -60,7 +60,7 @@ func runPlugin(behavior string) {
 				}
 				_, err := h.UserFields(ctx)
 				return results[operation], err
-			}},
+			}),
 			preflight: func(context.Context) (pluginrpc.Report, error) { return selfReport(), nil },
 			step: func(_ context.Context, name string) error {
 				report(name)

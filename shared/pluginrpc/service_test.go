@@ -29,7 +29,7 @@ var (
 	profile = personal.Profile{Login: "anna", Email: "anna@example.org"}
 )
 
-// results are the results of a stub, by operation. Other operations have none.
+// results are the results of operations, by operation. Other operations have none.
 var results = map[string]any{
 	"Authorize":          personal.SignedIn{Credentials: pair, Profile: profile},
 	"Register":           personal.SignedIn{Credentials: pair, Profile: profile},
@@ -49,13 +49,13 @@ var results = map[string]any{
 	"Explain":            personal.Explanation{Verdicts: []personal.Verdict{{Reason: personal.ReasonNothing}}},
 }
 
-func fixed(err error) stub {
-	return stub{handle: func(_ context.Context, operation string, _ any) (any, error) {
+func fixed(err error) *fakes {
+	return handledBy(func(_ context.Context, operation string, _ any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
 		return results[operation], nil
-	}}
+	})
 }
 
 func serve(t testing.TB, s personal.Service, host personal.Host) *pluginrpc.Client {
@@ -108,10 +108,10 @@ func callOperation(ctx context.Context, s contract, m reflect.Method, request an
 // The test covers every field of the contract, including fields that are added later.
 func TestOperations_ConvertEveryField(t *testing.T) {
 	var seen, given any
-	service := serve(t, stub{handle: func(_ context.Context, _ string, request any) (any, error) {
+	service := serve(t, handledBy(func(_ context.Context, _ string, request any) (any, error) {
 		seen = request
 		return given, nil
-	}}, newFakeHost("1"))
+	}), newFakeHost("1"))
 	for _, m := range operations() {
 		t.Run(m.Name, func(t *testing.T) {
 			var request any
@@ -183,7 +183,7 @@ func TestProfile_ConvertsEveryValueType(t *testing.T) {
 	for _, value := range values {
 		sent.Fields = append(sent.Fields, personal.ProfileField{Name: "f", Value: value})
 	}
-	service := serve(t, stub{handle: func(context.Context, string, any) (any, error) { return sent, nil }}, newFakeHost("1"))
+	service := serve(t, handledBy(func(context.Context, string, any) (any, error) { return sent, nil }), newFakeHost("1"))
 	got, err := service.Profile(t.Context(), pair)
 	if err != nil {
 		t.Fatal(err)
@@ -205,10 +205,10 @@ func TestUpdateProfile_ConvertsEveryInputKind(t *testing.T) {
 		"other":    {Kind: personal.InputOther},
 	}
 	var seen any
-	service := serve(t, stub{handle: func(_ context.Context, operation string, request any) (any, error) {
+	service := serve(t, handledBy(func(_ context.Context, operation string, request any) (any, error) {
 		seen = request
 		return results[operation], nil
-	}}, newFakeHost("1"))
+	}), newFakeHost("1"))
 	request := personal.UpdateProfileRequest{Fields: sent}
 	if _, err := service.UpdateProfile(t.Context(), request); err != nil {
 		t.Fatal(err)
@@ -276,12 +276,12 @@ func TestErrors_CauseIsLoggedAndDoesNotCross(t *testing.T) {
 
 func TestPanic_FailsOnlyItsCall(t *testing.T) {
 	var log logBuffer
-	service := serveLogged(t, stub{handle: func(_ context.Context, operation string, _ any) (any, error) {
+	service := serveLogged(t, handledBy(func(_ context.Context, operation string, _ any) (any, error) {
 		if operation == "Refresh" {
 			panic("secret value")
 		}
 		return results[operation], nil
-	}}, &log)
+	}), &log)
 	ctx := personal.WithCall(t.Context(), personal.Call{RequestID: "r-18"})
 	_, err := service.Refresh(ctx, pair)
 	if personal.CodeOf(err) != personal.CodeInternal {
@@ -320,10 +320,10 @@ func TestCall_CrossesAsMetadata(t *testing.T) {
 		},
 	}
 	var seen personal.Call
-	service := serve(t, stub{handle: func(ctx context.Context, operation string, _ any) (any, error) {
+	service := serve(t, handledBy(func(ctx context.Context, operation string, _ any) (any, error) {
 		seen = personal.CallFrom(ctx)
 		return results[operation], nil
-	}}, newFakeHost("1"))
+	}), newFakeHost("1"))
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			if _, err := service.Refresh(personal.WithCall(t.Context(), tt.sent), pair); err != nil {
@@ -338,10 +338,10 @@ func TestCall_CrossesAsMetadata(t *testing.T) {
 }
 
 func TestCall_DeadlineReachesModule(t *testing.T) {
-	service := serve(t, stub{handle: func(ctx context.Context, _ string, _ any) (any, error) {
+	service := serve(t, handledBy(func(ctx context.Context, _ string, _ any) (any, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
-	}}, newFakeHost("1"))
+	}), newFakeHost("1"))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := service.Refresh(ctx, pair)
@@ -353,12 +353,12 @@ func TestCall_DeadlineReachesModule(t *testing.T) {
 func TestCall_CancellationIsNoFailure(t *testing.T) {
 	var log logBuffer
 	entered, left := make(chan struct{}), make(chan struct{})
-	service := serveLogged(t, stub{handle: func(ctx context.Context, _ string, _ any) (any, error) {
+	service := serveLogged(t, handledBy(func(ctx context.Context, _ string, _ any) (any, error) {
 		close(entered)
 		<-ctx.Done()
 		defer close(left)
 		return nil, errors.New("interrupted")
-	}}, &log)
+	}), &log)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-entered; cancel() }()
 	_, err := service.Refresh(ctx, pair)
@@ -389,7 +389,7 @@ func TestOperations_IncompleteResponseIsInternalError(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			service := serve(t, stub{handle: func(_ context.Context, operation string, _ any) (any, error) {
+			service := serve(t, handledBy(func(_ context.Context, operation string, _ any) (any, error) {
 				switch operation {
 				case "Authorize", "Register":
 					return tt.result, nil
@@ -399,7 +399,7 @@ func TestOperations_IncompleteResponseIsInternalError(t *testing.T) {
 					return personal.ConfirmedTwoFactor{Credentials: tt.result.Credentials, RecoveryCodes: []string{"A"}}, nil
 				}
 				return tt.result.Profile, nil
-			}}, newFakeHost("1"))
+			}), newFakeHost("1"))
 			for operation, succeeds := range map[string]bool{
 				"Authorize": tt.signedIn, "Register": tt.signedIn,
 				"Refresh": tt.renewed, "ChangePassword": tt.renewed, "EndTwoFactor": tt.renewed, "ConfirmTwoFactor": tt.renewed,
@@ -421,12 +421,12 @@ func TestOperations_IncompleteResponseIsInternalError(t *testing.T) {
 
 func TestOperations_NoRecoveryCodesAreAnInternalError(t *testing.T) {
 	for _, codes := range [][]string{nil, {"A"}} {
-		service := serve(t, stub{handle: func(_ context.Context, operation string, _ any) (any, error) {
+		service := serve(t, handledBy(func(_ context.Context, operation string, _ any) (any, error) {
 			if operation == "ConfirmTwoFactor" {
 				return personal.ConfirmedTwoFactor{Credentials: pair, RecoveryCodes: codes}, nil
 			}
 			return codes, nil
-		}}, newFakeHost("1"))
+		}), newFakeHost("1"))
 		want := personal.Code("")
 		if codes == nil {
 			want = personal.CodeInternal
@@ -441,9 +441,9 @@ func TestOperations_NoRecoveryCodesAreAnInternalError(t *testing.T) {
 }
 
 func TestProfile_UnsupportedValueIsInternalError(t *testing.T) {
-	unsupported := stub{handle: func(context.Context, string, any) (any, error) {
+	unsupported := handledBy(func(context.Context, string, any) (any, error) {
 		return personal.Profile{Login: "anna", Fields: []personal.ProfileField{{Name: "age", Value: int32(3)}}}, nil
-	}}
+	})
 	_, err := serve(t, unsupported, newFakeHost("1")).Profile(t.Context(), pair)
 	if personal.CodeOf(err) != personal.CodeInternal {
 		t.Errorf("got %v, want internal", err)

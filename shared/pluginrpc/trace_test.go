@@ -57,7 +57,7 @@ func startTraced(t *testing.T, pluginTraces bool) *tracedPair {
 		return nil
 	}
 	build := func(_ context.Context, _ pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
-		return &module{service: stub{handle: func(ctx context.Context, operation string, _ any) (any, error) {
+		return &module{service: handledBy(func(ctx context.Context, operation string, _ any) (any, error) {
 			p.mu.Lock()
 			p.atService = ctx
 			failure := p.failure
@@ -66,7 +66,7 @@ func startTraced(t *testing.T, pluginTraces bool) *tracedPair {
 				return nil, host.SendMail(ctx, personal.Mail{To: "anna@example.org", Subject: "secret"})
 			}
 			return results[operation], failure
-		}}}, nil
+		})}, nil
 	}
 	connection := pluginrpctest.StartTraced(t, build, host, p.log.logger(), p.host, plugin)
 	if err := connection.Configure(t.Context(), pluginrpc.Configuration{}); err != nil {

@@ -398,7 +398,7 @@ func TestVerify_OperationsVoidVerifications(t *testing.T) {
 			t.Run(m.Name+", "+name, func(t *testing.T) {
 				var verified atomic.Int64
 				active := false
-				c := serve(t, stub{handle: func(_ context.Context, called string, _ any) (any, error) {
+				c := serve(t, handledBy(func(_ context.Context, called string, _ any) (any, error) {
 					switch {
 					case called == "Profile" && !active:
 						verified.Add(1)
@@ -409,7 +409,7 @@ func TestVerify_OperationsVoidVerifications(t *testing.T) {
 						return outcome.userID, nil
 					}
 					return results[called], nil
-				}}, newFakeHost("1"))
+				}), newFakeHost("1"))
 				stranger := personal.Credentials{UserID: id + 1, UserHash: "stranger"}
 				verify := func(pair personal.Credentials) (asked bool) {
 					before := verified.Load()

@@ -69,11 +69,7 @@ type module struct {
 	stopWork func() // stops the work of an active process; may be called again
 }
 
-var (
-	_ pluginrpc.ModuleWithAdministration = (*module)(nil)
-	_ pluginrpc.ModuleWithMetrics        = (*module)(nil)
-	_ pluginrpc.ModuleWithSettle         = (*module)(nil)
-)
+var _ pluginrpc.ModuleWithMetrics = (*module)(nil)
 
 // baseMemory is what a process needs besides the memory of the hashings that run at
 // once, in bytes: for requests, the database, the program itself, and what the garbage
@@ -217,7 +213,7 @@ func (m *module) scanFormats(ctx context.Context) {
 // Service implements [pluginrpc.Module].
 func (m *module) Service() personal.Service { return m.service }
 
-// Administration implements [pluginrpc.ModuleWithAdministration].
+// Administration implements [pluginrpc.Module].
 func (m *module) Administration() personal.Administration { return m.service }
 
 // Preflight implements [pluginrpc.Module].

@@ -72,7 +72,7 @@ func (m *module) watchRules(ctx context.Context) {
 	every(ctx, rulesEvery, func() { m.logFailure(ctx, "reading which versions the database supports", m.applyRules(ctx)) })
 }
 
-// Settle implements [pluginrpc.ModuleWithSettle].
+// Settle implements [pluginrpc.Module].
 func (m *module) Settle(ctx context.Context) error {
 	m.wakeResealing()
 	if len(m.rules) == 0 {

@@ -129,6 +129,9 @@ func (m *fakeModule) Service() personal.Service {
 	return s
 }
 
+// Administration returns none.
+func (*fakeModule) Administration() personal.Administration { return nil }
+
 func (*fakeModule) Preflight(context.Context) (pluginrpc.Report, error) {
 	return pluginrpc.Report{Version: ownVersion(), SchemaMinimum: 1, SchemaFound: 1, SchemaTarget: 1}, nil
 }
@@ -141,6 +144,7 @@ func (m *fakeModule) Migrate(context.Context) error {
 func (*fakeModule) Activate(context.Context) error { return nil }
 func (*fakeModule) Quiesce(context.Context) error  { return nil }
 func (*fakeModule) Health(context.Context) error   { return nil }
+func (*fakeModule) Settle(context.Context) error   { return nil }
 func (*fakeModule) Close() error                   { return nil }
 
 // testBinary is the path of the plugin.

@@ -325,6 +325,9 @@ func (m *module) Service() personal.Service {
 	return &service{folder: m.folder, mode: m.mode, turn: m.turn, served: &m.served}
 }
 
+// Administration returns none.
+func (*module) Administration() personal.Administration { return nil }
+
 // Names of metrics of the plugin.
 const (
 	callsMetric = "personal_plugin_test_calls_total"

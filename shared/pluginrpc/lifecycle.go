@@ -47,6 +47,9 @@ type Builder func(ctx context.Context, c Configuration, host personal.Host) (Mod
 type Module interface {
 	// Service returns the service that handles visitors' requests.
 	Service() personal.Service
+	// Administration returns the operations that the host offers to administrators. If it is
+	// nil, each of them returns personal.CodeNotFound.
+	Administration() personal.Administration
 	// Preflight reports whether this version can run here. It changes nothing.
 	Preflight(ctx context.Context) (Report, error)
 	// Migrate migrates the database to the schema this version needs. Migrations
@@ -60,25 +63,12 @@ type Module interface {
 	Quiesce(ctx context.Context) error
 	// Health makes one cheap read through everything a request needs.
 	Health(ctx context.Context) error
-	// Close releases all resources. No call is running any more.
-	Close() error
-}
-
-// ModuleWithAdministration is a module that also offers an administration. Without
-// one every operation of the administration returns personal.CodeNotFound.
-type ModuleWithAdministration interface {
-	Module
-	// Administration returns the operations that the host offers to administrators.
-	Administration() personal.Administration
-}
-
-// ModuleWithSettle is a module that has something to do once its version is settled.
-type ModuleWithSettle interface {
-	Module
 	// Settle is called when this version is settled: it serves, and no bake is under way.
 	// Only then may the module demand of the database what older versions do not support.
 	// It may be called again, and is after an error.
 	Settle(ctx context.Context) error
+	// Close releases all resources. No call is running any more.
+	Close() error
 }
 
 // Lifecycle is how a host drives a plugin process: the module's life cycle as
@@ -210,8 +200,8 @@ func (c *Connection) Health(ctx context.Context) error {
 	return lifecycleError(ctx, err)
 }
 
-// Settle says that the version is settled, see [ModuleWithSettle]. It does nothing if the
-// plugin does not need that, such as an older version.
+// Settle says that the version is settled, see [Module]. It does nothing if the plugin is
+// of a version that does not know it.
 func (c *Connection) Settle(ctx context.Context) error {
 	_, err := c.lifecycle.Settle(ctx, &personalv1.SettleRequest{})
 	if status.Code(err) == codes.Unimplemented {

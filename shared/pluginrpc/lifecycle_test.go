@@ -96,19 +96,6 @@ func TestLifecycle_StepReturnsModuleError(t *testing.T) {
 	}
 }
 
-func TestSettle_ModuleWithoutItIsNoError(t *testing.T) {
-	build := func(context.Context, pluginrpc.Configuration, personal.Host) (pluginrpc.Module, error) {
-		return struct{ pluginrpc.Module }{&module{}}, nil
-	}
-	connection := pluginrpctest.Start(t, build, newFakeHost("1"), new(logBuffer).logger())
-	if err := connection.Configure(t.Context(), pluginrpc.Configuration{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := connection.Settle(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestLifecycle_StepIsBoundedByContext(t *testing.T) {
 	connection := start(t, &module{step: func(ctx context.Context, name string) error {
 		if name != "Health" {

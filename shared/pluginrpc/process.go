@@ -198,11 +198,7 @@ func (p *process) configure(ctx context.Context, c Configuration, conn *grpc.Cli
 	if err != nil {
 		return err
 	}
-	built := &parts{module: module, service: module.Service(), host: conn}
-	if m, ok := module.(ModuleWithAdministration); ok {
-		built.administration = m.Administration()
-	}
-	p.parts.Store(built)
+	p.parts.Store(&parts{module: module, service: module.Service(), administration: module.Administration(), host: conn})
 	return nil
 }
 

@@ -359,10 +359,7 @@ func (s *lifecycleServer) Health(ctx context.Context, _ *personalv1.HealthReques
 
 func (s *lifecycleServer) Settle(ctx context.Context, _ *personalv1.SettleRequest) (*personalv1.SettleResponse, error) {
 	return withModule(s, func(m Module) (*personalv1.SettleResponse, error) {
-		if m, ok := m.(ModuleWithSettle); ok {
-			return &personalv1.SettleResponse{}, m.Settle(ctx)
-		}
-		return &personalv1.SettleResponse{}, nil
+		return &personalv1.SettleResponse{}, m.Settle(ctx)
 	})
 }
 

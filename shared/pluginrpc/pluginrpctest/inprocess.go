@@ -149,4 +149,5 @@ func (m bareModule) Migrate(context.Context) error  { return nil }
 func (m bareModule) Activate(context.Context) error { return nil }
 func (m bareModule) Quiesce(context.Context) error  { return nil }
 func (m bareModule) Health(context.Context) error   { return nil }
+func (m bareModule) Settle(context.Context) error   { return nil }
 func (m bareModule) Close() error                   { return nil }

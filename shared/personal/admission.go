@@ -84,9 +84,8 @@ func TransientFrom(ctx context.Context) map[string]string {
 }
 
 // Wrap returns a service that judges the operations that are Judged, see [Operation], before
-// it calls s, without the transient parameters. All other operations are those of s. If s
-// has the method Verify of pluginrpc.Client, so has the result. A nil Admission admits everyone: Wrap returns s itself. Wrap panics if Judge or s
-// is nil.
+// it calls s, without the transient parameters. All other operations are those of s. A nil
+// Admission admits everyone: Wrap returns s itself. Wrap panics if Judge or s is nil.
 func (a *Admission) Wrap(s Service) Service {
 	if a == nil {
 		return s
@@ -104,20 +103,7 @@ func (a *Admission) Wrap(s Service) Service {
 			judged.places[o.Name] = make(chan struct{}, concurrent)
 		}
 	}
-	if v, ok := s.(verifier); ok {
-		return &admittedVerifier{judged, v}
-	}
 	return judged
-}
-
-// verifier is what personalhttp looks for in a service.
-type verifier interface {
-	Verify(ctx context.Context, c Credentials, timeout time.Duration) (Profile, error)
-}
-
-type admittedVerifier struct {
-	*admitted
-	verifier
 }
 
 // admitted is a service behind an Admission.

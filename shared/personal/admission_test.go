@@ -486,34 +486,6 @@ func TestAdmission_RequestsRefusedAsAWholeAreNotJudged(t *testing.T) {
 	}
 }
 
-// verifying is a service with the method that RequireUser looks for.
-type verifying struct{ personaltest.Service }
-
-func (*verifying) Verify(context.Context, personal.Credentials, time.Duration) (personal.Profile, error) {
-	return personal.Profile{Login: "remembered"}, nil
-}
-
-func TestAdmission_KeepsVerify(t *testing.T) {
-	type verifier interface {
-		Verify(context.Context, personal.Credentials, time.Duration) (personal.Profile, error)
-	}
-	judge := func(context.Context, personal.AdmissionRequest) error { return personal.Refuse(nil) }
-	s := wrap(&verifying{}, judge)
-	v, ok := s.(verifier)
-	if !ok {
-		t.Fatal("the method Verify is gone")
-	}
-	if p, err := v.Verify(t.Context(), personal.Credentials{}, time.Second); err != nil || p.Login != "remembered" {
-		t.Errorf("got %v, %v, want the result of the service", p, err)
-	}
-	if err := register(t.Context(), s); personal.CodeOf(err) != personal.CodeRefused {
-		t.Errorf("got %v, want refused", err)
-	}
-	if _, ok := wrap(&personaltest.Service{}, judge).(verifier); ok {
-		t.Error("there is a method Verify that the service does not have")
-	}
-}
-
 func TestAdmission_NilAdmitsEveryone(t *testing.T) {
 	m := newModule()
 	if s := (*personal.Admission)(nil).Wrap(m); s != personal.Service(m) {

@@ -39,3 +39,17 @@ func CallFrom(ctx context.Context) Call {
 	c, _ := ctx.Value(callKey{}).(Call)
 	return c
 }
+
+type rememberedKey struct{}
+
+// AllowRemembered returns a context in which [Service.Profile] may return a profile that it
+// remembers, for as long as [Profile].FreshFor allows. It is for a host that verifies the
+// user of every page: personalhttp's RequireUser uses it. Several callers may get the same
+// profile: it must not be modified. A service that wraps another one and passes its context
+// on needs to know nothing about it.
+func AllowRemembered(ctx context.Context) context.Context {
+	return context.WithValue(ctx, rememberedKey{}, true)
+}
+
+// RememberedAllowed reports whether ctx is of [AllowRemembered].
+func RememberedAllowed(ctx context.Context) bool { return ctx.Value(rememberedKey{}) != nil }

@@ -60,7 +60,8 @@ type Service interface {
 	// plugin of an older version. Codes: validation_failed, invalid_token.
 	RecoverConfirm(ctx context.Context, r RecoverConfirmRequest) (userID int64, err error)
 
-	// Profile returns the profile of the account that the credentials identify.
+	// Profile returns the profile of the account that the credentials identify. It may be
+	// a remembered one if ctx is of [AllowRemembered].
 	Profile(ctx context.Context, c Credentials) (Profile, error)
 
 	// UpdateProfile changes the fields that were sent and no others, and returns the

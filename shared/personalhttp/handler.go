@@ -51,7 +51,6 @@ const (
 // Handler serves the personal-account API. It is safe for concurrent use.
 type Handler struct {
 	service  personal.Service
-	verifier verifier          // the service, or a wrapper of it
 	options  Options           // with defaults
 	prefix   string            // base path and apiPath, without a final slash
 	routes   map[string]*route // by name
@@ -90,9 +89,6 @@ func New(service personal.Service, o Options) (*Handler, error) {
 	}
 	if o.TracerProvider != nil {
 		h.tracer = o.TracerProvider.Tracer(tracing.Scope)
-	}
-	if h.verifier, _ = service.(verifier); h.verifier == nil {
-		h.verifier = asking{service}
 	}
 	h.document = sync.OnceValues(func() (*document, error) { return newDocument(h.prefix, h.cors, o) })
 	return h, nil

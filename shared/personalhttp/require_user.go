@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -84,10 +85,12 @@ func Complete() RequireOption {
 // from [UserFrom]. Other requests get the envelope, or the response of
 // [WithErrorHandler]: 401 unauthenticated, or the service's error, such as 503.
 //
-// It verifies each request by the service's method Verify if there is one
-// (pluginrpc.Client has it), else by Profile. Verify may rely on an earlier verification
-// for the time of the setting session.verify_cache. A session that is revoked through
-// the same client ends with the next request.
+// It verifies each request by the service's Profile, in a context of
+// [personal.AllowRemembered]: pluginrpc.Client then relies on an earlier verification for
+// the time of the setting session.verify_cache. A session that is revoked through the same
+// client ends with the next request. A service that wraps the client keeps that as long as
+// it passes the context on, and its own Profile, which may refuse users, is called for each
+// request.
 //
 // The request's context has a [personal.Call] and a span as with [Handler.WithCall]. The
 // verification may take as long as [Options].Timeout, which does not bound next.
@@ -124,27 +127,49 @@ func (h *Handler) verify(r *http.Request, extract Extractor) (user User, err err
 	if !ok || !wellFormed(c) {
 		return User{}, personal.NewError(personal.CodeUnauthenticated, nil)
 	}
-	p, err := h.verifier.Verify(r.Context(), c, h.options.Timeout)
+	ctx := &lazyDeadline{Context: r.Context(), deadline: time.Now().Add(h.options.Timeout)}
+	defer ctx.release()
+	p, err := h.service.Profile(personal.AllowRemembered(ctx), c)
 	if err != nil {
 		return User{}, err
 	}
 	return User{ID: c.UserID, Profile: p}, nil
 }
 
-// verifier is a service that may remember verifications.
-type verifier interface {
-	// Verify returns the profile of the account that the credentials identify, which
-	// must not be modified. timeout bounds the work behind it, not a remembered result.
-	Verify(ctx context.Context, c personal.Credentials, timeout time.Duration) (personal.Profile, error)
+// lazyDeadline is a context with a deadline whose timer is made when it is first asked
+// whether the context is done. Without that it is cheap.
+type lazyDeadline struct {
+	context.Context // which it is derived from
+	deadline        time.Time
+
+	once   sync.Once
+	timed  context.Context
+	cancel context.CancelFunc
 }
 
-// asking makes a verifier of a service without Verify: it calls Profile each time.
-type asking struct{ personal.Service }
+func (c *lazyDeadline) start() context.Context {
+	c.once.Do(func() { c.timed, c.cancel = context.WithDeadline(c.Context, c.deadline) })
+	return c.timed
+}
 
-func (a asking) Verify(ctx context.Context, c personal.Credentials, timeout time.Duration) (personal.Profile, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	return a.Profile(ctx, c)
+// Deadline implements [context.Context].
+func (c *lazyDeadline) Deadline() (time.Time, bool) {
+	if d, ok := c.Context.Deadline(); ok && d.Before(c.deadline) {
+		return d, true
+	}
+	return c.deadline, true
+}
+
+// Done implements [context.Context].
+func (c *lazyDeadline) Done() <-chan struct{} { return c.start().Done() }
+
+// Err implements [context.Context].
+func (c *lazyDeadline) Err() error { return c.start().Err() }
+
+// release stops the timer, if there is one.
+func (c *lazyDeadline) release() {
+	c.once.Do(func() { c.timed, c.cancel = c.Context, func() {} })
+	c.cancel()
 }
 
 // FromHeaders is the [Extractor] of the API: it returns User-Id and User-Hash if each

@@ -194,35 +194,36 @@ func BenchmarkAuthRefresh(b *testing.B) {
 	}
 }
 
-// remembering is a service that verifies without asking.
-type remembering struct{ personal.Service }
-
-func (remembering) Verify(context.Context, personal.Credentials, time.Duration) (personal.Profile, error) {
-	return personal.Profile{Login: "ann"}, nil
-}
-
-func TestRequireUser_AsksVerifierInsteadOfProfile(t *testing.T) {
-	asked := everything()
-	asked.ProfileFunc = func(context.Context, personal.Credentials) (personal.Profile, error) {
-		t.Error("got a call of Profile, want Verify")
-		return personal.Profile{}, nil
-	}
-	s := guarded(t, remembering{asked})
-	r, _ := http.NewRequest("GET", s.URL, nil)
-	r.Header.Set("User-Id", "42")
-	r.Header.Set("User-Hash", hash)
-	res, err := http.DefaultClient.Do(r)
+func TestRequireUser_LetsTheServiceRememberWithinTheTimeout(t *testing.T) {
+	var calls int
+	ann := &personaltest.Service{ProfileFunc: func(ctx context.Context, _ personal.Credentials) (personal.Profile, error) {
+		calls++
+		if !personal.RememberedAllowed(ctx) {
+			t.Error("got a context that does not allow remembered profiles")
+		}
+		if _, ok := ctx.Deadline(); !ok {
+			t.Error("got a context without a deadline")
+			return personal.Profile{}, nil
+		}
+		<-ctx.Done()
+		return personal.Profile{}, personal.NewError(personal.CodeUnavailable, ctx.Err())
+	}}
+	h, err := personalhttp.New(ann, personalhttp.Options{Timeout: time.Millisecond, Log: quiet()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
-	if body, _ := io.ReadAll(res.Body); string(body) != "hello ann" {
-		t.Errorf("got %s, want the verifier's user", body)
+	r := httptest.NewRequest("GET", "/page", nil)
+	r.Header.Set("User-Id", "42")
+	r.Header.Set("User-Hash", hash)
+	w := httptest.NewRecorder()
+	h.RequireUser(http.NotFoundHandler()).ServeHTTP(w, r)
+	if w.Code != http.StatusServiceUnavailable || calls != 1 {
+		t.Errorf("got %d after %d calls, want 503 after one", w.Code, calls)
 	}
 }
 
 func BenchmarkRequireUser(b *testing.B) {
-	h, err := personalhttp.New(remembering{everything()}, personalhttp.Options{Log: quiet()})
+	h, err := personalhttp.New(everything(), personalhttp.Options{Log: quiet()})
 	if err != nil {
 		b.Fatal(err)
 	}

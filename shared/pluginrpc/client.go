@@ -116,7 +116,7 @@ func isComplete(result any) bool {
 // [personal.Administration]. It is made by [NewClient] and safe for concurrent use.
 //
 // A host uses one client for everything, because the client remembers what
-// [Client.Verify] has found and notices the changes that its own calls make.
+// [Client.Profile] has found and notices the changes that its own calls make.
 type Client struct {
 	service        personalv1.PersonalServiceClient
 	administration personalv1.AdministrationServiceClient
@@ -183,8 +183,8 @@ func (c *Client) RecoverConfirm(ctx context.Context, r personal.RecoverConfirmRe
 	return response.GetUserId(), err
 }
 
-// Profile returns the profile of the account that the credentials identify.
-func (c *Client) Profile(ctx context.Context, pair personal.Credentials) (personal.Profile, error) {
+// askProfile asks the plugin for the profile, see [Client.Profile].
+func (c *Client) askProfile(ctx context.Context, pair personal.Credentials) (personal.Profile, error) {
 	return result(ctx, profileOf)(c.service.Profile(ctx, &personalv1.ProfileRequest{Credentials: convert.credentialsToPB(pair)}))
 }
 

@@ -30,7 +30,7 @@ const (
 // verifications remembers what the plugin has found out about credentials, so that a
 // host does not ask for every page.
 //
-// The invariant: a caller of [Client.Verify] gets the result of another caller's call
+// The invariant: a caller of [Client.Profile] gets the result of another caller's call
 // only if
 //   - it is about the same pair and schema revision, and calls went to the same plugin
 //     process from its beginning until the caller found it,
@@ -100,26 +100,27 @@ func newVerifications() *verifications {
 	return m
 }
 
-// Verify is [Client.Profile] for a host that asks for every page: it returns a
-// remembered profile as long as the plugin allows it, which is the setting
-// session.verify_cache at most. Several callers may get the same profile: it must not
-// be modified.
+// Profile returns the profile of the account that the credentials identify. In a context of
+// [personal.AllowRemembered] it returns a remembered profile as long as the plugin allows it,
+// which is the setting session.verify_cache at most. Several callers may get the same
+// profile then: it must not be modified.
 //
-// Calls with the same pair at the same time share one call to the plugin. That one has
-// the personal.Call and the timeout of the caller that began it, and goes on while any
-// caller waits for it. A caller that cannot use its result asks again. The timeout of a
-// caller bounds all of that, also the host's UserFields. Errors are not remembered.
-func (c *Client) Verify(ctx context.Context, pair personal.Credentials, timeout time.Duration) (personal.Profile, error) {
+// Such calls with the same pair at the same time share one call to the plugin. That one has
+// the personal.Call and the deadline of the caller that began it, and goes on while any
+// caller waits for it. A caller that cannot use its result asks again. Errors are not
+// remembered.
+func (c *Client) Profile(ctx context.Context, pair personal.Credentials) (personal.Profile, error) {
+	if !personal.RememberedAllowed(ctx) {
+		return c.askProfile(ctx, pair)
+	}
 	asked := time.Now()
-	bounded := &lazyDeadline{Context: ctx, deadline: asked.Add(timeout)}
-	defer bounded.release()
-	schema, err := c.host.UserFields(bounded)
+	schema, err := c.host.UserFields(ctx)
 	switch {
 	case err == nil:
-	case bounded.Err() != nil:
-		return personal.Profile{}, contractError(ctx, bounded.Err())
+	case ctx.Err() != nil:
+		return personal.Profile{}, contractError(ctx, ctx.Err())
 	default:
-		return c.Profile(bounded, pair) // the plugin asks for the schema itself
+		return c.askProfile(ctx, pair) // the plugin asks for the schema itself
 	}
 	m := c.verifications
 	for {
@@ -129,15 +130,19 @@ func (c *Client) Verify(ctx context.Context, pair personal.Credentials, timeout 
 		case ended:
 			return v.profile, nil
 		case begun:
-			var shared context.Context
-			shared, v.cancel = context.WithTimeout(context.WithoutCancel(ctx), timeout)
+			shared := context.WithoutCancel(ctx)
+			if deadline, ok := ctx.Deadline(); ok {
+				shared, v.cancel = context.WithDeadline(shared, deadline)
+			} else {
+				shared, v.cancel = context.WithCancel(shared)
+			}
 			go c.share(shared, pair, key, v)
 		}
 		select {
 		case <-v.done:
-		case <-bounded.Done():
+		case <-ctx.Done():
 			m.leave(key, v)
-			return personal.Profile{}, contractError(ctx, bounded.Err())
+			return personal.Profile{}, contractError(ctx, ctx.Err())
 		}
 		if stage == begun || v.counts(asked, m.epoch(pair.UserID)) {
 			return v.profile, v.err
@@ -155,7 +160,7 @@ func (c *Client) share(ctx context.Context, pair personal.Credentials, key verif
 			v.err = personal.NewError(personal.CodeInternal, fmt.Errorf("panic: %s", panicText(p)))
 		}
 	}()
-	v.profile, v.err = c.Profile(ctx, pair)
+	v.profile, v.err = c.askProfile(ctx, pair)
 	v.late = ctx.Err() != nil
 }
 
@@ -326,35 +331,4 @@ func (c watchedConn) Invoke(ctx context.Context, method string, args, reply any,
 	err := c.contractConn.Invoke(ctx, method, args, reply, opts...)
 	c.verifications.notice(c.operations[method], args, reply, err)
 	return err
-}
-
-// lazyDeadline is a context with a deadline whose timer is made when it is first asked
-// when or whether the context is done. Without that it is cheap.
-type lazyDeadline struct {
-	context.Context // which it is derived from
-	deadline        time.Time
-
-	once   sync.Once
-	timed  context.Context
-	cancel context.CancelFunc
-}
-
-func (c *lazyDeadline) start() context.Context {
-	c.once.Do(func() { c.timed, c.cancel = context.WithDeadline(c.Context, c.deadline) })
-	return c.timed
-}
-
-// Deadline implements [context.Context].
-func (c *lazyDeadline) Deadline() (time.Time, bool) { return c.start().Deadline() }
-
-// Done implements [context.Context].
-func (c *lazyDeadline) Done() <-chan struct{} { return c.start().Done() }
-
-// Err implements [context.Context].
-func (c *lazyDeadline) Err() error { return c.start().Err() }
-
-// release stops the timer, if there is one.
-func (c *lazyDeadline) release() {
-	c.once.Do(func() { c.timed, c.cancel = c.Context, func() {} })
-	c.cancel()
 }

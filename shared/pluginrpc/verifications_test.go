@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +20,7 @@ import (
 
 	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
@@ -43,10 +48,17 @@ func (p *verifyingPlugin) Invoke(ctx context.Context, _ string, args, reply any,
 	return p.respond(ctx, args)
 }
 
+// verifyPage verifies the pair as a host does for a page.
+func verifyPage(ctx context.Context, s personal.Service, pair personal.Credentials, timeout time.Duration) (personal.Profile, error) {
+	ctx, cancel := context.WithTimeout(personal.AllowRemembered(ctx), timeout)
+	defer cancel()
+	return s.Profile(ctx, pair)
+}
+
 // wantAsked verifies the pair and checks how often the plugin has been asked by then.
 func (p *verifyingPlugin) wantAsked(t *testing.T, c *pluginrpc.Client, pair personal.Credentials, want int64) {
 	t.Helper()
-	if _, err := c.Verify(t.Context(), pair, time.Minute); err != nil {
+	if _, err := verifyPage(t.Context(), c, pair, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if got := p.asked.Load(); got != want {
@@ -106,12 +118,86 @@ func TestVerify_DoesNotRememberErrors(t *testing.T) {
 		return nil
 	}
 	c := pluginrpc.NewClient(p, newFakeHost("1"))
-	if _, err := c.Verify(t.Context(), pair, time.Minute); personal.CodeOf(err) != personal.CodeUnavailable {
+	if _, err := verifyPage(t.Context(), c, pair, time.Minute); personal.CodeOf(err) != personal.CodeUnavailable {
 		t.Fatalf("got %v, want unavailable", err)
 	}
 	fail = false
 	p.wantAsked(t, c, pair, 2)
 	p.wantAsked(t, c, pair, 2)
+}
+
+// ownProfile is a service of a CMS that refuses some users, and knows nothing about
+// remembered profiles.
+type ownProfile struct {
+	personal.Service
+	calls   int
+	refused bool
+}
+
+func (s *ownProfile) Profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
+	s.calls++
+	if s.refused {
+		return personal.Profile{}, personal.NewError(personal.CodeAccountDisabled, nil)
+	}
+	return s.Service.Profile(ctx, c)
+}
+
+// TestVerify_WrappersOfTheClientKeepTheMemory counts the calls of the plugin for pages behind
+// RequireUser.
+func TestVerify_WrappersOfTheClientKeepTheMemory(t *testing.T) {
+	admission := &personal.Admission{Judge: func(context.Context, personal.AdmissionRequest) error { return nil }}
+	own := &ownProfile{}
+	for name, wrap := range map[string]func(*pluginrpc.Client) personal.Service{
+		"the client itself":            func(c *pluginrpc.Client) personal.Service { return c },
+		"struct that embeds a Service": func(c *pluginrpc.Client) personal.Service { return struct{ personal.Service }{c} },
+		"Admission":                    func(c *pluginrpc.Client) personal.Service { return admission.Wrap(c) },
+		"own Profile": func(c *pluginrpc.Client) personal.Service {
+			own.Service = admission.Wrap(c)
+			return own
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &verifyingPlugin{freshFor: time.Hour}
+			api, err := personalhttp.New(wrap(pluginrpc.NewClient(p, newFakeHost("1"))), personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			page := api.RequireUser(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if personal.RememberedAllowed(r.Context()) {
+					t.Error("got a page that may show a remembered profile, want only the verification")
+				}
+			}))
+			get := func(h http.Handler, path string) int {
+				r := httptest.NewRequest("GET", path, nil)
+				r.Header.Set("User-Id", "7")
+				r.Header.Set("User-Hash", strings.Repeat("A", 43))
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				return w.Code
+			}
+			for range 3 {
+				if status := get(page, "/page"); status != http.StatusOK {
+					t.Fatalf("got %d, want 200", status)
+				}
+			}
+			if got := p.asked.Load(); got != 1 {
+				t.Errorf("got %d calls of the plugin for 3 pages, want 1", got)
+			}
+			if get(api, "/api/v1/personal/profile/"); p.asked.Load() != 2 {
+				t.Errorf("got %d calls of the plugin after profile/, want 2: the API shows no remembered profile", p.asked.Load())
+			}
+			if name != "own Profile" {
+				return
+			}
+			if own.calls != 4 {
+				t.Errorf("got %d calls of the own Profile, want one for each request", own.calls)
+			}
+			own.refused = true
+			if status := get(page, "/page"); status != http.StatusForbidden {
+				t.Errorf("got %d for a user whom the own Profile refuses, want 403", status)
+			}
+		})
+	}
 }
 
 // verifyAll verifies the pair for several callers at once and returns their results
@@ -121,7 +207,7 @@ func verifyAll(ctx context.Context, c *pluginrpc.Client, callers int) (logins []
 	var running sync.WaitGroup
 	for i := range callers {
 		running.Go(func() {
-			profile, err := c.Verify(ctx, pair, time.Minute)
+			profile, err := verifyPage(ctx, c, pair, time.Minute)
 			logins[i], errs[i] = profile.Login, err
 		})
 	}
@@ -169,7 +255,7 @@ func TestVerify_LateCallerDoesNotShareAnOldCall(t *testing.T) {
 			return nil
 		}}
 		c := pluginrpc.NewClient(p, newFakeHost("1"))
-		go c.Verify(t.Context(), pair, time.Minute)
+		go verifyPage(t.Context(), c, pair, time.Minute)
 		time.Sleep(2 * time.Second)
 		p.wantAsked(t, c, pair, 2)
 	})
@@ -209,9 +295,9 @@ func TestVerify_CancelledCallerDoesNotEndTheSharedCall(t *testing.T) {
 		c := pluginrpc.NewClient(p, newFakeHost("1"))
 		first, cancel := context.WithCancel(personal.WithCall(t.Context(), personal.Call{RequestID: "first"}))
 		cancelled, shared := make(chan error), make(chan error)
-		go func() { _, err := c.Verify(first, pair, time.Minute); cancelled <- err }()
+		go func() { _, err := verifyPage(first, c, pair, time.Minute); cancelled <- err }()
 		synctest.Wait()
-		go func() { _, err := c.Verify(t.Context(), pair, time.Minute); shared <- err }()
+		go func() { _, err := verifyPage(t.Context(), c, pair, time.Minute); shared <- err }()
 		synctest.Wait()
 		cancel()
 		if err := <-cancelled; personal.CodeOf(err) != personal.CodeUnavailable || !errors.Is(err, context.Canceled) {
@@ -245,7 +331,7 @@ func TestVerify_CallEndsWhenNoCallerWaits(t *testing.T) {
 		for range 3 {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancels = append(cancels, cancel)
-			go c.Verify(ctx, pair, time.Minute)
+			go verifyPage(ctx, c, pair, time.Minute)
 			synctest.Wait()
 		}
 		for i, cancel := range cancels {
@@ -269,7 +355,7 @@ func TestVerify_TimeoutEndsTheSharedCall(t *testing.T) {
 			return ctx.Err()
 		}}
 		began := time.Now()
-		_, err := pluginrpc.NewClient(p, newFakeHost("1")).Verify(t.Context(), pair, 3*time.Second)
+		_, err := verifyPage(t.Context(), pluginrpc.NewClient(p, newFakeHost("1")), pair, 3*time.Second)
 		if took := time.Since(began); personal.CodeOf(err) != personal.CodeUnavailable || took != 3*time.Second {
 			t.Errorf("got %v after %v, want unavailable after 3s", err, took)
 		}
@@ -298,10 +384,10 @@ func TestVerify_LateCallerDoesNotShareATimeout(t *testing.T) {
 					return ctx.Err()
 				}
 				c := pluginrpc.NewClient(p, newFakeHost("1"))
-				go c.Verify(t.Context(), pair, 3*time.Second)
+				go verifyPage(t.Context(), c, pair, 3*time.Second)
 				time.Sleep(2 * time.Second)
 				asked := time.Now()
-				_, err := c.Verify(t.Context(), pair, 3*time.Second)
+				_, err := verifyPage(t.Context(), c, pair, 3*time.Second)
 				if took := time.Since(asked); personal.CodeOf(err) != tt.code || took != tt.took || p.asked.Load() != 2 {
 					t.Errorf("got %v after %v and %d calls of the plugin, want %q after %v and 2", err, took, p.asked.Load(), tt.code, tt.took)
 				}
@@ -322,7 +408,7 @@ func TestVerify_TimeoutBoundsTheHostsUserFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &verifyingPlugin{}
 		began := time.Now()
-		_, err := pluginrpc.NewClient(p, hangingHost{newFakeHost("1")}).Verify(t.Context(), pair, 3*time.Second)
+		_, err := verifyPage(t.Context(), pluginrpc.NewClient(p, hangingHost{newFakeHost("1")}), pair, 3*time.Second)
 		if took := time.Since(began); personal.CodeOf(err) != personal.CodeUnavailable || took != 3*time.Second || p.asked.Load() != 0 {
 			t.Errorf("got %v after %v and %d calls of the plugin, want unavailable after 3s without one", err, took, p.asked.Load())
 		}
@@ -358,7 +444,7 @@ func (h *panickingHost) UserFields(ctx context.Context) (personal.Schema, error)
 
 func TestVerify_PanicOfTheHostIsAnError(t *testing.T) {
 	host := &panickingHost{fakeHost: newFakeHost("1"), from: 2} // the second call is made for all callers
-	_, err := pluginrpc.NewClient(&verifyingPlugin{}, host).Verify(t.Context(), pair, time.Minute)
+	_, err := verifyPage(t.Context(), pluginrpc.NewClient(&verifyingPlugin{}, host), pair, time.Minute)
 	if personal.CodeOf(err) != personal.CodeInternal {
 		t.Errorf("got %v, want internal", err)
 	}
@@ -413,7 +499,7 @@ func TestVerify_OperationsVoidVerifications(t *testing.T) {
 				stranger := personal.Credentials{UserID: id + 1, UserHash: "stranger"}
 				verify := func(pair personal.Credentials) (asked bool) {
 					before := verified.Load()
-					if _, err := c.Verify(t.Context(), pair, time.Minute); err != nil {
+					if _, err := verifyPage(t.Context(), c, pair, time.Minute); err != nil {
 						t.Fatal(err)
 					}
 					return verified.Load() > before
@@ -480,7 +566,7 @@ func TestVerify_RevocationMakesCallsUnderWayVoid(t *testing.T) {
 				c := pluginrpc.NewClient(p, newFakeHost("1"))
 				first, waiting := make(chan string), make(chan []string)
 				go func() {
-					profile, _ := c.Verify(t.Context(), pair, time.Minute)
+					profile, _ := verifyPage(t.Context(), c, pair, time.Minute)
 					first <- profile.Login
 				}()
 				synctest.Wait()
@@ -493,7 +579,7 @@ func TestVerify_RevocationMakesCallsUnderWayVoid(t *testing.T) {
 					t.Fatal(err)
 				}
 				if asksLater {
-					later, err := c.Verify(t.Context(), pair, time.Minute) // while the first call is under way
+					later, err := verifyPage(t.Context(), c, pair, time.Minute) // while the first call is under way
 					if err != nil || later.Login != "result 2" {
 						t.Errorf("after the revocation: got %q, %v, want a result of its own", later.Login, err)
 					}
@@ -539,7 +625,7 @@ func TestVerify_NeverSucceedsAfterARevocation(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					_, _ = c.Verify(t.Context(), personal.Credentials{UserID: id, UserHash: "hash"}, time.Minute)
+					_, _ = verifyPage(t.Context(), c, personal.Credentials{UserID: id, UserHash: "hash"}, time.Minute)
 				}
 			}
 		})
@@ -550,9 +636,9 @@ func TestVerify_NeverSucceedsAfterARevocation(t *testing.T) {
 			own := personal.Credentials{UserID: int64(id), UserHash: "hash"}
 			for range 500 {
 				signedIn[id].Store(true)
-				_, _ = c.Verify(t.Context(), own, time.Minute)
+				_, _ = verifyPage(t.Context(), c, own, time.Minute)
 				_ = c.Logout(t.Context(), personal.LogoutRequest{Credentials: own})
-				if _, err := c.Verify(t.Context(), own, time.Minute); err == nil {
+				if _, err := verifyPage(t.Context(), c, own, time.Minute); err == nil {
 					t.Errorf("user %d: verified after the sign-out", id)
 					return
 				}
@@ -567,9 +653,10 @@ func TestVerify_NeverSucceedsAfterARevocation(t *testing.T) {
 func BenchmarkVerify_Remembered(b *testing.B) {
 	c := pluginrpc.NewClient(&verifyingPlugin{freshFor: time.Hour}, newFakeHost("1"))
 	in := personal.Credentials{UserID: 42, UserHash: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}
+	ctx := personal.AllowRemembered(b.Context())
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.Verify(b.Context(), in, time.Minute); err != nil {
+		if _, err := c.Profile(ctx, in); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
@@ -28,9 +27,9 @@ func NewService(t testing.TB, build func(host personal.Host) personal.Service, h
 // Remembering is a client whose Profile may return a remembered profile.
 type Remembering struct{ *pluginrpc.Client }
 
-// Profile calls [pluginrpc.Client.Verify].
+// Profile calls [pluginrpc.Client.Profile] in a context of [personal.AllowRemembered].
 func (r Remembering) Profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
-	return r.Verify(ctx, c, time.Minute)
+	return r.Client.Profile(personal.AllowRemembered(ctx), c)
 }
 
 // NewConn is [NewService] but returns the connection. It also serves the

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
@@ -44,34 +43,7 @@ func TestRouting_PathsAcceptOnlyTheirMethods(t *testing.T) {
 
 // everything is a service whose operations all succeed.
 func everything() *personaltest.Service {
-	return &personaltest.Service{
-		AuthorizeFunc:      func(context.Context, personal.AuthorizeRequest) (_ personal.SignedIn, _ error) { return },
-		RefreshFunc:        func(context.Context, personal.Credentials) (_ personal.Credentials, _ error) { return },
-		RegisterFunc:       func(context.Context, personal.RegisterRequest) (_ personal.SignedIn, _ error) { return },
-		RecoverFunc:        func(context.Context, personal.RecoverRequest) error { return nil },
-		RecoverConfirmFunc: func(context.Context, personal.RecoverConfirmRequest) (int64, error) { return 42, nil },
-		ProfileFunc:        func(context.Context, personal.Credentials) (_ personal.Profile, _ error) { return },
-		UpdateProfileFunc:  func(context.Context, personal.UpdateProfileRequest) (_ personal.Profile, _ error) { return },
-		ChangePasswordFunc: func(context.Context, personal.ChangePasswordRequest) (_ personal.Credentials, _ error) { return },
-		ChangeEmailFunc:    func(context.Context, personal.ChangeEmailRequest) error { return nil },
-		ConfirmEmailFunc:   func(context.Context, personal.ConfirmEmailRequest) (int64, error) { return 42, nil },
-		LogoutFunc:         func(context.Context, personal.LogoutRequest) error { return nil },
-		SessionsFunc:       func(context.Context, personal.Credentials) (_ []personal.Session, _ error) { return },
-		RevokeSessionFunc:  func(context.Context, personal.RevokeSessionRequest) error { return nil },
-		FieldsFunc:         func(context.Context) (_ []personal.Field, _ error) { return },
-
-		ResendVerificationFunc: func(context.Context, personal.ResendVerificationRequest) error { return nil },
-		ExportFunc:             func(context.Context, personal.ExportRequest) (_ personal.Export, _ error) { return },
-		DeleteFunc:             func(context.Context, personal.DeleteRequest) (_ time.Time, _ error) { return },
-		UndoDeleteFunc:         func(context.Context, personal.UndoDeleteRequest) (int64, error) { return 42, nil },
-
-		BeginTwoFactorFunc: func(context.Context, personal.BeginTwoFactorRequest) (_ personal.TwoFactorSecret, _ error) { return },
-		ConfirmTwoFactorFunc: func(context.Context, personal.ConfirmTwoFactorRequest) (_ personal.ConfirmedTwoFactor, _ error) {
-			return
-		},
-		RenewRecoveryCodesFunc: func(context.Context, personal.RenewRecoveryCodesRequest) (_ []string, _ error) { return },
-		EndTwoFactorFunc:       func(context.Context, personal.EndTwoFactorRequest) (_ personal.Credentials, _ error) { return },
-	}
+	return &personaltest.HandledBy(func(context.Context, personal.OperationName, any) (any, error) { return nil, nil }).Service
 }
 
 func TestRouting_UnusualPathIsNotFound(t *testing.T) {

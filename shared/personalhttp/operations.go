@@ -16,12 +16,26 @@ import (
 // whole response, without an envelope.
 type operation func(context.Context, personal.Service, *input) (data any, err error)
 
-// endpoint is where an operation of [personal.Service] is mounted.
+// Endpoint is where an operation of [personal.Service] is mounted.
+type Endpoint struct {
+	Operation personal.OperationName
+	Path      string // under the prefix, without slashes
+	Methods   []string
+}
+
+// Endpoints returns the endpoints of all operations.
+func Endpoints() []Endpoint {
+	var list []Endpoint
+	for _, e := range endpoints() {
+		list = append(list, e.Endpoint)
+	}
+	return list
+}
+
+// endpoint is an Endpoint and what it does.
 type endpoint struct {
-	name    personal.OperationName // "" for openapi.json
-	path    string                 // under the prefix, without slashes
-	methods []string
-	call    operation
+	Endpoint
+	call operation
 }
 
 // endpoints returns the operations of the HTTP contract, section 3. openapi.yaml describes
@@ -29,29 +43,28 @@ type endpoint struct {
 func endpoints() []endpoint {
 	get, post := []string{http.MethodGet}, []string{http.MethodPost}
 	return []endpoint{
-		{personal.OpAuthorize, "auth", post, authorize},
-		{personal.OpRefresh, "auth_refresh", slices.Concat(get, post), refresh},
-		{personal.OpRegister, "register", post, register},
-		{personal.OpRecover, "recover", post, recoverPassword},
-		{personal.OpRecoverConfirm, "recover_confirm", post, confirmRecovery},
-		{personal.OpProfile, "profile", get, profile},
-		{personal.OpUpdateProfile, "profile", post, updateProfile},
-		{personal.OpChangePassword, "password", post, changePassword},
-		{personal.OpChangeEmail, "email", post, changeEmail},
-		{personal.OpConfirmEmail, "email_confirm", post, confirmEmail},
-		{personal.OpLogout, "logout", post, logout},
-		{personal.OpSessions, "sessions", get, sessions},
-		{personal.OpRevokeSession, "sessions_revoke", post, revokeSession},
-		{personal.OpFields, "fields", get, fields},
-		{personal.OpResendVerification, "email_resend", post, resendVerification},
-		{personal.OpExport, "export", post, export},
-		{personal.OpDelete, "delete", post, deleteAccount},
-		{personal.OpUndoDelete, "delete_undo", post, undoDelete},
-		{personal.OpBeginTwoFactor, "two_factor", post, beginTwoFactor},
-		{personal.OpConfirmTwoFactor, "two_factor_confirm", post, confirmTwoFactor},
-		{personal.OpRenewRecoveryCodes, "two_factor_codes", post, renewRecoveryCodes},
-		{personal.OpEndTwoFactor, "two_factor_remove", post, endTwoFactor},
-		{"", "openapi.json", get, describe},
+		{Endpoint{personal.OpAuthorize, "auth", post}, authorize},
+		{Endpoint{personal.OpRefresh, "auth_refresh", slices.Concat(get, post)}, refresh},
+		{Endpoint{personal.OpRegister, "register", post}, register},
+		{Endpoint{personal.OpRecover, "recover", post}, recoverPassword},
+		{Endpoint{personal.OpRecoverConfirm, "recover_confirm", post}, confirmRecovery},
+		{Endpoint{personal.OpProfile, "profile", get}, profile},
+		{Endpoint{personal.OpUpdateProfile, "profile", post}, updateProfile},
+		{Endpoint{personal.OpChangePassword, "password", post}, changePassword},
+		{Endpoint{personal.OpChangeEmail, "email", post}, changeEmail},
+		{Endpoint{personal.OpConfirmEmail, "email_confirm", post}, confirmEmail},
+		{Endpoint{personal.OpLogout, "logout", post}, logout},
+		{Endpoint{personal.OpSessions, "sessions", get}, sessions},
+		{Endpoint{personal.OpRevokeSession, "sessions_revoke", post}, revokeSession},
+		{Endpoint{personal.OpFields, "fields", get}, fields},
+		{Endpoint{personal.OpResendVerification, "email_resend", post}, resendVerification},
+		{Endpoint{personal.OpExport, "export", post}, export},
+		{Endpoint{personal.OpDelete, "delete", post}, deleteAccount},
+		{Endpoint{personal.OpUndoDelete, "delete_undo", post}, undoDelete},
+		{Endpoint{personal.OpBeginTwoFactor, "two_factor", post}, beginTwoFactor},
+		{Endpoint{personal.OpConfirmTwoFactor, "two_factor_confirm", post}, confirmTwoFactor},
+		{Endpoint{personal.OpRenewRecoveryCodes, "two_factor_codes", post}, renewRecoveryCodes},
+		{Endpoint{personal.OpEndTwoFactor, "two_factor_remove", post}, endTwoFactor},
 	}
 }
 
@@ -70,16 +83,17 @@ func newRoutes() map[string]*route {
 		judged[o.Name] = o.Judged
 	}
 	routes := map[string]*route{}
-	for _, e := range endpoints() {
-		r := routes[e.path]
+	describing := endpoint{Endpoint{Path: "openapi.json", Methods: []string{http.MethodGet}}, describe}
+	for _, e := range append(endpoints(), describing) {
+		r := routes[e.Path]
 		if r == nil {
-			r = &route{name: e.path, operations: map[string]operation{}}
-			routes[e.path] = r
+			r = &route{name: e.Path, operations: map[string]operation{}}
+			routes[e.Path] = r
 		}
-		for _, method := range e.methods {
+		for _, method := range e.Methods {
 			r.operations[method] = e.call
 		}
-		r.judged = r.judged || judged[e.name]
+		r.judged = r.judged || judged[e.Operation]
 		r.allow = strings.Join(slices.Sorted(maps.Keys(r.operations)), ", ")
 	}
 	return routes

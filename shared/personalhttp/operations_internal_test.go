@@ -10,13 +10,12 @@ import (
 
 func TestEndpoints_AreThoseOfTheOperations(t *testing.T) {
 	mounted := map[personal.OperationName][]string{}
-	for _, e := range endpoints() {
-		if mounted[e.name] != nil {
-			t.Errorf("%s: got two endpoints, want one", e.name)
+	for _, e := range Endpoints() {
+		if mounted[e.Operation] != nil {
+			t.Errorf("%s: got two endpoints, want one", e.Operation)
 		}
-		mounted[e.name] = e.methods
+		mounted[e.Operation] = e.Methods
 	}
-	delete(mounted, "") // openapi.json
 	for _, o := range personal.Operations() {
 		methods, ok := mounted[o.Name]
 		delete(mounted, o.Name)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
@@ -67,7 +68,7 @@ func TestAdministration_OlderPluginIsNotFound(t *testing.T) {
 }
 
 func TestUser_WithoutIDIsInternalError(t *testing.T) {
-	withoutID := handledBy(func(context.Context, string, any) (any, error) {
+	withoutID := personaltest.HandledBy(func(context.Context, personal.OperationName, any) (any, error) {
 		return personal.UserRecord{User: personal.User{Login: "anna"}}, nil
 	})
 	record, err := serve(t, withoutID, newFakeHost("1")).User(t.Context(), 7)
@@ -78,7 +79,7 @@ func TestUser_WithoutIDIsInternalError(t *testing.T) {
 
 func TestUser_UnsetValuesStayUnset(t *testing.T) {
 	want := personal.UserRecord{User: personal.User{ID: 7, Login: "anna"}, Fields: []personal.ProfileField{{Name: "town"}}}
-	bare := handledBy(func(context.Context, string, any) (any, error) { return want, nil })
+	bare := personaltest.HandledBy(func(context.Context, personal.OperationName, any) (any, error) { return want, nil })
 	got, err := serve(t, bare, newFakeHost("1")).User(t.Context(), 7)
 	if err != nil {
 		t.Fatal(err)

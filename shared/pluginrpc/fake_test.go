@@ -5,61 +5,17 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"reflect"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// contract is everything that a module may offer.
-type contract interface {
-	personal.Service
-	personal.Administration
-}
-
 func newClient(conn grpc.ClientConnInterface, host personal.Host) *pluginrpc.Client {
 	return pluginrpc.NewClient(conn, host)
-}
-
-// fakes is everything that a module may offer, see [handledBy].
-type fakes struct {
-	personaltest.Service
-	personaltest.Administration
-}
-
-// handledBy returns fakes whose operations all call handle. They return its result if it
-// has the operation's result type.
-func handledBy(handle func(ctx context.Context, operation string, request any) (any, error)) *fakes {
-	f := &fakes{}
-	for _, fake := range []any{&f.Service, &f.Administration} {
-		fields := reflect.ValueOf(fake).Elem()
-		for i := range fields.NumField() {
-			operation := strings.TrimSuffix(fields.Type().Field(i).Name, "Func")
-			function := fields.Field(i).Type()
-			fields.Field(i).Set(reflect.MakeFunc(function, func(in []reflect.Value) []reflect.Value {
-				var request any
-				if len(in) == 2 {
-					request = in[1].Interface()
-				}
-				result, err := handle(in[0].Interface().(context.Context), operation, request)
-				out := make([]reflect.Value, function.NumOut())
-				for i, returned := range []any{result, err}[2-len(out):] {
-					out[i] = reflect.Zero(function.Out(i))
-					if v := reflect.ValueOf(returned); v.IsValid() && v.Type().AssignableTo(function.Out(i)) {
-						out[i] = v
-					}
-				}
-				return out
-			}))
-		}
-	}
-	return f
 }
 
 // fakeHost returns a schema that a test can change, and counts the calls for it.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
 
@@ -23,7 +24,7 @@ func serveCallback(t *testing.T, host personal.Host, callback func(ctx context.C
 	t.Helper()
 	service = pluginrpctest.NewService(t, func(h personal.Host) personal.Service {
 		module = h
-		return handledBy(func(ctx context.Context, operation string, _ any) (any, error) {
+		return personaltest.HandledBy(func(ctx context.Context, operation personal.OperationName, _ any) (any, error) {
 			return results[operation], callback(ctx, h)
 		})
 	}, host)

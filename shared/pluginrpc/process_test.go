@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-plugin"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
@@ -50,7 +51,7 @@ func runPlugin(behavior string) {
 	}
 	build := func(_ context.Context, _ pluginrpc.Configuration, h personal.Host) (pluginrpc.Module, error) {
 		return &module{
-			service: handledBy(func(ctx context.Context, operation string, _ any) (any, error) {
+			service: personaltest.HandledBy(func(ctx context.Context, operation personal.OperationName, _ any) (any, error) {
 				if operation == "Logout" { // a call that runs until it is cancelled
 					report("called")
 					<-ctx.Done()

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
@@ -30,7 +31,7 @@ var (
 )
 
 // results are the results of operations, by operation. Other operations have none.
-var results = map[string]any{
+var results = map[personal.OperationName]any{
 	"Authorize":          personal.SignedIn{Credentials: pair, Profile: profile},
 	"Register":           personal.SignedIn{Credentials: pair, Profile: profile},
 	"Refresh":            pair,
@@ -49,8 +50,8 @@ var results = map[string]any{
 	"Explain":            personal.Explanation{Verdicts: []personal.Verdict{{Reason: personal.ReasonNothing}}},
 }
 
-func fixed(err error) *fakes {
-	return handledBy(func(_ context.Context, operation string, _ any) (any, error) {
+func fixed(err error) *personaltest.Fake {
+	return personaltest.HandledBy(func(_ context.Context, operation personal.OperationName, _ any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +80,7 @@ func serveLogged(t testing.TB, s personal.Service, log *logBuffer) personal.Serv
 
 // operations returns every operation of the contract, by name.
 func operations() []reflect.Method {
-	all := reflect.TypeFor[contract]()
+	all := reflect.TypeFor[personaltest.Contract]()
 	methods := make([]reflect.Method, all.NumMethod())
 	for i := range methods {
 		methods[i] = all.Method(i)
@@ -88,7 +89,7 @@ func operations() []reflect.Method {
 }
 
 // callOperation calls an operation with the given request, or with a zero one.
-func callOperation(ctx context.Context, s contract, m reflect.Method, request any) (any, error) {
+func callOperation(ctx context.Context, s personaltest.Contract, m reflect.Method, request any) (any, error) {
 	arguments := []reflect.Value{reflect.ValueOf(ctx)}
 	if m.Type.NumIn() == 2 {
 		in := reflect.New(m.Type.In(1)).Elem()
@@ -108,7 +109,7 @@ func callOperation(ctx context.Context, s contract, m reflect.Method, request an
 // The test covers every field of the contract, including fields that are added later.
 func TestOperations_ConvertEveryField(t *testing.T) {
 	var seen, given any
-	service := serve(t, handledBy(func(_ context.Context, _ string, request any) (any, error) {
+	service := serve(t, personaltest.HandledBy(func(_ context.Context, _ personal.OperationName, request any) (any, error) {
 		seen = request
 		return given, nil
 	}), newFakeHost("1"))
@@ -183,7 +184,7 @@ func TestProfile_ConvertsEveryValueType(t *testing.T) {
 	for _, value := range values {
 		sent.Fields = append(sent.Fields, personal.ProfileField{Name: "f", Value: value})
 	}
-	service := serve(t, handledBy(func(context.Context, string, any) (any, error) { return sent, nil }), newFakeHost("1"))
+	service := serve(t, personaltest.HandledBy(func(context.Context, personal.OperationName, any) (any, error) { return sent, nil }), newFakeHost("1"))
 	got, err := service.Profile(t.Context(), pair)
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +206,7 @@ func TestUpdateProfile_ConvertsEveryInputKind(t *testing.T) {
 		"other":    {Kind: personal.InputOther},
 	}
 	var seen any
-	service := serve(t, handledBy(func(_ context.Context, operation string, request any) (any, error) {
+	service := serve(t, personaltest.HandledBy(func(_ context.Context, operation personal.OperationName, request any) (any, error) {
 		seen = request
 		return results[operation], nil
 	}), newFakeHost("1"))
@@ -276,7 +277,7 @@ func TestErrors_CauseIsLoggedAndDoesNotCross(t *testing.T) {
 
 func TestPanic_FailsOnlyItsCall(t *testing.T) {
 	var log logBuffer
-	service := serveLogged(t, handledBy(func(_ context.Context, operation string, _ any) (any, error) {
+	service := serveLogged(t, personaltest.HandledBy(func(_ context.Context, operation personal.OperationName, _ any) (any, error) {
 		if operation == "Refresh" {
 			panic("secret value")
 		}
@@ -320,7 +321,7 @@ func TestCall_CrossesAsMetadata(t *testing.T) {
 		},
 	}
 	var seen personal.Call
-	service := serve(t, handledBy(func(ctx context.Context, operation string, _ any) (any, error) {
+	service := serve(t, personaltest.HandledBy(func(ctx context.Context, operation personal.OperationName, _ any) (any, error) {
 		seen = personal.CallFrom(ctx)
 		return results[operation], nil
 	}), newFakeHost("1"))
@@ -338,7 +339,7 @@ func TestCall_CrossesAsMetadata(t *testing.T) {
 }
 
 func TestCall_DeadlineReachesModule(t *testing.T) {
-	service := serve(t, handledBy(func(ctx context.Context, _ string, _ any) (any, error) {
+	service := serve(t, personaltest.HandledBy(func(ctx context.Context, _ personal.OperationName, _ any) (any, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}), newFakeHost("1"))
@@ -353,7 +354,7 @@ func TestCall_DeadlineReachesModule(t *testing.T) {
 func TestCall_CancellationIsNoFailure(t *testing.T) {
 	var log logBuffer
 	entered, left := make(chan struct{}), make(chan struct{})
-	service := serveLogged(t, handledBy(func(ctx context.Context, _ string, _ any) (any, error) {
+	service := serveLogged(t, personaltest.HandledBy(func(ctx context.Context, _ personal.OperationName, _ any) (any, error) {
 		close(entered)
 		<-ctx.Done()
 		defer close(left)
@@ -389,7 +390,7 @@ func TestOperations_IncompleteResponseIsInternalError(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			service := serve(t, handledBy(func(_ context.Context, operation string, _ any) (any, error) {
+			service := serve(t, personaltest.HandledBy(func(_ context.Context, operation personal.OperationName, _ any) (any, error) {
 				switch operation {
 				case "Authorize", "Register":
 					return tt.result, nil
@@ -421,7 +422,7 @@ func TestOperations_IncompleteResponseIsInternalError(t *testing.T) {
 
 func TestOperations_NoRecoveryCodesAreAnInternalError(t *testing.T) {
 	for _, codes := range [][]string{nil, {"A"}} {
-		service := serve(t, handledBy(func(_ context.Context, operation string, _ any) (any, error) {
+		service := serve(t, personaltest.HandledBy(func(_ context.Context, operation personal.OperationName, _ any) (any, error) {
 			if operation == "ConfirmTwoFactor" {
 				return personal.ConfirmedTwoFactor{Credentials: pair, RecoveryCodes: codes}, nil
 			}
@@ -441,7 +442,7 @@ func TestOperations_NoRecoveryCodesAreAnInternalError(t *testing.T) {
 }
 
 func TestProfile_UnsupportedValueIsInternalError(t *testing.T) {
-	unsupported := handledBy(func(context.Context, string, any) (any, error) {
+	unsupported := personaltest.HandledBy(func(context.Context, personal.OperationName, any) (any, error) {
 		return personal.Profile{Login: "anna", Fields: []personal.ProfileField{{Name: "age", Value: int32(3)}}}, nil
 	})
 	_, err := serve(t, unsupported, newFakeHost("1")).Profile(t.Context(), pair)

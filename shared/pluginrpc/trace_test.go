@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
@@ -56,7 +57,7 @@ func startTraced(t *testing.T, pluginTraces bool) *tracedPair {
 		return nil
 	}
 	build := func(_ context.Context, _ pluginrpc.Configuration, host personal.Host) (pluginrpc.Module, error) {
-		return &module{service: handledBy(func(ctx context.Context, operation string, _ any) (any, error) {
+		return &module{service: personaltest.HandledBy(func(ctx context.Context, operation personal.OperationName, _ any) (any, error) {
 			p.mu.Lock()
 			p.atService = ctx
 			failure := p.failure

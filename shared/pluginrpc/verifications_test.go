@@ -20,6 +20,7 @@ import (
 
 	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -469,7 +470,7 @@ func TestVerify_OperationsVoidVerifications(t *testing.T) {
 		case o.Name == personal.OpAuthorize: // only the result names the user
 			unknown = nothing
 		}
-		m, _ := reflect.TypeFor[contract]().MethodByName(string(o.Name))
+		m, _ := reflect.TypeFor[personaltest.Contract]().MethodByName(string(o.Name))
 		for name, outcome := range map[string]struct {
 			userID int64 // of operations whose result is one
 			err    error
@@ -484,7 +485,7 @@ func TestVerify_OperationsVoidVerifications(t *testing.T) {
 			t.Run(m.Name+", "+name, func(t *testing.T) {
 				var verified atomic.Int64
 				active := false
-				c := serve(t, handledBy(func(_ context.Context, called string, _ any) (any, error) {
+				c := serve(t, personaltest.HandledBy(func(_ context.Context, called personal.OperationName, _ any) (any, error) {
 					switch {
 					case called == "Profile" && !active:
 						verified.Add(1)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
 )
 
 // The checks that a mount may declare as a gap.
@@ -87,60 +88,30 @@ const (
 	adviceCopy    = "The server reuses the memory of a request. Copy the texts of the request (method, URL, headers) before you call the API."
 )
 
-// endpoint is an operation of the API.
-type endpoint struct {
-	method, name, operation string // the operation is that of the recorder
-	body                    map[string]any
-}
-
-var endpoints = []endpoint{
-	{"POST", "auth", "auth", map[string]any{"login": "a", "password": "b"}},
-	{"GET", "auth_refresh", "auth_refresh", nil},
-	{"POST", "auth_refresh", "auth_refresh", nil},
-	{"POST", "register", "register", map[string]any{"login": "a"}},
-	{"POST", "recover", "recover", map[string]any{"login": "a"}},
-	{"POST", "recover_confirm", "recover_confirm", map[string]any{"token": "a"}},
-	{"GET", "profile", "profile", nil},
-	{"POST", "profile", "profile", map[string]any{"name": "a"}},
-	{"POST", "password", "password", map[string]any{"password": "b"}},
-	{"POST", "email", "email", map[string]any{"email": "a@example.com"}},
-	{"POST", "email_confirm", "email_confirm", map[string]any{"token": "a"}},
-	{"POST", "logout", "logout", nil},
-	{"GET", "sessions", "sessions", nil},
-	{"POST", "sessions_revoke", "sessions_revoke", map[string]any{"id": "a"}},
-	{"GET", "fields", "fields", nil},
-	{"POST", "email_resend", "email_resend", map[string]any{"login": "a"}},
-	{"POST", "export", "export", map[string]any{"password": "a"}},
-	{"POST", "delete", "delete", map[string]any{"password": "a"}},
-	{"POST", "delete_undo", "delete_undo", map[string]any{"token": "a"}},
-	{"POST", "two_factor", "two_factor", map[string]any{"password": "a"}},
-	{"POST", "two_factor_confirm", "two_factor_confirm", map[string]any{"code": "a"}},
-	{"POST", "two_factor_codes", "two_factor_codes", map[string]any{"password": "a", "code": "b"}},
-	{"POST", "two_factor_remove", "two_factor_remove", map[string]any{"password": "a", "code": "b"}},
-}
-
 // apiResponds is the first check. If it fails, the others are left out.
 func apiResponds(p *probe) {
 	s := p.open(nil)
 	a := s.do(request{method: http.MethodPost, path: "auth/", mediaType: "application/json", body: strings.NewReader(`{"login":"a","password":"b"}`)})
 	if s.wantSuccess(a, adviceDispatch) {
-		s.taken(a, "auth", adviceDispatch)
+		s.taken(a, personal.OpAuthorize, adviceDispatch)
 	}
 }
 
 func operationPaths(p *probe) {
 	s := p.open(nil)
-	for _, e := range endpoints {
-		for _, slash := range []string{"", "/"} {
-			r := request{method: e.method, path: e.name + slash, header: credentialHeaders(credentials)}
-			if e.body != nil {
-				r.mediaType, r.body = "application/json", jsonBody(e.body)
+	for _, e := range personalhttp.Endpoints() {
+		for _, method := range e.Methods {
+			for _, slash := range []string{"", "/"} {
+				r := request{method: method, path: e.Path + slash, header: credentialHeaders(credentials)}
+				if method == http.MethodPost {
+					r.mediaType, r.body = "application/json", jsonBody(map[string]any{"login": "a", "password": "b"})
+				}
+				a := s.do(r)
+				if s.wantSuccess(a, adviceDispatch) {
+					s.taken(a, e.Operation, adviceDispatch)
+				}
+				s.take()
 			}
-			a := s.do(r)
-			if s.wantSuccess(a, adviceDispatch) {
-				s.taken(a, e.operation, adviceDispatch)
-			}
-			s.take()
 		}
 	}
 	document := s.do(request{path: "openapi.json"})
@@ -190,7 +161,7 @@ func methods(p *probe) {
 		header.Set(name, http.MethodDelete)
 	}
 	a := s.do(request{method: "POST", path: "recover/", header: header, mediaType: "application/x-www-form-urlencoded", body: strings.NewReader("login=a&_method=DELETE")})
-	s.taken(a, "recover", "A header or a parameter must not override the method. "+adviceMethod)
+	s.taken(a, personal.OpRecover, "A header or a parameter must not override the method. "+adviceMethod)
 }
 
 func unknownMethods(p *probe) {
@@ -238,14 +209,14 @@ func bodies(p *probe) {
 		r.method, r.path = http.MethodPost, "register/?login=from-the-query&note=from-the-query"
 		a := s.do(r)
 		a.what += " with " + r.mediaType
-		c, ok := s.taken(a, "register", adviceBody)
+		c, ok := s.taken(a, personal.OpRegister, adviceBody)
 		if got, isRegister := c.input.(personal.RegisterRequest); ok && (!isRegister || !reflect.DeepEqual(got, want)) {
 			s.Errorf("%s: the service got %s, want %s\n%s", a.what, excerpt(fmt.Sprintf("%+v", c.input)), excerpt(fmt.Sprintf("%+v", want)), adviceBody)
 		}
 	}
 
 	none := s.do(request{method: http.MethodPost, path: "auth/?login=a&password=b"})
-	if c, ok := s.taken(none, "auth", adviceBody); ok && c.input.(personal.AuthorizeRequest).Login != "" {
+	if c, ok := s.taken(none, personal.OpAuthorize, adviceBody); ok && c.input.(personal.AuthorizeRequest).Login != "" {
 		s.Errorf("%s: the service got the login from the query, want none: passwords in URLs end up in logs\n%s", none.what, adviceBody)
 	}
 	for _, wrong := range []struct {
@@ -275,7 +246,7 @@ func bodyLimits(p *probe) {
 	sized := func(size int) string { return "login=" + strings.Repeat("a", size-len("login=")) }
 	const form = "application/x-www-form-urlencoded"
 	a := s.do(request{method: http.MethodPost, path: "recover/", mediaType: form, body: strings.NewReader(sized(maxBody))})
-	if c, ok := s.taken(a, "recover", adviceBody); ok && len(c.input.(personal.RecoverRequest).Login) != maxBody-len("login=") {
+	if c, ok := s.taken(a, personal.OpRecover, adviceBody); ok && len(c.input.(personal.RecoverRequest).Login) != maxBody-len("login=") {
 		s.Errorf("%s: the service got %d bytes, want %d\n%s", a.what, len(c.input.(personal.RecoverRequest).Login), maxBody-len("login="), adviceBody)
 	}
 	for _, body := range []io.Reader{strings.NewReader(sized(maxBody + 1)), struct{ io.Reader }{strings.NewReader(sized(maxBody + 1))}} {
@@ -336,7 +307,7 @@ func clientAddress(p *probe) {
 		s := p.openFor(from, nil)
 		api := s.do(request{method: http.MethodPost, path: "auth", header: forged})
 		api.what += " from " + from.String() + " with forwarded headers"
-		if c, ok := s.taken(api, "auth", adviceDispatch); ok {
+		if c, ok := s.taken(api, personal.OpAuthorize, adviceDispatch); ok {
 			s.wantAddress(api, c, from)
 		}
 		page := s.visit(forged, credentials)
@@ -355,7 +326,7 @@ func clientAddress(p *probe) {
 		s := p.openFor(proxy, nil)
 		a := s.do(request{method: http.MethodPost, path: "auth", header: http.Header{http.CanonicalHeaderKey(p.forwardedHeader): {value}}})
 		a.what += " from the proxy " + proxy.String() + " with " + p.forwardedHeader + ": " + value
-		if c, ok := s.taken(a, "auth", adviceDispatch); ok && c.call.Address != client {
+		if c, ok := s.taken(a, personal.OpAuthorize, adviceDispatch); ok && c.call.Address != client {
 			s.Errorf("%s: the service got the address %s, want %s\n%s", a.what, c.call.Address, client,
 				"Give the API the proxies of the site as the option TrustedProxies, and the name of their header as ForwardedHeader.")
 		}
@@ -376,7 +347,7 @@ func requestHeaders(p *probe) {
 	header.Set("Accept-Language", "ru-RU,ru;q=0.9,en;q=0.5")
 	header.Set("X-Request-Id", "mount-test.1")
 	a := s.do(request{path: "profile/", header: header})
-	c, ok := s.taken(a, "profile", adviceDispatch)
+	c, ok := s.taken(a, personal.OpProfile, adviceDispatch)
 	if !ok {
 		return
 	}
@@ -397,7 +368,7 @@ func repeatedHeaders(p *probe) {
 	header := credentialHeaders(credentials)
 	header["User-Id"] = append([]string{"1"}, header["User-Id"]...)
 	a := s.do(request{path: "profile/", header: header})
-	if c, ok := s.taken(a, "profile", adviceDispatch); ok && c.input != (personal.Credentials{}) {
+	if c, ok := s.taken(a, personal.OpProfile, adviceDispatch); ok && c.input != (personal.Credentials{}) {
 		s.Errorf("%s with two headers User-Id: the service got %+v, want no credentials\n%s", a.what, c.input,
 			"Keep all values of a header. If the server cannot do it, declare WithoutRepeatedHeaders.")
 	}
@@ -500,7 +471,7 @@ func serviceErrors(p *probe) {
 	} {
 		s := p.open(func(context.Context) error { return want.err })
 		a := s.do(request{method: http.MethodPost, path: "auth/"})
-		s.taken(a, "auth", "The service must get a call once: nothing may repeat it.")
+		s.taken(a, personal.OpAuthorize, "The service must get a call once: nothing may repeat it.")
 		s.wantError(a, want.status, want.err.Code, adviceError)
 		if got := strings.Join(a.header.Values("Retry-After"), " and "); got != want.retryAfter {
 			s.Errorf("%s: got Retry-After %q, want %q\n%s", a.what, got, want.retryAfter, adviceHeaders)
@@ -652,18 +623,18 @@ func responseBodies(p *probe) {
 // twoUsers calls each GET twice: what is cached for one user would be shown to the other.
 func twoUsers(p *probe) {
 	s := p.open(nil)
-	for _, e := range endpoints {
-		if e.method != http.MethodGet {
+	for _, e := range personalhttp.Endpoints() {
+		if !slices.Contains(e.Methods, http.MethodGet) {
 			continue
 		}
 		for _, user := range users {
-			a := s.do(request{path: e.name + "/", header: credentialHeaders(user.Credentials)})
+			a := s.do(request{path: e.Path + "/", header: credentialHeaders(user.Credentials)})
 			a.what += fmt.Sprintf(" of user %d", user.UserID)
-			c, ok := s.taken(a, e.operation, adviceCache)
+			c, ok := s.taken(a, e.Operation, adviceCache)
 			if got, identified := c.input.(personal.Credentials); ok && identified && got != user.Credentials {
 				s.Errorf("%s: the service got %+v, want the credentials of the request\n%s", a.what, got, adviceCache)
 			}
-			if e.name == "profile" && !strings.Contains(a.body, user.login) {
+			if e.Operation == personal.OpProfile && !strings.Contains(a.body, user.login) {
 				s.Errorf("%s: got %s, want the login %q\n%s", a.what, excerpt(a.body), user.login, adviceCache)
 			}
 		}
@@ -689,7 +660,7 @@ func guardedPage(p *probe) {
 		if !isSuccess(a.status) || !strings.Contains(a.body, user.login) {
 			s.Fatalf("%s of a signed-in user: got %d %s, want success and a page with the login %q\n%s %s", a.what, a.status, excerpt(a.body), user.login, adviceGuard, adviceCache)
 		}
-		if c, ok := s.taken(a, "profile", "RequireUser must verify each request. "+adviceGuard); ok && c.input != user.Credentials {
+		if c, ok := s.taken(a, personal.OpProfile, "RequireUser must verify each request. "+adviceGuard); ok && c.input != user.Credentials {
 			s.Errorf("%s: RequireUser verified %+v, want the credentials of the request\n%s", a.what, c.input, adviceGuard)
 		}
 		if a.header.Get("X-Request-Id") == "" {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -114,39 +113,6 @@ func TestRun_PassesCorrectMounts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) { Run(t, c.mount, c.options...) })
-	}
-}
-
-// TestEndpoints_AreThoseOfTheDocument compares them with the API document.
-func TestEndpoints_AreThoseOfTheDocument(t *testing.T) {
-	site := httptest.NewServer(newAPI((&recorder{}).service(), personalhttp.Options{}))
-	defer site.Close()
-	res, err := http.Get(site.URL + apiPath + "openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var document struct {
-		Paths map[string]map[string]any `json:"paths"`
-	}
-	if err := json.NewDecoder(res.Body).Decode(&document); err != nil {
-		t.Fatal(err)
-	}
-	var want, got []string
-	for path, operations := range document.Paths {
-		for method := range operations {
-			if name := strings.Trim(path, "/"); name != "openapi.json" {
-				want = append(want, strings.ToUpper(method)+" "+name)
-			}
-		}
-	}
-	for _, e := range endpoints {
-		got = append(got, e.method+" "+e.name)
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("got the operations %q, want those of the API document: %q", got, want)
 	}
 }
 

@@ -366,7 +366,7 @@ func excerpt(body string) string {
 
 // call is one call of the service.
 type call struct {
-	operation string
+	operation personal.OperationName
 	input     any
 	call      personal.Call
 	text      string // what the call said when it was made
@@ -410,50 +410,13 @@ func newManyFields() []personal.Field {
 }
 
 func (r *recorder) service() personal.Service {
-	return &personaltest.Service{
-		AuthorizeFunc:      record[personal.AuthorizeRequest](r, "auth", signedIn),
-		RefreshFunc:        record[personal.Credentials](r, "auth_refresh", credentials),
-		RegisterFunc:       record[personal.RegisterRequest](r, "register", signedIn),
-		RecoverFunc:        recordNoResult[personal.RecoverRequest](r, "recover"),
-		RecoverConfirmFunc: record[personal.RecoverConfirmRequest](r, "recover_confirm", credentials.UserID),
-		ProfileFunc:        r.profile,
-		UpdateProfileFunc:  record[personal.UpdateProfileRequest](r, "profile", profile),
-		ChangePasswordFunc: record[personal.ChangePasswordRequest](r, "password", credentials),
-		ChangeEmailFunc:    recordNoResult[personal.ChangeEmailRequest](r, "email"),
-		ConfirmEmailFunc:   record[personal.ConfirmEmailRequest](r, "email_confirm", credentials.UserID),
-		LogoutFunc:         recordNoResult[personal.LogoutRequest](r, "logout"),
-		SessionsFunc:       record[personal.Credentials](r, "sessions", []personal.Session(nil)),
-		RevokeSessionFunc:  recordNoResult[personal.RevokeSessionRequest](r, "sessions_revoke"),
-
-		ResendVerificationFunc: recordNoResult[personal.ResendVerificationRequest](r, "email_resend"),
-		ExportFunc:             record[personal.ExportRequest](r, "export", personal.Export{UserID: credentials.UserID, Profile: profile}),
-		DeleteFunc:             record[personal.DeleteRequest](r, "delete", time.Unix(0, 0)),
-		UndoDeleteFunc:         record[personal.UndoDeleteRequest](r, "delete_undo", credentials.UserID),
-
-		BeginTwoFactorFunc:     record[personal.BeginTwoFactorRequest](r, "two_factor", personal.TwoFactorSecret{Secret: "A", URI: "otpauth://totp/a"}),
-		ConfirmTwoFactorFunc:   record[personal.ConfirmTwoFactorRequest](r, "two_factor_confirm", personal.ConfirmedTwoFactor{Credentials: credentials, RecoveryCodes: []string{"A"}}),
-		RenewRecoveryCodesFunc: record[personal.RenewRecoveryCodesRequest](r, "two_factor_codes", []string{"A"}),
-		EndTwoFactorFunc:       record[personal.EndTwoFactorRequest](r, "two_factor_remove", credentials),
-
-		FieldsFunc: func(ctx context.Context) ([]personal.Field, error) {
-			return record[struct{}](r, "fields", manyFields)(ctx, struct{}{})
-		},
+	results := map[personal.OperationName]any{
+		personal.OpAuthorize: signedIn, personal.OpRegister: signedIn,
+		personal.OpRefresh: credentials, personal.OpChangePassword: credentials,
+		personal.OpUpdateProfile: profile,
+		personal.OpFields:        manyFields,
 	}
-}
-
-// profile returns the profile of each of two users.
-func (r *recorder) profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
-	p := profile
-	for _, u := range users {
-		if u.Credentials == c {
-			p.Login = u.login
-		}
-	}
-	return record[personal.Credentials](r, "profile", p)(ctx, c)
-}
-
-func record[In, Out any](r *recorder, operation string, result Out) func(context.Context, In) (Out, error) {
-	return func(ctx context.Context, in In) (Out, error) {
+	return personaltest.HandledBy(func(ctx context.Context, operation personal.OperationName, in any) (any, error) {
 		c := call{operation: operation, input: in, call: personal.CallFrom(ctx)}
 		c.text = c.describe()
 		r.mu.Lock()
@@ -461,20 +424,25 @@ func record[In, Out any](r *recorder, operation string, result Out) func(context
 		r.mu.Unlock()
 		if r.behave != nil {
 			if err := r.behave(ctx); err != nil {
-				var none Out
-				return none, err
+				return nil, err
 			}
 		}
-		return result, nil
-	}
+		if operation == personal.OpProfile {
+			return profileOf(in.(personal.Credentials)), nil
+		}
+		return results[operation], nil
+	})
 }
 
-func recordNoResult[In any](r *recorder, operation string) func(context.Context, In) error {
-	recorded := record[In](r, operation, struct{}{})
-	return func(ctx context.Context, in In) error {
-		_, err := recorded(ctx, in)
-		return err
+// profileOf returns the profile of each of two users.
+func profileOf(c personal.Credentials) personal.Profile {
+	p := profile
+	for _, u := range users {
+		if u.Credentials == c {
+			p.Login = u.login
+		}
 	}
+	return p
 }
 
 // take returns the calls since the last take.
@@ -488,7 +456,7 @@ func (r *recorder) take() []call {
 
 // taken returns the single call of an operation since the last take, or false after it
 // has reported that there is another number of calls.
-func (s *site) taken(a reply, operation, advice string) (call, bool) {
+func (s *site) taken(a reply, operation personal.OperationName, advice string) (call, bool) {
 	s.Helper()
 	calls := s.take()
 	if len(calls) != 1 || calls[0].operation != operation {
@@ -510,7 +478,7 @@ func (s *site) wantNoCall(a reply, advice string) {
 func operations(calls []call) string {
 	var names []string
 	for _, c := range calls {
-		names = append(names, c.operation)
+		names = append(names, string(c.operation))
 	}
 	return "[" + strings.Join(names, " ") + "]"
 }

@@ -17,38 +17,47 @@ import (
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 )
 
-// rows are the table of the HTTP contract, section 3, with the codes of section 2 that
-// not every operation returns.
-var rows = map[string]struct {
+// row is an operation in the table of the HTTP contract, section 3.
+type row struct {
 	identified bool
-	parameters string // * required
-	codes      string
-}{
-	"post auth":            {parameters: "login* password* code", codes: "invalid_credentials code_required invalid_code codes_blocked account_disabled email_unverified validation_failed refused"},
-	"get auth_refresh":     {identified: true},
-	"post auth_refresh":    {identified: true},
-	"post register":        {parameters: "login* password* confirm_password* email* name", codes: "validation_failed already_exists refused"},
-	"post recover":         {parameters: "login email", codes: "validation_failed refused"},
-	"post recover_confirm": {parameters: "token* password* confirm_password*", codes: "validation_failed invalid_token"},
-	"get profile":          {identified: true},
-	"post profile":         {identified: true, parameters: "name", codes: "validation_failed"},
-	"post password":        {identified: true, parameters: "old_password* password* confirm_password* code", codes: "validation_failed"},
-	"post email":           {identified: true, parameters: "password* email* code", codes: "validation_failed already_exists refused"},
-	"post email_confirm":   {parameters: "token* login", codes: "validation_failed invalid_token already_exists"},
-	"post logout":          {identified: true, parameters: "all", codes: "validation_failed"},
-	"get sessions":         {identified: true},
-	"post sessions_revoke": {identified: true, parameters: "id*", codes: "validation_failed"},
-	"get fields":           {},
-	"post email_resend":    {parameters: "login email", codes: "validation_failed refused"},
-	"post export":          {identified: true, parameters: "password* code", codes: "validation_failed"},
-	"post delete":          {identified: true, parameters: "password* code", codes: "validation_failed"},
-	"post delete_undo":     {parameters: "token*", codes: "validation_failed invalid_token"},
-	"get openapi.json":     {},
+	parameters map[string]bool // required?
+}
 
-	"post two_factor":         {identified: true, parameters: "password*", codes: "email_unverified validation_failed two_factor_on"},
-	"post two_factor_confirm": {identified: true, parameters: "code*", codes: "email_unverified validation_failed two_factor_off"},
-	"post two_factor_codes":   {identified: true, parameters: "password* code*", codes: "validation_failed two_factor_off"},
-	"post two_factor_remove":  {identified: true, parameters: "password* code*", codes: "validation_failed two_factor_off"},
+// contractRows returns the table by method and path.
+func contractRows(t *testing.T) map[string]row {
+	t.Helper()
+	contract, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, parameter := map[string]row{}, regexp.MustCompile(`^[a-z_]+\*?$`)
+	for _, cells := range regexp.MustCompile(`(?m)^\| ((?:GET|POST)[A-Z or]*) ([a-z_.]+)/? \|([^|]*)\|([^|]*)\|`).FindAllStringSubmatch(string(contract), -1) {
+		r := row{identified: strings.TrimSpace(cells[3]) == "yes", parameters: map[string]bool{}}
+		for _, item := range strings.Split(strings.TrimSpace(cells[4]), ", ") {
+			if name, _, _ := strings.Cut(item, " ("); parameter.MatchString(name) {
+				r.parameters[strings.TrimSuffix(name, "*")] = strings.HasSuffix(name, "*")
+			}
+		}
+		for _, method := range strings.Split(cells[1], " or ") {
+			rows[strings.ToLower(method)+" "+cells[2]] = r
+		}
+	}
+	return rows
+}
+
+// furtherCodes are those of section 2 that an operation returns besides those that follow from
+// its row in the contract and in [personal.Operations].
+var furtherCodes = map[personal.OperationName]string{
+	personal.OpAuthorize:          "invalid_credentials code_required invalid_code codes_blocked account_disabled email_unverified",
+	personal.OpRegister:           "already_exists",
+	personal.OpRecoverConfirm:     "invalid_token",
+	personal.OpChangeEmail:        "already_exists",
+	personal.OpConfirmEmail:       "invalid_token already_exists",
+	personal.OpUndoDelete:         "invalid_token",
+	personal.OpBeginTwoFactor:     "email_unverified two_factor_on",
+	personal.OpConfirmTwoFactor:   "email_unverified two_factor_off",
+	personal.OpRenewRecoveryCodes: "two_factor_off",
+	personal.OpEndTwoFactor:       "two_factor_off",
 }
 
 const commonCodes = " malformed_request not_found too_large unsupported_media_type too_many_attempts internal unavailable"
@@ -167,7 +176,7 @@ func TestOpenAPI_DescribesExactlyTheRoutes(t *testing.T) {
 		}
 	}
 	slices.Sort(routed)
-	if known := slices.Sorted(maps.Keys(rows)); !slices.Equal(routed, known) {
+	if known := slices.Sorted(maps.Keys(contractRows(t))); !slices.Equal(routed, known) {
 		t.Errorf("got routes %q, want %q", routed, known)
 	}
 	for _, origins := range [][]string{nil, {"https://example.com"}} {
@@ -215,7 +224,17 @@ func TestParameterNames_AreThoseOfTheDocument(t *testing.T) {
 func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 	api := readDocument(t, nil, false)
 	oneStatus := readDocument(t, nil, true)
-	for name, row := range rows {
+	operations := map[string]personal.Operation{}
+	for _, e := range Endpoints() {
+		for _, o := range personal.Operations() {
+			for _, method := range e.Methods {
+				if o.Name == e.Operation {
+					operations[strings.ToLower(method)+" "+e.Path] = o
+				}
+			}
+		}
+	}
+	for name, row := range contractRows(t) {
 		method, path, _ := strings.Cut(name, " ")
 		path = (&route{name: path}).path()
 		op := api.Paths[path][method]
@@ -230,15 +249,11 @@ func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 		}
 
 		body := api.body(t, op)
-		parameters := map[string]bool{} // required?
-		for _, p := range strings.Fields(row.parameters) {
-			parameters[strings.TrimSuffix(p, "*")] = strings.HasSuffix(p, "*")
-		}
 		got := map[string]bool{}
 		for p := range body.Properties {
 			got[p] = slices.Contains(body.Required, p)
 		}
-		if diff := cmp.Diff(parameters, got); diff != "" {
+		if diff := cmp.Diff(row.parameters, got); diff != "" {
 			t.Errorf("%s: parameters, and whether they are required (-want +got):\n%s", name, diff)
 		}
 		if required := op.RequestBody != nil && op.RequestBody.Required; required != (len(body.Required)+len(body.AnyOf) > 0) {
@@ -246,7 +261,17 @@ func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 		}
 
 		want := map[string][]string{"200": nil}
-		codes := row.codes + commonCodes
+		operation := operations[name]
+		if row.identified != operation.Credentials {
+			t.Errorf("%s: got headers %t in the contract, want %t as in personal.Operations", name, row.identified, operation.Credentials)
+		}
+		codes := furtherCodes[operation.Name] + commonCodes
+		if len(row.parameters) > 0 {
+			codes += " validation_failed"
+		}
+		if operation.Judged {
+			codes += " refused"
+		}
 		if method == "post" {
 			codes += " cross_origin"
 		}
@@ -257,9 +282,12 @@ func TestOpenAPI_DescribesContractParametersAndCodes(t *testing.T) {
 			status := strconv.Itoa(statuses[personal.Code(code)])
 			want[status] = append(want[status], code)
 		}
+		for _, list := range want {
+			slices.Sort(list)
+		}
 		described := map[string][]string{}
 		for status, r := range op.Responses {
-			described[status] = api.codes(r)
+			described[status] = slices.Sorted(slices.Values(api.codes(r)))
 		}
 		if diff := cmp.Diff(want, described); diff != "" {
 			t.Errorf("%s: codes by status (-want +got):\n%s", name, diff)

@@ -52,3 +52,17 @@ func HandledBy(handle func(ctx context.Context, operation personal.OperationName
 	}
 	return f
 }
+
+// callAs calls an operation that needs credentials, with no other parameter.
+func callAs(ctx context.Context, s personal.Service, operation personal.OperationName, c personal.Credentials) error {
+	method := reflect.ValueOf(s).MethodByName(string(operation))
+	request := reflect.New(method.Type().In(1)).Elem()
+	if request.Type() == reflect.TypeOf(c) {
+		request.Set(reflect.ValueOf(c))
+	} else {
+		request.FieldByName("Credentials").Set(reflect.ValueOf(c))
+	}
+	out := method.Call([]reflect.Value{reflect.ValueOf(ctx), request})
+	err, _ := out[len(out)-1].Interface().(error)
+	return err
+}

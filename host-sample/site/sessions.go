@@ -2,7 +2,6 @@ package site
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/cms-personal/personal/host-sample/ui"
@@ -60,37 +59,17 @@ func (p sessionPages) revoke(w http.ResponseWriter, r *http.Request) {
 	ui.Redirect(w, r, sessionsPath)
 }
 
-// othersEnded is the notice, and the key of its text, that all other sessions have been
-// ended.
-const othersEnded = "others_ended"
-
-// revokeOthers ends every session of the account but this one. If one cannot be ended,
-// it says how many have been.
+// revokeOthers ends every session of the account but this one.
 func (p sessionPages) revokeOthers(w http.ResponseWriter, r *http.Request) {
 	if _, ok := p.readPosted(w, r); !ok {
 		return
 	}
 	c, _ := credentials(r)
-	list, err := p.Service.Sessions(r.Context(), c)
-	if err != nil {
+	if err := p.Service.RevokeOtherSessions(r.Context(), c); err != nil {
 		p.refuse(w, r, err)
 		return
 	}
-	others := slices.DeleteFunc(list, func(one personal.Session) bool { return one.Current })
-	for ended, one := range others {
-		err := p.Service.RevokeSession(r.Context(), personal.RevokeSessionRequest{Credentials: c, ID: one.ID})
-		if personal.CodeOf(err) == personal.CodeUnauthenticated {
-			p.refuse(w, r, err)
-			return
-		}
-		if err != nil {
-			x := p.API.Explain(r, err)
-			x.Message = p.text(r, "others_partly", ended, len(others)) + " " + x.Message
-			p.problem(w, r, x, &ui.Link{Text: p.text(r, "sessions"), Path: sessionsPath})
-			return
-		}
-	}
-	ui.LeaveNotice(w, r, othersEnded)
+	ui.LeaveNotice(w, r, "sessions_revoke_others")
 	ui.Redirect(w, r, sessionsPath)
 }
 

@@ -165,7 +165,7 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) ui.Page {
 func (s *site) pageFor(w http.ResponseWriter, r *http.Request, signedIn bool) ui.Page {
 	p := ui.Page{Nav: s.nav(r, signedIn)}
 	switch done := ui.TakeNotice(w, r); {
-	case done == othersEnded || done == noPendingFactor || done == codesBlocked:
+	case done == noPendingFactor || done == codesBlocked:
 		p.Notice = s.text(r, done)
 	default:
 		p.Notice = s.API.Confirm(r, done)

@@ -32,6 +32,9 @@ type SessionStore interface {
 	Sessions(ctx context.Context, accountID int64, l Lifetimes) ([]Session, error)
 	// RevokeSession removes one session of the account; a missing one is no error.
 	RevokeSession(ctx context.Context, accountID, id int64) error
+	// RevokeOtherSessions removes every session of the account but one, and stores the jobs if
+	// it had another. ErrNotFound if the account does not have that session (any more).
+	RevokeOtherSessions(ctx context.Context, accountID, keep int64, jobs ...NewJob) error
 	// RevokeStolenSession removes a session and stores the jobs, if its current digest
 	// is still that of s; else ErrStale.
 	RevokeStolenSession(ctx context.Context, s Session, jobs ...NewJob) error
@@ -168,6 +171,18 @@ func (s *Service) RevokeSession(ctx context.Context, r personal.RevokeSessionReq
 		return nil // no session has such an id
 	}
 	return fail("revoking a session", s.store.RevokeSession(ctx, who.account.ID, id))
+}
+
+// RevokeOtherSessions implements [personal.Service].
+func (s *Service) RevokeOtherSessions(ctx context.Context, c personal.Credentials) error {
+	who, err := s.identifyWrite(ctx, c, AccountState)
+	if err != nil {
+		return err
+	}
+	signedOut := s.event(ctx, personal.ActorUser, personal.EventUserSignedOut, who.account.ID)
+	err = s.store.RevokeOtherSessions(ctx, who.account.ID, who.session.ID, signedOut)
+	// The caller's session may have been revoked meanwhile: it must not end those of others.
+	return s.committed(personal.CodeUnauthenticated, "revoking all other sessions", err)
 }
 
 // identifyWrite is identify, and charges a writing operation to the session.

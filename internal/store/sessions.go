@@ -98,6 +98,24 @@ func (s *Store) RevokeSession(ctx context.Context, accountID, id int64) error {
 	return err
 }
 
+// RevokeOtherSessions implements accounts.SessionStore. The lock orders it with other
+// operations that revoke sessions: of two callers that revoke each other's, one succeeds.
+func (s *Store) RevokeOtherSessions(ctx context.Context, accountID, keep int64, jobs ...accounts.NewJob) error {
+	return s.inTx(ctx, "revoke all other sessions", func(ctx context.Context, tx bun.Tx) error {
+		if _, err := s.lockAccount(ctx, tx, accountID); err != nil {
+			return err
+		}
+		if err := tx.NewRaw("SELECT id FROM personal_sessions WHERE id = ? AND account_id = ?", keep, accountID).Scan(ctx, new(int64)); err != nil {
+			return err
+		}
+		ended, err := exec(ctx, tx, "DELETE FROM personal_sessions WHERE account_id = ? AND id <> ?", accountID, keep)
+		if err != nil || ended == 0 {
+			return err
+		}
+		return s.addJobs(ctx, tx, jobs)
+	})
+}
+
 // RevokeStolenSession implements accounts.SessionStore.
 func (s *Store) RevokeStolenSession(ctx context.Context, stolen accounts.Session, jobs ...accounts.NewJob) error {
 	return s.inTx(ctx, "revoke a stolen session", func(ctx context.Context, tx bun.Tx) error {

@@ -254,6 +254,10 @@ func (c *conversation) playSessions(t *testing.T, anna user) {
 	c.post(t, "unknown id", "sessions_revoke/", anna.pair, params{"id": "999999999"})
 	c.post(t, "other session", "sessions_revoke/", anna.pair, params{"id": otherID})
 	c.get(t, "revoked session", "sessions/", other)
+	other = c.post(t, "login", "auth/", pair{}, params{"login": "anna", "password": anna.password}).pair(t)
+	c.post(t, "no headers", "sessions_revoke_others/", pair{}, params{})
+	c.post(t, "two sessions", "sessions_revoke_others/", anna.pair, params{})
+	c.post(t, "revoked session", "sessions_revoke_others/", other, params{})
 
 	c.post(t, "no headers", "logout/", pair{}, params{})
 	c.post(t, "not a boolean", "logout/", anna.pair, params{"all": "maybe"})

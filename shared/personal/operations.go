@@ -7,28 +7,29 @@ type OperationName string
 
 // The operations of [Service].
 const (
-	OpAuthorize          OperationName = "Authorize"
-	OpRefresh            OperationName = "Refresh"
-	OpRegister           OperationName = "Register"
-	OpRecover            OperationName = "Recover"
-	OpRecoverConfirm     OperationName = "RecoverConfirm"
-	OpProfile            OperationName = "Profile"
-	OpUpdateProfile      OperationName = "UpdateProfile"
-	OpChangePassword     OperationName = "ChangePassword"
-	OpChangeEmail        OperationName = "ChangeEmail"
-	OpConfirmEmail       OperationName = "ConfirmEmail"
-	OpLogout             OperationName = "Logout"
-	OpSessions           OperationName = "Sessions"
-	OpRevokeSession      OperationName = "RevokeSession"
-	OpFields             OperationName = "Fields"
-	OpResendVerification OperationName = "ResendVerification"
-	OpExport             OperationName = "Export"
-	OpDelete             OperationName = "Delete"
-	OpUndoDelete         OperationName = "UndoDelete"
-	OpBeginTwoFactor     OperationName = "BeginTwoFactor"
-	OpConfirmTwoFactor   OperationName = "ConfirmTwoFactor"
-	OpRenewRecoveryCodes OperationName = "RenewRecoveryCodes"
-	OpEndTwoFactor       OperationName = "EndTwoFactor"
+	OpAuthorize           OperationName = "Authorize"
+	OpRefresh             OperationName = "Refresh"
+	OpRegister            OperationName = "Register"
+	OpRecover             OperationName = "Recover"
+	OpRecoverConfirm      OperationName = "RecoverConfirm"
+	OpProfile             OperationName = "Profile"
+	OpUpdateProfile       OperationName = "UpdateProfile"
+	OpChangePassword      OperationName = "ChangePassword"
+	OpChangeEmail         OperationName = "ChangeEmail"
+	OpConfirmEmail        OperationName = "ConfirmEmail"
+	OpLogout              OperationName = "Logout"
+	OpSessions            OperationName = "Sessions"
+	OpRevokeSession       OperationName = "RevokeSession"
+	OpRevokeOtherSessions OperationName = "RevokeOtherSessions"
+	OpFields              OperationName = "Fields"
+	OpResendVerification  OperationName = "ResendVerification"
+	OpExport              OperationName = "Export"
+	OpDelete              OperationName = "Delete"
+	OpUndoDelete          OperationName = "UndoDelete"
+	OpBeginTwoFactor      OperationName = "BeginTwoFactor"
+	OpConfirmTwoFactor    OperationName = "ConfirmTwoFactor"
+	OpRenewRecoveryCodes  OperationName = "RenewRecoveryCodes"
+	OpEndTwoFactor        OperationName = "EndTwoFactor"
 )
 
 // The operations of [Administration].
@@ -94,6 +95,7 @@ var operations = []Operation{
 	{Name: OpLogout, Credentials: true, Changes: ChangesCaller},
 	{Name: OpSessions, Credentials: true, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpRevokeSession, Credentials: true, Repeatable: true, Changes: ChangesCaller},
+	{Name: OpRevokeOtherSessions, Credentials: true, Repeatable: true, Changes: ChangesCaller},
 	{Name: OpFields, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpResendVerification, Judged: true, Changes: ChangesNothing},
 	{Name: OpExport, Credentials: true, Changes: ChangesNothing},

@@ -100,6 +100,9 @@ type Service interface {
 	// Codes: validation_failed.
 	RevokeSession(ctx context.Context, r RevokeSessionRequest) error
 
+	// RevokeOtherSessions ends every session of the account but the caller's.
+	RevokeOtherSessions(ctx context.Context, c Credentials) error
+
 	// Fields returns the user fields that are not hidden, in the schema's order.
 	Fields(ctx context.Context) ([]Field, error)
 

@@ -56,6 +56,7 @@ func endpoints() []endpoint {
 		{Endpoint{personal.OpLogout, "logout", post}, logout},
 		{Endpoint{personal.OpSessions, "sessions", get}, sessions},
 		{Endpoint{personal.OpRevokeSession, "sessions_revoke", post}, revokeSession},
+		{Endpoint{personal.OpRevokeOtherSessions, "sessions_revoke_others", post}, revokeOtherSessions},
 		{Endpoint{personal.OpFields, "fields", get}, fields},
 		{Endpoint{personal.OpResendVerification, "email_resend", post}, resendVerification},
 		{Endpoint{personal.OpExport, "export", post}, export},
@@ -289,6 +290,10 @@ func revokeSession(ctx context.Context, s personal.Service, in *input) (any, err
 		return nil, err
 	}
 	return nil, s.RevokeSession(ctx, r)
+}
+
+func revokeOtherSessions(ctx context.Context, s personal.Service, in *input) (any, error) {
+	return nil, s.RevokeOtherSessions(ctx, in.credentials)
 }
 
 func fields(ctx context.Context, s personal.Service, in *input) (any, error) {

@@ -227,6 +227,12 @@ func (c *Client) RevokeSession(ctx context.Context, r personal.RevokeSessionRequ
 	return err
 }
 
+// RevokeOtherSessions ends every session but the caller's.
+func (c *Client) RevokeOtherSessions(ctx context.Context, pair personal.Credentials) error {
+	_, err := c.service.RevokeOtherSessions(ctx, &personalv1.RevokeOtherSessionsRequest{Credentials: convert.credentialsToPB(pair)})
+	return err
+}
+
 // Fields returns the user fields that are not hidden.
 func (c *Client) Fields(ctx context.Context) ([]personal.Field, error) {
 	return result(ctx, fieldsOf)(c.service.Fields(ctx, &personalv1.FieldsRequest{}))

@@ -157,6 +157,10 @@ func (s *serviceServer) RevokeSession(ctx context.Context, in *personalv1.Revoke
 	return &personalv1.RevokeSessionResponse{}, s.service().RevokeSession(ctx, convert.revokeSessionFromPB(in))
 }
 
+func (s *serviceServer) RevokeOtherSessions(ctx context.Context, in *personalv1.RevokeOtherSessionsRequest) (*personalv1.RevokeOtherSessionsResponse, error) {
+	return &personalv1.RevokeOtherSessionsResponse{}, s.service().RevokeOtherSessions(ctx, convert.credentialsFromPB(in.GetCredentials()))
+}
+
 func (s *serviceServer) Fields(ctx context.Context, _ *personalv1.FieldsRequest) (*personalv1.FieldsResponse, error) {
 	fields, err := s.service().Fields(ctx)
 	return &personalv1.FieldsResponse{Fields: convert.fieldsToPB(fields)}, err

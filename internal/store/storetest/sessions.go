@@ -238,6 +238,28 @@ var sessionCases = []testCase{
 			t.Error(diff)
 		}
 	}},
+	{"all other sessions of one account can be revoked by one that is alive", func(t *testing.T, w *world) {
+		a, kept := w.createAny()
+		w.open(a)
+		w.open(a)
+		b, foreign := w.createAny()
+		if err := w.RevokeOtherSessions(t.Context(), a.ID, foreign.ID, job("event")); !errors.Is(err, accounts.ErrNotFound) {
+			t.Errorf("another account's session: got %v, want ErrNotFound", err)
+		}
+		w.must(w.RevokeOtherSessions(t.Context(), a.ID, kept.ID, job("event")))
+		w.wantSessions(a.ID, kept)
+		w.wantSessions(b.ID, foreign)
+		w.must(w.RevokeOtherSessions(t.Context(), a.ID, kept.ID, job("event"))) // has none
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+		w.must(w.RevokeSession(t.Context(), a.ID, kept.ID))
+		next := w.open(a)
+		if err := w.RevokeOtherSessions(t.Context(), a.ID, kept.ID); !errors.Is(err, accounts.ErrNotFound) {
+			t.Errorf("by a revoked session: got %v, want ErrNotFound", err)
+		}
+		w.wantSessions(a.ID, next)
+	}},
 	{"all sessions of one account can be revoked", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		w.open(a)

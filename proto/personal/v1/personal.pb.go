@@ -1751,6 +1751,88 @@ func (*RevokeSessionResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_personal_proto_rawDescGZIP(), []int{29}
 }
 
+// RevokeOtherSessionsRequest identifies the session to keep.
+type RevokeOtherSessionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Credentials   *Credentials           `protobuf:"bytes,1,opt,name=credentials,proto3" json:"credentials,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeOtherSessionsRequest) Reset() {
+	*x = RevokeOtherSessionsRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeOtherSessionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeOtherSessionsRequest) ProtoMessage() {}
+
+func (x *RevokeOtherSessionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeOtherSessionsRequest.ProtoReflect.Descriptor instead.
+func (*RevokeOtherSessionsRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *RevokeOtherSessionsRequest) GetCredentials() *Credentials {
+	if x != nil {
+		return x.Credentials
+	}
+	return nil
+}
+
+// RevokeOtherSessionsResponse means that the account has no other session.
+type RevokeOtherSessionsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevokeOtherSessionsResponse) Reset() {
+	*x = RevokeOtherSessionsResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevokeOtherSessionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevokeOtherSessionsResponse) ProtoMessage() {}
+
+func (x *RevokeOtherSessionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevokeOtherSessionsResponse.ProtoReflect.Descriptor instead.
+func (*RevokeOtherSessionsResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{31}
+}
+
 // FieldsRequest requests the user fields that forms may show.
 type FieldsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1760,7 +1842,7 @@ type FieldsRequest struct {
 
 func (x *FieldsRequest) Reset() {
 	*x = FieldsRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[30]
+	mi := &file_personal_v1_personal_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +1854,7 @@ func (x *FieldsRequest) String() string {
 func (*FieldsRequest) ProtoMessage() {}
 
 func (x *FieldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[30]
+	mi := &file_personal_v1_personal_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +1867,7 @@ func (x *FieldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsRequest.ProtoReflect.Descriptor instead.
 func (*FieldsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{30}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{32}
 }
 
 // FieldsResponse lists the user fields that forms may show.
@@ -1799,7 +1881,7 @@ type FieldsResponse struct {
 
 func (x *FieldsResponse) Reset() {
 	*x = FieldsResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[31]
+	mi := &file_personal_v1_personal_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +1893,7 @@ func (x *FieldsResponse) String() string {
 func (*FieldsResponse) ProtoMessage() {}
 
 func (x *FieldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[31]
+	mi := &file_personal_v1_personal_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +1906,7 @@ func (x *FieldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FieldsResponse.ProtoReflect.Descriptor instead.
 func (*FieldsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{31}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FieldsResponse) GetFields() []*Field {
@@ -1847,7 +1929,7 @@ type ResendVerificationRequest struct {
 
 func (x *ResendVerificationRequest) Reset() {
 	*x = ResendVerificationRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[32]
+	mi := &file_personal_v1_personal_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1859,7 +1941,7 @@ func (x *ResendVerificationRequest) String() string {
 func (*ResendVerificationRequest) ProtoMessage() {}
 
 func (x *ResendVerificationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[32]
+	mi := &file_personal_v1_personal_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1872,7 +1954,7 @@ func (x *ResendVerificationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResendVerificationRequest.ProtoReflect.Descriptor instead.
 func (*ResendVerificationRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{32}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ResendVerificationRequest) GetLogin() string {
@@ -1905,7 +1987,7 @@ type ResendVerificationResponse struct {
 
 func (x *ResendVerificationResponse) Reset() {
 	*x = ResendVerificationResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[33]
+	mi := &file_personal_v1_personal_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +1999,7 @@ func (x *ResendVerificationResponse) String() string {
 func (*ResendVerificationResponse) ProtoMessage() {}
 
 func (x *ResendVerificationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[33]
+	mi := &file_personal_v1_personal_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2012,7 @@ func (x *ResendVerificationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResendVerificationResponse.ProtoReflect.Descriptor instead.
 func (*ResendVerificationResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{33}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{35}
 }
 
 // ExportRequest carries the password as proof.
@@ -1948,7 +2030,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[34]
+	mi := &file_personal_v1_personal_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1960,7 +2042,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[34]
+	mi := &file_personal_v1_personal_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1973,7 +2055,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{34}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExportRequest) GetCredentials() *Credentials {
@@ -2023,7 +2105,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[35]
+	mi := &file_personal_v1_personal_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2035,7 +2117,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[35]
+	mi := &file_personal_v1_personal_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2048,7 +2130,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{35}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExportResponse) GetUserId() int64 {
@@ -2125,7 +2207,7 @@ type KnownAddress struct {
 
 func (x *KnownAddress) Reset() {
 	*x = KnownAddress{}
-	mi := &file_personal_v1_personal_proto_msgTypes[36]
+	mi := &file_personal_v1_personal_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2137,7 +2219,7 @@ func (x *KnownAddress) String() string {
 func (*KnownAddress) ProtoMessage() {}
 
 func (x *KnownAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[36]
+	mi := &file_personal_v1_personal_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2150,7 +2232,7 @@ func (x *KnownAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KnownAddress.ProtoReflect.Descriptor instead.
 func (*KnownAddress) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{36}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *KnownAddress) GetAddress() string {
@@ -2182,7 +2264,7 @@ type ExportedEvent struct {
 
 func (x *ExportedEvent) Reset() {
 	*x = ExportedEvent{}
-	mi := &file_personal_v1_personal_proto_msgTypes[37]
+	mi := &file_personal_v1_personal_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2194,7 +2276,7 @@ func (x *ExportedEvent) String() string {
 func (*ExportedEvent) ProtoMessage() {}
 
 func (x *ExportedEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[37]
+	mi := &file_personal_v1_personal_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2207,7 +2289,7 @@ func (x *ExportedEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedEvent.ProtoReflect.Descriptor instead.
 func (*ExportedEvent) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{37}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExportedEvent) GetType() string {
@@ -2249,7 +2331,7 @@ type PendingMail struct {
 
 func (x *PendingMail) Reset() {
 	*x = PendingMail{}
-	mi := &file_personal_v1_personal_proto_msgTypes[38]
+	mi := &file_personal_v1_personal_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2343,7 @@ func (x *PendingMail) String() string {
 func (*PendingMail) ProtoMessage() {}
 
 func (x *PendingMail) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[38]
+	mi := &file_personal_v1_personal_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2356,7 @@ func (x *PendingMail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingMail.ProtoReflect.Descriptor instead.
 func (*PendingMail) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{38}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PendingMail) GetKind() string {
@@ -2306,7 +2388,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[39]
+	mi := &file_personal_v1_personal_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2318,7 +2400,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[39]
+	mi := &file_personal_v1_personal_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2331,7 +2413,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{39}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DeleteRequest) GetCredentials() *Credentials {
@@ -2372,7 +2454,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[40]
+	mi := &file_personal_v1_personal_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2384,7 +2466,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[40]
+	mi := &file_personal_v1_personal_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2397,7 +2479,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{40}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DeleteResponse) GetEraseAt() *timestamppb.Timestamp {
@@ -2419,7 +2501,7 @@ type UndoDeleteRequest struct {
 
 func (x *UndoDeleteRequest) Reset() {
 	*x = UndoDeleteRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[41]
+	mi := &file_personal_v1_personal_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2431,7 +2513,7 @@ func (x *UndoDeleteRequest) String() string {
 func (*UndoDeleteRequest) ProtoMessage() {}
 
 func (x *UndoDeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[41]
+	mi := &file_personal_v1_personal_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2444,7 +2526,7 @@ func (x *UndoDeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoDeleteRequest.ProtoReflect.Descriptor instead.
 func (*UndoDeleteRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{41}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *UndoDeleteRequest) GetToken() string {
@@ -2471,7 +2553,7 @@ type UndoDeleteResponse struct {
 
 func (x *UndoDeleteResponse) Reset() {
 	*x = UndoDeleteResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[42]
+	mi := &file_personal_v1_personal_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2483,7 +2565,7 @@ func (x *UndoDeleteResponse) String() string {
 func (*UndoDeleteResponse) ProtoMessage() {}
 
 func (x *UndoDeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[42]
+	mi := &file_personal_v1_personal_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2496,7 +2578,7 @@ func (x *UndoDeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoDeleteResponse.ProtoReflect.Descriptor instead.
 func (*UndoDeleteResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{42}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *UndoDeleteResponse) GetUserId() int64 {
@@ -2519,7 +2601,7 @@ type BeginTwoFactorRequest struct {
 
 func (x *BeginTwoFactorRequest) Reset() {
 	*x = BeginTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	mi := &file_personal_v1_personal_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2531,7 +2613,7 @@ func (x *BeginTwoFactorRequest) String() string {
 func (*BeginTwoFactorRequest) ProtoMessage() {}
 
 func (x *BeginTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	mi := &file_personal_v1_personal_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2544,7 +2626,7 @@ func (x *BeginTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*BeginTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{43}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *BeginTwoFactorRequest) GetCredentials() *Credentials {
@@ -2581,7 +2663,7 @@ type BeginTwoFactorResponse struct {
 
 func (x *BeginTwoFactorResponse) Reset() {
 	*x = BeginTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[44]
+	mi := &file_personal_v1_personal_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2593,7 +2675,7 @@ func (x *BeginTwoFactorResponse) String() string {
 func (*BeginTwoFactorResponse) ProtoMessage() {}
 
 func (x *BeginTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[44]
+	mi := &file_personal_v1_personal_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2606,7 +2688,7 @@ func (x *BeginTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*BeginTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{44}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *BeginTwoFactorResponse) GetSecret() string {
@@ -2636,7 +2718,7 @@ type ConfirmTwoFactorRequest struct {
 
 func (x *ConfirmTwoFactorRequest) Reset() {
 	*x = ConfirmTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[45]
+	mi := &file_personal_v1_personal_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2648,7 +2730,7 @@ func (x *ConfirmTwoFactorRequest) String() string {
 func (*ConfirmTwoFactorRequest) ProtoMessage() {}
 
 func (x *ConfirmTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[45]
+	mi := &file_personal_v1_personal_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2661,7 +2743,7 @@ func (x *ConfirmTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{45}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ConfirmTwoFactorRequest) GetCredentials() *Credentials {
@@ -2698,7 +2780,7 @@ type ConfirmTwoFactorResponse struct {
 
 func (x *ConfirmTwoFactorResponse) Reset() {
 	*x = ConfirmTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[46]
+	mi := &file_personal_v1_personal_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2710,7 +2792,7 @@ func (x *ConfirmTwoFactorResponse) String() string {
 func (*ConfirmTwoFactorResponse) ProtoMessage() {}
 
 func (x *ConfirmTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[46]
+	mi := &file_personal_v1_personal_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2723,7 +2805,7 @@ func (x *ConfirmTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{46}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ConfirmTwoFactorResponse) GetRecoveryCodes() []string {
@@ -2754,7 +2836,7 @@ type RenewRecoveryCodesRequest struct {
 
 func (x *RenewRecoveryCodesRequest) Reset() {
 	*x = RenewRecoveryCodesRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[47]
+	mi := &file_personal_v1_personal_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2766,7 +2848,7 @@ func (x *RenewRecoveryCodesRequest) String() string {
 func (*RenewRecoveryCodesRequest) ProtoMessage() {}
 
 func (x *RenewRecoveryCodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[47]
+	mi := &file_personal_v1_personal_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2779,7 +2861,7 @@ func (x *RenewRecoveryCodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRecoveryCodesRequest.ProtoReflect.Descriptor instead.
 func (*RenewRecoveryCodesRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{47}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RenewRecoveryCodesRequest) GetCredentials() *Credentials {
@@ -2821,7 +2903,7 @@ type RenewRecoveryCodesResponse struct {
 
 func (x *RenewRecoveryCodesResponse) Reset() {
 	*x = RenewRecoveryCodesResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[48]
+	mi := &file_personal_v1_personal_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2833,7 +2915,7 @@ func (x *RenewRecoveryCodesResponse) String() string {
 func (*RenewRecoveryCodesResponse) ProtoMessage() {}
 
 func (x *RenewRecoveryCodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[48]
+	mi := &file_personal_v1_personal_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2846,7 +2928,7 @@ func (x *RenewRecoveryCodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRecoveryCodesResponse.ProtoReflect.Descriptor instead.
 func (*RenewRecoveryCodesResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{48}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RenewRecoveryCodesResponse) GetRecoveryCodes() []string {
@@ -2870,7 +2952,7 @@ type EndTwoFactorRequest struct {
 
 func (x *EndTwoFactorRequest) Reset() {
 	*x = EndTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[49]
+	mi := &file_personal_v1_personal_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2882,7 +2964,7 @@ func (x *EndTwoFactorRequest) String() string {
 func (*EndTwoFactorRequest) ProtoMessage() {}
 
 func (x *EndTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[49]
+	mi := &file_personal_v1_personal_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2895,7 +2977,7 @@ func (x *EndTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*EndTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{49}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *EndTwoFactorRequest) GetCredentials() *Credentials {
@@ -2937,7 +3019,7 @@ type EndTwoFactorResponse struct {
 
 func (x *EndTwoFactorResponse) Reset() {
 	*x = EndTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[50]
+	mi := &file_personal_v1_personal_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2949,7 +3031,7 @@ func (x *EndTwoFactorResponse) String() string {
 func (*EndTwoFactorResponse) ProtoMessage() {}
 
 func (x *EndTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[50]
+	mi := &file_personal_v1_personal_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2962,7 +3044,7 @@ func (x *EndTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*EndTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{50}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *EndTwoFactorResponse) GetCredentials() *Credentials {
@@ -3116,7 +3198,10 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\vFaultsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x17\n" +
-	"\x15RevokeSessionResponse\"\x0f\n" +
+	"\x15RevokeSessionResponse\"X\n" +
+	"\x1aRevokeOtherSessionsRequest\x12:\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials\"\x1d\n" +
+	"\x1bRevokeOtherSessionsResponse\"\x0f\n" +
 	"\rFieldsRequest\"<\n" +
 	"\x0eFieldsResponse\x12*\n" +
 	"\x06fields\x18\x01 \x03(\v2\x12.personal.v1.FieldR\x06fields\"\xce\x01\n" +
@@ -3214,7 +3299,7 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"R\n" +
 	"\x14EndTwoFactorResponse\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials2\x88\x0e\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials2\xf2\x0e\n" +
 	"\x0fPersonalService\x12J\n" +
 	"\tAuthorize\x12\x1d.personal.v1.AuthorizeRequest\x1a\x1e.personal.v1.AuthorizeResponse\x12D\n" +
 	"\aRefresh\x12\x1b.personal.v1.RefreshRequest\x1a\x1c.personal.v1.RefreshResponse\x12G\n" +
@@ -3228,7 +3313,8 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\fConfirmEmail\x12 .personal.v1.ConfirmEmailRequest\x1a!.personal.v1.ConfirmEmailResponse\x12A\n" +
 	"\x06Logout\x12\x1a.personal.v1.LogoutRequest\x1a\x1b.personal.v1.LogoutResponse\x12G\n" +
 	"\bSessions\x12\x1c.personal.v1.SessionsRequest\x1a\x1d.personal.v1.SessionsResponse\x12V\n" +
-	"\rRevokeSession\x12!.personal.v1.RevokeSessionRequest\x1a\".personal.v1.RevokeSessionResponse\x12A\n" +
+	"\rRevokeSession\x12!.personal.v1.RevokeSessionRequest\x1a\".personal.v1.RevokeSessionResponse\x12h\n" +
+	"\x13RevokeOtherSessions\x12'.personal.v1.RevokeOtherSessionsRequest\x1a(.personal.v1.RevokeOtherSessionsResponse\x12A\n" +
 	"\x06Fields\x12\x1a.personal.v1.FieldsRequest\x1a\x1b.personal.v1.FieldsResponse\x12e\n" +
 	"\x12ResendVerification\x12&.personal.v1.ResendVerificationRequest\x1a'.personal.v1.ResendVerificationResponse\x12A\n" +
 	"\x06Export\x12\x1a.personal.v1.ExportRequest\x1a\x1b.personal.v1.ExportResponse\x12A\n" +
@@ -3252,198 +3338,203 @@ func file_personal_v1_personal_proto_rawDescGZIP() []byte {
 	return file_personal_v1_personal_proto_rawDescData
 }
 
-var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
+var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_personal_v1_personal_proto_goTypes = []any{
-	(*Credentials)(nil),                // 0: personal.v1.Credentials
-	(*UserProfile)(nil),                // 1: personal.v1.UserProfile
-	(*ProfileField)(nil),               // 2: personal.v1.ProfileField
-	(*Session)(nil),                    // 3: personal.v1.Session
-	(*AuthorizeRequest)(nil),           // 4: personal.v1.AuthorizeRequest
-	(*AuthorizeResponse)(nil),          // 5: personal.v1.AuthorizeResponse
-	(*RefreshRequest)(nil),             // 6: personal.v1.RefreshRequest
-	(*RefreshResponse)(nil),            // 7: personal.v1.RefreshResponse
-	(*RegisterRequest)(nil),            // 8: personal.v1.RegisterRequest
-	(*RegisterResponse)(nil),           // 9: personal.v1.RegisterResponse
-	(*RecoverRequest)(nil),             // 10: personal.v1.RecoverRequest
-	(*RecoverResponse)(nil),            // 11: personal.v1.RecoverResponse
-	(*RecoverConfirmRequest)(nil),      // 12: personal.v1.RecoverConfirmRequest
-	(*RecoverConfirmResponse)(nil),     // 13: personal.v1.RecoverConfirmResponse
-	(*ProfileRequest)(nil),             // 14: personal.v1.ProfileRequest
-	(*ProfileResponse)(nil),            // 15: personal.v1.ProfileResponse
-	(*UpdateProfileRequest)(nil),       // 16: personal.v1.UpdateProfileRequest
-	(*UpdateProfileResponse)(nil),      // 17: personal.v1.UpdateProfileResponse
-	(*ChangePasswordRequest)(nil),      // 18: personal.v1.ChangePasswordRequest
-	(*ChangePasswordResponse)(nil),     // 19: personal.v1.ChangePasswordResponse
-	(*ChangeEmailRequest)(nil),         // 20: personal.v1.ChangeEmailRequest
-	(*ChangeEmailResponse)(nil),        // 21: personal.v1.ChangeEmailResponse
-	(*ConfirmEmailRequest)(nil),        // 22: personal.v1.ConfirmEmailRequest
-	(*ConfirmEmailResponse)(nil),       // 23: personal.v1.ConfirmEmailResponse
-	(*LogoutRequest)(nil),              // 24: personal.v1.LogoutRequest
-	(*LogoutResponse)(nil),             // 25: personal.v1.LogoutResponse
-	(*SessionsRequest)(nil),            // 26: personal.v1.SessionsRequest
-	(*SessionsResponse)(nil),           // 27: personal.v1.SessionsResponse
-	(*RevokeSessionRequest)(nil),       // 28: personal.v1.RevokeSessionRequest
-	(*RevokeSessionResponse)(nil),      // 29: personal.v1.RevokeSessionResponse
-	(*FieldsRequest)(nil),              // 30: personal.v1.FieldsRequest
-	(*FieldsResponse)(nil),             // 31: personal.v1.FieldsResponse
-	(*ResendVerificationRequest)(nil),  // 32: personal.v1.ResendVerificationRequest
-	(*ResendVerificationResponse)(nil), // 33: personal.v1.ResendVerificationResponse
-	(*ExportRequest)(nil),              // 34: personal.v1.ExportRequest
-	(*ExportResponse)(nil),             // 35: personal.v1.ExportResponse
-	(*KnownAddress)(nil),               // 36: personal.v1.KnownAddress
-	(*ExportedEvent)(nil),              // 37: personal.v1.ExportedEvent
-	(*PendingMail)(nil),                // 38: personal.v1.PendingMail
-	(*DeleteRequest)(nil),              // 39: personal.v1.DeleteRequest
-	(*DeleteResponse)(nil),             // 40: personal.v1.DeleteResponse
-	(*UndoDeleteRequest)(nil),          // 41: personal.v1.UndoDeleteRequest
-	(*UndoDeleteResponse)(nil),         // 42: personal.v1.UndoDeleteResponse
-	(*BeginTwoFactorRequest)(nil),      // 43: personal.v1.BeginTwoFactorRequest
-	(*BeginTwoFactorResponse)(nil),     // 44: personal.v1.BeginTwoFactorResponse
-	(*ConfirmTwoFactorRequest)(nil),    // 45: personal.v1.ConfirmTwoFactorRequest
-	(*ConfirmTwoFactorResponse)(nil),   // 46: personal.v1.ConfirmTwoFactorResponse
-	(*RenewRecoveryCodesRequest)(nil),  // 47: personal.v1.RenewRecoveryCodesRequest
-	(*RenewRecoveryCodesResponse)(nil), // 48: personal.v1.RenewRecoveryCodesResponse
-	(*EndTwoFactorRequest)(nil),        // 49: personal.v1.EndTwoFactorRequest
-	(*EndTwoFactorResponse)(nil),       // 50: personal.v1.EndTwoFactorResponse
-	nil,                                // 51: personal.v1.AuthorizeRequest.FaultsEntry
-	nil,                                // 52: personal.v1.RegisterRequest.FieldsEntry
-	nil,                                // 53: personal.v1.RegisterRequest.FaultsEntry
-	nil,                                // 54: personal.v1.RecoverRequest.FaultsEntry
-	nil,                                // 55: personal.v1.RecoverConfirmRequest.FaultsEntry
-	nil,                                // 56: personal.v1.UpdateProfileRequest.FieldsEntry
-	nil,                                // 57: personal.v1.ChangePasswordRequest.FaultsEntry
-	nil,                                // 58: personal.v1.ChangeEmailRequest.FaultsEntry
-	nil,                                // 59: personal.v1.ConfirmEmailRequest.FaultsEntry
-	nil,                                // 60: personal.v1.LogoutRequest.FaultsEntry
-	nil,                                // 61: personal.v1.RevokeSessionRequest.FaultsEntry
-	nil,                                // 62: personal.v1.ResendVerificationRequest.FaultsEntry
-	nil,                                // 63: personal.v1.ExportRequest.FaultsEntry
-	nil,                                // 64: personal.v1.DeleteRequest.FaultsEntry
-	nil,                                // 65: personal.v1.UndoDeleteRequest.FaultsEntry
-	nil,                                // 66: personal.v1.BeginTwoFactorRequest.FaultsEntry
-	nil,                                // 67: personal.v1.ConfirmTwoFactorRequest.FaultsEntry
-	nil,                                // 68: personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	nil,                                // 69: personal.v1.EndTwoFactorRequest.FaultsEntry
-	(*durationpb.Duration)(nil),        // 70: google.protobuf.Duration
-	(*Value)(nil),                      // 71: personal.v1.Value
-	(*timestamppb.Timestamp)(nil),      // 72: google.protobuf.Timestamp
-	(*Field)(nil),                      // 73: personal.v1.Field
-	(*Input)(nil),                      // 74: personal.v1.Input
+	(*Credentials)(nil),                 // 0: personal.v1.Credentials
+	(*UserProfile)(nil),                 // 1: personal.v1.UserProfile
+	(*ProfileField)(nil),                // 2: personal.v1.ProfileField
+	(*Session)(nil),                     // 3: personal.v1.Session
+	(*AuthorizeRequest)(nil),            // 4: personal.v1.AuthorizeRequest
+	(*AuthorizeResponse)(nil),           // 5: personal.v1.AuthorizeResponse
+	(*RefreshRequest)(nil),              // 6: personal.v1.RefreshRequest
+	(*RefreshResponse)(nil),             // 7: personal.v1.RefreshResponse
+	(*RegisterRequest)(nil),             // 8: personal.v1.RegisterRequest
+	(*RegisterResponse)(nil),            // 9: personal.v1.RegisterResponse
+	(*RecoverRequest)(nil),              // 10: personal.v1.RecoverRequest
+	(*RecoverResponse)(nil),             // 11: personal.v1.RecoverResponse
+	(*RecoverConfirmRequest)(nil),       // 12: personal.v1.RecoverConfirmRequest
+	(*RecoverConfirmResponse)(nil),      // 13: personal.v1.RecoverConfirmResponse
+	(*ProfileRequest)(nil),              // 14: personal.v1.ProfileRequest
+	(*ProfileResponse)(nil),             // 15: personal.v1.ProfileResponse
+	(*UpdateProfileRequest)(nil),        // 16: personal.v1.UpdateProfileRequest
+	(*UpdateProfileResponse)(nil),       // 17: personal.v1.UpdateProfileResponse
+	(*ChangePasswordRequest)(nil),       // 18: personal.v1.ChangePasswordRequest
+	(*ChangePasswordResponse)(nil),      // 19: personal.v1.ChangePasswordResponse
+	(*ChangeEmailRequest)(nil),          // 20: personal.v1.ChangeEmailRequest
+	(*ChangeEmailResponse)(nil),         // 21: personal.v1.ChangeEmailResponse
+	(*ConfirmEmailRequest)(nil),         // 22: personal.v1.ConfirmEmailRequest
+	(*ConfirmEmailResponse)(nil),        // 23: personal.v1.ConfirmEmailResponse
+	(*LogoutRequest)(nil),               // 24: personal.v1.LogoutRequest
+	(*LogoutResponse)(nil),              // 25: personal.v1.LogoutResponse
+	(*SessionsRequest)(nil),             // 26: personal.v1.SessionsRequest
+	(*SessionsResponse)(nil),            // 27: personal.v1.SessionsResponse
+	(*RevokeSessionRequest)(nil),        // 28: personal.v1.RevokeSessionRequest
+	(*RevokeSessionResponse)(nil),       // 29: personal.v1.RevokeSessionResponse
+	(*RevokeOtherSessionsRequest)(nil),  // 30: personal.v1.RevokeOtherSessionsRequest
+	(*RevokeOtherSessionsResponse)(nil), // 31: personal.v1.RevokeOtherSessionsResponse
+	(*FieldsRequest)(nil),               // 32: personal.v1.FieldsRequest
+	(*FieldsResponse)(nil),              // 33: personal.v1.FieldsResponse
+	(*ResendVerificationRequest)(nil),   // 34: personal.v1.ResendVerificationRequest
+	(*ResendVerificationResponse)(nil),  // 35: personal.v1.ResendVerificationResponse
+	(*ExportRequest)(nil),               // 36: personal.v1.ExportRequest
+	(*ExportResponse)(nil),              // 37: personal.v1.ExportResponse
+	(*KnownAddress)(nil),                // 38: personal.v1.KnownAddress
+	(*ExportedEvent)(nil),               // 39: personal.v1.ExportedEvent
+	(*PendingMail)(nil),                 // 40: personal.v1.PendingMail
+	(*DeleteRequest)(nil),               // 41: personal.v1.DeleteRequest
+	(*DeleteResponse)(nil),              // 42: personal.v1.DeleteResponse
+	(*UndoDeleteRequest)(nil),           // 43: personal.v1.UndoDeleteRequest
+	(*UndoDeleteResponse)(nil),          // 44: personal.v1.UndoDeleteResponse
+	(*BeginTwoFactorRequest)(nil),       // 45: personal.v1.BeginTwoFactorRequest
+	(*BeginTwoFactorResponse)(nil),      // 46: personal.v1.BeginTwoFactorResponse
+	(*ConfirmTwoFactorRequest)(nil),     // 47: personal.v1.ConfirmTwoFactorRequest
+	(*ConfirmTwoFactorResponse)(nil),    // 48: personal.v1.ConfirmTwoFactorResponse
+	(*RenewRecoveryCodesRequest)(nil),   // 49: personal.v1.RenewRecoveryCodesRequest
+	(*RenewRecoveryCodesResponse)(nil),  // 50: personal.v1.RenewRecoveryCodesResponse
+	(*EndTwoFactorRequest)(nil),         // 51: personal.v1.EndTwoFactorRequest
+	(*EndTwoFactorResponse)(nil),        // 52: personal.v1.EndTwoFactorResponse
+	nil,                                 // 53: personal.v1.AuthorizeRequest.FaultsEntry
+	nil,                                 // 54: personal.v1.RegisterRequest.FieldsEntry
+	nil,                                 // 55: personal.v1.RegisterRequest.FaultsEntry
+	nil,                                 // 56: personal.v1.RecoverRequest.FaultsEntry
+	nil,                                 // 57: personal.v1.RecoverConfirmRequest.FaultsEntry
+	nil,                                 // 58: personal.v1.UpdateProfileRequest.FieldsEntry
+	nil,                                 // 59: personal.v1.ChangePasswordRequest.FaultsEntry
+	nil,                                 // 60: personal.v1.ChangeEmailRequest.FaultsEntry
+	nil,                                 // 61: personal.v1.ConfirmEmailRequest.FaultsEntry
+	nil,                                 // 62: personal.v1.LogoutRequest.FaultsEntry
+	nil,                                 // 63: personal.v1.RevokeSessionRequest.FaultsEntry
+	nil,                                 // 64: personal.v1.ResendVerificationRequest.FaultsEntry
+	nil,                                 // 65: personal.v1.ExportRequest.FaultsEntry
+	nil,                                 // 66: personal.v1.DeleteRequest.FaultsEntry
+	nil,                                 // 67: personal.v1.UndoDeleteRequest.FaultsEntry
+	nil,                                 // 68: personal.v1.BeginTwoFactorRequest.FaultsEntry
+	nil,                                 // 69: personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	nil,                                 // 70: personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	nil,                                 // 71: personal.v1.EndTwoFactorRequest.FaultsEntry
+	(*durationpb.Duration)(nil),         // 72: google.protobuf.Duration
+	(*Value)(nil),                       // 73: personal.v1.Value
+	(*timestamppb.Timestamp)(nil),       // 74: google.protobuf.Timestamp
+	(*Field)(nil),                       // 75: personal.v1.Field
+	(*Input)(nil),                       // 76: personal.v1.Input
 }
 var file_personal_v1_personal_proto_depIdxs = []int32{
 	2,  // 0: personal.v1.UserProfile.fields:type_name -> personal.v1.ProfileField
-	70, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
-	71, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
-	72, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
-	72, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
-	72, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
-	51, // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
+	72, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
+	73, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
+	74, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
+	74, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
+	74, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
+	53, // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
 	0,  // 7: personal.v1.AuthorizeResponse.credentials:type_name -> personal.v1.Credentials
 	1,  // 8: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 9: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
 	0,  // 10: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
-	52, // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
-	53, // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
+	54, // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
+	55, // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
 	0,  // 13: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
 	1,  // 14: personal.v1.RegisterResponse.profile:type_name -> personal.v1.UserProfile
-	54, // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
-	55, // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
+	56, // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
+	57, // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
 	0,  // 17: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
 	1,  // 18: personal.v1.ProfileResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 19: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
-	56, // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
+	58, // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
 	1,  // 21: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 22: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
-	57, // 23: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
+	59, // 23: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
 	0,  // 24: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
 	0,  // 25: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
-	58, // 26: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
-	59, // 27: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
+	60, // 26: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
+	61, // 27: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
 	0,  // 28: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
-	60, // 29: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
+	62, // 29: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
 	0,  // 30: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
 	3,  // 31: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
 	0,  // 32: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
-	61, // 33: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
-	73, // 34: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
-	62, // 35: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
-	0,  // 36: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
-	63, // 37: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
-	1,  // 38: personal.v1.ExportResponse.profile:type_name -> personal.v1.UserProfile
-	72, // 39: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
-	72, // 40: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
-	3,  // 41: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
-	36, // 42: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
-	37, // 43: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
-	38, // 44: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
-	72, // 45: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
-	72, // 46: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
-	72, // 47: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
-	0,  // 48: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
-	64, // 49: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
-	72, // 50: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
-	65, // 51: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
-	0,  // 52: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	66, // 53: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
-	0,  // 54: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	67, // 55: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
-	0,  // 56: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	0,  // 57: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
-	68, // 58: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	0,  // 59: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	69, // 60: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
-	0,  // 61: personal.v1.EndTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	74, // 62: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	74, // 63: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	4,  // 64: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
-	6,  // 65: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
-	8,  // 66: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
-	10, // 67: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
-	12, // 68: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
-	14, // 69: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
-	16, // 70: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
-	18, // 71: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
-	20, // 72: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
-	22, // 73: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
-	24, // 74: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
-	26, // 75: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
-	28, // 76: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
-	30, // 77: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
-	32, // 78: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
-	34, // 79: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
-	39, // 80: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
-	41, // 81: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
-	43, // 82: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
-	45, // 83: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
-	47, // 84: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
-	49, // 85: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
-	5,  // 86: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
-	7,  // 87: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
-	9,  // 88: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
-	11, // 89: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
-	13, // 90: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
-	15, // 91: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
-	17, // 92: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
-	19, // 93: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
-	21, // 94: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
-	23, // 95: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
-	25, // 96: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
-	27, // 97: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
-	29, // 98: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
-	31, // 99: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
-	33, // 100: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
-	35, // 101: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
-	40, // 102: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
-	42, // 103: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
-	44, // 104: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
-	46, // 105: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
-	48, // 106: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
-	50, // 107: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
-	86, // [86:108] is the sub-list for method output_type
-	64, // [64:86] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	63, // 33: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
+	0,  // 34: personal.v1.RevokeOtherSessionsRequest.credentials:type_name -> personal.v1.Credentials
+	75, // 35: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
+	64, // 36: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
+	0,  // 37: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
+	65, // 38: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
+	1,  // 39: personal.v1.ExportResponse.profile:type_name -> personal.v1.UserProfile
+	74, // 40: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
+	74, // 41: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
+	3,  // 42: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
+	38, // 43: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
+	39, // 44: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
+	40, // 45: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
+	74, // 46: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
+	74, // 47: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
+	74, // 48: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
+	0,  // 49: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
+	66, // 50: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
+	74, // 51: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
+	67, // 52: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
+	0,  // 53: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	68, // 54: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
+	0,  // 55: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	69, // 56: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	0,  // 57: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	0,  // 58: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
+	70, // 59: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	0,  // 60: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	71, // 61: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
+	0,  // 62: personal.v1.EndTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	76, // 63: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	76, // 64: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	4,  // 65: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
+	6,  // 66: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
+	8,  // 67: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
+	10, // 68: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
+	12, // 69: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
+	14, // 70: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
+	16, // 71: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
+	18, // 72: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
+	20, // 73: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
+	22, // 74: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
+	24, // 75: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
+	26, // 76: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
+	28, // 77: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
+	30, // 78: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
+	32, // 79: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
+	34, // 80: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
+	36, // 81: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
+	41, // 82: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
+	43, // 83: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
+	45, // 84: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
+	47, // 85: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
+	49, // 86: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
+	51, // 87: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
+	5,  // 88: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
+	7,  // 89: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
+	9,  // 90: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
+	11, // 91: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
+	13, // 92: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
+	15, // 93: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
+	17, // 94: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
+	19, // 95: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
+	21, // 96: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
+	23, // 97: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
+	25, // 98: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
+	27, // 99: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
+	29, // 100: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
+	31, // 101: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
+	33, // 102: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
+	35, // 103: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
+	37, // 104: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
+	42, // 105: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
+	44, // 106: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
+	46, // 107: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
+	48, // 108: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
+	50, // 109: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
+	52, // 110: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
+	88, // [88:111] is the sub-list for method output_type
+	65, // [65:88] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_personal_proto_init() }
@@ -3459,7 +3550,7 @@ func file_personal_v1_personal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_personal_proto_rawDesc), len(file_personal_v1_personal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   70,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,28 +19,29 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	PersonalService_Authorize_FullMethodName          = "/personal.v1.PersonalService/Authorize"
-	PersonalService_Refresh_FullMethodName            = "/personal.v1.PersonalService/Refresh"
-	PersonalService_Register_FullMethodName           = "/personal.v1.PersonalService/Register"
-	PersonalService_Recover_FullMethodName            = "/personal.v1.PersonalService/Recover"
-	PersonalService_RecoverConfirm_FullMethodName     = "/personal.v1.PersonalService/RecoverConfirm"
-	PersonalService_Profile_FullMethodName            = "/personal.v1.PersonalService/Profile"
-	PersonalService_UpdateProfile_FullMethodName      = "/personal.v1.PersonalService/UpdateProfile"
-	PersonalService_ChangePassword_FullMethodName     = "/personal.v1.PersonalService/ChangePassword"
-	PersonalService_ChangeEmail_FullMethodName        = "/personal.v1.PersonalService/ChangeEmail"
-	PersonalService_ConfirmEmail_FullMethodName       = "/personal.v1.PersonalService/ConfirmEmail"
-	PersonalService_Logout_FullMethodName             = "/personal.v1.PersonalService/Logout"
-	PersonalService_Sessions_FullMethodName           = "/personal.v1.PersonalService/Sessions"
-	PersonalService_RevokeSession_FullMethodName      = "/personal.v1.PersonalService/RevokeSession"
-	PersonalService_Fields_FullMethodName             = "/personal.v1.PersonalService/Fields"
-	PersonalService_ResendVerification_FullMethodName = "/personal.v1.PersonalService/ResendVerification"
-	PersonalService_Export_FullMethodName             = "/personal.v1.PersonalService/Export"
-	PersonalService_Delete_FullMethodName             = "/personal.v1.PersonalService/Delete"
-	PersonalService_UndoDelete_FullMethodName         = "/personal.v1.PersonalService/UndoDelete"
-	PersonalService_BeginTwoFactor_FullMethodName     = "/personal.v1.PersonalService/BeginTwoFactor"
-	PersonalService_ConfirmTwoFactor_FullMethodName   = "/personal.v1.PersonalService/ConfirmTwoFactor"
-	PersonalService_RenewRecoveryCodes_FullMethodName = "/personal.v1.PersonalService/RenewRecoveryCodes"
-	PersonalService_EndTwoFactor_FullMethodName       = "/personal.v1.PersonalService/EndTwoFactor"
+	PersonalService_Authorize_FullMethodName           = "/personal.v1.PersonalService/Authorize"
+	PersonalService_Refresh_FullMethodName             = "/personal.v1.PersonalService/Refresh"
+	PersonalService_Register_FullMethodName            = "/personal.v1.PersonalService/Register"
+	PersonalService_Recover_FullMethodName             = "/personal.v1.PersonalService/Recover"
+	PersonalService_RecoverConfirm_FullMethodName      = "/personal.v1.PersonalService/RecoverConfirm"
+	PersonalService_Profile_FullMethodName             = "/personal.v1.PersonalService/Profile"
+	PersonalService_UpdateProfile_FullMethodName       = "/personal.v1.PersonalService/UpdateProfile"
+	PersonalService_ChangePassword_FullMethodName      = "/personal.v1.PersonalService/ChangePassword"
+	PersonalService_ChangeEmail_FullMethodName         = "/personal.v1.PersonalService/ChangeEmail"
+	PersonalService_ConfirmEmail_FullMethodName        = "/personal.v1.PersonalService/ConfirmEmail"
+	PersonalService_Logout_FullMethodName              = "/personal.v1.PersonalService/Logout"
+	PersonalService_Sessions_FullMethodName            = "/personal.v1.PersonalService/Sessions"
+	PersonalService_RevokeSession_FullMethodName       = "/personal.v1.PersonalService/RevokeSession"
+	PersonalService_RevokeOtherSessions_FullMethodName = "/personal.v1.PersonalService/RevokeOtherSessions"
+	PersonalService_Fields_FullMethodName              = "/personal.v1.PersonalService/Fields"
+	PersonalService_ResendVerification_FullMethodName  = "/personal.v1.PersonalService/ResendVerification"
+	PersonalService_Export_FullMethodName              = "/personal.v1.PersonalService/Export"
+	PersonalService_Delete_FullMethodName              = "/personal.v1.PersonalService/Delete"
+	PersonalService_UndoDelete_FullMethodName          = "/personal.v1.PersonalService/UndoDelete"
+	PersonalService_BeginTwoFactor_FullMethodName      = "/personal.v1.PersonalService/BeginTwoFactor"
+	PersonalService_ConfirmTwoFactor_FullMethodName    = "/personal.v1.PersonalService/ConfirmTwoFactor"
+	PersonalService_RenewRecoveryCodes_FullMethodName  = "/personal.v1.PersonalService/RenewRecoveryCodes"
+	PersonalService_EndTwoFactor_FullMethodName        = "/personal.v1.PersonalService/EndTwoFactor"
 )
 
 // PersonalServiceClient is the client API for PersonalService service.
@@ -78,6 +79,8 @@ type PersonalServiceClient interface {
 	Sessions(ctx context.Context, in *SessionsRequest, opts ...grpc.CallOption) (*SessionsResponse, error)
 	// RevokeSession ends one session of the caller's account.
 	RevokeSession(ctx context.Context, in *RevokeSessionRequest, opts ...grpc.CallOption) (*RevokeSessionResponse, error)
+	// RevokeOtherSessions ends every session of the account but the caller's.
+	RevokeOtherSessions(ctx context.Context, in *RevokeOtherSessionsRequest, opts ...grpc.CallOption) (*RevokeOtherSessionsResponse, error)
 	// Fields returns the user fields that forms may show.
 	Fields(ctx context.Context, in *FieldsRequest, opts ...grpc.CallOption) (*FieldsResponse, error)
 	// ResendVerification requests another mail that proves an e-mail address.
@@ -237,6 +240,16 @@ func (c *personalServiceClient) RevokeSession(ctx context.Context, in *RevokeSes
 	return out, nil
 }
 
+func (c *personalServiceClient) RevokeOtherSessions(ctx context.Context, in *RevokeOtherSessionsRequest, opts ...grpc.CallOption) (*RevokeOtherSessionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RevokeOtherSessionsResponse)
+	err := c.cc.Invoke(ctx, PersonalService_RevokeOtherSessions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *personalServiceClient) Fields(ctx context.Context, in *FieldsRequest, opts ...grpc.CallOption) (*FieldsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(FieldsResponse)
@@ -362,6 +375,8 @@ type PersonalServiceServer interface {
 	Sessions(context.Context, *SessionsRequest) (*SessionsResponse, error)
 	// RevokeSession ends one session of the caller's account.
 	RevokeSession(context.Context, *RevokeSessionRequest) (*RevokeSessionResponse, error)
+	// RevokeOtherSessions ends every session of the account but the caller's.
+	RevokeOtherSessions(context.Context, *RevokeOtherSessionsRequest) (*RevokeOtherSessionsResponse, error)
 	// Fields returns the user fields that forms may show.
 	Fields(context.Context, *FieldsRequest) (*FieldsResponse, error)
 	// ResendVerification requests another mail that proves an e-mail address.
@@ -429,6 +444,9 @@ func (UnimplementedPersonalServiceServer) Sessions(context.Context, *SessionsReq
 }
 func (UnimplementedPersonalServiceServer) RevokeSession(context.Context, *RevokeSessionRequest) (*RevokeSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RevokeSession not implemented")
+}
+func (UnimplementedPersonalServiceServer) RevokeOtherSessions(context.Context, *RevokeOtherSessionsRequest) (*RevokeOtherSessionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RevokeOtherSessions not implemented")
 }
 func (UnimplementedPersonalServiceServer) Fields(context.Context, *FieldsRequest) (*FieldsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Fields not implemented")
@@ -712,6 +730,24 @@ func _PersonalService_RevokeSession_Handler(srv interface{}, ctx context.Context
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PersonalService_RevokeOtherSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RevokeOtherSessionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).RevokeOtherSessions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_RevokeOtherSessions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).RevokeOtherSessions(ctx, req.(*RevokeOtherSessionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _PersonalService_Fields_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(FieldsRequest)
 	if err := dec(in); err != nil {
@@ -932,6 +968,10 @@ var PersonalService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RevokeSession",
 			Handler:    _PersonalService_RevokeSession_Handler,
+		},
+		{
+			MethodName: "RevokeOtherSessions",
+			Handler:    _PersonalService_RevokeOtherSessions_Handler,
 		},
 		{
 			MethodName: "Fields",

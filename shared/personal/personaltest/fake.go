@@ -16,20 +16,21 @@ import (
 // function is nil returns not_found, like a module that does not offer it. Set the
 // functions before the first call.
 type Service struct {
-	AuthorizeFunc      func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error)
-	RefreshFunc        func(context.Context, personal.Credentials) (personal.Credentials, error)
-	RegisterFunc       func(context.Context, personal.RegisterRequest) (personal.SignedIn, error)
-	RecoverFunc        func(context.Context, personal.RecoverRequest) error
-	RecoverConfirmFunc func(context.Context, personal.RecoverConfirmRequest) (int64, error)
-	ProfileFunc        func(context.Context, personal.Credentials) (personal.Profile, error)
-	UpdateProfileFunc  func(context.Context, personal.UpdateProfileRequest) (personal.Profile, error)
-	ChangePasswordFunc func(context.Context, personal.ChangePasswordRequest) (personal.Credentials, error)
-	ChangeEmailFunc    func(context.Context, personal.ChangeEmailRequest) error
-	ConfirmEmailFunc   func(context.Context, personal.ConfirmEmailRequest) (int64, error)
-	LogoutFunc         func(context.Context, personal.LogoutRequest) error
-	SessionsFunc       func(context.Context, personal.Credentials) ([]personal.Session, error)
-	RevokeSessionFunc  func(context.Context, personal.RevokeSessionRequest) error
-	FieldsFunc         func(context.Context) ([]personal.Field, error)
+	AuthorizeFunc           func(context.Context, personal.AuthorizeRequest) (personal.SignedIn, error)
+	RefreshFunc             func(context.Context, personal.Credentials) (personal.Credentials, error)
+	RegisterFunc            func(context.Context, personal.RegisterRequest) (personal.SignedIn, error)
+	RecoverFunc             func(context.Context, personal.RecoverRequest) error
+	RecoverConfirmFunc      func(context.Context, personal.RecoverConfirmRequest) (int64, error)
+	ProfileFunc             func(context.Context, personal.Credentials) (personal.Profile, error)
+	UpdateProfileFunc       func(context.Context, personal.UpdateProfileRequest) (personal.Profile, error)
+	ChangePasswordFunc      func(context.Context, personal.ChangePasswordRequest) (personal.Credentials, error)
+	ChangeEmailFunc         func(context.Context, personal.ChangeEmailRequest) error
+	ConfirmEmailFunc        func(context.Context, personal.ConfirmEmailRequest) (int64, error)
+	LogoutFunc              func(context.Context, personal.LogoutRequest) error
+	SessionsFunc            func(context.Context, personal.Credentials) ([]personal.Session, error)
+	RevokeSessionFunc       func(context.Context, personal.RevokeSessionRequest) error
+	RevokeOtherSessionsFunc func(context.Context, personal.Credentials) error
+	FieldsFunc              func(context.Context) ([]personal.Field, error)
 
 	ResendVerificationFunc func(context.Context, personal.ResendVerificationRequest) error
 	ExportFunc             func(context.Context, personal.ExportRequest) (personal.Export, error)
@@ -122,6 +123,11 @@ func (s *Service) Sessions(ctx context.Context, c personal.Credentials) ([]perso
 // RevokeSession calls RevokeSessionFunc.
 func (s *Service) RevokeSession(ctx context.Context, r personal.RevokeSessionRequest) error {
 	return callNoResult(ctx, s.RevokeSessionFunc, r)
+}
+
+// RevokeOtherSessions calls RevokeOtherSessionsFunc.
+func (s *Service) RevokeOtherSessions(ctx context.Context, c personal.Credentials) error {
+	return callNoResult(ctx, s.RevokeOtherSessionsFunc, c)
 }
 
 // Fields calls FieldsFunc.

@@ -215,4 +215,23 @@ func testSessions(t *testing.T, s *suite) {
 	}
 	err = s.service.RevokeSession(t.Context(), personal.RevokeSessionRequest{Credentials: second})
 	wantFieldErrors(t, err, personal.CodeValidationFailed, personal.FieldErrors{"id": personal.FieldErrorRequired})
+	t.Run("all others", func(t *testing.T) { testRevokeOtherSessions(t, s) })
+}
+
+func testRevokeOtherSessions(t *testing.T, s *suite) {
+	u, stranger := s.register(t), s.register(t)
+	second, third := s.signIn(t, u.login, Password), s.signIn(t, u.login, Password)
+	for range 2 { // it may be repeated
+		err := s.service.RevokeOtherSessions(t.Context(), second)
+		if personal.CodeOf(err) == personal.CodeNotFound {
+			return // a module of version 0.1.0 does not offer it
+		}
+		if err != nil {
+			t.Fatalf("revoking all other sessions: %v", err)
+		}
+	}
+	if s.alive(t, u.Credentials) || s.alive(t, third) || !s.alive(t, second) || !s.alive(t, stranger.Credentials) {
+		t.Fatal("revoking all other sessions did not end exactly those of the account")
+	}
+	wantCode(t, s.service.RevokeOtherSessions(t.Context(), third), personal.CodeUnauthenticated)
 }

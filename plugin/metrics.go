@@ -1,17 +1,21 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"os"
+	"fmt"
 	"runtime"
 	"runtime/metrics"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/prometheus/common/expfmt"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -30,17 +34,11 @@ const (
 	backlogTimeout = 500 * time.Millisecond
 )
 
-// durations are the upper bounds of histograms of durations.
-var durations = []int64{
-	int64(100 * time.Microsecond), int64(250 * time.Microsecond), int64(500 * time.Microsecond),
-	int64(time.Millisecond), int64(2500 * time.Microsecond), int64(5 * time.Millisecond),
-	int64(10 * time.Millisecond), int64(25 * time.Millisecond), int64(50 * time.Millisecond),
-	int64(100 * time.Millisecond), int64(250 * time.Millisecond), int64(500 * time.Millisecond),
-	int64(time.Second), int64(2500 * time.Millisecond), int64(5 * time.Second), int64(10 * time.Second),
-}
+// durations are the upper bounds of histograms of durations, in seconds.
+var durations = []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10}
 
 // batchSizes are the upper bounds of histograms of batch sizes.
-var batchSizes = []int64{1, 2, 4, 8, 16, 32, 64, 128, 256}
+var batchSizes = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}
 
 // otherKind is the label of jobs of unknown kinds, which another version has stored.
 const otherKind outbox.Kind = "other"
@@ -52,20 +50,28 @@ var jobKinds = []outbox.Kind{
 	transfer.KindWrap, otherKind,
 }
 
-// measurements are what a plugin process counts. Their labels are fixed when they are
-// made: counting costs a look into a map and a few atomic additions.
+// processPrefix begins the names of metrics of the process. processMetrics are those that
+// are reported; the library's collector has more.
+const processPrefix = "personal_plugin_process_"
+
+var processMetrics = []string{"cpu_seconds_total", "resident_memory_bytes", "start_time_seconds", "goroutines", "heap_bytes"}
+
+// measurements are what a plugin process counts. All values of labels are known in advance.
 type measurements struct {
-	started time.Time
+	registry *prometheus.Registry
 
-	operations histograms
-	hashWaits  histograms
-	jobs       histograms
-	store      histograms
-	batches    histograms
-
-	hashingRefused atomic.Uint64
-	rejected       map[string]*atomic.Uint64        // by limit
-	suppressed     map[mailtext.Kind]*atomic.Uint64 // mails
+	operations     outcomes
+	hashingRunning prometheus.Gauge
+	hashingWaiting prometheus.Gauge
+	hashWaits      prometheus.Histogram
+	hashingRefused prometheus.Counter
+	rejected       *prometheus.CounterVec // by limit
+	suppressed     *prometheus.CounterVec // mails, by kind
+	waitingJobs    *prometheus.GaugeVec   // by kind
+	oldestJob      *prometheus.GaugeVec   // by kind
+	jobs           outcomes
+	store          *prometheus.HistogramVec
+	batches        *prometheus.HistogramVec
 
 	mu      sync.Mutex // held while jobs are counted
 	counted time.Time  // when that was tried last
@@ -75,114 +81,100 @@ type measurements struct {
 var _ store.Observer = (*measurements)(nil)
 
 func newMeasurements() *measurements {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{Namespace: "personal_plugin"}))
+	auto := promauto.With(registry)
+	gauge := func(name, help string) prometheus.GaugeOpts {
+		return prometheus.GaugeOpts{Name: "personal_plugin_" + name, Help: help}
+	}
+	counter := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Name: "personal_plugin_" + name, Help: help}
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.HistogramOpts {
+		return prometheus.HistogramOpts{Name: "personal_plugin_" + name, Help: help, Buckets: buckets}
+	}
 	m := &measurements{
-		started: time.Now(),
-		operations: histograms{
-			name: "personal_plugin_operation_duration_seconds", help: "Duration of operations in the plugin, by operation and outcome.",
-			labels: []string{"operation", "outcome"}, bounds: durations, unit: float64(time.Second),
-		},
-		hashWaits: histograms{
-			name: "personal_plugin_hashing_wait_seconds", help: "How long sign-ins and other operations waited until their password was hashed.",
-			bounds: durations, unit: float64(time.Second),
-		},
-		jobs: histograms{
-			name: "personal_plugin_outbox_job_duration_seconds", help: "Duration of jobs that send mails, deliver events or wrap hashes, by kind and outcome.",
-			labels: []string{"kind", "outcome"}, bounds: durations, unit: float64(time.Second),
-		},
-		store: histograms{
-			name: "personal_plugin_store_duration_seconds", help: "Duration of database operations, including the wait for a connection.",
-			labels: []string{"operation"}, bounds: durations, unit: float64(time.Second),
-		},
-		batches: histograms{
-			name: "personal_plugin_store_batch_size", help: "Lookups and writes of sessions in one batch, by operation.",
-			labels: []string{"operation"}, bounds: batchSizes, unit: 1,
-		},
-		rejected:   map[string]*atomic.Uint64{},
-		suppressed: map[mailtext.Kind]*atomic.Uint64{},
+		registry: registry,
+		operations: newOutcomes(auto.NewHistogramVec(histogram("operation_duration_seconds",
+			"Duration of operations in the plugin, by operation and outcome.", durations), []string{"operation", "outcome"}),
+			pluginrpc.Operations(), pluginrpc.Outcomes()),
+		hashingRunning: auto.NewGauge(gauge("hashing_running", "Passwords that are being hashed.")),
+		hashingWaiting: auto.NewGauge(gauge("hashing_waiting", "Operations that wait until their password is hashed.")),
+		hashWaits: auto.NewHistogram(histogram("hashing_wait_seconds",
+			"How long sign-ins and other operations waited until their password was hashed.", durations)),
+		hashingRefused: auto.NewCounter(counter("hashing_refused_total",
+			"Operations refused because the hashing queue was full or the wait was too long.")),
+		rejected: auto.NewCounterVec(counter("rejected_attempts_total",
+			"Attempts refused by a rate limit, by the limit's name in the settings."), []string{"limit"}),
+		suppressed: auto.NewCounterVec(counter("suppressed_mails_total",
+			"Mails that were not sent because their mail budget was used up, by kind."), []string{"kind"}),
+		waitingJobs: auto.NewGaugeVec(gauge("outbox_jobs",
+			"Jobs that are not done, by kind, in the database that all nodes share; at most 10,000 are counted."), []string{"kind"}),
+		oldestJob: auto.NewGaugeVec(gauge("outbox_oldest_job_seconds",
+			"Age of the oldest job that is not done, by kind, 0 if there is none."), []string{"kind"}),
+		jobs: newOutcomes(auto.NewHistogramVec(histogram("outbox_job_duration_seconds",
+			"Duration of jobs that send mails, deliver events or wrap hashes, by kind and outcome.", durations), []string{"kind", "outcome"}),
+			jobKinds, []outbox.Outcome{outbox.Done, outbox.Failed, outbox.Dropped}),
+		store: auto.NewHistogramVec(histogram("store_duration_seconds",
+			"Duration of database operations, including the wait for a connection.", durations), []string{"operation"}),
+		batches: auto.NewHistogramVec(histogram("store_batch_size",
+			"Lookups and writes of sessions in one batch, by operation.", batchSizes), []string{"operation"}),
 	}
-	m.hashWaits.add("", "")
-	for _, operation := range pluginrpc.Operations() {
-		for _, outcome := range pluginrpc.Outcomes() {
-			m.operations.add(operation, string(outcome))
-		}
-	}
-	for _, kind := range jobKinds {
-		for _, outcome := range []outbox.Outcome{outbox.Done, outbox.Failed, outbox.Dropped} {
-			m.jobs.add(string(kind), string(outcome))
-		}
-	}
-	for _, operation := range []store.Operation{store.Query, store.Statement, store.Transaction, store.FindSession, store.WriteSession} {
-		m.store.add(string(operation), "")
-	}
-	for _, operation := range []store.Operation{store.FindSession, store.WriteSession} {
-		m.batches.add(string(operation), "")
-	}
-	for _, limit := range limitNames {
-		m.rejected[limit] = new(atomic.Uint64)
+	auto.NewGaugeFunc(gauge("process_goroutines", "Goroutines of the plugin process."),
+		func() float64 { return float64(runtime.NumGoroutine()) })
+	auto.NewGaugeFunc(gauge("process_heap_bytes", "Memory of objects on the heap of the plugin process."), func() float64 {
+		heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		metrics.Read(heap)
+		return float64(heap[0].Value.Uint64())
+	})
+	for _, limit := range limitNames { // so that an alert sees the first attempt
+		m.rejected.WithLabelValues(limit)
 	}
 	for _, d := range mailtext.Descriptions() {
-		m.suppressed[d.Kind] = new(atomic.Uint64)
+		m.suppressed.WithLabelValues(string(d.Kind))
 	}
 	return m
 }
 
 // operation is a [pluginrpc.Observer].
 func (m *measurements) operation(operation string, outcome pluginrpc.Outcome, took time.Duration) {
-	m.operations.observe(operation, string(outcome), int64(took))
+	m.operations.observe(operation, string(outcome), took)
 }
 
 func (m *measurements) hashing(waited time.Duration, err error) {
 	switch {
 	case err == nil:
-		m.hashWaits.observe("", "", int64(waited))
+		m.hashWaits.Observe(waited.Seconds())
 	case errors.Is(err, password.ErrBusy):
-		m.hashingRefused.Add(1)
+		m.hashingRefused.Inc()
 	}
 }
 
-func (m *measurements) rejection(limit string) {
-	if n, ok := m.rejected[limit]; ok {
-		n.Add(1)
-	}
-}
+func (m *measurements) rejection(limit string) { m.rejected.WithLabelValues(limit).Inc() }
 
-func (m *measurements) suppression(k mailtext.Kind) {
-	if n, ok := m.suppressed[k]; ok {
-		n.Add(1)
-	}
-}
+func (m *measurements) suppression(k mailtext.Kind) { m.suppressed.WithLabelValues(string(k)).Inc() }
 
 func (m *measurements) job(k outbox.Kind, o outbox.Outcome, took time.Duration) {
-	m.jobs.observe(string(k), string(o), int64(took))
+	m.jobs.observe(string(k), string(o), took)
 }
 
 // ObserveStore implements [store.Observer].
 func (m *measurements) ObserveStore(o store.Operation, took time.Duration) {
-	m.store.observe(string(o), "", int64(took))
+	m.store.WithLabelValues(string(o)).Observe(took.Seconds())
 }
 
 // ObserveBatch implements [store.Observer].
 func (m *measurements) ObserveBatch(o store.Operation, size int) {
-	m.batches.observe(string(o), "", int64(size))
+	m.batches.WithLabelValues(string(o)).Observe(float64(size))
 }
 
-// Metrics implements [pluginrpc.ModuleWithMetrics].
-func (m *module) Metrics(ctx context.Context) []pluginrpc.Metric {
-	counted := m.measured
+// Metrics implements [pluginrpc.Module].
+func (m *module) Metrics(ctx context.Context) ([]byte, error) {
 	running, waiting := m.hasher.Load()
-	jobs, ages := counted.jobGauges(m.backlog(ctx), m.store.Now())
-	all := []pluginrpc.Metric{
-		counted.operations.metric(),
-		single("personal_plugin_hashing_running", pluginrpc.MetricGauge, float64(running), "Passwords that are being hashed."),
-		single("personal_plugin_hashing_waiting", pluginrpc.MetricGauge, float64(waiting), "Operations that wait until their password is hashed."),
-		counted.hashWaits.metric(),
-		single("personal_plugin_hashing_refused_total", pluginrpc.MetricCounter, float64(counted.hashingRefused.Load()),
-			"Operations refused because the hashing queue was full or the wait was too long."),
-		counted.rejections(), counted.suppressions(),
-		jobs, ages,
-		counted.jobs.metric(), counted.store.metric(), counted.batches.metric(),
-	}
-	return append(all, counted.process()...)
+	m.measured.hashingRunning.Set(float64(running))
+	m.measured.hashingWaiting.Set(float64(waiting))
+	m.measured.setJobs(m.backlog(ctx), m.store.Now())
+	return m.measured.text()
 }
 
 // backlog returns the jobs that are not done, counted a few seconds ago at most; after a
@@ -202,162 +194,62 @@ func (m *module) backlog(ctx context.Context) map[outbox.Kind]outbox.Backlog {
 	return counted.backlog
 }
 
-// jobGauges returns the numbers and the ages of jobs. A kind without jobs has zeros.
-func (m *measurements) jobGauges(backlog map[outbox.Kind]outbox.Backlog, now time.Time) (jobs, ages pluginrpc.Metric) {
-	jobs = pluginrpc.Metric{
-		Name: "personal_plugin_outbox_jobs", Help: "Jobs that are not done, by kind, in the database that all nodes share; at most 10,000 are counted.",
-		Type: pluginrpc.MetricGauge, Labels: []string{"kind"},
-	}
-	ages = pluginrpc.Metric{
-		Name: "personal_plugin_outbox_oldest_job_seconds", Help: "Age of the oldest job that is not done, by kind, 0 if there is none.",
-		Type: pluginrpc.MetricGauge, Labels: []string{"kind"},
-	}
-	sums := map[outbox.Kind]outbox.Backlog{}
+// setJobs sets the numbers and the ages of jobs. A kind without jobs has zeros.
+func (m *measurements) setJobs(backlog map[outbox.Kind]outbox.Backlog, now time.Time) {
+	jobs, ages := map[outbox.Kind]int{}, map[outbox.Kind]time.Duration{}
 	for kind, b := range backlog {
-		if _, known := m.jobs.series[[2]string{string(kind), string(outbox.Done)}]; !known {
+		if !slices.Contains(jobKinds, kind) {
 			kind = otherKind
 		}
-		sum := sums[kind]
-		if sum.Jobs == 0 || b.Oldest.Before(sum.Oldest) {
-			sum.Oldest = b.Oldest
-		}
-		sum.Jobs += b.Jobs
-		sums[kind] = sum
+		jobs[kind] += b.Jobs
+		ages[kind] = max(ages[kind], now.Sub(b.Oldest))
 	}
 	for _, kind := range jobKinds {
-		var age float64
-		if sums[kind].Jobs > 0 {
-			age = max(0, now.Sub(sums[kind].Oldest).Seconds())
+		m.waitingJobs.WithLabelValues(string(kind)).Set(float64(jobs[kind]))
+		m.oldestJob.WithLabelValues(string(kind)).Set(ages[kind].Seconds())
+	}
+}
+
+// text returns all metrics in the text exposition format.
+func (m *measurements) text() ([]byte, error) {
+	families, err := m.registry.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("gathering the metrics: %w", err)
+	}
+	var text bytes.Buffer
+	for _, f := range families {
+		if name, ok := strings.CutPrefix(f.GetName(), processPrefix); ok && !slices.Contains(processMetrics, name) {
+			continue
 		}
-		label := []string{string(kind)}
-		jobs.Series = append(jobs.Series, pluginrpc.MetricSeries{LabelValues: label, Value: float64(sums[kind].Jobs)})
-		ages.Series = append(ages.Series, pluginrpc.MetricSeries{LabelValues: label, Value: age})
-	}
-	return jobs, ages
-}
-
-func (m *measurements) rejections() pluginrpc.Metric {
-	metric := pluginrpc.Metric{
-		Name: "personal_plugin_rejected_attempts_total", Help: "Attempts refused by a rate limit, by the limit's name in the settings.",
-		Type: pluginrpc.MetricCounter, Labels: []string{"limit"},
-	}
-	for _, limit := range limitNames {
-		metric.Series = append(metric.Series, pluginrpc.MetricSeries{LabelValues: []string{limit}, Value: float64(m.rejected[limit].Load())})
-	}
-	return metric
-}
-
-func (m *measurements) suppressions() pluginrpc.Metric {
-	metric := pluginrpc.Metric{
-		Name: "personal_plugin_suppressed_mails_total", Help: "Mails that were not sent because their mail budget was used up, by kind.",
-		Type: pluginrpc.MetricCounter, Labels: []string{"kind"},
-	}
-	for _, d := range mailtext.Descriptions() {
-		metric.Series = append(metric.Series, pluginrpc.MetricSeries{LabelValues: []string{string(d.Kind)}, Value: float64(m.suppressed[d.Kind].Load())})
-	}
-	return metric
-}
-
-// process returns the use of memory and processors.
-func (m *measurements) process() []pluginrpc.Metric {
-	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(heap)
-	all := []pluginrpc.Metric{
-		single("personal_plugin_process_start_time_seconds", pluginrpc.MetricGauge, float64(m.started.UnixMilli())/1000,
-			"When the plugin process started, in seconds since 1970."),
-		single("personal_plugin_process_goroutines", pluginrpc.MetricGauge, float64(runtime.NumGoroutine()), "Goroutines of the plugin process."),
-		single("personal_plugin_process_heap_bytes", pluginrpc.MetricGauge, float64(heap[0].Value.Uint64()), "Memory of objects on the heap of the plugin process."),
-	}
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err == nil {
-		cpu := time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-		all = append(all, single("personal_plugin_process_cpu_seconds_total", pluginrpc.MetricCounter, cpu.Seconds(), "Processor time of plugin processes."))
-	}
-	if resident, ok := residentMemory(); ok {
-		all = append(all, single("personal_plugin_process_resident_memory_bytes", pluginrpc.MetricGauge, resident, "Memory of the plugin process that is not swapped out."))
-	}
-	return all
-}
-
-// residentMemory returns the resident memory of this process, which only Linux tells.
-func residentMemory() (bytes float64, ok bool) {
-	statm, err := os.ReadFile("/proc/self/statm") // the second number, in pages
-	fields := strings.Fields(string(statm))
-	if err != nil || len(fields) < 2 {
-		return 0, false
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	return float64(pages) * float64(os.Getpagesize()), err == nil
-}
-
-// single returns a metric without labels.
-func single(name string, t pluginrpc.MetricType, value float64, help string) pluginrpc.Metric {
-	return pluginrpc.Metric{Name: name, Help: help, Type: t, Series: []pluginrpc.MetricSeries{{Value: value}}}
-}
-
-// histograms are the series of one histogram metric, by the values of up to two labels.
-type histograms struct {
-	name, help string
-	labels     []string
-	bounds     []int64
-	unit       float64 // observed values are divided by it when they are reported
-	order      [][2]string
-	series     map[[2]string]*histogram
-}
-
-// histogram counts values in buckets.
-type histogram struct {
-	counts []atomic.Uint64 // one more than there are bounds
-	sum    atomic.Int64
-}
-
-// add adds a series. All are added before the first observation.
-func (h *histograms) add(label1, label2 string) {
-	if h.series == nil {
-		h.series = map[[2]string]*histogram{}
-	}
-	labels := [2]string{label1, label2}
-	h.order = append(h.order, labels)
-	h.series[labels] = &histogram{counts: make([]atomic.Uint64, len(h.bounds)+1)}
-}
-
-// observe counts a value. It allocates nothing; a series that was not added is ignored.
-func (h *histograms) observe(label1, label2 string, value int64) {
-	one, ok := h.series[[2]string{label1, label2}]
-	if !ok {
-		return
-	}
-	bucket := 0
-	for bucket < len(h.bounds) && value > h.bounds[bucket] {
-		bucket++
-	}
-	one.counts[bucket].Add(1)
-	one.sum.Add(value)
-}
-
-// metric returns the series that have values, and with each of them the others of its first
-// label: an alert on the rare ones sees their first value only if they begin at zero.
-func (h *histograms) metric() pluginrpc.Metric {
-	m := pluginrpc.Metric{Name: h.name, Help: h.help, Type: pluginrpc.MetricHistogram, Labels: h.labels}
-	for _, bound := range h.bounds {
-		m.Bounds = append(m.Bounds, float64(bound)/h.unit)
-	}
-	used := map[string]bool{} // first labels
-	var all []pluginrpc.MetricSeries
-	for _, labels := range h.order {
-		one := h.series[labels]
-		s := pluginrpc.MetricSeries{LabelValues: labels[:len(h.labels)], Value: float64(one.sum.Load()) / h.unit}
-		for i := range one.counts {
-			n := one.counts[i].Load()
-			s.Counts = append(s.Counts, n)
-			used[labels[0]] = used[labels[0]] || n > 0
-		}
-		all = append(all, s)
-	}
-	for i, labels := range h.order {
-		if used[labels[0]] {
-			m.Series = append(m.Series, all[i])
+		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
+			return nil, fmt.Errorf("writing the metrics: %w", err)
 		}
 	}
-	return m
+	return text.Bytes(), nil
+}
+
+// outcomes are histograms of durations by a name and an outcome. The series of a name
+// exist from its first value, for all outcomes: an alert on the rare ones sees their first
+// value only if they begin at zero.
+type outcomes map[string]func() map[string]prometheus.Observer
+
+func newOutcomes[N, O ~string](all *prometheus.HistogramVec, names []N, outcomesOf []O) outcomes {
+	byName := outcomes{}
+	for _, name := range names {
+		byName[string(name)] = sync.OnceValue(func() map[string]prometheus.Observer {
+			series := map[string]prometheus.Observer{}
+			for _, outcome := range outcomesOf {
+				series[string(outcome)] = all.WithLabelValues(string(name), string(outcome))
+			}
+			return series
+		})
+	}
+	return byName
+}
+
+// observe counts a duration. It allocates nothing, except for the first of a name.
+func (o outcomes) observe(name, outcome string, took time.Duration) {
+	if series, ok := o[name]; ok { // another version may have other kinds of jobs
+		series()[outcome].Observe(took.Seconds())
+	}
 }

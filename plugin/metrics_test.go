@@ -1,18 +1,31 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/personalhost/pluginmetrics"
+	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/pluginrpc"
+	"github.com/cms-personal/personal/shared/pluginrpc/pluginrpctest"
 )
 
 func TestMeasurements_CountingAllocatesNothing(t *testing.T) {
@@ -31,38 +44,36 @@ func TestMeasurements_CountingAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestHistograms_CountInBucketsAndIgnoreUnknownLabels(t *testing.T) {
-	h := histograms{name: "personal_plugin_test", labels: []string{"a"}, bounds: []int64{1000, 2000}, unit: 1000}
-	h.add("x", "")
-	h.add("unused", "")
-	for _, value := range []int64{0, 1000, 1001, 2000, 2001, 9000} {
-		h.observe("x", "", value)
+// wantLines checks that the metrics have these lines, and no others that begin with prefix.
+func (m *measurements) wantLines(t *testing.T, prefix string, want ...string) {
+	t.Helper()
+	text, err := m.text()
+	if err != nil {
+		t.Fatal(err)
 	}
-	h.observe("made up", "", 1)
-	m := h.metric()
-	if !slices.Equal(m.Bounds, []float64{1, 2}) || len(m.Series) != 1 {
-		t.Fatalf("got %+v, want bounds 1 and 2, and one series", m)
+	var got []string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, prefix) {
+			got = append(got, strings.TrimSpace(strings.TrimPrefix(line, prefix)))
+		}
 	}
-	if s := m.Series[0]; s.LabelValues[0] != "x" || !slices.Equal(s.Counts, []uint64{2, 2, 2}) || s.Value != 15.002 {
-		t.Errorf("got %+v, want two in each bucket and the sum 15.002", s)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lines that begin with %s (-want +got):\n%s", prefix, diff)
 	}
 }
 
-func TestHistograms_RareOutcomesBeginAtZero(t *testing.T) {
+func TestMeasurements_RareOutcomesBeginAtZero(t *testing.T) {
 	m := newMeasurements()
 	m.operation("Refresh", pluginrpc.OutcomeOK, time.Millisecond)
-	series := m.operations.metric().Series
-	if len(series) != len(pluginrpc.Outcomes()) {
-		t.Fatalf("got %d series, want one for each outcome of the operation", len(series))
-	}
-	for _, s := range series {
-		if s.LabelValues[0] != "Refresh" || (s.Value > 0) != (s.LabelValues[1] == string(pluginrpc.OutcomeOK)) {
-			t.Errorf("got series %v with the sum %v", s.LabelValues, s.Value)
-		}
-	}
-	if got := len(m.operations.series) + len(m.jobs.series) + len(m.store.series) + len(m.batches.series) + len(m.rejected) + len(m.suppressed); got > pluginrpc.MaxMetricSeries-100 {
-		t.Errorf("all labels have %d series, want far fewer than %d", got, pluginrpc.MaxMetricSeries)
-	}
+	m.wantLines(t, "personal_plugin_operation_duration_seconds_count",
+		`{operation="Refresh",outcome="internal"} 0`, `{operation="Refresh",outcome="ok"} 1`,
+		`{operation="Refresh",outcome="refused"} 0`, `{operation="Refresh",outcome="unavailable"} 0`)
+}
+
+func TestMeasurements_UnknownKindsOfJobsAreIgnored(t *testing.T) {
+	m := newMeasurements()
+	m.job("of another version", outbox.Done, time.Millisecond)
+	m.wantLines(t, "personal_plugin_outbox_job_duration_seconds_count")
 }
 
 func TestMeasurements_HashingRefusedIsNoWait(t *testing.T) {
@@ -70,12 +81,13 @@ func TestMeasurements_HashingRefusedIsNoWait(t *testing.T) {
 	m.hashing(time.Second, nil)
 	m.hashing(5*time.Second, password.ErrBusy)
 	m.hashing(time.Second, errors.New("the caller is gone"))
-	if got := m.hashWaits.metric().Series[0]; got.Value != 1 {
-		t.Errorf("got waits of %v s, want 1", got.Value)
-	}
-	if got := m.hashingRefused.Load(); got != 1 {
-		t.Errorf("got %d refused, want 1", got)
-	}
+	m.wantLines(t, "personal_plugin_hashing_wait_seconds_sum", "1")
+	m.wantLines(t, "personal_plugin_hashing_refused_total", "1")
+}
+
+func TestMeasurements_OfTheProcessAreThoseInTheDocs(t *testing.T) {
+	newMeasurements().wantLines(t, "# TYPE personal_plugin_process_",
+		"cpu_seconds_total counter", "goroutines gauge", "heap_bytes gauge", "resident_memory_bytes gauge", "start_time_seconds gauge")
 }
 
 func TestMeasurements_KnowEveryLimit(t *testing.T) {
@@ -104,19 +116,16 @@ func TestMeasurements_KnowEveryLimit(t *testing.T) {
 
 func TestMeasurements_OutboxGauges(t *testing.T) {
 	now := time.Unix(1000, 0)
-	jobs, ages := newMeasurements().jobGauges(map[outbox.Kind]outbox.Backlog{
+	m := newMeasurements()
+	m.setJobs(map[outbox.Kind]outbox.Backlog{"recovery": {Jobs: 9, Oldest: now}}, now) // done meanwhile
+	m.setJobs(map[outbox.Kind]outbox.Backlog{
 		"event": {Jobs: 3, Oldest: now.Add(-time.Minute)},
 		"new 1": {Jobs: 1, Oldest: now.Add(-time.Second)}, // of another version
 		"new 2": {Jobs: 2, Oldest: now.Add(-time.Hour)},
 	}, now)
-	for kind, want := range map[string][2]float64{"event": {3, 60}, "other": {3, 3600}, "recovery": {0, 0}} {
-		i := slices.IndexFunc(jobs.Series, func(s pluginrpc.MetricSeries) bool { return s.LabelValues[0] == kind })
-		if got := [2]float64{jobs.Series[i].Value, ages.Series[i].Value}; got != want {
-			t.Errorf("%s: got jobs and age %v, want %v", kind, got, want)
-		}
-	}
-	if len(jobs.Series) != len(jobKinds) {
-		t.Errorf("got %d series, want %d", len(jobs.Series), len(jobKinds))
+	for kind, want := range map[string][2]string{"event": {"3", "60"}, "other": {"3", "3600"}, "recovery": {"0", "0"}} {
+		m.wantLines(t, fmt.Sprintf("personal_plugin_outbox_jobs{kind=%q}", kind), want[0])
+		m.wantLines(t, fmt.Sprintf("personal_plugin_outbox_oldest_job_seconds{kind=%q}", kind), want[1])
 	}
 }
 
@@ -133,13 +142,19 @@ func TestModule_CountsJobsOnceInAWhile(t *testing.T) {
 	if err := m.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	queries := func() uint64 {
+	queries := func() int {
 		t.Helper()
-		if len(m.Metrics(t.Context())) == 0 {
-			t.Fatal("got no metrics")
+		text, err := m.Metrics(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-		total, _ := measured.store.metric().Cumulative(measured.store.metric().Series[0])
-		return total
+		_, after, _ := strings.Cut(string(text), "\npersonal_plugin_store_duration_seconds_count{operation=\"query\"} ")
+		count, _, _ := strings.Cut(after, "\n")
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
 	}
 	if err := m.Close(); err != nil { // nothing else queries from now on
 		t.Fatal(err)
@@ -152,4 +167,57 @@ func TestModule_CountsJobsOnceInAWhile(t *testing.T) {
 	if third := queries(); third != first+1 {
 		t.Errorf("got %d queries later, want %d", third, first+1)
 	}
+}
+
+// BenchmarkMetrics reads the metrics of a plugin that has run every operation and every
+// kind of job: by the RPC alone, and as a host does for /metrics.
+func BenchmarkMetrics(b *testing.B) {
+	measured := newMeasurements()
+	for _, operation := range pluginrpc.Operations() {
+		measured.operation(operation, pluginrpc.OutcomeOK, time.Millisecond)
+	}
+	for _, kind := range jobKinds {
+		measured.job(kind, outbox.Done, time.Millisecond)
+	}
+	for _, operation := range []store.Operation{store.Query, store.Statement, store.Transaction, store.FindSession, store.WriteSession} {
+		measured.ObserveStore(operation, time.Millisecond)
+		measured.ObserveBatch(operation, 1)
+	}
+	connection := pluginrpctest.Start(b, builder(nil, measured, slog.New(slog.DiscardHandler), nil), &personaltest.Host{}, slog.New(slog.DiscardHandler))
+	configuration := pluginrpc.Configuration{DatabaseURL: "sqlite://" + filepath.Join(b.TempDir(), "personal.db")}
+	if err := errors.Join(connection.Configure(b.Context(), configuration), connection.Migrate(b.Context())); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("RPC", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			text, err := connection.Metrics(b.Context())
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(int64(len(text)))
+		}
+	})
+	b.Run("host", func(b *testing.B) {
+		b.ReportAllocs()
+		handler := promhttp.HandlerFor(pluginmetrics.Gatherer{Manager: scraped{connection}}, promhttp.HandlerOpts{})
+		for b.Loop() {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			if w.Code != http.StatusOK {
+				b.Fatal(w.Code)
+			}
+		}
+	})
+}
+
+// scraped is a manager with one process.
+type scraped struct{ *pluginrpc.Connection }
+
+func (s scraped) Metrics(ctx context.Context) []pluginmanager.Metrics {
+	text, err := s.Connection.Metrics(ctx)
+	if err != nil {
+		return nil
+	}
+	return []pluginmanager.Metrics{{Process: 1, Text: text}}
 }

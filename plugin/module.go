@@ -69,8 +69,6 @@ type module struct {
 	stopWork func() // stops the work of an active process; may be called again
 }
 
-var _ pluginrpc.ModuleWithMetrics = (*module)(nil)
-
 // baseMemory is what a process needs besides the memory of the hashings that run at
 // once, in bytes: for requests, the database, the program itself, and what the garbage
 // collector leaves for a moment.

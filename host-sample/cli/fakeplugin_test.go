@@ -145,7 +145,10 @@ func (*fakeModule) Activate(context.Context) error { return nil }
 func (*fakeModule) Quiesce(context.Context) error  { return nil }
 func (*fakeModule) Health(context.Context) error   { return nil }
 func (*fakeModule) Settle(context.Context) error   { return nil }
-func (*fakeModule) Close() error                   { return nil }
+
+func (*fakeModule) Metrics(context.Context) ([]byte, error) { return nil, nil }
+
+func (*fakeModule) Close() error { return nil }
 
 // testBinary is the path of the plugin.
 func testBinary(t *testing.T) string {

@@ -102,7 +102,6 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		return nil, err
 	}
 	h.closers = append(h.closers, h.module.Close)
-	metrics.showPlugin(h.module.Manager().Metrics)
 	if err := h.listenForProfiles(ctx); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -12,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/cms-personal/personal/host-sample/traffic"
+	"github.com/cms-personal/personal/shared/personalhost/pluginmetrics"
 	"github.com/cms-personal/personal/shared/personalhttp"
-	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 // metrics are what /metrics shows.
@@ -40,11 +39,6 @@ func newMetrics() *metrics {
 	return m
 }
 
-// showPlugin adds the metrics of the plugin, see [pluginmanager.Manager.Metrics].
-func (m *metrics) showPlugin(plugin func(context.Context) []pluginrpc.Metric) {
-	m.registry.MustRegister(pluginCollector(plugin))
-}
-
 // observer returns what counts the API's requests, also for the administrators' chart.
 func (m *metrics) observer(chart *traffic.Recorder) func(personalhttp.Observation) {
 	return func(call personalhttp.Observation) {
@@ -54,44 +48,18 @@ func (m *metrics) observer(chart *traffic.Recorder) func(personalhttp.Observatio
 	}
 }
 
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+// maxScrapes is how many requests for metrics are served at once: each needs megabytes.
+const maxScrapes = 4
+
+// handler returns the handler of /metrics, which also shows the metrics of the plugin.
+func (m *metrics) handler(plugin pluginmetrics.Manager) http.Handler {
+	all := prometheus.Gatherers{m.registry, pluginmetrics.Gatherer{Manager: plugin}}
+	return promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes})
 }
 
 func (m *metrics) count(operation string, status int, took time.Duration) {
 	m.requests.WithLabelValues(operation, strconv.Itoa(status)).Inc()
 	m.latency.WithLabelValues(operation).Observe(took.Seconds())
-}
-
-// pluginCollector collects the metrics of the plugin, from the function that it is.
-type pluginCollector func(context.Context) []pluginrpc.Metric
-
-// Describe sends nothing: the metrics depend on the version of the plugin.
-func (pluginCollector) Describe(chan<- *prometheus.Desc) {}
-
-// Collect converts the metrics. It has no context; the manager limits the time.
-func (c pluginCollector) Collect(out chan<- prometheus.Metric) {
-	for _, m := range c(context.Background()) {
-		desc := prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
-		for _, s := range m.Series {
-			metric, err := constMetric(desc, m, s)
-			if err != nil {
-				metric = prometheus.NewInvalidMetric(desc, err)
-			}
-			out <- metric
-		}
-	}
-}
-
-func constMetric(desc *prometheus.Desc, m pluginrpc.Metric, s pluginrpc.MetricSeries) (prometheus.Metric, error) {
-	switch m.Type {
-	case pluginrpc.MetricCounter:
-		return prometheus.NewConstMetric(desc, prometheus.CounterValue, s.Value, s.LabelValues...)
-	case pluginrpc.MetricHistogram:
-		total, upTo := m.Cumulative(s)
-		return prometheus.NewConstHistogram(desc, total, s.Value, upTo, s.LabelValues...)
-	}
-	return prometheus.NewConstMetric(desc, prometheus.GaugeValue, s.Value, s.LabelValues...)
 }
 
 // otherOperation is the label of paths without a route, which callers can make up.

@@ -13,6 +13,7 @@ import (
 	"github.com/cms-personal/personal/host-sample/traffic"
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhost/pluginmetrics"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/pluginmanager"
 )
@@ -33,10 +34,11 @@ type handlerOptions struct {
 	log         *slog.Logger
 }
 
-// pluginState is the part of [pluginmanager.Manager] that health checks need.
+// pluginState is the part of [pluginmanager.Manager] that health checks and metrics need.
 type pluginState interface {
 	Ready(ctx context.Context) error // nil if the plugin serves
 	Status() pluginmanager.Status
+	pluginmetrics.Manager
 }
 
 // newHandler returns the handler of everything that the CMS serves.
@@ -71,7 +73,7 @@ func newHandler(o handlerOptions) (http.Handler, error) {
 	mux.Handle("/admin/", adminPages)
 	mux.HandleFunc("GET /healthz", healthz)
 	mux.HandleFunc("GET /readyz", readyz(o.plugin, api.UntrustedProxy))
-	mux.Handle("GET /metrics", metrics.handler())
+	mux.Handle("GET /metrics", metrics.handler(o.plugin))
 	measured := timed(mux, func(r *http.Request, status int, took time.Duration) {
 		metrics.count(routeOf(r), status, took)
 	})

@@ -26,7 +26,6 @@ import (
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 const (
@@ -63,7 +62,6 @@ func startSite(t *testing.T, service personal.Service, basePath string, proxies 
 	record := admin.NewAccessLog(slog.New(slog.NewTextHandler(&s.log, nil)))
 	plugin := pluginadmin.New(s, catalogue, pluginadmin.Options{Log: quietLog()})
 	metrics := newMetrics()
-	metrics.showPlugin(s.Metrics)
 	api, err := personalhttp.New(service, personalhttp.Options{
 		BasePath: basePath, TrustedProxies: proxies, Observe: metrics.observer(s.traffic), Log: quietLog(),
 	})
@@ -121,18 +119,18 @@ func (s *testSite) Status() pluginmanager.Status {
 	return pluginmanager.Status{State: pluginmanager.StateServing, Version: "1.2.3", Generation: 7, PID: 99}
 }
 
-// Metrics returns a metric of each type.
-func (s *testSite) Metrics(context.Context) []pluginrpc.Metric {
-	return []pluginrpc.Metric{
-		{Name: "personal_plugin_up", Type: pluginrpc.MetricGauge, Series: []pluginrpc.MetricSeries{{Value: 1}}},
-		{
-			Name: "personal_plugin_swaps_total", Type: pluginrpc.MetricCounter, Labels: []string{"outcome"},
-			Series: []pluginrpc.MetricSeries{{LabelValues: []string{"refused"}, Value: 2}},
-		},
-		{
-			Name: "personal_plugin_store_batch_size", Help: "Sizes.", Type: pluginrpc.MetricHistogram, Labels: []string{"operation"}, Bounds: []float64{1, 2},
-			Series: []pluginrpc.MetricSeries{{LabelValues: []string{"write_session"}, Value: 9, Counts: []uint64{1, 2, 1}}},
-		},
+// Metrics returns metrics of the manager, of a process, and of a defective one.
+func (s *testSite) Metrics(context.Context) []pluginmanager.Metrics {
+	return []pluginmanager.Metrics{
+		{Text: []byte("# TYPE personal_plugin_up gauge\npersonal_plugin_up 1\n")},
+		{Process: 7, Text: []byte(`# HELP personal_plugin_store_batch_size Sizes.
+# TYPE personal_plugin_store_batch_size histogram
+personal_plugin_store_batch_size_bucket{operation="write_session",le="1"} 1
+personal_plugin_store_batch_size_bucket{operation="write_session",le="+Inf"} 4
+personal_plugin_store_batch_size_sum{operation="write_session"} 9
+personal_plugin_store_batch_size_count{operation="write_session"} 4
+`)},
+		{Process: 8, Text: []byte("personal_plugin_twice 1\npersonal_plugin_twice 2\npersonal_plugin_other{process=\"1\"} 1\n")},
 	}
 }
 
@@ -444,13 +442,12 @@ func TestMetrics_CountByOperationAndStatus(t *testing.T) {
 		`personal_http_requests_total{code="404",operation="other"} 2`,
 		`personal_http_requests_total{code="401",operation="/admin/api/"} 1`,
 		`personal_http_request_duration_seconds_count{operation="profile"} 2`,
-		"personal_plugin_up 1", `personal_plugin_swaps_total{outcome="refused"} 2`,
+		"personal_plugin_up 1",
 		"# HELP personal_plugin_store_batch_size Sizes.", "# TYPE personal_plugin_store_batch_size histogram",
-		`personal_plugin_store_batch_size_bucket{operation="write_session",le="1"} 1`,
-		`personal_plugin_store_batch_size_bucket{operation="write_session",le="2"} 3`,
-		`personal_plugin_store_batch_size_bucket{operation="write_session",le="+Inf"} 4`,
-		`personal_plugin_store_batch_size_sum{operation="write_session"} 9`,
-		`personal_plugin_store_batch_size_count{operation="write_session"} 4`,
+		`personal_plugin_store_batch_size_bucket{operation="write_session",process="7",le="1"} 1`,
+		`personal_plugin_store_batch_size_bucket{operation="write_session",process="7",le="+Inf"} 4`,
+		`personal_plugin_store_batch_size_sum{operation="write_session",process="7"} 9`,
+		`personal_plugin_store_batch_size_count{operation="write_session",process="7"} 4`,
 	} {
 		if !strings.Contains(body, want+"\n") {
 			t.Errorf("got no metric %s", want)

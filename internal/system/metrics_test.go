@@ -135,17 +135,17 @@ func TestMetrics(t *testing.T) {
 			samples, _ := s.scrape(t)
 			testMetricsInDashboard(t, samples)
 		})
-		t.Run("never decrease", func(t *testing.T) { testMetricsNeverDecrease(t, s, u) })
+		t.Run("tell processes apart", func(t *testing.T) { testMetricsOfProcesses(t, s, u) })
 	})
 }
 
-// testMetricsNeverDecrease compares all counters while the plugin is swapped, rolled back
-// and killed under load.
-func testMetricsNeverDecrease(t *testing.T, s *system, u user) {
+// testMetricsOfProcesses compares all counters while the plugin is swapped, rolled back and
+// killed under load: each process counts for itself, so that no series decreases.
+func testMetricsOfProcesses(t *testing.T, s *system, u user) {
 	older := s.plugin(t).Active.Version
 	l := s.load(call{method: http.MethodGet, path: "profile/", as: u.pair}, call{method: http.MethodGet, path: "fields/"})
 	before := map[string]float64{}
-	compare := func() (profiles float64) {
+	compare := func() (process string, profiles float64) {
 		t.Helper()
 		samples, types := s.scrape(t)
 		now := map[string]float64{}
@@ -155,27 +155,31 @@ func testMetricsNeverDecrease(t *testing.T, s *system, u user) {
 			}
 			now[fmt.Sprint(one.name, one.labels)] = one.value
 		}
-		for key, value := range before {
-			if now[key] < value {
-				t.Errorf("%s: got %v after %v", key, now[key], value)
+		for key, value := range now {
+			if value < before[key] {
+				t.Errorf("%s: got %v after %v", key, value, before[key])
 			}
+			before[key] = value // also of processes that may return
 		}
-		before = now
-		return measured(samples, "personal_plugin_operation_duration_seconds_count", "operation", "Profile")
+		process = strconv.Itoa(int(measured(samples, "personal_plugin_generation")))
+		return process, measured(samples, "personal_plugin_operation_duration_seconds_count", "operation", "Profile", "process", process)
 	}
-	// advance waits until the process that serves now has counted calls.
-	advance := func(what string) {
+	// advance waits until the process that serves now, which has this number, has counted calls.
+	advance := func(what, want string) {
 		t.Helper()
-		first := compare()
-		eventually(t, what+": calls are counted", func() bool { return compare() > first })
+		process, first := compare()
+		if process != want {
+			t.Errorf("%s: process %s serves, want %s", what, process, want)
+		}
+		eventually(t, what+": calls are counted", func() bool { _, n := compare(); return n > first })
 	}
-	advance("before")
+	advance("before", "1")
 	s.use(t, newer)
-	advance("after a swap")
+	advance("after a swap", "2")
 	if got, body := s.admin(t, http.MethodPost, "plugin/rollback", ""); got.StatusCode != http.StatusOK {
 		t.Fatalf("rollback: got %d %s", got.StatusCode, body)
 	}
-	advance("after a rollback")
+	advance("after a rollback", "1")
 	if version := s.plugin(t).Active.Version; version != older {
 		t.Fatalf("got version %s, want %s", version, older)
 	}
@@ -184,7 +188,7 @@ func testMetricsNeverDecrease(t *testing.T, s *system, u user) {
 		t.Fatal(err)
 	}
 	eventually(t, "another process serves", func() bool { now := s.plugin(t).Active.PID; return now != 0 && now != pid })
-	advance("after a crash")
+	advance("after a crash", "3")
 	l.end(t)
 	samples, _ := s.scrape(t)
 	if got := measured(samples, "personal_plugin_swaps_total", "outcome", "rolled_back"); got != 1 {

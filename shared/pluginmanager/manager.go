@@ -76,7 +76,6 @@ type Manager struct {
 	requests   chan func(*supervisor) // see do
 	failing    chan struct{}          // tells the supervisor that too many calls fail in the bake
 	switches   atomic.Int64           // see Switches
-	ledger     *ledger                // of metrics
 
 	mu         sync.Mutex // guards what follows, and the calls of instances
 	state      State
@@ -91,6 +90,8 @@ type Manager struct {
 	lastErr    error         // why the last process failed or was lost
 	permanent  bool          // another attempt is not expected to help
 	nextTry    time.Time     // while the state is failed
+
+	events map[EventType]int // how many there were, for the metrics
 }
 
 var _ grpc.ClientConnInterface = (*Manager)(nil)
@@ -109,7 +110,7 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{
 		config: c.withDefaults(), root: "/", state: StateStopped, changed: make(chan struct{}),
-		requests: make(chan func(*supervisor)), failing: make(chan struct{}, 1), ledger: newLedger(),
+		requests: make(chan func(*supervisor)), failing: make(chan struct{}, 1), events: map[EventType]int{},
 	}
 	m.work, m.stopWork = context.WithCancel(context.Background())
 	m.hard, m.stopHard = context.WithCancel(context.Background())

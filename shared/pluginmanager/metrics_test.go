@@ -1,7 +1,7 @@
 package pluginmanager_test
 
 import (
-	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -9,33 +9,49 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// metric returns a metric of the manager; ok is false if there is none.
-func (r *rig) metric(t *testing.T, name string) (m pluginrpc.Metric, ok bool) {
+// wantProcesses checks which processes have metrics, the live one first, and how many calls
+// each has counted.
+func (r *rig) wantProcesses(t *testing.T, want ...pluginmanager.Metrics) {
 	t.Helper()
-	all := r.Metrics(limited(t))
-	i := slices.IndexFunc(all, func(m pluginrpc.Metric) bool { return m.Name == name })
-	if i < 0 {
-		return pluginrpc.Metric{}, false
+	var got []pluginmanager.Metrics
+	for _, m := range r.Metrics(limited(t))[1:] {
+		m.Refuse = nil
+		got = append(got, m)
 	}
-	return all[i], true
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metrics of processes (-want +got):\n%s", diff)
+	}
 }
 
-// value returns the sum of all series of a metric, or -1 if there is none.
-func (r *rig) value(t *testing.T, name string) float64 {
+func counted(process int, text string) pluginmanager.Metrics {
+	return pluginmanager.Metrics{Process: process, Text: []byte(text + "\n")}
+}
+
+// own returns the manager's own metrics with their values.
+func (r *rig) own(t *testing.T) map[string]string {
 	t.Helper()
-	m, ok := r.metric(t, name)
-	if !ok {
-		return -1
+	values := map[string]string{}
+	for line := range strings.Lines(string(r.Metrics(limited(t))[0].Text)) {
+		if name, value, _ := strings.Cut(strings.TrimSpace(line), " "); name != "#" {
+			values[name] = value
+		}
 	}
-	var sum float64
-	for _, s := range m.Series {
-		sum += s.Value
+	return values
+}
+
+// wantOwn checks some of the manager's own metrics.
+func (r *rig) wantOwn(t *testing.T, want map[string]string) {
+	t.Helper()
+	got := r.own(t)
+	maps.DeleteFunc(got, func(name, _ string) bool { _, ok := want[name]; return !ok })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metrics of the manager (-want +got):\n%s", diff)
 	}
-	return sum
 }
 
 // call makes calls, which the plugin counts.
@@ -48,226 +64,105 @@ func (r *rig) call(t *testing.T, n int) {
 	}
 }
 
-// wantCalls checks how many calls a new reading counts.
-func (r *rig) wantCalls(t *testing.T, want float64) {
-	t.Helper()
-	r.ExpireMetrics()
-	if got := r.value(t, callsMetric); got != want {
-		t.Errorf("got %v calls, want %v", got, want)
-	}
-}
-
-func TestMetrics_AddUpOverSwapRollbackAndRestart(t *testing.T) {
+func TestMetrics_OfEachProcessThroughSwapRollbackAndRestart(t *testing.T) {
 	t.Parallel()
 	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = time.Minute })
 	r.start(t)
 	r.call(t, 3)
-	r.wantCalls(t, 3)
+	r.wantProcesses(t, counted(1, "calls 3"))
 
 	r.use(t, "2.0.0") // the old process is warm
 	r.call(t, 4)
-	r.wantCalls(t, 7)
-	if pid := r.value(t, pidMetric); int(pid) != r.Status().PID {
-		t.Errorf("got gauges of process %v, want those of %d", pid, r.Status().PID)
-	}
+	r.wantProcesses(t, counted(2, "calls 4"), counted(1, "calls 3"))
 
-	r.call(t, 5)
-	if err := r.Rollback(limited(t)); err != nil { // the new process is retired after a last reading
+	if err := r.Rollback(limited(t)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the new process ends", func() bool { return r.Status().Previous == nil })
 	r.call(t, 1)
-	r.wantCalls(t, 13)
+	r.wantProcesses(t, counted(1, "calls 4"))
 
 	signalProcess(t, r.Status().PID, syscall.SIGKILL)
 	eventually(t, "a restart", func() bool { s := r.Status(); return s.Restarts == 1 && s.State.Serves() })
 	r.call(t, 2)
-	r.wantCalls(t, 15)
-	sizes, _ := r.metric(t, sizesMetric)
-	if s := sizes.Series; len(s) != 1 || s[0].Value != 30 || !slices.Equal(s[0].Counts, []uint64{0, 15, 0}) {
-		t.Errorf("got histogram %v, want 15 twos", s)
-	}
-	for name, want := range map[string]float64{
-		"personal_plugin_up": 1, "personal_plugin_restarts_total": 1, "personal_plugin_swaps_total": 1, "personal_plugin_generation": 3,
-	} {
-		if got := r.value(t, name); got != want {
-			t.Errorf("%s: got %v, want %v", name, got, want)
-		}
-	}
-	if info, _ := r.metric(t, "personal_plugin_info"); len(info.Series) != 1 || info.Series[0].LabelValues[0] != "1.0.0" {
-		t.Errorf("got info %v, want version 1.0.0", info.Series)
-	}
+	r.wantProcesses(t, counted(3, "calls 2"))
+	r.wantOwn(t, map[string]string{
+		"personal_plugin_up": "1", "personal_plugin_generation": "3", `personal_plugin_info{version="1.0.0"}`: "1",
+		"personal_plugin_restarts_total":                     "1",
+		`personal_plugin_swaps_total{outcome="completed"}`:   "0",
+		`personal_plugin_swaps_total{outcome="refused"}`:     "0",
+		`personal_plugin_swaps_total{outcome="rolled_back"}`: "1",
+	})
 }
 
-func TestMetrics_NeverDecreaseUnderLoad(t *testing.T) {
+func TestMetrics_CountSwaps(t *testing.T) {
+	t.Parallel()
 	r := newSwapRig(t, func(c *pluginmanager.Config) { c.Bake = -1 })
 	r.start(t)
-	_, stop := r.hammer(t, 4)
-	var watching sync.WaitGroup
-	done := make(chan struct{})
-	readings := 0
-	watching.Go(func() {
-		var calls, two float64
-		for {
-			select {
-			case <-done:
-				return
-			default:
-			}
-			r.ExpireMetrics()
-			for _, m := range r.Metrics(t.Context()) {
-				switch m.Name {
-				case callsMetric:
-					calls = notLess(t, m.Name, calls, m.Series[0].Value)
-				case sizesMetric:
-					two = notLess(t, m.Name, two, float64(m.Series[0].Counts[1]))
-				}
-			}
-			readings++
-		}
+	r.use(t, "2.0.0")
+	r.use(t, "1.0.0")
+	if err := r.Use(limited(t), "9.9.9"); err == nil {
+		t.Fatal("got no error of a swap to a version that is not installed")
+	}
+	r.wantOwn(t, map[string]string{
+		`personal_plugin_swaps_total{outcome="completed"}`:   "2",
+		`personal_plugin_swaps_total{outcome="refused"}`:     "1",
+		`personal_plugin_swaps_total{outcome="rolled_back"}`: "0",
 	})
-	for i := range 6 {
-		r.use(t, []string{"2.0.0", "1.0.0"}[i%2])
-		if i%3 == 2 {
-			restarts := r.Status().Restarts
-			signalProcess(t, r.Status().PID, syscall.SIGKILL)
-			eventually(t, "a restart", func() bool { return r.Status().Restarts > restarts })
-		}
-	}
-	close(done)
-	watching.Wait()
-	stop()
-	if got := r.value(t, callsMetric); got < 100 || readings < 100 {
-		t.Errorf("got %v calls in %d readings, want many", got, readings)
-	}
-	if got := r.value(t, "personal_plugin_swaps_total"); got != 6 {
-		t.Errorf("got %v swaps, want 6", got)
-	}
 }
 
-func notLess(t *testing.T, name string, before, now float64) float64 {
-	if now < before {
-		t.Errorf("%s: got %v after %v, want no less", name, now, before)
-	}
-	return max(before, now)
-}
-
-func TestMetrics_FrozenProcessKeepsLastValues(t *testing.T) {
+func TestMetrics_FrozenProcessDelaysNoCollector(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, good, func(c *pluginmanager.Config) { c.HealthInterval = time.Hour })
 	r.start(t)
-	r.call(t, 2)
-	r.wantCalls(t, 2)
 	pid := r.Status().PID
 	freeze(t, pid)
 	defer signalProcess(t, pid, syscall.SIGCONT)
-	r.ExpireMetrics()
 	began := time.Now()
 	var scrapes sync.WaitGroup
 	for range 20 {
 		scrapes.Go(func() {
-			if got := r.value(t, callsMetric); got != 2 {
-				t.Errorf("got %v calls, want the last known 2", got)
-			}
+			r.wantProcesses(t)
+			r.wantOwn(t, map[string]string{"personal_plugin_up": "1"})
 		})
 	}
 	scrapes.Wait()
 	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("20 collectors at once took %v: each waited for the process", took)
+		t.Errorf("20 collectors at once took %v: each waited for another", took)
+	}
+	if strings.Contains(r.log.String(), "plugin metrics are left out") {
+		t.Error("got a warning about the metrics, want those of the health checks only")
 	}
 }
 
-func TestMetrics_PluginWithoutMetricsAddsNothing(t *testing.T) {
+func TestMetrics_DefectivePluginIsLoggedOnce(t *testing.T) {
 	t.Parallel()
-	r := newSwapRig(t, nil)
-	r.folder.write("mode 2.0.0", hasNoMetrics)
+	r := newRig(t, panicsInMetrics, nil)
 	r.start(t)
-	r.call(t, 3)
-	r.wantCalls(t, 3)
-	r.use(t, "2.0.0")
-	r.call(t, 2)
-	r.wantCalls(t, 3) // of the version that counts
-	if _, ok := r.metric(t, pidMetric); ok {
-		t.Error("got a gauge of a process that is not live, want none")
+	for range 3 {
+		r.wantProcesses(t)
 	}
-	if got := r.value(t, "personal_plugin_up"); got != 1 {
-		t.Errorf("got up %v, want 1", got)
+	if n := strings.Count(r.log.String(), "plugin metrics are left out"); n != 1 {
+		t.Errorf("got %d warnings, want one", n)
 	}
-}
-
-func TestMetrics_DefectivePluginIsBounded(t *testing.T) {
-	t.Parallel()
-	t.Run("new series at every reading", func(t *testing.T) {
-		t.Parallel()
-		r := newRig(t, newSeries, nil)
-		r.start(t)
-		for range 3 {
-			r.ExpireMetrics()
-			r.Metrics(limited(t))
-		}
-		if m, _ := r.metric(t, callsMetric); len(m.Series) != pluginrpc.MaxMetricSeries {
-			t.Errorf("got %d series, want %d", len(m.Series), pluginrpc.MaxMetricSeries)
-		}
-	})
-	t.Run("a label value that could be an address", func(t *testing.T) {
-		t.Parallel()
-		r := newRig(t, invalidMetrics, nil)
-		r.start(t)
-		if _, ok := r.metric(t, callsMetric); ok {
-			t.Error("got the metric, want none")
-		}
-		log := r.log.String()
-		if strings.Count(log, "plugin metrics are left out") != 1 || strings.Contains(log, "ada@example.com") {
-			t.Error("want one warning, without the value")
-		}
-	})
-	t.Run("a panic at every reading", func(t *testing.T) {
-		t.Parallel()
-		r := newRig(t, panicsInMetrics, nil)
-		r.start(t)
-		for range 3 {
-			r.ExpireMetrics()
-			r.Metrics(limited(t))
-		}
-		if n := strings.Count(r.log.String(), "plugin metrics are left out"); n != 1 {
-			t.Errorf("got %d warnings, want one", n)
-		}
-	})
-	t.Run("counters that decrease", func(t *testing.T) {
-		t.Parallel()
-		r := newRig(t, countsDown, nil)
-		r.start(t)
-		r.call(t, 5)
-		r.wantCalls(t, 4)
-		r.wantCalls(t, 4) // not 3
-	})
-}
-
-func TestMetrics_CallerThatIsGoneSpoilsNoReading(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, good, nil)
-	r.start(t)
-	r.call(t, 2)
-	r.ExpireMetrics()
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	r.Metrics(gone)
-	if got := r.value(t, callsMetric); got != 2 {
-		t.Errorf("got %v calls, want 2", got)
+	r.call(t, 1)
+	if s := r.Status(); s.Restarts != 0 || !s.State.Serves() {
+		t.Errorf("got status %+v, want that the process goes on", s)
 	}
 }
 
 func TestMetrics_BeforeStartAndAfterStop(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, good, nil)
-	if got := r.value(t, "personal_plugin_up"); got != 0 {
-		t.Errorf("got up %v before the start, want 0", got)
-	}
+	down := map[string]string{"personal_plugin_up": "0", "personal_plugin_generation": "0"}
+	r.wantOwn(t, down)
 	r.start(t)
 	if err := r.Stop(limited(t)); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.value(t, "personal_plugin_up"); got != 0 {
-		t.Errorf("got up %v after the stop, want 0", got)
+	r.wantOwn(t, down)
+	r.wantProcesses(t)
+	if names := slices.Collect(maps.Keys(r.own(t))); slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "personal_plugin_info") }) {
+		t.Errorf("got metrics %q, want no version of a process", names)
 	}
 }

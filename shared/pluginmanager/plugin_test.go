@@ -153,11 +153,7 @@ const (
 	keepsTurn           = "serves one call at a time, and never ends the second"
 	servesFew           = "serves one call of three, late"
 	failsLate           = "fails every call but the first, late"
-	hasNoMetrics        = "has no metrics"
-	newSeries           = "has other series at every reading of its metrics"
-	invalidMetrics      = "has metrics with an invalid label"
 	panicsInMetrics     = "panics when its metrics are read"
-	countsDown          = "has counters that decrease"
 	otherProtocol       = "speaks protocol 7"
 	otherCore           = "speaks version 2 of go-plugin's protocol"
 	starvesActive       = "is killed for lack of memory once active"
@@ -267,11 +263,7 @@ func runPlugin(f folder) {
 		if !c.Settles {
 			return nil, &pluginrpc.PermanentError{Reason: "the host does not settle"}
 		}
-		m := &module{folder: f, mode: mode, turn: make(chan struct{}, 1)}
-		if mode == hasNoMetrics {
-			return struct{ pluginrpc.Module }{m}, nil
-		}
-		return m, nil
+		return &module{folder: f, mode: mode, turn: make(chan struct{}, 1)}, nil
 	}
 	pluginrpc.Serve(build, pluginrpc.ServeOptions{})
 	if mode == ignoresShutdown {
@@ -316,7 +308,6 @@ type module struct {
 	turn   chan struct{} // holds the call that is served, where calls are served one at a time
 	failed atomic.Int64  // health checks that got no turn in time
 	served atomic.Int64  // calls of Profile
-	read   atomic.Int64  // readings of the metrics
 
 	checked atomic.Int64 // health checks
 }
@@ -328,42 +319,12 @@ func (m *module) Service() personal.Service {
 // Administration returns none.
 func (*module) Administration() personal.Administration { return nil }
 
-// Names of metrics of the plugin.
-const (
-	callsMetric = "personal_plugin_test_calls_total"
-	sizesMetric = "personal_plugin_test_sizes" // a histogram, of twos
-	pidMetric   = "personal_plugin_test_pid"
-)
-
 // Metrics counts the calls of Profile.
-func (m *module) Metrics(context.Context) []pluginrpc.Metric {
-	calls, read := m.served.Load(), m.read.Add(1)
-	label := "profile"
-	switch m.mode {
-	case countsDown:
-		calls -= read
-	case panicsInMetrics:
+func (m *module) Metrics(context.Context) ([]byte, error) {
+	if m.mode == panicsInMetrics {
 		panic("metrics")
-	case invalidMetrics:
-		label = "ada@example.com"
-	case newSeries:
-		many := pluginrpc.Metric{Name: callsMetric, Type: pluginrpc.MetricCounter, Labels: []string{"operation"}}
-		for i := range int64(400) {
-			many.Series = append(many.Series, pluginrpc.MetricSeries{LabelValues: []string{strconv.FormatInt(read*1000+i, 10)}, Value: 1})
-		}
-		return []pluginrpc.Metric{many}
 	}
-	return []pluginrpc.Metric{
-		{
-			Name: callsMetric, Type: pluginrpc.MetricCounter, Labels: []string{"operation"},
-			Series: []pluginrpc.MetricSeries{{LabelValues: []string{label}, Value: float64(max(calls, 0))}},
-		},
-		{
-			Name: sizesMetric, Type: pluginrpc.MetricHistogram, Bounds: []float64{1, 2},
-			Series: []pluginrpc.MetricSeries{{Value: 2 * float64(max(calls, 0)), Counts: []uint64{0, uint64(max(calls, 0)), 0}}},
-		},
-		{Name: pidMetric, Type: pluginrpc.MetricGauge, Series: []pluginrpc.MetricSeries{{Value: float64(os.Getpid())}}},
-	}
+	return fmt.Appendf(nil, "calls %d\n", m.served.Load()), nil
 }
 
 // hold blocks in the step of the mode "blocks in STEP".

@@ -150,6 +150,10 @@ func (m *Manager) emit(e Event, p *instance) {
 	if p != nil {
 		e.Version, e.Generation, e.PID = p.manifest.Version, p.generation, p.PID()
 	}
-	m.ledger.count(e)
+	if e.Type != EventSwapRefused || e.Step != "workers" { // after the switch: it was rolled back
+		m.mu.Lock()
+		m.events[e.Type]++
+		m.mu.Unlock()
+	}
 	m.config.OnEvent(e)
 }

@@ -187,7 +187,6 @@ func (s *supervisor) present(p *instance) {
 	s.live, s.served, s.permanent = p, true, false
 	s.replaced = ""
 	s.switches.Add(1)
-	s.ledger.add(p)
 	s.unhealthy = 0
 	s.attempts.succeeded()
 }

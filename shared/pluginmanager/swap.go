@@ -524,7 +524,6 @@ func (m *Manager) retire(p *instance) {
 // does not accept the request within Config.ShutdownTimeout is killed; one that does
 // not end within the 2 s of go-plugin afterwards is killed, too.
 func (m *Manager) stop(p *instance) {
-	m.settleMetrics(p)
 	p.Stop(m.hard, m.config.ShutdownTimeout)
 	p.release()
 	m.sweep()

@@ -74,6 +74,10 @@ func (m *module) Preflight(ctx context.Context) (pluginrpc.Report, error) {
 	return m.preflight(ctx)
 }
 
+func (m *module) Metrics(ctx context.Context) ([]byte, error) {
+	return []byte("personal_plugin_calls_total 1\n"), m.run(ctx, "Metrics")
+}
+
 func (m *module) run(ctx context.Context, name string) error {
 	if m.step == nil {
 		return nil

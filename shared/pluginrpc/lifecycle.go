@@ -63,6 +63,11 @@ type Module interface {
 	Quiesce(ctx context.Context) error
 	// Health makes one cheap read through everything a request needs.
 	Health(ctx context.Context) error
+	// Metrics returns the metrics of this process since its start, in the text exposition
+	// format of Prometheus and at most 1 MiB; nil for none. Names begin with
+	// personal_plugin_, and nothing in it was sent by callers. It returns quickly: if the
+	// database does not respond, with the last known values.
+	Metrics(ctx context.Context) ([]byte, error)
 	// Settle is called when this version is settled: it serves, and no bake is under way.
 	// Only then may the module demand of the database what older versions do not support.
 	// It may be called again, and is after an error.

@@ -21,61 +21,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// MetricType is the type of a metric.
-type MetricType int32
-
-const (
-	MetricType_METRIC_TYPE_UNSPECIFIED MetricType = 0
-	// A number that never decreases.
-	MetricType_METRIC_TYPE_COUNTER MetricType = 1
-	MetricType_METRIC_TYPE_GAUGE   MetricType = 2
-	// Counts of observed values in buckets, and their sum. They never decrease.
-	MetricType_METRIC_TYPE_HISTOGRAM MetricType = 3
-)
-
-// Enum value maps for MetricType.
-var (
-	MetricType_name = map[int32]string{
-		0: "METRIC_TYPE_UNSPECIFIED",
-		1: "METRIC_TYPE_COUNTER",
-		2: "METRIC_TYPE_GAUGE",
-		3: "METRIC_TYPE_HISTOGRAM",
-	}
-	MetricType_value = map[string]int32{
-		"METRIC_TYPE_UNSPECIFIED": 0,
-		"METRIC_TYPE_COUNTER":     1,
-		"METRIC_TYPE_GAUGE":       2,
-		"METRIC_TYPE_HISTOGRAM":   3,
-	}
-)
-
-func (x MetricType) Enum() *MetricType {
-	p := new(MetricType)
-	*p = x
-	return p
-}
-
-func (x MetricType) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (MetricType) Descriptor() protoreflect.EnumDescriptor {
-	return file_personal_v1_lifecycle_proto_enumTypes[0].Descriptor()
-}
-
-func (MetricType) Type() protoreflect.EnumType {
-	return &file_personal_v1_lifecycle_proto_enumTypes[0]
-}
-
-func (x MetricType) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use MetricType.Descriptor instead.
-func (MetricType) EnumDescriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{0}
-}
-
 // ConfigureRequest is the configuration. It contains secrets: never log it.
 type ConfigureRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -917,10 +862,12 @@ func (*MetricsRequest) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{17}
 }
 
-// MetricsResponse holds each metric once.
+// MetricsResponse is the metrics.
 type MetricsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Metrics       []*Metric              `protobuf:"bytes,1,rep,name=metrics,proto3" json:"metrics,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the text exposition format of Prometheus, at most 1 MiB. Names begin with
+	// personal_plugin_. It contains nothing that callers sent.
+	Text          []byte `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -955,161 +902,9 @@ func (*MetricsResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{18}
 }
 
-func (x *MetricsResponse) GetMetrics() []*Metric {
+func (x *MetricsResponse) GetText() []byte {
 	if x != nil {
-		return x.Metrics
-	}
-	return nil
-}
-
-// Metric is one metric with all its series.
-type Metric struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Begins with personal_plugin_.
-	Name string     `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Help string     `protobuf:"bytes,2,opt,name=help,proto3" json:"help,omitempty"`
-	Type MetricType `protobuf:"varint,3,opt,name=type,proto3,enum=personal.v1.MetricType" json:"type,omitempty"`
-	// The names of the labels.
-	Labels []string `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty"`
-	// Of a histogram: the upper bounds of the buckets but the last, which has none.
-	Bounds        []float64       `protobuf:"fixed64,5,rep,packed,name=bounds,proto3" json:"bounds,omitempty"`
-	Series        []*MetricSeries `protobuf:"bytes,6,rep,name=series,proto3" json:"series,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Metric) Reset() {
-	*x = Metric{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Metric) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Metric) ProtoMessage() {}
-
-func (x *Metric) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Metric.ProtoReflect.Descriptor instead.
-func (*Metric) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{19}
-}
-
-func (x *Metric) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *Metric) GetHelp() string {
-	if x != nil {
-		return x.Help
-	}
-	return ""
-}
-
-func (x *Metric) GetType() MetricType {
-	if x != nil {
-		return x.Type
-	}
-	return MetricType_METRIC_TYPE_UNSPECIFIED
-}
-
-func (x *Metric) GetLabels() []string {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *Metric) GetBounds() []float64 {
-	if x != nil {
-		return x.Bounds
-	}
-	return nil
-}
-
-func (x *Metric) GetSeries() []*MetricSeries {
-	if x != nil {
-		return x.Series
-	}
-	return nil
-}
-
-// MetricSeries is one series of a metric. It holds nothing that callers sent.
-type MetricSeries struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The values of the labels, in their order.
-	LabelValues []string `protobuf:"bytes,1,rep,name=label_values,json=labelValues,proto3" json:"label_values,omitempty"`
-	// The number or, of a histogram, the sum of the observed values.
-	Value float64 `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`
-	// Of a histogram: how many values are in each bucket alone.
-	Counts        []uint64 `protobuf:"varint,3,rep,packed,name=counts,proto3" json:"counts,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *MetricSeries) Reset() {
-	*x = MetricSeries{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *MetricSeries) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*MetricSeries) ProtoMessage() {}
-
-func (x *MetricSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use MetricSeries.ProtoReflect.Descriptor instead.
-func (*MetricSeries) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *MetricSeries) GetLabelValues() []string {
-	if x != nil {
-		return x.LabelValues
-	}
-	return nil
-}
-
-func (x *MetricSeries) GetValue() float64 {
-	if x != nil {
-		return x.Value
-	}
-	return 0
-}
-
-func (x *MetricSeries) GetCounts() []uint64 {
-	if x != nil {
-		return x.Counts
+		return x.Text
 	}
 	return nil
 }
@@ -1156,26 +951,9 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\aseconds\x18\x02 \x01(\x03R\aseconds\",\n" +
 	"\x16RuntimeProfileResponse\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\"\x10\n" +
-	"\x0eMetricsRequest\"@\n" +
-	"\x0fMetricsResponse\x12-\n" +
-	"\ametrics\x18\x01 \x03(\v2\x13.personal.v1.MetricR\ametrics\"\xc0\x01\n" +
-	"\x06Metric\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04help\x18\x02 \x01(\tR\x04help\x12+\n" +
-	"\x04type\x18\x03 \x01(\x0e2\x17.personal.v1.MetricTypeR\x04type\x12\x16\n" +
-	"\x06labels\x18\x04 \x03(\tR\x06labels\x12\x16\n" +
-	"\x06bounds\x18\x05 \x03(\x01R\x06bounds\x121\n" +
-	"\x06series\x18\x06 \x03(\v2\x19.personal.v1.MetricSeriesR\x06series\"_\n" +
-	"\fMetricSeries\x12!\n" +
-	"\flabel_values\x18\x01 \x03(\tR\vlabelValues\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value\x12\x16\n" +
-	"\x06counts\x18\x03 \x03(\x04R\x06counts*t\n" +
-	"\n" +
-	"MetricType\x12\x1b\n" +
-	"\x17METRIC_TYPE_UNSPECIFIED\x10\x00\x12\x17\n" +
-	"\x13METRIC_TYPE_COUNTER\x10\x01\x12\x15\n" +
-	"\x11METRIC_TYPE_GAUGE\x10\x02\x12\x19\n" +
-	"\x15METRIC_TYPE_HISTOGRAM\x10\x032\xa6\x05\n" +
+	"\x0eMetricsRequest\"%\n" +
+	"\x0fMetricsResponse\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\fR\x04text2\xa6\x05\n" +
 	"\x10LifecycleService\x12J\n" +
 	"\tConfigure\x12\x1d.personal.v1.ConfigureRequest\x1a\x1e.personal.v1.ConfigureResponse\x12J\n" +
 	"\tPreflight\x12\x1d.personal.v1.PreflightRequest\x1a\x1e.personal.v1.PreflightResponse\x12D\n" +
@@ -1199,60 +977,53 @@ func file_personal_v1_lifecycle_proto_rawDescGZIP() []byte {
 	return file_personal_v1_lifecycle_proto_rawDescData
 }
 
-var file_personal_v1_lifecycle_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_personal_v1_lifecycle_proto_goTypes = []any{
-	(MetricType)(0),                // 0: personal.v1.MetricType
-	(*ConfigureRequest)(nil),       // 1: personal.v1.ConfigureRequest
-	(*ConfigureResponse)(nil),      // 2: personal.v1.ConfigureResponse
-	(*PreflightRequest)(nil),       // 3: personal.v1.PreflightRequest
-	(*PreflightResponse)(nil),      // 4: personal.v1.PreflightResponse
-	(*Check)(nil),                  // 5: personal.v1.Check
-	(*MigrateRequest)(nil),         // 6: personal.v1.MigrateRequest
-	(*MigrateResponse)(nil),        // 7: personal.v1.MigrateResponse
-	(*ActivateRequest)(nil),        // 8: personal.v1.ActivateRequest
-	(*ActivateResponse)(nil),       // 9: personal.v1.ActivateResponse
-	(*QuiesceRequest)(nil),         // 10: personal.v1.QuiesceRequest
-	(*QuiesceResponse)(nil),        // 11: personal.v1.QuiesceResponse
-	(*HealthRequest)(nil),          // 12: personal.v1.HealthRequest
-	(*HealthResponse)(nil),         // 13: personal.v1.HealthResponse
-	(*SettleRequest)(nil),          // 14: personal.v1.SettleRequest
-	(*SettleResponse)(nil),         // 15: personal.v1.SettleResponse
-	(*RuntimeProfileRequest)(nil),  // 16: personal.v1.RuntimeProfileRequest
-	(*RuntimeProfileResponse)(nil), // 17: personal.v1.RuntimeProfileResponse
-	(*MetricsRequest)(nil),         // 18: personal.v1.MetricsRequest
-	(*MetricsResponse)(nil),        // 19: personal.v1.MetricsResponse
-	(*Metric)(nil),                 // 20: personal.v1.Metric
-	(*MetricSeries)(nil),           // 21: personal.v1.MetricSeries
+	(*ConfigureRequest)(nil),       // 0: personal.v1.ConfigureRequest
+	(*ConfigureResponse)(nil),      // 1: personal.v1.ConfigureResponse
+	(*PreflightRequest)(nil),       // 2: personal.v1.PreflightRequest
+	(*PreflightResponse)(nil),      // 3: personal.v1.PreflightResponse
+	(*Check)(nil),                  // 4: personal.v1.Check
+	(*MigrateRequest)(nil),         // 5: personal.v1.MigrateRequest
+	(*MigrateResponse)(nil),        // 6: personal.v1.MigrateResponse
+	(*ActivateRequest)(nil),        // 7: personal.v1.ActivateRequest
+	(*ActivateResponse)(nil),       // 8: personal.v1.ActivateResponse
+	(*QuiesceRequest)(nil),         // 9: personal.v1.QuiesceRequest
+	(*QuiesceResponse)(nil),        // 10: personal.v1.QuiesceResponse
+	(*HealthRequest)(nil),          // 11: personal.v1.HealthRequest
+	(*HealthResponse)(nil),         // 12: personal.v1.HealthResponse
+	(*SettleRequest)(nil),          // 13: personal.v1.SettleRequest
+	(*SettleResponse)(nil),         // 14: personal.v1.SettleResponse
+	(*RuntimeProfileRequest)(nil),  // 15: personal.v1.RuntimeProfileRequest
+	(*RuntimeProfileResponse)(nil), // 16: personal.v1.RuntimeProfileResponse
+	(*MetricsRequest)(nil),         // 17: personal.v1.MetricsRequest
+	(*MetricsResponse)(nil),        // 18: personal.v1.MetricsResponse
 }
 var file_personal_v1_lifecycle_proto_depIdxs = []int32{
-	5,  // 0: personal.v1.PreflightResponse.checks:type_name -> personal.v1.Check
-	20, // 1: personal.v1.MetricsResponse.metrics:type_name -> personal.v1.Metric
-	0,  // 2: personal.v1.Metric.type:type_name -> personal.v1.MetricType
-	21, // 3: personal.v1.Metric.series:type_name -> personal.v1.MetricSeries
-	1,  // 4: personal.v1.LifecycleService.Configure:input_type -> personal.v1.ConfigureRequest
-	3,  // 5: personal.v1.LifecycleService.Preflight:input_type -> personal.v1.PreflightRequest
-	6,  // 6: personal.v1.LifecycleService.Migrate:input_type -> personal.v1.MigrateRequest
-	8,  // 7: personal.v1.LifecycleService.Activate:input_type -> personal.v1.ActivateRequest
-	10, // 8: personal.v1.LifecycleService.Quiesce:input_type -> personal.v1.QuiesceRequest
-	12, // 9: personal.v1.LifecycleService.Health:input_type -> personal.v1.HealthRequest
-	16, // 10: personal.v1.LifecycleService.RuntimeProfile:input_type -> personal.v1.RuntimeProfileRequest
-	18, // 11: personal.v1.LifecycleService.Metrics:input_type -> personal.v1.MetricsRequest
-	14, // 12: personal.v1.LifecycleService.Settle:input_type -> personal.v1.SettleRequest
-	2,  // 13: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
-	4,  // 14: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
-	7,  // 15: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
-	9,  // 16: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
-	11, // 17: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
-	13, // 18: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
-	17, // 19: personal.v1.LifecycleService.RuntimeProfile:output_type -> personal.v1.RuntimeProfileResponse
-	19, // 20: personal.v1.LifecycleService.Metrics:output_type -> personal.v1.MetricsResponse
-	15, // 21: personal.v1.LifecycleService.Settle:output_type -> personal.v1.SettleResponse
-	13, // [13:22] is the sub-list for method output_type
-	4,  // [4:13] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	4,  // 0: personal.v1.PreflightResponse.checks:type_name -> personal.v1.Check
+	0,  // 1: personal.v1.LifecycleService.Configure:input_type -> personal.v1.ConfigureRequest
+	2,  // 2: personal.v1.LifecycleService.Preflight:input_type -> personal.v1.PreflightRequest
+	5,  // 3: personal.v1.LifecycleService.Migrate:input_type -> personal.v1.MigrateRequest
+	7,  // 4: personal.v1.LifecycleService.Activate:input_type -> personal.v1.ActivateRequest
+	9,  // 5: personal.v1.LifecycleService.Quiesce:input_type -> personal.v1.QuiesceRequest
+	11, // 6: personal.v1.LifecycleService.Health:input_type -> personal.v1.HealthRequest
+	15, // 7: personal.v1.LifecycleService.RuntimeProfile:input_type -> personal.v1.RuntimeProfileRequest
+	17, // 8: personal.v1.LifecycleService.Metrics:input_type -> personal.v1.MetricsRequest
+	13, // 9: personal.v1.LifecycleService.Settle:input_type -> personal.v1.SettleRequest
+	1,  // 10: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
+	3,  // 11: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
+	6,  // 12: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
+	8,  // 13: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
+	10, // 14: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
+	12, // 15: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
+	16, // 16: personal.v1.LifecycleService.RuntimeProfile:output_type -> personal.v1.RuntimeProfileResponse
+	18, // 17: personal.v1.LifecycleService.Metrics:output_type -> personal.v1.MetricsResponse
+	14, // 18: personal.v1.LifecycleService.Settle:output_type -> personal.v1.SettleResponse
+	10, // [10:19] is the sub-list for method output_type
+	1,  // [1:10] is the sub-list for method input_type
+	1,  // [1:1] is the sub-list for extension type_name
+	1,  // [1:1] is the sub-list for extension extendee
+	0,  // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_lifecycle_proto_init() }
@@ -1265,14 +1036,13 @@ func file_personal_v1_lifecycle_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_lifecycle_proto_rawDesc), len(file_personal_v1_lifecycle_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   21,
+			NumEnums:      0,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_personal_v1_lifecycle_proto_goTypes,
 		DependencyIndexes: file_personal_v1_lifecycle_proto_depIdxs,
-		EnumInfos:         file_personal_v1_lifecycle_proto_enumTypes,
 		MessageInfos:      file_personal_v1_lifecycle_proto_msgTypes,
 	}.Build()
 	File_personal_v1_lifecycle_proto = out.File

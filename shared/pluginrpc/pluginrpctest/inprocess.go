@@ -149,4 +149,7 @@ func (m bareModule) Activate(context.Context) error { return nil }
 func (m bareModule) Quiesce(context.Context) error  { return nil }
 func (m bareModule) Health(context.Context) error   { return nil }
 func (m bareModule) Settle(context.Context) error   { return nil }
-func (m bareModule) Close() error                   { return nil }
+
+func (m bareModule) Metrics(context.Context) ([]byte, error) { return nil, nil }
+
+func (m bareModule) Close() error { return nil }

@@ -42,6 +42,7 @@ func serve() {
 	log := pluginrpc.NewLogger(os.Stderr, pluginrpc.LogLevel())
 	version := sync.OnceValues(ownVersion)
 	go func() { _, _ = version() }() // a development build reads its binary; preflight gets the result
+	serveProfiles(log)
 	spans, stopTracing := startTracing(log)
 	measured := newMeasurements()
 	pluginrpc.Serve(builder(version, measured, log, spans), pluginrpc.ServeOptions{Logger: log, Observe: measured.operation, TracerProvider: spans})

@@ -95,6 +95,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 			DrainTimeout: c.flags.Drain,
 			OnEvent:      announceDebugged(stdout, catalogue, c.flags.DebugPlugin, log),
 			Debug:        c.flags.DebugPlugin,
+			Profiles:     c.flags.Pprof != "",
 		},
 		Log: log,
 	})

@@ -36,14 +36,12 @@ type running struct {
 	url  string
 	data string
 
-	profiles string // URL of the profiles; empty without --pprof
-
 	stop context.CancelFunc // as SIGTERM does
 	done chan struct{}      // closed when the host has ended
 	code int                // its exit code, once done is closed
 	log  *logBuffer
 
-	printed *logBuffer // standard output, after the addresses of the listeners
+	printed *logBuffer // standard output, after the address of the listener
 }
 
 // start runs serve and waits until it listens.
@@ -67,15 +65,6 @@ func start(t *testing.T, args ...string) *running {
 		t.Fatalf("got first line %q, %v, want the address; the log:\n%s", line, err, r.log)
 	}
 	r.url = strings.TrimSpace(url)
-	if slices.Contains(args, "--pprof") {
-		line, err := printed.ReadString('\n')
-		url, ok := strings.CutPrefix(line, "profiles at ")
-		if err != nil || !ok {
-			cancel()
-			t.Fatalf("got second line %q, %v, want the address of the profiles; the log:\n%s", line, err, r.log)
-		}
-		r.profiles = strings.TrimSpace(url)
-	}
 	go io.Copy(r.printed, printed) // ends when the host closes its end
 	t.Cleanup(func() {
 		cancel()

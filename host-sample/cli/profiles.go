@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"net/http/pprof" // also registers with http.DefaultServeMux, which is never served
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
@@ -90,11 +90,11 @@ var errNotLoopback = errors.New("profiles are served on a loopback address only,
 
 // profiler is the part of [pluginmanager.Manager] that profiles need.
 type profiler interface {
-	RuntimeProfile(ctx context.Context, name string, duration time.Duration) ([]byte, error)
+	DialProfiles(ctx context.Context) (net.Conn, error)
 }
 
 // newProfiles returns the handler of the profiles: those of the host under profilesPath,
-// those of the plugin under plugin/NAME below it.
+// those of the live plugin process under plugin/ below it.
 func newProfiles(plugin profiler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+profilesPath, pprof.Index)
@@ -102,51 +102,24 @@ func newProfiles(plugin profiler) http.Handler {
 	mux.HandleFunc("GET "+profilesPath+"profile", pprof.Profile)
 	mux.HandleFunc("GET "+profilesPath+"symbol", pprof.Symbol)
 	mux.HandleFunc("GET "+profilesPath+"trace", pprof.Trace)
-	mux.HandleFunc("GET "+profilesPath+"plugin/{name}", func(w http.ResponseWriter, r *http.Request) {
-		name := r.PathValue("name")
-		duration, err := profileTime(name, r.FormValue("seconds"))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		data, err := plugin.RuntimeProfile(r.Context(), name, duration)
-		var permanent *pluginrpc.PermanentError
-		switch {
-		case errors.As(err, &permanent):
-			http.Error(w, err.Error(), http.StatusNotFound)
-			return
-		case err != nil:
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set("Content-Type", "application/octet-stream")
-		w.Header().Set("Content-Disposition", `attachment; filename="plugin-`+name+`"`)
-		_, _ = w.Write(data) // an error means that the client is gone
+	mux.Handle("GET "+profilesPath+"plugin/{name...}", &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = "http", "plugin"
+			r.Out.URL.Path, r.Out.URL.RawPath = profilesPath+r.In.PathValue("name"), ""
+		},
+		Transport: &http.Transport{
+			DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return plugin.DialProfiles(ctx) },
+			DisableKeepAlives: true, // the next request may be for another process
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			code := http.StatusServiceUnavailable
+			if permanent := (*pluginrpc.PermanentError)(nil); errors.As(err, &permanent) {
+				code = http.StatusNotFound
+			}
+			http.Error(w, err.Error(), code)
+		},
 	})
 	return onlyLoopback(mux)
-}
-
-// profileTime returns how long to record a profile, by default as long as
-// net/http/pprof does.
-func profileTime(name, seconds string) (time.Duration, error) {
-	if !pluginrpc.IsRecorded(name) {
-		if seconds != "" {
-			return 0, fmt.Errorf("the profile %q is a snapshot: remove the parameter seconds", name)
-		}
-		return 0, nil
-	}
-	switch {
-	case seconds == "" && name == pluginrpc.ProfileTrace:
-		return time.Second, nil
-	case seconds == "":
-		return 30 * time.Second, nil
-	}
-	n, err := strconv.Atoi(seconds)
-	longest := int(pluginrpc.MaxProfileTime / time.Second)
-	if err != nil || n < 1 || n > longest {
-		return 0, fmt.Errorf("seconds is %q, want 1 to %d", seconds, longest)
-	}
-	return time.Duration(n) * time.Second, nil
 }
 
 // onlyLoopback refuses requests that a website causes in a browser on this machine: for

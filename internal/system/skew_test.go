@@ -1,7 +1,9 @@
 package system
 
 import (
+	"net/http"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/cms-personal/personal/internal/mailtext"
@@ -27,6 +29,33 @@ func TestSkew_ReleasedPluginLacksNewOperations(t *testing.T) {
 	s.post(t, "recover/", params{"login": u.login}).want(t, "")
 	s.post(t, "recover_confirm/", confirm(s.mailTo(t, mailtext.Recovery, u.email).token(t), recovered)).want(t, "")
 	s.wantVerified(t, s.post(t, "auth/", params{"login": u.login, "password": recovered}).pair(t), false)
+}
+
+// TestSkew_ReleasedPluginHasNeitherMetricsNorProfiles asks the last release's plugin for
+// both: it offers neither, which counts as no failure.
+func TestSkew_ReleasedPluginHasNeitherMetricsNorProfiles(t *testing.T) {
+	t.Parallel()
+	released := os.Getenv(testkit.ReleasedVariable)
+	if released == "" {
+		t.Skip(testkit.ReleasedVariable + " names no plugin: .ci/skew runs this test")
+	}
+	s := start(t, options{database: testkit.SQLite(t), settings: cheap, flags: []string{"--plugin", released, "--pprof", "127.0.0.1:0"}})
+	samples, _ := s.scrape(t)
+	for _, one := range samples {
+		if process, ok := one.labels["process"]; ok {
+			t.Errorf("got %s of process %s, want no metrics of the plugin", one.name, process)
+		}
+	}
+	if measured(samples, "personal_plugin_up") != 1 {
+		t.Error("got no plugin that serves")
+	}
+	if log := s.log.linesWith("plugin metrics are left out"); len(log) != 0 {
+		t.Errorf("got warnings %q, want none", log)
+	}
+	status, body, err := s.profile(t.Context(), "plugin/heap")
+	if want := "serves no profiles\n"; err != nil || status != http.StatusNotFound || !strings.HasSuffix(string(body), want) {
+		t.Errorf("profile: got %d %q, error %v, want 404 and %q", status, body, err, want)
+	}
 }
 
 // TestSkew_ReleasedHostRunsThisPlugin runs this plugin under the last release's host,

@@ -36,7 +36,8 @@ type instance struct {
 	*process.Process
 	manifest   plugincatalogue.Manifest
 	generation int
-	release    func()      // the copy of the binary; safe to call again
+	profiles   string      // the socket on which it serves profiles; empty for none
+	release    func()      // the copy of the binary, and the socket for profiles; safe to call again
 	silent     atomic.Bool // it left its last health check unanswered
 	hung       atomic.Bool // it was killed because it hung
 	badMetrics atomic.Bool // the log says that its metrics are left out
@@ -109,7 +110,7 @@ func (m *Manager) bringUpWith(ctx context.Context, entry plugincatalogue.Entry, 
 	m.beginStep(s, "start")
 	p := &instance{manifest: entry.Manifest, release: release}
 	if err := m.start(ctx, p, binary); err != nil {
-		release()
+		p.release()
 		m.sweep()
 		return nil, &StepError{"start", version, err}
 	}
@@ -195,8 +196,18 @@ func (m *Manager) start(ctx context.Context, p *instance, binary string) (err er
 	m.generation++
 	p.generation = m.generation
 	m.mu.Unlock()
+	env := m.config.Env
+	if m.config.Profiles {
+		p.profiles = filepath.Join(m.run.Sockets, fmt.Sprintf("profiles-%d", p.generation))
+		env = append(slices.Clip(env), pluginrpc.ProfilesEnv+"="+p.profiles)
+		release := p.release
+		p.release = func() {
+			_ = os.Remove(p.profiles) // a process that was killed leaves it
+			release()
+		}
+	}
 	p.Process, err = process.Start(ctx, process.Options{
-		Binary: binary, Manifest: p.manifest, Generation: p.generation, Host: m.config.Host, Env: m.config.Env,
+		Binary: binary, Manifest: p.manifest, Generation: p.generation, Host: m.config.Host, Env: env,
 		Sockets: m.run.Sockets, StartTimeout: m.config.StartTimeout, Memory: m.memory,
 		Log: m.config.Log, TracerProvider: m.config.TracerProvider,
 	})

@@ -82,6 +82,10 @@ type Options struct {
 	QuiesceTimeout  time.Duration // for its background work: 2s
 	ShutdownTimeout time.Duration // for the process to accept the request to end: 3s; go-plugin kills it 2s after that
 
+	// Profiles makes each plugin process serve its runtime profiles, see
+	// [Manager.DialProfiles]. Version 0.1.0 has none.
+	Profiles bool
+
 	// Debug is for development: a debugger may pause a plugin process for as long as a
 	// day. Processes get no health checks, and a day replaces CallTimeout and the time
 	// limits of a start, from StartTimeout to CheckTimeout. The limits for ending a

@@ -36,6 +36,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -209,17 +211,19 @@ func (m *Manager) serving() (*instance, error) {
 	return nil, fmt.Errorf("the plugin is %s: %w", state, lastErr)
 }
 
-// RuntimeProfile returns a profile of the live process, see
-// [pluginrpc.Connection.RuntimeProfile]. It delays neither a swap nor Stop: it fails when
-// its process ends. It may take Config.CallTimeout longer than the duration.
-func (m *Manager) RuntimeProfile(ctx context.Context, name string, duration time.Duration) ([]byte, error) {
+// DialProfiles connects to net/http/pprof of the live process, which only the host's user
+// can reach. A connection ends with its process. The error is a [*pluginrpc.PermanentError]
+// if the process serves no profiles: Options.Profiles is not set, or the version is older.
+func (m *Manager) DialProfiles(ctx context.Context) (net.Conn, error) {
 	p, err := m.serving()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, duration+m.config.CallTimeout)
-	defer cancel()
-	return p.RuntimeProfile(ctx, name, duration)
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", p.profiles)
+	if p.profiles == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil, &pluginrpc.PermanentError{Reason: "plugin " + p.manifest.Version + " serves no profiles"}
+	}
+	return conn, err
 }
 
 // Stop refuses new calls, ends the calls under way, background work and the

@@ -1,10 +1,8 @@
 package pluginmanager_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"io"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -183,41 +181,15 @@ func TestInvoke_WaitEndsWithContext(t *testing.T) {
 	wantUnavailable(t, err)
 }
 
-func TestRuntimeProfile_EndsWithItsProcess(t *testing.T) {
+func TestDialProfiles_OlderPluginHasNone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, good, nil)
-	if _, err := r.RuntimeProfile(limited(t), "heap", 0); err == nil {
-		t.Error("got a profile before the start, want an error")
+	r := newRig(t, good, func(c *pluginmanager.Config) { c.Profiles = true }) // the test's plugin ignores that
+	var permanent *pluginrpc.PermanentError
+	if _, err := r.DialProfiles(limited(t)); err == nil || errors.As(err, &permanent) {
+		t.Errorf("before the start: got error %v, want one that passes", err)
 	}
 	r.start(t)
-	if data, err := r.RuntimeProfile(limited(t), "heap", 0); err != nil || len(data) == 0 {
-		t.Errorf("got a profile of %d bytes (%v), want one", len(data), err)
-	}
-	result := make(chan error, 1)
-	go func() {
-		_, err := r.RuntimeProfile(limited(t), pluginrpc.ProfileCPU, pluginrpc.MaxProfileTime)
-		result <- err
-	}()
-	eventually(t, "a profile under way", func() bool {
-		data, err := r.RuntimeProfile(limited(t), "goroutine", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		unpacked, err := gzip.NewReader(bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
-		stacks, err := io.ReadAll(unpacked)
-		return err == nil && bytes.Contains(stacks, []byte("pluginrpc.record"))
-	})
-	pid := strconv.Itoa(r.Status().PID)
-	if err := r.Stop(limited(t)); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-result; err == nil {
-		t.Error("got a profile of a stopped process, want an error")
-	}
-	if got := r.folder.read("closed"); got != pid {
-		t.Errorf("got module %q closed, want %s: the profile must not delay the stop", got, pid)
+	if _, err := r.DialProfiles(limited(t)); !errors.As(err, &permanent) || permanent.Reason != "plugin 1.0.0 serves no profiles" {
+		t.Errorf("got error %v, want that plugin 1.0.0 serves no profiles", err)
 	}
 }

@@ -18,22 +18,39 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// metricsPlugin returns a fixed text, or an error.
-type metricsPlugin struct {
+// olderPlugin does not know these calls.
+type olderPlugin struct {
 	personalv1.LifecycleServiceClient
-	text string
-	err  error
 }
 
-func (p metricsPlugin) Metrics(context.Context, *personalv1.MetricsRequest, ...grpc.CallOption) (*personalv1.MetricsResponse, error) {
-	return &personalv1.MetricsResponse{Text: []byte(p.text)}, p.err
+func (olderPlugin) Settle(context.Context, *personalv1.SettleRequest, ...grpc.CallOption) (*personalv1.SettleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "unknown method Settle")
+}
+
+func (olderPlugin) Metrics(context.Context, *personalv1.MetricsRequest, ...grpc.CallOption) (*personalv1.MetricsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "unknown method Metrics")
+}
+
+func TestSettle_OlderPluginIsNoError(t *testing.T) {
+	if err := (&Connection{lifecycle: olderPlugin{}}).Settle(t.Context()); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestMetrics_OlderPluginHasNone(t *testing.T) {
-	c := &Connection{lifecycle: metricsPlugin{err: status.Error(codes.Unimplemented, "unknown method Metrics")}}
-	if got, err := c.Metrics(t.Context()); got != nil || err != nil {
+	if got, err := (&Connection{lifecycle: olderPlugin{}}).Metrics(t.Context()); got != nil || err != nil {
 		t.Errorf("got %q and error %v, want neither", got, err)
 	}
+}
+
+// metricsPlugin returns a fixed text.
+type metricsPlugin struct {
+	personalv1.LifecycleServiceClient
+	text string
+}
+
+func (p metricsPlugin) Metrics(context.Context, *personalv1.MetricsRequest, ...grpc.CallOption) (*personalv1.MetricsResponse, error) {
+	return &personalv1.MetricsResponse{Text: []byte(p.text)}, nil
 }
 
 func TestMetrics_AreLimitedTo1MiB(t *testing.T) {

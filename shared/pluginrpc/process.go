@@ -50,6 +50,11 @@ const LifelineEnv = "PERSONAL_LIFELINE"
 // much memory the process may use, in bytes. See [MemoryLimit].
 const MemoryLimitEnv = "PERSONAL_MEMORY_LIMIT"
 
+// ProfilesEnv names the environment variable by which a host asks its plugin for runtime
+// profiles: the path of a unix socket on which the process then serves net/http/pprof, for
+// its own user only.
+const ProfilesEnv = "PERSONAL_PROFILES"
+
 // MemoryLimit returns how much memory the host allows this plugin process, in bytes; 0
 // means no limit. A plugin that needs more refuses its configuration.
 func MemoryLimit() int64 {

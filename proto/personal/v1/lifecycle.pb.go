@@ -723,108 +723,6 @@ func (*SettleResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{14}
 }
 
-// RuntimeProfileRequest requests one profile.
-type RuntimeProfileRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// "profile" for the use of processors, "trace" for an execution trace, or a profile
-	// of Go's runtime/pprof, such as "heap".
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// How long to record "profile" and "trace": 1 to 60. 0 for the others.
-	Seconds       int64 `protobuf:"varint,2,opt,name=seconds,proto3" json:"seconds,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RuntimeProfileRequest) Reset() {
-	*x = RuntimeProfileRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RuntimeProfileRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RuntimeProfileRequest) ProtoMessage() {}
-
-func (x *RuntimeProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RuntimeProfileRequest.ProtoReflect.Descriptor instead.
-func (*RuntimeProfileRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *RuntimeProfileRequest) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *RuntimeProfileRequest) GetSeconds() int64 {
-	if x != nil {
-		return x.Seconds
-	}
-	return 0
-}
-
-// RuntimeProfileResponse is the profile.
-type RuntimeProfileResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the format of Go's pprof or, for "trace", of its tracer.
-	Data          []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RuntimeProfileResponse) Reset() {
-	*x = RuntimeProfileResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RuntimeProfileResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RuntimeProfileResponse) ProtoMessage() {}
-
-func (x *RuntimeProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RuntimeProfileResponse.ProtoReflect.Descriptor instead.
-func (*RuntimeProfileResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *RuntimeProfileResponse) GetData() []byte {
-	if x != nil {
-		return x.Data
-	}
-	return nil
-}
-
 // MetricsRequest requests the metrics.
 type MetricsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -834,7 +732,7 @@ type MetricsRequest struct {
 
 func (x *MetricsRequest) Reset() {
 	*x = MetricsRequest{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -846,7 +744,7 @@ func (x *MetricsRequest) String() string {
 func (*MetricsRequest) ProtoMessage() {}
 
 func (x *MetricsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -859,7 +757,7 @@ func (x *MetricsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricsRequest.ProtoReflect.Descriptor instead.
 func (*MetricsRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{17}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{15}
 }
 
 // MetricsResponse is the metrics.
@@ -874,7 +772,7 @@ type MetricsResponse struct {
 
 func (x *MetricsResponse) Reset() {
 	*x = MetricsResponse{}
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -886,7 +784,7 @@ func (x *MetricsResponse) String() string {
 func (*MetricsResponse) ProtoMessage() {}
 
 func (x *MetricsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -899,7 +797,7 @@ func (x *MetricsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricsResponse.ProtoReflect.Descriptor instead.
 func (*MetricsResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{18}
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MetricsResponse) GetText() []byte {
@@ -945,23 +843,17 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\rHealthRequest\"\x10\n" +
 	"\x0eHealthResponse\"\x0f\n" +
 	"\rSettleRequest\"\x10\n" +
-	"\x0eSettleResponse\"E\n" +
-	"\x15RuntimeProfileRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aseconds\x18\x02 \x01(\x03R\aseconds\",\n" +
-	"\x16RuntimeProfileResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\"\x10\n" +
+	"\x0eSettleResponse\"\x10\n" +
 	"\x0eMetricsRequest\"%\n" +
 	"\x0fMetricsResponse\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\fR\x04text2\xa6\x05\n" +
+	"\x04text\x18\x01 \x01(\fR\x04text2\xcb\x04\n" +
 	"\x10LifecycleService\x12J\n" +
 	"\tConfigure\x12\x1d.personal.v1.ConfigureRequest\x1a\x1e.personal.v1.ConfigureResponse\x12J\n" +
 	"\tPreflight\x12\x1d.personal.v1.PreflightRequest\x1a\x1e.personal.v1.PreflightResponse\x12D\n" +
 	"\aMigrate\x12\x1b.personal.v1.MigrateRequest\x1a\x1c.personal.v1.MigrateResponse\x12G\n" +
 	"\bActivate\x12\x1c.personal.v1.ActivateRequest\x1a\x1d.personal.v1.ActivateResponse\x12D\n" +
 	"\aQuiesce\x12\x1b.personal.v1.QuiesceRequest\x1a\x1c.personal.v1.QuiesceResponse\x12A\n" +
-	"\x06Health\x12\x1a.personal.v1.HealthRequest\x1a\x1b.personal.v1.HealthResponse\x12Y\n" +
-	"\x0eRuntimeProfile\x12\".personal.v1.RuntimeProfileRequest\x1a#.personal.v1.RuntimeProfileResponse\x12D\n" +
+	"\x06Health\x12\x1a.personal.v1.HealthRequest\x1a\x1b.personal.v1.HealthResponse\x12D\n" +
 	"\aMetrics\x12\x1b.personal.v1.MetricsRequest\x1a\x1c.personal.v1.MetricsResponse\x12A\n" +
 	"\x06Settle\x12\x1a.personal.v1.SettleRequest\x1a\x1b.personal.v1.SettleResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
@@ -977,27 +869,25 @@ func file_personal_v1_lifecycle_proto_rawDescGZIP() []byte {
 	return file_personal_v1_lifecycle_proto_rawDescData
 }
 
-var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_personal_v1_lifecycle_proto_goTypes = []any{
-	(*ConfigureRequest)(nil),       // 0: personal.v1.ConfigureRequest
-	(*ConfigureResponse)(nil),      // 1: personal.v1.ConfigureResponse
-	(*PreflightRequest)(nil),       // 2: personal.v1.PreflightRequest
-	(*PreflightResponse)(nil),      // 3: personal.v1.PreflightResponse
-	(*Check)(nil),                  // 4: personal.v1.Check
-	(*MigrateRequest)(nil),         // 5: personal.v1.MigrateRequest
-	(*MigrateResponse)(nil),        // 6: personal.v1.MigrateResponse
-	(*ActivateRequest)(nil),        // 7: personal.v1.ActivateRequest
-	(*ActivateResponse)(nil),       // 8: personal.v1.ActivateResponse
-	(*QuiesceRequest)(nil),         // 9: personal.v1.QuiesceRequest
-	(*QuiesceResponse)(nil),        // 10: personal.v1.QuiesceResponse
-	(*HealthRequest)(nil),          // 11: personal.v1.HealthRequest
-	(*HealthResponse)(nil),         // 12: personal.v1.HealthResponse
-	(*SettleRequest)(nil),          // 13: personal.v1.SettleRequest
-	(*SettleResponse)(nil),         // 14: personal.v1.SettleResponse
-	(*RuntimeProfileRequest)(nil),  // 15: personal.v1.RuntimeProfileRequest
-	(*RuntimeProfileResponse)(nil), // 16: personal.v1.RuntimeProfileResponse
-	(*MetricsRequest)(nil),         // 17: personal.v1.MetricsRequest
-	(*MetricsResponse)(nil),        // 18: personal.v1.MetricsResponse
+	(*ConfigureRequest)(nil),  // 0: personal.v1.ConfigureRequest
+	(*ConfigureResponse)(nil), // 1: personal.v1.ConfigureResponse
+	(*PreflightRequest)(nil),  // 2: personal.v1.PreflightRequest
+	(*PreflightResponse)(nil), // 3: personal.v1.PreflightResponse
+	(*Check)(nil),             // 4: personal.v1.Check
+	(*MigrateRequest)(nil),    // 5: personal.v1.MigrateRequest
+	(*MigrateResponse)(nil),   // 6: personal.v1.MigrateResponse
+	(*ActivateRequest)(nil),   // 7: personal.v1.ActivateRequest
+	(*ActivateResponse)(nil),  // 8: personal.v1.ActivateResponse
+	(*QuiesceRequest)(nil),    // 9: personal.v1.QuiesceRequest
+	(*QuiesceResponse)(nil),   // 10: personal.v1.QuiesceResponse
+	(*HealthRequest)(nil),     // 11: personal.v1.HealthRequest
+	(*HealthResponse)(nil),    // 12: personal.v1.HealthResponse
+	(*SettleRequest)(nil),     // 13: personal.v1.SettleRequest
+	(*SettleResponse)(nil),    // 14: personal.v1.SettleResponse
+	(*MetricsRequest)(nil),    // 15: personal.v1.MetricsRequest
+	(*MetricsResponse)(nil),   // 16: personal.v1.MetricsResponse
 }
 var file_personal_v1_lifecycle_proto_depIdxs = []int32{
 	4,  // 0: personal.v1.PreflightResponse.checks:type_name -> personal.v1.Check
@@ -1007,20 +897,18 @@ var file_personal_v1_lifecycle_proto_depIdxs = []int32{
 	7,  // 4: personal.v1.LifecycleService.Activate:input_type -> personal.v1.ActivateRequest
 	9,  // 5: personal.v1.LifecycleService.Quiesce:input_type -> personal.v1.QuiesceRequest
 	11, // 6: personal.v1.LifecycleService.Health:input_type -> personal.v1.HealthRequest
-	15, // 7: personal.v1.LifecycleService.RuntimeProfile:input_type -> personal.v1.RuntimeProfileRequest
-	17, // 8: personal.v1.LifecycleService.Metrics:input_type -> personal.v1.MetricsRequest
-	13, // 9: personal.v1.LifecycleService.Settle:input_type -> personal.v1.SettleRequest
-	1,  // 10: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
-	3,  // 11: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
-	6,  // 12: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
-	8,  // 13: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
-	10, // 14: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
-	12, // 15: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
-	16, // 16: personal.v1.LifecycleService.RuntimeProfile:output_type -> personal.v1.RuntimeProfileResponse
-	18, // 17: personal.v1.LifecycleService.Metrics:output_type -> personal.v1.MetricsResponse
-	14, // 18: personal.v1.LifecycleService.Settle:output_type -> personal.v1.SettleResponse
-	10, // [10:19] is the sub-list for method output_type
-	1,  // [1:10] is the sub-list for method input_type
+	15, // 7: personal.v1.LifecycleService.Metrics:input_type -> personal.v1.MetricsRequest
+	13, // 8: personal.v1.LifecycleService.Settle:input_type -> personal.v1.SettleRequest
+	1,  // 9: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
+	3,  // 10: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
+	6,  // 11: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
+	8,  // 12: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
+	10, // 13: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
+	12, // 14: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
+	16, // 15: personal.v1.LifecycleService.Metrics:output_type -> personal.v1.MetricsResponse
+	14, // 16: personal.v1.LifecycleService.Settle:output_type -> personal.v1.SettleResponse
+	9,  // [9:17] is the sub-list for method output_type
+	1,  // [1:9] is the sub-list for method input_type
 	1,  // [1:1] is the sub-list for extension type_name
 	1,  // [1:1] is the sub-list for extension extendee
 	0,  // [0:1] is the sub-list for field type_name
@@ -1037,7 +925,7 @@ func file_personal_v1_lifecycle_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_lifecycle_proto_rawDesc), len(file_personal_v1_lifecycle_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

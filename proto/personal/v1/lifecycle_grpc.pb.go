@@ -19,15 +19,14 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	LifecycleService_Configure_FullMethodName      = "/personal.v1.LifecycleService/Configure"
-	LifecycleService_Preflight_FullMethodName      = "/personal.v1.LifecycleService/Preflight"
-	LifecycleService_Migrate_FullMethodName        = "/personal.v1.LifecycleService/Migrate"
-	LifecycleService_Activate_FullMethodName       = "/personal.v1.LifecycleService/Activate"
-	LifecycleService_Quiesce_FullMethodName        = "/personal.v1.LifecycleService/Quiesce"
-	LifecycleService_Health_FullMethodName         = "/personal.v1.LifecycleService/Health"
-	LifecycleService_RuntimeProfile_FullMethodName = "/personal.v1.LifecycleService/RuntimeProfile"
-	LifecycleService_Metrics_FullMethodName        = "/personal.v1.LifecycleService/Metrics"
-	LifecycleService_Settle_FullMethodName         = "/personal.v1.LifecycleService/Settle"
+	LifecycleService_Configure_FullMethodName = "/personal.v1.LifecycleService/Configure"
+	LifecycleService_Preflight_FullMethodName = "/personal.v1.LifecycleService/Preflight"
+	LifecycleService_Migrate_FullMethodName   = "/personal.v1.LifecycleService/Migrate"
+	LifecycleService_Activate_FullMethodName  = "/personal.v1.LifecycleService/Activate"
+	LifecycleService_Quiesce_FullMethodName   = "/personal.v1.LifecycleService/Quiesce"
+	LifecycleService_Health_FullMethodName    = "/personal.v1.LifecycleService/Health"
+	LifecycleService_Metrics_FullMethodName   = "/personal.v1.LifecycleService/Metrics"
+	LifecycleService_Settle_FullMethodName    = "/personal.v1.LifecycleService/Settle"
 )
 
 // LifecycleServiceClient is the client API for LifecycleService service.
@@ -51,9 +50,6 @@ type LifecycleServiceClient interface {
 	Quiesce(ctx context.Context, in *QuiesceRequest, opts ...grpc.CallOption) (*QuiesceResponse, error)
 	// Health checks everything that a request needs by one cheap read.
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
-	// RuntimeProfile returns a profile of the plugin process, such as its use of
-	// processors and memory. It needs no configuration.
-	RuntimeProfile(ctx context.Context, in *RuntimeProfileRequest, opts ...grpc.CallOption) (*RuntimeProfileResponse, error)
 	// Metrics returns the metrics of the plugin process, counted since its start. A
 	// plugin without metrics does not implement it.
 	Metrics(ctx context.Context, in *MetricsRequest, opts ...grpc.CallOption) (*MetricsResponse, error)
@@ -132,16 +128,6 @@ func (c *lifecycleServiceClient) Health(ctx context.Context, in *HealthRequest, 
 	return out, nil
 }
 
-func (c *lifecycleServiceClient) RuntimeProfile(ctx context.Context, in *RuntimeProfileRequest, opts ...grpc.CallOption) (*RuntimeProfileResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(RuntimeProfileResponse)
-	err := c.cc.Invoke(ctx, LifecycleService_RuntimeProfile_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *lifecycleServiceClient) Metrics(ctx context.Context, in *MetricsRequest, opts ...grpc.CallOption) (*MetricsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(MetricsResponse)
@@ -183,9 +169,6 @@ type LifecycleServiceServer interface {
 	Quiesce(context.Context, *QuiesceRequest) (*QuiesceResponse, error)
 	// Health checks everything that a request needs by one cheap read.
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
-	// RuntimeProfile returns a profile of the plugin process, such as its use of
-	// processors and memory. It needs no configuration.
-	RuntimeProfile(context.Context, *RuntimeProfileRequest) (*RuntimeProfileResponse, error)
 	// Metrics returns the metrics of the plugin process, counted since its start. A
 	// plugin without metrics does not implement it.
 	Metrics(context.Context, *MetricsRequest) (*MetricsResponse, error)
@@ -221,9 +204,6 @@ func (UnimplementedLifecycleServiceServer) Quiesce(context.Context, *QuiesceRequ
 }
 func (UnimplementedLifecycleServiceServer) Health(context.Context, *HealthRequest) (*HealthResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Health not implemented")
-}
-func (UnimplementedLifecycleServiceServer) RuntimeProfile(context.Context, *RuntimeProfileRequest) (*RuntimeProfileResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method RuntimeProfile not implemented")
 }
 func (UnimplementedLifecycleServiceServer) Metrics(context.Context, *MetricsRequest) (*MetricsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Metrics not implemented")
@@ -360,24 +340,6 @@ func _LifecycleService_Health_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _LifecycleService_RuntimeProfile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(RuntimeProfileRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(LifecycleServiceServer).RuntimeProfile(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: LifecycleService_RuntimeProfile_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(LifecycleServiceServer).RuntimeProfile(ctx, req.(*RuntimeProfileRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _LifecycleService_Metrics_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(MetricsRequest)
 	if err := dec(in); err != nil {
@@ -444,10 +406,6 @@ var LifecycleService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Health",
 			Handler:    _LifecycleService_Health_Handler,
-		},
-		{
-			MethodName: "RuntimeProfile",
-			Handler:    _LifecycleService_RuntimeProfile_Handler,
 		},
 		{
 			MethodName: "Metrics",

@@ -54,7 +54,7 @@ var errClosed = errors.New("the store is closed")
 
 // acceptedCall is a call in a batcher, with its result.
 type acceptedCall[T, R any] struct {
-	ctx  context.Context // the caller's; a batch has its values, but neither its end nor its span
+	ctx  context.Context // the caller's; a batch has its values, but not its end
 	call T
 	result[R]
 	done chan struct{} // closed when result is set
@@ -138,7 +138,7 @@ func (b *batcher[T, R]) next() []*acceptedCall[T, R] {
 }
 
 func (b *batcher[T, R]) runBatch(batch []*acceptedCall[T, R]) {
-	ctx, cancel := bounded(withoutSpan(batch[0].ctx), b.batchTimeout)
+	ctx, cancel := bounded(batch[0].ctx, b.batchTimeout)
 	defer cancel()
 	calls := make([]T, len(batch))
 	for i, c := range batch {

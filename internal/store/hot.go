@@ -81,10 +81,11 @@ func (s *Store) TouchSession(ctx context.Context, id int64, current [32]byte, us
 
 func (s *Store) writeSession(ctx context.Context, doing string, w sessionWrite) error {
 	defer s.observe(WriteSession, time.Now())
-	span := s.startSessionSpan(ctx, "UPDATE")
+	span := s.startSpan(ctx, doing)
 	_, err := s.writes.do(ctx, w)
-	endSessionSpan(span, err)
-	return wrap(ctx, doing, err)
+	err = wrap(ctx, doing, err)
+	endSpan(span, err)
+	return err
 }
 
 // postgresBatchTimeout is the time limit of a batch on PostgreSQL, which waits for no
@@ -286,7 +287,7 @@ func (s *Store) FindSession(ctx context.Context, selector token.Selector, part a
 		return row.session(), row.Account.account(), nil
 	}
 	defer s.observe(FindSession, time.Now())
-	span := s.startSessionSpan(ctx, "SELECT")
+	span := s.startSpan(ctx, doing)
 	var found foundSession
 	var err error
 	if s.pools.Kind == dbconn.SQLite {
@@ -294,8 +295,9 @@ func (s *Store) FindSession(ctx context.Context, selector token.Selector, part a
 	} else {
 		found, err = s.finds[part].do(ctx, selector)
 	}
-	endSessionSpan(span, err)
-	return found.session, found.account, wrap(ctx, doing, err)
+	err = wrap(ctx, doing, err)
+	endSpan(span, err)
+	return found.session, found.account, err
 }
 
 // findColumns are the columns that FindSession reads, except with WholeAccount.

@@ -35,9 +35,6 @@ type Options struct {
 	Log   *slog.Logger     // nil: slog's default
 	Wrap  dbconn.Wrap      // in tests, to count statements; nil: none
 
-	// Spans makes spans of statements whose context has a recorded span.
-	Spans bool
-
 	Observer Observer // nil: none
 }
 
@@ -112,10 +109,6 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 	if s.log == nil {
 		s.log = slog.Default()
-	}
-	if o.Spans {
-		hook := queryHook{pools.Kind}
-		s.write, s.read = s.write.WithQueryHook(hook), s.read.WithQueryHook(hook)
 	}
 	s.writes = s.newWrites()
 	for part := range s.finds {
@@ -204,7 +197,10 @@ func (s *Store) scan(ctx context.Context, doing string, query interface {
 	defer s.observe(Query, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	return wrap(ctx, doing, query.Scan(ctx, dest...))
+	span := s.startSpan(ctx, doing)
+	err := wrap(ctx, doing, query.Scan(ctx, dest...))
+	endSpan(span, err)
+	return err
 }
 
 // exec runs a writing statement on its own and returns how many rows it changed.
@@ -212,8 +208,11 @@ func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (int
 	defer s.observe(Statement, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
+	span := s.startSpan(ctx, doing)
 	n, err := exec(ctx, s.write, query, args...)
-	return n, wrap(ctx, doing, err)
+	err = wrap(ctx, doing, err)
+	endSpan(span, err)
+	return n, err
 }
 
 // inTx runs f in one transaction, which an error rolls back.
@@ -221,7 +220,10 @@ func (s *Store) inTx(ctx context.Context, doing string, f func(context.Context, 
 	defer s.observe(Transaction, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	return wrap(ctx, doing, s.write.RunInTx(ctx, nil, f))
+	span := s.startSpan(ctx, doing)
+	err := wrap(ctx, doing, s.write.RunInTx(ctx, nil, f))
+	endSpan(span, err)
+	return err
 }
 
 // exec runs one statement, usually in a transaction, and returns how many rows it

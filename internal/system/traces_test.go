@@ -182,13 +182,12 @@ func TestTraces_ConnectBothProcessesAndHoldNoValues(t *testing.T) {
 		}
 		last := registered[len(registered)-1]
 		operation := c.follow(t, last, [2]string{"cms", service + "Register"}, [2]string{"cms-plugin", service + "Register"})
-		c.follow(t, operation, [2]string{"cms-plugin", "INSERT personal_accounts"})
-		c.follow(t, operation, [2]string{"cms-plugin", "COMMIT"})
+		c.follow(t, operation, [2]string{"cms-plugin", "store: create an account"})
 		c.follow(t, operation, [2]string{"cms-plugin", "job event"}, [2]string{"cms-plugin", callback + "PublishEvent"}, [2]string{"cms", callback + "PublishEvent"})
 		refreshed := c.roots("GET /api/v1/personal/auth_refresh/")
 		operation = c.follow(t, refreshed[0], [2]string{"cms", service + "Refresh"}, [2]string{"cms-plugin", service + "Refresh"})
-		c.follow(t, operation, [2]string{"cms-plugin", "SELECT personal_sessions"})
-		c.follow(t, operation, [2]string{"cms-plugin", "UPDATE personal_sessions"})
+		c.follow(t, operation, [2]string{"cms-plugin", "store: find a session"})
+		c.follow(t, operation, [2]string{"cms-plugin", "store: rotate a session"})
 		c.follow(t, c.roots("GET /demo/greeting")[0], [2]string{"cms", service + "Profile"}, [2]string{"cms-plugin", service + "Profile"})
 		c.follow(t, c.roots("GET /admin/users")[0],
 			[2]string{"cms", "personal.v1.AdministrationService/FindUsers"}, [2]string{"cms-plugin", "personal.v1.AdministrationService/FindUsers"})

@@ -6,7 +6,7 @@
 // passes its TracerProvider to the parts that begin traces. The provider of a span also
 // makes its child spans. Without a recorded span nothing is allocated.
 //
-// Spans carry names of routes, operations and tables, and result codes. They never
+// Spans carry names of routes and operations, and result codes. They never
 // carry SQL, headers, logins, addresses or anything else that a caller sent.
 package tracing
 

@@ -31,7 +31,6 @@ type failure struct {
 	refuseCalls bool          // until then, instead of letting them wait
 	permanent   bool          // another attempt is not expected to help
 	fallBack    bool          // the last good version may help
-	orRestart   bool          // without a last good version, start again at once
 }
 
 // succeeded counts a start that succeeded.
@@ -62,9 +61,7 @@ func (a *attempts) startFailed(err error) failure {
 
 // died counts the death of a process that had been ready for some time, and returns
 // a failure if the version has crashed too often. A process that was killed from
-// outside has not crashed. One that the kernel killed for lack of memory has, also a
-// while after it was ready, since a leak takes time: then another version may help, and
-// a pause does not.
+// outside has not crashed.
 func (a *attempts) died(version string, err error, lived time.Duration) *failure {
 	if a.version != version {
 		a.version, a.crashes = version, 0
@@ -72,11 +69,7 @@ func (a *attempts) died(version string, err error, lived time.Duration) *failure
 	if errors.Is(err, process.ErrKilled) {
 		return nil
 	}
-	window, slow := a.config.CrashWindow, false
-	if errors.Is(err, process.ErrOutOfMemory) {
-		window, slow = max(window, a.config.MemoryWindow), lived >= window
-	}
-	if lived >= window {
+	if lived >= a.config.CrashWindow {
 		a.crashes = 0
 		return nil
 	}
@@ -84,8 +77,8 @@ func (a *attempts) died(version string, err error, lived time.Duration) *failure
 		return nil
 	}
 	return &failure{
-		cause: fmt.Errorf("crashed %d times in a row within %v of being ready: %w", a.crashes, window, err),
-		wait:  a.config.FailureRetry, refuseCalls: true, permanent: true, fallBack: true, orRestart: slow,
+		cause: fmt.Errorf("crashed %d times in a row within %v of being ready: %w", a.crashes, a.config.CrashWindow, err),
+		wait:  a.config.FailureRetry, refuseCalls: true, permanent: true, fallBack: true,
 	}
 }
 
@@ -93,8 +86,7 @@ func (a *attempts) died(version string, err error, lived time.Duration) *failure
 // during a later step.
 func isDeath(err error) bool {
 	var at *StepError
-	return errors.As(err, &at) && at.Step == "start" || errors.Is(err, process.ErrExited) ||
-		errors.Is(err, process.ErrKilled) || errors.Is(err, process.ErrOutOfMemory)
+	return errors.As(err, &at) && at.Step == "start" || errors.Is(err, process.ErrExited) || errors.Is(err, process.ErrKilled)
 }
 
 // isRefused reports whether the catalogue refused the version as it is on disk.

@@ -97,35 +97,6 @@ func TestAttempts_FullDiskIsNoPermanentError(t *testing.T) {
 	}
 }
 
-func TestAttempts_KillsForLackOfMemoryCountForLonger(t *testing.T) {
-	a := attempts{config: Config{}.withDefaults()}
-	starved, exited := fmt.Errorf("%w: the limit", process.ErrOutOfMemory), errors.New("exit status 1")
-	for i, death := range []struct {
-		err   error
-		lived time.Duration
-		fails bool
-	}{
-		{starved, a.config.MemoryWindow - 1, false},
-		{starved, a.config.MemoryWindow, false}, // counts from zero again
-		{starved, a.config.MemoryWindow - 1, false},
-		{exited, a.config.CrashWindow, false}, // and so does this
-		{starved, a.config.MemoryWindow - 1, false},
-		{exited, a.config.CrashWindow - 1, false},
-		{process.ErrKilled, 0, false},
-		{starved, a.config.CrashWindow, false},
-		{starved, a.config.MemoryWindow - 1, false},
-		{starved, a.config.MemoryWindow - 1, true},
-	} {
-		f := a.died("1.0.0", death.err, death.lived)
-		if (f != nil) != death.fails || f != nil && !(f.fallBack && f.orRestart && errors.Is(f.cause, process.ErrOutOfMemory)) {
-			t.Errorf("death %d: got %+v, want a failure that falls back or restarts: %v", i+1, f, death.fails)
-		}
-	}
-	if f := a.died("1.0.0", starved, 0); f == nil || f.orRestart {
-		t.Errorf("right after the start: got %+v, want a failure with a pause", f)
-	}
-}
-
 func TestAttempts_ProcessKilledFromOutsideHasNotCrashed(t *testing.T) {
 	a := attempts{config: Config{}.withDefaults()}
 	for range 100 {

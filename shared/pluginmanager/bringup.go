@@ -208,7 +208,7 @@ func (m *Manager) start(ctx context.Context, p *instance, binary string) (err er
 	}
 	p.Process, err = process.Start(ctx, process.Options{
 		Binary: binary, Manifest: p.manifest, Generation: p.generation, Host: m.config.Host, Env: env,
-		Sockets: m.run.Sockets, StartTimeout: m.config.StartTimeout, Memory: m.memory,
+		Sockets: m.run.Sockets, StartTimeout: m.config.StartTimeout, MemoryLimit: m.config.MemoryLimit,
 		Log: m.config.Log, TracerProvider: m.config.TracerProvider,
 	})
 	return err

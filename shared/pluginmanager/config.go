@@ -46,12 +46,11 @@ type Config struct {
 type Options struct {
 	Env []string // NAME=value, in addition to the few variables that every plugin gets
 
-	// MemoryLimit is how much memory a plugin process may use, in bytes; 0 for no limit.
+	// MemoryLimit is how much memory a plugin process should use, in bytes; 0 for no limit.
 	// Go's runtime in the process aims at four fifths of it, by collecting garbage more
-	// often (GOMEMLIMIT). If a cgroup v2 is delegated to the host (systemd: Delegate=yes
-	// and DelegateSubgroup=), the limit is hard: the kernel kills a process that uses more.
-	// The log says whether it is. A plugin refuses to start with a limit below
-	// what its settings need; version 0.1.0 does not check.
+	// often (GOMEMLIMIT). A hard limit is that of the host's service or container. A plugin
+	// refuses to start with a limit below what its settings need; version 0.1.0 does not
+	// check.
 	MemoryLimit int64
 
 	RestartWait time.Duration // how long a call waits for a process: 5s
@@ -71,7 +70,6 @@ type Options struct {
 	BackoffMin   time.Duration // upper limit of the first wait between failed starts: 100ms
 	BackoffMax   time.Duration // upper limit of all waits between failed starts: 10s
 	CrashWindow  time.Duration // a process that dies sooner than this after it was ready has crashed: 10s
-	MemoryWindow time.Duration // so has one that the kernel killed for lack of memory sooner than this: 1h
 	CrashLimit   int           // crashes in a row that make a version fail: 5
 	FailureRetry time.Duration // between starts of a version that failed, and between attempts to settle one: 30s
 
@@ -123,7 +121,6 @@ func (c Config) withDefaults() Config {
 	c.BackoffMin = cmp.Or(c.BackoffMin, 100*time.Millisecond)
 	c.BackoffMax = cmp.Or(c.BackoffMax, 10*time.Second)
 	c.CrashWindow = cmp.Or(c.CrashWindow, 10*time.Second)
-	c.MemoryWindow = cmp.Or(c.MemoryWindow, time.Hour)
 	c.CrashLimit = cmp.Or(c.CrashLimit, 5)
 	c.FailureRetry = cmp.Or(c.FailureRetry, 30*time.Second)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 5*time.Second)

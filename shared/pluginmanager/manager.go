@@ -66,8 +66,6 @@ type Manager struct {
 	kept   *accepted       // set by Start
 
 	lastKeys atomic.Pointer[[][]byte] // the secret keys that a process accepted last; nil: none yet
-	memory   *process.Memory          // set by Start
-	root     string                   // folder of the kernel's files; "/" except in tests
 
 	work       context.Context // ends when Stop begins: no new process, no more health checks
 	stopWork   context.CancelFunc
@@ -111,7 +109,7 @@ func New(c Config) (*Manager, error) {
 		return nil, errors.New("plugin manager: Config.MemoryLimit is negative")
 	}
 	m := &Manager{
-		config: c.withDefaults(), root: "/", state: StateStopped, changed: make(chan struct{}),
+		config: c.withDefaults(), state: StateStopped, changed: make(chan struct{}),
 		requests: make(chan func(*supervisor)), failing: make(chan struct{}, 1), events: map[EventType]int{},
 	}
 	m.work, m.stopWork = context.WithCancel(context.Background())
@@ -134,27 +132,12 @@ func (m *Manager) Start() error {
 		return fmt.Errorf("starting the plugin manager: %w", err)
 	}
 	m.run = run
-	m.openMemory()
 	m.copies = &copies{catalogue: m.config.Catalogue, dir: run.Staged}
 	m.kept = &accepted{dir: run.Settings, settings: map[string][]byte{}}
 	m.done = make(chan struct{})
 	m.transition(triggerStart)
 	go m.supervise()
 	return nil
-}
-
-// openMemory prepares the limit of memory, and logs which kind of limit it is.
-func (m *Manager) openMemory() {
-	var soft error
-	if m.memory, soft = process.OpenMemory(m.root, m.config.MemoryLimit); m.config.MemoryLimit == 0 {
-		return
-	}
-	limit := fmt.Sprintf("%d MiB", m.config.MemoryLimit>>20)
-	if soft != nil {
-		m.config.Log.Warn("plugin memory has a soft limit only, of Go's runtime", "limit", limit, "reason", soft)
-		return
-	}
-	m.config.Log.Info("plugin memory has a hard limit", "limit", limit)
 }
 
 // WaitReady returns nil as soon as a process serves, and an error when the manager

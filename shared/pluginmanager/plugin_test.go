@@ -121,6 +121,7 @@ const (
 	garbageLine         = "garbage line"
 	hangsBefore         = "hangs before the handshake"
 	exitsBefore         = "exits before the handshake"
+	killedBefore        = "is killed before the handshake"
 	hangsConfiguring    = "hangs in configure"
 	exitsConfiguring    = "exits in configure"
 	refusesSettings     = "refuses the settings"
@@ -156,29 +157,9 @@ const (
 	panicsInMetrics     = "panics when its metrics are read"
 	otherProtocol       = "speaks protocol 7"
 	otherCore           = "speaks version 2 of go-plugin's protocol"
-	starvesActive       = "is killed for lack of memory once active"
-	growsActive         = "uses more and more memory once active"
 	makesGarbage        = "makes 512 MiB of garbage"
 	blocksIn            = "blocks in " // and the name of a step
 )
-
-// eventsEnv names the variable with the path of a file like the kernel's memory.events.
-const eventsEnv = "TEST_MEMORY_EVENTS"
-
-// starve ends this process as the kernel ends one for which there is no memory.
-func starve() {
-	path := os.Getenv(eventsEnv)
-	kills := 0
-	data, err := os.ReadFile(path)
-	if err == nil {
-		_, err = fmt.Sscanf(string(data), "oom_kill %d", &kills)
-	}
-	if err = errors.Join(err, os.WriteFile(path, fmt.Appendf(nil, "oom_kill %d\n", kills+1), 0o600)); err != nil {
-		panic(err)
-	}
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	block()
-}
 
 // sink keeps the compiler from removing allocations.
 var sink []byte
@@ -226,6 +207,9 @@ func runPlugin(f folder) {
 		block()
 	case exitsBefore:
 		os.Exit(3)
+	case killedBefore:
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		block()
 	}
 	stderr := os.NewFile(uintptr(syscall.Stderr), "stderr")
 	build := func(_ context.Context, c pluginrpc.Configuration, _ personal.Host) (pluginrpc.Module, error) {
@@ -395,20 +379,6 @@ func (m *module) Activate(context.Context) error {
 	m.active = true
 	if m.mode == exitsActive {
 		os.Exit(6)
-	}
-	switch m.mode {
-	case starvesActive:
-		starve()
-	case growsActive:
-		for kept := [][]byte{}; ; kept = append(kept, sink) {
-			if len(kept) == 512 { // no limit holds: spare the machine
-				block()
-			}
-			sink = make([]byte, 1<<20)
-			for i := range sink {
-				sink[i] = 1
-			}
-		}
 	}
 	m.folder.write("active", strconv.Itoa(os.Getpid()))
 	return nil

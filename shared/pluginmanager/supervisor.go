@@ -224,11 +224,8 @@ func (s *supervisor) handleLoss(cause error) {
 		s.setBaking("")
 		s.replaced = p.manifest.Version
 	} else if f := s.attempts.died(p.manifest.Version, cause, time.Since(p.ready)); f != nil {
-		if !f.orRestart {
-			s.handleFailure(p.manifest.Version, *f)
-			return
-		}
-		s.fallBack(p.manifest.Version, f.cause)
+		s.handleFailure(p.manifest.Version, *f)
+		return
 	}
 	s.startActive()
 }

@@ -3,6 +3,7 @@ package pluginmanager_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -66,6 +67,7 @@ func TestSwap_BadVersionIsRefusedWithoutFailedCalls(t *testing.T) {
 		garbageLine:         "start",
 		hangsBefore:         "start",
 		exitsBefore:         "start",
+		killedBefore:        "start",
 		hangsConfiguring:    "configure",
 		refusesSettings:     "configure",
 		failsPreflight:      "preflight",
@@ -97,7 +99,11 @@ func TestSwap_BadVersionIsRefusedWithoutFailedCalls(t *testing.T) {
 			}
 			calls, stop := r.hammer(t, 1)
 			eventually(t, "calls", func() bool { return calls.Load() > 0 })
-			wantSwapError(t, r.Use(limited(t), "2.0.0"), step)
+			err := r.Use(limited(t), "2.0.0")
+			wantSwapError(t, err, step)
+			if outside := strings.Contains(fmt.Sprint(err), "killed from outside"); outside != (mode == killedBefore) {
+				t.Errorf("got %v, want that it was killed from outside: %v", err, mode == killedBefore)
+			}
 			failed := stop()
 			if mode != exitsActive && failed != 0 || failed > 1 { // a call in the process that died
 				t.Errorf("got %d failed calls, want none", failed)

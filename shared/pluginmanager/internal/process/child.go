@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -26,19 +27,16 @@ const pipeGrace = 500 * time.Millisecond
 // child is an operating system process in a group of its own, as a runner for
 // go-plugin. It is started once.
 type child struct {
-	path   string
-	env    []string
-	log    *logForwarder
-	memory *Memory
+	path string
+	env  []string
+	log  *logForwarder
 
 	stdout   *os.File
 	lifeline *os.File      // the host's end, see pluginrpc.LifelineEnv
 	logged   chan struct{} // closed when the last line was logged
 	alive    context.Context
 	exited   context.CancelFunc // ends alive, once the process has exited and its group was killed
-	removed  chan struct{}      // closed when its control group was removed
 	err      error              // exit status; valid once alive has ended
-	starved  error              // why, if the kernel killed it for lack of memory; valid like err
 	printed  firstLine          // of its output
 
 	mu     sync.Mutex
@@ -49,8 +47,8 @@ type child struct {
 
 var _ runner.Runner = (*child)(nil)
 
-func newChild(path string, log *logForwarder, memory *Memory) *child {
-	c := &child{path: path, log: log, memory: memory, logged: make(chan struct{}), removed: make(chan struct{})}
+func newChild(path string, log *logForwarder) *child {
+	c := &child{path: path, log: log, logged: make(chan struct{})}
 	c.alive, c.exited = context.WithCancel(context.Background())
 	return c
 }
@@ -85,12 +83,8 @@ func (c *child) start() error {
 	}
 	c.stdout, c.lifeline = stdout, lifeline
 	c.log.pid.Store(int64(cmd.Process.Pid))
-	group, err := c.memory.enter(cmd.Process.Pid)
-	if err != nil {
-		c.log.logger().Warn("plugin process has no hard memory limit", "error", err)
-	}
 	go c.forwardLog(log)
-	go c.reap(cmd, log, group)
+	go c.reap(cmd, log)
 	return nil
 }
 
@@ -121,22 +115,16 @@ func (c *child) forwardLog(r *os.File) {
 	c.log.forward(r)
 }
 
-// reap waits for the end of the process, kills the rest of its group, and removes its
-// control group.
-func (c *child) reap(cmd *exec.Cmd, log *os.File, group *group) {
+// reap waits for the end of the process and kills the rest of its group.
+func (c *child) reap(cmd *exec.Cmd, log *os.File) {
 	c.err = waitGroup(cmd, c.kill)
 	c.mu.Lock()
 	c.reaped = true
 	c.mu.Unlock()
-	if c.wasKilled() {
-		c.starved = group.lossCause()
-	}
 	deadline := time.Now().Add(pipeGrace)
 	_ = c.stdout.SetReadDeadline(deadline)
 	_ = log.SetReadDeadline(deadline)
-	c.exited() // first, because others wait for this news for ExitNotice only
-	group.remove()
-	close(c.removed)
+	c.exited()
 }
 
 // kill kills the process and its group, if they are alive. A process that was not
@@ -173,10 +161,10 @@ func (c *child) wasKilled() bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// Wait waits for the end of the process and of its control group. go-plugin calls it
-// after it has read the output.
+// Wait waits for the end of the process. go-plugin calls it after it has read the
+// output.
 func (c *child) Wait(context.Context) error {
-	<-c.removed
+	<-c.alive.Done()
 	<-c.logged
 	return errors.Join(c.err, c.stdout.Close())
 }
@@ -224,10 +212,15 @@ func (c *child) HostToPlugin(network, address string) (string, string, error) {
 // stay with the host.
 var inherited = []string{"TMPDIR", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "GOMAXPROCS", "GOMEMLIMIT", "GOTRACEBACK"}
 
+// goShare is the share of the memory limit that Go's runtime may use, in percent. The
+// rest is for what the runtime does not count: the program itself, and the memory that
+// SQLite maps.
+const goShare = 80
+
 // environment returns the plugin's environment: the lowest level that the host
 // logs, the inherited variables, the limit of its memory, and the given ones, which take
 // precedence.
-func environment(given []string, memory *Memory, log *slog.Logger) []string {
+func environment(given []string, memoryLimit int64, log *slog.Logger) []string {
 	level := slog.LevelDebug
 	for level < slog.LevelError && !log.Enabled(context.Background(), level) {
 		level += slog.LevelInfo - slog.LevelDebug
@@ -243,7 +236,10 @@ func environment(given []string, memory *Memory, log *slog.Logger) []string {
 			env = append(env, variable)
 		}
 	}
-	return append(append(env, memory.environment()...), given...)
+	if memoryLimit > 0 {
+		env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit/100*goShare), fmt.Sprintf("%s=%d", pluginrpc.MemoryLimitEnv, memoryLimit))
+	}
+	return append(env, given...)
 }
 
 // firstLine keeps the first line of what is written to it, up to a limit. It is safe

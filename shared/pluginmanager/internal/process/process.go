@@ -36,7 +36,7 @@ const (
 // The reasons why a process is lost, for errors.Is.
 var (
 	ErrExited       = errors.New("the plugin process ended")
-	ErrKilled       = errors.New("the plugin process was killed from outside") // by an administrator; see also ErrOutOfMemory
+	ErrKilled       = errors.New("the plugin process was killed from outside, usually by the kernel because memory ran out")
 	ErrDisconnected = errors.New("the connection to the plugin process was lost")
 )
 
@@ -49,7 +49,7 @@ type Options struct {
 	Env          []string                 // NAME=value, in addition to the inherited variables
 	Sockets      string                   // a private folder for both sides' sockets
 	StartTimeout time.Duration            // for the handshake
-	Memory       *Memory                  // limits it; nil for no limit
+	MemoryLimit  int64                    // in bytes; 0 for none
 	Log          *slog.Logger
 
 	TracerProvider trace.TracerProvider // of callbacks; nil for none
@@ -69,11 +69,11 @@ type Process struct {
 // Start starts a process and completes the handshake. If it fails, or ctx ends
 // before it is done, no process is left. The error is a [*plugincatalogue.RefusedError] if
 // the system cannot run the binary, a [*pluginrpc.PermanentError] if both sides speak
-// different protocols, and wraps [ErrOutOfMemory] if the process was killed for lack of
-// memory.
+// different protocols, and wraps [ErrKilled] if the process was killed from outside.
 func Start(ctx context.Context, o Options) (*Process, error) {
+	began := time.Now()
 	lines := &logForwarder{log: o.Log, version: o.Manifest.Version, generation: o.Generation}
-	p := &Process{log: lines.logger(), child: newChild(o.Binary, lines, o.Memory), lost: make(chan struct{})}
+	p := &Process{log: lines.logger(), child: newChild(o.Binary, lines), lost: make(chan struct{})}
 	p.markLost = sync.OnceFunc(func() { close(p.lost) })
 	// A runner of our own replaces go-plugin's Cmd: it kills the whole group, is
 	// not blocked by a grandchild that holds a pipe open, parses the plugin's log
@@ -92,13 +92,13 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		SyncStdout:       lines.writer(),
 		SyncStderr:       lines.writer(),
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
-			p.child.env = append(environment(o.Env, o.Memory, o.Log), spec.Env...)
+			p.child.env = append(environment(o.Env, o.MemoryLimit, o.Log), spec.Env...)
 			return p.child, nil
 		},
 	})
 	defer context.AfterFunc(ctx, p.child.kill)()
 	if err := p.connect(); err != nil {
-		cause := p.startFailure(ctx, err)
+		cause := p.startFailure(ctx, err, time.Since(began) < o.StartTimeout)
 		p.Stop(ctx, 0)
 		if ctx.Err() != nil { // go-plugin's error does not say more
 			return nil, fmt.Errorf("no handshake: %w", ctx.Err())
@@ -109,13 +109,15 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	return p, nil
 }
 
-// startFailure returns err, why the handshake failed, or a better reason.
-func (p *Process) startFailure(ctx context.Context, err error) error {
-	if mismatch := checkVersions(p.child.printed.String()); mismatch != nil {
+// startFailure returns err, why the handshake failed, or a better reason. go-plugin has
+// killed a process that was not in time, or that printed something else.
+func (p *Process) startFailure(ctx context.Context, err error, inTime bool) error {
+	printed := p.child.printed.String()
+	if mismatch := checkVersions(printed); mismatch != nil {
 		return mismatch
 	}
-	if p.PID() != 0 && await(ctx, ExitNotice, p.child.alive.Done()) && p.child.starved != nil {
-		return p.child.starved
+	if inTime && printed == "" && p.PID() != 0 && await(ctx, ExitNotice, p.child.alive.Done()) && p.child.wasKilled() {
+		return ErrKilled
 	}
 	return err
 }
@@ -194,13 +196,11 @@ func (p *Process) IsLost() bool {
 }
 
 // LossCause returns why a lost process was lost: [ErrExited] with the exit status,
-// [ErrKilled], [ErrOutOfMemory] or [ErrDisconnected]. It waits a moment for the exit status.
+// [ErrKilled] or [ErrDisconnected]. It waits a moment for the exit status.
 func (p *Process) LossCause(ctx context.Context) error {
 	switch {
 	case !await(ctx, ExitNotice, p.child.alive.Done()):
 		return ErrDisconnected
-	case p.child.starved != nil:
-		return p.child.starved
 	case p.child.wasKilled():
 		return ErrKilled
 	case p.child.err == nil:

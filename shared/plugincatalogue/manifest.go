@@ -65,7 +65,7 @@ func (m Manifest) Validate() error {
 	case !ValidVersion(m.Version):
 		return refuse(ErrInvalid, "", fmt.Sprintf("%.*q is not a version of SemVer 2.0.0", maxVersion, m.Version))
 	case m.OS != runtime.GOOS || m.Arch != runtime.GOARCH:
-		return refuse(ErrInvalid, m.Version, wrongMachine(m.OS+"/"+m.Arch))
+		return refuse(ErrInvalid, m.Version, fmt.Sprintf("it is for %q, this is %s: use the build for this machine", m.OS+"/"+m.Arch, thisMachine))
 	case m.Protocol.Min < 1 || m.Protocol.Max < m.Protocol.Min:
 		return refuse(ErrInvalid, m.Version, "its range of protocols is empty")
 	case m.Schema.Min < 0 || m.Schema.Max < m.Schema.Min:
@@ -109,11 +109,8 @@ func compareVersions(a, b string) int {
 // runs the binary with an empty environment in an empty folder, so only a trusted
 // one may be given. If the binary is not this plugin for this machine, or prints
 // nothing within ten seconds, the error is a [*RefusedError] of kind [ErrInvalid]; if
-// its folder allows no execution, of kind [ErrNoExec].
+// the system denies its execution, of kind [ErrNoExec].
 func ManifestOf(ctx context.Context, binary string) (Manifest, error) {
-	if err := checkProgram(binary); err != nil {
-		return Manifest{}, err
-	}
 	dir, err := os.MkdirTemp("", "personal-manifest-")
 	if err != nil {
 		return Manifest{}, durable.ExplainFull(os.TempDir(), err)
@@ -159,9 +156,9 @@ func ManifestOf(ctx context.Context, binary string) (Manifest, error) {
 // written lends its child a writable descriptor for an instant, see
 // https://go.dev/issue/22315.
 //
-// If the system cannot run the binary, the error is a [*RefusedError] that says why: of
-// kind [ErrInvalid] if it is for another machine or its loader is missing, of kind
-// [ErrNoExec] if its folder allows no execution.
+// If the system cannot run the binary, the error is a [*RefusedError] with the usual
+// cause: of kind [ErrInvalid] if it is for another machine or its loader is missing, of
+// kind [ErrNoExec] if the system denies its execution.
 func RetryBusy(ctx context.Context, binary string, start func() error) error {
 	for range busyTries {
 		if err := start(); !errors.Is(err, syscall.ETXTBSY) {

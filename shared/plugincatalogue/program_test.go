@@ -57,106 +57,78 @@ func program(t *testing.T, data []byte) string {
 	return path
 }
 
-// otherTarget returns this test binary with a build information that names another
-// architecture.
-func otherTarget(t *testing.T) []byte {
+// notRunnable are files that the system does not start, with its error and the cause
+// that a user is told.
+func notRunnable(t *testing.T) map[string]struct {
+	data  []byte
+	errno syscall.Errno
+	want  string
+} {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]
-	if other == "" {
-		t.Skip("the test knows amd64 and arm64")
-	}
-	changed := bytes.ReplaceAll(data, []byte("GOARCH="+runtime.GOARCH), []byte("GOARCH="+other))
-	if bytes.Equal(changed, data) {
-		t.Fatal("this binary has no build information")
-	}
-	return changed
-}
-
-func TestInstall_RefusesWhatCannotRunHere(t *testing.T) {
 	known, ok := machines[runtime.GOARCH]
 	if !ok || runtime.GOOS != "linux" {
 		t.Skip("the test makes programs for Linux on amd64 and arm64")
 	}
-	other := map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]
-	for name, tt := range map[string]struct {
-		data []byte
-		want string
-	}{
-		"a Go program for another architecture": {otherTarget(t), `it is for "linux/` + other + `", this is ` + thisMachine},
-		"another architecture":                  {elfFile(t, known[1], ""), `it is for "` + known[1].String() + `", this is ` + thisMachine},
-		"a missing loader":                      {elfFile(t, known[0], "/lib/ld-none.so.1"), "it needs /lib/ld-none.so.1 to be started"},
-		"a missing interpreter":                 {[]byte("#! /usr/bin/none\t-x\n"), "it needs /usr/bin/none to be started"},
-		"no program at all":                     {[]byte("\x00\x01\x02\x03 and more"), `it is for "an unknown machine", this is ` + thisMachine},
-		"a missing library":                     {[]byte("#!/bin/sh\necho 'libx.so: cannot open' >&2\nexit 127\n"), `exit status 127: "libx.so: cannot open"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := open(t)
-			_, err := c.Install(t.Context(), program(t, tt.data))
-			wantRefused(t, err, ErrInvalid)
-			if !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %q, want a text with %q", err, tt.want)
-			}
-			wantEmpty(t, c)
-		})
-	}
-}
-
-func TestRetryBusy_ExplainsWhyTheSystemDoesNotStartAFile(t *testing.T) {
-	known, ok := machines[runtime.GOARCH]
-	if !ok || runtime.GOOS != "linux" {
-		t.Skip("the test makes programs for Linux on amd64 and arm64")
-	}
-	for name, tt := range map[string]struct {
+	return map[string]struct {
 		data  []byte
 		errno syscall.Errno
 		want  string
 	}{
-		"another architecture":  {elfFile(t, known[1], ""), syscall.ENOEXEC, `it is for "` + known[1].String()},
-		"a missing loader":      {elfFile(t, known[0], "/lib/ld-none.so.1"), syscall.ENOENT, "it needs /lib/ld-none.so.1"},
-		"a missing interpreter": {[]byte("#!/usr/bin/none\n"), syscall.ENOENT, "it needs /usr/bin/none"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := program(t, tt.data)
-			start := func() error { return exec.Command(path).Start() }
-			if err := start(); !errors.Is(err, tt.errno) {
-				t.Fatalf("starting it: got %v, want %v", err, tt.errno)
-			}
-			err := RetryBusy(t.Context(), path, start)
-			wantRefused(t, err, ErrInvalid)
-			if !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %q, want a text with %q", err, tt.want)
-			}
-		})
+		"another architecture":  {elfFile(t, known[1], ""), syscall.ENOEXEC, "exec format error: it is no program for " + thisMachine},
+		"no program at all":     {[]byte("\x00\x01\x02\x03 and more"), syscall.ENOEXEC, "exec format error: it is no program for " + thisMachine},
+		"a missing loader":      {elfFile(t, known[0], "/lib/ld-none.so.1"), syscall.ENOENT, "no such file or directory: the file exists, but the loader"},
+		"a missing interpreter": {[]byte("#! /usr/bin/none\t-x\n"), syscall.ENOENT, "no such file or directory: the file exists, but the loader or interpreter"},
 	}
 }
 
-func TestRetryBusy_ExplainsDenials(t *testing.T) {
-	denied := &os.PathError{Op: "fork/exec", Path: "/x", Err: syscall.EACCES}
-	path := program(t, []byte("#!/bin/sh\n"))
-	err := RetryBusy(t.Context(), path, func() error { return denied })
-	wantRefused(t, err, ErrNoExec)
-	if !strings.Contains(err.Error(), "security policy") || !strings.Contains(err.Error(), path) {
-		t.Errorf("a file that may be run: got %q, want that it names %s and the security policy", err, path)
+func TestInstall_RefusesWhatCannotRunHere(t *testing.T) {
+	refused := func(t *testing.T, data []byte, want string) {
+		c := open(t)
+		_, err := c.Install(t.Context(), program(t, data))
+		wantRefused(t, err, ErrInvalid)
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("got %q, want a text with %q", err, want)
+		}
+		wantEmpty(t, c)
 	}
+	t.Run("a missing library", func(t *testing.T) {
+		refused(t, []byte("#!/bin/sh\necho 'libx.so: cannot open' >&2\nexit 127\n"), `exit status 127: "libx.so: cannot open"`)
+	})
+	for name, tt := range notRunnable(t) {
+		t.Run(name, func(t *testing.T) { refused(t, tt.data, tt.want) })
+	}
+}
 
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for name, path := range map[string]string{"a file without the right to run it": path, "a missing file": path + "x"} {
-		if err := RetryBusy(t.Context(), path, func() error { return denied }); err != error(denied) {
-			t.Errorf("%s: got %v, want the error unchanged", name, err)
+func TestRetryBusy_ExplainsWhyTheSystemDoesNotStartAFile(t *testing.T) {
+	wantExplained := func(t *testing.T, path string, errno syscall.Errno, kind error, want string) {
+		t.Helper()
+		start := func() error { return exec.Command(path).Start() }
+		if err := start(); !errors.Is(err, errno) {
+			t.Fatalf("starting it: got %v, want %v", err, errno)
+		}
+		err := RetryBusy(t.Context(), path, start)
+		wantRefused(t, err, kind)
+		if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %q, want a text with %s and %q", err, path, want)
 		}
 	}
-	missing := &os.PathError{Op: "fork/exec", Path: "/x", Err: syscall.ENOENT}
-	if err := RetryBusy(t.Context(), path+"x", func() error { return missing }); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file: got %v, want that it does not exist", err)
+	t.Run("a file that is not executable", func(t *testing.T) {
+		path := program(t, []byte("#!/bin/sh\n"))
+		if err := os.Chmod(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantExplained(t, path, syscall.EACCES, ErrNoExec, "permission denied: the file system is mounted with noexec, the file is not executable")
+	})
+	for name, tt := range notRunnable(t) {
+		t.Run(name, func(t *testing.T) { wantExplained(t, program(t, tt.data), tt.errno, ErrInvalid, tt.want) })
+	}
+}
+
+func TestRetryBusy_MissingFileIsNotRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), Name)
+	err := RetryBusy(t.Context(), path, func() error { return exec.Command(path).Start() })
+	var refused *RefusedError
+	if !errors.Is(err, fs.ErrNotExist) || errors.As(err, &refused) {
+		t.Errorf("got %v, want the system's error that it does not exist", err)
 	}
 }

@@ -8,3 +8,6 @@ func Routes() map[string]string {
 	}
 	return routes
 }
+
+// Statuses are the HTTP statuses of codes.
+var Statuses = statuses

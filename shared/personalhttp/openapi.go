@@ -44,7 +44,9 @@ func newDocument(prefix string, origins cors, o Options) (*document, error) {
 		root.removePrefixed("Access-Control-")
 	}
 	if o.AlwaysOK {
-		alwaysOKResponses(root, preflight.at("responses"))
+		info := root.at("info")
+		info.set("description", info.text("description")+"\n\nThis site sends every envelope with HTTP 200, errors included: "+
+			"the statuses of errors in this document are never sent, and CODE tells errors apart.")
 	}
 	if len(origins) > 0 {
 		components.at("headers", "Access-Control-Allow-Origin", "schema").set("enum", origins)
@@ -98,52 +100,6 @@ func parameterNames() (map[string]bool, error) {
 		}
 	}
 	return names, nil
-}
-
-// alwaysOKResponses moves every response with an envelope to HTTP 200.
-func alwaysOKResponses(root, preflight *object) {
-	info, components := root.at("info"), root.at("components")
-	info.set("description", info.text("description")+"\n\nThis site sends every envelope with HTTP 200, errors included.")
-	components.at("headers", "Retry-After").set("required", false)
-	paths := root.at("paths")
-	for _, path := range paths.names {
-		for _, method := range paths.at(path).names {
-			mergeResponses(paths.at(path, method), components)
-		}
-	}
-	preflight.set("200", preflight.remove("405"))
-	responses := components.at("responses")
-	for _, name := range slices.Clone(responses.names) {
-		if name != "not_found" && name != "method_not_allowed" { // the others are part of the merged responses now
-			responses.remove(name)
-		}
-	}
-}
-
-// mergeResponses replaces the responses of an operation by one, which describes the
-// success first.
-func mergeResponses(operation, components *object) {
-	responses := operation.at("responses")
-	success := responses.at("200")
-	descriptions := []string{success.text("description")}
-	forms := []any{success.at("content", "application/json", "schema")}
-	for _, status := range slices.Sorted(slices.Values(responses.names)) {
-		if status == "200" {
-			continue
-		}
-		name := strings.TrimPrefix(responses.at(status).text("$ref"), "#/components/responses/")
-		failure := components.at("responses", name)
-		descriptions = append(descriptions, failure.text("description"))
-		forms = append(forms, failure.at("content", "application/json", "schema"))
-		for _, header := range failure.at("headers").names {
-			success.at("headers").set(header, failure.at("headers", header))
-		}
-		responses.remove(status)
-	}
-	name := operation.text("operationId") + "_response"
-	components.at("schemas").set(name, map[string]any{"oneOf": forms})
-	success.set("description", strings.Join(descriptions, "\n\n"))
-	success.at("content", "application/json").set("schema", map[string]any{"$ref": "#/components/schemas/" + name})
 }
 
 // with returns the document as JSON, completed with these user fields.

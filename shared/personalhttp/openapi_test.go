@@ -68,6 +68,26 @@ func TestOpenAPI_IsValid(t *testing.T) {
 	}
 }
 
+func TestOpenAPI_AlwaysOKAddsASentence(t *testing.T) {
+	const sentence = `\n\nThis site sends every envelope with HTTP 200, errors included: ` +
+		`the statuses of errors in this document are never sent, and CODE tells errors apart.`
+	get := func(o personalhttp.Options) string {
+		return newSite(t, withFields(everyType()...), o).do("GET", o.BasePath+prefix+"openapi.json", "", "").Body
+	}
+	for name, o := range variants {
+		o.AlwaysOK = false
+		plain := get(o)
+		o.AlwaysOK = true
+		always := get(o)
+		if strings.Count(always, sentence) != 1 {
+			t.Errorf("%s: got no sentence in the description", name)
+		}
+		if diff := cmp.Diff(plain, strings.Replace(always, sentence, "", 1)); diff != "" {
+			t.Errorf("%s: got further differences (-plain +always 200):\n%s", name, diff)
+		}
+	}
+}
+
 func TestDocument_EqualsServedDocument(t *testing.T) {
 	h, err := personalhttp.New(withFields(everyType()...), personalhttp.Options{Log: quiet()})
 	if err != nil {

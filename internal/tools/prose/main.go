@@ -1,38 +1,29 @@
-// Command prose checks that the repository is written in plain technical English: it
-// fails where a text or an identifier matches an entry of phrases.txt, and prints
-// file:line, what it found and what to write instead.
+// Command prose checks that the sentences of the documentation are short: README.md,
+// CHANGELOG.md, SECURITY.md and the pages in docs. It prints file:line, the number of
+// words and the beginning of each sentence of more than 35 words.
 //
-// Phrases are looked for in Go comments, in Go string literals of several words, and
-// in all other text files that Git tracks. A phrase may be broken across lines.
-// Identifiers are looked for where Go code declares them. Not checked are generated
-// code, files of third parties, test data, migrations, and files whose purpose is to
-// name old terms: phrases.txt, the glossary, and the tables in CHANGELOG.md.
+// Blocks of code are not checked. Code within a sentence is one word, and the address of
+// a link is none. Items of lists, cells of tables and headings are sentences of their
+// own.
 //
 //	prose [FOLDER]
 //
 // FOLDER is the root of a work tree, the working directory by default. The exit status
-// is 1 if anything was found, 2 if a file cannot be read.
+// is 1 if a sentence is too long, 2 if a file cannot be read.
 package main
 
 import (
-	"bytes"
-	"cmp"
-	_ "embed"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
+	"unicode"
 )
 
-//go:embed phrases.txt
-var phrases string
+// maxWords is how many words a sentence has at most.
+const maxWords = 35
 
 func main() {
 	root := "."
@@ -48,28 +39,20 @@ func main() {
 		os.Exit(2)
 	}
 	if len(findings) > 0 {
-		fmt.Fprintf(os.Stderr, "prose: %d findings; the list is internal/tools/prose/phrases.txt\n", len(findings))
 		os.Exit(1)
 	}
 }
 
-// check returns the findings in the files that Git tracks, or would track, below root.
-func check(root string) ([]finding, error) {
-	rules, err := parseRules(phrases)
-	if err != nil {
-		return nil, err
-	}
-	list := exec.Command("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+// check returns the findings in the pages that Git tracks, or would track, below root.
+func check(root string) (findings []string, err error) {
+	list := exec.Command("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--",
+		"README.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md")
 	list.Stderr = os.Stderr
 	paths, err := list.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the files: %w", err)
 	}
-	var findings []finding
 	for path := range strings.SplitSeq(strings.TrimRight(string(paths), "\x00"), "\x00") {
-		if exempt.MatchString(path) && !interfaceTexts.MatchString(path) {
-			continue
-		}
 		content, err := os.ReadFile(filepath.Join(root, path))
 		if os.IsNotExist(err) { // deleted, and not yet committed
 			continue
@@ -77,221 +60,94 @@ func check(root string) ([]finding, error) {
 		if err != nil {
 			return nil, err
 		}
-		found, err := rules.checkFile(path, content)
-		if err != nil {
-			return nil, err
+		for _, s := range longSentences(string(content)) {
+			findings = append(findings, fmt.Sprintf("%s:%d: a sentence of %d words, split it into sentences of %d at most: %s …",
+				path, s.line, len(s.words), maxWords, strings.Join(s.words[:6], " ")))
 		}
-		findings = append(findings, found...)
 	}
 	return findings, nil
 }
 
-var exempt = regexp.MustCompile(`(^|/)(testdata|licences|migrations|common)/|(^|/)LICENSE|\.min\.(js|css)$|\.pb\.go$|\.json$|\.sum$` +
-	`|^internal/tools/prose/|^docs/glossary\.md$`)
-
-// Texts of the user interface are JSON and are checked all the same.
-var interfaceTexts = regexp.MustCompile(`(^|/)texts/[^/]*\.json$`)
-
-type finding struct {
-	path    string
-	line    int
-	text    string // as found
-	instead string
+type sentence struct {
+	line  int
+	words []string
 }
 
-func (f finding) String() string {
-	return fmt.Sprintf("%s:%d: %q: write %s", f.path, f.line, f.text, f.instead)
-}
+// blockStart matches the first line of a heading, an item, a row of a table or a comment.
+var blockStart = regexp.MustCompile(`^(#+ |[-*] |[0-9]+\. |\||<!--)`)
 
-// rule is one entry of the list.
-type rule struct {
-	pattern *regexp.Regexp
-	instead string
-}
-
-type rules struct {
-	phrases, identifiers []rule
-	exceptions           []exception
-}
-
-// exception allows a text in one file.
-type exception struct{ path, text string }
-
-// parseRules reads the list; its head describes the format.
-func parseRules(list string) (*rules, error) {
-	r := &rules{}
-	section := ""
-	for number, line := range slices.Collect(strings.Lines(list)) {
+// longSentences returns the sentences of a page that are too long.
+func longSentences(page string) (long []sentence) {
+	var block []string
+	first, fence := 0, ""
+	flush := func() {
+		long = append(long, longInBlock(strings.Join(block, "\n"), first)...)
+		block = nil
+	}
+	for i, line := range strings.Split(page, "\n") {
 		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		if strings.HasPrefix(line, "[") && strings.HasSuffix(line, "]") {
-			section = line
-			continue
-		}
-		left, right, ok := strings.Cut(line, " => ")
-		left, right = strings.TrimSpace(left), strings.TrimSpace(right)
-		if !ok || left == "" || right == "" {
-			return nil, fmt.Errorf("phrases.txt:%d: no ' => ' between two texts", number+1)
-		}
-		if section == "[exceptions]" {
-			r.exceptions = append(r.exceptions, exception{path: left, text: right})
-			continue
-		}
-		flags := ""
-		if section == "[phrases]" {
-			flags = `(?i)`
-		}
-		pattern, err := regexp.Compile(flags + left)
-		if err != nil {
-			return nil, fmt.Errorf("phrases.txt:%d: %w", number+1, err)
-		}
-		switch section {
-		case "[phrases]":
-			r.phrases = append(r.phrases, rule{pattern, right})
-		case "[identifiers]":
-			r.identifiers = append(r.identifiers, rule{pattern, right})
-		default:
-			return nil, fmt.Errorf("phrases.txt:%d: section %q is unknown", number+1, section)
-		}
-	}
-	return r, nil
-}
-
-func (r *rules) checkFile(path string, content []byte) ([]finding, error) {
-	var found []finding
-	switch {
-	case bytes.IndexByte(content, 0) >= 0: // a picture, say
-	case strings.HasSuffix(path, ".go"):
-		var err error
-		if found, err = r.checkGo(path, content); err != nil {
-			return nil, err
-		}
-	default:
-		found = r.checkText(path, 1, string(content))
-	}
-	slices.SortFunc(found, func(a, b finding) int { return cmp.Or(a.line-b.line, cmp.Compare(a.text, b.text)) })
-	return slices.Compact(found), nil
-}
-
-func (r *rules) checkGo(path string, content []byte) ([]finding, error) {
-	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, path, content, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
-	line := func(p token.Pos) int { return files.Position(p).Line }
-	text := func(n ast.Node) string {
-		return string(content[files.Position(n.Pos()).Offset:files.Position(n.End()).Offset])
-	}
-	var found []finding
-	for _, group := range file.Comments {
-		found = append(found, r.checkText(path, line(group.Pos()), text(group))...)
-	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-			if value, err := strconv.Unquote(literal.Value); err == nil && strings.Contains(value, " ") {
-				found = append(found, r.checkText(path, line(literal.Pos()), text(literal))...)
+		if fence != "" {
+			if strings.HasPrefix(line, fence) {
+				fence = ""
 			}
+			continue
 		}
-		for _, name := range declared(n) {
-			for _, rule := range r.identifiers {
-				if rule.pattern.MatchString(name.Name) {
-					found = append(found, finding{path, line(name.Pos()), name.Name, rule.instead})
-					break
+		if strings.HasPrefix(line, "```") {
+			fence, line = line[:len(line)-len(strings.TrimLeft(line, "`"))], ""
+		}
+		if line == "" || blockStart.MatchString(line) {
+			flush()
+		}
+		if line == "" {
+			continue
+		}
+		if len(block) == 0 {
+			first = i + 1
+		}
+		block = append(block, line)
+	}
+	flush()
+	return long
+}
+
+var (
+	code        = regexp.MustCompile("`+[^`]*`+")
+	linkAddress = regexp.MustCompile(`\]\([^)]*\)`)
+	sentenceEnd = regexp.MustCompile(`[.!?]["')*_\]]*$`)
+)
+
+// longInBlock returns the sentences that are too long in a block that begins in the given
+// line. A sentence ends before a word that is not in lower case.
+func longInBlock(block string, line int) (long []sentence) {
+	short := func(replacement string) func(string) string {
+		return func(s string) string { return replacement + strings.Repeat("\n", strings.Count(s, "\n")) }
+	}
+	block = linkAddress.ReplaceAllStringFunc(code.ReplaceAllStringFunc(block, short("CODE")), short("]"))
+	if strings.HasPrefix(block, "|") {
+		block = strings.ReplaceAll(block, "|", " | ")
+	}
+	s, ended := sentence{}, false
+	end := func() {
+		if len(s.words) > maxWords {
+			long = append(long, s)
+		}
+		s, ended = sentence{}, false
+	}
+	for text := range strings.SplitSeq(block, "\n") {
+		for word := range strings.FieldsSeq(text) {
+			if word == "|" || ended && !unicode.IsLower([]rune(word)[0]) {
+				end()
+			}
+			if strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+				if len(s.words) == 0 {
+					s.line = line
 				}
+				s.words = append(s.words, word)
 			}
+			ended = sentenceEnd.MatchString(word)
 		}
-		return true
-	})
-	return found, nil
-}
-
-// declared returns the identifiers that a node declares.
-func declared(n ast.Node) []*ast.Ident {
-	var names []*ast.Ident
-	add := func(expressions ...ast.Expr) {
-		for _, e := range expressions {
-			if name, ok := e.(*ast.Ident); ok {
-				names = append(names, name)
-			}
-		}
+		line++
 	}
-	switch n := n.(type) {
-	case *ast.FuncDecl:
-		return []*ast.Ident{n.Name}
-	case *ast.TypeSpec:
-		return []*ast.Ident{n.Name}
-	case *ast.ValueSpec:
-		return n.Names
-	case *ast.Field:
-		return n.Names
-	case *ast.AssignStmt:
-		if n.Tok == token.DEFINE {
-			add(n.Lhs...)
-		}
-	case *ast.RangeStmt:
-		if n.Tok == token.DEFINE {
-			add(n.Key, n.Value)
-		}
-	}
-	return names
-}
-
-// Between the words of a phrase may be a line break with what begins the next line of
-// a comment, a quotation or a list.
-var gap = regexp.MustCompile(`[ \t\r]*\n[ \t]*(//+|#+|\*|>|--)?[ \t]*|[ \t]+`)
-
-// checkText looks for phrases in a text that begins in the given line of a file.
-func (r *rules) checkText(path string, first int, text string) []finding {
-	if path == "CHANGELOG.md" {
-		text = tableRow.ReplaceAllString(text, "")
-	}
-	// The same text with single spaces, and for each of its bytes the line it is from.
-	var flat strings.Builder
-	var lines []int
-	line, end := first, 0
-	add := func(s string) {
-		for range len(s) {
-			lines = append(lines, line)
-		}
-		flat.WriteString(s)
-	}
-	for _, g := range gap.FindAllStringIndex(text, -1) {
-		add(text[end:g[0]])
-		add(" ")
-		line += strings.Count(text[g[0]:g[1]], "\n")
-		end = g[1]
-	}
-	add(text[end:])
-
-	var found []finding
-	for _, rule := range r.phrases {
-		for _, at := range rule.pattern.FindAllStringIndex(flat.String(), -1) {
-			if !r.excepted(path, flat.String(), at) {
-				found = append(found, finding{path, lines[at[0]], strings.TrimSpace(flat.String()[at[0]:at[1]]), rule.instead})
-			}
-		}
-	}
-	return found
-}
-
-var tableRow = regexp.MustCompile(`(?m)^\|.*$`)
-
-// excepted reports whether what was found is a part of a text that is allowed.
-func (r *rules) excepted(path, text string, at []int) bool {
-	for _, e := range r.exceptions {
-		for offset := 0; e.path == path; {
-			i := strings.Index(text[offset:], e.text)
-			if i < 0 {
-				break
-			}
-			if offset+i <= at[0] && at[1] <= offset+i+len(e.text) {
-				return true
-			}
-			offset += i + 1
-		}
-	}
-	return false
+	end()
+	return long
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,50 +10,38 @@ import (
 	"testing"
 )
 
-const list = `
-[phrases]
-\bis borne with\b => "is tolerated"
-\bnobody\b => "no user"
-[identifiers]
-^giveWay => rollBack
-[exceptions]
-allowed.md => the Unix user nobody
-`
+// words returns n words, of which the first begins a sentence.
+func words(n int) string { return "One" + strings.Repeat(" word", n-1) }
 
-func TestCheckFile(t *testing.T) {
-	r, err := parseRules(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestLongSentences(t *testing.T) {
+	tooLong, longest := words(maxWords+1), words(maxWords)
 	for name, test := range map[string]struct {
-		path, content string
-		want          []string
+		page string
+		want []string // LINE WORDS
 	}{
-		"phrase in a document":                   {"a.md", "one\nIt is borne with.\n", []string{`a.md:2: "is borne with": write "is tolerated"`}},
-		"phrase in other case":                   {"a.md", "Nobody.", []string{`a.md:1: "Nobody": write "no user"`}},
-		"phrase across lines of a comment":       {"a.go", "package a\n\n// It is\n// borne with.\n", []string{`a.go:3: "is borne with": write "is tolerated"`}},
-		"phrase across lines of a script":        {"a", "#!/bin/sh\n# It is\n# borne with.\n", []string{`a:2: "is borne with": write "is tolerated"`}},
-		"phrase in a comment at the end of line": {"a.go", "package a\n\nvar x = 1 // nobody\n", []string{`a.go:3: "nobody": write "no user"`}},
-		"phrase in a message":                    {"a.go", "package a\n\nvar x = \"nobody is here\"\n", []string{`a.go:3: "nobody": write "no user"`}},
-		"word that is a value":                   {"a.go", "package a\n\nvar x = \"nobody\"\n", nil},
-		"part of a word":                         {"a.md", "nobodys", nil},
-		"function":                               {"a.go", "package a\n\nfunc giveWayNow() {}\n", []string{`a.go:3: "giveWayNow": write rollBack`}},
-		"parameter, variable and struct field": {"a.go", "package a\n\nfunc f(giveWay int) { giveWay2 := 1 }\n\ntype t struct{ giveWay3 int }\n",
-			[]string{`a.go:3: "giveWay": write rollBack`, `a.go:3: "giveWay2": write rollBack`, `a.go:5: "giveWay3": write rollBack`}},
-		"identifier that is only used": {"a.go", "package a\n\nvar x = other.giveWay\n", nil},
-		"exception":                    {"allowed.md", "It runs as the Unix\nuser nobody, not as nobody.", []string{`allowed.md:2: "nobody": write "no user"`}},
-		"exception of another file":    {"a.md", "the Unix user nobody", []string{`a.md:1: "nobody": write "no user"`}},
-		"table of the changelog":       {"CHANGELOG.md", "\n| nobody |\nnobody\n", []string{`CHANGELOG.md:3: "nobody": write "no user"`}},
-		"binary file":                  {"a.png", "nobody\x00", nil},
+		"the longest":                   {longest + ".\n", nil},
+		"too long":                      {"# Title\n\n" + tooLong + ".\n", []string{"3 36"}},
+		"a second sentence":             {longest + ".\n" + tooLong + ". " + longest, []string{"2 36"}},
+		"over several lines":            {"Short. " + strings.ReplaceAll(tooLong, " ", "\n"), []string{"1 36"}},
+		"other ends":                    {longest + "!\n" + longest + "? " + longest + ".) " + longest + ".** " + longest, nil},
+		"no end before lower case":      {longest + ". " + "word\n", []string{"1 36"}},
+		"a sentence that begins so":     {longest + ". `code` is here.\n", nil},
+		"paragraphs":                    {longest + "\n\n" + longest, nil},
+		"items":                         {longest + "\n- " + longest + "\n* " + longest + "\n1. " + longest, nil},
+		"an item over several lines":    {"- " + longest + "\n  word\n", []string{"1 36"}},
+		"cells":                         {"| " + longest + " | " + longest + " |\n|---|---|\n| `a | b` | " + tooLong + "|\n", []string{"3 36"}},
+		"code is one word":              {words(maxWords-1) + " `" + tooLong + "\nand more`.\n", nil},
+		"a line after code":             {"`a\nb`. " + tooLong, []string{"2 36"}},
+		"the address of a link":         {words(maxWords-1) + " [word](an address\nof words).", nil},
+		"signs are no words":            {longest + " – … →", nil},
+		"blocks of code":                {"```sh\n" + tooLong + "\n```\n````markdown\n```\n" + tooLong + "\n````\n", nil},
+		"after a block of code":         {"```\n```\n" + tooLong, []string{"3 36"}},
+		"a comment and what comes next": {"<!-- " + longest + " -->\n```sh\n```\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := r.checkFile(test.path, []byte(test.content))
-			if err != nil {
-				t.Fatal(err)
-			}
 			var got []string
-			for _, f := range found {
-				got = append(got, f.String())
+			for _, s := range longSentences(test.page) {
+				got = append(got, fmt.Sprint(s.line, len(s.words)))
 			}
 			if !slices.Equal(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
@@ -61,59 +50,41 @@ func TestCheckFile(t *testing.T) {
 	}
 }
 
-func TestParseRules_RefusesInvalidList(t *testing.T) {
-	for name, list := range map[string]string{
-		"no replacement":  "[phrases]\nnobody\n",
-		"bad expression":  "[phrases]\n( => x\n",
-		"no section":      "nobody => x\n",
-		"unknown section": "[phrase]\nnobody => x\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := parseRules(list); err == nil {
-				t.Error("got no error")
-			}
-		})
-	}
-}
-
-// TestCheck_Repository proves that the list can be read and finds what it must, and
-// that exempt files are exempt, in a repository of its own.
+// TestCheck_Repository checks which files of a repository are read.
 func TestCheck_Repository(t *testing.T) {
 	root := t.TempDir()
-	files := map[string]string{
-		"a.go":                        "package a\n\n// F is borne with.\nfunc giveWay() {}\n",
-		"README.md":                   "It is good for 30 minutes.",
-		"site/texts/en.json":          `{"hello": "Nobody is here."}`,
-		"api.json":                    `"nobody"`,
-		"a/testdata/x.txt":            "nobody",
-		"a.pb.go":                     "package a // nobody",
-		"docs/glossary.md":            "nobody",
-		"ignored.md":                  "nobody",
-		".gitignore":                  "ignored.md",
-		"internal/tools/prose/a.text": "nobody",
-	}
-	for path, content := range files {
+	for _, path := range []string{
+		"README.md", "CHANGELOG.md", "SECURITY.md", "docs/a.md", "docs/examples/b.md",
+		"docs/ignored.md", "docs/c.go", "bench/README.md", "OTHER.md",
+	} {
 		path = filepath.Join(root, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(words(maxWords+1)), 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.WriteFile(filepath.Join(root, ".gitignore"), []byte("ignored.md"), 0o644); err != nil {
+		t.Fatal(err)
 	}
 	if out, err := exec.Command("git", "init", "-q", root).CombinedOutput(); err != nil {
 		t.Fatalf("git init: %v\n%s", err, out)
 	}
-	found, err := check(root)
+	findings, err := check(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, f := range found {
-		got = append(got, strings.Split(f.String(), ": ")[0])
+	for _, f := range findings {
+		path, rest, _ := strings.Cut(f, ":")
+		got = append(got, path)
+		if want := "1: a sentence of 36 words, split it into sentences of 35 at most: One word word word word word …"; rest != want {
+			t.Errorf("got %q, want %q", rest, want)
+		}
 	}
 	slices.Sort(got)
-	if want := []string{"README.md:1", "a.go:3", "a.go:3", "a.go:4", "site/texts/en.json:1"}; !slices.Equal(got, want) {
-		t.Errorf("got findings at %q, want %q", got, want)
+	if want := []string{"CHANGELOG.md", "README.md", "SECURITY.md", "docs/a.md", "docs/examples/b.md"}; !slices.Equal(got, want) {
+		t.Errorf("got findings in %q, want %q", got, want)
 	}
 }

@@ -169,15 +169,3 @@ func recoveryCodesOf(r *personalv1.RenewRecoveryCodesResponse) recoveryCodes {
 type createdUser int64
 
 func createdUserOf(r *personalv1.CreateUserResponse) createdUser { return createdUser(r.GetId()) }
-
-// convertAll converts the items of a list; nil stays nil.
-func convertAll[From, To any](from []From, convert func(From) To) []To {
-	if from == nil {
-		return nil
-	}
-	to := make([]To, len(from))
-	for i, item := range from {
-		to[i] = convert(item)
-	}
-	return to
-}

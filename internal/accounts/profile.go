@@ -30,7 +30,7 @@ func (s *Service) Profile(ctx context.Context, c personal.Credentials) (personal
 	return p, nil
 }
 
-// freshFor returns how long a host may rely on a verification, counted from its
+// freshFor returns how long a host may rely on a profile, counted from its
 // beginning. A host that does so must not change what happens to the session:
 //   - Only the current hash may be remembered. It stays valid for the grace period
 //     even if it is superseded now, so no longer than that.

@@ -87,7 +87,7 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 			if seen := fmt.Sprintf("%#v %#v", r, personal.CallFrom(ctx)); strings.Contains(seen, "correct") || strings.Contains(seen, token) {
 				t.Errorf("the Judge sees %s, want no password, and the token in the context only", seen)
 			}
-			switch verdict, _ := strings.CutPrefix(sent, token); verdict {
+			switch decision, _ := strings.CutPrefix(sent, token); decision {
 			case "Passes":
 				return nil
 			case "Refuses":
@@ -111,11 +111,11 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 			"register/": registration, "auth/": "login=anna&password=correct+horse", "recover/": "login=anna", "email_resend/": "login=anna",
 			"email/": "email=b@mail.example&password=correct+horse",
 		}
-		want := func(path, verdict string, status int, code string) {
+		want := func(path, decision string, status int, code string) {
 			t.Helper()
-			got, body := post(t, api+path, calls[path]+"&captcha="+token+verdict)
+			got, body := post(t, api+path, calls[path]+"&captcha="+token+decision)
 			if got != status || !strings.Contains(body, code) || strings.Contains(body, token) {
-				t.Errorf("%s, a Judge that %s: got %d %s, want %d %s", path, strings.ToLower(verdict), got, body, status, code)
+				t.Errorf("%s, a Judge that %s: got %d %s, want %d %s", path, strings.ToLower(decision), got, body, status, code)
 			}
 		}
 		for path := range calls {
@@ -142,7 +142,7 @@ func TestAdmission_NothingTransientIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// All places hang, and one request more waits for one; other operations do not.
+		// All slots hang, and one request more waits for one; other operations do not.
 		ended := make(chan int, 3)
 		for range cap(ended) {
 			go func() {

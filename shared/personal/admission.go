@@ -15,7 +15,7 @@ import (
 )
 
 // MaxJudgement is how long a Judge may take. The time in which a request waits for a
-// free place counts as well.
+// free slot counts as well.
 const MaxJudgement = 3 * time.Second
 
 // defaultConcurrent is the number of judgements at once if [Admission.Concurrent] is 0.
@@ -32,18 +32,18 @@ type Admission struct {
 	//     these field errors (422), and the names may be those of transient parameters;
 	//   - an error of [Refuse]: the caller gets 403 refused.
 	//
-	// Any other error, a panic, and no verdict within [MaxJudgement] are 503 unavailable.
+	// Any other error, a panic, and no decision within [MaxJudgement] are 503 unavailable.
 	// The log then gets the types of the error but not its text, which may quote what was
 	// typed: a Judge that knows more logs it itself.
 	//
 	// The context ends after MaxJudgement, or when the caller hangs up. It carries the
 	// [Call] and the transient parameters, see [TransientFrom]. A Judge that ignores the
-	// end of its context keeps its place until it returns.
+	// end of its context keeps its slot until it returns.
 	Judge func(ctx context.Context, r AdmissionRequest) error
 
 	// Concurrent is the maximum number of judgements of one operation at once, of each
 	// wrapped service; 64 if it is 0 or less. Further requests of that operation wait for a
-	// free place. Other operations do not.
+	// free slot. Other operations do not.
 	Concurrent int
 }
 
@@ -59,7 +59,7 @@ type AdmissionRequest struct {
 	Fields map[string]Input
 }
 
-// Refuse returns the verdict that refuses a request: 403 refused, with the message in the
+// Refuse returns the decision that refuses a request: 403 refused, with the message in the
 // caller's language. Without texts the caller gets the standard message of the code.
 func Refuse(message LocalText) error {
 	return &Error{Code: CodeRefused, Messages: maps.Clone(message)}
@@ -97,10 +97,10 @@ func (a *Admission) Wrap(s Service) Service {
 	if concurrent <= 0 {
 		concurrent = defaultConcurrent
 	}
-	judged := &admitted{Service: s, judge: a.Judge, places: map[OperationName]chan struct{}{}}
+	judged := &admitted{Service: s, judge: a.Judge, slots: map[OperationName]chan struct{}{}}
 	for _, o := range operations {
 		if o.Judged {
-			judged.places[o.Name] = make(chan struct{}, concurrent)
+			judged.slots[o.Name] = make(chan struct{}, concurrent)
 		}
 	}
 	return judged
@@ -109,8 +109,8 @@ func (a *Admission) Wrap(s Service) Service {
 // admitted is a service behind an Admission.
 type admitted struct {
 	Service
-	judge  func(context.Context, AdmissionRequest) error
-	places map[OperationName]chan struct{} // with an element for each judgement under way
+	judge func(context.Context, AdmissionRequest) error
+	slots map[OperationName]chan struct{} // with an element for each judgement under way
 }
 
 // Register implements [Service].
@@ -192,42 +192,42 @@ func (a *admitted) judgedFields(ctx context.Context, sent map[string]Input) (map
 	return seen, nil
 }
 
-// admit waits for a verdict. If that is nil, it returns the context for the module, which
+// admit waits for a decision. If that is nil, it returns the context for the module, which
 // has no transient parameters. The Judge runs in a goroutine of its own, which gives its
-// place back when the Judge returns, however late.
+// slot back when the Judge returns, however late.
 func (a *admitted) admit(ctx context.Context, r AdmissionRequest) (context.Context, error) {
 	if !isText(r) {
 		return nil, NewError(CodeMalformedRequest, errors.New("a text is not valid UTF-8"))
 	}
 	limited, cancel := context.WithTimeout(ctx, MaxJudgement)
 	defer cancel()
-	places := a.places[r.Operation]
+	slots := a.slots[r.Operation]
 	select {
-	case places <- struct{}{}:
+	case slots <- struct{}{}:
 	case <-limited.Done():
-		return nil, noVerdict(ctx, fmt.Sprintf("all %d places for judgements were taken for %s", cap(places), MaxJudgement))
+		return nil, noDecision(ctx, fmt.Sprintf("all %d slots for judgements were taken for %s", cap(slots), MaxJudgement))
 	}
-	verdict := make(chan error, 1)
+	decision := make(chan error, 1)
 	go func() {
 		err := undecided(errors.New("the Judge ended its goroutine"))
 		defer func() {
 			if v := recover(); v != nil {
 				err = undecided(&judgePanic{value: v, stack: debug.Stack()})
 			}
-			<-places
-			verdict <- err
+			<-slots
+			decision <- err
 		}()
-		err = verdictOf(a.judge(limited, r))
+		err = decisionOf(a.judge(limited, r))
 	}()
 	select {
-	case err := <-verdict:
+	case err := <-decision:
 		if err != nil {
 			return nil, err
 		}
 	case <-limited.Done():
 	}
-	if limited.Err() != nil { // a verdict that comes with the end of the time is late, too
-		return nil, noVerdict(ctx, fmt.Sprintf("the Judge had no verdict within %s", MaxJudgement))
+	if limited.Err() != nil { // a decision that comes with the end of the time is late, too
+		return nil, noDecision(ctx, fmt.Sprintf("the Judge had no decision within %s", MaxJudgement))
 	}
 	if ctx.Value(transientKey{}) != nil {
 		ctx = WithTransient(ctx, nil)
@@ -247,8 +247,8 @@ func isText(r AdmissionRequest) bool {
 	return !invalid(r.Login) && !invalid(r.Email)
 }
 
-// verdictOf returns what the caller gets for a Judge's error.
-func verdictOf(err error) error {
+// decisionOf returns what the caller gets for a Judge's error.
+func decisionOf(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -261,7 +261,7 @@ func verdictOf(err error) error {
 			return maps.Clone(e.FieldErrors).Err()
 		}
 	}
-	return undecided(fmt.Errorf("the Judge returned no verdict but an error of type %s", typesOf(err)))
+	return undecided(fmt.Errorf("the Judge returned no decision but an error of type %s", typesOf(err)))
 }
 
 // typesOf returns the types of an error and of those that it wraps, outermost first.
@@ -294,8 +294,8 @@ func undecided(cause error) error {
 	}
 }
 
-// noVerdict is the error of a judgement whose time is over: that of the caller, or its own.
-func noVerdict(ctx context.Context, reason string) error {
+// noDecision is the error of a judgement whose time is over: that of the caller, or its own.
+func noDecision(ctx context.Context, reason string) error {
 	if err := ctx.Err(); err != nil {
 		return undecided(err)
 	}

@@ -218,8 +218,8 @@ func TestAdmission_Verdict(t *testing.T) {
 	message := personal.LocalText{"en": "No."}
 	var none *personal.Error
 	for name, tt := range map[string]struct {
-		verdict error
-		want    *personal.Error // nil: unavailable
+		decision error
+		want     *personal.Error // nil: unavailable
 	}{
 		"field errors":         {personal.FieldErrors{"captcha": personal.FieldErrorRequired}.Err(), &personal.Error{Code: personal.CodeValidationFailed, FieldErrors: personal.FieldErrors{"captcha": personal.FieldErrorRequired}}},
 		"wrapped field errors": {fmt.Errorf("%s: %w", secret, personal.FieldErrors{"invite": personal.FieldErrorMismatch}.Err()), &personal.Error{Code: personal.CodeValidationFailed, FieldErrors: personal.FieldErrors{"invite": personal.FieldErrorMismatch}}},
@@ -234,7 +234,7 @@ func TestAdmission_Verdict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModule()
-			err := register(t.Context(), wrap(m, func(context.Context, personal.AdmissionRequest) error { return tt.verdict }))
+			err := register(t.Context(), wrap(m, func(context.Context, personal.AdmissionRequest) error { return tt.decision }))
 			if m.judged.Load() != 0 || strings.Contains(err.Error(), secret) {
 				t.Errorf("got %v, %d calls of the module, want none, and no text of the Judge's error", err, m.judged.Load())
 			}
@@ -247,19 +247,19 @@ func TestAdmission_Verdict(t *testing.T) {
 				t.Fatalf("got %v, want a *personal.Error", err)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("verdict (-want +got):\n%s", diff)
+				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
 func TestAdmission_CauseNamesTypesOfAnError(t *testing.T) {
-	for want, verdict := range map[string]error{
+	for want, decision := range map[string]error{
 		"*fmt.wrapError, *fs.PathError, context.deadlineExceededError": fmt.Errorf("x: %w", &fs.PathError{Err: context.DeadlineExceeded}),
 		"*errors.joinError, *errors.errorString, *fmt.wrapError":       errors.Join(errors.New("x"), fmt.Errorf("%w", personal.NewError("made_up", nil))),
 		"*personal.Error": (*personal.Error)(nil),
 	} {
-		err := register(t.Context(), wrap(newModule(), func(context.Context, personal.AdmissionRequest) error { return verdict }))
+		err := register(t.Context(), wrap(newModule(), func(context.Context, personal.AdmissionRequest) error { return decision }))
 		if !strings.Contains(err.Error(), "an error of type "+want) {
 			t.Errorf("got %v, want the types %s", err, want)
 		}
@@ -278,7 +278,7 @@ func TestAdmission_PanicIsUnavailable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newModule()
 			s := wrap(m, judge)
-			for range 5 { // more than there are places
+			for range 5 { // more than there are slots
 				err := register(t.Context(), s)
 				wantUnavailable(t, err)
 				var stacked interface{ Stack() []byte }
@@ -326,7 +326,7 @@ func TestAdmission_HangAndFloodReachNoModule(t *testing.T) {
 		if took := time.Since(began); took != personal.MaxJudgement {
 			t.Errorf("the flood took %s, want %s", took, personal.MaxJudgement)
 		}
-		wantUnavailable(t, register(t.Context(), s)) // the places are still taken
+		wantUnavailable(t, register(t.Context(), s)) // the slots are still taken
 		if took := time.Since(began); took != 2*personal.MaxJudgement {
 			t.Errorf("a later request ended after %s, want %s", took, 2*personal.MaxJudgement)
 		}

@@ -17,7 +17,7 @@ import (
 // expired or revoked.
 //
 // If a request has several errors, the first of this list is returned:
-// malformed_request; the verdict of an [Admission], refused or validation_failed;
+// malformed_request; the decision of an [Admission], refused or validation_failed;
 // too_many_attempts; unauthenticated or invalid_credentials; too_many_attempts by a limit
 // of the session or the account; account_disabled or email_unverified; validation_failed,
 // with all invalid parameters at once; already_exists, with the login if it is taken, and

@@ -229,7 +229,7 @@ func TestTransient_IsInNoLogTraceOrObservation(t *testing.T) {
 	const token, typed = "TRANSIENT-1", "typed@example.com"
 	var mu sync.Mutex
 	var seen bytes.Buffer // and the log
-	verdicts := map[string]func(string) error{
+	decisions := map[string]func(string) error{
 		"passes":      func(string) error { return nil },
 		"refuses":     func(string) error { return personal.Refuse(nil) },
 		"errs":        func(text string) error { return fmt.Errorf("verifying %s: %w", text, errors.New(text)) },
@@ -237,12 +237,12 @@ func TestTransient_IsInNoLogTraceOrObservation(t *testing.T) {
 		"panics":      func(text string) error { panic(text) },
 	}
 	provider, spans := newSpans(true)
-	for _, name := range slices.Sorted(maps.Keys(verdicts)) {
+	for _, name := range slices.Sorted(maps.Keys(decisions)) {
 		for _, moduleFails := range []error{nil, personal.NewError(personal.CodeInternal, nil), personal.NewError(personal.CodeUnavailable, nil)} {
 			judged := false
 			service := judgedBy(judgedFailing(moduleFails), func(ctx context.Context, r personal.AdmissionRequest) error {
 				judged = personal.TransientFrom(ctx)["captcha"] == token
-				return verdicts[name](token + r.Email + r.Login)
+				return decisions[name](token + r.Email + r.Login)
 			})
 			s := newSite(t, service, personalhttp.Options{
 				Transient: []string{"captcha"}, TracerProvider: provider,
@@ -273,7 +273,7 @@ func TestTransient_IsInNoLogTraceOrObservation(t *testing.T) {
 			t.Errorf("got %s", line)
 		}
 	}
-	for _, want := range []string{"the Judge returned no verdict but an error of type *fmt.wrapError", "the Judge panicked with a value of type string", "admission_test.go"} {
+	for _, want := range []string{"the Judge returned no decision but an error of type *fmt.wrapError", "the Judge panicked with a value of type string", "admission_test.go"} {
 		if !strings.Contains(seen.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, seen.String())
 		}

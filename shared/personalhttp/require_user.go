@@ -86,14 +86,14 @@ func Complete() RequireOption {
 // [WithErrorHandler]: 401 unauthenticated, or the service's error, such as 503.
 //
 // It verifies each request by the service's Profile, in a context of
-// [personal.AllowRemembered]: pluginrpc.Client then relies on an earlier verification for
+// [personal.AllowRemembered]: pluginrpc.Client then relies on a remembered profile for
 // the time of the setting session.verify_cache. A session that is revoked through the same
 // client ends with the next request. A service that wraps the client keeps that as long as
 // it passes the context on, and its own Profile, which may refuse users, is called for each
 // request.
 //
 // The request's context has a [personal.Call] and a span as with [Handler.WithCall]. The
-// verification may take as long as [Options].Timeout, which does not bound next.
+// call may take as long as [Options].Timeout, which does not bound next.
 func (h *Handler) RequireUser(next http.Handler, options ...RequireOption) http.Handler {
 	o := requireOptions{
 		extract: FromHeaders,

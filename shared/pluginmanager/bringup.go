@@ -75,10 +75,10 @@ func (e *StepError) Unwrap() error { return e.Err }
 // cannot do that. It, and any version that refuses the settings all the same, is started
 // with the settings that it accepted last from this manager or an earlier one, if there
 // are any and they differ.
-func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, s *swap, lenient bool) (*instance, error) {
+func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, w *swap, lenient bool) (*instance, error) {
 	var refused []byte
 	var read bool
-	p, err := m.bringUpWith(ctx, entry, old, s, lenient, func(ctx context.Context) (_ []byte, err error) {
+	p, err := m.bringUpWith(ctx, entry, old, w, lenient, func(ctx context.Context) (_ []byte, err error) {
 		refused, err = m.readSettings(ctx, entry.Manifest)
 		read = err == nil
 		return refused, err
@@ -95,19 +95,19 @@ func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old 
 		return nil, err
 	}
 	m.config.Log.Error("plugin refuses the settings, it is started with those that it accepted last", "version", entry.Manifest.Version, "error", at.Err)
-	return m.bringUpWith(ctx, entry, old, s, lenient, func(context.Context) ([]byte, error) { return last, nil })
+	return m.bringUpWith(ctx, entry, old, w, lenient, func(context.Context) ([]byte, error) { return last, nil })
 }
 
-func (m *Manager) bringUpWith(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, s *swap, lenient bool,
+func (m *Manager) bringUpWith(ctx context.Context, entry plugincatalogue.Entry, old plugincatalogue.Manifest, w *swap, lenient bool,
 	settings func(context.Context) ([]byte, error),
 ) (*instance, error) {
 	version := entry.Manifest.Version
-	m.beginStep(s, "stage")
+	m.beginStep(w, "stage")
 	binary, release, err := m.copies.stage(ctx, entry)
 	if err != nil {
 		return nil, &StepError{"stage", version, err}
 	}
-	m.beginStep(s, "start")
+	m.beginStep(w, "start")
 	p := &instance{manifest: entry.Manifest, release: release}
 	if err := m.start(ctx, p, binary); err != nil {
 		p.release()
@@ -120,11 +120,11 @@ func (m *Manager) bringUpWith(ctx context.Context, entry plugincatalogue.Entry, 
 		do    func(context.Context) error
 	}{
 		{"configure", m.config.ConfigureTimeout, func(ctx context.Context) error { return m.configure(ctx, p, lenient, settings) }},
-		{"preflight", m.config.PreflightTimeout, func(ctx context.Context) error { return m.preflight(ctx, p, old, s) }},
+		{"preflight", m.config.PreflightTimeout, func(ctx context.Context) error { return m.preflight(ctx, p, old, w) }},
 		{"migrate", m.config.MigrateTimeout, p.Migrate},
 		{"check", m.config.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p) }},
 	} {
-		m.beginStep(s, step.name)
+		m.beginStep(w, step.name)
 		if err := within(ctx, step.limit, p, step.do); err != nil {
 			m.stop(p)
 			return nil, &StepError{step.name, version, err}
@@ -302,7 +302,7 @@ func await[T any](ctx context.Context, read func() (T, error)) (value T, failure
 // preflight refuses a version that reports that it cannot run here, and one whose
 // schema the old version could not work on. While the database is unavailable the
 // other findings are not reliable, and the error is not permanent.
-func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogue.Manifest, s *swap) error {
+func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogue.Manifest, w *swap) error {
 	report, err := p.Preflight(ctx)
 	if err != nil {
 		return err
@@ -328,9 +328,9 @@ func (m *Manager) preflight(ctx context.Context, p *instance, old plugincatalogu
 			warn("mail", err.Error())
 		}
 	}
-	if s != nil && len(warnings) > 0 {
+	if w != nil && len(warnings) > 0 {
 		m.mu.Lock()
-		s.status.Steps[len(s.status.Steps)-1].Detail = strings.Join(warnings, "; ")
+		w.status.Steps[len(w.status.Steps)-1].Detail = strings.Join(warnings, "; ")
 		m.mu.Unlock()
 	}
 	if old.Version != "" && report.SchemaCompatible > old.Schema.Max {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	tallyWindow = 40 // the last calls that are judged
-	tallyMin    = 20 // calls below which nothing is judged
+	tallyWindow = 40 // the last calls that are counted
+	tallyMin    = 20 // fewer calls say nothing
 	tallyShare  = 2  // more than 1/tallyShare of them must fail
 	minOverload = 20 // calls under way below which no load excuses a process
 )
@@ -49,9 +49,9 @@ func (s *supervisor) examine() {
 	}
 }
 
-// judgeCalls rolls back if too many calls to the baking version fail. If there is
+// checkCalls rolls back if too many calls to the baking version fail. If there is
 // nothing better, it starts to count again.
-func (s *supervisor) judgeCalls() {
+func (s *supervisor) checkCalls() {
 	if s.live == nil {
 		return
 	}

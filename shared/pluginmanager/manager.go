@@ -268,7 +268,7 @@ func (m *Manager) Invoke(ctx context.Context, method string, args, reply any, op
 
 // Switches returns how often another process began to get the calls, a rollback to an
 // earlier one included: as long as it stays the same, so does the process. It is cheap:
-// a [pluginrpc.Client] asks for every verification.
+// a [pluginrpc.Client] asks for every remembered profile.
 func (m *Manager) Switches() int { return int(m.switches.Load()) }
 
 // NewStream completes the interface: the contract has no streams.

@@ -331,10 +331,10 @@ func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
 	case knowsFewerSettings:
 		checks = append(checks, pluginrpc.Check{Name: "settings", Warning: true, Reason: "unknown key: mail.notices"})
 	}
-	switch m.folder.verdict() {
+	switch m.folder.preflightResult() {
 	case refuses:
 		checks = append(checks, pluginrpc.Check{Name: "schema", Reason: "the database needs a newer version"})
-	case noVerdict:
+	case noResult:
 		m.folder.write("asked "+strconv.Itoa(os.Getpid()), "")
 		block()
 	}
@@ -345,15 +345,15 @@ func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
 	return report, nil
 }
 
-// Verdicts of a preflight on a database that changes while plugins run.
+// Results of a preflight on a database that changes while plugins run.
 const (
 	refuses   = "refuses"
-	noVerdict = "no verdict"
+	noResult = "no result"
 )
 
-// verdict returns what the file "verdict PID" says, or "verdict VERSION".
-func (f folder) verdict() string {
-	return cmp.Or(f.read("verdict "+strconv.Itoa(os.Getpid())), f.read("verdict "+ownVersion()))
+// preflightResult returns what the file "preflight PID" says, or "preflight VERSION".
+func (f folder) preflightResult() string {
+	return cmp.Or(f.read("preflight "+strconv.Itoa(os.Getpid())), f.read("preflight "+ownVersion()))
 }
 
 // Settle notes the call. It fails as long as the file "settle" says so.

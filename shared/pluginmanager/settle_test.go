@@ -115,7 +115,7 @@ func TestRollback_RefusedWhenTheOldProcessRefusesTheDatabase(t *testing.T) {
 	r.start(t)
 	old := r.Status().PID
 	r.use(t, "2.0.0")
-	r.folder.write("verdict 1.0.0", refuses)
+	r.folder.write("preflight 1.0.0", refuses)
 	calls, stop := r.hammer(t, 2)
 	eventually(t, "calls", func() bool { return calls.Load() > 10 })
 	err := r.Rollback(limited(t))
@@ -130,19 +130,19 @@ func TestRollback_RefusedWhenTheOldProcessRefusesTheDatabase(t *testing.T) {
 		t.Errorf("got status %+v, want that 2.0.0 bakes and process %d is warm", s, old)
 	}
 	r.wantState(t, plugincatalogue.State{Active: "1.0.0", Baking: "2.0.0", LenientSettings: true})
-	r.folder.write("verdict 1.0.0", "")
+	r.folder.write("preflight 1.0.0", "")
 	if err := r.Rollback(limited(t)); err != nil {
 		t.Fatal(err)
 	}
 	r.wantRolledBack(t, old)
 }
 
-func TestRollback_RefusedWithoutAVerdict(t *testing.T) {
+func TestRollback_RefusedWithoutAResult(t *testing.T) {
 	t.Parallel()
 	r := newSwapRig(t, func(c *pluginmanager.Config) { c.HealthTimeout = 3 * time.Second })
 	r.start(t)
 	r.use(t, "2.0.0")
-	r.folder.write("verdict 1.0.0", noVerdict)
+	r.folder.write("preflight 1.0.0", noResult)
 	result := make(chan error, 1)
 	go func() { result <- r.Rollback(limited(t)) }()
 	eventually(t, "a preflight under way", func() bool { return r.exists("asked " + strconv.Itoa(r.Status().Previous.PID)) })
@@ -174,7 +174,7 @@ func TestBake_VersionThatFailsIsStartedAgainIfTheOldOneIsRefused(t *testing.T) {
 			r.folder.write("mode 2.0.0", failsCalls)
 			r.use(t, "2.0.0")
 			tried := r.Status().PID
-			r.folder.write("verdict 1.0.0", refuses)
+			r.folder.write("preflight 1.0.0", refuses)
 			r.folder.write("mode 2.0.0", good)
 			fail(t, r)
 			eventually(t, "another process", func() bool { s := r.Status(); return s.State.Serves() && s.PID != tried })
@@ -188,7 +188,7 @@ func TestBake_VersionThatFailsIsStartedAgainIfTheOldOneIsRefused(t *testing.T) {
 	}
 }
 
-func TestBake_LostWithoutAVerdictOnTheOldProcess(t *testing.T) {
+func TestBake_LostWithoutAResultOnTheOldProcess(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ later, want string }{
 		"the old version passes later":     {"", "1.0.0"},
@@ -201,8 +201,8 @@ func TestBake_LostWithoutAVerdictOnTheOldProcess(t *testing.T) {
 			old := r.Status().PID
 			r.use(t, "2.0.0")
 			tried := r.Status().PID
-			r.folder.write("verdict "+strconv.Itoa(old), noVerdict)
-			r.folder.write("verdict 1.0.0", test.later)
+			r.folder.write("preflight "+strconv.Itoa(old), noResult)
+			r.folder.write("preflight 1.0.0", test.later)
 			signalProcess(t, tried, syscall.SIGKILL)
 			eventually(t, "another process", func() bool {
 				s := r.Status()

@@ -87,32 +87,32 @@ func (m *Manager) Status() Status {
 }
 
 // snapshot copies the status. The caller holds the mutex.
-func (s *swap) snapshot() SwapStatus {
-	copied := s.status
+func (w *swap) snapshot() SwapStatus {
+	copied := w.status
 	copied.Steps = slices.Clone(copied.Steps)
 	return copied
 }
 
 // beginStep ends the current step of a swap and begins another. A nil swap, of a
 // start, has no steps.
-func (m *Manager) beginStep(s *swap, name string) {
-	if s == nil {
+func (m *Manager) beginStep(w *swap, name string) {
+	if w == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s.beginStepLocked(name)
+	w.beginStepLocked(name)
 }
 
-func (s *swap) beginStepLocked(name string) {
+func (w *swap) beginStepLocked(name string) {
 	now := time.Now()
-	for i := range s.status.Steps { // the drain, which has ended, may be the last
-		if step := &s.status.Steps[i]; step.Took == 0 {
+	for i := range w.status.Steps { // the drain, which has ended, may be the last
+		if step := &w.status.Steps[i]; step.Took == 0 {
 			step.Took = now.Sub(step.Began)
 		}
 	}
-	s.status.Step = name
-	s.status.Steps = append(s.status.Steps, SwapStep{Name: name, Began: now})
+	w.status.Step = name
+	w.status.Steps = append(w.status.Steps, SwapStep{Name: name, Began: now})
 }
 
 // EventType is the type of an [Event].

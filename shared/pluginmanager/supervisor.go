@@ -114,7 +114,7 @@ func (s *supervisor) handleNext() {
 	case <-s.tick.C:
 		s.examine()
 	case <-s.failing:
-		s.judgeCalls()
+		s.checkCalls()
 	case <-s.bake.oldLost:
 		s.loseOld(s.bake.old.lossCause(s.work))
 	case <-s.bake.oldIdle:

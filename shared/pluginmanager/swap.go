@@ -87,7 +87,7 @@ type bake struct {
 //
 // When ctx ends, Use returns; the swap goes on.
 func (m *Manager) Use(ctx context.Context, version string) error {
-	return m.swapTo(ctx, &swap{status: SwapStatus{To: version}})
+	return m.startSwap(ctx, &swap{status: SwapStatus{To: version}}, m.use)
 }
 
 // Rollback returns to the previous version: at once while its process is warm, if that
@@ -96,15 +96,23 @@ func (m *Manager) Use(ctx context.Context, version string) error {
 // returns the same errors. After such a swap there is no last good version, because
 // the one it left was not good enough.
 func (m *Manager) Rollback(ctx context.Context) error {
-	return m.swapTo(ctx, &swap{rollback: true})
+	return m.startSwap(ctx, &swap{rollback: true}, m.requestRollback)
 }
 
-// swapTo performs a swap in a goroutine of its own and waits for the result.
-func (m *Manager) swapTo(ctx context.Context, s *swap) error {
-	result := make(chan error, 1)
-	if err := m.startSwap(s, result); err != nil {
+// startSwap performs a swap in a goroutine of its own and waits for the result, unless the
+// manager has stopped or another swap is under way.
+func (m *Manager) startSwap(ctx context.Context, w *swap, perform func(*swap) error) error {
+	if err := m.reserveSwap(w); err != nil {
 		return err
 	}
+	result := make(chan error, 1)
+	m.background.Go(func() {
+		err := perform(w)
+		if err != nil {
+			err = m.refuse(w, err)
+		}
+		result <- err
+	})
 	select {
 	case err := <-result:
 		return err
@@ -113,9 +121,8 @@ func (m *Manager) swapTo(ctx context.Context, s *swap) error {
 	}
 }
 
-// startSwap starts a swap, unless the manager has stopped or another swap is under
-// way.
-func (m *Manager) startSwap(s *swap, result chan<- error) error {
+// reserveSwap makes a swap the one that is under way.
+func (m *Manager) reserveSwap(w *swap) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
@@ -124,59 +131,62 @@ func (m *Manager) startSwap(s *swap, result chan<- error) error {
 	case m.pending != nil:
 		return &BusyError{m.pending.snapshot()}
 	}
-	m.pending = s
-	s.status.Started = time.Now()
+	m.pending = w
+	w.status.Started = time.Now()
 	if m.live != nil {
-		s.status.From = m.live.manifest.Version
+		w.status.From = m.live.manifest.Version
 	}
-	s.beginStepLocked("find")
-	m.background.Go(func() {
-		err := m.perform(s)
-		if err != nil {
-			err = m.refuse(s, err)
-		}
-		result <- err
-	})
+	w.beginStepLocked("find")
 	return nil
 }
 
-// perform takes a swap up to the switch.
-func (m *Manager) perform(s *swap) error {
-	err := m.do(func(v *supervisor) error { // also for a swap, which so begins after a settle that is under way
-		if !s.rollback {
-			return errNotWarm
-		}
-		err := v.rollBack(errRequested)
+// use takes a swap to a version up to the switch.
+func (m *Manager) use(w *swap) error {
+	// It begins after what the supervisor is doing, such as settling a version.
+	if err := m.do(func(*supervisor) error { return nil }); err != nil {
+		return err
+	}
+	return m.swapTo(w)
+}
+
+// requestRollback returns to the warm process, or takes a swap to an earlier version up to the
+// switch.
+func (m *Manager) requestRollback(w *swap) error {
+	err := m.do(func(s *supervisor) error {
+		err := s.rollBack(errRequested)
 		if err == nil {
-			v.finishSwap(s)
+			s.finishSwap(w)
 		}
 		return err
 	})
 	if !errors.Is(err, errNotWarm) {
 		return err
 	}
-	if s.rollback {
-		if err := m.findRollback(s); err != nil {
-			return err
-		}
+	if err := m.findRollback(w); err != nil {
+		return err
 	}
-	m.emit(Event{Type: EventSwapStarted, Version: s.status.To, From: s.status.From}, nil)
-	entry, err := m.find(s.status.To)
+	return m.swapTo(w)
+}
+
+// swapTo brings up the version of a swap and switches to it.
+func (m *Manager) swapTo(w *swap) error {
+	m.emit(Event{Type: EventSwapStarted, Version: w.status.To, From: w.status.From}, nil)
+	entry, err := m.find(w.status.To)
 	if err != nil {
 		return err
 	}
-	_ = m.do(func(v *supervisor) error { return v.setLenient(s.status.To) }) // best effort: logged
-	p, err := m.bringUp(m.work, entry, m.rollbackTarget(), s, s.rollback)
+	_ = m.do(func(s *supervisor) error { return s.setLenient(w.status.To) }) // best effort: logged
+	p, err := m.bringUp(m.work, entry, m.rollbackTarget(), w, w.rollback)
 	if err != nil {
 		return err
 	}
-	if !s.rollback { // which is a verdict against the version that bakes
-		m.beginStep(s, "settle")
+	if !w.rollback { // which rejects the version that bakes
+		m.beginStep(w, "settle")
 		err = m.do((*supervisor).completeBake)
 	}
 	if err == nil {
-		m.beginStep(s, "switch")
-		err = m.do(func(v *supervisor) error { return v.switchTo(s, p) })
+		m.beginStep(w, "switch")
+		err = m.do(func(s *supervisor) error { return s.switchTo(w, p) })
 	}
 	if err != nil {
 		m.stop(p)
@@ -186,7 +196,7 @@ func (m *Manager) perform(s *swap) error {
 
 // findRollback finds the version that a rollback swaps to when no process is warm:
 // the one that served before the bake, or else the last good one.
-func (m *Manager) findRollback(s *swap) error {
+func (m *Manager) findRollback(w *swap) error {
 	state, err := m.config.Catalogue.LoadState()
 	to := state.LastGood
 	if state.Baking != "" {
@@ -197,7 +207,7 @@ func (m *Manager) findRollback(s *swap) error {
 	if err == nil && (to == "" || m.live != nil && to == m.live.manifest.Version) {
 		err = errNoLastGood
 	}
-	s.status.To = to
+	w.status.To = to
 	return err
 }
 
@@ -222,10 +232,10 @@ func (m *Manager) rollbackTarget() plugincatalogue.Manifest {
 }
 
 // refuse ends a swap that failed before or at the switch.
-func (m *Manager) refuse(s *swap, cause error) error {
-	m.finishSwap(s)
+func (m *Manager) refuse(w *swap, cause error) error {
+	m.finishSwap(w)
 	m.mu.Lock()
-	refused := &SwapError{Step: s.status.Step, Version: s.status.To, Err: cause}
+	refused := &SwapError{Step: w.status.Step, Version: w.status.To, Err: cause}
 	m.mu.Unlock()
 	var at *StepError
 	if errors.As(cause, &at) {
@@ -234,7 +244,7 @@ func (m *Manager) refuse(s *swap, cause error) error {
 	if m.work.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrStopped, refused)
 	}
-	m.emit(Event{Type: EventSwapRefused, Version: refused.Version, From: s.status.From, Step: refused.Step, Reason: refused.Err.Error()}, nil)
+	m.emit(Event{Type: EventSwapRefused, Version: refused.Version, From: w.status.From, Step: refused.Step, Reason: refused.Err.Error()}, nil)
 	m.config.Log.Error("plugin swap refused", "version", refused.Version, "step", refused.Step, "error", refused.Err)
 	return refused
 }
@@ -410,12 +420,12 @@ func (s *supervisor) keepNew(refusal error) bool {
 // It first repeats the preflight of the old process, because the database may have
 // changed since: another node, where the new version is settled, may have it demand what
 // the old version does not support. Calls go on with the live process meanwhile. A
-// refusal is permanent, see [isPermanent]. A preflight without a verdict, because it takes
+// refusal is permanent, see [isPermanent]. A preflight without a result, because it takes
 // too long or the database is unavailable, is an error, too: nothing would make up for an
 // old version that works on a database that refuses it, and little is lost, because
 // neither version can serve without the database. A live process that is only unhealthy
 // then goes on, and the next health check tries again. One that is dead is replaced by a
-// start of the previous version, which repeats the preflight until there is a verdict,
+// start of the previous version, which repeats the preflight until there is a result,
 // and by a start of the new version if that is a refusal (undoFallBack).
 func (s *supervisor) rollBack(cause error) error {
 	b, failed := s.bake, s.live
@@ -490,21 +500,21 @@ func (s *supervisor) recordDrain() {
 
 // retireOld retires the process that a swap or a rollback replaced, if there is
 // one, and so ends the swap.
-func (m *Manager) retireOld(s *swap, old *instance) {
+func (m *Manager) retireOld(w *swap, old *instance) {
 	if old != nil {
 		m.retire(old)
 	}
-	m.finishSwap(s)
+	m.finishSwap(w)
 }
 
 // finishSwap removes a swap from the status.
-func (m *Manager) finishSwap(s *swap) {
+func (m *Manager) finishSwap(w *swap) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.pending == s {
+	if m.pending == w {
 		m.pending = nil
 	}
-	if m.swap == s {
+	if m.swap == w {
 		m.swap = nil
 	}
 }

@@ -122,7 +122,7 @@ type Client struct {
 	administration personalv1.AdministrationServiceClient
 	host           personal.Host
 	switches       func() int
-	verifications  *verifications
+	remembered     *remembered
 }
 
 var (
@@ -142,11 +142,11 @@ var (
 // or the time ran out; personal.CodeInternal for any other failure and for a
 // response that lacks a required value.
 func NewClient(conn grpc.ClientConnInterface, host personal.Host) *Client {
-	c := &Client{host: host, switches: func() int { return 0 }, verifications: newVerifications()}
+	c := &Client{host: host, switches: func() int { return 0 }, remembered: newRemembered()}
 	if of, ok := conn.(interface{ Switches() int }); ok {
 		c.switches = of.Switches
 	}
-	watched := watchedConn{toPlugin(conn, host), operationsByMethod(), c.verifications}
+	watched := watchedConn{toPlugin(conn, host), operationsByMethod(), c.remembered}
 	c.service = personalv1.NewPersonalServiceClient(watched)
 	c.administration = personalv1.NewAdministrationServiceClient(watched)
 	return c

@@ -22,7 +22,7 @@ func request(operation personal.OperationName, email string) personal.AdmissionR
 	return personal.AdmissionRequest{Operation: operation, Email: email}
 }
 
-// want checks the code of a verdict and the only field error; "" for none.
+// want checks the code of a decision and the only field error; "" for none.
 func want(t *testing.T, what string, err error, code personal.Code, field string) {
 	t.Helper()
 	if got := fmt.Sprint(err); personal.CodeOf(err) != code || field != "" && !strings.HasSuffix(got, ": "+field) {

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// maxVerifications bounds the memory: each takes about as much as a profile.
-	maxVerifications   = 100_000
-	verificationShards = 64 // a power of two
+	// maxRemembered bounds the memory: each takes about as much as a profile.
+	maxRemembered    = 100_000
+	rememberedShards = 64 // a power of two
 
 	// userEpochs is how many counters the users share. A change of one user costs the
 	// others with the same counter a call.
@@ -27,7 +27,7 @@ const (
 	minSweepInterval = time.Second
 )
 
-// verifications remembers what the plugin has found out about credentials, so that a
+// remembered keeps what the plugin has found out about credentials, so that a
 // host does not ask for every page.
 //
 // The invariant: a caller of [Client.Profile] gets the result of another caller's call
@@ -40,9 +40,9 @@ const (
 //
 // The last condition holds by epochs: a counter per user rises when such a call ends,
 // before its caller gets the response. A refused call changes nothing that a
-// verification depends on, except that it may end a stolen session: then the error names
+// remembered profile depends on, except that it may end a stolen session: then the error names
 // the user. A result counts only while the user's epoch is still that of its beginning.
-// So nothing has to be found and removed, and a verification under way when a session is
+// So nothing has to be found and removed, and a call under way when a session is
 // revoked is void as well.
 //
 // Two changes count like those through another host, which are noticed when FreshFor is
@@ -50,22 +50,22 @@ const (
 // session by a sign-in whose outcome is unknown.
 //
 // Times are monotonic. Secrets are kept as digests only.
-type verifications struct {
-	shards [verificationShards]verificationShard
+type remembered struct {
+	shards [rememberedShards]rememberedShard
 	all    atomic.Uint64 // the part of the epoch that all users share
 	users  [userEpochs]atomic.Uint64
 
 	sweeping atomic.Bool // a sweep is due
 }
 
-type verificationShard struct {
+type rememberedShard struct {
 	mu      sync.Mutex
-	entries map[verificationKey]*verification
+	entries map[rememberedKey]*rememberedProfile
 }
 
-type verificationKey [sha256.Size]byte
+type rememberedKey [sha256.Size]byte
 
-// stage is how far a verification is when a caller needs it.
+// stage is how far a call is when a caller needs it.
 type stage int
 
 const (
@@ -74,8 +74,8 @@ const (
 	ended
 )
 
-// verification is one call, under way or ended.
-type verification struct {
+// rememberedProfile is one call of Profile, under way or ended.
+type rememberedProfile struct {
 	began time.Time
 	epoch uint64 // the user's, when it began
 
@@ -92,10 +92,10 @@ type verification struct {
 	late    bool // its time ran out
 }
 
-func newVerifications() *verifications {
-	m := &verifications{}
+func newRemembered() *remembered {
+	m := &remembered{}
 	for i := range m.shards {
-		m.shards[i].entries = map[verificationKey]*verification{}
+		m.shards[i].entries = map[rememberedKey]*rememberedProfile{}
 	}
 	return m
 }
@@ -122,9 +122,9 @@ func (c *Client) Profile(ctx context.Context, pair personal.Credentials) (person
 	default:
 		return c.askProfile(ctx, pair) // the plugin asks for the schema itself
 	}
-	m := c.verifications
+	m := c.remembered
 	for {
-		key := newVerificationKey(pair, schema.Revision, c.switches())
+		key := newRememberedKey(pair, schema.Revision, c.switches())
 		v, stage := m.find(key, pair.UserID, asked)
 		switch stage {
 		case ended:
@@ -151,10 +151,10 @@ func (c *Client) Profile(ctx context.Context, pair personal.Credentials) (person
 }
 
 // share makes the call that v stands for.
-func (c *Client) share(ctx context.Context, pair personal.Credentials, key verificationKey, v *verification) {
+func (c *Client) share(ctx context.Context, pair personal.Credentials, key rememberedKey, v *rememberedProfile) {
 	defer v.cancel()
 	defer close(v.done)
-	defer c.verifications.end(key, pair.UserID, v)
+	defer c.remembered.end(key, pair.UserID, v)
 	defer func() {
 		if p := recover(); p != nil { // of the host's UserFields
 			v.err = personal.NewError(personal.CodeInternal, fmt.Errorf("panic: %s", panicText(p)))
@@ -164,9 +164,9 @@ func (c *Client) share(ctx context.Context, pair personal.Credentials, key verif
 	v.late = ctx.Err() != nil
 }
 
-// newVerificationKey returns a digest, so that the memory holds no secrets. The
+// newRememberedKey returns a digest, so that the memory holds no secrets. The
 // lengths make the encoding unambiguous.
-func newVerificationKey(pair personal.Credentials, revision string, switches int) verificationKey {
+func newRememberedKey(pair personal.Credentials, revision string, switches int) rememberedKey {
 	b := make([]byte, 0, 192) // on the stack, for usual revisions
 	b = binary.BigEndian.AppendUint64(b, uint64(pair.UserID))
 	b = binary.BigEndian.AppendUint64(b, uint64(switches))
@@ -176,13 +176,13 @@ func newVerificationKey(pair personal.Credentials, revision string, switches int
 	return sha256.Sum256(b)
 }
 
-func (m *verifications) shard(key verificationKey) *verificationShard {
-	return &m.shards[key[0]%verificationShards]
+func (m *remembered) shard(key rememberedKey) *rememberedShard {
+	return &m.shards[key[0]%rememberedShards]
 }
 
-// find returns a verification that counts; or one that is under way, which may count
+// find returns a call that counts; or one that is under way, which may count
 // when it has ended; or a new one, which the caller must make and end.
-func (m *verifications) find(key verificationKey, userID int64, asked time.Time) (*verification, stage) {
+func (m *remembered) find(key rememberedKey, userID int64, asked time.Time) (*rememberedProfile, stage) {
 	s := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,14 +195,14 @@ func (m *verifications) find(key verificationKey, userID int64, asked time.Time)
 		v.waiting++
 		return v, underWay
 	}
-	v := &verification{began: time.Now(), epoch: epoch, waiting: 1, done: make(chan struct{})}
+	v := &rememberedProfile{began: time.Now(), epoch: epoch, waiting: 1, done: make(chan struct{})}
 	s.put(key, v)
 	return v, begun
 }
 
 // leave is called by a caller that waits no longer. The last one ends the call, so that
 // abandoned requests do not pile up.
-func (m *verifications) leave(key verificationKey, v *verification) {
+func (m *remembered) leave(key rememberedKey, v *rememberedProfile) {
 	s := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,10 +215,10 @@ func (m *verifications) leave(key verificationKey, v *verification) {
 	v.cancel()
 }
 
-// counts reports whether the result of a verification that has ended is valid for
+// counts reports whether the result of a call that has ended is valid for
 // another caller. One that began after that caller asked is, even if it may not be
 // remembered.
-func (v *verification) counts(asked time.Time, epoch uint64) bool {
+func (v *rememberedProfile) counts(asked time.Time, epoch uint64) bool {
 	switch {
 	case v.epoch != epoch:
 		return false
@@ -228,8 +228,8 @@ func (v *verification) counts(asked time.Time, epoch uint64) bool {
 	return asked.Sub(v.began) < v.profile.FreshFor
 }
 
-// end remembers a verification that has ended, or forgets it.
-func (m *verifications) end(key verificationKey, userID int64, v *verification) {
+// end remembers the result of a call that has ended, or forgets it.
+func (m *remembered) end(key rememberedKey, userID int64, v *rememberedProfile) {
 	s := m.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,8 +244,8 @@ func (m *verifications) end(key verificationKey, userID int64, v *verification) 
 }
 
 // put adds an entry. In a full shard it replaces any other.
-func (s *verificationShard) put(key verificationKey, v *verification) {
-	if _, known := s.entries[key]; !known && len(s.entries) >= maxVerifications/verificationShards {
+func (s *rememberedShard) put(key rememberedKey, v *rememberedProfile) {
+	if _, known := s.entries[key]; !known && len(s.entries) >= maxRemembered/rememberedShards {
 		for any := range s.entries { // in random order
 			delete(s.entries, any)
 			break
@@ -255,14 +255,14 @@ func (s *verificationShard) put(key verificationKey, v *verification) {
 }
 
 // sweepAfter schedules the removal of what has expired, if none is due.
-func (m *verifications) sweepAfter(wait time.Duration) {
+func (m *remembered) sweepAfter(wait time.Duration) {
 	if m.sweeping.CompareAndSwap(false, true) {
 		time.AfterFunc(max(wait, minSweepInterval), m.sweep)
 	}
 }
 
 // sweep removes expired entries, and schedules the next sweep if any are left.
-func (m *verifications) sweep() {
+func (m *remembered) sweep() {
 	m.sweeping.Store(false) // first, so that an entry added meanwhile schedules the next sweep
 	now, left := time.Now(), 0
 	for i := range m.shards {
@@ -273,7 +273,7 @@ func (m *verifications) sweep() {
 	}
 }
 
-func (s *verificationShard) sweep(now time.Time) (left int) {
+func (s *rememberedShard) sweep(now time.Time) (left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, v := range s.entries {
@@ -282,25 +282,25 @@ func (s *verificationShard) sweep(now time.Time) (left int) {
 		}
 	}
 	if len(s.entries) == 0 {
-		s.entries = map[verificationKey]*verification{} // a map never shrinks
+		s.entries = map[rememberedKey]*rememberedProfile{} // a map never shrinks
 	}
 	return len(s.entries)
 }
 
 // epoch returns a number that rises when the user may have changed.
-func (m *verifications) epoch(userID int64) uint64 {
+func (m *remembered) epoch(userID int64) uint64 {
 	return m.all.Load() + m.users[uint64(userID)%userEpochs].Load()
 }
 
 // forget makes void what is known about a user; 0 is no user.
-func (m *verifications) forget(userID int64) {
+func (m *remembered) forget(userID int64) {
 	if userID != 0 {
 		m.users[uint64(userID)%userEpochs].Add(1)
 	}
 }
 
 // notice makes void what a call may have changed.
-func (m *verifications) notice(o personal.Operation, request, response any, err error) {
+func (m *remembered) notice(o personal.Operation, request, response any, err error) {
 	var e *personal.Error
 	if errors.As(err, &e) {
 		m.forget(e.UserID)
@@ -316,11 +316,11 @@ func (m *verifications) notice(o personal.Operation, request, response any, err 
 }
 
 // watchedConn is the connection of a [Client]. It sends no request that is malformed, and
-// passes every other call and its result to verifications.notice.
+// passes every other call and its result to remembered.notice.
 type watchedConn struct {
 	contractConn
-	operations    map[string]personal.Operation // by RPC
-	verifications *verifications
+	operations map[string]personal.Operation // by RPC
+	remembered *remembered
 }
 
 // Invoke makes one call.
@@ -329,6 +329,6 @@ func (c watchedConn) Invoke(ctx context.Context, method string, args, reply any,
 		return err
 	}
 	err := c.contractConn.Invoke(ctx, method, args, reply, opts...)
-	c.verifications.notice(c.operations[method], args, reply, err)
+	c.remembered.notice(c.operations[method], args, reply, err)
 	return err
 }

@@ -67,7 +67,7 @@ func (p *verifyingPlugin) wantAsked(t *testing.T, c *pluginrpc.Client, pair pers
 	}
 }
 
-func TestVerify_RemembersForFreshFor(t *testing.T) {
+func TestRemembered_RemembersForFreshFor(t *testing.T) {
 	for name, tt := range map[string]struct {
 		freshFor, callTakes, pause time.Duration
 		want                       int64
@@ -94,7 +94,7 @@ func TestVerify_RemembersForFreshFor(t *testing.T) {
 	}
 }
 
-func TestVerify_RemembersByPairSchemaAndProcess(t *testing.T) {
+func TestRemembered_RemembersByPairSchemaAndProcess(t *testing.T) {
 	p := &verifyingPlugin{freshFor: time.Hour}
 	host := newFakeHost("1")
 	c := pluginrpc.NewClient(p, host)
@@ -109,7 +109,7 @@ func TestVerify_RemembersByPairSchemaAndProcess(t *testing.T) {
 	p.wantAsked(t, c, pair, 5)
 }
 
-func TestVerify_DoesNotRememberErrors(t *testing.T) {
+func TestRemembered_DoesNotRememberErrors(t *testing.T) {
 	p := &verifyingPlugin{freshFor: time.Hour}
 	fail := true
 	p.respond = func(context.Context, any) error {
@@ -143,9 +143,9 @@ func (s *ownProfile) Profile(ctx context.Context, c personal.Credentials) (perso
 	return s.Service.Profile(ctx, c)
 }
 
-// TestVerify_WrappersOfTheClientKeepTheMemory counts the calls of the plugin for pages behind
+// TestRemembered_WrappersOfTheClientKeepTheMemory counts the calls of the plugin for pages behind
 // RequireUser.
-func TestVerify_WrappersOfTheClientKeepTheMemory(t *testing.T) {
+func TestRemembered_WrappersOfTheClientKeepTheMemory(t *testing.T) {
 	admission := &personal.Admission{Judge: func(context.Context, personal.AdmissionRequest) error { return nil }}
 	own := &ownProfile{}
 	for name, wrap := range map[string]func(*pluginrpc.Client) personal.Service{
@@ -165,7 +165,7 @@ func TestVerify_WrappersOfTheClientKeepTheMemory(t *testing.T) {
 			}
 			page := api.RequireUser(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if personal.RememberedAllowed(r.Context()) {
-					t.Error("got a page that may show a remembered profile, want only the verification")
+					t.Error("got a page that may show a remembered profile, want that RequireUser alone may")
 				}
 			}))
 			get := func(h http.Handler, path string) int {
@@ -216,7 +216,7 @@ func verifyAll(ctx context.Context, c *pluginrpc.Client, callers int) (logins []
 	return logins, errs
 }
 
-func TestVerify_ConcurrentCallersShareOneCall(t *testing.T) {
+func TestRemembered_ConcurrentCallersShareOneCall(t *testing.T) {
 	for name, tt := range map[string]struct {
 		freshFor time.Duration
 		err      error
@@ -249,7 +249,7 @@ func TestVerify_ConcurrentCallersShareOneCall(t *testing.T) {
 
 // A caller that comes when the result of a slow call is already too old asks for
 // itself.
-func TestVerify_LateCallerDoesNotShareAnOldCall(t *testing.T) {
+func TestRemembered_LateCallerDoesNotShareAnOldCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &verifyingPlugin{freshFor: time.Second, respond: func(context.Context, any) error {
 			time.Sleep(3 * time.Second)
@@ -263,7 +263,7 @@ func TestVerify_LateCallerDoesNotShareAnOldCall(t *testing.T) {
 }
 
 // A superseded hash, for example, is never remembered.
-func TestVerify_UnrememberedResultOfAnotherUserDoesNotPreventSharing(t *testing.T) {
+func TestRemembered_UnrememberedResultOfAnotherUserDoesNotPreventSharing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &verifyingPlugin{}
 		c := pluginrpc.NewClient(p, newFakeHost("1"))
@@ -280,7 +280,7 @@ func TestVerify_UnrememberedResultOfAnotherUserDoesNotPreventSharing(t *testing.
 	})
 }
 
-func TestVerify_CancelledCallerDoesNotEndTheSharedCall(t *testing.T) {
+func TestRemembered_CancelledCallerDoesNotEndTheSharedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		proceed := make(chan struct{})
 		var call personal.Call
@@ -315,7 +315,7 @@ func TestVerify_CancelledCallerDoesNotEndTheSharedCall(t *testing.T) {
 	})
 }
 
-func TestVerify_CallEndsWhenNoCallerWaits(t *testing.T) {
+func TestRemembered_CallEndsWhenNoCallerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &verifyingPlugin{freshFor: time.Hour}
 		var ended atomic.Int64
@@ -349,7 +349,7 @@ func TestVerify_CallEndsWhenNoCallerWaits(t *testing.T) {
 	})
 }
 
-func TestVerify_TimeoutEndsTheSharedCall(t *testing.T) {
+func TestRemembered_TimeoutEndsTheSharedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &verifyingPlugin{respond: func(ctx context.Context, _ any) error {
 			<-ctx.Done()
@@ -365,7 +365,7 @@ func TestVerify_TimeoutEndsTheSharedCall(t *testing.T) {
 
 // A caller whose time runs out later than that of the call it waits for asks again, and
 // no longer than for its own time.
-func TestVerify_LateCallerDoesNotShareATimeout(t *testing.T) {
+func TestRemembered_LateCallerDoesNotShareATimeout(t *testing.T) {
 	for name, tt := range map[string]struct {
 		hangs int64 // calls that do not return
 		took  time.Duration
@@ -405,7 +405,7 @@ func (hangingHost) UserFields(ctx context.Context) (personal.Schema, error) {
 	return personal.Schema{}, ctx.Err()
 }
 
-func TestVerify_TimeoutBoundsTheHostsUserFields(t *testing.T) {
+func TestRemembered_TimeoutBoundsTheHostsUserFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &verifyingPlugin{}
 		began := time.Now()
@@ -423,7 +423,7 @@ func (failingHost) UserFields(context.Context) (personal.Schema, error) {
 	return personal.Schema{}, errors.New("no schema")
 }
 
-func TestVerify_UnknownSchemaIsNotRemembered(t *testing.T) {
+func TestRemembered_UnknownSchemaIsNotRemembered(t *testing.T) {
 	p := &verifyingPlugin{freshFor: time.Hour}
 	c := pluginrpc.NewClient(p, failingHost{newFakeHost("1")})
 	p.wantAsked(t, c, pair, 1)
@@ -443,7 +443,7 @@ func (h *panickingHost) UserFields(ctx context.Context) (personal.Schema, error)
 	return schema, err
 }
 
-func TestVerify_PanicOfTheHostIsAnError(t *testing.T) {
+func TestRemembered_PanicOfTheHostIsAnError(t *testing.T) {
 	host := &panickingHost{fakeHost: newFakeHost("1"), from: 2} // the second call is made for all callers
 	_, err := verifyPage(t.Context(), pluginrpc.NewClient(&verifyingPlugin{}, host), pair, time.Minute)
 	if personal.CodeOf(err) != personal.CodeInternal {
@@ -452,7 +452,7 @@ func TestVerify_PanicOfTheHostIsAnError(t *testing.T) {
 }
 
 // Each operation makes void what its row of the list says.
-func TestVerify_OperationsVoidVerifications(t *testing.T) {
+func TestRemembered_OperationsVoidProfiles(t *testing.T) {
 	const (
 		nothing = iota
 		theUser
@@ -549,10 +549,10 @@ func requestOf(m reflect.Method) any {
 	return request.Interface()
 }
 
-// A verification that is under way when a session is revoked is neither remembered nor
+// A call that is under way when a session is revoked is neither remembered nor
 // shared with callers who come after the revocation. Those who wait for it share the
 // next one.
-func TestVerify_RevocationMakesCallsUnderWayVoid(t *testing.T) {
+func TestRemembered_RevocationMakesCallsUnderWayVoid(t *testing.T) {
 	for name, asksLater := range map[string]bool{"caller after the revocation": true, "only those who wait": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -602,7 +602,7 @@ func TestVerify_RevocationMakesCallsUnderWayVoid(t *testing.T) {
 
 // Users sign in and out while others verify them: a caller that asks after a sign-out
 // has returned is refused. Run it with the race detector.
-func TestVerify_NeverSucceedsAfterARevocation(t *testing.T) {
+func TestRemembered_NeverSucceedsAfterARevocation(t *testing.T) {
 	var signedIn [9]atomic.Bool // by user id, from 1
 	p := &verifyingPlugin{freshFor: time.Hour}
 	p.respond = func(_ context.Context, request any) error {

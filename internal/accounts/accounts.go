@@ -90,6 +90,7 @@ type Store interface {
 	ExplainStore
 	LimitStore
 	AttemptStore
+	KnownAddressStore
 	FieldsStore
 	JobStore
 

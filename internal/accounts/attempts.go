@@ -16,7 +16,7 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// AttemptStore counts attempts and keeps known addresses.
+// AttemptStore counts attempts.
 type AttemptStore interface {
 	// Charge counts one attempt against every key and stores the jobs. If any limit
 	// is used up it does neither and returns *WaitError with the longest wait.
@@ -25,30 +25,7 @@ type AttemptStore interface {
 	CheckLimits(ctx context.Context, charges []throttle.Charge, now time.Time) error
 	// Refund takes one attempt off every key.
 	Refund(ctx context.Context, charges []throttle.Charge) error
-	// KnownAddress returns what an address is to the account that q finds. Zero if there is
-	// no such account, or the address was not used since the given time.
-	KnownAddress(ctx context.Context, q AccountQuery, address string, since time.Time) (KnownAddress, error)
-	// AddKnownAddress stores, at most once a day, that the account's user is at the address.
-	// It is fully known if full is set; else that stays as it is. Of more addresses than the
-	// limit, the ones unused for longest are removed. A missing account is no error.
-	AddKnownAddress(ctx context.Context, accountID int64, at KnownAt, full bool, limit int) error
 }
-
-// KnownAt names the caller's address in the form in which known addresses are stored.
-type KnownAt struct {
-	Address string    // "": the call has none
-	After   time.Time // an address that was not used since then is not known
-}
-
-// KnownAddress is what an address is to an account (HTTP contract, section 5).
-type KnownAddress struct {
-	Since time.Time // when the address became known; zero: it is not known
-	Full  bool      // fully known: a sign-in was completed there, or a session kept, since the account's credentials changed last
-	Codes bool      // counts as fully known for codes: it is, or was until a recovery that was completed there
-}
-
-// Known reports whether the address is known.
-func (k KnownAddress) Known() bool { return !k.Since.IsZero() }
 
 // Throttle holds the rate limits. The zero value allows everything.
 type Throttle struct {
@@ -65,18 +42,6 @@ type Throttle struct {
 	RecoverAll      throttle.Limit // recoveries waiting at once: each is a row until it is done
 	Confirm         throttle.Limit // mailed tokens presented from one address
 	SessionWrites   throttle.Limit // refreshes and other writing operations of one session, counted by each node
-}
-
-// MaxKnownAddresses is how many known addresses an account has. Guesses from
-// elsewhere never lock a user out at a known address. Above the limit, the address
-// unused for longest is forgotten.
-const MaxKnownAddresses = 20
-
-// KnownAddressLifetime is how long an address is known after the last sign-in from
-// it: 90 days, and always longer than a session, so that the address is still known
-// when the session that began there expires.
-func (s Settings) KnownAddressLifetime() time.Duration {
-	return max(90*24*time.Hour, 2*s.SessionAbsolute)
 }
 
 // attempt is one password entered for a login or e-mail.
@@ -144,25 +109,6 @@ func (s *Service) recoverAddress(ctx context.Context) []throttle.Charge {
 // confirmAddress charges a mailed token to the address from which it is presented.
 func (s *Service) confirmAddress(ctx context.Context) []throttle.Charge {
 	return s.perAddress(ctx, "confirm", s.settings.Throttle.Confirm)
-}
-
-// callersAddress returns what the caller's address is to the account that q finds; nothing
-// with throttling off, where it does not matter. An address that many callers seem to share
-// has no privileges of a fully known one: all of them would have these.
-func (s *Service) callersAddress(ctx context.Context, q AccountQuery) (KnownAddress, error) {
-	if !s.settings.Throttle.Enabled {
-		return KnownAddress{}, nil
-	}
-	known, err := s.store.KnownAddress(ctx, q, source(ctx), s.knownSince())
-	if personal.CallFrom(ctx).Shared {
-		known.Full, known.Codes = false, false
-	}
-	return known, fail("looking for a known address", err)
-}
-
-// knownSince returns the time at or before which a sign-in makes no address known any more.
-func (s *Service) knownSince() time.Time {
-	return s.store.Now().Add(-s.settings.KnownAddressLifetime())
 }
 
 // limit returns the charge of one attempt, or nothing if throttling is off.
@@ -302,29 +248,6 @@ func (s *Service) refundAll(ctx context.Context, right attempt, further ...throt
 		all[0] = all[0].All()
 	}
 	s.refund(ctx, all)
-}
-
-// addKnownAddress stores the caller's address as a known address of the account, and as a
-// fully known one if full is set, even if the caller has hung up, and with throttling off,
-// which may be switched on later. A failure may cost the user a wait while others guess
-// their password.
-func (s *Service) addKnownAddress(ctx context.Context, accountID int64, full bool) {
-	at := s.knownAt(ctx)
-	if at.Address == "" {
-		return
-	}
-	if err := s.store.AddKnownAddress(context.WithoutCancel(ctx), accountID, at, full, MaxKnownAddresses); err != nil {
-		s.log.WarnContext(ctx, "a known address could not be stored", slog.Any("error", err))
-	}
-}
-
-// knownAt returns the caller's address as known addresses are stored.
-func (s *Service) knownAt(ctx context.Context) KnownAt {
-	at := KnownAt{After: s.knownSince()}
-	if personal.CallFrom(ctx).Address.IsValid() {
-		at.Address = source(ctx)
-	}
-	return at
 }
 
 // source is the origin of a call: the IPv4 address, or the /64 of an IPv6 address,

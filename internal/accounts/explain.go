@@ -67,7 +67,7 @@ func (s *Service) Explain(ctx context.Context, r personal.ExplainRequest) (perso
 		return personal.Explanation{}, err
 	}
 	if !found {
-		limits, err := s.holding(ctx, s.addressLimits(ctx, distinct(nil, r.Addresses...), s.guessAddress, s.signInAddress))
+		limits, err := s.limitVerdicts(ctx, s.addressLimits(ctx, distinct(nil, r.Addresses...), s.guessAddress, s.signInAddress))
 		none := personal.Verdict{Reason: personal.ReasonNoAccount, Action: personal.ActionCreate}
 		return personal.Explanation{Verdicts: append([]personal.Verdict{none}, limits...)}, err
 	}
@@ -100,13 +100,13 @@ func (s *Service) explain(ctx context.Context, account SeenAccount, entered stri
 	for _, part := range []func() ([]personal.Verdict, error){
 		func() ([]personal.Verdict, error) { return s.explainState(ctx, a, entered) },
 		func() ([]personal.Verdict, error) {
-			return s.holding(ctx, append(s.accountLimits(ctx, a, from), s.addressLimits(ctx, from, s.guessAddress, s.signInAddress)...))
+			return s.limitVerdicts(ctx, append(s.accountLimits(ctx, a, from), s.addressLimits(ctx, from, s.guessAddress, s.signInAddress)...))
 		},
 		func() ([]personal.Verdict, error) { return s.explainCodes(ctx, a) },
 		func() ([]personal.Verdict, error) { return s.explainFactor(ctx, a) },
 		func() ([]personal.Verdict, error) { return s.explainMails(ctx, a, from) },
 		func() ([]personal.Verdict, error) {
-			return s.holding(ctx, s.addressLimits(ctx, from, s.recoverAddress, s.confirmAddress))
+			return s.limitVerdicts(ctx, s.addressLimits(ctx, from, s.recoverAddress, s.confirmAddress))
 		},
 		func() ([]personal.Verdict, error) { return s.explainFailures(ctx, a) },
 		func() ([]personal.Verdict, error) { return s.explainFields(ctx, a), nil },

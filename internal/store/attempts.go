@@ -178,7 +178,7 @@ func inOrder(charges []throttle.Charge) []throttle.Charge {
 	})
 }
 
-// KnownAddress implements accounts.AttemptStore.
+// KnownAddress implements accounts.KnownAddressStore.
 func (s *Store) KnownAddress(ctx context.Context, q accounts.AccountQuery, address string, since time.Time) (accounts.KnownAddress, error) {
 	var rows []struct {
 		Since       micros
@@ -202,7 +202,7 @@ const validAddress = "p.credential_version = a.credential_version AND p.email_ke
 // it within this time writes nothing.
 const addressAccuracy = 24 * time.Hour
 
-// AddKnownAddress implements accounts.AttemptStore.
+// AddKnownAddress implements accounts.KnownAddressStore.
 func (s *Store) AddKnownAddress(ctx context.Context, accountID int64, known accounts.KnownAt, full bool, limit int) error {
 	now := s.Now()
 	var fresh bool

@@ -134,8 +134,8 @@ func (s *Store) RevokeSessions(ctx context.Context, accountID int64, jobs ...acc
 	return s.revokeSessions(ctx, accountID, false, jobs)
 }
 
-// SignOut implements accounts.SessionStore.
-func (s *Store) SignOut(ctx context.Context, accountID int64, jobs ...accounts.NewJob) error {
+// RevokeSessionsVoidingAddresses implements accounts.SessionStore.
+func (s *Store) RevokeSessionsVoidingAddresses(ctx context.Context, accountID int64, jobs ...accounts.NewJob) error {
 	return s.revokeSessions(ctx, accountID, true, jobs)
 }
 

@@ -86,7 +86,7 @@ func (a *attempts) died(version string, err error, lived time.Duration) *failure
 // during a later step.
 func isDeath(err error) bool {
 	var at *StepError
-	return errors.As(err, &at) && at.Step == "start" || errors.Is(err, process.ErrExited) || errors.Is(err, process.ErrKilled)
+	return errors.As(err, &at) && at.Step == stepStart || errors.Is(err, process.ErrExited) || errors.Is(err, process.ErrKilled)
 }
 
 // isRefused reports whether the catalogue refused the version as it is on disk.

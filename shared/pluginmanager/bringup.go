@@ -84,7 +84,7 @@ func (m *Manager) bringUp(ctx context.Context, entry plugincatalogue.Entry, old 
 		return refused, err
 	})
 	var at *StepError
-	if !lenient || !isPermanent(err) || !errors.As(err, &at) || at.Step != "configure" || errors.Is(err, errSecretKeys) {
+	if !lenient || !isPermanent(err) || !errors.As(err, &at) || at.Step != stepConfigure || errors.Is(err, errSecretKeys) {
 		return p, err
 	}
 	last, ok, failure := m.kept.last(entry.Manifest.Version)
@@ -102,27 +102,27 @@ func (m *Manager) bringUpWith(ctx context.Context, entry plugincatalogue.Entry, 
 	settings func(context.Context) ([]byte, error),
 ) (*instance, error) {
 	version := entry.Manifest.Version
-	m.beginStep(w, "stage")
+	m.beginStep(w, stepStage)
 	binary, release, err := m.copies.stage(ctx, entry)
 	if err != nil {
-		return nil, &StepError{"stage", version, err}
+		return nil, &StepError{stepStage, version, err}
 	}
-	m.beginStep(w, "start")
+	m.beginStep(w, stepStart)
 	p := &instance{manifest: entry.Manifest, release: release}
 	if err := m.start(ctx, p, binary); err != nil {
 		p.release()
 		m.sweep()
-		return nil, &StepError{"start", version, err}
+		return nil, &StepError{stepStart, version, err}
 	}
 	for _, step := range []struct {
 		name  string
 		limit time.Duration
 		do    func(context.Context) error
 	}{
-		{"configure", m.config.ConfigureTimeout, func(ctx context.Context) error { return m.configure(ctx, p, lenient, settings) }},
-		{"preflight", m.config.PreflightTimeout, func(ctx context.Context) error { return m.preflight(ctx, p, old, w) }},
-		{"migrate", m.config.MigrateTimeout, p.Migrate},
-		{"check", m.config.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p) }},
+		{stepConfigure, m.config.ConfigureTimeout, func(ctx context.Context) error { return m.configure(ctx, p, lenient, settings) }},
+		{stepPreflight, m.config.PreflightTimeout, func(ctx context.Context) error { return m.preflight(ctx, p, old, w) }},
+		{stepMigrate, m.config.MigrateTimeout, p.Migrate},
+		{stepCheck, m.config.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p) }},
 	} {
 		m.beginStep(w, step.name)
 		if err := within(ctx, step.limit, p, step.do); err != nil {
@@ -161,7 +161,7 @@ func (m *Manager) bringUpActive(ctx context.Context) (*instance, error) {
 		entry, err = m.find(state.Active)
 	}
 	if err != nil {
-		return nil, &StepError{"find", state.Active, err}
+		return nil, &StepError{stepFind, state.Active, err}
 	}
 	m.mu.Lock()
 	restart := m.served

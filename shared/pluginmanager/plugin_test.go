@@ -347,7 +347,7 @@ func (m *module) Preflight(context.Context) (pluginrpc.Report, error) {
 
 // Results of a preflight on a database that changes while plugins run.
 const (
-	refuses   = "refuses"
+	refuses  = "refuses"
 	noResult = "no result"
 )
 

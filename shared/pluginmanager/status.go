@@ -45,6 +45,23 @@ type VersionStatus struct {
 	State      State  `json:"state"`
 }
 
+// The steps of a swap, in their order. The admin API and plugin events have these names.
+const (
+	stepFind      = "find"
+	stepStage     = "stage"
+	stepStart     = "start"
+	stepConfigure = "configure"
+	stepPreflight = "preflight"
+	stepMigrate   = "migrate"
+	stepCheck     = "check"
+	stepSettle    = "settle" // complete an earlier bake
+	stepSwitch    = "switch"
+	stepWorkers   = "workers"
+	stepBake      = "bake"
+	stepDrain     = "drain" // the calls under way in the old process; beside the bake
+	stepRetire    = "retire"
+)
+
 // SwapStatus describes a swap. Its steps are find, stage, start, configure,
 // preflight, migrate, check, settle (complete an earlier bake), switch, workers,
 // bake and retire. The step drain, the calls under way in the old process, runs
@@ -150,7 +167,7 @@ func (m *Manager) emit(e Event, p *instance) {
 	if p != nil {
 		e.Version, e.Generation, e.PID = p.manifest.Version, p.generation, p.PID()
 	}
-	if e.Type != EventSwapRefused || e.Step != "workers" { // after the switch: it was rolled back
+	if e.Type != EventSwapRefused || e.Step != stepWorkers { // after the switch: it was rolled back
 		m.mu.Lock()
 		m.events[e.Type]++
 		m.mu.Unlock()

@@ -136,7 +136,7 @@ func (m *Manager) reserveSwap(w *swap) error {
 	if m.live != nil {
 		w.status.From = m.live.manifest.Version
 	}
-	w.beginStepLocked("find")
+	w.beginStepLocked(stepFind)
 	return nil
 }
 
@@ -181,11 +181,11 @@ func (m *Manager) swapTo(w *swap) error {
 		return err
 	}
 	if !w.rollback { // which rejects the version that bakes
-		m.beginStep(w, "settle")
+		m.beginStep(w, stepSettle)
 		err = m.do((*supervisor).completeBake)
 	}
 	if err == nil {
-		m.beginStep(w, "switch")
+		m.beginStep(w, stepSwitch)
 		err = m.do(func(s *supervisor) error { return s.switchTo(w, p) })
 	}
 	if err != nil {
@@ -279,7 +279,7 @@ func (s *supervisor) switchTo(w *swap, p *instance) error {
 	s.retry = nil
 	s.present(p)
 	s.previous, s.swap = old, w
-	w.beginStepLocked("workers")
+	w.beginStepLocked(stepWorkers)
 	s.mu.Unlock()
 	p.Log().Info("plugin serves", "bake", max(0, s.config.Bake))
 
@@ -299,11 +299,11 @@ func (s *supervisor) switchTo(w *swap, p *instance) error {
 	if p.IsLost() && old != nil {
 		lost := fmt.Errorf("%w: %w", errActivateLost, p.lossCause(s.work))
 		s.handleLoss(lost)
-		return &StepError{"workers", p.manifest.Version, lost}
+		return &StepError{stepWorkers, p.manifest.Version, lost}
 	}
 	s.emit(Event{Type: EventSwitched, From: b.from}, p)
 	s.mu.Lock()
-	w.beginStepLocked("bake")
+	w.beginStepLocked(stepBake)
 	s.pending = nil
 	s.mu.Unlock()
 	if old == nil || s.config.Bake < 0 {
@@ -342,7 +342,7 @@ func (s *supervisor) completeBake() error {
 	}
 	s.mu.Lock()
 	s.transition(triggerComplete)
-	b.swap.beginStepLocked("retire")
+	b.swap.beginStepLocked(stepRetire)
 	s.mu.Unlock()
 	s.emit(Event{Type: EventSwapCompleted, From: b.from}, s.live)
 	s.endBake()
@@ -448,7 +448,7 @@ func (s *supervisor) rollBack(cause error) error {
 	}
 	if refusal != nil {
 		s.mu.Unlock()
-		return &StepError{"preflight", b.old.manifest.Version, refusal}
+		return &StepError{stepPreflight, b.old.manifest.Version, refusal}
 	}
 	if !s.transition(triggerRollBack) {
 		s.mu.Unlock()
@@ -463,7 +463,7 @@ func (s *supervisor) rollBack(cause error) error {
 		level = slog.LevelError
 		s.lastErr = fmt.Errorf("plugin %s was rolled back: %w", failed.manifest.Version, cause)
 	}
-	b.swap.beginStepLocked("retire")
+	b.swap.beginStepLocked(stepRetire)
 	s.mu.Unlock()
 
 	s.endBake()
@@ -494,7 +494,7 @@ func (s *supervisor) recordDrain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	steps, began := &s.bake.swap.status.Steps, s.bake.began
-	*steps = append(*steps, SwapStep{Name: "drain", Began: began, Took: time.Since(began)})
+	*steps = append(*steps, SwapStep{Name: stepDrain, Began: began, Took: time.Since(began)})
 	s.bake.oldIdle = nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -299,7 +300,7 @@ func (m *remembered) forget(userID int64) {
 	}
 }
 
-// notice makes void what a call may have changed.
+// notice makes void what a call may have changed, as its row of [personal.Operations] says.
 func (m *remembered) notice(o personal.Operation, request, response any, err error) {
 	var e *personal.Error
 	if errors.As(err, &e) {
@@ -313,6 +314,40 @@ func (m *remembered) notice(o personal.Operation, request, response any, err err
 		m.all.Add(1)
 	}
 	m.forget(id)
+}
+
+// changedUser returns the id of the user whom a call may have changed; 0 for none. all
+// reports that it may be any user.
+func changedUser(o personal.Operation, request, response any) (id int64, all bool) {
+	switch o.Changes {
+	case personal.ChangesNothing:
+		return 0, false
+	case personal.ChangesCaller:
+		if r, ok := request.(interface {
+			GetCredentials() *personalv1.Credentials
+		}); ok {
+			return r.GetCredentials().GetUserId(), false
+		}
+	case personal.ChangesNamedUser:
+		for _, m := range []any{request, response} {
+			switch m := m.(type) {
+			case interface{ GetUserId() int64 }:
+				return m.GetUserId(), false
+			case interface{ GetId() int64 }:
+				return m.GetId(), false
+			case interface {
+				GetCredentials() *personalv1.Credentials
+			}:
+				return m.GetCredentials().GetUserId(), false
+			}
+		}
+	case personal.ChangesAll:
+		// The result of an older plugin does not name the user, nor does one that was lost.
+		if r, ok := response.(interface{ GetUserId() int64 }); ok && r.GetUserId() != 0 {
+			return r.GetUserId(), false
+		}
+	}
+	return 0, true
 }
 
 // watchedConn is the connection of a [Client]. It sends no request that is malformed, and

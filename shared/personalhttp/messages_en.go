@@ -1,0 +1,72 @@
+package personalhttp
+
+import "github.com/cms-personal/personal/shared/personal"
+
+// english returns the messages in English.
+func english() texts {
+	return texts{
+		success: map[string]string{
+			"auth":                   "You are signed in.",
+			"register":               "Your account has been created.",
+			"recover":                "If the account exists, an e-mail with further instructions is on its way.",
+			"recover_confirm":        "Your password has been changed.",
+			"profile":                "Your profile has been saved.",
+			"password":               "Your password has been changed.",
+			"email":                  "Please confirm the change: we have sent an e-mail to the new address.",
+			"email_confirm":          "Your e-mail address has been confirmed.",
+			"logout":                 "You are signed out.",
+			"sessions_revoke":        "The session has been ended.",
+			"sessions_revoke_others": "You are signed out everywhere else.",
+			"email_resend":           "If the address still has to be confirmed, an e-mail with further instructions is on its way.",
+			"export":                 "This is what is kept about you.",
+			"delete":                 "Your account is disabled and will be erased. If it has an e-mail address, our e-mail says when, and how to undo this.",
+			"delete_undo":            "Your account will not be erased. You can sign in again.",
+
+			"two_factor":         "Add this secret to your authenticator app, then enter the code that the app shows.",
+			"two_factor_confirm": "Two-factor sign-in is on. Keep the recovery codes in a safe place.",
+			"two_factor_codes":   "These are your new recovery codes. The earlier ones no longer work.",
+			"two_factor_remove":  "Two-factor sign-in is off.",
+		},
+		unverified: "Please confirm your e-mail address: we have sent you an e-mail. After that you can sign in.",
+		codes: map[personal.Code]string{
+			personal.CodeMalformedRequest:     "The request could not be read.",
+			personal.CodeInvalidCredentials:   "The login or the password is wrong.",
+			personal.CodeUnauthenticated:      "You are not signed in, or your session has ended. Please sign in.",
+			personal.CodeAccountDisabled:      "This account is disabled. If you have deleted it, our e-mail says how to undo that; otherwise please contact the administrator of the site.",
+			personal.CodeEmailUnverified:      "Please confirm your e-mail address first. You can have the e-mail for that sent again.",
+			personal.CodeCodeRequired:         "Please enter the code that your authenticator app shows, or a recovery code.",
+			personal.CodeInvalidCode:          "This code is wrong or has been used. Please enter the next code that your app shows, or another recovery code.",
+			personal.CodeCodesBlocked:         "Too many wrong codes were entered. Please use a recovery code, or sign in where you have signed in since your password, e-mail or two-factor sign-in last changed. Then change your password.",
+			personal.CodeProfileIncomplete:    "Please complete your profile first.",
+			personal.CodeRefused:              "This site does not accept this request. Please contact the administrator of the site.",
+			personal.CodeCrossOrigin:          "Another website has sent this request. Please use this site itself.",
+			personal.CodeNotFound:             "This page or operation does not exist.",
+			personal.CodeMethodNotAllowed:     "This operation cannot be called in this way.",
+			personal.CodeAlreadyExists:        "Such an account already exists.",
+			personal.CodeTwoFactorOn:          "Two-factor sign-in is on already.",
+			personal.CodeTwoFactorOff:         "Two-factor sign-in is off, or there is nothing to confirm.",
+			personal.CodeTooLarge:             "Too much data was sent.",
+			personal.CodeUnsupportedMediaType: "The data was sent in a format that is not supported.",
+			personal.CodeValidationFailed:     "Please check what you have entered.",
+			personal.CodeInvalidToken:         "This link or code is not valid or has expired. Please request a new one.",
+			personal.CodeTooManyAttempts:      "Too many attempts. Please try again later.",
+			personal.CodeInternal:             "Something went wrong on our side. Please try again later.",
+			personal.CodeUnavailable:          "The service is not available at the moment. Please try again shortly.",
+		},
+		fieldErrors: map[personal.FieldErrorCode]string{
+			personal.FieldErrorRequired:      "Please fill this in.",
+			personal.FieldErrorTooShort:      "This is too short.",
+			personal.FieldErrorTooLong:       "This is too long.",
+			personal.FieldErrorInvalidFormat: "This does not have the expected format.",
+			personal.FieldErrorInvalidType:   "A value of another type is expected here.",
+			personal.FieldErrorNotInList:     "Please choose one of the listed values.",
+			personal.FieldErrorOutOfRange:    "This value is outside the allowed range.",
+			personal.FieldErrorMismatch:      "This does not match.",
+			personal.FieldErrorTaken:         "This is already taken.",
+			personal.FieldErrorTooCommon:     "This is too easy to guess.",
+			personal.FieldErrorUnknownField:  "There is no such field.",
+			personal.FieldErrorReadOnly:      "This field cannot be changed.",
+		},
+		otherFieldError: "This value is not accepted.",
+	}
+}

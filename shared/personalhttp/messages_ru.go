@@ -1,0 +1,72 @@
+package personalhttp
+
+import "github.com/cms-personal/personal/shared/personal"
+
+// russian returns the messages in Russian.
+func russian() texts {
+	return texts{
+		success: map[string]string{
+			"auth":                   "Вход выполнен.",
+			"register":               "Учётная запись создана.",
+			"recover":                "Если такая учётная запись существует, на её адрес отправлено письмо с инструкциями.",
+			"recover_confirm":        "Пароль изменён.",
+			"profile":                "Профиль сохранён.",
+			"password":               "Пароль изменён.",
+			"email":                  "Подтвердите изменение: на новый адрес отправлено письмо.",
+			"email_confirm":          "Адрес электронной почты подтверждён.",
+			"logout":                 "Вы вышли из учётной записи.",
+			"sessions_revoke":        "Сеанс завершён.",
+			"sessions_revoke_others": "Все остальные сеансы завершены.",
+			"email_resend":           "Если адрес ещё нужно подтвердить, на него отправлено письмо с инструкциями.",
+			"export":                 "Вот что хранится о вас.",
+			"delete":                 "Учётная запись отключена и будет удалена. Если у неё есть адрес электронной почты, в нашем письме сказано, когда это произойдёт и как это отменить.",
+			"delete_undo":            "Учётная запись не будет удалена. Теперь вы можете войти.",
+
+			"two_factor":         "Добавьте этот ключ в приложение для кодов и введите код, который оно покажет.",
+			"two_factor_confirm": "Вход по двум факторам включён. Сохраните коды восстановления в надёжном месте.",
+			"two_factor_codes":   "Это ваши новые коды восстановления. Прежние больше не действуют.",
+			"two_factor_remove":  "Вход по двум факторам выключен.",
+		},
+		unverified: "Подтвердите адрес электронной почты: мы отправили вам письмо. После этого вы сможете войти.",
+		codes: map[personal.Code]string{
+			personal.CodeMalformedRequest:     "Не удалось прочитать запрос.",
+			personal.CodeInvalidCredentials:   "Неверный логин или пароль.",
+			personal.CodeUnauthenticated:      "Вы не вошли, или ваш сеанс завершён. Пожалуйста, войдите.",
+			personal.CodeAccountDisabled:      "Учётная запись отключена. Если вы её удалили, в нашем письме сказано, как это отменить; иначе обратитесь к администратору сайта.",
+			personal.CodeEmailUnverified:      "Сначала подтвердите адрес электронной почты. Письмо для этого можно отправить ещё раз.",
+			personal.CodeCodeRequired:         "Введите код из приложения для кодов или код восстановления.",
+			personal.CodeInvalidCode:          "Код неверен или уже использован. Введите следующий код из приложения или другой код восстановления.",
+			personal.CodeCodesBlocked:         "Введено слишком много неверных кодов. Введите код восстановления или войдите оттуда, где вы входили после последнего изменения пароля, почты или входа по двум факторам. Затем смените пароль.",
+			personal.CodeProfileIncomplete:    "Сначала заполните профиль.",
+			personal.CodeRefused:              "Сайт не принимает этот запрос. Обратитесь к администратору сайта.",
+			personal.CodeCrossOrigin:          "Этот запрос отправил другой сайт. Воспользуйтесь страницами этого сайта.",
+			personal.CodeNotFound:             "Такой страницы или операции нет.",
+			personal.CodeMethodNotAllowed:     "Эту операцию нельзя вызвать таким способом.",
+			personal.CodeAlreadyExists:        "Такая учётная запись уже есть.",
+			personal.CodeTwoFactorOn:          "Вход по двум факторам уже включён.",
+			personal.CodeTwoFactorOff:         "Вход по двум факторам выключен, или подтверждать нечего.",
+			personal.CodeTooLarge:             "Отправлено слишком много данных.",
+			personal.CodeUnsupportedMediaType: "Данные отправлены в неподдерживаемом формате.",
+			personal.CodeValidationFailed:     "Проверьте введённые данные.",
+			personal.CodeInvalidToken:         "Ссылка или код недействительны либо устарели. Запросите новые.",
+			personal.CodeTooManyAttempts:      "Слишком много попыток. Попробуйте позже.",
+			personal.CodeInternal:             "На нашей стороне произошла ошибка. Попробуйте позже.",
+			personal.CodeUnavailable:          "Сервис сейчас недоступен. Попробуйте немного позже.",
+		},
+		fieldErrors: map[personal.FieldErrorCode]string{
+			personal.FieldErrorRequired:      "Заполните это поле.",
+			personal.FieldErrorTooShort:      "Слишком короткое значение.",
+			personal.FieldErrorTooLong:       "Слишком длинное значение.",
+			personal.FieldErrorInvalidFormat: "Неверный формат.",
+			personal.FieldErrorInvalidType:   "Здесь нужно значение другого типа.",
+			personal.FieldErrorNotInList:     "Выберите одно из предложенных значений.",
+			personal.FieldErrorOutOfRange:    "Значение вне допустимого диапазона.",
+			personal.FieldErrorMismatch:      "Не совпадает.",
+			personal.FieldErrorTaken:         "Уже занято.",
+			personal.FieldErrorTooCommon:     "Слишком легко угадать.",
+			personal.FieldErrorUnknownField:  "Такого поля нет.",
+			personal.FieldErrorReadOnly:      "Это поле нельзя изменить.",
+		},
+		otherFieldError: "Недопустимое значение.",
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,8 +21,12 @@ import (
 
 // These tests start the built binary like a host.
 func TestPlugin_Contract(t *testing.T) {
+	run := personaltest.Run
+	if os.Getenv(testkit.ReleasedVariable) != "" {
+		run = personaltest.RunReleased
+	}
 	testkit.Databases(t, func(t *testing.T, url string) {
-		personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
+		run(t, func(t *testing.T, host personal.Host) personal.Service {
 			return pluginrpc.NewClient(startPlugin(t, url, host), host)
 		})
 	})

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -50,15 +49,13 @@ var jobKinds = []outbox.Kind{
 	transfer.KindWrap, otherKind,
 }
 
-// processPrefix begins the names of metrics of the process. processMetrics are those that
-// are reported; the library's collector has more.
-const processPrefix = "personal_plugin_process_"
-
-var processMetrics = []string{"cpu_seconds_total", "resident_memory_bytes", "start_time_seconds", "goroutines", "heap_bytes"}
+// collected are the metrics that the library's collector measures; it has more.
+var collected = []string{"personal_plugin_process_cpu_seconds_total", "personal_plugin_process_resident_memory_bytes"}
 
 // measurements are what a plugin process counts. All values of labels are known in advance.
 type measurements struct {
 	registry *prometheus.Registry
+	process  *prometheus.Registry // of the library's collector
 
 	operations     outcomes
 	hashingRunning prometheus.Gauge
@@ -81,8 +78,8 @@ type measurements struct {
 var _ store.Observer = (*measurements)(nil)
 
 func newMeasurements() *measurements {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{Namespace: "personal_plugin"}))
+	registry, process := prometheus.NewRegistry(), prometheus.NewRegistry()
+	process.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{Namespace: "personal_plugin"}))
 	auto := promauto.With(registry)
 	gauge := func(name, help string) prometheus.GaugeOpts {
 		return prometheus.GaugeOpts{Name: "personal_plugin_" + name, Help: help}
@@ -95,9 +92,10 @@ func newMeasurements() *measurements {
 	}
 	m := &measurements{
 		registry: registry,
+		process:  process,
 		operations: newOutcomes(auto.NewHistogramVec(histogram("operation_duration_seconds",
 			"Duration of operations in the plugin, by operation and outcome.", durations), []string{"operation", "outcome"}),
-			pluginrpc.Operations(), pluginrpc.Outcomes()),
+			pluginrpc.MethodNames(), pluginrpc.Outcomes()),
 		hashingRunning: auto.NewGauge(gauge("hashing_running", "Passwords that are being hashed.")),
 		hashingWaiting: auto.NewGauge(gauge("hashing_waiting", "Operations that wait until their password is hashed.")),
 		hashWaits: auto.NewHistogram(histogram("hashing_wait_seconds",
@@ -120,6 +118,8 @@ func newMeasurements() *measurements {
 		batches: auto.NewHistogramVec(histogram("store_batch_size",
 			"Lookups and writes of sessions in one batch, by operation.", batchSizes), []string{"operation"}),
 	}
+	started := float64(time.Now().UnixMilli()) / 1000 // the collector needs /proc/stat, which the unit of systemd hides
+	auto.NewGaugeFunc(gauge("process_start_time_seconds", "Start time of the plugin process, in seconds since 1970."), func() float64 { return started })
 	auto.NewGaugeFunc(gauge("process_goroutines", "Goroutines of the plugin process."),
 		func() float64 { return float64(runtime.NumGoroutine()) })
 	auto.NewGaugeFunc(gauge("process_heap_bytes", "Memory of objects on the heap of the plugin process."), func() float64 {
@@ -213,14 +213,17 @@ func (m *measurements) setJobs(backlog map[outbox.Kind]outbox.Backlog, now time.
 // text returns all metrics in the text exposition format.
 func (m *measurements) text() ([]byte, error) {
 	families, err := m.registry.Gather()
-	if err != nil {
+	measured, processErr := m.process.Gather()
+	if err := errors.Join(err, processErr); err != nil {
 		return nil, fmt.Errorf("gathering the metrics: %w", err)
+	}
+	for _, f := range measured {
+		if slices.Contains(collected, f.GetName()) {
+			families = append(families, f)
+		}
 	}
 	var text bytes.Buffer
 	for _, f := range families {
-		if name, ok := strings.CutPrefix(f.GetName(), processPrefix); ok && !slices.Contains(processMetrics, name) {
-			continue
-		}
 		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
 			return nil, fmt.Errorf("writing the metrics: %w", err)
 		}

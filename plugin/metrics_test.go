@@ -173,7 +173,7 @@ func TestModule_CountsJobsOnceInAWhile(t *testing.T) {
 // kind of job: by the RPC alone, and as a host does for /metrics.
 func BenchmarkMetrics(b *testing.B) {
 	measured := newMeasurements()
-	for _, operation := range pluginrpc.Operations() {
+	for _, operation := range pluginrpc.MethodNames() {
 		measured.operation(operation, pluginrpc.OutcomeOK, time.Millisecond)
 	}
 	for _, kind := range jobKinds {

@@ -24,7 +24,7 @@ func serveProfiles(log *slog.Logger) {
 	}
 }
 
-// listenForProfiles returns when connections are accepted. They are until the process ends.
+// listenForProfiles returns once the socket accepts connections. It does so until the process ends.
 func listenForProfiles(path string) error {
 	listener, err := net.Listen("unix", path)
 	if err != nil {

@@ -301,7 +301,7 @@ func (c *comparison) startServers(ctx context.Context) error {
 	return c.addLoads(ctx, p, s, pocketBaseTitle, pocketLoads, func(string) bool { return true })
 }
 
-// startUncached starts a host that remembers no verification, and measures a page.
+// startUncached starts a host that remembers no profile, and measures a page.
 func (c *comparison) startUncached(ctx context.Context) error {
 	b := c.builds[0]
 	off, err := harness.NoVerifyCache(".")

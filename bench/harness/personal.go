@@ -57,7 +57,7 @@ func (s *Process) Memory(ctx context.Context) (float64, error) {
 }
 
 // NoVerifyCache returns the line for the section [session] of the settings with which
-// hosts of a source tree remember no verification. It is empty for a tree that does
+// hosts of a source tree remember no profile. It is empty for a tree that does
 // not know the setting: its hosts remember none.
 func NoVerifyCache(tree string) (string, error) {
 	known, err := os.ReadFile(filepath.Join(tree, "plugin", "settings.toml"))

@@ -52,6 +52,7 @@ type host struct {
 	module    *personalhost.Module
 	sessions  *admin.Sessions // of administrators
 	server    *http.Server
+	served    bool
 	profiles  *profileServer // nil: none are served
 	closers   []func() error // in the order of opening
 }
@@ -88,6 +89,7 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		SecretKeys:  c.secretKeys(),
 		Host:        &callbacks{h.callbacks},
 		Admission:   c.admission,
+		Drain:       c.flags.Drain,
 		API:         c.api,
 		Manager: pluginmanager.Options{
 			MemoryLimit:  int64(c.flags.PluginMemory),
@@ -102,7 +104,12 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 	if err != nil {
 		return nil, err
 	}
-	h.closers = append(h.closers, h.module.Close)
+	h.closers = append(h.closers, func() error {
+		if h.served { // and closed, whose error is known
+			return nil
+		}
+		return h.module.Close()
+	})
 	if err := h.listenForProfiles(ctx); err != nil {
 		return nil, err
 	}
@@ -289,6 +296,7 @@ func (h *host) run(ctx context.Context, ready func()) (err error) {
 	if err := h.module.Manager().Start(); err != nil {
 		return err
 	}
+	h.served = true
 	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return h.module.ServeOn(ctx, h.listener, h.server) })
 	parts.Go(func() error {

@@ -40,7 +40,7 @@ func (h *host) listenForProfiles(ctx context.Context) error {
 	}
 	h.profiles = &profileServer{
 		server: &http.Server{ // without a time limit for responses: recording takes a while
-			Handler:           newProfiles(h.module.Manager()),
+			Handler:           newProfiles(h.module.Manager(), h.log),
 			ReadHeaderTimeout: 10 * time.Second,
 			IdleTimeout:       2 * time.Minute,
 			ErrorLog:          slog.NewLogLogger(h.log.Handler(), slog.LevelWarn),
@@ -52,7 +52,7 @@ func (h *host) listenForProfiles(ctx context.Context) error {
 	return nil
 }
 
-// serve ends with ctx.
+// serve serves profiles until ctx ends.
 func (p *profileServer) serve(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = p.server.Close() })()
 	if err := p.server.Serve(p.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -95,7 +95,7 @@ type profiler interface {
 
 // newProfiles returns the handler of the profiles: those of the host under profilesPath,
 // those of the live plugin process under plugin/ below it.
-func newProfiles(plugin profiler) http.Handler {
+func newProfiles(plugin profiler, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+profilesPath, pprof.Index)
 	mux.HandleFunc("GET "+profilesPath+"cmdline", pprof.Cmdline)
@@ -118,6 +118,7 @@ func newProfiles(plugin profiler) http.Handler {
 			}
 			http.Error(w, err.Error(), code)
 		},
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	})
 	return onlyLoopback(mux)
 }

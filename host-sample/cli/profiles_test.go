@@ -59,7 +59,7 @@ func TestProfiles_OfThePluginAreForwarded(t *testing.T) {
 		},
 	} {
 		w := httptest.NewRecorder()
-		newProfiles(tt.plugin).ServeHTTP(w, httptest.NewRequest(http.MethodGet, tt.target, nil))
+		newProfiles(tt.plugin, quietLog()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, tt.target, nil))
 		if w.Code != tt.code || !strings.Contains(w.Body.String(), tt.body) {
 			t.Errorf("%s: got %d %s, want %d %s", tt.target, w.Code, w.Body, tt.code, tt.body)
 		}
@@ -67,7 +67,7 @@ func TestProfiles_OfThePluginAreForwarded(t *testing.T) {
 }
 
 func TestProfiles_OtherSitesAreRefused(t *testing.T) {
-	handler := newProfiles(startProfiled(t))
+	handler := newProfiles(startProfiled(t), quietLog())
 	for site, want := range map[string]int{
 		"cross-site": http.StatusForbidden, "same-site": http.StatusForbidden, "same-origin": http.StatusOK, "none": http.StatusOK, "": http.StatusOK,
 	} {

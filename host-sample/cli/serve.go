@@ -40,7 +40,7 @@ type serveCommand struct {
 	Plugin       string     `env:"PERSONAL_PLUGIN" placeholder:"FILE" help:"Install this plugin binary or bundle, and activate it if no version is active yet."`
 	PluginKey    []string   `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one per line: only plugins signed with one of them are installed and started. May be repeated."`
 	PluginFloor  string     `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started, or installed from a bundle: lower versions are refused even if they are signed."`
-	PluginMemory memorySize `env:"PERSONAL_PLUGIN_MEMORY" placeholder:"SIZE" help:"The soft memory limit of each plugin process, such as 512MiB; during a swap there are two processes. The plugin collects garbage more often to keep to it. A hard limit is that of the service or the container. Default: none."`
+	PluginMemory memorySize `env:"PERSONAL_PLUGIN_MEMORY" placeholder:"SIZE" help:"The soft memory limit of each plugin process, such as 512MiB; during a swap there are two processes. The plugin collects garbage more often to keep to it. For a hard limit, limit the service or the container. Default: none."`
 	Settings     string     `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings file (TOML), which is read at every start of a plugin process."`
 	NoSecretKey  bool       `env:"PERSONAL_NO_SECRET_KEY" help:"Give the plugin no secret key: what needs one, such as second factors, does not exist. Otherwise DATA/secret.key is created at the first start and read at every start of a plugin process."`
 

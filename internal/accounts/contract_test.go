@@ -24,7 +24,7 @@ func TestService_Contract(t *testing.T) {
 	})
 }
 
-// The host reaches the domain over gRPC, and remembers verifications for as long as it may.
+// The host reaches the domain over gRPC, and remembers profiles for as long as it may.
 func TestService_ContractOverGRPC(t *testing.T) {
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
@@ -35,7 +35,7 @@ func TestService_ContractOverGRPC(t *testing.T) {
 // One side knows only the protocol of the last release. (.ci/skew runs the released
 // program instead.)
 func TestService_ContractWithReleasedProtocol(t *testing.T) {
-	personaltest.RunWithoutTwoFactor(t, func(t *testing.T, host personal.Host) personal.Service {
+	personaltest.RunReleased(t, func(t *testing.T, host personal.Host) personal.Service {
 		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
 		conn := pluginrpctest.NewConn(t, build, host)
 		return pluginrpc.NewClient(pluginrpctest.Released(t, conn, "../../proto/released.binpb"), host)

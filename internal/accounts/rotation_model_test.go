@@ -81,7 +81,7 @@ func (m chainModel) mayRefuse(now time.Time) bool {
 }
 
 // presentation is one call with a hash, and its result. A page is served by a host that
-// remembers verifications; the model knows nothing of that.
+// remembers profiles; the model knows nothing of that.
 type presentation struct {
 	hash          string
 	refresh, page bool
@@ -132,7 +132,7 @@ func (m chainModel) explain(calls []presentation, now time.Time) (chainModel, bo
 	return m, false
 }
 
-// pageHost is a host that relies on each verification for as long as it may, by the
+// pageHost is a host that uses each remembered profile for as long as it may, by the
 // clock of the test, and notices what is done through it (see pluginrpc.Client.Profile,
 // which does the same by the real clock).
 type pageHost struct {

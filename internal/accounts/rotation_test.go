@@ -249,7 +249,7 @@ func (m *rotationMachine) actions() map[string]func(*rapid.T) {
 }
 
 // An honest client is never signed out, however many responses it loses, and every
-// theft that the rules name is detected, although a host that remembers verifications
+// theft that the rules name is detected, although a host that remembers profiles
 // hides most of the client's and the thief's pages from the service.
 func TestRotation_MatchesTheModel(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {

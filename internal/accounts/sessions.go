@@ -40,8 +40,8 @@ type SessionStore interface {
 	RevokeStolenSession(ctx context.Context, s Session, jobs ...NewJob) error
 	// RevokeSessions removes every session of the account, and stores the jobs if it had any.
 	RevokeSessions(ctx context.Context, accountID int64, jobs ...NewJob) error
-	// RevokeSessionsVoidingAddresses is RevokeSessions by an administrator: also, no address of the account is fully
-	// known any more, whether or not it had a session.
+	// RevokeSessionsVoidingAddresses is RevokeSessions by an administrator: also, no address of
+	// the account is fully known any more, whether or not it had a session.
 	RevokeSessionsVoidingAddresses(ctx context.Context, accountID int64, jobs ...NewJob) error
 }
 

@@ -268,7 +268,7 @@ func (w *Worker) run(ctx context.Context, j Job) (finished bool) {
 	return false
 }
 
-// outcome judges the error of a run.
+// outcome classifies the error of a run.
 func (w *Worker) outcome(j Job, err error) Outcome {
 	switch {
 	case err == nil:

@@ -23,7 +23,7 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		const known = "EXISTS (SELECT 1 FROM personal_places p WHERE p.account_id = a.id AND p.seen > ?1"
 		const here = known + " AND p.place = ?0"
 		const full = here + " AND NOT p.codes_only AND " + validAddress
-		err := tx.NewRaw(`SELECT a.*, `+full+` AND p.seen > ?2) AS fresh, `+here+` AND coalesce(p.since, p.seen) <= ?3) AS long_known,
+		err := tx.NewRaw(`SELECT a.*, `+full+` AND p.seen > ?2) AS fresh, `+here+` AND coalesce(p.since, p.seen) <= ?3) AS known_for_day,
 				`+known+`) AND NOT `+full+`) AND NOT `+here+` AND p.since IS NULL) AS elsewhere
 			FROM personal_accounts a WHERE a.id = ?4 ?5`,
 			o.Known.Address, at(o.Known.After), at(s.Now().Add(-addressAccuracy)), at(s.Now().Add(-accounts.LongKnownAfter)),
@@ -54,7 +54,7 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 		if o.Known.Address != "" && row.Elsewhere && o.OnNewAddress != nil && row.EmailKey != "" {
 			writes = append(writes, insertJobs(tx, o.OnNewAddress(), now)...)
 		}
-		if (o.Known.Address == "" || row.LongKnown) && o.Locale != "" && o.Locale != row.Locale {
+		if (o.Known.Address == "" || row.KnownForDay) && o.Locale != "" && o.Locale != row.Locale {
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET locale = ? WHERE id = ?", o.Locale, row.ID))
 		}
 		return execAll(ctx, tx, writes...)
@@ -65,8 +65,8 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 // signInRow is an account, and what the caller's address is to it.
 type signInRow struct {
 	accountRow
-	Fresh     bool // fully known, and stored within addressAccuracy
-	LongKnown bool // known for accounts.LongKnownAfter
+	Fresh       bool // fully known, and stored within addressAccuracy
+	KnownForDay bool // known for accounts.LongKnownAfter
 	// Elsewhere: not fully known, and the account has a known address. An address that an
 	// earlier release stored does not count as elsewhere: the upgrade would warn every user.
 	Elsewhere bool

@@ -45,8 +45,9 @@ type rememberedKey struct{}
 // AllowRemembered returns a context in which [Service.Profile] may return a profile that it
 // remembers, for as long as [Profile].FreshFor allows. It is for a host that verifies the
 // user of every page: personalhttp's RequireUser uses it. Several callers may get the same
-// profile: it must not be modified. A service that wraps another one and passes its context
-// on needs to know nothing about it.
+// profile: it must not be modified. A wrapper of a service only has
+// to pass its context on. Use the context for that call alone: every call of Profile in it
+// may be answered from memory.
 func AllowRemembered(ctx context.Context) context.Context {
 	return context.WithValue(ctx, rememberedKey{}, true)
 }

@@ -116,7 +116,7 @@ const (
 
 	EventUserCreated   EventType = "user_created"    // this type and the following: by an administrator
 	EventUserInvited   EventType = "user_invited"    // to choose a password
-	EventUserSignedOut EventType = "user_signed_out" // every session was ended
+	EventUserSignedOut EventType = "user_signed_out" // every session was ended; by ActorUser every session but the caller's
 	EventLimitsLifted  EventType = "limits_lifted"
 	EventFieldsFilled  EventType = "fields_filled" // defaults of user fields are being filled in (UserID is 0)
 )

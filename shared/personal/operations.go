@@ -59,8 +59,8 @@ type Change int
 
 // The zero Change is that of an operation that is not in the list.
 const (
-	ChangesAll       Change = iota // any user; its result may name the one
-	ChangesNothing                 // also if a profile shows the change only later
+	ChangesAll       Change = iota // any user; the result may say which
+	ChangesNothing                 // nothing that a profile shows at once
 	ChangesCaller                  // the user of the request's credentials
 	ChangesNamedUser               // the user whom the request names, or else the result
 )

@@ -83,8 +83,8 @@ func (m *Module) Manager() *pluginmanager.Manager { return m.manager }
 // Catalogue returns the installed plugin versions.
 func (m *Module) Catalogue() *plugincatalogue.Catalogue { return m.catalogue }
 
-// Uploads installs bundles that administrators send; nil, which refuses them, unless the
-// catalogue verifies signatures.
+// Uploads installs bundles that administrators send. It is nil, which refuses them, unless
+// the catalogue verifies signatures.
 func (m *Module) Uploads() *pluginadmin.Uploads { return m.uploads }
 
 // EventLog returns the log of plugin events.
@@ -109,7 +109,7 @@ func (m *Module) Serve(ctx context.Context, server *http.Server) error {
 
 // ServeOn runs an HTTP server until ctx ends or the CMS calls the server's Shutdown, then
 // stops in order: it accepts no more requests, waits for those under way (for
-// Config.Manager.DrainTimeout, by default 30 seconds), cuts off the rest and closes the
+// [Config].Drain), cuts off the rest and closes the
 // module. It returns nil then. It stops in the same way, and returns the error, if the
 // server fails.
 //

@@ -1,6 +1,6 @@
-// Package personalhost runs the personal-account module in a CMS: [Open] connects the
-// plugin catalogue, the plugin manager, the HTTP handler and the administration, and
-// [Module.Close] stops them. A CMS that needs another arrangement connects the
+// Package personalhost runs the personal-account module in a CMS: [New] connects the
+// plugin catalogue, the plugin manager, the HTTP handler and the administration, [Open] also
+// starts them, and [Module.Close] stops them. A CMS that needs another arrangement connects the
 // packages that this one uses itself; docs/embedding.md shows how.
 //
 // The package works on Unix.
@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cms-personal/personal/shared/durable"
 	"github.com/cms-personal/personal/shared/personal"
@@ -34,7 +35,7 @@ import (
 // Config configures a module. Only Data is required.
 type Config struct {
 	// Data is the folder of the module, created with mode 0700 if it does not exist. What
-	// is in it decides which program runs, so Open refuses one that other users can write
+	// is in it decides which program runs, so New refuses one that other users can write
 	// to, or that belongs to another user than that of this process or root. One process at
 	// a time can use it. It holds:
 	//
@@ -47,8 +48,8 @@ type Config struct {
 	//	mail/*.eml            captured mails, unless Host is set
 	Data string
 
-	// Plugin is the file of the plugin's binary or bundle. Open installs and activates it
-	// if the catalogue is empty; else Open does not read it.
+	// Plugin is the file of the plugin's binary or bundle. New installs and activates it
+	// if the catalogue is empty; else it is not read.
 	Plugin string
 
 	// Accept restricts which plugins are installed and started, see
@@ -56,7 +57,7 @@ type Config struct {
 	Accept []plugincatalogue.Option
 
 	// Catalogue has the plugin versions; nil for those of plugins/personal in Data. It brings
-	// its own restrictions: Open refuses it together with Accept.
+	// its own restrictions: New refuses it together with Accept.
 	Catalogue *plugincatalogue.Catalogue
 
 	// DatabaseURL is sqlite://PATH or postgres://…; a secret. Empty for SQLite in Data.
@@ -70,7 +71,7 @@ type Config struct {
 	// SecretKeys returns the keys that encrypt what the database must not reveal, such as the
 	// secrets of second factors: the first encrypts, all decrypt. Each has 32 bytes. It is
 	// called at every start of a plugin process. If it is nil, the keys are those of the file
-	// secret.key in Data, see [secretkeys.ReadFile], which Open creates with one random key if
+	// secret.key in Data, see [secretkeys.ReadFile], which New creates with one random key if
 	// it is missing. A function that returns no keys switches off what needs them.
 	// docs/two-factor.md says how to keep and rotate keys.
 	SecretKeys func() ([][]byte, error)
@@ -84,7 +85,7 @@ type Config struct {
 	// admits everyone. Name the parameters that it alone gets in API.Transient.
 	Admission *personal.Admission
 
-	// API configures the HTTP API. No user field may have a name of its Transient: Open
+	// API configures the HTTP API. No user field may have a name of its Transient: New
 	// refuses that, and so does later the store of a Host. If its Log is nil, Log applies.
 	// Its TracerProvider is also that of the manager.
 	API personalhttp.Options
@@ -93,6 +94,10 @@ type Config struct {
 	// receiver of its events.
 	Manager pluginmanager.Options
 
+	// Drain is how long requests under way may take when a server stops, see
+	// [Module.ServeOn]; 30 seconds if it is zero.
+	Drain time.Duration
+
 	// Log is the log of all parts; nil for slog.Default().
 	Log *slog.Logger
 }
@@ -100,7 +105,7 @@ type Config struct {
 // Open starts the plugin and returns the module once the plugin serves. The caller
 // closes it. ctx limits Open only.
 //
-// Open fails at once as [New] does, and if another attempt to start the plugin would not
+// Open fails at once as [New] does, if another process uses the data folder, and if another attempt to start the plugin would not
 // help: the error then wraps a [*pluginrpc.PermanentError], for a bad setting or a database
 // that does not exist for example, or a [*plugincatalogue.RefusedError]. Other failures,
 // such as a database server that is down, may pass: Open then waits until ctx ends, and
@@ -121,7 +126,8 @@ func Open(ctx context.Context, c Config) (*Module, error) {
 }
 
 // New returns a module whose plugin does not run yet, for a CMS that serves while the
-// plugin starts: it calls Start of [Module.Manager], and may wait with WaitReady. Until the
+// plugin starts: it calls Start of [Module.Manager], which locks the data folder, and may
+// wait with WaitReady. Until the
 // plugin serves, requests get 503. The caller closes the module. ctx limits New only.
 //
 // New fails if the config is invalid, if no plugin is installed and Config.Plugin cannot be,
@@ -296,7 +302,7 @@ func (c *Config) connect(events *pluginadmin.EventLog) (*Module, error) {
 	}
 	m := &Module{
 		client: pluginrpc.NewClient(manager, c.Host), manager: manager, catalogue: c.Catalogue, events: events,
-		drain: cmp.Or(c.Manager.DrainTimeout, drainTime), log: c.Log,
+		drain: cmp.Or(c.Drain, drainTime), log: c.Log,
 	}
 	m.service = c.Admission.Wrap(m.client)
 	if m.api, err = personalhttp.New(m.service, c.API); err != nil {

@@ -59,7 +59,8 @@ type Handler struct {
 	clients  *clientip.Resolver
 	cors     cors
 	origins  *http.CrossOriginProtection
-	tracer   trace.Tracer // nil: none
+	tracer   trace.Tracer    // nil: none
+	ended    context.Context // one that has ended
 }
 
 // New returns the handler for a service. The error names every invalid option.
@@ -87,6 +88,9 @@ func New(service personal.Service, o Options) (*Handler, error) {
 		cors:    newCORS(o.CORSOrigins),
 		origins: origins,
 	}
+	var end context.CancelFunc
+	h.ended, end = context.WithCancel(context.Background())
+	end()
 	if o.TracerProvider != nil {
 		h.tracer = o.TracerProvider.Tracer(tracing.Scope)
 	}

@@ -127,7 +127,7 @@ func (h *Handler) verify(r *http.Request, extract Extractor) (user User, err err
 	if !ok || !wellFormed(c) {
 		return User{}, personal.NewError(personal.CodeUnauthenticated, nil)
 	}
-	ctx := &lazyDeadline{Context: r.Context(), deadline: time.Now().Add(h.options.Timeout)}
+	ctx := &lazyDeadline{Context: r.Context(), ended: h.ended, deadline: time.Now().Add(h.options.Timeout)}
 	defer ctx.release()
 	p, err := h.service.Profile(personal.AllowRemembered(ctx), c)
 	if err != nil {
@@ -141,6 +141,7 @@ func (h *Handler) verify(r *http.Request, extract Extractor) (user User, err err
 type lazyDeadline struct {
 	context.Context // which it is derived from
 	deadline        time.Time
+	ended           context.Context // what it is after release, if it has no timer
 
 	once   sync.Once
 	timed  context.Context
@@ -166,9 +167,9 @@ func (c *lazyDeadline) Done() <-chan struct{} { return c.start().Done() }
 // Err implements [context.Context].
 func (c *lazyDeadline) Err() error { return c.start().Err() }
 
-// release stops the timer, if there is one.
+// release ends the context, and stops the timer if there is one.
 func (c *lazyDeadline) release() {
-	c.once.Do(func() { c.timed, c.cancel = c.Context, func() {} })
+	c.once.Do(func() { c.timed, c.cancel = c.ended, func() {} })
 	c.cancel()
 }
 

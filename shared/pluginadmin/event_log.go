@@ -42,7 +42,7 @@ func openEventLog(path string, limit int64, log *slog.Logger) (*EventLog, error)
 }
 
 // Append stores an event: it is on disk when Append returns. It is meant for
-// [pluginmanager.Config.OnEvent]. An event that cannot be stored goes to the log,
+// [pluginmanager.Options.OnEvent]. An event that cannot be stored goes to the log,
 // because the manager does not depend on it. Append cuts a long reason.
 func (l *EventLog) Append(e pluginmanager.Event) {
 	if len(e.Reason) > maxReason {

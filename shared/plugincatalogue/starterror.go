@@ -16,13 +16,13 @@ const thisMachine = runtime.GOOS + "/" + runtime.GOARCH
 func explainStart(binary string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOEXEC):
-		return refuse(ErrInvalid, "", fmt.Sprintf("%v: it is no program for %s: use the build for this machine", err, thisMachine))
-	case errors.Is(err, syscall.EACCES):
+		return refuse(ErrInvalid, "", fmt.Sprintf("%v: it is not a program for %s: use the build for this machine", err, thisMachine))
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return refuse(ErrNoExec, "", fmt.Sprintf("%v: the file system is mounted with noexec, the file is not executable, "+
 			"or a security policy forbids it (SELinux, AppArmor, fapolicyd)", err))
 	case errors.Is(err, syscall.ENOENT) && exists(binary):
 		return refuse(ErrInvalid, "", fmt.Sprintf("%v: the file exists, but the loader or interpreter that it needs does not: "+
-			"use a static build (CGO_ENABLED=0), or install what it was built for", err))
+			"use a static build (CGO_ENABLED=0), or install that loader", err))
 	}
 	return err
 }

@@ -74,8 +74,8 @@ func notRunnable(t *testing.T) map[string]struct {
 		errno syscall.Errno
 		want  string
 	}{
-		"another architecture":  {elfFile(t, known[1], ""), syscall.ENOEXEC, "exec format error: it is no program for " + thisMachine},
-		"no program at all":     {[]byte("\x00\x01\x02\x03 and more"), syscall.ENOEXEC, "exec format error: it is no program for " + thisMachine},
+		"another architecture":  {elfFile(t, known[1], ""), syscall.ENOEXEC, "exec format error: it is not a program for " + thisMachine},
+		"no program at all":     {[]byte("\x00\x01\x02\x03 and more"), syscall.ENOEXEC, "exec format error: it is not a program for " + thisMachine},
 		"a missing loader":      {elfFile(t, known[0], "/lib/ld-none.so.1"), syscall.ENOENT, "no such file or directory: the file exists, but the loader"},
 		"a missing interpreter": {[]byte("#! /usr/bin/none\t-x\n"), syscall.ENOENT, "no such file or directory: the file exists, but the loader or interpreter"},
 	}

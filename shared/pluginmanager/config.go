@@ -48,7 +48,7 @@ type Options struct {
 
 	// MemoryLimit is how much memory a plugin process should use, in bytes; 0 for no limit.
 	// Go's runtime in the process aims at four fifths of it, by collecting garbage more
-	// often (GOMEMLIMIT). A hard limit is that of the host's service or container. A plugin
+	// often (GOMEMLIMIT). For a hard limit, limit the host's service or container. A plugin
 	// refuses to start with a limit below what its settings need; version 0.1.0 does not
 	// check.
 	MemoryLimit int64

@@ -14,7 +14,7 @@ import (
 )
 
 // The generated conversions of convert.go use the functions of this file whose names end
-// with ToPB or FromPB.
+// with ToPB or FromPB, and those that a goverter:map names.
 
 func intToPB(n int) int64 { return int64(n) }
 

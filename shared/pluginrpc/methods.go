@@ -1,6 +1,8 @@
 package pluginrpc
 
 import (
+	"path"
+
 	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -12,6 +14,16 @@ func operationsByMethod() map[string]personal.Operation {
 		rows[methodOf(o)] = o
 	}
 	return rows
+}
+
+// MethodNames returns the names of all operations as their RPCs have them, which metrics and
+// traces show.
+func MethodNames() []string {
+	var names []string
+	for _, o := range personal.Operations() {
+		names = append(names, path.Base(methodOf(o)))
+	}
+	return names
 }
 
 // methodOf returns the full name of the RPC of an operation: it has the operation's name,

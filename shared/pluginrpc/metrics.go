@@ -3,10 +3,9 @@ package pluginrpc
 import (
 	"context"
 	"fmt"
-	"strings"
+	"path"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -70,24 +69,13 @@ func outcomeOf(err error) Outcome {
 	return OutcomeRefused
 }
 
-// Operations returns the names of all operations of the contract, as RPCs have them.
-func Operations() []string {
-	var names []string
-	for _, service := range []grpc.ServiceDesc{personalv1.PersonalService_ServiceDesc, personalv1.AdministrationService_ServiceDesc} {
-		for _, method := range service.Methods {
-			names = append(names, method.MethodName)
-		}
-	}
-	return names
-}
-
 // Observer is called in the plugin process after every call of an operation, see
-// [Operations]. It must be fast and safe for concurrent use.
+// [MethodNames]. It must be fast and safe for concurrent use.
 type Observer func(operation string, outcome Outcome, took time.Duration)
 
 // call calls the observer, if there is one, after a call that ended with a status.
 func (o Observer) call(fullMethod string, err error, took time.Duration) {
 	if o != nil {
-		o(fullMethod[strings.LastIndexByte(fullMethod, '/')+1:], outcomeOf(err), took)
+		o(path.Base(fullMethod), outcomeOf(err), took)
 	}
 }

@@ -95,7 +95,7 @@ func TestObserver_IsToldOutcomesOfOperations(t *testing.T) {
 	}
 	for _, one := range seen {
 		operation, outcome, _ := strings.Cut(one, " ")
-		if !slices.Contains(Operations(), operation) || !slices.Contains(Outcomes(), Outcome(outcome)) {
+		if !slices.Contains(MethodNames(), operation) || !slices.Contains(Outcomes(), Outcome(outcome)) {
 			t.Errorf("%s is not among the declared operations and outcomes", one)
 		}
 	}

@@ -23,11 +23,11 @@ type Start func(t *testing.T, host personal.Host) personal.Service
 // module itself, over gRPC within a process, and against a plugin process.
 //
 // It needs a store of its own and takes a few seconds, because it hashes passwords.
-func Run(t *testing.T, start Start) { run(t, start, true) }
+func Run(t *testing.T, start Start) { run(t, start, false) }
 
-// RunWithoutTwoFactor is [Run] for a Service of a version without second factors. It
-// skips their tests, which fail in Run if the Service does not offer them.
-func RunWithoutTwoFactor(t *testing.T, start Start) { run(t, start, false) }
+// RunReleased is [Run] for a Service of the last release, 0.1.0. It skips what that does not
+// offer: second factors, and ending all other sessions.
+func RunReleased(t *testing.T, start Start) { run(t, start, true) }
 
 // RunRequiredVerification tests what differs from [Run] where accounts must confirm their
 // e-mail before the first sign-in: start returns a Service for which that is in force.
@@ -40,9 +40,9 @@ func newSuite(t *testing.T, start Start) *suite {
 	return &suite{service: start(t, host), host: host, fields: fields}
 }
 
-func run(t *testing.T, start Start, twoFactor bool) {
+func run(t *testing.T, start Start, released bool) {
 	s := newSuite(t, start)
-	s.twoFactor = twoFactor
+	s.released = released
 	for name, test := range map[string]func(*testing.T, *suite){
 		"registration returns credentials and the whole profile":          testRegister,
 		"all field errors are reported at once":                           testAllFieldErrors,
@@ -85,11 +85,11 @@ func run(t *testing.T, start Start, twoFactor bool) {
 
 // suite is the Service under test with its host.
 type suite struct {
-	twoFactor bool // the Service offers second factors
-	service   personal.Service
-	host      *Host
-	fields    *fieldSet
-	users     atomic.Int64
+	released bool // the Service is of the last release
+	service  personal.Service
+	host     *Host
+	fields   *fieldSet
+	users    atomic.Int64
 }
 
 // Password is a valid password.

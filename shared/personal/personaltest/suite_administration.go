@@ -23,7 +23,7 @@ func RunAdministration(t *testing.T, start StartAdministration) {
 	fields.set(sampleFields())
 	host := &Host{UserFieldsFunc: fields.schema}
 	service, administration := start(t, host)
-	s := &administrationSuite{suite{service: service, host: host, fields: fields, twoFactor: true}, administration}
+	s := &administrationSuite{suite{service: service, host: host, fields: fields}, administration}
 	for name, test := range map[string]func(*testing.T, *administrationSuite){
 		"search finds login, e-mail, name and id":                  testFindUsers,
 		"users are listed newest first in pages":                   testUserPages,

@@ -31,7 +31,7 @@ func (u *factorUser) recoveryCode() string {
 // verified creates an account with a verified e-mail, which may have a second factor.
 func (s *suite) verified(t *testing.T) user {
 	t.Helper()
-	if !s.twoFactor {
+	if s.released {
 		t.Skip("the module is of a version without second factors")
 	}
 	u := s.register(t)

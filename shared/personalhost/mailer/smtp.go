@@ -145,7 +145,7 @@ func refusal(err error, m personal.Mail) error {
 	return personal.NewMailRefusedError(strconv.Itoa(code) + " " + withoutSecrets(reply, m))
 }
 
-// isPermanent judges the enhanced code of refused content; it may be empty.
+// isPermanent classifies the enhanced code of refused content; it may be empty.
 func isPermanent(enhanced string) bool {
 	return enhanced == "" || strings.HasPrefix(enhanced, "5.1.") || strings.HasPrefix(enhanced, "5.7.")
 }

@@ -76,6 +76,9 @@ func parse(m pluginmanager.Metrics) (map[string]*dto.MetricFamily, error) {
 			return nil, errors.New("a name does not begin with personal_plugin_")
 		}
 		for _, one := range f.GetMetric() {
+			if slices.ContainsFunc(one.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == processLabel }) {
+				return nil, errors.New("a metric has the label process already")
+			}
 			one.Label = append(one.Label, &dto.LabelPair{Name: new(processLabel), Value: new(strconv.Itoa(m.Process))})
 		}
 	}

@@ -78,10 +78,11 @@ personal_plugin_sizes_count{process="5"} 2
 
 func TestGather_InvalidTextIsLeftOut(t *testing.T) {
 	for text, want := range map[string]string{
-		calls + "personal_plugin_calls_total ada@example.com\n":        "line 3 is not in the exposition format of Prometheus",
-		calls + `personal_plugin_calls_total{operation="ada@example`:   "line 3 is not in the exposition format of Prometheus",
-		"# TYPE go_ada@example gauge\n":                                "line 1 is not in the exposition format of Prometheus",
-		calls + "personal_plugin_calls_total 1\nada_example_total 1\n": "a name does not begin with personal_plugin_",
+		calls + "personal_plugin_calls_total ada@example.com\n":                   "line 3 is not in the exposition format of Prometheus",
+		calls + `personal_plugin_calls_total{operation="ada@example`:              "line 3 is not in the exposition format of Prometheus",
+		"# TYPE go_ada@example gauge\n":                                           "line 1 is not in the exposition format of Prometheus",
+		calls + "personal_plugin_calls_total 1\nada_example_total 1\n":            "a name does not begin with personal_plugin_",
+		calls + `personal_plugin_calls_total{process="x",operation="y"} 1` + "\n": "a metric has the label process already",
 		"\x00": "line 1 is not in the exposition format of Prometheus",
 	} {
 		m := &manager{metrics: []pluginmanager.Metrics{

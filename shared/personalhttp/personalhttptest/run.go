@@ -61,7 +61,7 @@ func serveHTTP(h http.Handler) func(net.Listener) error {
 func RunServer(t *testing.T, mount func(personal.Service) (serve func(net.Listener) error), options ...Option) {
 	t.Helper()
 	whole := runChecks(newChecks(options), func(c check) bool {
-		return t.Run(c.name, func(t *testing.T) { c.judge(t, mount) })
+		return t.Run(c.name, func(t *testing.T) { c.evaluate(t, mount) })
 	})
 	if !whole {
 		t.Log("the other checks are left out: they would fail for the same reason")
@@ -169,8 +169,8 @@ func newChecks(options []Option) []check {
 	return checks
 }
 
-// judge runs a check, or makes sure that a declared gap exists.
-func (c check) judge(r reporter, mount mount) {
+// evaluate runs a check, or makes sure that a declared gap exists.
+func (c check) evaluate(r reporter, mount mount) {
 	r.Helper()
 	if c.gap == "" {
 		c.run(&probe{reporter: r, config: c.config, mount: mount, check: c})

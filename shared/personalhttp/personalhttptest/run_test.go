@@ -494,7 +494,7 @@ func serverFailures(mount mount, selected func(check) bool, options ...Option) m
 	found := map[string][]string{}
 	for _, c := range newChecks(append([]Option{patience(time.Second)}, options...)) {
 		if selected(c) {
-			found[c.name] = failures(func(r reporter) { c.judge(r, mount) })
+			found[c.name] = failures(func(r reporter) { c.evaluate(r, mount) })
 		}
 	}
 	return found
@@ -648,7 +648,7 @@ func TestRun_TellsOneCauseOnce(t *testing.T) {
 			runChecks(newChecks([]Option{patience(time.Second)}), func(check check) bool {
 				ran++
 				found := failures(func(r reporter) {
-					check.judge(r, func(s personal.Service) func(net.Listener) error { return serveHTTP(c.mount(s)) })
+					check.evaluate(r, func(s personal.Service) func(net.Listener) error { return serveHTTP(c.mount(s)) })
 				})
 				told = append(told, found...)
 				return len(found) == 0

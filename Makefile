@@ -32,7 +32,7 @@ run: build
 
 # All tests but the browser's, on SQLite and on a PostgreSQL server started for them.
 test: build
-	$(POSTGRES) go test $(GOTESTFLAGS) ./...
+	$(POSTGRES) go test $(GOTESTFLAGS) ./internal/system ./... # the longest first
 
 # The sample host's pages in a real browser, which is installed if none is found.
 e2e: build

@@ -130,7 +130,7 @@ personal_plugin_store_batch_size_bucket{operation="write_session",le="+Inf"} 4
 personal_plugin_store_batch_size_sum{operation="write_session"} 9
 personal_plugin_store_batch_size_count{operation="write_session"} 4
 `)},
-		{Process: 8, Text: []byte("personal_plugin_twice 1\npersonal_plugin_twice 2\npersonal_plugin_other{process=\"1\"} 1\n")},
+		{Process: 8, Refuse: func(error) {}, Text: []byte("personal_plugin_twice 1\npersonal_plugin_twice 2\npersonal_plugin_other{process=\"1\"} 1\n")},
 	}
 }
 

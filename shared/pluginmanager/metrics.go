@@ -16,7 +16,8 @@ type Metrics struct {
 	Process int // number of the plugin process that counted them, see Status.Generation; 0: the manager did
 	Text    []byte
 
-	// Refuse logs, once for each process, why its metrics are left out. It is nil for the manager's own metrics.
+	// Refuse logs, once for each process, why its metrics are left out. It is nil for the
+	// manager's own metrics.
 	Refuse func(error)
 }
 

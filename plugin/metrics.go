@@ -8,12 +8,14 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/cms-personal/personal/internal/accounts"
@@ -222,6 +224,7 @@ func (m *measurements) text() ([]byte, error) {
 			families = append(families, f)
 		}
 	}
+	slices.SortFunc(families, func(a, b *dto.MetricFamily) int { return strings.Compare(a.GetName(), b.GetName()) })
 	var text bytes.Buffer
 	for _, f := range families {
 		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {

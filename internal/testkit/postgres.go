@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cms-personal/personal/internal/store/dbconn"
 )
 
@@ -31,10 +33,29 @@ func Databases(t *testing.T, f func(t *testing.T, url string)) {
 }
 
 // SQLite returns the URL of a database file that does not exist yet. It is removed
-// when the test ends.
+// when the test ends. The file is in memory where the system has a folder for that, because
+// tests commit many transactions, and each would wait for the disk. As with PostgreSQL,
+// tests survive killed processes there, not a power failure.
 func SQLite(t testing.TB) string {
 	t.Helper()
-	return "sqlite://" + filepath.Join(t.TempDir(), "personal.db")
+	return "sqlite://" + filepath.Join(memoryDir(t), "personal.db")
+}
+
+// memoryDir returns a new folder in memory, or on disk if there is no gigabyte free in
+// /dev/shm.
+func memoryDir(t testing.TB) string {
+	t.Helper()
+	const memory = "/dev/shm"
+	var free unix.Statfs_t
+	if err := unix.Statfs(memory, &free); err != nil || uint64(free.Bavail)*uint64(free.Bsize) < 1<<30 {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(memory, "personal-test-")
+	if err != nil {
+		t.Fatalf("making a folder for a database: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // Postgres returns the URL of an empty PostgreSQL database that no other test uses. The

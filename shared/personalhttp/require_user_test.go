@@ -222,6 +222,31 @@ func TestRequireUser_LetsTheServiceRememberWithinTheTimeout(t *testing.T) {
 	}
 }
 
+// A service may hand its context to a goroutine that outlives the call.
+func TestRequireUser_ContextOfTheVerificationEnds(t *testing.T) {
+	var kept context.Context
+	ann := &personaltest.Service{ProfileFunc: func(ctx context.Context, _ personal.Credentials) (personal.Profile, error) {
+		kept = ctx
+		return personal.Profile{Login: "ann"}, nil
+	}}
+	h, err := personalhttp.New(ann, personalhttp.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", "/page", nil)
+	r.Header.Set("User-Id", "42")
+	r.Header.Set("User-Hash", hash)
+	page := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if kept.Err() == nil {
+			t.Error("the page is served: got a context that goes on, want that it has ended")
+		}
+	})
+	h.RequireUser(page).ServeHTTP(httptest.NewRecorder(), r)
+	if kept == nil {
+		t.Error("got no call of Profile")
+	}
+}
+
 func BenchmarkRequireUser(b *testing.B) {
 	h, err := personalhttp.New(everything(), personalhttp.Options{Log: quiet()})
 	if err != nil {

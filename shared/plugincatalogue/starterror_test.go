@@ -119,6 +119,10 @@ func TestRetryBusy_ExplainsWhyTheSystemDoesNotStartAFile(t *testing.T) {
 		}
 		wantExplained(t, path, syscall.EACCES, ErrNoExec, "permission denied: the file system is mounted with noexec, the file is not executable")
 	})
+	t.Run("a policy that forbids it", func(t *testing.T) { // as fapolicyd does
+		err := RetryBusy(t.Context(), "/x", func() error { return &fs.PathError{Op: "fork/exec", Path: "/x", Err: syscall.EPERM} })
+		wantRefused(t, err, ErrNoExec)
+	})
 	for name, tt := range notRunnable(t) {
 		t.Run(name, func(t *testing.T) { wantExplained(t, program(t, tt.data), tt.errno, ErrInvalid, tt.want) })
 	}

@@ -41,8 +41,8 @@ func TestPlugin_ContractOfRequiredVerification(t *testing.T) {
 
 func TestPlugin_AdministrationContract(t *testing.T) {
 	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
-		client := pluginrpc.NewClient(startPlugin(t, testkit.SQLite(t), host), host)
-		return pluginrpctest.Remembering{Client: client}, client
+		client := pluginrpctest.Remembering(t, startPlugin(t, testkit.SQLite(t), host), host)
+		return client, client
 	})
 }
 

@@ -28,7 +28,7 @@ func TestService_Contract(t *testing.T) {
 func TestService_ContractOverGRPC(t *testing.T) {
 	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
 		build := func(remote personal.Host) personal.Service { return newDomain(t, testkit.SQLite(t), remote) }
-		return pluginrpctest.Remembering{Client: pluginrpc.NewClient(pluginrpctest.NewConn(t, build, host), host)}
+		return pluginrpctest.Remembering(t, pluginrpctest.NewConn(t, build, host), host)
 	})
 }
 

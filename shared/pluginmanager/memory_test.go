@@ -28,12 +28,13 @@ func TestMemory_KilledProcessNamesItAsUsualCause(t *testing.T) {
 	}
 }
 
-func TestMemory_LimitReachesThePlugin(t *testing.T) {
+func TestMemory_LimitAndEnvironmentReachThePlugin(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "1TiB")
+	t.Setenv("OTEL_SERVICE_NAME", "cms")
 	r := newRig(t, listsEnvironment, func(c *pluginmanager.Config) { c.MemoryLimit = 100 << 20 })
 	r.start(t)
 	variables := strings.Split(r.folder.read("environment"), "\n")
-	for _, want := range []string{"GOMEMLIMIT=83886080", pluginrpc.MemoryLimitEnv + "=104857600"} {
+	for _, want := range []string{"GOMEMLIMIT=83886080", pluginrpc.MemoryLimitEnv + "=104857600", "OTEL_SERVICE_NAME=cms"} {
 		if !slices.Contains(variables, want) {
 			t.Errorf("got the environment %q, want %s in it", variables, want)
 		}

@@ -211,12 +211,15 @@ func testUserRecord(t *testing.T, s *administrationSuite) {
 	want := personal.UserRecord{
 		User: personal.User{
 			ID: u.Credentials.UserID, Login: u.login, Name: u.Profile.Name, Email: u.email,
-			Created: got.Created, Updated: got.Created, LastSeen: got.Created,
+			Created: got.Created, Updated: got.Created, LastSeen: got.LastSeen,
 		},
 		Fields: append(slices.Clone(u.Profile.Fields), personal.ProfileField{Name: "note"}),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatalf("record (-want +got):\n%s", diff)
+	}
+	if got.LastSeen.Before(got.Created) {
+		t.Fatalf("got last seen %v, before created %v", got.LastSeen, got.Created)
 	}
 	if age := time.Since(got.Created); age.Abs() > time.Hour || got.Created.Location() != time.UTC {
 		t.Fatalf("got created %v, want about now in UTC", got.Created)

@@ -24,14 +24,6 @@ func NewService(t testing.TB, build func(host personal.Host) personal.Service, h
 	return pluginrpc.NewClient(NewConn(t, build, host), host)
 }
 
-// Remembering is a client whose Profile may return a remembered profile.
-type Remembering struct{ *pluginrpc.Client }
-
-// Profile calls [pluginrpc.Client.Profile] in a context of [personal.AllowRemembered].
-func (r Remembering) Profile(ctx context.Context, c personal.Credentials) (personal.Profile, error) {
-	return r.Client.Profile(personal.AllowRemembered(ctx), c)
-}
-
 // NewConn is [NewService] but returns the connection. It also serves the
 // personal.Administration of a service that implements one.
 func NewConn(t testing.TB, build func(host personal.Host) personal.Service, host personal.Host) grpc.ClientConnInterface {

@@ -69,6 +69,7 @@ type measurements struct {
 	waitingJobs    *prometheus.GaugeVec   // by kind
 	oldestJob      *prometheus.GaugeVec   // by kind
 	jobs           outcomes
+	deletionHeld   prometheus.Gauge
 	store          *prometheus.HistogramVec
 	batches        *prometheus.HistogramVec
 
@@ -115,6 +116,8 @@ func newMeasurements() *measurements {
 		jobs: newOutcomes(auto.NewHistogramVec(histogram("outbox_job_duration_seconds",
 			"Duration of jobs that send mails, deliver events or wrap hashes, by kind and outcome.", durations), []string{"kind", "outcome"}),
 			jobKinds, []outbox.Outcome{outbox.Done, outbox.Failed, outbox.Dropped}),
+		deletionHeld: auto.NewGauge(gauge("deletion_held_seconds",
+			"For how long at least nothing is removed and no account is erased, because clocks disagree; 0 if they agree.")),
 		store: auto.NewHistogramVec(histogram("store_duration_seconds",
 			"Duration of database operations, including the wait for a connection.", durations), []string{"operation"}),
 		batches: auto.NewHistogramVec(histogram("store_batch_size",
@@ -175,6 +178,7 @@ func (m *module) Metrics(ctx context.Context) ([]byte, error) {
 	running, waiting := m.hasher.Load()
 	m.measured.hashingRunning.Set(float64(running))
 	m.measured.hashingWaiting.Set(float64(waiting))
+	m.measured.deletionHeld.Set(m.store.DeletionHeld().Seconds())
 	m.measured.setJobs(m.backlog(ctx), m.store.Now())
 	return m.measured.text()
 }

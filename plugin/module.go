@@ -297,10 +297,15 @@ func (m *module) Quiesce(ctx context.Context) error {
 
 // Health implements [pluginrpc.Module]. It returns before the host's timeout, so that
 // a database that hangs does not look like a process that hangs.
-func (m *module) Health(ctx context.Context) error {
+func (m *module) Health(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	return m.store.Health(ctx)
+	var warnings []string
+	if held := m.store.DeletionHeld(); held > 0 {
+		warnings = append(warnings, fmt.Sprintf("clocks disagree: for at least %v nothing is removed and no account is erased; "+
+			"check the time synchronisation of this machine and of the database", held.Round(time.Minute)))
+	}
+	return warnings, m.store.Health(ctx)
 }
 
 // Close implements [pluginrpc.Module].

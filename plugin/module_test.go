@@ -49,7 +49,7 @@ func TestModule_IsReadyBeforeForeignFormatsAreMeasured(t *testing.T) {
 	if err := m.Migrate(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := m.Health(t.Context()); err != nil {
+	if _, err := m.Health(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if err := m.Activate(t.Context()); err != nil {

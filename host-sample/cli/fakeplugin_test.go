@@ -141,10 +141,10 @@ func (m *fakeModule) Migrate(context.Context) error {
 	return os.WriteFile(strings.TrimPrefix(m.database, "sqlite://"), nil, 0o600)
 }
 
-func (*fakeModule) Activate(context.Context) error { return nil }
-func (*fakeModule) Quiesce(context.Context) error  { return nil }
-func (*fakeModule) Health(context.Context) error   { return nil }
-func (*fakeModule) Settle(context.Context) error   { return nil }
+func (*fakeModule) Activate(context.Context) error           { return nil }
+func (*fakeModule) Quiesce(context.Context) error            { return nil }
+func (*fakeModule) Health(context.Context) ([]string, error) { return nil, nil }
+func (*fakeModule) Settle(context.Context) error             { return nil }
 
 func (*fakeModule) Metrics(context.Context) ([]byte, error) { return nil, nil }
 

@@ -226,6 +226,9 @@ func printStatus(w io.Writer, r pluginadmin.Report) error {
 	if a.Restarts > 0 {
 		fmt.Fprintf(w, "\nrestarts after a crash: %d\n", a.Restarts)
 	}
+	for _, warning := range a.Warnings {
+		fmt.Fprintf(w, "\nwarning: %s\n", warning)
+	}
 	if a.LastError != "" {
 		fmt.Fprintf(w, "\nlast error: %s\n", a.LastError)
 	}

@@ -2,72 +2,191 @@ package store
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"testing"
 	"time"
-
-	"github.com/uptrace/bun"
-	"github.com/uptrace/bun/dialect/sqlitedialect"
-
-	"github.com/cms-personal/personal/internal/store/dbconn"
 )
 
-// clockStore is a store with the given clock of its machine, and a query for the
-// database's time in microseconds.
-func clockStore(t *testing.T, ours func() time.Time, query string) *Store {
+// machine is a machine whose clocks a test moves.
+type machine struct {
+	wall      time.Time
+	monotonic time.Duration
+	database  time.Duration // ahead of the wall clock
+	took      time.Duration // by reading the database's clock
+	failure   error
+}
+
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func newMachine() *machine { return &machine{wall: start, monotonic: time.Hour, database: time.Minute} }
+
+// clocks are the two ways to know the database's time.
+func clocks(t *testing.T, test func(t *testing.T, m *machine, c *clock)) {
 	t.Helper()
-	pools, err := dbconn.Open("sqlite://"+t.TempDir()+"/clock.db", dbconn.RequestLimits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = pools.Close() })
-	return &Store{dialect: dialect{readClock: query}, read: bun.NewDB(pools.Read, sqlitedialect.New()), clock: ours}
-}
-
-func TestNow_IsTheDatabasesTime(t *testing.T) {
-	ours := time.Date(2020, 1, 1, 0, 0, 0, 999, time.FixedZone("", 3600))
-	s := clockStore(t, func() time.Time { return ours }, "SELECT 1772366400000007")
-	if err := s.SyncClock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ours = ours.Add(time.Minute)
-	want := time.Date(2026, 3, 1, 12, 1, 0, 7000, time.UTC)
-	if got := s.Now(); got != want {
-		t.Errorf("got %v, want %v", got, want)
+	for name, shared := range map[string]bool{"of the server": true, "of the machine": false} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine()
+			c := &clock{log: slog.New(slog.DiscardHandler), machine: Machine{
+				Wall: func() time.Time { return m.wall }, Monotonic: func() time.Duration { return m.monotonic },
+			}}
+			if shared {
+				c.read = m.read
+			} else {
+				m.database = 0
+			}
+			m.measure(t, c)
+			test(t, m, c)
+		})
 	}
 }
 
-func TestSyncClock_UsesTheFastestReading(t *testing.T) {
-	// Each sample reads our clock before and after; the second takes 10 s, the others
-	// 20 s, and the database's time is taken as of half-way.
-	start := time.UnixMicro(0).UTC()
-	calls := []int{0, 20, 100, 110, 200, 220}
-	i := 0
-	s := clockStore(t, func() time.Time {
-		now := start.Add(time.Duration(calls[i]) * time.Second)
-		i++
-		return now
-	}, "SELECT 1000000000")
-	if err := s.SyncClock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := *s.offset.Load(), (1000-105)*time.Second; got != want {
-		t.Errorf("got offset %v, want %v", got, want)
+func (m *machine) read(context.Context) (time.Time, error) {
+	read := m.wall.Add(m.database)
+	m.pass(m.took)
+	return read.Add(m.took / 2), m.failure
+}
+
+// pass lets time pass on all clocks.
+func (m *machine) pass(d time.Duration) {
+	m.wall, m.monotonic = m.wall.Add(d), m.monotonic+d
+}
+
+// jump moves the wall clock, but not the server's.
+func (m *machine) jump(d time.Duration, c *clock) {
+	m.wall = m.wall.Add(d)
+	if c.read != nil {
+		m.database -= d
 	}
 }
 
-func TestSyncClock_FailureKeepsTheLastOffset(t *testing.T) {
-	s := clockStore(t, time.Now, "SELECT 1")
-	if err := s.SyncClock(t.Context()); err != nil {
+func (m *machine) measure(t *testing.T, c *clock) {
+	t.Helper()
+	if err := c.measure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	before := *s.offset.Load()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := s.SyncClock(ctx); err == nil {
-		t.Error("got no error with a canceled context, want one")
+}
+
+func wantNow(t *testing.T, m *machine, c *clock, want time.Time) {
+	t.Helper()
+	if got := c.now(); got != want.Add(m.databaseAhead(c)) {
+		t.Fatalf("got the time %v, want %v", got, want.Add(m.databaseAhead(c)))
 	}
-	if after := *s.offset.Load(); after != before {
-		t.Errorf("got offset %v, want %v", after, before)
+}
+
+func (m *machine) databaseAhead(c *clock) time.Duration {
+	if c.read != nil {
+		return time.Minute
+	}
+	return 0
+}
+
+func TestClock_TimeIsTheMeasuredOnePlusMonotonicTime(t *testing.T) {
+	clocks(t, func(t *testing.T, m *machine, c *clock) {
+		m.pass(time.Second)
+		wantNow(t, m, c, start.Add(time.Second))
+		m.took = 100 * time.Millisecond
+		m.measure(t, c)
+		m.pass(time.Second)
+		want := start.Add(2 * time.Second)
+		if c.read != nil {
+			want = want.Add(m.took)
+		}
+		wantNow(t, m, c, want)
+	})
+}
+
+func TestClock_JumpOfTheWallClockChangesNothing(t *testing.T) {
+	for _, jump := range []time.Duration{-time.Hour, 5 * time.Minute, time.Hour, 365 * 24 * time.Hour} {
+		t.Run(jump.String(), func(t *testing.T) {
+			clocks(t, func(t *testing.T, m *machine, c *clock) {
+				m.jump(jump, c)
+				wantNow(t, m, c, start) // also before the next measurement
+				for minute := range 60 {
+					m.measure(t, c)
+					wantNow(t, m, c, start.Add(time.Duration(minute)*time.Minute))
+					if c.held() == 0 {
+						t.Fatalf("after %d minutes deletion is not held, want it held for an hour", minute)
+					}
+					m.pass(time.Minute)
+				}
+				m.measure(t, c)
+				if got := c.held(); got != 0 {
+					t.Fatalf("after an hour deletion is held for %v, want it to go on", got)
+				}
+				want := start.Add(time.Hour)
+				if c.read == nil { // the new time is the database's now
+					want = want.Add(jump)
+				}
+				wantNow(t, m, c, want)
+			})
+		})
+	}
+}
+
+func TestClock_WallClockThatReturnsIsNeverUsed(t *testing.T) {
+	clocks(t, func(t *testing.T, m *machine, c *clock) {
+		m.jump(365*24*time.Hour, c)
+		m.measure(t, c)
+		m.pass(59 * time.Minute)
+		m.jump(-365*24*time.Hour, c)
+		m.measure(t, c)
+		m.pass(59 * time.Minute)
+		m.measure(t, c)
+		if c.held() == 0 {
+			t.Error("deletion goes on 59 minutes after the clock returned, want it held for an hour")
+		}
+		m.pass(time.Minute)
+		m.measure(t, c)
+		if c.held() != 0 {
+			t.Error("deletion is held an hour after the clock returned, want it to go on")
+		}
+		wantNow(t, m, c, start.Add(119*time.Minute))
+	})
+}
+
+func TestClock_SmallCorrectionsAreFollowed(t *testing.T) {
+	clocks(t, func(t *testing.T, m *machine, c *clock) {
+		m.wall = m.wall.Add(maxParting)
+		m.measure(t, c)
+		if c.held() != 0 {
+			t.Error("deletion is held after a correction of a minute, want it to go on")
+		}
+		wantNow(t, m, c, start.Add(maxParting))
+	})
+}
+
+func TestClock_JumpOfTheServerIsFollowedButHoldsDeletion(t *testing.T) {
+	clocks(t, func(t *testing.T, m *machine, c *clock) {
+		if c.read == nil {
+			t.Skip("there is no server")
+		}
+		m.database += time.Hour
+		m.measure(t, c)
+		wantNow(t, m, c, start.Add(time.Hour))
+		if c.held() != trustAfter {
+			t.Errorf("deletion is held for %v, want an hour", c.held())
+		}
+	})
+}
+
+func TestClock_UnusableMeasurementKeepsTheLastOne(t *testing.T) {
+	for name, m := range map[string]*machine{
+		"slow":   {took: maxSample + time.Millisecond, database: time.Hour},
+		"failed": {failure: errors.New("no connection"), database: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clocks(t, func(t *testing.T, now *machine, c *clock) {
+				if c.read == nil {
+					t.Skip("there is no server")
+				}
+				now.took, now.failure, now.database = m.took, m.failure, m.database
+				if err := c.measure(t.Context()); err == nil {
+					t.Error("got no error")
+				}
+				wantNow(t, now, c, start.Add(m.took))
+			})
+		})
 	}
 }
 

@@ -50,8 +50,12 @@ func (s *Store) UndoDeletion(ctx context.Context, digest [32]byte, jobs ...accou
 
 // DueErasures implements accounts.DeletionStore. Each part of the query has an index of
 // its own, which holds no other accounts; the coalesce keeps SQLite from the index of
-// e-mails instead, which may hold many accounts without one.
+// e-mails instead, which may hold many accounts without one. While deletion is held there
+// are none.
 func (s *Store) DueErasures(ctx context.Context, unverifiedBefore time.Time, after int64, n int) (ids []int64, err error) {
+	if may, err := s.mayDelete(ctx); err != nil || !may {
+		return nil, err
+	}
 	err = s.scan(ctx, "find accounts to erase", s.read.NewRaw(`SELECT id FROM (
 			SELECT id FROM personal_accounts WHERE erase_at > 0 AND erase_at <= ? AND disabled AND credential_version = erase_version
 			UNION SELECT id FROM personal_accounts WHERE unverified_key IS NOT NULL AND coalesce(email_key, '') = '' AND created <= ?

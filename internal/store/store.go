@@ -31,9 +31,10 @@ const operationTimeout = 10 * time.Second
 
 // Options are settings of a store. The zero value is ready to use.
 type Options struct {
-	Clock func() time.Time // in tests, instead of the database's
-	Log   *slog.Logger     // nil: slog's default
-	Wrap  dbconn.Wrap      // in tests, to count statements; nil: none
+	Clock   func() time.Time // in tests, instead of the database's
+	Machine Machine          // in tests, the clocks of this machine; zero: the real ones
+	Log     *slog.Logger     // nil: slog's default
+	Wrap    dbconn.Wrap      // in tests, to count statements; nil: none
 
 	Observer Observer // nil: none
 }
@@ -70,11 +71,10 @@ type Store struct {
 	write, read *bun.DB
 	log         *slog.Logger
 	observer    Observer
-	clock       func() time.Time              // of this machine, or of a test
-	fixed       bool                          // clock is the database's by definition
-	offset      atomic.Pointer[time.Duration] // from our clock to the database's
-	auditPruned atomic.Int64                  // the last audit entry that pruneAccounts has looked at
-	lastYield   atomic.Int64                  // when an import last left the write lock to others, in ms since 1970
+	clock       *clock
+	fixed       func() time.Time // a test's time, instead of the clock's; nil: none
+	auditPruned atomic.Int64     // the last audit entry that pruneAccounts has looked at
+	lastYield   atomic.Int64     // when an import last left the write lock to others, in ms since 1970
 
 	writes        *batcher[sessionWrite, struct{}]
 	finds         [2]*batcher[token.Selector, foundSession] // by account part; on PostgreSQL
@@ -102,7 +102,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	d := dialectOf(pools.Kind)
 	s := &Store{
 		dialect: d, url: url, pools: pools, write: d.db(pools.Write), read: d.db(pools.Read),
-		log: o.Log, observer: o.Observer, clock: o.Clock, fixed: o.Clock != nil || d.readClock == "",
+		log: o.Log, observer: o.Observer, fixed: o.Clock,
 	}
 	if s.observer == nil {
 		s.observer = noObserver{}
@@ -114,8 +114,12 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	for part := range s.finds {
 		s.finds[part] = s.newFinds(accounts.AccountPart(part))
 	}
-	if s.clock == nil {
-		s.clock = time.Now
+	if o.Machine.Wall == nil {
+		o.Machine = thisMachine()
+	}
+	s.clock = &clock{machine: o.Machine, log: s.log}
+	if s.readClock != "" {
+		s.clock.read = s.readTime
 	}
 	if err := s.connect(ctx); err != nil {
 		_ = pools.Close()

@@ -28,6 +28,7 @@ type Active struct {
 	Started    time.Time           `json:"started,omitzero"` // when it began to serve
 	Restarts   int                 `json:"restarts"`
 	LastError  string              `json:"last_error,omitempty"`
+	Warnings   []string            `json:"warnings,omitempty"` // the process is healthy nevertheless
 }
 
 // Version describes an installed version.
@@ -56,7 +57,7 @@ func NewReport(m Manager, c Catalogue) (Report, error) {
 	report := Report{
 		Active: Active{
 			Version: cmp.Or(s.Version, state.Active), Generation: s.Generation, PID: s.PID, State: s.State,
-			Started: s.Started, Restarts: s.Restarts, LastError: s.LastError,
+			Started: s.Started, Restarts: s.Restarts, LastError: s.LastError, Warnings: s.Warnings,
 		},
 		Previous: s.Previous, Versions: []Version{}, Swap: s.Swap,
 	}

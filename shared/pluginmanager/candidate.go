@@ -36,13 +36,14 @@ type instance struct {
 	*process.Process
 	manifest   plugincatalogue.Manifest
 	generation int
-	profiles   string      // the socket on which it serves profiles; empty for none
-	release    func()      // the copy of the binary, and the socket for profiles; safe to call again
-	silent     atomic.Bool // it left its last health check unanswered
-	hung       atomic.Bool // it was killed because it hung
-	badMetrics atomic.Bool // the log says that its metrics are left out
-	settled    bool        // it has accepted Settle; this and settleAt belong to the supervisor
-	settleAt   time.Time   // when Settle is tried again after a failure
+	profiles   string                   // the socket on which it serves profiles; empty for none
+	release    func()                   // the copy of the binary, and the socket for profiles; safe to call again
+	silent     atomic.Bool              // it left its last health check unanswered
+	warnings   atomic.Pointer[[]string] // of the last health check that passed; nil before it
+	hung       atomic.Bool              // it was killed because it hung
+	badMetrics atomic.Bool              // the log says that its metrics are left out
+	settled    bool                     // it has accepted Settle; this and settleAt belong to the supervisor
+	settleAt   time.Time                // when Settle is tried again after a failure
 
 	// The manager's mutex guards what follows.
 	ready    time.Time     // when it began to serve

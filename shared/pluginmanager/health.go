@@ -68,7 +68,10 @@ func (s *supervisor) checkCalls() {
 func (m *Manager) checkHealth(ctx context.Context, p *instance) error {
 	ctx, cancel := context.WithTimeout(ctx, m.config.HealthTimeout)
 	defer cancel()
-	err := p.Health(ctx)
+	warnings, err := p.Health(ctx)
+	if err == nil {
+		p.warnings.Store(&warnings)
+	}
 	p.silent.Store(errors.Is(err, context.DeadlineExceeded))
 	return err
 }

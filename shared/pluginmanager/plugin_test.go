@@ -393,7 +393,10 @@ func (m *module) Quiesce(context.Context) error {
 	return nil
 }
 
-func (m *module) Health(ctx context.Context) error {
+// healthWarning is what the test plugin warns of while it is healthy.
+const healthWarning = "the clocks disagree"
+
+func (m *module) Health(ctx context.Context) ([]string, error) {
 	m.hold("check")
 	switch {
 	case m.mode == announcesCheck:
@@ -405,10 +408,10 @@ func (m *module) Health(ctx context.Context) error {
 		m.folder.write(beingSilent, "yes")
 		block()
 	case m.mode == healthySoon && m.checked.Add(1) < 3:
-		return errors.New("the cache is cold")
+		return nil, errors.New("the cache is cold")
 	case m.mode == neverHealthy, m.mode == unhealthyLater && m.active:
 		m.folder.write("unhealthy", strconv.Itoa(os.Getpid()))
-		return errors.New("the database is unavailable")
+		return nil, errors.New("the database is unavailable")
 	case m.mode == silentLater && m.active:
 		m.folder.write("mode", good)
 		block()
@@ -416,11 +419,11 @@ func (m *module) Health(ctx context.Context) error {
 		end, _ := ctx.Deadline()
 		ctx, cancel := context.WithTimeout(ctx, time.Until(end)/2)
 		defer cancel()
-		return m.awaitTurn(ctx)
+		return nil, m.awaitTurn(ctx)
 	case m.mode == oneByOneSilent:
-		return m.awaitTurn(ctx)
+		return nil, m.awaitTurn(ctx)
 	}
-	return nil
+	return []string{healthWarning}, nil
 }
 
 // awaitTurn waits for the calls before it, and counts how often that took too long.

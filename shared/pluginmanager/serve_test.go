@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,6 +26,9 @@ func TestManager_StartsServesAndStopsInOrder(t *testing.T) {
 	s := r.Status()
 	if s.State != pluginmanager.StateServing || s.Version != "1.0.0" || s.Generation != 1 || s.PID == 0 || s.Started.IsZero() || s.Restarts != 0 {
 		t.Errorf("got status %+v, want that the first process of 1.0.0 serves", s)
+	}
+	if !slices.Equal(s.Warnings, []string{healthWarning}) {
+		t.Errorf("got the warnings %q, want the plugin's", s.Warnings)
 	}
 	if err := r.Ready(limited(t)); err != nil {
 		t.Error(err)

@@ -33,6 +33,8 @@ type Status struct {
 	Restarts   int       `json:"restarts"`             // processes that replaced one that was lost
 	LastError  string    `json:"last_error,omitempty"` // why the last process failed or was lost; for administrators
 
+	Warnings []string `json:"warnings,omitempty"` // of the live process, which is healthy nevertheless; for administrators
+
 	Previous *VersionStatus `json:"previous,omitempty"` // the process before, kept warm or being retired
 	Swap     *SwapStatus    `json:"swap,omitempty"`     // from Use until the old process has ended
 }
@@ -92,6 +94,9 @@ func (m *Manager) Status() Status {
 	}
 	if p := m.live; p != nil {
 		s.Version, s.Generation, s.PID, s.Started = p.manifest.Version, p.generation, p.PID(), p.ready
+		if warnings := p.warnings.Load(); warnings != nil {
+			s.Warnings = *warnings
+		}
 	}
 	if p := m.previous; p != nil {
 		s.Previous = &VersionStatus{p.manifest.Version, p.generation, p.PID(), StateDraining}

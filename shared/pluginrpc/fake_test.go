@@ -88,9 +88,11 @@ func (m *module) run(ctx context.Context, name string) error {
 func (m *module) Migrate(ctx context.Context) error  { return m.run(ctx, "Migrate") }
 func (m *module) Activate(ctx context.Context) error { return m.run(ctx, "Activate") }
 func (m *module) Quiesce(ctx context.Context) error  { return m.run(ctx, "Quiesce") }
-func (m *module) Health(ctx context.Context) error   { return m.run(ctx, "Health") }
-func (m *module) Settle(ctx context.Context) error   { return m.run(ctx, "Settle") }
-func (m *module) Close() error                       { return m.run(context.Background(), "Close") }
+func (m *module) Health(ctx context.Context) ([]string, error) {
+	return []string{"the sky is dark"}, m.run(ctx, "Health")
+}
+func (m *module) Settle(ctx context.Context) error { return m.run(ctx, "Settle") }
+func (m *module) Close() error                     { return m.run(context.Background(), "Close") }
 
 // logBuffer is a log that goroutines may write and a test may read concurrently.
 type logBuffer struct {

@@ -61,8 +61,9 @@ type Module interface {
 	// Quiesce stops background work and waits until running work has finished or
 	// ctx is done. Requests are still served.
 	Quiesce(ctx context.Context) error
-	// Health makes one cheap read through everything a request needs.
-	Health(ctx context.Context) error
+	// Health makes one cheap read through everything a request needs. The warnings are
+	// what an administrator should know although the process is healthy, without secrets.
+	Health(ctx context.Context) (warnings []string, err error)
 	// Metrics returns the metrics of this process since its start, in the text exposition
 	// format of Prometheus and at most 1 MiB; nil for none. Names begin with
 	// personal_plugin_, and nothing in it was sent by callers. It returns quickly: if the
@@ -84,7 +85,7 @@ type Lifecycle interface {
 	Migrate(ctx context.Context) error
 	Activate(ctx context.Context) error
 	Quiesce(ctx context.Context) error
-	Health(ctx context.Context) error
+	Health(ctx context.Context) (warnings []string, err error)
 	Settle(ctx context.Context) error
 }
 
@@ -200,9 +201,9 @@ func (c *Connection) Quiesce(ctx context.Context) error {
 }
 
 // Health makes one cheap read through everything a request needs.
-func (c *Connection) Health(ctx context.Context) error {
-	_, err := c.lifecycle.Health(ctx, &personalv1.HealthRequest{})
-	return lifecycleError(ctx, err)
+func (c *Connection) Health(ctx context.Context) (warnings []string, err error) {
+	response, err := c.lifecycle.Health(ctx, &personalv1.HealthRequest{})
+	return response.GetWarnings(), lifecycleError(ctx, err)
 }
 
 // Settle says that the version is settled, see [Module]. It does nothing if the plugin is

@@ -1,6 +1,8 @@
 package pluginrpc_test
 
 import (
+	"slices"
+
 	"context"
 	"errors"
 	"fmt"
@@ -65,8 +67,11 @@ var steps = map[string]func(pluginrpc.Lifecycle, context.Context) error{
 	"Migrate":  pluginrpc.Lifecycle.Migrate,
 	"Activate": pluginrpc.Lifecycle.Activate,
 	"Quiesce":  pluginrpc.Lifecycle.Quiesce,
-	"Health":   pluginrpc.Lifecycle.Health,
-	"Settle":   pluginrpc.Lifecycle.Settle,
+	"Health": func(l pluginrpc.Lifecycle, ctx context.Context) error {
+		_, err := l.Health(ctx)
+		return err
+	},
+	"Settle": pluginrpc.Lifecycle.Settle,
 }
 
 func TestLifecycle_StepReturnsModuleError(t *testing.T) {
@@ -106,7 +111,7 @@ func TestLifecycle_StepIsBoundedByContext(t *testing.T) {
 	}})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := connection.Health(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := connection.Health(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want an exceeded deadline", err)
 	}
 }
@@ -142,7 +147,7 @@ func TestConfigure_FailedConfigurationIsFinal(t *testing.T) {
 	if err := connection.Configure(t.Context(), pluginrpc.Configuration{}); err == nil {
 		t.Error("second configuration: got no error, want one")
 	}
-	if err := connection.Health(t.Context()); err == nil {
+	if _, err := connection.Health(t.Context()); err == nil {
 		t.Error("Health: got no error, want one")
 	}
 }
@@ -197,7 +202,13 @@ func TestCallbacks_CountsRunningCallbacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- connection.Health(t.Context()) }()
+	go func() {
+		warnings, err := connection.Health(t.Context())
+		if err == nil && !slices.Equal(warnings, []string{"the sky is dark"}) {
+			err = fmt.Errorf("got the warnings %q", warnings)
+		}
+		done <- err
+	}()
 	<-entered
 	if n := connection.Callbacks(); n != 1 {
 		t.Errorf("got %d running callbacks, want 1", n)

@@ -357,7 +357,8 @@ func (s *lifecycleServer) Quiesce(ctx context.Context, _ *personalv1.QuiesceRequ
 
 func (s *lifecycleServer) Health(ctx context.Context, _ *personalv1.HealthRequest) (*personalv1.HealthResponse, error) {
 	return withModule(s, func(m Module) (*personalv1.HealthResponse, error) {
-		return &personalv1.HealthResponse{}, m.Health(ctx)
+		warnings, err := m.Health(ctx)
+		return &personalv1.HealthResponse{Warnings: warnings}, err
 	})
 }
 

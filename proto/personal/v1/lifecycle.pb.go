@@ -614,7 +614,9 @@ func (*HealthRequest) Descriptor() ([]byte, []int) {
 
 // HealthResponse means that the plugin is healthy.
 type HealthResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What an administrator should know nevertheless; contains no secret.
+	Warnings      []string `protobuf:"bytes,1,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -647,6 +649,13 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
 	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *HealthResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 // SettleRequest says that the version is settled.
@@ -840,8 +849,9 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\x10ActivateResponse\"\x10\n" +
 	"\x0eQuiesceRequest\"\x11\n" +
 	"\x0fQuiesceResponse\"\x0f\n" +
-	"\rHealthRequest\"\x10\n" +
-	"\x0eHealthResponse\"\x0f\n" +
+	"\rHealthRequest\",\n" +
+	"\x0eHealthResponse\x12\x1a\n" +
+	"\bwarnings\x18\x01 \x03(\tR\bwarnings\"\x0f\n" +
 	"\rSettleRequest\"\x10\n" +
 	"\x0eSettleResponse\"\x10\n" +
 	"\x0eMetricsRequest\"%\n" +

@@ -136,11 +136,11 @@ func (m bareModule) Preflight(context.Context) (pluginrpc.Report, error) {
 	return pluginrpc.Report{}, nil
 }
 
-func (m bareModule) Migrate(context.Context) error  { return nil }
-func (m bareModule) Activate(context.Context) error { return nil }
-func (m bareModule) Quiesce(context.Context) error  { return nil }
-func (m bareModule) Health(context.Context) error   { return nil }
-func (m bareModule) Settle(context.Context) error   { return nil }
+func (m bareModule) Migrate(context.Context) error            { return nil }
+func (m bareModule) Activate(context.Context) error           { return nil }
+func (m bareModule) Quiesce(context.Context) error            { return nil }
+func (m bareModule) Health(context.Context) ([]string, error) { return nil, nil }
+func (m bareModule) Settle(context.Context) error             { return nil }
 
 func (m bareModule) Metrics(context.Context) ([]byte, error) { return nil, nil }
 

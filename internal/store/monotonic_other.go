@@ -1,0 +1,7 @@
+//go:build !linux
+
+package store
+
+import "time"
+
+func monotonic() func() time.Duration { return monotonicOfProcess() }

@@ -47,10 +47,11 @@ func (s *system) putSchema(t testing.TB, schema string) {
 // pluginStatus is the part of GET /admin/api/plugin that tests read.
 type pluginStatus struct {
 	Active struct {
-		Version    string `json:"version"`
-		Generation int    `json:"generation"`
-		PID        int    `json:"pid"`
-		State      string `json:"state"`
+		Version    string   `json:"version"`
+		Generation int      `json:"generation"`
+		PID        int      `json:"pid"`
+		State      string   `json:"state"`
+		Warnings   []string `json:"warnings"`
 	} `json:"active"`
 	Versions []struct {
 		Version string `json:"version"`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -23,15 +24,13 @@ import (
 
 // The intervals of background work. Every process measures its clock against the
 // database's and reads the stored formats of hashes. Active ones also prune, erase
-// accounts, scan stored hashes, look for hashes to wrap, and encrypt secrets again.
+// accounts, scan stored hashes, and encrypt secrets again.
 const (
 	syncEvery    = time.Minute
 	formatsEvery = time.Minute
 	pruneEvery   = time.Minute
 	eraseEvery   = time.Minute // more often if the settings erase accounts sooner
 	scanEvery    = time.Hour   // the store scans once a day
-	wrapEvery    = 10 * time.Second
-	fillEvery    = 10 * time.Second
 )
 
 // fillLease is short: when a process is killed, the next one continues its filling job
@@ -47,8 +46,6 @@ type module struct {
 	service  *accounts.Service
 	store    *store.Store
 	worker   *outbox.Worker
-	wrapper  *outbox.Worker // separate, so that mails do not wait for the hashes of an import
-	filler   *outbox.Worker // likewise, for the defaults of user fields
 	hasher   *password.Hasher
 	settings settings
 	unknown  unknownKeys // settings that are ignored
@@ -136,7 +133,8 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 			measured: measured, log: log, learn: make(chan struct{}, 1), reseal: make(chan struct{}, 1),
 		}
 		m.worker = &outbox.Worker{
-			Store: db, Log: log, KeepTrying: accounts.KeepTrying, Observe: measured.job, TracerProvider: spans,
+			Store: db, Log: log, Observe: measured.job, TracerProvider: spans,
+			Groups: jobGroups(), KeepTrying: append([]outbox.Kind{transfer.KindWrap}, accounts.KeepTrying...),
 		}
 		rules := s.accounts()
 		rules.Mails, rules.Keys = texts, keys
@@ -144,19 +142,22 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		m.service.CountRejections(measured.rejection)
 		m.service.CountSuppressedMails(measured.suppression)
 		m.worker.Handlers = m.service.Jobs()
-		wrapping := &transfer.Wrapping{Store: db, Wrapper: hasher}
-		m.wrapper = &outbox.Worker{
-			Store: db, Log: log, Parallel: 1, Poll: wrapEvery, KeepTrying: []outbox.Kind{transfer.KindWrap}, Observe: measured.job,
-			Handlers: map[outbox.Kind]outbox.Handler{transfer.KindWrap: wrapping.Do},
-		}
-		m.filler = &outbox.Worker{
-			Store: db, Log: log, Parallel: 1, Poll: fillEvery, Lease: fillLease, KeepTrying: accounts.KeepTrying,
-			Observe: measured.job, Handlers: m.service.FillJobs(),
-		}
-		m.service.OnFill(m.filler.Wake)
+		maps.Copy(m.worker.Handlers, m.service.FillJobs())
+		m.worker.Handlers[transfer.KindWrap] = (&transfer.Wrapping{Store: db, Wrapper: hasher}).Do
 		m.rules = m.wantedRules()
 		m.stopBase = start(m.syncClock, m.learnFormats, m.watchRules)
 		return m, nil
+	}
+}
+
+// jobGroups returns the kinds of jobs that must not hold up mails, which are all others:
+// because the host may hang, or because the jobs take long.
+func jobGroups() []outbox.Group {
+	return []outbox.Group{
+		{Kinds: []outbox.Kind{accounts.KindEvent}, Sink: true},
+		{Kinds: []outbox.Kind{accounts.KindErasure}, Sink: true},
+		{Kinds: []outbox.Kind{transfer.KindWrap}, Parallel: 1},
+		{Kinds: []outbox.Kind{accounts.KindFill}, Parallel: 1, Lease: fillLease},
 	}
 }
 
@@ -277,7 +278,7 @@ func (m *module) Activate(context.Context) error {
 		m.scanFormats(ctx)
 		every(ctx, scanEvery, func() { m.scanFormats(ctx) })
 	}
-	m.active, m.stopWork = true, start(m.worker.Run, m.wrapper.Run, m.filler.Run, prune, erase, scan, m.resealSecrets)
+	m.active, m.stopWork = true, start(m.worker.Run, prune, erase, scan, m.resealSecrets)
 	return nil
 }
 

@@ -176,7 +176,6 @@ type Service struct {
 	log      *slog.Logger
 	logKey   [32]byte // key of digests in the log
 	wake     func()   // wakes the outbox worker after a job was stored
-	wakeFill func()   // see OnFill
 
 	rejected   func(limit string)       // see CountRejections
 	suppressed func(kind mailtext.Kind) // see CountSuppressedMails
@@ -215,7 +214,6 @@ func New(settings Settings, store Store, hasher Hasher, host personal.Host, log 
 		schema:   schemaCache{asking: make(chan struct{}, 1)},
 		log:      log,
 		wake:     wake,
-		wakeFill: func() {},
 		rejected: func(string) {},
 
 		suppressed: func(mailtext.Kind) {},

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -43,7 +44,7 @@ var losses = map[string]func(f *fixture, t *testing.T, id int64){
 func (f *fixture) wantNoJobs(t *testing.T) {
 	t.Helper()
 	f.clock.Advance(time.Hour)
-	jobs, err := f.store.ClaimJobs(t.Context(), f.kinds(), f.clock.Now().Add(time.Minute), 100)
+	jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: f.kinds(), N: 100, Lease: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

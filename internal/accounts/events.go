@@ -32,8 +32,13 @@ func (s *Service) event(ctx context.Context, by personal.Actor, t personal.Event
 	return job
 }
 
+// publishTimeout is the host's time to take one event (see [personal.Host]).
+const publishTimeout = 10 * time.Second
+
 // publish hands a stored event to the host.
 func (s *Service) publish(ctx context.Context, _ int64, e personal.Event) error {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
 	if err := s.host.PublishEvent(ctx, e); err != nil {
 		return fmt.Errorf("handing an event to the host: %w", err)
 	}

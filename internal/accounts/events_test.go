@@ -169,7 +169,7 @@ func TestEvents_DistributedGuessesAreLimited(t *testing.T) {
 	for i := range 300 {
 		f.try(t, fmt.Sprintf("2001:db8:0:%x::1", i), fmt.Sprint("user", i), otherPassword)
 	}
-	jobs, err := f.store.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindEvent}, f.clock.Now().Add(time.Minute), 1000)
+	jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindEvent}, N: 1000, Lease: time.Minute})
 	if err != nil || len(jobs) != 100 {
 		t.Errorf("got %d events after 300 failures (error %v), want 100", len(jobs), err)
 	}

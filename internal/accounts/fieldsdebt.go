@@ -157,7 +157,6 @@ func (s *Service) FillFields(ctx context.Context, revision string) error {
 		return fail("starting to fill in user fields", err)
 	}
 	s.wake()
-	s.wakeFill()
 	return nil
 }
 
@@ -173,15 +172,10 @@ type fillJob struct {
 	Started  time.Time `json:"started"` // identifies the run
 }
 
-// FillJobs returns the handler of KindFill, for a worker of its own: mails must not wait
-// for it.
+// FillJobs returns the handler of KindFill. It takes long, so it needs a slot of its own.
 func (s *Service) FillJobs() map[outbox.Kind]outbox.Handler {
 	return map[outbox.Kind]outbox.Handler{KindFill: handler(s.fill)}
 }
-
-// OnFill makes the service call wake after a job of KindFill was stored; wake must not
-// block. Call it before any other method.
-func (s *Service) OnFill(wake func()) { s.wakeFill = wake }
 
 const (
 	fillBatch = 500

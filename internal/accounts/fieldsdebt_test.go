@@ -142,7 +142,7 @@ func (f *fixture) fillAll(t *testing.T) {
 	t.Helper()
 	handle := f.service.FillJobs()[accounts.KindFill]
 	for {
-		jobs, err := f.store.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindFill}, f.clock.Now().Add(time.Minute), 1)
+		jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindFill}, N: 1, Lease: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +242,7 @@ func TestFillFields_IsSuperseded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	jobs, err := f.store.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindFill}, f.clock.Now(), 10)
+	jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindFill}, N: 10})
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("got %d jobs, %v; want 1", len(jobs), err)
 	}

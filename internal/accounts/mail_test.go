@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -26,7 +27,7 @@ func (f *fixture) recoverNow(t *testing.T, r personal.RecoverRequest) {
 func (f *fixture) drain(t *testing.T) {
 	t.Helper()
 	for {
-		jobs, err := f.store.ClaimJobs(t.Context(), f.kinds(), f.clock.Now().Add(time.Minute), 100)
+		jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: f.kinds(), N: 100, Lease: time.Minute})
 		if err != nil {
 			t.Fatalf("claiming jobs: %v", err)
 		}

@@ -127,7 +127,7 @@ func TestNotices_OffStoresNone(t *testing.T) {
 			f := newFixture(t, testkit.SQLite(t), func(s *accounts.Settings) { s.Notices = false })
 			f.register(t, "ada")
 			act(t, from(t, abroad, ""), f, f.signInFrom(t, "ada", goodPassword, home, ""))
-			if jobs, err := f.store.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindNotice}, f.clock.Now(), 1); err != nil || len(jobs) > 0 {
+			if jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindNotice}, N: 1}); err != nil || len(jobs) > 0 {
 				t.Errorf("got jobs %v and error %v, want neither", jobs, err)
 			}
 		})

@@ -558,7 +558,7 @@ func TestVerification_DeletionRemovesRequests(t *testing.T) {
 		if err := f.service.DeleteUser(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		jobs, err := f.store.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindResend, accounts.KindVerification}, f.clock.Now().Add(time.Minute), 10)
+		jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindResend, accounts.KindVerification}, N: 10, Lease: time.Minute})
 		if err != nil || len(jobs) != 1 || !strings.Contains(string(jobs[0].Payload), "bob") {
 			t.Errorf("got jobs %v, error %v, want only that of bob", jobs, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -57,13 +58,14 @@ func TestWorker_JobContinuesItsTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, payload := range []string{`{}`, `{"traceparent":"x"}`, `{"traceparent":1}`, `nothing "traceparent":`, string(quoted)} {
-		w.run(t.Context(), Job{Kind: "mail", Payload: []byte(payload)})
+		w.run(t.Context(), claimedJob{w.groups()[0], Job{Kind: "mail", Payload: []byte(payload)}}, time.Now())
 	}
 	if n := len(spans.Ended()); n != 0 {
 		t.Errorf("got %d spans of jobs without a trace, want none", n)
 	}
 	from := spanContext(trace.FlagsSampled)
-	w.run(t.Context(), Job{Kind: "mail", Attempts: 2, Payload: WithSpan(trace.ContextWithSpanContext(t.Context(), from), []byte(`{"a":1}`))})
+	job := Job{Kind: "mail", Attempts: 2, Payload: WithSpan(trace.ContextWithSpanContext(t.Context(), from), []byte(`{"a":1}`))}
+	w.run(t.Context(), claimedJob{w.groups()[0], job}, time.Now())
 	ended := spans.Ended()
 	if len(ended) != 1 {
 		t.Fatalf("got %d spans, want 1", len(ended))

@@ -40,12 +40,19 @@ type Job struct {
 	Followed  bool      // when it was claimed, other jobs of its account and kind waited for it
 }
 
+// Claim asks for due jobs.
+type Claim struct {
+	Kinds []Kind        // in no other claim of the call
+	N     int           // jobs at most
+	Lease time.Duration // no other claim gets the jobs before it has passed
+}
+
 // Store keeps jobs. Times are the database clock's.
 type Store interface {
-	// ClaimJobs leases up to n due jobs of the given kinds, the oldest first, until
-	// the given time. No other claim gets them before. A store may hold a job back
-	// until another one that comes before it is done.
-	ClaimJobs(ctx context.Context, kinds []Kind, until time.Time, n int) ([]Job, error)
+	// ClaimJobs leases due jobs, of each claim the oldest first. The leases begin after
+	// the call does. A store may hold a job back until another one that comes before it
+	// is done.
+	ClaimJobs(ctx context.Context, claims ...Claim) ([]Job, error)
 	// FinishJobs removes claimed jobs, but none that another claim holds by now. After
 	// an error it has removed none, or all of them if only the response was lost.
 	FinishJobs(ctx context.Context, jobs ...Job) error
@@ -79,6 +86,17 @@ var ErrAgain = errors.New("the job is to be continued")
 // Handler runs one job. After an error the job is retried.
 type Handler func(ctx context.Context, j Job) error
 
+// Group is kinds of jobs that share slots. Jobs that hang hold only slots of their group.
+type Group struct {
+	Kinds    []Kind
+	Parallel int           // jobs at once; 0: 8
+	Lease    time.Duration // of a job; 0: 1m. A run has five sixths of it, the claim included
+
+	// Sink says that all jobs go to one receiver. After three failures in a row it gets one
+	// job at a time until one succeeds.
+	Sink bool
+}
+
 // Worker claims due jobs and runs them. Several nodes may run workers on one store.
 //
 // It works in rounds: a round finishes the jobs that have been run, and claims due ones
@@ -87,11 +105,10 @@ type Handler func(ctx context.Context, j Job) error
 type Worker struct {
 	Store    Store
 	Handlers map[Kind]Handler
+	Groups   []Group // the other kinds are a group of their own
 	Log      *slog.Logger
 
-	Parallel   int           // jobs at once; 0: 8
 	Poll       time.Duration // interval of looking for jobs without being woken; 0: 1s
-	Lease      time.Duration // lease and deadline of a job; 0: 1m
 	KeepTrying []Kind        // kinds that are retried for as long as the store holds them; others for a day
 
 	TracerProvider trace.TracerProvider // makes spans of jobs with a span, see WithSpan; nil: none
@@ -106,21 +123,67 @@ type Worker struct {
 
 const (
 	// roundInterval is the time from a round that wrote to the next one. A round that
-	// took all slots, or jobs for which others wait, is followed by the next one as soon
-	// as its jobs have ended.
+	// took all slots of a group, or jobs for which others wait, is followed by the next one
+	// as soon as the group's jobs have ended.
 	roundInterval = 50 * time.Millisecond
 	storeTimeout  = 5 * time.Second
 	giveUp        = 24 * time.Hour // the age at which a failing job is dropped
+	probeAfter    = 3              // failures in a row of a sink
 )
 
 func (w *Worker) init() {
 	w.once.Do(func() {
 		w.wake = make(chan struct{}, 1)
-		w.Parallel = cmp.Or(w.Parallel, 8)
 		w.Poll = cmp.Or(w.Poll, time.Second)
-		w.Lease = cmp.Or(w.Lease, time.Minute)
 	})
 }
+
+// group is a group at work. Only [Worker.Run] uses it.
+type group struct {
+	Group
+	running  int  // slots in use
+	full     bool // the last claim took all free slots, or a job for which others wait: more jobs may be due
+	failures int  // in a row
+}
+
+// groups returns the groups with the kinds that have a handler.
+func (w *Worker) groups() (groups []*group) {
+	others := slices.Sorted(maps.Keys(w.Handlers))
+	add := func(g Group) {
+		g.Parallel = cmp.Or(g.Parallel, 8)
+		g.Lease = cmp.Or(g.Lease, time.Minute)
+		groups = append(groups, &group{Group: g})
+	}
+	for _, g := range w.Groups {
+		of := func(k Kind) bool { return slices.Contains(g.Kinds, k) }
+		kinds := slices.DeleteFunc(slices.Clone(others), func(k Kind) bool { return !of(k) })
+		others = slices.DeleteFunc(others, of)
+		g.Kinds = kinds
+		add(g)
+	}
+	add(Group{Kinds: others})
+	return groups
+}
+
+// probing reports whether the group's receiver has failed too often to get several jobs at
+// once.
+func (g *group) probing() bool { return g.Sink && g.failures >= probeAfter }
+
+// free is the number of jobs that may be claimed.
+func (g *group) free() int {
+	if g.probing() {
+		return max(0, 1-g.running)
+	}
+	return g.Parallel - g.running
+}
+
+// drained reports whether the next round need not wait: more jobs may be due, and nothing of
+// the group runs. A receiver that fails is tried after a pause only.
+func (g *group) drained() bool { return g.full && g.running == 0 && !g.probing() }
+
+// deadline returns when a run must have ended whose claim began at the given time: its
+// result is stored before the lease ends.
+func (g *group) deadline(claimed time.Time) time.Time { return claimed.Add(g.Lease - g.Lease/6) }
 
 // Wake makes the worker look for jobs. It never blocks, and may be called whether or
 // not the worker runs.
@@ -137,12 +200,14 @@ func (w *Worker) Wake() {
 // sending it twice.
 func (w *Worker) Run(ctx context.Context) {
 	w.init()
-	kinds := slices.Collect(maps.Keys(w.Handlers))
-	ended := make(chan ending, w.Parallel)
+	groups := w.groups()
+	ended := make(chan ending)
 	running := 0
 	var finished []Job // to be removed from the store
 	end := func(e ending) {
 		running--
+		e.group.running--
+		w.judge(ctx, e)
 		if e.finished {
 			finished = append(finished, e.job)
 		}
@@ -158,21 +223,20 @@ func (w *Worker) Run(ctx context.Context) {
 	poll, pause := time.NewTimer(w.Poll), time.NewTimer(0)
 	defer poll.Stop()
 	defer pause.Stop()
-	paused, due, full := false, true, false
+	paused, due := false, true
 	for ctx.Err() == nil {
-		if due && (!paused || full && running == 0) {
-			free := w.Parallel - running
+		if due && (!paused || slices.ContainsFunc(groups, (*group).drained)) {
 			written := len(finished) > 0
 			w.finish(ctx, finished)
 			finished = nil
-			jobs := w.claim(ctx, kinds, free)
+			claimed := time.Now()
+			jobs := w.claim(ctx, groups)
 			for _, j := range jobs {
 				running++
-				go func() { ended <- ending{j, w.run(context.WithoutCancel(ctx), j)} }()
+				go func() { ended <- w.run(context.WithoutCancel(ctx), j, claimed) }()
 			}
-			// There may be more jobs, or some that wait for these.
-			full = free > 0 && len(jobs) == free || slices.ContainsFunc(jobs, func(j Job) bool { return j.Followed })
-			due, paused = full, written || len(jobs) > 0
+			due = slices.ContainsFunc(groups, func(g *group) bool { return g.full })
+			paused = written || len(jobs) > 0
 			pause.Reset(roundInterval)
 			poll.Reset(w.Poll)
 		}
@@ -191,22 +255,57 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// ending is the end of a run. The job is finished unless a retry is scheduled.
-type ending struct {
-	job      Job
-	finished bool
+// claimedJob is a job in a slot of its group.
+type claimedJob struct {
+	group *group
+	job   Job
 }
 
-// claim claims up to n jobs. Failures are only logged.
-func (w *Worker) claim(ctx context.Context, kinds []Kind, n int) []Job {
-	if n == 0 {
+// ending is the end of a run. The job is finished unless a retry is scheduled.
+type ending struct {
+	claimedJob
+	finished, failed bool
+}
+
+// claim claims jobs for the free slots and gives them theirs. Failures are only logged.
+func (w *Worker) claim(ctx context.Context, groups []*group) []claimedJob {
+	var claims []Claim
+	for _, g := range groups {
+		g.full = false
+		if n := g.free(); n > 0 && len(g.Kinds) > 0 {
+			claims = append(claims, Claim{Kinds: g.Kinds, N: n, Lease: g.Lease})
+		}
+	}
+	if len(claims) == 0 {
 		return nil
 	}
-	jobs, err := w.Store.ClaimJobs(ctx, kinds, w.Store.Now().Add(w.Lease), n)
+	jobs, err := w.Store.ClaimJobs(ctx, claims...)
 	if err != nil && ctx.Err() == nil {
 		w.Log.WarnContext(ctx, "the outbox could not be read", slog.Any("error", err))
 	}
-	return jobs
+	claimed := make([]claimedJob, len(jobs))
+	for i, j := range jobs {
+		g := groups[slices.IndexFunc(groups, func(g *group) bool { return slices.Contains(g.Kinds, j.Kind) })]
+		claimed[i] = claimedJob{g, j}
+		g.running++
+		g.full = g.full || g.free() == 0 || j.Followed
+	}
+	return claimed
+}
+
+// judge counts the failures of a sink.
+func (w *Worker) judge(ctx context.Context, e ending) {
+	g, before := e.group, e.group.probing()
+	g.failures++
+	if !e.failed {
+		g.failures = 0
+	}
+	switch now := g.probing(); {
+	case now && !before:
+		w.Log.WarnContext(ctx, "jobs keep failing; one at a time is tried until one succeeds", slog.Any("kinds", g.Kinds))
+	case before && !now:
+		w.Log.InfoContext(ctx, "a job has succeeded; several run at once again", slog.Any("kinds", g.Kinds))
+	}
 }
 
 // finish removes jobs from the store, even if ctx has ended. It tries twice, because the
@@ -231,11 +330,13 @@ func (w *Worker) finish(ctx context.Context, jobs []Job) {
 	}
 }
 
-// run runs one job. It schedules a retry, or reports that the job is finished.
-func (w *Worker) run(ctx context.Context, j Job) (finished bool) {
+// run runs one job whose claim began at the given time. It schedules a retry, or reports
+// that the job is finished.
+func (w *Worker) run(ctx context.Context, c claimedJob, claimed time.Time) ending {
+	j := c.job
 	ctx, span := w.startSpan(ctx, j)
 	began := time.Now()
-	err := w.handle(ctx, j)
+	err := w.handle(ctx, j, c.group.deadline(claimed))
 	again := errors.Is(err, ErrAgain)
 	if again {
 		err = nil
@@ -248,14 +349,14 @@ func (w *Worker) run(ctx context.Context, j Job) (finished bool) {
 		w.Observe(j.Kind, outcome, time.Since(began))
 	}
 	if outcome == Done && !again {
-		return true
+		return ending{claimedJob: c, finished: true}
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	log := w.Log.With(slog.String("kind", string(j.Kind)), slog.Int64("job", j.ID), slog.Int("attempts", j.Attempts))
 	if outcome == Dropped {
 		log.ErrorContext(ctx, "a job failed too often and was dropped", slog.Any("error", err))
-		return true
+		return ending{claimedJob: c, finished: true, failed: true}
 	}
 	due := w.Store.Now()
 	if !again {
@@ -265,7 +366,7 @@ func (w *Worker) run(ctx context.Context, j Job) (finished bool) {
 	if err := w.Store.RetryJob(ctx, j, due); err != nil {
 		log.WarnContext(ctx, "the result of a job could not be stored; it will run again", slog.Any("error", err))
 	}
-	return false
+	return ending{claimedJob: c, failed: !again}
 }
 
 // outcome classifies the error of a run.
@@ -279,11 +380,17 @@ func (w *Worker) outcome(j Job, err error) Outcome {
 	return Failed
 }
 
-// handle calls the job's handler with the lease as its deadline. A panic fails only
-// this job.
-func (w *Worker) handle(ctx context.Context, j Job) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, w.Lease)
+// errLate is the error of a job that was claimed too late to be run.
+var errLate = errors.New("claiming the job took as long as its lease allows it to run")
+
+// handle calls the job's handler, unless the deadline has passed. A panic fails only this
+// job.
+func (w *Worker) handle(ctx context.Context, j Job, deadline time.Time) (err error) {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
+	if ctx.Err() != nil {
+		return errLate
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic of type %T\n%s", p, debug.Stack()) // its value may hold a secret

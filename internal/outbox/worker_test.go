@@ -49,15 +49,20 @@ func (m *memory) left() int {
 	return len(m.jobs)
 }
 
-func (m *memory) ClaimJobs(_ context.Context, kinds []Kind, until time.Time, n int) (claimed []Job, err error) {
+func (m *memory) ClaimJobs(_ context.Context, claims ...Claim) (claimed []Job, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for id := int64(1); id <= m.next && len(claimed) < n; id++ {
+	for id := int64(1); id <= m.next; id++ {
 		j := m.jobs[id]
-		if j == nil || j.due.After(time.Now()) || !slices.Contains(kinds, j.Kind) {
+		if j == nil || j.due.After(time.Now()) {
 			continue
 		}
-		j.due = until
+		of := slices.IndexFunc(claims, func(c Claim) bool { return c.N > 0 && slices.Contains(c.Kinds, j.Kind) })
+		if of < 0 {
+			continue
+		}
+		claims[of].N--
+		j.due = time.Now().Add(claims[of].Lease)
 		j.Attempts++
 		j.Lease++
 		claimed = append(claimed, j.Job)
@@ -259,7 +264,7 @@ func TestWorker_UnfinishedJobGoesOnAtOnceAndLetsTheWorkerStop(t *testing.T) {
 		if took := time.Since(before); took > time.Second || m.left() != 1 {
 			t.Errorf("got %d jobs after stopping in %v, want 1 within one part", m.left(), took)
 		}
-		jobs, _ := m.ClaimJobs(t.Context(), []Kind{"mail"}, time.Now(), 1)
+		jobs, _ := m.ClaimJobs(t.Context(), Claim{Kinds: []Kind{"mail"}, N: 1})
 		if len(jobs) != 1 {
 			t.Error("got no due job, want it due for the next worker")
 		}
@@ -383,11 +388,13 @@ func TestWorker_ObservesEachRun(t *testing.T) {
 			}},
 			Observe: func(k Kind, o Outcome, took time.Duration) { seen = append(seen, fmt.Sprint(k, o, took)) },
 		}
-		w.init()
-		w.run(t.Context(), Job{Kind: "mail", Attempts: 1, Created: time.Now()})
+		run := func(created time.Time) {
+			w.run(t.Context(), claimedJob{w.groups()[0], Job{Kind: "mail", Attempts: 1, Created: created}}, time.Now())
+		}
+		run(time.Now())
 		failure = errors.New("no mail server")
-		w.run(t.Context(), Job{Kind: "mail", Attempts: 1, Created: time.Now()})
-		w.run(t.Context(), Job{Kind: "mail", Attempts: 1, Created: time.Now().Add(-giveUp)})
+		run(time.Now())
+		run(time.Now().Add(-giveUp))
 		want := []string{"maildone3s", "mailfailed3s", "maildropped3s"}
 		if !slices.Equal(seen, want) {
 			t.Errorf("got runs %q, want %q", seen, want)

@@ -65,7 +65,7 @@ func TestDeleteAccount_AnonymisesAuditEntries(t *testing.T) {
 		if want := fmt.Sprintf("e000 0 ,e001 %d 192.0.2.1r,e002 0 192.0.2.1r,e003 0 192.0.2.1r,e004 0 ", bob); got != want {
 			t.Errorf("got audit entries %q, want %q", got, want)
 		}
-		jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{"mail", accounts.KindEvent}, s.Now().Add(time.Minute), 10)
+		jobs, err := s.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"mail", accounts.KindEvent}, N: 10, Lease: time.Minute})
 		if err != nil || len(jobs) != 3 || string(jobs[0].Payload) != "E000" {
 			t.Errorf("got jobs %v (error %v), want three events, the first without an address", jobs, err)
 		}
@@ -154,7 +154,7 @@ func TestPrune_WaitingEventsAreLimitedLikeTheAuditLog(t *testing.T) {
 			if err := s.Prune(t.Context(), step.options); err != nil {
 				t.Fatal(err)
 			}
-			jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindEvent}, now, 100)
+			jobs, err := s.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindEvent}, N: 100})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +165,7 @@ func TestPrune_WaitingEventsAreLimitedLikeTheAuditLog(t *testing.T) {
 				t.Errorf("%+v: got log %q, want %q", step.options, log.String(), step.logs)
 			}
 		}
-		mails, err := s.ClaimJobs(t.Context(), []outbox.Kind{"mail"}, now, 100)
+		mails, err := s.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"mail"}, N: 100})
 		if err != nil || len(mails) != 20 {
 			t.Errorf("got %d mails (error %v), want all 20", len(mails), err)
 		}

@@ -32,7 +32,7 @@ func TestClaimJobs_OnlyTheFrontOfABacklogIsDue(t *testing.T) {
 		}
 		claim := func() outbox.Job {
 			t.Helper()
-			jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindEvent}, now.Add(time.Minute), 4)
+			jobs, err := s.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindEvent}, N: 4, Lease: time.Minute})
 			if err != nil || len(jobs) != 1 {
 				t.Fatalf("got %d jobs, error %v", len(jobs), err)
 			}
@@ -77,7 +77,7 @@ func TestClaimJobs_IsFastWithOldStatistics(t *testing.T) {
 	}
 	claim := func() time.Duration {
 		began := time.Now()
-		jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindEvent}, time.Now().Add(time.Minute), 4)
+		jobs, err := s.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindEvent}, N: 4, Lease: time.Minute})
 		if err != nil || len(jobs) != 2 {
 			t.Fatalf("got %d jobs, error %v", len(jobs), err)
 		}

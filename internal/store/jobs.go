@@ -65,33 +65,55 @@ func insertJobs(tx bun.Tx, jobs []accounts.NewJob, now time.Time) (writes []sche
 	return writes
 }
 
+// dueOfKind selects the first due jobs of a kind that no other job of their account and kind
+// comes before.
+const dueOfKind = `SELECT id, due FROM personal_jobs j WHERE kind = ? AND due <= ? AND (account_id IS NULL OR id = (
+		SELECT id FROM personal_jobs front WHERE (front.account_id, front.kind) >= (j.account_id, j.kind)
+		ORDER BY front.account_id, front.kind, front.id LIMIT 1))
+	ORDER BY due, id LIMIT ? ?`
+
 // ClaimJobs implements outbox.Store. It skips rows that another claim has locked,
 // and every job behind another one of its kind and account, because those run one
 // after another.
 //
-// The subquery is materialised because PostgreSQL could evaluate a LIMIT within the
-// condition again for each row. It looks up the front job of each account and kind in
-// the index that has this order. NOT EXISTS would make PostgreSQL join all jobs of
-// an account with each other, and ORDER BY id alone could make it walk all jobs.
-func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.Time, n int) ([]outbox.Job, error) {
-	if len(kinds) == 0 || n < 1 {
-		return nil, nil
-	}
+// Each kind has a subquery of its own, which reads the due jobs of the kind in the order of
+// an index until it has enough, so that no kind walks over the jobs of another. They are
+// materialised because PostgreSQL could evaluate a LIMIT within the condition again for
+// each row. They look up the front job of each account and kind in the index that has this
+// order. NOT EXISTS would make PostgreSQL join all jobs of an account with each other, and
+// ORDER BY id alone could make it walk all jobs.
+func (s *Store) ClaimJobs(ctx context.Context, claims ...outbox.Claim) ([]outbox.Job, error) {
 	// One deadline for all statements: the leases run meanwhile.
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
+	if err := s.beginRound(ctx); err != nil {
+		return nil, err
+	}
 	now := s.Now()
+	var due []string
+	var args []any
+	for _, c := range claims {
+		if len(c.Kinds) == 0 || c.N < 1 {
+			continue
+		}
+		args = append(args, at(now.Add(c.Lease)))
+		for _, k := range c.Kinds {
+			args = append(args, k, at(now), c.N, s.skipLocked)
+		}
+		args = append(args, c.N)
+		due = append(due, "SELECT id, CAST(? AS BIGINT) AS until FROM (SELECT id FROM (SELECT * FROM ("+
+			strings.Join(slices.Repeat([]string{dueOfKind}, len(c.Kinds)), ") AS kind UNION ALL SELECT * FROM (")+
+			") AS kind) AS kinds ORDER BY due, id LIMIT ?) AS claim")
+	}
+	if len(due) == 0 {
+		return nil, nil
+	}
 	var rows []jobRow
-	err := s.scan(ctx, "claim jobs", s.write.NewRaw(`WITH due AS MATERIALIZED (
-			SELECT id FROM personal_jobs j WHERE due <= ? AND kind IN (?) AND (account_id IS NULL OR id = (
-				SELECT id FROM personal_jobs front WHERE (front.account_id, front.kind) >= (j.account_id, j.kind)
-				ORDER BY front.account_id, front.kind, front.id LIMIT 1))
-			ORDER BY due, id LIMIT ? ?)
-		UPDATE personal_jobs SET due = ?, attempts = attempts + 1, lease = lease + 1
-		WHERE id IN (SELECT id FROM due) RETURNING *, EXISTS (
+	err := s.scan(ctx, "claim jobs", s.write.NewRaw("WITH claimed AS MATERIALIZED ("+strings.Join(due, " UNION ALL ")+`)
+		UPDATE personal_jobs SET due = claimed.until, attempts = attempts + 1, lease = lease + 1
+		FROM claimed WHERE personal_jobs.id = claimed.id RETURNING *, EXISTS (
 			SELECT 1 FROM personal_jobs behind WHERE behind.account_id = personal_jobs.account_id
-			AND behind.kind = personal_jobs.kind AND behind.id > personal_jobs.id) AS followed`,
-		at(now), bun.List(kinds), n, s.skipLocked, at(until)), &rows)
+			AND behind.kind = personal_jobs.kind AND behind.id > personal_jobs.id) AS followed`, args...), &rows)
 	if err != nil {
 		return nil, err
 	}
@@ -112,19 +134,21 @@ func (s *Store) ClaimJobs(ctx context.Context, kinds []outbox.Kind, until time.T
 // would examine every due one of them. FinishJobs makes the next one due; it
 // cannot have run before the claim returns. If it never runs, the jobs become due
 // by themselves after postponeFor. If the next job is postponed already, only jobs
-// behind all postponed ones are updated.
+// behind all postponed ones are updated. It waits for no lock: eraseJobs may hold one of
+// these rows and want another; a row that it skips only costs the next claims time.
 func (s *Store) postpone(ctx context.Context, j outbox.Job, now time.Time) error {
 	const (
 		postponeFor = 15 * time.Minute // longer than the longest backoff of the claimed job
 		limit       = 50_000           // jobs postponed at once, in about a second
 	)
-	_, err := s.exec(ctx, "postpone jobs", `WITH behind AS NOT MATERIALIZED (SELECT id, due FROM personal_jobs WHERE account_id = ? AND id >= ? AND kind = ?)
-		UPDATE personal_jobs SET due = ? WHERE id IN (
+	_, err := s.exec(ctx, "postpone jobs", `WITH behind AS NOT MATERIALIZED (SELECT id, due FROM personal_jobs WHERE account_id = ? AND id >= ? AND kind = ?),
+		free AS MATERIALIZED (
 			SELECT id FROM personal_jobs WHERE account_id = ? AND kind = ? AND due <= ? AND id > CASE
 				WHEN (SELECT due FROM behind WHERE id > ? ORDER BY id LIMIT 1) <= ? THEN ?
 				ELSE (SELECT id FROM behind WHERE due > ? ORDER BY id DESC LIMIT 1) END
-			ORDER BY id LIMIT ?)`,
-		j.AccountID, j.ID, j.Kind, at(now.Add(postponeFor)), j.AccountID, j.Kind, at(now), j.ID, at(now), j.ID, at(now), limit)
+			ORDER BY id LIMIT ? ?)
+		UPDATE personal_jobs SET due = ? WHERE id IN (SELECT id FROM free)`,
+		j.AccountID, j.ID, j.Kind, j.AccountID, j.Kind, at(now), j.ID, at(now), j.ID, at(now), limit, s.skipLocked, at(now.Add(postponeFor)))
 	return err
 }
 

@@ -15,7 +15,7 @@ import (
 
 const (
 	// SchemaTarget is the schema version that Migrate brings a database to.
-	SchemaTarget = 7
+	SchemaTarget = 8
 	// SchemaMinimum is the oldest schema, besides an empty database, that Migrate
 	// can start from.
 	SchemaMinimum = 1

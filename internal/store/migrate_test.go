@@ -89,11 +89,11 @@ func TestMigrate_CompatibleNewerSchemaIsAccepted(t *testing.T) {
 func TestMigrate_IncompatibleNewerSchemaIsRefused(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
-		execute(t, url, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (9, 8, 0)")
+		execute(t, url, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (10, 9, 0)")
 		err := s.Migrate(t.Context())
 		var refused *store.SchemaError
-		if !errors.As(err, &refused) || *refused != (store.SchemaError{Found: 9, MinCompatible: 8}) {
-			t.Fatalf("got error %v, want *SchemaError for 9 and 8", err)
+		if !errors.As(err, &refused) || *refused != (store.SchemaError{Found: 10, MinCompatible: 9}) {
+			t.Fatalf("got error %v, want *SchemaError for 10 and 9", err)
 		}
 		if !strings.Contains(err.Error(), "run a newer version") {
 			t.Errorf("got %q, want what to do in it", err)

@@ -51,7 +51,7 @@ func TestObserver_IsToldEachOperation(t *testing.T) {
 		if err := s.Enqueue(t.Context(), eventOf(ada, 1)); err != nil { // a transaction
 			t.Fatal(err)
 		}
-		jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindEvent}, s.Now().Add(time.Minute), 1) // a query
+		jobs, err := s.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindEvent}, N: 1, Lease: time.Minute}) // a query
 		if err != nil {
 			t.Fatal(err)
 		}

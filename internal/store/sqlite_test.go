@@ -45,7 +45,7 @@ func TestSQLite_TwoStoresWriteToOneFile(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := stores[0].ClaimJobs(t.Context(), []outbox.Kind{"mail"}, stores[0].Now().Add(time.Minute), 1000)
+	jobs, err := stores[0].ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"mail"}, N: 1000, Lease: time.Minute})
 	if err != nil || len(jobs) != writers*each {
 		t.Errorf("got %d jobs (error %v), want %d", len(jobs), err, writers*each)
 	}

@@ -393,7 +393,7 @@ func TestWrapping_WrapsImportedMD5(t *testing.T) {
 		if all, bare, err := s.CountAccounts(t.Context()); err != nil || all != 180 || bare != 180 {
 			t.Fatalf("got %d bare of %d, %v, want all of 180", bare, all, err)
 		}
-		jobs, err := s.ClaimJobs(t.Context(), []outbox.Kind{transfer.KindWrap}, s.Now().Add(time.Minute), 100)
+		jobs, err := s.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{transfer.KindWrap}, N: 100, Lease: time.Minute})
 		if err != nil || len(jobs) != 2 {
 			t.Fatalf("got %d jobs, %v, want 2", len(jobs), err)
 		}

@@ -128,7 +128,7 @@ var fieldsCases = []testCase{
 		w.wantFill(personal.FieldsFill{Revision: "2", State: personal.FillRunning, Total: 1, Started: second})
 		w.ok(w.SupersedeFill(t.Context(), second))
 		w.wantFill(personal.FieldsFill{Revision: "2", State: personal.FillSuperseded, Total: 1, Started: second, Ended: w.Now()})
-		jobs, err := w.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindFill}, w.Now(), 10)
+		jobs, err := w.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindFill}, N: 10})
 		if err != nil || len(jobs) != 1 || string(jobs[0].Payload) != "2" {
 			t.Errorf("got jobs %v, %v; want that of the second run", jobs, err)
 		}
@@ -226,7 +226,7 @@ var fieldsCases = []testCase{
 			})
 		})
 		w.ok(errors.Join(errs...))
-		jobs, err := w.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindFill}, w.Now(), 10)
+		jobs, err := w.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindFill}, N: 10})
 		run, _ := w.LastFill(t.Context())
 		if err != nil || len(jobs) != 1 || string(jobs[0].Payload) != run.Revision {
 			t.Errorf("got jobs %v of run %+v, %v; want one, of that run", jobs, run, err)

@@ -39,7 +39,7 @@ var jobCases = []testCase{
 			w.must(w.Enqueue(t.Context(), job(kind)))
 		}
 		claimKinds := func(n int, kinds ...outbox.Kind) (got []outbox.Kind) {
-			jobs, err := w.ClaimJobs(t.Context(), kinds, w.Now().Add(time.Minute), n)
+			jobs, err := w.ClaimJobs(t.Context(), outbox.Claim{Kinds: kinds, N: n, Lease: time.Minute})
 			w.must(err)
 			for i, j := range jobs {
 				got = append(got, j.Kind)
@@ -159,7 +159,7 @@ var jobCases = []testCase{
 		var done []string
 		errs := atOnce(4, func(int) error {
 			for {
-				jobs, err := w.ClaimJobs(t.Context(), []outbox.Kind{"event"}, w.Now().Add(time.Minute), 2)
+				jobs, err := w.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"event"}, N: 2, Lease: time.Minute})
 				if err != nil {
 					return err
 				}
@@ -260,7 +260,7 @@ var pruneCases = []testCase{
 
 func (w *world) claim(n int) []outbox.Job {
 	w.t.Helper()
-	jobs, err := w.ClaimJobs(w.t.Context(), []outbox.Kind{"mail", "event"}, w.Now().Add(time.Minute), n)
+	jobs, err := w.ClaimJobs(w.t.Context(), outbox.Claim{Kinds: []outbox.Kind{"mail", "event"}, N: n, Lease: time.Minute})
 	w.must(err)
 	return jobs
 }

@@ -150,7 +150,7 @@ var mailCases = []testCase{
 		newer := of(a.ID, "mail")
 		newer.Replaces = true
 		w.must(w.Enqueue(t.Context(), newer))
-		jobs, err := w.ClaimJobs(t.Context(), []outbox.Kind{"mail", "event"}, w.Now().Add(time.Minute), 10)
+		jobs, err := w.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"mail", "event"}, N: 10, Lease: time.Minute})
 		w.must(err)
 		var got []string
 		for _, j := range jobs {

@@ -328,7 +328,7 @@ var raceCases = []testCase{
 		claimed := map[int64]int{}
 		errs := atOnce(8, func(int) error {
 			for {
-				got, err := w.ClaimJobs(t.Context(), []outbox.Kind{"mail"}, w.Now().Add(time.Minute), 7)
+				got, err := w.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"mail"}, N: 7, Lease: time.Minute})
 				if err != nil || len(got) == 0 {
 					return err
 				}
@@ -346,7 +346,7 @@ var raceCases = []testCase{
 			t.Fatal(err)
 		}
 		// A worker that finds the rest locked by others stops early.
-		rest, err := w.ClaimJobs(t.Context(), []outbox.Kind{"mail"}, w.Now().Add(time.Minute), jobs)
+		rest, err := w.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"mail"}, N: jobs, Lease: time.Minute})
 		w.must(err)
 		if len(claimed)+len(rest) != jobs {
 			t.Errorf("got %d jobs claimed and %d left, want %d together", len(claimed), len(rest), jobs)
@@ -437,7 +437,7 @@ var raceCases = []testCase{
 					accounts.NewJob{Kind: accounts.KindEvent, AccountID: a.ID, Event: &e})
 			case 13:
 				var jobs []outbox.Job
-				if jobs, err = w.ClaimJobs(ctx, []outbox.Kind{"event"}, w.Now().Add(time.Minute), 4); err == nil {
+				if jobs, err = w.ClaimJobs(ctx, outbox.Claim{Kinds: []outbox.Kind{"event"}, N: 4, Lease: time.Minute}); err == nil {
 					err = w.FinishJobs(ctx, jobs...)
 				}
 			}

@@ -207,7 +207,7 @@ func (w *world) session(s accounts.Session) accounts.Session {
 // kindsDue claims all due jobs and returns their kinds, the oldest first.
 func (w *world) kindsDue() []outbox.Kind {
 	w.t.Helper()
-	jobs, err := w.ClaimJobs(w.t.Context(), []outbox.Kind{"mail", "event"}, w.Now().Add(time.Minute), 1000)
+	jobs, err := w.ClaimJobs(w.t.Context(), outbox.Claim{Kinds: []outbox.Kind{"mail", "event"}, N: 1000, Lease: time.Minute})
 	w.must(err)
 	kinds := []outbox.Kind{}
 	for _, j := range jobs {

@@ -116,7 +116,7 @@ var transferCases = []testCase{
 		w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: note}))
 		w.must(w.Enqueue(t.Context(), job("mail")))
 		w.must(w.Prune(t.Context(), store.PruneOptions{}))
-		left, err := w.ClaimJobs(t.Context(), []outbox.Kind{note, "mail"}, w.Now().Add(time.Minute), 10)
+		left, err := w.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{note, "mail"}, N: 10, Lease: time.Minute})
 		if err != nil || len(left) != 1 || left[0].Kind != "mail" {
 			t.Errorf("got jobs %v, %v, want the mail", left, err)
 		}

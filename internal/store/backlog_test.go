@@ -1,7 +1,10 @@
 package store_test
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -93,5 +96,36 @@ func TestClaimJobs_IsFastWithOldStatistics(t *testing.T) {
 		t.Errorf("got a claim of %v with old statistics and %v with fresh ones, want at most ten times as long", old, fresh)
 	} else {
 		t.Logf("a claim takes %v with old statistics, %v with fresh ones", old, fresh)
+	}
+}
+
+// An erasure changes the jobs of its account in the order of their ids. A claim that held
+// some of them and waited for another could wait for the erasure, and the erasure for it.
+func TestClaimJobs_WaitsForNoneOfTheJobsThatItPostpones(t *testing.T) {
+	url := testkit.Postgres(t)
+	var log bytes.Buffer
+	s := migrated(t, url, store.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	ada := newAccount(t, s, "ada")
+	for i := range 5 {
+		if err := s.Enqueue(t.Context(), eventOf(ada, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	erasing, err := pools(t, url).Write.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer erasing.Rollback()
+	if _, err := erasing.ExecContext(t.Context(), "UPDATE personal_jobs SET payload = '{}' WHERE id = 3"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // it would wait that long
+	defer cancel()
+	jobs, err := s.ClaimJobs(ctx, outbox.Claim{Kinds: []outbox.Kind{accounts.KindEvent}, N: 4, Lease: time.Minute})
+	if err != nil || len(jobs) != 1 || log.Len() > 0 {
+		t.Fatalf("got %d jobs, error %v, log %q, want one", len(jobs), err, &log)
+	}
+	if postponed := value[int](t, url, fmt.Sprintf("SELECT count(*) FROM personal_jobs WHERE due > %d", s.Now().Add(2*time.Minute).UnixMicro())); postponed != 3 {
+		t.Errorf("got %d postponed jobs, want all but the first and the locked one", postponed)
 	}
 }

@@ -28,6 +28,7 @@ type dialect struct {
 	forUpdate  bun.Safe // locks selected rows until the end of the transaction
 	keep       bun.Safe // keeps selected rows from being deleted until then
 	skipLocked bun.Safe // like forUpdate, but skips rows that others have locked
+	lateral    bool     // a subquery may refer to the tables before it
 	pollsLock  bool     // processes that wait to write poll for the lock instead of queueing
 	givenID    bun.Safe // lets an INSERT set the id that the database would generate
 	nextID     bun.Safe // in an INSERT: the database generates the id
@@ -53,6 +54,8 @@ var postgres = dialect{
 		"WHERE ? >= coalesce(pg_sequence_last_value(pg_get_serial_sequence('personal_accounts', 'id')::regclass), 0)",
 	codes: "(SELECT string_agg(encode(digest, 'hex'), '') FROM personal_recovery_codes WHERE account_id = a.id)",
 	like:  "ILIKE",
+
+	lateral: true,
 }
 
 // On SQLite a transaction takes the write lock when it begins (see dbconn) and

@@ -97,13 +97,21 @@ func (s *Store) ClaimJobs(ctx context.Context, claims ...outbox.Claim) ([]outbox
 			continue
 		}
 		args = append(args, at(now.Add(c.Lease)))
-		for _, k := range c.Kinds {
-			args = append(args, k, at(now), c.N, s.skipLocked)
+		var kinds string
+		if s.lateral && len(c.Kinds) > 1 { // planned once
+			kinds = "SELECT due.* FROM (VALUES (?)" + strings.Repeat(", (?)", len(c.Kinds)-1) + ") AS kinds (name) CROSS JOIN LATERAL (" + dueOfKind + ") AS due"
+			for _, k := range c.Kinds {
+				args = append(args, k)
+			}
+			args = append(args, bun.Safe("kinds.name"), at(now), c.N, s.skipLocked)
+		} else {
+			kinds = strings.Repeat(" UNION ALL SELECT * FROM ("+dueOfKind+") AS due", len(c.Kinds))[len(" UNION ALL "):]
+			for _, k := range c.Kinds {
+				args = append(args, k, at(now), c.N, s.skipLocked)
+			}
 		}
 		args = append(args, c.N)
-		due = append(due, "SELECT id, CAST(? AS BIGINT) AS until FROM (SELECT id FROM (SELECT * FROM ("+
-			strings.Join(slices.Repeat([]string{dueOfKind}, len(c.Kinds)), ") AS kind UNION ALL SELECT * FROM (")+
-			") AS kind) AS kinds ORDER BY due, id LIMIT ?) AS claim")
+		due = append(due, "SELECT id, CAST(? AS BIGINT) AS until FROM (SELECT id FROM ("+kinds+") AS kinds ORDER BY due, id LIMIT ?) AS claim")
 	}
 	if len(due) == 0 {
 		return nil, nil

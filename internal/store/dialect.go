@@ -25,6 +25,7 @@ type dialect struct {
 	readClock  string   // query for the time in microseconds; "": the database uses this machine's clock
 	hasTable   string   // query whether the table named by the argument exists
 	migrating  string   // query that takes the migration lock if it is free, and returns whether it did
+	sweeping   string   // query that takes the lock of Prune if it is free, and returns whether it did
 	forUpdate  bun.Safe // locks selected rows until the end of the transaction
 	keep       bun.Safe // keeps selected rows from being deleted until then
 	skipLocked bun.Safe // like forUpdate, but skips rows that others have locked
@@ -37,14 +38,15 @@ type dialect struct {
 	like       bun.Safe // operator that matches a pattern and ignores case, at least of ASCII letters
 }
 
-// The migration lock belongs to the transaction: the server frees it when the node
-// dies, and it works behind PgBouncer, which shares sessions.
+// The advisory locks belong to the transaction: the server frees them when the node
+// dies, and they work behind PgBouncer, which shares sessions.
 var postgres = dialect{
 	bun:        func() schema.Dialect { return pgdialect.New() },
 	migrations: "migrations/postgres",
 	readClock:  "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 	hasTable:   "SELECT to_regclass(?) IS NOT NULL",
 	migrating:  "SELECT pg_try_advisory_xact_lock(7309453671206911841)",
+	sweeping:   "SELECT pg_try_advisory_xact_lock(7309453671206911842)",
 	forUpdate:  " FOR UPDATE",
 	keep:       " FOR KEY SHARE",
 	skipLocked: " FOR UPDATE SKIP LOCKED",
@@ -65,6 +67,7 @@ var sqliteDialect = dialect{
 	migrations: "migrations/sqlite",
 	hasTable:   "SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = ?",
 	migrating:  "SELECT 1",
+	sweeping:   "SELECT 1",
 	pollsLock:  true,
 	nextID:     "NULL",
 	codes:      "(SELECT group_concat(hex(digest), '') FROM personal_recovery_codes WHERE account_id = a.id)",

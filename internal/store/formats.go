@@ -18,7 +18,7 @@ const (
 	// scanMark begins the row of the last scan. The current format, which the scan
 	// skips, follows it: when the current format changes, a new scan is due.
 	scanMark = "scan "
-	scanPage = 10_000 // accounts read in one query
+	scanRows = 10_000 // accounts read in one query
 )
 
 // Formats returns the formats on the list.
@@ -42,42 +42,82 @@ func noteFormats(ctx context.Context, tx bun.Tx, formats []string, now time.Time
 
 // ScanFormats reads all hashes, unless that was done within a day, and lists
 // exactly their formats, except the current one. The function format returns the
-// format of a hash, "" for none.
+// format of a hash, "" for none. It reads page by page and stores how far it is: it goes on
+// where a process that ended has stopped, and ends when another node has read a page that
+// it has read.
 func (s *Store) ScanFormats(ctx context.Context, current string, format func(hash string) string) error {
-	begun := s.Now()
+	mark := scanMark + current
 	var due bool
 	err := s.scan(ctx, "read when hashes were scanned",
 		s.read.NewRaw("SELECT NOT EXISTS (SELECT 1 FROM personal_hash_formats WHERE format = ? AND seen > ?)",
-			scanMark+current, at(begun.Add(-scanEvery))), &due)
+			mark, at(s.Now().Add(-scanEvery))), &due)
 	if err != nil || !due {
 		return err
 	}
-	found := map[string]bool{scanMark + current: true}
-	for last, more := int64(0), true; more; {
-		var page []struct {
-			ID   int64
-			Hash string // "" if it has the current format
-		}
-		err := s.scan(ctx, "scan hashes", s.read.NewRaw(`SELECT id, CASE WHEN substr(password_hash, 1, ?) = ? THEN '' ELSE password_hash END AS hash
-			FROM personal_accounts WHERE id > ? ORDER BY id LIMIT ?`, len(current), current, last, scanPage), &page)
+	begin, err := s.beginScan(ctx, mark)
+	for p, more := begin, true; err == nil && more; {
+		p, more, err = s.scanPage(ctx, mark, p, current, format)
+	}
+	return err
+}
+
+// beginScan returns how far the current scan is. It begins one if there is none, or if that
+// took a day.
+func (s *Store) beginScan(ctx context.Context, mark string) (p sweepRow, err error) {
+	err = s.inTx(ctx, "begin to scan hashes", func(ctx context.Context, tx bun.Tx) error {
+		now := s.Now()
+		_, err := exec(ctx, tx, `INSERT INTO personal_sweeps (step, position, began) VALUES (?, 0, ?)
+			ON CONFLICT (step) DO UPDATE SET position = 0, began = excluded.began WHERE personal_sweeps.began <= ?`,
+			mark, at(now), at(now.Add(-scanEvery)))
 		if err != nil {
 			return err
 		}
-		for _, row := range page {
-			last = row.ID
-			if f := format(row.Hash); f != "" {
-				found[f] = true
-			}
-		}
-		more = len(page) == scanPage
+		p, err = sweepPosition(ctx, tx, mark)
+		return err
+	})
+	return p, err
+}
+
+// scanPage reads the hashes after a position and notes their formats, and after the last
+// page that the scan is done.
+func (s *Store) scanPage(ctx context.Context, mark string, p sweepRow, current string, format func(hash string) string) (next sweepRow, more bool, err error) {
+	var page []struct {
+		ID   int64
+		Hash string // "" if it has the current format
 	}
-	return s.inTx(ctx, "store the formats of hashes", func(ctx context.Context, tx bun.Tx) error {
-		if err := noteFormats(ctx, tx, slices.Sorted(maps.Keys(found)), begun); err != nil {
+	err = s.scan(ctx, "scan hashes", s.read.NewRaw(`SELECT id, CASE WHEN substr(password_hash, 1, ?) = ? THEN '' ELSE password_hash END AS hash
+		FROM personal_accounts WHERE id > ? ORDER BY id LIMIT ?`, len(current), current, p.Position, scanRows), &page)
+	if err != nil {
+		return p, false, err
+	}
+	found, next := map[string]bool{}, p
+	for _, row := range page {
+		next.Position = row.ID
+		if f := format(row.Hash); f != "" {
+			found[f] = true
+		}
+	}
+	more = len(page) == scanRows
+	err = s.inTx(ctx, "store the formats of hashes", func(ctx context.Context, tx bun.Tx) error {
+		n, err := exec(ctx, tx, "UPDATE personal_sweeps SET position = ? WHERE step = ? AND position = ? AND began = ?",
+			next.Position, mark, p.Position, p.Began)
+		if err != nil || n == 0 { // another node goes on
+			more = false
+			return err
+		}
+		if err := noteFormats(ctx, tx, slices.Sorted(maps.Keys(found)), s.Now()); err != nil || more {
+			return err
+		}
+		if err := noteFormats(ctx, tx, []string{mark}, p.Began.time()); err != nil {
+			return err
+		}
+		if _, err := exec(ctx, tx, "DELETE FROM personal_sweeps WHERE step = ?", mark); err != nil {
 			return err
 		}
 		// Formats that an import has added since the scan began remain, even if its
 		// transaction began earlier.
-		_, err := exec(ctx, tx, "DELETE FROM personal_hash_formats WHERE seen < ?", at(begun.Add(-operationTimeout)))
+		_, err = exec(ctx, tx, "DELETE FROM personal_hash_formats WHERE seen < ?", at(p.Began.time().Add(-operationTimeout)))
 		return err
 	})
+	return next, more, err
 }

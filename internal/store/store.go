@@ -73,7 +73,6 @@ type Store struct {
 	observer    Observer
 	clock       *clock
 	fixed       func() time.Time // a test's time, instead of the clock's; nil: none
-	auditPruned atomic.Int64     // the last audit entry that pruneAccounts has looked at
 	lastYield   atomic.Int64     // when an import last left the write lock to others, in ms since 1970
 
 	writes        *batcher[sessionWrite, struct{}]

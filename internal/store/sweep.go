@@ -1,0 +1,320 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/uptrace/bun"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// PruneOptions say which rows are removed.
+type PruneOptions struct {
+	Lifetimes       accounts.Lifetimes // of sessions; expired ones are removed
+	MailsBefore     time.Time          // mails counted until then, which count towards no limit any more
+	PendingBefore   time.Time          // secrets that have waited for their confirmation since then
+	AddressesBefore time.Time          // known addresses without a sign-in since then
+	CodesBefore     time.Time          // refused codes until then, which count no more
+	AuditBefore     time.Time          // audit entries written, and events waiting for the host, until then
+	MaxAudit        int                // entries of accounts.FloodEvents with so many later entries, and events with so many behind them; 0: none
+	MaxPerAccount   int                // audit entries with so many later ones of the same account and type; 0: none
+	Batch           int                // rows removed in one transaction; 0: 500
+	Every           time.Duration      // nothing is removed if another call, of any node, has begun so recently; 0: always
+}
+
+// Prune removes expired sessions, mailed tokens and pending second factors, mails and attempts
+// that no longer count, old known addresses and audit entries, and events that
+// the host has not taken for too long. It does so in steps, each in short transactions that
+// skip locked rows, so others hardly wait for it. A step that has much to do leaves the
+// rest to the next call. One that fails does not stop the others; the error holds those of
+// all. One node works at a time: Prune ends when it meets another. Nothing is removed
+// while the clocks disagree.
+//
+// At the end it empties SQLite's write-ahead log, which still holds the rows deleted lately.
+func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
+	if err := s.mayDelete(ctx); err != nil {
+		return err
+	}
+	o.Batch = cmp.Or(o.Batch, 500)
+	ours, err := s.beginSweep(ctx, o.Every)
+	errs := []error{err}
+	for _, step := range s.sweepSteps(o) {
+		if !ours || ctx.Err() != nil {
+			break
+		}
+		ours, err = s.sweep(ctx, step)
+		errs = append(errs, err)
+	}
+	if err := s.emptyLog(ctx); !errors.Is(err, errLogInUse) { // else the next run empties it
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// sweepStep removes rows of a table in parts.
+type sweepStep struct {
+	doing    string
+	position string // the row of personal_sweeps that keeps how far the step is; "": it always begins anew
+	parts    int    // in one round at most
+	part     func(ctx context.Context, tx bun.Tx, position int64) (swept, error)
+	report   func(removed int64) // is told what a round has removed; may be nil
+}
+
+// swept is the result of a part.
+type swept struct {
+	position int64 // where the next part begins
+	removed  int64
+	more     bool // the round goes on with the next part
+}
+
+const (
+	sweepParts  = 1000
+	cycleParts  = 100 // parts of a step that visits a whole table again and again
+	sweepWindow = 20  // rows that are only looked at, for each one that may be removed
+)
+
+// sweepSteps are all steps, in the order in which they run. Sessions go before what depends
+// on them.
+func (s *Store) sweepSteps(o PruneOptions) []sweepStep {
+	steps := []sweepStep{
+		s.sweepCycle(o, "personal_sessions", "last_seen <= ? OR created <= ?", at(o.Lifetimes.SeenAfter), at(o.Lifetimes.CreatedAfter)),
+		s.sweepExpired(o, "personal_mail_tokens", "digest", "expires", s.Now()),
+		s.sweepExpired(o, "personal_pending_factors", "session_id", "created", o.PendingBefore),
+		s.sweepExpired(o, "personal_sent_mails", "digest, kind, mail_id", "created", o.MailsBefore),
+		// Earlier releases counted mails by account.
+		s.sweepExpired(o, "personal_mails", "account_id, purpose, mail_id", "created", o.MailsBefore),
+		s.sweepExpired(o, "personal_places", "account_id, place", "seen", o.AddressesBefore),
+		s.sweepExpired(o, "personal_refused_codes", "account_id, refused", "refused", o.CodesBefore),
+		// Earlier releases stored the progress of imports among the jobs.
+		s.sweepCycle(o, "personal_jobs", "kind LIKE 'import %' AND created <= ?", at(s.Now())),
+		s.sweepExpired(o, "personal_audit", "id", "time", o.AuditBefore),
+		s.sweepExpired(o, "personal_throttle", "key", "tat", s.Now()),
+		s.sweepEvents(o),
+	}
+	if o.MaxAudit > 0 {
+		steps = append(steps, s.sweepFlood(o))
+	}
+	if o.MaxPerAccount > 0 {
+		steps = append(steps, s.sweepAccounts(o))
+	}
+	return steps
+}
+
+// beginSweep notes that a round begins, unless another one has begun too recently.
+func (s *Store) beginSweep(ctx context.Context, every time.Duration) (ours bool, err error) {
+	const round = "round"
+	err = s.inTx(ctx, "begin to prune", func(ctx context.Context, tx bun.Tx) error {
+		if err := tx.NewRaw(s.sweeping).Scan(ctx, &ours); err != nil || !ours || every == 0 {
+			return err
+		}
+		p, err := sweepPosition(ctx, tx, round)
+		if err != nil {
+			return err
+		}
+		now := s.Now()
+		// A time in the future is of a clock that was wrong.
+		if since := now.Sub(p.Began.time()); since >= 0 && since < every {
+			ours = false
+			return nil
+		}
+		return setSweepPosition(ctx, tx, round, sweepRow{Began: at(now)})
+	})
+	return ours, err
+}
+
+// sweep runs the parts of a step. Each is a transaction that holds the lock of Prune; ours
+// is false if another node has it.
+func (s *Store) sweep(ctx context.Context, step sweepStep) (ours bool, err error) {
+	var removed int64
+	for range step.parts {
+		var done swept
+		err = s.inTx(ctx, step.doing, func(ctx context.Context, tx bun.Tx) error {
+			if err := tx.NewRaw(s.sweeping).Scan(ctx, &ours); err != nil || !ours {
+				return err
+			}
+			var p sweepRow
+			if step.position != "" {
+				if p, err = sweepPosition(ctx, tx, step.position); err != nil {
+					return err
+				}
+			}
+			if done, err = step.part(ctx, tx, p.Position); err != nil || done.position == p.Position {
+				return err
+			}
+			p.Position = done.position
+			return setSweepPosition(ctx, tx, step.position, p)
+		})
+		if err != nil {
+			ours = true // the others are tried
+			break
+		}
+		removed += done.removed
+		if !ours || !done.more {
+			break
+		}
+	}
+	if step.report != nil && removed > 0 {
+		step.report(removed)
+	}
+	return ours, err
+}
+
+// sweepRow is how far a step is.
+type sweepRow struct {
+	Position int64
+	Began    micros
+}
+
+// sweepPosition returns the row of a step, or none.
+func sweepPosition(ctx context.Context, db bun.IDB, step string) (sweepRow, error) {
+	var rows []sweepRow
+	err := db.NewRaw("SELECT position, began FROM personal_sweeps WHERE step = ?", step).Scan(ctx, &rows)
+	if err != nil || len(rows) == 0 {
+		return sweepRow{}, err
+	}
+	return rows[0], nil
+}
+
+func setSweepPosition(ctx context.Context, tx bun.Tx, step string, row sweepRow) error {
+	_, err := exec(ctx, tx, `INSERT INTO personal_sweeps (step, position, began) VALUES (?, ?, ?)
+		ON CONFLICT (step) DO UPDATE SET position = excluded.position, began = excluded.began`, step, row.Position, row.Began)
+	return err
+}
+
+// sweepExpired removes rows whose time has come. An index of the column finds them.
+func (s *Store) sweepExpired(o PruneOptions, table, key, column string, until time.Time) sweepStep {
+	return sweepStep{doing: "prune " + table, parts: sweepParts, part: func(ctx context.Context, tx bun.Tx, _ int64) (swept, error) {
+		n, err := s.remove(ctx, tx, o.Batch, table, key, column+" <= ?", at(until))
+		return swept{removed: n, more: n == int64(o.Batch)}, err
+	}}
+}
+
+// sweepCycle removes rows that fulfil a condition without an index. It goes through the
+// table by id; a table of millions of rows takes several rounds.
+func (s *Store) sweepCycle(o PruneOptions, table, condition string, args ...any) sweepStep {
+	return sweepStep{doing: "prune " + table, position: table, parts: cycleParts, part: func(ctx context.Context, tx bun.Tx, position int64) (swept, error) {
+		done, err := s.removeWindow(ctx, tx, o.Batch, table, position, math.MaxInt64, condition, args...)
+		if done.position == math.MaxInt64 {
+			done.position = 0
+		}
+		return done, err
+	}}
+}
+
+// sweepFlood limits the number of audit entries that anyone can cause. It visits each entry
+// once, when enough later ones exist.
+func (s *Store) sweepFlood(o PruneOptions) sweepStep {
+	const table = "personal_audit"
+	return sweepStep{doing: "prune flooding audit entries", position: "flood", parts: sweepParts, part: func(ctx context.Context, tx bun.Tx, position int64) (swept, error) {
+		latest, err := latestAudit(ctx, tx)
+		last := latest - int64(o.MaxAudit)
+		if err != nil || last <= position {
+			return swept{position: position}, err
+		}
+		return s.removeWindow(ctx, tx, o.Batch, table, position, last, "type IN (?)", bun.List(accounts.FloodEvents))
+	}}
+}
+
+// sweepAccounts limits what one account can add to the audit log. The limit is by
+// type, so that no user can push out the entries of another type. It visits each new entry
+// once, and limits those of its account and type. With another limit it begins anew.
+func (s *Store) sweepAccounts(o PruneOptions) sweepStep {
+	key := fmt.Sprintf("accounts %d", o.MaxPerAccount)
+	return sweepStep{doing: "prune the audit log of accounts", position: key, parts: sweepParts, part: func(ctx context.Context, tx bun.Tx, position int64) (swept, error) {
+		latest, err := latestAudit(ctx, tx)
+		if err != nil || latest <= position {
+			return swept{position: position}, err
+		}
+		end, more, err := windowEnd(ctx, tx, "personal_audit", position, latest, o.Batch)
+		if err != nil {
+			return swept{}, err
+		}
+		var full []struct {
+			AccountID int64
+			Type      personal.EventType
+			Oldest    int64 // the oldest entry that remains
+		}
+		err = tx.NewRaw(`SELECT account_id, type, oldest FROM (
+				SELECT account_id, type, (SELECT id FROM personal_audit a WHERE a.account_id = recent.account_id AND a.type = recent.type
+					ORDER BY id DESC LIMIT 1 OFFSET ?) AS oldest
+				FROM (SELECT DISTINCT account_id, type FROM personal_audit WHERE id > ? AND id <= ? AND account_id IS NOT NULL) recent) AS pairs
+			WHERE oldest IS NOT NULL`, o.MaxPerAccount-1, position, end).Scan(ctx, &full)
+		if err != nil {
+			return swept{}, err
+		}
+		done := swept{position: end, more: more}
+		for _, f := range full {
+			n, err := s.remove(ctx, tx, o.Batch, "personal_audit", "id", "account_id = ? AND type = ? AND id < ? ORDER BY id", f.AccountID, f.Type, f.Oldest)
+			if err != nil {
+				return swept{}, err
+			}
+			if done.removed += n; done.removed >= int64(o.Batch) { // the next part removes the others
+				return swept{position: position, removed: done.removed, more: true}, nil
+			}
+		}
+		return done, nil
+	}}
+}
+
+func latestAudit(ctx context.Context, tx bun.Tx) (id int64, err error) {
+	err = tx.NewRaw("SELECT coalesce(max(id), 0) FROM personal_audit").Scan(ctx, &id)
+	return id, err
+}
+
+// sweepEvents limits the events that wait while the host takes none, by age and by
+// number, as for the audit log. Those that wait are counted only if the ids of jobs are so
+// far apart that there may be too many.
+func (s *Store) sweepEvents(o PruneOptions) sweepStep {
+	most := cmp.Or(o.MaxAudit, math.MaxInt64)
+	step := sweepStep{doing: "prune events", parts: sweepParts, part: func(ctx context.Context, tx bun.Tx, _ int64) (swept, error) {
+		n, err := s.remove(ctx, tx, o.Batch, "personal_jobs", "id", `id IN (
+				SELECT id FROM personal_jobs WHERE kind = ?0 ORDER BY id LIMIT ?1)
+			AND (created <= ?2 OR id <= (SELECT id FROM personal_jobs WHERE kind = ?0
+				AND (SELECT max(id) - min(id) FROM personal_jobs) >= ?3 ORDER BY id DESC LIMIT 1 OFFSET ?3)) ORDER BY id`,
+			accounts.KindEvent, o.Batch, at(o.AuditBefore), most)
+		return swept{removed: n, more: n == int64(o.Batch)}, err
+	}}
+	step.report = func(dropped int64) {
+		s.log.Error("events that the host has not taken were dropped, the oldest first", slog.Int64("events", dropped))
+	}
+	return step
+}
+
+// removeWindow looks at the next rows of a table after a position, up to the id last, and
+// removes those that fulfil a condition, at most a batch.
+func (s *Store) removeWindow(ctx context.Context, tx bun.Tx, batch int, table string, position, last int64, condition string, args ...any) (swept, error) {
+	end, more, err := windowEnd(ctx, tx, table, position, last, sweepWindow*batch)
+	if err != nil {
+		return swept{}, err
+	}
+	args = append([]any{position, end}, args...)
+	n, err := s.remove(ctx, tx, batch, table, "id", "id > ? AND id <= ? AND ("+condition+") ORDER BY id", args...)
+	if n == int64(batch) { // there may be more in the window
+		end, more = position, true
+	}
+	return swept{position: end, removed: n, more: more}, err
+}
+
+// windowEnd returns the last id of the next n rows of a table after a position, or last if
+// there are fewer up to that id.
+func windowEnd(ctx context.Context, tx bun.Tx, table string, position, last int64, n int) (end int64, more bool, err error) {
+	var ids []int64
+	err = tx.NewRaw("SELECT id FROM ? WHERE id > ? AND id <= ? ORDER BY id LIMIT 1 OFFSET ?", bun.Ident(table), position, last, n-1).Scan(ctx, &ids)
+	if err != nil || len(ids) == 0 {
+		return last, false, err
+	}
+	return ids[0], ids[0] < last, nil
+}
+
+// remove deletes the rows that fulfil a condition, at most a batch.
+func (s *Store) remove(ctx context.Context, tx bun.Tx, batch int, table, key, condition string, args ...any) (int64, error) {
+	query := fmt.Sprintf("DELETE FROM %[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s LIMIT ", table, key, condition)
+	return exec(ctx, tx, query+fmt.Sprint(batch)+string(s.skipLocked)+")", args...)
+}

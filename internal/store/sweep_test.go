@@ -1,0 +1,260 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/testkit"
+)
+
+// sweeping returns a store, migrated.
+func sweeping(t *testing.T, url string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), url, Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *Store) mustPrune(t *testing.T, o PruneOptions) {
+	t.Helper()
+	if err := s.Prune(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *Store) mustCount(t *testing.T, rows string) (n int) {
+	t.Helper()
+	if err := s.pools.Read.QueryRowContext(t.Context(), "SELECT count(*) FROM "+rows).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// numbers selects n numbers as i.
+func numbers(n int) string {
+	return fmt.Sprintf("(WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i FROM n) AS n", n)
+}
+
+// mustExpire stores the only row of the throttle, which has expired.
+func (s *Store) mustExpire(t *testing.T) {
+	t.Helper()
+	key := "''"
+	if s.pollsLock {
+		key = "x''"
+	}
+	s.mustDo(t, "DELETE FROM personal_throttle", "INSERT INTO personal_throttle (key, tat) VALUES ("+key+", 1)")
+}
+
+func TestPrune_FailedStepStopsNoOther(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := sweeping(t, url)
+		s.mustExpire(t)
+		s.mustDo(t, "DROP TABLE personal_sent_mails", "DROP TABLE personal_mails")
+		err := s.Prune(t.Context(), PruneOptions{MaxAudit: 1, MaxPerAccount: 1})
+		if err == nil || !strings.Contains(err.Error(), "prune personal_sent_mails") || !strings.Contains(err.Error(), "prune personal_mails") {
+			t.Errorf("got error %v, want those of both steps", err)
+		}
+		if n := s.mustCount(t, "personal_throttle"); n != 0 {
+			t.Errorf("got %d expired attempts, want none", n)
+		}
+	})
+}
+
+func TestPrune_OneNodeAtATime(t *testing.T) {
+	s := sweeping(t, testkit.Postgres(t))
+	s.mustExpire(t)
+	other, err := s.pools.Write.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Rollback()
+	if _, err := other.ExecContext(t.Context(), s.sweeping); err != nil {
+		t.Fatal(err)
+	}
+	s.mustPrune(t, PruneOptions{})
+	if n := s.mustCount(t, "personal_throttle"); n != 1 {
+		t.Errorf("while another node prunes: got %d expired attempts, want one", n)
+	}
+	if err := other.Rollback(); err != nil { // as the server does when a node dies
+		t.Fatal(err)
+	}
+	s.mustPrune(t, PruneOptions{})
+	if n := s.mustCount(t, "personal_throttle"); n != 0 {
+		t.Errorf("afterwards: got %d expired attempts, want none", n)
+	}
+}
+
+func TestPrune_OneNodeInAnInterval(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		nodes := [2]*Store{sweeping(t, url), sweeping(t, url)}
+		now := time.Now()
+		for _, s := range nodes {
+			s.clock, s.fixed = func() time.Time { return now }, true
+		}
+		for _, step := range []struct {
+			node, left int
+			after      time.Duration
+		}{{0, 0, 0}, {1, 1, 30 * time.Second}, {1, 0, time.Minute}, {0, 1, 80 * time.Second}, {0, 0, -time.Hour}} { // the last: a clock was wrong
+			nodes[0].mustExpire(t)
+			began := now
+			now = now.Add(step.after)
+			nodes[step.node].mustPrune(t, PruneOptions{Every: 45 * time.Second})
+			if n := nodes[0].mustCount(t, "personal_throttle"); n != step.left {
+				t.Errorf("node %d after %v: got %d expired attempts, want %d", step.node, step.after, n, step.left)
+			}
+			now = began
+		}
+	})
+}
+
+func (s *Store) mustAddAccounts(t *testing.T, n int) {
+	t.Helper()
+	no := "false"
+	if s.pollsLock {
+		no = "0"
+	}
+	s.mustDo(t, `INSERT INTO personal_accounts (login, login_key, email, password_hash, credential_version, fields, disabled, created, updated)
+		SELECT i, 'u' || i, '', CASE WHEN i % 2 = 0 THEN 'current:' ELSE 'old:' END || i, 1, '{}', `+no+`, 0, 0 FROM `+numbers(n))
+}
+
+// At millions of pairs of account and type, one query over all fails for ever.
+func TestPrune_VisitsNewAuditEntriesInWindows(t *testing.T) {
+	s, queries := planned(t)
+	s.mustAddAccounts(t, 20_000)
+	s.mustDo(t, `INSERT INTO personal_audit (event_id, type, time, account_id, address, request_id)
+		SELECT id, 'password_changed', 1, id, '', '' FROM personal_accounts ORDER BY id`, "ANALYZE")
+	o := PruneOptions{MaxAudit: 10, MaxPerAccount: 3}
+	s.mustPrune(t, o)
+	if n := len(queries.statements); n < 40 {
+		t.Errorf("got %d statements, want a window for each 500 entries", n)
+	}
+	const most = 5_000 // all pairs: more than 60,000
+	for _, statement := range queries.statements {
+		if strings.Contains(statement, "AS pairs") {
+			if blocks := explain(t, s, statement).blocks(); blocks > most {
+				t.Fatalf("a window visits %d blocks, want %d at most", blocks, most)
+			}
+		}
+	}
+	// A process that starts later looks at none of them again.
+	later := sweeping(t, s.url)
+	later.write, later.read = later.write.WithQueryHook(queries), later.read.WithQueryHook(queries)
+	queries.statements = nil
+	later.mustPrune(t, o)
+	for _, statement := range queries.statements {
+		if strings.Contains(statement, "personal_audit") {
+			if blocks := explain(t, s, statement).blocks(); blocks > 50 {
+				t.Errorf("without new entries, a statement visits %d blocks, want 50 at most:\n%s", blocks, statement)
+			}
+		}
+	}
+}
+
+func TestPrune_ExpiredSessionsNeedNoIndex(t *testing.T) {
+	s, queries := planned(t)
+	s.mustAddAccounts(t, 1)
+	s.mustDo(t, "DROP INDEX personal_sessions_last_seen", "DROP INDEX personal_sessions_created",
+		`INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent)
+			SELECT a.id, int8send(i), '', '', 10, 0, 0, CASE WHEN i % 1000 = 0 THEN 1 ELSE 10 END, '', '' FROM generate_series(1, 100000) i CROSS JOIN personal_accounts a`,
+		"ANALYZE")
+	s.mustPrune(t, PruneOptions{Lifetimes: accounts.Lifetimes{SeenAfter: time.UnixMicro(5), CreatedAfter: time.UnixMicro(5)}})
+	if n := s.mustCount(t, "personal_sessions"); n != 99_900 {
+		t.Errorf("got %d sessions, want 99,900", n)
+	}
+	table := explain(t, s, "SELECT sum(last_seen) FROM personal_sessions").blocks()
+	for _, statement := range queries.statements {
+		if strings.HasPrefix(statement, "DELETE FROM personal_sessions") {
+			if blocks := explain(t, s, statement).blocks(); blocks > table/2 {
+				t.Fatalf("a window visits %d blocks, the table has %d", blocks, table)
+			}
+		}
+	}
+}
+
+func TestPrune_LargeTablesTakeSeveralRounds(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := sweeping(t, url)
+		s.mustAddAccounts(t, 1)
+		selector := "int8send(i)"
+		if s.pollsLock {
+			selector = "CAST(i AS BLOB)"
+		}
+		s.mustDo(t, `INSERT INTO personal_sessions (account_id, selector, chain_key, newest, created, rotated, used, last_seen, address, agent)
+			SELECT a.id, `+selector+`, `+selector+`, `+selector+`, 10, 0, 0, CASE WHEN i < 2950 THEN 10 ELSE 1 END, '', '' FROM `+numbers(3000)+` CROSS JOIN personal_accounts a`)
+		o := PruneOptions{Batch: 1, Lifetimes: accounts.Lifetimes{SeenAfter: time.UnixMicro(5)}}
+		for round, want := range []int{3000, 2949, 2949} { // a round looks at 2,000 rows, one removes 51
+			s.mustPrune(t, o)
+			if n := s.mustCount(t, "personal_sessions"); n != want {
+				t.Errorf("round %d: got %d sessions, want %d", round+1, n, want)
+			}
+		}
+		s.mustDo(t, "UPDATE personal_sessions SET last_seen = 1 WHERE id = 1")
+		for range 2 { // the table begins anew
+			s.mustPrune(t, o)
+		}
+		if n := s.mustCount(t, "personal_sessions"); n != 2948 {
+			t.Errorf("got %d sessions, want that the first one was removed, too", n)
+		}
+	})
+}
+
+func TestScanFormats_GoesOnWhereAnotherNodeStopped(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s := sweeping(t, url)
+		s.mustAddAccounts(t, 25_000)
+		s.mustDo(t, "UPDATE personal_accounts SET password_hash = 'rare:' WHERE id = (SELECT min(id) FROM personal_accounts)")
+		ctx, stop := context.WithCancel(t.Context())
+		visited := 0
+		format := func(hash string) string {
+			if visited++; visited == 10_001 {
+				stop()
+			}
+			before, _, _ := strings.Cut(hash, ":")
+			return before
+		}
+		if err := s.ScanFormats(ctx, "current:", format); err == nil {
+			t.Fatal("got no error of a scan that was stopped")
+		}
+		visited = 20_000
+		if err := sweeping(t, url).ScanFormats(t.Context(), "current:", format); err != nil {
+			t.Fatal(err)
+		}
+		formats, err := s.Formats(t.Context())
+		if got := visited - 20_000; err != nil || got != 15_000 || fmt.Sprint(formats) != "[old rare]" {
+			t.Errorf("got %d hashes visited, formats %q, error %v, want the other 15,000, and both formats", got, formats, err)
+		}
+		if n := s.mustCount(t, "personal_sweeps"); n != 0 {
+			t.Errorf("got %d positions after the scan, want none", n)
+		}
+	})
+}
+
+func TestScanFormats_EndsWhenAnotherNodeScans(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		s, other := sweeping(t, url), sweeping(t, url)
+		s.mustAddAccounts(t, 15_000)
+		visited := 0
+		err := s.ScanFormats(t.Context(), "current:", func(string) string {
+			if visited++; visited == 1 {
+				if err := other.ScanFormats(t.Context(), "current:", func(string) string { return "" }); err != nil {
+					t.Error(err)
+				}
+			}
+			return "found"
+		})
+		if err != nil || visited != scanRows {
+			t.Errorf("got %d hashes visited, error %v, want the first page only", visited, err)
+		}
+	})
+}

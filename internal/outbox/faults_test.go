@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -274,6 +275,30 @@ func TestWorker_FailingSinkIsProbed(t *testing.T) {
 		mu.Unlock()
 		if atOnce, _ := take(20 * time.Second); atOnce != 8 {
 			t.Errorf("when the sink works again: got %d calls at once, want 8", atOnce)
+		}
+	})
+}
+
+func TestWorker_RefusingSinkIsProbedOnceInARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		for range 1000 {
+			m.add("event")
+		}
+		var calls atomic.Int64
+		w := &Worker{
+			Store: m, Log: slog.New(slog.DiscardHandler), KeepTrying: []Kind{"event"},
+			Groups: []Group{{Kinds: []Kind{"event"}, Sink: true}},
+			Handlers: map[Kind]Handler{"event": func(context.Context, Job) error {
+				calls.Add(1)
+				return errors.New("the host takes no events")
+			}},
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		w.Run(ctx)
+		if n, rounds := calls.Load(), int64(10*time.Second/roundInterval); n > rounds+8 {
+			t.Errorf("got %d calls in %d rounds, want one in each, and eight at first", n, rounds)
 		}
 	})
 }

@@ -334,7 +334,6 @@ func (s settings) prune(now time.Time) store.PruneOptions {
 		AuditBefore:     now.Add(-time.Duration(s.Audit.Retention)),
 		MaxAudit:        s.Audit.MaxEntries,
 		MaxPerAccount:   s.Audit.PerAccount,
-		Every:           pruneEvery * 3 / 4, // so that one node does
 	}
 }
 

@@ -26,7 +26,6 @@ type PruneOptions struct {
 	MaxAudit        int                // entries of accounts.FloodEvents with so many later entries, and events with so many behind them; 0: none
 	MaxPerAccount   int                // audit entries with so many later ones of the same account and type; 0: none
 	Batch           int                // rows removed in one transaction; 0: 500
-	Every           time.Duration      // nothing is removed if another call, of any node, has begun so recently; 0: always
 }
 
 // Prune removes expired sessions, mailed tokens and pending second factors, mails and attempts
@@ -39,18 +38,17 @@ type PruneOptions struct {
 //
 // At the end it empties SQLite's write-ahead log, which still holds the rows deleted lately.
 func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
-	if err := s.mayDelete(ctx); err != nil {
+	if may, err := s.mayDelete(ctx); err != nil || !may {
 		return err
 	}
 	o.Batch = cmp.Or(o.Batch, 500)
-	ours, err := s.beginSweep(ctx, o.Every)
-	errs := []error{err}
+	var errs []error
 	for _, step := range s.sweepSteps(o) {
+		ours, err := s.sweep(ctx, step)
+		errs = append(errs, err)
 		if !ours || ctx.Err() != nil {
 			break
 		}
-		ours, err = s.sweep(ctx, step)
-		errs = append(errs, err)
 	}
 	if err := s.emptyLog(ctx); !errors.Is(err, errLogInUse) { // else the next run empties it
 		errs = append(errs, err)
@@ -105,28 +103,6 @@ func (s *Store) sweepSteps(o PruneOptions) []sweepStep {
 		steps = append(steps, s.sweepAccounts(o))
 	}
 	return steps
-}
-
-// beginSweep notes that a round begins, unless another one has begun too recently.
-func (s *Store) beginSweep(ctx context.Context, every time.Duration) (ours bool, err error) {
-	const round = "round"
-	err = s.inTx(ctx, "begin to prune", func(ctx context.Context, tx bun.Tx) error {
-		if err := tx.NewRaw(s.sweeping).Scan(ctx, &ours); err != nil || !ours || every == 0 {
-			return err
-		}
-		p, err := sweepPosition(ctx, tx, round)
-		if err != nil {
-			return err
-		}
-		now := s.Now()
-		// A time in the future is of a clock that was wrong.
-		if since := now.Sub(p.Began.time()); since >= 0 && since < every {
-			ours = false
-			return nil
-		}
-		return setSweepPosition(ctx, tx, round, sweepRow{Began: at(now)})
-	})
-	return ours, err
 }
 
 // sweep runs the parts of a step. Each is a transaction that holds the lock of Prune; ours

@@ -95,29 +95,6 @@ func TestPrune_OneNodeAtATime(t *testing.T) {
 	}
 }
 
-func TestPrune_OneNodeInAnInterval(t *testing.T) {
-	testkit.Databases(t, func(t *testing.T, url string) {
-		nodes := [2]*Store{sweeping(t, url), sweeping(t, url)}
-		now := time.Now()
-		for _, s := range nodes {
-			s.clock, s.fixed = func() time.Time { return now }, true
-		}
-		for _, step := range []struct {
-			node, left int
-			after      time.Duration
-		}{{0, 0, 0}, {1, 1, 30 * time.Second}, {1, 0, time.Minute}, {0, 1, 80 * time.Second}, {0, 0, -time.Hour}} { // the last: a clock was wrong
-			nodes[0].mustExpire(t)
-			began := now
-			now = now.Add(step.after)
-			nodes[step.node].mustPrune(t, PruneOptions{Every: 45 * time.Second})
-			if n := nodes[0].mustCount(t, "personal_throttle"); n != step.left {
-				t.Errorf("node %d after %v: got %d expired attempts, want %d", step.node, step.after, n, step.left)
-			}
-			now = began
-		}
-	})
-}
-
 func (s *Store) mustAddAccounts(t *testing.T, n int) {
 	t.Helper()
 	no := "false"

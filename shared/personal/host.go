@@ -24,11 +24,12 @@ type Host interface {
 	SendMail(ctx context.Context, m Mail) error
 
 	// PublishEvent accepts an event. Events are delivered at least once, and those of
-	// one user in their order; a repeated event has the same ID. After an error the
-	// module retries, at most ten minutes apart, while later events of the same user
+	// one user in their order; a repeated event has the same ID. The context ends after
+	// ten seconds, which count as an error. After an error the module retries, at most ten minutes apart, while later events of the same user
 	// wait. An event is dropped only after waiting as long as the audit log keeps
 	// entries (audit.retention, 90 days by default), or, oldest first, when more than
-	// audit.most events wait. The plugin's log reports dropped events.
+	// audit.most events wait. After three errors in a row the module sends one event at a
+	// time until one is accepted. The plugin's log reports dropped events.
 	PublishEvent(ctx context.Context, e Event) error
 }
 

@@ -130,3 +130,29 @@ func TestClaimJobs_MailsDoNotWalkOverEvents(t *testing.T) {
 		}
 	}
 }
+
+// operations.md tells operators of many accounts to make this index themselves: it costs each
+// registration time, and only the administrators' search uses it.
+func TestSearchAccounts_UsesAnOperatorsTrigramIndex(t *testing.T) {
+	s, queries := planned(t)
+	if _, err := s.pools.Write.ExecContext(t.Context(), "CREATE EXTENSION pg_trgm"); err != nil {
+		t.Skipf("the server has no pg_trgm: %v", err)
+	}
+	s.mustDo(t, `INSERT INTO personal_accounts (login, login_key, name, email, email_key, password_hash, credential_version, fields, disabled, created, updated)
+			SELECT 'User' || i, 'user' || i, 'Иван Petrov ' || i, '', 'user' || i || '@example.org', repeat('x', 100), 1, '{}', false, 0, 0
+			FROM generate_series(1, 50000) i`,
+		`CREATE INDEX accounts_search ON personal_accounts USING gin
+			(login_key gin_trgm_ops, email_key gin_trgm_ops, name gin_trgm_ops)`,
+		"VACUUM ANALYZE personal_accounts")
+	table := explain(t, s, "SELECT sum(created) FROM personal_accounts").blocks()
+	for _, text := range []string{"nobody", "ser3141", "etrov 2718"} { // in the test's locale, pg_trgm knows no other letters
+		q := accounts.AccountSearch{Text: text, Key: strings.ToLower(text), Limit: 50}
+		if _, err := s.SearchAccounts(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		plan := explain(t, s, queries.the(t, "LIKE"))
+		if !plan.uses("accounts_search") || plan.blocks() > table/2 {
+			t.Errorf("a search for %s visits %d blocks, in the index: %t; the table has %d", text, plan.blocks(), plan.uses("accounts_search"), table)
+		}
+	}
+}

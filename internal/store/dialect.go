@@ -29,7 +29,7 @@ type dialect struct {
 	forUpdate  bun.Safe // locks selected rows until the end of the transaction
 	keep       bun.Safe // keeps selected rows from being deleted until then
 	skipLocked bun.Safe // like forUpdate, but skips rows that others have locked
-	lateral    bool     // a subquery may refer to the tables before it
+	eachKind   string   // format of what a table is cross-joined with, to run a subquery of jobs for each of its rows; its alias is due
 	pollsLock  bool     // processes that wait to write poll for the lock instead of queueing
 	givenID    bun.Safe // lets an INSERT set the id that the database would generate
 	nextID     bun.Safe // in an INSERT: the database generates the id
@@ -57,7 +57,7 @@ var postgres = dialect{
 	codes: "(SELECT string_agg(encode(digest, 'hex'), '') FROM personal_recovery_codes WHERE account_id = a.id)",
 	like:  "ILIKE",
 
-	lateral: true,
+	eachKind: "LATERAL (%s) AS due",
 }
 
 // On SQLite a transaction takes the write lock when it begins (see dbconn) and
@@ -72,6 +72,8 @@ var sqliteDialect = dialect{
 	nextID:     "NULL",
 	codes:      "(SELECT group_concat(hex(digest), '') FROM personal_recovery_codes WHERE account_id = a.id)",
 	like:       "LIKE",
+
+	eachKind: "personal_jobs AS due ON due.id IN (SELECT id FROM (%s))",
 }
 
 func dialectOf(k dbconn.Kind) dialect {

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -65,9 +66,9 @@ func insertJobs(tx bun.Tx, jobs []accounts.NewJob, now time.Time) (writes []sche
 	return writes
 }
 
-// dueOfKind selects the first due jobs of a kind that no other job of their account and kind
-// comes before.
-const dueOfKind = `SELECT id, due FROM personal_jobs j WHERE kind = ? AND due <= ? AND (account_id IS NULL OR id = (
+// dueOfKind selects, for a row of kinds, the first due jobs that no other job of their
+// account and kind comes before.
+const dueOfKind = `SELECT id, due FROM personal_jobs j WHERE kind = kinds.column1 AND due <= ? AND (account_id IS NULL OR id = (
 		SELECT id FROM personal_jobs front WHERE (front.account_id, front.kind) >= (j.account_id, j.kind)
 		ORDER BY front.account_id, front.kind, front.id LIMIT 1))
 	ORDER BY due, id LIMIT ? ?`
@@ -76,10 +77,10 @@ const dueOfKind = `SELECT id, due FROM personal_jobs j WHERE kind = ? AND due <=
 // and every job behind another one of its kind and account, because those run one
 // after another.
 //
-// Each kind has a subquery of its own, which reads the due jobs of the kind in the order of
-// an index until it has enough, so that no kind walks over the jobs of another. They are
+// The subquery runs for each kind, and reads the due jobs of the kind in the order of an
+// index until it has enough, so that no kind walks over the jobs of another. It is
 // materialised because PostgreSQL could evaluate a LIMIT within the condition again for
-// each row. They look up the front job of each account and kind in the index that has this
+// each row. It looks up the front job of each account and kind in the index that has this
 // order. NOT EXISTS would make PostgreSQL join all jobs of an account with each other, and
 // ORDER BY id alone could make it walk all jobs.
 func (s *Store) ClaimJobs(ctx context.Context, claims ...outbox.Claim) ([]outbox.Job, error) {
@@ -97,21 +98,12 @@ func (s *Store) ClaimJobs(ctx context.Context, claims ...outbox.Claim) ([]outbox
 			continue
 		}
 		args = append(args, at(now.Add(c.Lease)))
-		var kinds string
-		if s.lateral && len(c.Kinds) > 1 { // planned once
-			kinds = "SELECT due.* FROM (VALUES (?)" + strings.Repeat(", (?)", len(c.Kinds)-1) + ") AS kinds (name) CROSS JOIN LATERAL (" + dueOfKind + ") AS due"
-			for _, k := range c.Kinds {
-				args = append(args, k)
-			}
-			args = append(args, bun.Safe("kinds.name"), at(now), c.N, s.skipLocked)
-		} else {
-			kinds = strings.Repeat(" UNION ALL SELECT * FROM ("+dueOfKind+") AS due", len(c.Kinds))[len(" UNION ALL "):]
-			for _, k := range c.Kinds {
-				args = append(args, k, at(now), c.N, s.skipLocked)
-			}
+		for _, k := range c.Kinds {
+			args = append(args, k)
 		}
-		args = append(args, c.N)
-		due = append(due, "SELECT id, CAST(? AS BIGINT) AS until FROM (SELECT id FROM ("+kinds+") AS kinds ORDER BY due, id LIMIT ?) AS claim")
+		args = append(args, at(now), c.N, s.skipLocked, c.N)
+		due = append(due, "SELECT id, CAST(? AS BIGINT) AS until FROM (SELECT due.id FROM (VALUES (?)"+strings.Repeat(", (?)", len(c.Kinds)-1)+
+			") AS kinds CROSS JOIN "+fmt.Sprintf(s.eachKind, dueOfKind)+" ORDER BY due.due, due.id LIMIT ?) AS claim")
 	}
 	if len(due) == 0 {
 		return nil, nil

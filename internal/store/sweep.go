@@ -135,6 +135,7 @@ func (s *Store) sweep(ctx context.Context, step sweepStep) (ours bool, err error
 		if !ours || !done.more {
 			break
 		}
+		s.yieldWriteLock(ctx)
 	}
 	if step.report != nil && removed > 0 {
 		step.report(removed)

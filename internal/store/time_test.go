@@ -45,7 +45,7 @@ func (n *node) round(t *testing.T, idle time.Duration) (erased []int64, claimed 
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if claimed, err = n.ClaimJobs(t.Context(), []outbox.Kind{"leased"}, n.Now().Add(time.Minute), 10); err != nil {
+	if claimed, err = n.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"leased"}, Lease: time.Minute, N: 10}); err != nil {
 		t.Fatal(err)
 	}
 	return erased, claimed
@@ -76,7 +76,7 @@ func TestTime_JumpOfOneNodesClockHarmsNothing(t *testing.T) {
 		if err := right.RequestDeletion(t.Context(), gone, 1, right.Now().Add(idle), accounts.CodeUse{}); err != nil {
 			t.Fatal(err)
 		}
-		if jobs, err := right.ClaimJobs(t.Context(), []outbox.Kind{"leased"}, right.Now().Add(2*time.Minute), 1); err != nil || len(jobs) != 1 {
+		if jobs, err := right.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"leased"}, Lease: 2 * time.Minute, N: 1}); err != nil || len(jobs) != 1 {
 			t.Fatalf("got jobs %v, error %v, want the one", jobs, err)
 		}
 		for i, jump := range jumps {

@@ -86,13 +86,23 @@ func hasPassword(url string) bool {
 
 type migrateCommand struct{ databaseFlag }
 
-// Run migrates the database.
+// Run migrates the database and changes its indexes to those of this version, which a
+// plugin whose role does not own the tables cannot do.
 func (c migrateCommand) Run(ctx context.Context, w io.Writer) error {
 	db, err := c.openMigrated(ctx)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
+	done, err := db.ReconcileIndexes(ctx)
+	if err != nil {
+		return fmt.Errorf("changing the indexes, the database is migrated: %w", err)
+	}
+	if !done {
+		if _, err := fmt.Fprintln(w, "Another process is changing the indexes, or was: run this again if it is not a node."); err != nil {
+			return err
+		}
+	}
 	_, err = fmt.Fprintf(w, "The database is at schema %d.\n", store.SchemaTarget)
 	return err
 }

@@ -59,6 +59,8 @@ type module struct {
 
 	learn    chan struct{} // wakes learnFormats
 	reseal   chan struct{} // wakes resealSecrets
+	settled  chan struct{} // closed by settle
+	settle   func()        // may be called again
 	stopBase func()        // stops the work that inactive processes do, too
 
 	mu       sync.Mutex
@@ -130,8 +132,9 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 		}
 		m := &module{
 			version: version, store: db, hasher: hasher, keys: keys, settings: s, unknown: unknown, texts: checked, settles: c.Settles,
-			measured: measured, log: log, learn: make(chan struct{}, 1), reseal: make(chan struct{}, 1),
+			measured: measured, log: log, learn: make(chan struct{}, 1), reseal: make(chan struct{}, 1), settled: make(chan struct{}),
 		}
+		m.settle = sync.OnceFunc(func() { close(m.settled) })
 		m.worker = &outbox.Worker{
 			Store: db, Log: log, Observe: measured.job, TracerProvider: spans,
 			Groups: jobGroups(), KeepTrying: append([]outbox.Kind{transfer.KindWrap}, accounts.KeepTrying...),
@@ -278,7 +281,7 @@ func (m *module) Activate(context.Context) error {
 		m.scanFormats(ctx)
 		every(ctx, scanEvery, func() { m.scanFormats(ctx) })
 	}
-	m.active, m.stopWork = true, start(m.worker.Run, prune, erase, scan, m.resealSecrets)
+	m.active, m.stopWork = true, start(m.worker.Run, prune, erase, scan, m.resealSecrets, m.reconcileIndexes)
 	return nil
 }
 

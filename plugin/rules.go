@@ -75,6 +75,7 @@ func (m *module) watchRules(ctx context.Context) {
 // Settle implements [pluginrpc.Module].
 func (m *module) Settle(ctx context.Context) error {
 	m.wakeResealing()
+	m.settle()
 	if len(m.rules) == 0 {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
@@ -26,6 +27,7 @@ type dialect struct {
 	hasTable   string   // query whether the table named by the argument exists
 	migrating  string   // query that takes the migration lock if it is free, and returns whether it did
 	sweeping   string   // query that takes the lock of Prune if it is free, and returns whether it did
+	blocking   string   // query for the processes that a server process waits for; "": there are none
 	forUpdate  bun.Safe // locks selected rows until the end of the transaction
 	keep       bun.Safe // keeps selected rows from being deleted until then
 	skipLocked bun.Safe // like forUpdate, but skips rows that others have locked
@@ -47,6 +49,8 @@ var postgres = dialect{
 	hasTable:   "SELECT to_regclass(?) IS NOT NULL",
 	migrating:  "SELECT pg_try_advisory_xact_lock(7309453671206911841)",
 	sweeping:   "SELECT pg_try_advisory_xact_lock(7309453671206911842)",
+	blocking: "SELECT b.pid, coalesce(a.application_name, '') AS name, coalesce(extract(epoch FROM clock_timestamp() - a.xact_start)::bigint, 0) AS seconds " +
+		"FROM unnest(pg_blocking_pids(?)) AS b (pid) LEFT JOIN pg_stat_activity a ON a.pid = b.pid ORDER BY b.pid",
 	forUpdate:  " FOR UPDATE",
 	keep:       " FOR KEY SHARE",
 	skipLocked: " FOR UPDATE SKIP LOCKED",
@@ -92,6 +96,13 @@ func isUniqueViolation(err error) bool {
 	var lite *sqlite.Error
 	return errors.As(err, &lite) &&
 		(lite.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
+}
+
+// lostLock reports whether a transaction did not get a lock, and may get it if it runs
+// again: a time-out of the server (55P03), a deadlock or another conflict (class 40).
+func (d dialect) lostLock(err error) bool {
+	var pg pgdriver.Error
+	return errors.As(err, &pg) && (pg.Field('C') == "55P03" || strings.HasPrefix(pg.Field('C'), "40"))
 }
 
 // db puts bun on a pool. It ignores columns that a newer schema has added.

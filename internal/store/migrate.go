@@ -3,13 +3,18 @@ package store
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"math/rand/v2"
 	"path"
+	"sync"
 	"time"
 
 	"github.com/uptrace/bun"
 
+	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 )
 
@@ -24,6 +29,11 @@ const (
 	schemaCompatible = 1
 
 	migrationPoll = 100 * time.Millisecond
+	// migrationLock is how long a migration waits for a lock on PostgreSQL. Meanwhile
+	// all requests that read the table wait behind it.
+	migrationLock = 300 * time.Millisecond
+	// migrationPatience is how long a step tries again to get its locks.
+	migrationPatience = 30 * time.Second
 )
 
 //go:embed migrations
@@ -100,7 +110,8 @@ func (s *Store) RaiseMinCompatible(ctx context.Context, n int) error {
 	return err
 }
 
-// Migrate brings the schema to SchemaTarget, each step in its own transaction.
+// Migrate brings the schema to SchemaTarget, each step in its own transaction. If others
+// keep a step from getting its locks, the error names their processes.
 // Several nodes may call it at once. It accepts a newer schema that this program
 // can work on; other schemas are a *SchemaError.
 func (s *Store) Migrate(ctx context.Context) error {
@@ -113,13 +124,20 @@ func (s *Store) Migrate(ctx context.Context) error {
 		return err
 	}
 	// On a connection of its own, because a step may take longer than a request.
-	pools, err := dbconn.Open(s.url, dbconn.MigrationLimits)
+	limits := dbconn.MigrationLimits
+	limits.Lock = migrationLock
+	pools, err := dbconn.Open(s.url, limits)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = pools.Close() }()
 	for done := false; !done; {
-		if done, err = s.step(ctx, s.db(pools.Write)); err != nil {
+		done, err = s.step(ctx, s.db(pools.Write))
+		var locked *lockedError
+		if errors.As(err, &locked) {
+			return fmt.Errorf("migrate the database: %w: %w", accounts.ErrUnavailable, locked)
+		}
+		if err != nil {
 			return wrap(ctx, "migrate the database", err)
 		}
 	}
@@ -136,26 +154,116 @@ func schemaDone(found, minCompatible int) (bool, error) {
 
 // step waits for the migration lock, which no crash leaves behind, and runs the
 // next migration under it. It polls: the time limits, which are meant for work,
-// would end a wait in the server.
+// would end a wait in the server. While others hold locks of tables, it tries again for
+// migrationPatience, or as long as ctx allows.
 func (s *Store) step(ctx context.Context, db *bun.DB) (done bool, err error) {
+	var giveUp time.Time
+	var blockers []blocker
 	for {
 		locked := false
 		err = db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) (err error) {
 			if err := tx.NewRaw(s.migrating).Scan(ctx, &locked); err != nil || !locked {
 				return err
 			}
-			done, err = s.migrateNext(ctx, tx)
+			found, err := s.watchBlockers(ctx, tx, func() (err error) {
+				done, err = s.migrateNext(ctx, tx)
+				return err
+			})
+			if len(found) > 0 {
+				blockers = found
+			}
 			return err
 		})
-		if err != nil || locked {
-			return done, err
+		pause := migrationPoll
+		switch {
+		case err == nil && locked:
+			return done, nil
+		case err == nil:
+		case !s.lostLock(err):
+			return false, err
+		case giveUp.IsZero():
+			giveUp = time.Now().Add(migrationPatience)
+			if deadline, ok := ctx.Deadline(); ok && deadline.Before(giveUp) {
+				giveUp = deadline
+			}
+			fallthrough
+		default:
+			// Readers that have waited behind this attempt get their turn.
+			pause = migrationLock + rand.N(migrationLock)
+			if time.Now().Add(pause + migrationLock).After(giveUp) {
+				return false, &lockedError{blockers}
+			}
+			s.log.InfoContext(ctx, "the migration waits for locks", slog.Any("blocked_by", blockers))
 		}
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
-		case <-time.After(migrationPoll):
+		case <-time.After(pause):
 		}
 	}
+}
+
+// lockedError says that others hold locks that a migration needs.
+type lockedError struct{ blockers []blocker }
+
+// Error names the processes that hold the locks, and says what to do.
+func (e *lockedError) Error() string {
+	who := "another transaction"
+	if len(e.blockers) > 0 {
+		who = fmt.Sprint("server process ", e.blockers[0])
+		for _, b := range e.blockers[1:] {
+			who += fmt.Sprint(", ", b)
+		}
+	}
+	return fmt.Sprintf("%s locks a table that the migration changes: wait until it is done, for example a backup, "+
+		"or end it with SELECT pg_terminate_backend(PID), and start again", who)
+}
+
+// blocker is a process of the PostgreSQL server that holds a lock.
+type blocker struct {
+	PID     int
+	Name    string // of the application, as it calls itself
+	Seconds int    // since its transaction began; 0: unknown
+}
+
+// String returns the process id and what is known about the process.
+func (b blocker) String() string {
+	if b.PID == 0 {
+		return "0 (a prepared transaction, see pg_prepared_xacts)"
+	}
+	return fmt.Sprintf("%d (application %q, in a transaction for %d s)", b.PID, b.Name, b.Seconds)
+}
+
+// watchBlockers runs f in a transaction and returns the processes that the transaction has
+// waited for.
+func (s *Store) watchBlockers(ctx context.Context, tx bun.Tx, f func() error) (found []blocker, err error) {
+	if s.blocking == "" {
+		return nil, f()
+	}
+	var pid int
+	if err := tx.NewRaw("SELECT pg_backend_pid()").Scan(ctx, &pid); err != nil {
+		return nil, err
+	}
+	watched, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			select {
+			case <-watched.Done():
+				return
+			case <-time.After(migrationLock / 3):
+			}
+			var now []blocker
+			// Who blocks is only for the message.
+			if err := s.scan(watched, "look for locks", s.read.NewRaw(s.blocking, pid), &now); err == nil && len(now) > 0 {
+				found = now
+			}
+		}
+	})
+	err = f()
+	stop()
+	watching.Wait()
+	return found, err
 }
 
 func (s *Store) migrateNext(ctx context.Context, tx bun.Tx) (done bool, err error) {
@@ -174,6 +282,11 @@ func (s *Store) migrateNext(ctx context.Context, tx bun.Tx) (done bool, err erro
 	// Not through bun, which would look for placeholders in the text.
 	if _, err := tx.Tx.ExecContext(ctx, statements); err != nil {
 		return false, err
+	}
+	if next == SchemaTarget {
+		if err := createIndexes(ctx, tx); err != nil {
+			return false, err
+		}
 	}
 	_, err = exec(ctx, tx, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (?, ?, ?)",
 		next, min(next, schemaCompatible), at(s.Now()))

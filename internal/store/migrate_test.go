@@ -160,6 +160,49 @@ func TestMigrate_DoesNotDeadlockWithRegistrations(t *testing.T) {
 	wantVersion(t, s, store.SchemaTarget, 1)
 }
 
+// A backup, for example, holds locks on all tables for hours. Readers must not wait behind
+// the migration that waits for it.
+func TestMigrate_WithoutLocksNamesWhoHoldsThem(t *testing.T) {
+	url := testkit.Postgres(t)
+	firstRelease(t, url)
+	s := open(t, url, store.Options{})
+	backup, err := pools(t, url).Write.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if err := backup.QueryRowContext(t.Context(), "SELECT pg_backend_pid() FROM personal_jobs UNION SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	refused := make(chan error, 1)
+	go func() { refused <- s.Migrate(ctx) }()
+	blocked := 0
+	for reader := pools(t, url).Read; err == nil && len(refused) == 0; {
+		waited := time.Now()
+		_, err = reader.ExecContext(t.Context(), "SELECT 1 FROM personal_jobs")
+		if time.Since(waited) > time.Second {
+			blocked++
+		}
+	}
+	if blocked > 0 || err != nil {
+		t.Errorf("got %d reads that waited longer than a second, error %v", blocked, err)
+	}
+	err = <-refused
+	want := fmt.Sprintf("server process %d (application", pid)
+	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "start again") {
+		t.Errorf("got error %v, want %q in it and what to do", err, want)
+	}
+	if err := backup.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wantVersion(t, s, store.SchemaTarget, 1)
+}
+
 // Statements that name the columns of schema 1 must run on every later schema: a plugin of
 // the last release may use the database at the same time.
 const (

@@ -2,7 +2,6 @@
 LOCK TABLE personal_accounts IN SHARE ROW EXCLUSIVE MODE;
 
 ALTER TABLE personal_jobs ADD COLUMN account_id BIGINT; -- NULL: nobody's; no reference, as the end of an account is told too
-CREATE INDEX personal_jobs_account ON personal_jobs (account_id, kind, id);
 
 CREATE TABLE personal_audit (
     id         BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -15,6 +14,7 @@ CREATE TABLE personal_audit (
 );
 CREATE INDEX personal_audit_time ON personal_audit (time);
 CREATE INDEX personal_audit_account ON personal_audit (account_id);
+CREATE INDEX personal_audit_account_type ON personal_audit (account_id, type, id);
 
 CREATE TABLE personal_places (
     account_id BIGINT NOT NULL REFERENCES personal_accounts ON DELETE CASCADE,

@@ -1,5 +1,4 @@
 ALTER TABLE personal_jobs ADD COLUMN account_id INTEGER; -- NULL: nobody's; no reference, as the end of an account is told too
-CREATE INDEX personal_jobs_account ON personal_jobs (account_id, kind, id);
 
 CREATE TABLE personal_audit (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -12,6 +11,7 @@ CREATE TABLE personal_audit (
 ) STRICT;
 CREATE INDEX personal_audit_time ON personal_audit (time);
 CREATE INDEX personal_audit_account ON personal_audit (account_id);
+CREATE INDEX personal_audit_account_type ON personal_audit (account_id, type, id);
 
 CREATE TABLE personal_places (
     account_id INTEGER NOT NULL REFERENCES personal_accounts ON DELETE CASCADE,

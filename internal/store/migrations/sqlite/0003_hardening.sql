@@ -3,7 +3,6 @@ CREATE TABLE personal_hash_formats (
     seen   INTEGER NOT NULL     -- when an import or a scan last met it
 ) STRICT;
 
-CREATE INDEX personal_audit_account_type ON personal_audit (account_id, type, id);
 ALTER TABLE personal_audit ADD COLUMN actor TEXT NOT NULL DEFAULT ''; -- user, administrator or system; '': written by version 0.1.0
 ALTER TABLE personal_audit ADD COLUMN actor_name TEXT NOT NULL DEFAULT ''; -- the administrator's, as the host gave it
 

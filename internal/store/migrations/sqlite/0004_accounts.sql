@@ -4,8 +4,6 @@ ALTER TABLE personal_accounts ADD COLUMN unverified_email TEXT NOT NULL DEFAULT 
 ALTER TABLE personal_accounts ADD COLUMN unverified_key TEXT; -- the address to confirm before the first sign-in, not unique; NULL: none
 ALTER TABLE personal_accounts ADD COLUMN erase_at INTEGER NOT NULL DEFAULT 0; -- its user has deleted it; 0: not
 ALTER TABLE personal_accounts ADD COLUMN erase_version INTEGER NOT NULL DEFAULT 0; -- the credential version of the deletion
-CREATE INDEX personal_accounts_unverified ON personal_accounts (unverified_key, created) WHERE unverified_key IS NOT NULL;
-CREATE INDEX personal_accounts_erase ON personal_accounts (erase_at) WHERE erase_at > 0;
 
 CREATE TABLE personal_keys (
     name  TEXT PRIMARY KEY,

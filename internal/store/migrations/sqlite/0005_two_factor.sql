@@ -1,7 +1,6 @@
 ALTER TABLE personal_accounts ADD COLUMN two_factor_secret BLOB; -- encrypted; NULL: no second factor
 ALTER TABLE personal_accounts ADD COLUMN two_factor_key TEXT NOT NULL DEFAULT ''; -- the id of the key that decrypts the secret
 ALTER TABLE personal_accounts ADD COLUMN two_factor_step INTEGER NOT NULL DEFAULT 0; -- the last time step (RFC 6238) whose code was used
-CREATE INDEX personal_accounts_two_factor ON personal_accounts (two_factor_key, id) WHERE two_factor_secret IS NOT NULL;
 
 CREATE TABLE personal_recovery_codes ( -- the unused ones
     account_id INTEGER NOT NULL REFERENCES personal_accounts ON DELETE CASCADE,

@@ -17,5 +17,3 @@ CREATE TABLE personal_fill ( -- the last job that fills in defaults of user fiel
     started  INTEGER NOT NULL,
     ended    INTEGER NOT NULL
 ) STRICT;
-
-CREATE INDEX personal_accounts_disabled ON personal_accounts (id) WHERE disabled; -- for their list: they are few

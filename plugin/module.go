@@ -300,8 +300,12 @@ func (m *module) Quiesce(ctx context.Context) error {
 }
 
 // Health implements [pluginrpc.Module]. It returns before the host's timeout, so that
-// a database that hangs does not look like a process that hangs.
+// a database that hangs does not look like a process that hangs. The error is permanent if
+// the database refuses this version: another start of it then fails in the preflight.
 func (m *module) Health(ctx context.Context) ([]string, error) {
+	if refused := m.store.Refusal(); refused != nil {
+		return nil, &pluginrpc.PermanentError{Reason: refused.Error()}
+	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	var warnings []string

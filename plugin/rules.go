@@ -2,15 +2,22 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// rulesEvery is how often a process looks whether another node has put a rule in force.
-const rulesEvery = time.Minute
+// rulesEvery is how often a process looks whether another node has put a rule in force, or
+// refuses this version. It also looks after statements that the database refused, but not
+// more often than rulesPause.
+const (
+	rulesEvery = time.Minute
+	rulesPause = time.Second
+)
 
 // rule is something that the settings ask for and that older versions would not enforce.
 // It is in force only while these refuse to run on the database. The plugin makes them
@@ -48,14 +55,12 @@ func (m *module) wantedRules() (wanted []rule) {
 }
 
 // applyRules puts the rules in force that the database allows. It runs before the process
-// serves, when the version is settled, and regularly.
+// serves, when the version is settled, and regularly. The error is a [*store.SchemaError]
+// if the database refuses this version; the store then fails all calls.
 func (m *module) applyRules(ctx context.Context) error {
-	if len(m.rules) == 0 {
-		return nil
-	}
 	m.applying.Lock() // what was read before Settle must not be applied after it
 	defer m.applying.Unlock()
-	_, minCompatible, err := m.store.SchemaVersion(ctx)
+	minCompatible, err := m.store.CheckCompatible(ctx)
 	if err != nil {
 		return err
 	}
@@ -66,25 +71,39 @@ func (m *module) applyRules(ctx context.Context) error {
 }
 
 func (m *module) watchRules(ctx context.Context) {
-	if len(m.rules) == 0 {
-		return
+	tick := time.NewTicker(rulesEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-m.store.Doubts():
+		}
+		var refused *store.SchemaError // which the store logs, once
+		if err := m.applyRules(ctx); !errors.As(err, &refused) {
+			m.logFailure(ctx, "reading which versions the database supports", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rulesPause):
+		}
 	}
-	every(ctx, rulesEvery, func() { m.logFailure(ctx, "reading which versions the database supports", m.applyRules(ctx)) })
 }
 
 // Settle implements [pluginrpc.Module].
 func (m *module) Settle(ctx context.Context) error {
 	m.wakeResealing()
 	m.settle()
-	if len(m.rules) == 0 {
-		return nil
-	}
 	lowest := 0
 	for _, r := range m.rules {
 		lowest = max(lowest, r.schema)
 	}
-	if err := m.store.RaiseMinCompatible(ctx, lowest); err != nil {
-		return err
+	if lowest > 0 {
+		if err := m.store.RaiseMinCompatible(ctx, lowest); err != nil {
+			return err
+		}
 	}
 	return m.applyRules(ctx)
 }

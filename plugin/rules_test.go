@@ -3,12 +3,20 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/store"
+	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/internal/token"
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
@@ -260,4 +268,63 @@ func TestSettings_UnknownOnesAreWarningsIfTheHostSaysSo(t *testing.T) {
 	if _, err := builder(version, newMeasurements(), slog.New(slog.DiscardHandler), nil)(t.Context(), c, nil); err == nil || !strings.Contains(err.Error(), "session.idle") {
 		t.Errorf("got %v, want that an invalid value stays an error", err)
 	}
+}
+
+func TestRules_VersionThatIsRefusedWhileItRuns(t *testing.T) {
+	testkit.Databases(t, func(t *testing.T, url string) {
+		n := newNode(t, pluginrpc.Configuration{DatabaseURL: url, Settles: true})
+		n.begin(t)
+		pools, err := dbconn.Open(url, dbconn.RequestLimits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pools.Close()
+		set := func(minCompatible int) {
+			t.Helper()
+			if _, err := pools.Write.ExecContext(t.Context(), fmt.Sprintf("UPDATE personal_schema SET min_compatible = %d", minCompatible)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(99)
+		var refused *store.SchemaError
+		for range 2 {
+			if err := n.applyRules(t.Context()); !errors.As(err, &refused) || refused.MinCompatible != 99 {
+				t.Fatalf("got error %v, want a *store.SchemaError", err)
+			}
+		}
+		if log := n.log.String(); strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "run a newer version") {
+			t.Errorf("got log %s, want one error that says what to do", log)
+		}
+		var permanent *pluginrpc.PermanentError
+		if _, err := n.Health(t.Context()); !errors.As(err, &permanent) || !strings.Contains(permanent.Reason, "version 99") {
+			t.Errorf("got health %v, want a permanent error that names the version", err)
+		}
+		for name, do := range map[string]func() error{
+			"sign-in": func() error {
+				_, err := n.Service().Authorize(t.Context(), personal.AuthorizeRequest{Login: "anna", Password: "a long password"})
+				return err
+			},
+			"refresh": func() error {
+				_, err := n.Service().Refresh(t.Context(), personal.Credentials{UserID: 1, UserHash: token.FormatHash(token.Selector{1}, token.Secret{2})})
+				return err
+			},
+			"work": func() error {
+				_, err := n.store.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindEvent}, time.Now(), 1)
+				return err
+			},
+			"session": func() error { return n.store.TouchSession(t.Context(), 1, [32]byte{}, false) },
+			"removal": func() error { return n.store.Prune(t.Context(), store.PruneOptions{}) },
+		} {
+			if err := do(); personal.CodeOf(err) != personal.CodeUnavailable && !errors.Is(err, accounts.ErrUnavailable) {
+				t.Errorf("%s: got %v, want unavailable", name, err)
+			}
+		}
+		set(1)
+		if err := n.applyRules(t.Context()); err != nil {
+			t.Errorf("allowed again: got %v", err)
+		}
+		if _, err := n.Health(t.Context()); err != nil {
+			t.Errorf("allowed again: got health %v", err)
+		}
+	})
 }

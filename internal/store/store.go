@@ -72,8 +72,10 @@ type Store struct {
 	log         *slog.Logger
 	observer    Observer
 	clock       *clock
-	fixed       func() time.Time // a test's time, instead of the clock's; nil: none
-	lastYield   atomic.Int64     // when an import last left the write lock to others, in ms since 1970
+	fixed       func() time.Time            // a test's time, instead of the clock's; nil: none
+	lastYield   atomic.Int64                // when an import last left the write lock to others, in ms since 1970
+	refusal     atomic.Pointer[SchemaError] // why no call is allowed; nil: they are
+	doubts      chan struct{}               // see Doubts
 
 	writes        *batcher[sessionWrite, struct{}]
 	finds         [2]*batcher[token.Selector, foundSession] // by account part; on PostgreSQL
@@ -102,6 +104,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	s := &Store{
 		dialect: d, url: url, pools: pools, write: d.db(pools.Write), read: d.db(pools.Read),
 		log: o.Log, observer: o.Observer, fixed: o.Clock,
+		doubts: make(chan struct{}, 1),
 	}
 	if s.observer == nil {
 		s.observer = noObserver{}
@@ -162,34 +165,43 @@ func (s *Store) observe(o Operation, began time.Time) { s.observer.ObserveStore(
 func (s *Store) scan(ctx context.Context, doing string, query interface {
 	Scan(ctx context.Context, dest ...any) error
 }, dest ...any) error {
+	if err := s.allowed(doing); err != nil {
+		return err
+	}
 	defer s.observe(Query, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	span := s.startSpan(ctx, doing)
-	err := wrap(ctx, doing, query.Scan(ctx, dest...))
+	err := s.ended(ctx, doing, query.Scan(ctx, dest...))
 	endSpan(span, err)
 	return err
 }
 
 // exec runs a writing statement on its own and returns how many rows it changed.
 func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (int64, error) {
+	if err := s.allowed(doing); err != nil {
+		return 0, err
+	}
 	defer s.observe(Statement, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	span := s.startSpan(ctx, doing)
 	n, err := exec(ctx, s.write, query, args...)
-	err = wrap(ctx, doing, err)
+	err = s.ended(ctx, doing, err)
 	endSpan(span, err)
 	return n, err
 }
 
 // inTx runs f in one transaction, which an error rolls back.
 func (s *Store) inTx(ctx context.Context, doing string, f func(context.Context, bun.Tx) error) error {
+	if err := s.allowed(doing); err != nil {
+		return err
+	}
 	defer s.observe(Transaction, time.Now())
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	span := s.startSpan(ctx, doing)
-	err := wrap(ctx, doing, s.write.RunInTx(ctx, nil, f))
+	err := s.ended(ctx, doing, s.write.RunInTx(ctx, nil, f))
 	endSpan(span, err)
 	return err
 }

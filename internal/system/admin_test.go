@@ -52,6 +52,7 @@ type pluginStatus struct {
 		PID        int      `json:"pid"`
 		State      string   `json:"state"`
 		Warnings   []string `json:"warnings"`
+		LastError  string   `json:"last_error"`
 	} `json:"active"`
 	Versions []struct {
 		Version string `json:"version"`

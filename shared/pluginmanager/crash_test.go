@@ -127,6 +127,30 @@ func TestHealth_UnhealthyProcessIsNotReplaced(t *testing.T) {
 	}
 }
 
+// The database refuses a version once a newer one is settled elsewhere.
+func TestHealth_ProcessThatStaysUnhealthyIsGivenUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, refusedLater, quickHealth)
+	r.start(t)
+	before := r.Status().PID
+	eventually(t, "failure", func() bool { return r.Status().State == pluginmanager.StateFailed })
+	if s := r.Status(); s.Restarts != 0 || !strings.Contains(s.LastError, "preflight: schema: the database is newer") {
+		t.Errorf("got status %+v, want no restart and the refusal", s)
+	}
+	if !dead(before) {
+		t.Error("got a living process, want that it has ended")
+	}
+	if n := strings.Count(r.log.String(), "plugin does not run"); n != 1 { // the next start is FailureRetry later
+		t.Errorf("got %d failed starts, want 1", n)
+	}
+	_, err := r.servingPID(limited(t))
+	wantUnavailable(t, err)
+	r.folder.write("mode", good)
+	if err := r.Use(limited(t), "1.0.0"); err != nil { // an administrator need not wait for it
+		t.Error(err)
+	}
+}
+
 func TestCrashLoop_FailsAndIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, exitsActive, func(c *pluginmanager.Config) { c.FailureRetry = 2 * time.Second })

@@ -23,16 +23,21 @@ var (
 )
 
 // examine checks the health of the live process. One that hangs is replaced, and
-// one that bakes and stays unhealthy is rolled back; overload excuses both.
+// one that bakes and stays unhealthy is rolled back; overload excuses both. One that says
+// that it will not become healthy is replaced, too: the version that starts in its place
+// passes its preflight, or is refused for a reason that the status tells.
 func (s *supervisor) examine() {
 	p := s.live
 	if p == nil {
 		return
 	}
-	healthy, hung := s.hung(s.work, p)
+	hung, err := s.hung(s.work, p)
 	switch {
-	case healthy:
+	case err == nil:
 		s.unhealthy = 0
+	case isPermanent(err):
+		s.handleLoss(err)
+		return
 	case s.overloaded(p):
 		s.unhealthy = 0
 		p.Log().Warn("plugin is overloaded, the failed health check does not count")
@@ -87,28 +92,24 @@ func (m *Manager) responds(p *instance) bool {
 }
 
 // hung reports whether the process leaves Config.HealthFailures health checks in a
-// row unanswered, and if not, whether it is healthy. An unhealthy response is a
-// response: an unavailable database is no reason to kill a process. When ctx ends
-// first, both are false. With Config.Debug every process counts as healthy: a debugger
-// may have paused it.
-func (m *Manager) hung(ctx context.Context, p *instance) (healthy, hung bool) {
+// row unanswered, and if not, why it is not healthy. An unhealthy response is a
+// response: an unavailable database is no reason to kill a process. With Config.Debug
+// every process counts as healthy: a debugger may have paused it.
+func (m *Manager) hung(ctx context.Context, p *instance) (hung bool, unhealthy error) {
 	if m.config.Debug {
-		return true, false
+		return false, nil
 	}
 	for range m.config.HealthFailures {
 		err := m.checkHealth(ctx, p)
-		if err == nil {
-			return true, false
-		}
-		if ctx.Err() != nil || p.IsLost() {
-			return false, false
+		if err == nil || ctx.Err() != nil || p.IsLost() {
+			return false, err
 		}
 		p.Log().Warn("plugin is not healthy", "error", err)
 		if !errors.Is(err, context.DeadlineExceeded) {
-			return false, false
+			return false, err
 		}
 	}
-	return false, true
+	return true, errHung
 }
 
 // killIfHung checks a process that gets no calls any more, and kills it if it
@@ -117,7 +118,7 @@ func (m *Manager) killIfHung(ctx context.Context, p *instance) {
 	tick := time.NewTicker(m.config.HealthInterval)
 	defer tick.Stop()
 	for {
-		if _, hung := m.hung(ctx, p); hung && m.killUnlessLive(ctx, p) {
+		if hung, _ := m.hung(ctx, p); hung && m.killUnlessLive(ctx, p) {
 			p.Log().Error("plugin process is killed with the calls under way in it", "error", errHung)
 			return
 		}

@@ -136,6 +136,7 @@ const (
 	neverHealthy        = "never healthy"
 	healthySoon         = "fails its first health checks"
 	unhealthyLater      = "unhealthy once active"
+	refusedLater        = "refused by the database once active"
 	silentLater         = "leaves health checks unanswered once active"
 	exitsActive         = "exits once active"
 	ignoresShutdown     = "ignores shutdown"
@@ -412,6 +413,9 @@ func (m *module) Health(ctx context.Context) ([]string, error) {
 	case m.mode == neverHealthy, m.mode == unhealthyLater && m.active:
 		m.folder.write("unhealthy", strconv.Itoa(os.Getpid()))
 		return nil, errors.New("the database is unavailable")
+	case m.mode == refusedLater && m.active:
+		m.folder.write("mode", failsPreflight)
+		return nil, &pluginrpc.PermanentError{Reason: "the database is newer"}
 	case m.mode == silentLater && m.active:
 		m.folder.write("mode", good)
 		block()

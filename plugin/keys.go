@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
@@ -36,6 +35,10 @@ func (m *module) wakeResealing() {
 	}
 }
 
+// keysTimeout leaves time for the rest of the preflight of a rollback, which has 2 s: only
+// before this version is settled, and has its indexes, looking for keys may take long.
+const keysTimeout = time.Second
+
 // checkKeys is the preflight's check of secret keys on a database of the given schema. It
 // only warns: users whose key is missing have recovery codes, and no others need it.
 func (m *module) checkKeys(ctx context.Context, schema int) pluginrpc.Check {
@@ -43,17 +46,20 @@ func (m *module) checkKeys(ctx context.Context, schema int) pluginrpc.Check {
 	if m.settings.TwoFactor.Enabled && m.keys.Primary() == "" {
 		warnings = append(warnings, "two_factor.enabled = true works like false without a secret key: give the host one")
 	}
-	var counts []accounts.SecretCount
+	var used []string
 	if schema >= twoFactorSchema {
+		ctx, cancel := context.WithTimeout(ctx, keysTimeout)
+		defer cancel()
 		var err error
-		if counts, err = m.store.CountSecrets(ctx); err != nil {
+		if used, err = m.store.SecretKeys(ctx); err != nil {
 			warnings = append(warnings, err.Error())
 		}
 	}
-	for _, c := range counts {
-		if !m.keys.Has(c.Key) {
-			warnings = append(warnings, fmt.Sprintf("the secret key %s is missing: it encrypts the second factors of %d accounts, "+
-				"whose users can sign in with recovery codes only: add it to the keys of the host", c.Key, c.Accounts))
+	for _, key := range used {
+		if !m.keys.Has(key) {
+			warnings = append(warnings, fmt.Sprintf("the secret key %s is missing: it encrypts the second factors of accounts "+
+				"whose users can sign in with recovery codes only: add it to the keys of the host "+
+				"(`personal status` tells how many accounts these are)", key))
 		}
 	}
 	if len(warnings) > 0 {

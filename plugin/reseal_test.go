@@ -115,7 +115,7 @@ func TestPreflight_WarnsOfMissingSecretKeys(t *testing.T) {
 			t.Errorf("with all keys: got %+v, want no warning", got)
 		}
 		got := preflight(pluginrpc.Configuration{SecretKeys: [][]byte{secretKey("a")}})
-		if want := "the secret key " + keyID(t, "b") + " is missing: it encrypts the second factors of 2 accounts"; !got.Warning || !strings.HasPrefix(got.Reason, want) {
+		if want := "the secret key " + keyID(t, "b") + " is missing: it encrypts the second factors of accounts"; !got.Warning || !strings.HasPrefix(got.Reason, want) {
 			t.Errorf("with one key: got %+v, want the warning %q", got, want)
 		}
 		got = preflight(pluginrpc.Configuration{Settings: enabled})

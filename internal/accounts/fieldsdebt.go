@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/cms-personal/personal/internal/outbox"
@@ -25,7 +26,8 @@ type FieldsStore interface {
 	// a profile is lost. It changes no Updated. It returns whether accounts are left. With
 	// the last batch the run is done. If the run has ended, or another one was started, it
 	// writes nothing and returns false; if another worker makes the same batch, it writes
-	// nothing and returns true.
+	// nothing and returns true. It leaves accounts whose user fields cannot be read, and logs
+	// their number.
 	FillBatch(ctx context.Context, started time.Time, n int, fill func(userfields.Values) (userfields.Values, bool)) (left bool, err error)
 	// SupersedeFill ends the run that was started at that time, if it has not ended.
 	SupersedeFill(ctx context.Context, started time.Time) error
@@ -55,6 +57,12 @@ func (s *Service) RehearseFields(ctx context.Context, fields []personal.Field) (
 	limited, cancel := context.WithTimeout(ctx, s.rehearsalTime)
 	defer cancel()
 	var r personal.FieldsRehearsal
+	damaged := 0
+	defer func() {
+		if damaged > 0 {
+			s.log.WarnContext(ctx, "user fields that cannot be read count as violations", slog.Int("accounts", damaged))
+		}
+	}()
 	pages := s.readFields(limited)
 	for {
 		var page fieldsPage
@@ -78,8 +86,8 @@ func (s *Service) RehearseFields(ctx context.Context, fields []personal.Field) (
 			if limited.Err() != nil {
 				return r, nil
 			}
-			if err := rehearse(&r, schema, a); err != nil {
-				return personal.FieldsRehearsal{}, fail(doing, err)
+			if !rehearse(&r, schema, a) {
+				damaged++
 			}
 		}
 	}
@@ -116,16 +124,18 @@ func (s *Service) readFields(ctx context.Context) <-chan fieldsPage {
 	return pages
 }
 
-// rehearse adds an account to the figures.
-func rehearse(r *personal.FieldsRehearsal, schema *userfields.Schema, a AccountFields) error {
+// rehearse adds an account to the figures. It returns false if its user fields cannot be
+// read: this counts as a violation without an example.
+func rehearse(r *personal.FieldsRehearsal, schema *userfields.Schema, a AccountFields) bool {
+	r.Accounts++
 	values, err := userfields.DecodeValues(a.Fields)
 	if err != nil {
-		return fmt.Errorf("account %d: %w", a.ID, err)
+		r.Violations++
+		return false
 	}
-	r.Accounts++
 	violations := schema.Violations(values)
 	if len(violations) == 0 {
-		return nil
+		return true
 	}
 	r.Violations++
 	if filled, changed := schema.Fill(values); changed && len(schema.Missing(filled)) == 0 {
@@ -134,7 +144,7 @@ func rehearse(r *personal.FieldsRehearsal, schema *userfields.Schema, a AccountF
 	if len(r.Examples) < personal.MaxRehearsalExamples {
 		r.Examples = append(r.Examples, personal.FieldsViolation{UserID: a.ID, Login: a.Login, Fields: violations})
 	}
-	return nil
+	return true
 }
 
 // FillFields implements [personal.Administration].

@@ -120,6 +120,18 @@ func (s hangingStore) AccountFields(ctx context.Context, after int64, n int) ([]
 	return page, nil
 }
 
+func TestRehearseFields_DamagedAccountsCountAsViolations(t *testing.T) {
+	f := newFixture(t, testkit.SQLite(t))
+	for _, login := range []string{"ada", "bob"} {
+		f.register(t, login)
+	}
+	f.exec(t, "UPDATE personal_accounts SET fields = '[' WHERE login = 'ada'")
+	got, err := f.service.RehearseFields(t.Context(), nil)
+	if err != nil || got.Accounts != 2 || got.Violations != 1 || !got.Complete {
+		t.Errorf("got %+v, error %v, want one violation of two accounts", got, err)
+	}
+}
+
 func TestRehearseFields_ReturnsInTimeWhenTheDatabaseHangs(t *testing.T) {
 	f := newFixture(t, testkit.SQLite(t))
 	hang := make(chan struct{})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/uptrace/bun/driver/pgdriver"
 
@@ -34,6 +35,13 @@ func (e *ServerError) Error() string {
 		text += ": " + e.Message
 	}
 	return text
+}
+
+// isConflict reports whether a wrapped error is that of a transaction that lost against
+// another one and may run again (class 40): a deadlock or a serialization failure.
+func isConflict(err error) bool {
+	var server *ServerError
+	return errors.As(err, &server) && strings.HasPrefix(server.State, "40")
 }
 
 // wrap adds what was being done to an error and removes values from it. It

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -115,11 +116,12 @@ func (s *Store) FillBatch(
 	if err != nil {
 		return false, err
 	}
-	var unset []int64
+	var unset, damaged []int64
 	for _, a := range page {
 		values, err := userfields.DecodeValues(a.Fields)
-		if err != nil {
-			return false, err
+		if err != nil { // a write from outside; one account must not stop the others
+			damaged = append(damaged, a.ID)
+			continue
 		}
 		if _, changed := fill(values); changed {
 			unset = append(unset, a.ID)
@@ -156,6 +158,9 @@ func (s *Store) FillBatch(
 			"UPDATE personal_fill SET state = ?, after_id = ?, checked = ?, filled = ?, ended = ? WHERE id = 1",
 			run.State, run.AfterID, run.Checked, run.Filled, run.Ended))...)
 	})
+	if err == nil && len(damaged) > 0 {
+		s.log.WarnContext(ctx, "accounts whose user fields cannot be read were left out", slog.Int("accounts", len(damaged)), slog.Int64("first", damaged[0]))
+	}
 	if left {
 		s.yieldWriteLock(ctx)
 	}

@@ -25,24 +25,34 @@ var (
 	_ transfer.BareStore    = (*Store)(nil)
 )
 
+// conflictTries is how often a transaction of an import runs that loses against others.
+// PostgreSQL lets it wait for a second before it calls a wait a deadlock.
+const conflictTries = 10
+
 // AddAccounts stores imported accounts, see transfer.Store. Of several calls in a row
-// some take longer, so that other processes get the write lock, too.
+// some take longer, so that other processes get the write lock, too. If the transaction
+// loses against another one, for example in a deadlock, it runs again.
 func (s *Store) AddAccounts(
 	ctx context.Context, batch []accounts.Account, followUp func([]transfer.Outcome) transfer.FollowUp,
 ) (outcomes []transfer.Outcome, err error) {
-	err = s.inTx(ctx, "add accounts", func(ctx context.Context, tx bun.Tx) (err error) {
-		if outcomes, err = s.addAccounts(ctx, tx, batch); err != nil {
-			return err
+	for range conflictTries {
+		err = s.inTx(ctx, "add accounts", func(ctx context.Context, tx bun.Tx) (err error) {
+			if outcomes, err = s.addAccounts(ctx, tx, batch); err != nil {
+				return err
+			}
+			follow := followUp(outcomes)
+			if err := addFactors(ctx, tx, follow.Factors); err != nil {
+				return err
+			}
+			if err := noteFormats(ctx, tx, follow.Formats, s.Now()); err != nil {
+				return err
+			}
+			return s.addJobs(ctx, tx, follow.Jobs)
+		})
+		if !isConflict(err) {
+			break
 		}
-		follow := followUp(outcomes)
-		if err := addFactors(ctx, tx, follow.Factors); err != nil {
-			return err
-		}
-		if err := noteFormats(ctx, tx, follow.Formats, s.Now()); err != nil {
-			return err
-		}
-		return s.addJobs(ctx, tx, follow.Jobs)
-	})
+	}
 	s.yieldWriteLock(ctx)
 	return outcomes, err
 }
@@ -250,14 +260,18 @@ func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]transfer.
 // isBare is the condition for a hash that is not wrapped yet.
 const isBare = "password_hash LIKE '$md5-bare$%'"
 
-// BareHashes returns the bare hashes of a range, see transfer.BareStore.
-func (s *Store) BareHashes(ctx context.Context, from, to int64) (map[int64]string, error) {
+// BareHashes returns the bare hashes of accounts, see transfer.BareStore.
+func (s *Store) BareHashes(ctx context.Context, of transfer.IDs) (map[int64]string, error) {
+	condition, args := "id BETWEEN ? AND ?", []any{of.From, of.To}
+	if len(of.List) > 0 {
+		condition, args = "id IN (?)", []any{bun.List(of.List)}
+	}
 	var rows []struct {
 		ID   int64
 		Hash string
 	}
 	err := s.scan(ctx, "find bare hashes",
-		s.read.NewRaw("SELECT id, password_hash AS hash FROM personal_accounts WHERE id BETWEEN ? AND ? AND "+isBare, from, to), &rows)
+		s.read.NewRaw("SELECT id, password_hash AS hash FROM personal_accounts WHERE "+condition+" AND "+isBare, args...), &rows)
 	hashes := make(map[int64]string, len(rows))
 	for _, r := range rows {
 		hashes[r.ID] = r.Hash

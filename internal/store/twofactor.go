@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -272,6 +273,15 @@ func (s *Store) CountSecrets(ctx context.Context) ([]accounts.SecretCount, error
 	err := s.scan(ctx, "count secrets by key", s.read.NewRaw(`SELECT two_factor_key AS "key", count(*) AS accounts
 		FROM personal_accounts WHERE two_factor_secret IS NOT NULL GROUP BY two_factor_key ORDER BY two_factor_key`), &counts)
 	return counts, err
+}
+
+// SecretKeys returns the keys that encrypt secrets of second factors, in order. It looks up
+// one account of each key, while CountSecrets reads the secrets of all.
+func (s *Store) SecretKeys(ctx context.Context) (keys []string, err error) {
+	const next = "(SELECT two_factor_key FROM personal_accounts WHERE two_factor_secret IS NOT NULL AND two_factor_key > %s ORDER BY two_factor_key, id LIMIT 1)"
+	err = s.scan(ctx, "read the keys of secrets", s.read.NewRaw("WITH RECURSIVE keys (name) AS (SELECT "+fmt.Sprintf(next, "''")+
+		" UNION ALL SELECT "+fmt.Sprintf(next, "keys.name")+" FROM keys WHERE name IS NOT NULL) SELECT name FROM keys WHERE name IS NOT NULL"), &keys)
+	return keys, err
 }
 
 // SecretsOfKey implements accounts.TwoFactorStore.

@@ -351,17 +351,19 @@ func (m *Import) add(ctx context.Context, b batch, done *Progress) error {
 	return nil
 }
 
-// KindWrap is the job that wraps the bare hashes of a range of accounts.
+// KindWrap is the job that wraps the bare hashes of some accounts.
 const KindWrap outbox.Kind = "wrap"
 
 // wrapsPerJob keeps a job short: a plugin that is replaced by another version first
 // finishes its jobs.
 const wrapsPerJob = 100
 
-// idRange is the payload of a job: the first and the last id.
-type idRange struct {
-	From int64 `json:"from"`
-	To   int64 `json:"to"`
+// IDs are accounts, and the payload of a job. Version 0.1.0 wraps all between the first and
+// the last: of a shuffled file, these are most accounts of the import. It stores no list.
+type IDs struct {
+	From int64   `json:"from"`
+	To   int64   `json:"to"`
+	List []int64 `json:"ids,omitempty"` // ascending; none: all from From to To
 }
 
 // followUp returns the formats of the added hashes, the jobs that wrap the bare ones, and
@@ -387,7 +389,7 @@ func (m *Import) followUp(b batch, outcomes []Outcome) (f FollowUp) {
 	f.Formats = slices.Sorted(maps.Keys(formats))
 	slices.Sort(bare)
 	for ids := range slices.Chunk(bare, wrapsPerJob) {
-		payload, _ := json.Marshal(idRange{ids[0], ids[len(ids)-1]}) // cannot fail
+		payload, _ := json.Marshal(IDs{From: ids[0], To: ids[len(ids)-1], List: ids}) // cannot fail
 		f.Jobs = append(f.Jobs, accounts.NewJob{Kind: KindWrap, Payload: payload})
 	}
 	return f
@@ -395,9 +397,8 @@ func (m *Import) followUp(b batch, outcomes []Outcome) (f FollowUp) {
 
 // BareStore holds accounts whose hash is a bare MD5.
 type BareStore interface {
-	// BareHashes returns the bare hashes of the accounts with ids from from to to,
-	// both included.
-	BareHashes(ctx context.Context, from, to int64) (map[int64]string, error)
+	// BareHashes returns the bare hashes of the accounts.
+	BareHashes(ctx context.Context, of IDs) (map[int64]string, error)
 	// ReplaceHash replaces the hash of an account if the account still has the hash
 	// from. Both hashes are of the same password, so the credential version stays.
 	ReplaceHash(ctx context.Context, id int64, from, to string) error
@@ -412,11 +413,11 @@ type Wrapping struct {
 // Do does one job of [KindWrap]. It may be repeated: hashes that are wrapped already
 // are not touched.
 func (w *Wrapping) Do(ctx context.Context, j outbox.Job) error {
-	var r idRange
-	if err := json.Unmarshal(j.Payload, &r); err != nil {
+	var ids IDs
+	if err := json.Unmarshal(j.Payload, &ids); err != nil {
 		return fmt.Errorf("reading a wrapping job: %w", err)
 	}
-	hashes, err := w.Store.BareHashes(ctx, r.From, r.To)
+	hashes, err := w.Store.BareHashes(ctx, ids)
 	if err != nil {
 		return fmt.Errorf("finding bare hashes: %w", err)
 	}

@@ -23,6 +23,7 @@ type Store interface {
 	outbox.Store
 	transferStore
 	Prune(ctx context.Context, o store.PruneOptions) error
+	SecretKeys(ctx context.Context) ([]string, error)
 }
 
 // Open returns a store on an empty database with the schema in place, closed

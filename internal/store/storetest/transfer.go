@@ -173,20 +173,26 @@ var transferCases = []testCase{
 	}},
 	{"a bare hash is found and replaced unless it has changed", func(t *testing.T, w *world) {
 		const bare = "$md5-bare$3cb4e732631f47e6eb961f34554b7cde"
-		a, b, other := w.newAccount(), w.newAccount(), w.newAccount()
-		a.PasswordHash, b.PasswordHash = bare, bare
-		got := w.add(a, other, b)
-		hashes, err := w.BareHashes(t.Context(), got[0].ID, got[1].ID)
-		if err != nil || len(hashes) != 1 || hashes[got[0].ID] != bare {
-			t.Fatalf("got %v, %v, want one bare hash", hashes, err)
+		a, b, c, other := w.newAccount(), w.newAccount(), w.newAccount(), w.newAccount()
+		a.PasswordHash, b.PasswordHash, c.PasswordHash = bare, bare, bare
+		got := w.add(a, other, b, c)
+		first, last := got[0].ID, got[3].ID
+		for of, want := range map[*transfer.IDs]map[int64]string{
+			{From: first, To: got[1].ID}:                                   {first: bare},
+			{From: first, To: last}:                                        {first: bare, got[2].ID: bare, last: bare},
+			{From: first, To: last, List: []int64{first, got[1].ID, last}}: {first: bare, last: bare},
+		} {
+			if hashes, err := w.BareHashes(t.Context(), *of); err != nil || !cmp.Equal(hashes, want) {
+				t.Errorf("%+v: got %v, %v, want %v", of, hashes, err, want)
+			}
 		}
 		w.must(w.ReplaceHash(t.Context(), got[0].ID, bare, "wrapped"))
 		w.must(w.ReplaceHash(t.Context(), got[0].ID, bare, "too late"))
 		if found := w.account(got[0].ID); found.PasswordHash != "wrapped" || found.CredentialVersion != a.CredentialVersion {
 			t.Errorf("got %+v, want the wrapped hash and an unchanged credential version", found)
 		}
-		if all, left, err := w.CountAccounts(t.Context()); err != nil || all != 3 || left != 1 {
-			t.Errorf("got %d bare hashes of %d, %v, want 1 of 3", left, all, err)
+		if all, left, err := w.CountAccounts(t.Context()); err != nil || all != 4 || left != 2 {
+			t.Errorf("got %d bare hashes of %d, %v, want 2 of 4", left, all, err)
 		}
 	}},
 	{"accounts are counted by state", func(t *testing.T, w *world) {

@@ -475,6 +475,9 @@ var twoFactorCases = []testCase{
 		if diff := cmp.Diff([]accounts.SecretCount{{Key: "a", Accounts: 2}, {Key: "b", Accounts: 3}}, counts); diff != "" {
 			t.Error(diff)
 		}
+		if used, err := w.SecretKeys(t.Context()); err != nil || !cmp.Equal(used, []string{"a", "b"}) {
+			t.Errorf("got keys %q, error %v, want a and b", used, err)
+		}
 		page := func(after int64, n int) []accounts.AccountSecret {
 			found, err := w.SecretsOfKey(t.Context(), "b", after, n)
 			w.must(err)

@@ -6,7 +6,7 @@ FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
 SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:build soak' internal/system/*_test.go) /dev/null | cut -d' ' -f2 | paste -sd '|')
 
-.PHONY: build plugin run dev test e2e lint generate fuzz soak coverage sbom bench compare bench-growth clean
+.PHONY: build plugin run dev test e2e lint generate fuzz soak coverage sbom bench compare clean
 
 # Programs without symbols, as they are released; panics still show functions and
 # lines. For a debugger, with symbols and the paths of the source: make build STRIP=
@@ -96,12 +96,6 @@ compare:
 	go build -C bench -o ../bin/compare ./compare
 	go build -o bin/postgrestest ./internal/testkit/postgrestest
 	exec bin/postgrestest -durable -- bin/compare -base "$(BASE)" $(COMPAREFLAGS)
-
-# How speed depends on the number of accounts. The first run generates about 8 GB, which
-# are kept: bench/README.md explains it. GROWTHFLAGS are its flags; -h shows them.
-bench-growth: build
-	go build -C bench -o ../bin/growth ./growth
-	exec bin/growth $(GROWTHFLAGS)
 
 clean:
 	rm -rf bin dist

@@ -129,27 +129,6 @@ func (d Data) Sample(n int) []int64 {
 	return numbers
 }
 
-// Reset removes what signing in added to the database, and undoes the rotations of
-// the given sessions.
-func (d Data) Reset(ctx context.Context, url string, sessions []int64) error {
-	return execute(ctx, url, func(kind dbconn.Kind, do func(string) error) error {
-		_, secret, _ := material(kind, "id")
-		for _, statement := range []string{
-			fmt.Sprintf("DELETE FROM personal_sessions WHERE id > %d", d.Accounts*d.SessionsEach),
-			"DELETE FROM personal_jobs",
-			"DELETE FROM personal_audit",
-			"DELETE FROM personal_places",
-			fmt.Sprintf("UPDATE personal_sessions SET newest = sha256(%s), rotations = 0, marks = %s, rotated = created, used = created WHERE id IN (%s)",
-				secret, firstMark(kind, "created"), list(sessions)),
-		} {
-			if err := do(statement); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // Touched sets the last use of the sessions to tomorrow. The plugin stores a use only if
 // the last one was a minute ago, so verifying these sessions writes nothing.
 func Touched(ctx context.Context, url string, sessions []int64) error {

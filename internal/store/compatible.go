@@ -55,6 +55,9 @@ func (s *Store) allowed(doing string) error {
 
 // ended is wrap for the outcome of a call.
 func (s *Store) ended(ctx context.Context, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var pg pgdriver.Error
 	var lite *sqlite.Error
 	if errors.As(err, &pg) || errors.As(err, &lite) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/uptrace/bun"
@@ -224,7 +223,7 @@ func (r reconciler) reserve(ctx context.Context) error {
 		return err
 	}
 	return r.inTx(ctx, "reserve room in the pages of sessions", func(ctx context.Context, tx bun.Tx) error {
-		_, err := exec(ctx, tx, "ALTER TABLE "+sessionsTable+" SET ("+strings.Replace(sessionsFill, "=", " = ", 1)+")")
+		_, err := exec(ctx, tx, "ALTER TABLE "+sessionsTable+" SET ("+sessionsFill+")")
 		return err
 	})
 }

@@ -72,8 +72,9 @@ func (s *Store) ReconcileIndexes(ctx context.Context) (done bool, err error) {
 	}
 	defer func() { _ = pools.Close() }()
 	// The lock's transaction holds no snapshot between its statements, so that CREATE INDEX
-	// CONCURRENTLY does not wait for it. The lock ends with the node.
-	holder, err := pools.Write.BeginTx(ctx, nil)
+	// CONCURRENTLY does not wait for it. The lock ends with the node, or before this returns:
+	// the end of ctx would roll back in the background.
+	holder, err := pools.Write.BeginTx(context.WithoutCancel(ctx), nil)
 	if err != nil {
 		return false, wrap(ctx, "change indexes", err)
 	}

@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
@@ -53,6 +55,44 @@ func TestTwoFactor_RowsEndWithSessionAndAccount(t *testing.T) {
 			execute(t, url, "DELETE FROM personal_accounts")
 		}
 	})
+}
+
+// A preflight asks for the keys: it must not read all secrets.
+func TestSecretKeys_ReadsOneAccountPerKey(t *testing.T) {
+	const accounts, keys = 3000, 3
+	url := testkit.Postgres(t)
+	migrated(t, url, store.Options{})
+	testkit.Populate(t, url, accounts, "'{}'")
+	execute(t, url, "UPDATE personal_accounts SET two_factor_secret = 'x', two_factor_key = 'key' || id % 3")
+	execute(t, url, "VACUUM ANALYZE personal_accounts")
+	reads := pools(t, url).Read
+	read := func() (rows int) {
+		t.Helper()
+		// A connection sends its statistics when it ends.
+		for n := 1; n > 0; time.Sleep(5 * time.Millisecond) {
+			err := reads.QueryRowContext(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'personal keys'`).Scan(&n)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := reads.QueryRowContext(t.Context(), "SELECT seq_tup_read + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes i WHERE i.relid = t.relid) FROM pg_stat_user_tables t WHERE relname = 'personal_accounts'").Scan(&rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+	before := read()
+	s, err := store.Open(t.Context(), url+"&application_name=personal+keys", store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := s.SecretKeys(t.Context())
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got := read() - before; len(found) != keys || got > 10*keys {
+		t.Errorf("got the keys %q and %d rows read, want %d keys and about one row each", found, got, keys)
+	}
 }
 
 func noJobs(accounts.Account) []accounts.NewJob { return nil }

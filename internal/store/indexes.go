@@ -61,7 +61,7 @@ func createIndexes(ctx context.Context, tx bun.Tx) error {
 // node is doing it.
 //
 // On SQLite it creates one index at a time, each in a transaction of its own, that writers
-// wait for: a second or two for each million of rows.
+// wait for: up to a second for each million of rows (0.1 s if they are in memory).
 func (s *Store) ReconcileIndexes(ctx context.Context) (done bool, err error) {
 	if s.pools.Kind == dbconn.SQLite {
 		return true, wrap(ctx, "create indexes", s.createMissing(ctx))

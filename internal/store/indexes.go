@@ -80,7 +80,7 @@ func (s *Store) ReconcileIndexes(ctx context.Context) (done bool, err error) {
 	}
 	defer func() { _ = holder.Rollback() }()
 	var locked bool
-	if err := holder.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock(7309453671206911842)").Scan(&locked); err != nil || !locked {
+	if err := holder.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock(7309453671206911843)").Scan(&locked); err != nil || !locked {
 		return false, wrap(ctx, "change indexes", err)
 	}
 	r := reconciler{Store: s, db: s.db(pools.Write)}

@@ -309,7 +309,7 @@ func TestRules_VersionThatIsRefusedWhileItRuns(t *testing.T) {
 				return err
 			},
 			"work": func() error {
-				_, err := n.store.ClaimJobs(t.Context(), []outbox.Kind{accounts.KindEvent}, time.Now(), 1)
+				_, err := n.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindEvent}, N: 1, Lease: time.Minute})
 				return err
 			},
 			"session": func() error { return n.store.TouchSession(t.Context(), 1, [32]byte{}, false) },

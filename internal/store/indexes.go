@@ -21,6 +21,7 @@ type index struct {
 // indexes are created once this version is settled, see [Store.ReconcileIndexes].
 var indexes = []index{
 	{"personal_jobs_account", "ON personal_jobs (account_id, kind, id)"},
+	{"personal_jobs_kind", "ON personal_jobs (kind, due, id)"},
 	{"personal_accounts_unverified", "ON personal_accounts (unverified_key, created) WHERE unverified_key IS NOT NULL"},
 	{"personal_accounts_erase", "ON personal_accounts (erase_at) WHERE erase_at > 0"},
 	{"personal_accounts_two_factor", "ON personal_accounts (two_factor_key, id) WHERE two_factor_secret IS NOT NULL"},

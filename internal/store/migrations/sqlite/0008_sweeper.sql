@@ -3,5 +3,3 @@ CREATE TABLE personal_sweeps ( -- how far work has come that goes through a tabl
     position INTEGER NOT NULL, -- the rows up to this id were visited
     began    INTEGER NOT NULL
 ) STRICT;
-
-CREATE INDEX personal_jobs_kind ON personal_jobs (kind, due, id);

@@ -147,7 +147,8 @@ func (b *batcher[T, R]) runBatch(batch []*acceptedCall[T, R]) {
 	b.observe(len(calls))
 	results, err := recovered(func() ([]result[R], error) { return b.run(ctx, calls) })
 	// A single call need not be repeated, unless it only lacked the time.
-	final := err != nil && len(batch) == 1 && (ctx.Err() == nil || b.batchTimeout >= b.timeout)
+	lackedTime := ctx.Err() != nil || isTimeLimit(err)
+	final := err != nil && len(batch) == 1 && (!lackedTime || b.batchTimeout >= b.timeout)
 	for i, c := range batch {
 		switch {
 		case err == nil && !errors.Is(results[i].err, errAlone):

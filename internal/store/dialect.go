@@ -126,8 +126,19 @@ func isUnavailable(err error) bool {
 		return false
 	}
 	var network *net.OpError
-	return errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, net.ErrClosed) ||
+	return errors.As(err, &network) || errors.Is(err, dbconn.ErrNoPrimary) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// isTimeLimit reports whether the server has ended a statement because of a limit of time
+// that dbconn sets.
+func isTimeLimit(err error) bool {
+	var pg pgdriver.Error
+	if !errors.As(err, &pg) {
+		return false
+	}
+	state := pg.Field('C')
+	return state == "57014" || state == "55P03"
 }
 
 // isTransient reports whether the cause of a SQLSTATE is likely to pass: failed

@@ -143,6 +143,9 @@ func takeDatabase(server string) (_ *testDatabase, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("taking the database %s: %w", before, err)
 	}
+	if _, err := d.holder.ExecContext(ctx, "ALTER DATABASE "+name+" RESET ALL"); err != nil {
+		return nil, fmt.Errorf("resetting the settings of the database %s: %w", name, err)
+	}
 	return d, administer(d.url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public")
 }
 
@@ -194,7 +197,7 @@ func onServer(server string, f func(*sql.DB) error) error {
 }
 
 func openServer(server string) (dbconn.Pools, error) {
-	limits := dbconn.RequestLimits
+	limits := dbconn.MigrationLimits // CREATE DATABASE must be alone in its message
 	limits.Read = adminTimeout
 	return dbconn.Open(server, limits)
 }

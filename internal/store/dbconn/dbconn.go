@@ -4,6 +4,7 @@
 //	sqlite:///var/lib/cms/personal.db      a file
 //	postgres://user:password@host/database PostgreSQL over TCP
 //	postgres://user@/database?host=/run/postgresql
+//	postgres://user@host1:5432,host2:5433/database?target_session_attrs=read-write
 //
 // It handles drivers and connections; tables are the store's.
 package dbconn
@@ -64,11 +65,11 @@ func Open(url string, l Limits, wraps ...Wrap) (Pools, error) {
 	case "sqlite":
 		return openSQLite(rest, open)
 	case "postgres", "postgresql":
-		conf, err := parsePostgres(url)
+		servers, err := parsePostgres(url)
 		if err != nil {
 			return Pools{}, err
 		}
-		db := openPostgres(conf, l, open)
+		db := openPostgres(servers, l, open)
 		return Pools{Kind: PostgreSQL, Write: db, Read: db}, nil
 	}
 	return Pools{}, wrong("it must begin with sqlite:// or postgres://")

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,30 +74,145 @@ func TestLimits_LockTimeoutKeepsConnectionUsable(t *testing.T) {
 	}
 }
 
-func TestLimits_ApplyToTransactionsOnly(t *testing.T) {
-	db := open(t, testkit.Postgres(t), dbconn.RequestLimits).Write
-	db.SetMaxOpenConns(1)
-	setting := func(q interface {
+// The limits leave nothing behind on the connection, which a pooler may share.
+func TestLimits_FollowTheDeadlineAndEndWithTheStatement(t *testing.T) {
+	url := testkit.Postgres(t)
+	const settings = "SELECT concat_ws(' ', current_setting('statement_timeout'), current_setting('lock_timeout'), " +
+		"current_setting('idle_in_transaction_session_timeout'), current_setting('transaction_isolation'))"
+	type querier interface {
 		QueryRowContext(context.Context, string, ...any) *sql.Row
-	}) (s string) {
-		t.Helper()
-		if err := q.QueryRowContext(t.Context(), "SHOW lock_timeout").Scan(&s); err != nil {
-			t.Fatal(err)
-		}
-		return s
 	}
-	tx, err := db.BeginTx(t.Context(), nil)
+	check := func(what string, ctx context.Context, q querier, want string) {
+		t.Helper()
+		var got string
+		if err := q.QueryRowContext(ctx, settings).Scan(&got); err != nil || got != want {
+			t.Errorf("%s: got %q, %v, want %q", what, got, err, want)
+		}
+	}
+	within := func(d time.Duration) context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	database := url[strings.LastIndex(url, "/")+1:]
+	database, _, _ = strings.Cut(database, "?")
+	mustExec(t, open(t, url, dbconn.MigrationLimits).Write, "ALTER DATABASE "+database+" SET default_transaction_isolation = 'serializable'")
+
+	db := open(t, url, dbconn.RequestLimits).Write
+	db.SetMaxOpenConns(1)
+	check("without a deadline", t.Context(), db, "8s 5s 0 read committed")
+	check("a short deadline", within(4*time.Second), db, "2s 1s 0 read committed")
+	tx, err := db.BeginTx(within(time.Minute), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := setting(tx); got != "5s" {
-		t.Errorf("in the transaction: got lock_timeout %s, want 5s", got)
-	}
+	check("in a transaction", t.Context(), tx, "8s 5s 8s read committed")
+	check("less time is left", within(4*time.Second), tx, "2s 1s 2s read committed")
+	check("more than the transaction has", t.Context(), tx, "2s 1s 2s read committed")
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if got := setting(db); got != "0" {
-		t.Errorf("after the transaction: got lock_timeout %s, want 0", got)
+	for name, other := range map[string]dbconn.Limits{"migrations": dbconn.MigrationLimits, "indexes": dbconn.IndexLimits} {
+		db := open(t, url, other).Write
+		db.SetMaxOpenConns(1)
+		check(name, t.Context(), db, "0 0 0 serializable")
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "0 5s 0 read committed"
+		if name == "migrations" {
+			want = "5min 5s 6min read committed"
+		}
+		check(name+" in a transaction", t.Context(), tx, want)
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		mustExec(t, db, "CREATE TABLE IF NOT EXISTS t (id int)")
+		mustExec(t, db, "CREATE INDEX CONCURRENTLY ON t (id)")
+	}
+}
+
+func TestLimits_TooLittleTimeSendsNothing(t *testing.T) {
+	db := open(t, testkit.Postgres(t), dbconn.RequestLimits).Write
+	db.SetMaxOpenConns(1)
+	mustExec(t, db, "CREATE SEQUENCE s")
+	var before, after int
+	if err := db.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 49*time.Millisecond)
+	defer cancel()
+	if _, err := db.ExecContext(ctx, "SELECT nextval('s')"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("statement: got error %v, want that of a deadline", err)
+	}
+	if _, err := db.BeginTx(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("transaction: got error %v, want that of a deadline", err)
+	}
+	var used bool
+	if err := db.QueryRowContext(t.Context(), "SELECT is_called, pg_backend_pid() FROM s").Scan(&used, &after); err != nil {
+		t.Fatal(err)
+	}
+	if used || before != after {
+		t.Errorf("got statement sent %t and connection %d after %d, want neither sent nor another one", used, after, before)
+	}
+}
+
+// The callers' time ends while they wait for a lock, or for a connection.
+func TestLimits_NoStatementOutlivesItsCall(t *testing.T) {
+	const callers = 50
+	url := testkit.Postgres(t)
+	db, other := open(t, url, dbconn.RequestLimits).Write, open(t, url, dbconn.MigrationLimits).Write
+	db.SetMaxOpenConns(8)
+	mustExec(t, db, "CREATE TABLE t (id int)")
+	lock, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Rollback()
+	mustExec(t, lock, "LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
+	var running sync.WaitGroup
+	for i := range callers {
+		running.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if i%2 == 0 {
+				if _, err := db.ExecContext(ctx, "INSERT INTO t VALUES (1)"); err == nil {
+					t.Error("a statement got past the lock")
+				}
+				return
+			}
+			tx, err := db.BeginTx(ctx, nil)
+			if err != nil {
+				return
+			}
+			defer tx.Rollback()
+			if _, err := tx.ExecContext(ctx, "INSERT INTO t VALUES (1)"); err == nil {
+				t.Error("a transaction got past the lock")
+			}
+		})
+	}
+	running.Wait()
+	const ours = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND "
+	waiting, connections, gaveUp := 1, 0, time.Now()
+	for waiting > 0 && time.Since(gaveUp) < 2*time.Second {
+		if err := other.QueryRowContext(t.Context(), ours+"wait_event_type = 'Lock'").Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := other.QueryRowContext(t.Context(), ours+"pid NOT IN (SELECT pid FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted)").
+		Scan(&connections); err != nil {
+		t.Fatal(err)
+	}
+	if waiting > 0 || connections > 8 {
+		t.Errorf("got %d backends that wait and %d in all 2 s after the calls, want none and at most the pool's 8", waiting, connections)
+	}
+	if err := lock.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM t").Scan(&rows); err != nil || rows != 0 {
+		t.Errorf("got %d rows, %v, of statements that were reported as failed", rows, err)
 	}
 }
 
@@ -116,15 +233,16 @@ func TestPostgres_ReplacesConnectionClosedByServer(t *testing.T) {
 	}
 }
 
-func TestPostgres_DeadlineEndsQueryAndConnection(t *testing.T) {
+func TestPostgres_DeadlineEndsQuery(t *testing.T) {
 	db := open(t, testkit.Postgres(t), dbconn.RequestLimits).Write
 	db.SetMaxOpenConns(1)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 70*time.Millisecond)
 	defer cancel()
-	if _, err := db.ExecContext(ctx, "SELECT pg_sleep(60)"); !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("got error %v, want that of a deadline", err)
+	var reported pgdriver.Error
+	if _, err := db.ExecContext(ctx, "SELECT pg_sleep(60)"); !errors.As(err, &reported) || !reported.StatementTimeout() {
+		t.Fatalf("got error %v, want that of the server's limit", err)
 	}
-	if err := db.PingContext(t.Context()); err != nil { // on a new connection: the pool has only one
+	if err := db.PingContext(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -8,38 +8,38 @@ import (
 	"fmt"
 	"net"
 	"runtime"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"github.com/uptrace/bun/driver/pgdriver"
 )
 
 const (
-	defaultConnectTimeout = 5 * time.Second
-	writeTimeout          = 5 * time.Second
-	keepAlive             = 30 * time.Second
+	connectTimeout = 5 * time.Second
+	// hostTimeout is shorter, because the other hosts wait for it.
+	hostTimeout  = 2 * time.Second
+	writeTimeout = 5 * time.Second
+	keepAlive    = 30 * time.Second
+	// maxSilence is how long sent data may remain without acknowledgement, on systems that
+	// can limit it, on connections for requests.
+	maxSilence = 2 * time.Second
+	// freshFor is how long after a response a connection is used without a check.
+	freshFor = 250 * time.Millisecond
 )
 
-// Limits bound the time that work on a PostgreSQL connection may take. pgdriver does
-// not notice a cancelled context. It waits for a response until the context's
-// deadline or for Read, whichever is sooner, and then gives the connection up. The
-// server's limits are therefore shorter than Read: a wait for a lock ends with an
-// error, and the connection remains usable.
-type Limits struct {
-	Lock      time.Duration // wait for one lock, in a transaction
-	Statement time.Duration // one statement, in a transaction
-	Read      time.Duration // wait for a response
-}
+// ErrNoPrimary means that none of the servers of a URL with
+// target_session_attrs=read-write accepts writes.
+var ErrNoPrimary = errors.New("no server of the database URL accepts writes")
 
-// The limits for requests, and those for migrations.
-var (
-	RequestLimits   = Limits{Lock: 5 * time.Second, Statement: 8 * time.Second, Read: 10 * time.Second}
-	MigrationLimits = Limits{Lock: 5 * time.Second, Statement: 5 * time.Minute, Read: 6 * time.Minute}
-)
+// ErrOutcomeUnknown means that COMMIT was sent, and that no response came: the
+// transaction may have been committed, or may be later.
+var ErrOutcomeUnknown = errors.New("the outcome of the transaction is unknown")
 
-func openPostgres(c *pgdriver.Config, l Limits, open func(driver.Connector) *sql.DB) *sql.DB {
-	c.ReadTimeout, c.WriteTimeout = l.Read, writeTimeout
-	db := open(&connector{config: c, begin: l.begin()})
+func openPostgres(s servers, l Limits, open func(driver.Connector) *sql.DB) *sql.DB {
+	for _, host := range s.hosts {
+		host.ReadTimeout, host.WriteTimeout = l.Read, writeTimeout
+	}
+	db := open(&connector{servers: s, limits: l, levels: l.levels()})
 	size := min(4*runtime.GOMAXPROCS(0), 20)
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
@@ -48,50 +48,156 @@ func openPostgres(c *pgdriver.Config, l Limits, open func(driver.Connector) *sql
 	return db
 }
 
-// begin returns the statements that begin a transaction with the limits. The limits
-// are set for the transaction and not for the session, which behind PgBouncer in
-// transaction mode is shared with other clients. The last one releases the locks of a
-// node that hangs, or is cut off, within the transaction.
-func (l Limits) begin() string {
-	return fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; SET LOCAL statement_timeout = %d; "+
-		"SET LOCAL idle_in_transaction_session_timeout = %d",
-		l.Lock.Milliseconds(), l.Statement.Milliseconds(), l.Read.Milliseconds())
-}
-
-// connector connects like pgdriver's connector, but closes the socket if TLS or the
-// log-in fails.
+// connector opens the connections of a pool.
 type connector struct {
-	config *pgdriver.Config
-	begin  string
+	servers
+	limits      Limits
+	levels      []level
+	generations generations
+	primary     atomic.Int32 // index of the host that accepted writes last
 }
 
 func (c *connector) Driver() driver.Driver { return pgdriver.NewDriver() }
 
+// Connect connects to the first host that responds. If it must accept writes, the host
+// that did so last is tried first, because others may be dead and cost their time-out.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.config.DialTimeout)
+	first := 0
+	if c.readWrite {
+		first = int(c.primary.Load())
+	}
+	var errs []error
+	for i := range c.hosts {
+		at := (first + i) % len(c.hosts)
+		made, err := c.connect(ctx, c.hosts[at])
+		if err == nil {
+			c.primary.Store(int32(at))
+			return made, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("connect to the database: %w", errors.Join(errs...))
+}
+
+// connect connects like pgdriver's connector, but closes the socket if TLS or the
+// log-in fails.
+func (c *connector) connect(ctx context.Context, host *pgdriver.Config) (_ *conn, err error) {
+	ctx, cancel := context.WithTimeout(ctx, host.DialTimeout)
 	defer cancel()
-	var socket net.Conn
-	config := *c.config
+	below := &socket{generations: &c.generations, generation: c.generations.Load()}
+	defer func() {
+		if err != nil && below.Conn != nil {
+			_ = below.Close()
+		}
+	}()
+	config := *host
 	config.Dialer = func(ctx context.Context, network, addr string) (_ net.Conn, err error) {
-		socket, err = (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, addr)
-		return socket, err
+		below.Conn, err = (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, addr)
+		if err == nil && c.limits.PerCall {
+			err = limitSilence(below.Conn, maxSilence)
+		}
+		return below, err
 	}
 	made, err := pgdriver.NewConnector(pgdriver.WithConfig(&config)).Connect(ctx)
 	if err != nil {
-		if socket != nil {
-			_ = socket.Close()
-		}
-		return nil, fmt.Errorf("connect to the database: %w", err)
+		return nil, err
 	}
-	return &conn{Conn: made.(*pgdriver.Conn), socket: socket, begin: c.begin}, nil
+	n := &conn{Conn: made.(*pgdriver.Conn), connector: c, socket: below, responded: time.Now()}
+	if c.readWrite {
+		if err := n.mustWrite(ctx); err != nil {
+			return nil, err
+		}
+	}
+	below.inUse = true
+	return n, nil
 }
 
-// conn is a pgdriver connection with limited transactions and a check of the socket
+// conn is a pgdriver connection whose statements are limited, and which is checked
 // before reuse.
 type conn struct {
 	*pgdriver.Conn
-	socket net.Conn
-	begin  string
+	connector *connector
+	socket    *socket
+	set       *level    // the limits of the transaction; nil outside one
+	responded time.Time // when the server has responded last
+	refused   bool      // the server has reported that it cannot be used
+}
+
+// mustWrite returns ErrNoPrimary if the server accepts no writes: a standby does not,
+// nor does a former primary that was told so.
+func (c *conn) mustWrite(ctx context.Context) error {
+	rows, err := c.Conn.QueryContext(ctx, "SHOW transaction_read_only", nil)
+	if err != nil {
+		return err
+	}
+	var value [1]driver.Value
+	if err := errors.Join(rows.Next(value[:]), rows.Close()); err != nil {
+		return err
+	}
+	if value[0] != "off" {
+		return ErrNoPrimary
+	}
+	return nil
+}
+
+// ExecContext implements [driver.ExecerContext].
+func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	query, ctx, err := c.limit(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	result, err := c.Conn.ExecContext(ctx, query, args)
+	return result, c.noted(err)
+}
+
+// QueryContext implements [driver.QueryerContext]. The rows are those of the statement:
+// pgdriver skips results without rows.
+func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	query, ctx, err := c.limit(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := c.Conn.QueryContext(ctx, query, args)
+	return rows, c.noted(err)
+}
+
+// limit returns the query with what sets the limits, in the same message. In a
+// transaction that is needed only when less time is left than at the last time.
+func (c *conn) limit(ctx context.Context, query string) (string, context.Context, error) {
+	set, ctx, err := c.connector.limit(ctx)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case c.set == nil:
+		query = set.single + query
+	case set.statement < c.set.statement:
+		c.set = set
+		query = set.again + query
+	}
+	return query, ctx, nil
+}
+
+// noted notes what the server has responded. After some errors the connection is of no
+// use: the server stops, starts or recovers (57P01 to 57P03), accepts no writes (25006),
+// or is in a transaction that has failed (25P02), after which the pool would hand it out
+// within that transaction.
+func (c *conn) noted(err error) error {
+	c.responded = time.Now()
+	if err == nil {
+		return nil
+	}
+	var reported pgdriver.Error
+	if !errors.As(err, &reported) {
+		return err
+	}
+	switch reported.Field('C') {
+	case "25006": // after a failover all connections lead to the former primary
+		c.socket.generations.end(c.socket.generation)
+		c.refused = true
+	case "57P01", "57P02", "57P03", "25P02":
+		c.refused = true
+	}
+	return err
 }
 
 // BeginTx begins a transaction with the connection's limits in one round trip. It
@@ -100,53 +206,74 @@ func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, erro
 	if o != (driver.TxOptions{}) {
 		return nil, errors.New("begin a transaction: no options are supported")
 	}
-	if _, err := c.ExecContext(ctx, c.begin, nil); err != nil {
+	set, ctx, err := c.connector.limit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	within := beginWait
+	if until, ok := ctx.Deadline(); ok {
+		within = min(within, time.Until(until))
+	}
+	if err := c.command(set.begin, within); err != nil {
 		_ = c.Close() // it may be inside the transaction
 		return nil, err
 	}
+	c.set = set
 	return tx{c}, nil
 }
 
-// ResetSession returns driver.ErrBadConn if the server has closed the connection
-// while it was idle, so that a restart of the server fails no request.
+// command runs a command that ends within the given time, or else gives the connection up.
+// With Read, but not PerCall, it waits as for any other response.
+func (c *conn) command(text string, within time.Duration) error {
+	ctx := context.Background()
+	if l := c.connector.limits; l.PerCall || l.Read == 0 {
+		ctx = waiting{ctx, time.Now().Add(within)}
+	}
+	_, err := c.Conn.ExecContext(ctx, text, nil)
+	return c.noted(err)
+}
+
+// IsValid reports whether the pool may keep the connection after use.
+func (c *conn) IsValid() bool { return !c.refused && c.isCurrent() && c.Conn.IsValid() }
+
+func (c *conn) isCurrent() bool { return c.socket.generation == c.socket.generations.Load() }
+
+// ResetSession returns driver.ErrBadConn if the connection is not to be used again: the
+// server has closed it while it was idle, so that a restart of the server fails no
+// request; or its generation is over; or it does not respond to a check, which those
+// get that have been idle for a while.
 func (c *conn) ResetSession(ctx context.Context) error {
-	if !isQuiet(c.socket) {
+	if !c.IsValid() || !c.socket.isQuiet() {
+		return driver.ErrBadConn
+	}
+	if c.connector.limits.PerCall && time.Since(c.responded) > freshFor && c.command("SELECT 1", checkWait) != nil {
 		return driver.ErrBadConn
 	}
 	return c.Conn.ResetSession(ctx)
 }
 
-// isQuiet reports whether an idle socket is open and has nothing to read. A server
-// that closes a connection sends its reason, then the end of the stream.
-func isQuiet(c net.Conn) bool {
-	source, ok := c.(syscall.Conn)
-	if !ok {
-		return true
-	}
-	raw, err := source.SyscallConn()
-	if err != nil {
-		return false
-	}
-	// The deadline of the last use may have passed.
-	if err := c.SetReadDeadline(time.Time{}); err != nil {
-		return false
-	}
-	var peeked error
-	err = raw.Read(func(fd uintptr) bool {
-		var one [1]byte
-		_, _, peeked = syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		return true
-	})
-	return err == nil && (errors.Is(peeked, syscall.EAGAIN) || errors.Is(peeked, syscall.EWOULDBLOCK))
-}
-
-// tx ends a transaction. Its methods get no context; Limits.Read bounds them.
+// tx ends a transaction. Its methods get no context.
 type tx struct{ c *conn }
 
-func (t tx) Commit() error   { return t.end("COMMIT") }
-func (t tx) Rollback() error { return t.end("ROLLBACK") }
+// Commit returns ErrOutcomeUnknown unless the server has responded.
+func (t tx) Commit() error {
+	err := t.end("COMMIT", commitWait)
+	if err == nil {
+		return nil
+	}
+	var reported pgdriver.Error
+	if errors.As(err, &reported) && reported.Field('V') == "ERROR" {
+		return err
+	}
+	// The caller may look for the outcome, on a connection that is likely to respond.
+	t.c.socket.generations.end(t.c.socket.generation)
+	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+}
 
-func (t tx) end(command string) error {
-	_, err := t.c.ExecContext(context.Background(), command, nil)
-	return err
+// Rollback gives the connection up if the server does not respond.
+func (t tx) Rollback() error { return t.end("ROLLBACK", beginWait) }
+
+func (t tx) end(command string, within time.Duration) error {
+	t.c.set = nil
+	return t.c.command(command, within)
 }

@@ -21,66 +21,135 @@ import (
 // libpq.
 var postgresParameters = []string{
 	"application_name", "connect_timeout", "host", "port", "sslcert", "sslkey", "sslmode", "sslrootcert",
+	"target_session_attrs",
 }
 
-// parsePostgres parses a PostgreSQL URL. pgdriver's own parser is not used: it
+var errNotEscaped = wrong("it is not a URL; special characters in the password must be percent-encoded")
+
+// servers are where a URL leads: the hosts in the order in which they are tried, as in
+// libpq.
+type servers struct {
+	hosts     []*pgdriver.Config
+	readWrite bool // only one that accepts writes
+}
+
+// parsePostgres parses a PostgreSQL URL, which may name several hosts. pgdriver's own parser is not used: it
 // panics with the URL in the text, requires TLS on loopback, and sends unknown
 // parameters as session settings, which a pooler in transaction mode would pass on to
 // other clients.
-func parsePostgres(raw string) (*pgdriver.Config, error) {
-	u, err := url.Parse(raw)
+func parsePostgres(raw string) (s servers, err error) {
+	before, authority, after := cutHosts(raw)
+	u, err := url.Parse(before + after)
 	if err != nil { // the error quotes the URL
-		return nil, wrong("it is not a URL; special characters in the password must be percent-encoded")
+		return s, errNotEscaped
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil || u.Fragment != "" {
-		return nil, wrong("its parameters cannot be read")
+		return s, wrong("its parameters cannot be read")
 	}
 	for name, values := range q {
 		switch {
 		case !slices.Contains(postgresParameters, name):
-			return nil, wrong("it has an unknown parameter; known are " + strings.Join(postgresParameters, ", "))
+			return s, wrong("it has an unknown parameter; known are " + strings.Join(postgresParameters, ", "))
 		case len(values) > 1:
-			return nil, wrong("the parameter " + name + " is given twice")
+			return s, wrong("the parameter " + name + " is given twice")
 		}
 	}
-	c := &pgdriver.Config{
-		User:        u.User.Username(),
-		Database:    strings.TrimPrefix(u.Path, "/"),
-		AppName:     q.Get("application_name"),
-		DialTimeout: defaultConnectTimeout,
-		BufferSize:  4096,
+	c := pgdriver.Config{
+		User:       u.User.Username(),
+		Database:   strings.TrimPrefix(u.Path, "/"),
+		AppName:    q.Get("application_name"),
+		BufferSize: 4096,
 	}
 	c.Password, _ = u.User.Password()
 	if c.User == "" {
-		return nil, wrong("it names no user")
+		if strings.Contains(after, "@") {
+			return s, errNotEscaped
+		}
+		return s, wrong("it names no user")
 	}
 	if c.Database == "" || strings.Contains(c.Database, "/") {
-		return nil, wrong("it must name one database after the host")
+		return s, wrong("it must name one database after the host")
 	}
-	if err := setAddress(c, u, q); err != nil {
-		return nil, err
+	switch q.Get("target_session_attrs") {
+	case "", "any":
+	case "read-write":
+		s.readWrite = true
+	default:
+		return s, wrong("target_session_attrs must be any or read-write")
+	}
+	hosts, ports, err := addresses(authority, q)
+	if err != nil {
+		return s, err
+	}
+	c.DialTimeout = connectTimeout
+	if len(hosts) > 1 {
+		c.DialTimeout = hostTimeout
 	}
 	if text := q.Get("connect_timeout"); text != "" {
 		seconds, err := strconv.Atoi(text)
 		if err != nil || seconds < 1 || seconds > 300 {
-			return nil, wrong("connect_timeout must be 1 to 300 seconds")
+			return s, wrong("connect_timeout must be 1 to 300 seconds")
 		}
 		c.DialTimeout = time.Duration(seconds) * time.Second
 	}
-	return c, setTLS(c, q)
+	for i, host := range hosts {
+		at := c
+		if err := setAddress(&at, host, ports[i]); err != nil {
+			return s, err
+		}
+		if err := setTLS(&at, q); err != nil {
+			return s, err
+		}
+		s.hosts = append(s.hosts, &at)
+	}
+	return s, nil
 }
 
-func setAddress(c *pgdriver.Config, u *url.URL, q url.Values) error {
-	host, port := cmp.Or(q.Get("host"), u.Hostname()), cmp.Or(q.Get("port"), u.Port(), "5432")
+// cutHosts cuts the hosts out of a URL, because net/url accepts one only.
+func cutHosts(raw string) (before, hosts, after string) {
+	scheme := strings.Index(raw, "://") + len("://")
+	end := len(raw)
+	if i := strings.IndexAny(raw[scheme:], "/?#"); i >= 0 {
+		end = scheme + i
+	}
+	start := scheme + strings.LastIndexByte(raw[scheme:end], '@') + 1
+	return raw[:start], raw[start:end], raw[end:]
+}
+
+// addresses returns the hosts and the port of each. The parameters host and port take
+// precedence over the authority; a single port is that of all hosts.
+func addresses(authority string, q url.Values) (hosts, ports []string, err error) {
+	for one := range strings.SplitSeq(authority, ",") {
+		u, err := url.Parse("//" + one)
+		if err != nil || u.Host != one {
+			return nil, nil, errNotEscaped
+		}
+		hosts, ports = append(hosts, u.Hostname()), append(ports, u.Port())
+	}
+	if text := q.Get("host"); text != "" {
+		hosts = strings.Split(text, ",")
+	}
+	if text := q.Get("port"); text != "" {
+		ports = strings.Split(text, ",")
+	}
+	if len(ports) == 1 {
+		ports = slices.Repeat(ports, len(hosts))
+	}
+	if len(ports) != len(hosts) {
+		return nil, nil, wrong("it must give one port for all hosts, or one for each")
+	}
+	return hosts, ports, nil
+}
+
+func setAddress(c *pgdriver.Config, host, port string) error {
+	port = cmp.Or(port, "5432")
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return wrong("the port must be 1 to 65535")
 	}
 	switch {
 	case host == "":
 		return wrong("it names no host; for a unix socket write ?host=/folder")
-	case strings.Contains(host, ","):
-		return wrong("several hosts are not supported")
 	case strings.HasPrefix(host, "/"):
 		c.Network, c.Addr = "unix", path.Join(host, ".s.PGSQL."+port)
 	default:

@@ -2,7 +2,9 @@ package dbconn
 
 import (
 	"errors"
+	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +47,7 @@ func TestParsePostgres_AcceptsValidURLs(t *testing.T) {
 			user: "u", database: "db", network: "tcp", address: "127.0.0.1:5432", tls: true, verifiesName: true, verifiesRoot: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parsePostgres(c.url)
+			servers, err := parsePostgres(c.url)
 			if c.user == "" {
 				if err == nil {
 					t.Fatal("got no error without a user")
@@ -55,12 +57,16 @@ func TestParsePostgres_AcceptsValidURLs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if len(servers.hosts) != 1 {
+				t.Fatalf("got %d hosts, want 1", len(servers.hosts))
+			}
+			got := servers.hosts[0]
 			if got.User != c.user || got.Password != c.password || got.Database != c.database ||
 				got.Network != c.network || got.Addr != c.address {
 				t.Errorf("got %+v, want %+v", got, c)
 			}
 			if c.timeout == 0 {
-				c.timeout = defaultConnectTimeout
+				c.timeout = connectTimeout
 			}
 			if got.DialTimeout != c.timeout {
 				t.Errorf("got timeout %v, want %v", got.DialTimeout, c.timeout)
@@ -78,6 +84,38 @@ func TestParsePostgres_AcceptsValidURLs(t *testing.T) {
 				t.Errorf("verifies the chain: got %v, want %v", verifies, c.verifiesRoot)
 			}
 		})
+	}
+}
+
+func TestParsePostgres_AcceptsSeveralHosts(t *testing.T) {
+	for _, c := range []struct {
+		url       string
+		addresses []string
+		readWrite bool
+	}{
+		{"postgres://u:p@a:1,b:2/db", []string{"a:1", "b:2"}, false},
+		{"postgres://u:p@a,b:2,[::1]:3/db?target_session_attrs=any", []string{"a:5432", "b:2", "[::1]:3"}, false},
+		{"postgres://u:p@/db?host=a,b&target_session_attrs=read-write", []string{"a:5432", "b:5432"}, true},
+		{"postgres://u@/db?host=a,b&port=6432", []string{"a:6432", "b:6432"}, false},
+		{"postgres://u@/db?host=a,b&port=1,2", []string{"a:1", "b:2"}, false},
+		{"postgres://u@a,b/db?port=,2", []string{"a:5432", "b:2"}, false},
+		{"postgres://u@a:1/db?target_session_attrs=read-write", []string{"a:1"}, true},
+	} {
+		got, err := parsePostgres(c.url)
+		if err != nil {
+			t.Errorf("%s: %v", c.url, err)
+			continue
+		}
+		var addresses []string
+		for _, host := range got.hosts {
+			addresses = append(addresses, host.Addr)
+			if name, _, _ := net.SplitHostPort(host.Addr); host.TLSConfig != nil && host.TLSConfig.ServerName != name {
+				t.Errorf("%s: got the name %q in the certificate of %s", c.url, host.TLSConfig.ServerName, host.Addr)
+			}
+		}
+		if !slices.Equal(addresses, c.addresses) || got.readWrite != c.readWrite {
+			t.Errorf("%s: got %v, read-write %t, want %v, %t", c.url, addresses, got.readWrite, c.addresses, c.readWrite)
+		}
 	}
 }
 
@@ -100,7 +138,11 @@ func TestOpen_RefusesInvalidURLs(t *testing.T) {
 		{"no database", "postgres://u:s3cret@h", "one database"},
 		{"two databases", "postgres://u:s3cret@h/a/b", "one database"},
 		{"no host", "postgres://u:s3cret@/db", "no host"},
-		{"several hosts", "postgres://u:s3cret@/db?host=a,b", "several hosts"},
+		{"an empty host among several", "postgres://u:s3cret@a,,b/db", "no host"},
+		{"an invalid port among several", "postgres://u:s3cret@a:1,b:s3cret/db", "percent-encoded"},
+		{"fewer ports than hosts", "postgres://u:s3cret@/db?host=a,b,c&port=1,2", "one port for all hosts, or one for each"},
+		{"more ports than hosts", "postgres://u:s3cret@a/db?port=1,2", "one port for all hosts, or one for each"},
+		{"an unsupported session attribute", "postgres://u:s3cret@a,b/db?target_session_attrs=s3cret", "target_session_attrs must be any or read-write"},
 		{"an invalid port", "postgres://u:s3cret@h/db?port=s3cret", "port"},
 		{"a port out of range", "postgres://u:s3cret@h:70000/db", "port"},
 		{"a session setting", "postgres://u:s3cret@h/db?search_path=x", "unknown parameter; known are application_name"},

@@ -40,7 +40,7 @@ func (s *Store) CreateAccount(
 ) (id int64, err error) {
 	row := newAccountRow(a)
 	var taken *accounts.TakenError
-	err = s.inTx(ctx, "create an account", func(ctx context.Context, tx bun.Tx) error {
+	err = s.inTxOrFound(ctx, "create an account", s.hasSession(first.Selector), func(ctx context.Context, tx bun.Tx) error {
 		err := insertAccount(ctx, tx, &row)
 		if errors.As(err, &taken) && taken.Email {
 			return chargeAll(ctx, tx, onTaken, s.Now())
@@ -67,7 +67,10 @@ func (s *Store) CreateAccount(
 // CreateWithoutSession implements accounts.RegistrationStore.
 func (s *Store) CreateWithoutSession(ctx context.Context, a accounts.Account, jobs func(id int64) []accounts.NewJob) (id int64, err error) {
 	row := newAccountRow(a)
-	err = s.inTx(ctx, "create an account", func(ctx context.Context, tx bun.Tx) error {
+	created := func() *bun.RawQuery { // no other transaction gets the id
+		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE id = ?)", row.ID)
+	}
+	err = s.inTxOrFound(ctx, "create an account", created, func(ctx context.Context, tx bun.Tx) error {
 		if err := insertAccount(ctx, tx, &row); err != nil {
 			return err
 		}
@@ -131,7 +134,7 @@ func (s *Store) UpdateProfile(
 func (s *Store) ReplacePassword(
 	ctx context.Context, accountID, credentialVersion int64, hash string, keep accounts.KeptSession, code accounts.CodeUse, jobs ...accounts.NewJob,
 ) error {
-	return s.inTx(ctx, "replace a password", func(ctx context.Context, tx bun.Tx) error {
+	return s.inTxOrFound(ctx, "replace a password", s.hasSession(keep.Selector), func(ctx context.Context, tx bun.Tx) error {
 		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts
 			SET password_hash = ?, credential_version = credential_version + 1, updated = ?
 			WHERE id = ? AND credential_version = ? AND NOT disabled`,

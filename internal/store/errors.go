@@ -55,11 +55,14 @@ func wrap(ctx context.Context, doing string, err error) error {
 	case errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("%s: %w", doing, accounts.ErrNotFound)
 	}
-	unavailable := isUnavailable(err)
+	unavailable, unknown := isUnavailable(err), errors.Is(err, dbconn.ErrOutcomeUnknown)
 	if errors.As(err, &pg) {
 		err = serverError(pg)
+		if unknown {
+			err = fmt.Errorf("%w: %w", dbconn.ErrOutcomeUnknown, err)
+		}
 	}
-	if unavailable {
+	if unavailable || unknown {
 		err = fmt.Errorf("%w: %w", accounts.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", doing, withContext(ctx, err))

@@ -187,11 +187,16 @@ func (s *Store) selectMailToken(db bun.IDB, row *mailTokenRow, p accounts.MailPu
 // RedeemRecovery implements accounts.RecoveryStore. No session survives it, for
 // the reason given at ReplacePassword.
 func (s *Store) RedeemRecovery(ctx context.Context, digest [32]byte, hash string, known accounts.KnownAt, jobs ...accounts.NewJob) error {
-	return s.inTx(ctx, "redeem a recovery token", func(ctx context.Context, tx bun.Tx) error {
+	var accountID int64
+	replaced := func() *bun.RawQuery { // a hash has its own salt
+		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE id = ? AND password_hash = ?)", accountID, hash)
+	}
+	return s.inTxOrFound(ctx, "redeem a recovery token", replaced, func(ctx context.Context, tx bun.Tx) error {
 		row, err := s.redeem(ctx, tx, accounts.PurposeRecovery, digest)
 		if err != nil {
 			return err
 		}
+		accountID = row.AccountID
 		_, err = exec(ctx, tx, `UPDATE personal_accounts
 			SET password_hash = ?, credential_version = credential_version + 1, verified_key = email_key, updated = ? WHERE id = ?`,
 			hash, at(s.Now()), row.AccountID)

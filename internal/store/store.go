@@ -10,6 +10,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -204,6 +205,39 @@ func (s *Store) inTx(ctx context.Context, doing string, f func(context.Context, 
 	err := s.ended(ctx, doing, s.write.RunInTx(ctx, nil, f))
 	endSpan(span, err)
 	return err
+}
+
+// outcomeTimeout bounds the search for the outcome of a transaction.
+const outcomeTimeout = 2 * time.Second
+
+// inTxOrFound is inTx for what must not be reported as failed if it has happened. If the
+// response to COMMIT is lost, it looks for an effect that this transaction alone can
+// have had, on another connection, even if ctx has ended. The query returns whether the effect
+// is there; it is made after f has run. If it is not there, or cannot be read, the error
+// remains.
+func (s *Store) inTxOrFound(
+	ctx context.Context, doing string, effect func() *bun.RawQuery, f func(context.Context, bun.Tx) error,
+) error {
+	err := s.inTx(ctx, doing, f)
+	if !errors.Is(err, dbconn.ErrOutcomeUnknown) {
+		return err
+	}
+	looking, cancel := bounded(ctx, outcomeTimeout)
+	defer cancel()
+	found := false
+	if failed := s.scan(looking, "look for the outcome of a transaction", effect(), &found); failed != nil || !found {
+		s.log.WarnContext(ctx, "the response to COMMIT is lost; the transaction is reported as failed", "doing", doing, "looked", failed == nil)
+		return err
+	}
+	s.log.InfoContext(ctx, "the response to COMMIT was lost; the transaction was committed", "doing", doing)
+	return nil
+}
+
+// hasSession is a query whether a session with this selector exists.
+func (s *Store) hasSession(selector token.Selector) func() *bun.RawQuery {
+	return func() *bun.RawQuery {
+		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_sessions WHERE selector = ?)", selector[:])
+	}
 }
 
 // exec runs one statement, usually in a transaction, and returns how many rows it

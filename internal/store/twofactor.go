@@ -144,7 +144,7 @@ func (s *Store) PendingFactor(ctx context.Context, sessionID, credentialVersion 
 func (s *Store) EnableTwoFactor(
 	ctx context.Context, p accounts.PendingFactor, step int64, recoveryCodes [][32]byte, keep accounts.KeptSession, jobs ...accounts.NewJob,
 ) error {
-	return s.inTx(ctx, "enable a second factor", func(ctx context.Context, tx bun.Tx) error {
+	return s.inTxOrFound(ctx, "enable a second factor", s.hasSession(keep.Selector), func(ctx context.Context, tx bun.Tx) error {
 		err := execOne(ctx, tx, accounts.ErrStale, `UPDATE personal_accounts SET two_factor_secret = ?, two_factor_key = ?, two_factor_step = ?,
 				credential_version = credential_version + 1, updated = ?
 			WHERE id = ? AND credential_version = ? AND NOT disabled AND two_factor_secret IS NULL`,

@@ -23,7 +23,8 @@ const (
 	DelayRequest             // by FaultProxy.Delay
 	LoseRequest              // the server does not get it
 	LoseResponse             // the server has done what it asks for
-	LoseCommitResponse       // as LoseResponse, but only the next COMMIT has it
+	LoseCommit               // as LoseRequest, of the next COMMIT
+	LoseCommitResponse       // as LoseResponse, of the next COMMIT
 	FreezeConnection         // bytes of both sides are swallowed from here on, and the sockets stay open
 )
 
@@ -192,7 +193,7 @@ func (p *FaultProxy) requests(l *link) error {
 		switch fault {
 		case DelayRequest:
 			time.Sleep(p.Delay)
-		case LoseRequest:
+		case LoseRequest, LoseCommit:
 			return errLost
 		case LoseResponse, LoseCommitResponse:
 			l.set(func() { l.loseOne = true })
@@ -234,21 +235,21 @@ func (p *FaultProxy) choose(commit bool) (f Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer func() { p.injected[f]++ }()
-	if len(p.next) > 0 {
-		if f = p.next[0]; f == LoseCommitResponse && !commit {
+	switch {
+	case len(p.next) > 0:
+		if f = p.next[0]; isOfCommit(f) && !commit {
 			return NoFault
 		}
 		p.next = p.next[1:]
-		return f
-	}
-	if p.random == nil || p.random.Float64() >= p.rate {
-		return NoFault
-	}
-	if f = Fault(1 + p.random.IntN(int(LoseCommitResponse))); f == LoseCommitResponse && !commit {
-		return LoseResponse
+	case p.random != nil && p.random.Float64() < p.rate:
+		if f = Fault(1 + p.random.IntN(int(LoseCommitResponse))); isOfCommit(f) && !commit {
+			f -= LoseCommit - LoseRequest
+		}
 	}
 	return f
 }
+
+func isOfCommit(f Fault) bool { return f == LoseCommit || f == LoseCommitResponse }
 
 // readMessage reads a message whose length follows after so many bytes.
 func readMessage(r io.Reader, before int) ([]byte, error) {

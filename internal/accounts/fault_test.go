@@ -154,7 +154,7 @@ func TestFaults_LoseNothingThatWasAcknowledged(t *testing.T) {
 							proxy.Next(testkit.FreezeConnection)
 						case i == 0 && round == rounds/4:
 							proxy.Freeze()
-						case i == 0 && round == 3*rounds/4:
+						case i == 0 && round == rounds/8:
 							proxy.Cut()
 						}
 					}

@@ -41,7 +41,7 @@ const (
 	answerTime = 500 * time.Millisecond // after the server's own limit has passed
 	checkWait  = time.Second            // of a check before reuse
 	beginWait  = 2 * time.Second        // for BEGIN and ROLLBACK
-	commitWait = 5 * time.Second        // for COMMIT, which may wait for disks and replicas
+	commitWait = 5 * time.Second        // for COMMIT, which may wait for disks and replicas, or the call's deadline
 )
 
 // level is one of few values of the server's limits, with the text that sets them: few,

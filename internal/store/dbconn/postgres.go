@@ -210,16 +210,16 @@ func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, erro
 	if err != nil {
 		return nil, err
 	}
-	within := beginWait
-	if until, ok := ctx.Deadline(); ok {
-		within = min(within, time.Until(until))
+	until, ok := ctx.Deadline()
+	if !ok {
+		until = time.Now().Add(commitWait)
 	}
-	if err := c.command(set.begin, within); err != nil {
+	if err := c.command(set.begin, min(beginWait, time.Until(until))); err != nil {
 		_ = c.Close() // it may be inside the transaction
 		return nil, err
 	}
 	c.set = set
-	return tx{c}, nil
+	return tx{c, until}, nil
 }
 
 // command runs a command that ends within the given time, or else gives the connection up.
@@ -253,11 +253,14 @@ func (c *conn) ResetSession(ctx context.Context) error {
 }
 
 // tx ends a transaction. Its methods get no context.
-type tx struct{ c *conn }
+type tx struct {
+	c     *conn
+	until time.Time // the call's deadline
+}
 
 // Commit returns ErrOutcomeUnknown unless the server has responded.
 func (t tx) Commit() error {
-	err := t.end("COMMIT", commitWait)
+	err := t.end("COMMIT", min(commitWait, max(time.Until(t.until), checkWait)))
 	if err == nil {
 		return nil
 	}

@@ -216,6 +216,32 @@ func TestLimits_NoStatementOutlivesItsCall(t *testing.T) {
 	}
 }
 
+// The network is cut within the transaction: only the server can end it.
+func TestLimits_TransactionOfALostCallerEnds(t *testing.T) {
+	url := testkit.Postgres(t)
+	proxy, through := testkit.NewFaultProxy(t, url)
+	db, other := open(t, through, dbconn.RequestLimits).Write, open(t, url, dbconn.MigrationLimits).Write
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	mustExec(t, tx, "CREATE TABLE t (id int)")
+	proxy.Freeze()
+	<-ctx.Done()
+	for open, began := 1, time.Now(); open > 0; {
+		if time.Since(began) > 2*time.Second {
+			t.Fatal("the transaction is open 2 s after its call")
+		}
+		const query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'"
+		if err := other.QueryRowContext(t.Context(), query).Scan(&open); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestPostgres_ReplacesConnectionClosedByServer(t *testing.T) {
 	url := testkit.Postgres(t)
 	db, admin := open(t, url, dbconn.RequestLimits).Write, open(t, url, dbconn.RequestLimits).Write

@@ -161,9 +161,18 @@ func (b *batcher[T, R]) runBatch(batch []*acceptedCall[T, R]) {
 	}
 }
 
+// runAlone runs a call until its caller's deadline at most.
 func (b *batcher[T, R]) runAlone(c *acceptedCall[T, R]) {
+	if err := c.ctx.Err(); err != nil {
+		c.finish(c.value, err)
+		return
+	}
 	ctx, cancel := bounded(c.ctx, b.timeout)
 	defer cancel()
+	if deadline, ok := c.ctx.Deadline(); ok {
+		ctx, cancel = context.WithDeadline(ctx, deadline)
+		defer cancel()
+	}
 	c.finish(recovered(func() (R, error) { return b.alone(ctx, c.call) }))
 }
 

@@ -120,6 +120,7 @@ type conn struct {
 	socket    *socket
 	set       *level    // the limits of the transaction; nil outside one
 	responded time.Time // when the server has responded last
+	used      bool      // the pool has used it
 	refused   bool      // the server has reported that it cannot be used
 }
 
@@ -164,6 +165,9 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // limit returns the query with what sets the limits, in the same message. In a
 // transaction that is needed only when less time is left than at the last time.
 func (c *conn) limit(ctx context.Context, query string) (string, context.Context, error) {
+	if err := c.firstUse(ctx); err != nil {
+		return "", nil, err
+	}
 	set, ctx, err := c.connector.limit(ctx)
 	switch {
 	case err != nil:
@@ -182,7 +186,7 @@ func (c *conn) limit(ctx context.Context, query string) (string, context.Context
 // or is in a transaction that has failed (25P02), after which the pool would hand it out
 // within that transaction.
 func (c *conn) noted(err error) error {
-	c.responded = time.Now()
+	c.responded, c.used = time.Now(), true
 	if err == nil {
 		return nil
 	}
@@ -205,6 +209,9 @@ func (c *conn) noted(err error) error {
 func (c *conn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	if o != (driver.TxOptions{}) {
 		return nil, errors.New("begin a transaction: no options are supported")
+	}
+	if err := c.firstUse(ctx); err != nil {
+		return nil, err
 	}
 	set, ctx, err := c.connector.limit(ctx)
 	if err != nil {
@@ -250,6 +257,15 @@ func (c *conn) ResetSession(ctx context.Context) error {
 		return driver.ErrBadConn
 	}
 	return c.Conn.ResetSession(ctx)
+}
+
+// firstUse does what the pool does before each further use, unless the connection is new:
+// the pool may have opened it a while ago, in the place of another one.
+func (c *conn) firstUse(ctx context.Context) error {
+	if c.used || time.Since(c.responded) <= freshFor {
+		return nil
+	}
+	return c.ResetSession(ctx)
 }
 
 // tx ends a transaction. Its methods get no context.

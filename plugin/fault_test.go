@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cms-personal/personal/internal/store/dbconn"
+	"github.com/cms-personal/personal/internal/testkit"
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// The process works through a faulty connection to PostgreSQL.
+func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
+	database := testkit.Postgres(t)
+	proxy, through := testkit.NewFaultProxy(t, database)
+	host := &personaltest.Host{}
+	service := pluginrpc.NewClient(startPlugin(t, through, host), host)
+	pools, err := dbconn.Open(database, dbconn.MigrationLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pools.Close()
+	db := pools.Write
+	register := func(ctx context.Context, login string) (personal.SignedIn, error) {
+		return service.Register(ctx, personal.RegisterRequest{
+			Login: login, Password: personaltest.Password, ConfirmPassword: personaltest.Password, Email: login + "@example.com",
+		})
+	}
+
+	t.Run("a lost response to COMMIT", func(t *testing.T) {
+		for i := range 5 { // the process makes transactions of its own, too
+			proxy.Next(testkit.LoseCommitResponse)
+			if _, err := register(t.Context(), fmt.Sprint("user", i)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+
+	t.Run("a lock", func(t *testing.T) { // on a table that only requests use
+		const callers = 50
+		for jobs := 1; jobs > 0; { // they wait for locks, too
+			if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM personal_jobs").Scan(&jobs); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(t.Context(), "LOCK TABLE personal_sessions IN ACCESS EXCLUSIVE MODE"); err != nil {
+			t.Fatal(err)
+		}
+		var running sync.WaitGroup
+		for i := range callers {
+			running.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				var err error
+				if i%2 == 0 {
+					_, err = register(ctx, fmt.Sprint("late", i))
+				} else {
+					_, err = service.Profile(ctx, personal.Credentials{UserID: 1, UserHash: strings.Repeat("a", 64)})
+				}
+				if err == nil {
+					t.Error("a call got past the lock")
+				}
+			})
+		}
+		running.Wait()
+		gaveUp, waiting := time.Now(), 1
+		for waiting > 0 && time.Since(gaveUp) < 2*time.Second {
+			const query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+			if err := db.QueryRowContext(t.Context(), query).Scan(&waiting); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if waiting > 0 {
+			t.Errorf("got %d backends that wait 2 s after the calls, want none", waiting)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		var late int
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM personal_accounts WHERE login LIKE 'late%'").Scan(&late); err != nil || late != 0 {
+			t.Errorf("got %d accounts, %v, of calls that failed", late, err)
+		}
+	})
+
+	// retry returns how many calls failed before one succeeded.
+	retry := func(t *testing.T, login string) (failed int) {
+		t.Helper()
+		for ; ; failed++ {
+			_, err := register(t.Context(), fmt.Sprint(login, failed))
+			if err == nil {
+				return failed
+			}
+			if personal.CodeOf(err) != personal.CodeUnavailable {
+				t.Fatal(err)
+			}
+		}
+	}
+	open := func(t *testing.T) { // connections that are idle then
+		t.Helper()
+		errs := make([]error, 16)
+		var running sync.WaitGroup
+		for i := range errs {
+			running.Go(func() {
+				_, errs[i] = service.Authorize(t.Context(), personal.AuthorizeRequest{Login: "user0", Password: personaltest.Password})
+				if personal.CodeOf(errs[i]) == personal.CodeUnavailable {
+					errs[i] = nil
+				}
+			})
+		}
+		running.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	t.Run("a silent failover", func(t *testing.T) {
+		open(t)
+		began := time.Now()
+		proxy.Freeze()
+		if failed := retry(t, "silent"); failed > 1 || time.Since(began) > 8*time.Second {
+			t.Errorf("got %d failed calls in %v, want 1 at most", failed, time.Since(began))
+		}
+	})
+
+	t.Run("a primary that became read-only", func(t *testing.T) {
+		u, err := url.Parse(database)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimPrefix(u.Path, "/")
+		for _, statement := range []string{"SET default_transaction_read_only = on", "RESET default_transaction_read_only"} {
+			if _, err := db.ExecContext(t.Context(), "ALTER DATABASE "+name+" "+statement); err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(statement, "SET") {
+				proxy.Cut()
+				open(t)
+			}
+		}
+		time.Sleep(300 * time.Millisecond) // longer than connections are used without a check
+		if failed := retry(t, "readonly"); failed > 2 {
+			t.Errorf("got %d failed calls, want 2 at most", failed)
+		}
+	})
+}

@@ -35,16 +35,20 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 		})
 	}
 
+	const idle = 300 * time.Millisecond // longer than connections are used without a check
+	var user personal.Credentials
 	t.Run("a lost response to COMMIT", func(t *testing.T) {
 		for i := range 5 { // the process makes transactions of its own, too
 			proxy.Next(testkit.LoseCommitResponse)
-			if _, err := register(t.Context(), fmt.Sprint("user", i)); err != nil {
+			in, err := register(t.Context(), fmt.Sprint("user", i))
+			if err != nil {
 				t.Error(err)
 			}
+			user = in.Credentials
 		}
 	})
 
-	t.Run("a lock", func(t *testing.T) { // on a table that only requests use
+	t.Run("a lock", func(t *testing.T) {
 		const callers = 50
 		for jobs := 1; jobs > 0; { // they wait for locks, too
 			if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM personal_jobs").Scan(&jobs); err != nil {
@@ -56,7 +60,7 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer tx.Rollback()
-		if _, err := tx.ExecContext(t.Context(), "LOCK TABLE personal_sessions IN ACCESS EXCLUSIVE MODE"); err != nil {
+		if _, err := tx.ExecContext(t.Context(), "LOCK TABLE personal_accounts IN ACCESS EXCLUSIVE MODE"); err != nil {
 			t.Fatal(err)
 		}
 		var running sync.WaitGroup
@@ -65,10 +69,13 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				var err error
-				if i%2 == 0 {
+				switch i % 3 {
+				case 0:
 					_, err = register(ctx, fmt.Sprint("late", i))
-				} else {
-					_, err = service.Profile(ctx, personal.Credentials{UserID: 1, UserHash: strings.Repeat("a", 64)})
+				case 1:
+					_, err = service.Authorize(ctx, personal.AuthorizeRequest{Login: "user0", Password: personaltest.Password})
+				case 2:
+					_, err = service.Refresh(ctx, user)
 				}
 				if err == nil {
 					t.Error("a call got past the lock")
@@ -110,15 +117,10 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 	}
 	open := func(t *testing.T) { // connections that are idle then
 		t.Helper()
-		errs := make([]error, 16)
+		errs := make([]error, 50)
 		var running sync.WaitGroup
 		for i := range errs {
-			running.Go(func() {
-				_, errs[i] = service.Authorize(t.Context(), personal.AuthorizeRequest{Login: "user0", Password: personaltest.Password})
-				if personal.CodeOf(errs[i]) == personal.CodeUnavailable {
-					errs[i] = nil
-				}
-			})
+			running.Go(func() { _, errs[i] = service.Sessions(t.Context(), user) })
 		}
 		running.Wait()
 		if err := errors.Join(errs...); err != nil {
@@ -147,10 +149,11 @@ func TestPlugin_FaultsOfTheDatabase(t *testing.T) {
 			}
 			if strings.HasPrefix(statement, "SET") {
 				proxy.Cut()
+				time.Sleep(idle) // until the connections are checked
 				open(t)
 			}
 		}
-		time.Sleep(300 * time.Millisecond) // longer than connections are used without a check
+		time.Sleep(idle)
 		if failed := retry(t, "readonly"); failed > 2 {
 			t.Errorf("got %d failed calls, want 2 at most", failed)
 		}

@@ -107,8 +107,16 @@ func onTwoNodes(t *testing.T, adjust func(*accounts.Settings), test func(t *test
 	t.Helper()
 	testkit.Databases(t, func(t *testing.T, url string) {
 		n := nodes{T: t, host: hostWithoutFields()}
-		for i, faulty := range throughFaults(t, url) {
-			n.services[i] = newDomain(t, faulty, n.host, adjust)
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		for i := range n.services {
+			if strings.HasPrefix(url, "sqlite:") {
+				n.services[i] = newDomain(t, url, n.host, adjust)
+				continue
+			}
+			proxy, through := testkit.NewFaultProxy(t, url)
+			n.services[i] = newDomain(t, through, n.host, adjust)
+			proxy.Random(seed+uint64(i), 0.03)
 		}
 		test(t, n)
 	})

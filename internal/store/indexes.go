@@ -37,9 +37,6 @@ const (
 	sessionsTable = "personal_sessions"
 )
 
-// indexLimits leave a change of indexes as long as it takes.
-var indexLimits = dbconn.Limits{Lock: time.Hour, Statement: 24 * time.Hour, Read: 24 * time.Hour}
-
 // createIndexes creates the indexes of an empty database, which takes no time.
 func createIndexes(ctx context.Context, tx bun.Tx) error {
 	var used bool
@@ -67,7 +64,7 @@ func (s *Store) ReconcileIndexes(ctx context.Context) (done bool, err error) {
 	if s.pools.Kind == dbconn.SQLite {
 		return true, wrap(ctx, "create indexes", s.createMissing(ctx))
 	}
-	pools, err := dbconn.Open(s.url, indexLimits)
+	pools, err := dbconn.Open(s.url, dbconn.IndexLimits)
 	if err != nil {
 		return false, err
 	}

@@ -146,10 +146,10 @@ func (l *survivors) live(t *testing.T, at int) {
 		for step := 0; step < 20 && u.trying == "" && !over(); step++ { // else the password, and so the session, may have changed
 			status := 0
 			switch {
-			case step == 6:
+			case step == 12: // after the password, whose change voids recoveries under way
 				status = ask(call{path: "recover/", params: params{"login": u.login}}, nil)
 				u.mailed = u.mailed || status == http.StatusOK
-			case step == 12:
+			case step == 6:
 				u.trying = "another password " + u.login
 				status = ask(call{path: "password/", as: u.pair, params: params{
 					"old_password": u.password, "password": u.trying, "confirm_password": u.trying,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,9 +87,8 @@ func (c *PostgresCluster) Port() int { return c.primary.port }
 
 // URL returns the URL of a database by which clients find the primary, whichever it is.
 func (c *PostgresCluster) URL(database string) string {
-	ports := []*member{c.primary, c.standby}
-	hosts := url.QueryEscape(fmt.Sprintf("127.0.0.1:%d,127.0.0.1:%d", ports[0].port, ports[1].port))
-	return fmt.Sprintf("postgres://postgres@/%s?host=%s&target_session_attrs=read-write&sslmode=disable", database, hosts)
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/%s?target_session_attrs=read-write&sslmode=disable",
+		c.primary.port, c.standby.port, database)
 }
 
 // FailOver makes the primary fail and promotes the standby.

@@ -73,7 +73,7 @@ func (l Limits) levels() (all []level) {
 			continue
 		}
 		set := newLevel(step, min(lock, l.Lock), step)
-		set.single = fmt.Sprintf("SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = %d; ",
+		set.single = fmt.Sprintf("SET LOCAL transaction_isolation = 'read committed'; SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = %d; ",
 			set.statement.Milliseconds(), set.lock.Milliseconds())
 		all = append(all, set)
 		lock = step

@@ -38,7 +38,8 @@ const (
 
 // The limits of the scale gate.
 const (
-	scaleFew     = 1000 // accounts of the small database
+	scaleFew     = 1000   // accounts of the small database
+	scannedRows  = 30_000 // in a sequential scan: some windows of the sweeper, in a table that is hardly longer
 	slowestQuery = time.Second
 	slowestRead  = time.Second
 	scaleRatio   = 1.2
@@ -329,14 +330,14 @@ func periodicWork(t *testing.T) map[string]work {
 	kinds := []outbox.Kind{accounts.KindEvent}
 	return map[string]work{
 		"claim and finish jobs": func(ctx context.Context, db *store.Store) error {
-			jobs, err := db.ClaimJobs(ctx, kinds, db.Now().Add(time.Minute), 8)
+			jobs, err := db.ClaimJobs(ctx, outbox.Claim{Kinds: kinds, N: 8, Lease: time.Minute})
 			if err == nil && len(jobs) != 8 {
 				err = fmt.Errorf("got %d jobs, want 8", len(jobs))
 			}
 			return cmp.Or(err, db.FinishJobs(ctx, jobs...))
 		},
 		"claim other jobs": func(ctx context.Context, db *store.Store) error {
-			_, err := db.ClaimJobs(ctx, []outbox.Kind{transfer.KindWrap}, db.Now().Add(time.Minute), 1)
+			_, err := db.ClaimJobs(ctx, outbox.Claim{Kinds: []outbox.Kind{transfer.KindWrap}, N: 1, Lease: time.Minute})
 			return err
 		},
 		"prune": func(ctx context.Context, db *store.Store) error {
@@ -404,7 +405,7 @@ func (s *scaleServer) testPeriodic(t *testing.T, database string, accounts int64
 		t.Errorf("got an operation of %v, want less than %v", longest.took, slowestQuery)
 	}
 	for table, rows := range s.scanned(t, database) {
-		if rows -= before[table]; rows > accounts/100 {
+		if rows -= before[table]; rows > max(scannedRows, accounts/100) {
 			t.Errorf("got %d rows of %s read by sequential scans, with %d accounts: want none of tables that grow", rows, table, accounts)
 		}
 	}

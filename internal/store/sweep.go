@@ -218,11 +218,13 @@ func (s *Store) sweepAccounts(o PruneOptions) sweepStep {
 			Type      personal.EventType
 			Oldest    int64 // the oldest entry that remains
 		}
-		err = tx.NewRaw(`SELECT account_id, type, oldest FROM (
+		// Materialised: PostgreSQL would read the whole table for each window otherwise.
+		err = tx.NewRaw(`WITH recent AS MATERIALIZED (SELECT DISTINCT account_id, type FROM personal_audit WHERE id > ? AND id <= ? AND account_id IS NOT NULL)
+			SELECT account_id, type, oldest FROM (
 				SELECT account_id, type, (SELECT id FROM personal_audit a WHERE a.account_id = recent.account_id AND a.type = recent.type
 					ORDER BY id DESC LIMIT 1 OFFSET ?) AS oldest
-				FROM (SELECT DISTINCT account_id, type FROM personal_audit WHERE id > ? AND id <= ? AND account_id IS NOT NULL) recent) AS pairs
-			WHERE oldest IS NOT NULL`, o.MaxPerAccount-1, position, end).Scan(ctx, &full)
+				FROM recent) AS pairs
+			WHERE oldest IS NOT NULL`, position, end, o.MaxPerAccount-1).Scan(ctx, &full)
 		if err != nil {
 			return swept{}, err
 		}

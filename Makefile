@@ -4,6 +4,9 @@ GOVERTER    := github.com/jmattheis/goverter/cmd/goverter@v1.11.1
 POSTGRES    := go run ./internal/testkit/postgrestest --
 FUZZTIME    ?= 10s
 GOTESTFLAGS ?=
+TESTS       ?= ./internal/system ./... # the longest first
+# The race detector watches all but SQLite's own code, translated from C, which it slows down most.
+RACE         = -race -timeout=20m -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false
 SOAK_TESTS   = $(shell grep -oh '^func Test[A-Za-z0-9_]*' $$(grep -l '^//go:build soak' internal/system/*_test.go) /dev/null | cut -d' ' -f2 | paste -sd '|')
 
 .PHONY: build plugin run dev test e2e lint generate fuzz soak coverage sbom bench compare clean
@@ -30,9 +33,10 @@ run: build
 	bin/host-sample plugin install --activate --data data bin/personal
 	bin/host-sample serve --data data
 
-# All tests but the browser's, on SQLite and on a PostgreSQL server started for them.
+# All tests but the browser's, on SQLite and on a PostgreSQL server started for them. With
+# the race detector: make test GOTESTFLAGS='$(RACE)'
 test: build
-	$(POSTGRES) go test $(GOTESTFLAGS) ./internal/system ./... # the longest first
+	$(POSTGRES) go test $(GOTESTFLAGS) $(TESTS)
 
 # The sample host's pages in a real browser, which is installed if none is found.
 e2e: build

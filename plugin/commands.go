@@ -96,10 +96,10 @@ func (c migrateCommand) Run(ctx context.Context, w io.Writer) error {
 	defer db.Close()
 	done, err := db.ReconcileIndexes(ctx)
 	if err != nil {
-		return fmt.Errorf("changing the indexes, the database is migrated: %w", err)
+		return fmt.Errorf("the database is migrated, but its indexes could not be changed; run the command again: %w", err)
 	}
 	if !done {
-		if _, err := fmt.Fprintln(w, "Another process is changing the indexes, or was: run this again if it is not a node."); err != nil {
+		if _, err := fmt.Fprintln(w, "The indexes are not up to date yet: another process is changing them. Run this command again in a few minutes."); err != nil {
 			return err
 		}
 	}

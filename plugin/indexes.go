@@ -24,7 +24,7 @@ func (m *module) reconcileIndexes(ctx context.Context) {
 	}
 	for {
 		done, err := m.store.ReconcileIndexes(ctx)
-		if store.SetupProblem(err) != "" {
+		if store.LacksRights(err) {
 			m.log.WarnContext(ctx, "indexes are not changed, some requests take longer: run `personal migrate` as the role that owns the tables",
 				slog.Any("error", err))
 			return

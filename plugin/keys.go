@@ -57,9 +57,9 @@ func (m *module) checkKeys(ctx context.Context, schema int) pluginrpc.Check {
 	}
 	for _, key := range used {
 		if !m.keys.Has(key) {
-			warnings = append(warnings, fmt.Sprintf("the secret key %s is missing: it encrypts the second factors of accounts "+
-				"whose users can sign in with recovery codes only: add it to the keys of the host "+
-				"(`personal status` tells how many accounts these are)", key))
+			warnings = append(warnings, fmt.Sprintf("the secret key %s is missing: users whose second factor it encrypts "+
+				"can sign in with recovery codes only; add it to the keys of the host "+
+				"(`personal status` counts these accounts)", key))
 		}
 	}
 	if len(warnings) > 0 {

@@ -117,7 +117,7 @@ func newMeasurements() *measurements {
 			"Duration of jobs that send mails, deliver events or wrap hashes, by kind and outcome.", durations), []string{"kind", "outcome"}),
 			jobKinds, []outbox.Outcome{outbox.Done, outbox.Failed, outbox.Dropped}),
 		deletionHeld: auto.NewGauge(gauge("deletion_held_seconds",
-			"For how long at least nothing is removed and no account is erased, because clocks disagree; 0 if they agree.")),
+			"Seconds until removing and erasing go on after a clock jumped; 0 if nothing is held.")),
 		store: auto.NewHistogramVec(histogram("store_duration_seconds",
 			"Duration of database operations, including the wait for a connection.", durations), []string{"operation"}),
 		batches: auto.NewHistogramVec(histogram("store_batch_size",

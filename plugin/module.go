@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -310,8 +311,8 @@ func (m *module) Health(ctx context.Context) ([]string, error) {
 	defer cancel()
 	var warnings []string
 	if held := m.store.DeletionHeld(); held > 0 {
-		warnings = append(warnings, fmt.Sprintf("clocks disagree: for at least %v nothing is removed and no account is erased; "+
-			"check the time synchronisation of this machine and of the database", held.Round(time.Minute)))
+		warnings = append(warnings, fmt.Sprintf("clocks disagree: one has jumped, or no plugin has run for an hour; removing and erasing go on in %d minutes, even if the time is still wrong: "+
+			"correct the time of this machine or of the database before that", int(math.Ceil(held.Minutes()))))
 	}
 	return warnings, m.store.Health(ctx)
 }

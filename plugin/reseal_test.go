@@ -115,11 +115,11 @@ func TestPreflight_WarnsOfMissingSecretKeys(t *testing.T) {
 			t.Errorf("with all keys: got %+v, want no warning", got)
 		}
 		got := preflight(pluginrpc.Configuration{SecretKeys: [][]byte{secretKey("a")}})
-		if want := "the secret key " + keyID(t, "b") + " is missing: it encrypts the second factors of accounts"; !got.Warning || !strings.HasPrefix(got.Reason, want) {
+		if want := "the secret key " + keyID(t, "b") + " is missing: users whose second factor it encrypts"; !got.Warning || !strings.HasPrefix(got.Reason, want) {
 			t.Errorf("with one key: got %+v, want the warning %q", got, want)
 		}
 		got = preflight(pluginrpc.Configuration{Settings: enabled})
-		if n := strings.Count(got.Reason, ";"); n != 2 || !strings.Contains(got.Reason, works) {
+		if n := strings.Count(got.Reason, " is missing: "); n != 2 || !strings.Contains(got.Reason, works) {
 			t.Errorf("without a key: got %+v, want three warnings", got)
 		}
 	})

@@ -58,7 +58,7 @@ func TestWorker_JobContinuesItsTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, payload := range []string{`{}`, `{"traceparent":"x"}`, `{"traceparent":1}`, `nothing "traceparent":`, string(quoted)} {
-		w.run(t.Context(), claimedJob{w.groups()[0], Job{Kind: "mail", Payload: []byte(payload)}}, time.Now())
+		w.run(t.Context(), claimedJob{w.groups()[0], Job{Kind: "mail", Attempts: 1, Payload: []byte(payload)}}, time.Now())
 	}
 	if n := len(spans.Ended()); n != 0 {
 		t.Errorf("got %d spans of jobs without a trace, want none", n)

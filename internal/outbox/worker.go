@@ -125,10 +125,11 @@ const (
 	// roundInterval is the time from a round that wrote to the next one. A round that
 	// took all slots of a group, or jobs for which others wait, is followed by the next one
 	// as soon as the group's jobs have ended.
-	roundInterval = 50 * time.Millisecond
-	storeTimeout  = 5 * time.Second
-	giveUp        = 24 * time.Hour // the age at which a failing job is dropped
-	probeAfter    = 3              // failures in a row of a sink
+	roundInterval  = 50 * time.Millisecond
+	storeTimeout   = 5 * time.Second
+	giveUp         = 24 * time.Hour // the age at which a failing job is dropped
+	giveUpAttempts = 100            // and so many attempts, which take most of a day: the clock alone may be wrong
+	probeAfter     = 3              // failures in a row of a sink
 )
 
 func (w *Worker) init() {
@@ -271,8 +272,8 @@ type ending struct {
 func (w *Worker) claim(ctx context.Context, groups []*group) []claimedJob {
 	var claims []Claim
 	for _, g := range groups {
-		g.full = false
 		if n := g.free(); n > 0 && len(g.Kinds) > 0 {
+			g.full = false
 			claims = append(claims, Claim{Kinds: g.Kinds, N: n, Lease: g.Lease})
 		}
 	}
@@ -302,7 +303,7 @@ func (w *Worker) judge(ctx context.Context, e ending) {
 	}
 	switch now := g.probing(); {
 	case now && !before:
-		w.Log.WarnContext(ctx, "jobs keep failing; one at a time is tried until one succeeds", slog.Any("kinds", g.Kinds))
+		w.Log.WarnContext(ctx, "jobs keep failing; one at a time is tried until one succeeds: check what the host does with them", slog.Any("kinds", g.Kinds))
 	case before && !now:
 		w.Log.InfoContext(ctx, "a job has succeeded; several run at once again", slog.Any("kinds", g.Kinds))
 	}
@@ -374,7 +375,7 @@ func (w *Worker) outcome(j Job, err error) Outcome {
 	switch {
 	case err == nil:
 		return Done
-	case !slices.Contains(w.KeepTrying, j.Kind) && w.Store.Now().Sub(j.Created) >= giveUp:
+	case !slices.Contains(w.KeepTrying, j.Kind) && j.Attempts >= giveUpAttempts && w.Store.Now().Sub(j.Created) >= giveUp:
 		return Dropped
 	}
 	return Failed

@@ -67,8 +67,8 @@ func (s *Store) CreateAccount(
 // CreateWithoutSession implements accounts.RegistrationStore.
 func (s *Store) CreateWithoutSession(ctx context.Context, a accounts.Account, jobs func(id int64) []accounts.NewJob) (id int64, err error) {
 	row := newAccountRow(a)
-	created := func() *bun.RawQuery { // no other transaction gets the id
-		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE id = ?)", row.ID)
+	created := func() *bun.RawQuery { // the hash has a salt of its own; after a failover an id may be given out twice
+		return s.write.NewRaw("SELECT EXISTS (SELECT 1 FROM personal_accounts WHERE id = ? AND password_hash = ?)", row.ID, row.PasswordHash)
 	}
 	err = s.inTxOrFound(ctx, "create an account", created, func(ctx context.Context, tx bun.Tx) error {
 		if err := insertAccount(ctx, tx, &row); err != nil {

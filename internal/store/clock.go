@@ -7,14 +7,24 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/uptrace/bun"
 )
 
 const (
-	// maxParting is how far two clocks, or two measurements of one, may part before
-	// nothing is removed any more.
+	// maxParting is how far a clock may be from what monotonic time predicts. Beyond it, it
+	// has jumped.
 	maxParting = time.Minute
-	// trustAfter is how long the clocks must have agreed again, in monotonic time.
+	// trustAfter is how long no clock must have jumped before clocks are trusted again, in
+	// monotonic time.
 	trustAfter = time.Hour
+	// maxStep is how far now may move by a measurement before leases can have ended too soon.
+	maxStep = 5 * time.Second
+	// maxAbsence is how long ago the last round of any process may be before a new process
+	// supposes that a clock has jumped meanwhile.
+	maxAbsence = time.Hour
+	// longestRun is how long a job of any node may run, because of its lease.
+	longestRun = time.Minute
 	// maxSample is the longest time that a measurement may take: the database's time is
 	// taken as of its middle.
 	maxSample = time.Second
@@ -45,9 +55,10 @@ func monotonicOfProcess() func() time.Duration {
 // On SQLite the machine's wall clock is the database's. When it jumps, the time goes on as
 // if it had not, until the new time has held for an hour.
 //
-// The states are: trusted, and parted since a moment. It is parted when wall clock and
-// monotonic time, or two measurements, part by more than a minute, and trusted again when
-// they have agreed for an hour.
+// The clock is trusted, or held since the last jump. A jump is when the wall clock or the
+// database's time is more than maxParting from what monotonic time predicts. An hour without a
+// jump ends the hold, even if the time is still wrong. A new process compares what it reads
+// first with the time of the last round, which the database has.
 type clock struct {
 	machine Machine
 	log     *slog.Logger
@@ -56,7 +67,9 @@ type clock struct {
 
 	mu     sync.Mutex   // held by measure
 	last   measurement  // the last one, in use or not
-	parted atomic.Int64 // monotonic time of the last parting plus 1; 0: trusted
+	parted atomic.Int64 // monotonic time of the last jump plus 1; 0: trusted
+
+	stepped atomic.Int64 // monotonic time plus 1 when now last moved by more than maxStep; 0: never
 }
 
 // measurement is the time of the clocks at one moment.
@@ -98,10 +111,12 @@ func (c *clock) measure(ctx context.Context) error {
 		return nil
 	}
 	c.judge(m)
-	if c.read != nil || c.held() == 0 {
+	step := parting(m.time, c.base.Load().at(m.monotonic))
+	if c.read != nil || c.held() == 0 || step <= maxParting { // else the wall clock is not used yet
 		c.base.Store(&m)
-	} else if predicted := c.base.Load().at(m.monotonic); parting(m.time, predicted) <= maxParting {
-		c.base.Store(&m) // the wall clock is right again
+		if step > maxStep {
+			c.stepped.Store(int64(m.monotonic) + 1)
+		}
 	}
 	c.last = m
 	return nil
@@ -113,13 +128,33 @@ func (c *clock) judge(m measurement) {
 	held := c.parted.Load() != 0
 	switch {
 	case apart > maxParting:
-		c.parted.Store(int64(m.monotonic) + 1)
-		c.log.Error("clocks disagree: until they have agreed for an hour, nothing is removed and no account is erased; "+
-			"check the time synchronisation of this machine and of the database", slog.Duration("apart", apart))
+		c.hold(m.monotonic, apart)
 	case held && c.held() == 0:
 		c.parted.Store(0)
 		c.log.Info("clocks have agreed for an hour: removing and erasing go on")
 	}
+}
+
+// hold stops removing and erasing for an hour.
+func (c *clock) hold(monotonic, apart time.Duration) {
+	c.parted.Store(int64(monotonic) + 1)
+	c.log.Error("clocks disagree: one has jumped, or no plugin has run for an hour; for an hour this process removes nothing "+
+		"and erases no account: check the time of this machine and of the database before that", slog.Duration("apart", apart))
+}
+
+// resume compares the time with that of the last round of any process, before the first
+// round of this one.
+func (c *clock) resume(lastRound time.Time) {
+	if apart := parting(c.now(), lastRound); apart > maxAbsence {
+		c.hold(c.machine.Monotonic(), apart)
+	}
+}
+
+// hasStepped reports whether now has moved by more than maxStep within the given time, so
+// that a lease of that length may run that now says is over.
+func (c *clock) hasStepped(within time.Duration) bool {
+	stepped := c.stepped.Load()
+	return stepped != 0 && c.machine.Monotonic()-time.Duration(stepped-1) < within
 }
 
 // held returns how long nothing may be removed any more, if no clock jumps again; 0 if
@@ -160,8 +195,8 @@ func (s *Store) readTime(ctx context.Context) (time.Time, error) {
 	return time.UnixMicro(micro), err
 }
 
-// DeletionHeld returns how long nothing is removed, and no account erased, because clocks
-// disagree; 0 if they agree. It ends later if a clock jumps again.
+// DeletionHeld returns how long nothing is removed, and no account erased, because a clock has
+// jumped; 0 if none has. It ends later if one jumps again.
 func (s *Store) DeletionHeld() time.Duration {
 	if s.fixed != nil {
 		return 0
@@ -169,13 +204,33 @@ func (s *Store) DeletionHeld() time.Duration {
 	return s.clock.held()
 }
 
-// beginRound measures the database's clock anew. Each round that claims, removes or erases begins
-// with it, and does nothing if it fails.
-func (s *Store) beginRound(ctx context.Context) error { return s.SyncClock(ctx) }
+// lastRound is the row of personal_sweeps that tells when a process has last removed something.
+const lastRound = "last round"
 
-// mayDelete is [Store.beginRound] for a round that removes or erases. It reports false while
-// deletion is held, which is no error: measuring has logged it.
+// mayDelete measures the database's clock anew, before a round that removes or erases. It reports
+// false while deletion is held, which is no error: measuring has logged it.
 func (s *Store) mayDelete(ctx context.Context) (bool, error) {
-	err := s.beginRound(ctx)
-	return err == nil && s.DeletionHeld() == 0, err
+	if err := s.SyncClock(ctx); err != nil || s.fixed != nil {
+		return err == nil, err
+	}
+	if !s.resumed.Load() {
+		last, err := sweepPosition(ctx, s.read, lastRound)
+		if err != nil {
+			return false, wrap(ctx, "read when expired data was removed last", err)
+		}
+		if s.resumed.CompareAndSwap(false, true) && last.Began != 0 {
+			s.clock.resume(last.Began.time())
+		}
+	}
+	return s.DeletionHeld() == 0, nil
+}
+
+// noteRound stores that a process removes something now.
+func (s *Store) noteRound(ctx context.Context) error {
+	if s.fixed != nil {
+		return nil
+	}
+	return s.inTx(ctx, "store when expired data was removed", func(ctx context.Context, tx bun.Tx) error {
+		return setSweepPosition(ctx, tx, lastRound, sweepRow{Began: at(s.Now())})
+	})
 }

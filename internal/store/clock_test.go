@@ -202,3 +202,22 @@ func TestMicros_RoundTrip(t *testing.T) {
 		}
 	}
 }
+
+func TestClock_StepIsToldUntilLeasesHaveEnded(t *testing.T) {
+	clocks(t, func(t *testing.T, m *machine, c *clock) {
+		m.measure(t, c)
+		if c.hasStepped(longestRun) {
+			t.Error("without a step: got one")
+		}
+		m.wall = m.wall.Add(2 * maxStep)
+		m.measure(t, c)
+		m.pass(longestRun - time.Second)
+		if !c.hasStepped(longestRun) {
+			t.Error("after a step: got none")
+		}
+		m.pass(2 * time.Second)
+		if c.hasStepped(longestRun) {
+			t.Error("when leases have ended: got a step, want none")
+		}
+	})
+}

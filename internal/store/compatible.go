@@ -45,9 +45,16 @@ func (s *Store) Refusal() *SchemaError { return s.refusal.Load() }
 // may have changed the schema, and CheckCompatible tells.
 func (s *Store) Doubts() <-chan struct{} { return s.doubts }
 
+type refusedKey struct{}
+
+// evenIfRefused is for calls that only give up what this process holds.
+func evenIfRefused(ctx context.Context) context.Context {
+	return context.WithValue(ctx, refusedKey{}, true)
+}
+
 // allowed returns an error if this program may not use the database.
-func (s *Store) allowed(doing string) error {
-	if refusal := s.refusal.Load(); refusal != nil {
+func (s *Store) allowed(ctx context.Context, doing string) error {
+	if refusal := s.refusal.Load(); refusal != nil && ctx.Value(refusedKey{}) == nil {
 		return fmt.Errorf("%s: %w: %w", doing, accounts.ErrUnavailable, refusal)
 	}
 	return nil

@@ -19,7 +19,7 @@ import (
 // reads all accounts.
 func (s *Store) AccountFields(ctx context.Context, after int64, n int) ([]accounts.AccountFields, error) {
 	const doing = "read user fields"
-	if err := s.allowed(doing); err != nil {
+	if err := s.allowed(ctx, doing); err != nil {
 		return nil, err
 	}
 	defer s.observe(Query, time.Now())

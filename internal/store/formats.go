@@ -46,6 +46,9 @@ func noteFormats(ctx context.Context, tx bun.Tx, formats []string, now time.Time
 // where a process that ended has stopped, and ends when another node has read a page that
 // it has read.
 func (s *Store) ScanFormats(ctx context.Context, current string, format func(hash string) string) error {
+	if may, err := s.mayDelete(ctx); err != nil || !may { // a wrong time would remove formats just found
+		return err
+	}
 	mark := scanMark + current
 	var due bool
 	err := s.scan(ctx, "read when hashes were scanned",

@@ -80,7 +80,7 @@ func (s *Store) TouchSession(ctx context.Context, id int64, current [32]byte, us
 }
 
 func (s *Store) writeSession(ctx context.Context, doing string, w sessionWrite) error {
-	if err := s.allowed(doing); err != nil {
+	if err := s.allowed(ctx, doing); err != nil {
 		return err
 	}
 	defer s.observe(WriteSession, time.Now())
@@ -289,7 +289,7 @@ func (s *Store) FindSession(ctx context.Context, selector token.Selector, part a
 		}
 		return row.session(), row.Account.account(), nil
 	}
-	if err := s.allowed(doing); err != nil {
+	if err := s.allowed(ctx, doing); err != nil {
 		return accounts.Session{}, accounts.Account{}, err
 	}
 	defer s.observe(FindSession, time.Now())

@@ -61,6 +61,9 @@ func createIndexes(ctx context.Context, tx bun.Tx) error {
 // On SQLite it creates one index at a time, each in a transaction of its own, that writers
 // wait for: up to a second for each million of rows (0.1 s if they are in memory).
 func (s *Store) ReconcileIndexes(ctx context.Context) (done bool, err error) {
+	if err := s.allowed(ctx, "change indexes"); err != nil {
+		return false, err
+	}
 	if s.pools.Kind == dbconn.SQLite {
 		return true, wrap(ctx, "create indexes", s.createMissing(ctx))
 	}
@@ -78,7 +81,9 @@ func (s *Store) ReconcileIndexes(ctx context.Context) (done bool, err error) {
 	}
 	defer func() { _ = holder.Rollback() }()
 	var locked bool
-	if err := holder.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock(7309453671206911843)").Scan(&locked); err != nil || !locked {
+	asking, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	if err := holder.QueryRowContext(asking, "SELECT pg_try_advisory_xact_lock(7309453671206911843)").Scan(&locked); err != nil || !locked {
 		return false, wrap(ctx, "change indexes", err)
 	}
 	r := reconciler{Store: s, db: s.db(pools.Write)}
@@ -155,6 +160,8 @@ func (r reconciler) states(ctx context.Context) (map[string]indexState, error) {
 	for _, i := range indexes {
 		names = append(names, i.name)
 	}
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
 	var rows []indexState
 	err := r.db.NewRaw(`SELECT c.relname AS name, i.indisvalid AS valid,
 			EXISTS (SELECT 1 FROM pg_stat_progress_create_index p WHERE p.index_relid = i.indexrelid) AS building

@@ -215,8 +215,8 @@ func (e *lockedError) Error() string {
 			who += fmt.Sprint(", ", b)
 		}
 	}
-	return fmt.Sprintf("%s locks a table that the migration changes: wait until it is done, for example a backup, "+
-		"or end it with SELECT pg_terminate_backend(PID), and start again", who)
+	return fmt.Sprintf("the migration got no lock on a table; blocked by %s: wait until that ends (a backup, for example), "+
+		"or end it with SELECT pg_terminate_backend(PID) (a prepared transaction with ROLLBACK PREPARED), then repeat the start or the swap", who)
 }
 
 // blocker is a process of the PostgreSQL server that holds a lock.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
+	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
@@ -90,8 +91,13 @@ func explain(t *testing.T, s *Store, statement string) plan {
 
 func (s *Store) mustDo(t *testing.T, statements ...string) {
 	t.Helper()
+	pools, err := dbconn.Open(s.url, dbconn.MigrationLimits) // VACUUM must be alone in its message
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pools.Close()
 	for _, statement := range statements {
-		if _, err := s.pools.Write.ExecContext(t.Context(), statement); err != nil {
+		if _, err := pools.Write.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -43,6 +43,9 @@ func (s *Store) OpenSession(ctx context.Context, o accounts.OpenSession) (accoun
 			return err
 		}
 		session := newSessionRow(o.Session)
+		if s.DeletionHeld() > 0 {
+			o.Lifetimes = accounts.Lifetimes{} // a wrong time would end sessions for good
+		}
 		writes := []schema.QueryAppender{removeSurplus(tx, o), tx.NewInsert().Model(&session).Returning("NULL")}
 		if o.Rehash != "" {
 			writes = append(writes, tx.NewRaw("UPDATE personal_accounts SET password_hash = ? WHERE id = ?", o.Rehash, row.ID))

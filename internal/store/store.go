@@ -73,6 +73,7 @@ type Store struct {
 	log         *slog.Logger
 	observer    Observer
 	clock       *clock
+	resumed     atomic.Bool                 // the clock was compared with the last round
 	fixed       func() time.Time            // a test's time, instead of the clock's; nil: none
 	lastYield   atomic.Int64                // when an import last left the write lock to others, in ms since 1970
 	refusal     atomic.Pointer[SchemaError] // why no call is allowed; nil: they are
@@ -90,7 +91,7 @@ var (
 )
 
 // Open connects to the database of a URL (for the forms see package dbconn) and
-// measures the offset of its clock. It changes nothing in the database, but
+// measures its time. It changes nothing in the database, but
 // creates a missing SQLite file. An invalid URL is a *URLError.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	var wraps []dbconn.Wrap
@@ -166,7 +167,7 @@ func (s *Store) observe(o Operation, began time.Time) { s.observer.ObserveStore(
 func (s *Store) scan(ctx context.Context, doing string, query interface {
 	Scan(ctx context.Context, dest ...any) error
 }, dest ...any) error {
-	if err := s.allowed(doing); err != nil {
+	if err := s.allowed(ctx, doing); err != nil {
 		return err
 	}
 	defer s.observe(Query, time.Now())
@@ -180,7 +181,7 @@ func (s *Store) scan(ctx context.Context, doing string, query interface {
 
 // exec runs a writing statement on its own and returns how many rows it changed.
 func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (int64, error) {
-	if err := s.allowed(doing); err != nil {
+	if err := s.allowed(ctx, doing); err != nil {
 		return 0, err
 	}
 	defer s.observe(Statement, time.Now())
@@ -195,7 +196,7 @@ func (s *Store) exec(ctx context.Context, doing, query string, args ...any) (int
 
 // inTx runs f in one transaction, which an error rolls back.
 func (s *Store) inTx(ctx context.Context, doing string, f func(context.Context, bun.Tx) error) error {
-	if err := s.allowed(doing); err != nil {
+	if err := s.allowed(ctx, doing); err != nil {
 		return err
 	}
 	defer s.observe(Transaction, time.Now())

@@ -34,7 +34,7 @@ type PruneOptions struct {
 // skip locked rows, so others hardly wait for it. A step that has much to do leaves the
 // rest to the next call. One that fails does not stop the others; the error holds those of
 // all. One node works at a time: Prune ends when it meets another. Nothing is removed
-// while the clocks disagree.
+// for an hour after a clock jumped.
 //
 // At the end it empties SQLite's write-ahead log, which still holds the rows deleted lately.
 func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
@@ -42,7 +42,7 @@ func (s *Store) Prune(ctx context.Context, o PruneOptions) error {
 		return err
 	}
 	o.Batch = cmp.Or(o.Batch, 500)
-	var errs []error
+	errs := []error{s.noteRound(ctx)}
 	for _, step := range s.sweepSteps(o) {
 		ours, err := s.sweep(ctx, step)
 		errs = append(errs, err)
@@ -61,6 +61,7 @@ type sweepStep struct {
 	doing    string
 	position string // the row of personal_sweeps that keeps how far the step is; "": it always begins anew
 	parts    int    // in one round at most
+	cycles   bool   // it goes through a whole table again and again, in cycleEvery at the soonest
 	part     func(ctx context.Context, tx bun.Tx, position int64) (swept, error)
 	report   func(removed int64) // is told what a round has removed; may be nil
 }
@@ -74,6 +75,7 @@ type swept struct {
 
 const (
 	sweepParts  = 1000
+	cycleEvery  = time.Minute
 	cycleParts  = 100 // parts of a step that visits a whole table again and again
 	sweepWindow = 20  // rows that are only looked at, for each one that may be removed
 )
@@ -120,6 +122,13 @@ func (s *Store) sweep(ctx context.Context, step sweepStep) (ours bool, err error
 				if p, err = sweepPosition(ctx, tx, step.position); err != nil {
 					return err
 				}
+			}
+			if now := s.Now(); step.cycles && p.Position == 0 {
+				if now.Sub(p.Began.time()).Abs() < cycleEvery { // another node has just done it
+					done = swept{}
+					return nil
+				}
+				p.Began = at(now)
 			}
 			if done, err = step.part(ctx, tx, p.Position); err != nil || done.position == p.Position {
 				return err
@@ -176,7 +185,7 @@ func (s *Store) sweepExpired(o PruneOptions, table, key, column string, until ti
 // sweepCycle removes rows that fulfil a condition without an index. It goes through the
 // table by id; a table of millions of rows takes several rounds.
 func (s *Store) sweepCycle(o PruneOptions, table, condition string, args ...any) sweepStep {
-	return sweepStep{doing: "prune " + table, position: table, parts: cycleParts, part: func(ctx context.Context, tx bun.Tx, position int64) (swept, error) {
+	return sweepStep{doing: "prune " + table, position: table, parts: cycleParts, cycles: true, part: func(ctx context.Context, tx bun.Tx, position int64) (swept, error) {
 		done, err := s.removeWindow(ctx, tx, o.Batch, table, position, math.MaxInt64, condition, args...)
 		if done.position == math.MaxInt64 {
 			done.position = 0

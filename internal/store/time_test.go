@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -126,4 +127,42 @@ func TestTime_JumpOfOneNodesClockHarmsNothing(t *testing.T) {
 			t.Errorf("got %d sessions (%v), want %d", len(sessions), err, wantLeft)
 		}
 	})
+}
+
+// A new process has no memory of a jump: it compares its time with that of the last round.
+func TestTime_NewProcessNoticesAJumpBeforeIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		lastRound time.Duration // ago
+		removes   bool
+	}{
+		"the last round was a minute ago": {time.Minute, true},
+		"a year ago":                      {365 * 24 * time.Hour, false},
+		"in a year":                       {-365 * 24 * time.Hour, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Databases(t, func(t *testing.T, url string) {
+				before := newNode(t, url)
+				before.round(t, time.Hour)
+				now := before.Now()
+				id, err := before.CreateAccount(t.Context(), accounts.Account{LoginKey: "anna", CredentialVersion: 1},
+					accounts.Session{Created: now, LastSeen: now}, func(int64) []accounts.NewJob { return nil })
+				if err != nil {
+					t.Fatal(err)
+				}
+				execute(t, url, fmt.Sprintf("UPDATE personal_sweeps SET began = %d WHERE step = 'last round'", now.Add(-c.lastRound).UnixMicro()))
+				after := newNode(t, url)
+				after.round(t, -time.Hour) // the session seems expired
+				if _, err := after.OpenSession(t.Context(), accounts.OpenSession{
+					Session:           accounts.Session{AccountID: id, Selector: token.Selector{1}, Created: now, LastSeen: now},
+					CredentialVersion: 1, MaxSessions: 100, Lifetimes: accounts.Lifetimes{SeenAfter: now.Add(time.Hour)},
+				}); err != nil {
+					t.Fatal(err)
+				}
+				sessions, err := after.Sessions(t.Context(), id, accounts.Lifetimes{})
+				if err != nil || (len(sessions) == 1) != c.removes {
+					t.Errorf("got %d sessions (%v), want that the old one is removed: %t", len(sessions), err, c.removes)
+				}
+			})
+		})
+	}
 }

@@ -25,8 +25,8 @@ type Host interface {
 
 	// PublishEvent accepts an event. Events are delivered at least once, and those of
 	// one user in their order; a repeated event has the same ID. The context ends after
-	// ten seconds, which count as an error. After an error the module retries, at most ten minutes apart, while later events of the same user
-	// wait. An event is dropped only after waiting as long as the audit log keeps
+	// ten seconds; a call that takes longer counts as failed. After an error the module
+	// retries, at most ten minutes apart; later events of the same user wait. An event is dropped only after waiting as long as the audit log keeps
 	// entries (audit.retention, 90 days by default), or, oldest first, when more than
 	// audit.most events wait. After three errors in a row the module sends one event at a
 	// time until one is accepted. The plugin's log reports dropped events.

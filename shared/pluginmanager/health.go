@@ -36,6 +36,7 @@ func (s *supervisor) examine() {
 	case err == nil:
 		s.unhealthy = 0
 	case isPermanent(err):
+		s.quiesce(s.live) // a mail under way would be sent again
 		s.handleLoss(err)
 		return
 	case s.overloaded(p):

@@ -25,11 +25,10 @@ type Limits struct {
 	PerCall bool
 }
 
-// The limits for requests, for migrations, and for work in the background that builds
-// indexes: its statements are not limited by the server, because CREATE INDEX
-// CONCURRENTLY must be alone in its message and takes as long as the table is large.
-// They end with the context's deadline, which gives the connection up. Its transactions
-// may be idle for as long.
+// The limits for requests, for migrations, and for building indexes in the background.
+// For the latter the server limits neither statements nor idle transactions, because CREATE
+// INDEX CONCURRENTLY must be alone in its message and may take hours. The context's deadline
+// ends a wait and closes the connection.
 var (
 	RequestLimits   = Limits{Lock: 5 * time.Second, Statement: 8 * time.Second, Read: 10 * time.Second, PerCall: true}
 	MigrationLimits = Limits{Lock: 5 * time.Second, Statement: 5 * time.Minute, Read: 6 * time.Minute}

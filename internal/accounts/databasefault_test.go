@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -346,4 +347,30 @@ func (c *faultClient) check(ctx context.Context) error {
 		}
 	}
 	return c.signIn(ctx)
+}
+
+// The contract holds for a client that repeats what is unavailable, while the first request of
+// each call is lost on its way to the database.
+func TestService_ContractWithLostRequests(t *testing.T) {
+	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service {
+		proxy, through := testkit.NewFaultProxy(t, testkit.Postgres(t))
+		service := reflect.ValueOf(newDomain(t, through, host))
+		return &personaltest.HandledBy(func(ctx context.Context, operation personal.OperationName, request any) (result any, err error) {
+			in := []reflect.Value{reflect.ValueOf(ctx)}
+			if request != nil {
+				in = append(in, reflect.ValueOf(request))
+			}
+			proxy.Next(testkit.LoseRequest)
+			for range 100 { // calls at the same time lose each other's requests
+				out := service.MethodByName(string(operation)).Call(in)
+				if err, _ = out[len(out)-1].Interface().(error); len(out) > 1 {
+					result = out[0].Interface()
+				}
+				if personal.CodeOf(err) != personal.CodeUnavailable {
+					break
+				}
+			}
+			return result, err
+		}).Service
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit"
 )
 
@@ -82,7 +83,7 @@ func TestSkew_ReleasedPluginIsKeptOutBySecondFactors(t *testing.T) {
 	activating := start(t, options{database: database, settings: cheap + unthrottled + twoFactor})
 	activating.awaitTwoFactor(t)
 	u := activating.newSecured(t)
-	const reason = "schema: the database has schema version 7, which needs a program that knows version 5; this one knows 1"
+	reason := fmt.Sprintf("schema: the database has schema version %d, which needs a program that knows version 5; this one knows 1", store.SchemaTarget)
 
 	for name, s := range map[string]*system{"a node in a bake": baking, "a node that asks for no second factors": swapped} {
 		t.Run("code is required at once at "+name, func(t *testing.T) { s.attempt(t, u, "").want(t, "code_required") })

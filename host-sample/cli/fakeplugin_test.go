@@ -146,6 +146,10 @@ func (*fakeModule) Quiesce(context.Context) error            { return nil }
 func (*fakeModule) Health(context.Context) ([]string, error) { return nil, nil }
 func (*fakeModule) Settle(context.Context) error             { return nil }
 
+func (*fakeModule) Rehearse(context.Context) (pluginrpc.Rehearsal, error) {
+	return pluginrpc.Rehearsal{}, nil
+}
+
 func (*fakeModule) Metrics(context.Context) ([]byte, error) { return nil, nil }
 
 func (*fakeModule) Close() error { return nil }

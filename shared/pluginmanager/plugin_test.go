@@ -368,6 +368,10 @@ func (m *module) Settle(context.Context) error {
 	return nil
 }
 
+func (m *module) Rehearse(context.Context) (pluginrpc.Rehearsal, error) {
+	return pluginrpc.Rehearsal{}, nil
+}
+
 func (m *module) Migrate(context.Context) error {
 	m.hold("migrate")
 	if m.mode == failsMigrating {

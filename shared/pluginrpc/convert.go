@@ -203,4 +203,6 @@ type converter interface {
 	configurationFromPB(*personalv1.ConfigureRequest) Configuration
 	reportToPB(Report) *personalv1.PreflightResponse
 	reportFromPB(*personalv1.PreflightResponse) Report
+	rehearsedToPB(Rehearsal) *personalv1.RehearseResponse
+	rehearsedFromPB(*personalv1.RehearseResponse) Rehearsal
 }

@@ -794,6 +794,30 @@ func (c *converters) pPersonalv1PendingMailToPersonalPendingMail(source *v1.Pend
 	}
 	return personalPendingMail
 }
+func (c *converters) pPersonalv1RehearsalCheckToPluginrpcRehearsalCheck(source *v1.RehearsalCheck) RehearsalCheck {
+	var pluginrpcRehearsalCheck RehearsalCheck
+	if source != nil {
+		pluginrpcRehearsalCheck.Name = (*source).Name
+		pluginrpcRehearsalCheck.Outcome = RehearsalOutcome((*source).Outcome)
+		pluginrpcRehearsalCheck.Count = intFromPB((*source).Count)
+		if (*source).Differences != nil {
+			pluginrpcRehearsalCheck.Differences = make([]Difference, len((*source).Differences))
+			for i := 0; i < len((*source).Differences); i++ {
+				pluginrpcRehearsalCheck.Differences[i] = c.pPersonalv1RehearsalDifferenceToPluginrpcDifference((*source).Differences[i])
+			}
+		}
+		pluginrpcRehearsalCheck.Reason = (*source).Reason
+	}
+	return pluginrpcRehearsalCheck
+}
+func (c *converters) pPersonalv1RehearsalDifferenceToPluginrpcDifference(source *v1.RehearsalDifference) Difference {
+	var pluginrpcDifference Difference
+	if source != nil {
+		pluginrpcDifference.Operation = (*source).Operation
+		pluginrpcDifference.Field = (*source).Field
+	}
+	return pluginrpcDifference
+}
 func (c *converters) pPersonalv1SessionToPersonalSession(source *v1.Session) personal.Session {
 	var personalSession personal.Session
 	if source != nil {
@@ -941,6 +965,26 @@ func (c *converters) pluginrpcCheckToPPersonalv1Check(source Check) *v1.Check {
 	personalv1Check.Reason = source.Reason
 	return &personalv1Check
 }
+func (c *converters) pluginrpcDifferenceToPPersonalv1RehearsalDifference(source Difference) *v1.RehearsalDifference {
+	var personalv1RehearsalDifference v1.RehearsalDifference
+	personalv1RehearsalDifference.Operation = source.Operation
+	personalv1RehearsalDifference.Field = source.Field
+	return &personalv1RehearsalDifference
+}
+func (c *converters) pluginrpcRehearsalCheckToPPersonalv1RehearsalCheck(source RehearsalCheck) *v1.RehearsalCheck {
+	var personalv1RehearsalCheck v1.RehearsalCheck
+	personalv1RehearsalCheck.Name = source.Name
+	personalv1RehearsalCheck.Outcome = string(source.Outcome)
+	personalv1RehearsalCheck.Count = intToPB(source.Count)
+	if source.Differences != nil {
+		personalv1RehearsalCheck.Differences = make([]*v1.RehearsalDifference, len(source.Differences))
+		for i := 0; i < len(source.Differences); i++ {
+			personalv1RehearsalCheck.Differences[i] = c.pluginrpcDifferenceToPPersonalv1RehearsalDifference(source.Differences[i])
+		}
+	}
+	personalv1RehearsalCheck.Reason = source.Reason
+	return &personalv1RehearsalCheck
+}
 func (c *converters) profileFromPB(source *v1.UserProfile) personal.Profile {
 	var personalProfile personal.Profile
 	if source != nil {
@@ -1084,6 +1128,28 @@ func (c *converters) rehearsalToPB(source personal.FieldsRehearsal) *v1.Rehearse
 		}
 	}
 	return &personalv1RehearseFieldsResponse
+}
+func (c *converters) rehearsedFromPB(source *v1.RehearseResponse) Rehearsal {
+	var pluginrpcRehearsal Rehearsal
+	if source != nil {
+		if (*source).Checks != nil {
+			pluginrpcRehearsal.Checks = make([]RehearsalCheck, len((*source).Checks))
+			for i := 0; i < len((*source).Checks); i++ {
+				pluginrpcRehearsal.Checks[i] = c.pPersonalv1RehearsalCheckToPluginrpcRehearsalCheck((*source).Checks[i])
+			}
+		}
+	}
+	return pluginrpcRehearsal
+}
+func (c *converters) rehearsedToPB(source Rehearsal) *v1.RehearseResponse {
+	var personalv1RehearseResponse v1.RehearseResponse
+	if source.Checks != nil {
+		personalv1RehearseResponse.Checks = make([]*v1.RehearsalCheck, len(source.Checks))
+		for i := 0; i < len(source.Checks); i++ {
+			personalv1RehearseResponse.Checks[i] = c.pluginrpcRehearsalCheckToPPersonalv1RehearsalCheck(source.Checks[i])
+		}
+	}
+	return &personalv1RehearseResponse
 }
 func (c *converters) renewRecoveryCodesFromPB(source *v1.RenewRecoveryCodesRequest) personal.RenewRecoveryCodesRequest {
 	var personalRenewRecoveryCodesRequest personal.RenewRecoveryCodesRequest

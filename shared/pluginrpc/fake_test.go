@@ -92,7 +92,10 @@ func (m *module) Health(ctx context.Context) ([]string, error) {
 	return []string{"the sky is dark"}, m.run(ctx, "Health")
 }
 func (m *module) Settle(ctx context.Context) error { return m.run(ctx, "Settle") }
-func (m *module) Close() error                     { return m.run(context.Background(), "Close") }
+func (m *module) Rehearse(ctx context.Context) (pluginrpc.Rehearsal, error) {
+	return pluginrpc.Rehearsal{}, m.run(ctx, "Rehearse")
+}
+func (m *module) Close() error { return m.run(context.Background(), "Close") }
 
 // logBuffer is a log that goroutines may write and a test may read concurrently.
 type logBuffer struct {

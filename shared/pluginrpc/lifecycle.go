@@ -3,6 +3,7 @@ package pluginrpc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 
@@ -73,6 +74,11 @@ type Module interface {
 	// Only then may the module demand of the database what older versions do not support.
 	// It may be called again, and is after an error.
 	Settle(ctx context.Context) error
+	// Rehearse does everything a user can do, on the real database, and leaves nothing there
+	// but gaps in sequences: no row, mail, event or limit. It is called after Migrate, and
+	// before the process serves. Checks that the deadline of ctx leaves no time for are
+	// skipped. An error means that there was no rehearsal.
+	Rehearse(ctx context.Context) (Rehearsal, error)
 	// Close releases all resources. No call is running any more.
 	Close() error
 }
@@ -87,6 +93,7 @@ type Lifecycle interface {
 	Quiesce(ctx context.Context) error
 	Health(ctx context.Context) (warnings []string, err error)
 	Settle(ctx context.Context) error
+	Rehearse(ctx context.Context) (Rehearsal, error)
 }
 
 // Report is the result of a preflight.
@@ -105,6 +112,40 @@ type Check struct {
 	Passed  bool
 	Warning bool   // failed, but not a reason to refuse the version
 	Reason  string // why it failed; contains no secret
+}
+
+// Rehearsal is the result of the rehearsal of a version.
+type Rehearsal struct {
+	Checks []RehearsalCheck // in the order in which they ran
+}
+
+// RehearsalOutcome is the outcome of a check of a rehearsal.
+type RehearsalOutcome string
+
+// The outcomes of a check.
+const (
+	RehearsalPassed  RehearsalOutcome = "passed"
+	RehearsalSkipped RehearsalOutcome = "skipped" // it could not be made
+	RehearsalFailed  RehearsalOutcome = "failed"  // the version does not do what it must
+	RehearsalDiffers RehearsalOutcome = "differs" // its responses are not those of the version that serves
+)
+
+// MaxDifferences is how many differences a check names at most.
+const MaxDifferences = 5
+
+// RehearsalCheck is one check of a rehearsal. It contains no value of an account.
+type RehearsalCheck struct {
+	Name        string           `json:"name"`
+	Outcome     RehearsalOutcome `json:"outcome"`
+	Count       int              `json:"count"`                 // of comparisons
+	Differences []Difference     `json:"differences,omitempty"` // the first [MaxDifferences]
+	Reason      string           `json:"reason,omitempty"`      // why it was skipped or failed; for administrators
+}
+
+// Difference is where a response was not as expected.
+type Difference struct {
+	Operation string `json:"operation"`       // its name in [personal.Operations]
+	Field     string `json:"field,omitempty"` // of the response, or error_code; empty for the operation as a whole
 }
 
 // PermanentError is an error that no retry can fix. Its reason is shown to an
@@ -214,4 +255,17 @@ func (c *Connection) Settle(ctx context.Context) error {
 		return nil
 	}
 	return lifecycleError(ctx, err)
+}
+
+// Rehearse does everything a user can do, see [Module]. The error wraps
+// [errors.ErrUnsupported] if the plugin is of a version that does not know it.
+func (c *Connection) Rehearse(ctx context.Context) (Rehearsal, error) {
+	response, err := c.lifecycle.Rehearse(ctx, &personalv1.RehearseRequest{})
+	if status.Code(err) == codes.Unimplemented {
+		return Rehearsal{}, fmt.Errorf("rehearse: %w by this version of the plugin", errors.ErrUnsupported)
+	}
+	if err != nil {
+		return Rehearsal{}, lifecycleError(ctx, err)
+	}
+	return convert.rehearsedFromPB(response), nil
 }

@@ -72,6 +72,10 @@ var steps = map[string]func(pluginrpc.Lifecycle, context.Context) error{
 		return err
 	},
 	"Settle": pluginrpc.Lifecycle.Settle,
+	"Rehearse": func(l pluginrpc.Lifecycle, ctx context.Context) error {
+		_, err := l.Rehearse(ctx)
+		return err
+	},
 }
 
 func TestLifecycle_StepReturnsModuleError(t *testing.T) {

@@ -31,6 +31,16 @@ func (olderPlugin) Metrics(context.Context, *personalv1.MetricsRequest, ...grpc.
 	return nil, status.Error(codes.Unimplemented, "unknown method Metrics")
 }
 
+func (olderPlugin) Rehearse(context.Context, *personalv1.RehearseRequest, ...grpc.CallOption) (*personalv1.RehearseResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "unknown method Rehearse")
+}
+
+func TestRehearse_OlderPluginDoesNotSupportIt(t *testing.T) {
+	if _, err := (&Connection{lifecycle: olderPlugin{}}).Rehearse(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("got %v, want errors.ErrUnsupported", err)
+	}
+}
+
 func TestSettle_OlderPluginIsNoError(t *testing.T) {
 	if err := (&Connection{lifecycle: olderPlugin{}}).Settle(t.Context()); err != nil {
 		t.Error(err)

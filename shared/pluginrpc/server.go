@@ -368,6 +368,13 @@ func (s *lifecycleServer) Settle(ctx context.Context, _ *personalv1.SettleReques
 	})
 }
 
+func (s *lifecycleServer) Rehearse(ctx context.Context, _ *personalv1.RehearseRequest) (*personalv1.RehearseResponse, error) {
+	return withModule(s, func(m Module) (*personalv1.RehearseResponse, error) {
+		rehearsal, err := m.Rehearse(ctx)
+		return convert.rehearsedToPB(rehearsal), err
+	})
+}
+
 func withModule[T any](s *lifecycleServer, step func(Module) (T, error)) (T, error) {
 	if p := s.process.parts.Load(); p != nil {
 		return step(p.module)

@@ -816,6 +816,227 @@ func (x *MetricsResponse) GetText() []byte {
 	return nil
 }
 
+// RehearseRequest starts the rehearsal. It ends before the call's deadline: what it did
+// not reach is skipped.
+type RehearseRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RehearseRequest) Reset() {
+	*x = RehearseRequest{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RehearseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RehearseRequest) ProtoMessage() {}
+
+func (x *RehearseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RehearseRequest.ProtoReflect.Descriptor instead.
+func (*RehearseRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{17}
+}
+
+// RehearseResponse is the result of the rehearsal.
+type RehearseResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The checks, in order.
+	Checks        []*RehearsalCheck `protobuf:"bytes,1,rep,name=checks,proto3" json:"checks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RehearseResponse) Reset() {
+	*x = RehearseResponse{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RehearseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RehearseResponse) ProtoMessage() {}
+
+func (x *RehearseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RehearseResponse.ProtoReflect.Descriptor instead.
+func (*RehearseResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *RehearseResponse) GetChecks() []*RehearsalCheck {
+	if x != nil {
+		return x.Checks
+	}
+	return nil
+}
+
+// RehearsalCheck is one check of a rehearsal. It contains no value of an account.
+type RehearsalCheck struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What was rehearsed, such as register or mails.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// passed, skipped, failed or differs.
+	Outcome string `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// How many comparisons the check made.
+	Count int64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	// At most five of those that did not hold.
+	Differences []*RehearsalDifference `protobuf:"bytes,4,rep,name=differences,proto3" json:"differences,omitempty"`
+	// Why the check was skipped or failed, for administrators; contains no value.
+	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RehearsalCheck) Reset() {
+	*x = RehearsalCheck{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RehearsalCheck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RehearsalCheck) ProtoMessage() {}
+
+func (x *RehearsalCheck) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RehearsalCheck.ProtoReflect.Descriptor instead.
+func (*RehearsalCheck) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *RehearsalCheck) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RehearsalCheck) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *RehearsalCheck) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *RehearsalCheck) GetDifferences() []*RehearsalDifference {
+	if x != nil {
+		return x.Differences
+	}
+	return nil
+}
+
+func (x *RehearsalCheck) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// RehearsalDifference is where a response was not as expected.
+type RehearsalDifference struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The operation's name in the list of operations.
+	Operation string `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	// The field of the response, or error_code; empty if the operation as a whole.
+	Field         string `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RehearsalDifference) Reset() {
+	*x = RehearsalDifference{}
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RehearsalDifference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RehearsalDifference) ProtoMessage() {}
+
+func (x *RehearsalDifference) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_lifecycle_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RehearsalDifference.ProtoReflect.Descriptor instead.
+func (*RehearsalDifference) Descriptor() ([]byte, []int) {
+	return file_personal_v1_lifecycle_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *RehearsalDifference) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *RehearsalDifference) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
 var File_personal_v1_lifecycle_proto protoreflect.FileDescriptor
 
 const file_personal_v1_lifecycle_proto_rawDesc = "" +
@@ -856,7 +1077,19 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\x0eSettleResponse\"\x10\n" +
 	"\x0eMetricsRequest\"%\n" +
 	"\x0fMetricsResponse\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\fR\x04text2\xcb\x04\n" +
+	"\x04text\x18\x01 \x01(\fR\x04text\"\x11\n" +
+	"\x0fRehearseRequest\"G\n" +
+	"\x10RehearseResponse\x123\n" +
+	"\x06checks\x18\x01 \x03(\v2\x1b.personal.v1.RehearsalCheckR\x06checks\"\xb0\x01\n" +
+	"\x0eRehearsalCheck\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\x12B\n" +
+	"\vdifferences\x18\x04 \x03(\v2 .personal.v1.RehearsalDifferenceR\vdifferences\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"I\n" +
+	"\x13RehearsalDifference\x12\x1c\n" +
+	"\toperation\x18\x01 \x01(\tR\toperation\x12\x14\n" +
+	"\x05field\x18\x02 \x01(\tR\x05field2\x94\x05\n" +
 	"\x10LifecycleService\x12J\n" +
 	"\tConfigure\x12\x1d.personal.v1.ConfigureRequest\x1a\x1e.personal.v1.ConfigureResponse\x12J\n" +
 	"\tPreflight\x12\x1d.personal.v1.PreflightRequest\x1a\x1e.personal.v1.PreflightResponse\x12D\n" +
@@ -865,7 +1098,8 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\aQuiesce\x12\x1b.personal.v1.QuiesceRequest\x1a\x1c.personal.v1.QuiesceResponse\x12A\n" +
 	"\x06Health\x12\x1a.personal.v1.HealthRequest\x1a\x1b.personal.v1.HealthResponse\x12D\n" +
 	"\aMetrics\x12\x1b.personal.v1.MetricsRequest\x1a\x1c.personal.v1.MetricsResponse\x12A\n" +
-	"\x06Settle\x12\x1a.personal.v1.SettleRequest\x1a\x1b.personal.v1.SettleResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
+	"\x06Settle\x12\x1a.personal.v1.SettleRequest\x1a\x1b.personal.v1.SettleResponse\x12G\n" +
+	"\bRehearse\x12\x1c.personal.v1.RehearseRequest\x1a\x1d.personal.v1.RehearseResponseB?Z=github.com/cms-personal/personal/proto/personal/v1;personalv1b\x06proto3"
 
 var (
 	file_personal_v1_lifecycle_proto_rawDescOnce sync.Once
@@ -879,49 +1113,57 @@ func file_personal_v1_lifecycle_proto_rawDescGZIP() []byte {
 	return file_personal_v1_lifecycle_proto_rawDescData
 }
 
-var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_personal_v1_lifecycle_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_personal_v1_lifecycle_proto_goTypes = []any{
-	(*ConfigureRequest)(nil),  // 0: personal.v1.ConfigureRequest
-	(*ConfigureResponse)(nil), // 1: personal.v1.ConfigureResponse
-	(*PreflightRequest)(nil),  // 2: personal.v1.PreflightRequest
-	(*PreflightResponse)(nil), // 3: personal.v1.PreflightResponse
-	(*Check)(nil),             // 4: personal.v1.Check
-	(*MigrateRequest)(nil),    // 5: personal.v1.MigrateRequest
-	(*MigrateResponse)(nil),   // 6: personal.v1.MigrateResponse
-	(*ActivateRequest)(nil),   // 7: personal.v1.ActivateRequest
-	(*ActivateResponse)(nil),  // 8: personal.v1.ActivateResponse
-	(*QuiesceRequest)(nil),    // 9: personal.v1.QuiesceRequest
-	(*QuiesceResponse)(nil),   // 10: personal.v1.QuiesceResponse
-	(*HealthRequest)(nil),     // 11: personal.v1.HealthRequest
-	(*HealthResponse)(nil),    // 12: personal.v1.HealthResponse
-	(*SettleRequest)(nil),     // 13: personal.v1.SettleRequest
-	(*SettleResponse)(nil),    // 14: personal.v1.SettleResponse
-	(*MetricsRequest)(nil),    // 15: personal.v1.MetricsRequest
-	(*MetricsResponse)(nil),   // 16: personal.v1.MetricsResponse
+	(*ConfigureRequest)(nil),    // 0: personal.v1.ConfigureRequest
+	(*ConfigureResponse)(nil),   // 1: personal.v1.ConfigureResponse
+	(*PreflightRequest)(nil),    // 2: personal.v1.PreflightRequest
+	(*PreflightResponse)(nil),   // 3: personal.v1.PreflightResponse
+	(*Check)(nil),               // 4: personal.v1.Check
+	(*MigrateRequest)(nil),      // 5: personal.v1.MigrateRequest
+	(*MigrateResponse)(nil),     // 6: personal.v1.MigrateResponse
+	(*ActivateRequest)(nil),     // 7: personal.v1.ActivateRequest
+	(*ActivateResponse)(nil),    // 8: personal.v1.ActivateResponse
+	(*QuiesceRequest)(nil),      // 9: personal.v1.QuiesceRequest
+	(*QuiesceResponse)(nil),     // 10: personal.v1.QuiesceResponse
+	(*HealthRequest)(nil),       // 11: personal.v1.HealthRequest
+	(*HealthResponse)(nil),      // 12: personal.v1.HealthResponse
+	(*SettleRequest)(nil),       // 13: personal.v1.SettleRequest
+	(*SettleResponse)(nil),      // 14: personal.v1.SettleResponse
+	(*MetricsRequest)(nil),      // 15: personal.v1.MetricsRequest
+	(*MetricsResponse)(nil),     // 16: personal.v1.MetricsResponse
+	(*RehearseRequest)(nil),     // 17: personal.v1.RehearseRequest
+	(*RehearseResponse)(nil),    // 18: personal.v1.RehearseResponse
+	(*RehearsalCheck)(nil),      // 19: personal.v1.RehearsalCheck
+	(*RehearsalDifference)(nil), // 20: personal.v1.RehearsalDifference
 }
 var file_personal_v1_lifecycle_proto_depIdxs = []int32{
 	4,  // 0: personal.v1.PreflightResponse.checks:type_name -> personal.v1.Check
-	0,  // 1: personal.v1.LifecycleService.Configure:input_type -> personal.v1.ConfigureRequest
-	2,  // 2: personal.v1.LifecycleService.Preflight:input_type -> personal.v1.PreflightRequest
-	5,  // 3: personal.v1.LifecycleService.Migrate:input_type -> personal.v1.MigrateRequest
-	7,  // 4: personal.v1.LifecycleService.Activate:input_type -> personal.v1.ActivateRequest
-	9,  // 5: personal.v1.LifecycleService.Quiesce:input_type -> personal.v1.QuiesceRequest
-	11, // 6: personal.v1.LifecycleService.Health:input_type -> personal.v1.HealthRequest
-	15, // 7: personal.v1.LifecycleService.Metrics:input_type -> personal.v1.MetricsRequest
-	13, // 8: personal.v1.LifecycleService.Settle:input_type -> personal.v1.SettleRequest
-	1,  // 9: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
-	3,  // 10: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
-	6,  // 11: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
-	8,  // 12: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
-	10, // 13: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
-	12, // 14: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
-	16, // 15: personal.v1.LifecycleService.Metrics:output_type -> personal.v1.MetricsResponse
-	14, // 16: personal.v1.LifecycleService.Settle:output_type -> personal.v1.SettleResponse
-	9,  // [9:17] is the sub-list for method output_type
-	1,  // [1:9] is the sub-list for method input_type
-	1,  // [1:1] is the sub-list for extension type_name
-	1,  // [1:1] is the sub-list for extension extendee
-	0,  // [0:1] is the sub-list for field type_name
+	19, // 1: personal.v1.RehearseResponse.checks:type_name -> personal.v1.RehearsalCheck
+	20, // 2: personal.v1.RehearsalCheck.differences:type_name -> personal.v1.RehearsalDifference
+	0,  // 3: personal.v1.LifecycleService.Configure:input_type -> personal.v1.ConfigureRequest
+	2,  // 4: personal.v1.LifecycleService.Preflight:input_type -> personal.v1.PreflightRequest
+	5,  // 5: personal.v1.LifecycleService.Migrate:input_type -> personal.v1.MigrateRequest
+	7,  // 6: personal.v1.LifecycleService.Activate:input_type -> personal.v1.ActivateRequest
+	9,  // 7: personal.v1.LifecycleService.Quiesce:input_type -> personal.v1.QuiesceRequest
+	11, // 8: personal.v1.LifecycleService.Health:input_type -> personal.v1.HealthRequest
+	15, // 9: personal.v1.LifecycleService.Metrics:input_type -> personal.v1.MetricsRequest
+	13, // 10: personal.v1.LifecycleService.Settle:input_type -> personal.v1.SettleRequest
+	17, // 11: personal.v1.LifecycleService.Rehearse:input_type -> personal.v1.RehearseRequest
+	1,  // 12: personal.v1.LifecycleService.Configure:output_type -> personal.v1.ConfigureResponse
+	3,  // 13: personal.v1.LifecycleService.Preflight:output_type -> personal.v1.PreflightResponse
+	6,  // 14: personal.v1.LifecycleService.Migrate:output_type -> personal.v1.MigrateResponse
+	8,  // 15: personal.v1.LifecycleService.Activate:output_type -> personal.v1.ActivateResponse
+	10, // 16: personal.v1.LifecycleService.Quiesce:output_type -> personal.v1.QuiesceResponse
+	12, // 17: personal.v1.LifecycleService.Health:output_type -> personal.v1.HealthResponse
+	16, // 18: personal.v1.LifecycleService.Metrics:output_type -> personal.v1.MetricsResponse
+	14, // 19: personal.v1.LifecycleService.Settle:output_type -> personal.v1.SettleResponse
+	18, // 20: personal.v1.LifecycleService.Rehearse:output_type -> personal.v1.RehearseResponse
+	12, // [12:21] is the sub-list for method output_type
+	3,  // [3:12] is the sub-list for method input_type
+	3,  // [3:3] is the sub-list for extension type_name
+	3,  // [3:3] is the sub-list for extension extendee
+	0,  // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_lifecycle_proto_init() }
@@ -935,7 +1177,7 @@ func file_personal_v1_lifecycle_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_lifecycle_proto_rawDesc), len(file_personal_v1_lifecycle_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,6 +27,7 @@ const (
 	LifecycleService_Health_FullMethodName    = "/personal.v1.LifecycleService/Health"
 	LifecycleService_Metrics_FullMethodName   = "/personal.v1.LifecycleService/Metrics"
 	LifecycleService_Settle_FullMethodName    = "/personal.v1.LifecycleService/Settle"
+	LifecycleService_Rehearse_FullMethodName  = "/personal.v1.LifecycleService/Rehearse"
 )
 
 // LifecycleServiceClient is the client API for LifecycleService service.
@@ -58,6 +59,10 @@ type LifecycleServiceClient interface {
 	// the database what older versions do not support. It is idempotent. A plugin that
 	// does not need it does not implement it.
 	Settle(ctx context.Context, in *SettleRequest, opts ...grpc.CallOption) (*SettleResponse, error)
+	// Rehearse does everything a user can do, on the real database, and leaves nothing
+	// there. It is called after Migrate, before the process serves, and may be called
+	// again. A plugin without it does not implement it.
+	Rehearse(ctx context.Context, in *RehearseRequest, opts ...grpc.CallOption) (*RehearseResponse, error)
 }
 
 type lifecycleServiceClient struct {
@@ -148,6 +153,16 @@ func (c *lifecycleServiceClient) Settle(ctx context.Context, in *SettleRequest, 
 	return out, nil
 }
 
+func (c *lifecycleServiceClient) Rehearse(ctx context.Context, in *RehearseRequest, opts ...grpc.CallOption) (*RehearseResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RehearseResponse)
+	err := c.cc.Invoke(ctx, LifecycleService_Rehearse_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LifecycleServiceServer is the server API for LifecycleService service.
 // All implementations must embed UnimplementedLifecycleServiceServer
 // for forward compatibility.
@@ -177,6 +192,10 @@ type LifecycleServiceServer interface {
 	// the database what older versions do not support. It is idempotent. A plugin that
 	// does not need it does not implement it.
 	Settle(context.Context, *SettleRequest) (*SettleResponse, error)
+	// Rehearse does everything a user can do, on the real database, and leaves nothing
+	// there. It is called after Migrate, before the process serves, and may be called
+	// again. A plugin without it does not implement it.
+	Rehearse(context.Context, *RehearseRequest) (*RehearseResponse, error)
 	mustEmbedUnimplementedLifecycleServiceServer()
 }
 
@@ -210,6 +229,9 @@ func (UnimplementedLifecycleServiceServer) Metrics(context.Context, *MetricsRequ
 }
 func (UnimplementedLifecycleServiceServer) Settle(context.Context, *SettleRequest) (*SettleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Settle not implemented")
+}
+func (UnimplementedLifecycleServiceServer) Rehearse(context.Context, *RehearseRequest) (*RehearseResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Rehearse not implemented")
 }
 func (UnimplementedLifecycleServiceServer) mustEmbedUnimplementedLifecycleServiceServer() {}
 func (UnimplementedLifecycleServiceServer) testEmbeddedByValue()                          {}
@@ -376,6 +398,24 @@ func _LifecycleService_Settle_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LifecycleService_Rehearse_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RehearseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LifecycleServiceServer).Rehearse(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LifecycleService_Rehearse_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LifecycleServiceServer).Rehearse(ctx, req.(*RehearseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // LifecycleService_ServiceDesc is the grpc.ServiceDesc for LifecycleService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -414,6 +454,10 @@ var LifecycleService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Settle",
 			Handler:    _LifecycleService_Settle_Handler,
+		},
+		{
+			MethodName: "Rehearse",
+			Handler:    _LifecycleService_Rehearse_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -142,6 +142,10 @@ func (m bareModule) Quiesce(context.Context) error            { return nil }
 func (m bareModule) Health(context.Context) ([]string, error) { return nil, nil }
 func (m bareModule) Settle(context.Context) error             { return nil }
 
+func (m bareModule) Rehearse(context.Context) (pluginrpc.Rehearsal, error) {
+	return pluginrpc.Rehearsal{}, nil
+}
+
 func (m bareModule) Metrics(context.Context) ([]byte, error) { return nil, nil }
 
 func (m bareModule) Close() error { return nil }

@@ -84,6 +84,7 @@ func (c *Clock) move(d time.Duration) { c.moved.Add(int64(d)) }
 type run struct {
 	Config
 	ctx     context.Context
+	home    netip.Addr
 	request string // the id of its calls: by it, it finds its jobs of no account
 	service *accounts.Service
 	client  Contract
@@ -117,7 +118,7 @@ func Run(ctx context.Context, c Config) (pluginrpc.Rehearsal, error) {
 	if err != nil {
 		return pluginrpc.Rehearsal{}, fmt.Errorf("asking the host for the user fields: %w", err)
 	}
-	r := &run{Config: c, ctx: ctx, request: "rehearsal " + rand.Text()}
+	r := &run{Config: c, ctx: ctx, home: newAddress(), request: "rehearsal " + rand.Text()}
 	if r.fields, err = plan(&schema); err != nil {
 		return pluginrpc.Rehearsal{}, fmt.Errorf("reading the host's user fields: %w", err)
 	}
@@ -190,8 +191,13 @@ func newAddress() netip.Addr {
 	return netip.AddrFrom16(a)
 }
 
-// call returns the context of a visitor's call from a new address.
-func (r *run) call() context.Context { return r.callFrom(newAddress()) }
+// call returns the context of a visitor's call. Most come from one address, because a sign-in
+// from a new one has a notice.
+func (r *run) call() context.Context { return r.callFrom(r.home) }
+
+// elsewhere returns the context of a call from a new address, whose network has caused no mail
+// yet.
+func (r *run) elsewhere() context.Context { return r.callFrom(newAddress()) }
 
 func (r *run) callFrom(a netip.Addr) context.Context {
 	return personal.WithCall(r.ctx, personal.Call{RequestID: r.request, Locale: "en", Languages: "en", Address: a, Agent: agent})

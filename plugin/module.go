@@ -54,10 +54,10 @@ type module struct {
 	keys      accounts.Keyring
 	host      personal.Host
 	mails     *mailtext.Set
-	rehearsed func(rehearsal.Contract) rehearsal.Contract // in tests, to plant faults; nil: none
-	applying  sync.Mutex                                  // held while rules are read and applied
-	texts     pluginrpc.Check                             // of the templates of mails
-	settles   bool                                        // the host calls Settle
+	rehearsed func(*rehearsal.Config) // in tests, to plant faults; nil: none
+	applying  sync.Mutex              // held while rules are read and applied
+	texts     pluginrpc.Check         // of the templates of mails
+	settles   bool                    // the host calls Settle
 	measured  *measurements
 	log       *slog.Logger
 

@@ -49,12 +49,15 @@ func (m *module) rehearseOn(ctx context.Context, inMemory bool) (none pluginrpc.
 	if err != nil {
 		return none, fmt.Errorf("beginning the rehearsal: %w", err)
 	}
-	result, err := rehearsal.Run(ctx, rehearsal.Config{
+	c := rehearsal.Config{
 		Store: s, Clock: clock, Settings: rules, Mails: m.mails, Hasher: hasher, Host: m.host, Log: log,
 		RequireVerification: m.settings.requiresVerification(),
 		TwoFactor:           m.settings.TwoFactor.Enabled && m.keys.Primary() != "",
-		Wrap:                m.rehearsed,
-	})
+	}
+	if m.rehearsed != nil {
+		m.rehearsed(&c)
+	}
+	result, err := rehearsal.Run(ctx, c)
 	if over := s.RehearsalOver(); errors.Is(over, store.ErrWriterNeeded) {
 		return none, over
 	}

@@ -54,7 +54,7 @@ type Config struct {
 	Store    Store             // closed by [Run]
 	Clock    *Clock            // that of Store
 	Settings accounts.Settings // of the site
-	Mails    *mailtext.Set     // the mails of the site
+	Mails    Mails             // of the site
 	Hasher   accounts.Hasher
 	Host     personal.Host // only its user fields are used
 	Log      *slog.Logger  // gets the causes of internal errors and panics
@@ -63,6 +63,12 @@ type Config struct {
 	TwoFactor           bool // users can switch a second factor on
 
 	Wrap func(Contract) Contract // in tests, to plant faults; nil: none
+}
+
+// Mails are the mails of a site. They are implemented by [mailtext.Set].
+type Mails interface {
+	accounts.Mails
+	Locales(k mailtext.Kind) []string
 }
 
 // Clock is a clock that stands still until it is moved.

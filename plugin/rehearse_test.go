@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cms-personal/personal/internal/rehearsal"
 	"github.com/cms-personal/personal/internal/testkit"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
@@ -161,5 +160,3 @@ func BenchmarkRehearse(b *testing.B) {
 		}
 	}
 }
-
-var _ = rehearsal.Contract(nil)

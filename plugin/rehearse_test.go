@@ -32,6 +32,7 @@ func everyField() []personal.Field {
 		{Name: "friend", Type: personal.TypeLink},
 		{Name: "friends", Type: personal.TypeLinkSet, Pattern: `(u|g)-[1-9][0-9]*`},
 		{Name: "tags", Type: personal.TypeTags, MaxLength: 1, Required: true},
+		{Name: "role_links", Type: personal.TypeLinkSet, Pattern: `fixed`},
 		{Name: "customer", Type: personal.TypeText, ReadOnly: true, Order: -1},
 		{Name: "rating", Type: personal.TypeInteger, Hidden: true, Default: personal.Input{Kind: personal.InputNumber, Text: "5"}},
 		{Name: "secret", Type: personal.TypeLongText, Hidden: true},

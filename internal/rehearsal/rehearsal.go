@@ -116,6 +116,9 @@ type user struct {
 
 const noTime = "no time was left"
 
+// tooLate is how long before the deadline a store may refuse to send statements.
+const tooLate = 100 * time.Millisecond
+
 // Run rehearses until the deadline of ctx. Checks that it does not reach are skipped. An
 // error means that there was no rehearsal.
 func Run(ctx context.Context, c Config) (pluginrpc.Rehearsal, error) {
@@ -263,12 +266,17 @@ func (r *run) unable(s step) string {
 func (r *run) interrupted() string {
 	over := r.Store.RehearsalOver()
 	switch {
-	case r.ctx.Err() != nil, errors.Is(over, context.DeadlineExceeded):
+	case r.late(), errors.Is(over, context.DeadlineExceeded):
 		return noTime
 	case over != nil:
 		return "the transaction of the rehearsal has ended early: " + over.Error()
 	}
 	return ""
+}
+
+func (r *run) late() bool {
+	deadline, ok := r.ctx.Deadline()
+	return r.ctx.Err() != nil || ok && time.Until(deadline) < tooLate
 }
 
 // repair gives the user a session again after a step that has failed in the middle.

@@ -3,6 +3,7 @@ package rehearsal
 import (
 	"math"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -78,10 +79,10 @@ func candidates(f personal.Field) (all []value) {
 	case personal.TypeLink:
 		text(texts(f, "rehearsal-1", "rehearsal-2", "1", "2")...)
 	case personal.TypeLinkSet, personal.TypeTags:
-		items := texts(f, "rehearsal-1", "rehearsal-2", "1", "2")
+		items := distinct(texts(f, "rehearsal-1", "rehearsal-2", "1", "2"))
 		for i, item := range items {
 			list := []string{item, items[(i+1)%len(items)]}
-			for _, l := range [][]string{list, list[:1]} {
+			for _, l := range [][]string{distinct(list), list[:1]} {
 				all = append(all, value{personal.Input{Kind: personal.InputList, List: l}, l})
 			}
 		}
@@ -103,6 +104,16 @@ func candidates(f personal.Field) (all []value) {
 	case personal.TypeEnum:
 		for _, o := range f.Options {
 			text(o.Value)
+		}
+	}
+	return all
+}
+
+// distinct returns the texts without repetitions, in their order.
+func distinct(texts []string) (all []string) {
+	for _, t := range texts {
+		if !slices.Contains(all, t) {
+			all = append(all, t)
 		}
 	}
 	return all

@@ -77,7 +77,7 @@ func TestOpenRehearsal_SQLiteGivesTheWriterUp(t *testing.T) {
 
 func TestOpenRehearsal_EndsAtTheDeadline(t *testing.T) {
 	for _, url := range []string{testkit.SQLite(t), testkit.Postgres(t)} {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		pools, err := dbconn.OpenRehearsal(ctx, url, dbconn.RehearsalOptions{})
 		if err != nil {

@@ -313,3 +313,31 @@ func TestRehearse_PassesAgainAndAgain(t *testing.T) {
 		sameDump(t, url, before)
 	})
 }
+
+// A wait for the lock of a migration, for example, is not the version's fault.
+func TestRehearse_SkipsWhatALockPrevents(t *testing.T) {
+	url := testkit.Postgres(t)
+	m := populated(t, url)
+	pools, err := dbconn.Open(url, dbconn.MigrationLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pools.Close()
+	tx, err := pools.Write.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), "LOCK TABLE personal_accounts IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	others, _ := rehearse(t, m)
+	if len(others) == 0 {
+		t.Error("all checks pass, want that they are skipped")
+	}
+	for _, c := range others {
+		if c.Outcome != pluginrpc.RehearsalSkipped {
+			t.Errorf("check %s: got %s, want skipped: %s", c.Name, c.Outcome, c.Reason)
+		}
+	}
+}

@@ -171,5 +171,34 @@ func (r *run) erasure(c *check) {
 	c.ok(personal.OpDelete, err)
 	c.is(personal.OpDelete, "erasure", erased)
 	r.gone(c, personal.OpDelete, r.user)
-	r.user.id = 0
+}
+
+// events demands that the host was told what has happened.
+func (r *run) events(c *check) {
+	if r.failed {
+		c.skip("another check failed: what it did not do has no events")
+		return
+	}
+	for event, op := range map[personal.EventType]personal.OperationName{
+		personal.EventRegistered:        personal.OpRegister,
+		personal.EventSignedIn:          personal.OpAuthorize,
+		personal.EventSignInFailed:      personal.OpAuthorize,
+		personal.EventPasswordChanged:   personal.OpChangePassword,
+		personal.EventEmailChanged:      personal.OpConfirmEmail,
+		personal.EventRecoveryRequested: personal.OpRecover,
+		personal.EventRecovered:         personal.OpRecoverConfirm,
+		personal.EventExported:          personal.OpExport,
+		personal.EventDeletionRequested: personal.OpDelete,
+		personal.EventDeletionUndone:    personal.OpUndoDelete,
+		personal.EventUserDeleted:       personal.OpDeleteUser,
+		personal.EventUserUpdated:       personal.OpUpdateUser,
+		personal.EventUserDisabled:      personal.OpDisableUser,
+		personal.EventUserEnabled:       personal.OpEnableUser,
+		personal.EventUserSignedOut:     personal.OpRevokeUserSessions,
+		personal.EventUserCreated:       personal.OpCreateUser,
+		personal.EventUserInvited:       personal.OpCreateUser,
+		personal.EventLimitsLifted:      personal.OpLiftLimits,
+	} {
+		c.is(op, "event "+string(event), slices.Contains(r.sink.events, event))
+	}
 }

@@ -101,6 +101,7 @@ type run struct {
 	user, other user    // the rehearsed users
 	ids         []int64 // of all rehearsed accounts
 	undoToken   string  // undoes the deletion
+	failed      bool    // a check has failed
 	lost        string  // why the following steps cannot be made; "": they can
 }
 
@@ -243,6 +244,7 @@ func (r *run) step(s step) pluginrpc.RehearsalCheck {
 		c.skip(reason)
 	}
 	if c.Outcome == pluginrpc.RehearsalFailed && !s.apart {
+		r.failed = true
 		r.repair(s.name)
 	}
 	return c.RehearsalCheck

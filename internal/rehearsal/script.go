@@ -34,6 +34,7 @@ var script = []step{
 	{name: "deletion", do: (*run).deletion},
 	{name: "undo", do: (*run).undo},
 	{name: "erasure", do: (*run).erasure},
+	{name: "events", do: (*run).events},
 }
 
 // create registers a user and gives them a session.
@@ -261,6 +262,11 @@ func (r *run) sessions(c *check) {
 	c.ok(personal.OpLogout, r.client.Logout(r.call(), personal.LogoutRequest{Credentials: fourth}))
 	c.void(fourth)
 	c.valid(r.user.pair)
+	fifth := in()
+	c.ok(personal.OpLogout, r.client.Logout(r.call(), personal.LogoutRequest{Credentials: r.user.pair, All: true}))
+	c.void(fifth)
+	c.void(r.user.pair)
+	r.signIn(c)
 }
 
 // profile has an administrator set what users cannot, and compares each field.
@@ -275,7 +281,7 @@ func (r *run) profile(c *check) {
 		}
 	}
 
-	change := map[string]personal.Input{}
+	change := map[string]personal.Input{"name": personal.Text(r.user.name)}
 	for _, f := range r.fields {
 		if !f.settable() && len(f.values) > 0 {
 			change[f.Name], r.user.values[f.Name] = f.first().in, f.first().want

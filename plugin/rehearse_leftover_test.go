@@ -24,28 +24,27 @@ import (
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// paused is a version in which a function runs before each call of an operation.
+// pause makes the rehearsals of a module call f, with the context of the rehearsal, in the middle of
+// their transaction.
+func pause(m *module, f func(ctx context.Context)) {
+	m.rehearsed = func(c *rehearsal.Config) {
+		c.Wrap = func(honest rehearsal.Contract) rehearsal.Contract { return paused{honest, f} }
+	}
+}
+
 type paused struct {
-	planted
+	rehearsal.Contract
 	before func(ctx context.Context)
 }
 
-func (p *paused) Export(ctx context.Context, r personal.ExportRequest) (personal.Export, error) {
+func (p paused) Export(ctx context.Context, r personal.ExportRequest) (personal.Export, error) {
 	p.before(ctx)
-	return p.planted.Export(ctx, r)
+	return p.Contract.Export(ctx, r)
 }
 
-func (p *paused) Delete(ctx context.Context, r personal.DeleteRequest) (time.Time, error) {
+func (p paused) Delete(ctx context.Context, r personal.DeleteRequest) (time.Time, error) {
 	p.before(ctx)
-	return p.planted.Contract.Delete(ctx, r)
-}
-
-// pause makes the rehearsals of a module call f while their transaction is open, with the
-// context of the rehearsal.
-func pause(m *module, f func(ctx context.Context)) {
-	m.rehearsed = func(c *rehearsal.Config) {
-		c.Wrap = func(honest rehearsal.Contract) rehearsal.Contract { return &paused{planted{Contract: honest}, f} }
-	}
+	return p.Contract.Delete(ctx, r)
 }
 
 // dump returns all rows of all tables, but not the sequences of PostgreSQL.

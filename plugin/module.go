@@ -16,6 +16,7 @@ import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/rehearsal"
 	"github.com/cms-personal/personal/internal/seal"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/transfer"
@@ -43,20 +44,23 @@ const healthTimeout = time.Second
 
 // module is a configured plugin process.
 type module struct {
-	version  func() (string, error)
-	service  *accounts.Service
-	store    *store.Store
-	worker   *outbox.Worker
-	hasher   *password.Hasher
-	settings settings
-	unknown  unknownKeys // settings that are ignored
-	rules    []rule
-	keys     accounts.Keyring
-	applying sync.Mutex      // held while rules are read and applied
-	texts    pluginrpc.Check // of the templates of mails
-	settles  bool            // the host calls Settle
-	measured *measurements
-	log      *slog.Logger
+	version   func() (string, error)
+	service   *accounts.Service
+	store     *store.Store
+	worker    *outbox.Worker
+	hasher    *password.Hasher
+	settings  settings
+	unknown   unknownKeys // settings that are ignored
+	rules     []rule
+	keys      accounts.Keyring
+	host      personal.Host
+	mails     *mailtext.Set
+	rehearsed func(*rehearsal.Config) // in tests, to plant faults; nil: none
+	applying  sync.Mutex              // held while rules are read and applied
+	texts     pluginrpc.Check         // of the templates of mails
+	settles   bool                    // the host calls Settle
+	measured  *measurements
+	log       *slog.Logger
 
 	learn    chan struct{} // wakes learnFormats
 	reseal   chan struct{} // wakes resealSecrets
@@ -132,7 +136,7 @@ func builder(version func() (string, error), measured *measurements, log *slog.L
 			checked = pluginrpc.Check{Name: "mail", Warning: c.LenientSettings, Reason: "mail.templates: " + err.Error()}
 		}
 		m := &module{
-			version: version, store: db, hasher: hasher, keys: keys, settings: s, unknown: unknown, texts: checked, settles: c.Settles,
+			version: version, store: db, hasher: hasher, keys: keys, host: host, mails: texts, settings: s, unknown: unknown, texts: checked, settles: c.Settles,
 			measured: measured, log: log, learn: make(chan struct{}, 1), reseal: make(chan struct{}, 1), settled: make(chan struct{}),
 		}
 		m.settle = sync.OnceFunc(func() { close(m.settled) })

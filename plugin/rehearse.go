@@ -2,11 +2,64 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
 
+	"github.com/cms-personal/personal/internal/password"
+	"github.com/cms-personal/personal/internal/rehearsal"
+	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
-// Rehearse implements [pluginrpc.Module].
-func (m *module) Rehearse(context.Context) (pluginrpc.Rehearsal, error) {
-	return pluginrpc.Rehearsal{}, nil
+// rehearsalReserve is how long before the deadline of its call a rehearsal ends, so that its
+// result arrives in time.
+const rehearsalReserve = 250 * time.Millisecond
+
+// Rehearse implements [pluginrpc.Module]. It shares nothing with the service that may serve
+// meanwhile, but the database and the settings. Where others need SQLite's only writer, it
+// rehearses on an empty copy of the database.
+func (m *module) Rehearse(ctx context.Context) (pluginrpc.Rehearsal, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-rehearsalReserve))
+		defer cancel()
+	}
+	result, err := m.rehearseOn(ctx, false)
+	if errors.Is(err, store.ErrWriterNeeded) {
+		m.log.InfoContext(ctx, "the rehearsal uses a copy of the database's schema: others need to write")
+		result, err = m.rehearseOn(ctx, true)
+	}
+	return result, err
+}
+
+// rehearseOn rehearses on the database, or on an empty copy in memory. The error is
+// [store.ErrWriterNeeded] if it has ended early because others need to write.
+func (m *module) rehearseOn(ctx context.Context, inMemory bool) (none pluginrpc.Rehearsal, err error) {
+	hasher, err := password.New(password.LowestParams(), 1)
+	if err != nil {
+		return none, err
+	}
+	rules := m.settings.accounts()
+	rules.Keys = m.keys
+	log := m.log.With(slog.Bool("rehearsal", true))
+	clock := rehearsal.NewClock(m.store.Now())
+	s, err := m.store.Rehearsal(ctx, store.RehearsalOptions{Options: store.Options{Clock: clock.Now, Log: log}, Copy: inMemory})
+	if err != nil {
+		return none, fmt.Errorf("beginning the rehearsal: %w", err)
+	}
+	c := rehearsal.Config{
+		Store: s, Clock: clock, Settings: rules, Mails: m.mails, Hasher: hasher, Host: m.host, Log: log,
+		RequireVerification: m.settings.requiresVerification(),
+		TwoFactor:           m.settings.TwoFactor.Enabled && m.keys.Primary() != "",
+	}
+	if m.rehearsed != nil {
+		m.rehearsed(&c)
+	}
+	result, err := rehearsal.Run(ctx, c)
+	if over := s.RehearsalOver(); errors.Is(over, store.ErrWriterNeeded) {
+		return none, over
+	}
+	return result, err
 }

@@ -39,7 +39,7 @@ type Settings struct {
 	InvitationLifetime time.Duration // how long the token of an invitation is valid
 	RecoveryURL        string        // link in recovery mails, with the placeholder {token}; "" for no link
 	EmailURL           string        // link in e-mail confirmations, likewise
-	Mails              *mailtext.Set // texts of mails; nil: the built-in ones
+	Mails              Mails         // texts of mails; nil: the built-in ones
 	LoginWithEmail     bool          // whether an e-mail is accepted as login at sign-in
 
 	EmailVerification    EmailVerification
@@ -53,6 +53,16 @@ type Settings struct {
 	Keys                 Keyring       // encrypts the secrets of second factors; nil: no key
 
 	Throttle Throttle
+
+	// Apart is part of the names of the counters and keys that are not of one account,
+	// address or session. A service with a value of its own shares no row of these with
+	// others, as in a rehearsal. "": those of the site.
+	Apart string
+}
+
+// Mails writes the texts of mails, as [mailtext.Set.Write] does.
+type Mails interface {
+	Write(k mailtext.Kind, locale string, l mailtext.Letter) (subject, text, html string, err error)
 }
 
 // EmailVerification says whether users must prove that an e-mail is theirs.

@@ -182,10 +182,18 @@ func (s *Service) signInAccount(accountID int64) []throttle.Charge {
 	return s.limit(s.settings.Throttle.SignInAccount, "sign in of", strconv.FormatInt(accountID, 10))
 }
 
+// shared returns the name of what all accounts share.
+func (s *Service) shared(name ...string) []string {
+	if s.settings.Apart != "" {
+		name = append(name, s.settings.Apart)
+	}
+	return name
+}
+
 // waitingRecovery charges a recovery to the waiting ones. It is refunded when the
 // recovery is done.
 func (s *Service) waitingRecovery() []throttle.Charge {
-	return s.limit(s.settings.Throttle.RecoverAll, "recover")
+	return s.limit(s.settings.Throttle.RecoverAll, s.shared("recover")...)
 }
 
 // chargeConfirmation charges the presentation of a mailed token.

@@ -32,6 +32,19 @@ func TestService_ContractOverGRPC(t *testing.T) {
 	})
 }
 
+// A rehearsal reaches the domain through client and server in one process.
+func TestService_ContractInProcess(t *testing.T) {
+	connect := func(t *testing.T, host personal.Host) *pluginrpc.Client {
+		domain := newDomain(t, testkit.SQLite(t), host)
+		return pluginrpc.NewClient(pluginrpc.InProcess(domain, domain, slog.New(slog.DiscardHandler)), host)
+	}
+	personaltest.Run(t, func(t *testing.T, host personal.Host) personal.Service { return connect(t, host) })
+	personaltest.RunAdministration(t, func(t *testing.T, host personal.Host) (personal.Service, personal.Administration) {
+		client := connect(t, host)
+		return client, client
+	})
+}
+
 // One side knows only the protocol of the last release. (.ci/skew runs the released
 // program instead.)
 func TestService_ContractWithReleasedProtocol(t *testing.T) {

@@ -136,23 +136,30 @@ func (s *Service) EraseDue(ctx context.Context) error {
 		}
 		for _, id := range due {
 			after = id
-			err := s.store.EraseAccount(ctx, id, s.erasable, s.remains, s.erased(ctx, personal.ActorSystem, id)...)
-			if errors.Is(err, ErrNotFound) || errors.Is(err, ErrStale) {
-				continue // erased by another node, or undone, enabled or verified meanwhile
-			}
-			if err != nil {
+			if _, err := s.EraseIfDue(ctx, id); err != nil {
 				failed = errors.Join(failed, fmt.Errorf("erasing account %d: %w", id, err))
 				if errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
 					return failed
 				}
-				continue
 			}
-			s.wake()
 		}
 		if len(due) < erasureBatch {
 			return failed
 		}
 	}
+}
+
+// EraseIfDue erases one account if its time has come, and reports whether it did. It does
+// nothing to one that another node erases, or that was undone, enabled or verified meanwhile.
+func (s *Service) EraseIfDue(ctx context.Context, id int64) (erased bool, err error) {
+	err = s.store.EraseAccount(ctx, id, s.erasable, s.remains, s.erased(ctx, personal.ActorSystem, id)...)
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrStale) {
+		return false, nil
+	}
+	if err == nil {
+		s.wake()
+	}
+	return err == nil, err
 }
 
 // erasable is the rule of DueErasures for a locked account.

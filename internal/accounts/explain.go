@@ -312,7 +312,7 @@ func (s *Service) requestMeans(j outbox.Job, a Account) bool {
 // user of the account may be waiting for: for every caller, or for those in the network of
 // one of the addresses. What administrators cause has a budget of its own.
 func (s *Service) limitedMails(ctx context.Context, a Account, from []userAddress) (verdicts []personal.Verdict, err error) {
-	key, err := s.mailKey.get(ctx, s.store, nil)
+	key, err := s.mailKeyOf(ctx, nil)
 	if errors.Is(err, ErrNotFound) { // no mail was ever sent
 		return nil, nil
 	}

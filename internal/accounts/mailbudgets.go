@@ -314,7 +314,7 @@ func (c mailScope) of(m budgetedMail) (value string, counted bool) {
 func (s *Service) reserveMail(ctx context.Context, m outgoingMail, jobs ...NewJob) (granted bool, err error) {
 	candidate := make([]byte, sha256.Size)
 	_, _ = rand.Read(candidate) // it never fails
-	key, err := s.mailKey.get(ctx, s.store, candidate)
+	key, err := s.mailKeyOf(ctx, candidate)
 	if err != nil {
 		return false, fmt.Errorf("reading the key of mail digests: %w", err)
 	}
@@ -387,18 +387,23 @@ func withoutTag(emailKey string) string {
 	return emailKey[:plus] + emailKey[at:]
 }
 
+// mailKeyOf returns the key of mail digests; the candidate is as for MailLimitStore.Key.
+func (s *Service) mailKeyOf(ctx context.Context, candidate []byte) ([]byte, error) {
+	return s.mailKey.get(ctx, s.store, strings.Join(s.shared("mail digests"), " "), candidate)
+}
+
 // digestKey is the key of mail digests, which all nodes read from the database once.
 type digestKey struct {
 	mu    sync.Mutex
 	value []byte
 }
 
-// get returns the key; the candidate is as for MailLimitStore.Key.
-func (k *digestKey) get(ctx context.Context, store MailLimitStore, candidate []byte) ([]byte, error) {
+// get returns the key of a name; the candidate is as for MailLimitStore.Key.
+func (k *digestKey) get(ctx context.Context, store MailLimitStore, name string, candidate []byte) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.value == nil {
-		key, err := store.Key(ctx, "mail digests", candidate)
+		key, err := store.Key(ctx, name, candidate)
 		if err != nil {
 			return nil, err
 		}

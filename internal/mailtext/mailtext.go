@@ -272,6 +272,18 @@ func (s *Set) Write(k Kind, locale string, l Letter) (subject, text, html string
 	return subject, text, html, err
 }
 
+// Locales returns the languages in which the set has a kind.
+func (s *Set) Locales(k Kind) (locales []string) {
+	languages, ok := s.kinds[k]
+	if !ok {
+		return nil
+	}
+	for _, tag := range languages.tags {
+		locales = append(locales, tag.String())
+	}
+	return locales
+}
+
 // Readers returns the languages of a list, as [Set.Write] takes it, that are valid, as
 // many of the first ones as fit into limit bytes.
 func Readers(list string, limit int) string {
@@ -332,9 +344,5 @@ func (s *Set) CheckLocale(k Kind, locale string) error {
 	if _, ok := languages.best(locale); ok {
 		return nil
 	}
-	var names []string
-	for _, tag := range languages.tags {
-		names = append(names, tag.String())
-	}
-	return fmt.Errorf("there is no mail %s in %q, its reader gets English: the locales are %s", k, locale, strings.Join(names, ", "))
+	return fmt.Errorf("there is no mail %s in %q, its reader gets English: the locales are %s", k, locale, strings.Join(s.Locales(k), ", "))
 }

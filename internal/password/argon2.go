@@ -33,6 +33,9 @@ const (
 	maxWork      = 4 * maxMemoryKiB // memory times passes of a hash to be made or imported: one to two seconds
 )
 
+// LowestParams returns the lowest costs that Validate allows, for hashes that are not kept.
+func LowestParams() Params { return Params{MemoryKiB: 8, Time: 1, Threads: 1} }
+
 // Validate returns an error that names the parameter beyond the limits of hashes to
 // be made or imported: memory_kib 8 per thread … 262144, time 1 … 16, threads
 // 1 … 16, and memory_kib times time 1048576 at most.

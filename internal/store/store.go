@@ -102,6 +102,11 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	return openOn(ctx, pools, url, o)
+}
+
+// openOn returns a store on pools, which it closes after an error.
+func openOn(ctx context.Context, pools dbconn.Pools, url string, o Options) (*Store, error) {
 	d := dialectOf(pools.Kind)
 	s := &Store{
 		dialect: d, url: url, pools: pools, write: d.db(pools.Write), read: d.db(pools.Read),

@@ -37,11 +37,15 @@ const (
 // Pools are the connections to one database.
 type Pools struct {
 	Kind        Kind
-	Write, Read *sql.DB // on PostgreSQL the same pool
+	Write, Read *sql.DB    // on PostgreSQL the same pool
+	Rehearsal   *Rehearsal // of [OpenRehearsal]; else nil
 }
 
 // Close closes both pools.
 func (p Pools) Close() error {
+	if p.Rehearsal != nil {
+		p.Rehearsal.End(nil)
+	}
 	if p.Read == p.Write {
 		return p.Write.Close()
 	}

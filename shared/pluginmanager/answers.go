@@ -225,6 +225,9 @@ func (c *comparison) add(operation personal.OperationName, before, new, after an
 	differs := map[pluginrpc.Difference]bool{}
 	for _, answer := range []answer{before, new} {
 		for path := range answer {
+			if path != fieldErrorCode && before[fieldErrorCode] != new[fieldErrorCode] {
+				continue // there are no values
+			}
 			if before[path] == after[path] && before[path] != new[path] {
 				differs[at(path)] = true
 			}

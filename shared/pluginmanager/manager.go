@@ -38,7 +38,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,7 +111,7 @@ func New(c Config) (*Manager, error) {
 		return nil, errors.New("plugin manager: Config.RunDir is missing")
 	case c.MemoryLimit < 0:
 		return nil, errors.New("plugin manager: Config.MemoryLimit is negative")
-	case !slices.Contains([]RehearsePolicy{"", RehearseWarn, RehearseRefuse, RehearseOff}, c.Rehearse):
+	case !c.Rehearse.Valid():
 		return nil, fmt.Errorf("plugin manager: Config.Rehearse is %q: it must be refuse, warn or off", c.Rehearse)
 	}
 	m := &Manager{

@@ -23,6 +23,11 @@ const (
 	RehearseOff    RehearsePolicy = "off"    // swaps have no rehearsal
 )
 
+// Valid reports whether p is a policy. The zero value is, and means RehearseWarn.
+func (p RehearsePolicy) Valid() bool {
+	return slices.Contains([]RehearsePolicy{"", RehearseWarn, RehearseRefuse, RehearseOff}, p)
+}
+
 // Ignore names what an administrator's swap goes on in spite of.
 type Ignore int
 
@@ -213,6 +218,16 @@ func (m *Manager) showRehearsal(w *swap, checks []pluginrpc.RehearsalCheck, outc
 	defer m.mu.Unlock()
 	w.status.Rehearsal = checks
 	m.rehearsal = &RehearsalStatus{Version: w.status.To, Time: m.rehearsal.Time, Outcome: outcome, Checks: checks}
+}
+
+// recordFailure reports a rehearsal that could not be made.
+func (m *Manager) recordFailure(w *swap, reason string) {
+	m.mu.Lock()
+	m.rehearsal = &RehearsalStatus{Version: w.status.To, Time: w.status.Started}
+	m.mu.Unlock()
+	checks := []pluginrpc.RehearsalCheck{{Name: checkRehearsal, Outcome: pluginrpc.RehearsalFailed, Reason: reason}}
+	m.showRehearsal(w, checks, pluginrpc.RehearsalFailed)
+	m.recordRehearsal(w, pluginrpc.RehearsalFailed, describe(checks, false))
 }
 
 // recordRehearsal reports a rehearsal that has ended in the step's details, the log, the

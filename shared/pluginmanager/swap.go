@@ -255,6 +255,9 @@ func (m *Manager) refuse(w *swap, cause error) error {
 		return fmt.Errorf("%w: %w", ErrStopped, refused)
 	}
 	if refused.RehearsalOnly {
+		if w.status.Rehearsal == nil && refused.Step != stepFind && !errors.Is(cause, errOvertaken) { // it did not come to it
+			m.recordFailure(w, refused.Step+": "+refused.Err.Error())
+		}
 		m.config.Log.Error("plugin rehearsal", "version", refused.Version, "step", refused.Step, "error", refused.Err)
 		return refused
 	}

@@ -89,6 +89,9 @@ func (p *pluginCommand) swap(ctx context.Context, out output, path string, reque
 		if failure == nil {
 			failure = rehearsed(after.Rehearsal)
 		}
+		if path == "/use" && refused.response.Step == "rehearse" {
+			fmt.Fprintf(out.stdout, "to swap all the same: plugin use %s --ignore-rehearsal\n", request.Version)
+		}
 		return errors.Join(err, failure)
 	case err != nil && ctx.Err() != nil:
 		shown.end("…")

@@ -59,10 +59,12 @@ func (s *swapper) Use(ctx context.Context, version string, ignore ...pluginmanag
 	s.change(func(st *pluginmanager.Status) {
 		st.Swap = &pluginmanager.SwapStatus{From: st.Version, To: version, Started: began}
 	})
+	steps := append(slices.Clone(swapSteps), "bake")
 	if s.rehearses {
+		steps = slices.Insert(steps, 3, "rehearse")
 		s.change(func(st *pluginmanager.Status) { st.Rehearsal = rehearsalOf(version, pluginrpc.RehearsalFailed) })
 	}
-	for _, name := range append(swapSteps, "bake") {
+	for _, name := range steps {
 		if name == s.refuseAt {
 			s.change(func(st *pluginmanager.Status) { st.Swap = nil })
 			return &pluginmanager.SwapError{Step: name, Version: version, Err: plugincatalogue.ErrTampered}
@@ -230,8 +232,10 @@ func TestUse_PrintsItsRehearsal(t *testing.T) {
 	if code, stdout, _ := runToEnd(t, "plugin", "use", "1.1.0", "--data", dir); code != 0 || !strings.Contains(stdout, "rehearsal of 1.1.0: failed"+rehearsalTable) {
 		t.Errorf("got exit code %d, standard output\n%swant the table", code, stdout)
 	}
-	s.refuseAt = "switch"
-	if code, stdout, _ := runToEnd(t, "plugin", "use", "1.1.0", "--data", dir); code != 1 || !strings.Contains(stdout, "refused\n\nrehearsal of 1.1.0: failed"+rehearsalTable) {
+	s.refuseAt = "rehearse"
+	code, stdout, _ := runToEnd(t, "plugin", "use", "1.1.0", "--data", dir)
+	want := "refused\n\nrehearsal of 1.1.0: failed" + rehearsalTable + "\nto swap all the same: plugin use 1.1.0 --ignore-rehearsal\n"
+	if code != 1 || !strings.HasSuffix(stdout, want) {
 		t.Errorf("got exit code %d, standard output\n%swant the table", code, stdout)
 	}
 }

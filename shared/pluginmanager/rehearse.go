@@ -62,7 +62,7 @@ type AgeError struct {
 
 // Error says when the version can be used.
 func (e *AgeError) Error() string {
-	return fmt.Sprintf("this host has had the version since %s only, less than the minimum age of %v: wait until %s, or say that it is to be now",
+	return fmt.Sprintf("this host has had the version since %s only, less than the minimum age of %v: wait until %s, or ask for it with \"now\"",
 		e.Since.Format(time.RFC3339), e.MinAge, e.Since.Add(e.MinAge).Format(time.RFC3339))
 }
 

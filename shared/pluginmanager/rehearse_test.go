@@ -355,6 +355,19 @@ func TestManagerRehearse_SwapsNothing(t *testing.T) {
 	r.wantOwn(t, map[string]string{`personal_plugin_swaps_total{outcome="refused"}`: "0"})
 }
 
+func TestManagerRehearse_VersionThatDoesNotComeUpHasFailed(t *testing.T) {
+	t.Parallel()
+	r := rehearseRig(t, failsPreflight, nil)
+	wantSwapError(t, r.Rehearse(limited(t), "2.0.0"), "preflight")
+	if got := r.wantCheck(t, "rehearsal", pluginrpc.RehearsalFailed); !strings.Contains(got.Reason, "preflight: schema: the database is newer") {
+		t.Errorf("got %+v, want the step and the reason", got)
+	}
+	r.wantRehearsed(t, pluginrpc.RehearsalFailed)
+	if r.events.has(pluginmanager.EventSwapRefused) {
+		t.Error("got a refused swap, want none")
+	}
+}
+
 func TestManagerRehearse_RollbackEndsIt(t *testing.T) {
 	t.Parallel()
 	r := rehearseRig(t, good, nil)

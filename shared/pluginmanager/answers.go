@@ -59,13 +59,16 @@ func (m *Manager) sameAnswers(ctx context.Context, p, old *instance) (pluginrpc.
 		return skipped("no process serves"), nil
 	}
 	began := time.Now()
+	end, _ := ctx.Deadline()
 	before, after := pluginrpc.NewClient(old.Conn(), m.config.Host), pluginrpc.NewClient(p.Conn(), m.config.Host)
 	users, err := sample(ctx, before)
 	list := []question{{personal.OpFields, func(ctx context.Context, c *pluginrpc.Client) (any, error) { return c.Fields(ctx) }}}
 	for _, u := range users {
 		list = append(list, questions(u)...)
 	}
-	for _, q := range list {
+	budget := time.Until(end) / 2
+	for i, q := range list {
+		asked := time.Now()
 		first, second, third := ask(ctx, q, before), ask(ctx, q, after), ask(ctx, q, before)
 		if first.unavailable() || second.unavailable() || third.unavailable() {
 			p.AwaitLost(ctx, process.ExitNotice)
@@ -83,6 +86,10 @@ func (m *Manager) sameAnswers(ctx context.Context, p, old *instance) (pluginrpc.
 		}
 		if !first.unavailable() && !third.unavailable() {
 			c.add(q.operation, first, second, third)
+		}
+		// Visitors come first: half of the time is theirs, as long as enough is left.
+		if ahead := budget*time.Duration(i+1)/time.Duration(len(list)) - time.Since(began); ahead > 0 {
+			p.AwaitLost(ctx, min(ahead, time.Since(asked)))
 		}
 	}
 	result := c.result()

@@ -3,11 +3,11 @@ package plugin
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/pluginmanager"
-	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 // status is the live part of the page about the running plugin.
@@ -45,7 +45,7 @@ type rehearsal struct {
 type check struct {
 	Name, Outcome, Tone, Reason string
 	Count                       int
-	Differences                 []pluginrpc.Difference
+	Where                       []string // operation and field of each difference
 }
 
 type step struct {
@@ -164,18 +164,19 @@ func (p *Pages) progress(r *http.Request, swap *pluginmanager.SwapStatus) *swapP
 
 // rehearsal puts the result of a rehearsal into words.
 func (p *Pages) rehearsal(r *http.Request, s *pluginmanager.RehearsalStatus) *rehearsal {
-	tones := map[pluginrpc.RehearsalOutcome]string{
-		pluginrpc.RehearsalPassed: "good", pluginrpc.RehearsalDiffers: "warn", pluginrpc.RehearsalFailed: "bad",
-	}
-	shown := &rehearsal{Version: s.Version, Tone: tones[s.Outcome], Time: s.Time}
+	tones := map[string]string{"passed": "good", "differs": "warn", "failed": "bad"}
+	shown := &rehearsal{Version: s.Version, Tone: tones[string(s.Outcome)], Time: s.Time}
 	if s.Outcome != "" {
 		shown.Outcome = p.name(r, "plugin_outcome_", string(s.Outcome))
 	}
 	for _, c := range s.Checks {
-		shown.Checks = append(shown.Checks, check{
-			Name: c.Name, Outcome: p.name(r, "plugin_outcome_", string(c.Outcome)), Tone: tones[c.Outcome], Reason: c.Reason,
-			Count: c.Count, Differences: c.Differences,
-		})
+		row := check{
+			Name: c.Name, Outcome: p.name(r, "plugin_outcome_", string(c.Outcome)), Tone: tones[string(c.Outcome)], Reason: c.Reason, Count: c.Count,
+		}
+		for _, d := range c.Differences {
+			row.Where = append(row.Where, strings.TrimSpace(d.Operation+" "+d.Field))
+		}
+		shown.Checks = append(shown.Checks, row)
 	}
 	return shown
 }

@@ -114,7 +114,7 @@ func (m *Manager) checkAge(w *swap, entry plugincatalogue.Entry) error {
 	}
 	if err != nil && slices.Contains(w.ignore, IgnoreMinAge) {
 		m.config.Log.Warn("plugin version is younger than the minimum age, which the administrator ignores",
-			"version", version, "age", time.Since(since).Round(time.Second), "min_age", m.config.MinAge)
+			"version", version, "age", time.Since(since).Round(time.Second), "min_age", m.config.MinAge, "reason", err)
 		return nil
 	}
 	return err

@@ -246,13 +246,20 @@ type fakeManager struct {
 	err      error
 	hang     bool
 	swaps    []string
+	ignored  []pluginmanager.Ignore // by the last one
 }
 
 func (m *fakeManager) Status() pluginmanager.Status { return m.status }
 func (m *fakeManager) Ready(context.Context) error  { return m.notReady }
 
-func (m *fakeManager) Use(ctx context.Context, version string) error {
+func (m *fakeManager) Use(ctx context.Context, version string, ignore ...pluginmanager.Ignore) error {
+	m.ignored = ignore
 	return m.swap(ctx, "use "+version)
+}
+
+func (m *fakeManager) Rehearse(ctx context.Context, version string, ignore ...pluginmanager.Ignore) error {
+	m.ignored = ignore
+	return m.swap(ctx, "rehearse "+version)
 }
 
 func (m *fakeManager) Rollback(ctx context.Context) error { return m.swap(ctx, "rollback") }

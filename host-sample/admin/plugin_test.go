@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 func version(v string) url.Values { return url.Values{"version": {v}} }
@@ -162,11 +164,78 @@ func TestPlugin_EveryTextIsTranslated(t *testing.T) {
 	for _, kind := range []pluginmanager.EventType{
 		pluginmanager.EventSwapStarted, pluginmanager.EventSwitched, pluginmanager.EventSwapRefused, pluginmanager.EventRolledBack, pluginmanager.EventSwapCompleted,
 		pluginmanager.EventProcessLost, pluginmanager.EventRestarted, pluginmanager.EventFellBack, pluginmanager.EventGaveUp,
+		pluginmanager.EventRehearsed,
 	} {
-		b.plugin.EventLog = eventLog{{Type: kind, Version: "1.3.0", From: "1.2.3", Step: "check"}}
+		b.manager.status.Rehearsal = rehearsed(pluginrpc.RehearsalDiffers)
+		b.plugin.EventLog = eventLog{{Type: kind, Version: "1.3.0", From: "1.2.3", Step: "rehearse"}}
 		page := b.page(t, "/admin/plugin")
-		wantAll(t, page, `lang="ru"`, "на обкатке", "1,2 с", "Обкатка закончится")
+		wantAll(t, page, `lang="ru"`, "на обкатке", "1,2 с", "Обкатка закончится", "Прогон 1.3.0", "есть отличия")
 		wantNone(t, page, "plugin_", "%!")
+	}
+}
+
+// rehearsed returns a rehearsal of 1.3.0 with that outcome; empty while it is under way.
+func rehearsed(outcome pluginrpc.RehearsalOutcome) *pluginmanager.RehearsalStatus {
+	s := &pluginmanager.RehearsalStatus{Version: "1.3.0", Time: time.Now(), Outcome: outcome, Checks: []pluginrpc.RehearsalCheck{
+		{Name: "register", Outcome: pluginrpc.RehearsalPassed, Count: 12},
+	}}
+	if outcome != "" {
+		s.Checks = append(s.Checks, pluginrpc.RehearsalCheck{
+			Name: "same_answers", Outcome: outcome, Count: 601, Reason: script,
+			Differences: []pluginrpc.Difference{{Operation: "User", Field: "email"}, {Operation: "Explain"}},
+		})
+	}
+	return s
+}
+
+func TestPlugin_RehearsalIsShownWhileItRunsAndAfterwards(t *testing.T) {
+	b := open(t)
+	b.manager.status.Swap, b.manager.status.Rehearsal = swapping("rehearse"), rehearsed("")
+	wantAll(t, b.page(t, "/admin/plugin"), "Rehearsal of 1.3.0 <span class=\"badge \">in progress", "rehearse the version", "<code>register</code>", `<td class="number">12</td>`)
+
+	b.manager.status.Swap.RehearsalOnly = true
+	page := b.page(t, "/admin/plugin")
+	wantAll(t, page, "<h3>Rehearsal of 1.3.0</h3>", "Roll back to 1.0.0")
+	wantNone(t, page, "Swap from", `id="plugin-restart"`, `id="rehearse-`)
+
+	b.manager.status.Swap, b.manager.status.Rehearsal = nil, rehearsed(pluginrpc.RehearsalDiffers)
+	page = b.page(t, "/admin/plugin")
+	wantAll(t, page, `<span class="badge warn">differs</span>`, `<td class="number">601</td>`, "<code>User email</code>, <code>Explain</code>", "&lt;script&gt;",
+		`id="rehearse-1.2.3"`, `id="rehearse-1.3.0"`)
+	wantNoMarkup(t, page)
+}
+
+func TestPlugin_RefusedRehearsalCanBeIgnored(t *testing.T) {
+	b := open(t)
+	refused := pluginmanager.Event{Type: pluginmanager.EventSwapRefused, Version: "1.3.0", Step: "preflight"}
+	b.plugin.EventLog = eventLog{refused}
+	wantNone(t, b.page(t, "/admin/plugin"), `id="plugin-anyway"`)
+	refused.Step = "rehearse"
+	b.plugin.EventLog = eventLog{refused}
+	wantAll(t, b.page(t, "/admin/plugin"), `id="plugin-anyway"`, "Swap to 1.3.0 anyway", `name="ignore_rehearsal"`)
+	b.manager.status.Swap = swapping("check")
+	wantNone(t, b.page(t, "/admin/plugin"), `id="plugin-anyway"`)
+	b.post("/admin/plugin/use", url.Values{"version": {"1.3.0"}, "ignore_rehearsal": {"1"}})
+	if want := []pluginmanager.Ignore{pluginmanager.IgnoreRehearsal}; !slices.Equal(b.manager.ignored, want) {
+		t.Errorf("got that the swap ignores %v, want %v", b.manager.ignored, want)
+	}
+}
+
+func TestPlugin_YoungVersionCanBeUsedNow(t *testing.T) {
+	b := open(t)
+	b.manager.err = &pluginmanager.SwapError{Step: "find", Version: "1.3.0", Err: &pluginmanager.AgeError{Since: time.Now(), MinAge: 72 * time.Hour}}
+	for _, action := range []string{"use", "rehearse"} {
+		w := b.post("/admin/plugin/"+action, version("1.3.0"))
+		if w.Code != http.StatusConflict || len(b.manager.ignored) != 0 {
+			t.Errorf("%s: got status %d, ignored %v, want 409 and nothing", action, w.Code, b.manager.ignored)
+		}
+		wantAll(t, w.Body.String(), "plugin 1.3.0 is too young", "72h0m0s", `action="/admin/plugin/`+action+`"><input type="hidden" name="version" value="1.3.0"><input type="hidden" name="now"`)
+	}
+	b.manager.err = nil
+	w := b.post("/admin/plugin/rehearse", url.Values{"version": {"1.3.0"}, "now": {"1"}})
+	want := []pluginmanager.Ignore{pluginmanager.IgnoreMinAge}
+	if w.Code != http.StatusSeeOther || !slices.Equal(b.manager.ignored, want) || b.manager.swaps[len(b.manager.swaps)-1] != "rehearse 1.3.0" {
+		t.Errorf("got status %d, %q ignoring %v, want a rehearsal ignoring %v", w.Code, b.manager.swaps, b.manager.ignored, want)
 	}
 }
 
@@ -199,6 +268,7 @@ func TestPlugin_SwapThatCannotStartIsExplained(t *testing.T) {
 		want   string
 	}{
 		{&pluginmanager.BusyError{Swap: pluginmanager.SwapStatus{To: "1.4.0", Step: "migrate"}}, http.StatusConflict, "a swap to 1.4.0 is in progress (step: migrate the database)"},
+		{&pluginmanager.BusyError{Swap: pluginmanager.SwapStatus{To: "1.4.0", RehearsalOnly: true}}, http.StatusConflict, "a rehearsal of 1.4.0 is in progress"},
 		{pluginmanager.ErrStopped, http.StatusServiceUnavailable, "the plugin is stopping"},
 		{errors.New("/secret"), http.StatusInternalServerError, "log"},
 	} {
@@ -244,7 +314,7 @@ func TestPlugin_OnlyUnusedVersionsCanBeRemoved(t *testing.T) {
 
 func TestPlugin_ReloadAfterAPostRedirectsToThePage(t *testing.T) {
 	b := open(t)
-	for _, action := range []string{"use", "rollback", "remove", "install"} {
+	for _, action := range []string{"use", "rehearse", "rollback", "remove", "install"} {
 		if w := b.get("/admin/plugin/" + action); w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/admin/plugin" {
 			t.Errorf("GET %s: got status %d, want 303 to /admin/plugin", action, w.Code)
 		}
@@ -315,6 +385,7 @@ func TestTraffic_JSONHasSecondsAndMarks(t *testing.T) {
 	b.plugin.EventLog = eventLog{
 		at(-time.Minute, pluginmanager.EventProcessLost), // after the completed seconds
 		at(10*time.Second, pluginmanager.EventSwapCompleted),
+		at(15*time.Second, pluginmanager.EventRehearsed),
 		at(20*time.Second, pluginmanager.EventRolledBack),
 		at(30*time.Second, pluginmanager.EventSwitched),
 		at(time.Hour, pluginmanager.EventSwitched),

@@ -93,6 +93,8 @@ func openHost(ctx context.Context, c config, log *slog.Logger, stdout io.Writer)
 		API:         c.api,
 		Manager: pluginmanager.Options{
 			MemoryLimit:  int64(c.flags.PluginMemory),
+			MinAge:       c.flags.PluginMinAge,
+			Rehearse:     pluginmanager.RehearsePolicy(c.flags.Rehearse),
 			Bake:         cmp.Or(c.flags.Bake, -1), // 0 means none
 			DrainTimeout: c.flags.Drain,
 			OnEvent:      announceDebugged(stdout, catalogue, c.flags.DebugPlugin, log),

@@ -13,7 +13,7 @@ import (
 )
 
 // pluginCommand manages plugin versions. Install, list, remove and prune work on
-// the catalogue on disk, and need write access to it. Use, rollback and status call
+// the catalogue on disk, and need write access to it. Use, rehearse, rollback and status call
 // the running host.
 type pluginCommand struct {
 	Data    string `default:"./data" env:"PERSONAL_DATA" placeholder:"DIR" help:"The data folder, created if missing (${default})."`
@@ -27,6 +27,7 @@ type pluginCommand struct {
 	Prune   pluginPrune   `cmd:"" help:"Remove old versions that are not in use, and print them."`
 
 	Use      pluginUse      `cmd:"" help:"Make the running host swap to an installed version, and show the steps. Swapping to the active version restarts the plugin with its current settings."`
+	Rehearse pluginRehearse `cmd:"" help:"Make the running host rehearse an installed version without swapping to it, and show the result. If the version needs it, the database is migrated; migrations only add."`
 	Rollback pluginRollback `cmd:"" help:"Make the running host roll back: during the bake to the previous version, later to the last good version. Shows the steps."`
 	Status   pluginStatus   `cmd:"" help:"Show the state of the plugin in the running host."`
 }

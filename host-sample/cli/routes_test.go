@@ -135,8 +135,13 @@ personal_plugin_store_batch_size_count{operation="write_session"} 4
 }
 
 // Use refuses every swap.
-func (s *testSite) Use(_ context.Context, version string) error {
+func (s *testSite) Use(_ context.Context, version string, _ ...pluginmanager.Ignore) error {
 	return &pluginmanager.SwapError{Step: "find", Version: version, Err: plugincatalogue.ErrNotFound}
+}
+
+// Rehearse refuses every rehearsal.
+func (s *testSite) Rehearse(ctx context.Context, version string, _ ...pluginmanager.Ignore) error {
+	return s.Use(ctx, version)
 }
 
 // Rollback refuses every swap.

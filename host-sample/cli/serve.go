@@ -27,6 +27,7 @@ import (
 	"github.com/cms-personal/personal/shared/personalhost/mailer"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
 	"github.com/cms-personal/personal/shared/tracing"
 )
 
@@ -36,13 +37,15 @@ type serveCommand struct {
 	Data     string `default:"./data" env:"PERSONAL_DATA" placeholder:"DIR" help:"The data folder, created if missing (${default})."`
 	Database string `env:"PERSONAL_DATABASE" placeholder:"URL" help:"sqlite://PATH or postgres://…, by default sqlite://DATA/personal.db. Set a URL with a password in the environment only."`
 
-	Plugins      string     `env:"PERSONAL_PLUGINS" placeholder:"DIR" help:"The folder of the plugin catalogue, by default DATA/plugins."`
-	Plugin       string     `env:"PERSONAL_PLUGIN" placeholder:"FILE" help:"Install this plugin binary or bundle, and activate it if no version is active yet."`
-	PluginKey    []string   `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one per line: only plugins signed with one of them are installed and started. May be repeated."`
-	PluginFloor  string     `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started, or installed from a bundle: lower versions are refused even if they are signed."`
-	PluginMemory memorySize `env:"PERSONAL_PLUGIN_MEMORY" placeholder:"SIZE" help:"The soft memory limit of each plugin process, such as 512MiB; during a swap there are two processes. The plugin collects garbage more often to keep to it. For a hard limit, limit the service or the container. Default: none."`
-	Settings     string     `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings file (TOML), which is read at every start of a plugin process."`
-	NoSecretKey  bool       `env:"PERSONAL_NO_SECRET_KEY" help:"Give the plugin no secret key: what needs one, such as second factors, does not exist. Otherwise DATA/secret.key is created at the first start and read at every start of a plugin process."`
+	Plugins      string        `env:"PERSONAL_PLUGINS" placeholder:"DIR" help:"The folder of the plugin catalogue, by default DATA/plugins."`
+	Plugin       string        `env:"PERSONAL_PLUGIN" placeholder:"FILE" help:"Install this plugin binary or bundle, and activate it if no version is active yet."`
+	PluginKey    []string      `sep:"none" env:"PERSONAL_PLUGIN_KEY" placeholder:"FILE" help:"Minisign public keys, one per line: only plugins signed with one of them are installed and started. May be repeated."`
+	PluginFloor  string        `env:"PERSONAL_PLUGIN_FLOOR" placeholder:"VERSION" help:"The lowest plugin version that may be started, or installed from a bundle: lower versions are refused even if they are signed."`
+	PluginMinAge time.Duration `default:"0s" name:"plugin-min-age" env:"PERSONAL_PLUGIN_MIN_AGE" placeholder:"72h" help:"For how long the host must have had a version before plugin use and plugin rehearse accept it without --now: bundles that an intruder publishes are usually withdrawn within days. Restarts, rollbacks and returns to versions that have served are exempt (${default}, no minimum)."`
+	Rehearse     string        `default:"warn" env:"PERSONAL_REHEARSE" placeholder:"POLICY" help:"What a swap does with the rehearsal of a new version: warn refuses the swap if a check fails, refuse also if an answer differs from that of the running version, off makes none (${default})."`
+	PluginMemory memorySize    `env:"PERSONAL_PLUGIN_MEMORY" placeholder:"SIZE" help:"The soft memory limit of each plugin process, such as 512MiB; during a swap there are two processes. The plugin collects garbage more often to keep to it. For a hard limit, limit the service or the container. Default: none."`
+	Settings     string        `env:"PERSONAL_SETTINGS" placeholder:"FILE" help:"The plugin's settings file (TOML), which is read at every start of a plugin process."`
+	NoSecretKey  bool          `env:"PERSONAL_NO_SECRET_KEY" help:"Give the plugin no secret key: what needs one, such as second factors, does not exist. Otherwise DATA/secret.key is created at the first start and read at every start of a plugin process."`
 
 	SMTP             string `name:"smtp" env:"PERSONAL_SMTP" placeholder:"URL" help:"Mail relay: smtp://HOST:PORT (STARTTLS, plain on loopback) or smtps://HOST:PORT. Without one, mails are kept in DATA/mail. Set a URL with a password in the environment only."`
 	MailFrom         string `default:"personal@localhost" env:"PERSONAL_MAIL_FROM" placeholder:"ADDR" help:"Sender of mails (${default})."`
@@ -144,6 +147,12 @@ func (f *serveCommand) check(typed map[string]bool) (config, error) {
 		minVersion, err := plugincatalogue.WithMinVersion(f.PluginFloor)
 		check("plugin-floor", err)
 		c.pluginTrust = append(c.pluginTrust, minVersion)
+	}
+	if f.PluginMinAge < 0 {
+		check("plugin-min-age", errors.New("it must not be negative"))
+	}
+	if !pluginmanager.RehearsePolicy(f.Rehearse).Valid() {
+		check("rehearse", fmt.Errorf("%q is not refuse, warn or off", f.Rehearse))
 	}
 	if f.Settings != "" {
 		_, err := durable.ReadTrusted(f.Settings)

@@ -61,6 +61,8 @@ func TestServe_InvalidFlagIsNamed(t *testing.T) {
 		"a drain that is not a duration":         {args: []string{"--drain", "soon"}, want: "--drain"},
 		"a drain of 0":                           {env: map[string]string{"PERSONAL_DRAIN": "0s"}, want: "--drain"},
 		"a negative bake":                        {args: []string{"--bake=-1s"}, want: "--bake"},
+		"an unknown policy for rehearsals":       {args: []string{"--rehearse", "sometimes"}, want: "--rehearse (PERSONAL_REHEARSE): \"sometimes\" is not refuse, warn or off"},
+		"a negative minimum age":                 {args: []string{"--plugin-min-age=-1h"}, want: "--plugin-min-age (PERSONAL_PLUGIN_MIN_AGE)"},
 		"an unknown log level":                   {args: []string{"--log-level", "loud"}, want: "--log-level"},
 		"profiles on every address":              {args: []string{"--pprof", ":6060"}, want: "--pprof (PERSONAL_PPROF): profiles are served on a loopback address only"},
 		"profiles on a named address":            {args: []string{"--pprof", "cms.example.com:6060"}, want: "--pprof"},

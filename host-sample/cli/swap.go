@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,16 +20,28 @@ import (
 const progressInterval = 100 * time.Millisecond
 
 type pluginUse struct {
-	Version string `arg:"" help:"The version to swap to."`
+	Version         string `arg:"" help:"The version to swap to."`
+	IgnoreRehearsal bool   `help:"Swap although the rehearsal of the version fails; it is made and shown all the same."`
+	Now             bool   `help:"Swap although the host has had the version for less than serve --plugin-min-age; the host logs it."`
 }
 
 // Run prints the steps while they are taken, and returns when the version serves.
 func (u *pluginUse) Run(ctx context.Context, parent *commands, out output) error {
-	body, err := json.Marshal(map[string]string{"version": u.Version})
-	if err != nil {
-		return fmt.Errorf("calling the host: %w", err)
+	return parent.Plugin.swap(ctx, out, "/use", pluginadmin.UseRequest{Version: u.Version, IgnoreRehearsal: u.IgnoreRehearsal, Now: u.Now})
+}
+
+type pluginRehearse struct {
+	Version string `arg:"" help:"The version to rehearse."`
+	Now     bool   `help:"Rehearse although the host has had the version for less than serve --plugin-min-age; the host logs it."`
+}
+
+// Run prints the steps while they are taken, and the result. A failure is an error.
+func (r *pluginRehearse) Run(ctx context.Context, parent *commands, out output) error {
+	if err := parent.Plugin.swap(ctx, out, "/rehearse", pluginadmin.UseRequest{Version: r.Version, Now: r.Now}); err != nil {
+		return err
 	}
-	return parent.Plugin.swap(ctx, out, "/use", body)
+	_, err := fmt.Fprintf(out.stdout, "plugin %s was stopped again; if it has migrated the database, that stays: migrations only add\n", r.Version)
+	return err
 }
 
 type pluginRollback struct{}
@@ -36,11 +49,19 @@ type pluginRollback struct{}
 // Run prints the steps while they are taken, and returns when the previous version
 // serves.
 func (*pluginRollback) Run(ctx context.Context, parent *commands, out output) error {
-	return parent.Plugin.swap(ctx, out, "/rollback", nil)
+	return parent.Plugin.swap(ctx, out, "/rollback", pluginadmin.UseRequest{})
 }
 
-// swap requests a swap and prints its steps.
-func (p *pluginCommand) swap(ctx context.Context, out output, path string, body []byte) error {
+// swap requests a swap, or a rehearsal, and prints its steps and the rehearsal. A rollback
+// has no version.
+func (p *pluginCommand) swap(ctx context.Context, out output, path string, request pluginadmin.UseRequest) error {
+	var body []byte
+	if request.Version != "" {
+		var err error
+		if body, err = json.Marshal(request); err != nil {
+			return fmt.Errorf("calling the host: %w", err)
+		}
+	}
 	host, err := findHost(p.Data)
 	if err != nil {
 		return err
@@ -53,12 +74,25 @@ func (p *pluginCommand) swap(ctx context.Context, out output, path string, body 
 	if before.Swap != nil {
 		shown.other = before.Swap.Started
 	}
+	rehearsed := func(r *pluginmanager.RehearsalStatus) error { // unless it was another one
+		if r == nil || before.Rehearsal != nil && r.Time.Equal(before.Rehearsal.Time) {
+			return nil
+		}
+		return printRehearsal(out.stdout, r)
+	}
 	report, err := host.watchSwap(ctx, path, body, shown)
 	var refused *hostError
 	switch {
 	case errors.As(err, &refused):
 		shown.refuse(refused.response.Step)
-		return err
+		after, _, failure := host.status(ctx)
+		if failure == nil {
+			failure = rehearsed(after.Rehearsal)
+		}
+		if path == "/use" && refused.response.Step == "rehearse" {
+			fmt.Fprintf(out.stdout, "to swap all the same: plugin use %s --ignore-rehearsal\n", request.Version)
+		}
+		return errors.Join(err, failure)
 	case err != nil && ctx.Err() != nil:
 		shown.end("…")
 		return fmt.Errorf("stopped waiting for the swap, which continues: %w", ctx.Err())
@@ -68,6 +102,9 @@ func (p *pluginCommand) swap(ctx context.Context, out output, path string, body 
 	}
 	shown.show(report.Swap)
 	shown.end("done")
+	if err := rehearsed(report.Rehearsal); err != nil || path == "/rehearse" {
+		return err
+	}
 	active := report.Active
 	outcome := fmt.Sprintf("plugin %s serves, process %d", active.Version, active.PID)
 	if active.State == pluginmanager.StateBaking {
@@ -198,7 +235,11 @@ func printStatus(w io.Writer, r pluginadmin.Report) error {
 		fmt.Fprintf(table, "previous\t%s\t%s\n", p.Version, process(p.State, p.Generation, p.PID))
 	}
 	if s := r.Swap; s != nil {
-		fmt.Fprintf(table, "swap\t%s\tfrom %s, step %s%s\n", s.To, s.From, s.Step, since(s.Started))
+		what := "swap"
+		if s.RehearsalOnly {
+			what = "rehearsal"
+		}
+		fmt.Fprintf(table, "%s\t%s\tfrom %s, step %s%s\n", what, s.To, s.From, s.Step, since(s.Started))
 	}
 	for _, v := range r.Versions {
 		details := []string{"sha256 " + v.SHA256[:min(12, len(v.SHA256))]}
@@ -223,6 +264,11 @@ func printStatus(w io.Writer, r pluginadmin.Report) error {
 			fmt.Fprintf(w, "  %-10s %s\n", s.Name, took)
 		}
 	}
+	if r.Rehearsal != nil {
+		if err := printRehearsal(w, r.Rehearsal); err != nil {
+			return err
+		}
+	}
 	if a.Restarts > 0 {
 		fmt.Fprintf(w, "\nrestarts after a crash: %d\n", a.Restarts)
 	}
@@ -233,6 +279,26 @@ func printStatus(w io.Writer, r pluginadmin.Report) error {
 		fmt.Fprintf(w, "\nlast error: %s\n", a.LastError)
 	}
 	return nil
+}
+
+// printRehearsal prints the checks of a rehearsal as a table.
+func printRehearsal(w io.Writer, r *pluginmanager.RehearsalStatus) error {
+	fmt.Fprintf(w, "\nrehearsal of %s: %s\n", r.Version, cmp.Or(string(r.Outcome), "under way"))
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, "  check\toutcome\tcomparisons\twhere, and why\n")
+	for _, c := range r.Checks {
+		var where []string
+		for _, d := range c.Differences {
+			where = append(where, strings.TrimSpace(d.Operation+" "+d.Field))
+		}
+		reason := strings.Join(where, ", ")
+		if c.Reason != "" {
+			reason = strings.TrimSpace(reason + " (" + c.Reason + ")")
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%d\t%s\n", c.Name, c.Outcome, c.Count, cmp.Or(reason, "-"))
+	}
+	fmt.Fprintln(table)
+	return table.Flush()
 }
 
 func process(state pluginmanager.State, generation, pid int) string {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 // swapper is a manager whose swap takes one step each time that its status is
@@ -27,6 +30,9 @@ type swapper struct {
 	status   pluginmanager.Status
 	seen     chan struct{} // receives once for each status request
 	refuseAt string
+	ignored  []pluginmanager.Ignore // by the last one
+
+	rehearses bool // a swap has a rehearsal
 }
 
 var swapSteps = []string{"find", "stage", "start", "switch", "workers"}
@@ -47,12 +53,18 @@ func (s *swapper) Status() pluginmanager.Status {
 	return status
 }
 
-func (s *swapper) Use(ctx context.Context, version string) error {
+func (s *swapper) Use(ctx context.Context, version string, ignore ...pluginmanager.Ignore) error {
+	s.ignored = ignore
 	began := time.Now()
 	s.change(func(st *pluginmanager.Status) {
 		st.Swap = &pluginmanager.SwapStatus{From: st.Version, To: version, Started: began}
 	})
-	for _, name := range append(swapSteps, "bake") {
+	steps := append(slices.Clone(swapSteps), "bake")
+	if s.rehearses {
+		steps = slices.Insert(steps, 3, "rehearse")
+		s.change(func(st *pluginmanager.Status) { st.Rehearsal = rehearsalOf(version, pluginrpc.RehearsalFailed) })
+	}
+	for _, name := range steps {
 		if name == s.refuseAt {
 			s.change(func(st *pluginmanager.Status) { st.Swap = nil })
 			return &pluginmanager.SwapError{Step: name, Version: version, Err: plugincatalogue.ErrTampered}
@@ -78,6 +90,27 @@ func (s *swapper) Use(ctx context.Context, version string) error {
 }
 
 func (s *swapper) Rollback(ctx context.Context) error { return s.Use(ctx, "1.0.0") }
+
+// Rehearse fails at the step refuseAt, if that is rehearse.
+func (s *swapper) Rehearse(_ context.Context, version string, ignore ...pluginmanager.Ignore) error {
+	s.ignored = ignore
+	outcome := pluginrpc.RehearsalPassed
+	if s.refuseAt == "rehearse" {
+		outcome = pluginrpc.RehearsalFailed
+	}
+	s.change(func(st *pluginmanager.Status) { st.Rehearsal = rehearsalOf(version, outcome) })
+	if s.refuseAt == "rehearse" {
+		return &pluginmanager.SwapError{Step: "rehearse", Version: version, Err: errors.New("sign_in failed"), RehearsalOnly: true}
+	}
+	return nil
+}
+
+func rehearsalOf(version string, outcome pluginrpc.RehearsalOutcome) *pluginmanager.RehearsalStatus {
+	return &pluginmanager.RehearsalStatus{Version: version, Time: time.Now(), Outcome: outcome, Checks: []pluginrpc.RehearsalCheck{
+		{Name: "register", Outcome: pluginrpc.RehearsalPassed, Count: 12},
+		{Name: "sign_in", Outcome: outcome, Count: 3, Differences: []pluginrpc.Difference{{Operation: "Authorize", Field: "error_code"}, {Operation: "Refresh"}}, Reason: "why"},
+	}}
+}
 
 func (s *swapper) change(f func(*pluginmanager.Status)) {
 	s.mu.Lock()
@@ -155,6 +188,55 @@ func TestUse_RefusalNamesStepAndReason(t *testing.T) {
 		if want := "host-sample: refused at the step " + step + ": contents differ from the manifest\n"; stderr != want {
 			t.Errorf("got standard error %q, want %q", stderr, want)
 		}
+	}
+}
+
+const rehearsalTable = `
+  check     outcome  comparisons  where, and why
+  register  passed   12           -
+  sign_in   failed   3            Authorize error_code, Refresh (why)
+`
+
+func TestRehearse_PrintsTable(t *testing.T) {
+	s := newSwapper()
+	dir := announceFake(t, s)
+	code, stdout, stderr := runToEnd(t, "plugin", "rehearse", "1.1.0", "--now", "--data", dir)
+	if code != 0 || !strings.Contains(stdout, "rehearsal of 1.1.0: passed\n") || !strings.Contains(stdout, "migrations only add") || strings.Contains(stdout, "serves") {
+		t.Errorf("got exit code %d, %q, standard output\n%swant the table", code, stderr, stdout)
+	}
+	if want := []pluginmanager.Ignore{pluginmanager.IgnoreMinAge}; !slices.Equal(s.ignored, want) {
+		t.Errorf("got that it ignores %v, want %v", s.ignored, want)
+	}
+	s.refuseAt = "rehearse"
+	code, stdout, stderr = runToEnd(t, "plugin", "rehearse", "1.1.0", "--data", dir)
+	if code != 1 || !strings.Contains(stdout, "rehearsal of 1.1.0: failed"+rehearsalTable) || stderr != "host-sample: refused at the step rehearse: sign_in failed\n" {
+		t.Errorf("got exit code %d, %q, standard output\n%swant 1, the table\n%s", code, stderr, stdout, rehearsalTable)
+	}
+	if _, stdout, _ := runToEnd(t, "plugin", "status", "--data", dir); !strings.Contains(stdout, "rehearsal of 1.1.0: failed"+rehearsalTable) {
+		t.Errorf("got status\n%swant the table", stdout)
+	}
+	s.refuseAt = ""
+	_, stdout, _ = runToEnd(t, "plugin", "use", "1.1.0", "--ignore-rehearsal", "--now", "--data", dir)
+	if strings.Contains(stdout, "rehearsal of") {
+		t.Errorf("got\n%swant no table of an earlier rehearsal", stdout)
+	}
+	if want := []pluginmanager.Ignore{pluginmanager.IgnoreRehearsal, pluginmanager.IgnoreMinAge}; !slices.Equal(s.ignored, want) {
+		t.Errorf("got that the swap ignores %v, want %v", s.ignored, want)
+	}
+}
+
+func TestUse_PrintsItsRehearsal(t *testing.T) {
+	s := newSwapper()
+	s.rehearses = true
+	dir := announceFake(t, s)
+	if code, stdout, _ := runToEnd(t, "plugin", "use", "1.1.0", "--data", dir); code != 0 || !strings.Contains(stdout, "rehearsal of 1.1.0: failed"+rehearsalTable) {
+		t.Errorf("got exit code %d, standard output\n%swant the table", code, stdout)
+	}
+	s.refuseAt = "rehearse"
+	code, stdout, _ := runToEnd(t, "plugin", "use", "1.1.0", "--data", dir)
+	want := "refused\n\nrehearsal of 1.1.0: failed" + rehearsalTable + "\nto swap all the same: plugin use 1.1.0 --ignore-rehearsal\n"
+	if code != 1 || !strings.HasSuffix(stdout, want) {
+		t.Errorf("got exit code %d, standard output\n%swant the table", code, stdout)
 	}
 }
 

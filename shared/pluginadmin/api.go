@@ -2,7 +2,10 @@
 // catalogue, for a CMS to mount behind its own authentication:
 //
 //	GET  .         what runs, what is installed, the swap under way: [Report]
-//	POST use       {"version": "1.2.3"}: swap to it; responds after the switch
+//	POST use       {"version": "1.2.3"}: swap to it; responds after the switch. With
+//	               "ignore_rehearsal": true also if the rehearsal fails, with "now": true
+//	               also if the version is younger than the minimum age
+//	POST rehearse  {"version": "1.2.3"}: rehearse it without swapping; "now" as above
 //	POST rollback  return to the previous version; responds after the switch
 //	POST install   a signed bundle; only if [Options.Uploads] allows it
 //	GET  events    plugin events, the latest first: [Events]; ?limit=100
@@ -43,7 +46,8 @@ const (
 // Manager is the part of [pluginmanager.Manager] that the API uses.
 type Manager interface {
 	Status() pluginmanager.Status
-	Use(ctx context.Context, version string) error
+	Use(ctx context.Context, version string, ignore ...pluginmanager.Ignore) error
+	Rehearse(ctx context.Context, version string, ignore ...pluginmanager.Ignore) error
 	Rollback(ctx context.Context) error
 }
 
@@ -100,7 +104,8 @@ func New(manager Manager, catalogue Catalogue, o Options) http.Handler {
 	a := &api{manager: manager, catalogue: catalogue, options: o}
 	a.routes = map[string]methods{
 		"":         {http.MethodGet: a.getStatus, http.MethodHead: a.getStatus},
-		"use":      {http.MethodPost: a.use},
+		"use":      {http.MethodPost: func(w http.ResponseWriter, r *http.Request) { a.use(w, r, a.manager.Use) }},
+		"rehearse": {http.MethodPost: func(w http.ResponseWriter, r *http.Request) { a.use(w, r, a.manager.Rehearse) }},
 		"rollback": {http.MethodPost: a.rollback},
 		"install":  {http.MethodPost: a.install},
 		"events":   {http.MethodGet: a.getEvents, http.MethodHead: a.getEvents},
@@ -139,12 +144,13 @@ func (a *api) getStatus(w http.ResponseWriter, r *http.Request) {
 	a.writeReport(w, r, http.StatusOK)
 }
 
-func (a *api) use(w http.ResponseWriter, r *http.Request) {
+// use has the manager do something with a version: swap to it or rehearse it.
+func (a *api) use(w http.ResponseWriter, r *http.Request, do func(context.Context, string, ...pluginmanager.Ignore) error) {
 	if !hasType(r, "", "application/json") {
 		refuse(w, http.StatusUnsupportedMediaType, ErrorResponse{Error: "the body must be application/json"})
 		return
 	}
-	version, err := readVersion(http.MaxBytesReader(w, r.Body, maxUseBody))
+	request, err := readRequest(http.MaxBytesReader(w, r.Body, maxUseBody))
 	if isTooLarge(err) {
 		refuse(w, http.StatusRequestEntityTooLarge, ErrorResponse{Error: "the body is too large"})
 		return
@@ -153,7 +159,7 @@ func (a *api) use(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, ErrorResponse{Error: `the body must be {"version": "…"}`})
 		return
 	}
-	a.change(w, r, func(ctx context.Context) error { return a.manager.Use(ctx, version) })
+	a.change(w, r, func(ctx context.Context) error { return do(ctx, request.Version, request.ignored()...) })
 }
 
 func (a *api) rollback(w http.ResponseWriter, r *http.Request) {
@@ -185,23 +191,38 @@ func (a *api) change(w http.ResponseWriter, r *http.Request, swap func(context.C
 	}
 }
 
-// readVersion reads {"version": "…"} and nothing else.
-func readVersion(body io.Reader) (string, error) {
-	var request struct {
-		Version string `json:"version"`
+// UseRequest is the body of POST use and POST rehearse.
+type UseRequest struct {
+	Version         string `json:"version"`
+	IgnoreRehearsal bool   `json:"ignore_rehearsal,omitempty"` // swap although the rehearsal fails
+	Now             bool   `json:"now,omitempty"`              // although the version is younger than the minimum age
+}
+
+// ignored returns what the manager ignores.
+func (u UseRequest) ignored() (list []pluginmanager.Ignore) {
+	if u.IgnoreRehearsal {
+		list = append(list, pluginmanager.IgnoreRehearsal)
 	}
+	if u.Now {
+		list = append(list, pluginmanager.IgnoreMinAge)
+	}
+	return list
+}
+
+// readRequest reads a [UseRequest] and nothing else.
+func readRequest(body io.Reader) (request UseRequest, err error) {
 	decoder := json.NewDecoder(body)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&request); err != nil {
-		return "", err
+		return request, err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return "", errors.Join(errors.New("data after the object"), err)
+		return request, errors.Join(errors.New("data after the object"), err)
 	}
 	if request.Version == "" {
-		return "", errors.New("no version")
+		return request, errors.New("no version")
 	}
-	return request.Version, nil
+	return request, nil
 }
 
 func (a *api) getEvents(w http.ResponseWriter, r *http.Request) {

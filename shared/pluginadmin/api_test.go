@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/cms-personal/personal/shared/pluginadmin"
 	"github.com/cms-personal/personal/shared/plugincatalogue"
 	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 // fakeManager swaps immediately, or fails with err.
@@ -26,9 +28,23 @@ type fakeManager struct {
 
 func (m *fakeManager) Status() pluginmanager.Status { return m.status }
 
-func (m *fakeManager) Use(_ context.Context, version string) error {
-	m.asked = append(m.asked, "use "+version)
+func (m *fakeManager) Use(_ context.Context, version string, ignore ...pluginmanager.Ignore) error {
+	m.asked = append(m.asked, asked("use", version, ignore))
 	return m.swap(version)
+}
+
+func (m *fakeManager) Rehearse(_ context.Context, version string, ignore ...pluginmanager.Ignore) error {
+	m.asked = append(m.asked, asked("rehearse", version, ignore))
+	return m.err
+}
+
+func asked(what, version string, ignore []pluginmanager.Ignore) string {
+	for name, i := range map[string]pluginmanager.Ignore{" rehearsal": pluginmanager.IgnoreRehearsal, " age": pluginmanager.IgnoreMinAge} {
+		if slices.Contains(ignore, i) {
+			version += name
+		}
+	}
+	return what + " " + version
 }
 
 func (m *fakeManager) Rollback(context.Context) error {
@@ -140,6 +156,15 @@ func TestReport_NamesWhatRunsAndWhatIsInstalled(t *testing.T) {
 	if w := f.send(http.MethodGet, "/", ""); w.Body.String() != want {
 		t.Errorf("baking: got\n%swant\n%s", w.Body, want)
 	}
+	f.manager.status.Previous, f.manager.status.Swap = nil, nil
+	f.manager.status.Rehearsal = &pluginmanager.RehearsalStatus{Version: "1.1.0", Time: moment, Outcome: pluginrpc.RehearsalDiffers, Checks: []pluginrpc.RehearsalCheck{
+		{Name: "same_answers", Outcome: pluginrpc.RehearsalDiffers, Count: 7, Differences: []pluginrpc.Difference{{Operation: "User", Field: "email"}}},
+	}}
+	want = `"rehearsal":{"version":"1.1.0","time":"2026-01-02T03:04:05Z","outcome":"differs","checks":[` +
+		`{"name":"same_answers","outcome":"differs","count":7,"differences":[{"operation":"User","field":"email"}]}]}}` + "\n"
+	if w := f.send(http.MethodGet, "/", ""); !strings.HasSuffix(w.Body.String(), want) {
+		t.Errorf("after a rehearsal: got\n%swant\n%s", w.Body, want)
+	}
 	f.manager.status = pluginmanager.Status{State: pluginmanager.StateRestarting}
 	if got := decode[pluginadmin.Report](t, f.send(http.MethodGet, "/", "")); got.Active.Version != "1.1.0" {
 		t.Errorf("while nothing serves: got active version %q, want 1.1.0", got.Active.Version)
@@ -150,6 +175,10 @@ func TestSwap_RespondsWithReport(t *testing.T) {
 	f := newFixture()
 	for _, tt := range []struct{ path, body, asked, version string }{
 		{"/use", `{"version":"1.2.3"}`, "use 1.2.3", "1.2.3"},
+		{"/use", `{"version":"1.2.3","ignore_rehearsal":true}`, "use 1.2.3 rehearsal", "1.2.3"},
+		{"/use", `{"version":"1.2.3","now":true}`, "use 1.2.3 age", "1.2.3"},
+		{"/rehearse", `{"version":"1.3.0"}`, "rehearse 1.3.0", "1.2.3"},
+		{"/rehearse", `{"version":"1.3.0","now":true}`, "rehearse 1.3.0 age", "1.2.3"},
 		{"/rollback", "", "rollback", "1.0.0"},
 	} {
 		w := f.send(http.MethodPost, tt.path, tt.body)
@@ -190,7 +219,7 @@ func TestSwap_RefusalNamesStepAndReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture()
 			f.manager.err = tt.err
-			for path, body := range map[string]string{"/use": `{"version":"9.9.9"}`, "/rollback": ""} {
+			for path, body := range map[string]string{"/use": `{"version":"9.9.9"}`, "/rehearse": `{"version":"9.9.9"}`, "/rollback": ""} {
 				w := f.send(http.MethodPost, path, body)
 				want, _ := json.Marshal(tt.want)
 				if w.Code != tt.code || strings.TrimSpace(w.Body.String()) != string(want) {
@@ -226,6 +255,8 @@ func TestAPI_InvalidRequestChangesNothing(t *testing.T) {
 		"below a known one":        {"POST", "/use/it", good, nil, 404, ""},
 		"a change of the status":   {"POST", "/", good, nil, 405, "GET, HEAD"},
 		"a swap by GET":            {"GET", "/use", "", nil, 405, "POST"},
+		"a rehearsal by GET":       {"GET", "/rehearse", "", nil, 405, "POST"},
+		"a rehearsal of nothing":   {"POST", "/rehearse", `{}`, nil, 400, ""},
 		"a rollback by GET":        {"GET", "/rollback", "", nil, 405, "POST"},
 		"an upload by PUT":         {"PUT", "/install", "", nil, 405, "POST"},
 		"events deleted":           {"DELETE", "/events", "", nil, 405, "GET, HEAD"},

@@ -15,7 +15,9 @@ type Report struct {
 	Active   Active                       `json:"active"`
 	Previous *pluginmanager.VersionStatus `json:"previous"` // null unless its process still exists
 	Versions []Version                    `json:"versions"` // the highest first
-	Swap     *pluginmanager.SwapStatus    `json:"swap"`     // null unless one is under way
+	Swap     *pluginmanager.SwapStatus    `json:"swap"`     // null unless one is under way, or a rehearsal
+
+	Rehearsal *pluginmanager.RehearsalStatus `json:"rehearsal,omitempty"` // the one under way, or the last one since the host started
 }
 
 // Active describes the process that serves, or, while there is none, the version to
@@ -59,7 +61,7 @@ func NewReport(m Manager, c Catalogue) (Report, error) {
 			Version: cmp.Or(s.Version, state.Active), Generation: s.Generation, PID: s.PID, State: s.State,
 			Started: s.Started, Restarts: s.Restarts, LastError: s.LastError, Warnings: s.Warnings,
 		},
-		Previous: s.Previous, Versions: []Version{}, Swap: s.Swap,
+		Previous: s.Previous, Versions: []Version{}, Swap: s.Swap, Rehearsal: s.Rehearsal,
 	}
 	for _, e := range entries {
 		v, err := newVersion(c, e)

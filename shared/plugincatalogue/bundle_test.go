@@ -312,8 +312,8 @@ func TestInstallBundle_OneOfConcurrentBuildsWins(t *testing.T) {
 		t.Errorf("got %d successes, want the 4 of one build", won)
 	}
 	list, err := os.ReadDir(c.dir)
-	if err != nil || len(list) != 1 {
-		t.Errorf("got files %v in the catalogue (%v), want one", list, err)
+	if err != nil || len(list) != 2 {
+		t.Errorf("got files %v in the catalogue (%v), want the version and when it was seen", list, err)
 	}
 	e, err := c.Find("1.0.0")
 	if err != nil {

@@ -4,6 +4,7 @@
 //	DIR/VERSION/personal               the binary
 //	DIR/VERSION/manifest.json          its description, with its sha256
 //	DIR/VERSION/manifest.json.minisig  a minisign signature of the manifest, if the version came with one
+//	DIR/seen/SHA256                    when the binary with this sum was first here, see [Catalogue.FirstSeen]
 //
 // The binary of an installed version never changes. The package runs no plugin: it
 // makes verified private copies ([Catalogue.Stage]) for others to run. Several
@@ -139,6 +140,7 @@ func Open(dir string, opts ...Option) (*Catalogue, error) {
 		return nil, fmt.Errorf("opening the plugin catalogue: %w", err)
 	}
 	sweep(c.dir)
+	sweep(filepath.Join(c.dir, seenDir))
 	return c, nil
 }
 

@@ -91,6 +91,9 @@ func (c *Catalogue) install(ctx context.Context, r io.Reader, prepare func(conte
 	if err == nil {
 		err = ctx.Err()
 	}
+	if err == nil {
+		_, err = c.firstSeen(d.manifest.SHA256)
+	}
 	if err != nil {
 		return Entry{}, err
 	}

@@ -92,6 +92,7 @@ func TestSweep_RemovesLeftoversOfKilledProcesses(t *testing.T) {
 				t.Fatal(err)
 			}
 			act(t, c)
+			_ = os.RemoveAll(filepath.Join(c.dir, seenDir)) // in the second case
 			if diff := cmp.Diff([]string{".install-file", ".install-link", ".install-young", ".other", ".write-young", "1.0.0"}, names(t, c.dir)); diff != "" {
 				t.Error(diff)
 			}

@@ -115,16 +115,21 @@ func (m *Manager) bringUpWith(ctx context.Context, entry plugincatalogue.Entry, 
 		m.sweep()
 		return nil, &StepError{stepStart, version, err}
 	}
-	for _, step := range []struct {
+	type step struct {
 		name  string
 		limit time.Duration
 		do    func(context.Context) error
-	}{
+	}
+	steps := []step{
 		{stepConfigure, m.config.ConfigureTimeout, func(ctx context.Context) error { return m.configure(ctx, p, lenient, settings) }},
 		{stepPreflight, m.config.PreflightTimeout, func(ctx context.Context) error { return m.preflight(ctx, p, old, w) }},
 		{stepMigrate, m.config.MigrateTimeout, p.Migrate},
 		{stepCheck, m.config.CheckTimeout, func(ctx context.Context) error { return m.check(ctx, p) }},
-	} {
+	}
+	if m.needsRehearsal(w) {
+		steps = append(steps, step{stepRehearse, m.config.RehearseTimeout, func(ctx context.Context) error { return m.rehearse(ctx, p, w) }})
+	}
+	for _, step := range steps {
 		m.beginStep(w, step.name)
 		if err := within(ctx, step.limit, p, step.do); err != nil {
 			m.stop(p)

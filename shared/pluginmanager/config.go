@@ -73,6 +73,17 @@ type Options struct {
 	CrashLimit   int           // crashes in a row that make a version fail: 5
 	FailureRetry time.Duration // between starts of a version that failed, and between attempts to settle one: 30s
 
+	RehearseTimeout time.Duration  // of the rehearsal of a version, see [Manager.Use]; what it leaves no time for is skipped: 5s
+	Rehearse        RehearsePolicy // what the result of a rehearsal decides: RehearseWarn
+
+	// MinAge is how long the host must have had a version before an administrator's swap to it,
+	// or a rehearsal: a bundle that was published by an intruder is usually withdrawn
+	// within days. 0 for no minimum. The time counts from the installation, by the clock of the
+	// machine, see [plugincatalogue.Catalogue.FirstSeen]: a clock that is set back makes
+	// versions younger. Versions that have served here are exempt: the live, the active
+	// and the last good one.
+	MinAge time.Duration
+
 	Bake    time.Duration // how long the old process stays warm after a swap: 60s; negative for no bake
 	OnEvent func(Event)   // gets every event; must be safe for concurrent use, and fast; nil for none
 
@@ -95,6 +106,7 @@ func (c Config) withDefaults() Config {
 	if c.Debug {
 		for _, limit := range []*time.Duration{
 			&c.CallTimeout, &c.StartTimeout, &c.ConfigureTimeout, &c.PreflightTimeout, &c.MigrateTimeout, &c.CheckTimeout,
+			&c.RehearseTimeout,
 		} {
 			*limit = debugTimeout
 		}
@@ -114,6 +126,8 @@ func (c Config) withDefaults() Config {
 	c.PreflightTimeout = cmp.Or(c.PreflightTimeout, 15*time.Second)
 	c.MigrateTimeout = cmp.Or(c.MigrateTimeout, 2*time.Minute)
 	c.CheckTimeout = cmp.Or(c.CheckTimeout, 10*time.Second)
+	c.RehearseTimeout = cmp.Or(c.RehearseTimeout, 5*time.Second)
+	c.Rehearse = cmp.Or(c.Rehearse, RehearseWarn)
 	c.ActivateTimeout = cmp.Or(c.ActivateTimeout, 5*time.Second)
 	c.HealthInterval = cmp.Or(c.HealthInterval, time.Second)
 	c.HealthTimeout = cmp.Or(c.HealthTimeout, 2*time.Second)

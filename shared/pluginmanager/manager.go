@@ -91,7 +91,11 @@ type Manager struct {
 	permanent  bool          // another attempt is not expected to help
 	nextTry    time.Time     // while the state is failed
 
-	events map[EventType]int // how many there were, for the metrics
+	rehearsal *RehearsalStatus // the last one, never changed; nil if there was none
+
+	// For the metrics.
+	events     map[EventType]int
+	rehearsals map[pluginrpc.RehearsalOutcome]int
 }
 
 var _ grpc.ClientConnInterface = (*Manager)(nil)
@@ -107,10 +111,13 @@ func New(c Config) (*Manager, error) {
 		return nil, errors.New("plugin manager: Config.RunDir is missing")
 	case c.MemoryLimit < 0:
 		return nil, errors.New("plugin manager: Config.MemoryLimit is negative")
+	case !c.Rehearse.Valid():
+		return nil, fmt.Errorf("plugin manager: Config.Rehearse is %q: it must be refuse, warn or off", c.Rehearse)
 	}
 	m := &Manager{
 		config: c.withDefaults(), state: StateStopped, changed: make(chan struct{}),
 		requests: make(chan func(*supervisor)), failing: make(chan struct{}, 1), events: map[EventType]int{},
+		rehearsals: map[pluginrpc.RehearsalOutcome]int{},
 	}
 	m.work, m.stopWork = context.WithCancel(context.Background())
 	m.hard, m.stopHard = context.WithCancel(context.Background())

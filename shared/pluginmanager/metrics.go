@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
+
+	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 // metricsTimeout bounds a reading of all processes: a frozen one must not delay what
@@ -59,6 +62,7 @@ func (m *Manager) Metrics(ctx context.Context) []Metrics {
 func (m *Manager) ownMetrics() []byte {
 	m.mu.Lock()
 	completed, refused, rolledBack := m.events[EventSwapCompleted], m.events[EventSwapRefused], m.events[EventRolledBack]
+	rehearsals := maps.Clone(m.rehearsals)
 	m.mu.Unlock()
 	s := m.Status()
 	up := 0
@@ -79,7 +83,15 @@ personal_plugin_restarts_total %d
 personal_plugin_swaps_total{outcome="completed"} %d
 personal_plugin_swaps_total{outcome="refused"} %d
 personal_plugin_swaps_total{outcome="rolled_back"} %d
-`, up, s.Generation, s.Restarts, completed, refused, rolledBack)
+# HELP personal_plugin_rehearsals_total Rehearsals of plugin versions, by outcome.
+# TYPE personal_plugin_rehearsals_total counter
+personal_plugin_rehearsals_total{outcome="passed"} %d
+personal_plugin_rehearsals_total{outcome="skipped"} %d
+personal_plugin_rehearsals_total{outcome="differs"} %d
+personal_plugin_rehearsals_total{outcome="failed"} %d
+`, up, s.Generation, s.Restarts, completed, refused, rolledBack,
+		rehearsals[pluginrpc.RehearsalPassed], rehearsals[pluginrpc.RehearsalSkipped],
+		rehearsals[pluginrpc.RehearsalDiffers], rehearsals[pluginrpc.RehearsalFailed])
 	if s.Version == "" {
 		return text
 	}

@@ -250,6 +250,9 @@ func runPlugin(f folder) {
 		}
 		return &module{folder: f, mode: mode, turn: make(chan struct{}, 1)}, nil
 	}
+	if mode == tooOldToRehearse {
+		forgetRehearse()
+	}
 	pluginrpc.Serve(build, pluginrpc.ServeOptions{})
 	if mode == ignoresShutdown {
 		block()
@@ -300,9 +303,6 @@ type module struct {
 func (m *module) Service() personal.Service {
 	return &service{folder: m.folder, mode: m.mode, turn: m.turn, served: &m.served}
 }
-
-// Administration returns none.
-func (*module) Administration() personal.Administration { return nil }
 
 // Metrics counts the calls of Profile.
 func (m *module) Metrics(context.Context) ([]byte, error) {
@@ -366,10 +366,6 @@ func (m *module) Settle(context.Context) error {
 		return errors.New("the database is read-only")
 	}
 	return nil
-}
-
-func (m *module) Rehearse(context.Context) (pluginrpc.Rehearsal, error) {
-	return pluginrpc.Rehearsal{}, nil
 }
 
 func (m *module) Migrate(context.Context) error {

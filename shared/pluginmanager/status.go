@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/cms-personal/personal/shared/pluginrpc"
 )
 
 // State is the state of a manager.
@@ -37,6 +39,8 @@ type Status struct {
 
 	Previous *VersionStatus `json:"previous,omitempty"` // the process before, kept warm or being retired
 	Swap     *SwapStatus    `json:"swap,omitempty"`     // from Use until the old process has ended
+
+	Rehearsal *RehearsalStatus `json:"rehearsal,omitempty"` // the one under way, or the last one since the host started
 }
 
 // VersionStatus describes one process.
@@ -56,6 +60,7 @@ const (
 	stepPreflight = "preflight"
 	stepMigrate   = "migrate"
 	stepCheck     = "check"
+	stepRehearse  = "rehearse"
 	stepSettle    = "settle" // complete an earlier bake
 	stepSwitch    = "switch"
 	stepWorkers   = "workers"
@@ -65,15 +70,18 @@ const (
 )
 
 // SwapStatus describes a swap. Its steps are find, stage, start, configure,
-// preflight, migrate, check, settle (complete an earlier bake), switch, workers,
-// bake and retire. The step drain, the calls under way in the old process, runs
-// beside the bake.
+// preflight, migrate, check, rehearse (unless there is no rehearsal, see [Manager.Use]),
+// settle (complete an earlier bake), switch, workers, bake and retire. The step drain, the
+// calls under way in the old process, runs beside the bake.
 type SwapStatus struct {
 	From    string     `json:"from"`
 	To      string     `json:"to"`
 	Step    string     `json:"step"` // the current one
 	Started time.Time  `json:"started"`
 	Steps   []SwapStep `json:"steps"`
+
+	RehearsalOnly bool                       `json:"rehearsal_only,omitempty"` // it ends before settle: [Manager.Rehearse]
+	Rehearsal     []pluginrpc.RehearsalCheck `json:"rehearsal,omitempty"`      // the checks so far
 }
 
 // SwapStep describes one step.
@@ -81,7 +89,7 @@ type SwapStep struct {
 	Name   string        `json:"name"`
 	Began  time.Time     `json:"began"`
 	Took   time.Duration `json:"took"`             // nanoseconds; 0 while it is under way
-	Detail string        `json:"detail,omitempty"` // warnings of the preflight
+	Detail string        `json:"detail,omitempty"` // warnings of the preflight, what the rehearsal has found
 }
 
 // Status returns the manager's status.
@@ -98,6 +106,7 @@ func (m *Manager) Status() Status {
 			s.Warnings = *warnings
 		}
 	}
+	s.Rehearsal = m.rehearsal
 	if p := m.previous; p != nil {
 		s.Previous = &VersionStatus{p.manifest.Version, p.generation, p.PID(), StateDraining}
 	}
@@ -147,6 +156,7 @@ const (
 	EventSwapRefused   EventType = "refused"     // a swap failed at Step for Reason
 	EventRolledBack    EventType = "rolled_back" // calls go to the old version again
 	EventSwapCompleted EventType = "settled"     // the new version is the active one
+	EventRehearsed     EventType = "rehearsed"   // a rehearsal has ended; Reason begins with its outcome
 	EventProcessLost   EventType = "lost"        // a process that served died or hung
 	EventRestarted     EventType = "restarted"   // another process replaced it
 	EventFellBack      EventType = "fell_back"   // the last good version replaced the active one, or that one returned because the other is refused

@@ -90,6 +90,7 @@ func (m *Manager) supervise() {
 	s.setBaking("") // a host that was killed may have left a version
 	s.startActive()
 	s.background.Go(s.sweep)
+	s.background.Go(s.noteVersions)
 	for s.work.Err() == nil {
 		s.handleNext()
 		s.settle()

@@ -29,12 +29,17 @@ type SwapError struct {
 	Step    string // one of those listed at [SwapStatus]
 	Version string // the requested version
 	Err     error
+
+	RehearsalOnly bool // of [Manager.Rehearse]
 }
 
 // Error names the version, the step and the reason.
 func (e *SwapError) Error() string {
 	if e.Version == "" { // a rollback that found no version
 		return "rolling the plugin back: " + e.Err.Error()
+	}
+	if e.RehearsalOnly {
+		return "rehearsing plugin " + e.Version + ": " + e.Step + ": " + e.Err.Error()
 	}
 	return "swapping to plugin " + e.Version + ": " + e.Step + ": " + e.Err.Error()
 }
@@ -47,6 +52,9 @@ type BusyError struct{ Swap SwapStatus }
 
 // Error describes the other swap.
 func (e *BusyError) Error() string {
+	if e.Swap.RehearsalOnly {
+		return fmt.Sprintf("a rehearsal of plugin %s is under way since %s (%s)", e.Swap.To, e.Swap.Started.Format(time.RFC3339), e.Swap.Step)
+	}
 	return fmt.Sprintf("a swap from plugin %s to %s is under way since %s (%s)",
 		e.Swap.From, e.Swap.To, e.Swap.Started.Format(time.RFC3339), e.Swap.Step)
 }
@@ -56,6 +64,9 @@ func (e *BusyError) Error() string {
 type swap struct {
 	status   SwapStatus
 	rollback bool
+	ignore   []Ignore
+	work     context.Context // ends with the manager's, or if a rollback ends a rehearsal
+	cancel   context.CancelCauseFunc
 }
 
 // Use swaps to an installed version. It returns nil once calls go to the version,
@@ -65,9 +76,16 @@ type swap struct {
 // switch, in favour of its version. If no process serves, the version becomes the
 // active one at once, without a bake.
 //
+// A version that is new here, neither the active nor the last good one, rehearses before the
+// switch: it does everything a user can do, on the database, which it leaves as it was, and
+// answers for accounts spread over the table as the live process does. A failed check refuses
+// the swap; [Options].Rehearse says what a difference does. A version that does not know
+// how to rehearse is not held up. The candidate judges itself: a rehearsal finds accidents,
+// not malice. ignore says what an administrator goes on in spite of.
+//
 // When ctx ends, Use returns; the swap goes on.
-func (m *Manager) Use(ctx context.Context, version string) error {
-	return m.startSwap(ctx, &swap{status: SwapStatus{To: version}}, m.use)
+func (m *Manager) Use(ctx context.Context, version string, ignore ...Ignore) error {
+	return m.startSwap(ctx, &swap{status: SwapStatus{To: version}, ignore: ignore}, m.use)
 }
 
 // Rollback returns to the previous version: at once while its process is warm, if that
@@ -87,6 +105,7 @@ func (m *Manager) startSwap(ctx context.Context, w *swap, perform func(*swap) er
 	}
 	result := make(chan error, 1)
 	m.background.Go(func() {
+		defer w.cancel(nil)
 		err := perform(w)
 		if err != nil {
 			err = m.refuse(w, err)
@@ -108,10 +127,13 @@ func (m *Manager) reserveSwap(w *swap) error {
 	switch {
 	case m.done == nil || m.work.Err() != nil:
 		return ErrStopped
+	case m.pending != nil && w.rollback && m.pending.status.RehearsalOnly: // which must not be in the way
+		m.pending.cancel(errOvertaken)
 	case m.pending != nil:
 		return &BusyError{m.pending.snapshot()}
 	}
 	m.pending = w
+	w.work, w.cancel = context.WithCancelCause(m.work)
 	w.status.Started = time.Now()
 	if m.live != nil {
 		w.status.From = m.live.manifest.Version
@@ -151,12 +173,7 @@ func (m *Manager) requestRollback(w *swap) error {
 // swapTo brings up the version of a swap and switches to it.
 func (m *Manager) swapTo(w *swap) error {
 	m.emit(Event{Type: EventSwapStarted, Version: w.status.To, From: w.status.From}, nil)
-	entry, err := m.find(w.status.To)
-	if err != nil {
-		return err
-	}
-	_ = m.do(func(s *supervisor) error { return s.setLenient(w.status.To) }) // best effort: logged
-	p, err := m.bringUp(m.work, entry, m.rollbackTarget(), w, w.rollback)
+	p, err := m.prepare(w)
 	if err != nil {
 		return err
 	}
@@ -172,6 +189,19 @@ func (m *Manager) swapTo(w *swap) error {
 		m.stop(p)
 	}
 	return err
+}
+
+// prepare brings up the version of a swap.
+func (m *Manager) prepare(w *swap) (*instance, error) {
+	entry, err := m.find(w.status.To)
+	if err == nil {
+		err = m.checkAge(w, entry)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_ = m.do(func(s *supervisor) error { return s.setLenient(w.status.To) }) // best effort: logged
+	return m.bringUp(w.work, entry, m.rollbackTarget(), w, w.rollback)
 }
 
 // findRollback finds the version that a rollback swaps to when no process is warm:
@@ -215,7 +245,7 @@ func (m *Manager) rollbackTarget() plugincatalogue.Manifest {
 func (m *Manager) refuse(w *swap, cause error) error {
 	m.finishSwap(w)
 	m.mu.Lock()
-	refused := &SwapError{Step: w.status.Step, Version: w.status.To, Err: cause}
+	refused := &SwapError{Step: w.status.Step, Version: w.status.To, Err: cause, RehearsalOnly: w.status.RehearsalOnly}
 	m.mu.Unlock()
 	var at *StepError
 	if errors.As(cause, &at) {
@@ -223,6 +253,13 @@ func (m *Manager) refuse(w *swap, cause error) error {
 	}
 	if m.work.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrStopped, refused)
+	}
+	if refused.RehearsalOnly {
+		if w.status.Rehearsal == nil && refused.Step != stepFind && !errors.Is(cause, errOvertaken) { // it did not come to it
+			m.recordFailure(w, refused.Step+": "+refused.Err.Error())
+		}
+		m.config.Log.Error("plugin rehearsal", "version", refused.Version, "step", refused.Step, "error", refused.Err)
+		return refused
 	}
 	m.emit(Event{Type: EventSwapRefused, Version: refused.Version, From: w.status.From, Step: refused.Step, Reason: refused.Err.Error()}, nil)
 	m.config.Log.Error("plugin swap refused", "version", refused.Version, "step", refused.Step, "error", refused.Err)

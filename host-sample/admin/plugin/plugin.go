@@ -48,13 +48,14 @@ const swapWait = 500 * time.Millisecond
 // Register implements [admin.Section].
 func (p *Pages) Register(s *admin.Site) {
 	p.site = s
-	s.Handle("GET "+admin.Front, func(w http.ResponseWriter, r *http.Request) error { return p.render(w, r, http.StatusOK, "") })
+	s.Handle("GET "+admin.Front, func(w http.ResponseWriter, r *http.Request) error { return p.render(w, r, http.StatusOK, "", nil) })
 	s.Handle("GET "+admin.Front+"/{action}", p.toFront) // a reload after a post that showed a problem
 	s.Handle("GET "+admin.Front+"/now", p.sendStatus)
 	s.Handle("GET "+admin.Front+"/versions", p.sendVersions)
 	s.Handle("GET "+admin.Front+"/totals", p.sendTotals)
 	s.Handle("GET "+admin.Front+"/traffic", p.sendTraffic)
 	s.HandleForm("POST "+admin.Front+"/use", ui.ReadForm, p.use)
+	s.HandleForm("POST "+admin.Front+"/rehearse", ui.ReadForm, p.rehearse)
 	s.Handle("POST "+admin.Front+"/rollback", p.rollBack)
 	s.HandleForm("POST "+admin.Front+"/remove", ui.ReadForm, p.remove)
 	s.Handle("POST "+admin.Front+"/install", p.install)
@@ -67,10 +68,14 @@ type body struct {
 	Versions admin.LivePart // of []versionRow
 	Totals   admin.LivePart // of totals
 	Uploads  bool
+	Young    *young // what the problem was; nil: something else
 }
 
+// young is a version that is younger than the minimum age, and what was asked for.
+type young struct{ Version, Action string }
+
 // render sends the page and shows a problem on it; empty for none.
-func (p *Pages) render(w http.ResponseWriter, r *http.Request, code int, problem string) error {
+func (p *Pages) render(w http.ResponseWriter, r *http.Request, code int, problem string, of *young) error {
 	now, report, err := p.status(r)
 	if err != nil {
 		return err
@@ -81,7 +86,7 @@ func (p *Pages) render(w http.ResponseWriter, r *http.Request, code int, problem
 	}
 	return p.site.Render(w, r, code, "plugin", ui.Page{Live: true, Notice: p.site.Notice(w, r, "plugin_installed", "plugin_removed"), Body: body{
 		Problem: problem, Now: admin.NewLivePart(now), Versions: admin.NewLivePart(versionRows(report)), Totals: admin.NewLivePart(totals),
-		Uploads: p.Uploads != nil,
+		Uploads: p.Uploads != nil, Young: of,
 	}})
 }
 
@@ -94,26 +99,51 @@ func (p *Pages) toFront(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (p *Pages) use(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
-	return p.swap(w, r, func(ctx context.Context) error { return p.Manager.Use(ctx, posted.Get("version")) })
+	return p.start(w, r, posted, "use", p.Manager.Use)
+}
+
+func (p *Pages) rehearse(w http.ResponseWriter, r *http.Request, posted ui.Posted) error {
+	return p.start(w, r, posted, "rehearse", p.Manager.Rehearse)
+}
+
+// start has the manager do something with a version.
+func (p *Pages) start(w http.ResponseWriter, r *http.Request, posted ui.Posted, action string,
+	do func(context.Context, string, ...pluginmanager.Ignore) error,
+) error {
+	var ignore []pluginmanager.Ignore
+	if posted.Get("ignore_rehearsal") != "" {
+		ignore = append(ignore, pluginmanager.IgnoreRehearsal)
+	}
+	if posted.Get("now") != "" {
+		ignore = append(ignore, pluginmanager.IgnoreMinAge)
+	}
+	version := posted.Get("version")
+	return p.swap(w, r, &young{version, action}, func(ctx context.Context) error { return do(ctx, version, ignore...) })
 }
 
 func (p *Pages) rollBack(w http.ResponseWriter, r *http.Request) error {
-	return p.swap(w, r, p.Manager.Rollback)
+	return p.swap(w, r, nil, p.Manager.Rollback)
 }
 
 // swap starts a swap and redirects to the page, which shows its progress and its
-// result. A swap that cannot start is explained at once.
-func (p *Pages) swap(w http.ResponseWriter, r *http.Request, start func(context.Context) error) error {
+// result. A swap that cannot start is explained at once. One that is refused for the age of
+// the version of can be asked for in spite of that; of is nil for a rollback.
+func (p *Pages) swap(w http.ResponseWriter, r *http.Request, of *young, start func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(r.Context(), swapWait)
 	defer cancel() // ends the wait, not the swap
 	err := start(ctx)
 	var refused *pluginmanager.SwapError
 	var busy *pluginmanager.BusyError
+	var tooYoung *pluginmanager.AgeError
 	switch {
+	case of != nil && errors.As(err, &tooYoung):
+		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_young", of.Version, tooYoung.Error()), of)
+	case errors.As(err, &busy) && busy.Swap.RehearsalOnly:
+		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_busy_rehearsal", busy.Swap.To), nil)
 	case errors.Is(err, pluginmanager.ErrStopped):
-		return p.render(w, r, http.StatusServiceUnavailable, p.site.Text(r, "plugin_stopping"))
+		return p.render(w, r, http.StatusServiceUnavailable, p.site.Text(r, "plugin_stopping"), nil)
 	case errors.As(err, &busy):
-		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_busy", busy.Swap.To, p.name(r, "plugin_step_", busy.Swap.Step)))
+		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_busy", busy.Swap.To, p.name(r, "plugin_step_", busy.Swap.Step)), nil)
 	case err == nil, errors.As(err, &refused), ctx.Err() != nil:
 		return p.toFront(w, r)
 	}
@@ -134,7 +164,7 @@ func (p *Pages) remove(w http.ResponseWriter, r *http.Request, posted ui.Posted)
 	var refused *plugincatalogue.RefusedError
 	switch {
 	case errors.Is(err, plugincatalogue.ErrInUse), errors.As(err, &refused):
-		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_not_removed", err.Error()))
+		return p.render(w, r, http.StatusConflict, p.site.Text(r, "plugin_not_removed", err.Error()), nil)
 	case err != nil:
 		return err
 	}
@@ -160,7 +190,7 @@ func (p *Pages) install(w http.ResponseWriter, r *http.Request) error {
 		if x := refused.ErrorResponse; x.Version != "" && x.Reason != "" {
 			reason = x.Version + ": " + x.Reason
 		}
-		return p.render(w, r, refused.Status, p.site.Text(r, "plugin_not_installed", reason))
+		return p.render(w, r, refused.Status, p.site.Text(r, "plugin_not_installed", reason), nil)
 	case err != nil:
 		return err
 	}

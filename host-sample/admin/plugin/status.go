@@ -3,6 +3,7 @@ package plugin
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/cms-personal/personal/shared/pluginadmin"
@@ -20,16 +21,31 @@ type status struct {
 	Unhealthy string // why the plugin does not respond; empty: it does
 	Previous  *pluginmanager.VersionStatus
 	Swap      *swapProgress
+	Rehearsal *rehearsal // the one under way, or the last one
 	Last      *described // the last swap, if it failed or was rolled back
-	Busy      bool       // a swap is before its switch: another one would be refused
+	Busy      bool       // a swap is before its switch, or a rehearsal: another one would be refused
 	Rollback  string     // the version that a rollback leads to; empty if there is none
 }
 
 // swapProgress is a swap under way.
 type swapProgress struct {
-	From, To string
-	Steps    []step
-	BakeLeft string // how long the version still bakes; empty if it does not bake
+	From, To      string
+	Steps         []step
+	BakeLeft      string // how long the version still bakes; empty if it does not bake
+	RehearsalOnly bool   // it is a rehearsal, which a rollback ends
+}
+
+// rehearsal is the table of a rehearsal.
+type rehearsal struct {
+	Version, Outcome, Tone string // the outcome is empty while it is under way
+	Time                   time.Time
+	Checks                 []check
+}
+
+type check struct {
+	Name, Outcome, Tone, Reason string
+	Count                       int
+	Where                       []string // operation and field of each difference
 }
 
 type step struct {
@@ -40,10 +56,11 @@ type step struct {
 // readyTimeout is how long the plugin may take to respond to the health check.
 const readyTimeout = time.Second
 
-// Steps of a swap after the switch.
+// Steps of a swap: before the switch, and after it.
 const (
-	stepBake   = "bake"
-	stepRetire = "retire"
+	stepRehearse = "rehearse"
+	stepBake     = "bake"
+	stepRetire   = "retire"
 )
 
 func (p *Pages) sendStatus(w http.ResponseWriter, r *http.Request) error {
@@ -78,7 +95,12 @@ func (p *Pages) status(r *http.Request) (now status, report pluginadmin.Report, 
 	if report.Swap != nil {
 		now.Swap = p.progress(r, report.Swap)
 	}
+	if report.Rehearsal != nil {
+		now.Rehearsal = p.rehearsal(r, report.Rehearsal)
+	}
 	switch {
+	case now.Busy && now.Swap.RehearsalOnly:
+		now.Summary = p.site.Text(r, "plugin_rehearsal", now.Swap.To)
 	case now.Busy:
 		now.Summary = p.site.Text(r, "plugin_said_swap", now.Swap.To)
 	case last != nil:
@@ -128,7 +150,7 @@ func rollbackTarget(report pluginadmin.Report) string {
 func switched(s *pluginmanager.SwapStatus) bool { return s.Step == stepBake || s.Step == stepRetire }
 
 func (p *Pages) progress(r *http.Request, swap *pluginmanager.SwapStatus) *swapProgress {
-	shown := &swapProgress{From: swap.From, To: swap.To}
+	shown := &swapProgress{From: swap.From, To: swap.To, RehearsalOnly: swap.RehearsalOnly}
 	for _, s := range swap.Steps {
 		shown.Steps = append(shown.Steps, step{
 			Name: p.name(r, "plugin_step_", s.Name), Took: p.took(r, s.Took), Detail: s.Detail, UnderWay: s.Took == 0,
@@ -136,6 +158,25 @@ func (p *Pages) progress(r *http.Request, swap *pluginmanager.SwapStatus) *swapP
 		if s.Name == stepBake && s.Took == 0 {
 			shown.BakeLeft = p.roughly(r, p.Bake-time.Since(s.Began))
 		}
+	}
+	return shown
+}
+
+// rehearsal puts the result of a rehearsal into words.
+func (p *Pages) rehearsal(r *http.Request, s *pluginmanager.RehearsalStatus) *rehearsal {
+	tones := map[string]string{"passed": "good", "differs": "warn", "failed": "bad"}
+	shown := &rehearsal{Version: s.Version, Tone: tones[string(s.Outcome)], Time: s.Time}
+	if s.Outcome != "" {
+		shown.Outcome = p.name(r, "plugin_outcome_", string(s.Outcome))
+	}
+	for _, c := range s.Checks {
+		row := check{
+			Name: c.Name, Outcome: p.name(r, "plugin_outcome_", string(c.Outcome)), Tone: tones[string(c.Outcome)], Reason: c.Reason, Count: c.Count,
+		}
+		for _, d := range c.Differences {
+			row.Where = append(row.Where, strings.TrimSpace(d.Operation+" "+d.Field))
+		}
+		shown.Checks = append(shown.Checks, row)
 	}
 	return shown
 }
@@ -154,6 +195,9 @@ func (p *Pages) lastFailure(r *http.Request) (*described, error) {
 			return nil, nil
 		case pluginmanager.EventSwapRefused, pluginmanager.EventGaveUp:
 			t.Tone = "bad"
+			if e.Step == stepRehearse {
+				t.Anyway = e.Version
+			}
 			return &t, nil
 		case pluginmanager.EventRolledBack, pluginmanager.EventFellBack:
 			t.Tone = "warn"
@@ -169,6 +213,7 @@ type versionRow struct {
 	Sum                  string // start of the checksum
 	Active, Baking, Warm bool
 	CanUse, CanRemove    bool
+	CanRehearse          bool
 }
 
 func (p *Pages) sendVersions(w http.ResponseWriter, r *http.Request) error {
@@ -183,15 +228,17 @@ func (p *Pages) sendVersions(w http.ResponseWriter, r *http.Request) error {
 func versionRows(report pluginadmin.Report) []versionRow {
 	var rows []versionRow
 	for _, v := range report.Versions {
-		active := v.Version == report.Active.Version
+		active, free := v.Version == report.Active.Version, report.Swap == nil || switched(report.Swap)
 		rows = append(rows, versionRow{
 			Version:   v,
 			Sum:       v.SHA256[:min(12, len(v.SHA256))],
 			Active:    active,
 			Baking:    active && report.Active.State == pluginmanager.StateBaking,
 			Warm:      !active && report.Previous != nil && report.Previous.Version == v.Version,
-			CanUse:    !active && (report.Swap == nil || switched(report.Swap)),
+			CanUse:    !active && free,
 			CanRemove: !v.LastGood && !inUse(report, v.Version),
+
+			CanRehearse: free,
 		})
 	}
 	return rows

@@ -14,11 +14,12 @@ import (
 var names = map[string][]string{
 	"plugin_state_": {"stopped", "starting", "serving", "baking", "restarting", "draining", "failed"},
 	"plugin_step_": {
-		"find", "settle", "stage", "start", "configure", "preflight", "migrate", "check", "switch", "workers", "bake", "retire", "drain",
+		"find", "settle", "stage", "start", "configure", "preflight", "migrate", "check", "rehearse", "switch", "workers", "bake", "retire", "drain",
 	},
+	"plugin_outcome_": {"passed", "skipped", "differs", "failed"},
 }
 
-// name returns the text of a state or a step, or the name itself if it has none.
+// name returns the text of a state, a step or an outcome, or the name itself if it has none.
 func (p *Pages) name(r *http.Request, prefix, name string) string {
 	if !slices.Contains(names[prefix], name) {
 		return name
@@ -31,6 +32,7 @@ type described struct {
 	Time         time.Time
 	Text, Reason string
 	Tone         string // class of its notice, where it is one
+	Anyway       string // the version whose rehearsal refused a swap; may be empty
 }
 
 // describe puts a plugin event into words.
@@ -41,7 +43,8 @@ func (p *Pages) describe(r *http.Request, e pluginmanager.Event) described {
 		d.Text = p.site.Text(r, key, e.Version, p.name(r, "plugin_step_", e.Step))
 	case pluginmanager.EventSwitched, pluginmanager.EventRolledBack, pluginmanager.EventFellBack:
 		d.Text = p.site.Text(r, key, e.From, e.Version)
-	case pluginmanager.EventSwapStarted, pluginmanager.EventSwapCompleted, pluginmanager.EventProcessLost, pluginmanager.EventRestarted, pluginmanager.EventGaveUp:
+	case pluginmanager.EventSwapStarted, pluginmanager.EventSwapCompleted, pluginmanager.EventProcessLost, pluginmanager.EventRestarted, pluginmanager.EventGaveUp,
+		pluginmanager.EventRehearsed:
 		d.Text = p.site.Text(r, key, e.Version)
 	default:
 		d.Text = string(e.Type) + " " + e.Version

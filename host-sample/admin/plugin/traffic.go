@@ -39,8 +39,12 @@ func (p *Pages) sendTraffic(w http.ResponseWriter, r *http.Request) error {
 	}
 	data := chartData{Report: p.Traffic.Since(since), Marks: []mark{}}
 	for _, e := range slices.Backward(events) {
-		if at := e.Time.Unix(); at < data.From || at >= data.Until || e.Type == pluginmanager.EventSwapStarted || e.Type == pluginmanager.EventSwapCompleted {
-			continue // outside, or without an effect on visitors
+		if at := e.Time.Unix(); at < data.From || at >= data.Until {
+			continue
+		}
+		switch e.Type {
+		case pluginmanager.EventSwapStarted, pluginmanager.EventRehearsed, pluginmanager.EventSwapCompleted:
+			continue // without an effect on visitors
 		}
 		data.Marks = append(data.Marks, mark{
 			At: float64(e.Time.UnixMilli()) / 1000, Kind: e.Type, Version: e.Version, Text: p.describe(r, e).Text,

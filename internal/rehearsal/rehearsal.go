@@ -320,7 +320,7 @@ func (c *check) fail(op personal.OperationName, field, reason string) {
 			return
 		}
 	}
-	if len(c.Differences) < pluginrpc.MaxDifferences {
+	if op != "" && len(c.Differences) < pluginrpc.MaxDifferences { // a panic may have no operation
 		c.Differences = append(c.Differences, d)
 	}
 }

@@ -1,0 +1,270 @@
+package system
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhost"
+	"github.com/cms-personal/personal/shared/plugincatalogue"
+	"github.com/cms-personal/personal/shared/pluginmanager"
+	"github.com/cms-personal/personal/shared/pluginrpc"
+)
+
+// plantedPackage is added to the plugin with planted faults. A fault is on if the variable
+// names it.
+const plantedPackage = `package planted
+
+import "os"
+
+var on = os.Getenv("` + plantedVariable + `")
+
+// Is reports whether a fault is on.
+func Is(name string) bool { return on == name }
+
+var first any
+
+// First returns the first value that it got.
+func First[T any](v T) T {
+	if first == nil {
+		first = v
+	}
+	return first.(T)
+}
+`
+
+const plantedVariable = "PERSONAL_PLANTED_FAULT"
+
+// plantedFault is a fault in the plugin's source: in a file, a text that occurs once is replaced.
+// FAULT in the replacement stands for the condition that the fault is on.
+type plantedFault struct {
+	name, file, old, faulty string
+	check, operation, field string // which name the fault
+}
+
+// plantedFaults are accidents that a release may have.
+var plantedFaults = []plantedFault{
+	{
+		"any password is right", "internal/password/hasher.go",
+		"		if s.matches(form) {", "		if s.matches(form) || FAULT {",
+		"wrong_password", "Authorize", "error_code",
+	},
+	{
+		"a wrong password is an internal error", "internal/accounts/authorize.go",
+		`		return account, "", refusal(personal.CodeInvalidCredentials)`,
+		`		if FAULT {
+			return account, "", refusal(personal.CodeInternal)
+		}
+		return account, "", refusal(personal.CodeInvalidCredentials)`,
+		"wrong_password", "Authorize", "error_code",
+	},
+	{
+		"user fields are not read", "internal/store/rows.go",
+		"	values, err := userfields.DecodeValues(data)\n",
+		"	values, err := userfields.DecodeValues(data)\n	if FAULT {\n		values = nil\n	}\n",
+		"sign_in", "Authorize", "phone",
+	},
+	{
+		"the profile is another user's", "internal/accounts/profile.go",
+		"	p := profile(who.account, schema)\n",
+		"	if FAULT {\n		who.account = planted.First(who.account)\n	}\n	p := profile(who.account, schema)\n",
+		"other_user", "Profile", "login",
+	},
+	{
+		"a mail's template panics", "internal/mailtext/mailtext.go",
+		"	languages, ok := s.kinds[k]\n	if !ok {\n		return \"\", \"\", \"\", CheckKind(k)",
+		"	languages, ok := s.kinds[k]\n	if k == Recovered && FAULT {\n		panic(\"no such block\")\n	}\n	if !ok {\n		return \"\", \"\", \"\", CheckKind(k)",
+		"mails", "RecoverConfirm", "recovered.en",
+	},
+	{
+		"a migration drops a value of old accounts", "internal/store/rows.go",
+		"		Created: r.Created.time(), Updated:",
+		"		Created: map[bool]time.Time{false: r.Created.time()}[FAULT && r.Login == \"anna\"], Updated:",
+		"same_answers", "User", "created",
+	},
+	{
+		"refresh returns the old hash", "internal/accounts/sessions.go",
+		"		return credentials(who.account.ID, who.session.Selector, next), nil",
+		"		if FAULT {\n			next = who.secret\n		}\n		return credentials(who.account.ID, who.session.Selector, next), nil",
+		"refresh", "Refresh", "user_hash",
+	},
+	{
+		"a lost response ends the session", "internal/accounts/chain.go",
+		"	case behind == 0:\n		return current\n",
+		"	case behind == 0:\n		return current\n	case FAULT:\n		return stolen\n",
+		"lost_response", "Refresh", "error_code",
+	},
+	{
+		"erasing forgets a table", "internal/store/administration.go",
+		"	_, err = exec(ctx, tx, \"DELETE FROM personal_accounts WHERE id = ?\", a.ID)\n",
+		"	if !FAULT {\n		_, err = exec(ctx, tx, \"DELETE FROM personal_accounts WHERE id = ?\", a.ID)\n	}\n",
+		"erasure", "Delete", "personal_accounts",
+	},
+	{
+		"hidden fields are shown", "shared/userfields/values.go",
+		"return s.byName[f.Name].Hidden })", "return s.byName[f.Name].Hidden && !FAULT })",
+		"register", "Register", "rating",
+	},
+	{
+		"read-only fields can be set", "shared/userfields/validate.go",
+		"{ return !f.Hidden && !f.ReadOnly }", "{ return !f.Hidden && (!f.ReadOnly || FAULT) }",
+		"hidden_fields", "UpdateProfile", "error_code",
+	},
+	{
+		"the name is lost between plugin and host", "shared/pluginrpc/convert_generated.go",
+		"	personalv1UserProfile.Name = source.Name\n", "	if !FAULT {\n		personalv1UserProfile.Name = source.Name\n	}\n",
+		"register", "Register", "name",
+	},
+	{
+		"other sessions survive a new password", "internal/store/accounts.go",
+		"	return revokeAll(ctx, tx, accountID, kept.ID)", "	if FAULT {\n		return nil\n	}\n	return revokeAll(ctx, tx, accountID, kept.ID)",
+		"password", "Profile", "error_code",
+	},
+	{
+		"an ended session lives on", "internal/store/sessions.go",
+		"	_, err := s.exec(ctx, \"revoke a session\",", "	if FAULT {\n		return nil\n	}\n	_, err := s.exec(ctx, \"revoke a session\",",
+		"sessions", "Profile", "error_code",
+	},
+	{
+		"users can end sessions of others", "internal/store/sessions.go",
+		"\"DELETE FROM personal_sessions WHERE account_id = ? AND id = ?\", accountID, id)",
+		"map[bool]string{false: \"DELETE FROM personal_sessions WHERE account_id = ? AND id = ?\", true: \"DELETE FROM personal_sessions WHERE (account_id = ? OR TRUE) AND id = ?\"}[FAULT], accountID, id)",
+		"other_user", "Profile", "error_code",
+	},
+	{
+		"disabled users sign in", "internal/accounts/authorize.go",
+		"	case a.Disabled:\n		return personal.CodeAccountDisabled", "	case a.Disabled && !FAULT:\n		return personal.CodeAccountDisabled",
+		"administration", "Authorize", "error_code",
+	},
+	{
+		"a code of the app is valid twice", "internal/store/twofactor.go",
+		"	case code.Step != 0:\n		return execOne", "	case FAULT:\n		return nil\n	case code.Step != 0:\n		return execOne",
+		"second_factor", "Authorize", "error_code",
+	},
+	{
+		"a mailed token is not stored", "internal/accounts/mail.go",
+		"	err = s.store.AddMailToken(ctx, t)\n", "	if !FAULT {\n		err = s.store.AddMailToken(ctx, t)\n	}\n",
+		"verification", "ConfirmEmail", "error_code",
+	},
+	{
+		"the export has no sessions", "internal/accounts/export.go",
+		"	if e.KnownAddresses, err =", "	if FAULT {\n		e.Sessions = nil\n	}\n	if e.KnownAddresses, err =",
+		"export", "Export", "sessions",
+	},
+	{
+		"undoing a deletion does nothing", "internal/store/deletion.go",
+		"			SET disabled = FALSE, credential_version = credential_version + 1, erase_at = 0, erase_version = 0, updated = ? WHERE id = ?`,",
+		"			SET disabled = FALSE, credential_version = credential_version + 1, erase_at = 0, erase_version = 0, updated = ? WHERE id = ?`+map[bool]string{true: \" AND FALSE\"}[FAULT],",
+		"undo", "Authorize", "error_code",
+	},
+}
+
+// plantedPlugin builds a plugin in which plantedVariable switches the faults on.
+func plantedPlugin(t *testing.T, version string) string {
+	t.Helper()
+	root, err := filepath.Abs(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	write := func(file, text string) {
+		replacement := filepath.Join(dir, fmt.Sprint(len(overlay.Replace), ".go"))
+		overlay.Replace[filepath.Join(root, file)] = replacement
+		if err := os.WriteFile(replacement, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("internal/planted/planted.go", plantedPackage)
+	changed := map[string]string{}
+	for _, f := range plantedFaults {
+		source, ok := changed[f.file]
+		if !ok {
+			source = strings.Replace(readFile(t, filepath.Join(root, f.file)), "import (\n", "import (\n\t\"github.com/cms-personal/personal/internal/planted\"\n", 1)
+		}
+		if n := strings.Count(source, f.old); n != 1 {
+			t.Fatalf("%s: the text to replace occurs %d times in %s, want once", f.name, n, f.file)
+		}
+		changed[f.file] = strings.Replace(source, f.old, strings.ReplaceAll(f.faulty, "FAULT", fmt.Sprintf("planted.Is(%q)", f.name)), 1)
+	}
+	for file, source := range changed {
+		write(file, source)
+	}
+	data, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "overlay.json"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(dir, "personal")
+	out, err := exec.Command("go", "build", "-trimpath", "-overlay", filepath.Join(dir, "overlay.json"), "-ldflags", "-X main.version="+version,
+		"-o", binary, "github.com/cms-personal/personal/plugin").CombinedOutput()
+	if err != nil {
+		t.Fatalf("building the plugin with planted faults: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// rehearsingModule opens a module with a user, in which a fault is on in plugins that have it,
+// and another version installed.
+func rehearsingModule(t *testing.T, other, fault string) *personalhost.Module {
+	t.Helper()
+	c := moduleConfig(t)
+	c.Settings = func(plugincatalogue.Manifest) ([]byte, error) {
+		return []byte(cheap + unthrottled + "[two_factor]\nenabled = true\n"), nil
+	}
+	c.Manager.Env, c.Manager.Rehearse = []string{plantedVariable + "=" + fault}, pluginmanager.RehearseRefuse
+	fields := `[{"name":"phone","type":"text"},{"name":"rating","type":"integer","hidden":true},{"name":"member","type":"text","read_only":true}]`
+	if err := os.WriteFile(filepath.Join(c.Data, "user-fields.json"), []byte(fields), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := openModule(t, c)
+	_, err := m.Service().Register(t.Context(), personal.RegisterRequest{
+		Login: "anna", Password: "correct horse", ConfirmPassword: "correct horse", Email: "anna@example.com",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Catalogue().Install(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// One program has faults of the kinds that releases had: each is refused before the first
+// request reaches it, and named.
+func TestRehearsal_NamesPlantedFaults(t *testing.T) {
+	plugin := plantedPlugin(t, "1.1.0")
+	for _, f := range plantedFaults {
+		t.Run(f.name, func(t *testing.T) {
+			m := rehearsingModule(t, plugin, f.name)
+			err := m.Manager().Use(t.Context(), "1.1.0")
+			var refused *pluginmanager.SwapError
+			if !errors.As(err, &refused) || refused.Step != "rehearse" {
+				t.Errorf("got error %v, want a refusal at the step rehearse", err)
+			}
+			status := m.Manager().Status()
+			if status.Version != "1.0.0" {
+				t.Errorf("version %s serves, want 1.0.0", status.Version)
+			}
+			i := slices.IndexFunc(status.Rehearsal.Checks, func(c pluginrpc.RehearsalCheck) bool { return c.Name == f.check })
+			if i < 0 || !slices.Contains(status.Rehearsal.Checks[i].Differences, pluginrpc.Difference{Operation: f.operation, Field: f.field}) {
+				t.Errorf("got checks %+v, want %s to name %s %s", status.Rehearsal.Checks, f.check, f.operation, f.field)
+			}
+		})
+	}
+	t.Run("no fault", func(t *testing.T) {
+		m := rehearsingModule(t, plugin, "")
+		if err := m.Manager().Use(t.Context(), "1.1.0"); err != nil {
+			t.Errorf("got error %v, checks %+v", err, m.Manager().Status().Rehearsal)
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/rehearsal"
 	"github.com/cms-personal/personal/internal/store"
@@ -30,6 +31,15 @@ func (m *module) Rehearse(ctx context.Context) (pluginrpc.Rehearsal, error) {
 	if errors.Is(err, store.ErrWriterNeeded) {
 		m.log.InfoContext(ctx, "the rehearsal uses a copy of the database's schema: others need to write")
 		result, err = m.rehearseOn(ctx, true)
+		if len(result.Checks) > 0 && result.Checks[0].Reason == "" {
+			result.Checks[0].Reason = "on an empty copy of the database: others needed to write"
+		}
+	}
+	if errors.Is(err, accounts.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		m.log.WarnContext(ctx, "there was no rehearsal", slog.Any("error", err))
+		return pluginrpc.Rehearsal{Checks: []pluginrpc.RehearsalCheck{{
+			Name: "rehearsal", Outcome: pluginrpc.RehearsalSkipped, Interrupted: true, Reason: "the database was not available in time",
+		}}}, nil
 	}
 	return result, err
 }

@@ -236,11 +236,12 @@ func (r *run) step(s step) pluginrpc.RehearsalCheck {
 	c := &check{r: r, RehearsalCheck: pluginrpc.RehearsalCheck{Name: s.name, Outcome: pluginrpc.RehearsalPassed}}
 	if reason := r.unable(s); reason != "" {
 		c.skip(reason)
+		c.Interrupted = reason != r.lost
 		return c.RehearsalCheck
 	}
 	c.protect(func() { s.do(r, c) })
 	if reason := r.interrupted(); reason != "" && !s.apart && c.Outcome == pluginrpc.RehearsalFailed {
-		c.Differences = nil
+		c.Differences, c.Interrupted = nil, true
 		c.skip(reason)
 	}
 	if c.Outcome == pluginrpc.RehearsalFailed && !s.apart {

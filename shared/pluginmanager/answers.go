@@ -82,7 +82,12 @@ func (m *Manager) sameAnswers(ctx context.Context, p, old *instance) (pluginrpc.
 			if result := c.result(); result.Outcome == pluginrpc.RehearsalDiffers {
 				return result, nil
 			}
-			return skipped(fmt.Sprintf("%s %v: %d of %d comparisons", timedOut, time.Since(began).Round(time.Millisecond), c.count, len(list))), nil
+			late := skipped(fmt.Sprintf("not finished within %v: %d of %d comparisons", time.Since(began).Round(time.Millisecond), c.count, len(list)))
+			late.Interrupted = true
+			return late, nil
+		}
+		if second.unavailable() { // under load; an error of the version comes again
+			second = ask(ctx, q, after)
 		}
 		if !first.unavailable() && !third.unavailable() {
 			c.add(q.operation, first, second, third)

@@ -80,9 +80,6 @@ func (m *Manager) Rehearse(ctx context.Context, version string, ignore ...Ignore
 			return err
 		}
 		p, err := m.prepare(w)
-		if errors.Is(context.Cause(w.work), errOvertaken) {
-			err = errOvertaken
-		}
 		if p != nil {
 			m.stop(p)
 		}
@@ -181,10 +178,10 @@ func (m *Manager) rehearse(ctx context.Context, p *instance, w *swap) error {
 	return errors.New(strings.Join(findings.refusals, "; "))
 }
 
-// dressRehearsal has the candidate rehearse, for half of the time. An error means that it
+// dressRehearsal has the candidate rehearse, for three fifths of the time. An error means that it
 // has not: it wraps [errors.ErrUnsupported] if the version does not know how to.
 func (m *Manager) dressRehearsal(ctx context.Context, p *instance) ([]pluginrpc.RehearsalCheck, error) {
-	limit := m.config.RehearseTimeout / 2
+	limit := m.config.RehearseTimeout * 3 / 5
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	result, err := p.Rehearse(ctx)
@@ -197,15 +194,13 @@ func (m *Manager) dressRehearsal(ctx context.Context, p *instance) ([]pluginrpc.
 	case errors.Is(err, errors.ErrUnsupported):
 		return none(pluginrpc.RehearsalSkipped, "plugin "+p.manifest.Version+" is too old to rehearse"), err
 	case errors.Is(err, context.DeadlineExceeded):
-		return none(pluginrpc.RehearsalSkipped, fmt.Sprintf("%s %v", timedOut, limit)), nil
+		checks := none(pluginrpc.RehearsalSkipped, fmt.Sprintf("not finished within %v", limit))
+		checks[0].Interrupted = true
+		return checks, nil
 	}
 	p.AwaitLost(ctx, process.ExitNotice)
 	return none(pluginrpc.RehearsalFailed, err.Error()), err
 }
-
-// timedOut begins the reason of a check that is skipped because its time is over, which
-// is a warning.
-const timedOut = "not finished within"
 
 // showRehearsal puts the checks so far into the status; the outcome is empty while there
 // will be more.
@@ -248,14 +243,20 @@ func (m *Manager) recordRehearsal(w *swap, outcome pluginrpc.RehearsalOutcome, f
 	m.emit(Event{Type: EventRehearsed, Version: w.status.To, From: w.status.From, Reason: reason}, nil)
 }
 
-// worst returns the worst outcome of the checks: skipped only if none was made.
+// worst returns the worst outcome of the checks: skipped only if one was interrupted, or none
+// was made.
 func worst(checks []pluginrpc.RehearsalCheck) pluginrpc.RehearsalOutcome {
-	for _, outcome := range []pluginrpc.RehearsalOutcome{pluginrpc.RehearsalFailed, pluginrpc.RehearsalDiffers, pluginrpc.RehearsalPassed} {
-		if slices.ContainsFunc(checks, func(c pluginrpc.RehearsalCheck) bool { return c.Outcome == outcome }) {
+	has := func(f func(pluginrpc.RehearsalCheck) bool) bool { return slices.ContainsFunc(checks, f) }
+	for _, outcome := range []pluginrpc.RehearsalOutcome{pluginrpc.RehearsalFailed, pluginrpc.RehearsalDiffers} {
+		if has(func(c pluginrpc.RehearsalCheck) bool { return c.Outcome == outcome }) {
 			return outcome
 		}
 	}
-	return pluginrpc.RehearsalSkipped
+	if has(func(c pluginrpc.RehearsalCheck) bool { return c.Interrupted }) ||
+		!has(func(c pluginrpc.RehearsalCheck) bool { return c.Outcome == pluginrpc.RehearsalPassed }) {
+		return pluginrpc.RehearsalSkipped
+	}
+	return pluginrpc.RehearsalPassed
 }
 
 // findings are what administrators should know of a rehearsal, without values of accounts.
@@ -282,7 +283,7 @@ func describe(checks []pluginrpc.RehearsalCheck, strict bool) (f findings) {
 		switch {
 		case c.Outcome == pluginrpc.RehearsalFailed, c.Outcome == pluginrpc.RehearsalDiffers && strict:
 			f.refusals = append(f.refusals, text)
-		case c.Outcome == pluginrpc.RehearsalDiffers, c.Name == checkRehearsal, strings.HasPrefix(c.Reason, timedOut):
+		case c.Outcome == pluginrpc.RehearsalDiffers, c.Name == checkRehearsal, c.Interrupted:
 			f.warnings = append(f.warnings, text)
 		}
 	}

@@ -392,6 +392,22 @@ func TestManagerRehearse_RollbackEndsIt(t *testing.T) {
 	}
 }
 
+func TestRehearse_RollbackEndsASwapThatRehearses(t *testing.T) {
+	t.Parallel()
+	r := rehearseRig(t, hangsRehearsing, nil)
+	result := make(chan error, 1)
+	go func() { result <- r.Use(limited(t), "2.0.0") }()
+	eventually(t, "a rehearsal", func() bool { return r.exists("rehearsing 2.0.0") })
+	wantSwapError(t, r.Rollback(limited(t)), "find") // there is nothing to return to
+	if err := <-result; err == nil || !strings.Contains(err.Error(), "a rollback was requested") {
+		t.Errorf("got %v, want why the swap ended", err)
+	}
+	r.wantServing(t, "1.0.0")
+	if s := r.Status(); s.Swap != nil {
+		t.Errorf("got the swap %+v, want none", s.Swap)
+	}
+}
+
 // backdate makes the catalogue have a version for a year.
 func (r *swapRig) backdate(t *testing.T, version string) {
 	t.Helper()

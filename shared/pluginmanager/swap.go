@@ -127,7 +127,7 @@ func (m *Manager) reserveSwap(w *swap) error {
 	switch {
 	case m.done == nil || m.work.Err() != nil:
 		return ErrStopped
-	case m.pending != nil && w.rollback && m.pending.status.RehearsalOnly: // which must not be in the way
+	case m.pending != nil && w.rollback && (m.pending.status.RehearsalOnly || m.pending.status.Step == stepRehearse): // which must not be in the way
 		m.pending.cancel(errOvertaken)
 	case m.pending != nil:
 		return &BusyError{m.pending.snapshot()}
@@ -178,8 +178,9 @@ func (m *Manager) swapTo(w *swap) error {
 		return err
 	}
 	if !w.rollback { // which rejects the version that bakes
-		m.beginStep(w, stepSettle)
-		err = m.do((*supervisor).completeBake)
+		if err = m.leaveRehearsal(w); err == nil {
+			err = m.do((*supervisor).completeBake)
+		}
 	}
 	if err == nil {
 		m.beginStep(w, stepSwitch)
@@ -191,6 +192,17 @@ func (m *Manager) swapTo(w *swap) error {
 	return err
 }
 
+// leaveRehearsal begins the step after the rehearsal, unless a rollback has overtaken the swap.
+func (m *Manager) leaveRehearsal(w *swap) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if errors.Is(context.Cause(w.work), errOvertaken) {
+		return errOvertaken
+	}
+	w.beginStepLocked(stepSettle)
+	return nil
+}
+
 // prepare brings up the version of a swap.
 func (m *Manager) prepare(w *swap) (*instance, error) {
 	entry, err := m.find(w.status.To)
@@ -200,8 +212,14 @@ func (m *Manager) prepare(w *swap) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = m.do(func(s *supervisor) error { return s.setLenient(w.status.To) }) // best effort: logged
-	return m.bringUp(w.work, entry, m.rollbackTarget(), w, w.rollback)
+	if !w.status.RehearsalOnly {
+		_ = m.do(func(s *supervisor) error { return s.setLenient(w.status.To) }) // best effort: logged
+	}
+	p, err := m.bringUp(w.work, entry, m.rollbackTarget(), w, w.rollback)
+	if err != nil && errors.Is(context.Cause(w.work), errOvertaken) {
+		err = errOvertaken
+	}
+	return p, err
 }
 
 // findRollback finds the version that a rollback swaps to when no process is warm:

@@ -807,6 +807,7 @@ func (c *converters) pPersonalv1RehearsalCheckToPluginrpcRehearsalCheck(source *
 			}
 		}
 		pluginrpcRehearsalCheck.Reason = (*source).Reason
+		pluginrpcRehearsalCheck.Interrupted = (*source).Interrupted
 	}
 	return pluginrpcRehearsalCheck
 }
@@ -983,6 +984,7 @@ func (c *converters) pluginrpcRehearsalCheckToPPersonalv1RehearsalCheck(source R
 		}
 	}
 	personalv1RehearsalCheck.Reason = source.Reason
+	personalv1RehearsalCheck.Interrupted = source.Interrupted
 	return &personalv1RehearsalCheck
 }
 func (c *converters) profileFromPB(source *v1.UserProfile) personal.Profile {

@@ -139,7 +139,8 @@ type RehearsalCheck struct {
 	Outcome     RehearsalOutcome `json:"outcome"`
 	Count       int              `json:"count"`                 // of comparisons
 	Differences []Difference     `json:"differences,omitempty"` // the first [MaxDifferences]
-	Reason      string           `json:"reason,omitempty"`      // why it was skipped or failed; for administrators
+	Reason      string           `json:"reason,omitempty"`      // why it was skipped or failed, or how it was made; for administrators
+	Interrupted bool             `json:"interrupted,omitempty"` // skipped because time or the database ended the rehearsal
 }
 
 // Difference is where a response was not as expected.

@@ -31,8 +31,8 @@ const (
 	// rehearsalIdle is how long the server waits for the next statement. A process that is
 	// frozen holds its locks for no longer.
 	rehearsalIdle = 2 * time.Second
-	// rehearsalMost bounds a rehearsal whose context has no deadline.
-	rehearsalMost = 5 * time.Second
+	// maxRehearsal bounds a rehearsal whose context has no deadline.
+	maxRehearsal = 5 * time.Second
 	// writerWait is how long a rehearsal waits for SQLite's writer.
 	writerWait = 250 * time.Millisecond
 )
@@ -52,9 +52,9 @@ type RehearsalOptions struct {
 type Rehearsal struct {
 	rehearsed
 
-	mu    sync.Mutex // held while a statement runs
-	over  error      // nil while the transaction is open
-	timer []*time.Timer
+	mu     sync.Mutex // held while a statement runs
+	over   error      // nil while the transaction is open
+	timers []*time.Timer
 
 	pending string // what is sent with the next statement
 	given   bool   // the pool has the connection
@@ -77,7 +77,7 @@ type rehearsed interface {
 func OpenRehearsal(ctx context.Context, database string, o RehearsalOptions, wraps ...Wrap) (Pools, error) {
 	until, ok := ctx.Deadline()
 	if !ok {
-		until = time.Now().Add(rehearsalMost)
+		until = time.Now().Add(maxRehearsal)
 	}
 	r := &Rehearsal{}
 	kind, err := r.connect(ctx, database, until, o)
@@ -113,7 +113,9 @@ func (r *Rehearsal) connect(ctx context.Context, database string, until time.Tim
 }
 
 func (r *Rehearsal) after(d time.Duration, cause error) {
-	r.timer = append(r.timer, time.AfterFunc(d, func() { r.End(cause) }))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.timers = append(r.timers, time.AfterFunc(d, func() { r.End(cause) }))
 }
 
 // Over returns why the transaction has ended, which wraps [ErrRehearsalOver]; nil while it is
@@ -139,7 +141,7 @@ func (r *Rehearsal) endLocked(cause error) {
 	if cause != nil {
 		r.over = fmt.Errorf("%w: %w", ErrRehearsalOver, cause)
 	}
-	for _, t := range r.timer {
+	for _, t := range r.timers {
 		t.Stop()
 	}
 	r.end()
@@ -177,6 +179,15 @@ const (
 
 // IsValid implements [driver.Validator].
 func (c *rehearsalConn) IsValid() bool { return c.r.Over() == nil }
+
+// ResetSession implements [driver.SessionResetter]. Without it, the pool would close the
+// connection after a transaction whose context was cancelled.
+func (c *rehearsalConn) ResetSession(context.Context) error {
+	if c.r.Over() != nil {
+		return driver.ErrBadConn
+	}
+	return nil
+}
 
 // Close implements [driver.Conn].
 func (c *rehearsalConn) Close() error {

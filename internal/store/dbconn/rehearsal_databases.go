@@ -44,7 +44,7 @@ func rehearsePostgres(ctx context.Context, s servers, until time.Time) (*postgre
 		// transaction of a process that is frozen.
 		_, err = p.Conn.ExecContext(ctx, fmt.Sprintf("%s; SET LOCAL idle_in_transaction_session_timeout = %d; "+
 			"SELECT set_config('transaction_timeout', '%d', TRUE) WHERE current_setting('server_version_num')::int >= 170000",
-			set.begin, rehearsalIdle.Milliseconds(), (rehearsalMost+rehearsalIdle).Milliseconds()), nil)
+			set.begin, rehearsalIdle.Milliseconds(), (time.Until(until) + rehearsalIdle).Milliseconds()), nil)
 		p.set, p.saved = set, set
 	}
 	if err != nil {
@@ -97,7 +97,11 @@ func (p *postgresRehearsal) fatal(err error) bool {
 	if !errors.As(err, &reported) || reported.Field('V') != "ERROR" || !p.Conn.IsValid() {
 		return true
 	}
-	switch state := reported.Field('C'); state[:min(2, len(state))] {
+	state := reported.Field('C')
+	if state == "25P02" { // the version went on after an error: its savepoint is rolled back
+		return false
+	}
+	switch state[:min(2, len(state))] {
 	case "08", "25", "40", "53", "55", "57", "58", "XX":
 		return true
 	}
@@ -129,7 +133,7 @@ func rehearseSQLite(ctx context.Context, path string, inMemory bool) (_ *sqliteR
 	if err != nil {
 		return nil, err
 	}
-	name := (&url.URL{Scheme: "file", Path: path}).String() + "?_pragma=" + strings.Join(sqlitePragmas[1:], "&_pragma=")
+	name := (&url.URL{Scheme: "file", Path: path}).String() + "?_pragma=" + strings.Join(append([]string{fmt.Sprintf("busy_timeout(%d)", writerWait.Milliseconds())}, sqlitePragmas[1:]...), "&_pragma=")
 	var schema []string
 	if inMemory {
 		if schema, err = liveSchema(ctx, path); err != nil {
@@ -143,23 +147,28 @@ func rehearseSQLite(ctx context.Context, path string, inMemory bool) (_ *sqliteR
 	}
 	made, err := connector.Connect(ctx)
 	if err != nil {
-		return nil, err
+		return nil, busy(err)
 	}
 	s := &sqliteRehearsal{made.(rawSQLite)}
 	// SQLite itself ends a transaction after some errors. What came after that would be
 	// committed.
 	made.(sqlite.HookRegisterer).RegisterCommitHook(func() int32 { return 1 })
-	for _, statement := range append([]string{fmt.Sprintf("PRAGMA busy_timeout = %d", writerWait.Milliseconds()), "BEGIN IMMEDIATE"}, schema...) {
+	for _, statement := range append([]string{"BEGIN IMMEDIATE"}, schema...) {
 		if _, err := s.conn.ExecContext(context.WithoutCancel(ctx), statement, nil); err != nil {
 			s.end()
-			var lite *sqlite.Error
-			if errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_BUSY {
-				err = ErrWriterNeeded
-			}
-			return nil, err
+			return nil, busy(err)
 		}
 	}
 	return s, nil
+}
+
+// busy returns ErrWriterNeeded for the error of a file that others use.
+func busy(err error) error {
+	var lite *sqlite.Error
+	if errors.As(err, &lite) && lite.Code()&0xff == sqlite3.SQLITE_BUSY {
+		return ErrWriterNeeded
+	}
+	return err
 }
 
 // liveSchema returns the statements that make an empty database like that of a file.
@@ -170,7 +179,7 @@ func liveSchema(ctx context.Context, path string) (statements []string, err erro
 	}
 	defer db.Close()
 	rows, err := db.QueryContext(ctx, `SELECT sql FROM (
-			SELECT sql, type <> 'table' AS place, rowid AS number FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite!_%' ESCAPE '!'
+			SELECT sql, type <> 'table' AS place, rowid AS number FROM sqlite_master WHERE sql IS NOT NULL AND tbl_name LIKE 'personal!_%' ESCAPE '!'
 			UNION ALL SELECT format('INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, %d, %d)',
 				version, min_compatible, applied_at), 2, version FROM personal_schema)
 		ORDER BY place, number`)

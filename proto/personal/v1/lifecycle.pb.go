@@ -912,7 +912,10 @@ type RehearsalCheck struct {
 	// At most five of those that did not hold.
 	Differences []*RehearsalDifference `protobuf:"bytes,4,rep,name=differences,proto3" json:"differences,omitempty"`
 	// Why the check was skipped or failed, for administrators; contains no value.
-	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// It was skipped because time or the database ended the rehearsal, not because there was
+	// nothing to check.
+	Interrupted   bool `protobuf:"varint,6,opt,name=interrupted,proto3" json:"interrupted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -980,6 +983,13 @@ func (x *RehearsalCheck) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *RehearsalCheck) GetInterrupted() bool {
+	if x != nil {
+		return x.Interrupted
+	}
+	return false
 }
 
 // RehearsalDifference is where a response was not as expected.
@@ -1080,13 +1090,14 @@ const file_personal_v1_lifecycle_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\fR\x04text\"\x11\n" +
 	"\x0fRehearseRequest\"G\n" +
 	"\x10RehearseResponse\x123\n" +
-	"\x06checks\x18\x01 \x03(\v2\x1b.personal.v1.RehearsalCheckR\x06checks\"\xb0\x01\n" +
+	"\x06checks\x18\x01 \x03(\v2\x1b.personal.v1.RehearsalCheckR\x06checks\"\xd2\x01\n" +
 	"\x0eRehearsalCheck\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\x03R\x05count\x12B\n" +
 	"\vdifferences\x18\x04 \x03(\v2 .personal.v1.RehearsalDifferenceR\vdifferences\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\"I\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12 \n" +
+	"\vinterrupted\x18\x06 \x01(\bR\vinterrupted\"I\n" +
 	"\x13RehearsalDifference\x12\x1c\n" +
 	"\toperation\x18\x01 \x01(\tR\toperation\x12\x14\n" +
 	"\x05field\x18\x02 \x01(\tR\x05field2\x94\x05\n" +

@@ -44,7 +44,7 @@ func rehearsePostgres(ctx context.Context, s servers, until time.Time) (*postgre
 		// transaction of a process that is frozen.
 		_, err = p.Conn.ExecContext(ctx, fmt.Sprintf("%s; SET LOCAL idle_in_transaction_session_timeout = %d; "+
 			"SELECT set_config('transaction_timeout', '%d', TRUE) WHERE current_setting('server_version_num')::int >= 170000",
-			set.begin, rehearsalIdle.Milliseconds(), (time.Until(until) + rehearsalIdle).Milliseconds()), nil)
+			set.begin, rehearsalIdle.Milliseconds(), (time.Until(until)+rehearsalIdle).Milliseconds()), nil)
 		p.set, p.saved = set, set
 	}
 	if err != nil {

@@ -130,6 +130,11 @@ func plantedFaults() map[string]plantedFault {
 				}
 				return p
 			}), check: "profile", op: "Profile", field: "age"},
+		"features are not those of the settings": {
+			after: changed(personal.OpFeatures, func(f personal.Features) personal.Features {
+				f.PasswordMinLength++
+				return f
+			}), check: "features", op: "Features", field: "password.min_length"},
 		"hidden field in a profile": {
 			after: changed(personal.OpProfile, func(p personal.Profile) personal.Profile {
 				p.Fields = append(p.Fields, personal.ProfileField{Name: "rating", Value: int64(5)})

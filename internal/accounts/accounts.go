@@ -65,14 +65,14 @@ type Mails interface {
 	Write(k mailtext.Kind, locale string, l mailtext.Letter) (subject, text, html string, err error)
 }
 
-// EmailVerification says whether users must prove that an e-mail is theirs.
-type EmailVerification string
+// EmailVerification is the type of the setting registration.email_verification.
+type EmailVerification = personal.EmailVerification
 
-// The values of the setting registration.email_verification.
+// The values of the setting.
 const (
-	VerificationOff      EmailVerification = "off"      // no mail
-	VerificationOptional EmailVerification = "optional" // a mail after the registration
-	VerificationRequired EmailVerification = "required" // no sign-in before the e-mail is verified
+	VerificationOff      = personal.VerificationOff
+	VerificationOptional = personal.VerificationOptional
+	VerificationRequired = personal.VerificationRequired
 )
 
 // Store keeps everything that outlives a process. Each method is one transaction:

@@ -59,7 +59,7 @@ func TestVerify_ForeignHashMatchesAndIsDueForRehash(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustVerify(t, h, encoded, v.password, Result{Match: true, Rehash: len(v.password) <= maxBytes})
+			mustVerify(t, h, encoded, v.password, Result{Match: true, Rehash: len(v.password) <= MaxBytes})
 			mustVerify(t, h, encoded, "x"+v.password, Result{})
 			mustVerify(t, h, encoded, "", Result{})
 			mustVerify(t, h, encoded, strings.Repeat("a", maxRawBytes+1), Result{})

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// maxBytes is the maximum length of a prepared password: HTTP contract, section 3,
+	// MaxBytes is the maximum length of a prepared password: HTTP contract, section 3,
 	// register.
-	maxBytes = 1024
+	MaxBytes = 1024
 	// maxRawBytes is the maximum length of a password before preparation. Preparation
 	// shortens a text to a third at most (an ideographic space, three Hangul jamo), so
-	// no longer text can fit into maxBytes.
-	maxRawBytes = 4 * maxBytes
+	// no longer text can fit into MaxBytes.
+	maxRawBytes = 4 * MaxBytes
 )
 
 // Policy decides which new passwords are acceptable. It has no composition rules:
@@ -51,7 +51,7 @@ func (p Policy) Check(password string, personalWords ...string) (prepared string
 	switch {
 	case utf8.RuneCountInString(prepared) < p.MinLength:
 		return "", personal.FieldErrorTooShort
-	case len(prepared) > maxBytes:
+	case len(prepared) > MaxBytes:
 		return "", personal.FieldErrorTooLong
 	case isCommon(prepared) || slices.ContainsFunc(personalWords, isPersonal) || isMainlyOf(prepared, p.Words):
 		return "", personal.FieldErrorTooCommon
@@ -67,7 +67,7 @@ func Canonical(password string) (string, bool) {
 		return "", false
 	}
 	prepared, ok := prepare(password)
-	if !ok || len(prepared) > maxBytes {
+	if !ok || len(prepared) > MaxBytes {
 		return "", false
 	}
 	return prepared, true

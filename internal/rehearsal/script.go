@@ -21,6 +21,7 @@ var script = []step{
 	{name: "stolen_hash", do: (*run).stolenHash},
 	{name: "sessions", do: (*run).sessions},
 	{name: "profile", do: (*run).profile},
+	{name: "features", do: (*run).features},
 	{name: "update", do: (*run).update},
 	{name: "hidden_fields", do: (*run).hiddenFields},
 	{name: "other_user", do: (*run).otherUser},
@@ -289,6 +290,28 @@ func (r *run) profile(c *check) {
 	}
 	c.ok(personal.OpUpdateUser, r.client.UpdateUser(r.administer(), personal.UpdateUserRequest{UserID: r.user.id, Fields: change}))
 	r.compareStored(c)
+}
+
+// features compares what pages learn with the settings and the contract.
+func (r *run) features(c *check) {
+	verification := accounts.VerificationOff
+	switch v := r.Settings.EmailVerification; {
+	case r.RequireVerification:
+		verification = accounts.VerificationRequired
+	case v == accounts.VerificationOptional, v == accounts.VerificationRequired: // not without registration.enabled
+		verification = accounts.VerificationOptional
+	}
+	got, err := r.client.Features(r.call())
+	c.ok(personal.OpFeatures, err)
+	c.equal(personal.OpFeatures, "password.min_length", got.PasswordMinLength, r.Settings.MinPassword)
+	c.equal(personal.OpFeatures, "password.max_bytes", got.PasswordMaxBytes, 1024)
+	c.equal(personal.OpFeatures, "login.min_length", got.LoginMinLength, 3)
+	c.equal(personal.OpFeatures, "login.max_length", got.LoginMaxLength, 64)
+	c.equal(personal.OpFeatures, "login.with_email", got.LoginWithEmail, r.Settings.LoginWithEmail)
+	c.equal(personal.OpFeatures, "email_verification", got.EmailVerification, verification)
+	c.equal(personal.OpFeatures, "two_factor", got.TwoFactor, r.TwoFactor)
+	c.equal(personal.OpFeatures, "passkeys", got.Passkeys, false)
+	c.equal(personal.OpFeatures, "deletion.grace", got.DeletionGrace, r.Settings.DeletionGrace)
 }
 
 // asJSON returns a field in a form that does not distinguish empty lists from missing ones.

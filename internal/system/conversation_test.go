@@ -153,6 +153,7 @@ func (c *conversation) playRequests(t *testing.T) {
 	c.say(t, "post of a listed origin", call{path: "auth/", params: params{}, header: http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {app}}})
 	c.preflight(t)
 	c.get(t, "schema of the test", "fields/", pair{})
+	c.get(t, "settings of the test", "features/", pair{})
 	c.get(t, "schema of the test", "openapi.json", pair{})
 }
 

@@ -25,6 +25,7 @@ func TestSkew_ReleasedPluginLacksNewOperations(t *testing.T) {
 	} {
 		s.postAs(t, u.pair, path, p).want(t, "not_found")
 	}
+	s.getAs(t, pair{}, "features/").want(t, "not_found")
 	s.wantVerified(t, u.pair, false)
 	s.post(t, "recover/", params{"login": u.login}).want(t, "")
 	s.post(t, "recover_confirm/", confirm(s.mailTo(t, mailtext.Recovery, u.email).token(t), recovered)).want(t, "")

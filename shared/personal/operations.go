@@ -22,6 +22,7 @@ const (
 	OpRevokeSession       OperationName = "RevokeSession"
 	OpRevokeOtherSessions OperationName = "RevokeOtherSessions"
 	OpFields              OperationName = "Fields"
+	OpFeatures            OperationName = "Features"
 	OpResendVerification  OperationName = "ResendVerification"
 	OpExport              OperationName = "Export"
 	OpDelete              OperationName = "Delete"
@@ -97,6 +98,7 @@ var operations = []Operation{
 	{Name: OpRevokeSession, Credentials: true, Repeatable: true, Changes: ChangesCaller},
 	{Name: OpRevokeOtherSessions, Credentials: true, Repeatable: true, Changes: ChangesCaller},
 	{Name: OpFields, Repeatable: true, Changes: ChangesNothing},
+	{Name: OpFeatures, Repeatable: true, Changes: ChangesNothing},
 	{Name: OpResendVerification, Judged: true, Changes: ChangesNothing},
 	{Name: OpExport, Credentials: true, Changes: ChangesNothing},
 	{Name: OpDelete, Credentials: true, Changes: ChangesCaller},

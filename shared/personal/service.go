@@ -106,6 +106,9 @@ type Service interface {
 	// Fields returns the user fields that are not hidden, in the schema's order.
 	Fields(ctx context.Context) ([]Field, error)
 
+	// Features returns what a page must know before it draws a form.
+	Features(ctx context.Context) (Features, error)
+
 	// ResendVerification requests another mail that proves the account's e-mail. It
 	// succeeds whether or not an account matches or needs one. Codes: validation_failed.
 	ResendVerification(ctx context.Context, r ResendVerificationRequest) error
@@ -277,6 +280,33 @@ type Session struct {
 	Agent    string    // the client's User-Agent at sign-in, shortened; empty if unknown
 	Current  bool      // the session of the caller's credentials
 }
+
+// Features are the rules in force and what users can switch on. They are the same for
+// every caller.
+type Features struct {
+	PasswordMinLength int // of a new password, in characters
+	PasswordMaxBytes  int // of a password, in bytes of UTF-8
+
+	LoginMinLength int // of a new login, in characters
+	LoginMaxLength int
+	LoginWithEmail bool // whether an e-mail is accepted as login at sign-in
+
+	EmailVerification EmailVerification // what is in force, which may be less than the settings ask for
+	TwoFactor         bool              // whether users can switch a second factor on
+	Passkeys          bool              // whether users can add passkeys
+
+	DeletionGrace time.Duration // between the deletion of an account and its erasure
+}
+
+// EmailVerification says whether users must prove that an e-mail is theirs.
+type EmailVerification string
+
+// The values of [EmailVerification].
+const (
+	VerificationOff      EmailVerification = "off"      // no mail
+	VerificationOptional EmailVerification = "optional" // a mail after the registration
+	VerificationRequired EmailVerification = "required" // no sign-in before the e-mail is verified
+)
 
 // ResendVerificationRequest has the parameters of [Service.ResendVerification]. At
 // least one is required. If both are set, both must match the same account.

@@ -209,6 +209,32 @@ func newSessionsData(list []personal.Session) sessionsData {
 	return d
 }
 
+type featuresData struct {
+	Password struct {
+		MinLength int `json:"min_length"` // in characters
+		MaxBytes  int `json:"max_bytes"`
+	} `json:"password"`
+	Login struct {
+		MinLength int  `json:"min_length"` // in characters
+		MaxLength int  `json:"max_length"`
+		WithEmail bool `json:"with_email"`
+	} `json:"login"`
+	EmailVerification personal.EmailVerification `json:"email_verification"`
+	TwoFactor         bool                       `json:"two_factor"`
+	Passkeys          bool                       `json:"passkeys"`
+	Deletion          struct {
+		GraceHours int64 `json:"grace_hours"` // rounded down: a page must not promise more
+	} `json:"deletion"`
+}
+
+func newFeaturesData(f personal.Features) featuresData {
+	d := featuresData{EmailVerification: f.EmailVerification, TwoFactor: f.TwoFactor, Passkeys: f.Passkeys}
+	d.Password.MinLength, d.Password.MaxBytes = f.PasswordMinLength, f.PasswordMaxBytes
+	d.Login.MinLength, d.Login.MaxLength, d.Login.WithEmail = f.LoginMinLength, f.LoginMaxLength, f.LoginWithEmail
+	d.Deletion.GraceHours = int64(f.DeletionGrace / time.Hour)
+	return d
+}
+
 type fieldsData struct {
 	Fields []fieldData `json:"fields"`
 }

@@ -59,6 +59,7 @@ func endpoints() []endpoint {
 		{Endpoint{personal.OpRevokeSession, "sessions_revoke", post}, revokeSession},
 		{Endpoint{personal.OpRevokeOtherSessions, "sessions_revoke_others", post}, revokeOtherSessions},
 		{Endpoint{personal.OpFields, "fields", get}, fields},
+		{Endpoint{personal.OpFeatures, "features", get}, features},
 		{Endpoint{personal.OpResendVerification, "email_resend", post}, resendVerification},
 		{Endpoint{personal.OpExport, "export", post}, export},
 		{Endpoint{personal.OpDelete, "delete", post}, deleteAccount},
@@ -300,6 +301,11 @@ func revokeOtherSessions(ctx context.Context, s personal.Service, in *input) (an
 func fields(ctx context.Context, s personal.Service, in *input) (any, error) {
 	list, err := s.Fields(ctx)
 	return newFieldsData(list, in.labels), err
+}
+
+func features(ctx context.Context, s personal.Service, _ *input) (any, error) {
+	f, err := s.Features(ctx)
+	return newFeaturesData(f), err
 }
 
 func resendVerification(ctx context.Context, s personal.Service, in *input) (any, error) {

@@ -161,17 +161,23 @@ func TestOperations_ReturnContractData(t *testing.T) {
 			Truncated:      true,
 		}, nil
 	}
+	s.FeaturesFunc = func(context.Context) (personal.Features, error) {
+		return personal.Features{PasswordMinLength: 1, PasswordMaxBytes: 2, LoginMinLength: 3, LoginMaxLength: 4, LoginWithEmail: true,
+			EmailVerification: personal.VerificationOptional, TwoFactor: true, Passkeys: true, DeletionGrace: 119 * time.Minute}, nil
+	}
 	server := newSite(t, s, personalhttp.Options{})
 	const utc = `"2026-01-02T02:04:05Z"`
 	for route, want := range map[string]string{
-		"POST auth/":            `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,
-		"POST register/":        `{` + pairJSON + `,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":false,"two_factor":false}`,
-		"GET auth_refresh/":     `{` + pairJSON + `}`,
-		"POST password/":        `{` + pairJSON + `}`,
-		"GET profile/":          `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,
-		"POST profile/":         `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,
-		"GET sessions/":         `{"sessions":[]}`,
-		"GET fields/":           `{"fields":[]}`,
+		"POST auth/":        `{` + pairJSON + `,"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,
+		"POST register/":    `{` + pairJSON + `,"user_profile":{"login":"bob","name":null,"email":"b@example.com"},"email_verified":false,"two_factor":false}`,
+		"GET auth_refresh/": `{` + pairJSON + `}`,
+		"POST password/":    `{` + pairJSON + `}`,
+		"GET profile/":      `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,
+		"POST profile/":     `{"user_profile":` + annJSON + `,"email_verified":false,"two_factor":false,"missing_fields":["a","z"]}`,
+		"GET sessions/":     `{"sessions":[]}`,
+		"GET fields/":       `{"fields":[]}`,
+		"GET features/": `{"password":{"min_length":1,"max_bytes":2},"login":{"min_length":3,"max_length":4,"with_email":true},` +
+			`"email_verification":"optional","two_factor":true,"passkeys":true,"deletion":{"grace_hours":1}}`,
 		"POST recover/":         ``,
 		"POST recover_confirm/": ``,
 		"POST email/":           ``,

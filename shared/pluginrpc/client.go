@@ -106,6 +106,8 @@ func isComplete(result any) bool {
 		return r > 0
 	case personal.Explanation:
 		return len(r.Verdicts) > 0
+	case personal.Features:
+		return r.EmailVerification != ""
 	case personal.TwoFactorSecret:
 		return r.Secret != "" && r.URI != ""
 	}
@@ -236,6 +238,11 @@ func (c *Client) RevokeOtherSessions(ctx context.Context, pair personal.Credenti
 // Fields returns the user fields that are not hidden.
 func (c *Client) Fields(ctx context.Context) ([]personal.Field, error) {
 	return result(ctx, fieldsOf)(c.service.Fields(ctx, &personalv1.FieldsRequest{}))
+}
+
+// Features returns what a page must know before it draws a form.
+func (c *Client) Features(ctx context.Context) (personal.Features, error) {
+	return result(ctx, convert.featuresFromPB)(c.service.Features(ctx, &personalv1.FeaturesRequest{}))
 }
 
 // ResendVerification requests another mail that proves an e-mail.

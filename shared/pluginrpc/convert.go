@@ -103,6 +103,9 @@ type converter interface {
 	// goverter:map Faults FieldErrors
 	resendVerificationFromPB(*personalv1.ResendVerificationRequest) personal.ResendVerificationRequest
 
+	featuresToPB(personal.Features) *personalv1.FeaturesResponse
+	featuresFromPB(*personalv1.FeaturesResponse) personal.Features
+
 	// goverter:map FieldErrors Faults
 	exportToPB(personal.ExportRequest) *personalv1.ExportRequest
 	// goverter:map Faults FieldErrors

@@ -495,6 +495,34 @@ func (c *converters) exportedToPB(source personal.Export) (*v1.ExportResponse, e
 	personalv1ExportResponse.Truncated = source.Truncated
 	return &personalv1ExportResponse, nil
 }
+func (c *converters) featuresFromPB(source *v1.FeaturesResponse) personal.Features {
+	var personalFeatures personal.Features
+	if source != nil {
+		personalFeatures.PasswordMinLength = intFromPB((*source).PasswordMinLength)
+		personalFeatures.PasswordMaxBytes = intFromPB((*source).PasswordMaxBytes)
+		personalFeatures.LoginMinLength = intFromPB((*source).LoginMinLength)
+		personalFeatures.LoginMaxLength = intFromPB((*source).LoginMaxLength)
+		personalFeatures.LoginWithEmail = (*source).LoginWithEmail
+		personalFeatures.EmailVerification = personal.EmailVerification((*source).EmailVerification)
+		personalFeatures.TwoFactor = (*source).TwoFactor
+		personalFeatures.Passkeys = (*source).Passkeys
+		personalFeatures.DeletionGrace = durationFromPB((*source).DeletionGrace)
+	}
+	return personalFeatures
+}
+func (c *converters) featuresToPB(source personal.Features) *v1.FeaturesResponse {
+	var personalv1FeaturesResponse v1.FeaturesResponse
+	personalv1FeaturesResponse.PasswordMinLength = intToPB(source.PasswordMinLength)
+	personalv1FeaturesResponse.PasswordMaxBytes = intToPB(source.PasswordMaxBytes)
+	personalv1FeaturesResponse.LoginMinLength = intToPB(source.LoginMinLength)
+	personalv1FeaturesResponse.LoginMaxLength = intToPB(source.LoginMaxLength)
+	personalv1FeaturesResponse.LoginWithEmail = source.LoginWithEmail
+	personalv1FeaturesResponse.EmailVerification = string(source.EmailVerification)
+	personalv1FeaturesResponse.TwoFactor = source.TwoFactor
+	personalv1FeaturesResponse.Passkeys = source.Passkeys
+	personalv1FeaturesResponse.DeletionGrace = durationToPB(source.DeletionGrace)
+	return &personalv1FeaturesResponse
+}
 func (c *converters) fieldErrorsFromPB(source map[string]string) personal.FieldErrors {
 	var personalFieldErrors personal.FieldErrors
 	if source != nil {

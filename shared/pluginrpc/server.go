@@ -166,6 +166,11 @@ func (s *serviceServer) Fields(ctx context.Context, _ *personalv1.FieldsRequest)
 	return &personalv1.FieldsResponse{Fields: convert.fieldsToPB(fields)}, err
 }
 
+func (s *serviceServer) Features(ctx context.Context, _ *personalv1.FeaturesRequest) (*personalv1.FeaturesResponse, error) {
+	features, err := s.service().Features(ctx)
+	return convert.featuresToPB(features), err
+}
+
 func (s *serviceServer) ResendVerification(ctx context.Context, in *personalv1.ResendVerificationRequest) (*personalv1.ResendVerificationResponse, error) {
 	return &personalv1.ResendVerificationResponse{}, s.service().ResendVerification(ctx, convert.resendVerificationFromPB(in))
 }

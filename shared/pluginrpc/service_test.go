@@ -40,6 +40,7 @@ var results = map[personal.OperationName]any{
 	"UpdateProfile":      profile,
 	"Sessions":           []personal.Session{{ID: "a", Current: true}, {ID: "b"}},
 	"Fields":             []personal.Field{{Name: "town", Type: personal.TypeText}},
+	"Features":           personal.Features{EmailVerification: personal.VerificationOff},
 	"Export":             personal.Export{UserID: pair.UserID, Profile: profile},
 	"BeginTwoFactor":     personal.TwoFactorSecret{Secret: "A", URI: "otpauth://totp/a"},
 	"ConfirmTwoFactor":   personal.ConfirmedTwoFactor{Credentials: pair, RecoveryCodes: []string{"A"}},
@@ -438,6 +439,15 @@ func TestOperations_NoRecoveryCodesAreAnInternalError(t *testing.T) {
 		if got, err := service.RenewRecoveryCodes(t.Context(), personal.RenewRecoveryCodesRequest{}); personal.CodeOf(err) != want || len(got) != len(codes) {
 			t.Errorf("renewing: got %q, %v; want %q", got, err, want)
 		}
+	}
+}
+
+func TestFeatures_EmptyResponseIsInternalError(t *testing.T) {
+	service := serve(t, personaltest.HandledBy(func(context.Context, personal.OperationName, any) (any, error) {
+		return personal.Features{}, nil
+	}), newFakeHost("1"))
+	if _, err := service.Features(t.Context()); personal.CodeOf(err) != personal.CodeInternal {
+		t.Errorf("got %v, want internal", err)
 	}
 }
 

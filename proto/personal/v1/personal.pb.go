@@ -1916,6 +1916,159 @@ func (x *FieldsResponse) GetFields() []*Field {
 	return nil
 }
 
+// FeaturesRequest requests what a page must know before it draws a form.
+type FeaturesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FeaturesRequest) Reset() {
+	*x = FeaturesRequest{}
+	mi := &file_personal_v1_personal_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FeaturesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FeaturesRequest) ProtoMessage() {}
+
+func (x *FeaturesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FeaturesRequest.ProtoReflect.Descriptor instead.
+func (*FeaturesRequest) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{34}
+}
+
+// FeaturesResponse has the rules in force and what users can switch on.
+type FeaturesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In characters.
+	PasswordMinLength int64 `protobuf:"varint,1,opt,name=password_min_length,json=passwordMinLength,proto3" json:"password_min_length,omitempty"`
+	PasswordMaxBytes  int64 `protobuf:"varint,2,opt,name=password_max_bytes,json=passwordMaxBytes,proto3" json:"password_max_bytes,omitempty"`
+	// In characters.
+	LoginMinLength int64 `protobuf:"varint,3,opt,name=login_min_length,json=loginMinLength,proto3" json:"login_min_length,omitempty"`
+	LoginMaxLength int64 `protobuf:"varint,4,opt,name=login_max_length,json=loginMaxLength,proto3" json:"login_max_length,omitempty"`
+	// Whether an e-mail is accepted as login at sign-in.
+	LoginWithEmail bool `protobuf:"varint,5,opt,name=login_with_email,json=loginWithEmail,proto3" json:"login_with_email,omitempty"`
+	// What is in force: off, optional or required.
+	EmailVerification string `protobuf:"bytes,6,opt,name=email_verification,json=emailVerification,proto3" json:"email_verification,omitempty"`
+	// Whether users can switch a second factor on.
+	TwoFactor bool `protobuf:"varint,7,opt,name=two_factor,json=twoFactor,proto3" json:"two_factor,omitempty"`
+	// Whether users can add passkeys.
+	Passkeys bool `protobuf:"varint,8,opt,name=passkeys,proto3" json:"passkeys,omitempty"`
+	// Between the deletion of an account and its erasure.
+	DeletionGrace *durationpb.Duration `protobuf:"bytes,9,opt,name=deletion_grace,json=deletionGrace,proto3" json:"deletion_grace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FeaturesResponse) Reset() {
+	*x = FeaturesResponse{}
+	mi := &file_personal_v1_personal_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FeaturesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FeaturesResponse) ProtoMessage() {}
+
+func (x *FeaturesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_personal_v1_personal_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FeaturesResponse.ProtoReflect.Descriptor instead.
+func (*FeaturesResponse) Descriptor() ([]byte, []int) {
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *FeaturesResponse) GetPasswordMinLength() int64 {
+	if x != nil {
+		return x.PasswordMinLength
+	}
+	return 0
+}
+
+func (x *FeaturesResponse) GetPasswordMaxBytes() int64 {
+	if x != nil {
+		return x.PasswordMaxBytes
+	}
+	return 0
+}
+
+func (x *FeaturesResponse) GetLoginMinLength() int64 {
+	if x != nil {
+		return x.LoginMinLength
+	}
+	return 0
+}
+
+func (x *FeaturesResponse) GetLoginMaxLength() int64 {
+	if x != nil {
+		return x.LoginMaxLength
+	}
+	return 0
+}
+
+func (x *FeaturesResponse) GetLoginWithEmail() bool {
+	if x != nil {
+		return x.LoginWithEmail
+	}
+	return false
+}
+
+func (x *FeaturesResponse) GetEmailVerification() string {
+	if x != nil {
+		return x.EmailVerification
+	}
+	return ""
+}
+
+func (x *FeaturesResponse) GetTwoFactor() bool {
+	if x != nil {
+		return x.TwoFactor
+	}
+	return false
+}
+
+func (x *FeaturesResponse) GetPasskeys() bool {
+	if x != nil {
+		return x.Passkeys
+	}
+	return false
+}
+
+func (x *FeaturesResponse) GetDeletionGrace() *durationpb.Duration {
+	if x != nil {
+		return x.DeletionGrace
+	}
+	return nil
+}
+
 // ResendVerificationRequest identifies an account by login, e-mail address or both.
 type ResendVerificationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1929,7 +2082,7 @@ type ResendVerificationRequest struct {
 
 func (x *ResendVerificationRequest) Reset() {
 	*x = ResendVerificationRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[34]
+	mi := &file_personal_v1_personal_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1941,7 +2094,7 @@ func (x *ResendVerificationRequest) String() string {
 func (*ResendVerificationRequest) ProtoMessage() {}
 
 func (x *ResendVerificationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[34]
+	mi := &file_personal_v1_personal_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1954,7 +2107,7 @@ func (x *ResendVerificationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResendVerificationRequest.ProtoReflect.Descriptor instead.
 func (*ResendVerificationRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{34}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ResendVerificationRequest) GetLogin() string {
@@ -1987,7 +2140,7 @@ type ResendVerificationResponse struct {
 
 func (x *ResendVerificationResponse) Reset() {
 	*x = ResendVerificationResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[35]
+	mi := &file_personal_v1_personal_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1999,7 +2152,7 @@ func (x *ResendVerificationResponse) String() string {
 func (*ResendVerificationResponse) ProtoMessage() {}
 
 func (x *ResendVerificationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[35]
+	mi := &file_personal_v1_personal_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2012,7 +2165,7 @@ func (x *ResendVerificationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResendVerificationResponse.ProtoReflect.Descriptor instead.
 func (*ResendVerificationResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{35}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{37}
 }
 
 // ExportRequest carries the password as proof.
@@ -2030,7 +2183,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[36]
+	mi := &file_personal_v1_personal_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2042,7 +2195,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[36]
+	mi := &file_personal_v1_personal_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2055,7 +2208,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{36}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ExportRequest) GetCredentials() *Credentials {
@@ -2105,7 +2258,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[37]
+	mi := &file_personal_v1_personal_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2117,7 +2270,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[37]
+	mi := &file_personal_v1_personal_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2130,7 +2283,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{37}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExportResponse) GetUserId() int64 {
@@ -2207,7 +2360,7 @@ type KnownAddress struct {
 
 func (x *KnownAddress) Reset() {
 	*x = KnownAddress{}
-	mi := &file_personal_v1_personal_proto_msgTypes[38]
+	mi := &file_personal_v1_personal_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2219,7 +2372,7 @@ func (x *KnownAddress) String() string {
 func (*KnownAddress) ProtoMessage() {}
 
 func (x *KnownAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[38]
+	mi := &file_personal_v1_personal_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2232,7 +2385,7 @@ func (x *KnownAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KnownAddress.ProtoReflect.Descriptor instead.
 func (*KnownAddress) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{38}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *KnownAddress) GetAddress() string {
@@ -2264,7 +2417,7 @@ type ExportedEvent struct {
 
 func (x *ExportedEvent) Reset() {
 	*x = ExportedEvent{}
-	mi := &file_personal_v1_personal_proto_msgTypes[39]
+	mi := &file_personal_v1_personal_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2276,7 +2429,7 @@ func (x *ExportedEvent) String() string {
 func (*ExportedEvent) ProtoMessage() {}
 
 func (x *ExportedEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[39]
+	mi := &file_personal_v1_personal_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2289,7 +2442,7 @@ func (x *ExportedEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedEvent.ProtoReflect.Descriptor instead.
 func (*ExportedEvent) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{39}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ExportedEvent) GetType() string {
@@ -2331,7 +2484,7 @@ type PendingMail struct {
 
 func (x *PendingMail) Reset() {
 	*x = PendingMail{}
-	mi := &file_personal_v1_personal_proto_msgTypes[40]
+	mi := &file_personal_v1_personal_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2343,7 +2496,7 @@ func (x *PendingMail) String() string {
 func (*PendingMail) ProtoMessage() {}
 
 func (x *PendingMail) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[40]
+	mi := &file_personal_v1_personal_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2356,7 +2509,7 @@ func (x *PendingMail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingMail.ProtoReflect.Descriptor instead.
 func (*PendingMail) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{40}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PendingMail) GetKind() string {
@@ -2388,7 +2541,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[41]
+	mi := &file_personal_v1_personal_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2400,7 +2553,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[41]
+	mi := &file_personal_v1_personal_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2413,7 +2566,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{41}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DeleteRequest) GetCredentials() *Credentials {
@@ -2454,7 +2607,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[42]
+	mi := &file_personal_v1_personal_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2466,7 +2619,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[42]
+	mi := &file_personal_v1_personal_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2479,7 +2632,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{42}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DeleteResponse) GetEraseAt() *timestamppb.Timestamp {
@@ -2501,7 +2654,7 @@ type UndoDeleteRequest struct {
 
 func (x *UndoDeleteRequest) Reset() {
 	*x = UndoDeleteRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	mi := &file_personal_v1_personal_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2513,7 +2666,7 @@ func (x *UndoDeleteRequest) String() string {
 func (*UndoDeleteRequest) ProtoMessage() {}
 
 func (x *UndoDeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[43]
+	mi := &file_personal_v1_personal_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2526,7 +2679,7 @@ func (x *UndoDeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoDeleteRequest.ProtoReflect.Descriptor instead.
 func (*UndoDeleteRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{43}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *UndoDeleteRequest) GetToken() string {
@@ -2553,7 +2706,7 @@ type UndoDeleteResponse struct {
 
 func (x *UndoDeleteResponse) Reset() {
 	*x = UndoDeleteResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[44]
+	mi := &file_personal_v1_personal_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +2718,7 @@ func (x *UndoDeleteResponse) String() string {
 func (*UndoDeleteResponse) ProtoMessage() {}
 
 func (x *UndoDeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[44]
+	mi := &file_personal_v1_personal_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +2731,7 @@ func (x *UndoDeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoDeleteResponse.ProtoReflect.Descriptor instead.
 func (*UndoDeleteResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{44}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *UndoDeleteResponse) GetUserId() int64 {
@@ -2601,7 +2754,7 @@ type BeginTwoFactorRequest struct {
 
 func (x *BeginTwoFactorRequest) Reset() {
 	*x = BeginTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[45]
+	mi := &file_personal_v1_personal_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2613,7 +2766,7 @@ func (x *BeginTwoFactorRequest) String() string {
 func (*BeginTwoFactorRequest) ProtoMessage() {}
 
 func (x *BeginTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[45]
+	mi := &file_personal_v1_personal_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2626,7 +2779,7 @@ func (x *BeginTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*BeginTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{45}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *BeginTwoFactorRequest) GetCredentials() *Credentials {
@@ -2663,7 +2816,7 @@ type BeginTwoFactorResponse struct {
 
 func (x *BeginTwoFactorResponse) Reset() {
 	*x = BeginTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[46]
+	mi := &file_personal_v1_personal_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2675,7 +2828,7 @@ func (x *BeginTwoFactorResponse) String() string {
 func (*BeginTwoFactorResponse) ProtoMessage() {}
 
 func (x *BeginTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[46]
+	mi := &file_personal_v1_personal_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2688,7 +2841,7 @@ func (x *BeginTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*BeginTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{46}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *BeginTwoFactorResponse) GetSecret() string {
@@ -2718,7 +2871,7 @@ type ConfirmTwoFactorRequest struct {
 
 func (x *ConfirmTwoFactorRequest) Reset() {
 	*x = ConfirmTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[47]
+	mi := &file_personal_v1_personal_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2730,7 +2883,7 @@ func (x *ConfirmTwoFactorRequest) String() string {
 func (*ConfirmTwoFactorRequest) ProtoMessage() {}
 
 func (x *ConfirmTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[47]
+	mi := &file_personal_v1_personal_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2743,7 +2896,7 @@ func (x *ConfirmTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{47}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ConfirmTwoFactorRequest) GetCredentials() *Credentials {
@@ -2780,7 +2933,7 @@ type ConfirmTwoFactorResponse struct {
 
 func (x *ConfirmTwoFactorResponse) Reset() {
 	*x = ConfirmTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[48]
+	mi := &file_personal_v1_personal_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2792,7 +2945,7 @@ func (x *ConfirmTwoFactorResponse) String() string {
 func (*ConfirmTwoFactorResponse) ProtoMessage() {}
 
 func (x *ConfirmTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[48]
+	mi := &file_personal_v1_personal_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2805,7 +2958,7 @@ func (x *ConfirmTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{48}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ConfirmTwoFactorResponse) GetRecoveryCodes() []string {
@@ -2836,7 +2989,7 @@ type RenewRecoveryCodesRequest struct {
 
 func (x *RenewRecoveryCodesRequest) Reset() {
 	*x = RenewRecoveryCodesRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[49]
+	mi := &file_personal_v1_personal_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2848,7 +3001,7 @@ func (x *RenewRecoveryCodesRequest) String() string {
 func (*RenewRecoveryCodesRequest) ProtoMessage() {}
 
 func (x *RenewRecoveryCodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[49]
+	mi := &file_personal_v1_personal_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2861,7 +3014,7 @@ func (x *RenewRecoveryCodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRecoveryCodesRequest.ProtoReflect.Descriptor instead.
 func (*RenewRecoveryCodesRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{49}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RenewRecoveryCodesRequest) GetCredentials() *Credentials {
@@ -2903,7 +3056,7 @@ type RenewRecoveryCodesResponse struct {
 
 func (x *RenewRecoveryCodesResponse) Reset() {
 	*x = RenewRecoveryCodesResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[50]
+	mi := &file_personal_v1_personal_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2915,7 +3068,7 @@ func (x *RenewRecoveryCodesResponse) String() string {
 func (*RenewRecoveryCodesResponse) ProtoMessage() {}
 
 func (x *RenewRecoveryCodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[50]
+	mi := &file_personal_v1_personal_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2928,7 +3081,7 @@ func (x *RenewRecoveryCodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRecoveryCodesResponse.ProtoReflect.Descriptor instead.
 func (*RenewRecoveryCodesResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{50}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RenewRecoveryCodesResponse) GetRecoveryCodes() []string {
@@ -2952,7 +3105,7 @@ type EndTwoFactorRequest struct {
 
 func (x *EndTwoFactorRequest) Reset() {
 	*x = EndTwoFactorRequest{}
-	mi := &file_personal_v1_personal_proto_msgTypes[51]
+	mi := &file_personal_v1_personal_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2964,7 +3117,7 @@ func (x *EndTwoFactorRequest) String() string {
 func (*EndTwoFactorRequest) ProtoMessage() {}
 
 func (x *EndTwoFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[51]
+	mi := &file_personal_v1_personal_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2977,7 +3130,7 @@ func (x *EndTwoFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndTwoFactorRequest.ProtoReflect.Descriptor instead.
 func (*EndTwoFactorRequest) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{51}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *EndTwoFactorRequest) GetCredentials() *Credentials {
@@ -3019,7 +3172,7 @@ type EndTwoFactorResponse struct {
 
 func (x *EndTwoFactorResponse) Reset() {
 	*x = EndTwoFactorResponse{}
-	mi := &file_personal_v1_personal_proto_msgTypes[52]
+	mi := &file_personal_v1_personal_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3031,7 +3184,7 @@ func (x *EndTwoFactorResponse) String() string {
 func (*EndTwoFactorResponse) ProtoMessage() {}
 
 func (x *EndTwoFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_personal_v1_personal_proto_msgTypes[52]
+	mi := &file_personal_v1_personal_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3044,7 +3197,7 @@ func (x *EndTwoFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndTwoFactorResponse.ProtoReflect.Descriptor instead.
 func (*EndTwoFactorResponse) Descriptor() ([]byte, []int) {
-	return file_personal_v1_personal_proto_rawDescGZIP(), []int{52}
+	return file_personal_v1_personal_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *EndTwoFactorResponse) GetCredentials() *Credentials {
@@ -3204,7 +3357,19 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x1bRevokeOtherSessionsResponse\"\x0f\n" +
 	"\rFieldsRequest\"<\n" +
 	"\x0eFieldsResponse\x12*\n" +
-	"\x06fields\x18\x01 \x03(\v2\x12.personal.v1.FieldR\x06fields\"\xce\x01\n" +
+	"\x06fields\x18\x01 \x03(\v2\x12.personal.v1.FieldR\x06fields\"\x11\n" +
+	"\x0fFeaturesRequest\"\x9a\x03\n" +
+	"\x10FeaturesResponse\x12.\n" +
+	"\x13password_min_length\x18\x01 \x01(\x03R\x11passwordMinLength\x12,\n" +
+	"\x12password_max_bytes\x18\x02 \x01(\x03R\x10passwordMaxBytes\x12(\n" +
+	"\x10login_min_length\x18\x03 \x01(\x03R\x0eloginMinLength\x12(\n" +
+	"\x10login_max_length\x18\x04 \x01(\x03R\x0eloginMaxLength\x12(\n" +
+	"\x10login_with_email\x18\x05 \x01(\bR\x0eloginWithEmail\x12-\n" +
+	"\x12email_verification\x18\x06 \x01(\tR\x11emailVerification\x12\x1d\n" +
+	"\n" +
+	"two_factor\x18\a \x01(\bR\ttwoFactor\x12\x1a\n" +
+	"\bpasskeys\x18\b \x01(\bR\bpasskeys\x12@\n" +
+	"\x0edeletion_grace\x18\t \x01(\v2\x19.google.protobuf.DurationR\rdeletionGrace\"\xce\x01\n" +
 	"\x19ResendVerificationRequest\x12\x14\n" +
 	"\x05login\x18\x01 \x01(\tR\x05login\x12\x14\n" +
 	"\x05email\x18\x02 \x01(\tR\x05email\x12J\n" +
@@ -3299,7 +3464,7 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"R\n" +
 	"\x14EndTwoFactorResponse\x12:\n" +
-	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials2\xf2\x0e\n" +
+	"\vcredentials\x18\x01 \x01(\v2\x18.personal.v1.CredentialsR\vcredentials2\xbb\x0f\n" +
 	"\x0fPersonalService\x12J\n" +
 	"\tAuthorize\x12\x1d.personal.v1.AuthorizeRequest\x1a\x1e.personal.v1.AuthorizeResponse\x12D\n" +
 	"\aRefresh\x12\x1b.personal.v1.RefreshRequest\x1a\x1c.personal.v1.RefreshResponse\x12G\n" +
@@ -3315,7 +3480,8 @@ const file_personal_v1_personal_proto_rawDesc = "" +
 	"\bSessions\x12\x1c.personal.v1.SessionsRequest\x1a\x1d.personal.v1.SessionsResponse\x12V\n" +
 	"\rRevokeSession\x12!.personal.v1.RevokeSessionRequest\x1a\".personal.v1.RevokeSessionResponse\x12h\n" +
 	"\x13RevokeOtherSessions\x12'.personal.v1.RevokeOtherSessionsRequest\x1a(.personal.v1.RevokeOtherSessionsResponse\x12A\n" +
-	"\x06Fields\x12\x1a.personal.v1.FieldsRequest\x1a\x1b.personal.v1.FieldsResponse\x12e\n" +
+	"\x06Fields\x12\x1a.personal.v1.FieldsRequest\x1a\x1b.personal.v1.FieldsResponse\x12G\n" +
+	"\bFeatures\x12\x1c.personal.v1.FeaturesRequest\x1a\x1d.personal.v1.FeaturesResponse\x12e\n" +
 	"\x12ResendVerification\x12&.personal.v1.ResendVerificationRequest\x1a'.personal.v1.ResendVerificationResponse\x12A\n" +
 	"\x06Export\x12\x1a.personal.v1.ExportRequest\x1a\x1b.personal.v1.ExportResponse\x12A\n" +
 	"\x06Delete\x12\x1a.personal.v1.DeleteRequest\x1a\x1b.personal.v1.DeleteResponse\x12M\n" +
@@ -3338,7 +3504,7 @@ func file_personal_v1_personal_proto_rawDescGZIP() []byte {
 	return file_personal_v1_personal_proto_rawDescData
 }
 
-var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
+var file_personal_v1_personal_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
 var file_personal_v1_personal_proto_goTypes = []any{
 	(*Credentials)(nil),                 // 0: personal.v1.Credentials
 	(*UserProfile)(nil),                 // 1: personal.v1.UserProfile
@@ -3374,167 +3540,172 @@ var file_personal_v1_personal_proto_goTypes = []any{
 	(*RevokeOtherSessionsResponse)(nil), // 31: personal.v1.RevokeOtherSessionsResponse
 	(*FieldsRequest)(nil),               // 32: personal.v1.FieldsRequest
 	(*FieldsResponse)(nil),              // 33: personal.v1.FieldsResponse
-	(*ResendVerificationRequest)(nil),   // 34: personal.v1.ResendVerificationRequest
-	(*ResendVerificationResponse)(nil),  // 35: personal.v1.ResendVerificationResponse
-	(*ExportRequest)(nil),               // 36: personal.v1.ExportRequest
-	(*ExportResponse)(nil),              // 37: personal.v1.ExportResponse
-	(*KnownAddress)(nil),                // 38: personal.v1.KnownAddress
-	(*ExportedEvent)(nil),               // 39: personal.v1.ExportedEvent
-	(*PendingMail)(nil),                 // 40: personal.v1.PendingMail
-	(*DeleteRequest)(nil),               // 41: personal.v1.DeleteRequest
-	(*DeleteResponse)(nil),              // 42: personal.v1.DeleteResponse
-	(*UndoDeleteRequest)(nil),           // 43: personal.v1.UndoDeleteRequest
-	(*UndoDeleteResponse)(nil),          // 44: personal.v1.UndoDeleteResponse
-	(*BeginTwoFactorRequest)(nil),       // 45: personal.v1.BeginTwoFactorRequest
-	(*BeginTwoFactorResponse)(nil),      // 46: personal.v1.BeginTwoFactorResponse
-	(*ConfirmTwoFactorRequest)(nil),     // 47: personal.v1.ConfirmTwoFactorRequest
-	(*ConfirmTwoFactorResponse)(nil),    // 48: personal.v1.ConfirmTwoFactorResponse
-	(*RenewRecoveryCodesRequest)(nil),   // 49: personal.v1.RenewRecoveryCodesRequest
-	(*RenewRecoveryCodesResponse)(nil),  // 50: personal.v1.RenewRecoveryCodesResponse
-	(*EndTwoFactorRequest)(nil),         // 51: personal.v1.EndTwoFactorRequest
-	(*EndTwoFactorResponse)(nil),        // 52: personal.v1.EndTwoFactorResponse
-	nil,                                 // 53: personal.v1.AuthorizeRequest.FaultsEntry
-	nil,                                 // 54: personal.v1.RegisterRequest.FieldsEntry
-	nil,                                 // 55: personal.v1.RegisterRequest.FaultsEntry
-	nil,                                 // 56: personal.v1.RecoverRequest.FaultsEntry
-	nil,                                 // 57: personal.v1.RecoverConfirmRequest.FaultsEntry
-	nil,                                 // 58: personal.v1.UpdateProfileRequest.FieldsEntry
-	nil,                                 // 59: personal.v1.ChangePasswordRequest.FaultsEntry
-	nil,                                 // 60: personal.v1.ChangeEmailRequest.FaultsEntry
-	nil,                                 // 61: personal.v1.ConfirmEmailRequest.FaultsEntry
-	nil,                                 // 62: personal.v1.LogoutRequest.FaultsEntry
-	nil,                                 // 63: personal.v1.RevokeSessionRequest.FaultsEntry
-	nil,                                 // 64: personal.v1.ResendVerificationRequest.FaultsEntry
-	nil,                                 // 65: personal.v1.ExportRequest.FaultsEntry
-	nil,                                 // 66: personal.v1.DeleteRequest.FaultsEntry
-	nil,                                 // 67: personal.v1.UndoDeleteRequest.FaultsEntry
-	nil,                                 // 68: personal.v1.BeginTwoFactorRequest.FaultsEntry
-	nil,                                 // 69: personal.v1.ConfirmTwoFactorRequest.FaultsEntry
-	nil,                                 // 70: personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	nil,                                 // 71: personal.v1.EndTwoFactorRequest.FaultsEntry
-	(*durationpb.Duration)(nil),         // 72: google.protobuf.Duration
-	(*Value)(nil),                       // 73: personal.v1.Value
-	(*timestamppb.Timestamp)(nil),       // 74: google.protobuf.Timestamp
-	(*Field)(nil),                       // 75: personal.v1.Field
-	(*Input)(nil),                       // 76: personal.v1.Input
+	(*FeaturesRequest)(nil),             // 34: personal.v1.FeaturesRequest
+	(*FeaturesResponse)(nil),            // 35: personal.v1.FeaturesResponse
+	(*ResendVerificationRequest)(nil),   // 36: personal.v1.ResendVerificationRequest
+	(*ResendVerificationResponse)(nil),  // 37: personal.v1.ResendVerificationResponse
+	(*ExportRequest)(nil),               // 38: personal.v1.ExportRequest
+	(*ExportResponse)(nil),              // 39: personal.v1.ExportResponse
+	(*KnownAddress)(nil),                // 40: personal.v1.KnownAddress
+	(*ExportedEvent)(nil),               // 41: personal.v1.ExportedEvent
+	(*PendingMail)(nil),                 // 42: personal.v1.PendingMail
+	(*DeleteRequest)(nil),               // 43: personal.v1.DeleteRequest
+	(*DeleteResponse)(nil),              // 44: personal.v1.DeleteResponse
+	(*UndoDeleteRequest)(nil),           // 45: personal.v1.UndoDeleteRequest
+	(*UndoDeleteResponse)(nil),          // 46: personal.v1.UndoDeleteResponse
+	(*BeginTwoFactorRequest)(nil),       // 47: personal.v1.BeginTwoFactorRequest
+	(*BeginTwoFactorResponse)(nil),      // 48: personal.v1.BeginTwoFactorResponse
+	(*ConfirmTwoFactorRequest)(nil),     // 49: personal.v1.ConfirmTwoFactorRequest
+	(*ConfirmTwoFactorResponse)(nil),    // 50: personal.v1.ConfirmTwoFactorResponse
+	(*RenewRecoveryCodesRequest)(nil),   // 51: personal.v1.RenewRecoveryCodesRequest
+	(*RenewRecoveryCodesResponse)(nil),  // 52: personal.v1.RenewRecoveryCodesResponse
+	(*EndTwoFactorRequest)(nil),         // 53: personal.v1.EndTwoFactorRequest
+	(*EndTwoFactorResponse)(nil),        // 54: personal.v1.EndTwoFactorResponse
+	nil,                                 // 55: personal.v1.AuthorizeRequest.FaultsEntry
+	nil,                                 // 56: personal.v1.RegisterRequest.FieldsEntry
+	nil,                                 // 57: personal.v1.RegisterRequest.FaultsEntry
+	nil,                                 // 58: personal.v1.RecoverRequest.FaultsEntry
+	nil,                                 // 59: personal.v1.RecoverConfirmRequest.FaultsEntry
+	nil,                                 // 60: personal.v1.UpdateProfileRequest.FieldsEntry
+	nil,                                 // 61: personal.v1.ChangePasswordRequest.FaultsEntry
+	nil,                                 // 62: personal.v1.ChangeEmailRequest.FaultsEntry
+	nil,                                 // 63: personal.v1.ConfirmEmailRequest.FaultsEntry
+	nil,                                 // 64: personal.v1.LogoutRequest.FaultsEntry
+	nil,                                 // 65: personal.v1.RevokeSessionRequest.FaultsEntry
+	nil,                                 // 66: personal.v1.ResendVerificationRequest.FaultsEntry
+	nil,                                 // 67: personal.v1.ExportRequest.FaultsEntry
+	nil,                                 // 68: personal.v1.DeleteRequest.FaultsEntry
+	nil,                                 // 69: personal.v1.UndoDeleteRequest.FaultsEntry
+	nil,                                 // 70: personal.v1.BeginTwoFactorRequest.FaultsEntry
+	nil,                                 // 71: personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	nil,                                 // 72: personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	nil,                                 // 73: personal.v1.EndTwoFactorRequest.FaultsEntry
+	(*durationpb.Duration)(nil),         // 74: google.protobuf.Duration
+	(*Value)(nil),                       // 75: personal.v1.Value
+	(*timestamppb.Timestamp)(nil),       // 76: google.protobuf.Timestamp
+	(*Field)(nil),                       // 77: personal.v1.Field
+	(*Input)(nil),                       // 78: personal.v1.Input
 }
 var file_personal_v1_personal_proto_depIdxs = []int32{
 	2,  // 0: personal.v1.UserProfile.fields:type_name -> personal.v1.ProfileField
-	72, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
-	73, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
-	74, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
-	74, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
-	74, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
-	53, // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
+	74, // 1: personal.v1.UserProfile.fresh_for:type_name -> google.protobuf.Duration
+	75, // 2: personal.v1.ProfileField.value:type_name -> personal.v1.Value
+	76, // 3: personal.v1.Session.created:type_name -> google.protobuf.Timestamp
+	76, // 4: personal.v1.Session.last_seen:type_name -> google.protobuf.Timestamp
+	76, // 5: personal.v1.Session.expires:type_name -> google.protobuf.Timestamp
+	55, // 6: personal.v1.AuthorizeRequest.faults:type_name -> personal.v1.AuthorizeRequest.FaultsEntry
 	0,  // 7: personal.v1.AuthorizeResponse.credentials:type_name -> personal.v1.Credentials
 	1,  // 8: personal.v1.AuthorizeResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 9: personal.v1.RefreshRequest.credentials:type_name -> personal.v1.Credentials
 	0,  // 10: personal.v1.RefreshResponse.credentials:type_name -> personal.v1.Credentials
-	54, // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
-	55, // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
+	56, // 11: personal.v1.RegisterRequest.fields:type_name -> personal.v1.RegisterRequest.FieldsEntry
+	57, // 12: personal.v1.RegisterRequest.faults:type_name -> personal.v1.RegisterRequest.FaultsEntry
 	0,  // 13: personal.v1.RegisterResponse.credentials:type_name -> personal.v1.Credentials
 	1,  // 14: personal.v1.RegisterResponse.profile:type_name -> personal.v1.UserProfile
-	56, // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
-	57, // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
+	58, // 15: personal.v1.RecoverRequest.faults:type_name -> personal.v1.RecoverRequest.FaultsEntry
+	59, // 16: personal.v1.RecoverConfirmRequest.faults:type_name -> personal.v1.RecoverConfirmRequest.FaultsEntry
 	0,  // 17: personal.v1.ProfileRequest.credentials:type_name -> personal.v1.Credentials
 	1,  // 18: personal.v1.ProfileResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 19: personal.v1.UpdateProfileRequest.credentials:type_name -> personal.v1.Credentials
-	58, // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
+	60, // 20: personal.v1.UpdateProfileRequest.fields:type_name -> personal.v1.UpdateProfileRequest.FieldsEntry
 	1,  // 21: personal.v1.UpdateProfileResponse.profile:type_name -> personal.v1.UserProfile
 	0,  // 22: personal.v1.ChangePasswordRequest.credentials:type_name -> personal.v1.Credentials
-	59, // 23: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
+	61, // 23: personal.v1.ChangePasswordRequest.faults:type_name -> personal.v1.ChangePasswordRequest.FaultsEntry
 	0,  // 24: personal.v1.ChangePasswordResponse.credentials:type_name -> personal.v1.Credentials
 	0,  // 25: personal.v1.ChangeEmailRequest.credentials:type_name -> personal.v1.Credentials
-	60, // 26: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
-	61, // 27: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
+	62, // 26: personal.v1.ChangeEmailRequest.faults:type_name -> personal.v1.ChangeEmailRequest.FaultsEntry
+	63, // 27: personal.v1.ConfirmEmailRequest.faults:type_name -> personal.v1.ConfirmEmailRequest.FaultsEntry
 	0,  // 28: personal.v1.LogoutRequest.credentials:type_name -> personal.v1.Credentials
-	62, // 29: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
+	64, // 29: personal.v1.LogoutRequest.faults:type_name -> personal.v1.LogoutRequest.FaultsEntry
 	0,  // 30: personal.v1.SessionsRequest.credentials:type_name -> personal.v1.Credentials
 	3,  // 31: personal.v1.SessionsResponse.sessions:type_name -> personal.v1.Session
 	0,  // 32: personal.v1.RevokeSessionRequest.credentials:type_name -> personal.v1.Credentials
-	63, // 33: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
+	65, // 33: personal.v1.RevokeSessionRequest.faults:type_name -> personal.v1.RevokeSessionRequest.FaultsEntry
 	0,  // 34: personal.v1.RevokeOtherSessionsRequest.credentials:type_name -> personal.v1.Credentials
-	75, // 35: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
-	64, // 36: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
-	0,  // 37: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
-	65, // 38: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
-	1,  // 39: personal.v1.ExportResponse.profile:type_name -> personal.v1.UserProfile
-	74, // 40: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
-	74, // 41: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
-	3,  // 42: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
-	38, // 43: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
-	39, // 44: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
-	40, // 45: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
-	74, // 46: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
-	74, // 47: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
-	74, // 48: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
-	0,  // 49: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
-	66, // 50: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
-	74, // 51: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
-	67, // 52: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
-	0,  // 53: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	68, // 54: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
-	0,  // 55: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	69, // 56: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
-	0,  // 57: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	0,  // 58: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
-	70, // 59: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
-	0,  // 60: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
-	71, // 61: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
-	0,  // 62: personal.v1.EndTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
-	76, // 63: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	76, // 64: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
-	4,  // 65: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
-	6,  // 66: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
-	8,  // 67: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
-	10, // 68: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
-	12, // 69: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
-	14, // 70: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
-	16, // 71: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
-	18, // 72: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
-	20, // 73: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
-	22, // 74: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
-	24, // 75: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
-	26, // 76: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
-	28, // 77: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
-	30, // 78: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
-	32, // 79: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
-	34, // 80: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
-	36, // 81: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
-	41, // 82: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
-	43, // 83: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
-	45, // 84: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
-	47, // 85: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
-	49, // 86: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
-	51, // 87: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
-	5,  // 88: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
-	7,  // 89: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
-	9,  // 90: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
-	11, // 91: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
-	13, // 92: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
-	15, // 93: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
-	17, // 94: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
-	19, // 95: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
-	21, // 96: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
-	23, // 97: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
-	25, // 98: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
-	27, // 99: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
-	29, // 100: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
-	31, // 101: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
-	33, // 102: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
-	35, // 103: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
-	37, // 104: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
-	42, // 105: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
-	44, // 106: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
-	46, // 107: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
-	48, // 108: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
-	50, // 109: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
-	52, // 110: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
-	88, // [88:111] is the sub-list for method output_type
-	65, // [65:88] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	77, // 35: personal.v1.FieldsResponse.fields:type_name -> personal.v1.Field
+	74, // 36: personal.v1.FeaturesResponse.deletion_grace:type_name -> google.protobuf.Duration
+	66, // 37: personal.v1.ResendVerificationRequest.faults:type_name -> personal.v1.ResendVerificationRequest.FaultsEntry
+	0,  // 38: personal.v1.ExportRequest.credentials:type_name -> personal.v1.Credentials
+	67, // 39: personal.v1.ExportRequest.faults:type_name -> personal.v1.ExportRequest.FaultsEntry
+	1,  // 40: personal.v1.ExportResponse.profile:type_name -> personal.v1.UserProfile
+	76, // 41: personal.v1.ExportResponse.created:type_name -> google.protobuf.Timestamp
+	76, // 42: personal.v1.ExportResponse.updated:type_name -> google.protobuf.Timestamp
+	3,  // 43: personal.v1.ExportResponse.sessions:type_name -> personal.v1.Session
+	40, // 44: personal.v1.ExportResponse.known_addresses:type_name -> personal.v1.KnownAddress
+	41, // 45: personal.v1.ExportResponse.events:type_name -> personal.v1.ExportedEvent
+	42, // 46: personal.v1.ExportResponse.pending_mails:type_name -> personal.v1.PendingMail
+	76, // 47: personal.v1.KnownAddress.last_seen:type_name -> google.protobuf.Timestamp
+	76, // 48: personal.v1.ExportedEvent.time:type_name -> google.protobuf.Timestamp
+	76, // 49: personal.v1.PendingMail.created:type_name -> google.protobuf.Timestamp
+	0,  // 50: personal.v1.DeleteRequest.credentials:type_name -> personal.v1.Credentials
+	68, // 51: personal.v1.DeleteRequest.faults:type_name -> personal.v1.DeleteRequest.FaultsEntry
+	76, // 52: personal.v1.DeleteResponse.erase_at:type_name -> google.protobuf.Timestamp
+	69, // 53: personal.v1.UndoDeleteRequest.faults:type_name -> personal.v1.UndoDeleteRequest.FaultsEntry
+	0,  // 54: personal.v1.BeginTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	70, // 55: personal.v1.BeginTwoFactorRequest.faults:type_name -> personal.v1.BeginTwoFactorRequest.FaultsEntry
+	0,  // 56: personal.v1.ConfirmTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	71, // 57: personal.v1.ConfirmTwoFactorRequest.faults:type_name -> personal.v1.ConfirmTwoFactorRequest.FaultsEntry
+	0,  // 58: personal.v1.ConfirmTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	0,  // 59: personal.v1.RenewRecoveryCodesRequest.credentials:type_name -> personal.v1.Credentials
+	72, // 60: personal.v1.RenewRecoveryCodesRequest.faults:type_name -> personal.v1.RenewRecoveryCodesRequest.FaultsEntry
+	0,  // 61: personal.v1.EndTwoFactorRequest.credentials:type_name -> personal.v1.Credentials
+	73, // 62: personal.v1.EndTwoFactorRequest.faults:type_name -> personal.v1.EndTwoFactorRequest.FaultsEntry
+	0,  // 63: personal.v1.EndTwoFactorResponse.credentials:type_name -> personal.v1.Credentials
+	78, // 64: personal.v1.RegisterRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	78, // 65: personal.v1.UpdateProfileRequest.FieldsEntry.value:type_name -> personal.v1.Input
+	4,  // 66: personal.v1.PersonalService.Authorize:input_type -> personal.v1.AuthorizeRequest
+	6,  // 67: personal.v1.PersonalService.Refresh:input_type -> personal.v1.RefreshRequest
+	8,  // 68: personal.v1.PersonalService.Register:input_type -> personal.v1.RegisterRequest
+	10, // 69: personal.v1.PersonalService.Recover:input_type -> personal.v1.RecoverRequest
+	12, // 70: personal.v1.PersonalService.RecoverConfirm:input_type -> personal.v1.RecoverConfirmRequest
+	14, // 71: personal.v1.PersonalService.Profile:input_type -> personal.v1.ProfileRequest
+	16, // 72: personal.v1.PersonalService.UpdateProfile:input_type -> personal.v1.UpdateProfileRequest
+	18, // 73: personal.v1.PersonalService.ChangePassword:input_type -> personal.v1.ChangePasswordRequest
+	20, // 74: personal.v1.PersonalService.ChangeEmail:input_type -> personal.v1.ChangeEmailRequest
+	22, // 75: personal.v1.PersonalService.ConfirmEmail:input_type -> personal.v1.ConfirmEmailRequest
+	24, // 76: personal.v1.PersonalService.Logout:input_type -> personal.v1.LogoutRequest
+	26, // 77: personal.v1.PersonalService.Sessions:input_type -> personal.v1.SessionsRequest
+	28, // 78: personal.v1.PersonalService.RevokeSession:input_type -> personal.v1.RevokeSessionRequest
+	30, // 79: personal.v1.PersonalService.RevokeOtherSessions:input_type -> personal.v1.RevokeOtherSessionsRequest
+	32, // 80: personal.v1.PersonalService.Fields:input_type -> personal.v1.FieldsRequest
+	34, // 81: personal.v1.PersonalService.Features:input_type -> personal.v1.FeaturesRequest
+	36, // 82: personal.v1.PersonalService.ResendVerification:input_type -> personal.v1.ResendVerificationRequest
+	38, // 83: personal.v1.PersonalService.Export:input_type -> personal.v1.ExportRequest
+	43, // 84: personal.v1.PersonalService.Delete:input_type -> personal.v1.DeleteRequest
+	45, // 85: personal.v1.PersonalService.UndoDelete:input_type -> personal.v1.UndoDeleteRequest
+	47, // 86: personal.v1.PersonalService.BeginTwoFactor:input_type -> personal.v1.BeginTwoFactorRequest
+	49, // 87: personal.v1.PersonalService.ConfirmTwoFactor:input_type -> personal.v1.ConfirmTwoFactorRequest
+	51, // 88: personal.v1.PersonalService.RenewRecoveryCodes:input_type -> personal.v1.RenewRecoveryCodesRequest
+	53, // 89: personal.v1.PersonalService.EndTwoFactor:input_type -> personal.v1.EndTwoFactorRequest
+	5,  // 90: personal.v1.PersonalService.Authorize:output_type -> personal.v1.AuthorizeResponse
+	7,  // 91: personal.v1.PersonalService.Refresh:output_type -> personal.v1.RefreshResponse
+	9,  // 92: personal.v1.PersonalService.Register:output_type -> personal.v1.RegisterResponse
+	11, // 93: personal.v1.PersonalService.Recover:output_type -> personal.v1.RecoverResponse
+	13, // 94: personal.v1.PersonalService.RecoverConfirm:output_type -> personal.v1.RecoverConfirmResponse
+	15, // 95: personal.v1.PersonalService.Profile:output_type -> personal.v1.ProfileResponse
+	17, // 96: personal.v1.PersonalService.UpdateProfile:output_type -> personal.v1.UpdateProfileResponse
+	19, // 97: personal.v1.PersonalService.ChangePassword:output_type -> personal.v1.ChangePasswordResponse
+	21, // 98: personal.v1.PersonalService.ChangeEmail:output_type -> personal.v1.ChangeEmailResponse
+	23, // 99: personal.v1.PersonalService.ConfirmEmail:output_type -> personal.v1.ConfirmEmailResponse
+	25, // 100: personal.v1.PersonalService.Logout:output_type -> personal.v1.LogoutResponse
+	27, // 101: personal.v1.PersonalService.Sessions:output_type -> personal.v1.SessionsResponse
+	29, // 102: personal.v1.PersonalService.RevokeSession:output_type -> personal.v1.RevokeSessionResponse
+	31, // 103: personal.v1.PersonalService.RevokeOtherSessions:output_type -> personal.v1.RevokeOtherSessionsResponse
+	33, // 104: personal.v1.PersonalService.Fields:output_type -> personal.v1.FieldsResponse
+	35, // 105: personal.v1.PersonalService.Features:output_type -> personal.v1.FeaturesResponse
+	37, // 106: personal.v1.PersonalService.ResendVerification:output_type -> personal.v1.ResendVerificationResponse
+	39, // 107: personal.v1.PersonalService.Export:output_type -> personal.v1.ExportResponse
+	44, // 108: personal.v1.PersonalService.Delete:output_type -> personal.v1.DeleteResponse
+	46, // 109: personal.v1.PersonalService.UndoDelete:output_type -> personal.v1.UndoDeleteResponse
+	48, // 110: personal.v1.PersonalService.BeginTwoFactor:output_type -> personal.v1.BeginTwoFactorResponse
+	50, // 111: personal.v1.PersonalService.ConfirmTwoFactor:output_type -> personal.v1.ConfirmTwoFactorResponse
+	52, // 112: personal.v1.PersonalService.RenewRecoveryCodes:output_type -> personal.v1.RenewRecoveryCodesResponse
+	54, // 113: personal.v1.PersonalService.EndTwoFactor:output_type -> personal.v1.EndTwoFactorResponse
+	90, // [90:114] is the sub-list for method output_type
+	66, // [66:90] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_personal_v1_personal_proto_init() }
@@ -3550,7 +3721,7 @@ func file_personal_v1_personal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_personal_v1_personal_proto_rawDesc), len(file_personal_v1_personal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   72,
+			NumMessages:   74,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

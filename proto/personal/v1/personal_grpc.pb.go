@@ -34,6 +34,7 @@ const (
 	PersonalService_RevokeSession_FullMethodName       = "/personal.v1.PersonalService/RevokeSession"
 	PersonalService_RevokeOtherSessions_FullMethodName = "/personal.v1.PersonalService/RevokeOtherSessions"
 	PersonalService_Fields_FullMethodName              = "/personal.v1.PersonalService/Fields"
+	PersonalService_Features_FullMethodName            = "/personal.v1.PersonalService/Features"
 	PersonalService_ResendVerification_FullMethodName  = "/personal.v1.PersonalService/ResendVerification"
 	PersonalService_Export_FullMethodName              = "/personal.v1.PersonalService/Export"
 	PersonalService_Delete_FullMethodName              = "/personal.v1.PersonalService/Delete"
@@ -83,6 +84,8 @@ type PersonalServiceClient interface {
 	RevokeOtherSessions(ctx context.Context, in *RevokeOtherSessionsRequest, opts ...grpc.CallOption) (*RevokeOtherSessionsResponse, error)
 	// Fields returns the user fields that forms may show.
 	Fields(ctx context.Context, in *FieldsRequest, opts ...grpc.CallOption) (*FieldsResponse, error)
+	// Features says what a page must know before it draws a form.
+	Features(ctx context.Context, in *FeaturesRequest, opts ...grpc.CallOption) (*FeaturesResponse, error)
 	// ResendVerification requests another mail that proves an e-mail address.
 	ResendVerification(ctx context.Context, in *ResendVerificationRequest, opts ...grpc.CallOption) (*ResendVerificationResponse, error)
 	// Export returns what is kept about the session's user.
@@ -260,6 +263,16 @@ func (c *personalServiceClient) Fields(ctx context.Context, in *FieldsRequest, o
 	return out, nil
 }
 
+func (c *personalServiceClient) Features(ctx context.Context, in *FeaturesRequest, opts ...grpc.CallOption) (*FeaturesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FeaturesResponse)
+	err := c.cc.Invoke(ctx, PersonalService_Features_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *personalServiceClient) ResendVerification(ctx context.Context, in *ResendVerificationRequest, opts ...grpc.CallOption) (*ResendVerificationResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ResendVerificationResponse)
@@ -379,6 +392,8 @@ type PersonalServiceServer interface {
 	RevokeOtherSessions(context.Context, *RevokeOtherSessionsRequest) (*RevokeOtherSessionsResponse, error)
 	// Fields returns the user fields that forms may show.
 	Fields(context.Context, *FieldsRequest) (*FieldsResponse, error)
+	// Features says what a page must know before it draws a form.
+	Features(context.Context, *FeaturesRequest) (*FeaturesResponse, error)
 	// ResendVerification requests another mail that proves an e-mail address.
 	ResendVerification(context.Context, *ResendVerificationRequest) (*ResendVerificationResponse, error)
 	// Export returns what is kept about the session's user.
@@ -450,6 +465,9 @@ func (UnimplementedPersonalServiceServer) RevokeOtherSessions(context.Context, *
 }
 func (UnimplementedPersonalServiceServer) Fields(context.Context, *FieldsRequest) (*FieldsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Fields not implemented")
+}
+func (UnimplementedPersonalServiceServer) Features(context.Context, *FeaturesRequest) (*FeaturesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Features not implemented")
 }
 func (UnimplementedPersonalServiceServer) ResendVerification(context.Context, *ResendVerificationRequest) (*ResendVerificationResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResendVerification not implemented")
@@ -766,6 +784,24 @@ func _PersonalService_Fields_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PersonalService_Features_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FeaturesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PersonalServiceServer).Features(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PersonalService_Features_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PersonalServiceServer).Features(ctx, req.(*FeaturesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _PersonalService_ResendVerification_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ResendVerificationRequest)
 	if err := dec(in); err != nil {
@@ -976,6 +1012,10 @@ var PersonalService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Fields",
 			Handler:    _PersonalService_Fields_Handler,
+		},
+		{
+			MethodName: "Features",
+			Handler:    _PersonalService_Features_Handler,
 		},
 		{
 			MethodName: "ResendVerification",

@@ -31,6 +31,7 @@ type Service struct {
 	RevokeSessionFunc       func(context.Context, personal.RevokeSessionRequest) error
 	RevokeOtherSessionsFunc func(context.Context, personal.Credentials) error
 	FieldsFunc              func(context.Context) ([]personal.Field, error)
+	FeaturesFunc            func(context.Context) (personal.Features, error)
 
 	ResendVerificationFunc func(context.Context, personal.ResendVerificationRequest) error
 	ExportFunc             func(context.Context, personal.ExportRequest) (personal.Export, error)
@@ -136,6 +137,14 @@ func (s *Service) Fields(ctx context.Context) ([]personal.Field, error) {
 		return nil, personal.NewError(personal.CodeNotFound, nil)
 	}
 	return s.FieldsFunc(ctx)
+}
+
+// Features calls FeaturesFunc.
+func (s *Service) Features(ctx context.Context) (personal.Features, error) {
+	if s.FeaturesFunc == nil {
+		return personal.Features{}, personal.NewError(personal.CodeNotFound, nil)
+	}
+	return s.FeaturesFunc(ctx)
 }
 
 // ResendVerification calls ResendVerificationFunc.

@@ -26,12 +26,16 @@ type Start func(t *testing.T, host personal.Host) personal.Service
 func Run(t *testing.T, start Start) { run(t, start, false) }
 
 // RunReleased is [Run] for a Service of the last release, 0.1.0. It skips what that does not
-// offer: second factors, and ending all other sessions.
+// offer: second factors, ending all other sessions, and features.
 func RunReleased(t *testing.T, start Start) { run(t, start, true) }
 
 // RunRequiredVerification tests what differs from [Run] where accounts must confirm their
 // e-mail before the first sign-in: start returns a Service for which that is in force.
-func RunRequiredVerification(t *testing.T, start Start) { testWaiting(t, newSuite(t, start)) }
+func RunRequiredVerification(t *testing.T, start Start) {
+	s := newSuite(t, start)
+	testWaiting(t, s)
+	s.wantFeatures(t, personal.VerificationRequired)
+}
 
 func newSuite(t *testing.T, start Start) *suite {
 	fields := &fieldSet{}
@@ -71,6 +75,7 @@ func run(t *testing.T, start Start, released bool) {
 		"mail after a registration confirms the e-mail":                   testVerification,
 		"export has everything about the user, and asks for the password": testExport,
 		"fields include all but the hidden ones":                          testFields,
+		"features are the rules in force":                                 testFeatures,
 		"second factor is asked for, and each code works once":            testTwoFactor,
 		"operations ask for the code of a second factor":                  testTwoFactorOperations,
 		"recovery codes are renewed and the second factor is removed":     testTwoFactorChanges,

@@ -289,6 +289,29 @@ func testFields(t *testing.T, s *suite) {
 	}
 }
 
+func testFeatures(t *testing.T, s *suite) {
+	if s.released {
+		t.Skip("the last release does not offer them")
+	}
+	s.wantFeatures(t, personal.VerificationOptional)
+}
+
+// wantFeatures wants the features under the default settings and a certain verification.
+func (s *suite) wantFeatures(t *testing.T, verification personal.EmailVerification) {
+	t.Helper()
+	got, err := s.service.Features(t.Context())
+	if err != nil {
+		t.Fatalf("reading the features: %v", err)
+	}
+	want := personal.Features{
+		PasswordMinLength: 8, PasswordMaxBytes: 1024, LoginMinLength: 3, LoginMaxLength: 64, LoginWithEmail: true,
+		EmailVerification: verification, TwoFactor: true, DeletionGrace: 168 * time.Hour,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("features (-want +got):\n%s", diff)
+	}
+}
+
 func testDeadline(t *testing.T, s *suite) {
 	login, email := s.newLogin()
 	past, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))

@@ -1,0 +1,52 @@
+package accounts_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cms-personal/personal/internal/accounts"
+	"github.com/cms-personal/personal/shared/personal"
+)
+
+// The service has no store and no host: the answer needs neither.
+func TestFeatures_AreWhatIsInForce(t *testing.T) {
+	for name, c := range map[string]struct {
+		setting           accounts.EmailVerification
+		keys              bool
+		required, offered bool // in force
+		want              accounts.EmailVerification
+		twoFactor         bool
+	}{
+		"nothing":                        {setting: accounts.VerificationOff, want: personal.VerificationOff},
+		"optional":                       {setting: accounts.VerificationOptional, want: personal.VerificationOptional},
+		"required, not yet in force":     {setting: accounts.VerificationRequired, want: personal.VerificationOptional},
+		"required":                       {setting: accounts.VerificationRequired, required: true, want: personal.VerificationRequired},
+		"second factor":                  {setting: accounts.VerificationOff, keys: true, offered: true, want: personal.VerificationOff, twoFactor: true},
+		"second factor, not in force":    {setting: accounts.VerificationOff, keys: true, want: personal.VerificationOff},
+		"second factor, no key encrypts": {setting: accounts.VerificationOff, offered: true, want: personal.VerificationOff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := accounts.Settings{MinPassword: 12, EmailVerification: c.setting, DeletionGrace: 90 * time.Minute}
+			if c.keys {
+				twoFactors(t)(&settings)
+			}
+			service := accounts.New(settings, nil, nil, nil, slog.New(slog.DiscardHandler), func() {})
+			service.RequireVerification(c.required)
+			service.OfferTwoFactor(c.offered)
+			got, err := service.Features(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := personal.Features{
+				PasswordMinLength: 12, PasswordMaxBytes: 1024, LoginMinLength: 3, LoginMaxLength: 64,
+				EmailVerification: c.want, TwoFactor: c.twoFactor, DeletionGrace: 90 * time.Minute,
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("features (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

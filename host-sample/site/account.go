@@ -49,7 +49,7 @@ func (p accountPages) saveProfile(_ http.ResponseWriter, r *http.Request, posted
 	if err != nil {
 		return done{}, err
 	}
-	c, _ := credentials(r)
+	c, _ := p.session.Credentials(r)
 	change := personal.UpdateProfileRequest{Credentials: c, Fields: posted.Changes(fields)}
 	if len(change.Fields) > 0 {
 		_, err = p.Service.UpdateProfile(r.Context(), change)
@@ -73,7 +73,7 @@ func (p accountPages) passwordForm(r *http.Request) (formPage, error) {
 
 // changePassword keeps this session, with new credentials, and revokes all others.
 func (p accountPages) changePassword(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	old, _ := credentials(r)
+	old, _ := p.session.Credentials(r)
 	c, err := p.Service.ChangePassword(r.Context(), personal.ChangePasswordRequest{
 		Credentials: old, OldPassword: posted.Get("old_password"),
 		Password: posted.Get("password"), ConfirmPassword: posted.Get("confirm_password"),
@@ -82,7 +82,7 @@ func (p accountPages) changePassword(w http.ResponseWriter, r *http.Request, pos
 	if err != nil {
 		return done{}, err
 	}
-	setCookie(w, r, c)
+	p.session.Set(w, r, c)
 	return done{operation: "password", next: passwordPath}, nil
 }
 
@@ -100,7 +100,7 @@ func (p accountPages) newEmailForm(r *http.Request) (formPage, error) {
 
 // changeEmail leads to the form for the code that is mailed to the new address.
 func (p accountPages) changeEmail(_ http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := credentials(r)
+	c, _ := p.session.Credentials(r)
 	err := p.Service.ChangeEmail(r.Context(), personal.ChangeEmailRequest{
 		Credentials: c, Email: posted.Get("email"), Password: posted.Get("password"), Code: posted.Get("code"),
 	})

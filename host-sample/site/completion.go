@@ -9,6 +9,7 @@ import (
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb"
 )
 
 // completionPages ask signed-in visitors for user fields that the site needs and that have
@@ -28,7 +29,9 @@ func completionURL(next string) string {
 // way to answer later.
 func demandedURL(next string) string { return completionURL(next) + "&demanded=true" }
 
-func nextOf(r *http.Request) string { return ui.LocalPath(r.URL.Query().Get("next"), accountPath) }
+func nextOf(r *http.Request) string {
+	return personalweb.LocalPath(r.URL.Query().Get("next"), accountPath)
+}
 
 // missing returns the fields to ask for. While the service is unavailable they are those
 // that were posted, so that nothing that was typed is lost.
@@ -85,7 +88,7 @@ func (p completionPages) save(_ http.ResponseWriter, r *http.Request, posted ui.
 	if err != nil || len(fields) == 0 {
 		return done{next: nextOf(r)}, err
 	}
-	c, _ := credentials(r)
+	c, _ := p.session.Credentials(r)
 	request := personal.UpdateProfileRequest{Credentials: c, Fields: map[string]personal.Input{}}
 	for _, f := range fields {
 		request.Fields[f.Name] = ui.FieldInput(f, posted.Field(f))

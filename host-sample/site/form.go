@@ -60,8 +60,8 @@ type aside struct {
 
 // publicForm routes a form that everyone may use.
 func (s *site) publicForm(mux *http.ServeMux, path string, f form) {
-	mux.HandleFunc("GET "+path, s.show(f))
-	mux.HandleFunc("POST "+path, s.submit(f))
+	mux.Handle("GET "+path, s.public(s.show(f)))
+	mux.Handle("POST "+path, s.public(s.submit(f)))
 }
 
 // accountForm routes a form for signed-in visitors.

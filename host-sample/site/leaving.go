@@ -36,7 +36,7 @@ func (p leavingPages) exportForm(r *http.Request) (formPage, error) {
 
 // export sends what is kept about the user as a file.
 func (p leavingPages) export(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := credentials(r)
+	c, _ := p.session.Credentials(r)
 	kept, err := p.Service.Export(r.Context(), personal.ExportRequest{Credentials: c, Password: posted.Get("password"), Code: posted.Get("code")})
 	if err != nil {
 		return done{}, err
@@ -77,12 +77,12 @@ func (p leavingPages) deleteForm(r *http.Request) (formPage, error) {
 // delete signs out: every session of the account has ended. The notice on the next page
 // says so: a page with an address could be linked to, and would scare any visitor.
 func (p leavingPages) delete(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := credentials(r)
+	c, _ := p.session.Credentials(r)
 	_, err := p.Service.Delete(r.Context(), personal.DeleteRequest{Credentials: c, Password: posted.Get("password"), Code: posted.Get("code")})
 	if err != nil {
 		return done{}, err
 	}
-	ui.SetCookie(w, r, http.Cookie{Name: cookieName, MaxAge: -1})
+	p.session.Clear(w, r)
 	return done{operation: "delete", next: homePath}, nil
 }
 

@@ -30,7 +30,7 @@ type session struct {
 }
 
 func (p sessionPages) list(w http.ResponseWriter, r *http.Request) {
-	c, _ := credentials(r)
+	c, _ := p.session.Credentials(r)
 	list, err := p.Service.Sessions(r.Context(), c)
 	if err != nil {
 		p.refuse(w, r, err)
@@ -50,7 +50,7 @@ func (p sessionPages) revoke(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	c, _ := credentials(r)
+	c, _ := p.session.Credentials(r)
 	if err := p.Service.RevokeSession(r.Context(), personal.RevokeSessionRequest{Credentials: c, ID: posted.Get("id")}); err != nil {
 		p.refuse(w, r, err)
 		return
@@ -64,7 +64,7 @@ func (p sessionPages) revokeOthers(w http.ResponseWriter, r *http.Request) {
 	if _, ok := p.readPosted(w, r); !ok {
 		return
 	}
-	c, _ := credentials(r)
+	c, _ := p.session.Credentials(r)
 	if err := p.Service.RevokeOtherSessions(r.Context(), c); err != nil {
 		p.refuse(w, r, err)
 		return
@@ -81,8 +81,8 @@ type lastSignIn struct {
 
 // lastSignIn returns the visitor's sign-in before this one, nil if there is none or the
 // audit log cannot be read. The list of sessions would not do: a thief who has signed out
-// is not in it. The log does not check who asks, so only the user of a page that requires
-// one will do.
+// is not in it. The log does not check who asks, so only a user whom the service has
+// verified will do.
 func (s *site) lastSignIn(r *http.Request) any {
 	user, ok := personalhttp.UserFrom(r.Context())
 	if !ok {

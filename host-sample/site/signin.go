@@ -59,7 +59,7 @@ func (p signInPages) signIn(w http.ResponseWriter, r *http.Request, posted ui.Po
 // signedIn starts a session and leads to the page that the visitor came from, by way of
 // the page that asks for missing user fields.
 func (s *site) signedIn(w http.ResponseWriter, r *http.Request, in personal.SignedIn) done {
-	s.startSession(w, r, in.Credentials)
+	s.session.SignIn(w, r, in.Credentials)
 	next := nextOf(r)
 	if len(in.Profile.Missing) > 0 && !strings.HasPrefix(next, completePath+"?") {
 		next = completionURL(next)
@@ -115,24 +115,20 @@ func (p signInPages) register(w http.ResponseWriter, r *http.Request, posted ui.
 		rememberRegistered(w, r, request.Login)
 		return done{next: verifyPath}, nil
 	}
-	p.startSession(w, r, in.Credentials)
+	p.session.SignIn(w, r, in.Credentials)
 	return done{operation: "register", next: accountPath}, nil
 }
 
-// signOut ends the session, or all sessions of the account. It also succeeds if the
-// session has ended before.
+// signOut ends the session, or all sessions of the account.
 func (p signInPages) signOut(w http.ResponseWriter, r *http.Request) {
 	posted, ok := p.readPosted(w, r)
 	if !ok {
 		return
 	}
-	c, _ := credentials(r)
-	err := p.Service.Logout(r.Context(), personal.LogoutRequest{Credentials: c, All: posted.Get("all") == "true"})
-	if err != nil && personal.CodeOf(err) != personal.CodeUnauthenticated {
-		p.problem(w, r, p.API.Explain(r, err), nil) // the session may still exist, so the cookie is kept
+	if err := p.session.SignOut(w, r, posted.Get("all") == "true"); err != nil {
+		p.problem(w, r, p.API.Explain(r, err), nil)
 		return
 	}
-	ui.SetCookie(w, r, http.Cookie{Name: cookieName, MaxAge: -1})
 	ui.LeaveNotice(w, r, "logout")
 	ui.Redirect(w, r, homePath)
 }

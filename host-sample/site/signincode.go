@@ -22,14 +22,14 @@ type codePages struct{ *site }
 
 func (p codePages) route(mux *http.ServeMux) {
 	code := form{build: p.codeForm, submit: p.signIn}
-	mux.HandleFunc("GET "+signInCodePath, func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("GET "+signInCodePath, p.public(func(w http.ResponseWriter, r *http.Request) {
 		if _, ok := p.signIns.open(r); !ok {
 			p.startAgain(w, r)
 			return
 		}
 		p.show(code)(w, r)
-	})
-	mux.HandleFunc("POST "+signInCodePath, p.submit(code))
+	}))
+	mux.Handle("POST "+signInCodePath, p.public(p.submit(code)))
 }
 
 // askForCode leads to the page that asks for the code.

@@ -16,6 +16,7 @@ import (
 	"github.com/cms-personal/personal/host-sample/ui"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb"
 )
 
 //go:embed templates texts assets
@@ -73,6 +74,7 @@ type AuditLog interface {
 type site struct {
 	Options
 	pages      *ui.Pages
+	session    *personalweb.Session
 	signIns    signInSealer
 	lastFields atomic.Pointer[[]personal.Field] // see formFields
 }
@@ -92,9 +94,13 @@ func New(o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sign-in: %w", err)
 	}
-	s := &site{Options: o, pages: pages, signIns: signIns}
+	session, err := personalweb.NewSession(o.API, o.Service, personalweb.SessionOptions{Scheme: ui.SchemeOf, Log: o.Log})
+	if err != nil {
+		return nil, err
+	}
+	s := &site{Options: o, pages: pages, session: session, signIns: signIns}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", s.home)
+	mux.Handle("GET /{$}", s.public(s.home))
 	mux.Handle("GET "+demoPath, s.requireUser(s.demo))
 	mux.Handle("GET "+verifiedPath, s.requireUser(s.verifiedDemo, personalhttp.VerifiedEmail()))
 	mux.Handle("GET "+completeDemoPath, s.requireUser(s.completeDemo, personalhttp.Complete()))
@@ -211,22 +217,34 @@ func (s *site) demoNav(r *http.Request) []ui.Link {
 	}
 }
 
-// viewer returns the profile of the visitor of a public page, and whether they are
-// signed in. While the service is unavailable, a visitor with a cookie counts as
-// signed in, with an empty profile.
+// anonymousKey marks the context of a visitor who is known not to be signed in.
+type anonymousKey struct{}
+
+// public serves a page to every visitor, and has viewer know who is signed in. While the
+// service is unavailable the page is served nevertheless.
+func (s *site) public(next http.HandlerFunc) http.Handler {
+	known := func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := personalhttp.UserFrom(r.Context()); !ok {
+			r = r.WithContext(context.WithValue(r.Context(), anonymousKey{}, true))
+		}
+		next(w, r)
+	}
+	unknown := func(w http.ResponseWriter, r *http.Request, err error) {
+		s.API.Explain(r, err) // logs it
+		next(w, r)
+	}
+	return s.API.OptionalUser(http.HandlerFunc(known), personalhttp.WithExtractor(s.session.Credentials), personalhttp.WithErrorHandler(unknown))
+}
+
+// viewer returns the profile of the visitor of a page, and whether they are signed in.
+// While that is unknown, a visitor with a cookie counts as signed in, with an empty
+// profile.
 func (s *site) viewer(r *http.Request) (p personal.Profile, signedIn bool) {
 	if user, ok := personalhttp.UserFrom(r.Context()); ok {
 		return user.Profile, true
 	}
-	c, ok := credentials(r)
-	if !ok {
-		return personal.Profile{}, false
-	}
-	p, err := s.Service.Profile(r.Context(), c)
-	if err != nil {
-		return personal.Profile{}, s.API.Explain(r, err).Code != personal.CodeUnauthenticated
-	}
-	return p, true
+	_, sent := s.session.Credentials(r)
+	return personal.Profile{}, sent && r.Context().Value(anonymousKey{}) == nil
 }
 
 func nameOf(p personal.Profile) string {
@@ -239,7 +257,7 @@ func nameOf(p personal.Profile) string {
 // problem sends an error page. It links to the page that helps, which may be nil.
 func (s *site) problem(w http.ResponseWriter, r *http.Request, x personalhttp.Explanation, help *ui.Link) {
 	setRetryAfter(w, x)
-	_, signedIn := credentials(r) // not asked of the service, which may be the problem
+	_, signedIn := s.session.Credentials(r) // not asked of the service, which may be the problem
 	s.pages.Problem(w, r, ui.Problem{
 		Status: x.Status, Message: x.Message, Retry: x.RetryAfter > 0, Link: help, Nav: s.nav(r, signedIn),
 	})

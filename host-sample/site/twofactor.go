@@ -61,7 +61,7 @@ func (p twoFactorPages) beginForm(r *http.Request) (formPage, error) {
 // begin sends the page of the new secret. It does not redirect: only this response has
 // the secret.
 func (p twoFactorPages) begin(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := credentials(r)
+	c, _ := p.session.Credentials(r)
 	secret, err := p.Service.BeginTwoFactor(r.Context(), personal.BeginTwoFactorRequest{Credentials: c, Password: posted.Get("password")})
 	if personal.CodeOf(err) == personal.CodeTwoFactorOn { // in another tab
 		return done{next: twoFactorPath}, nil
@@ -111,11 +111,11 @@ func (p twoFactorPages) confirmPage(r *http.Request, uri string) (formPage, erro
 
 // confirm sends the recovery codes. It does not redirect: only this response has them.
 func (p twoFactorPages) confirm(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := credentials(r)
+	c, _ := p.session.Credentials(r)
 	confirmed, err := p.Service.ConfirmTwoFactor(r.Context(), personal.ConfirmTwoFactorRequest{Credentials: c, Code: posted.Get("code")})
 	switch personal.CodeOf(err) {
 	case "":
-		setCookie(w, r, confirmed.Credentials)
+		p.session.Set(w, r, confirmed.Credentials)
 		p.showCodes(w, r, "two_factor_confirm", confirmed.RecoveryCodes)
 		return done{}, nil
 	case personal.CodeTwoFactorOn, personal.CodeTwoFactorOff: // a reload after success, or a secret that has expired
@@ -133,7 +133,7 @@ func (p twoFactorPages) codesForm(r *http.Request) (formPage, error) {
 }
 
 func (p twoFactorPages) renewCodes(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	c, _ := credentials(r)
+	c, _ := p.session.Credentials(r)
 	codes, err := p.Service.RenewRecoveryCodes(r.Context(), personal.RenewRecoveryCodesRequest{
 		Credentials: c, Password: posted.Get("password"), Code: posted.Get("code"),
 	})
@@ -151,14 +151,14 @@ func (p twoFactorPages) endForm(r *http.Request) (formPage, error) {
 }
 
 func (p twoFactorPages) end(w http.ResponseWriter, r *http.Request, posted ui.Posted) (done, error) {
-	old, _ := credentials(r)
+	old, _ := p.session.Credentials(r)
 	c, err := p.Service.EndTwoFactor(r.Context(), personal.EndTwoFactorRequest{
 		Credentials: old, Password: posted.Get("password"), Code: posted.Get("code"),
 	})
 	if err != nil {
 		return done{}, err
 	}
-	setCookie(w, r, c)
+	p.session.Set(w, r, c)
 	return done{operation: "two_factor_remove", next: twoFactorPath}, nil
 }
 

@@ -89,7 +89,7 @@ func (p verificationPages) resend(_ http.ResponseWriter, r *http.Request, posted
 // to. Opening it changes nothing, because mail scanners open links too.
 func (p verificationPages) confirmForm(r *http.Request) (formPage, error) {
 	again := p.aside(r, "no_code_question", "no_code_link", verifyPath)
-	_, signedIn := credentials(r)
+	_, signedIn := p.session.Credentials(r)
 	if signedIn { // it may be the code of a new address, which verifyPath does not mail
 		again = p.aside(r, "no_code_question", "no_code_account", accountPath)
 	}
@@ -115,7 +115,7 @@ func (p verificationPages) confirm(w http.ResponseWriter, r *http.Request, poste
 		ui.SetCookie(w, r, http.Cookie{Name: registeredCookie, MaxAge: -1})
 	}
 	next := signInPath
-	if _, ok := credentials(r); ok {
+	if _, ok := p.session.Credentials(r); ok {
 		next = accountPath
 	}
 	return done{operation: "email_confirm", next: next}, err

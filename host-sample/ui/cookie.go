@@ -5,62 +5,18 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+
+	"github.com/cms-personal/personal/shared/personalweb"
 )
 
-// hostPrefix begins the names of cookies that browsers accept only from this very
-// host, over HTTPS (RFC 6265bis, section 4.1.3).
-const hostPrefix = "__Host-"
-
-// SetCookie sends a cookie of which the caller sets Name, Value, MaxAge (in
-// seconds) and, if it is not Lax, SameSite. Scripts cannot read it, and browsers
-// send it to this very host only.
-//
-// Over HTTPS the cookie is Secure and its name has the prefix __Host-. Where the
-// scheme may change from request to request, the cookie of the other scheme is
-// deleted if the browser sent one, so that no old value comes back.
+// SetCookie is [personalweb.SetCookie] with the scheme of the request, see [SchemeOf].
 func SetCookie(w http.ResponseWriter, r *http.Request, c http.Cookie) {
-	c.Path, c.HttpOnly = "/", true
-	if c.SameSite == 0 {
-		c.SameSite = http.SameSiteLaxMode
-	}
-	secure := OverHTTPS(r)
-	http.SetCookie(w, named(c, secure))
-	if schemeOf(r) == schemeHTTPS {
-		return
-	}
-	other := named(c, !secure)
-	if _, err := r.Cookie(other.Name); err == nil {
-		other.Value, other.MaxAge = "", -1
-		http.SetCookie(w, other)
-	}
+	personalweb.SetCookie(w, r, SchemeOf(r), c)
 }
 
-// named returns a cookie with its name and attributes for HTTPS or plain HTTP.
-func named(c http.Cookie, secure bool) *http.Cookie {
-	if c.Secure = secure; secure {
-		c.Name = hostPrefix + c.Name
-	}
-	return &c
-}
-
-// CookieValue returns the value of a cookie that [SetCookie] sent, empty if the
-// browser has none.
-//
-// Over HTTPS only a prefixed cookie counts: other hosts of the domain can set one
-// without the prefix, and so sign a visitor in to another account. Elsewhere a prefixed
-// cookie is preferred: if a proxy stops sending the scheme, users stay signed in.
+// CookieValue is [personalweb.CookieValue] with the scheme of the request.
 func CookieValue(r *http.Request, name string) string {
-	if c, err := r.Cookie(hostPrefix + name); err == nil {
-		return c.Value
-	}
-	if OverHTTPS(r) {
-		return ""
-	}
-	c, err := r.Cookie(name)
-	if err != nil {
-		return ""
-	}
-	return c.Value
+	return personalweb.CookieValue(r, SchemeOf(r), name)
 }
 
 const noticeCookie = "notice"
@@ -114,5 +70,5 @@ func SwitchLanguage(w http.ResponseWriter, r *http.Request) {
 	if chosen := posted.Get("language"); slices.Contains(Locales(), chosen) {
 		SetCookie(w, r, http.Cookie{Name: languageCookie, Value: chosen, MaxAge: 365 * 24 * 60 * 60})
 	}
-	Redirect(w, r, LocalPath(posted.Get("next"), "/"))
+	Redirect(w, r, personalweb.LocalPath(posted.Get("next"), "/"))
 }

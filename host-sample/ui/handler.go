@@ -3,7 +3,6 @@ package ui
 import (
 	"net/http"
 	"net/url"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -17,7 +16,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // for unknown paths and methods.
 func (p *Pages) Handler(mux *http.ServeMux) http.Handler {
 	mux.Handle("GET "+p.assets.path, p.assets)
-	checked := p.checkAddress(p.origins.Handler(p.errorsAsPages(mux)))
+	checked := p.checkAddress(p.guard(p.errorsAsPages(mux)))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("Content-Security-Policy", policy)
@@ -80,15 +79,4 @@ func (s *statusOnly) WriteHeader(status int)      { s.status = status }
 func Redirect(w http.ResponseWriter, r *http.Request, path string) {
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, path, http.StatusSeeOther)
-}
-
-// LocalPath returns a path from a request if it leads to a page of this site, else
-// the fallback. Browsers read "//host" as another site, and "\" as a slash.
-func LocalPath(path, fallback string) string {
-	u, err := url.Parse(path)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil ||
-		!strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.Contains(path, `\`) {
-		return fallback
-	}
-	return path
 }

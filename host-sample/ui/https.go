@@ -3,28 +3,23 @@ package ui
 import (
 	"context"
 	"net/http"
-)
 
-// scheme is what the host knows about the scheme of a browser's connection.
-type scheme int
-
-const (
-	schemeUnknown  scheme = iota // plain HTTP, as far as is known
-	schemeDetected               // HTTPS: a proxy says so for this request
-	schemeHTTPS                  // HTTPS for every request: TLS here, or by configuration
+	"github.com/cms-personal/personal/shared/personalweb"
 )
 
 type schemeKey struct{}
 
-func withScheme(r *http.Request, s scheme) *http.Request {
+func withScheme(r *http.Request, s personalweb.Scheme) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), schemeKey{}, s))
 }
 
-func schemeOf(r *http.Request) scheme {
+// SchemeOf returns the scheme of the browser's connection: as [BehindHTTPS] and
+// [BehindProxy] say, and HTTPS where TLS terminates here.
+func SchemeOf(r *http.Request) personalweb.Scheme {
 	if r.TLS != nil {
-		return schemeHTTPS
+		return personalweb.AlwaysHTTPS
 	}
-	s, _ := r.Context().Value(schemeKey{}).(scheme)
+	s, _ := r.Context().Value(schemeKey{}).(personalweb.Scheme)
 	return s
 }
 
@@ -32,7 +27,7 @@ func schemeOf(r *http.Request) scheme {
 // is for sites where TLS terminates at a proxy for every browser.
 func BehindHTTPS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, withScheme(r, schemeHTTPS))
+		next.ServeHTTP(w, withScheme(r, personalweb.AlwaysHTTPS))
 	})
 }
 
@@ -42,7 +37,7 @@ func BehindHTTPS(next http.Handler) http.Handler {
 func BehindProxy(overHTTPS func(*http.Request) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if overHTTPS(r) {
-			r = withScheme(r, schemeDetected)
+			r = withScheme(r, personalweb.HTTPS)
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -66,4 +61,4 @@ func StayWithHTTPS(next http.Handler) http.Handler {
 
 // OverHTTPS reports whether the browser's connection is encrypted. If it is,
 // cookies are Secure, and Strict-Transport-Security is sent.
-func OverHTTPS(r *http.Request) bool { return schemeOf(r) != schemeUnknown }
+func OverHTTPS(r *http.Request) bool { return SchemeOf(r) != personalweb.HTTP }

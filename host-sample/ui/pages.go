@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalweb"
 )
 
 //go:embed templates texts assets
@@ -55,7 +56,7 @@ type Options struct {
 type Pages struct {
 	languages map[string]language
 	assets    *assets
-	origins   *http.CrossOriginProtection
+	guard     func(http.Handler) http.Handler
 	log       *slog.Logger
 }
 
@@ -81,18 +82,16 @@ func New(o Options) (*Pages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pages: %w", err)
 	}
-	p := &Pages{languages: map[string]language{}, assets: assets, origins: http.NewCrossOriginProtection(), log: o.Log}
-	for _, origin := range o.Origins {
-		if err := p.origins.AddTrustedOrigin(origin); err != nil {
-			return nil, fmt.Errorf("pages: %w", err)
-		}
-	}
-	p.origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p := &Pages{languages: map[string]language{}, assets: assets, log: o.Log}
+	reject := func(w http.ResponseWriter, r *http.Request, _ error) {
 		if o.Foreign != nil {
 			o.Foreign(r)
 		}
 		p.Problem(w, r, Problem{Status: http.StatusForbidden, Message: p.Text(r, "problem_origin")})
-	}))
+	}
+	if p.guard, err = personalweb.Guard(reject, o.Origins...); err != nil {
+		return nil, fmt.Errorf("pages: %w", err)
+	}
 	for _, locale := range Locales() {
 		texts := common[locale]
 		maps.Copy(texts, own[locale])

@@ -53,6 +53,12 @@ func (m *Module) RequireUser(next http.Handler, opts ...personalhttp.RequireOpti
 	return m.api.RequireUser(next, opts...)
 }
 
+// OptionalUser passes requests with and without a signed-in user to next. See
+// [personalhttp.Handler.OptionalUser].
+func (m *Module) OptionalUser(next http.Handler, opts ...personalhttp.RequireOption) http.Handler {
+	return m.api.OptionalUser(next, opts...)
+}
+
 // API returns the HTTP handler, for [personalhttp.Handler.Explain] for example.
 func (m *Module) API() *personalhttp.Handler { return m.api }
 

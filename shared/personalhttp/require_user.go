@@ -32,7 +32,9 @@ type User struct {
 
 type userKey struct{}
 
-// UserFrom returns the user of a request that passed [Handler.RequireUser], or false.
+// UserFrom returns the user of a request that passed [Handler.RequireUser] or
+// [Handler.OptionalUser], or false. An [ErrorHandler] gets the user as well if there is one:
+// who may not see the page, but is signed in.
 func UserFrom(ctx context.Context) (User, bool) {
 	u, ok := ctx.Value(userKey{}).(User)
 	return u, ok
@@ -41,11 +43,11 @@ func UserFrom(ctx context.Context) (User, bool) {
 // Extractor returns the credentials of a request, or false if it has none.
 type Extractor func(*http.Request) (personal.Credentials, bool)
 
-// ErrorHandler responds to a request that RequireUser rejects. Pass the error to
-// [Handler.Explain] to get the status and the message.
+// ErrorHandler responds to a request that RequireUser or OptionalUser rejects. Pass the
+// error to [Handler.Explain] to get the status and the message.
 type ErrorHandler func(w http.ResponseWriter, r *http.Request, err error)
 
-// RequireOption changes how [Handler.RequireUser] works.
+// RequireOption changes how [Handler.RequireUser] and [Handler.OptionalUser] work.
 type RequireOption func(*requireOptions)
 
 type requireOptions struct {
@@ -95,6 +97,23 @@ func Complete() RequireOption {
 // The request's context has a [personal.Call] and a span as with [Handler.WithCall]. The
 // call may take as long as [Options].Timeout, which does not bound next.
 func (h *Handler) RequireUser(next http.Handler, options ...RequireOption) http.Handler {
+	return h.withUser(next, false, options)
+}
+
+// OptionalUser passes requests with and without a user to next, for pages that greet a user
+// and are public otherwise. It verifies requests as RequireUser does, with the same memory:
+// next gets the user from [UserFrom], or is called without one if the request has no valid
+// session. Other errors are rejected, with the envelope or by [WithErrorHandler]: while the
+// service is unavailable it is unknown whether there is a user. The options [VerifiedEmail]
+// and [Complete] reject users as usual, and no visitors without a session.
+//
+// The page differs by user, so no cache may store it: next sends Cache-Control: no-store,
+// for example.
+func (h *Handler) OptionalUser(next http.Handler, options ...RequireOption) http.Handler {
+	return h.withUser(next, true, options)
+}
+
+func (h *Handler) withUser(next http.Handler, optional bool, options []RequireOption) http.Handler {
 	o := requireOptions{
 		extract: FromHeaders,
 		reject:  func(w http.ResponseWriter, r *http.Request, err error) { h.write(w, r, "", nil, err) },
@@ -106,19 +125,30 @@ func (h *Handler) RequireUser(next http.Handler, options ...RequireOption) http.
 		p := h.startPage(w, r)
 		defer p.end()
 		user, err := h.verify(p.r, o.extract)
-		if err == nil && o.verified && !user.Profile.EmailVerified {
-			err = personal.NewError(personal.CodeEmailUnverified, nil)
-		}
-		if err == nil && o.complete && len(user.Profile.Missing) > 0 {
-			err = personal.NewError(personal.CodeProfileIncomplete, nil)
+		switch {
+		case err == nil:
+			p.r = p.r.WithContext(context.WithValue(p.r.Context(), userKey{}, user))
+			err = o.demand(user.Profile)
+		case optional && personal.CodeOf(err) == personal.CodeUnauthenticated:
+			err = nil
 		}
 		if err != nil {
 			p.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { o.reject(w, r, err) }))
 			return
 		}
-		p.r = p.r.WithContext(context.WithValue(p.r.Context(), userKey{}, user))
 		p.serve(next)
 	})
+}
+
+// demand returns an error for a user who may not see the page.
+func (o *requireOptions) demand(p personal.Profile) error {
+	switch {
+	case o.verified && !p.EmailVerified:
+		return personal.NewError(personal.CodeEmailUnverified, nil)
+	case o.complete && len(p.Missing) > 0:
+		return personal.NewError(personal.CodeProfileIncomplete, nil)
+	}
+	return nil
 }
 
 func (h *Handler) verify(r *http.Request, extract Extractor) (user User, err error) {

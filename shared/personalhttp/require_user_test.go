@@ -306,3 +306,87 @@ func TestRequireUser_Complete(t *testing.T) {
 		})
 	}
 }
+
+func TestOptionalUser(t *testing.T) {
+	const noUser, theUser, rejected = "nobody", "ann", "rejected "
+	failing := func(code personal.Code) error { return personal.NewError(code, nil) }
+	signedIn := []string{"User-Id", "42", "User-Hash", hash}
+	tests := []struct {
+		condition string
+		headers   []string
+		err       error // of the service
+		options   []personalhttp.RequireOption
+		want      string
+		calls     int
+	}{
+		{"no credentials", nil, nil, nil, noUser, 0},
+		{"malformed credentials", []string{"User-Id", "42", "User-Hash", "short"}, nil, nil, noUser, 0},
+		{"a session", signedIn, nil, nil, theUser, 1},
+		{"a session that has ended", signedIn, failing(personal.CodeUnauthenticated), nil, noUser, 1},
+		{"the service is unavailable", signedIn, failing(personal.CodeUnavailable), nil, rejected + "unavailable", 1},
+		{"the service is unavailable, no credentials", nil, failing(personal.CodeUnavailable), nil, noUser, 0},
+		{"the site's service refuses the user", signedIn, failing(personal.CodeAccountDisabled), nil, rejected + "account_disabled", 1},
+		{"a user who may not see it", signedIn, nil, []personalhttp.RequireOption{personalhttp.VerifiedEmail()}, rejected + "email_unverified of ann", 1},
+		{"a visitor, and users need more", nil, nil, []personalhttp.RequireOption{personalhttp.VerifiedEmail()}, noUser, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.condition, func(t *testing.T) {
+			calls := 0
+			service := &personaltest.Service{ProfileFunc: func(ctx context.Context, _ personal.Credentials) (personal.Profile, error) {
+				if calls++; !personal.RememberedAllowed(ctx) {
+					t.Error("got a context that does not allow remembered profiles")
+				}
+				return personal.Profile{Login: "ann"}, tt.err
+			}}
+			h, err := personalhttp.New(service, personalhttp.Options{Log: quiet()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := func(r *http.Request) string {
+				if u, ok := personalhttp.UserFrom(r.Context()); ok {
+					return u.Profile.Login
+				}
+				return noUser
+			}
+			page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if personal.CallFrom(r.Context()).RequestID == "" {
+					t.Error("got no call")
+				}
+				_, _ = io.WriteString(w, name(r))
+			})
+			reject := func(w http.ResponseWriter, r *http.Request, err error) {
+				text := rejected + string(personal.CodeOf(err))
+				if of := name(r); of != noUser {
+					text += " of " + of
+				}
+				_, _ = io.WriteString(w, text)
+			}
+			r := httptest.NewRequest("GET", "/", nil)
+			for i := 0; i < len(tt.headers); i += 2 {
+				r.Header.Set(tt.headers[i], tt.headers[i+1])
+			}
+			w := httptest.NewRecorder()
+			h.OptionalUser(page, append(tt.options, personalhttp.WithErrorHandler(reject))...).ServeHTTP(w, r)
+			if w.Body.String() != tt.want || calls != tt.calls {
+				t.Errorf("got %q after %d calls, want %q after %d", w.Body, calls, tt.want, tt.calls)
+			}
+		})
+	}
+}
+
+func TestOptionalUser_OutageIsAnEnvelopeWithoutErrorHandler(t *testing.T) {
+	h, err := personalhttp.New(&personaltest.Service{ProfileFunc: func(context.Context, personal.Credentials) (personal.Profile, error) {
+		return personal.Profile{}, personal.NewError(personal.CodeUnavailable, nil)
+	}}, personalhttp.Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("User-Id", "42")
+	r.Header.Set("User-Hash", hash)
+	w := httptest.NewRecorder()
+	h.OptionalUser(http.NotFoundHandler()).ServeHTTP(w, r)
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "unavailable") {
+		t.Errorf("got %d %s, want 503 and the envelope", w.Code, w.Body)
+	}
+}

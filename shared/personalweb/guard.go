@@ -1,0 +1,50 @@
+package personalweb
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personalhttp"
+)
+
+// Guard returns a middleware that refuses forged requests: those other than GET, HEAD and
+// OPTIONS that a browser sends for a page of another origin (see
+// [http.CrossOriginProtection]). reject responds to them; its error has the code
+// cross_origin, which [personalhttp.Handler.Explain] explains with 403. Forms need no
+// token, and GET must change nothing.
+//
+// origins are the exact origins of the site itself, such as https://www.example.com. They
+// are needed only behind a proxy that changes the Host header; the error names one that is
+// invalid. The guard is for the pages: the API, in front of it, has its own.
+func Guard(reject personalhttp.ErrorHandler, origins ...string) (func(http.Handler) http.Handler, error) {
+	p := http.NewCrossOriginProtection()
+	for _, origin := range origins {
+		if err := p.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("personalweb: guard: %w", err)
+		}
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := p.Check(r); err != nil {
+				reject(w, r, personal.NewError(personal.CodeCrossOrigin, err))
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}, nil
+}
+
+// LocalPath returns a path from a request, such as the page to return to after the
+// sign-in, if it leads to a page of this site, else the fallback. Browsers read "//host" as
+// another site, and "\" as a slash.
+func LocalPath(path, fallback string) string {
+	u, err := url.Parse(path)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil ||
+		!strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.Contains(path, `\`) {
+		return fallback
+	}
+	return path
+}

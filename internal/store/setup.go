@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/uptrace/bun/driver/pgdriver"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -13,15 +12,12 @@ import (
 // used, and "" for an error that may pass, such as one of a server that is down. It goes by the
 // SQLSTATE of PostgreSQL, the result code of SQLite and the error of the file system.
 func SetupProblem(err error) string {
-	var server *ServerError
-	var pg pgdriver.Error
 	var lite *sqlite.Error
 	var file *fs.PathError // not of a socket: the server that makes it may only be down
+	state := stateOf(err)
 	switch {
-	case errors.As(err, &server):
-		return stateProblem(server.State)
-	case errors.As(err, &pg): // not wrapped
-		return stateProblem(pg.Field('C'))
+	case state != "":
+		return stateProblem(state)
 	case errors.As(err, &lite):
 		if lite.Code()&0xff == sqlite3.SQLITE_NOTADB {
 			return "the file is not a SQLite database: correct the path in the database URL, or restore a backup"
@@ -37,10 +33,7 @@ func SetupProblem(err error) string {
 
 // LacksRights reports whether the role of the database URL may not do what failed
 // (SQLSTATE 42501).
-func LacksRights(err error) bool {
-	var server *ServerError
-	return errors.As(err, &server) && server.State == "42501"
-}
+func LacksRights(err error) bool { return stateOf(err) == "42501" }
 
 // stateProblem is SetupProblem for a SQLSTATE (PostgreSQL, appendix A).
 func stateProblem(state string) string {

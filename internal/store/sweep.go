@@ -124,9 +124,8 @@ func (s *Store) sweep(ctx context.Context, step sweepStep) (ours bool, err error
 				}
 			}
 			if now := s.Now(); step.cycles && p.Position == 0 {
-				if now.Sub(p.Began.time()).Abs() < cycleEvery { // another node has just done it
-					done = swept{}
-					return nil
+				if now.Sub(p.Began.time()).Abs() < cycleEvery {
+					return nil // another node has just done it
 				}
 				p.Began = at(now)
 			}

@@ -159,7 +159,7 @@ func (c exportCommand) write(ctx context.Context, db *store.Store, w, stderr io.
 
 type auditCommand struct {
 	databaseFlag
-	Since time.Duration `placeholder:"DURATION" help:"Print only the entries of the last DURATION, such as 24h (default: all; audit.retention says how long entries are kept)."`
+	Since duration `placeholder:"DURATION" help:"Print only the entries of the last DURATION, such as 24h (default: all; audit.retention says how long entries are kept)."`
 }
 
 // Run prints the audit log.
@@ -171,7 +171,7 @@ func (c auditCommand) Run(ctx context.Context, w io.Writer) error {
 	defer db.Close()
 	var since time.Time
 	if c.Since > 0 {
-		since = db.Now().Add(-c.Since)
+		since = db.Now().Add(-time.Duration(c.Since))
 	}
 	return transfer.ExportAudit(ctx, db, since, w)
 }

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/password"
@@ -115,6 +116,15 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// UnmarshalTOML reads a duration as it is in a settings file. The decoder would else take a
+// number for nanoseconds.
+func (d *duration) UnmarshalTOML(value []byte) error {
+	if err := d.UnmarshalText(bytes.Trim(value, "\"'")); err != nil {
+		return unstable.NewParserError(value, "%s", err)
+	}
+	return nil
+}
+
 // readSettings returns the defaults with the changes of a settings file. Its error
 // names every invalid key.
 func readSettings(file []byte) (settings, error) {
@@ -157,7 +167,7 @@ func (u unknownKeys) Error() string {
 // decodeSettings changes what the file sets. The error is [unknownKeys] if all that is
 // wrong are keys that this version does not know; the rest of the file is decoded then.
 func decodeSettings(file []byte, s *settings) error {
-	err := toml.NewDecoder(bytes.NewReader(file)).DisallowUnknownFields().Decode(s)
+	err := toml.NewDecoder(bytes.NewReader(file)).DisallowUnknownFields().EnableUnmarshalerInterface().Decode(s)
 	var unknown *toml.StrictMissingError
 	var wrong *toml.DecodeError
 	switch {

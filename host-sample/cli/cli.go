@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -58,7 +60,22 @@ func newParser(ctx context.Context, out output) (*kong.Kong, error) {
 		kong.Writers(out.stdout, out.stderr),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(out),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
 	)
+}
+
+// readDuration reads the value of a flag, or of its environment variable, that is a duration.
+func readDuration(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%q is not a duration: write it like 90s, 15m or 24h", text)
+	}
+	target.SetInt(int64(d))
+	return nil
 }
 
 // flagError is an invalid flag. It never shows the value of a URL, which may hold

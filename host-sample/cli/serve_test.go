@@ -59,6 +59,8 @@ func TestServe_InvalidFlagIsNamed(t *testing.T) {
 		"an empty list of domains":               {env: map[string]string{"PERSONAL_REGISTER_DOMAINS": ""}, want: "--register-domains"},
 		"a language without messages":            {args: []string{"--locale", "fr"}, want: "--locale"},
 		"a drain that is not a duration":         {args: []string{"--drain", "soon"}, want: "--drain"},
+		"a drain without a unit":                 {args: []string{"--drain", "24"}, want: `--drain: "24" is not a duration: write it like 90s, 15m or 24h`},
+		"a bake without a unit":                  {env: map[string]string{"PERSONAL_BAKE": "24"}, want: `"24" is not a duration: write it like`},
 		"a drain of 0":                           {env: map[string]string{"PERSONAL_DRAIN": "0s"}, want: "--drain"},
 		"a negative bake":                        {args: []string{"--bake=-1s"}, want: "--bake"},
 		"an unknown policy for rehearsals":       {args: []string{"--rehearse", "sometimes"}, want: "--rehearse (PERSONAL_REHEARSE): \"sometimes\" is not refuse, warn or off"},

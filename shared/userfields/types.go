@@ -41,6 +41,16 @@ var kinds = map[personal.FieldType]kind{
 	personal.TypeTags:     {textual: true, list: true, check: checkText},
 }
 
+// typeNames lists the types for an error.
+func typeNames() string {
+	var names []string
+	for t := range kinds {
+		names = append(names, string(t))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
 // kindOf returns the kind of a field, or false if its type is unknown.
 func kindOf(f personal.Field) (k kind, known bool) {
 	k, known = kinds[f.Type]

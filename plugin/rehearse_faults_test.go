@@ -194,6 +194,10 @@ func plantedFaults() map[string]plantedFault {
 		"a default is lost": {
 			statements: `CREATE TRIGGER lost BEFORE INSERT ON personal_mail_tokens WHEN new.purpose = 'email' BEGIN SELECT RAISE(ABORT, 'no default'); END`,
 			check:      "email", op: "ChangeEmail", field: "job"},
+		"an event names no fields": {
+			statements: `CREATE TRIGGER unnamed AFTER INSERT ON personal_jobs WHEN new.kind = 'event' BEGIN
+				UPDATE personal_jobs SET payload = CAST(replace(CAST(payload AS TEXT), '"Fields":["name"]', '"Fields":null') AS BLOB) WHERE id = new.id; END`,
+			check: "events", op: "UpdateProfile", field: "event profile_updated fields"},
 		"an event is lost": {
 			statements: `CREATE TRIGGER lost AFTER INSERT ON personal_jobs WHEN new.kind = 'event' AND instr(CAST(new.payload AS TEXT), '"exported"') > 0
 				BEGIN DELETE FROM personal_jobs WHERE id = new.id; END`,

@@ -174,6 +174,12 @@ func TestEvents_RowSaysWhoCausedIt(t *testing.T) {
 	}
 }
 
+func TestEvents_RowNamesChangedFields(t *testing.T) {
+	b := open(t)
+	b.addEvent(1, personal.Event{Type: personal.EventProfileUpdated, UserID: 42, Fields: []string{"city", "name"}})
+	wantAll(t, b.page(t, "/admin/events"), ">Profile changed<", `<p class="small mono">city, name</p>`)
+}
+
 func TestHistory_ListsTheEventsOfOneUser(t *testing.T) {
 	b := open(t)
 	b.events.EventLog = eventLog{swap(500, "v9")}

@@ -180,7 +180,9 @@ func (s *Service) UpdateUser(ctx context.Context, r personal.UpdateUserRequest) 
 	if err = cmp.Or(err, failWith(personal.CodeNotFound, "finding an account", missing)); err != nil || len(r.Fields) == 0 {
 		return err
 	}
-	_, err = s.store.UpdateProfile(ctx, r.UserID, change, s.event(ctx, personal.ActorAdministrator, personal.EventUserUpdated, r.UserID))
+	_, err = s.store.UpdateProfile(ctx, r.UserID, func(a *Account) []NewJob {
+		return []NewJob{s.event(ctx, personal.ActorAdministrator, personal.EventUserUpdated, a.ID, change(a)...)}
+	})
 	return s.committed(personal.CodeNotFound, "updating an account", err)
 }
 

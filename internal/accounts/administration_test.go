@@ -207,16 +207,19 @@ func TestAdministration_EachChangeSendsOneEvent(t *testing.T) {
 		for _, step := range []struct {
 			run  func() error
 			want personal.EventType // "" for none
+
+			fields []string
 		}{
-			{func() error { return f.service.UpdateUser(ctx, personal.UpdateUserRequest{UserID: id}) }, ""},
-			{func() error { return f.service.UpdateUser(ctx, change) }, personal.EventUserUpdated},
-			{func() error { return f.service.SetEmail(ctx, another) }, personal.EventEmailChanged},
-			{func() error { return f.service.SetEmail(ctx, another) }, ""},
-			{func() error { return f.service.EnableUser(ctx, id) }, ""},
-			{func() error { return f.service.DisableUser(ctx, id) }, personal.EventUserDisabled},
-			{func() error { return f.service.DisableUser(ctx, id) }, ""},
-			{func() error { return f.service.EnableUser(ctx, id) }, personal.EventUserEnabled},
-			{func() error { return f.service.DeleteUser(ctx, id) }, personal.EventUserDeleted},
+			{func() error { return f.service.UpdateUser(ctx, personal.UpdateUserRequest{UserID: id}) }, "", nil},
+			{func() error { return f.service.UpdateUser(ctx, change) }, personal.EventUserUpdated, []string{"name"}},
+			{func() error { return f.service.UpdateUser(ctx, change) }, personal.EventUserUpdated, nil}, // the same name
+			{func() error { return f.service.SetEmail(ctx, another) }, personal.EventEmailChanged, nil},
+			{func() error { return f.service.SetEmail(ctx, another) }, "", nil},
+			{func() error { return f.service.EnableUser(ctx, id) }, "", nil},
+			{func() error { return f.service.DisableUser(ctx, id) }, personal.EventUserDisabled, nil},
+			{func() error { return f.service.DisableUser(ctx, id) }, "", nil},
+			{func() error { return f.service.EnableUser(ctx, id) }, personal.EventUserEnabled, nil},
+			{func() error { return f.service.DeleteUser(ctx, id) }, personal.EventUserDeleted, nil},
 		} {
 			if err := step.run(); err != nil {
 				t.Fatal(err)
@@ -224,7 +227,7 @@ func TestAdministration_EachChangeSendsOneEvent(t *testing.T) {
 			f.drain(t) // an event sent after the deletion would have no address
 			if step.want != "" {
 				want = append(want, personal.Event{Type: step.want, Time: f.clock.Now(), UserID: id, Address: "192.0.2.7", RequestID: "r",
-					Actor: personal.ActorAdministrator, ActorName: "Olga"})
+					Actor: personal.ActorAdministrator, ActorName: "Olga", Fields: step.fields})
 			}
 		}
 		if diff := cmp.Diff(want, f.host.Events()[before:], cmpopts.IgnoreFields(personal.Event{}, "ID")); diff != "" {

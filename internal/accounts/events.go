@@ -17,10 +17,10 @@ import (
 
 // event returns the job that reports what happened to an account to the host and
 // to the audit log. It is stored in the transaction of what happened, so neither
-// exists without the other.
-func (s *Service) event(ctx context.Context, by personal.Actor, t personal.EventType, accountID int64) NewJob {
+// exists without the other. The fields are the names of what was changed.
+func (s *Service) event(ctx context.Context, by personal.Actor, t personal.EventType, accountID int64, fields ...string) NewJob {
 	call := personal.CallFrom(ctx)
-	e := personal.Event{ID: newID(), Type: t, Time: s.store.Now().UTC(), UserID: accountID, Actor: by, RequestID: call.RequestID}
+	e := personal.Event{ID: newID(), Type: t, Time: s.store.Now().UTC(), UserID: accountID, Actor: by, RequestID: call.RequestID, Fields: fields}
 	if by == personal.ActorAdministrator {
 		e.ActorName = call.Administrator
 	}
@@ -49,6 +49,7 @@ func (s *Service) publish(ctx context.Context, _ int64, e personal.Event) error 
 // number in the audit log is limited, so that they push out no other event.
 var FloodEvents = []personal.EventType{
 	personal.EventSignInFailed, personal.EventThrottled, personal.EventSignedIn, personal.EventEmailTaken,
+	personal.EventProfileUpdated,
 }
 
 // Refused attempts are reported in part only, so that an attacker can neither fill

@@ -31,7 +31,7 @@ func (f *fixture) setFields(revision string, fields []personal.Field) {
 // store stores the values of a user as another schema has taken them.
 func (f *fixture) storeFields(t *testing.T, id int64, values userfields.Values) {
 	t.Helper()
-	if _, err := f.store.UpdateProfile(t.Context(), id, func(a *accounts.Account) { a.Fields = values }); err != nil {
+	if _, err := f.store.UpdateProfile(t.Context(), id, func(a *accounts.Account) []accounts.NewJob { a.Fields = values; return nil }); err != nil {
 		t.Fatal(err)
 	}
 }

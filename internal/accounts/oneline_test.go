@@ -17,8 +17,9 @@ func TestProfile_DeceptiveTextStaysButIsNotAdded(t *testing.T) {
 	const old, added = "\u202eold", "\u2066new"
 	c := f.register(t, "ada").Credentials
 	name := old
-	if _, err := f.store.UpdateProfile(t.Context(), c.UserID, func(a *accounts.Account) {
+	if _, err := f.store.UpdateProfile(t.Context(), c.UserID, func(a *accounts.Account) []accounts.NewJob {
 		a.Name, a.Fields = &name, userfields.Values{"city": old}
+		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -11,8 +12,9 @@ import (
 // ProfileStore changes profiles.
 type ProfileStore interface {
 	// UpdateProfile runs change on the stored account, under a lock, and stores Name,
-	// Fields, Updated and the jobs. It returns the changed account. ErrNotFound.
-	UpdateProfile(ctx context.Context, id int64, change func(*Account), jobs ...NewJob) (Account, error)
+	// Fields, Updated and the jobs that change returns. It returns the changed account.
+	// ErrNotFound.
+	UpdateProfile(ctx context.Context, id int64, change func(*Account) []NewJob) (Account, error)
 }
 
 // Profile implements [personal.Service].
@@ -68,31 +70,43 @@ func (s *Service) UpdateProfile(ctx context.Context, r personal.UpdateProfileReq
 	if len(r.Fields) == 0 {
 		return profile(who.account, schema), nil
 	}
-	account, err := s.store.UpdateProfile(ctx, who.account.ID, change)
-	if err != nil {
-		return personal.Profile{}, failWith(personal.CodeUnauthenticated, "updating a profile", err)
+	account, err := s.store.UpdateProfile(ctx, who.account.ID, func(a *Account) []NewJob {
+		if changed := change(a); len(changed) > 0 {
+			return []NewJob{s.event(ctx, personal.ActorUser, personal.EventProfileUpdated, a.ID, changed...)}
+		}
+		return nil
+	})
+	if err := s.committed(personal.CodeUnauthenticated, "updating a profile", err); err != nil {
+		return personal.Profile{}, err
 	}
 	return profile(account, schema), nil
 }
 
 // profileChange checks the parameters of a change of an account, the user fields with read,
-// and returns a function that applies the change to the account as it is then.
+// and returns a function that applies the change to the account as it is then, and returns the
+// names of what that changes, sorted.
 func (s *Service) profileChange(
 	in map[string]personal.Input, before Account, schema *userfields.Schema,
 	read func(map[string]personal.Input, *personal.FieldErrors) userfields.Values,
-) (func(*Account), error) {
+) (func(*Account) []string, error) {
 	var invalid personal.FieldErrors
 	fields := schema.Clean(in, before.Name, before.Fields, &invalid)
 	sentName, changeName := fields["name"]
 	name := userfields.ParseName(sentName, &invalid)
 	delete(fields, "name")
 	values := read(fields, &invalid)
-	return func(a *Account) {
+	return func(a *Account) []string {
+		changed := a.Fields.Changed(values)
 		if changeName {
+			if (a.Name == nil) != (name == nil) || name != nil && *a.Name != *name {
+				changed = append(changed, "name")
+				slices.Sort(changed)
+			}
 			a.Name = name
 		}
 		a.Fields = a.Fields.Merge(values)
 		a.Updated = s.store.Now()
+		return changed
 	}, invalid.Err()
 }
 

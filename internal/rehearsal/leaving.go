@@ -199,6 +199,11 @@ func (r *run) events(c *check) {
 		personal.EventUserInvited:       personal.OpCreateUser,
 		personal.EventLimitsLifted:      personal.OpLiftLimits,
 	} {
-		c.is(op, "event "+string(event), slices.Contains(r.sink.events, event))
+		c.is(op, "event "+string(event), slices.ContainsFunc(r.sink.events, func(e personal.Event) bool { return e.Type == event }))
+	}
+	for _, want := range r.changes {
+		c.is(want.op, "event "+string(want.event)+" fields", slices.ContainsFunc(r.sink.events, func(e personal.Event) bool {
+			return e.Type == want.event && e.UserID == r.user.id && slices.Equal(e.Fields, want.fields)
+		}))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -100,9 +101,10 @@ type run struct {
 
 	user, other user    // the rehearsed users
 	ids         []int64 // of all rehearsed accounts
-	undoToken   string  // undoes the deletion
-	failed      bool    // a check has failed
-	lost        string  // why the following steps cannot be made; "": they can
+	changes     []changed
+	undoToken   string // undoes the deletion
+	failed      bool   // a check has failed
+	lost        string // why the following steps cannot be made; "": they can
 }
 
 // user is a rehearsed user.
@@ -113,6 +115,30 @@ type user struct {
 	values                 map[string]any // what the user fields must be, with the hidden ones; nil for unset
 	pair                   personal.Credentials
 	verified, twoFactor    bool
+}
+
+// changed is a change of the rehearsed user whose event must name exactly these fields.
+type changed struct {
+	op     personal.OperationName
+	event  personal.EventType
+	fields []string // sorted
+}
+
+// noteChange notes what an operation has changed of the rehearsed user.
+func (r *run) noteChange(op personal.OperationName, event personal.EventType, before user) {
+	var fields []string
+	if before.name != r.user.name {
+		fields = append(fields, "name")
+	}
+	for _, f := range r.fields {
+		if !reflect.DeepEqual(before.values[f.Name], r.user.values[f.Name]) {
+			fields = append(fields, f.Name)
+		}
+	}
+	slices.Sort(fields)
+	if len(fields) > 0 {
+		r.changes = append(r.changes, changed{op: op, event: event, fields: fields})
+	}
 }
 
 const noTime = "no time was left"

@@ -2,6 +2,7 @@ package rehearsal
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -282,6 +283,8 @@ func (r *run) profile(c *check) {
 		}
 	}
 
+	before := r.user
+	before.values = maps.Clone(r.user.values)
 	change := map[string]personal.Input{"name": personal.Text(r.user.name)}
 	for _, f := range r.fields {
 		if !f.settable() && len(f.values) > 0 {
@@ -289,6 +292,7 @@ func (r *run) profile(c *check) {
 		}
 	}
 	c.ok(personal.OpUpdateUser, r.client.UpdateUser(r.administer(), personal.UpdateUserRequest{UserID: r.user.id, Fields: change}))
+	r.noteChange(personal.OpUpdateUser, personal.EventUserUpdated, before)
 	r.compareStored(c)
 }
 
@@ -341,10 +345,15 @@ func (r *run) compareStored(c *check) {
 
 // update changes each field that the user may change, one at first: the others must stay.
 func (r *run) update(c *check) {
+	known := r.user
+	known.values = maps.Clone(r.user.values)
 	send := func(fields map[string]personal.Input) {
 		profile, err := r.client.UpdateProfile(r.call(), personal.UpdateProfileRequest{Credentials: r.user.pair, Fields: fields})
 		c.ok(personal.OpUpdateProfile, err)
 		c.compare(personal.OpUpdateProfile, profile, r.user)
+		r.noteChange(personal.OpUpdateProfile, personal.EventProfileUpdated, known)
+		known = r.user
+		known.values = maps.Clone(r.user.values)
 	}
 	r.user.name += " Ä"
 	send(map[string]personal.Input{"name": personal.Text(r.user.name)})

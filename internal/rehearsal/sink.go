@@ -19,7 +19,7 @@ type sink struct {
 	schema personal.Schema
 	mails  []sentMail
 	erased []int64
-	events []personal.EventType
+	events []personal.Event
 }
 
 // sentMail is a mail that was to be sent. It is written after the rehearsal.
@@ -50,7 +50,7 @@ func (s *sink) SendMail(_ context.Context, m personal.Mail) error {
 
 // PublishEvent implements [personal.Host].
 func (s *sink) PublishEvent(_ context.Context, e personal.Event) error {
-	s.events = append(s.events, e.Type)
+	s.events = append(s.events, e)
 	return nil
 }
 

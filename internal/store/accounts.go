@@ -106,7 +106,7 @@ func insertAccount(ctx context.Context, tx bun.Tx, row *accountRow) error {
 // UpdateProfile implements accounts.ProfileStore. The change must not use the
 // store: on SQLite the transaction holds its only writing connection.
 func (s *Store) UpdateProfile(
-	ctx context.Context, id int64, change func(*accounts.Account), jobs ...accounts.NewJob,
+	ctx context.Context, id int64, change func(*accounts.Account) []accounts.NewJob,
 ) (changed accounts.Account, err error) {
 	err = s.inTx(ctx, "update a profile", func(ctx context.Context, tx bun.Tx) error {
 		row, err := s.lockAccount(ctx, tx, id)
@@ -114,7 +114,7 @@ func (s *Store) UpdateProfile(
 			return err
 		}
 		changed = row.account()
-		change(&changed)
+		jobs := change(&changed)
 		row.Name, row.Fields, row.Updated = changed.Name, fieldValues(changed.Fields), at(changed.Updated)
 		changed = row.account() // without any other changes
 		if _, err := tx.NewUpdate().Model(&row).Column("name", "fields", "updated").WherePK().Exec(ctx); err != nil {

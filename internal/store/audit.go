@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strings"
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/schema"
@@ -16,6 +17,7 @@ func insertAudit(tx bun.Tx, e personal.Event, deleted bool) schema.QueryAppender
 	row := auditRow{
 		EventID: e.ID, Type: e.Type, Time: at(e.Time), AccountID: e.UserID,
 		Address: e.Address, RequestID: e.RequestID, Actor: e.Actor, ActorName: e.ActorName,
+		Fields: strings.Join(e.Fields, " "),
 	}
 	if deleted {
 		row.AccountID, row.Address, row.RequestID = 0, "", ""
@@ -67,6 +69,15 @@ func (s *Store) readEntries(ctx context.Context, query *bun.SelectQuery, rows *[
 		return personal.AuditEntry{Cursor: row.ID, Event: personal.Event{
 			ID: row.EventID, Type: row.Type, Time: row.Time.time(), UserID: row.AccountID,
 			Address: row.Address, RequestID: row.RequestID, Actor: row.Actor, ActorName: row.ActorName,
+			Fields: fieldNames(row.Fields),
 		}}
 	}), err
+}
+
+// fieldNames returns the names of an entry, nil for none, as in an event.
+func fieldNames(stored string) []string {
+	if stored == "" {
+		return nil
+	}
+	return strings.Split(stored, " ")
 }

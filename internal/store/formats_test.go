@@ -66,7 +66,7 @@ func TestFormats_AreListedByImportsAndADailyScan(t *testing.T) {
 		scan("slow:") // the costs have changed
 		want("current", "slower")
 		now = now.Add(25 * time.Hour)
-		if _, err := s.UpdateProfile(t.Context(), 1, func(*accounts.Account) {}); err != nil {
+		if _, err := s.UpdateProfile(t.Context(), 1, func(*accounts.Account) []accounts.NewJob { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.DeleteAccount(t.Context(), 4, func(accounts.Account, outbox.Job) []byte { return nil }); err != nil {

@@ -65,19 +65,19 @@ func TestMigrate_ConcurrentNodes(t *testing.T) {
 func TestMigrate_CompatibleNewerSchemaIsAccepted(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
-		execute(t, url, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (9, 1, 0)")
+		execute(t, url, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (10, 1, 0)")
 		execute(t, url, "ALTER TABLE personal_accounts ADD COLUMN newer TEXT")
 		execute(t, url, "ALTER TABLE personal_sessions ADD COLUMN newer INTEGER NOT NULL DEFAULT 7")
 		if err := s.Migrate(t.Context()); err != nil {
 			t.Error(err)
 		}
-		wantVersion(t, s, 9, 1)
+		wantVersion(t, s, 10, 1)
 		id, err := s.CreateAccount(t.Context(), accounts.Account{LoginKey: "a", CredentialVersion: 1}, accounts.Session{},
 			func(int64) []accounts.NewJob { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.UpdateProfile(t.Context(), id, func(*accounts.Account) {}); err != nil {
+		if _, err := s.UpdateProfile(t.Context(), id, func(*accounts.Account) []accounts.NewJob { return nil }); err != nil {
 			t.Error(err)
 		}
 		if _, _, err := s.FindSession(t.Context(), accounts.Session{}.Selector, accounts.AccountProfile); err != nil {
@@ -89,11 +89,11 @@ func TestMigrate_CompatibleNewerSchemaIsAccepted(t *testing.T) {
 func TestMigrate_IncompatibleNewerSchemaIsRefused(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := migrated(t, url, store.Options{})
-		execute(t, url, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (10, 9, 0)")
+		execute(t, url, "INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (11, 10, 0)")
 		err := s.Migrate(t.Context())
 		var refused *store.SchemaError
-		if !errors.As(err, &refused) || *refused != (store.SchemaError{Found: 10, MinCompatible: 9}) {
-			t.Fatalf("got error %v, want *SchemaError for 10 and 9", err)
+		if !errors.As(err, &refused) || *refused != (store.SchemaError{Found: 11, MinCompatible: 10}) {
+			t.Fatalf("got error %v, want *SchemaError for 11 and 10", err)
 		}
 		if !strings.Contains(err.Error(), "run a newer version") {
 			t.Errorf("got %q, want what to do in it", err)
@@ -300,10 +300,10 @@ func TestCheckSchema_NewerSchemaIsReportedAsStored(t *testing.T) {
 	url := testkit.SQLite(t)
 	s := migrated(t, url, store.Options{})
 	for _, least := range []int{1, store.SchemaTarget + 1} {
-		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, %d, 0)", 9+least, least))
+		execute(t, url, fmt.Sprintf("INSERT INTO personal_schema (version, min_compatible, applied_at) VALUES (%d, %d, 0)", 10+least, least))
 		found, compatible, err := s.CheckSchema(t.Context())
-		if (err == nil) != (least == 1) || found != 9+least || compatible != least {
-			t.Errorf("got version %d for %d, error %v; want version %d for %d", found, compatible, err, 9+least, least)
+		if (err == nil) != (least == 1) || found != 10+least || compatible != least {
+			t.Errorf("got version %d for %d, error %v; want version %d for %d", found, compatible, err, 10+least, least)
 		}
 	}
 }

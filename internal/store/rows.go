@@ -237,4 +237,5 @@ type auditRow struct {
 	Address, RequestID string
 	Actor              personal.Actor // "": written by version 0.1.0
 	ActorName          string
+	Fields             string // the names of what was changed, separated by spaces
 }

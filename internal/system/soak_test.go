@@ -358,7 +358,7 @@ func writeMeanwhile(ctx context.Context, t *testing.T, url string) {
 	var took []time.Duration
 	for ctx.Err() == nil {
 		began := time.Now()
-		_, err := db.UpdateProfile(ctx, 1, func(*accounts.Account) {})
+		_, err := db.UpdateProfile(ctx, 1, func(*accounts.Account) []accounts.NewJob { return nil })
 		if err != nil && ctx.Err() == nil {
 			t.Errorf("a write failed after %v: %v", time.Since(began), err)
 		}

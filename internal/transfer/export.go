@@ -181,6 +181,7 @@ type exportedEvent struct {
 	RequestID string             `json:"request_id,omitempty"`
 	Actor     personal.Actor     `json:"actor,omitempty"`
 	ActorName string             `json:"actor_name,omitempty"`
+	Fields    []string           `json:"fields,omitempty"`
 }
 
 // ExportAudit writes the audit log since a time as NDJSON, the oldest entry first.
@@ -188,7 +189,7 @@ func ExportAudit(ctx context.Context, from AuditSource, since time.Time, w io.Wr
 	out := bufio.NewWriter(w)
 	encoder := json.NewEncoder(out)
 	err := eachEvent(ctx, from, 0, since, func(e personal.Event) error {
-		return encoder.Encode(exportedEvent{e.Time, e.Type, e.UserID, e.Address, e.RequestID, e.Actor, e.ActorName})
+		return encoder.Encode(exportedEvent{e.Time, e.Type, e.UserID, e.Address, e.RequestID, e.Actor, e.ActorName, e.Fields})
 	})
 	if err == nil {
 		err = out.Flush()

@@ -254,6 +254,7 @@ func TestExportPerson_LeavesOutAddressesAndNamesOfOthers(t *testing.T) {
 			happenedTo(id, personal.EventSignedIn, "", "192.0.2.2"), // by version 0.1.0
 			happenedTo(id, personal.EventEmailChanged, personal.ActorUser, "192.0.2.3"),
 			happenedTo(id, personal.EventExported, personal.ActorUser, "192.0.2.4"),
+			happenedTo(id, personal.EventProfileUpdated, personal.ActorUser, "192.0.2.5"),
 		}
 		others := []accounts.NewJob{
 			happenedTo(id, personal.EventSignInFailed, personal.ActorUser, "198.51.100.1"),
@@ -288,14 +289,17 @@ func TestExportAudit_WritesEntriesSinceATime(t *testing.T) {
 	testkit.Databases(t, func(t *testing.T, url string) {
 		s := openStore(t, url)
 		fill(t, s, accounts.Account{ID: 7, Login: "ada", LoginKey: "ada", PasswordHash: bcrypt, CredentialVersion: 1})
+		changed := happened(7, 4, "r4")
+		changed.Event.Type, changed.Event.Fields = personal.EventProfileUpdated, []string{"city", "name"}
 		addJobs(t, s, []accounts.NewJob{
-			happened(7, 3, "r3"), happened(7, 1, "r1"), happenedTo(0, personal.EventSignInFailed, personal.ActorUser, "192.0.2.9"),
+			happened(7, 3, "r3"), happened(7, 1, "r1"), changed, happenedTo(0, personal.EventSignInFailed, personal.ActorUser, "192.0.2.9"),
 		})
 		var out bytes.Buffer
 		if err := transfer.ExportAudit(t.Context(), s, time.Unix(2, 0), &out); err != nil {
 			t.Fatal(err)
 		}
 		const want = `{"time":"1970-01-01T00:00:03Z","type":"signed_in","user_id":7,"address":"192.0.2.1","request_id":"r3"}
+{"time":"1970-01-01T00:00:04Z","type":"profile_updated","user_id":7,"address":"192.0.2.1","request_id":"r4","fields":["city","name"]}
 {"time":"1970-01-12T13:46:40Z","type":"sign_in_failed","address":"192.0.2.9","actor":"user","actor_name":"Olga"}
 `
 		if diff := cmp.Diff(want, out.String()); diff != "" {

@@ -96,11 +96,12 @@ const (
 	EventRecoveryRequested EventType = "recovery_requested" // an account matched and a mail was sent
 	EventRecovered         EventType = "recovered"
 	EventPasswordChanged   EventType = "password_changed"
-	EventEmailChanged      EventType = "email_changed" // by the user or by an administrator
-	EventEmailTaken        EventType = "email_taken"   // register/ or email/ revealed that another account has the e-mail address (UserID is 0)
-	EventMailRefused       EventType = "mail_refused"  // the relay permanently refused a mail, see MailRefusedError
-	EventSessionTheft      EventType = "session_theft" // a superseded hash was used; the session was ended
-	EventUserUpdated       EventType = "user_updated"  // this type and the following: by an administrator
+	EventProfileUpdated    EventType = "profile_updated" // by the user; only if a value changed, see Event.Fields
+	EventEmailChanged      EventType = "email_changed"   // by the user or by an administrator
+	EventEmailTaken        EventType = "email_taken"     // register/ or email/ revealed that another account has the e-mail address (UserID is 0)
+	EventMailRefused       EventType = "mail_refused"    // the relay permanently refused a mail, see MailRefusedError
+	EventSessionTheft      EventType = "session_theft"   // a superseded hash was used; the session was ended
+	EventUserUpdated       EventType = "user_updated"    // this type and the following: by an administrator
 	EventUserDisabled      EventType = "user_disabled"
 	EventUserEnabled       EventType = "user_enabled"
 	EventUserDeleted       EventType = "user_deleted" // the last event of a user; by ActorSystem if they left or never confirmed their address
@@ -143,4 +144,9 @@ type Event struct {
 	RequestID string    // of the call that caused it
 	Actor     Actor
 	ActorName string // the administrator's name, see [Call]; empty for other actors
+
+	// Fields are the names of what was changed, "name" and user fields, sorted: of
+	// EventProfileUpdated and EventUserUpdated only. It is empty if no value was changed,
+	// and in events that earlier plugins have stored. It never has values.
+	Fields []string
 }

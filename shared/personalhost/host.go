@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -57,6 +58,10 @@ func (h *Host) CheckMail(ctx context.Context) error { return h.Mail.Check(ctx) }
 
 // PublishEvent logs an event. The plugin's audit log stores it.
 func (h *Host) PublishEvent(ctx context.Context, e personal.Event) error {
-	h.Log.InfoContext(ctx, "account event", "type", string(e.Type), "user_id", e.UserID, "request_id", e.RequestID)
+	attributes := []any{"type", string(e.Type), "user_id", e.UserID, "request_id", e.RequestID}
+	if len(e.Fields) > 0 {
+		attributes = append(attributes, "fields", strings.Join(e.Fields, ","))
+	}
+	h.Log.InfoContext(ctx, "account event", attributes...)
 	return nil
 }

@@ -201,6 +201,13 @@ func TestHost_EventIsLogged(t *testing.T) {
 	if got, want := log.String(), `msg="account event" type=signed_in user_id=42 request_id=r`+"\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("got log %q, want it to end with %q", got, want)
 	}
+	e.Fields = []string{"city", "name"}
+	if err := h.PublishEvent(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := log.String(), " request_id=r fields=city,name\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("got log %q, want it to end with %q", got, want)
+	}
 }
 
 func TestHost_FailedMailKeepsTheCauseAndIsNamed(t *testing.T) {

@@ -57,6 +57,7 @@ func (c *converters) auditEntryToPB(source personal.AuditEntry) *v1.AuditEntry {
 	personalv1AuditEntry.RequestId = source.Event.RequestID
 	personalv1AuditEntry.Actor = string(source.Event.Actor)
 	personalv1AuditEntry.ActorName = source.Event.ActorName
+	personalv1AuditEntry.Fields = source.Event.Fields
 	return &personalv1AuditEntry
 }
 func (c *converters) auditPageFromPB(source *v1.AuditEntriesResponse) personal.AuditPage {
@@ -94,6 +95,7 @@ func (c *converters) auditedEventFromPB(source *v1.AuditEntry) personal.Event {
 		personalEvent.RequestID = (*source).RequestId
 		personalEvent.Actor = personal.Actor((*source).Actor)
 		personalEvent.ActorName = (*source).ActorName
+		personalEvent.Fields = (*source).Fields
 	}
 	return personalEvent
 }
@@ -352,6 +354,7 @@ func (c *converters) eventFromPB(source *v1.PublishEventRequest) personal.Event 
 		personalEvent.RequestID = (*source).RequestId
 		personalEvent.Actor = personal.Actor((*source).Actor)
 		personalEvent.ActorName = (*source).ActorName
+		personalEvent.Fields = (*source).Fields
 	}
 	return personalEvent
 }
@@ -365,6 +368,7 @@ func (c *converters) eventToPB(source personal.Event) *v1.PublishEventRequest {
 	personalv1PublishEventRequest.RequestId = source.RequestID
 	personalv1PublishEventRequest.Actor = string(source.Actor)
 	personalv1PublishEventRequest.ActorName = source.ActorName
+	personalv1PublishEventRequest.Fields = source.Fields
 	return &personalv1PublishEventRequest
 }
 func (c *converters) explainFromPB(source *v1.ExplainRequest) personal.ExplainRequest {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,6 +35,35 @@ func (v Values) Merge(change Values) Values {
 		merged[name] = value
 	}
 	return merged
+}
+
+// Changed returns the names of the fields whose value [Values.Merge] with this change
+// changes, sorted.
+func (v Values) Changed(change Values) []string {
+	var names []string
+	for name, value := range change {
+		if !same(v[name], value) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// same reports whether two values are equal. A number is equal in any notation: a database
+// may have rewritten it.
+func same(a, b any) bool {
+	x, kind, scalar := literal(a)
+	y, other, ok := literal(b)
+	switch {
+	case !scalar || !ok:
+		return reflect.DeepEqual(a, b)
+	case kind != other || kind != personal.InputNumber:
+		return kind == other && x == y
+	}
+	n, err := strconv.ParseFloat(x, 64)
+	m, err2 := strconv.ParseFloat(y, 64)
+	return x == y || err == nil && err2 == nil && n == m
 }
 
 // Encode returns the values as a JSON object with sorted names. A float64 always has a

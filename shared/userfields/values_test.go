@@ -14,6 +14,27 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
+func TestChanged_NamesWhatMergeChanges(t *testing.T) {
+	stored := Values{"a": "x", "n": 42.0, "i": int64(42), "list": []string{"p", "q"}, "b": true, "raw": json.RawMessage(`{}`), "big": json.RawMessage(`100000000000000000000`)}
+	for name, test := range map[string]struct {
+		change Values
+		want   []string
+	}{
+		"nothing sent":                {nil, nil},
+		"the same values":             {Values{"a": "x", "n": 42.0, "i": int64(42), "list": []string{"p", "q"}, "b": true}, nil},
+		"numbers in another form":     {Values{"n": int64(42), "i": 42.0, "big": 1e20}, nil},
+		"an unset field cleared":      {Values{"none": nil}, nil},
+		"each value, sorted":          {Values{"list": []string{"q", "p"}, "a": "y", "n": 42.5, "b": false, "i": int64(1), "new": "z"}, []string{"a", "b", "i", "list", "n", "new"}},
+		"cleared":                     {Values{"a": nil, "list": nil}, []string{"a", "list"}},
+		"another type":                {Values{"a": int64(1), "b": "true", "i": "42"}, []string{"a", "b", "i"}},
+		"a value that was no field's": {Values{"raw": int64(0)}, []string{"raw"}},
+	} {
+		if got := stored.Changed(test.change); !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 func TestValues_TypesSurviveStorage(t *testing.T) {
 	want := Values{
 		"null": nil, "yes": true, "integer": int64(maxInteger), "large": int64(math.MaxInt64), "whole": 42.0, "huge": 1e300,

@@ -246,6 +246,7 @@ var eventTypes = []eventType{
 	{string(personal.EventRecoveryRequested), ""},
 	{string(personal.EventRecovered), ""},
 	{string(personal.EventPasswordChanged), ""},
+	{string(personal.EventProfileUpdated), ""},
 	{string(personal.EventEmailChanged), ""},
 	{string(personal.EventEmailVerified), "good"},
 	{string(personal.EventEmailTaken), "warn"},

@@ -176,12 +176,13 @@ var accountCases = []testCase{
 		name := "New Name"
 		want := a
 		want.Name, want.Fields, want.Updated = &name, userfields.Values{"city": "Perm", "n": int64(7)}, a.Updated.Add(time.Hour)
-		got, err := w.UpdateProfile(t.Context(), a.ID, func(now *accounts.Account) {
+		got, err := w.UpdateProfile(t.Context(), a.ID, func(now *accounts.Account) []accounts.NewJob {
 			if diff := cmp.Diff(a, *now); diff != "" {
 				t.Error(diff)
 			}
 			*now = want
 			now.Login, now.LoginKey, now.PasswordHash, now.Disabled, now.CredentialVersion = "x", "x", "x", true, 9
+			return nil
 		})
 		w.must(err)
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -196,14 +197,14 @@ var accountCases = []testCase{
 		name := "Anna"
 		a.Name = &name
 		a, _ = w.create(a)
-		_, err := w.UpdateProfile(t.Context(), a.ID, func(a *accounts.Account) { a.Name = nil })
+		_, err := w.UpdateProfile(t.Context(), a.ID, func(a *accounts.Account) []accounts.NewJob { a.Name = nil; return nil })
 		w.must(err)
 		if got := w.account(a.ID).Name; got != nil {
 			t.Errorf("got name %q, want none", *got)
 		}
 	}},
 	{"the profile of an unknown account is not found", func(t *testing.T, w *world) {
-		_, err := w.UpdateProfile(t.Context(), 99, func(*accounts.Account) {})
+		_, err := w.UpdateProfile(t.Context(), 99, func(*accounts.Account) []accounts.NewJob { return nil })
 		w.wantError(err, accounts.ErrNotFound)
 	}},
 	{"a new password ends all sessions but one, replaces its secrets, voids tokens and stores jobs", func(t *testing.T, w *world) {

@@ -20,7 +20,7 @@ var administrationCases = []testCase{
 		for i, e := range []personal.Event{
 			{Type: "x", UserID: a.ID, Address: "192.0.2.1"},
 			{Type: "y", UserID: a.ID, RequestID: "100%_R!"},
-			{Type: "x", UserID: b.ID, Actor: personal.ActorAdministrator, ActorName: "it's Ada"},
+			{Type: "x", UserID: b.ID, Actor: personal.ActorAdministrator, ActorName: "it's Ada", Fields: []string{"city", "name"}},
 			{Type: "y", Address: "192.0.2.1"},
 			{Type: "x", UserID: a.ID},
 		} {
@@ -62,7 +62,7 @@ var administrationCases = []testCase{
 		}
 		entries, err := w.AuditEntries(t.Context(), personal.AuditEntriesRequest{Limit: 3})
 		w.must(err)
-		want := personal.Event{ID: "2", Type: "x", Time: at(2).UTC(), UserID: b.ID, Actor: personal.ActorAdministrator, ActorName: "it's Ada"}
+		want := personal.Event{ID: "2", Type: "x", Time: at(2).UTC(), UserID: b.ID, Actor: personal.ActorAdministrator, ActorName: "it's Ada", Fields: []string{"city", "name"}}
 		if diff := cmp.Diff(want, entries[2].Event); diff != "" {
 			t.Errorf("entry (-want +got):\n%s", diff)
 		}
@@ -358,9 +358,9 @@ var administrationCases = []testCase{
 	}},
 	{"a profile update stores its jobs, or nothing", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
-		_, err := w.UpdateProfile(t.Context(), a.ID, func(*accounts.Account) {}, job("event"))
+		_, err := w.UpdateProfile(t.Context(), a.ID, func(*accounts.Account) []accounts.NewJob { return []accounts.NewJob{job("event")} })
 		w.must(err)
-		_, err = w.UpdateProfile(t.Context(), 99, func(*accounts.Account) {}, job("mail"))
+		_, err = w.UpdateProfile(t.Context(), 99, func(*accounts.Account) []accounts.NewJob { return []accounts.NewJob{job("mail")} })
 		w.wantError(err, accounts.ErrNotFound)
 		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
 			t.Error(diff)

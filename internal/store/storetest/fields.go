@@ -160,8 +160,9 @@ var fieldsCases = []testCase{
 				}
 			}
 			for id := i; i < contenders && id < accountsEach; id += contenders {
-				_, err := w.UpdateProfile(t.Context(), ids[accountsEach-1-id], func(a *accounts.Account) {
+				_, err := w.UpdateProfile(t.Context(), ids[accountsEach-1-id], func(a *accounts.Account) []accounts.NewJob {
 					a.Fields = a.Fields.Merge(userfields.Values{"country": "Oman", "changed": true})
+					return nil
 				})
 				if err != nil {
 					return err
@@ -192,7 +193,10 @@ var fieldsCases = []testCase{
 		id := w.createID(w.newAccount())
 		started := w.startFill("1")
 		left, err := other(started, func() error {
-			_, err := w.UpdateProfile(t.Context(), id, func(a *accounts.Account) { a.Fields = userfields.Values{"country": "Oman"} })
+			_, err := w.UpdateProfile(t.Context(), id, func(a *accounts.Account) []accounts.NewJob {
+				a.Fields = userfields.Values{"country": "Oman"}
+				return nil
+			})
 			return err
 		})
 		run, _ := w.LastFill(t.Context())

@@ -307,8 +307,9 @@ var raceCases = []testCase{
 	{"concurrent profile updates lose no field", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		errs := atOnce(contenders, func(i int) error {
-			_, err := w.UpdateProfile(t.Context(), a.ID, func(a *accounts.Account) {
+			_, err := w.UpdateProfile(t.Context(), a.ID, func(a *accounts.Account) []accounts.NewJob {
 				a.Fields = a.Fields.Merge(userfields.Values{fmt.Sprint("field", i): "x"})
+				return nil
 			})
 			return err
 		})

@@ -152,7 +152,7 @@ func (w *world) createAny() (accounts.Account, accounts.Session) {
 
 func (w *world) account(id int64) accounts.Account {
 	w.t.Helper()
-	a, err := w.UpdateProfile(w.t.Context(), id, func(*accounts.Account) {})
+	a, err := w.UpdateProfile(w.t.Context(), id, func(*accounts.Account) []accounts.NewJob { return nil })
 	w.must(err)
 	return a
 }

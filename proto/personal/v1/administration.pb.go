@@ -1162,7 +1162,9 @@ type AuditEntry struct {
 	// The cause: user, administrator or system. Version 0.1.0 leaves it empty.
 	Actor string `protobuf:"bytes,8,opt,name=actor,proto3" json:"actor,omitempty"`
 	// The administrator's name; empty for other actors.
-	ActorName     string `protobuf:"bytes,9,opt,name=actor_name,json=actorName,proto3" json:"actor_name,omitempty"`
+	ActorName string `protobuf:"bytes,9,opt,name=actor_name,json=actorName,proto3" json:"actor_name,omitempty"`
+	// The names of what was changed, as in PublishEventRequest.
+	Fields        []string `protobuf:"bytes,10,rep,name=fields,proto3" json:"fields,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1258,6 +1260,13 @@ func (x *AuditEntry) GetActorName() string {
 		return x.ActorName
 	}
 	return ""
+}
+
+func (x *AuditEntry) GetFields() []string {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
 }
 
 // RemoveTwoFactorRequest names a user.
@@ -2265,7 +2274,7 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"\x05limit\x18\a \x01(\x03R\x05limit\"]\n" +
 	"\x14AuditEntriesResponse\x121\n" +
 	"\aentries\x18\x01 \x03(\v2\x17.personal.v1.AuditEntryR\aentries\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\x03R\x04next\"\xff\x01\n" +
+	"\x04next\x18\x02 \x01(\x03R\x04next\"\x97\x02\n" +
 	"\n" +
 	"AuditEntry\x12\x16\n" +
 	"\x06cursor\x18\x01 \x01(\x03R\x06cursor\x12\x0e\n" +
@@ -2278,7 +2287,9 @@ const file_personal_v1_administration_proto_rawDesc = "" +
 	"request_id\x18\a \x01(\tR\trequestId\x12\x14\n" +
 	"\x05actor\x18\b \x01(\tR\x05actor\x12\x1d\n" +
 	"\n" +
-	"actor_name\x18\t \x01(\tR\tactorName\"(\n" +
+	"actor_name\x18\t \x01(\tR\tactorName\x12\x16\n" +
+	"\x06fields\x18\n" +
+	" \x03(\tR\x06fields\"(\n" +
 	"\x16RemoveTwoFactorRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\x19\n" +
 	"\x17RemoveTwoFactorResponse\"\x82\x02\n" +

@@ -82,8 +82,9 @@ func (s *administrationSuite) record(t *testing.T, id int64) personal.UserRecord
 	return record
 }
 
-// awaitEvents waits until a user has an event of each type, in any order.
-func (s *administrationSuite) awaitEvents(t *testing.T, userID int64, want ...personal.EventType) {
+// awaitEvents waits until a user has an event of each type, in any order, and returns the first
+// of each, as they came.
+func (s *administrationSuite) awaitEvents(t *testing.T, userID int64, want ...personal.EventType) (first []personal.Event) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -93,14 +94,15 @@ func (s *administrationSuite) awaitEvents(t *testing.T, userID int64, want ...pe
 			t.Fatalf("waiting for events %v: %v", want, err)
 		}
 		known = len(events)
-		var got []personal.EventType
+		first = nil
 		for _, e := range events {
-			if e.UserID == userID && slices.Contains(want, e.Type) && !slices.Contains(got, e.Type) {
-				got = append(got, e.Type)
+			known := slices.ContainsFunc(first, func(f personal.Event) bool { return f.Type == e.Type })
+			if e.UserID == userID && slices.Contains(want, e.Type) && !known {
+				first = append(first, e)
 			}
 		}
-		if len(got) == len(want) {
-			return
+		if len(first) == len(want) {
+			return first
 		}
 	}
 }

@@ -38,7 +38,10 @@ func testUpdateUser(t *testing.T, s *administrationSuite) {
 	}); err != nil {
 		t.Fatalf("changing a user: %v", err)
 	}
-	s.awaitEvents(t, id, personal.EventUserUpdated)
+	updated := s.awaitEvents(t, id, personal.EventUserUpdated)[0]
+	if diff := cmp.Diff([]string{"name", "note", "number", "phone"}, updated.Fields); diff != "" {
+		t.Errorf("fields of the event (-want +got):\n%s", diff)
+	}
 	after := s.record(t, id)
 	want := before
 	want.Name, want.Updated = nil, after.Updated
@@ -49,6 +52,26 @@ func testUpdateUser(t *testing.T, s *administrationSuite) {
 	if !after.Updated.After(before.Updated) {
 		t.Fatalf("got updated %v, want later than %v", after.Updated, before.Updated)
 	}
+	if _, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{Credentials: u.Credentials, Fields: map[string]personal.Input{
+		"name": {}, "phone": personal.Text("+371 12345"), // as they are: no event
+	}}); err != nil {
+		t.Fatalf("changing nothing of a profile: %v", err)
+	}
+	if _, err := s.service.UpdateProfile(t.Context(), personal.UpdateProfileRequest{Credentials: u.Credentials, Fields: map[string]personal.Input{
+		"name": personal.Text("Ada"), "phone": personal.Text("+371 12345"), "age": personal.Text("41"),
+	}}); err != nil {
+		t.Fatalf("changing a profile: %v", err)
+	}
+	changed := s.awaitEvents(t, id, personal.EventProfileUpdated)[0]
+	if diff := cmp.Diff([]string{"age", "name"}, changed.Fields); diff != "" || changed.Actor != personal.ActorUser {
+		t.Errorf("got an event by %q; its fields (-want +got):\n%s", changed.Actor, diff)
+	}
+	entries, _ := s.audit(t, personal.AuditEntriesRequest{UserID: id, Type: personal.EventProfileUpdated})
+	if diff := cmp.Diff([]personal.Event{changed}, entries); diff != "" {
+		t.Errorf("audit entries (-published +got):\n%s", diff)
+	}
+	after = s.record(t, id)
+	want.Name, want.Updated, want.Fields = after.Name, after.Updated, withValues(want.Fields, map[string]any{"age": int64(41)})
 	profile, err := s.service.Profile(t.Context(), u.Credentials)
 	if err != nil {
 		t.Fatalf("reading the profile: %v", err)
